@@ -1,11 +1,12 @@
 /* model_cache.c: serves three models on device memory for one. A store loads a model when it is first asked for, copies
- * it to host memory when another one needs the room, and brings it back from there. */
+ * it to host memory when another one needs the room, and brings it back from there. The blocks of a conversation's
+ * history are entries, too, many of which one call gets. */
 #include <gpuhal/gpuhal.h>
 
 #include <stdio.h>
 #include <string.h>
 
-enum { MODELS = 3, REQUESTS = 12, LAYER_BYTES = 1 << 20 };
+enum { MODELS = 3, REQUESTS = 12, LAYER_BYTES = 1 << 20, BLOCKS = 8, BLOCK_BYTES = 4096 };
 
 /* Stands for a model's file: weights and a bias. */
 static const gpuhal_item_part parts[] = {{.name = "weights", .bytes = LAYER_BYTES}, {.name = "bias", .bytes = 4096}};
@@ -18,6 +19,38 @@ static gpuhal_status load_model(void *user, gpuhal_queue *queue, gpuhal_item *it
     printf("  loading model %u\n", number);
     gpuhal_status status = gpuhal_fill(queue, gpuhal_item_buffer(item, "weights"), 0, LAYER_BYTES, 16 + number, 4);
     return status ? status : gpuhal_fill(queue, gpuhal_item_buffer(item, "bias"), 0, 4096, 32 + number, 4);
+}
+
+static gpuhal_status load_block(void *user, gpuhal_queue *queue, gpuhal_item *item)
+{
+    return gpuhal_fill(queue, gpuhal_item_buffer(item, NULL), 0, BLOCK_BYTES, *(const uint32_t *)user, 4);
+}
+
+/* Has all blocks at once, or none of them. */
+static gpuhal_status look_back(gpuhal_store *store, gpuhal_queue *queue)
+{
+    static uint32_t numbers[BLOCKS];
+    gpuhal_item_desc descs[BLOCKS];
+    gpuhal_store_key keys[BLOCKS];
+    gpuhal_item *items[BLOCKS];
+    uint32_t words[BLOCKS], wrong = 0;
+    for (uint32_t i = 0; i < BLOCKS; i++) {
+        numbers[i] = i;
+        descs[i] = (gpuhal_item_desc){
+            .size = sizeof descs[i], .bytes = BLOCK_BYTES, .load = load_block, .user = &numbers[i]};
+        keys[i] = (gpuhal_store_key){.key = &numbers[i], .key_bytes = sizeof numbers[i], .desc = &descs[i]};
+    }
+    gpuhal_status status = gpuhal_store_acquire_many(store, queue, keys, BLOCKS, 0, UINT64_MAX, items);
+    for (uint32_t i = 0; i < BLOCKS && !status; i++) {
+        status = gpuhal_read(queue, &words[i], gpuhal_item_buffer(items[i], NULL), 0, 4);
+    }
+    gpuhal_item_release_many(items, BLOCKS, queue);
+    status = status ? status : gpuhal_queue_synchronize(queue, UINT64_MAX);
+    for (uint32_t i = 0; i < BLOCKS && !status; i++) {
+        wrong += words[i] != i;
+    }
+    printf("  %d blocks of the history%s\n", BLOCKS, wrong ? ", some of them WRONG" : "");
+    return status ? status : wrong ? GPUHAL_ERROR_DRIVER : GPUHAL_OK;
 }
 
 /* The work on a request: here it reads what it got. Only releasing the item lets other models have the memory. */
@@ -48,25 +81,31 @@ int main(void)
 {
     static const uint32_t requests[REQUESTS] = {0, 1, 2, 0, 0, 1, 2, 2, 1, 0, 1, 2};
     const gpuhal_store_desc desc = {
-        .size = sizeof desc, .device_bytes = LAYER_BYTES + 4096, .host_bytes = MODELS * (LAYER_BYTES + 8192)};
+        .size = sizeof desc,
+        .device_bytes = LAYER_BYTES + 4096 + BLOCKS * BLOCK_BYTES,
+        .host_bytes = MODELS * (LAYER_BYTES + 8192)};
     gpuhal *gpu = NULL;
     gpuhal_device *device = NULL;
     gpuhal_queue *queue = NULL;
     gpuhal_pool *pool = NULL;
     gpuhal_store *store = NULL;
+    uint64_t freed = 0;
     gpuhal_store_statistics counts = {.size = sizeof counts};
 
     int failed = gpuhal_open(NULL, &gpu) || gpuhal_select(gpu, "auto", 0, &device, NULL) ||
                  gpuhal_queue_create(device, NULL, &queue) || gpuhal_pool_create(device, NULL, &pool) ||
                  gpuhal_store_create(pool, &desc, &store);
     for (int i = 0; i < REQUESTS && !failed; i++) {
-        failed = serve(store, queue, requests[i]);
+        failed = look_back(store, queue) || serve(store, queue, requests[i]);
     }
+    /* In a pause: what is kept moves together, and segments go back for other programs. */
+    failed = failed || gpuhal_store_compact(store, UINT64_MAX, &freed);
     if (failed || gpuhal_store_get_statistics(store, &counts)) {
         fprintf(stderr, "model_cache: %s\n", gpuhal_last_error()->sentence);
     } else {
-        printf("%s: %d requests, %llu loads, %llu from host memory, %llu at once\n", gpuhal_device_id(device), REQUESTS,
-               (unsigned long long)counts.loads, (unsigned long long)counts.restores, (unsigned long long)counts.hits);
+        printf("%s: %d requests, %llu loads, %llu from host memory, %llu at once; %llu bytes given back in a pause\n",
+               gpuhal_device_id(device), REQUESTS, (unsigned long long)counts.loads,
+               (unsigned long long)counts.restores, (unsigned long long)counts.hits, (unsigned long long)freed);
     }
 
     gpuhal_store_destroy(store);

@@ -53,6 +53,7 @@ static void destroy_rest(gpuhal_job *job)
     gpuhal_log_destroy(gpu->log);
     gpuhal_settings_finish(&gpu->settings);
     gpuhal_workers_finish(&gpu->workers);
+    free(atomic_load(&gpu->processor));
     free(gpu);
     gpuhal_jobs_end();
 }

@@ -24,10 +24,11 @@ build_packages='gcc libc6-dev cmake ninja-build opencl-c-headers libvulkan-dev l
 # libffmpeg-nvenc-dev, libamdhip64-dev and librocm-smi-dev have vendors' declarations to compare ours with, libamdhip64-5 is a HIP
 # runtime that finds no device; libuv1-dev is for an example; clang and g++ compile the headers once more, and g++ a program in C++17;
 # python3-cffi reads gpuhal.cdef, python3-prometheus-client metrics; tmux is a terminal, in which the shells complete; doxygen renders the
-# headers' comments; clang-tidy is for .ci/run; dpkg-dev and file make packages.
+# headers' comments; dpkg-dev and file make packages; munge, slurmctld, slurmd and slurm-client are a Slurm of one node (without its
+# configuration nothing of Slurm runs as a service; that of munge does where systemd runs); the rest is for .ci/run: clang-tidy, clang's sanitizers, what names lines in their reports, and a quick linker.
 test_packages='libcmocka-dev libuv1-dev pocl-opencl-icd mesa-vulkan-drivers vulkan-validationlayers glslang-tools libffmpeg-nvenc-dev libamdhip64-dev
 librocm-smi-dev libamdhip64-5 python3 python3-jsonschema python3-prometheus-client python3-cffi pkg-config binutils tmux
-bash-completion zsh fish valgrind clang g++ doxygen dpkg-dev file clang-tidy'
+bash-completion zsh fish clang g++ doxygen dpkg-dev file munge slurmctld slurmd slurm-client clang-tidy libclang-rt-dev llvm lld'
 
 say() { printf 'bootstrap: %s\n' "$*" >&2; }
 die() {

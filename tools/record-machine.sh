@@ -71,7 +71,15 @@ record_host() {
     entry cpuinfo "$(sed -n '/^$/q; /^[Ss]erial/d; p' "$root/proc/cpuinfo" 2>/dev/null)"
     entry meminfo "$(grep -E '^Mem(Total|Free|Available):' "$root/proc/meminfo" 2>/dev/null)"
     [ ! -r "$root/proc/stat" ] || entry stat "$(grep '^cpu ' "$root/proc/stat")"
-    entry self/cgroup 0::/
+    # Of its control group and mounts only what a container or pod has and a host has not.
+    entry self/cgroup "0::/$(grep -oE 'user\.slice|kubepods|docker|libpod|containerd|lxc|crio' "$root/proc/self/cgroup" 2>/dev/null | head -n 1)"
+    entry self/mountinfo "$(awk '$5 ~ /^\/(etc\/(hosts|hostname|resolv.conf)|dev\/termination-log)$/ {
+        if (match($4, /kubelet\/pods|docker|containers\/storage|overlay-containers|containerd|enroot/))
+            print "1 1 0:1 /" substr($4, RSTART, RLENGTH) "/ " $5 " rw - ext4 /dev/disk rw" }' "$root/proc/self/mountinfo" 2>/dev/null)"
+    at /
+    for sign in .dockerenv run/.containerenv run/systemd/container; do
+        [ ! -e "$root/$sign" ] || printf ' %s =\n' "$sign"
+    done
     at /sys/devices/system
     text cpu/online cpu/possible node/has_memory
     text $(names 'node/node*/cpulist') $(names 'cpu/cpu*/cpufreq/cpuinfo_max_freq') $(names 'cpu/cpu*/cpufreq/scaling_cur_freq')
@@ -171,6 +179,19 @@ record_platform() {
     done
 }
 
+# The GPU of a Tegra has no render node.
+record_tegra() {
+    for node in "$root"/sys/bus/platform/drivers/gk20a/*; do
+        [ -d "$node/power" ] || continue
+        at "$(place_of "/sys/bus/platform/drivers/gk20a/${node##*/}")"
+        record_static
+        text of_node/compatible
+        printf ' /sys/bus/platform/drivers/gk20a/%s -> %s\n' "${node##*/}" "$where"
+        case $(cat "$root$where/power/runtime_status" 2>/dev/null) in suspend*) continue ;; esac
+        text load $(names 'devfreq/*/cur_freq') $(names 'devfreq/*/max_freq')
+    done
+}
+
 record_kfd() {
     for node in "$root"/sys/class/kfd/kfd/topology/nodes/*; do
         [ -r "$node/properties" ] || continue
@@ -230,6 +251,7 @@ mkdir -p "$1" || exit 1
     record_drivers
     record_pci
     record_platform
+    record_tegra
     record_kfd
 } | hide > "$1/tree" || exit 1
 [ -e "$1/machine" ] || cat > "$1/machine" <<'EOF'

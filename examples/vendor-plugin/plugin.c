@@ -1,5 +1,5 @@
 /* A whole plugin: one blocking device over host memory, of 256 MiB unless the option example.memory_mib says otherwise.
- * Built with the two public headers, and example.h for what it offers beyond them:
+ * Built with three public headers, plugin.h, code.h and types.h, and example.h for what it offers beyond them:
  *
  *     cc -shared -fPIC -fvisibility=hidden -I<folder of gpuhal/> plugin.c -o gpuhal-example.so
  *
@@ -200,7 +200,7 @@ static const gpuhal_plugin example = {
 const gpuhal_plugin *GPUHAL_PLUGIN_QUERY(uint32_t host_abi, const gpuhal_host *host)
 {
     if (host_abi != GPUHAL_ABI) {
-        (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, NULL, host_abi,
+        (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, NULL, 0,
                            "the example plugin speaks plugin ABI 0.3 only");
         return NULL;
     }

@@ -176,7 +176,8 @@ static gpuhal_status read_registry(const gpuhal_config *config, gpuhal_settings 
     return GPUHAL_OK;
 }
 
-/* Beside the registry, and none without one. Directory and limit may stand in any order: "/var/cache/gpuhal,1G". */
+/* In a folder of its own below the one that is given, or beside the registry, and none without one. Directory and limit
+ * may stand in any order: "/var/cache/gpuhal,1G". */
 static gpuhal_status read_program_cache(gpuhal_settings *settings)
 {
     const char *value = read_variable(settings, "GPUHAL_PROGRAM_CACHE");
@@ -196,8 +197,7 @@ static gpuhal_status read_program_cache(gpuhal_settings *settings)
     }
     const bool wanted = good && !none && !gpuhal_os_privileged() && (folder || settings->registry);
     if (wanted) {
-        settings->program_cache =
-            folder ? gpuhal_text_copy(folder) : gpuhal_text_format("%s/programs", settings->registry);
+        settings->program_cache = gpuhal_text_format("%s/gpuhal-programs", folder ? folder : settings->registry);
     }
     gpuhal_text_list_free(parts);
     return !parts || (wanted && !settings->program_cache) ? gpuhal_error_host_memory()
@@ -290,6 +290,20 @@ static bool keep(char **to, const char *value)
     return *to || !value || !*value;
 }
 
+static bool keep_builtins(const gpuhal_config *config, gpuhal_settings *settings)
+{
+    size_t count = 0;
+    while (config->builtins && config->builtins[count]) {
+        count++;
+    }
+    gpuhal_builtin_fn **copy = calloc(count + 1, sizeof *copy);
+    if (copy && count > 0) {
+        memcpy(copy, config->builtins, count * sizeof *copy);
+    }
+    settings->builtins = copy;
+    return copy != NULL;
+}
+
 static bool keep_texts(const gpuhal_config *config, gpuhal_settings *settings)
 {
     settings->user_plugin_directory =
@@ -332,7 +346,6 @@ gpuhal_status gpuhal_settings_make(const gpuhal_config *given, gpuhal_settings *
     settings->helper_deadline_ns = config.helper_deadline_ns ? config.helper_deadline_ns : DEADLINE_NS;
     settings->memory_limit_bytes = config.memory_limit_bytes;
     settings->hang_ns = config.hang_ns == 0 ? HANG_NS : config.hang_ns < HANG_LEAST_NS ? HANG_LEAST_NS : config.hang_ns;
-    settings->builtins = config.builtins;
     settings->log = config.log;
     settings->log_user = config.log_user;
     status = read_log_level(&config, settings);
@@ -347,7 +360,7 @@ gpuhal_status gpuhal_settings_make(const gpuhal_config *given, gpuhal_settings *
     status = status ? status : read_lease(settings);
     status = status ? status : read_system_root(settings);
     status = status ? status : read_options(&config, settings);
-    if (!status && !keep_texts(&config, settings)) {
+    if (!status && (!keep_texts(&config, settings) || !keep_builtins(&config, settings))) {
         status = gpuhal_error_host_memory();
     }
     if (status) {
@@ -374,6 +387,7 @@ void gpuhal_settings_finish(gpuhal_settings *settings)
     free(settings->trace);
     free(settings->ledger);
     free(settings->options);
+    free((void *)settings->builtins);
     *settings = (gpuhal_settings){0};
 }
 

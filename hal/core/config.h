@@ -37,7 +37,7 @@ typedef struct gpuhal_settings {
     bool log_to_stderr;     /* GPUHAL_LOG is set and the application has no listener */
     bool pool_check; /* every pool is in checking mode */
     uint64_t helper_deadline_ns, hang_ns, memory_limit_bytes, staging_limit_bytes, staging_total_bytes;
-    gpuhal_builtin_fn *const *builtins;
+    gpuhal_builtin_fn *const *builtins; /* NULL-ended, malloc'ed */
     gpuhal_log_fn *log;
     void *log_user;
 } gpuhal_settings;

@@ -122,6 +122,13 @@ gpuhal_status gpuhal_error_report(gpuhal_status status, const char *vendor_call,
     return status;
 }
 
+void gpuhal_error_extend_report(const char *text)
+{
+    const size_t used = strlen(last.report_text);
+    snprintf(last.report_text + used, sizeof last.report_text - used, "%s%s", used > 0 ? "; " : "", text);
+    drop_cut_character(last.report_text);
+}
+
 void gpuhal_error_forget_report(void)
 {
     last.report_status = GPUHAL_OK;
@@ -139,22 +146,38 @@ void gpuhal_error_clear(void)
     begin(GPUHAL_OK);
 }
 
-/* "opencl:1: allocating 64 bytes: out of memory: CL_OUT_OF_RESOURCES (clCreateBuffer returned -5)". */
-static void describe_sentence(gpuhal_status status, const char *where, const char *what)
+/* Large and negative codes stand in the vendors' headers, and so in what people search for, as bit patterns: Level
+ * Zero's, HRESULTs. */
+void gpuhal_error_code_words(const char *call, int64_t code, char *out_words, size_t size)
 {
+    char number[48] = "";
+    if (code < INT32_MIN || code > UINT32_MAX) {
+        snprintf(number, sizeof number, "%" PRId64 ", 0x%" PRIx64, code, (uint64_t)code);
+    } else if (code < 0 || code > 0xffff) {
+        snprintf(number, sizeof number, "%" PRId64 ", 0x%" PRIx32, code, (uint32_t)code);
+    } else if (code > 0) {
+        snprintf(number, sizeof number, "%" PRId64, code);
+    }
+    if (*call && *number) {
+        snprintf(out_words, size, "%s returned %s", call, number);
+    } else {
+        snprintf(out_words, size, "%s%s", *number ? "code " : call, number);
+    }
+}
+
+/* "opencl:1: allocating 64 bytes: out of memory: CL_OUT_OF_RESOURCES (clCreateBuffer returned -5, 0xfffffffb)". */
+static void describe_sentence(gpuhal_status status, const char *where, const char *what, int64_t code)
+{
+    char words[128];
     int used = snprintf(last.sentence, sizeof last.sentence, "%s: %s: %s", where, what, gpuhal_status_name(status));
     size_t at = used < 0 ? 0 : (size_t)used;
     if (at < sizeof last.sentence && last.vendor_text[0]) {
         used = snprintf(last.sentence + at, sizeof last.sentence - at, ": %s", last.vendor_text);
         at += used < 0 ? 0 : (size_t)used;
     }
-    if (at < sizeof last.sentence && last.vendor_call[0]) {
-        if (last.error.vendor_code != 0) {
-            snprintf(last.sentence + at, sizeof last.sentence - at, " (%s returned %lld)", last.vendor_call,
-                     (long long)last.error.vendor_code);
-        } else {
-            snprintf(last.sentence + at, sizeof last.sentence - at, " (%s)", last.vendor_call);
-        }
+    gpuhal_error_code_words(last.vendor_call, code, words, sizeof words);
+    if (at < sizeof last.sentence && *words) {
+        snprintf(last.sentence + at, sizeof last.sentence - at, " (%s)", words);
     }
     drop_cut_character(last.sentence);
 }
@@ -162,6 +185,7 @@ static void describe_sentence(gpuhal_status status, const char *where, const cha
 gpuhal_status gpuhal_error_from_plugin(gpuhal_status status, const char *backend, const char *device, const char *what)
 {
     gpuhal_status answer = status;
+    int64_t code = 0; /* that the sentence ends with */
     bool known = status < 0 && status >= GPUHAL_ERROR_DRIVER;
     if (!known) {
         answer = GPUHAL_ERROR_DRIVER;
@@ -170,7 +194,7 @@ gpuhal_status gpuhal_error_from_plugin(gpuhal_status status, const char *backend
     put(last.backend, sizeof last.backend, backend);
     put(last.device, sizeof last.device, device);
     if (last.report_status == status && status != GPUHAL_OK) {
-        last.error.vendor_code = last.report_code;
+        last.error.vendor_code = code = last.report_code;
         put(last.vendor_call, sizeof last.vendor_call, last.report_call);
         put(last.vendor_text, sizeof last.vendor_text, last.report_text);
     } else if (!known) {
@@ -179,7 +203,7 @@ gpuhal_status gpuhal_error_from_plugin(gpuhal_status status, const char *backend
                  (int)status);
     }
     last.report_status = GPUHAL_OK;
-    describe_sentence(answer, device && *device ? device : backend ? backend : "plugin", what);
+    describe_sentence(answer, device && *device ? device : backend ? backend : "plugin", what, code);
     return answer;
 }
 

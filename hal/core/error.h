@@ -21,6 +21,8 @@ gpuhal_status gpuhal_error_no_thread(int error);
 
 /* Keeps a plugin's report from gpuhal_host.report() until gpuhal_error_from_plugin uses it. */
 gpuhal_status gpuhal_error_report(gpuhal_status status, const char *vendor_call, int64_t vendor_code, const char *text);
+/* Appends to the text of that report. */
+void gpuhal_error_extend_report(const char *text);
 /* Drops the report of an earlier call of a plugin; must precede a call that may fail without a report. */
 void gpuhal_error_forget_report(void);
 /* Resets the thread's detail to that of a thread without errors, and drops a kept report. */
@@ -40,6 +42,9 @@ void gpuhal_error_add_bytes(uint64_t asked, uint64_t free_bytes, uint64_t total)
 /* Adds to an out-of-memory detail how many bytes are freed when queued work ends. */
 void gpuhal_error_add_pending(uint64_t bytes);
 
+/* Puts a vendor's code into words: "zeInit returned 2013265921, 0x78000001"; "code 719" where @p call is "", the call
+ * alone where the code is 0. */
+void gpuhal_error_code_words(const char *call, int64_t code, char *out_words, size_t size);
 /* Adds what the driver states to be free, for the report that may follow. */
 void gpuhal_error_add_driver_free(uint64_t bytes);
 /* Adds the report on an allocation that failed, and to the sentence what it says of stores and callbacks, with why

@@ -61,6 +61,9 @@ static const struct {
     {GPUHAL_FACT_HOST_VISIBLE_KINDS, false, "host_visible_kinds"},
     {GPUHAL_FACT_HOST_COHERENT_KINDS, false, "host_coherent_kinds"},
     {GPUHAL_FACT_PROGRAM_FORMATS, true, "program_formats"},
+    {GPUHAL_FACT_UNLISTED, true, "unlisted"},
+    {GPUHAL_FACT_PARTITION_NUMBERS, true, "partition_numbers"},
+    {GPUHAL_FACT_COMPUTE_MODE, false, "compute_mode"},
     {GPUHAL_VALUE_MEMORY_FREE_BYTES, false, "memory_free_bytes"},
     {GPUHAL_VALUE_MEMORY_USED_BYTES, false, "memory_used_bytes"},
     {GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, false, "temperature_millicelsius"},
@@ -95,6 +98,14 @@ static const struct {
     {GPUHAL_VALUE_TRANSFERRED_BYTES, false, "transferred_bytes"},
     {GPUHAL_VALUE_VENDOR_EVENT_CODE, false, "vendor_event_code"},
     {GPUHAL_VALUE_VENDOR_EVENTS_TOTAL, false, "vendor_events_total"},
+    {GPUHAL_VALUE_MEMORY_AVAILABLE_BYTES, false, "memory_available_bytes"},
+    {GPUHAL_VALUE_MEMORY_REPAIR, false, "memory_repair"},
+    {GPUHAL_VALUE_MEMORY_LIMIT_BYTES, false, "memory_limit_bytes"},
+    {GPUHAL_VALUE_PERSISTENCE, false, "persistence"},
+    {GPUHAL_VALUE_DISPLAY_ACTIVE, false, "display_active"},
+    {GPUHAL_VALUE_LINKS_UP, false, "links_up"},
+    {GPUHAL_VALUE_LINK_ERRORS_TOTAL, false, "link_errors_total"},
+    {GPUHAL_VALUE_FABRIC, false, "fabric"},
     {GPUHAL_LINK_KIND, false, "link_kind"},
     {GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND, false, "link_bandwidth_bytes_per_second"},
     {GPUHAL_LINK_PEER_ADVERTISED, false, "link_peer_advertised"},
@@ -141,8 +152,8 @@ uint32_t gpuhal_key_is_text(gpuhal_key key)
 
 const char *gpuhal_missing_name(gpuhal_missing reason)
 {
-    static const char *const names[] = {"unknown",   "not supported", "no permission", "asleep",
-                                        "timed out", "failed",        "not read"};
+    static const char *const names[] = {"unknown", "not supported", "no permission", "asleep", "timed out",
+                                        "failed",  "not read",      "reset needed",  "lost"};
     return names[reason < sizeof names / sizeof *names ? reason : 0];
 }
 
@@ -313,8 +324,7 @@ static bool read_missing(gpuhal_facts *facts, gpuhal_key key, const char *value)
     }
     memcpy(number, value, digits);
     number[digits] = 0;
-    if (!gpuhal_records_u64(number, &reason) || reason < GPUHAL_MISSING_NOT_SUPPORTED ||
-        reason > GPUHAL_MISSING_NOT_READ) {
+    if (!gpuhal_records_u64(number, &reason) || reason < GPUHAL_MISSING_NOT_SUPPORTED || reason > GPUHAL_MISSING_LOST) {
         return false;
     }
     gpuhal_facts_set_missing(facts, key, (gpuhal_missing)reason, value[digits] ? value + digits + 1 : "");

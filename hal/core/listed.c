@@ -19,6 +19,20 @@ gpuhal_listed_device *gpuhal_listed_devices_add(gpuhal_listed_devices *devices, 
     return &devices->list[devices->count++];
 }
 
+bool gpuhal_listed_is_device(const gpuhal_listed_device *listed)
+{
+    return !gpuhal_facts_text(&listed->facts, GPUHAL_FACT_UNLISTED);
+}
+
+size_t gpuhal_listed_devices_usable(const gpuhal_listed_devices *devices)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < devices->count; i++) {
+        count += gpuhal_listed_is_device(&devices->list[i]);
+    }
+    return count;
+}
+
 const gpuhal_listed_device *gpuhal_listed_devices_find(const gpuhal_listed_devices *devices, uint32_t index)
 {
     for (size_t i = 0; i < devices->count; i++) {

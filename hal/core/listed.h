@@ -19,6 +19,10 @@ typedef struct gpuhal_listed_devices {
 
 /* Appends a device without facts; NULL without memory. */
 gpuhal_listed_device *gpuhal_listed_devices_add(gpuhal_listed_devices *devices, uint32_t index);
+/* False for what the driver has and its API does not list (GPUHAL_FACT_UNLISTED): it is shown as hardware. */
+bool gpuhal_listed_is_device(const gpuhal_listed_device *listed);
+/* How many are devices. */
+size_t gpuhal_listed_devices_usable(const gpuhal_listed_devices *devices);
 /* Returns the device with the index; NULL when there is none. */
 const gpuhal_listed_device *gpuhal_listed_devices_find(const gpuhal_listed_devices *devices, uint32_t index);
 /* Copies every device with its facts; returns false without memory. */

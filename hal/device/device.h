@@ -84,6 +84,7 @@ struct gpuhal {
     gpuhal_registry *registry;
     struct gpuhal_fault_log *fault_log;
     _Atomic bool cache_warned; /* that nothing can be kept of programs; program/cache.c */
+    _Atomic(char *) processor; /* malloc'ed: what it can do, read once; NULL: not yet; program/key.c */
     /* the newest; NULL before the first. gpuhal_device_count() and _at() walk the devices */
     _Atomic(struct gpuhal_device_snapshot *) snapshot;
     gpuhal_layers layers;
@@ -181,8 +182,8 @@ struct gpuhal_device {
     const gpuhal_plugin *plugin;
     gpuhal_plugin_device *handle;
     _Atomic uint32_t lost; /* GPUHAL_NOT_LOST … */
-    /* The call of the driver's that first reported the loss: written by the thread that sets the first flag, read once
-     * the second is set, which is before `lost` where no other thread found it at the same time. */
+    /* The driver's call, or code, that first reported the loss: written by the thread that sets the first flag, read
+     * once the second is set, which is before `lost` where no other thread found it at the same time. */
     _Atomic bool has_loss, has_loss_call;
     int64_t loss_code;
     char loss_call[64];
@@ -199,6 +200,8 @@ struct gpuhal_device {
 
     gpuhal_watched watched;
     _Atomic uint32_t native_accesses; /* queues to which the caller has native access */
+    /* calls in which the driver may compile, and kernels that it may be compiling for their first launch */
+    _Atomic uint32_t compiling;
     _Atomic bool compared;            /* with the list of the plugin in this process */
     /* the driver never released something of this device, which therefore must not be closed */
     _Atomic bool stuck;
@@ -209,6 +212,7 @@ struct gpuhal_device {
     _Atomic uint64_t limit_bytes;     /* 0: none */
     _Atomic uint64_t lease_bytes;     /* of the object's leases on the device; 0: none limits it */
     _Atomic uint64_t lease_number;    /* of one of them */
+    _Atomic uint32_t group_state;     /* group_limit.c */
     gpuhal_tag untagged;              /* the first of all tags */
     gpuhal_fault_note faults[GPUHAL_FAULT_NOTES];
     gpuhal_write_path write_path;
@@ -275,6 +279,18 @@ static inline gpuhal_status gpuhal_device_result(const gpuhal_device *device, gp
     bool late = atomic_load_explicit(&device->lost, memory_order_relaxed) == GPUHAL_LOST_HUNG;
     return __builtin_expect(late, 0) ? gpuhal_device_late() : status;
 }
+/* Begin and end a call in which the driver may compile. It takes as long as it takes, and other calls of the driver may
+ * wait for it. */
+static inline gpuhal_call gpuhal_device_begin_compiling(gpuhal_device *device)
+{
+    atomic_fetch_add_explicit(&device->compiling, 1, memory_order_relaxed);
+    return gpuhal_call_timed(device, UINT64_MAX);
+}
+static inline gpuhal_status gpuhal_device_end_compiling(gpuhal_device *device, gpuhal_call call, gpuhal_status status)
+{
+    atomic_fetch_sub_explicit(&device->compiling, 1, memory_order_relaxed);
+    return gpuhal_device_result(device, call, status);
+}
 /* Returns the timeout of the driver for one value, or one link. */
 uint64_t gpuhal_device_query_ns(const gpuhal_device *device);
 /* Returns the most that the object may allocate on the device, by its limit and by its leases; 0: no limit. */
@@ -283,6 +299,9 @@ static inline uint64_t gpuhal_device_limit(const gpuhal_device *device)
     const uint64_t limit = atomic_load(&device->limit_bytes), leased = atomic_load(&device->lease_bytes);
     return limit == 0 || (leased > 0 && leased < limit) ? leased : limit;
 }
+/* What the control groups of this process may still have of the device's memory (dmem.max of the kernel), and of how
+ * many bytes; UINT64_MAX for both: the kernel sets no limit. Reads files. */
+uint64_t gpuhal_device_group_left(gpuhal_device *device, uint64_t *out_limit);
 /* A queue of the device has work, and has no more. Only for a device whose `busy.wanted` is set. */
 void gpuhal_busy_begin(gpuhal_device *device);
 void gpuhal_busy_end(gpuhal_device *device);

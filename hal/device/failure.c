@@ -4,7 +4,6 @@
 #include "device/fault_log.h"
 #include "os/os.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -36,8 +35,9 @@ gpuhal_status gpuhal_device_unusable(const gpuhal_device *device)
     } else if (lost == GPUHAL_LOST_VANISHED) {
         set_gone(device);
     } else if (atomic_load_explicit(&device->has_loss_call, memory_order_acquire)) {
-        gpuhal_error_set(status, "%s: the device was lost in an earlier call: %s returned %" PRId64, device->id,
-                         device->loss_call, device->loss_code);
+        char words[128];
+        gpuhal_error_code_words(device->loss_call, device->loss_code, words, sizeof words);
+        gpuhal_error_set(status, "%s: the device was lost in an earlier call: %s", device->id, words);
         gpuhal_error_add_call(device->loss_call, device->loss_code, NULL);
     } else {
         gpuhal_error_set(status, "%s: the device was lost in an earlier call", device->id);
@@ -83,7 +83,7 @@ gpuhal_status gpuhal_device_late(void)
 static void keep_loss(gpuhal_device *device)
 {
     const gpuhal_error *error = gpuhal_last_error();
-    if (*error->vendor_call && !atomic_exchange(&device->has_loss, true)) {
+    if ((*error->vendor_call || error->vendor_code != 0) && !atomic_exchange(&device->has_loss, true)) {
         snprintf(device->loss_call, sizeof device->loss_call, "%s", error->vendor_call);
         device->loss_code = error->vendor_code;
         atomic_store_explicit(&device->has_loss_call, true, memory_order_release);

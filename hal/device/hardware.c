@@ -18,15 +18,18 @@ static int compare(const void *left, const void *right)
     }
     /* Domains above ffff have more digits. */
     const size_t length = strlen(one->address), other_length = strlen(other->address);
-    return length != other_length ? (length < other_length ? -1 : 1) : strcmp(one->address, other->address);
+    const int order = strcmp(one->address, other->address);
+    return length != other_length ? (length < other_length ? -1 : 1)
+           : order                ? order
+                                  : strcmp(one->partition_numbers, other->partition_numbers);
 }
 
 static gpuhal_status failure_of(const gpuhal_hardware_view *view)
 {
-    return view->error == 0        ? GPUHAL_OK
-           : view->error == ENOMEM ? gpuhal_error_host_memory()
-                                   : gpuhal_error_set(GPUHAL_ERROR_FILE, "the hardware cannot be listed: %s",
-                                                      strerror(view->error));
+    return view->error == 0 ? GPUHAL_OK
+           : view->error == ENOMEM
+               ? gpuhal_error_host_memory()
+               : gpuhal_error_set(GPUHAL_ERROR_FILE, "the hardware cannot be listed: %s", strerror(view->error));
 }
 
 gpuhal_status gpuhal_hardware_view_create(gpuhal *gpu, gpuhal_hardware_view **out_view)
@@ -99,6 +102,9 @@ gpuhal_status gpuhal_hardware_at(const gpuhal_hardware_view *view, uint32_t inde
     info.local_cpus = one->local_cpus;
     info.why = one->why;
     info.fix = one->fix;
+    info.partition = one->partition;
+    info.partition_numbers = one->partition_numbers;
+    info.not_given_to = info.state == GPUHAL_HARDWARE_NOT_GIVEN ? view->machine.who : "";
     memcpy(out_info, &info, size < sizeof info ? size : sizeof info);
     return GPUHAL_OK;
 }
@@ -113,9 +119,9 @@ void gpuhal_hardware_view_release(gpuhal_hardware_view *view)
 
 const char *gpuhal_hardware_state_name(gpuhal_hardware_state state)
 {
-    static const char *const names[] = {"unknown",          "ready",        "no_kernel_driver", "passed_through",
-                                        "node_missing",     "no_permission", "no_library",      "version_mismatch",
-                                        "hidden",           "quarantined",  "driver_error",     "off_bus",
-                                        "gone",             "display_only"};
+    static const char *const names[] = {"unknown",      "ready",         "no_kernel_driver", "passed_through",
+                                        "node_missing", "no_permission", "no_library",       "version_mismatch",
+                                        "hidden",       "quarantined",   "driver_error",     "off_bus",
+                                        "gone",         "display_only",  "not_given"};
     return state < sizeof names / sizeof *names ? names[state] : names[0];
 }

@@ -1,8 +1,9 @@
 /* device/hardware.h: the hardware of the machine, as a view for gpuhal/hardware.h is built. The steps, in this order:
  * hardware_scan.c (what is on the buses), hardware_nodes.c (which device nodes it has), hardware_names.c (what it is
  * called), hardware_join.c (which devices stand for it, and what the record of the machine knows), hardware_state.c
- * (what prevents its use: in the kernel by hardware_kernel.c, in the plugins' reports by hardware_api.c, in words of
- * hardware_words.c). hardware_machine.c knows the machine around it.
+ * (what prevents its use: that it was not given, by hardware_given.c, in the kernel by hardware_kernel.c, in the
+ * plugins' reports by hardware_api.c, in words of hardware_words.c). hardware_machine.c knows the machine around it,
+ * hardware_order.c what this process was to be given.
  *
  * Nothing here may open a device node, or a file that wakes a sleeping GPU: of a device on the bus only files of the
  * PCI core are read, which answer from memory, and `config`, which does not, only of one that is awake. All texts are
@@ -36,13 +37,28 @@ typedef struct gpuhal_hardware {
     char local_cpus[256];
     char why[640], fix[320];
     char render_number[24]; /* "226:128": of the render node */
-    bool is_off_bus;        /* its configuration space reads as ones */
-    bool is_excluded;       /* an option of NVIDIA's driver leaves it out */
+    char partition[40], partition_numbers[24];
+    char unlisted[160]; /* hardware_join.c: why the vendor's API does not list it, as its plugin states; "": it does not
+                         */
+    bool is_off_bus;    /* its configuration space reads as ones */
+    bool is_excluded;   /* an option of NVIDIA's driver leaves it out */
     bool is_virtual_function;
+    uint32_t functions;     /* of a card: virtual functions that NVIDIA's driver has for virtual machines */
     bool is_seen;           /* hardware_join.c: a listed device, maybe a hidden one, is this */
     bool is_hidden;         /* hardware_join.c: a device that GPUHAL_DEVICES or the program hides is this */
     bool is_seen_by_vendor; /* hardware_join.c: CUDA or HIP lists it */
 } gpuhal_hardware;
+
+/* What starts this process, and so decides which GPUs it is given. */
+typedef enum gpuhal_hardware_place {
+    GPUHAL_PLACE_HOST,
+    GPUHAL_PLACE_CONTAINER, /* of a kind that is not known */
+    GPUHAL_PLACE_DOCKER,
+    GPUHAL_PLACE_PODMAN,
+    GPUHAL_PLACE_POD, /* of Kubernetes */
+    GPUHAL_PLACE_APPTAINER,
+    GPUHAL_PLACE_ENROOT
+} gpuhal_hardware_place;
 
 /* Whose packages and tools the machine has. */
 typedef enum gpuhal_hardware_system {
@@ -55,8 +71,12 @@ typedef enum gpuhal_hardware_system {
 } gpuhal_hardware_system;
 
 typedef struct gpuhal_hardware_machine {
-    bool is_read, is_container, secure_boot;
-    bool is_usable; /* a device stands for some hardware */
+    bool is_read, secure_boot;
+    bool is_windows; /* Linux below Windows (WSL) */
+    bool is_job;     /* of Slurm; also in a container */
+    char who[48];    /* was given some of the hardware: "this pod", "this Slurm job 17", "this user session" */
+    bool is_usable;  /* a device stands for some hardware */
+    gpuhal_hardware_place place;
     gpuhal_hardware_system system;
     char release[64]; /* of the kernel; "": unknown */
 } gpuhal_hardware_machine;
@@ -73,10 +93,10 @@ struct gpuhal_hardware_view {
     uint32_t count, capacity;
     gpuhal_hardware *list;
     char root[GPUHAL_SYSTEM_ROOT_BYTES]; /* stands for `/` */
-    bool bus_is_known;   /* the list of PCI devices could be read */
-    int error;           /* errno of the first failure that may hide hardware; 0: none */
-    int last;            /* errno of the file that was read last; 0: it was there */
-    intptr_t folder;     /* open directory that was entered; -1: none */
+    bool bus_is_known;                   /* the list of PCI devices could be read */
+    int error;                           /* errno of the first failure that may hide hardware; 0: none */
+    int last;                            /* errno of the file that was read last; 0: it was there */
+    intptr_t folder;                     /* open directory that was entered; -1: none */
     char folder_path[GPUHAL_HARDWARE_PATH_BYTES];
     gpuhal_hardware_machine machine; /* by gpuhal_hardware_machine_of() */
 };
@@ -122,8 +142,43 @@ void gpuhal_hardware_group(gpuhal_hardware_view *view, uint32_t number, char *to
 /* Whether a file of any size has this text in it. */
 bool gpuhal_hardware_contains(gpuhal_hardware_view *view, const char *word, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Whether a setting keeps the module from being loaded, and which file has it. */
-bool gpuhal_hardware_is_blocked(gpuhal_hardware_view *view, const char *module, char *out_file, size_t bytes);
+/* Whether a setting keeps the module from being loaded: where it stands, and what undoes it. */
+typedef struct gpuhal_hardware_block {
+    char where[128], fix[288];
+} gpuhal_hardware_block;
+bool gpuhal_hardware_is_blocked(gpuhal_hardware_view *view, const char *module, gpuhal_hardware_block *out);
+
+/* ---- hardware_place.c */
+
+gpuhal_hardware_place gpuhal_hardware_place_of(gpuhal_hardware_view *view, bool is_windows);
+/* Writes machine->who. `job`: of Slurm; NULL or "": none. */
+void gpuhal_hardware_find_who(gpuhal_hardware_view *view, const char *job, gpuhal_hardware_machine *machine);
+/* Who was given some of the hardware: "container", "pod", "Slurm job 17". */
+const char *gpuhal_hardware_place_name(const gpuhal_hardware_machine *machine);
+
+/* ---- hardware_order.c */
+
+/* How many devices a list for a driver names, as "0,2-3,GPU-3fa0…"; what follows on an impossible entry does not count,
+ * as for the drivers. Parts of a device ("0.0,0.1") count once. */
+uint32_t gpuhal_hardware_count_named(const char *value);
+/* How many GPUs Slurm gave this job, step or task on this machine; UINT32_MAX: it does not say. */
+uint32_t gpuhal_hardware_count_of_job(void);
+/* What the vendor's runtime was to give this container. */
+typedef struct gpuhal_hardware_order {
+    const char *name, *value; /* of the variable; valid until the environment changes */
+    uint32_t count;           /* so many GPUs at least */
+    bool is_all;              /* all there are, as images ask by themselves */
+    bool names_it;            /* the GPU that was asked about */
+} gpuhal_hardware_order;
+/* Returns whether a variable says which devices those are. */
+bool gpuhal_hardware_find_order(gpuhal_hardware_view *view, const gpuhal_hardware *one, gpuhal_hardware_order *out);
+
+/* ---- hardware_given.c */
+
+/* Returns whether this process was not given the hardware, which is no fault, or lacks what it was to be given, which
+ * is one. `has_library`: as below. */
+bool gpuhal_hardware_find_given(gpuhal_hardware_view *view, const gpuhal_hardware *one, bool has_library,
+                                gpuhal_hardware_finding *out);
 
 /* ---- hardware_words.c */
 
@@ -132,12 +187,18 @@ void gpuhal_hardware_found(gpuhal_hardware_finding *out, gpuhal_hardware_state s
                            const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* Writes the day of a time since 1970: "2026-11-24". */
 void gpuhal_hardware_day(uint64_t seconds, char *to, size_t bytes);
-/* Each writes a command line: what installs the vendor's kernel module, or a user library; what gives a container the
- * device; what shows the kernel's lines about it. */
+/* Each writes a command line: what installs the vendor's kernel module, or a user library; what gives this container,
+ * pod or job the device ("": not known); what shows the kernel's lines about it. */
 void gpuhal_hardware_install_driver(gpuhal_hardware_view *view, const gpuhal_hardware *one, char *to, size_t bytes);
 void gpuhal_hardware_install_library(gpuhal_hardware_view *view, const gpuhal_hardware *one, char *to, size_t bytes);
-void gpuhal_hardware_start_container(gpuhal_hardware_view *view, const gpuhal_hardware *one, char *to, size_t bytes);
+void gpuhal_hardware_give(gpuhal_hardware_view *view, const gpuhal_hardware *one, char *to, size_t bytes);
 void gpuhal_hardware_read_log(const gpuhal_hardware *one, char *to, size_t bytes);
+/* The command that starts this container anew ("": not known). */
+void gpuhal_hardware_restart(gpuhal_hardware_view *view, char *to, size_t bytes);
+/* The first writes the command that makes place for NVIDIA's own module, the second one the command after which Secure
+ * Boot trusts the modules that were built on this machine. */
+void gpuhal_hardware_keep_nouveau_out(gpuhal_hardware_view *view, char *to, size_t bytes);
+void gpuhal_hardware_enrol_key(gpuhal_hardware_view *view, char *to, size_t bytes);
 
 /* ---- hardware_kernel.c */
 
@@ -148,6 +209,11 @@ bool gpuhal_hardware_find_kernel(gpuhal_hardware_view *view, const gpuhal_hardwa
 /* ---- hardware_api.c */
 
 bool gpuhal_hardware_has_library(const gpuhal *gpu, const gpuhal_hardware *one);
+/* For hardware whose plugin states why its API does not list it. */
+void gpuhal_hardware_find_stated(const gpuhal_hardware *one, gpuhal_hardware_finding *out);
+/* Returns whether the hardware is of others: variables leave this job or container other GPUs, which are all there. */
+bool gpuhal_hardware_find_others(gpuhal_hardware_view *view, const gpuhal *gpu, const gpuhal_hardware *one,
+                                 gpuhal_hardware_finding *out);
 /* For hardware that only hidden devices are. */
 void gpuhal_hardware_find_hidden(const gpuhal_settings *settings, gpuhal_hardware_finding *out);
 /* For hardware that the kernel's side makes usable, and no device is. */

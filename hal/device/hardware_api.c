@@ -10,18 +10,26 @@
 
 enum { APIS = 3 };
 
-/* Variables of the drivers that hide devices. One with a list of devices hides only what it does not name. */
+/* Variables of the drivers that hide devices. One with a list of devices hides only what it does not name; the numbers
+ * of a MASK are those of devices or of their parts, so that more of them than devices are no fault. */
+typedef enum { FILTER, MASK, LIST } variable_kind;
 static const struct {
     const char *backend, *name;
-    bool is_list;
+    variable_kind kind;
 } variables[] = {
-    {"cuda", "CUDA_VISIBLE_DEVICES", true},   {"rocm", "ROCR_VISIBLE_DEVICES", true},
-    {"rocm", "HIP_VISIBLE_DEVICES", true},    {"rocm", "CUDA_VISIBLE_DEVICES", true},
-    {"rocm", "GPU_DEVICE_ORDINAL", true},     {"vulkan", "VK_DRIVER_FILES", false},
-    {"vulkan", "VK_ICD_FILENAMES", false},    {"vulkan", "VK_LOADER_DRIVERS_SELECT", false},
-    {"vulkan", "VK_LOADER_DRIVERS_DISABLE", false}, {"opencl", "OCL_ICD_VENDORS", false},
-    {"opencl", "OCL_ICD_FILENAMES", false},   {"opencl", "OPENCL_VENDOR_PATH", false},
-    {"opencl", "ZE_AFFINITY_MASK", false},
+    {"cuda", "CUDA_VISIBLE_DEVICES", LIST},
+    {"rocm", "ROCR_VISIBLE_DEVICES", LIST},
+    {"rocm", "HIP_VISIBLE_DEVICES", LIST},
+    {"rocm", "CUDA_VISIBLE_DEVICES", LIST},
+    {"rocm", "GPU_DEVICE_ORDINAL", LIST},
+    {"vulkan", "VK_DRIVER_FILES", FILTER},
+    {"vulkan", "VK_ICD_FILENAMES", FILTER},
+    {"vulkan", "VK_LOADER_DRIVERS_SELECT", FILTER},
+    {"vulkan", "VK_LOADER_DRIVERS_DISABLE", FILTER},
+    {"opencl", "OCL_ICD_VENDORS", FILTER},
+    {"opencl", "OCL_ICD_FILENAMES", FILTER},
+    {"opencl", "OPENCL_VENDOR_PATH", FILTER},
+    {"opencl", "ZE_AFFINITY_MASK", MASK}, /* of Intel's driver alone */
 };
 
 static const char *name_of(const char *backend)
@@ -65,8 +73,8 @@ static const char *reason_of(const gpuhal_candidate *candidate)
     static const char *const steps[] = {"starting: ", "listing its devices: "};
     const char *reason = candidate->reason ? candidate->reason : "out of host memory";
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-        const char *end = strncmp(reason, steps[i], strlen(steps[i])) == 0 ? strstr(reason + strlen(steps[i]), ": ")
-                                                                           : NULL;
+        const char *end =
+            strncmp(reason, steps[i], strlen(steps[i])) == 0 ? strstr(reason + strlen(steps[i]), ": ") : NULL;
         reason = end ? end + 2 : reason;
     }
     return reason;
@@ -74,43 +82,97 @@ static const char *reason_of(const gpuhal_candidate *candidate)
 
 /* ---- hidden */
 
-static uint32_t count_listed(const gpuhal_candidate *candidate)
+/* Drivers of OpenCL list processors and GPUs of other vendors, too. */
+static uint32_t count_listed(const gpuhal_candidate *candidate, const gpuhal_hardware *one)
 {
-    return candidate->state == GPUHAL_PLUGIN_OK ? (uint32_t)candidate->devices.count : 0;
-}
-
-/* "0,2,GPU-3fa0…": entries behind an impossible one do not count, as for the drivers. */
-static uint32_t count_named(const char *value)
-{
+    const bool is_of_all = strcmp(candidate->name, "opencl") == 0;
     uint32_t count = 0;
-    while (*value && *value != '-' && strncmp(value, "NoDevFiles", strlen("NoDevFiles")) != 0) {
-        const size_t length = strcspn(value, ",");
-        count += length > 0;
-        value += length + (value[length] == ',');
+    for (size_t i = 0; candidate->state == GPUHAL_PLUGIN_OK && i < candidate->devices.count; i++) {
+        const gpuhal_listed_device *listed = &candidate->devices.list[i];
+        const bool is_of_it = gpuhal_facts_u64(&listed->facts, GPUHAL_FACT_VENDOR_ID, 0) == one->info.vendor_id &&
+                              gpuhal_facts_u64(&listed->facts, GPUHAL_FACT_TYPE, 0) != GPUHAL_DEVICE_CPU;
+        count += gpuhal_listed_is_device(listed) && (is_of_it || !is_of_all);
     }
     return count;
 }
 
+/* Returns the value of the variable, if it decides whether this backend lists this hardware. */
+static const char *value_of(size_t variable, const gpuhal_candidate *candidate, const gpuhal_hardware *one)
+{
+    const bool is_of_it = strcmp(variables[variable].backend, candidate->name) == 0 &&
+                          (variables[variable].kind != MASK || one->info.vendor_id == GPUHAL_VENDOR_INTEL);
+    const char *value = is_of_it ? gpuhal_os_environment(variables[variable].name) : NULL;
+    return value && (*value || variables[variable].kind == LIST) ? value : NULL;
+}
+
 /* Where a list names more devices than the driver lists, one of those is missing, and the variable is not to blame. */
-static bool find_variable(const gpuhal_candidate *candidate, gpuhal_hardware_finding *out)
+static bool find_variable(gpuhal_hardware_view *view, const gpuhal_hardware *one, const gpuhal_candidate *candidate,
+                          gpuhal_hardware_finding *out)
 {
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
-        const char *value = strcmp(variables[i].backend, candidate->name) == 0
-                                ? gpuhal_os_environment(variables[i].name)
-                                : NULL;
-        if (!value || (!variables[i].is_list && !*value)) {
+        const char *value = value_of(i, candidate, one);
+        if (!value) {
             continue;
         }
-        const uint32_t named = variables[i].is_list ? count_named(value) : 0, listed = count_listed(candidate);
+        const uint32_t named = variables[i].kind == LIST ? gpuhal_hardware_count_named(value) : 0;
+        const uint32_t listed = count_listed(candidate, one);
         const bool is_short = named > listed;
+        if (is_short && gpuhal_hardware_machine_of(view)->is_job) {
+            continue; /* Slurm sets it, and one that the job was given is missing */
+        }
         gpuhal_hardware_found(out, is_short ? GPUHAL_HARDWARE_DRIVER_ERROR : GPUHAL_HARDWARE_HIDDEN,
                               is_short ? GPUHAL_HARDWARE_PROBLEM : GPUHAL_HARDWARE_NOTE,
-                              is_short ? "%s=%.60s%s names more devices than %s lists"
-                                       : "%s=%.60s%s hides it from %s",
+                              is_short ? "%s=%.60s%s names more devices than %s lists" : "%s=%.60s%s hides it from %s",
                               variables[i].name, *value ? value : "\"\"", strlen(value) > 60 ? "…" : "",
                               name_of(candidate->name));
         gpuhal_hardware_text(out->fix, sizeof out->fix, "unset %s", variables[i].name);
         return true;
+    }
+    return false;
+}
+
+static void found_others(gpuhal_hardware_view *view, const gpuhal_hardware *one, const char *name, const char *value,
+                         gpuhal_hardware_finding *out)
+{
+    gpuhal_hardware_found(out, GPUHAL_HARDWARE_NOT_GIVEN, GPUHAL_HARDWARE_FINE, "this %s was not given it: %s=%.60s%s",
+                          gpuhal_hardware_place_name(gpuhal_hardware_machine_of(view)), name, value,
+                          strlen(value) > 60 ? "…" : "");
+    gpuhal_hardware_give(view, one, out->fix, sizeof out->fix);
+}
+
+/* What the container's runtime was asked for is there, and this is not of it. */
+static bool find_others_of_container(gpuhal_hardware_view *view, const gpuhal_hardware *one,
+                                     const gpuhal_candidate *candidate, gpuhal_hardware_finding *out)
+{
+    gpuhal_hardware_order order;
+    const bool found =
+        gpuhal_hardware_find_order(view, one, &order) && !order.names_it && count_listed(candidate, one) >= order.count;
+    if (found) {
+        found_others(view, one, order.name, order.value, out);
+    }
+    return found;
+}
+
+bool gpuhal_hardware_find_others(gpuhal_hardware_view *view, const gpuhal *gpu, const gpuhal_hardware *one,
+                                 gpuhal_hardware_finding *out)
+{
+    const char *apis[APIS + 1];
+    list_apis(one, apis);
+    for (size_t a = 0; apis[a]; a++) {
+        const gpuhal_candidate *candidate = candidate_of(&gpuhal_device_snapshot_now(gpu)->candidates, apis[a]);
+        if (candidate && a == 0 && find_others_of_container(view, one, candidate, out)) {
+            return true;
+        }
+        for (size_t i = 0;
+             gpuhal_hardware_machine_of(view)->is_job && candidate && i < sizeof variables / sizeof *variables; i++) {
+            const char *value = variables[i].kind != FILTER ? value_of(i, candidate, one) : NULL;
+            const uint32_t named = value ? gpuhal_hardware_count_named(value) : 0;
+            const uint32_t given = gpuhal_hardware_count_of_job();
+            if (value && named <= count_listed(candidate, one) && (given == UINT32_MAX || named >= given)) {
+                found_others(view, one, variables[i].name, value, out);
+                return true;
+            }
+        }
     }
     return false;
 }
@@ -159,14 +221,29 @@ static void find_mismatch(gpuhal_hardware_view *view, const gpuhal_hardware *one
                           const char *library, gpuhal_hardware_finding *out)
 {
     const bool differ = *library && one->kernel_driver_version[0] && strcmp(library, one->kernel_driver_version) != 0;
-    const bool is_container = gpuhal_hardware_machine_of(view)->is_container;
+    const bool is_container = gpuhal_hardware_machine_of(view)->place != GPUHAL_PLACE_HOST;
     gpuhal_hardware_found(out, GPUHAL_HARDWARE_VERSION_MISMATCH, GPUHAL_HARDWARE_PROBLEM,
                           differ ? "the kernel module %s is version %s, and %s's library is %s" : "%.0s%.0s%s: %s",
                           one->kernel_driver, one->kernel_driver_version, name_of(candidate->name),
                           differ ? library : reason_of(candidate));
     gpuhal_hardware_text(out->fix, sizeof out->fix, "%s",
                          is_container ? "nvidia-smi   # on the host, whose libraries the container needs"
-                                      : "sudo reboot   # after an update of the driver");
+                                      : "sudo reboot   # ends all that runs here; the driver was updated");
+}
+
+/* A second node, of the module that manages CUDA's memory. Container runtimes are known to leave it out. */
+static void find_no_uvm(gpuhal_hardware_view *view, const gpuhal_hardware *one, gpuhal_hardware_finding *out)
+{
+    const bool is_host = gpuhal_hardware_machine_of(view)->place == GPUHAL_PLACE_HOST;
+    gpuhal_hardware_found(out, GPUHAL_HARDWARE_NODE_MISSING, GPUHAL_HARDWARE_PROBLEM,
+                          is_host ? "%.0sthere is no /dev/nvidia-uvm, which CUDA needs"
+                                  : "%s has the other nodes of the GPU, but not /dev/nvidia-uvm, which CUDA needs",
+                          gpuhal_hardware_machine_of(view)->who);
+    if (is_host) {
+        gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo modprobe nvidia_uvm && sudo nvidia-modprobe -u");
+    } else {
+        gpuhal_hardware_give(view, one, out->fix, sizeof out->fix);
+    }
 }
 
 static void find_failure(gpuhal_hardware_view *view, const gpuhal_hardware *one, const gpuhal_candidate *candidate,
@@ -184,8 +261,8 @@ static void find_failure(gpuhal_hardware_view *view, const gpuhal_hardware *one,
                           GPUHAL_HARDWARE_PROBLEM, "%s: %s", name_of(candidate->name), reason);
     if (strstr(reason, "fabric manager")) {
         gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo systemctl restart nvidia-fabricmanager");
-    } else if (strstr(reason, "nvidia-uvm")) {
-        gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo modprobe nvidia_uvm && sudo nvidia-modprobe -c 0 -u");
+    } else if (strstr(reason, "/dev/nvidia-uvm")) {
+        find_no_uvm(view, one, out);
     } else {
         gpuhal_hardware_read_log(one, out->fix, sizeof out->fix);
     }
@@ -199,10 +276,66 @@ static void find_crash(const gpuhal_hardware *one, const gpuhal_candidate *candi
     gpuhal_hardware_read_log(one, out->fix, sizeof out->fix);
 }
 
-/* Of a driver that works, and does not list it. */
-static bool find_unlisted(const gpuhal_hardware *one, const gpuhal_candidate *candidate, gpuhal_hardware_finding *out)
+/* If CUDA lists a part of a divided GPU, it lists no other GPU: Multi-Instance GPU User Guide, "CUDA Device
+ * Enumeration". */
+static bool lists_a_part(const gpuhal_candidate *candidate)
 {
-    if (find_variable(candidate, out)) {
+    bool found = false;
+    for (size_t i = 0; i < candidate->devices.count && strcmp(candidate->name, "cuda") == 0; i++) {
+        const gpuhal_listed_device *listed = &candidate->devices.list[i];
+        found = found || (gpuhal_listed_is_device(listed) && gpuhal_facts_text(&listed->facts, GPUHAL_FACT_PARTITION));
+    }
+    return found;
+}
+
+static void make_an_instance(const gpuhal_hardware *one, gpuhal_hardware_finding *out)
+{
+    gpuhal_hardware_text(out->fix, sizeof out->fix,
+                         "sudo nvidia-smi mig -i %s -lgip   # then, with an ID of that list: sudo nvidia-smi mig -i %s "
+                         "-cgi ID -C",
+                         one->address, one->address);
+}
+
+void gpuhal_hardware_find_stated(const gpuhal_hardware *one, gpuhal_hardware_finding *out)
+{
+    const bool is_part = one->partition[0] != '\0';
+    gpuhal_hardware_found(out, GPUHAL_HARDWARE_HIDDEN, is_part ? GPUHAL_HARDWARE_FINE : GPUHAL_HARDWARE_NOTE, "%s",
+                          one->unlisted);
+    const bool is_nvidia = one->info.vendor_id == GPUHAL_VENDOR_NVIDIA;
+    if (is_part && is_nvidia) {
+        gpuhal_hardware_text(out->fix, sizeof out->fix, "CUDA_VISIBLE_DEVICES=MIG-%s gpuhal-probe", one->partition);
+    } else if (is_nvidia) {
+        make_an_instance(one, out);
+    }
+}
+
+/* Whether CUDA lists no device, and of this one because it is to be divided and has no part. If that is so of some GPUs
+ * alone, the reason has their addresses. */
+static bool has_empty_mig(const gpuhal_candidate *candidate, const gpuhal_hardware *one)
+{
+    const char *reason = candidate->state == GPUHAL_PLUGIN_NO_DEVICE && candidate->reason ? candidate->reason : "";
+    const char *begin = strstr(reason, "MIG is on"), *places = begin ? strstr(begin, ", at ") : NULL;
+    return begin && (!places || strstr(places, one->address));
+}
+
+/* Of a driver that works, and does not list it. */
+static bool find_unlisted(gpuhal_hardware_view *view, const gpuhal_hardware *one, const gpuhal_candidate *candidate,
+                          gpuhal_hardware_finding *out)
+{
+    if (find_variable(view, one, candidate, out)) {
+        return true;
+    }
+    if (lists_a_part(candidate)) {
+        gpuhal_hardware_found(out, GPUHAL_HARDWARE_HIDDEN, GPUHAL_HARDWARE_NOTE,
+                              "CUDA lists a part of a divided GPU (MIG), and by its rule no other GPU then");
+        gpuhal_hardware_text(out->fix, sizeof out->fix,
+                             "nvidia-smi -L   # lists them; then: CUDA_VISIBLE_DEVICES=GPU-… COMMAND");
+        return true;
+    }
+    if (has_empty_mig(candidate, one)) {
+        gpuhal_hardware_found(out, GPUHAL_HARDWARE_HIDDEN, GPUHAL_HARDWARE_NOTE,
+                              "MIG is on, and it has no instance: no program can use it");
+        make_an_instance(one, out);
         return true;
     }
     if (one->info.last_seen) {
@@ -240,7 +373,7 @@ static bool find_of(gpuhal_hardware_view *view, const gpuhal_settings *settings,
         return false;
     case GPUHAL_PLUGIN_OK:
     case GPUHAL_PLUGIN_NO_DEVICE:
-        return find_unlisted(one, candidate, out);
+        return find_unlisted(view, one, candidate, out);
     case GPUHAL_PLUGIN_EXCLUDED:
         find_excluded(settings, candidate, out);
         return true;
@@ -287,15 +420,14 @@ bool gpuhal_hardware_has_library(const gpuhal *gpu, const gpuhal_hardware *one)
 }
 
 /* Names the vendor's API where it has one, else the two that drive any GPU. */
-static void find_no_library(gpuhal_hardware_view *view, const gpuhal_hardware *one,
-                            const gpuhal_candidates *candidates, const char *const *apis,
-                            gpuhal_hardware_finding *out)
+static void find_no_library(gpuhal_hardware_view *view, const gpuhal_hardware *one, const gpuhal_candidates *candidates,
+                            const char *const *apis, gpuhal_hardware_finding *out)
 {
     const bool is_own = strcmp(apis[0], "vulkan") != 0;
     const bool is_module = strcmp(one->kernel_driver, "nvidia") == 0 || strcmp(one->kernel_driver, "nvgpu") == 0;
     /* The vendor's module without its library is half a driver; a display may need no more where another GPU works. */
     const bool is_problem = is_module && !gpuhal_hardware_machine_of(view)->is_usable;
-    const gpuhal_hardware_grade grade = is_problem ? GPUHAL_HARDWARE_PROBLEM : GPUHAL_HARDWARE_NOTE;
+    const gpuhal_hardware_grade grade = is_problem ? GPUHAL_HARDWARE_PROBLEM : GPUHAL_HARDWARE_WARNING;
     if (is_own && !candidate_of(candidates, apis[0])) {
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_LIBRARY, grade,
                               "this library's plugin for %s is not installed (package gpuhal-plugin-%s)",
@@ -304,11 +436,10 @@ static void find_no_library(gpuhal_hardware_view *view, const gpuhal_hardware *o
         return;
     }
     gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_LIBRARY, grade,
-                          is_own ? "its kernel driver %s is loaded, and neither the library of %s nor a driver of "
-                                   "Vulkan or OpenCL for it is installed"
-                                 : "its kernel driver %s is loaded, and %.0sno driver of Vulkan or OpenCL for it is "
-                                   "installed",
-                          one->kernel_driver, name_of(apis[0]));
+                          is_own ? "%s is not installed; its kernel driver, %s, is loaded"
+                                 : "%.0sno driver of Vulkan or OpenCL for it is installed; its kernel driver, %s, is "
+                                   "loaded",
+                          name_of(apis[0]), one->kernel_driver);
     gpuhal_hardware_install_library(view, one, out->fix, sizeof out->fix);
 }
 
@@ -335,12 +466,12 @@ void gpuhal_hardware_find_rest(gpuhal_hardware_view *view, gpuhal *gpu, const gp
     const gpuhal_candidate *candidate = candidate_of(&gpuhal_device_snapshot_now(gpu)->candidates, apis[0]);
     gpuhal_hardware_finding own = {0};
     const bool is_own = strcmp(apis[0], "vulkan") != 0 && !one->is_seen_by_vendor && candidate;
-    const bool is_wanted = is_own && candidate->state != GPUHAL_PLUGIN_EXCLUDED &&
-                           candidate->state != GPUHAL_PLUGIN_NO_DRIVER;
+    const bool is_wanted =
+        is_own && candidate->state != GPUHAL_PLUGIN_EXCLUDED && candidate->state != GPUHAL_PLUGIN_NO_DRIVER;
     if (is_wanted && find_of(view, &gpu->settings, one, candidate, &own)) {
         /* HIP does without GPUs that it does not support, such as those in processors. */
         const bool is_no_gpu_of_it = candidate->state == GPUHAL_PLUGIN_NO_DEVICE && strcmp(apis[0], "rocm") == 0;
-        gpuhal_hardware_found(out, GPUHAL_HARDWARE_READY, is_no_gpu_of_it ? GPUHAL_HARDWARE_NOTE : own.grade,
+        gpuhal_hardware_found(out, GPUHAL_HARDWARE_READY, is_no_gpu_of_it ? GPUHAL_HARDWARE_WARNING : own.grade,
                               "other APIs can use it, and %s cannot: %s", name_of(apis[0]), own.why);
         gpuhal_hardware_text(out->fix, sizeof out->fix, "%s", own.fix);
     }

@@ -125,6 +125,54 @@ static void join_devices(gpuhal_hardware_view *view, const gpuhal_device_snapsho
     free(numbers);
 }
 
+/* ---- what a driver has and its API does not list */
+
+static void set_text(const gpuhal_facts *facts, gpuhal_key key, char *to, size_t bytes)
+{
+    gpuhal_hardware_text(to, bytes, "%s", or_empty(gpuhal_facts_text(facts, key)));
+}
+
+/* A part of a GPU has a line of its own; of a whole one it is the reason. */
+static void join_unlisted(gpuhal_hardware_view *view, const gpuhal_facts *facts)
+{
+    const char *address = or_empty(gpuhal_facts_text(facts, GPUHAL_FACT_PCI_ADDRESS));
+    gpuhal_hardware *one = gpuhal_hardware_at_address(view, address);
+    const char *partition = gpuhal_facts_text(facts, GPUHAL_FACT_PARTITION);
+    if (partition) {
+        gpuhal_hardware *part = gpuhal_hardware_add(view);
+        one = gpuhal_hardware_at_address(view, address); /* which the new one may have moved */
+        if (!part) {
+            return;
+        }
+        if (one) {
+            *part = *one;
+            part->info.physical = 0;
+        }
+        part->is_seen = part->is_hidden = false;
+        part->info.device_count = 0;
+        gpuhal_hardware_text(part->address, sizeof part->address, "%s", address);
+        set_text(facts, GPUHAL_FACT_NAME, part->name, sizeof part->name);
+        set_text(facts, GPUHAL_FACT_PARTITION, part->partition, sizeof part->partition);
+        set_text(facts, GPUHAL_FACT_PARTITION_NUMBERS, part->partition_numbers, sizeof part->partition_numbers);
+        one = part;
+    }
+    if (one) {
+        set_text(facts, GPUHAL_FACT_UNLISTED, one->unlisted, sizeof one->unlisted);
+    }
+}
+
+static void join_all_unlisted(gpuhal_hardware_view *view, const gpuhal_candidates *candidates)
+{
+    for (size_t c = 0; c < candidates->count; c++) {
+        const gpuhal_listed_devices *devices = &candidates->list[c].devices;
+        for (size_t i = 0; i < devices->count; i++) {
+            if (!gpuhal_listed_is_device(&devices->list[i])) {
+                join_unlisted(view, &devices->list[i].facts);
+            }
+        }
+    }
+}
+
 /* ---- the record of the machine */
 
 static bool is_present(const gpuhal_database *database, uint32_t physical)
@@ -174,8 +222,7 @@ static void join_record(gpuhal_hardware_view *view, const gpuhal_database *datab
         gpuhal_hardware *one = gpuhal_hardware_at_address(view, known->pci);
         const bool fits = one && (!known->vendor_id || known->vendor_id == one->info.vendor_id);
         /* A plugin that was not run says nothing about its devices, and neither does a bus that cannot be read. */
-        const bool gone = one ? one->info.state == GPUHAL_HARDWARE_GONE
-                              : whole || !is_present(database, known->number);
+        const bool gone = one ? one->info.state == GPUHAL_HARDWARE_GONE : whole || !is_present(database, known->number);
         if (gone) {
             set_gone(one ? one : gpuhal_hardware_add(view), known);
         } else if (fits && !one->is_seen && known->last_seen > one->info.last_seen) {
@@ -190,5 +237,6 @@ void gpuhal_hardware_join(gpuhal_hardware_view *view, gpuhal *gpu)
     join_devices(view, gpuhal_device_snapshot_now(gpu));
     gpuhal_snapshot *record = gpuhal_registry_snapshot(gpu->registry);
     join_record(view, &record->database);
+    join_all_unlisted(view, &gpuhal_device_snapshot_now(gpu)->candidates);
     gpuhal_snapshot_release(record);
 }

@@ -35,7 +35,7 @@ static const struct {
     {0xfb5d, 0x40fb, "a virtual machine's display"},                     /* bhyve */
 };
 
-/* Intel's accelerators in processors are no GPUs. */
+/* Processing accelerators are GPUs of NVIDIA and AMD, and of others chips that compute neural networks alone. */
 static const char *display_of(const gpuhal_hardware *one)
 {
     for (size_t i = 0; i < sizeof displays / sizeof *displays; i++) {
@@ -44,7 +44,8 @@ static const char *display_of(const gpuhal_hardware *one)
             return displays[i].what;
         }
     }
-    return one->info.vendor_id == GPUHAL_VENDOR_INTEL && one->info.pci_class >> 16 == 0x12 ? "an accelerator" : NULL;
+    const bool is_gpu = one->info.vendor_id == GPUHAL_VENDOR_NVIDIA || one->info.vendor_id == GPUHAL_VENDOR_AMD;
+    return one->info.pci_class >> 16 == 0x12 && !is_gpu ? "an accelerator of another kind" : NULL;
 }
 
 /* ---- no kernel driver */
@@ -95,22 +96,39 @@ static size_t best_module(gpuhal_hardware_view *view, uint32_t vendor, module_st
     return best;
 }
 
+/* The kernel's own modules are signed by who made the kernel. */
+static bool is_built_here(gpuhal_hardware_view *view, size_t module)
+{
+    static const char *const folders[] = {"updates/dkms", "extra", "updates"};
+    const char *const release = gpuhal_hardware_machine_of(view)->release;
+    char inside[64];
+    bool found = false;
+    for (size_t i = 0; modules[module].files[i] && !found; i++) {
+        for (size_t f = 0; f < sizeof folders / sizeof *folders && !found; f++) {
+            snprintf(inside, sizeof inside, "%s%s", folders[f], modules[module].files[i]);
+            found = gpuhal_hardware_contains(view, inside, "/lib/modules/%s/modules.dep", release);
+        }
+    }
+    return found;
+}
+
 static void find_unbound(gpuhal_hardware_view *view, const gpuhal_hardware *one, bool has_library,
                          gpuhal_hardware_finding *out)
 {
     module_state state = MODULE_UNKNOWN;
-    char file[128];
+    gpuhal_hardware_block block;
     const size_t module = best_module(view, one->info.vendor_id, &state);
     const char *const name = module < MODULES ? modules[module].module : "";
     const char *const release = gpuhal_hardware_machine_of(view)->release;
-    const gpuhal_hardware_grade grade = has_library ? GPUHAL_HARDWARE_PROBLEM : GPUHAL_HARDWARE_NOTE;
+    const gpuhal_hardware_grade grade = has_library ? GPUHAL_HARDWARE_PROBLEM : GPUHAL_HARDWARE_WARNING;
     if (module == MODULES) {
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, grade, "no kernel driver is bound to it");
         gpuhal_hardware_text(out->fix, sizeof out->fix, "lspci -nnk -s %s", one->address);
-    } else if (gpuhal_hardware_is_blocked(view, name, file, sizeof file)) {
+    } else if (gpuhal_hardware_is_blocked(view, name, &block)) {
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_NOTE,
-                              "no kernel driver is bound to it: %s keeps the module %s from being loaded", file, name);
-        gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo modprobe %s", name);
+                              "no kernel driver is bound to it: %s keeps the module %s from being loaded", block.where,
+                              name);
+        gpuhal_hardware_text(out->fix, sizeof out->fix, "%s", block.fix);
     } else if (state == MODULE_UNKNOWN) {
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, grade,
                               "no kernel driver is bound to it: the module %s is not loaded%s", name,
@@ -125,10 +143,16 @@ static void find_unbound(gpuhal_hardware_view *view, const gpuhal_hardware *one,
                               "no kernel driver is bound to it: the module %s is not installed for Linux %s%s", name,
                               release, has_library ? ", although the driver's library is" : "");
         gpuhal_hardware_install_driver(view, one, out->fix, sizeof out->fix);
+    } else if (state == MODULE_INSTALLED && gpuhal_hardware_machine_of(view)->secure_boot &&
+               is_built_here(view, module)) {
+        gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_PROBLEM,
+                              "no kernel driver is bound to it: the module %s was built on this machine, and Secure "
+                              "Boot loads only what is signed with a key that it knows",
+                              name);
+        gpuhal_hardware_enrol_key(view, out->fix, sizeof out->fix);
     } else if (state == MODULE_INSTALLED) {
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_PROBLEM,
-                              "no kernel driver is bound to it: the module %s is installed and not loaded%s", name,
-                              gpuhal_hardware_machine_of(view)->secure_boot ? " (Secure Boot wants it signed)" : "");
+                              "no kernel driver is bound to it: the module %s is installed and not loaded", name);
         gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo modprobe %s", name);
     } else {
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_PROBLEM,
@@ -145,24 +169,22 @@ static bool is_nvidia(const gpuhal_hardware *one)
     return strcmp(one->kernel_driver, "nvidia") == 0;
 }
 
-/* A container that has some of the nodes was given those; one without any was given no GPU. */
 static void find_missing(gpuhal_hardware_view *view, const gpuhal_hardware *one, const char *node,
                          gpuhal_hardware_finding *out)
 {
-    const gpuhal_hardware_machine *machine = gpuhal_hardware_machine_of(view);
-    const bool is_some = gpuhal_hardware_is_there(view, is_nvidia(one) ? "/dev/nvidiactl" : "/dev/dri");
-    if (machine->is_container) {
-        gpuhal_hardware_found(out, is_some ? GPUHAL_HARDWARE_HIDDEN : GPUHAL_HARDWARE_NODE_MISSING,
-                              GPUHAL_HARDWARE_NOTE,
-                              "the kernel driver %s is loaded, and this container was not given %s",
-                              one->kernel_driver, node);
-        gpuhal_hardware_start_container(view, one, out->fix, sizeof out->fix);
-        return;
-    }
+    static const char prefix[] = "/dev/nvidia";
+    const char *number = strncmp(node, prefix, strlen(prefix)) == 0 ? node + strlen(prefix) : "";
     gpuhal_hardware_found(out, GPUHAL_HARDWARE_NODE_MISSING, GPUHAL_HARDWARE_PROBLEM,
                           "the kernel driver %s is loaded, and there is no %s", one->kernel_driver, node);
-    gpuhal_hardware_text(out->fix, sizeof out->fix, "%s",
-                         is_nvidia(one) ? "sudo nvidia-modprobe -c 0 -u" : "sudo udevadm trigger --action=add");
+    if (is_nvidia(one)) { /* /dev/nvidiactl has number 255 */
+        gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo nvidia-modprobe -c %s",
+                             *number && number[strspn(number, "0123456789")] == 0 ? number : "255");
+    } else {
+        gpuhal_hardware_text(out->fix, sizeof out->fix, "%s",
+                             gpuhal_hardware_machine_of(view)->is_windows
+                                 ? "wsl.exe --update && wsl.exe --shutdown   # ends all WSL machines"
+                                 : "sudo udevadm trigger --action=add");
+    }
 }
 
 static void find_refused(gpuhal_hardware_view *view, const char *node, gpuhal_hardware_finding *out)
@@ -172,24 +194,33 @@ static void find_refused(gpuhal_hardware_view *view, const char *node, gpuhal_ha
     snprintf(path, sizeof path, "%s%s", view->root, node);
     const bool known = gpuhal_os_file_state(path, &state) == 0;
     const bool by_group = known && (state.mode & 0060) == 0060 && state.group != 0;
+    const bool by_all = known && (state.mode & 0006) == 0006; /* a list of access control, or a security module */
+    const gpuhal_hardware_place place = gpuhal_hardware_machine_of(view)->place;
     gpuhal_hardware_group(view, known ? state.group : 0, group, sizeof group);
     gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_PERMISSION, GPUHAL_HARDWARE_PROBLEM,
-                          by_group                     ? "this user may not open %s, which is for the group %s"
+                          by_all                      ? "this user may not open %s, although its mode allows it%.0s"
+                          : by_group                  ? "this user may not open %s, which is for the group %s"
                           : known && state.group != 0 ? "this user may not open %s, and neither may its group %s"
-                                                       : "this user may not open %s, which is for root%.0s",
+                                                      : "this user may not open %s, which is for root%.0s",
                           node, group);
-    if (gpuhal_hardware_is_there(view, "/run/.containerenv")) {
+    if (by_all) {
+        gpuhal_hardware_text(out->fix, sizeof out->fix, "getfacl %s; sudo dmesg | grep -i denied", node);
+    } else if (place == GPUHAL_PLACE_PODMAN) {
         gpuhal_hardware_text(out->fix, sizeof out->fix, "podman run --group-add keep-groups …");
-    } else if (by_group && gpuhal_hardware_machine_of(view)->is_container) {
+    } else if (by_group && place == GPUHAL_PLACE_DOCKER) {
         gpuhal_hardware_text(out->fix, sizeof out->fix, "docker run --group-add %u …", (unsigned)state.group);
+    } else if (place != GPUHAL_PLACE_HOST) {
+        gpuhal_hardware_text(out->fix, sizeof out->fix, "ls -ln %s   # on the host, whose rights it has", node);
     } else if (by_group) {
         gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo usermod -aG %s $USER   # and log in again", group);
     } else if (strncmp(node, "/dev/nvidia", strlen("/dev/nvidia")) == 0) {
         gpuhal_hardware_text(out->fix, sizeof out->fix, "grep -r NVreg_DeviceFile /etc/modprobe.d");
     } else {
         /* As the rules of udev have it. */
-        gpuhal_hardware_text(out->fix, sizeof out->fix,
-                             "sudo chgrp render %s && sudo chmod g+rw %s && sudo usermod -aG render $USER", node, node);
+        gpuhal_hardware_text(
+            out->fix, sizeof out->fix,
+            "sudo chgrp render %s && sudo chmod g+rw %s && sudo usermod -aG render $USER   # and log in again", node,
+            node);
     }
 }
 
@@ -206,11 +237,25 @@ static bool find_node(gpuhal_hardware_view *view, const gpuhal_hardware *one, co
         find_missing(view, one, node, out);
         return true;
     }
-    if (!gpuhal_os_may_use(path)) {
+    if (gpuhal_os_may_use(path) != 0) {
         find_refused(view, node, out);
         return true;
     }
     return false;
+}
+
+/* If CUDA's library is installed, the kernel's own driver is in the way. */
+static void find_nouveau(gpuhal_hardware_view *view, const gpuhal_hardware *one, gpuhal_hardware_finding *out)
+{
+    const bool is_installed = state_of_module(view, 0) >= MODULE_INSTALLED;
+    gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_PROBLEM,
+                          "the kernel driver nouveau is bound to it, and CUDA needs the module nvidia, which is %s",
+                          is_installed ? "installed" : "not installed");
+    if (is_installed) {
+        gpuhal_hardware_keep_nouveau_out(view, out->fix, sizeof out->fix);
+    } else {
+        gpuhal_hardware_install_driver(view, one, out->fix, sizeof out->fix);
+    }
 }
 
 bool gpuhal_hardware_find_kernel(gpuhal_hardware_view *view, const gpuhal_hardware *one, bool has_library,
@@ -231,6 +276,16 @@ bool gpuhal_hardware_find_kernel(gpuhal_hardware_view *view, const gpuhal_hardwa
                               one->is_virtual_function ? GPUHAL_HARDWARE_FINE : GPUHAL_HARDWARE_NOTE,
                               "it is bound to %s, for virtual machines", one->kernel_driver);
         gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo fuser -v /dev/vfio/*   # what has it");
+        return true;
+    }
+    if (strcmp(one->kernel_driver, "nouveau") == 0 && has_library) {
+        find_nouveau(view, one, out);
+        return true;
+    }
+    if (one->functions > 0) {
+        gpuhal_hardware_found(out, GPUHAL_HARDWARE_PASSED_THROUGH, GPUHAL_HARDWARE_NOTE,
+                              "its %u virtual functions are GPUs of virtual machines (vGPU)", one->functions);
+        gpuhal_hardware_text(out->fix, sizeof out->fix, "nvidia-smi vgpu   # what has it");
         return true;
     }
     if (one->is_excluded) {

@@ -1,4 +1,4 @@
-/* device/hardware_machine.c: the machine around the hardware: its kernel, whether this is a container, which groups and
+/* device/hardware_machine.c: the machine around the hardware: its kernel, what started this process, which groups and
  * packages it has. It is read once for a view, and only where something is wrong. */
 #include "device/hardware.h"
 
@@ -11,25 +11,7 @@
 
 #define SECURE_BOOT "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 
-/* ---- containers and the kernel */
-
-/* What stands in the paths of control groups in containers, where these are not of a namespace of their own. */
-static bool is_container(gpuhal_hardware_view *view)
-{
-    static const char *const words[] = {"docker", "libpod", "kubepods", "containerd", "lxc", "crio"};
-    char text[2048];
-    if (gpuhal_hardware_is_there(view, "/.dockerenv") || gpuhal_hardware_is_there(view, "/run/.containerenv") ||
-        gpuhal_hardware_is_there(view, "/run/systemd/container")) {
-        return true;
-    }
-    (void)gpuhal_hardware_bytes(view, text, sizeof text, "/proc/self/cgroup");
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (strstr(text, words[i])) {
-            return true;
-        }
-    }
-    return false;
-}
+/* ---- the system */
 
 /* Debian and its kin, Fedora and its kin, …, by the first that matches. */
 static gpuhal_hardware_system system_of(gpuhal_hardware_view *view)
@@ -59,9 +41,13 @@ const gpuhal_hardware_machine *gpuhal_hardware_machine_of(gpuhal_hardware_view *
     char variable[8]; /* four bytes of attributes, and the value */
     if (!machine->is_read) {
         machine->is_read = true;
-        machine->is_container = is_container(view);
         machine->system = system_of(view);
         (void)gpuhal_hardware_line(view, machine->release, sizeof machine->release, "/proc/sys/kernel/osrelease");
+        machine->is_windows = strstr(machine->release, "icrosoft");
+        machine->place = gpuhal_hardware_place_of(view, machine->is_windows);
+        const char *job = gpuhal_os_environment("SLURM_JOB_ID");
+        machine->is_job = job && *job;
+        gpuhal_hardware_find_who(view, job, machine);
         machine->secure_boot =
             gpuhal_hardware_bytes(view, variable, sizeof variable, SECURE_BOOT) == 5 && variable[4] == 1;
         for (uint32_t i = 0; i < view->count; i++) {
@@ -120,73 +106,118 @@ bool gpuhal_hardware_contains(gpuhal_hardware_view *view, const char *word, cons
     size_t got = piece ? PIECE : 0;
     view->error = piece || view->error ? view->error : ENOMEM;
     for (uint64_t offset = 0; got == PIECE && !found; offset += PIECE - length) {
-        found = gpuhal_os_file_read_at(path, offset, piece, PIECE, &got) == 0 &&
-                has_word(piece, got, word, length);
+        found = gpuhal_os_file_read_at(path, offset, piece, PIECE, &got) == 0 && has_word(piece, got, word, length);
     }
     free(piece);
     return found;
 }
 
-/* "blacklist nvidia", or "install nvidia /bin/false". */
-static bool blocks(const char *text, const char *module)
+/* "nvidia-drm" and "nvidia_drm" are one module. */
+static bool is_module(const char *word, size_t length, const char *module)
 {
-    char line[128], first[64], second[64];
-    for (const char *at = text; at && *at; at = strchr(at, '\n'), at = at ? at + 1 : NULL) {
-        snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
-        const int words = sscanf(line, "%63s %63s", first, second);
-        if (words == 2 && strcmp(second, module) == 0 &&
-            (strcmp(first, "blacklist") == 0 ||
-             (strcmp(first, "install") == 0 && (strstr(line, "/bin/false") || strstr(line, "/bin/true"))))) {
-            return true;
-        }
+    bool same = strlen(module) == length;
+    for (size_t i = 0; same && i < length; i++) {
+        same = word[i] == module[i] || (strchr("-_", word[i]) && strchr("-_", module[i]));
     }
-    return false;
+    return same;
+}
+
+/* A line of a file: "blacklist nvidia" keeps the kernel from loading it by itself; "install nvidia /bin/false" and
+ * "alias nvidia off" keep everybody, and are found before it. Returns whether it keeps everybody. */
+static bool find_block(gpuhal_hardware_view *view, const char *line, const char *file, const char *module,
+                       gpuhal_hardware_block *out)
+{
+    char first[16] = "", second[64] = "", third[64] = "";
+    (void)sscanf(line, "%15s %63s %63s", first, second, third);
+    const char *command = gpuhal_hardware_leaf(third);
+    const bool is_off = strcmp(first, "alias") == 0 && strcmp(third, "off") == 0;
+    const bool is_nothing =
+        strcmp(first, "install") == 0 && (strcmp(command, "false") == 0 || strcmp(command, "true") == 0);
+    const bool is_own = is_module(second, strlen(second), module), is_list = strcmp(first, "blacklist") == 0;
+    if (!is_own || (!is_off && !is_nothing && (!is_list || *out->where))) {
+        return false;
+    }
+    gpuhal_hardware_text(out->where, sizeof out->where, "%s", file);
+    if (is_off && gpuhal_hardware_machine_of(view)->system == GPUHAL_SYSTEM_UBUNTU) {
+        gpuhal_hardware_text(out->fix, sizeof out->fix,
+                             "sudo prime-select %s   # changes the system's files; then restart it", module);
+    } else if (is_off || is_nothing) {
+        const bool is_plain =
+            file[strspn(file, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-")] == 0;
+        gpuhal_hardware_text(
+            out->fix, sizeof out->fix,
+            is_plain ? "sudo sed -i '/^\\s*%s\\s\\+%s\\s/d' %s && sudo modprobe %s   # takes that line out of the file"
+                     : "grep -r '%s *%s' /etc/modprobe.d%.0s%.0s",
+            first, second, file, module);
+    } else {
+        gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo modprobe %s", module);
+    }
+    return is_off || is_nothing;
 }
 
 /* "modprobe.blacklist=nvidia,nouveau" as a word of the kernel's command line. */
 static bool is_named(const char *line, const char *option, const char *module)
 {
     const char *at = strstr(line, option);
-    const size_t length = strlen(module);
-    for (at = at ? at + strlen(option) : NULL; at && *at && *at != ' '; at += strcspn(at, ", "), at += *at == ',') {
-        if (strncmp(at, module, length) == 0 && strchr(", ", at[length])) {
-            return true;
-        }
+    bool found = false;
+    for (at = at ? at + strlen(option) : NULL; at && *at && *at != ' ' && !found; at += *at == ',') {
+        const size_t length = strcspn(at, ", ");
+        found = is_module(at, length, module);
+        at += length;
     }
-    return false;
+    return found;
 }
 
-bool gpuhal_hardware_is_blocked(gpuhal_hardware_view *view, const char *module, char *out_file, size_t bytes)
+static void find_block_at_boot(gpuhal_hardware_view *view, const char *module, gpuhal_hardware_block *out)
+{
+    char line[4096];
+    (void)gpuhal_hardware_line(view, line, sizeof line, "/proc/cmdline");
+    const bool is_left_out = is_named(line, "modprobe.blacklist=", module);
+    const char *word = is_named(line, "module_blacklist=", module)                  ? "module_blacklist"
+                       : strcmp(module, "nvidia") != 0 && strstr(line, "nomodeset") ? "nomodeset"
+                                                                                    : NULL;
+    if (word) {
+        gpuhal_hardware_text(out->fix, sizeof out->fix,
+                             "grep -r %s /etc/default/grub /boot/loader   # and start Linux without it", word);
+    } else if (is_left_out) {
+        gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo modprobe %s", module);
+    }
+    gpuhal_hardware_text(out->where, sizeof out->where, "%s", word || is_left_out ? "the kernel's command line" : "");
+}
+
+static bool find_block_in(gpuhal_hardware_view *view, const char *file, const char *module, gpuhal_hardware_block *out)
+{
+    char text[8192], line[160];
+    bool found = false;
+    (void)gpuhal_hardware_bytes(view, text, sizeof text, "%s", file);
+    for (char *at = text; (at = strstr(at, "\\\n")) != NULL;) {
+        memcpy(at, "  ", 2); /* the line goes on */
+    }
+    for (const char *at = text; *at && !found; at += strcspn(at, "\n"), at += *at == '\n') {
+        snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
+        found = find_block(view, line, file, module, out);
+    }
+    return found;
+}
+
+bool gpuhal_hardware_is_blocked(gpuhal_hardware_view *view, const char *module, gpuhal_hardware_block *out)
 {
     static const char *const folders[] = {"/etc/modprobe.d", "/run/modprobe.d", "/usr/lib/modprobe.d",
                                           "/lib/modprobe.d"};
-    char text[8192];
-    (void)gpuhal_hardware_line(view, text, sizeof text, "/proc/cmdline");
-    if (is_named(text, "modprobe.blacklist=", module) || is_named(text, "module_blacklist=", module) ||
-        (strcmp(module, "nvidia") != 0 && strstr(text, "nomodeset"))) {
-        gpuhal_hardware_text(out_file, bytes, "the kernel's command line");
-        return true;
-    }
-    for (size_t f = 0; f < sizeof folders / sizeof *folders; f++) {
-        char **names;
+    bool found = false;
+    *out = (gpuhal_hardware_block){0};
+    find_block_at_boot(view, module, out);
+    for (size_t f = 0; f < sizeof folders / sizeof *folders && !found; f++) {
+        char **names, file[128];
         size_t count;
-        bool found = false;
         (void)gpuhal_hardware_names(view, &names, &count, "%s", folders[f]);
         for (size_t i = 0; i < count && !found; i++) {
             const size_t length = strlen(names[i]);
-            if (length < 5 || strcmp(names[i] + length - 5, ".conf") != 0) {
-                continue; /* modprobe does not read it either */
-            }
-            (void)gpuhal_hardware_bytes(view, text, sizeof text, "%s/%s", folders[f], names[i]);
-            found = blocks(text, module);
-            if (found) {
-                gpuhal_hardware_text(out_file, bytes, "%s/%s", folders[f], names[i]);
-            }
+            const bool is_read = length > 5 && strcmp(names[i] + length - 5, ".conf") == 0; /* by modprobe */
+            snprintf(file, sizeof file, "%s/%.90s", folders[f], names[i]);
+            found = is_read && find_block_in(view, file, module, out);
         }
         gpuhal_os_names_free(names, count);
-        if (found) {
-            return true;
-        }
     }
-    return false;
+    return *out->where != 0;
 }

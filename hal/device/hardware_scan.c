@@ -84,10 +84,26 @@ static bool is_driven(gpuhal_hardware_view *view, const char *address)
     return gpuhal_hardware_target(view, target, sizeof target, PCI_DEVICES "/%s/driver", address);
 }
 
-static bool is_virtual_function(gpuhal_hardware_view *view, const char *address)
+/* Copies the address of the card whose virtual function it is. */
+static bool is_virtual_function(gpuhal_hardware_view *view, const char *address, char out_card[24])
 {
-    char target[64];
-    return gpuhal_hardware_target(view, target, sizeof target, PCI_DEVICES "/%s/physfn", address);
+    char target[256];
+    const bool is_function = gpuhal_hardware_target(view, target, sizeof target, PCI_DEVICES "/%s/physfn", address);
+    snprintf(out_card, 24, "%.23s", gpuhal_hardware_leaf(target));
+    return is_function;
+}
+
+/* Functions that NVIDIA's driver has are virtual GPUs for virtual machines, and the card is none for this system. */
+static bool is_of_vgpu(gpuhal_hardware_view *view, const char *address, const char *card)
+{
+    char target[256];
+    gpuhal_hardware *one = gpuhal_hardware_at_address(view, card);
+    const bool is_own = one && gpuhal_hardware_target(view, target, sizeof target, PCI_DEVICES "/%s/driver", address) &&
+                        strcmp(gpuhal_hardware_leaf(target), "nvidia") == 0;
+    if (is_own) {
+        one->functions++;
+    }
+    return is_own;
 }
 
 /* Function 1 of old cards is the second output of function 0: nothing drives it, and nothing is missing. */
@@ -171,13 +187,14 @@ static void scan_pci(gpuhal_hardware_view *view)
     view->bus_is_known = gpuhal_hardware_names(view, &names, &count, PCI_DEVICES);
     note_failure(view);
     for (size_t i = 0; i < count; i++) {
+        char card[24];
         uint32_t class = 0, vendor = 0;
         if (!is_address(names[i]) || !is_listed_class(view, names[i], &class)) {
             continue;
         }
         gpuhal_hardware_enter(view, PCI_DEVICES "/%s", names[i]);
-        const bool is_function = is_virtual_function(view, names[i]);
-        if (is_function && !is_driven(view, names[i])) {
+        const bool is_function = is_virtual_function(view, names[i], card);
+        if (is_function && (!is_driven(view, names[i]) || is_of_vgpu(view, names[i], card))) {
             continue; /* what virtual machines have not taken, and is not meant for this system */
         }
         (void)gpuhal_hardware_number(view, &vendor, PCI_DEVICES "/%s/vendor", names[i]);
@@ -201,9 +218,8 @@ static void scan_nvidia(gpuhal_hardware_view *view)
     size_t count;
     (void)gpuhal_hardware_names(view, &names, &count, "/proc/driver/nvidia/gpus");
     for (size_t i = 0; i < count; i++) {
-        gpuhal_hardware *one = is_address(names[i]) && !gpuhal_hardware_at_address(view, names[i])
-                                   ? gpuhal_hardware_add(view)
-                                   : NULL;
+        gpuhal_hardware *one =
+            is_address(names[i]) && !gpuhal_hardware_at_address(view, names[i]) ? gpuhal_hardware_add(view) : NULL;
         if (one) {
             gpuhal_hardware_text(one->address, sizeof one->address, "%s", names[i]);
             gpuhal_hardware_text(one->kernel_driver, sizeof one->kernel_driver, "nvidia");

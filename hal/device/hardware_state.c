@@ -13,7 +13,7 @@ static void find_gone(const gpuhal_hardware *one, gpuhal_hardware_finding *out)
     const bool is_old = now > one->info.last_seen && now - one->info.last_seen > LONG_AGO_SECONDS;
     char day[24];
     gpuhal_hardware_day(one->info.last_seen, day, sizeof day);
-    gpuhal_hardware_found(out, GPUHAL_HARDWARE_GONE, is_old ? GPUHAL_HARDWARE_NOTE : GPUHAL_HARDWARE_PROBLEM,
+    gpuhal_hardware_found(out, GPUHAL_HARDWARE_GONE, is_old ? GPUHAL_HARDWARE_WARNING : GPUHAL_HARDWARE_PROBLEM,
                           "it was there on %s, and is not on the bus any more", day);
     gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo dmesg | grep -E '%s|pcieport'",
                          one->info.vendor_id == GPUHAL_VENDOR_NVIDIA ? "NVRM|Xid" : one->address);
@@ -24,6 +24,11 @@ static void find(gpuhal_hardware_view *view, gpuhal *gpu, const gpuhal_hardware 
     *out = (gpuhal_hardware_finding){.state = GPUHAL_HARDWARE_READY};
     if (one->info.state == GPUHAL_HARDWARE_GONE) {
         find_gone(one, out);
+    } else if (!one->is_seen && one->unlisted[0]) {
+        gpuhal_hardware_find_stated(one, out);
+    } else if (!one->is_seen && (gpuhal_hardware_find_others(view, gpu, one, out) ||
+                                 gpuhal_hardware_find_given(view, one, gpuhal_hardware_has_library(gpu, one), out))) {
+        return;
     } else if (one->is_off_bus) {
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_OFF_BUS, GPUHAL_HARDWARE_PROBLEM,
                               "it has fallen off the bus: its configuration space reads as ones");
@@ -34,6 +39,9 @@ static void find(gpuhal_hardware_view *view, gpuhal *gpu, const gpuhal_hardware 
         gpuhal_hardware_find_hidden(&gpu->settings, out);
     } else if (!gpuhal_hardware_find_kernel(view, one, gpuhal_hardware_has_library(gpu, one), out)) {
         gpuhal_hardware_find_api(view, gpu, one, out);
+    } else if (out->state == GPUHAL_HARDWARE_NO_KERNEL_DRIVER &&
+               gpuhal_hardware_machine_of(view)->place != GPUHAL_PLACE_HOST) {
+        gpuhal_hardware_text(out->fix, sizeof out->fix, "gpuhal-probe   # on the host, whose drivers are used");
     }
 }
 

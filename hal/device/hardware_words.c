@@ -65,7 +65,9 @@ static void install_nvidia(gpuhal_hardware_view *view, const gpuhal_hardware *on
         [GPUHAL_SYSTEM_ARCH] = "sudo pacman -S nvidia-utils",
         [GPUHAL_SYSTEM_SUSE] = "sudo zypper install nvidia-compute-G06",
     };
-    if (strcmp(one->kernel_driver, "nvidia") != 0) {
+    if (strcmp(one->kernel_driver, "nvgpu") == 0) {
+        gpuhal_hardware_text(to, bytes, "sudo apt install nvidia-jetpack");
+    } else if (strcmp(one->kernel_driver, "nvidia") != 0) {
         gpuhal_hardware_install_driver(view, one, to, bytes);
     } else if (system == GPUHAL_SYSTEM_UBUNTU && major > 0) {
         gpuhal_hardware_text(to, bytes, "sudo apt install libnvidia-compute-%d", major);
@@ -88,7 +90,14 @@ void gpuhal_hardware_install_library(gpuhal_hardware_view *view, const gpuhal_ha
     };
     const gpuhal_hardware_system system = gpuhal_hardware_machine_of(view)->system;
     const bool is_amd = one->info.vendor_id == GPUHAL_VENDOR_AMD, is_intel = one->info.vendor_id == GPUHAL_VENDOR_INTEL;
-    if (one->info.vendor_id == GPUHAL_VENDOR_NVIDIA) {
+    gpuhal_hardware_give(view, one, to, bytes);
+    const bool is_rocm = is_amd && gpuhal_hardware_machine_of(view)->place == GPUHAL_PLACE_APPTAINER;
+    if (*to && (one->info.vendor_id == GPUHAL_VENDOR_NVIDIA || is_rocm)) {
+        return; /* what gives a container the GPU brings the library of the host's version */
+    }
+    if (strcmp(one->kernel_driver, "dxgkrnl") == 0) {
+        gpuhal_hardware_text(to, bytes, "ls /usr/lib/wsl/lib && sudo ldconfig   # Windows' driver brings it");
+    } else if (one->info.vendor_id == GPUHAL_VENDOR_NVIDIA) {
         install_nvidia(view, one, to, bytes);
     } else if ((system == GPUHAL_SYSTEM_ARCH || system == GPUHAL_SYSTEM_SUSE) && (is_amd || is_intel)) {
         gpuhal_hardware_text(to, bytes, "sudo %s%s",
@@ -99,23 +108,105 @@ void gpuhal_hardware_install_library(gpuhal_hardware_view *view, const gpuhal_ha
     }
 }
 
-void gpuhal_hardware_start_container(gpuhal_hardware_view *view, const gpuhal_hardware *one, char *to, size_t bytes)
+/* Kubernetes calls a GPU by the name that its vendor's device plugin gave it. */
+static const char *resource_of(const gpuhal_hardware *one)
 {
-    const bool is_podman = gpuhal_hardware_is_there(view, "/run/.containerenv");
-    const bool is_nvidia = strcmp(one->kernel_driver, "nvidia") == 0;
-    gpuhal_hardware_text(to, bytes, "%s run %s …", is_podman ? "podman" : "docker",
-                         is_nvidia && is_podman                      ? "--device nvidia.com/gpu=all"
-                         : is_nvidia                                 ? "--gpus all"
-                         : strcmp(one->kernel_driver, "amdgpu") == 0 ? "--device /dev/kfd --device /dev/dri"
-                                                                     : "--device /dev/dri");
+    return strcmp(one->kernel_driver, "nvidia") == 0   ? "nvidia.com/gpu"
+           : strcmp(one->kernel_driver, "amdgpu") == 0 ? "amd.com/gpu"
+           : strcmp(one->kernel_driver, "xe") == 0     ? "gpu.intel.com/xe"
+           : strcmp(one->kernel_driver, "i915") == 0   ? "gpu.intel.com/i915"
+                                                       : "";
+}
+
+void gpuhal_hardware_give(gpuhal_hardware_view *view, const gpuhal_hardware *one, char *to, size_t bytes)
+{
+    const gpuhal_hardware_machine *machine = gpuhal_hardware_machine_of(view);
+    const bool is_nvidia = strcmp(one->kernel_driver, "nvidia") == 0 || strcmp(one->kernel_driver, "dxgkrnl") == 0;
+    const bool is_tegra = strcmp(one->kernel_driver, "nvgpu") == 0, is_amd = strcmp(one->kernel_driver, "amdgpu") == 0;
+    const char *const nodes = is_amd ? "--device /dev/kfd --device /dev/dri" : "--device /dev/dri";
+    to[0] = 0;
+    if (machine->place == GPUHAL_PLACE_POD && *resource_of(one)) {
+        gpuhal_hardware_text(to, bytes, "resources: {limits: {%s: 1}}   # of the pod's container", resource_of(one));
+    } else if (machine->is_job && machine->place != GPUHAL_PLACE_POD) {
+        gpuhal_hardware_text(to, bytes, "srun --gres=gpu:1 …");
+    } else if (machine->place == GPUHAL_PLACE_DOCKER) {
+        gpuhal_hardware_text(to, bytes, "docker run %s …",
+                             is_nvidia  ? "--gpus all"
+                             : is_tegra ? "--runtime nvidia"
+                                        : nodes);
+    } else if (machine->place == GPUHAL_PLACE_PODMAN) {
+        gpuhal_hardware_text(to, bytes, "podman run %s …", is_nvidia ? "--device nvidia.com/gpu=all" : nodes);
+    } else if (machine->place == GPUHAL_PLACE_APPTAINER && (is_nvidia || is_amd)) {
+        /* With --contain it has the nodes of /dev/dri, and not this one: apptainer/singularity#5696. */
+        const bool lacks_kfd = is_amd && one->drm_render_node[0] && !gpuhal_hardware_is_there(view, "/dev/kfd") &&
+                               gpuhal_hardware_is_there(view, "%s", one->drm_render_node);
+        gpuhal_hardware_text(to, bytes, "apptainer exec --%s%s …", is_nvidia ? "nv" : "rocm",
+                             lacks_kfd ? " --bind /dev/kfd" : "");
+    } else if (machine->place == GPUHAL_PLACE_ENROOT && is_nvidia) {
+        gpuhal_hardware_text(to, bytes, "NVIDIA_VISIBLE_DEVICES=all enroot start …");
+    }
+}
+
+void gpuhal_hardware_restart(gpuhal_hardware_view *view, char *to, size_t bytes)
+{
+    static const char *const commands[] = {
+        [GPUHAL_PLACE_DOCKER] = "docker restart …",
+        [GPUHAL_PLACE_PODMAN] = "podman restart …",
+        [GPUHAL_PLACE_POD] = "kubectl delete pod …",
+        [GPUHAL_PLACE_ENROOT] = NULL,
+    };
+    const char *command = commands[gpuhal_hardware_machine_of(view)->place];
+    gpuhal_hardware_text(to, bytes, "%s%s", command ? command : "",
+                         command ? "   # a reload of systemd on the host takes devices away" : "");
+}
+
+/* The module is loaded from the first file system on, so that this has to know, too. */
+void gpuhal_hardware_keep_nouveau_out(gpuhal_hardware_view *view, char *to, size_t bytes)
+{
+    static const char *const rebuild[] = {
+        [GPUHAL_SYSTEM_DEBIAN] = "update-initramfs -u", [GPUHAL_SYSTEM_UBUNTU] = "update-initramfs -u",
+        [GPUHAL_SYSTEM_FEDORA] = "dracut --force",      [GPUHAL_SYSTEM_ARCH] = "mkinitcpio -P",
+        [GPUHAL_SYSTEM_SUSE] = "dracut --force",
+    };
+    static const char begin[] = "echo blacklist nouveau | sudo tee /etc/modprobe.d/nouveau.conf";
+    const char *own = rebuild[gpuhal_hardware_machine_of(view)->system];
+    if (own) {
+        gpuhal_hardware_text(to, bytes,
+                             "%s && sudo %s && sudo reboot   # changes what is started, and ends all that runs here",
+                             begin, own);
+    } else {
+        gpuhal_hardware_text(to, bytes, "%s   # changes what is started; then make the initramfs anew, and reboot",
+                             begin);
+    }
+}
+
+/* The packages of drivers sign the modules that they build with a key, which they leave here. */
+void gpuhal_hardware_enrol_key(gpuhal_hardware_view *view, char *to, size_t bytes)
+{
+    static const char *const keys[] = {
+        [GPUHAL_SYSTEM_DEBIAN] = "/var/lib/dkms/mok.pub",
+        [GPUHAL_SYSTEM_UBUNTU] = "/var/lib/shim-signed/mok/MOK.der",
+        [GPUHAL_SYSTEM_FEDORA] = "/etc/pki/akmods/certs/public_key.der",
+    };
+    const gpuhal_hardware_system system = gpuhal_hardware_machine_of(view)->system;
+    if (system < sizeof keys / sizeof *keys && keys[system]) {
+        gpuhal_hardware_text(to, bytes,
+                             "sudo mokutil --import %s && sudo reboot   # asks for a new password; after the restart "
+                             "the console asks for it: Enroll MOK",
+                             keys[system]);
+    } else {
+        gpuhal_hardware_text(to, bytes, "sudo dmesg | grep -iE 'lockdown|key was rejected'");
+    }
 }
 
 void gpuhal_hardware_read_log(const gpuhal_hardware *one, char *to, size_t bytes)
 {
-    const bool is_nvidia = one->info.vendor_id == GPUHAL_VENDOR_NVIDIA;
-    gpuhal_hardware_text(to, bytes, "sudo dmesg | grep -E '%s%s%s'", is_nvidia ? "NVRM|Xid" : one->address,
-                         is_nvidia ? "" : "|",
-                         is_nvidia                 ? ""
-                         : one->kernel_driver[0]   ? one->kernel_driver
-                                                   : "pcieport");
+    if (strcmp(one->kernel_driver, "nvgpu") == 0) {
+        gpuhal_hardware_text(to, bytes, "sudo dmesg | grep -E 'nvgpu|gk20a'");
+    } else if (one->info.vendor_id == GPUHAL_VENDOR_NVIDIA) {
+        gpuhal_hardware_text(to, bytes, "sudo dmesg | grep -E 'NVRM|Xid'");
+    } else {
+        gpuhal_hardware_text(to, bytes, "sudo dmesg | grep -E '%s|%s'", one->address,
+                             one->kernel_driver[0] ? one->kernel_driver : "pcieport");
+    }
 }

@@ -9,6 +9,7 @@
 #include "registry/serial.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,6 +65,32 @@ gpuhal_status gpuhal_registry_forget(const gpuhal_config *config, const char *pl
     gpuhal_status status = open_registry(config, &own);
     if (!status && plugin && !has_record(own.registry, plugin)) {
         status = gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "there is no record of a plugin \"%s\"", plugin);
+    }
+    status = status ? status : gpuhal_registry_update(own.registry, &changes);
+    finish(&own);
+    return status;
+}
+
+static bool has_physical(gpuhal_registry *registry, uint32_t number)
+{
+    size_t count;
+    gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
+    const gpuhal_database_physical *physicals = gpuhal_database_physicals(&snapshot->database, &count);
+    bool known = false;
+    for (size_t i = 0; i < count && !known; i++) {
+        known = physicals[i].number == number;
+    }
+    gpuhal_snapshot_release(snapshot);
+    return known;
+}
+
+gpuhal_status gpuhal_registry_forget_physical(const gpuhal_config *config, uint32_t number)
+{
+    gpuhal_changes changes = {.now = gpuhal_os_wall_clock(), .forget_physical = number};
+    opened own;
+    gpuhal_status status = open_registry(config, &own);
+    if (!status && !has_physical(own.registry, number)) {
+        status = gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "there is no record of a physical device %" PRIu32, number);
     }
     status = status ? status : gpuhal_registry_update(own.registry, &changes);
     finish(&own);

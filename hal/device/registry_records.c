@@ -51,7 +51,7 @@ gpuhal_status gpuhal_registry_plugin(const gpuhal_registry_view *view, uint32_t 
             .output = view->outputs[index],
             .identity = gpuhal_view_text(known->identity),
             .probed_at = known->probed_at,
-            .device_count = (uint32_t)known->devices.count,
+            .device_count = (uint32_t)gpuhal_listed_devices_usable(&known->devices),
         };
         hand_out(out_plugin, &plugin, sizeof plugin);
     }

@@ -51,13 +51,14 @@ gpuhal_status gpuhal_plugin_report_get(const gpuhal *gpu, uint32_t index, gpuhal
         .reason = reason_of(candidate),
         .driver = or_empty(candidate->driver),
         .time_ns = candidate->time_ns,
-        .device_count = (uint32_t)candidate->devices.count,
+        .device_count = (uint32_t)gpuhal_listed_devices_usable(&candidate->devices),
         .isolated = candidate->isolated,
         .cached = candidate->cached,
         .signal = candidate->signal,
         .output = or_empty(candidate->output),
         .probed_at = candidate->probed_at,
         .note = or_empty(candidate->note),
+        .ambiguous = candidate->ambiguous,
     };
     memcpy(out_report, &report, size < sizeof report ? size : sizeof report);
     return GPUHAL_OK;

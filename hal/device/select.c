@@ -1,8 +1,8 @@
 /* device/select.c: chooses one device among those that selectors name, by one rule from cached facts alone, and says
  * what decided. Nothing falls back to the CPU unless the caller allows that. The rule, in this order: passed its last
- * self-test (`auto` and `gpu` take no other); no software device; the first backend; a GPU before an integrated one
- * before an accelerator before a processor; most memory; most compute units; the first in the list. most_free and
- * least_loaded read values first, and what they decide comes behind failures alone. */
+ * self-test, and is not prohibited (`auto` and `gpu` take no other); no software device; the first backend; a GPU
+ * before an integrated one before an accelerator before a processor; most memory; most compute units; the first in the
+ * list. most_free and least_loaded read values first, and what they decide comes behind failures alone. */
 #include "device/selector.h"
 
 #include "core/error.h"
@@ -21,9 +21,9 @@ typedef struct candidate {
     gpuhal_device *device; /* NULL: none */
     uint32_t entry;
     bool failed, software;
-    bool known; /* `value` is: of most_free and least_loaded; the higher, the better */
-    uint64_t value;
-    int type; /* the higher, the better */
+    bool known;                /* `value` is: of most_free and least_loaded; the higher, the better */
+    uint64_t value, unlimited; /* the second decides among equal ones: what is free, whatever limits allow */
+    int type;                  /* the higher, the better */
     uint64_t memory, units;
 } candidate;
 
@@ -56,6 +56,12 @@ bool gpuhal_device_failed_self_test(const gpuhal_device *device)
         return !atomic_load(&own->verified);
     }
     return gpuhal_fault_log_recall(device, device, &known) && !known.verified;
+}
+
+/* No program may compute on it: its administrator's will, which only a selector by name does not know. */
+bool gpuhal_device_is_prohibited(const gpuhal_device *device)
+{
+    return gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_COMPUTE_MODE, 0) == GPUHAL_COMPUTE_PROHIBITED;
 }
 
 static bool same_partition(const gpuhal_device_snapshot *snapshot, const gpuhal_device *a, const gpuhal_device *b)
@@ -127,7 +133,7 @@ static bool is_named(const gpuhal_device_snapshot *snapshot, const char *list, u
     const naming is = naming_of(snapshot, list, entry);
     return is.itself || (is.hardware && stands_for_partition(snapshot, list, entry, true)) ||
            (is.general && stands_for_partition(snapshot, list, entry, false) && !gpuhal_device_is_ignored(device) &&
-            !gpuhal_device_failed_self_test(device));
+            !gpuhal_device_failed_self_test(device) && !gpuhal_device_is_prohibited(device));
 }
 
 /* Reads the entry as a candidate; false when the list does not name it. */
@@ -169,8 +175,14 @@ static bool is_better(const candidate *a, const candidate *b)
 static bool is_better_by_value(const candidate *a, const candidate *b)
 {
     const bool alike = b->device && a->failed == b->failed && a->software == b->software;
-    if (alike && (a->known != b->known || (a->known && a->value != b->value))) {
-        return a->known != b->known ? a->known : a->value > b->value;
+    if (alike && a->known != b->known) {
+        return a->known;
+    }
+    if (alike && a->known && a->value != b->value) {
+        return a->value > b->value;
+    }
+    if (alike && a->known && a->unlimited != b->unlimited) {
+        return a->unlimited > b->unlimited;
     }
     return is_better(a, b);
 }
@@ -238,6 +250,12 @@ static bool is_failed(const gpuhal_device_snapshot *snapshot, uint32_t entry, co
     return snapshot->entries[entry].preferred && gpuhal_device_failed_self_test(snapshot->entries[entry].device);
 }
 
+static bool is_prohibited(const gpuhal_device_snapshot *snapshot, uint32_t entry, const gpuhal_device *chosen)
+{
+    (void)chosen;
+    return snapshot->entries[entry].preferred && gpuhal_device_is_prohibited(snapshot->entries[entry].device);
+}
+
 /* Writes "opencl:0", "opencl:0 and vulkan:0", "opencl:0, opencl:1, vulkan:0 and 2 more"; returns how many. */
 static uint32_t name_ids(const gpuhal_device_snapshot *snapshot, const gpuhal_device *chosen, is_listed_fn *is_listed,
                          gpuhal_text *to)
@@ -275,6 +293,12 @@ static void say_ids(const gpuhal_device_snapshot *snapshot, const gpuhal_device 
     gpuhal_text_finish(&ids);
 }
 
+static void say_left_out(const gpuhal_device_snapshot *snapshot, const gpuhal_device *chosen)
+{
+    say_ids(snapshot, chosen, is_failed, " (", " failed its self-test)", " failed their self-tests)");
+    say_ids(snapshot, chosen, is_prohibited, " (the compute mode of ", " is prohibited)", " is prohibited)");
+}
+
 /* What decided within the backend. */
 static void say_decision(const field *own)
 {
@@ -308,11 +332,11 @@ static void describe_general(const gpuhal_device_snapshot *snapshot, const field
     if (!is_cpu_backend(best)) {
         say("first working backend (%s), ", best->candidate->name);
         say_decision(own);
-        say_ids(snapshot, best, is_failed, " (", " failed its self-test)", " failed their self-tests)");
+        say_left_out(snapshot, best);
         return;
     }
     say("no usable GPU; using the CPU");
-    say_ids(snapshot, best, is_failed, " (", " failed its self-test)", " failed their self-tests)");
+    say_left_out(snapshot, best);
     say_ids(snapshot, best, is_software, " (", " is a software driver)", " are software drivers)");
     say_forked(snapshot);
 }
@@ -346,7 +370,7 @@ static void describe(const gpuhal_device_snapshot *snapshot, const char *text, c
     } else {
         say("\"%.256s\" names %u; first backend (%s), ", text, own->all, own->best.device->candidate->name);
         say_decision(own);
-        say_ids(snapshot, own->best.device, is_failed, " (", " failed its self-test)", " failed their self-tests)");
+        say_left_out(snapshot, own->best.device);
     }
     say_variables(snapshot, text);
 }
@@ -370,6 +394,24 @@ static void contest_finish(contest *all)
     free(all->known);
 }
 
+/* One limit for all makes equals of them, and the one with most free memory still suits best. */
+static gpuhal_status read_unlimited(gpuhal *gpu, contest *own)
+{
+    bool limited = false;
+    for (uint32_t i = 0; i < own->count; i++) {
+        limited = limited || gpuhal_device_limit(own->devices[i]) != 0;
+    }
+    if (!limited) {
+        return GPUHAL_OK;
+    }
+    const gpuhal_status status =
+        gpu->layers.read_value(gpu, own->devices, own->count, GPUHAL_VALUE_MEMORY_FREE_BYTES, own->values, own->known);
+    for (uint32_t i = 0; i < own->count && !status; i++) {
+        own->list[i].unlimited = own->known[i] ? own->values[i] : 0;
+    }
+    return status;
+}
+
 static gpuhal_status read_contest(gpuhal *gpu, const gpuhal_device_snapshot *snapshot, const char *list, bool by_memory,
                                   contest *out)
 {
@@ -387,13 +429,13 @@ static gpuhal_status read_contest(gpuhal *gpu, const gpuhal_device_snapshot *sna
             out->count++;
         }
     }
-    const gpuhal_key key = by_memory ? GPUHAL_VALUE_MEMORY_FREE_BYTES : GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE;
+    const gpuhal_key key = by_memory ? GPUHAL_VALUE_MEMORY_AVAILABLE_BYTES : GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE;
     gpuhal_status status = gpu->layers.read_value(gpu, out->devices, out->count, key, out->values, out->known);
     for (uint32_t i = 0; i < out->count && !status; i++) {
         out->list[i].known = out->known[i];
         out->list[i].value = by_memory ? out->values[i] : UINT64_MAX - out->values[i];
     }
-    return status;
+    return status || !by_memory ? status : read_unlimited(gpu, out);
 }
 
 static void describe_value(const contest *all, const candidate *best, bool by_memory)
@@ -491,13 +533,20 @@ static gpuhal_status refuse_all(const gpuhal_device_snapshot *snapshot, const ch
         return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "\"%s\" leaves no device that is to be used", text);
     }
     (void)gpuhal_selector_next(&rest, "", &selector);
-    uint32_t count = name_ids(snapshot, NULL, is_failed, &failed);
-    gpuhal_status status =
-        count == 0 ? gpuhal_selector_unmatched(snapshot, &selector, text, "")
-                   : gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND,
-                                      "no device matches \"%s\"; %s failed %s; select %s by name", text,
-                                      gpuhal_text_get(&failed), count == 1 ? "its self-test" : "their self-tests",
-                                      count == 1 ? "it" : "one");
+    const uint32_t count = name_ids(snapshot, NULL, is_failed, &failed);
+    const uint32_t shut = count ? 0 : name_ids(snapshot, NULL, is_prohibited, &failed);
+    gpuhal_status status;
+    if (count) {
+        status = gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "no device matches \"%s\"; %s failed %s; select %s by name",
+                                  text, gpuhal_text_get(&failed), count == 1 ? "its self-test" : "their self-tests",
+                                  count == 1 ? "it" : "one");
+    } else if (shut) {
+        status =
+            gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "no device matches \"%s\"; the compute mode of %s is prohibited",
+                             text, gpuhal_text_get(&failed));
+    } else {
+        status = gpuhal_selector_unmatched(snapshot, &selector, text, "");
+    }
     gpuhal_text_finish(&failed);
     return status;
 }

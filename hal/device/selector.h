@@ -83,6 +83,8 @@ bool gpuhal_device_is_gpu(const gpuhal_device *device);
 bool gpuhal_device_is_ignored(const gpuhal_device *device);
 /* Whether its last self-test (gpuhal_device_verify()) with this driver failed. select.c. */
 bool gpuhal_device_failed_self_test(const gpuhal_device *device);
+/* Whether its compute mode keeps every program out; `auto` and `gpu` leave it out. */
+bool gpuhal_device_is_prohibited(const gpuhal_device *device);
 /* The higher, the better: GPU 3, integrated GPU 2, accelerator 1, else 0. select.c. */
 int gpuhal_device_type_rank(const gpuhal_device *device);
 /* Returns the visible, usable device of an entry; NULL for another. */
@@ -94,8 +96,7 @@ bool gpuhal_selector_matches(const gpuhal_selector *selector, const gpuhal_devic
                              const gpuhal_device *device);
 /* Adds what the vendor's variable of the selector says that does not count, and why; nothing for another selector.
  */
-void gpuhal_selector_explain(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot,
-                             gpuhal_text *to);
+void gpuhal_selector_explain(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot, gpuhal_text *to);
 
 /* Marks the devices that GPUHAL_DEVICES and gpuhal_config.devices leave visible, by position, and reads their limits.
  * Rows, and `each`, count with nothing hidden: the snapshot's preferred interfaces are those of all devices. The first

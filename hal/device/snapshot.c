@@ -83,7 +83,9 @@ static gpuhal_status gather(const gpuhal_device_snapshot *before, gpuhal_device_
     for (size_t c = 0; c < snapshot->candidates.count; c++) {
         const gpuhal_candidate *candidate = &snapshot->candidates.list[c];
         for (size_t i = 0; i < candidate->devices.count; i++) {
-            add_entry(snapshot, candidate, &candidate->devices.list[i]);
+            if (gpuhal_listed_is_device(&candidate->devices.list[i])) {
+                add_entry(snapshot, candidate, &candidate->devices.list[i]);
+            }
         }
     }
     /* Entries from here on are of backends without a result: their devices stay, with the numbers that they had. */

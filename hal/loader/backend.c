@@ -11,6 +11,7 @@
 #include "core/job.h"
 #include "core/text.h"
 #include "loader/candidates.h"
+#include "loader/driver_files.h"
 #include "loader/file_check.h"
 #include "loader/host.h"
 #include "loader/load.h"
@@ -49,6 +50,7 @@ struct gpuhal_backend {
     uint32_t lists;          /* fork generation in which it is listing again; 0: it is not */
     bool hangs_enumerating;  /* a caller has abandoned that */
     gpuhal_load_context outcome; /* of the last start: texts and result */
+    gpuhal_driver_files files;   /* not known of the own cpu, which has no driver */
 };
 
 static gpuhal_mutex list_mutex = GPUHAL_MUTEX_INITIALIZER; /* protects the list and every backend that is not READY */
@@ -176,7 +178,7 @@ static bool list(gpuhal_load_context *load, gpuhal_backend *backend)
     return good;
 }
 
-static bool start(gpuhal_load_context *load, gpuhal_backend *backend, const char *path)
+static bool load_and_list(gpuhal_load_context *load, gpuhal_backend *backend, const char *path)
 {
     const gpuhal_plugin *original = NULL;
     load->options = backend->options;
@@ -189,6 +191,19 @@ static bool start(gpuhal_load_context *load, gpuhal_backend *backend, const char
     memcpy(&backend->plugin, original,
            original->size < sizeof backend->plugin ? original->size : sizeof backend->plugin);
     return list(load, backend);
+}
+
+static bool start(gpuhal_load_context *load, gpuhal_backend *backend, const char *path)
+{
+    if (backend->calls_no_driver) {
+        return load_and_list(load, backend, path);
+    }
+    gpuhal_driver_files_begin(&backend->files);
+    const bool good = load_and_list(load, backend, path);
+    if (good) {
+        gpuhal_driver_files_end(&backend->files, load->driver);
+    }
+    return good;
 }
 
 static bool has_name(const gpuhal_backend *backend, const char *name)
@@ -585,4 +600,9 @@ uint64_t gpuhal_backend_begun_ns(const gpuhal_backend *backend)
 const char *gpuhal_backend_driver(const gpuhal_backend *backend)
 {
     return backend->outcome.driver;
+}
+
+const gpuhal_driver_files *gpuhal_backend_files(const gpuhal_backend *backend)
+{
+    return &backend->files;
 }

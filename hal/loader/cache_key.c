@@ -105,15 +105,30 @@ static void add_library_places(const char *word, gpuhal_texts *to)
     free(places);
 }
 
-/* A driver may be installed later at the path in GPUHAL_…_LIBRARY; one that was loaded is among the mapped files. */
-static void add_named_library(const char *word, gpuhal_texts *to)
+/* A driver may be installed later where a variable says, by its path or its name; one that was loaded is among the
+ * mapped files. GPUHAL_…_LIBRARY is one path, whatever it ends in; others may be lists (ZE_ENABLE_ALT_DRIVERS), of
+ * which only libraries count: the entries of folders would change with every file in them. */
+static void add_named_libraries(const char *word, gpuhal_texts *to)
 {
     static const char front[] = "GPUHAL_", back[] = "_LIBRARY";
-    size_t length = strlen(word), end = sizeof back - 1;
-    const char *path = gpuhal_os_environment(word);
-    if (path && gpuhal_os_path_is_absolute(path) && length > end && strncmp(word, front, sizeof front - 1) == 0 &&
-        strcmp(word + length - end, back) == 0) {
-        add_once(to, path);
+    const size_t length = strlen(word), end = sizeof back - 1;
+    const bool is_ours = length > end && strncmp(word, front, sizeof front - 1) == 0 &&
+                         strcmp(word + length - end, back) == 0;
+    const char *const separators = is_ours ? "" : ",:;";
+    const char *value = gpuhal_os_environment(word);
+    for (const char *at = value ? value : ""; *at;) {
+        at += strspn(at, separators);
+        const size_t bytes = strcspn(at, separators);
+        char *name = bytes > 0 ? gpuhal_text_copy_range(at, bytes) : NULL;
+        to->failed = to->failed || (bytes > 0 && !name);
+        const bool counts = name && (is_ours || strstr(name, gpuhal_os_library_suffix()));
+        if (counts && gpuhal_os_path_is_absolute(name)) {
+            add_once(to, name);
+        } else if (counts && !strchr(name, '/')) {
+            add_library_places(name, to);
+        }
+        free(name);
+        at += bytes;
     }
 }
 
@@ -162,7 +177,7 @@ bool gpuhal_cache_key_make(const char *root, const gpuhal_candidate *candidate, 
     }
     gpuhal_cache_key_watched(root, candidate, &files);
     each_word(candidate->libraries, add_library_places, &files);
-    each_word(candidate->environment, add_named_library, &files);
+    each_word(candidate->environment, add_named_libraries, &files);
     each_word(candidate->environment, add_variable, &variables);
     each_word(candidate->watch, add_watched_variable, &variables);
     /* The order of addresses changes from run to run. */

@@ -176,7 +176,7 @@ bool gpuhal_rules_missing(gpuhal_key key, gpuhal_missing reason, const char *why
 {
     char name[48];
     write_name(key, name, sizeof name);
-    if (reason < GPUHAL_MISSING_NOT_SUPPORTED || reason > GPUHAL_MISSING_NOT_READ) {
+    if (reason < GPUHAL_MISSING_NOT_SUPPORTED || reason > GPUHAL_MISSING_LOST) {
         snprintf(problem, bytes, "it gives %" PRIu32 " as the reason why %s is missing, which is not a reason", reason,
                  name);
         return false;
@@ -198,11 +198,15 @@ bool gpuhal_rules_device(const gpuhal_listed_device *device, char *problem, size
 {
     static const gpuhal_key mandatory[] = {GPUHAL_FACT_NAME, GPUHAL_FACT_TYPE, GPUHAL_FACT_SOFTWARE,
                                            GPUHAL_FACT_MEMORY_KINDS};
-    for (size_t i = 0; i < sizeof mandatory / sizeof *mandatory; i++) {
-        const gpuhal_fact *fact = gpuhal_facts_find(&device->facts, mandatory[i]);
+    static const gpuhal_key of_hardware[] = {GPUHAL_FACT_PCI_ADDRESS};
+    const bool is_device = gpuhal_listed_is_device(device);
+    const size_t count = is_device ? sizeof mandatory / sizeof *mandatory : sizeof of_hardware / sizeof *of_hardware;
+    for (size_t i = 0; i < count; i++) {
+        const gpuhal_key key = is_device ? mandatory[i] : of_hardware[i];
+        const gpuhal_fact *fact = gpuhal_facts_find(&device->facts, key);
         if (!fact || fact->missing) {
             snprintf(problem, bytes, "device %" PRIu32 " lacks the mandatory fact %s", device->index,
-                     gpuhal_key_name(mandatory[i]));
+                     gpuhal_key_name(key));
             return false;
         }
     }
@@ -235,8 +239,7 @@ static int range_slots(const gpuhal_ops *ops)
 
 static int program_slots(const gpuhal_ops *ops)
 {
-    return !!ops->program_load + !!ops->program_unload + !!ops->kernel_create +
-           !!ops->kernel_destroy + !!ops->launch;
+    return !!ops->program_load + !!ops->program_unload + !!ops->kernel_create + !!ops->kernel_destroy + !!ops->launch;
 }
 
 bool gpuhal_rules_slots(const gpuhal_ops *ops, char *problem, size_t bytes)

@@ -7,6 +7,7 @@
 #define GPUHAL_LOADER_FILE_CHECK_H
 
 #include "loader/load_context.h"
+#include "os/os.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,6 +16,14 @@ typedef struct gpuhal_checked_file {
     char *path; /* malloc'ed, without symbolic links */
     uint64_t device, inode, bytes;
 } gpuhal_checked_file;
+
+/* The folder of a file that was checked, if no link leads there: the plugins of a listing and their manifests lie side
+ * by side, and what leads to them is looked at once. All zero is none. */
+struct gpuhal_known_folder {
+    char *path; /* malloc'ed */
+    gpuhal_file_info info;
+};
+void gpuhal_known_folder_finish(gpuhal_known_folder *folder);
 
 /* Checks that it is a regular file that other users can neither change nor replace: SECURITY.md has the rules. In a
  * privileged process it must belong to root alone; elsewhere another owner than root and the user causes a warning. */

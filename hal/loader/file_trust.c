@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define NAMED_MAX 256u /* bytes of a path in a message */
-#define LINKS_MAX 40u /* on one path, as in the kernel */
+#define LINKS_MAX 40u  /* on one path, as in the kernel */
 
 /* A missing file is the usual case: it gets a sentence of its own. */
 bool gpuhal_file_refuse_unreadable(gpuhal_load_context *load, const char *path, int error)
@@ -21,13 +21,13 @@ bool gpuhal_file_refuse_unreadable(gpuhal_load_context *load, const char *path, 
     }
     if (error == ELOOP) {
         return gpuhal_load_fail(load, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_NOT_FOUND,
-                                   "%s: the symbolic links run in a circle", path);
+                                "%s: the symbolic links run in a circle", path);
     }
     gpuhal_status status = error == EACCES || error == EPERM ? GPUHAL_ERROR_NO_PERMISSION : GPUHAL_ERROR_NOT_FOUND;
     /* Long names must not push the reason out of the sentence. */
     bool cut = strlen(path) > NAMED_MAX;
     return gpuhal_load_fail(load, GPUHAL_PLUGIN_REJECTED, status, "%.*s%s cannot be read: %s", (int)NAMED_MAX, path,
-                               cut ? "..." : "", strerror(error));
+                            cut ? "..." : "", strerror(error));
 }
 
 static bool refuse_permissions(gpuhal_load_context *load, const char *path, const char *why)
@@ -60,7 +60,7 @@ static bool check_parents(gpuhal_load_context *load, const char *path, uint32_t 
             good = gpuhal_file_refuse_unreadable(load, directory, error);
         } else if (info.world_writable && !(info.sticky && is_trusted_owner(owner))) {
             good = gpuhal_load_fail(load, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_NO_PERMISSION,
-                                       "%s lies below %s, which everybody may write to", path, directory);
+                                    "%s lies below %s, which everybody may write to", path, directory);
         }
         owner = info.owner;
         if (top) {
@@ -76,7 +76,7 @@ static bool check_permissions(gpuhal_load_context *load, const char *path, const
 {
     if (!info->regular) {
         return gpuhal_load_fail(load, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_DRIVER, "%s is %s", path,
-                                   info->directory ? "a directory" : "no regular file");
+                                info->directory ? "a directory" : "no regular file");
     }
     if (info->world_writable) {
         return refuse_permissions(load, path, "may be written to by everybody");
@@ -95,9 +95,10 @@ static bool check_permissions(gpuhal_load_context *load, const char *path, const
 /* The state of following a path and its links. */
 typedef struct walk {
     gpuhal_load_context *load;
-    const char *path; /* the whole path, for messages */
-    uint32_t links;   /* followed so far: limited, since links to links could multiply without end */
-    bool is_plain;    /* no link, "." or "..", so that the path is the resolved one */
+    const char *path;              /* the whole path, for messages */
+    uint32_t links;                /* followed so far: limited, since links to links could multiply without end */
+    bool is_plain;                 /* no link, "." or "..", so that the path is the resolved one */
+    gpuhal_file_info folder, file; /* of a plain path: where it ends, and in which folder */
 } walk;
 
 static bool check_way(walk *at, const char *path);
@@ -117,8 +118,7 @@ static bool check_target(walk *at, const char *part, size_t name, const char *ta
 
 static bool refuse_step(walk *at, int error)
 {
-    return error == ENOMEM ? gpuhal_load_no_memory(at->load)
-                           : gpuhal_file_refuse_unreadable(at->load, at->path, error);
+    return error == ENOMEM ? gpuhal_load_no_memory(at->load) : gpuhal_file_refuse_unreadable(at->load, at->path, error);
 }
 
 /* A user that can write to a directory decides where the path leads: where all users may write, only an entry of a
@@ -150,6 +150,37 @@ static bool check_part(walk *at, const char *part, size_t name, gpuhal_file_info
     return good;
 }
 
+/* Where following the path begins: behind the folder that is known, or behind the first slash. */
+static size_t begin_way(const walk *at, const char *path, gpuhal_file_info *out_directory, int *out_error)
+{
+    const gpuhal_known_folder *known = at->load->folder;
+    const size_t length = known && known->path ? strlen(known->path) : 0;
+    if (length > 0 && strncmp(path, known->path, length) == 0 && path[length] == '/') {
+        *out_directory = known->info;
+        return length + 1;
+    }
+    *out_error = gpuhal_os_file_info("/", out_directory);
+    return 1;
+}
+
+void gpuhal_known_folder_finish(gpuhal_known_folder *folder)
+{
+    free(folder->path);
+    *folder = (gpuhal_known_folder){0};
+}
+
+/* Without memory it stays unknown. */
+static void record_folder(const walk *at)
+{
+    const size_t length = (size_t)(strrchr(at->path, '/') - at->path);
+    gpuhal_known_folder *known = at->load->folder;
+    if (known && length > 0 &&
+        (!known->path || strlen(known->path) != length || strncmp(known->path, at->path, length) != 0)) {
+        gpuhal_known_folder_finish(known);
+        *known = (gpuhal_known_folder){.path = gpuhal_text_copy_range(at->path, length), .info = at->folder};
+    }
+}
+
 /* Follows the path part by part, like the kernel. The resolved path alone would not do: it no longer has the links, and
  * a directory on their way may be one in which others can turn a link round. */
 static bool check_way(walk *at, const char *path)
@@ -159,17 +190,20 @@ static bool check_way(walk *at, const char *path)
         return gpuhal_load_no_memory(at->load);
     }
     gpuhal_file_info directory;
-    int error = gpuhal_os_file_info("/", &directory);
+    int error = 0;
+    size_t begin = begin_way(at, path, &directory, &error);
     bool good = !error || refuse_step(at, error);
-    for (size_t begin = 1; good && part[begin - 1]; begin++) {
+    for (; good && part[begin - 1]; begin++) {
         size_t end = begin + strcspn(part + begin, "/");
         char next = part[end];
         part[end] = 0;
+        at->folder = directory;
         good = end == begin || check_part(at, part, begin, &directory);
         at->is_plain = at->is_plain && end > begin;
         part[end] = next;
         begin = end;
     }
+    at->file = directory;
     free(part);
     return good;
 }
@@ -188,12 +222,16 @@ bool gpuhal_file_check_trust(gpuhal_load_context *load, const char *path, gpuhal
     if (!real) {
         return refuse_step(&at, error);
     }
-    error = gpuhal_os_file_info(real, &info);
+    info = at.file;
+    error = at.is_plain ? 0 : gpuhal_os_file_info(real, &info);
     bool good = error ? gpuhal_file_refuse_unreadable(load, real, error) : check_permissions(load, real, &info);
     good = good && (at.is_plain || check_parents(load, real, info.owner));
     if (!good) {
         free(real);
         return false;
+    }
+    if (at.is_plain) {
+        record_folder(&at);
     }
     *out_file = (gpuhal_checked_file){.path = real, .device = info.device, .inode = info.inode, .bytes = info.bytes};
     return true;

@@ -2,6 +2,7 @@
  * front: no member may be read before `size` covers it. */
 #include "loader/load.h"
 
+#include "core/error.h"
 #include "core/records.h"
 #include "core/text.h"
 #include "loader/host.h"
@@ -9,6 +10,7 @@
 #include "os/os.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,6 +95,11 @@ bool gpuhal_plugin_negotiate(gpuhal_load_context *load, gpuhal_plugin_query_fn *
     gpuhal_load_call_end(load);
     if (!plugin) {
         gpuhal_status reported = gpuhal_load_reported();
+        if (reported == GPUHAL_ERROR_INCOMPATIBLE) { /* of the two sides the plugin knows its own */
+            char words[64];
+            snprintf(words, sizeof words, "this library speaks plugin ABI %u.%u", GPUHAL_ABI_MAJOR, GPUHAL_ABI_MINOR);
+            gpuhal_error_extend_report(words);
+        }
         return reported < 0 ? gpuhal_load_fail_call(load, reported, "negotiating the ABI")
                             : broken(load, "gpuhal_plugin_query returned NULL and gave no reason");
     }

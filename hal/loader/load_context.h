@@ -13,9 +13,12 @@
 
 #include <stdbool.h>
 
+typedef struct gpuhal_known_folder gpuhal_known_folder; /* file_check.h */
+
 typedef struct gpuhal_load_context {
     const char *name; /* of the backend, for log lines; may be NULL */
     gpuhal_log *log;  /* may be NULL */
+    gpuhal_known_folder *folder; /* of the last file that was checked; may be NULL */
     bool ignore_environment;
     const char *options;    /* for the plugin; NULL: none */
     uint64_t options_asked; /* bit for each of the first 64 options that the plugin asked for */

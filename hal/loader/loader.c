@@ -64,6 +64,16 @@ static bool same_file(const gpuhal_candidate *a, const gpuhal_candidate *b)
     return a->builtin || b->builtin ? a->builtin == b->builtin : a->device == b->device && a->inode == b->inode;
 }
 
+/* The folder is searched by file name, which no vendor means: a manifest that an update left behind may come first. */
+static bool is_ambiguous(const gpuhal_candidate *earlier, const gpuhal_candidate *later)
+{
+    const char *one = earlier->manifest ? strrchr(earlier->manifest, '/') : NULL;
+    const char *other = later->manifest ? strrchr(later->manifest, '/') : NULL;
+    const size_t length = one ? (size_t)(one - earlier->manifest) : 0;
+    return one && other && length == (size_t)(other - later->manifest) &&
+           strncmp(earlier->manifest, later->manifest, length) == 0;
+}
+
 /* Finds an earlier candidate that passed the checks and is the same file, or has the same name. */
 static void find_duplicate(const gpuhal_candidates *candidates, gpuhal_candidate *later)
 {
@@ -77,17 +87,29 @@ static void find_duplicate(const gpuhal_candidates *candidates, gpuhal_candidate
                                     describe_place(earlier));
             return;
         }
-        if (strcmp(earlier->name, later->name) == 0) {
+        if (strcmp(earlier->name, later->name) != 0) {
+            continue;
+        }
+        later->ambiguous = is_ambiguous(earlier, later);
+        if (later->ambiguous) {
+            gpuhal_candidate_decide(later, GPUHAL_PLUGIN_DUPLICATE, GPUHAL_STAGE_SELECT,
+                                    "a plugin named %s was found earlier: %s; only the names of the manifests in %.*s "
+                                    "decide, %s comes before %s: remove the one that is left over",
+                                    earlier->name, describe_place(earlier),
+                                    (int)(strrchr(later->manifest, '/') - later->manifest), later->manifest,
+                                    strrchr(earlier->manifest, '/') + 1, strrchr(later->manifest, '/') + 1);
+        } else {
             gpuhal_candidate_decide(later, GPUHAL_PLUGIN_DUPLICATE, GPUHAL_STAGE_SELECT,
                                     "a plugin named %s was found earlier: %s", earlier->name, describe_place(earlier));
-            return;
         }
+        return;
     }
 }
 
 /* A file that fails the checks must not block a later plugin of its name. */
 static void check_files(gpuhal_log *log, gpuhal_candidates *candidates)
 {
+    gpuhal_known_folder folder = {0};
     for (size_t i = 0; i < candidates->count; i++) {
         gpuhal_candidate *candidate = &candidates->list[i];
         if (!gpuhal_candidate_is_open(candidate)) {
@@ -95,7 +117,7 @@ static void check_files(gpuhal_log *log, gpuhal_candidates *candidates)
         }
         /* From here on the resolved path counts: the checked file is the one to load. */
         if (!candidate->builtin) {
-            gpuhal_load_context load = {.name = candidate->name, .log = log};
+            gpuhal_load_context load = {.name = candidate->name, .log = log, .folder = &folder};
             gpuhal_checked_file file;
             gpuhal_load_enter(&load, GPUHAL_STAGE_FILE);
             bool good = gpuhal_file_check(&load, candidate->file, false, &file);
@@ -110,6 +132,7 @@ static void check_files(gpuhal_log *log, gpuhal_candidates *candidates)
         }
         find_duplicate(candidates, candidate);
     }
+    gpuhal_known_folder_finish(&folder);
 }
 
 /* Drivers and their loaders read names of libraries from the environment, which the user controls, and most ignore
@@ -145,14 +168,14 @@ static void leave_forked(gpuhal_candidates *candidates)
 static gpuhal_status probe_here(const gpuhal_probe_cache *cache, gpuhal_candidate *candidate)
 {
     gpuhal_load_context load = {.name = candidate->name,
-                              .log = cache->log,
-                              .ignore_environment = candidate->ignore_environment,
-                              .deadline_ns = cache->settings->helper_deadline_ns};
+                                .log = cache->log,
+                                .ignore_environment = candidate->ignore_environment,
+                                .deadline_ns = cache->settings->helper_deadline_ns};
     gpuhal_backend *backend = NULL;
     uint64_t begun_ns = gpuhal_os_monotonic_ns();
     bool good = gpuhal_backend_obtain(&load, candidate, &backend);
     good = good && (!cache->refresh || gpuhal_backend_list_again(&load, backend, begun_ns));
-    good = good && (gpuhal_backend_devices(backend)->count > 0 ||
+    good = good && (gpuhal_listed_devices_usable(gpuhal_backend_devices(backend)) > 0 ||
                     gpuhal_load_fail(&load, GPUHAL_PLUGIN_NO_DEVICE, GPUHAL_ERROR_NO_DEVICE,
                                      "the driver lists no device any more"));
     gpuhal_candidate_take(candidate, &load, good);
@@ -253,11 +276,11 @@ static void log_outcome(gpuhal_log *log, const gpuhal_candidates *candidates)
 {
     for (size_t i = 0; i < candidates->count; i++) {
         const gpuhal_candidate *candidate = &candidates->list[i];
+        const size_t devices = gpuhal_listed_devices_usable(&candidate->devices);
         gpuhal_log_line(log, GPUHAL_LEVEL_INFO, "%s (%s): %s%s%s, %zu device%s",
                         candidate->name ? candidate->name : "plugin", candidate->file ? candidate->file : "no file",
                         gpuhal_plugin_state_name(candidate->state), candidate->reason ? ": " : "",
-                        candidate->reason ? candidate->reason : "", candidate->devices.count,
-                        candidate->devices.count == 1 ? "" : "s");
+                        candidate->reason ? candidate->reason : "", devices, devices == 1 ? "" : "s");
     }
 }
 
@@ -277,9 +300,9 @@ static bool add_system_root(const gpuhal_settings *settings, gpuhal_candidate *c
     if (!settings->system_root[0]) {
         return true;
     }
-    char *all = gpuhal_text_format("%s%s" GPUHAL_OPTION_SYSTEM_ROOT "=%s;",
-                                   candidate->options ? candidate->options : "", candidate->name,
-                                   settings->system_root);
+    char *all =
+        gpuhal_text_format("%s%s" GPUHAL_OPTION_SYSTEM_ROOT "=%s;", candidate->options ? candidate->options : "",
+                           candidate->name, settings->system_root);
     free(candidate->options);
     candidate->options = all;
     return all != NULL;

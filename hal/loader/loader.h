@@ -12,6 +12,7 @@
 #include "core/config.h"
 #include "core/listed.h"
 #include "core/log.h"
+#include "loader/driver_files.h"
 #include "os/os.h"
 #include "registry/database.h"
 
@@ -32,6 +33,7 @@ typedef struct gpuhal_candidate {
     bool ignore_environment; /* the plugin may use no library from the environment */
     char *options;           /* the options for it; NULL: none */
     bool own;                /* from the library's own directory */
+    bool ambiguous;          /* a duplicate by the order of file names alone */
     char *manifest, *libraries, *environment, *watch; /* the manifest's path, and its contributions to the cache key */
     char *identity;    /* of the file, for the registry; NULL: it has no record */
     gpuhal_texts key;  /* key of the cached result; empty: there is none */
@@ -72,6 +74,8 @@ gpuhal_status gpuhal_backend_start(const gpuhal_candidate *candidate, uint64_t d
 const gpuhal_plugin *gpuhal_backend_plugin(const gpuhal_backend *backend);
 /* Returns the path of the vendor's library that the plugin opened first; NULL for none. */
 const char *gpuhal_backend_driver(const gpuhal_backend *backend);
+/* Returns the files of the plugin and its driver in this process. */
+const gpuhal_driver_files *gpuhal_backend_files(const gpuhal_backend *backend);
 /* Returns what its start() created; may be NULL. */
 gpuhal_plugin_instance *gpuhal_backend_instance(const gpuhal_backend *backend);
 /* Returns the newest list of the devices in this process; lists never change and are never freed. */

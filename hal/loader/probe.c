@@ -48,7 +48,7 @@ static bool enumerate(gpuhal_load_context *load, const gpuhal_plugin *plugin, gp
     if (status != GPUHAL_OK) {
         return gpuhal_load_fail_call(load, status, "listing its devices");
     }
-    if (devices->count == 0) {
+    if (gpuhal_listed_devices_usable(devices) == 0) {
         return gpuhal_load_fail(load, GPUHAL_PLUGIN_NO_DEVICE, GPUHAL_ERROR_NO_DEVICE, "the driver lists no device");
     }
     return true;
@@ -138,7 +138,8 @@ static bool complete(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpu
         if (!gpuhal_rules_device(device, problem, sizeof problem)) {
             return broke_rule(load, problem);
         }
-        if (!describe(load, plugin, instance, device) || !sample(load, plugin, instance, device)) {
+        if (gpuhal_listed_is_device(device) &&
+            (!describe(load, plugin, instance, device) || !sample(load, plugin, instance, device))) {
             return false;
         }
         if (load->on_device) {
@@ -149,13 +150,12 @@ static bool complete(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpu
 }
 
 bool gpuhal_plugin_probe(gpuhal_load_context *load, const gpuhal_plugin *plugin, bool *started_before,
-                        gpuhal_plugin_instance **instance, gpuhal_listed_devices *out_devices)
+                         gpuhal_plugin_instance **instance, gpuhal_listed_devices *out_devices)
 {
     *out_devices = (gpuhal_listed_devices){0};
     bool started = *started_before || start(load, plugin, instance);
     *started_before = started;
-    if (started && enumerate(load, plugin, *instance, out_devices) &&
-        complete(load, plugin, *instance, out_devices)) {
+    if (started && enumerate(load, plugin, *instance, out_devices) && complete(load, plugin, *instance, out_devices)) {
         return true;
     }
     gpuhal_listed_devices_finish(out_devices);

@@ -23,8 +23,7 @@ static const gpuhal_texts *machine_of(gpuhal_probe_cache *cache)
         if (cache->settings->ignore_environment) {
             gpuhal_texts_add(&cache->machine, "settings ignored");
         }
-        char *options =
-            cache->settings->options ? gpuhal_text_format("options %s", cache->settings->options) : NULL;
+        char *options = cache->settings->options ? gpuhal_text_format("options %s", cache->settings->options) : NULL;
         cache->machine.failed = cache->machine.failed || (cache->settings->options && !options);
         if (options) {
             gpuhal_texts_add(&cache->machine, options);
@@ -38,6 +37,7 @@ static const gpuhal_texts *machine_of(gpuhal_probe_cache *cache)
 void gpuhal_probe_cache_finish(gpuhal_probe_cache *cache)
 {
     gpuhal_texts_finish(&cache->machine);
+    free(cache->seen);
 }
 
 /* ---- cached results */
@@ -74,7 +74,7 @@ void gpuhal_probe_cache_check_retry(const gpuhal_probe_cache *cache)
         }
         if (!known) {
             gpuhal_candidates_add_note(cache->candidates, cache->log, "there is no plugin \"%.*s\" to be probed again",
-                                     (int)length, at);
+                                       (int)length, at);
         }
         at += length;
     }
@@ -184,8 +184,9 @@ gpuhal_status gpuhal_probe_cache_recall(gpuhal_probe_cache *cache, gpuhal_candid
         is_asked_for(cache->settings, candidate->name)) {
         return GPUHAL_OK;
     }
+    cache->seen = cache->seen ? cache->seen : calloc(1, sizeof *cache->seen);
     const gpuhal_database_plugin *record =
-        gpuhal_key_find(cache->known, candidate->name, candidate->identity, machine_of(cache));
+        gpuhal_key_find(cache->known, candidate->name, candidate->identity, machine_of(cache), cache->seen);
     gpuhal_plugin_state state = record ? state_now(cache->settings, candidate, record) : GPUHAL_PLUGIN_NOT_PROBED;
     bool asks = state == GPUHAL_PLUGIN_NOT_PROBED || (cache->refresh && state != GPUHAL_PLUGIN_QUARANTINED);
     return asks ? GPUHAL_OK : take_over(candidate, record, state);
@@ -246,7 +247,7 @@ bool gpuhal_probe_cache_is_valid(const gpuhal_settings *settings, const gpuhal_c
 static bool is_known(gpuhal_probe_cache *cache, const gpuhal_database_plugin *record)
 {
     const gpuhal_database_plugin *known =
-        gpuhal_key_find(cache->known, record->name, record->identity, machine_of(cache));
+        gpuhal_key_find(cache->known, record->name, record->identity, machine_of(cache), NULL);
     return known && gpuhal_texts_same(&known->key, &record->key) && gpuhal_probe_cache_same(known, record);
 }
 
@@ -303,7 +304,7 @@ static bool is_to_blame(gpuhal_probe_cache *cache, const gpuhal_database_plugin 
         return result->unruly;
     }
     const gpuhal_database_plugin *known =
-        gpuhal_key_find(cache->known, record->name, record->identity, machine_of(cache));
+        gpuhal_key_find(cache->known, record->name, record->identity, machine_of(cache), NULL);
     return known && known->signal == record->signal;
 }
 
@@ -312,7 +313,7 @@ static bool is_to_blame(gpuhal_probe_cache *cache, const gpuhal_database_plugin 
 static bool has_worked(gpuhal_probe_cache *cache, const gpuhal_candidate *candidate)
 {
     const gpuhal_database_plugin *known =
-        gpuhal_key_find(cache->known, candidate->name, candidate->identity, machine_of(cache));
+        gpuhal_key_find(cache->known, candidate->name, candidate->identity, machine_of(cache), NULL);
     return known && known->state == GPUHAL_PLUGIN_OK;
 }
 

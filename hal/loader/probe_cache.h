@@ -18,6 +18,7 @@
 #define GPUHAL_LOADER_PROBE_CACHE_H
 
 #include "loader/loader.h"
+#include "registry/key.h"
 
 /* The input of one run of the loader. Zero-initialised but for the first five members is ready. */
 typedef struct gpuhal_probe_cache {
@@ -28,6 +29,7 @@ typedef struct gpuhal_probe_cache {
     gpuhal_candidates *candidates;
     gpuhal_texts machine; /* made on first use */
     bool machine_made;
+    gpuhal_key_seen *seen; /* while cached results are looked for; probing takes long. NULL without memory */
 } gpuhal_probe_cache;
 void gpuhal_probe_cache_finish(gpuhal_probe_cache *cache);
 

@@ -10,7 +10,7 @@
 
 #define KNOWN_FLAGS                                                                                                    \
     (GPUHAL_PROCESS_MEMORY_KNOWN | GPUHAL_PROCESS_BUSY_KNOWN | GPUHAL_PROCESS_COMPUTE | GPUHAL_PROCESS_GRAPHICS |      \
-     GPUHAL_PROCESS_FOREIGN_NAMESPACE)
+     GPUHAL_PROCESS_FOREIGN_NAMESPACE | GPUHAL_PROCESS_SHARES)
 #define SMALLEST ((uint32_t)(offsetof(gpuhal_plugin_process, name) + sizeof(const char *)))
 
 /* Copies a name that is clean, cut between two characters. The end is looked for in as many bytes as are read. */

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "loader/candidates.h"
+#include "loader/file_check.h"
 #include "loader/load.h"
 #include "loader/manifest.h"
 #include "loader/selection.h"
@@ -42,6 +43,7 @@ typedef struct search {
     gpuhal_candidates *candidates;
     searched_directory *list;
     size_t count;
+    gpuhal_known_folder folder;
     named_library *libraries; /* sorted once all manifests are read */
     size_t library_count;
 } search;
@@ -63,10 +65,10 @@ static void note_unreadable(search *at, const char *path, const char *source, in
 {
     if (source) {
         gpuhal_candidates_add_note(at->candidates, at->log, "%s names %s, which cannot be searched: %s", source, path,
-                                 strerror(error));
+                                   strerror(error));
     } else if (error != ENOENT && error != ENOTDIR) {
         gpuhal_candidates_add_note(at->candidates, at->log, "the plugin directory %s cannot be searched: %s", path,
-                                 strerror(error));
+                                   strerror(error));
     }
 }
 
@@ -200,7 +202,7 @@ static gpuhal_status add_manifest(search *at, const searched_directory *director
         return gpuhal_error_host_memory();
     }
     /* A manifest without a readable name is named by its file, for GPUHAL_BACKENDS and the report. */
-    gpuhal_load_context load = {.log = at->log};
+    gpuhal_load_context load = {.log = at->log, .folder = &at->folder};
     gpuhal_manifest manifest;
     bool good = gpuhal_manifest_read(&load, path, directory->vendors, &manifest);
     char *stem = manifest.name ? NULL : name_inside(file, "", MANIFEST_SUFFIX);
@@ -318,6 +320,7 @@ gpuhal_status gpuhal_search(const gpuhal_settings *settings, gpuhal_log *log, gp
         free(at.list[i].path);
         gpuhal_os_names_free(at.list[i].names, at.list[i].count);
     }
+    gpuhal_known_folder_finish(&at.folder);
     free(at.list);
     free(at.libraries);
     return status;

@@ -202,11 +202,12 @@ static bool is_whole(gpuhal_stream *stream)
         return false;
     }
     bool all = devices->count == stream->devices_reported;
-    if (!all || (stream->good && devices->count == 0)) {
+    const bool is_empty = stream->good && gpuhal_listed_devices_usable(devices) == 0;
+    if (!all || is_empty) {
         snprintf(stream->problem, sizeof stream->problem, "%zu devices came, %" PRIu64 " were announced",
                  devices->count, stream->devices_reported);
     }
-    return all && (!stream->good || devices->count > 0);
+    return all && !is_empty;
 }
 
 /* Checks the [end]: success without a reason, or one of the failures with one. */
@@ -270,9 +271,9 @@ static const struct {
     const char *kind;
     bool (*take)(gpuhal_stream *stream, const char *key, const char *value);
 } kinds[] = {
-    {"hello", take_hello}, {"stage", take_stage},   {"library", take_library}, {"plugin", take_plugin},
-    {"log", take_log},     {"device", take_device}, {"mapped", take_mapped},   {"end", take_end},
-    {"crash", take_crash},
+    {"hello", take_hello},   {"stage", take_stage}, {"library", take_library},
+    {"plugin", take_plugin}, {"log", take_log},     {"device", take_device},
+    {"mapped", take_mapped}, {"end", take_end},     {"crash", take_crash},
 };
 
 /* The hello comes first and once, so that another program at the other end is detected at its first line. */

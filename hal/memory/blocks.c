@@ -7,6 +7,7 @@
 #include "memory/blocks.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Bins are numbered without a gap: below 64 bytes each size has its own; above, the shift that leaves the size's first
  * six bits, times 32, plus these bits. */
@@ -53,6 +54,25 @@ gpuhal_bins *gpuhal_bins_create(void)
 void gpuhal_bins_destroy(gpuhal_bins *bins)
 {
     free(bins);
+}
+
+gpuhal_bins *gpuhal_blocks_copy(gpuhal_blocks *to, const gpuhal_blocks *from, const gpuhal_bins *bins)
+{
+    gpuhal_block *table = malloc(from->capacity * sizeof *table);
+    gpuhal_bins *own = table ? malloc(sizeof *own) : NULL;
+    if (!own) {
+        free(table);
+        return NULL;
+    }
+    *own = *bins;
+    memcpy(table, from->table, from->touched * sizeof *table);
+    for (uint32_t i = 0; i < from->touched; i++) {
+        table[i].bins = table[i].bins ? own : NULL;
+        table[i].user = NULL;
+    }
+    *to = *from;
+    to->table = table;
+    return own;
 }
 
 static bool grow(gpuhal_blocks *blocks)
@@ -300,15 +320,21 @@ static gpuhal_block_id cut(gpuhal_blocks *blocks, gpuhal_block_id id, uint64_t f
     return id;
 }
 
+gpuhal_block_id gpuhal_blocks_find(const gpuhal_blocks *blocks, const gpuhal_bins *bins, uint64_t bytes,
+                                   uint64_t alignment)
+{
+    const gpuhal_block_id id = find(blocks, bins, bytes, alignment, COMPARED);
+    return id != 0 ? id : find(blocks, bins, bytes, alignment, UINT32_MAX);
+}
+
 gpuhal_block_id gpuhal_blocks_take(gpuhal_blocks *blocks, gpuhal_bins *bins, uint64_t bytes, uint64_t alignment)
 {
-    gpuhal_block_id id = find(blocks, bins, bytes, alignment, COMPARED);
-    if (id == 0) {
-        id = find(blocks, bins, bytes, alignment, UINT32_MAX);
-    }
-    if (id == 0) {
-        return 0;
-    }
+    const gpuhal_block_id id = gpuhal_blocks_find(blocks, bins, bytes, alignment);
+    return id != 0 ? gpuhal_blocks_take_found(blocks, id, bytes, alignment) : 0;
+}
+
+gpuhal_block_id gpuhal_blocks_take_found(gpuhal_blocks *blocks, gpuhal_block_id id, uint64_t bytes, uint64_t alignment)
+{
     const uint64_t front = -blocks->table[id].offset & (alignment - 1);
     uint64_t rest = blocks->table[id].bytes - front - bytes;
     const uint32_t entries = (uint32_t)(front > 0) + (uint32_t)(rest > 0);

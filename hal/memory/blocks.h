@@ -25,6 +25,7 @@ typedef struct gpuhal_block {
     gpuhal_block_id before, after;  /* neighbours in the region; 0: none */
     gpuhal_block_id previous, next; /* in the list of its bin */
     gpuhal_bins *bins;              /* NULL: used */
+    gpuhal_block_id twin;           /* the caller's, of a used block: its id in another gpuhal_blocks */
     void *user;                     /* the caller's, of a used block; NULL in a new one */
     uint64_t stamp;                 /* the caller's: a part of a block has the same, what is merged the largest */
 } gpuhal_block;
@@ -41,10 +42,13 @@ typedef struct gpuhal_blocks {
 
 void gpuhal_blocks_init(gpuhal_blocks *blocks);
 void gpuhal_blocks_finish(gpuhal_blocks *blocks);
+/* Makes `to` a copy with the same ids, whose free blocks, all in `bins`, are free in the bins that it returns; NULL
+ * without memory. */
+gpuhal_bins *gpuhal_blocks_copy(gpuhal_blocks *to, const gpuhal_blocks *from, const gpuhal_bins *bins);
 
 /* NULL without memory. */
 gpuhal_bins *gpuhal_bins_create(void);
-/* The bins must be empty. NULL does nothing. */
+/* No block may be in them any more, unless its gpuhal_blocks ends, too. NULL does nothing. */
 void gpuhal_bins_destroy(gpuhal_bins *bins);
 
 static inline gpuhal_block *gpuhal_block_at(const gpuhal_blocks *blocks, gpuhal_block_id id)
@@ -64,6 +68,11 @@ gpuhal_block_id gpuhal_blocks_extend(gpuhal_blocks *blocks, gpuhal_bins *bins, g
  * needs memory and gets no memory, the whole block is given, as its `bytes` says; and 0 where its beginning is not
  * aligned. Neither happens after gpuhal_blocks_reserve(). */
 gpuhal_block_id gpuhal_blocks_take(gpuhal_blocks *blocks, gpuhal_bins *bins, uint64_t bytes, uint64_t alignment);
+/* The block out of which that would take them; 0: none. And takes them out of it. */
+gpuhal_block_id gpuhal_blocks_find(const gpuhal_blocks *blocks, const gpuhal_bins *bins, uint64_t bytes,
+                                   uint64_t alignment);
+gpuhal_block_id gpuhal_blocks_take_found(gpuhal_blocks *blocks, gpuhal_block_id id, uint64_t bytes,
+                                         uint64_t alignment);
 /* Takes `bytes` (not 0) at `offset` of its region out of a free block that has them; the rest stays free where it is. 0
  * without memory, which cannot be after gpuhal_blocks_reserve(). */
 gpuhal_block_id gpuhal_blocks_take_at(gpuhal_blocks *blocks, gpuhal_block_id block, uint64_t offset, uint64_t bytes);

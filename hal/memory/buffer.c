@@ -68,6 +68,23 @@ gpuhal_status gpuhal_memory_charge(gpuhal_device *device, uint64_t bytes, uint64
     return charge(device, bytes) ? GPUHAL_OK : over_limit(device, asked);
 }
 
+/* Above that limit drivers move memory to the host instead of refusing, so it is refused here. A pool has looked. */
+static gpuhal_status check_groups(gpuhal_device *device, const gpuhal_buffer_desc *desc, uint64_t bytes)
+{
+    uint64_t limit = UINT64_MAX;
+    const uint64_t left = desc->kind == GPUHAL_MEMORY_DEVICE ? gpuhal_device_group_left(device, &limit) : UINT64_MAX;
+    if (bytes <= left) {
+        return GPUHAL_OK;
+    }
+    gpuhal_error_set(GPUHAL_ERROR_OUT_OF_MEMORY,
+                     "%s: %" PRIu64 " bytes requested, %" PRIu64 " left of what the control group of this process "
+                     "allows (dmem.max), %" PRIu64 " bytes",
+                     device->id, desc->bytes, left, limit);
+    gpuhal_error_add_device(device->candidate->name, device->id);
+    gpuhal_error_add_bytes(desc->bytes, left, limit);
+    return GPUHAL_ERROR_OUT_OF_MEMORY;
+}
+
 gpuhal_buffer *gpuhal_buffer_blank(gpuhal_device *device, uint64_t bytes)
 {
     /* malloc and not calloc: glibc keeps a thread's recent blocks at hand for malloc alone, which shows in small
@@ -128,6 +145,7 @@ static gpuhal_status create(void *user)
     gpuhal_alloc alloc;
     own->full = false;
     gpuhal_status status = gpuhal_buffer_plan(device, desc, &alloc);
+    status = status || own->pool ? status : check_groups(device, desc, alloc.bytes);
     if (status) {
         return status;
     }

@@ -97,6 +97,8 @@ int gpuhal_os_thread_bind(const gpuhal_processors *processors);
 /* ---- clock.c */
 
 uint64_t gpuhal_os_monotonic_ns(void);
+/* How long this thread has had a processor. */
+uint64_t gpuhal_os_processor_ns(void);
 /* The parts of a time in seconds since 1970, in UTC; false for a time that no calendar has. */
 bool gpuhal_os_utc(uint64_t seconds, struct tm *out_parts);
 /* Lets at least so much time pass, less than a second. */
@@ -178,6 +180,8 @@ bool gpuhal_os_privileged(void);
 const char *gpuhal_os_environment(const char *name);
 /* The same without the check, to say what was ignored. */
 const char *gpuhal_os_environment_raw(const char *name);
+/* Shows all variables, "NAME=value", in no order; none in a privileged process. */
+void gpuhal_os_environment_visit(void (*each)(void *user, const char *entry), void *user);
 /* "linux", "windows", "macos", "android": the word for this platform in manifests. */
 const char *gpuhal_os_platform(void);
 
@@ -294,8 +298,9 @@ typedef struct gpuhal_file_state {
 } gpuhal_file_state;
 /* Follows symbolic links. Returns 0, or errno with a state that is all zero. */
 int gpuhal_os_file_state(const char *path, gpuhal_file_state *out_state);
-/* Whether this process could open it for reading and writing, found out without opening. */
-bool gpuhal_os_may_use(const char *path);
+/* Whether this process could open it for reading and writing, found out without opening: 0 or errno, which is EPERM if
+ * a device cgroup refuses it, and EACCES if its mode does. */
+int gpuhal_os_may_use(const char *path);
 /* Makes the directory and its parents, for their owner alone, where they are missing. Returns 0 or errno. */
 int gpuhal_os_directory_make(const char *path);
 /* Makes a file for its owner alone that must not be there yet, and returns once the disk has it: 0 or errno, then it is
@@ -346,10 +351,13 @@ const void *gpuhal_os_words_map(intptr_t file, uint32_t count);
 void gpuhal_os_words_unmap(const void *words, uint32_t count);
 /* Waits until the word is another one than `seen`, or is woken, for so long at most; it may return early. */
 void gpuhal_os_word_wait(const void *words, uint32_t index, uint32_t seen, uint64_t timeout_ns);
+/* Wakes one thread that waits for the word; the kernel may choose one whose process is being killed. */
 void gpuhal_os_word_wake(const void *words, uint32_t index);
 /* When a process was started, in a unit of the system's; 0 for one that has ended, UINT64_MAX where that cannot be
  * found out. */
 uint64_t gpuhal_os_process_started(int64_t pid);
+/* The process that started this one, or has taken its place; 0: unknown, and none. */
+int64_t gpuhal_os_process_parent(int64_t pid);
 /* Identifies the processes that share numbers with this one (its namespace); 0: unknown. */
 uint64_t gpuhal_os_process_space(void);
 /* A folder of the user for files that need not survive a restart, without the name of the program; false when there is
@@ -381,6 +389,22 @@ bool gpuhal_os_library_is_data(const void *address);
 char *gpuhal_os_library_file(void *library);
 /* The absolute path of the file that holds `address`, malloc'ed; NULL when unknown. */
 char *gpuhal_os_library_path(const void *address);
+/* A library that the dynamic loader has mapped. */
+typedef struct gpuhal_loaded_library {
+    const char *path;    /* as the dynamic loader has it: may be relative to an earlier current directory */
+    const char *name;    /* by which others need it; NULL: it has none */
+    const char *needs;   /* the names of what it is linked to, each with its zero; behind the last an empty one */
+    const void *section; /* an address in it */
+    char *mapped;        /* NULL: not known, or not asked for */
+} gpuhal_loaded_library;
+/* How many libraries this process has loaded so far, with those that it has unloaded. */
+uint64_t gpuhal_os_libraries_loads(void);
+/* Lists all of them but the program. Returns 0 or errno. */
+int gpuhal_os_libraries_list(gpuhal_loaded_library **out_libraries, size_t *out_count);
+/* Sets `mapped` to the path at which the file that is mapped is now, which is no file's path if that was removed or
+ * replaced. */
+void gpuhal_os_libraries_find_mapped(gpuhal_loaded_library *libraries, size_t count);
+void gpuhal_os_libraries_free(gpuhal_loaded_library *libraries, size_t count);
 /* The directory that libgpuhal itself (or, linked statically, the program) lies in; malloc'ed; NULL when unknown. */
 char *gpuhal_os_own_directory(void);
 

@@ -1,6 +1,10 @@
-/* pool/kept.c: parts that a lane keeps as they are. The next request of its queue for as many bytes gets one of them:
- * the lane's mutex suffices for that, which other threads hardly ever want. Whatever looks for free memory gives them
- * back first. */
+/* pool/kept.c: parts that a lane keeps as they are. The next request of its queue, if it is for as many bytes, gets the
+ * one that was kept last: the lane's mutex suffices for that, which other threads hardly ever want. Whatever else the
+ * queue asks for, and whatever looks for free memory, gives them back first.
+ *
+ * A part is kept only if the queue has allocated and released nothing since, but for parts that are kept as well. Then
+ * a pool that kept nothing would have free again what was free before the part was allocated, so nothing is wasted.
+ * Only the order in which it finds free blocks of about one size may be another one. */
 #include "pool/pool.h"
 
 /* Each store releases those before it, as in the figures of pools. */
@@ -49,11 +53,13 @@ static void list_lane(gpuhal_pool *pool, gpuhal_lane *lane)
 bool gpuhal_part_keep(gpuhal_part *part)
 {
     gpuhal_lane *lane = part->home;
-    if (!lane || part->uses || !part->pool->keeps || gpuhal_trace_is_on(part->pool)) {
+    if (!lane || part->uses || part->of_store || !part->pool->keeps || gpuhal_trace_is_on(part->pool)) {
         return false;
     }
     gpuhal_mutex_lock(&lane->mutex);
-    const bool keeps = !lane->closed && gpuhal_lane_kept_count(lane) < GPUHAL_KEPT_PARTS;
+    const uint32_t now =
+        lane->kept ? lane->kept->began : atomic_load_explicit(&lane->operations, memory_order_relaxed);
+    const bool keeps = !lane->closed && part->made == now;
     if (keeps) {
         part->stamp = gpuhal_timepoint_newest();
         part->is_kept = true;
@@ -70,20 +76,6 @@ bool gpuhal_part_keep(gpuhal_part *part)
     return keeps;
 }
 
-static gpuhal_part *unlink_part(gpuhal_lane *lane, uint64_t bytes)
-{
-    gpuhal_part **link = &lane->kept;
-    while (*link && (*link)->buffer.bytes != bytes) {
-        link = &(*link)->next;
-    }
-    gpuhal_part *part = *link;
-    if (part) {
-        *link = part->next;
-        part->is_kept = false;
-    }
-    return part;
-}
-
 gpuhal_part *gpuhal_part_take_kept(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes)
 {
     gpuhal_lane *lane = queue && pool->keeps && !gpuhal_trace_is_on(pool) ? gpuhal_lane_find(pool, queue) : NULL;
@@ -91,8 +83,10 @@ gpuhal_part *gpuhal_part_take_kept(gpuhal_pool *pool, const gpuhal_queue *queue,
         return NULL;
     }
     gpuhal_mutex_lock(&lane->mutex);
-    gpuhal_part *part = unlink_part(lane, bytes);
+    gpuhal_part *part = lane->kept && lane->kept->buffer.bytes == bytes ? lane->kept : NULL;
     if (part) {
+        lane->kept = part->next;
+        part->is_kept = false;
         begin_change(lane);
         gpuhal_lane_forget(lane, part);
         count(lane->again, part);

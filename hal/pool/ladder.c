@@ -55,6 +55,16 @@ static bool follow_events(climb *c)
     return false;
 }
 
+/* Merges what the queue may have now, also what others may have as well: the pool does not grow while that suffices. */
+static bool gather(climb *c)
+{
+    gpuhal_pool *pool = c->request->pool;
+    gpuhal_mutex_lock(&pool->mutex);
+    const bool merged = gpuhal_lane_gather(pool, c->request->queue, c->request->block_bytes);
+    gpuhal_mutex_unlock(&pool->mutex);
+    return merged && search(c);
+}
+
 /* ---- growing */
 
 /* How often a thread looks whether the driver that another one is waiting for hangs. */
@@ -80,6 +90,15 @@ static void end_growing(gpuhal_pool *pool)
     pool->growing = false;
     gpuhal_condition_signal_all(&pool->condition);
     gpuhal_mutex_unlock(&pool->mutex);
+}
+
+static gpuhal_status note_refusal(climb *c, gpuhal_status status)
+{
+    if (status == GPUHAL_ERROR_OUT_OF_MEMORY) {
+        c->refused = true;
+        gpuhal_error_save(&c->refusal);
+    }
+    return status;
 }
 
 /* Gives back unused segments, only as many as are needed; false if all are used. */
@@ -114,9 +133,7 @@ static gpuhal_status grow(climb *c)
         const uint64_t before = atomic_load(&pool->reserved.in);
         status = gpuhal_pool_grow(pool, c->request->block_bytes);
         gpuhal_report_count(&c->report, GPUHAL_RUNG_GROW, atomic_load(&pool->reserved.in) - before);
-        if (status == GPUHAL_ERROR_OUT_OF_MEMORY) {
-            c->refused = true;
-            gpuhal_error_save(&c->refusal);
+        if (note_refusal(c, status) == GPUHAL_ERROR_OUT_OF_MEMORY) {
             status = trim(c) ? GPUHAL_OK : status;
         }
     }
@@ -125,16 +142,6 @@ static gpuhal_status grow(climb *c)
 }
 
 /* ---- memory that waits for work of queues */
-
-/* Merges what the queue may have now, also what others may have as well. */
-static bool gather(climb *c)
-{
-    gpuhal_pool *pool = c->request->pool;
-    gpuhal_mutex_lock(&pool->mutex);
-    const bool merged = gpuhal_lane_gather(pool, c->request->queue, c->request->block_bytes);
-    gpuhal_mutex_unlock(&pool->mutex);
-    return merged && search(c);
-}
 
 /* Makes the caller's queue wait for others. */
 static bool take(climb *c)
@@ -153,7 +160,7 @@ static bool take(climb *c)
             return true;
         }
     }
-    return queue && gather(c);
+    return false;
 }
 
 /* Waits here, for all that is pending now, the oldest first. The queue's own lane as well: what becomes common is
@@ -213,7 +220,7 @@ static gpuhal_status climb_alone(climb *c, uint64_t deadline_ns)
 {
     gpuhal_status status = GPUHAL_ERROR_OUT_OF_MEMORY;
     do {
-        status = follow_events(c) || poll(c) ? GPUHAL_OK : grow(c);
+        status = follow_events(c) || poll(c) || gather(c) ? GPUHAL_OK : grow(c);
         status = status == GPUHAL_ERROR_OUT_OF_MEMORY && (take(c) || wait(c, deadline_ns)) ? GPUHAL_OK : status;
     } while (status == GPUHAL_ERROR_OUT_OF_MEMORY && waits_on(c, deadline_ns));
     return status;
@@ -258,16 +265,36 @@ static bool may_grow_elsewhere(const climb *c)
     return may_grow(c) && (limit == 0 || (reserved < limit && limit - reserved >= c->request->block_bytes));
 }
 
-/* First memory of this pool, which is of use wherever it lies. Callbacks are asked once. */
+static bool others_gave(const climb *c)
+{
+    bool gave = false;
+    for (int rung = GPUHAL_RUNG_EVICT; rung <= GPUHAL_RUNG_CALL; rung++) {
+        gave = gave || c->report.rungs[rung].bytes > 0;
+    }
+    return gave;
+}
+
+/* Moves what is in the way, where there is room enough in pieces. */
+static gpuhal_status compact(climb *c)
+{
+    gpuhal_pool *pool = c->request->pool;
+    return may_grow(c) && gpuhal_compact_may_help(pool, c->request->block_bytes)
+               ? ask(c, GPUHAL_PRESSURE_COMPACT, pool)
+               : GPUHAL_ERROR_OUT_OF_MEMORY;
+}
+
+/* Moving takes nothing from others, so it comes first where it may suffice; and last, where they gave something, which
+ * may lie in pieces. Between, first memory of this pool, which is of use wherever it lies. Callbacks are asked once. */
 static gpuhal_status ask_all(climb *c)
 {
-    gpuhal_status status = GPUHAL_ERROR_OUT_OF_MEMORY;
+    gpuhal_status status = compact(c);
     for (gpuhal_pressure_rung rung = GPUHAL_PRESSURE_EVICT; rung <= GPUHAL_PRESSURE_CALL; rung++) {
         status = status == GPUHAL_ERROR_OUT_OF_MEMORY ? ask(c, rung, c->request->pool) : status;
         if (status == GPUHAL_ERROR_OUT_OF_MEMORY && rung < GPUHAL_PRESSURE_CALL && may_grow_elsewhere(c)) {
             status = ask(c, rung, NULL);
         }
     }
+    status = status == GPUHAL_ERROR_OUT_OF_MEMORY && others_gave(c) ? compact(c) : status;
     return status == GPUHAL_ERROR_OUT_OF_MEMORY ? climb_alone(c, c->deadline_ns) : status;
 }
 
@@ -281,7 +308,9 @@ static gpuhal_status out_of_memory(climb *c)
     report->free_bytes = gpuhal_bins_free_bytes(pool->common);
     report->largest_free_bytes = gpuhal_bins_largest(&pool->blocks, pool->common);
     const gpuhal_lane *lane = c->request->queue ? gpuhal_lane_find(pool, c->request->queue) : NULL;
-    const uint64_t own_bytes = lane ? gpuhal_bins_largest(&pool->blocks, lane->bins) : 0;
+    const uint64_t own_bytes = !lane ? 0
+                               : pool->sole.bins ? gpuhal_bins_largest(&pool->sole.blocks, pool->sole.bins)
+                                                 : gpuhal_bins_largest(&pool->blocks, lane->bins);
     gpuhal_mutex_unlock(&pool->mutex);
     char own[64] = "";
     if (own_bytes > report->largest_free_bytes) { /* behind the queue's own work, which it need not wait for */
@@ -308,21 +337,52 @@ static gpuhal_status out_of_memory(climb *c)
     return GPUHAL_ERROR_OUT_OF_MEMORY;
 }
 
+gpuhal_status gpuhal_pool_check_request(const gpuhal_request *request)
+{
+    climb c = {.request = request};
+    const gpuhal_status status = gpuhal_pool_check_limits(request->pool, request->block_bytes, true);
+    return note_refusal(&c, status) ? out_of_memory(&c) : GPUHAL_OK;
+}
+
+/* Whether a limit would refuse the request even if stores gave up all that they can. */
+static bool is_in_vain(climb *c)
+{
+    return note_refusal(c, gpuhal_pool_check_limits(c->request->pool, c->request->block_bytes, true)) != GPUHAL_OK;
+}
+
+/* What no rung can bring is refused before any is tried, so stores and callbacks give nothing for it. */
+static gpuhal_status climb_all(climb *c)
+{
+    const gpuhal_request *request = c->request;
+    gpuhal_pool *pool = request->pool;
+    const bool asks = !(request->flags & GPUHAL_ALLOCATE_NO_EVICT) && gpuhal_pressure_has_source(pool->device);
+    gpuhal_status status = note_refusal(c, gpuhal_pool_check_limits(pool, request->block_bytes, false));
+    if (status) {
+        return status;
+    }
+    status = climb_alone(c, asks ? gpuhal_ladder_patience(c->deadline_ns) : c->deadline_ns);
+    if (status == GPUHAL_ERROR_OUT_OF_MEMORY && asks && is_in_vain(c)) {
+        status = climb_alone(c, c->deadline_ns);
+    }
+    if (status == GPUHAL_ERROR_OUT_OF_MEMORY && asks) {
+        if (is_in_vain(c)) {
+            return status;
+        }
+        status = ask_all(c);
+    }
+    /* What has ended meanwhile may be whole segments, and one in their place may do. */
+    if (status == GPUHAL_ERROR_OUT_OF_MEMORY) {
+        status = may_grow(c) ? grow(c) : search(c) ? GPUHAL_OK : status;
+    }
+    return status;
+}
+
 gpuhal_status gpuhal_pool_climb(const gpuhal_request *request, gpuhal_block_id *out_block)
 {
     climb c = {.request = request,
                .deadline_ns = request->flags & GPUHAL_ALLOCATE_NO_WAIT ? 0 : request->deadline_ns};
-    const bool asks =
-        !(request->flags & GPUHAL_ALLOCATE_NO_EVICT) && gpuhal_pressure_has_source(request->pool->device);
     atomic_fetch_add(&request->pool->searches_failed, 1);
-    gpuhal_status status = climb_alone(&c, asks ? gpuhal_ladder_patience(c.deadline_ns) : c.deadline_ns);
-    if (status == GPUHAL_ERROR_OUT_OF_MEMORY && asks) {
-        status = ask_all(&c);
-    }
-    /* What has ended meanwhile may be whole segments, and one in their place may do. */
-    if (status == GPUHAL_ERROR_OUT_OF_MEMORY) {
-        status = may_grow(&c) ? grow(&c) : search(&c) ? GPUHAL_OK : status;
-    }
+    const gpuhal_status status = climb_all(&c);
     *out_block = c.block;
     return status == GPUHAL_ERROR_OUT_OF_MEMORY ? out_of_memory(&c) : status;
 }

@@ -6,6 +6,9 @@
 
 #include <stdlib.h>
 
+/* So many releases without new work, and the queue counts as idle. */
+enum { IDLE_RELEASES = 256 };
+
 /* All work of a queue that was destroyed has ended when it is FINISHED, and it gets no more. */
 static void free_finished_lanes(gpuhal_pool *pool)
 {
@@ -69,37 +72,54 @@ gpuhal_lane *gpuhal_lane_get(gpuhal_pool *pool, gpuhal_queue *queue)
     lane = lane ? lane : add_lane(pool);
     if (lane) {
         lane->queue = gpuhal_queue_retain(queue);
+        gpuhal_sole_note_queue(pool);
+        lane->submitted = atomic_load_explicit(&queue->submitted, memory_order_relaxed);
+        lane->idle_releases = IDLE_RELEASES;
         take_slot(pool, lane);
     }
     return lane;
 }
 
 /* Of a pool whose buffers have segments of their own the whole of one. */
-static gpuhal_block_id take(gpuhal_pool *pool, gpuhal_bins *bins, uint64_t bytes)
+static gpuhal_block_id find(const gpuhal_pool *pool, const gpuhal_bins *bins, uint64_t bytes)
 {
     if (!pool->desc.export_kinds) {
-        return gpuhal_blocks_take(&pool->blocks, bins, bytes, pool->unit);
+        return gpuhal_blocks_find(&pool->blocks, bins, bytes, pool->unit);
     }
-    for (gpuhal_block_id id = 1; id < pool->blocks.touched; id++) {
-        const gpuhal_block *block = gpuhal_block_at(&pool->blocks, id);
-        if (block->bins == bins && block->bytes == bytes) {
-            return gpuhal_blocks_take_at(&pool->blocks, id, 0, bytes);
-        }
+    gpuhal_block_id id = 1;
+    while (id < pool->blocks.touched && !(gpuhal_block_at(&pool->blocks, id)->bins == bins &&
+                                          gpuhal_block_at(&pool->blocks, id)->bytes == bytes)) {
+        id++;
     }
-    return 0;
+    return id < pool->blocks.touched ? id : 0;
+}
+
+/* The smaller one of two blocks that fit; 0 stands for none. */
+static gpuhal_block_id better(const gpuhal_pool *pool, gpuhal_block_id one, gpuhal_block_id other)
+{
+    if (one == 0 || other == 0) {
+        return one + other;
+    }
+    return gpuhal_block_at(&pool->blocks, other)->bytes < gpuhal_block_at(&pool->blocks, one)->bytes ? other : one;
 }
 
 gpuhal_block_id gpuhal_pool_search(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes)
 {
-    gpuhal_lane *lane = queue ? gpuhal_lane_find(pool, queue) : NULL;
-    gpuhal_block_id block = lane ? take(pool, lane->bins, bytes) : 0;
-    block = block ? block : take(pool, pool->common, bytes);
-    for (gpuhal_pending *pending = pool->pending; pending && queue && !block; pending = pending->next) {
+    const gpuhal_lane *lane = queue ? gpuhal_lane_find(pool, queue) : NULL;
+    if (pool->sole.bins && lane && gpuhal_blocks_reserve(&pool->sole.blocks)) {
+        return gpuhal_sole_take(pool, lane, bytes);
+    }
+    if (pool->sole.bins) {
+        gpuhal_sole_end(pool);
+    }
+    gpuhal_block_id block = find(pool, pool->common, bytes);
+    block = lane ? better(pool, find(pool, lane->bins, bytes), block) : block;
+    for (const gpuhal_pending *pending = queue ? pool->pending : NULL; pending; pending = pending->next) {
         if (pending->bins && (pending->owner == queue || pending->follower == queue)) {
-            block = take(pool, pending->bins, bytes);
+            block = better(pool, block, find(pool, pending->bins, bytes));
         }
     }
-    return block;
+    return block ? gpuhal_blocks_take_found(&pool->blocks, block, bytes, pool->unit) : 0;
 }
 
 /* Whether it is a free block, which an entry without bytes is not, and the lane's queue may have it at once. */
@@ -114,26 +134,39 @@ static bool may_have(const gpuhal_pool *pool, const gpuhal_lane *lane, gpuhal_bl
     return may;
 }
 
-/* Bytes of the neighbours from this block on that the queue may have, as far as they are needed. */
-static uint64_t bytes_from(const gpuhal_pool *pool, const gpuhal_lane *lane, gpuhal_block_id id, uint64_t bytes)
+/* Bytes of the neighbours from this block on that the queue may have. */
+static uint64_t bytes_from(const gpuhal_pool *pool, const gpuhal_lane *lane, gpuhal_block_id id)
 {
     uint64_t sum = 0;
-    while (sum < bytes && may_have(pool, lane, id)) {
-        const gpuhal_block *block = gpuhal_block_at(&pool->blocks, id);
-        sum += block->bytes;
-        id = block->after;
+    for (; may_have(pool, lane, id); id = gpuhal_block_at(&pool->blocks, id)->after) {
+        sum += gpuhal_block_at(&pool->blocks, id)->bytes;
     }
     return sum;
 }
 
+/* The first block of the fewest bytes in a row that suffice and that the queue may have; 0: there are none. */
+static gpuhal_block_id smallest_row(const gpuhal_pool *pool, const gpuhal_lane *lane, uint64_t bytes)
+{
+    gpuhal_block_id best = 0;
+    uint64_t least = UINT64_MAX;
+    for (gpuhal_block_id id = 1; id < pool->blocks.touched; id++) {
+        const gpuhal_block_id before = gpuhal_block_at(&pool->blocks, id)->before;
+        const bool begins = may_have(pool, lane, id) && !may_have(pool, lane, before);
+        const uint64_t row = begins ? bytes_from(pool, lane, id) : 0;
+        if (row >= bytes && row < least) {
+            best = id;
+            least = row;
+        }
+    }
+    return best;
+}
+
 bool gpuhal_lane_gather(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes)
 {
-    gpuhal_lane *lane = gpuhal_lane_find(pool, queue);
-    gpuhal_block_id first = 1;
-    while (lane && first < pool->blocks.touched && bytes_from(pool, lane, first, bytes) < bytes) {
-        first++;
-    }
-    if (!lane || first >= pool->blocks.touched) {
+    const bool may_help = queue && !pool->desc.export_kinds && !pool->sole.bins;
+    const gpuhal_lane *lane = may_help ? gpuhal_lane_find(pool, queue) : NULL;
+    const gpuhal_block_id first = lane ? smallest_row(pool, lane, bytes) : 0;
+    if (first == 0) {
         return false;
     }
     gpuhal_block_id merged = gpuhal_blocks_move_one(&pool->blocks, lane->bins, first);
@@ -171,6 +204,7 @@ bool gpuhal_part_add_use(gpuhal_part *part, gpuhal_queue *queue)
     }
     if (!part->home && !part->pool->checks) {
         part->home = lane;
+        part->made = gpuhal_lane_count(lane); /* so it is not kept: the pool was another one before it */
         lane->parts++;
     }
     if (part->home == lane) {
@@ -247,11 +281,30 @@ static void retire_part(gpuhal_part *part)
     gpuhal_amount_remove(&pool->used, gpuhal_block_at(&pool->blocks, part->block)->bytes);
     gpuhal_amount_remove(&pool->requested, part->buffer.bytes);
     gpuhal_amount_remove(&pool->buffers, 1);
+    pool->store_bytes -= part->of_store ? gpuhal_block_at(&pool->blocks, part->block)->bytes : 0;
+    part->of_store = false;
     if (part->is_kept) {
         gpuhal_lane_forget(part->home, part);
         part->is_kept = false;
     }
     gpuhal_part_put_back(part);
+}
+
+/* Where a block goes that is behind no work but the home queue's: free for everybody while that one is idle. Of a queue
+ * that gets work now and then the lane has all until a search fails, since what is in two bins is not merged. */
+static gpuhal_bins *bins_for_release(gpuhal_pool *pool, gpuhal_lane *home)
+{
+    const uint64_t submitted = atomic_load_explicit(&home->queue->submitted, memory_order_relaxed);
+    home->idle_releases = submitted == home->submitted ? home->idle_releases + 1 : 0;
+    home->submitted = submitted;
+    if (home->idle_releases < IDLE_RELEASES || (pool->desc.flags & GPUHAL_POOL_NO_REUSE_OPPORTUNISTIC) ||
+        !gpuhal_queue_is_quiet(home->queue)) {
+        gpuhal_sole_begin(pool, home);
+        return home->bins;
+    }
+    pool->has_unused |= gpuhal_bins_free_count(home->bins) > 0;
+    gpuhal_blocks_move(&pool->blocks, home->bins, pool->common);
+    return pool->common;
 }
 
 /* The home queue's own work is before its lane's next user anyway. So where other queues have used the part, only those
@@ -270,8 +323,11 @@ gpuhal_pending *gpuhal_part_give(gpuhal_part *part)
     if (!pending) {
         if (part->home) {
             part->home->parts--;
+            bins = bins_for_release(pool, part->home);
         }
+        const gpuhal_block_id twin = gpuhal_block_at(&pool->blocks, part->block)->twin;
         const gpuhal_block_id merged = gpuhal_blocks_give(&pool->blocks, bins, part->block);
+        gpuhal_sole_give(pool, twin, merged);
         const gpuhal_block *block = gpuhal_block_at(&pool->blocks, merged);
         pool->has_unused |= (!block->before && !block->after) || gpuhal_pool_has_piece(pool, block);
         gpuhal_pool_end_change(pool);
@@ -310,9 +366,9 @@ static uint64_t give_kept(gpuhal_pool *pool, gpuhal_lane *lane, bool may_leave)
     return given;
 }
 
-void gpuhal_lane_give_full(gpuhal_pool *pool, gpuhal_lane *lane)
+void gpuhal_lane_give_kept(gpuhal_pool *pool, gpuhal_lane *lane)
 {
-    if (gpuhal_lane_kept_count(lane) == GPUHAL_KEPT_PARTS) {
+    if (gpuhal_lane_kept_count(lane) > 0) {
         give_kept(pool, lane, false);
     }
 }

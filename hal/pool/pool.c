@@ -10,6 +10,7 @@
 
 #define SEGMENT_BYTES (64u << 20)
 #define LEAST_UNIT 256u
+#define DEFAULT_PERMILLE 900u /* of the device's memory: the rest is for other programs */
 #define ALLOCATE_FLAGS                                                                                                 \
     ((uint32_t)(GPUHAL_ALLOCATE_NO_WAIT | GPUHAL_ALLOCATE_WITHIN_POOL | GPUHAL_ALLOCATE_NO_EVICT))
 
@@ -78,8 +79,10 @@ static void complete(gpuhal_pool *pool)
         desc->segment_bytes = device->allocation_max_bytes;
     }
     const uint64_t total = gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_MEMORY_TOTAL_BYTES, 0);
-    const uint64_t fraction = total / 1000 * desc->limit_permille;
-    atomic_init(&pool->limit_bytes, lower_limit(desc->limit_bytes, fraction));
+    const bool named = desc->limit_bytes > 0 || desc->limit_permille > 0;
+    const uint32_t most = named || desc->kind != GPUHAL_MEMORY_DEVICE ? desc->limit_permille : DEFAULT_PERMILLE;
+    const uint64_t limit = desc->limit_bytes < UINT64_MAX ? desc->limit_bytes : 0;
+    atomic_init(&pool->limit_bytes, lower_limit(limit, total / 1000 * most));
 }
 
 static void free_lanes(gpuhal_pool *pool)
@@ -122,6 +125,7 @@ static void free_pool(gpuhal_pool *pool)
     free_lanes(pool);
     gpuhal_blocks_finish(&pool->blocks);
     gpuhal_bins_destroy(pool->common);
+    gpuhal_sole_end(pool);
     gpuhal_condition_finish(&pool->condition);
     gpuhal_mutex_finish(&pool->mutex);
     free(pool);
@@ -214,6 +218,8 @@ static gpuhal_buffer *fill_part(gpuhal_part *part, const gpuhal_request *request
     part->home = request->queue && !pool->checks ? gpuhal_lane_find(pool, request->queue) : NULL;
     if (part->home) {
         part->home->parts++;
+        part->began = gpuhal_lane_count(part->home);
+        part->made = part->began + 1;
     }
     buffer->whole = whole;
     buffer->root = whole->root;
@@ -235,6 +241,8 @@ static gpuhal_buffer *fill_part(gpuhal_part *part, const gpuhal_request *request
     gpuhal_amount_add(&pool->used, block->bytes);
     gpuhal_amount_add(&pool->requested, request->bytes);
     gpuhal_amount_add(&pool->buffers, 1);
+    part->of_store = request->of_store;
+    pool->store_bytes += part->of_store ? block->bytes : 0;
     part->segment = block->region;
     part->number = atomic_load_explicit(&pool->buffers.in, memory_order_relaxed);
     gpuhal_trace_part(part, GPUHAL_TRACE_ALLOCATE, request->queue);
@@ -277,9 +285,12 @@ static gpuhal_status check_request(const gpuhal_pool *pool, const gpuhal_queue *
 static gpuhal_status find_block(const gpuhal_request *request, gpuhal_block_id *out_block)
 {
     gpuhal_pool *pool = request->pool;
-    bool space = gpuhal_blocks_reserve(&pool->blocks) && (!request->queue || gpuhal_lane_get(pool, request->queue));
-    if (!space) {
+    gpuhal_lane *lane = request->queue ? gpuhal_lane_get(pool, request->queue) : NULL;
+    if (!gpuhal_blocks_reserve(&pool->blocks) || (request->queue && !lane)) {
         return gpuhal_error_host_memory();
+    }
+    if (lane) {
+        gpuhal_lane_give_kept(pool, lane);
     }
     *out_block = gpuhal_pool_search(pool, request->queue, request->block_bytes);
     if (!*out_block && gpuhal_pool_give_kept(pool) > 0) {
@@ -291,6 +302,9 @@ static gpuhal_status find_block(const gpuhal_request *request, gpuhal_block_id *
     gpuhal_mutex_unlock(&pool->mutex);
     gpuhal_status status = gpuhal_pool_climb(request, out_block);
     gpuhal_mutex_lock(&pool->mutex);
+    if (lane) {
+        (void)gpuhal_lane_count(lane); /* the pool is another one now */
+    }
     return status;
 }
 
@@ -305,8 +319,8 @@ static gpuhal_status prepare(gpuhal_queue *queue, gpuhal_buffer **buffer)
     return status;
 }
 
-gpuhal_status gpuhal_pool_allocate(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, uint32_t flags,
-                                   uint64_t timeout_ns, gpuhal_buffer **out_buffer)
+static gpuhal_status allocate(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, uint32_t flags,
+                              uint64_t timeout_ns, bool of_store, gpuhal_buffer **out_buffer)
 {
     if (out_buffer) {
         *out_buffer = NULL;
@@ -324,9 +338,10 @@ gpuhal_status gpuhal_pool_allocate(gpuhal_pool *pool, gpuhal_queue *queue, uint6
                                     .bytes = bytes,
                                     .block_bytes = (bytes + guard + mask) & ~mask,
                                     .flags = flags,
-                                    .deadline_ns = timeout_ns ? gpuhal_deadline(timeout_ns) : 0};
+                                    .deadline_ns = timeout_ns ? gpuhal_deadline(timeout_ns) : 0,
+                                    .of_store = of_store};
     gpuhal_block_id block = 0;
-    gpuhal_part *part = gpuhal_part_take_kept(pool, queue, bytes);
+    gpuhal_part *part = of_store ? NULL : gpuhal_part_take_kept(pool, queue, bytes);
     if (part) {
         *out_buffer = begin_part(part, queue);
         return GPUHAL_OK;
@@ -346,6 +361,30 @@ gpuhal_status gpuhal_pool_allocate(gpuhal_pool *pool, gpuhal_queue *queue, uint6
     }
     gpuhal_mutex_unlock(&pool->mutex);
     return status || !pool->checks ? status : prepare(queue, out_buffer);
+}
+
+gpuhal_status gpuhal_pool_allocate(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, uint32_t flags,
+                                   uint64_t timeout_ns, gpuhal_buffer **out_buffer)
+{
+    return allocate(pool, queue, bytes, flags, timeout_ns, false, out_buffer);
+}
+
+gpuhal_status gpuhal_pool_allocate_for_store(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, uint32_t flags,
+                                             uint64_t timeout_ns, gpuhal_buffer **out_buffer)
+{
+    return allocate(pool, queue, bytes, flags, timeout_ns, true, out_buffer);
+}
+
+void gpuhal_part_join_store(gpuhal_buffer *buffer)
+{
+    gpuhal_part *part = (gpuhal_part *)buffer;
+    gpuhal_pool *pool = part->pool;
+    gpuhal_mutex_lock(&pool->mutex);
+    if (!part->of_store) {
+        part->of_store = true;
+        pool->store_bytes += gpuhal_block_at(&pool->blocks, part->block)->bytes;
+    }
+    gpuhal_mutex_unlock(&pool->mutex);
 }
 
 /* Gives back one reference, and unused segments above what is kept; those behind work that has ended are unused, too.
@@ -389,7 +428,8 @@ void gpuhal_part_release(gpuhal_buffer *buffer)
     }
     gpuhal_mutex_lock(&pool->mutex);
     if (part->home) {
-        gpuhal_lane_give_full(pool, part->home); /* sizes that are asked for no more would stay for ever */
+        gpuhal_lane_give_kept(pool, part->home);
+        (void)gpuhal_lane_count(part->home);
     }
     gpuhal_pending *pending = gpuhal_part_give(part);
     gpuhal_trace_part(part, GPUHAL_TRACE_RELEASE, part->home ? part->home->queue : NULL);

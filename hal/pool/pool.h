@@ -5,10 +5,14 @@
  * virtual memory, one segment is the range: addresses, and pieces of memory behind some of them (piece.c).
  *
  * A lane belongs to a queue. Its bins have the blocks that were released behind work of that queue, which may take them
- * again at once. The parts that were released last it keeps as they are, for the next requests of its queue: so threads
- * with queues of their own do not wait for each other (kept.c). When another owner needs them, an event is recorded in
- * the queue, and all blocks of the lane become pending behind it. A single block that several queues have used is
- * pending behind an event of each. What is pending becomes common once all its events are done.
+ * again at once; what is released while the queue has no work is common. While one queue alone uses the pool, a second
+ * view of the blocks has both in one set of bins, and its requests are served from there (sole.c).
+ *
+ * Parts that were released in the reverse order of their allocation a lane keeps as they are, for the next requests of
+ * its queue: so threads with queues of their own do not wait for each other (kept.c). When another owner needs the
+ * blocks, an event is recorded in the queue, and all blocks of the lane become pending behind it. A single block that
+ * several queues have used is pending behind an event of each. What is pending becomes common once all its events are
+ * done.
  *
  * `mutex` protects everything that is not atomic. It is never held across a call of a plugin, of a queue or of the
  * application. Lanes stay until the pool is freed, so a thread may go through them without the mutex; the queue of one
@@ -35,12 +39,15 @@ typedef struct gpuhal_lane {
     _Atomic(gpuhal_queue *) queue; /* with a reference to the structure; NULL: to be used again */
     gpuhal_bins *bins;
     _Atomic(struct gpuhal_lane *) *slot; /* of the pool, which leads to it; NULL: only the list does */
+    uint64_t submitted;     /* by its queue, at the last release behind it */
+    uint64_t idle_releases; /* since that changed */
     uint64_t parts; /* whose home it is, until their blocks have come back: it has its queue as long */
     struct gpuhal_lane *keeping; /* the next one in the pool's list */
     gpuhal_mutex mutex; /* protects what follows; locked after the pool's */
     struct gpuhal_part *kept; /* the newest first; for the table and in the pool's figures they are out */
     bool listed; /* in the pool's list `keeping`: one that keeps anything always is */
     bool closed; /* keeps no more: the pool is destroyed */
+    _Atomic uint32_t operations; /* allocations and releases of its queue that took the pool's mutex */
     _Atomic uint32_t changes; /* as the pool's */
     _Atomic uint64_t keeps[GPUHAL_SUM_COUNT], again[GPUHAL_SUM_COUNT]; /* of `kept`, and of all that came of it */
 } gpuhal_lane;
@@ -76,11 +83,14 @@ typedef struct gpuhal_part {
     uint32_t segment; /* its number */
     uint64_t number;  /* counts the pool's buffers, for the trace */
     gpuhal_lane *home; /* of the queue that it was given to, or the first that used it; NULL: none did */
+    uint32_t began, made; /* its home's `operations` before and after it was allocated */
     bool is_kept;      /* by its home, since `stamp` */
     uint64_t stamp;
+    uint64_t mark; /* the last search for what can move that it could move in; compact.c */
     gpuhal_pending *uses; /* what it will be released behind, where other queues have used it: made when the first does,
                              since a release cannot fail. Its `waits` have the other queues. */
     size_t use_space;
+    bool of_store; /* counted in `store_bytes` of the pool */
     gpuhal_scope *scope; /* that has a reference; NULL: none. scope.c */
     struct gpuhal_part *scope_before, *scope_after;
 } gpuhal_part;
@@ -88,6 +98,7 @@ typedef struct gpuhal_part {
 typedef struct gpuhal_segment {
     gpuhal_buffer *buffer; /* NULL: no segment has this number */
     uint64_t bytes;
+    gpuhal_block_id first; /* its first block was this one, at the last look; sole.c */
 } gpuhal_segment;
 
 /* Memory behind a part of the range: the driver takes it back whole. */
@@ -118,6 +129,20 @@ typedef struct gpuhal_amount {
     _Atomic uint64_t in, out, peak;
 } gpuhal_amount;
 
+/* A stretch of a segment that is to come free: what is free in it already. compact.c */
+typedef struct gpuhal_fence {
+    gpuhal_bins *bins; /* NULL: there is none */
+    uint32_t region;
+    uint64_t begin, bytes;
+} gpuhal_fence;
+
+/* What the only queue of the pool may have: the pool's regions and used blocks, and all else free. sole.c */
+typedef struct gpuhal_sole {
+    gpuhal_blocks blocks;
+    gpuhal_bins *bins; /* NULL: there is no such view */
+    bool ended;        /* and there will be none */
+} gpuhal_sole;
+
 /* A queue's lane is in the first slot that was free, of so many from that on to which the queue's address leads. */
 enum { GPUHAL_LANE_SLOT_BITS = 10, GPUHAL_LANE_SLOTS = 1 << GPUHAL_LANE_SLOT_BITS, GPUHAL_LANE_PROBES = 4 };
 
@@ -143,6 +168,7 @@ struct gpuhal_pool {
     uint64_t references; /* the application's, and one for each part and scope; 0: being freed */
     gpuhal_blocks blocks;
     gpuhal_bins *common;
+    gpuhal_sole sole;
     _Atomic(gpuhal_lane *) lanes; /* the oldest first */
     _Atomic(gpuhal_lane *) slots[GPUHAL_LANE_SLOTS]; /* of the same; written with the mutex held */
     /* A list, so that what no lane keeps is not looked for in hundreds: any thread adds at its front, with the lane's
@@ -154,12 +180,17 @@ struct gpuhal_pool {
     _Atomic uint32_t segment_count; /* the range counts by its pieces; written with the mutex held */
     uint32_t segment_space;
     gpuhal_pool_range range;
+    gpuhal_fence fence;
+    uint64_t marks; /* searches for what can move */
     gpuhal_part *spare, **spare_end;
     uint32_t spare_count; /* in checking mode */
     _Atomic uint32_t changes; /* odd while figures are written: a reader that finds another number tries again */
     gpuhal_amount reserved, used, requested, buffers; /* the last three with what lanes keep */
     _Atomic uint64_t free_bytes, largest_bytes, unused_bytes; /* of `common`, as of the last change */
     _Atomic uint64_t searches_failed, out_of_memory;
+    /* Bytes of blocks that are parts of stores, written with this mutex held. Of these the bytes that cannot leave now,
+     * never too many: written by stores with their own mutex held. */
+    _Atomic uint64_t store_bytes, fixed_bytes;
 };
 
 /* All pools of a gpuhal object, also destroyed ones of which parts are out. */
@@ -179,18 +210,17 @@ typedef struct gpuhal_request {
     uint64_t bytes, block_bytes; /* as asked for, and rounded */
     uint32_t flags;
     uint64_t deadline_ns;
+    bool of_store;
 } gpuhal_request;
 
 /* The functions of each file follow, from the bottom: each file uses only those above it here. */
 
 /* ---- kept.c */
 
-/* So many at most: what a queue keeps is merged with nothing. */
-enum { GPUHAL_KEPT_PARTS = 8 };
-
 /* Without the mutex. Keeps a part without references, if its home does; false: it is to be given back. */
 bool gpuhal_part_keep(gpuhal_part *part);
-/* Without the mutex. A kept part of so many bytes for the queue, which may be NULL; NULL: it keeps no such part. */
+/* Without the mutex. The part that was kept last, if it has so many bytes, for the queue, which may be NULL; else
+ * NULL. */
 gpuhal_part *gpuhal_part_take_kept(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes);
 /* A kept part is given back: no longer counted. With both mutexes held. */
 void gpuhal_lane_forget(gpuhal_lane *lane, const gpuhal_part *part);
@@ -198,6 +228,21 @@ void gpuhal_lane_forget(gpuhal_lane *lane, const gpuhal_part *part);
 bool gpuhal_lanes_read(const gpuhal_pool *pool, uint64_t keeps[GPUHAL_SUM_COUNT], uint64_t again[GPUHAL_SUM_COUNT]);
 /* Bytes of blocks that are parts now, without what is kept. With the mutex held. */
 uint64_t gpuhal_pool_used_now(const gpuhal_pool *pool);
+
+/* Bytes of blocks in use that no store could give up now: not more than there are. With the mutex held. */
+static inline uint64_t gpuhal_pool_fixed_now(const gpuhal_pool *pool)
+{
+    const uint64_t used = gpuhal_pool_used_now(pool), given = atomic_load(&pool->store_bytes);
+    return (used > given ? used - given : 0) + atomic_load(&pool->fixed_bytes);
+}
+
+/* Counts an operation; returns how many there were before. With the pool's mutex held. */
+static inline uint32_t gpuhal_lane_count(gpuhal_lane *lane)
+{
+    const uint32_t before = atomic_load_explicit(&lane->operations, memory_order_relaxed);
+    atomic_store_explicit(&lane->operations, before + 1, memory_order_relaxed);
+    return before;
+}
 
 static inline uint64_t gpuhal_lane_kept_count(const gpuhal_lane *lane)
 {
@@ -316,14 +361,31 @@ static inline void gpuhal_pool_changed(gpuhal_pool *pool)
     gpuhal_pool_end_change(pool);
 }
 
+/* ---- sole.c: with the mutex held */
+
+/* A block is about to come to the lane of a queue that has work. The view begins, if only that queue ever used the
+ * pool. */
+void gpuhal_sole_begin(gpuhal_pool *pool, const gpuhal_lane *lane);
+/* The pool has a lane for one more queue. */
+void gpuhal_sole_note_queue(gpuhal_pool *pool);
+/* Others than the only queue may take blocks from now on. */
+void gpuhal_sole_end(gpuhal_pool *pool);
+/* A block for the only queue, whose lane this is; 0: none fits. Both gpuhal_blocks have been reserved. */
+gpuhal_block_id gpuhal_sole_take(gpuhal_pool *pool, const gpuhal_lane *lane, uint64_t bytes);
+/* A used block with this twin has become free, merged into `merged`. */
+void gpuhal_sole_give(gpuhal_pool *pool, gpuhal_block_id twin, gpuhal_block_id merged);
+/* A segment was added; and an unused one is removed. */
+void gpuhal_sole_add(gpuhal_pool *pool, uint32_t region, uint64_t bytes);
+void gpuhal_sole_remove(gpuhal_pool *pool, uint32_t region);
+
 /* ---- lane.c: with the mutex held */
 
 /* The lane of a queue, made where it is missing; NULL without memory. */
 gpuhal_lane *gpuhal_lane_get(gpuhal_pool *pool, gpuhal_queue *queue);
-/* A block for the queue out of everything that it may have now; 0: no block fits. */
+/* A block for the queue (NULL: none): the best fit of all that it may have now; 0: no block fits. */
 gpuhal_block_id gpuhal_pool_search(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes);
 /* Merges neighbours that the queue may have at once in its lane, only as many as give so many bytes: others lose them.
- * False: there are none. */
+ * False: there are none, or no queue (NULL). */
 bool gpuhal_lane_gather(gpuhal_pool *pool, const gpuhal_queue *queue, uint64_t bytes);
 /* The part gets room for one more queue; false without memory. */
 bool gpuhal_part_add_use(gpuhal_part *part, gpuhal_queue *queue);
@@ -338,8 +400,9 @@ void gpuhal_pending_append(gpuhal_pool *pool, gpuhal_pending *pending);
  * gpuhal_pending_record() has to record, or NULL. Of one that is kept with its home's mutex held, too. */
 gpuhal_pending *gpuhal_part_give(gpuhal_part *part);
 
-/* Gives back what the lane keeps, if it keeps as much as it may; and what all lanes do. Returns how many parts. */
-void gpuhal_lane_give_full(gpuhal_pool *pool, gpuhal_lane *lane);
+/* Gives back what the lane keeps: before its queue allocates, and before what it keeps not is released. And what all
+ * lanes keep. Returns how many parts. */
+void gpuhal_lane_give_kept(gpuhal_pool *pool, gpuhal_lane *lane);
 uint64_t gpuhal_pool_give_kept(gpuhal_pool *pool);
 /* Before a block is counted as used: what is kept and what is used must not be more than was ever used at once, so that
  * no part which is taken without the mutex makes a new peak. */
@@ -354,6 +417,12 @@ bool gpuhal_scope_owns(const gpuhal_part *part);
 
 /* ---- segment.c */
 
+/* Bytes of the device's pools that no store could give up now. The caller holds no lock. */
+uint64_t gpuhal_device_fixed_bytes(const gpuhal_device *device);
+/* OUT_OF_MEMORY with its detail, if the bytes alone are more than a limit of the pool or the device. With `all` the
+ * limit of a control group counts, too, which is read from files; and the bytes that no store could give up now count
+ * beside the request, unless the application has callbacks. */
+gpuhal_status gpuhal_pool_check_limits(gpuhal_pool *pool, uint64_t need, bool all);
 /* Asks the driver for a segment with room for so many bytes. OUT_OF_MEMORY with its detail, also above a limit. Without
  * the mutex. */
 gpuhal_status gpuhal_pool_grow(gpuhal_pool *pool, uint64_t need);
@@ -400,10 +469,33 @@ void gpuhal_pending_free_all(gpuhal_pool *pool);
 /* Waits for the oldest pending. False: none is as old as the one with number `newest`, or the time is over. */
 bool gpuhal_pool_wait_oldest(gpuhal_pool *pool, uint64_t newest, uint64_t deadline_ns);
 
+/* ---- compact.c: without the mutex; for owners of parts that can move them */
+
+/* Whether what is free, in pieces, and may still be taken from the driver suffice together for so many bytes. */
+bool gpuhal_compact_may_help(gpuhal_pool *pool, uint64_t bytes);
+/* Chooses a stretch of so many bytes (0: a whole segment) in which nothing is used but by `movable` parts, which find
+ * room elsewhere; of several the one in which they have least. Memory behind work that does not end before the deadline
+ * is used. From now on nothing comes to lie there. Returns its bytes; 0: there is none, or another thread has
+ * one. Not 0, gpuhal_compact_end() has to follow. */
+uint64_t gpuhal_compact_begin(gpuhal_pool *pool, gpuhal_buffer *const *movable, size_t count, uint64_t bytes,
+                              uint64_t deadline_ns);
+/* Whether a part lies there. */
+bool gpuhal_compact_has(gpuhal_pool *pool, const gpuhal_buffer *buffer);
+/* Releases parts that have moved, so that nothing comes to lie in their place. */
+void gpuhal_compact_release(gpuhal_pool *pool, gpuhal_buffer *const *moved, size_t count);
+/* What has come free is for everybody. False: not all has, also since work did not end before the deadline that uses
+ * the old places. */
+bool gpuhal_compact_end(gpuhal_pool *pool, uint64_t deadline_ns);
+/* Gives unused segments back until so many bytes are reached. Returns how many. */
+uint64_t gpuhal_compact_trim(gpuhal_pool *pool, uint64_t bytes);
+
 /* ---- ladder.c */
 
 /* What to do when a search fails. OK with a block, or the error. */
 gpuhal_status gpuhal_pool_climb(const gpuhal_request *request, gpuhal_block_id *out_block);
+/* Refuses what is above a limit of the pool or the device, as climbing does, and does nothing else: for a store, whose
+ * own entries shall not leave for it. OUT_OF_MEMORY with its report. */
+gpuhal_status gpuhal_pool_check_request(const gpuhal_request *request);
 /* Until when to wait for work while there are sources to ask, so that they have time, too. */
 uint64_t gpuhal_ladder_patience(uint64_t deadline_ns);
 /* What an allocation that waits for work may count on. */
@@ -423,6 +515,11 @@ gpuhal_pool_amount gpuhal_amount_read(const gpuhal_amount *figure);
 
 /* ---- pool.c */
 
+/* gpuhal_pool_allocate() for a store. */
+gpuhal_status gpuhal_pool_allocate_for_store(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, uint32_t flags,
+                                             uint64_t timeout_ns, gpuhal_buffer **out_buffer);
+/* A part that the application allocated and gives to a store. It stays counted so, also if the store refuses it. */
+void gpuhal_part_join_store(gpuhal_buffer *buffer);
 /* Gives back one reference, which a thread has that holds no lock. */
 void gpuhal_pool_unreference(gpuhal_pool *pool);
 

@@ -357,8 +357,7 @@ uint64_t gpuhal_pressure_source_count(const gpuhal_device *device, gpuhal_pressu
     return count;
 }
 
-/* Cut where there is no room for all. */
-static void describe_lacks(uint32_t lacks, char *out_text, size_t size)
+void gpuhal_pressure_describe(uint32_t lacks, char out_text[GPUHAL_LACKS_TEXT])
 {
     static const char *const texts[] = {"host_bytes is 0",
                                         "host_bytes leaves no room",
@@ -370,8 +369,8 @@ static void describe_lacks(uint32_t lacks, char *out_text, size_t size)
     size_t used = 0;
     out_text[0] = 0;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        if (lacks >> i & 1 && used < size) {
-            used += (size_t)snprintf(out_text + used, size - used, "%s%s", used ? ", " : "", texts[i]);
+        if (lacks >> i & 1 && used < GPUHAL_LACKS_TEXT) {
+            used += (size_t)snprintf(out_text + used, GPUHAL_LACKS_TEXT - used, "%s%s", used ? ", " : "", texts[i]);
         }
     }
 }
@@ -380,7 +379,7 @@ void gpuhal_pressure_report(const gpuhal_device *device, const struct gpuhal_poo
 {
     gpuhal_pressure *pressure = pressure_of(device);
     uint32_t lacks = 0;
-    char why[200];
+    char why[GPUHAL_LACKS_TEXT];
     gpuhal_mutex_lock(&pressure->mutex);
     for (gpuhal_pressure_entry *entry = pressure->first; entry; entry = entry->next) {
         const gpuhal_pressure_source *source = &entry->source;
@@ -395,6 +394,6 @@ void gpuhal_pressure_report(const gpuhal_device *device, const struct gpuhal_poo
         lacks |= figures.lacks;
     }
     gpuhal_mutex_unlock(&pressure->mutex);
-    describe_lacks(lacks, why, sizeof why);
+    gpuhal_pressure_describe(lacks, why);
     gpuhal_error_add_report(report, why);
 }

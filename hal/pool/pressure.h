@@ -16,11 +16,13 @@
 
 #include <gpuhal/pool.h>
 
-/* Evicting costs no copy; spilling copies elsewhere first; calling asks the application. */
+/* Evicting costs no copy; spilling copies elsewhere first; calling asks the application; compacting moves what is in
+ * the way elsewhere in the pool. */
 typedef enum gpuhal_pressure_rung {
     GPUHAL_PRESSURE_EVICT,
     GPUHAL_PRESSURE_SPILL,
-    GPUHAL_PRESSURE_CALL
+    GPUHAL_PRESSURE_CALL,
+    GPUHAL_PRESSURE_COMPACT
 } gpuhal_pressure_rung;
 
 /* Why a store cannot copy an entry. Bits. */
@@ -33,6 +35,10 @@ enum {
     GPUHAL_LACKS_DISK_ROOM = 32u,   /* when it was written to last */
     GPUHAL_LACKS_FILE = 64u         /* which could not be written to, for another reason */
 };
+
+/* Why, in words; cut where there is no room for all. */
+enum { GPUHAL_LACKS_TEXT = 200 };
+void gpuhal_pressure_describe(uint32_t lacks, char out_text[GPUHAL_LACKS_TEXT]);
 
 /* What a source has. */
 typedef struct gpuhal_pressure_figures {

@@ -141,7 +141,7 @@ static gpuhal_status ask(climb *c, gpuhal_pressure_rung rung)
 static gpuhal_status ask_all(climb *c)
 {
     gpuhal_status status = GPUHAL_ERROR_OUT_OF_MEMORY;
-    for (gpuhal_pressure_rung rung = GPUHAL_PRESSURE_EVICT; rung <= GPUHAL_PRESSURE_CALL; rung++) {
+    for (gpuhal_pressure_rung rung = GPUHAL_PRESSURE_EVICT; rung <= GPUHAL_PRESSURE_COMPACT; rung++) {
         status = status == GPUHAL_ERROR_OUT_OF_MEMORY ? ask(c, rung) : status;
     }
     return status == GPUHAL_ERROR_OUT_OF_MEMORY ? climb_alone(c, c->relief->deadline_ns) : status;
@@ -164,6 +164,13 @@ static gpuhal_status out_of_memory(climb *c)
     return GPUHAL_ERROR_OUT_OF_MEMORY;
 }
 
+/* Whether the limit would refuse the buffer even if stores gave up all that they can. */
+static bool is_in_vain(const gpuhal_relief *relief, uint64_t limit)
+{
+    const bool counts = limit > 0 && gpuhal_pressure_source_count(relief->device, GPUHAL_PRESSURE_CALL) == 0;
+    return counts && limit - relief->bytes < gpuhal_device_fixed_bytes(relief->device);
+}
+
 gpuhal_status gpuhal_pools_relieve(gpuhal_relief *relief)
 {
     gpuhal_memory_report own = {0};
@@ -172,9 +179,16 @@ gpuhal_status gpuhal_pools_relieve(gpuhal_relief *relief)
                .held_bytes = relief->held_bytes};
     const bool asks = relief->asks && gpuhal_pressure_has_source(relief->device);
     const uint64_t deadline_ns = relief->deadline_ns;
+    const uint64_t limit = gpuhal_device_limit(relief->device);
     gpuhal_error_save(&c.refusal);
+    if (limit > 0 && relief->bytes > limit) {
+        return out_of_memory(&c); /* whatever others gave would be in vain */
+    }
     gpuhal_status status = climb_alone(&c, asks ? gpuhal_ladder_patience(deadline_ns) : deadline_ns);
-    if (status == GPUHAL_ERROR_OUT_OF_MEMORY && asks) {
+    if (status == GPUHAL_ERROR_OUT_OF_MEMORY && asks && is_in_vain(relief, limit)) {
+        status = climb_alone(&c, deadline_ns);
+    }
+    if (status == GPUHAL_ERROR_OUT_OF_MEMORY && asks && !is_in_vain(relief, limit)) {
         status = ask_all(&c);
     }
     return status == GPUHAL_ERROR_OUT_OF_MEMORY ? out_of_memory(&c) : status;

@@ -3,9 +3,9 @@
 #include "pool/pool.h"
 
 #include "core/error.h"
-#include "registry/limit.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* What the pool may still take, and why not more. */
@@ -18,9 +18,8 @@ typedef struct room {
 static room room_of_groups(const gpuhal_pool *pool)
 {
     room out = {.bytes = UINT64_MAX, .what = "what the control group allows,"};
-    const char *pci = gpuhal_facts_text(&pool->device->listed->facts, GPUHAL_FACT_PCI_ADDRESS);
-    if (pool->desc.kind == GPUHAL_MEMORY_DEVICE && pci && *pci) {
-        out.bytes = gpuhal_limit_device_memory("", pci, &out.limit);
+    if (pool->desc.kind == GPUHAL_MEMORY_DEVICE) {
+        out.bytes = gpuhal_device_group_left(pool->device, &out.limit);
     }
     return out;
 }
@@ -33,29 +32,92 @@ static room room_of(const gpuhal_pool *pool, room groups)
     return bytes <= groups.bytes ? (room){.bytes = bytes, .limit = limit, .what = "the pool's limit of"} : groups;
 }
 
-/* An eighth of the preferred size at first, then a quarter, a half and the whole: small programs take little. */
+/* Bytes that come free when work of queues ends. */
+static uint64_t ordered_bytes(const gpuhal_pool *pool)
+{
+    return gpuhal_amount_now(&pool->reserved) - gpuhal_pool_used_now(pool) - gpuhal_bins_free_bytes(pool->common);
+}
+
+/* An eighth of the preferred size at first, then a quarter, a half and the whole: small programs take little. An eighth
+ * also where as much as is needed only waits for work to end, if that is room for it: then what is free will do. */
 static uint64_t next_bytes(const gpuhal_pool *pool, uint64_t bytes)
 {
     const uint64_t preferred = pool->desc.segment_bytes;
     if (bytes > preferred / 2 || pool->desc.export_kinds) {
         return bytes;
     }
-    uint32_t shift = pool->segment_count < 3 ? 3 - pool->segment_count : 0;
+    const bool waits = !pool->sole.bins && bytes <= preferred >> 3 && ordered_bytes(pool) >= bytes;
+    uint32_t shift = waits ? 3 : pool->segment_count < 3 ? 3 - pool->segment_count : 0;
     while (preferred >> shift < bytes) {
         shift--;
     }
     return (preferred >> shift) & ~(pool->unit - 1);
 }
 
-static gpuhal_status over_limit(const gpuhal_pool *pool, uint64_t bytes, uint64_t left, uint64_t limit,
-                                const char *what)
+/* `fixed` bytes of what is taken could not leave; 0: that does not matter. */
+static gpuhal_status over_limit(const gpuhal_pool *pool, uint64_t bytes, room limit, uint64_t fixed)
 {
+    char beside[80] = "";
+    if (fixed > 0) {
+        snprintf(beside, sizeof beside, ", of which %" PRIu64 " are used by what cannot leave now", fixed);
+    }
     gpuhal_error_set(GPUHAL_ERROR_OUT_OF_MEMORY,
-                     "%s: a pool's segment of %" PRIu64 " bytes requested, %" PRIu64 " left of %s %" PRIu64 " bytes",
-                     pool->device->id, bytes, left, what, limit);
+                     "%s: %" PRIu64 " bytes requested for a pool, %" PRIu64 " left of %s %" PRIu64 " bytes%s",
+                     pool->device->id, bytes, limit.bytes, limit.what, limit.limit, beside);
     gpuhal_error_add_device(pool->device->candidate->name, pool->device->id);
-    gpuhal_error_add_bytes(bytes, left, limit);
+    gpuhal_error_add_bytes(bytes, limit.bytes, limit.limit);
     return GPUHAL_ERROR_OUT_OF_MEMORY;
+}
+
+/* One limit and what is taken of it. */
+static room whole(uint64_t limit, uint64_t taken, const char *what)
+{
+    return (room){.bytes = taken < limit ? limit - taken : 0, .limit = limit ? limit : UINT64_MAX, .what = what};
+}
+
+static uint64_t fixed_bytes(gpuhal_pool *pool)
+{
+    gpuhal_mutex_lock(&pool->mutex);
+    const uint64_t bytes = gpuhal_pool_fixed_now(pool);
+    gpuhal_mutex_unlock(&pool->mutex);
+    return bytes;
+}
+
+uint64_t gpuhal_device_fixed_bytes(const gpuhal_device *device)
+{
+    gpuhal_pools *pools = device->gpu->layers.pools;
+    uint64_t fixed = 0;
+    gpuhal_mutex_lock(&pools->mutex);
+    for (gpuhal_pool *pool = pools->first; pool; pool = pool->next) {
+        fixed += pool->device == device ? fixed_bytes(pool) : 0;
+    }
+    gpuhal_mutex_unlock(&pools->mutex);
+    return fixed;
+}
+
+static gpuhal_status check_limit(const gpuhal_pool *pool, uint64_t need, room limit, uint64_t fixed)
+{
+    return limit.limit >= fixed && limit.limit - fixed >= need
+               ? GPUHAL_OK
+               : over_limit(pool, need, limit, need <= limit.limit ? fixed : 0);
+}
+
+gpuhal_status gpuhal_pool_check_limits(gpuhal_pool *pool, uint64_t need, bool all)
+{
+    const gpuhal_device *device = pool->device;
+    const uint64_t reserved = gpuhal_amount_now(&pool->reserved), held = atomic_load(&device->allocated_bytes);
+    const bool counts = all && gpuhal_pressure_source_count(device, GPUHAL_PRESSURE_CALL) == 0;
+    const uint64_t own = counts ? fixed_bytes(pool) : 0;
+    if (own <= reserved && need <= reserved - own) {
+        return GPUHAL_OK; /* the pool has them, whatever its limit is now */
+    }
+    const room limit = whole(atomic_load(&pool->limit_bytes), reserved, "the pool's limit of");
+    const room of_device = whole(gpuhal_device_limit(device), held, "the device's limit or lease of");
+    const bool looks = counts && of_device.limit < UINT64_MAX;
+    gpuhal_status status = check_limit(pool, need, limit, own);
+    status = status ? status : check_limit(pool, need, of_device, looks ? gpuhal_device_fixed_bytes(device) : 0);
+    const room groups = all && !status ? room_of_groups(pool) : (room){.bytes = UINT64_MAX};
+    return status || groups.bytes == UINT64_MAX ? status : check_limit(pool, need, groups, 0);
 }
 
 /* Where the driver does not state what is free, nothing is refused. */
@@ -65,7 +127,11 @@ static gpuhal_status check_headroom(const gpuhal_pool *pool, uint64_t bytes)
     uint64_t left = headroom ? gpuhal_memory_free_bytes(pool->device) : UINT64_MAX;
     return left == UINT64_MAX || (left >= headroom && left - headroom >= bytes)
                ? GPUHAL_OK
-               : over_limit(pool, bytes, left > headroom ? left - headroom : 0, headroom, "what is to stay free,");
+               : over_limit(pool, bytes,
+                            (room){.bytes = left > headroom ? left - headroom : 0,
+                                   .limit = headroom,
+                                   .what = "what is to stay free,"},
+                            0);
 }
 
 /* A segment, or with a place memory there. */
@@ -128,6 +194,7 @@ static gpuhal_status add(gpuhal_pool *pool, gpuhal_buffer *buffer)
     if (!make_number(pool, &number) || !gpuhal_blocks_add(&pool->blocks, pool->common, number, buffer->bytes)) {
         return gpuhal_error_host_memory();
     }
+    gpuhal_sole_add(pool, number, buffer->bytes);
     pool->segments[number] = (gpuhal_segment){.buffer = buffer, .bytes = buffer->bytes};
     gpuhal_pool_begin_change(pool);
     pool->segment_count++;
@@ -206,7 +273,7 @@ static gpuhal_status grow_by_segment(gpuhal_pool *pool, uint64_t bytes, uint64_t
 {
     gpuhal_buffer *buffer = NULL;
     if (left.bytes < need) {
-        return over_limit(pool, need, left.bytes, left.limit, left.what);
+        return over_limit(pool, need, left, 0);
     }
     const uint64_t most = left.bytes & ~(pool->unit - 1);
     bytes = bytes < most ? bytes : most < need ? need : most;
@@ -293,6 +360,7 @@ gpuhal_buffer *gpuhal_pool_take_unused(gpuhal_pool *pool, uint64_t keep_bytes, u
         gpuhal_amount_remove(&pool->reserved, segment->bytes);
         const uint32_t number = block->region;
         gpuhal_blocks_remove(&pool->blocks, id);
+        gpuhal_sole_remove(pool, number);
         gpuhal_trace_pool(pool, GPUHAL_TRACE_TRIM, number, segment->bytes);
         left -= segment->bytes;
         *out_bytes += segment->bytes;

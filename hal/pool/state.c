@@ -175,6 +175,7 @@ gpuhal_status gpuhal_pool_set_limit(gpuhal_pool *pool, uint64_t limit_bytes)
     if (status) {
         return status;
     }
+    limit_bytes = limit_bytes < UINT64_MAX ? limit_bytes : 0;
     gpuhal_mutex_lock(&pool->mutex);
     atomic_store(&pool->limit_bytes, limit_bytes);
     gpuhal_trace_pool(pool, GPUHAL_TRACE_LIMIT, 0, limit_bytes);

@@ -22,10 +22,22 @@ static uint64_t load(const _Atomic uint64_t *figure)
     return atomic_load_explicit(figure, memory_order_acquire);
 }
 
-/* `out` first: a thread that changes it meanwhile makes the difference larger, never negative. */
+/* Both only grow, so that where `out` is the same before and after, the difference is that of the moment between. A
+ * thread that changes it at each try makes it larger, never negative. */
+static void read_both(const gpuhal_amount *figure, uint64_t *out_in, uint64_t *out_out)
+{
+    bool same = false;
+    for (int tries = 0; tries < TRIES && !same; tries++) {
+        *out_out = load(&figure->out);
+        *out_in = load(&figure->in);
+        same = load(&figure->out) == *out_out;
+    }
+}
+
 gpuhal_pool_amount gpuhal_amount_read(const gpuhal_amount *figure)
 {
-    const uint64_t out = load(&figure->out), in = load(&figure->in);
+    uint64_t in = 0, out = 0;
+    read_both(figure, &in, &out);
     return amount(in, out, load(&figure->peak));
 }
 
@@ -56,7 +68,8 @@ static uint64_t room_on(const gpuhal_device *device, uint64_t unused)
 /* Parts that a lane has kept were released, and each that came of it again was allocated and released once more. */
 static gpuhal_pool_amount with_kept(const gpuhal_amount *figure, uint64_t keeps, uint64_t again)
 {
-    const uint64_t out = load(&figure->out), in = load(&figure->in);
+    uint64_t in = 0, out = 0;
+    read_both(figure, &in, &out);
     return amount(in + again, out + again + keeps, load(&figure->peak));
 }
 
@@ -92,6 +105,8 @@ static void read_pool(gpuhal_pool *pool, gpuhal_pool_statistics *out)
     const uint64_t grown = least(room(out->limit_bytes, reserved, unused), room_on(pool->device, unused));
     const uint64_t units = grown & ~(pool->unit - 1);
     out->allocatable_bytes = units > out->largest_free_bytes ? units : out->largest_free_bytes;
+    const double ratio = out->used.peak > 0 ? (double)out->reserved.peak / (double)out->used.peak : 0;
+    out->peak_permille = (uint64_t)(1000 * ratio + 0.5);
 }
 
 static gpuhal_status check(const char *call, const gpuhal_device *device, const uint32_t *size)
@@ -104,8 +119,8 @@ static gpuhal_status check(const char *call, const gpuhal_device *device, const 
 
 gpuhal_status gpuhal_pool_get_statistics(gpuhal_pool *pool, gpuhal_pool_statistics *out_statistics)
 {
-    gpuhal_status status = check("gpuhal_pool_get_statistics", pool ? pool->device : NULL,
-                                 out_statistics ? &out_statistics->size : NULL);
+    gpuhal_status status =
+        check("gpuhal_pool_get_statistics", pool ? pool->device : NULL, out_statistics ? &out_statistics->size : NULL);
     if (status) {
         return status;
     }
@@ -134,8 +149,8 @@ static void add_pool(gpuhal_memory_statistics *sum, gpuhal_pool *pool)
 /* The list is locked, which creating and destroying pools wait for; allocating does not. */
 gpuhal_status gpuhal_device_get_memory_statistics(gpuhal_device *device, gpuhal_memory_statistics *out_statistics)
 {
-    gpuhal_status status = check("gpuhal_device_get_memory_statistics", device,
-                                 out_statistics ? &out_statistics->size : NULL);
+    gpuhal_status status =
+        check("gpuhal_device_get_memory_statistics", device, out_statistics ? &out_statistics->size : NULL);
     if (status) {
         return status;
     }

@@ -11,7 +11,7 @@
 #include <inttypes.h>
 
 enum { RECORDS_AT_A_TIME = 64 };
-static const char what[] = "a trace of pools";
+static const gpuhal_document_kind kind = {.what = "a trace of pools", .header = "{\"schema\":\"gpuhal.pool-trace/"};
 
 static const char *const operations[] = {
     [GPUHAL_TRACE_CREATE] = "create",   [GPUHAL_TRACE_DESTROY] = "destroy", [GPUHAL_TRACE_ALLOCATE] = "allocate",
@@ -57,12 +57,11 @@ static gpuhal_status write_trace(void *user, const char *path)
     gpuhal_trace *trace = user;
     gpuhal_trace_record records[RECORDS_AT_A_TIME];
     gpuhal_document to;
-    gpuhal_status status = gpuhal_document_create(what, path, &to);
+    gpuhal_status status = gpuhal_document_create(&kind, path, &to);
     if (status) {
         return status;
     }
-    gpuhal_text_printf(&to.text, "{\"schema\":\"gpuhal.pool-trace/1\",\"library_version\":\"%s\"}\n",
-                       GPUHAL_VERSION);
+    gpuhal_text_printf(&to.text, "1\",\"library_version\":\"%s\"}\n", GPUHAL_VERSION);
     gpuhal_mutex_lock(&trace->mutex);
     uint64_t next = trace->begin;
     const uint64_t end = trace->count;
@@ -112,7 +111,7 @@ gpuhal_status gpuhal_pool_trace_write(gpuhal *gpu, const char *path)
 gpuhal_status gpuhal_trace_begin_at_open(gpuhal *gpu)
 {
     const char *path = gpu->settings.pool_trace;
-    const gpuhal_status status = path ? gpuhal_document_try("GPUHAL_POOL_TRACE", what, path) : GPUHAL_OK;
+    const gpuhal_status status = path ? gpuhal_document_try("GPUHAL_POOL_TRACE", &kind, path) : GPUHAL_OK;
     return status || !path ? status : gpuhal_trace_begin(&gpu->layers.pools->trace);
 }
 

@@ -1,9 +1,12 @@
-/* program/cache.c: what drivers compiled, kept between runs in files beside the registry.
+/* program/cache.c: what drivers compiled, kept between runs in files of a folder that has nothing else.
  *
- * A file is named after its key's checksum and has the whole key in it, the code included: a file whose key differs in
- * one byte is not used. A file is written under another name and then renamed, so that whichever process is killed, and
- * whenever, what has the name is whole; a checksum finds what a disk damaged. What was used last has the latest time of
- * change, and what was used longest ago goes when there is too much. Nothing here fails a program: the driver compiles.
+ * A file is named after its key's checksum and has the whole key in it (key.c): a file whose key differs in one byte is
+ * not used. At its end it lists the driver's files with the compiler's, which may have come while it compiled: all must
+ * still be the same. A file is written under another name and then renamed, so that whichever process is killed,
+ * and whenever, what has the name is whole; a checksum finds what a disk damaged. What was used last has the latest
+ * time of change, and what was used longest ago goes when there is too much. Only a file that begins as ours do is
+ * removed or replaced: whatever else lies in the folder is the user's. Nothing here fails a program: the driver
+ * compiles.
  */
 #include "program/program.h"
 
@@ -27,61 +30,13 @@
 /* As it stands at the beginning of a file. The number in `magic` differs where bytes have another order. */
 typedef struct header {
     uint64_t magic;
-    uint64_t key_bytes, compiled_bytes;
+    uint64_t key_bytes, compiled_bytes, files_bytes;
     uint32_t checksum; /* of what follows the header */
     uint32_t reserved;
 } header;
-#define MAGIC UINT64_C(0x3130707564616867)
-
-/* ---- keys */
-
-static void add_fact(gpuhal_text *text, const gpuhal_facts *facts, gpuhal_key key)
-{
-    const char *value = gpuhal_facts_text(facts, key);
-    gpuhal_text_printf(text, "%s\n", value ? value : "");
-}
-
-/* The driver is known by its version, and by the file that it was loaded from: distributions rebuild one version. */
-static void add_driver(gpuhal_text *text, const gpuhal_device *device)
-{
-    gpuhal_file_state state = {0};
-    const char *driver = gpuhal_backend_driver(device->backend);
-    if (driver) {
-        (void)gpuhal_os_file_state(driver, &state);
-    }
-    gpuhal_text_printf(text, "%s\n%s\n%" PRIu64 " %" PRIu64 " %" PRId64 "\n", device->plugin->version,
-                       driver ? driver : "", state.inode, state.bytes, state.modified_ns);
-}
-
-void gpuhal_program_key_make(gpuhal_device *device, const gpuhal_code *code, gpuhal_program_key *out_key)
-{
-    *out_key = (gpuhal_program_key){0};
-    if (!device->gpu->settings.program_cache || !device->ops.program_compiled) {
-        return;
-    }
-    const gpuhal_facts *facts = &gpuhal_device_current(device)->facts;
-    gpuhal_text text = {0};
-    gpuhal_text_printf(&text, "%s %s\n", GPUHAL_VERSION, device->candidate->name);
-    add_driver(&text, device);
-    add_fact(&text, facts, GPUHAL_FACT_NAME);
-    add_fact(&text, facts, GPUHAL_FACT_DRIVER_VERSION);
-    add_fact(&text, facts, GPUHAL_FACT_API_VERSION);
-    add_fact(&text, facts, GPUHAL_FACT_TARGET_ARCHITECTURE);
-    add_fact(&text, facts, GPUHAL_FACT_DRIVER_UUID);
-    gpuhal_text_printf(&text, "%s\n%s\n%zu ", code->format, code->target ? code->target : "",
-                       code->options ? strlen(code->options) : 0);
-    gpuhal_text_printf(&text, "%s\n", code->options ? code->options : "");
-    gpuhal_text_append(&text, code->code, (size_t)code->bytes);
-    out_key->bytes = text.length;
-    out_key->text = text.failed ? NULL : gpuhal_text_take(&text);
-    gpuhal_text_finish(&text);
-}
-
-void gpuhal_program_key_finish(gpuhal_program_key *key)
-{
-    free(key->text);
-    *key = (gpuhal_program_key){0};
-}
+#define MAGIC UINT64_C(0x3330707564616867)
+/* Without the version of the format. */
+#define MAGIC_OF_ALL UINT64_C(0x0000ffffffffffff)
 
 /* Two checksums with different beginnings. That two keys share a name costs the older one its file. */
 static char *path_of(const gpuhal_device *device, const gpuhal_program_key *key)
@@ -101,6 +56,37 @@ static bool is_ours(const char *path, bool directory)
            !info.world_writable && (directory ? info.directory : info.regular);
 }
 
+/* Whether it is a file that begins as those of the cache do, of this version or another. */
+static bool is_of_cache(const char *path)
+{
+    uint64_t magic = 0;
+    size_t bytes = 0;
+    gpuhal_file_info info;
+    char *target = NULL;
+    const bool regular = gpuhal_os_link_info(path, &info, &target) == 0 && info.regular;
+    free(target);
+    return regular && gpuhal_os_file_read_at(path, 0, &magic, sizeof magic, &bytes) == 0 && bytes == sizeof magic &&
+           (magic & MAGIC_OF_ALL) == (MAGIC & MAGIC_OF_ALL);
+}
+
+/* Whether the sizes of the parts are those of a file of so many bytes, of which no sum overflows. */
+static bool has_sizes(const header *head, uint64_t bytes)
+{
+    uint64_t rest = bytes - sizeof *head;
+    if (head->key_bytes > rest || head->files_bytes > rest - head->key_bytes) {
+        return false;
+    }
+    rest -= head->key_bytes + head->files_bytes;
+    return head->files_bytes > 0 && head->compiled_bytes > 0 && head->compiled_bytes == rest;
+}
+
+/* Whether the driver's files, and those that came to them while it compiled, are as they were then. The list ends with
+ * a zero. */
+static bool has_files(const char *files, uint64_t bytes)
+{
+    return files[bytes - 1] == 0 && gpuhal_driver_files_are_current(files);
+}
+
 static void *take_out(const char *text, size_t bytes, const gpuhal_program_key *key, uint64_t *out_bytes)
 {
     header head;
@@ -108,16 +94,16 @@ static void *take_out(const char *text, size_t bytes, const gpuhal_program_key *
         return NULL;
     }
     memcpy(&head, text, sizeof head);
-    const uint64_t rest = bytes - sizeof head;
-    if (head.magic != MAGIC || head.reserved || head.key_bytes != key->bytes || head.key_bytes > rest ||
-        head.compiled_bytes != rest - head.key_bytes || head.compiled_bytes == 0 ||
-        head.checksum != gpuhal_checksum(0, text + sizeof head, (size_t)rest) ||
-        memcmp(text + sizeof head, key->text, key->bytes) != 0) {
+    const char *kept_key = text + sizeof head;
+    if (head.magic != MAGIC || head.reserved || head.key_bytes != key->bytes || !has_sizes(&head, bytes) ||
+        head.checksum != gpuhal_checksum(0, kept_key, bytes - sizeof head) ||
+        memcmp(kept_key, key->text, key->bytes) != 0 ||
+        !has_files(kept_key + head.key_bytes + head.compiled_bytes, head.files_bytes)) {
         return NULL;
     }
     void *compiled = malloc((size_t)head.compiled_bytes);
     if (compiled) {
-        memcpy(compiled, text + sizeof head + head.key_bytes, (size_t)head.compiled_bytes);
+        memcpy(compiled, kept_key + head.key_bytes, (size_t)head.compiled_bytes);
         *out_bytes = head.compiled_bytes;
     }
     return compiled;
@@ -155,7 +141,7 @@ static int by_use(const void *one, const void *other)
     return (a > b) - (a < b);
 }
 
-/* Only what has a name as we give them is counted, and removed. */
+/* Only what has a name as we give them is looked at. */
 static bool is_name(const char *name)
 {
     return (strlen(name) == NAME_CHARACTERS && strspn(name, "0123456789abcdef") == NAME_CHARACTERS) ||
@@ -174,7 +160,7 @@ static uint64_t list_files(const char *folder, char **names, size_t count, kept_
         }
         const int64_t age = (int64_t)gpuhal_os_wall_clock() - state.modified_ns / 1000000000;
         if (names[i][0] == NEW_PREFIX[0]) {
-            if (age > LEFT_SECONDS) {
+            if (age > LEFT_SECONDS && is_of_cache(path)) {
                 (void)gpuhal_os_file_remove(path);
             }
             free(path);
@@ -203,7 +189,9 @@ static bool make_room(const gpuhal_settings *settings, uint64_t bytes)
         qsort(files, count, sizeof *files, by_use);
     }
     for (size_t i = 0; i < count; i++) {
-        if (total > settings->program_cache_bytes - bytes && gpuhal_os_file_remove(files[i].path) == 0) {
+        const bool wanted = total > settings->program_cache_bytes - bytes;
+        /* what is not of the cache does not count either */
+        if (wanted && (!is_of_cache(files[i].path) || gpuhal_os_file_remove(files[i].path) == 0)) {
             total -= files[i].bytes;
         }
         free(files[i].path);
@@ -215,6 +203,16 @@ static bool make_room(const gpuhal_settings *settings, uint64_t bytes)
 
 /* ---- writing */
 
+/* Whether nothing has that name, or what the cache may replace. */
+static bool is_free(const char *path)
+{
+    gpuhal_file_info info;
+    char *target = NULL;
+    const int error = gpuhal_os_link_info(path, &info, &target);
+    free(target);
+    return error == ENOENT || is_of_cache(path);
+}
+
 static int write_file(gpuhal_device *device, const gpuhal_program_key *key, const char *block, size_t bytes)
 {
     static _Atomic uint32_t number;
@@ -225,6 +223,9 @@ static int write_file(gpuhal_device *device, const gpuhal_program_key *key, cons
     int error = path && fresh ? gpuhal_os_directory_make(folder) : ENOMEM;
     if (!error && !is_ours(folder, true)) {
         error = EPERM;
+    }
+    if (!error && !is_free(path)) {
+        error = EEXIST;
     }
     if (!error && !make_room(&device->gpu->settings, bytes)) {
         error = EFBIG;
@@ -238,24 +239,29 @@ static int write_file(gpuhal_device *device, const gpuhal_program_key *key, cons
     return error;
 }
 
-/* NULL: nothing to keep, or no memory. */
-static char *ask_plugin(gpuhal_program *program, uint64_t *out_bytes)
+/* The bytes come behind `before` others. NULL: nothing to keep, or no memory. */
+static char *ask_plugin(gpuhal_program *program, size_t before, uint64_t *out_bytes)
 {
     gpuhal_device *device = program->device;
-    const size_t before = sizeof(header) + program->key.bytes;
     uint64_t bytes = 0;
-    gpuhal_call call = gpuhal_call_blocking(device, 0);
+    gpuhal_call call = gpuhal_device_begin_compiling(device); /* PoCL compiles when it is asked for a binary */
     gpuhal_status status =
-        gpuhal_device_result(device, call, device->ops.program_compiled(program->handle, NULL, &bytes));
+        gpuhal_device_end_compiling(device, call, device->ops.program_compiled(program->handle, NULL, &bytes));
     const bool wanted = !status && bytes > program->kept_bytes && bytes < FILE_BYTES_MAX - before;
     char *block = wanted ? malloc(before + (size_t)bytes) : NULL;
-    if (!block) {
-        return NULL;
+    if (!status && bytes > program->kept_bytes) {
+        atomic_store(&program->cached, false);
     }
     uint64_t room = bytes;
-    call = gpuhal_call_blocking(device, bytes);
-    status = gpuhal_device_result(device, call, device->ops.program_compiled(program->handle, block + before, &room));
-    if (status || room == 0 || room > bytes) { /* another thread created a kernel meanwhile, and keeps more */
+    if (block) {
+        call = gpuhal_device_begin_compiling(device);
+        status = gpuhal_device_end_compiling(device, call,
+                                             device->ops.program_compiled(program->handle, block + before, &room));
+    }
+    if (status == GPUHAL_ERROR_DEVICE_LOST) {
+        (void)gpuhal_device_failed(device, status, "keeping a program");
+    }
+    if (!block || status || room == 0 || room > bytes) { /* another thread created a kernel meanwhile, and keeps more */
         free(block);
         return NULL;
     }
@@ -278,40 +284,63 @@ static void log_failure(const gpuhal_program *program, int error, uint64_t bytes
     }
     gpuhal_log_line(gpu->log, atomic_exchange(&gpu->cache_warned, true) ? GPUHAL_LEVEL_INFO : GPUHAL_LEVEL_WARNING,
                     "%s: what was compiled is not kept in %s, and is compiled in each run: %s", id, folder,
-                    error == EPERM ? "the folder must belong to this user, and no other may write to it"
-                                   : strerror(error));
+                    error == EPERM    ? "the folder must belong to this user, and no other may write to it"
+                    : error == EEXIST ? "a file there has the name of one of the cache, and is none"
+                                      : strerror(error));
 }
 
+/* `block`: what was compiled, behind room for the header and the key. Adds them and the driver's files, and returns how
+ * many bytes that makes; 0: it is not known what the compiler has read, or there is no memory. */
+static size_t complete(gpuhal_program *program, char **block, uint64_t compiled)
+{
+    const gpuhal_program_key *key = &program->key;
+    char *files = gpuhal_driver_files_now(gpuhal_backend_files(program->device->backend));
+    const size_t files_bytes = files ? strlen(files) + 1 : 0, files_at = sizeof(header) + key->bytes + (size_t)compiled;
+    char *larger = files && gpuhal_program_key_is_current(program->device, key)
+                       ? realloc(*block, files_at + files_bytes)
+                       : NULL;
+    if (larger) {
+        header head = {
+            .magic = MAGIC, .key_bytes = key->bytes, .compiled_bytes = compiled, .files_bytes = files_bytes};
+        *block = larger;
+        memcpy(larger + sizeof head, key->text, key->bytes);
+        memcpy(larger + files_at, files, files_bytes);
+        head.checksum = gpuhal_checksum(0, larger + sizeof head, files_at + files_bytes - sizeof head);
+        memcpy(larger, &head, sizeof head);
+    }
+    free(files);
+    return larger ? files_at + files_bytes : 0;
+}
+
+/* The files are listed after the compiler was asked, which may have been loaded for that. */
 static void put(gpuhal_program *program)
 {
     uint64_t compiled = 0;
-    char *block = ask_plugin(program, &compiled);
-    if (!block) {
-        return;
+    char *block = ask_plugin(program, sizeof(header) + program->key.bytes, &compiled);
+    const size_t bytes = block ? complete(program, &block, compiled) : 0;
+    if (bytes > 0) {
+        const int error = write_file(program->device, &program->key, block, bytes);
+        if (error) {
+            log_failure(program, error, bytes);
+        }
+        program->kept_bytes = compiled; /* also after a failure: it would come again */
+    } else if (block) {
+        gpuhal_program_key_finish(&program->key);
     }
-    const gpuhal_program_key *key = &program->key;
-    header head = {.magic = MAGIC, .key_bytes = key->bytes, .compiled_bytes = compiled};
-    memcpy(block + sizeof head, key->text, key->bytes);
-    head.checksum = gpuhal_checksum(0, block + sizeof head, key->bytes + (size_t)compiled);
-    memcpy(block, &head, sizeof head);
-    const size_t bytes = sizeof head + key->bytes + (size_t)compiled;
-    const int error = write_file(program->device, key, block, bytes);
-    if (error) {
-        log_failure(program, error, bytes);
-    }
-    program->kept_bytes = compiled; /* also after a failure: it would come again */
     free(block);
 }
 
-void gpuhal_program_cache_put(gpuhal_program *program)
+gpuhal_status gpuhal_program_cache_put(gpuhal_program *program)
 {
-    if (!program->key.text || !gpuhal_device_is_reachable(program->device)) {
-        return;
+    if (gpuhal_device_is_reachable(program->device)) {
+        gpuhal_error_detail before;
+        gpuhal_error_save(&before);
+        gpuhal_mutex_lock(&program->mutex);
+        if (program->key.text) {
+            put(program);
+        }
+        gpuhal_mutex_unlock(&program->mutex);
+        gpuhal_error_restore(&before);
     }
-    gpuhal_error_detail before;
-    gpuhal_error_save(&before);
-    gpuhal_mutex_lock(&program->mutex);
-    put(program);
-    gpuhal_mutex_unlock(&program->mutex);
-    gpuhal_error_restore(&before);
+    return gpuhal_device_check(program->device);
 }

@@ -141,9 +141,9 @@ static gpuhal_status create_in_plugin(gpuhal_program *program, const gpuhal_kern
 {
     gpuhal_device *device = program->device;
     *out_info = (gpuhal_kernel_info){.size = sizeof *out_info};
-    const gpuhal_call call = gpuhal_call_timed(device, UINT64_MAX); /* it may compile */
-    const gpuhal_status status =
-        gpuhal_device_result(device, call, device->ops.kernel_create(program->handle, desc, out_info, out_handle));
+    const gpuhal_call call = gpuhal_device_begin_compiling(device);
+    const gpuhal_status status = gpuhal_device_end_compiling(
+        device, call, device->ops.kernel_create(program->handle, desc, out_info, out_handle));
     if (status) {
         return gpuhal_device_failed(device, status, "creating kernel %s", desc->name);
     }
@@ -179,6 +179,7 @@ static gpuhal_kernel *make(gpuhal_program *program, const char *name, const gpuh
                               .binding_max = gpuhal_facts_u64(facts, GPUHAL_FACT_BINDING_MAX_BYTES, UINT64_MAX),
                               .name = copy};
     atomic_init(&kernel->references, 1);
+    atomic_init(&kernel->launched_bits, 0);
     kernel->local_bytes = !info->local_max_bytes                      ? UINT64_MAX
                           : info->local_max_bytes < info->local_bytes ? 0
                                                                       : info->local_max_bytes - info->local_bytes;
@@ -217,8 +218,12 @@ gpuhal_status gpuhal_kernel_create(gpuhal_program *program, const gpuhal_kernel_
         destroy_in_plugin(program->device, handle);
         return gpuhal_error_host_memory();
     }
-    gpuhal_program_cache_put(program);
-    return GPUHAL_OK;
+    status = gpuhal_program_cache_put(program);
+    if (status) {
+        gpuhal_kernel_release(*out_kernel);
+        *out_kernel = NULL;
+    }
+    return status;
 }
 
 /* Relaxed: the caller has a reference, so the count cannot become 0 meanwhile. */

@@ -125,7 +125,7 @@ static gpuhal_status check_addressed(const gpuhal_kernel *kernel, const gpuhal_b
         return refuse(kernel, GPUHAL_ERROR_INVALID_ARGUMENT, USES | index, "the buffer is NULL");
     }
     const gpuhal_status status = check_used(kernel, buffer, USES | index);
-    return status || !(buffer->whole->memory.flags & GPUHAL_MEMORY_NO_ADDRESS)
+    return status || buffer->whole->memory.address
                ? status
                : refuse(kernel, GPUHAL_ERROR_NOT_SUPPORTED, USES | index,
                         "the buffer has no address that kernels can use: make it an argument");
@@ -269,6 +269,10 @@ static void destroy_record(gpuhal_uses *uses)
     for (uint32_t i = 0; i < uses->count; i++) {
         gpuhal_buffer_drop(uses->buffers[i].buffer);
     }
+    gpuhal_device *device = own->kernel->program->device;
+    if (uses->first) { /* threads share the counter */
+        atomic_fetch_sub_explicit(&device->compiling, uses->first, memory_order_relaxed);
+    }
     gpuhal_kernel_release(own->kernel);
     free(own);
 }
@@ -308,6 +312,9 @@ static gpuhal_uses *copy_record(const gpuhal_uses *uses)
             values += room_for(arguments[i].bytes);
         }
     }
+    if (own->uses.first) {
+        atomic_fetch_add_explicit(&own->kernel->program->device->compiling, own->uses.first, memory_order_relaxed);
+    }
     (void)gpuhal_kernel_retain(own->kernel);
     for (uint32_t i = 0; i < own->uses.count; i++) {
         (void)gpuhal_buffer_retain(own->uses.buffers[i].buffer);
@@ -337,6 +344,16 @@ static void put_in_order(gpuhal_uses *uses)
     uses->count = count;
 }
 
+/* How many bits the width of the grid has, in threads of its longest dimension. */
+static uint32_t width_bits(const gpuhal_kernel *kernel, const uint32_t *groups)
+{
+    uint64_t width = 0;
+    for (uint32_t d = 0; d < 3; d++) {
+        width |= (uint64_t)groups[d] * kernel->info.group_size[d];
+    }
+    return 64u - (uint32_t)__builtin_clzll(width);
+}
+
 /* Fills in a record, and lists that have room. Values stay where the caller has them. */
 static void fill_in(record *own, gpuhal_kernel *kernel, const gpuhal_launch *launch, struct gpuhal_use *buffers,
                     gpuhal_plugin_argument *arguments, const gpuhal_memory **memories)
@@ -361,6 +378,8 @@ static void fill_in(record *own, gpuhal_kernel *kernel, const gpuhal_launch *lau
         buffers[count++] = (struct gpuhal_use){whole, !whole->read_only};
     }
     own->uses.count = count;
+    own->uses.first =
+        width_bits(kernel, launch->groups) > atomic_load_explicit(&kernel->launched_bits, memory_order_relaxed);
     own->uses.kernel = kernel;
     own->uses.buffers = buffers;
     own->uses.destroy = destroy_record;
@@ -391,13 +410,31 @@ static gpuhal_status failed(const record *own, gpuhal_status status)
                  : status;
 }
 
+/* The driver has taken the launch. Drivers compile when a kernel is launched first (lavapipe, PoCL), and once more for
+ * wide grids (PoCL, from 65535 threads on): so a launch that is wider than all before counts as a first one. By powers
+ * of two, lest every launch of a grid that grows does. */
+static void note_launched(const record *own)
+{
+    gpuhal_kernel *kernel = own->kernel;
+    if (__builtin_expect(own->uses.first, 0)) {
+        const uint32_t bits = width_bits(kernel, own->launch.groups);
+        uint32_t before = atomic_load(&kernel->launched_bits);
+        while (before < bits && !atomic_compare_exchange_weak(&kernel->launched_bits, &before, bits)) {
+        }
+    }
+}
+
 static gpuhal_status submit(gpuhal_plugin_queue *queue, const gpuhal_op *op)
 {
     const record *own = (const record *)op->uses;
     gpuhal_device *device = own->kernel->program->device;
     const gpuhal_call call = gpuhal_call_small(device);
-    return failed(own,
-                  gpuhal_device_result(device, call, device->ops.launch(queue, own->kernel->handle, &own->launch)));
+    const gpuhal_status status =
+        gpuhal_device_result(device, call, device->ops.launch(queue, own->kernel->handle, &own->launch));
+    if (__builtin_expect(status == GPUHAL_OK, 1)) {
+        note_launched(own);
+    }
+    return failed(own, status);
 }
 
 /* Makes visible to the host what the kernel may have written. */
@@ -419,8 +456,13 @@ static gpuhal_status run_record(const record *own)
     if (status) {
         return status;
     }
+    atomic_fetch_add_explicit(&device->compiling, own->uses.first, memory_order_relaxed);
     const gpuhal_call call = gpuhal_call_timed(device, UINT64_MAX);
     status = gpuhal_device_result(device, call, device->ops.launch(NULL, own->kernel->handle, &own->launch));
+    atomic_fetch_sub_explicit(&device->compiling, own->uses.first, memory_order_relaxed);
+    if (!status) {
+        note_launched(own);
+    }
     status = status ? gpuhal_device_failed(device, status, "launching kernel %s", own->kernel->name) : clean(own);
     gpuhal_uses_leave(&own->uses);
     return status;

@@ -174,9 +174,9 @@ static gpuhal_status load(attempt *own, const gpuhal_code *code)
         compiled = gpuhal_program_cache_get(device, &program->key, &build.compiled_bytes);
         build.compiled = compiled;
     }
-    const gpuhal_call call = gpuhal_call_timed(device, UINT64_MAX); /* compilers take minutes */
-    gpuhal_status status =
-        gpuhal_device_result(device, call, device->ops.program_load(device->handle, code, &build, &program->handle));
+    const gpuhal_call call = gpuhal_device_begin_compiling(device);
+    gpuhal_status status = gpuhal_device_end_compiling(
+        device, call, device->ops.program_load(device->handle, code, &build, &program->handle));
     program->cached = !status && compiled && build.used_compiled;
     program->kept_bytes = program->cached ? build.compiled_bytes : 0;
     free(compiled);
@@ -252,7 +252,7 @@ static gpuhal_status none_taken(attempt *own)
                            *formats ? formats : "none", gpuhal_text_get(&own->foreign));
     }
     gpuhal_error_set(own->status, "%s: loading a program: %s", id, gpuhal_text_get(&own->reasons));
-    if (*detail.vendor_call) {
+    if (*detail.vendor_call || detail.error.vendor_code != 0) {
         gpuhal_error_add_call(detail.vendor_call, detail.error.vendor_code, detail.vendor_text);
     }
     gpuhal_error_add_device(own->device->candidate->name, id);
@@ -282,11 +282,12 @@ static gpuhal_status create(gpuhal_device *device, const gpuhal_program_desc *de
     own.program->device = device;
     atomic_init(&own.program->references, 1);
     gpuhal_mutex_init(&own.program->mutex);
-    const gpuhal_status status = choose(&own);
+    gpuhal_status status = choose(&own);
     if (!status) {
         atomic_fetch_add(&device->gpu->references, 1);
-        gpuhal_program_cache_put(own.program);
-        *out_program = own.program;
+        status = gpuhal_program_cache_put(own.program);
+        *out_program = status ? NULL : own.program;
+        gpuhal_program_release(status ? own.program : NULL);
     } else {
         gpuhal_mutex_finish(&own.program->mutex);
         free(own.program);
@@ -362,5 +363,5 @@ uint32_t gpuhal_program_choice(const gpuhal_program *program)
 
 int32_t gpuhal_program_is_cached(const gpuhal_program *program)
 {
-    return program && program->cached;
+    return program && atomic_load(&program->cached);
 }

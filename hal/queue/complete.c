@@ -178,7 +178,11 @@ gpuhal_status gpuhal_timepoint_poll(gpuhal_timepoint *timepoint)
     if (status) {
         return status;
     }
+    if (!gpuhal_timepoint_use_event(timepoint)) { /* it has ended meanwhile */
+        return gpuhal_timepoint_result(timepoint);
+    }
     status = gpuhal_plugin_event_query(device, timepoint->event);
+    gpuhal_timepoint_leave_event(timepoint);
     if (status == GPUHAL_NOT_READY) {
         return status;
     }

@@ -39,7 +39,8 @@ int gpuhal_queue_need_thread(gpuhal_queue *queue)
 
 gpuhal_status gpuhal_queue_append_deferred(gpuhal_queue *queue, const gpuhal_op *op, bool on_host)
 {
-    gpuhal_deferred *deferred = calloc(1, sizeof *deferred);
+    const bool has_rect = op->kind && op->kind->form == GPUHAL_OP_RECT;
+    gpuhal_deferred *deferred = calloc(1, sizeof *deferred + has_rect * sizeof deferred->rect[0]);
     if (!deferred) {
         return gpuhal_error_host_memory();
     }
@@ -50,13 +51,14 @@ gpuhal_status gpuhal_queue_append_deferred(gpuhal_queue *queue, const gpuhal_op 
     }
     deferred->op = *op;
     deferred->on_host = on_host;
-    if (op->kind && op->kind->form == GPUHAL_OP_RECT) {
-        memcpy(deferred->extent, op->extent, sizeof deferred->extent);
-        deferred->rects[0] = *op->to_rect;
-        deferred->rects[1] = *op->from_rect;
-        deferred->op.extent = deferred->extent;
-        deferred->op.to_rect = &deferred->rects[0];
-        deferred->op.from_rect = &deferred->rects[1];
+    if (has_rect) {
+        struct gpuhal_deferred_rect *own = deferred->rect;
+        memcpy(own->extent, op->extent, sizeof own->extent);
+        own->rects[0] = *op->to_rect;
+        own->rects[1] = *op->from_rect;
+        deferred->op.extent = own->extent;
+        deferred->op.to_rect = &own->rects[0];
+        deferred->op.from_rect = &own->rects[1];
     }
     gpuhal_buffer_retain(op->to);
     gpuhal_buffer_retain(op->from);

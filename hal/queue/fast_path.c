@@ -127,8 +127,8 @@ static gpuhal_uses *keep_more(gpuhal_uses *uses)
 static bool fits(const gpuhal_queue *queue, const gpuhal_op *op, gpuhal_uses **out_more)
 {
     if (op->uses) {
-        return queue->fast_uses && !gpuhal_uses_are_mapped(op->uses) &&
-               (gpuhal_uses_are_alike(op->uses, queue->fast_uses) || (*out_more = keep_more(op->uses)));
+        const bool joins = !op->uses->first && gpuhal_uses_are_alike(op->uses, queue->fast_uses);
+        return queue->fast_uses && !gpuhal_uses_are_mapped(op->uses) && (joins || (*out_more = keep_more(op->uses)));
     }
     return !op->kept && !queue->fast_uses && op->to == queue->fast_to && op->from == queue->fast_from &&
            op->kind->submit && !gpuhal_buffer_is_mapped(op->to) && !gpuhal_buffer_is_mapped(op->from);

@@ -69,7 +69,11 @@ static bool goes_on(gpuhal_queue *queue)
     }
     last = last ? gpuhal_timepoint_retain(last) : NULL;
     gpuhal_mutex_unlock(&queue->mutex);
-    bool any = last && gpuhal_plugin_event_query(queue->device, last->event) == GPUHAL_NOT_READY;
+    bool any = false;
+    if (last && gpuhal_timepoint_use_event(last)) {
+        any = gpuhal_plugin_event_query(queue->device, last->event) == GPUHAL_NOT_READY;
+        gpuhal_timepoint_leave_event(last);
+    }
     gpuhal_timepoint_release(last);
     return any;
 }

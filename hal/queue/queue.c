@@ -90,11 +90,12 @@ gpuhal_status gpuhal_queue_create(gpuhal_device *device, const gpuhal_queue_desc
     if (!queue) {
         return gpuhal_error_host_memory();
     }
-    status = gpuhal_queue_make_vendor(queue, &queue->vendor);
+    status = gpuhal_queue_make_vendor(queue, &queue->counted);
     if (status) {
         gpuhal_queue_release(queue);
         return status;
     }
+    queue->vendor = queue->counted ? queue->counted->queue : NULL;
     atomic_fetch_add(&device->gpu->references, 1);
     gpuhal_service_add(queue);
     gpuhal_workers_queue(device->gpu, 1);

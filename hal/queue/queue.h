@@ -32,6 +32,7 @@ typedef struct gpuhal_uses {
     /* What the same submission keeps beside it, each of one launch: fast_path.c. */
     _Atomic(struct gpuhal_uses *) next;
     uint32_t count;
+    bool first; /* the driver may compile the kernel for this launch, and until it has ended */
     const void *kernel;
     struct gpuhal_use {
         gpuhal_buffer *buffer;
@@ -101,13 +102,16 @@ struct gpuhal_op {
     };
 };
 
-/* Deferred work: an element of the list. */
+/* Deferred work: an element of the list. Each piece of work that an application is ahead of a device takes one, so it
+ * has no room for what most have not. */
 typedef struct gpuhal_deferred {
     struct gpuhal_deferred *next;
     gpuhal_op op;
     bool on_host; /* the plugin refused it */
-    gpuhal_rect rects[2];
-    uint64_t extent[3];
+    struct gpuhal_deferred_rect {
+        gpuhal_rect rects[2];
+        uint64_t extent[3];
+    } rect[]; /* one, for work of the form GPUHAL_OP_RECT alone */
 } gpuhal_deferred;
 
 /* What submitted work keeps alive. */
@@ -115,8 +119,14 @@ typedef struct gpuhal_submission {
     uint64_t number; /* of the last piece of work that it stands for; UINT64_MAX while more may be added */
     gpuhal_buffer *to, *from, *kept;
     gpuhal_uses *uses;         /* the first of a list */
-    gpuhal_timepoint *awaited; /* the plugin's queue itself waits for it */
+    gpuhal_timepoint *awaited; /* the plugin's queue itself waits for it, and is a user of its event */
 } gpuhal_submission;
+
+/* The plugin's queue, and what keeps it. */
+typedef struct gpuhal_vendor_queue {
+    _Atomic uint32_t references; /* the queue's, and one for each timepoint that has an event of it */
+    gpuhal_plugin_queue *queue;
+} gpuhal_vendor_queue;
 
 enum { GPUHAL_SPARE_EVENTS = 16 };
 
@@ -167,7 +177,8 @@ struct gpuhal_queue {
                           0: no thread retires */
     gpuhal_submission *submissions;  /* a ring */
     size_t first_submission, submission_count, submission_space;
-    gpuhal_plugin_event *spare[2][GPUHAL_SPARE_EVENTS]; /* not timed, timed */
+    gpuhal_vendor_queue *counted; /* what keeps `vendor`; changed with the right to call and the mutex */
+    gpuhal_plugin_event *spare[2][GPUHAL_SPARE_EVENTS]; /* of `vendor`; not timed, timed */
     uint32_t spare_count[2];
 
     gpuhal_timepoint *awaited[GPUHAL_AWAITED]; /* awaited.c: the newest, each of another queue */
@@ -323,6 +334,8 @@ gpuhal_status gpuhal_queue_refusal(const gpuhal_queue *queue);
 gpuhal_status gpuhal_queue_own_call(const gpuhal_queue *queue);
 /* Wakes all threads that wait for the queue. */
 void gpuhal_queue_wake(gpuhal_queue *queue);
+/* With the mutex held: sets TIMEOUT, with `what` and the kernel that the driver may still be compiling. */
+gpuhal_status gpuhal_queue_late(gpuhal_queue *queue, const char *what);
 /* Waits, with the mutex held, until something changes. OK, or TIMEOUT once the deadline has passed. */
 gpuhal_status gpuhal_queue_wait_until(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns);
 /* Waits until the present call may have ended. BUSY during native access, TIMEOUT, DEVICE_LOST. */
@@ -343,12 +356,24 @@ static inline bool gpuhal_queue_oldest_has_ended(const gpuhal_queue *queue)
 }
 bool gpuhal_queue_has_completed(const gpuhal_queue *queue);
 
-/* ---- timepoint.c, which also keeps spare events of the plugin */
+/* ---- vendor_event.c: calls the plugin, so nothing of it with the mutex held */
 
-/* A spare event; NULL: there is none. */
+/* With one reference, to be filled; NULL without memory. */
+gpuhal_vendor_queue *gpuhal_vendor_queue_create(void);
+/* Destroys the spare events, and gives up the plugin's queue, which goes with the last event that was recorded in it.
+ * With the right to call. */
+void gpuhal_queue_drop_vendor(gpuhal_queue *queue);
+/* A spare event; NULL: there is none. With the right to call. */
 gpuhal_plugin_event *gpuhal_queue_take_event(gpuhal_queue *queue, bool timed);
-/* Keeps an event for the next timepoint, or destroys it. */
+/* Keeps an event that was not recorded for the next timepoint, or destroys it. With the right to call. */
 void gpuhal_queue_put_event(gpuhal_queue *queue, gpuhal_plugin_event *event, bool timed);
+/* The event was recorded for the timepoint, whose queue is its first user. With the right to call. */
+void gpuhal_timepoint_give_event(gpuhal_timepoint *timepoint, gpuhal_plugin_event *event);
+/* Before a call with the timepoint's event, and after it. False: the timepoint is done, or was never submitted. */
+bool gpuhal_timepoint_use_event(gpuhal_timepoint *timepoint);
+void gpuhal_timepoint_leave_event(gpuhal_timepoint *timepoint);
+
+/* ---- timepoint.c */
 
 /* The time between two timed timepoints that are done. INVALID_ARGUMENT in the other order, or what the plugin says. */
 gpuhal_status gpuhal_timepoint_elapsed(const gpuhal_timepoint *from, const gpuhal_timepoint *to, uint64_t *out_ns);
@@ -505,7 +530,7 @@ void gpuhal_queue_await_followed(gpuhal_queue *queue);
 /* ---- vendor.c */
 
 /* Asks the plugin for a queue like this one, where the plugin has queues. */
-gpuhal_status gpuhal_queue_make_vendor(gpuhal_queue *queue, gpuhal_plugin_queue **out_vendor);
+gpuhal_status gpuhal_queue_make_vendor(gpuhal_queue *queue, gpuhal_vendor_queue **out_vendor);
 /* Gives everything back that the queue has of the plugin, once it is closed, and takes it out of the object's list. */
 void gpuhal_queue_finish(gpuhal_queue *queue);
 

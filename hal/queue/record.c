@@ -34,7 +34,7 @@ gpuhal_status gpuhal_queue_submit_timepoint(gpuhal_queue *queue, gpuhal_timepoin
         gpuhal_queue_put_event(queue, event, timepoint->timed);
         return status;
     }
-    timepoint->event = event;
+    gpuhal_timepoint_give_event(timepoint, event);
     return GPUHAL_OK;
 }
 
@@ -56,6 +56,8 @@ void gpuhal_queue_track_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoi
 {
     if (gpuhal_queue_has_failed(queue)) {
         gpuhal_timepoint_finish(timepoint, queue->failure, completions);
+        timepoint->next = queue->ended;
+        queue->ended = gpuhal_timepoint_retain(timepoint);
     } else {
         gpuhal_queue_append_timepoint(queue, timepoint);
     }

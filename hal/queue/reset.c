@@ -33,13 +33,11 @@ static gpuhal_status drain(gpuhal_queue *queue)
 
 /* Replaces the plugin's queue that failed by a new one. With the right to call. The old one goes only once there is a
  * new one: a reset that fails leaves the queue as it was. */
-static gpuhal_status replace(gpuhal_queue *queue, gpuhal_plugin_queue **out_fresh)
+static gpuhal_status replace(gpuhal_queue *queue, gpuhal_vendor_queue **out_fresh)
 {
     gpuhal_status status = gpuhal_queue_make_vendor(queue, out_fresh);
     if (!status) {
-        const gpuhal_call call = gpuhal_call_blocking(queue->device, 0);
-        queue->device->ops.queue_destroy(queue->vendor);
-        gpuhal_call_end(call);
+        gpuhal_queue_drop_vendor(queue);
     }
     return status;
 }
@@ -79,7 +77,7 @@ static gpuhal_status settle(gpuhal_queue *queue)
 
 void gpuhal_queue_run_reset(gpuhal_queue *queue)
 {
-    gpuhal_plugin_queue *fresh = NULL;
+    gpuhal_vendor_queue *fresh = NULL;
     gpuhal_completion *completions = NULL;
     gpuhal_status status = settle(queue);
     status = status ? status : gpuhal_queue_begin_late_call(queue);
@@ -95,7 +93,8 @@ void gpuhal_queue_run_reset(gpuhal_queue *queue)
         queue->refusal = gpuhal_failure_create();
         gpuhal_queue_change(&queue->health, GPUHAL_QUEUE_FAILED);
     } else {
-        queue->vendor = fresh;
+        queue->counted = fresh;
+        queue->vendor = fresh ? fresh->queue : NULL;
         clear_failure(queue, &completions);
     }
     if (may_call) {

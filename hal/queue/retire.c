@@ -58,7 +58,10 @@ static void end_flight(const gpuhal_submission *submission)
         gpuhal_uses_leave(uses);
         gpuhal_uses_release(uses);
     }
-    gpuhal_timepoint_release(submission->awaited);
+    if (submission->awaited) {
+        gpuhal_timepoint_leave_event(submission->awaited);
+        gpuhal_timepoint_release(submission->awaited);
+    }
 }
 
 static void give_back(completed *work)
@@ -69,6 +72,7 @@ static void give_back(completed *work)
     while (work->timepoints) {
         gpuhal_timepoint *timepoint = work->timepoints;
         work->timepoints = timepoint->next;
+        gpuhal_timepoint_leave_event(timepoint);
         gpuhal_timepoint_release(timepoint);
     }
     while (work->dropped) {

@@ -34,12 +34,46 @@ void gpuhal_queue_wake(gpuhal_queue *queue)
     gpuhal_mutex_unlock(&queue->mutex);
 }
 
+/* The first of a list of launches that the driver may be compiling; NULL: none. */
+static const gpuhal_uses *find_first(const gpuhal_uses *uses)
+{
+    while (uses && !uses->first) {
+        uses = gpuhal_uses_next(uses);
+    }
+    return uses;
+}
+
+/* The launch that the queue may be waiting for because the driver compiles its kernel; NULL: none. Callers that poll
+ * get here often: the submissions are only walked if the device has such a launch at all. */
+static const gpuhal_uses *find_compiling(const gpuhal_queue *queue)
+{
+    if (atomic_load_explicit(&queue->device->compiling, memory_order_relaxed) == 0) {
+        return NULL;
+    }
+    const bool runs = queue->deferred && queue->worker == GPUHAL_QUEUE_RUNNING;
+    const gpuhal_uses *found = NULL;
+    for (size_t i = 0; i < queue->submission_count && !found; i++) {
+        const gpuhal_submission *at = &queue->submissions[(queue->first_submission + i) % queue->submission_space];
+        found = at->number > queue->done ? find_first(at->uses) : NULL;
+    }
+    return found || !runs ? found : find_first(queue->deferred->op.uses);
+}
+
+gpuhal_status gpuhal_queue_late(gpuhal_queue *queue, const char *what)
+{
+    const gpuhal_uses *compiling = find_compiling(queue);
+    return !compiling ? gpuhal_error_set(GPUHAL_ERROR_TIMEOUT, "%s: %s", queue->device->id, what)
+                      : gpuhal_error_set(GPUHAL_ERROR_TIMEOUT,
+                                         "%s: %s; kernel %s was launched for the first time, and the driver may still "
+                                         "be compiling it",
+                                         queue->device->id, what, compiling->name);
+}
+
 gpuhal_status gpuhal_queue_wait_until(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns)
 {
     uint64_t now = gpuhal_os_monotonic_ns();
     if (now >= deadline_ns) {
-        return gpuhal_error_set(GPUHAL_ERROR_TIMEOUT, "%s: the work of a queue has not ended in time",
-                                queue->device->id);
+        return gpuhal_queue_late(queue, "the work of a queue has not ended in time");
     }
     gpuhal_queue_wait_at(queue, place, deadline_ns);
     return GPUHAL_OK;

@@ -368,22 +368,27 @@ gpuhal_status gpuhal_queue_record_to_wait(gpuhal_queue *queue, uint64_t deadline
  * drivers do not report that the other's work failed. */
 static bool may_wait_natively(const gpuhal_queue *queue, const gpuhal_timepoint *timepoint)
 {
-    /* The event, not the other queue's vendor object, which may be destroyed at this moment: the event was set before
-     * the state said SUBMITTED, and stays. */
     return queue->vendor && timepoint->queue && queue->device->ops.queue_wait &&
            queue->device == timepoint->queue->device &&
-           gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_SUBMITTED && timepoint->event;
+           gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_SUBMITTED;
 }
 
 /* With the right to call and without the mutex. NOT_SUPPORTED: the worker has to wait, also when the timepoint turns
- * out to have failed. */
+ * out to be done or to have failed. OK: the event has this queue's work as a user, which the caller tracks. */
 static gpuhal_status wait_natively(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
 {
     gpuhal_error_detail detail;
+    if (!gpuhal_timepoint_use_event(timepoint)) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
     const gpuhal_call call = gpuhal_call_small(queue->device); /* as for recording */
     gpuhal_status status =
         gpuhal_device_result(queue->device, call, queue->device->ops.queue_wait(queue->vendor, timepoint->event));
-    if (!status || is_deferred(status)) {
+    if (!status) {
+        return status;
+    }
+    gpuhal_timepoint_leave_event(timepoint);
+    if (is_deferred(status)) {
         return status;
     }
     gpuhal_device_failed(queue->device, status, "waiting for an event");

@@ -15,7 +15,7 @@
 #include <string.h>
 
 enum { RECORDS_AT_A_TIME = 64 };
-static const char what[] = "a trace of queues";
+static const gpuhal_document_kind kind = {.what = "a trace of queues", .header = "{\"schema\":\"gpuhal.trace/"};
 
 /* ---- the text */
 
@@ -204,10 +204,9 @@ static gpuhal_status write_records(writing *w)
     }
     const uint64_t begun = timeline->count >= timeline->first ? timeline->count - timeline->first + 1 : 0;
     gpuhal_text_printf(&w->to.text,
-                       "\n],\"displayTimeUnit\":\"ns\",\"otherData\":{\"schema\":\"gpuhal.trace/1\","
-                       "\"library_version\":\"%s\",\"pieces\":%" PRIu64 ",\"dropped\":%" PRIu64
+                       "\n],\"displayTimeUnit\":\"ns\",\"otherData\":{\"pieces\":%" PRIu64 ",\"dropped\":%" PRIu64
                        ",\"unfinished\":%" PRIu64 "}}\n",
-                       GPUHAL_VERSION, w->pieces, timeline->dropped, begun - timeline->ended);
+                       w->pieces, timeline->dropped, begun - timeline->ended);
     gpuhal_mutex_unlock(&timeline->mutex);
     return status;
 }
@@ -231,15 +230,15 @@ static gpuhal_status write_trace(void *user, const char *path)
     gpuhal_timeline *timeline = gpu->layers.timeline;
     writing w = {.timeline = timeline, .lane_bytes = atomic_load(&timeline->queues) / 8 + 1};
     gpuhal_status status = take_all(gpu);
-    status = status ? status : gpuhal_document_create(what, path, &w.to);
+    status = status ? status : gpuhal_document_create(&kind, path, &w.to);
     if (status) {
         return status;
     }
     w.lanes = w.lane_bytes <= SIZE_MAX ? calloc(1, (size_t)w.lane_bytes) : NULL;
     gpuhal_text_printf(&w.to.text,
-                       "{\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":%" PRId64
+                       "1\",\"library_version\":\"%s\",\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":%" PRId64
                        ",\"name\":\"process_name\",\"args\":{\"name\":\"gpuhal\"}}",
-                       gpuhal_os_process_own());
+                       GPUHAL_VERSION, gpuhal_os_process_own());
     status = w.lanes ? write_records(&w) : gpuhal_error_host_memory();
     free(w.lanes);
     return gpuhal_document_end(&w.to, status);
@@ -257,7 +256,7 @@ gpuhal_status gpuhal_trace_write(gpuhal *gpu, const char *path)
 gpuhal_status gpuhal_timeline_begin_at_open(gpuhal *gpu)
 {
     const char *path = gpu->settings.trace;
-    const gpuhal_status status = path ? gpuhal_document_try("GPUHAL_TRACE", what, path) : GPUHAL_OK;
+    const gpuhal_status status = path ? gpuhal_document_try("GPUHAL_TRACE", &kind, path) : GPUHAL_OK;
     return status || !path ? status : gpuhal_trace_start(gpu, NULL);
 }
 

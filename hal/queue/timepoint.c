@@ -4,7 +4,6 @@
 #include "core/error.h"
 #include "queue/completion_service.h"
 #include "queue/queue.h"
-#include "transfer/plugin_event.h"
 
 #include <stdlib.h>
 
@@ -55,29 +54,6 @@ static void light(gpuhal_waitable *waitable, uint64_t turn)
 }
 
 /* ---- timepoints of queues, with events of the plugin */
-
-gpuhal_plugin_event *gpuhal_queue_take_event(gpuhal_queue *queue, bool timed)
-{
-    gpuhal_queue_lock(queue);
-    uint32_t count = queue->spare_count[timed];
-    gpuhal_plugin_event *event = count > 0 ? queue->spare[timed][--queue->spare_count[timed]] : NULL;
-    gpuhal_mutex_unlock(&queue->mutex);
-    return event;
-}
-
-void gpuhal_queue_put_event(gpuhal_queue *queue, gpuhal_plugin_event *event, bool timed)
-{
-    gpuhal_queue_lock(queue);
-    bool kept = !gpuhal_queue_is_closed(queue) && !gpuhal_queue_has_failed(queue) &&
-                queue->spare_count[timed] < GPUHAL_SPARE_EVENTS;
-    if (kept) {
-        queue->spare[timed][queue->spare_count[timed]++] = event;
-    }
-    gpuhal_mutex_unlock(&queue->mutex);
-    if (!kept && gpuhal_device_is_reachable(queue->device)) {
-        gpuhal_plugin_event_destroy(queue->device, event);
-    }
-}
 
 static _Atomic uint64_t newest_ordinal;
 
@@ -155,8 +131,8 @@ void gpuhal_timepoint_release(gpuhal_timepoint *timepoint)
         free_host_point(timepoint);
         return;
     }
-    if (timepoint->event) {
-        gpuhal_queue_put_event(timepoint->queue, timepoint->event, timepoint->timed);
+    if (timepoint->timed && timepoint->event) {
+        gpuhal_timepoint_leave_event(timepoint);
     }
     gpuhal_failure_release(timepoint->failure);
     gpuhal_queue_release(timepoint->queue);

@@ -61,7 +61,11 @@ typedef struct gpuhal_timepoint {
     bool notify_requested;      /* a thread waits or a completion is set: the end must be noticed without polling */
     bool armed, signaled;        /* the plugin was asked to call back; it has */
     bool blocked_on;            /* an application thread blocks in the plugin for it, and takes over the answer */
-    gpuhal_plugin_event *event; /* once submitted; kept until the timepoint is freed, since its time may be asked for */
+    /* vendor_event.c. Once submitted; may only be read by a user. */
+    gpuhal_plugin_event *event;
+    struct gpuhal_vendor_queue *vendor; /* in which it is recorded, with a reference */
+    _Atomic uint32_t users; /* of the event: its queue until it is done, threads in calls with it, work of other queues
+                               that waits for it, and a timed timepoint itself. 0: the event is gone, or none yet */
     uint64_t done_ns; /* of a timed or stamped one: when it was found done, its time where the plugin has no queues */
     gpuhal_failure *failure;        /* NULL: it has not failed */
     struct gpuhal_timepoint *next;  /* in the queue's list of submitted ones */

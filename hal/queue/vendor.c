@@ -1,7 +1,9 @@
 /* queue/vendor.c: the plugin's queue behind a queue: asked for, taken over, given back. */
+#include "core/error.h"
 #include "queue/completion_service.h"
 #include "queue/queue.h"
-#include "transfer/plugin_event.h"
+
+#include <stdlib.h>
 
 static gpuhal_status create(gpuhal_queue *queue, uint32_t flags, const gpuhal_native *adopt,
                             gpuhal_plugin_queue **out_vendor)
@@ -12,7 +14,7 @@ static gpuhal_status create(gpuhal_queue *queue, uint32_t flags, const gpuhal_na
         device, call, device->ops.queue_create(device->handle, queue->priority, flags, adopt, out_vendor));
 }
 
-gpuhal_status gpuhal_queue_make_vendor(gpuhal_queue *queue, gpuhal_plugin_queue **out_vendor)
+gpuhal_status gpuhal_queue_make_vendor(gpuhal_queue *queue, gpuhal_vendor_queue **out_vendor)
 {
     gpuhal_device *device = queue->device;
     const gpuhal_native *adopt = queue->adopted ? &queue->adopt : NULL;
@@ -21,36 +23,33 @@ gpuhal_status gpuhal_queue_make_vendor(gpuhal_queue *queue, gpuhal_plugin_queue 
     if (!device->ops.queue_create) {
         return adopt ? gpuhal_device_lacks(device, what) : GPUHAL_OK;
     }
+    gpuhal_vendor_queue *vendor = gpuhal_vendor_queue_create();
+    if (!vendor) {
+        return gpuhal_error_host_memory();
+    }
     const bool timed = queue->flags & GPUHAL_QUEUE_TIMED, traced = !timed && !adopt && gpuhal_timeline_is_on(queue);
-    gpuhal_status status = create(queue, timed || traced ? GPUHAL_TIMED : 0, adopt, out_vendor);
+    gpuhal_status status = create(queue, timed || traced ? GPUHAL_TIMED : 0, adopt, &vendor->queue);
     const bool plain = status && traced; /* a trace without times of the device */
     if (plain) {
-        status = create(queue, 0, adopt, out_vendor);
+        status = create(queue, 0, adopt, &vendor->queue);
     }
     atomic_store(&queue->trace.timed, (timed || (traced && !plain)) && device->ops.elapsed);
-    return status ? gpuhal_device_failed(device, status, "%s", what) : GPUHAL_OK;
+    if (status) {
+        free(vendor);
+        return gpuhal_device_failed(device, status, "%s", what);
+    }
+    *out_vendor = vendor;
+    return GPUHAL_OK;
 }
 
-/* On a device that hangs the plugin is not called, and what its worker may use stays. */
 void gpuhal_queue_finish(gpuhal_queue *queue)
 {
-    gpuhal_device *device = queue->device;
     atomic_store(&queue->in_flight, false);
     gpuhal_queue_await_followed(queue);
     gpuhal_queue_forget_awaited(queue);
     gpuhal_service_remove(queue);
     gpuhal_timeline_take(queue, true);
-    if (queue->vendor && gpuhal_device_is_reachable(device)) {
-        for (uint32_t timed = 0; timed < 2; timed++) {
-            for (uint32_t i = 0; i < queue->spare_count[timed]; i++) {
-                gpuhal_plugin_event_destroy(device, queue->spare[timed][i]);
-            }
-            queue->spare_count[timed] = 0;
-        }
-        const gpuhal_call call = gpuhal_call_blocking(device, 0);
-        device->ops.queue_destroy(queue->vendor);
-        gpuhal_call_end(call);
-    }
+    gpuhal_queue_drop_vendor(queue);
     gpuhal_queue_lock(queue);
     queue->vendor = NULL;
     do { /* a pool may still add memory to be held */

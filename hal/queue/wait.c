@@ -51,7 +51,7 @@ static gpuhal_status wait_in_plugin(gpuhal_timepoint *timepoint, uint64_t deadli
     }
     gpuhal_queue_lock(queue);
     bool mine = gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_SUBMITTED && !timepoint->blocked_on &&
-                !timepoint->notify_requested;
+                !timepoint->notify_requested && gpuhal_timepoint_use_event(timepoint);
     timepoint->blocked_on = timepoint->blocked_on || mine;
     gpuhal_mutex_unlock(&queue->mutex);
     if (!mine) {
@@ -70,6 +70,7 @@ static gpuhal_status wait_in_plugin(gpuhal_timepoint *timepoint, uint64_t deadli
             gpuhal_timepoint_settle(timepoint, GPUHAL_OK);
         }
     }
+    gpuhal_timepoint_leave_event(timepoint);
     gpuhal_os_cancel_restore(cancel);
     gpuhal_queue_lock(queue);
     timepoint->blocked_on = false;
@@ -88,10 +89,12 @@ static gpuhal_status wait_for(gpuhal_timepoint *timepoint, uint64_t deadline_ns)
         gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_DONE ? GPUHAL_OK : gpuhal_queue_check(queue);
     if (!status && deadline_ns != UINT64_MAX && gpuhal_os_monotonic_ns() >= deadline_ns) {
         status = gpuhal_timepoint_poll(timepoint);
-        return status == GPUHAL_NOT_READY
-                   ? gpuhal_error_set(GPUHAL_ERROR_TIMEOUT, "%s: the work before an event is not done",
-                                      queue->device->id)
-                   : status;
+        if (status == GPUHAL_NOT_READY) {
+            gpuhal_queue_lock(queue);
+            status = gpuhal_queue_late(queue, "the work before an event is not done");
+            gpuhal_mutex_unlock(&queue->mutex);
+        }
+        return status;
     }
     if (!status && (status = wait_in_plugin(timepoint, deadline_ns)) != GPUHAL_NOT_READY) {
         return status;
@@ -149,7 +152,8 @@ int gpuhal_timepoint_request_notify(gpuhal_timepoint *timepoint)
     gpuhal_queue_lock(queue);
     timepoint->notify_requested = true;
     bool arm =
-        gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_SUBMITTED && !timepoint->armed && device->ops.event_notify;
+        gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_SUBMITTED && !timepoint->armed &&
+        device->ops.event_notify && gpuhal_timepoint_use_event(timepoint);
     if (arm) {
         timepoint->armed = true;
     } else if (gpuhal_timepoint_now(timepoint) != GPUHAL_TIMEPOINT_DONE && !timepoint->armed) {
@@ -168,6 +172,7 @@ int gpuhal_timepoint_request_notify(gpuhal_timepoint *timepoint)
         gpuhal_condition_signal_all(&queue->condition);
         gpuhal_mutex_unlock(&queue->mutex);
     }
+    gpuhal_timepoint_leave_event(timepoint);
     return error;
 }
 
@@ -219,6 +224,9 @@ void gpuhal_timepoint_block(gpuhal_timepoint *timepoint)
     gpuhal_device *device = timepoint->queue->device;
     gpuhal_status status = GPUHAL_NOT_READY;
     uint64_t pause_ns = 0;
+    if (!gpuhal_timepoint_use_event(timepoint)) {
+        return;
+    }
     while (status == GPUHAL_NOT_READY && gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_SUBMITTED) {
         if (device->ops.event_block) {
             status = gpuhal_plugin_event_block(device, timepoint->event, GPUHAL_BLOCK_NS);
@@ -227,6 +235,7 @@ void gpuhal_timepoint_block(gpuhal_timepoint *timepoint)
             gpuhal_os_sleep(pause_ns);
         }
     }
+    gpuhal_timepoint_leave_event(timepoint);
     if (status && status != GPUHAL_NOT_READY) {
         gpuhal_timepoint_failed(timepoint, status);
     } else if (!status) {

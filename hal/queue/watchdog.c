@@ -3,7 +3,8 @@
  * A call that may wait for the device's work (GPUHAL_CALL_BLOCKS) does not count as a hang while a queue of the device
  * has unfinished work and the driver answers that this goes on. A worker asks, which the driver may keep as well. No
  * call counts as a hang while the application has native access to a queue of the device, since it may hold the
- * vendor's lock. */
+ * vendor's lock. While the driver may be compiling, time counts a tenth: compilers take long, and all of a driver's
+ * calls may wait for one that compiles. */
 #include "queue/watchdog.h"
 
 #include "queue/completion_service.h"
@@ -12,6 +13,9 @@
 #define PERIOD_MOST_NS UINT64_C(500000000)
 #define QUIET_NS       UINT64_C(300000000)
 #define SETTLE_NS      UINT64_C(3000000000)
+
+/* So many seconds count as one while a driver may be compiling. */
+#define COMPILING_PATIENCE 10u
 
 static struct {
     gpuhal_mutex mutex;         /* protects what follows, and gpuhal_device.watched */
@@ -166,6 +170,17 @@ static void take_answers(void)
     }
 }
 
+/* Whether the driver may be at a compilation for any of its devices: others of its calls may wait for that. */
+static bool is_compiling(const gpuhal_device *device)
+{
+    const gpuhal_device *other = dog.devices;
+    while (other && (other->watched.plugin != device->watched.plugin ||
+                     atomic_load_explicit(&other->compiling, memory_order_relaxed) == 0)) {
+        other = other->watched.next;
+    }
+    return other != NULL;
+}
+
 static void look_at(gpuhal_call_slot *slot, uint64_t counted_ns)
 {
     uintptr_t call = atomic_load_explicit(&slot->call, memory_order_acquire);
@@ -179,6 +194,7 @@ static void look_at(gpuhal_call_slot *slot, uint64_t counted_ns)
         (void)atomic_compare_exchange_strong(&slot->call, &call, call | GPUHAL_CALL_MARKED);
         return;
     }
+    counted_ns /= is_compiling(device) ? COMPILING_PATIENCE : 1;
     uint64_t extra = call & GPUHAL_CALL_EXTRA ? atomic_load_explicit(&slot->extra_ns, memory_order_relaxed) : 0;
     uint64_t allowed = extra < UINT64_MAX - hang_ns(device) ? extra + hang_ns(device) : UINT64_MAX;
     if (allowed == UINT64_MAX || waited_ns(device, slot, call, counted_ns) < allowed) {

@@ -130,17 +130,59 @@ static bool is_present(const gpuhal_database *database, gpuhal_record_kind kind,
     return false;
 }
 
-/* Drops the oldest absent record; of present devices the last that was added, since others may be referred to by
- * number. */
+/* The backend whose devices the record is about; "" for kinds that have none. */
+static const char *owner_of(const gpuhal_database *database, gpuhal_record_kind kind, const void *record)
+{
+    const uint32_t number = kind == GPUHAL_RECORD_LINK    ? ((const gpuhal_database_link *)record)->from
+                            : kind == GPUHAL_RECORD_WRITE ? ((const gpuhal_database_write *)record)->iface
+                                                          : 0;
+    const gpuhal_database_interface wanted = {.number = number};
+    const gpuhal_database_interface *found = kind == GPUHAL_RECORD_INTERFACE ? record
+                                             : number == 0
+                                                 ? NULL
+                                                 : gpuhal_database_same(database, GPUHAL_RECORD_INTERFACE, &wanted);
+    return found && found->backend ? found->backend : "";
+}
+
+/* The backend with most records of the kind: what is too much is its. A tie is the first one's; with more backends than
+ * there is room for, those that come later do not count. */
+static const char *largest_owner(const gpuhal_database *database, gpuhal_record_kind kind)
+{
+    enum { OWNERS_MOST = 32 };
+    const char *owners[OWNERS_MOST];
+    size_t counts[OWNERS_MOST] = {0}, count = 0, largest = 0;
+    for (size_t i = 0; i < database->records[kind].count; i++) {
+        const char *owner = owner_of(database, kind, gpuhal_database_at(database, kind, i));
+        size_t o = 0;
+        while (o < count && strcmp(owners[o], owner) != 0) {
+            o++;
+        }
+        if (o == count && count < OWNERS_MOST) {
+            owners[count++] = owner;
+        }
+        if (o < count) {
+            counts[o]++;
+            largest = counts[o] > counts[largest] ? o : largest;
+        }
+    }
+    return owners[largest];
+}
+
+/* Drops one of the backend that has most of them, so that the many devices of one cost no other its records: the oldest
+ * that is absent; of present devices the last that was added, since others may be referred to by number. */
 static void drop_one_of(gpuhal_database *database, gpuhal_record_kind kind)
 {
-    size_t victim = 0;
-    bool present = is_present(database, kind, gpuhal_database_at(database, kind, 0));
-    for (size_t i = 1; i < database->records[kind].count; i++) {
+    const char *owner = largest_owner(database, kind);
+    size_t victim = database->records[kind].count;
+    bool present = false;
+    for (size_t i = 0; i < database->records[kind].count; i++) {
         const void *record = gpuhal_database_at(database, kind, i);
-        bool is_here = is_present(database, kind, record);
-        bool older = generation_of(record) < generation_of(gpuhal_database_at(database, kind, victim));
-        if (is_here == present ? present || older : present) {
+        if (strcmp(owner_of(database, kind, record), owner) != 0) {
+            continue;
+        }
+        const bool none = victim == database->records[kind].count, is_here = is_present(database, kind, record);
+        const bool older = !none && generation_of(record) < generation_of(gpuhal_database_at(database, kind, victim));
+        if (none || (is_here == present ? present || older : present)) {
             victim = i;
             present = is_here;
         }
@@ -152,7 +194,7 @@ bool gpuhal_database_drop_oldest(gpuhal_database *database)
 {
     /* Probing finds results again, and measuring finds measurements again; stable numbers are lost for ever, so they
      * come last. */
-    static const gpuhal_record_kind order[] = {GPUHAL_RECORD_PLUGIN, GPUHAL_RECORD_LINK, GPUHAL_RECORD_WRITE,
+    static const gpuhal_record_kind order[] = {GPUHAL_RECORD_PLUGIN, GPUHAL_RECORD_LINK,      GPUHAL_RECORD_WRITE,
                                                GPUHAL_RECORD_FAULT,  GPUHAL_RECORD_INTERFACE, GPUHAL_RECORD_PHYSICAL};
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
         if (database->records[order[i]].count > 0) {

@@ -16,10 +16,38 @@ static const char *const library_variables[] = {"LD_LIBRARY_PATH", "LD_PRELOAD",
 
 /* ---- files */
 
+static void put_number(uint64_t number, gpuhal_text *to)
+{
+    char digits[20];
+    size_t at = sizeof digits;
+    do {
+        digits[--at] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    gpuhal_text_append(to, digits + at, sizeof digits - at);
+}
+
+/* A cached listing makes some hundred of these, and printf() would take as long as the system does to find the files.
+ * Times before 1970 are negative. */
+static void put_words(const gpuhal_file_state *state, gpuhal_text *to)
+{
+    const int64_t times[] = {state->modified_ns, state->changed_ns};
+    put_number(state->device, to);
+    gpuhal_text_append(to, "-", 1);
+    put_number(state->inode, to);
+    gpuhal_text_append(to, "-", 1);
+    put_number(state->bytes, to);
+    for (size_t i = 0; i < 2; i++) {
+        gpuhal_text_append(to, "--", times[i] < 0 ? 2 : 1);
+        put_number(times[i] < 0 ? 0 - (uint64_t)times[i] : (uint64_t)times[i], to);
+    }
+}
+
 static char *words_of(const gpuhal_file_state *state)
 {
-    return gpuhal_text_format("%" PRIu64 "-%" PRIu64 "-%" PRIu64 "-%" PRId64 "-%" PRId64, state->device, state->inode,
-                              state->bytes, state->modified_ns, state->changed_ns);
+    gpuhal_text words = {0};
+    put_words(state, &words);
+    return gpuhal_text_take(&words);
 }
 
 char *gpuhal_key_identity(const char *path)
@@ -77,7 +105,15 @@ static char *file_line(const char *path)
     if (state.directory) {
         return folder_line(path, &state);
     }
-    char *words = state.node != 0 ? gpuhal_key_node_words(path, &state) : words_of(&state);
+    if (state.node == 0) {
+        gpuhal_text line = {0};
+        gpuhal_text_append(&line, "file ", 5);
+        put_words(&state, &line);
+        gpuhal_text_append(&line, " ", 1);
+        gpuhal_text_append(&line, path, strlen(path));
+        return gpuhal_text_take(&line);
+    }
+    char *words = gpuhal_key_node_words(path, &state);
     char *line = words ? gpuhal_text_format("file %s %s", words, path) : NULL;
     free(words);
     return line;
@@ -146,9 +182,33 @@ static void say_why(char **out_why, const char *line)
     }
 }
 
+/* Where the line is among those that were seen, or the free place for it. */
+static const char **place_of(gpuhal_key_seen *seen, const char *line)
+{
+    size_t at = gpuhal_checksum(0, line, strlen(line)) % GPUHAL_KEY_SEEN;
+    while (seen->lines[at] && strcmp(seen->lines[at], line) != 0) {
+        at = (at + 1) % GPUHAL_KEY_SEEN;
+    }
+    return &seen->lines[at];
+}
+
+static bool is_seen(gpuhal_key_seen *seen, const char *line)
+{
+    return seen && *place_of(seen, line);
+}
+
+/* A quarter of the places stays free, so that what is not there is soon known. */
+static void add_seen(gpuhal_key_seen *seen, const char *line)
+{
+    if (seen && seen->count < GPUHAL_KEY_SEEN / 4 * 3) {
+        *place_of(seen, line) = line;
+        seen->count++;
+    }
+}
+
 /* Lines about the machine are compared in order with the lines made now, and all of them must have been used: a line
  * that is new today makes the key as old as one that changed. */
-bool gpuhal_key_is_current(const gpuhal_texts *lines, const gpuhal_texts *machine, char **out_why)
+static bool is_current(const gpuhal_texts *lines, const gpuhal_texts *machine, gpuhal_key_seen *seen, char **out_why)
 {
     size_t of_machine = 0;
     if (out_why) {
@@ -157,6 +217,9 @@ bool gpuhal_key_is_current(const gpuhal_texts *lines, const gpuhal_texts *machin
     for (size_t i = 0; i < lines->count; i++) {
         bool own = false;
         const char *line = lines->list[i];
+        if (is_seen(seen, line)) {
+            continue;
+        }
         char *again = line_again(line, &own);
         const char *now = own ? again : of_machine < machine->count ? machine->list[of_machine++] : NULL;
         bool same = now && strcmp(now, line) == 0;
@@ -164,6 +227,9 @@ bool gpuhal_key_is_current(const gpuhal_texts *lines, const gpuhal_texts *machin
         if (!same) {
             say_why(out_why, line);
             return false;
+        }
+        if (own) {
+            add_seen(seen, line);
         }
     }
     if (machine->failed || of_machine != machine->count) {
@@ -173,17 +239,22 @@ bool gpuhal_key_is_current(const gpuhal_texts *lines, const gpuhal_texts *machin
     return true;
 }
 
+bool gpuhal_key_is_current(const gpuhal_texts *lines, const gpuhal_texts *machine, char **out_why)
+{
+    return is_current(lines, machine, NULL, out_why);
+}
+
 /* Two keys may be current at once: that of a crash names fewer files than that of a completed probe. The later result
  * wins. */
 const gpuhal_database_plugin *gpuhal_key_find(const gpuhal_database *database, const char *name, const char *identity,
-                                           const gpuhal_texts *machine)
+                                              const gpuhal_texts *machine, gpuhal_key_seen *seen)
 {
     size_t count;
     const gpuhal_database_plugin *plugins = gpuhal_database_plugins(database, &count), *found = NULL;
     for (size_t i = 0; i < count; i++) {
         bool later = !found || plugins[i].generation > found->generation;
         if (later && strcmp(plugins[i].identity, identity) == 0 && strcmp(plugins[i].name, name) == 0 &&
-            gpuhal_key_is_current(&plugins[i].key, machine, NULL)) {
+            is_current(&plugins[i].key, machine, seen, NULL)) {
             found = &plugins[i];
         }
     }

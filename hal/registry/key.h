@@ -45,9 +45,18 @@ bool gpuhal_key_is_current(const gpuhal_texts *lines, const gpuhal_texts *machin
  * such file, or no memory. */
 char *gpuhal_key_identity(const char *path);
 
-/* Returns the newest record of this plugin and file whose key is current; NULL when there is none. */
+/* Lines that were found current, of one database and for one listing: plugins share most of the files that they
+ * depend on, which are looked at once. All zero is none. What does not fit is looked at again. */
+#define GPUHAL_KEY_SEEN 512u
+typedef struct gpuhal_key_seen {
+    const char *lines[GPUHAL_KEY_SEEN]; /* of the database; by their checksums */
+    size_t count;
+} gpuhal_key_seen;
+
+/* Returns the newest record of this plugin and file whose key is current; NULL when there is none. `seen` may be NULL.
+ */
 const gpuhal_database_plugin *gpuhal_key_find(const gpuhal_database *database, const char *name, const char *identity,
-                                           const gpuhal_texts *machine);
+                                              const gpuhal_texts *machine, gpuhal_key_seen *seen);
 
 /* Lists the absolute paths of the executable mappings of this process, each once, in the order of their addresses. */
 void gpuhal_key_mapped_files(gpuhal_texts *out_paths);

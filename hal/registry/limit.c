@@ -86,8 +86,21 @@ uint64_t gpuhal_limit_memory(const char *root)
     return limit;
 }
 
-/* ---- memory of devices. Regions are keyed "drm/0000:03:00.0/vram0", or without a number; others of a device are not
- * its own memory. */
+/* ---- memory of devices. Regions are keyed "drm/0000:03:00.0/vram0", or without a number, and by NVIDIA's drivers from
+ * 615 on "nvidia/0000:03:00.0/vidmem"; others of a device are not its own memory. */
+
+static bool is_of_device(const char *line, const char *pci)
+{
+    static const char *const parts[][2] = {{"drm/", "/vram"}, {"nvidia/", "/vidmem"}};
+    const size_t length = strlen(pci);
+    bool found = false;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && !found; i++) {
+        const size_t front = strlen(parts[i][0]);
+        found = strncmp(line, parts[i][0], front) == 0 && strncmp(line + front, pci, length) == 0 &&
+                strncmp(line + front + length, parts[i][1], strlen(parts[i][1])) == 0;
+    }
+    return found;
+}
 
 static const char *next_line(const char *line)
 {
@@ -117,7 +130,7 @@ static uint64_t value_of(const char *text, const char *line, size_t key)
 }
 
 /* Memory may come from any region of the device, so one without a limit is enough. */
-static void narrow_device(const char *root, const char *mount, const char *group, const char *prefix, uint64_t *left,
+static void narrow_device(const char *root, const char *mount, const char *group, const char *pci, uint64_t *left,
                           uint64_t *limit)
 {
     char *most = text_of(root, mount, group, "dmem.max", GROUPS_BYTES_MAX);
@@ -126,7 +139,7 @@ static void narrow_device(const char *root, const char *mount, const char *group
     bool any = false, bounded = true;
     for (const char *line = most; line && *line && bounded; line = next_line(line)) {
         const size_t key = strcspn(line, " \n");
-        if (strncmp(line, prefix, strlen(prefix)) != 0 || line[key] != ' ') {
+        if (!is_of_device(line, pci) || line[key] != ' ') {
             continue;
         }
         bounded = value_at(line, key, &value) && value < NO_LIMIT;
@@ -143,13 +156,11 @@ static void narrow_device(const char *root, const char *mount, const char *group
     free(current);
 }
 
-uint64_t gpuhal_limit_device_memory(const char *root, const char *pci, uint64_t *out_limit)
+/* The process's own group of version 2; "" for one outside of the visible tree; NULL: none, or without memory. */
+static char *own_group(const char *root)
 {
-    uint64_t left = UINT64_MAX;
     char *text = text_of(root, "/proc/self", "", "cgroup", GROUPS_BYTES_MAX);
-    char *prefix = gpuhal_text_format("drm/%s/vram", pci);
     const char *line = text;
-    *out_limit = UINT64_MAX;
     while (line && *line && strncmp(line, "0::", 3) != 0) {
         line = next_line(line);
     }
@@ -157,13 +168,40 @@ uint64_t gpuhal_limit_device_memory(const char *root, const char *pci, uint64_t 
     if (group && strstr(group, "/..")) {
         *group = 0;
     }
-    for (char *cut = group && prefix ? group + strlen(group) : NULL; cut; cut = strrchr(group, '/')) {
+    free(text);
+    return group;
+}
+
+static bool has_limits(const char *root, const char *mount, const char *group)
+{
+    char *text = text_of(root, mount, group, "dmem.max", GROUPS_BYTES_MAX);
+    const bool there = text != NULL;
+    free(text);
+    return there;
+}
+
+bool gpuhal_limit_counts_devices(const char *root)
+{
+    bool there = false;
+    char *group = own_group(root);
+    for (char *cut = group ? group + strlen(group) : NULL; cut && !there; cut = strrchr(group, '/')) {
         *cut = 0;
-        narrow_device(root, "/sys/fs/cgroup", group, prefix, &left, out_limit);
-        narrow_device(root, "/sys/fs/cgroup/unified", group, prefix, &left, out_limit);
+        there = has_limits(root, "/sys/fs/cgroup", group) || has_limits(root, "/sys/fs/cgroup/unified", group);
     }
     free(group);
-    free(prefix);
-    free(text);
+    return there;
+}
+
+uint64_t gpuhal_limit_device_memory(const char *root, const char *pci, uint64_t *out_limit)
+{
+    uint64_t left = UINT64_MAX;
+    char *group = own_group(root);
+    *out_limit = UINT64_MAX;
+    for (char *cut = group ? group + strlen(group) : NULL; cut; cut = strrchr(group, '/')) {
+        *cut = 0;
+        narrow_device(root, "/sys/fs/cgroup", group, pci, &left, out_limit);
+        narrow_device(root, "/sys/fs/cgroup/unified", group, pci, &left, out_limit);
+    }
+    free(group);
     return left;
 }

@@ -27,7 +27,7 @@ char *gpuhal_key_node_words(const char *seen, const gpuhal_file_state *state)
 {
     uint64_t which = state->directory ? (uint64_t)state->modified_ns : state->inode;
     return gpuhal_text_format("%" PRIu64 "-%" PRIu64 "-%" PRIo32 "-%" PRIu32 "-%" PRIu32 "-%s", state->node, which,
-                              state->mode, state->owner, state->group, gpuhal_os_may_use(seen) ? "rw" : "no");
+                              state->mode, state->owner, state->group, gpuhal_os_may_use(seen) == 0 ? "rw" : "no");
 }
 
 /* Returns the first line of a small file below `root`; "" when it cannot be read. NULL without memory. */

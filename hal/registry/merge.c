@@ -116,6 +116,16 @@ static void forget_plugin(gpuhal_database *database, const char *name)
     }
 }
 
+/* Its interfaces, and what is recorded of them, go when the database is trimmed. */
+static void forget_physical(gpuhal_database *database, uint32_t number)
+{
+    const gpuhal_database_physical wanted = {.number = number};
+    const void *found = gpuhal_database_same(database, GPUHAL_RECORD_PHYSICAL, &wanted);
+    if (found) {
+        gpuhal_database_remove(database, GPUHAL_RECORD_PHYSICAL, index_of(database, GPUHAL_RECORD_PHYSICAL, found));
+    }
+}
+
 bool gpuhal_database_is_quarantine(const gpuhal_database_plugin *plugin, const char *identity)
 {
     return (plugin->state == GPUHAL_PLUGIN_TIMED_OUT || plugin->state == GPUHAL_PLUGIN_QUARANTINED) &&
@@ -167,6 +177,9 @@ bool gpuhal_database_merge(gpuhal_database *database, gpuhal_changes *changes)
     if (changes->forget_plugin) {
         forget_plugin(database, changes->forget_plugin);
     }
+    if (changes->forget_physical) {
+        forget_physical(database, changes->forget_physical);
+    }
     if (changes->proven) {
         end_quarantine(database, changes->proven);
     }
@@ -182,7 +195,7 @@ bool gpuhal_database_merge(gpuhal_database *database, gpuhal_changes *changes)
 
 bool gpuhal_database_has(const gpuhal_database *database, const gpuhal_changes *changes)
 {
-    bool more = changes->replace || changes->forget_plugin || changes->proven || changes->plugin_count ||
-                changes->link_count || changes->write_count || changes->fault_count;
+    bool more = changes->replace || changes->forget_plugin || changes->forget_physical || changes->proven ||
+                changes->plugin_count || changes->link_count || changes->write_count || changes->fault_count;
     return !more && gpuhal_database_has_noted(database, changes);
 }

@@ -23,6 +23,7 @@ typedef struct gpuhal_changes {
      * again. */
     const gpuhal_database *replace;
     const char *forget_plugin; /* then removes results and faults of the plugins of this name */
+    uint32_t forget_physical;  /* and a physical device with all that belongs to it; 0: none */
     /* identity of a plugin whose device was opened: its earlier hangs and crashes no longer count */
     const char *proven;
     const gpuhal_database_plugin *plugins; /* generation is filled in, likewise below */

@@ -4,6 +4,7 @@
  * One pass goes through the waiting requests in their order. What leases have of each device is summed up once. A
  * request that fits is granted; each one before it that wanted one of the same devices has been overtaken. */
 #include "schedule/ledger.h"
+#include "schedule/offer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -46,8 +47,7 @@ static void room_of(const gpuhal_ledger_state *state, bool empty, room *out)
         const gpuhal_ledger_device *device = &state->devices[d];
         const uint64_t foreign = empty ? 0 : device->foreign_bytes;
         out->slots[d] = (uint32_t)less(device->slots, use.slots[d]);
-        out->bytes[d] =
-            device->bytes > 0 ? less(device->bytes, gpuhal_ledger_sum(foreign, use.bytes[d])) : UINT64_MAX;
+        out->bytes[d] = device->bytes > 0 ? less(device->bytes, gpuhal_ledger_sum(foreign, use.bytes[d])) : UINT64_MAX;
     }
 }
 
@@ -60,13 +60,46 @@ static bool fits(const gpuhal_ledger_state *state, const room *left, uint32_t de
     return out->slots <= left->slots[device] && bytes <= left->bytes[device];
 }
 
-/* More free slots first, then more free memory, then the first. */
-static bool is_better(const room *left, const share *one, const share *other)
+static uint32_t place_of(const gpuhal_ledger_record *record, uint32_t device)
 {
-    if (left->slots[one->device] != left->slots[other->device]) {
-        return left->slots[one->device] > left->slots[other->device];
+    return record->places[device] % GPUHAL_LEDGER_DEVICES;
+}
+
+/* How many of the places up to its own have a lesser device than those before: equal for equal devices. */
+static uint32_t tier_of(const gpuhal_ledger_record *record, uint32_t device)
+{
+    const uint64_t own = bit(place_of(record, device));
+    return (uint32_t)__builtin_popcountll(record->lesser & (own | (own - 1)));
+}
+
+/* The rule of gpuhal_load(), with the share of the slots that is leased as work to come. */
+static uint32_t use_of(const gpuhal_ledger_state *state, const room *left, uint32_t index)
+{
+    const gpuhal_ledger_device *device = &state->devices[index];
+    const uint64_t leased = (uint64_t)(device->slots - left->slots[index]) * 1000 / device->slots;
+    const uint32_t load = gpuhal_load(device->bytes, device->bytes > 0 ? left->bytes[index] : GPUHAL_UNKNOWN_BYTES,
+                                      device->busy_permille, leased);
+    return load == GPUHAL_UNKNOWN_PERMILLE ? (uint32_t)leased : load;
+}
+
+/* In the order of the requester; of equal devices those that are well, and then the one that is used least, by leases
+ * and by others. */
+static bool is_better(const gpuhal_ledger_state *state, const gpuhal_ledger_record *record, const room *left,
+                      uint32_t one, uint32_t other)
+{
+    const uint32_t tier = tier_of(record, one), its = tier_of(record, other);
+    if (tier != its) {
+        return tier < its;
     }
-    return left->bytes[one->device] > left->bytes[other->device];
+    const bool ails = record->ailing & bit(one), it_ails = record->ailing & bit(other);
+    if (ails != it_ails) {
+        return it_ails;
+    }
+    const uint32_t use = use_of(state, left, one), its_use = use_of(state, left, other);
+    return use != its_use                           ? use < its_use
+           : left->slots[one] != left->slots[other] ? left->slots[one] > left->slots[other]
+           : left->bytes[one] != left->bytes[other] ? left->bytes[one] > left->bytes[other]
+                                                    : place_of(record, one) < place_of(record, other);
 }
 
 static bool choose_any(const gpuhal_ledger_state *state, const gpuhal_ledger_record *record, const room *left,
@@ -77,7 +110,7 @@ static bool choose_any(const gpuhal_ledger_state *state, const gpuhal_ledger_rec
         for (uint32_t d = 0; d < state->device_count; d++) {
             if ((record->candidates & ~kept & ~out->mask & bit(d)) &&
                 fits(state, left, d, record->slots, record->bytes, &one) &&
-                (best.device == GPUHAL_LEDGER_DEVICES || is_better(left, &one, &best))) {
+                (best.device == GPUHAL_LEDGER_DEVICES || is_better(state, record, left, d, best.device))) {
                 best = one;
             }
         }
@@ -90,20 +123,25 @@ static bool choose_any(const gpuhal_ledger_state *state, const gpuhal_ledger_rec
     return true;
 }
 
+/* Which items are a request's: all of it are between these, usually with none of another one. */
+typedef struct range {
+    uint32_t first, past;
+} range;
+
 /* `kept`: devices that earlier requests must get. */
-static bool choose(const gpuhal_ledger_state *state, const gpuhal_ledger_record *record, const room *left,
+static bool choose(const gpuhal_ledger_state *state, const gpuhal_ledger_record *record, range items, const room *left,
                    uint64_t kept, shares *out)
 {
     *out = (shares){.count = 0};
     if (record->count > 0) {
         return choose_any(state, record, left, kept, out);
     }
-    for (uint32_t i = 0; i < state->item_count; i++) {
+    for (uint32_t i = items.first; i < items.past; i++) {
         const gpuhal_ledger_item *item = &state->items[i];
         if (item->ticket != record->ticket) {
             continue;
         }
-        if ((kept | out->mask) & bit(item->device) || out->count == GPUHAL_LEDGER_DEVICES ||
+        if ((kept | out->mask | ~record->candidates) & bit(item->device) || out->count == GPUHAL_LEDGER_DEVICES ||
             !fits(state, left, item->device, item->slots, item->bytes, &out->list[out->count])) {
             return false;
         }
@@ -113,22 +151,12 @@ static bool choose(const gpuhal_ledger_state *state, const gpuhal_ledger_record 
     return out->count > 0;
 }
 
-/* The devices that a request may get. */
-static uint64_t wanted(const gpuhal_ledger_state *state, const gpuhal_ledger_record *record)
-{
-    uint64_t mask = record->count > 0 ? record->candidates : 0;
-    for (uint32_t i = 0; record->count == 0 && i < state->item_count; i++) {
-        mask |= state->items[i].ticket == record->ticket ? bit(state->items[i].device) : 0;
-    }
-    return mask;
-}
-
 bool gpuhal_grant_is_possible(const gpuhal_ledger_state *state, const gpuhal_ledger_record *record)
 {
     room all;
     shares unused;
     room_of(state, true, &all);
-    return choose(state, record, &all, 0, &unused);
+    return choose(state, record, (range){0, state->item_count}, &all, 0, &unused);
 }
 
 int64_t gpuhal_grant_priority(int32_t priority, uint64_t asked_ns, uint64_t now_ns)
@@ -141,7 +169,14 @@ typedef struct waiting {
     uint64_t ticket;
     uint64_t wanted; /* the devices that it may get */
     int64_t priority;
+    range items;
 } waiting;
+
+static int by_ticket(const void *one, const void *other)
+{
+    const waiting *a = one, *b = other;
+    return a->ticket < b->ticket ? -1 : a->ticket > b->ticket;
+}
 
 static int by_order(const void *one, const void *other)
 {
@@ -149,7 +184,7 @@ static int by_order(const void *one, const void *other)
     if (a->priority != b->priority) {
         return a->priority > b->priority ? -1 : 1;
     }
-    return a->ticket < b->ticket ? -1 : a->ticket > b->ticket;
+    return by_ticket(one, other);
 }
 
 static bool grant(gpuhal_ledger_state *state, gpuhal_ledger_record *record, const shares *got, room *left,
@@ -189,6 +224,7 @@ typedef struct pass {
     uint32_t count, passed; /* in the list; of them, those that did not fit, at its beginning */
     room left;
     uint64_t kept; /* devices that are kept for those that were overtaken too often */
+    bool moved;    /* a request was removed, and items lie elsewhere than they were found */
 } pass;
 
 /* Counts a request that is granted against those before it. */
@@ -204,17 +240,35 @@ static void overtake(pass *own, uint64_t mask)
     }
 }
 
+/* One way through all items: a thousand requests would need a thousand. The list is in the order of tickets. */
+static void find_items(pass *own)
+{
+    for (uint32_t i = 0; i < own->state->item_count; i++) {
+        const gpuhal_ledger_item *item = &own->state->items[i];
+        const waiting key = {.ticket = item->ticket};
+        waiting *one = bsearch(&key, own->list, own->count, sizeof *own->list, by_ticket);
+        if (one) {
+            one->wanted |= bit(item->device);
+            one->items.first = one->items.past > 0 ? one->items.first : i;
+            one->items.past = i + 1;
+        }
+    }
+}
+
 static uint32_t begin_pass(pass *own, gpuhal_ledger_state *state, uint64_t now_ns)
 {
     own->state = state;
     for (uint32_t i = 0; i < state->record_count; i++) {
         const gpuhal_ledger_record *record = &state->records[i];
         if (record->state == GPUHAL_RECORD_WAITS) {
-            own->list[own->count++] =
-                (waiting){record->ticket, wanted(state, record),
-                          gpuhal_grant_priority(record->priority, record->asked_ns, now_ns)};
+            own->list[own->count++] = (waiting){
+                .ticket = record->ticket,
+                .wanted = record->count > 0 ? record->candidates : 0,
+                .priority = gpuhal_grant_priority(record->priority, record->asked_ns, now_ns),
+            };
         }
     }
+    find_items(own);
     if (own->count > 1) {
         qsort(own->list, own->count, sizeof *own->list, by_order);
     }
@@ -226,18 +280,20 @@ uint32_t gpuhal_grant_settle(gpuhal_ledger_state *state, uint64_t now_ns,
                              bool (*is_alive)(void *user, const gpuhal_ledger_record *record), void *user,
                              uint32_t *out_places, bool *out_changed)
 {
-    waiting list[GPUHAL_LEDGER_RECORDS]; /* 48 KiB of stack: an allocation could fail in the middle of a section */
+    waiting list[GPUHAL_LEDGER_RECORDS]; /* 64 KiB of stack: an allocation could fail in the middle of a section */
     pass own = {.list = list};
     uint32_t granted = 0;
     const uint32_t count = begin_pass(&own, state, now_ns);
     for (uint32_t i = 0; i < count; i++) {
         gpuhal_ledger_record *record = gpuhal_ledger_find(state, list[i].ticket);
         shares got;
-        const bool fits_now = choose(state, record, &own.left, own.kept, &got);
+        const range items = own.moved ? (range){0, state->item_count} : list[i].items;
+        const bool fits_now = choose(state, record, items, &own.left, own.kept, &got);
         const bool blocks = own.passed == 0 || record->overtaken >= GPUHAL_LEDGER_OVERTAKEN_MAX;
         /* Those behind in a queue that does not move are not asked whether they live. */
         if ((fits_now || blocks) && !is_alive(user, record)) {
             gpuhal_ledger_remove(state, list[i].ticket);
+            own.moved = true;
             *out_changed = true;
         } else if (fits_now && grant(state, record, &got, &own.left, now_ns)) {
             out_places[granted++] = record->place;

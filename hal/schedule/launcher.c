@@ -7,6 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Of Slurm, for each machine of a step: "2(x3),1". The other variable counts the machines from 0. */
+#define TASKS_PER_NODE "SLURM_STEP_TASKS_PER_NODE"
+#define NODE           "SLURM_NODEID"
+
 /* In the order in which they count: one that is started inside another one comes first. Inside a batch job Slurm's
  * variables are those of the job's script, whatever mpirun or torchrun starts there. */
 static const struct rules {
@@ -16,7 +20,7 @@ static const struct rules {
     {"open_mpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
      "OMPI_COMM_WORLD_LOCAL_SIZE"},
     {"hydra", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
-    {"slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", NULL},
+    {"slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", TASKS_PER_NODE},
 };
 enum { LAUNCHERS = sizeof launchers / sizeof *launchers };
 /* PMIx states a rank and nothing of the machine. */
@@ -38,19 +42,86 @@ static bool read_number(const char *text, uint32_t *out_number)
     return good;
 }
 
+/* Returns the value; NULL: not set. */
+static const char *find_variable(gpuhal_lookup_fn *lookup, void *user, const char *name, variable *out)
+{
+    const char *value = lookup(user, name);
+    *out = (variable){.name = name, .is_set = value != NULL};
+    if (value) {
+        snprintf(out->text, sizeof out->text, strlen(value) < 40 ? "%s" : "%.37s...", value);
+        gpuhal_records_clean(out->text);
+    }
+    return value;
+}
+
 static gpuhal_status read_variable(gpuhal_lookup_fn *lookup, void *user, const char *name, variable *out)
 {
-    const char *value = name ? lookup(user, name) : NULL;
-    *out = (variable){.name = name, .is_set = value != NULL};
+    const char *value = find_variable(lookup, user, name, out);
     if (!value) {
         return GPUHAL_OK;
     }
-    snprintf(out->text, sizeof out->text, strlen(value) < 40 ? "%s" : "%.37s...", value);
-    gpuhal_records_clean(out->text);
     return read_number(value, &out->number)
                ? GPUHAL_OK
                : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
                                   "%s is \"%s\", which is not a number from 0 to 4294967294", name, out->text);
+}
+
+/* Digits at the beginning of a text; returns what is behind them, NULL: there are none, or too many. */
+static const char *take_number(const char *text, uint64_t *out_number)
+{
+    char digits[12];
+    const size_t length = strspn(text, "0123456789");
+    if (length == 0 || length >= sizeof digits) {
+        return NULL;
+    }
+    snprintf(digits, sizeof digits, "%.*s", (int)length, text);
+    return gpuhal_records_u64(digits, out_number) && *out_number < UINT32_MAX ? text + length : NULL;
+}
+
+/* The number for machine `place` of a list "2(x3),1"; false for any other text, and for one without that machine. */
+static bool read_list(const char *text, uint32_t place, uint32_t *out_number)
+{
+    uint64_t before = 0; /* machines */
+    bool found = false;
+    while (text) {
+        uint64_t number = 0, machines = 1;
+        text = take_number(text, &number);
+        if (text && strncmp(text, "(x", 2) == 0) {
+            text = take_number(text + 2, &machines);
+            text = text && *text == ')' ? text + 1 : NULL;
+        }
+        if (text && !found && place < before + machines) {
+            *out_number = (uint32_t)number;
+            found = true;
+        }
+        before += machines;
+        if (text && !*text) {
+            return found;
+        }
+        text = text && *text == ',' ? text + 1 : NULL;
+    }
+    return false;
+}
+
+/* How many ranks there are on this machine. Of a list without a number of the machine nothing is known. */
+static gpuhal_status read_local_count(gpuhal_lookup_fn *lookup, void *user, const struct rules *rules, variable *out)
+{
+    variable node;
+    if (strcmp(rules->local_count, TASKS_PER_NODE) != 0) {
+        return read_variable(lookup, user, rules->local_count, out);
+    }
+    const char *list = find_variable(lookup, user, TASKS_PER_NODE, out);
+    gpuhal_status status = read_variable(lookup, user, NODE, &node);
+    if (status || !list) {
+        return status;
+    }
+    out->is_set = node.is_set;
+    return !node.is_set || read_list(list, node.number, &out->number)
+               ? GPUHAL_OK
+               : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                  TASKS_PER_NODE " is \"%s\", which is not a list such as \"2(x3),1\" with machine "
+                                                 "number %u, " NODE,
+                                  out->text, node.number);
 }
 
 /* Two variables that must stand in an order, where both are set. */
@@ -72,7 +143,7 @@ static gpuhal_status read_launcher(gpuhal_lookup_fn *lookup, void *user, const s
     gpuhal_status status = read_variable(lookup, user, rules->local_rank, &local);
     status = status ? status : read_variable(lookup, user, rules->rank, &rank);
     status = status ? status : read_variable(lookup, user, rules->rank_count, &count);
-    status = status ? status : read_variable(lookup, user, rules->local_count, &local_count);
+    status = status ? status : read_local_count(lookup, user, rules, &local_count);
     if (!status && !rank.is_set) {
         status = gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s is \"%s\", but %s is not set", local.name,
                                   local.text, rules->rank);
@@ -124,6 +195,33 @@ gpuhal_status gpuhal_launcher_find(gpuhal_lookup_fn *lookup, void *user, gpuhal_
     return check_lone_rank(lookup, user);
 }
 
+/* How many entries the variable has by which Slurm shows a rank its GPUs; `otherwise` if there is none. */
+static uint32_t count_shown(gpuhal_lookup_fn *lookup, void *user, uint32_t otherwise)
+{
+    static const char *const names[] = {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *list = lookup(user, names[i]);
+        uint32_t count = list && *list;
+        for (; list && *list; list++) {
+            count += *list == ',';
+        }
+        if (list) {
+            return count;
+        }
+    }
+    return otherwise;
+}
+
+gpuhal_status gpuhal_launcher_find_bound(gpuhal_lookup_fn *lookup, void *user, const gpuhal_launcher *launcher,
+                                         uint32_t listed, bool *out_bound)
+{
+    variable on_node = {0};
+    const bool is_slurm = strcmp(launcher->name, "slurm") == 0;
+    gpuhal_status status = is_slurm ? read_variable(lookup, user, "SLURM_GPUS_ON_NODE", &on_node) : GPUHAL_OK;
+    *out_bound = !status && on_node.is_set && count_shown(lookup, user, listed) < on_node.number;
+    return status;
+}
+
 static const char *look_up(void *user, const char *name)
 {
     (void)user;
@@ -133,6 +231,11 @@ static const char *look_up(void *user, const char *name)
 gpuhal_status gpuhal_launcher_here(gpuhal_launcher *out_launcher, const char **out_variable)
 {
     return gpuhal_launcher_find(look_up, NULL, out_launcher, out_variable);
+}
+
+gpuhal_status gpuhal_launcher_is_bound(const gpuhal_launcher *launcher, uint32_t listed, bool *out_bound)
+{
+    return gpuhal_launcher_find_bound(look_up, NULL, launcher, listed, out_bound);
 }
 
 gpuhal_status gpuhal_launcher_read(gpuhal_launcher *out_launcher)

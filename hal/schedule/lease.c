@@ -7,12 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How often the first requests in the queue look for leases of dead processes. Those behind them look less often: a
+/* How often the first processes in the queue look for leases of dead ones. Those behind them look less often: a
  * thousand waiting processes must not keep the machine busy. */
 #define LOOK_NS      UINT64_C(40000000)
 #define LOOK_LAST_NS UINT64_C(2000000000)
 #define CANCEL_NS    UINT64_C(250000000)
-enum { LOOKERS = 4 };
 
 /* ---- the list */
 
@@ -43,13 +42,12 @@ static void take_out(gpuhal_leases *leases, const gpuhal_lease *lease)
 
 /* ---- waiting */
 
-static void sample_all(gpuhal_lease *lease)
+/* What a device is used for, and whether it is well, is asked for every decision. */
+static gpuhal_status sample_all(gpuhal_lease *lease)
 {
-    for (uint32_t i = 0; i < lease->device_count; i++) {
-        if (lease->devices[i].bytes > 0) {
-            gpuhal_lease_sample(lease->gpu, &lease->devices[i]);
-        }
-    }
+    const gpuhal_status status =
+        gpuhal_lease_sample(lease->gpu, lease->devices, lease->device_count, lease->record.count > 0);
+    return status ? status : gpuhal_lease_check_health(lease);
 }
 
 static gpuhal_status cancelled(void)
@@ -59,7 +57,7 @@ static gpuhal_status cancelled(void)
 
 static uint64_t look_ns(uint32_t before)
 {
-    const uint64_t pause = before < LOOKERS ? LOOK_NS : LOOK_NS * (before - LOOKERS + 2);
+    const uint64_t pause = before < GPUHAL_LEDGER_LOOKERS ? LOOK_NS : LOOK_NS * (before - GPUHAL_LEDGER_LOOKERS + 2);
     return pause < LOOK_LAST_NS ? pause : LOOK_LAST_NS;
 }
 
@@ -79,7 +77,7 @@ static void wait_for_word(const gpuhal_lease *lease, uint32_t word, uint64_t unt
     }
 }
 
-/* A ledger that another process keeps locked is looked at again. */
+/* A ledger that another process, or another object of this one, keeps locked is looked at again. */
 static gpuhal_status wait_until_held(gpuhal_lease *lease, bool *out_held)
 {
     uint32_t before = 0, word = 0;
@@ -100,7 +98,38 @@ static gpuhal_status wait_until_held(gpuhal_lease *lease, bool *out_held)
         } else {
             wait_for_word(lease, word, earlier(gpuhal_os_monotonic_ns() + look_ns(before), lease->deadline_ns));
         }
-        sample_all(lease);
+        status = sample_all(lease);
+        if (status) {
+            return status;
+        }
+    }
+}
+
+static gpuhal_status enter_once(gpuhal_lease *lease, bool *out_held)
+{
+    bool again = false;
+    gpuhal_status status = sample_all(lease);
+    status = status ? status : gpuhal_lease_enter(lease, out_held, &again);
+    if (status || !again) {
+        return status;
+    }
+    status = sample_all(lease);
+    return status ? status : gpuhal_lease_enter(lease, out_held, NULL);
+}
+
+/* A ledger that is locked, or has no room, is tried again as long as the caller waits. */
+static gpuhal_status enter_in_time(gpuhal_lease *lease, bool *out_held)
+{
+    for (;;) {
+        const gpuhal_status status = enter_once(lease, out_held);
+        const uint64_t now = gpuhal_os_monotonic_ns();
+        if (status != GPUHAL_ERROR_BUSY || now >= lease->deadline_ns) {
+            return status;
+        }
+        if (atomic_load(&lease->cancelled)) {
+            return cancelled();
+        }
+        gpuhal_os_sleep(earlier(LOOK_NS, lease->deadline_ns - now));
     }
 }
 
@@ -108,13 +137,7 @@ static gpuhal_status wait_until_held(gpuhal_lease *lease, bool *out_held)
 static gpuhal_status obtain(gpuhal_lease *lease)
 {
     bool held = false;
-    sample_all(lease);
-    bool again = false;
-    gpuhal_status status = gpuhal_lease_enter(lease, &held, &again);
-    if (!status && again) {
-        sample_all(lease);
-        status = gpuhal_lease_enter(lease, &held, NULL);
-    }
+    gpuhal_status status = enter_in_time(lease, &held);
     if (!status && !held) {
         status = wait_until_held(lease, &held);
     }
@@ -273,7 +296,7 @@ gpuhal_status gpuhal_lease_request(gpuhal *gpu, const gpuhal_lease_desc *desc, u
 
 /* ---- the end */
 
-void gpuhal_lease_release(gpuhal_lease *lease)
+static void end(gpuhal_lease *lease, bool to_others)
 {
     if (!lease || gpuhal_is_inherited(lease->gpu)) {
         return;
@@ -291,13 +314,27 @@ void gpuhal_lease_release(gpuhal_lease *lease)
     lease->phase = held ? GPUHAL_LEASE_IS_OVER : lease->phase;
     atomic_store(&lease->cancelled, true);
     gpuhal_mutex_unlock(&leases->mutex);
-    if (held) {
+    if (held && to_others && (lease->record.flags & GPUHAL_LEASE_INHERIT)) {
+        (void)gpuhal_lease_leave_to_others(lease);
+    } else if (held) {
         (void)gpuhal_lease_leave(lease, false, &unused);
+    }
+    if (held) {
         gpuhal_leases_limit(gpu);
     }
     gpuhal_error_restore(&before);
     gpuhal_os_cancel_restore(cancel);
     gpuhal_lease_unreference(lease);
+}
+
+void gpuhal_lease_release(gpuhal_lease *lease)
+{
+    end(lease, false);
+}
+
+void gpuhal_lease_hand_down(gpuhal_lease *lease)
+{
+    end(lease, true);
 }
 
 gpuhal_leases *gpuhal_leases_create(void)

@@ -41,7 +41,7 @@ static const char *text_of_part(gpuhal_device *device, gpuhal_key key)
     return NULL;
 }
 
-static bool is_preferred(const gpuhal_device *device)
+bool gpuhal_lease_is_preferred(const gpuhal_device *device)
 {
     const gpuhal_entry *entry = gpuhal_device_snapshot_entry(gpuhal_device_snapshot_now(device->gpu), device);
     return entry && entry->preferred;
@@ -51,7 +51,7 @@ static const gpuhal_device *preferred_of(const gpuhal_device *device)
 {
     for (uint32_t d = 0; d < gpuhal_device_count(device->gpu); d++) {
         const gpuhal_device *other = gpuhal_device_at(device->gpu, d);
-        if (is_preferred(other) && gpuhal_devices_same_part(device, other)) {
+        if (gpuhal_lease_is_preferred(other) && gpuhal_devices_same_part(device, other)) {
             return other;
         }
     }
@@ -88,7 +88,8 @@ static void describe(gpuhal_device *device, gpuhal_ledger_device *out)
     const char *partition = text_of_part(device, GPUHAL_FACT_PARTITION);
     const char *address = gpuhal_device_hardware_address(device);
     *out = (gpuhal_ledger_device){.bytes = number_of(preferred_of(device), GPUHAL_FACT_MEMORY_TOTAL_BYTES),
-                                  .slots = slots_for_leases(device)};
+                                  .slots = slots_for_leases(device),
+                                  .busy_permille = UINT32_MAX};
     if (uuid) {
         snprintf(out->key, sizeof out->key, "%s", uuid);
     } else if (address) {
@@ -124,10 +125,15 @@ void gpuhal_lease_describe(gpuhal_device *device, gpuhal_ledger_device *out)
     }
 }
 
+bool gpuhal_lease_is_processor(const gpuhal_device *device)
+{
+    return number_of(device, GPUHAL_FACT_TYPE) == GPUHAL_DEVICE_CPU;
+}
+
 bool gpuhal_lease_is_candidate(const gpuhal_device *device)
 {
-    return is_preferred(device) && atomic_load(&device->lost) == GPUHAL_NOT_LOST &&
-           number_of(device, GPUHAL_FACT_SOFTWARE) == 0 && number_of(device, GPUHAL_FACT_TYPE) != GPUHAL_DEVICE_CPU;
+    return gpuhal_lease_is_preferred(device) && number_of(device, GPUHAL_FACT_SOFTWARE) == 0 &&
+           !gpuhal_lease_is_processor(device);
 }
 
 /* The processor itself is one device; all others share its processors. */

@@ -1,4 +1,4 @@
-/* schedule/lease_json.c: the ledger as JSON. It is copied in the critical section and written out after it. */
+/* schedule/lease_json.c: the ledger and the devices as JSON. */
 #include "schedule/leases.h"
 
 #include "core/error.h"
@@ -31,26 +31,80 @@ static void append_text(gpuhal_text *json, const char *text)
     free(printable);
 }
 
-static void append_device(gpuhal_text *json, const gpuhal_ledger_state *state, const gpuhal_ledger_use *use,
-                          uint32_t index)
+/* An unknown number is null. */
+static void append_number(gpuhal_text *json, const char *name, bool known, uint64_t number)
 {
-    const gpuhal_ledger_device *device = &state->devices[index];
-    gpuhal_text_printf(json, "%s\n    {\"key\": ", index > 0 ? "," : "");
-    append_text(json, device->key);
-    gpuhal_text_printf(json, ", \"pci_address\": ");
-    if (device->address[0]) {
-        append_text(json, device->address);
+    if (known) {
+        gpuhal_text_printf(json, ", \"%s\": %" PRIu64, name, number);
+    } else {
+        gpuhal_text_printf(json, ", \"%s\": null", name);
+    }
+}
+
+/* "" and NULL are null. */
+static void append_known(gpuhal_text *json, const char *name, const char *text)
+{
+    gpuhal_text_printf(json, ", \"%s\": ", name);
+    if (text && *text) {
+        append_text(json, text);
     } else {
         gpuhal_text_printf(json, "null");
     }
-    gpuhal_text_printf(json, ", \"slots\": %" PRIu32 ", \"slots_leased\": %" PRIu64, device->slots, use->slots[index]);
-    if (device->bytes > 0) {
-        gpuhal_text_printf(json, ", \"bytes\": %" PRIu64, device->bytes);
-    } else {
-        gpuhal_text_printf(json, ", \"bytes\": null");
+}
+
+static const char *name_of(const gpuhal_device *device)
+{
+    const char *name = NULL;
+    return gpuhal_device_text(device, GPUHAL_FACT_NAME, &name) == GPUHAL_OK ? name : NULL;
+}
+
+/* `own`: as this object sees it, NULL: it does not; `known`: in the ledger, NULL: it is not there. */
+static void append_device(gpuhal_text *json, gpuhal *gpu, const gpuhal_lease_view *view, const gpuhal_lease_device *own,
+                          uint32_t index)
+{
+    const gpuhal_ledger_device *device = index < GPUHAL_LEDGER_DEVICES ? &view->state->devices[index] : &own->described;
+    gpuhal_text_printf(json, "\n    {\"key\": ");
+    append_text(json, device->key);
+    append_known(json, "id", own ? own->device->id : NULL);
+    append_known(json, "name", own ? name_of(own->device) : NULL);
+    append_known(json, "pci_address", device->address);
+    append_known(json, "left_out", own ? gpuhal_lease_left_out_name(own->left_out) : NULL);
+    append_number(json, "slots", true, device->slots);
+    append_number(json, "slots_leased", true, index < GPUHAL_LEDGER_DEVICES ? view->use.slots[index] : 0);
+    append_number(json, "bytes", device->bytes > 0, device->bytes);
+    append_number(json, "bytes_leased", true, index < GPUHAL_LEDGER_DEVICES ? view->use.bytes[index] : 0);
+    uint64_t foreign = 0;
+    const bool knows_foreign = own && gpuhal_lease_find_foreign(gpu, view, own, &foreign);
+    append_number(json, "bytes_foreign", knows_foreign, foreign);
+    append_number(json, "busy_permille", own && own->sample.busy_permille <= 1000, own ? own->sample.busy_permille : 0);
+    gpuhal_text_printf(json, "}");
+}
+
+static bool is_listed(const gpuhal_lease_view *view, uint32_t index)
+{
+    bool listed = false;
+    for (uint32_t i = 0; i < view->device_count && !listed; i++) {
+        listed = view->devices[i].index == index;
     }
-    gpuhal_text_printf(json, ", \"bytes_leased\": %" PRIu64 ", \"bytes_foreign\": %" PRIu64 "}",
-                       use->bytes[index], device->foreign_bytes);
+    return listed;
+}
+
+/* Those of this object in its order, then those that only others see. */
+static void append_devices(gpuhal_text *json, gpuhal *gpu, const gpuhal_lease_view *view)
+{
+    uint32_t listed = view->device_count;
+    gpuhal_text_printf(json, ",\n  \"devices\": [");
+    for (uint32_t i = 0; i < view->device_count; i++) {
+        gpuhal_text_append(json, ",", i > 0);
+        append_device(json, gpu, view, &view->devices[i], view->devices[i].index);
+    }
+    for (uint32_t d = 0; d < view->state->device_count; d++) {
+        if (!is_listed(view, d)) {
+            gpuhal_text_append(json, ",", listed++ > 0);
+            append_device(json, gpu, view, NULL, d);
+        }
+    }
+    gpuhal_text_printf(json, "%s]", listed > 0 ? "\n  " : "");
 }
 
 static void append_items(gpuhal_text *json, const gpuhal_ledger_state *state, const gpuhal_ledger_record *record)
@@ -94,34 +148,49 @@ static uint64_t ago(uint64_t now_ns, uint64_t then_ns)
     return now_ns > then_ns ? (now_ns - then_ns) / NS_PER_MS : 0;
 }
 
-/* The name of the holder's program. Numbers of another namespace, and those that the system gave to another process
- * since, say nothing. */
-static void append_command(gpuhal_text *json, const gpuhal_ledger *ledger, const gpuhal_ledger_record *record)
+static void append_process(gpuhal_text *json, int64_t pid, const char *before)
 {
-    char path[40], name[64];
-    size_t bytes = 0;
-    snprintf(path, sizeof path, "/proc/%" PRId64 "/comm", record->pid);
-    const bool is_here = record->space != 0 && record->space == ledger->space &&
-                         gpuhal_os_process_started(record->pid) == record->started;
-    if (is_here && gpuhal_os_file_read_at(path, 0, name, sizeof name - 1, &bytes) == 0) {
-        name[bytes] = 0;
-        name[strcspn(name, "\n")] = 0;
-        append_text(json, name);
-    } else {
-        gpuhal_text_printf(json, "null");
-    }
+    char name[GPUHAL_LEASE_COMMAND_BYTES];
+    gpuhal_text_printf(json, "%s{\"pid\": %" PRId64, before, pid);
+    append_known(json, "command", gpuhal_lease_holder_name(pid, name) ? name : NULL);
+    gpuhal_text_printf(json, "}");
 }
 
-static void append_record(gpuhal_text *json, const gpuhal_ledger *ledger, const gpuhal_ledger_state *state,
-                          uint32_t index, uint64_t now_ns)
+/* The process that asked for it as long as it lives, then the one that has had it longest. A number of another
+ * namespace, or one that the system has given to another process since, says nothing about a process here. */
+static void append_holder(gpuhal_text *json, const gpuhal_ledger *ledger, const gpuhal_lease_view *view,
+                          const gpuhal_ledger_record *record)
 {
+    const bool is_here = record->space != 0 && record->space == ledger->space;
+    const bool lives = is_here && gpuhal_os_process_started(record->pid) == record->started;
+    const gpuhal_lease_holder *first = NULL, *next = NULL;
+    char name[GPUHAL_LEASE_COMMAND_BYTES];
+    while (!lives && (next = gpuhal_lease_holder_next(ledger, &view->holders, record, next))) {
+        first = !first || next->pid < first->pid ? next : first;
+    }
+    const int64_t pid = first ? first->pid : record->pid;
+    const bool known = (first || lives) && gpuhal_lease_holder_name(pid, name);
+    gpuhal_text_printf(json, ", \"pid\": %" PRId64 ", \"pid_is_foreign\": %s, \"user\": %" PRIu32, pid,
+                       first || is_here ? "false" : "true", record->user);
+    append_known(json, "command", known ? name : NULL);
+    gpuhal_text_printf(json, ", \"processes\": [");
+    const char *before = "";
+    for (next = NULL; (next = gpuhal_lease_holder_next(ledger, &view->holders, record, next));) {
+        append_process(json, next->pid, before);
+        before = ", ";
+    }
+    gpuhal_text_printf(json, "]");
+}
+
+static void append_record(gpuhal_text *json, const gpuhal_ledger *ledger, const gpuhal_lease_view *view, uint32_t index,
+                          uint64_t now_ns)
+{
+    const gpuhal_ledger_state *state = view->state;
     const gpuhal_ledger_record *record = &state->records[index];
     const bool held = record->state == GPUHAL_RECORD_HELD;
-    gpuhal_text_printf(json,
-                       "%s\n    {\"number\": %" PRIu64 ", \"state\": \"%s\", \"pid\": %" PRId64 ", \"user\": %" PRIu32
-                       ", \"command\": ",
-                       index > 0 ? "," : "", record->ticket, held ? "held" : "waiting", record->pid, record->user);
-    append_command(json, ledger, record);
+    gpuhal_text_printf(json, "%s\n    {\"number\": %" PRIu64 ", \"state\": \"%s\"", index > 0 ? "," : "",
+                       record->ticket, held ? "held" : "waiting");
+    append_holder(json, ledger, view, record);
     gpuhal_text_printf(json, ", \"label\": ");
     append_text(json, record->label);
     gpuhal_text_printf(json, ", \"priority\": %" PRId32 ", \"inherited\": %s, \"since_ms\": %" PRIu64, record->priority,
@@ -137,35 +206,19 @@ static void append_record(gpuhal_text *json, const gpuhal_ledger *ledger, const 
     gpuhal_text_printf(json, "}");
 }
 
-static void append_all(gpuhal_text *json, const gpuhal_ledger *ledger, const gpuhal_ledger_state *state)
+static void append_all(gpuhal_text *json, gpuhal *gpu, const gpuhal_lease_view *view)
 {
+    const gpuhal_ledger *ledger = &gpu->layers.leases->ledger;
     const uint64_t now_ns = gpuhal_os_boot_ns();
     gpuhal_text_printf(json, "{\n  \"schema\": \"gpuhal.lease/1\",\n  \"ledger\": ");
     append_text(json, ledger->files.folder);
-    gpuhal_text_printf(json, ",\n  \"devices\": [");
-    gpuhal_ledger_use use;
-    gpuhal_ledger_granted(state, &use);
-    for (uint32_t d = 0; d < state->device_count; d++) {
-        append_device(json, state, &use, d);
+    gpuhal_text_printf(json, ",\n  \"shared\": %s", ledger->files.shared ? "true" : "false");
+    append_devices(json, gpu, view);
+    gpuhal_text_printf(json, ",\n  \"leases\": [");
+    for (uint32_t i = 0; i < view->state->record_count; i++) {
+        append_record(json, ledger, view, i, now_ns);
     }
-    gpuhal_text_printf(json, "%s],\n  \"leases\": [", state->device_count > 0 ? "\n  " : "");
-    for (uint32_t i = 0; i < state->record_count; i++) {
-        append_record(json, ledger, state, i, now_ns);
-    }
-    gpuhal_text_printf(json, "%s]\n}\n", state->record_count > 0 ? "\n  " : "");
-}
-
-static gpuhal_status copy_state(gpuhal_ledger *ledger, gpuhal_ledger_state *out)
-{
-    const int cancel = gpuhal_os_cancel_defer();
-    gpuhal_status status = gpuhal_ledger_begin(ledger);
-    if (!status) {
-        gpuhal_ledger_settle(ledger, true);
-        *out = *ledger->state;
-        status = gpuhal_ledger_end(ledger);
-    }
-    gpuhal_os_cancel_restore(cancel);
-    return status;
+    gpuhal_text_printf(json, "%s]\n}\n", view->state->record_count > 0 ? "\n  " : "");
 }
 
 gpuhal_status gpuhal_lease_json(gpuhal *gpu, char *out_text, uint64_t bytes, uint64_t *out_needed)
@@ -181,12 +234,11 @@ gpuhal_status gpuhal_lease_json(gpuhal *gpu, char *out_text, uint64_t bytes, uin
     if (status) {
         return status;
     }
-    gpuhal_ledger *ledger = &gpu->layers.leases->ledger;
-    gpuhal_ledger_state *state = malloc(sizeof *state);
+    gpuhal_lease_view view;
     gpuhal_text json = {0};
-    status = state ? copy_state(ledger, state) : gpuhal_error_host_memory();
+    status = gpuhal_lease_view_read(gpu, &view);
     if (!status) {
-        append_all(&json, ledger, state);
+        append_all(&json, gpu, &view);
         status = json.failed ? gpuhal_error_host_memory() : GPUHAL_OK;
     }
     if (!status) {
@@ -204,6 +256,6 @@ gpuhal_status gpuhal_lease_json(gpuhal *gpu, char *out_text, uint64_t bytes, uin
                                 : GPUHAL_OK;
     }
     gpuhal_text_finish(&json);
-    free(state);
+    gpuhal_lease_view_finish(&view);
     return status;
 }

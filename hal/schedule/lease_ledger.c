@@ -19,7 +19,7 @@ gpuhal_status gpuhal_leases_open(gpuhal *gpu)
     gpuhal_mutex_lock(&leases->mutex);
     gpuhal_status status = GPUHAL_OK;
     if (!leases->opened) {
-        status = gpuhal_ledger_init(&leases->ledger, folder);
+        status = gpuhal_ledger_init(&leases->ledger, gpu->settings.system_root, folder);
         leases->opened = status == GPUHAL_OK;
         if (status) {
             gpuhal_ledger_finish(&leases->ledger);
@@ -84,6 +84,23 @@ static gpuhal_status take_place(gpuhal_lease *lease, gpuhal_ledger *ledger)
     return no_room("leases and requests", GPUHAL_LEDGER_RECORDS);
 }
 
+/* Which of the devices may be granted now, and in which order. */
+static void state_candidates(gpuhal_lease *lease)
+{
+    gpuhal_ledger_record *record = &lease->record;
+    record->candidates = record->ailing = record->lesser = 0;
+    for (uint32_t i = 0; i < lease->device_count; i++) {
+        const gpuhal_lease_device *device = &lease->devices[i];
+        record->lesser |= (uint64_t)device->lesser
+                          << device->place; /* also where the one that begins a step is left out */
+        record->places[device->index] = device->place;
+        if (!device->left_out) {
+            record->candidates |= UINT64_C(1) << device->index;
+            record->ailing |= (uint64_t)(device->sample.ailments != 0) << device->index;
+        }
+    }
+}
+
 static bool add(const gpuhal_lease *lease, gpuhal_ledger_state *state)
 {
     bool fits = state->record_count < GPUHAL_LEDGER_RECORDS;
@@ -107,6 +124,17 @@ static gpuhal_status give_up(gpuhal_ledger *ledger, uint64_t ticket, gpuhal_stat
     (void)gpuhal_ledger_end(ledger);
     gpuhal_error_restore(&why);
     return status;
+}
+
+/* Also with what a process has alone now. */
+static bool is_possible(const gpuhal_lease *lease, const gpuhal_ledger_state *state)
+{
+    gpuhal_ledger_record record = lease->record;
+    for (uint32_t i = 0; i < lease->device_count; i++) {
+        const gpuhal_lease_device *device = &lease->devices[i];
+        record.candidates |= device->left_out == GPUHAL_LEASE_IS_TAKEN ? UINT64_C(1) << device->index : 0;
+    }
+    return gpuhal_grant_is_possible(state, &record);
 }
 
 static gpuhal_status infeasible(const gpuhal_lease *lease)
@@ -145,16 +173,20 @@ static gpuhal_status enter(gpuhal_lease *lease, gpuhal_ledger *ledger)
 {
     gpuhal_ledger_state *state = ledger->state;
     gpuhal_ledger_record *record = &lease->record;
+    const bool full = gpuhal_ledger_is_full(state);
+    if (full) {
+        gpuhal_ledger_settle(ledger, true); /* without room there is no first look, which does that */
+    }
+    if (full || lease->waits_not) {
+        (void)gpuhal_ledger_sweep(ledger, 0); /* a request that waits does that in its first look */
+    }
     gpuhal_status status = find_devices(lease, ledger);
     status = status ? status : take_place(lease, ledger);
     if (status) {
         return status;
     }
     record->ticket = state->next_ticket++;
-    record->candidates = 0;
-    for (uint32_t i = 0; i < lease->device_count; i++) {
-        record->candidates |= UINT64_C(1) << lease->devices[i].index;
-    }
+    state_candidates(lease);
     record->state = GPUHAL_RECORD_WAITS;
     record->since_ns = record->asked_ns = gpuhal_os_boot_ns();
     record->pid = ledger->pid;
@@ -164,7 +196,7 @@ static gpuhal_status enter(gpuhal_lease *lease, gpuhal_ledger *ledger)
     if (!add(lease, state)) {
         return no_room("leases and requests", GPUHAL_LEDGER_RECORDS);
     }
-    if (!gpuhal_grant_is_possible(state, record)) {
+    if (!is_possible(lease, state)) {
         return infeasible(lease);
     }
     ledger->fresh = record->ticket;
@@ -172,7 +204,7 @@ static gpuhal_status enter(gpuhal_lease *lease, gpuhal_ledger *ledger)
     ledger->fresh_place = record->place;
     ledger->changed = true;
     gpuhal_ledger_settle(ledger, false);
-    if (!gpuhal_ledger_is_held(state, record->ticket)) {
+    if (lease->waits_not && !gpuhal_ledger_is_held(state, record->ticket)) {
         gpuhal_ledger_settle(ledger, true);
     }
     return GPUHAL_OK;
@@ -182,7 +214,7 @@ static bool needs_sample(const gpuhal_lease *lease)
 {
     bool needs = false;
     for (uint32_t i = 0; i < lease->device_count; i++) {
-        const gpuhal_memory_sample *sample = &lease->devices[i].sample;
+        const gpuhal_lease_reading *sample = &lease->devices[i].sample;
         needs = needs || (sample->known && sample->wants_processes && !sample->asked_processes);
     }
     return needs;
@@ -192,7 +224,7 @@ gpuhal_status gpuhal_lease_enter(gpuhal_lease *lease, bool *out_held, bool *out_
 {
     gpuhal_ledger *ledger = &lease->gpu->layers.leases->ledger;
     *out_held = false;
-    gpuhal_status status = gpuhal_ledger_begin(ledger);
+    gpuhal_status status = gpuhal_ledger_begin(ledger, lease->waits_not ? UINT64_MAX : lease->deadline_ns);
     if (status) {
         return status;
     }
@@ -224,31 +256,48 @@ gpuhal_status gpuhal_lease_enter(gpuhal_lease *lease, bool *out_held, bool *out_
 
 /* ---- waiting and leaving */
 
+/* A device may have failed, or recovered, while the request waits. */
+static void restate(gpuhal_lease *lease, gpuhal_ledger *ledger)
+{
+    gpuhal_ledger_record *record = gpuhal_ledger_find(ledger->state, lease->record.ticket);
+    if (record && record->state == GPUHAL_RECORD_WAITS && lease->epoch == ledger->files.epoch) {
+        state_candidates(lease);
+        ledger->changed =
+            ledger->changed || record->candidates != lease->record.candidates || record->ailing != lease->record.ailing;
+        record->candidates = lease->record.candidates;
+        record->ailing = lease->record.ailing;
+        record->lesser = lease->record.lesser;
+        memcpy(record->places, lease->record.places, sizeof record->places);
+    }
+}
+
 gpuhal_status gpuhal_lease_look(gpuhal_lease *lease, bool *out_held, uint32_t *out_before, uint32_t *out_word)
 {
     gpuhal_ledger *ledger = &lease->gpu->layers.leases->ledger;
     *out_held = false;
     *out_before = 0;
-    gpuhal_status status = gpuhal_ledger_begin(ledger);
+    gpuhal_status status = gpuhal_ledger_begin(ledger, lease->deadline_ns);
     if (status) {
         return status;
     }
     status = lease->epoch == ledger->files.epoch ? find_devices(lease, ledger) : GPUHAL_OK;
+    if (!status) {
+        restate(lease, ledger);
+    }
     gpuhal_ledger_settle(ledger, true);
     const gpuhal_ledger_record *record = gpuhal_ledger_find(ledger->state, lease->record.ticket);
     if (!status && (!record || lease->epoch != ledger->files.epoch)) {
         status = gpuhal_error_set(GPUHAL_ERROR_FILE,
-                                  "leases: request %" PRIu64 " is gone from %s, which was removed "
-                                  "or begun anew",
+                                  "leases: request %" PRIu64 " is gone from %s: it was revoked, or the "
+                                  "file was removed or begun anew",
                                   lease->record.ticket, ledger->files.ledger_path);
     }
     if (!status && record->state == GPUHAL_RECORD_HELD) {
         *out_held = true;
         collect(lease, ledger->state, record);
     }
-    for (uint32_t i = 0; !status && !*out_held && i < ledger->state->record_count; i++) {
-        const gpuhal_ledger_record *other = &ledger->state->records[i];
-        *out_before += other->state == GPUHAL_RECORD_WAITS && other->ticket < record->ticket;
+    if (!status && !*out_held) {
+        *out_before = gpuhal_ledger_sweep(ledger, lease->record.ticket);
     }
     lease->words = ledger->files.words;
     *out_word = gpuhal_ledger_word(lease->file, lease->record.place);
@@ -264,6 +313,15 @@ static const gpuhal_ledger_record *find_own(const gpuhal_lease *lease, const gpu
                       (record && record->pid == ledger->pid && record->started == ledger->started &&
                        record->space == ledger->space && record->asked_ns == lease->record.asked_ns);
     return same ? record : NULL;
+}
+
+static void remove_own(const gpuhal_lease *lease, gpuhal_ledger *ledger)
+{
+    gpuhal_ledger_remove(ledger->state, lease->record.ticket);
+    ledger->changed = true;
+    if (gpuhal_ledger_files_are_paired(&ledger->files, ledger->state)) {
+        gpuhal_ledger_settle(ledger, false);
+    }
 }
 
 /* Unlocked in any case: when the ledger cannot be written, others find that the lease is dead. */
@@ -292,11 +350,25 @@ gpuhal_status gpuhal_lease_leave(gpuhal_lease *lease, bool unless_held, bool *ou
     }
     lease->file = -1;
     if (record) {
-        gpuhal_ledger_remove(ledger->state, lease->record.ticket);
-        ledger->changed = true;
-        if (gpuhal_ledger_files_are_paired(&ledger->files, ledger->state)) {
-            gpuhal_ledger_settle(ledger, false);
-        }
+        remove_own(lease, ledger);
+    }
+    return status ? status : gpuhal_ledger_end(ledger);
+}
+
+gpuhal_status gpuhal_lease_leave_to_others(gpuhal_lease *lease)
+{
+    gpuhal_ledger *ledger = &lease->gpu->layers.leases->ledger;
+    gpuhal_status status = gpuhal_ledger_begin_leave(ledger);
+    const gpuhal_ledger_record *record = status ? NULL : find_own(lease, ledger);
+    bool lives = false;
+    gpuhal_os_descriptor_close(lease->file); /* not unlocked: the others have the same opened file */
+    lease->file = -1;
+    if (record && lease->epoch == ledger->files.epoch) {
+        const int error = gpuhal_os_byte_is_locked(ledger->files.liveness, lease->record.place, 1, &lives);
+        lives = lives || error;
+    }
+    if (record && !lives) {
+        remove_own(lease, ledger);
     }
     return status ? status : gpuhal_ledger_end(ledger);
 }

@@ -98,7 +98,7 @@ gpuhal_status gpuhal_lease_renew(gpuhal_lease *lease, uint64_t duration_ns)
     }
     gpuhal_leases *leases = lease->gpu->layers.leases;
     const int cancel = gpuhal_os_cancel_defer();
-    status = gpuhal_ledger_begin(&leases->ledger);
+    status = gpuhal_ledger_begin(&leases->ledger, UINT64_MAX);
     if (!status) {
         gpuhal_ledger_record *record = gpuhal_ledger_find(leases->ledger.state, lease->record.ticket);
         uint64_t expires = duration_ns > 0 ? gpuhal_os_boot_ns() : 0;
@@ -116,6 +116,23 @@ gpuhal_status gpuhal_lease_renew(gpuhal_lease *lease, uint64_t duration_ns)
         gpuhal_mutex_unlock(&leases->mutex);
     }
     gpuhal_os_cancel_restore(cancel);
+    return status;
+}
+
+gpuhal_status gpuhal_lease_ledger(gpuhal *gpu, const char **out_folder, uint32_t *out_shared)
+{
+    if (!gpu || !out_folder || !out_shared) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_lease_ledger: an argument is NULL");
+    }
+    *out_folder = NULL;
+    *out_shared = 0;
+    gpuhal_status status = gpuhal_check(gpu);
+    status = status ? status : gpuhal_leases_open(gpu);
+    if (!status) {
+        const gpuhal_ledger_files *files = &gpu->layers.leases->ledger.files;
+        *out_folder = files->folder;
+        *out_shared = files->shared;
+    }
     return status;
 }
 
@@ -154,7 +171,7 @@ void gpuhal_leases_adopt(gpuhal *gpu)
         gpuhal_lease_describe(gpuhal_device_at(gpu, d), &described);
     }
     gpuhal_status status = gpuhal_leases_open(gpu);
-    status = status ? status : gpuhal_ledger_begin(ledger);
+    status = status ? status : gpuhal_ledger_begin(ledger, UINT64_MAX);
     if (!status) {
         const bool held = gpuhal_ledger_is_held(ledger->state, gpu->settings.lease);
         for (uint32_t d = 0; held && d < gpuhal_device_count(gpu); d++) {

@@ -11,38 +11,80 @@
 
 #include <gpuhal/lease.h>
 
-enum { GPUHAL_LEASE_PROCESSES = 32 };
+enum { GPUHAL_LEASE_PROCESSES = 32, GPUHAL_LEASE_COMMAND_BYTES = 64 };
 
-/* What is used of a device's memory, as it was sampled. */
-typedef struct gpuhal_memory_sample {
+/* What was read of a device: how it is used, and whether it is well. */
+typedef struct gpuhal_lease_reading {
     uint64_t when_ns, used_bytes; /* 0: not sampled yet */
     uint64_t own_bytes;           /* of them, allocated by this object */
-    bool known;                   /* used_bytes */
-    bool wants_processes;         /* other processes have leases on the device */
-    bool asked_processes;         /* those that use the memory were to be listed */
-    bool has_processes;           /* all of them are listed */
+    uint32_t busy_permille;       /* UINT32_MAX: unknown */
+    uint32_t ailments;            /* GPUHAL_AILMENT_… */
+    bool asked_busy;
+    bool lost;            /* its driver says so */
+    bool taken;           /* its compute mode lets one process in alone, and another one computes on it */
+    bool known;           /* used_bytes */
+    bool wants_processes; /* other processes have leases on the device, or may have it alone */
+    bool asked_processes; /* those that use the memory were to be listed */
+    bool has_processes;   /* all of them are listed */
     uint32_t process_count;
     struct {
         uint32_t pid;
         uint64_t bytes;
     } processes[GPUHAL_LEASE_PROCESSES];
-} gpuhal_memory_sample;
+} gpuhal_lease_reading;
+
+/* Why a device is left out. */
+typedef enum {
+    GPUHAL_LEASE_TAKES_IT = 0,
+    GPUHAL_LEASE_IS_LOST,
+    GPUHAL_LEASE_NEEDS_RESET,
+    GPUHAL_LEASE_IS_PROHIBITED,
+    GPUHAL_LEASE_FAILED_TEST, /* the self-test; one that the caller names is leased all the same */
+    GPUHAL_LEASE_IS_TAKEN,    /* as long as a process has it alone: requests wait for that */
+    GPUHAL_LEASE_REASONS
+} gpuhal_lease_left_out;
 
 /* A device of the object that a request names, as the ledger knows it. */
 typedef struct gpuhal_lease_device {
     gpuhal_device *device;
     gpuhal_ledger_device described;
-    gpuhal_memory_sample sample;
+    gpuhal_lease_reading sample;
+    gpuhal_lease_left_out left_out;
+    bool lists_processes; /* its processes are to be read in any case */
+    bool named;           /* by the caller, not one of all GPUs */
     uint32_t index;       /* in the ledger; valid inside one critical section */
     uint64_t bytes;       /* requested of it, or leased */
     uint32_t slots;
     bool leased;
+    uint8_t place; /* in the order in which devices are leased where several will do */
+    bool lesser;   /* than the one at the place before; else they are equal */
 } gpuhal_lease_device;
+
+/* A process with the descriptor of a lease. */
+typedef struct gpuhal_lease_holder {
+    int64_t pid;    /* in the namespace of this process */
+    uint32_t place; /* of the lease's byte */
+} gpuhal_lease_holder;
+typedef struct gpuhal_lease_holders {
+    gpuhal_lease_holder *list;
+    uint32_t count, capacity;
+    bool failed; /* without memory */
+} gpuhal_lease_holders;
+
+/* The ledger as it is shown. */
+typedef struct gpuhal_lease_view {
+    gpuhal_ledger_state *state;   /* a copy */
+    gpuhal_lease_device *devices; /* of this object; `index` is GPUHAL_LEDGER_DEVICES where no request named one yet */
+    uint32_t device_count;
+    uint64_t epoch, inode;
+    gpuhal_ledger_use use;
+    gpuhal_lease_holders holders;
+} gpuhal_lease_view;
 
 typedef enum {
     GPUHAL_LEASE_IS_WAITING = 0,
     GPUHAL_LEASE_IS_HELD,
-    GPUHAL_LEASE_IS_OVER     /* failed, withdrawn or released */
+    GPUHAL_LEASE_IS_OVER /* failed, withdrawn or released */
 } gpuhal_lease_phase;
 
 struct gpuhal_lease {
@@ -59,13 +101,13 @@ struct gpuhal_lease {
     _Atomic bool cancelled;
     /* Of a request: */
     struct gpuhal_lease_call *due; /* the callback that is to be made; NULL: none */
-    _Atomic uint32_t references; /* the user's, and that of the worker that waits */
+    _Atomic uint32_t references;   /* the user's, and that of the worker that waits */
     /* protected by the mutex: */
-    bool released;               /* by its user */
+    bool released; /* by its user */
     gpuhal_lease_phase phase;
-    gpuhal_status status;        /* why it is over */
+    gpuhal_status status; /* why it is over */
     uint64_t expires_ns;
-    intptr_t notifier;           /* -1: not requested */
+    intptr_t notifier; /* -1: not requested */
 };
 
 /* The work slots of a device; slots.c. */
@@ -76,7 +118,7 @@ typedef struct gpuhal_leases {
     gpuhal_lease *list;
     gpuhal_work_slots *slots;
     bool closing;
-    bool opened;                /* the ledger was initialised */
+    bool opened; /* the ledger was initialised */
     gpuhal_status opened_status;
     gpuhal_ledger ledger;
     uint32_t known_count;
@@ -84,7 +126,7 @@ typedef struct gpuhal_leases {
         const gpuhal_device *device;
         bool is_described;
         gpuhal_ledger_device described;
-        gpuhal_memory_sample sample;
+        gpuhal_lease_reading sample;
         uint64_t adopted_bytes; /* of the lease that a parent holds; 0: none */
     } known[GPUHAL_LEDGER_DEVICES];
 } gpuhal_leases;
@@ -106,6 +148,11 @@ gpuhal_status gpuhal_lease_make(gpuhal *gpu, const gpuhal_lease_desc *given, uin
 /* Gives a reference back, and frees the lease with the last one. */
 void gpuhal_lease_unreference(gpuhal_lease *lease);
 
+/* ---- lease_order.c: which of the devices come first. */
+
+/* Gives each device of the request its place: that of gpuhal_rank(), by the rule of gpuhal_select(). */
+gpuhal_status gpuhal_lease_order(gpuhal_lease *lease);
+
 /* ---- lease_ledger.c: what is done to the ledger for one lease. */
 
 /* Makes the ledger ready at the first use. NOT_SUPPORTED where there is to be none. */
@@ -113,11 +160,13 @@ gpuhal_status gpuhal_leases_open(gpuhal *gpu);
 /* Enters the request in the ledger, where it may be granted at once: *out_held. Does nothing, with *out_again, where a
  * device must be sampled once more, since other processes have leases on it; NULL: it is not. */
 gpuhal_status gpuhal_lease_enter(gpuhal_lease *lease, bool *out_held, bool *out_again);
-/* Looks whether it was granted; removes leases of dead processes. *out_held; *out_before: how many requests wait in
- * front of it. */
+/* Looks whether it was granted; removes leases and requests of dead processes. *out_held; *out_before: as
+ * gpuhal_ledger_sweep() returns it. */
 gpuhal_status gpuhal_lease_look(gpuhal_lease *lease, bool *out_held, uint32_t *out_before, uint32_t *out_word);
 /* Takes it out, held or not. With `unless_held`, one that was granted stays: *out_held. */
 gpuhal_status gpuhal_lease_leave(gpuhal_lease *lease, bool unless_held, bool *out_held);
+/* Closes this process's descriptor of an inherited lease, and takes it out where no other process has one. */
+gpuhal_status gpuhal_lease_leave_to_others(gpuhal_lease *lease);
 
 /* ---- lease_device.c: devices as the ledger knows them. */
 
@@ -127,21 +176,67 @@ struct gpuhal_known_device *gpuhal_lease_known(gpuhal_leases *leases, const gpuh
 void gpuhal_lease_describe(gpuhal_device *device, gpuhal_ledger_device *out);
 /* Returns how many slots a device has by default. */
 uint32_t gpuhal_lease_default_slots(const gpuhal_device *device);
-/* Returns whether the device is one that is leased where none is named. */
+/* Returns whether the device is a GPU or accelerator, the preferred interface of it, and no program on the processor:
+ * one that is leased where none is named, if it is well. */
 bool gpuhal_lease_is_candidate(const gpuhal_device *device);
+/* Returns whether it is the preferred interface of its part of a physical device. */
+bool gpuhal_lease_is_preferred(const gpuhal_device *device);
+/* Returns whether the device is a processor, or a program on it. */
+bool gpuhal_lease_is_processor(const gpuhal_device *device);
 /* Limits allocations on each device of the object to what its leases have there. */
 void gpuhal_leases_limit(gpuhal *gpu);
 /* Adds up what this object has allocated on the device, through all its interfaces. */
 uint64_t gpuhal_lease_allocated(gpuhal_device *device);
 
+/* ---- lease_sample.c: what is read of devices. */
+
+/* Samples those devices for which that was not done a moment ago, all at once; `compares`: also how busy they are, as
+ * some of them are to be chosen. Returns HOST_MEMORY. Blocks for drivers. */
+gpuhal_status gpuhal_lease_sample(gpuhal *gpu, gpuhal_lease_device *devices, uint32_t count, bool compares);
+
+/* ---- lease_health.c: devices that are not leased because they are not well. */
+
+/* As it was sampled last. */
+gpuhal_lease_left_out gpuhal_lease_why_left_out(const gpuhal_lease_device *device);
+/* Returns the reason as JSON has it, "reset_needed". */
+const char *gpuhal_lease_left_out_name(gpuhal_lease_left_out reason);
+/* Returns OK where enough devices of the request can be leased; else DEVICE_LOST, or NO_DEVICE where any would do, with
+ * those that are left out and why. */
+gpuhal_status gpuhal_lease_check_health(gpuhal_lease *lease);
+
 /* ---- lease_memory.c: memory that others use. */
 
-/* Samples the device, unless that was done a moment ago. Blocks for a driver. */
-void gpuhal_lease_sample(gpuhal *gpu, gpuhal_lease_device *device);
-/* In the critical section: states in the ledger what processes without leases use of the device. Returns whether that
- * has changed. Where it depends on the list of processes, which was not asked for, the device's sample is made anew the
- * next time. */
+/* In the critical section: states in the ledger what is used of the device beyond what leases have of it, and how busy
+ * it is. Returns whether that has changed. Where it depends on the list of processes, which was not asked for, the
+ * device's sample is made anew the next time. */
 bool gpuhal_lease_state_foreign(gpuhal *gpu, gpuhal_ledger *ledger, gpuhal_lease_device *device);
+
+/* Returns whether it is known what strangers use of a device that is in the copy of the ledger: not if a holder uses it
+ * without a limit, and no source lists the processes. */
+bool gpuhal_lease_find_foreign(gpuhal *gpu, const gpuhal_lease_view *view, const gpuhal_lease_device *device,
+                               uint64_t *out_bytes);
+
+/* ---- lease_processes.c: which processes have a lease. */
+
+/* Lists those with a descriptor of `liveness`, the file with this inode, in which a byte is locked; only those that
+ * this user may look at. Finish in any case. Returns HOST_MEMORY. */
+gpuhal_status gpuhal_lease_holders_read(uint64_t inode, gpuhal_lease_holders *out_holders);
+void gpuhal_lease_holders_finish(gpuhal_lease_holders *holders);
+/* Finds the next holder of the lease; NULL: the first one, and none is left. */
+const gpuhal_lease_holder *gpuhal_lease_holder_next(const gpuhal_ledger *ledger, const gpuhal_lease_holders *holders,
+                                                    const gpuhal_ledger_record *record,
+                                                    const gpuhal_lease_holder *last);
+/* Returns whether the process, or one that it descends from, has the lease. */
+bool gpuhal_lease_is_of_holder(const gpuhal_ledger *ledger, const gpuhal_lease_holders *holders,
+                               const gpuhal_ledger_record *record, int64_t pid);
+/* The name of a process's program; false where it has ended. Not checked for what a terminal would interpret. */
+bool gpuhal_lease_holder_name(int64_t pid, char out_name[GPUHAL_LEASE_COMMAND_BYTES]);
+
+/* ---- lease_view.c: what is shown. */
+
+/* Reads the ledger and samples the devices; finish in any case. */
+gpuhal_status gpuhal_lease_view_read(gpuhal *gpu, gpuhal_lease_view *out_view);
+void gpuhal_lease_view_finish(gpuhal_lease_view *view);
 
 /* ---- slots.c */
 void gpuhal_work_slots_end(gpuhal *gpu);

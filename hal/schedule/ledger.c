@@ -11,9 +11,10 @@
 /* Sections last microseconds. A process that was stopped in the middle of one must not stop the others. */
 #define LOCK_NS        UINT64_C(2000000000)
 #define FIRST_PAUSE_NS UINT64_C(10000)
-#define PAUSE_NS       UINT64_C(500000)
+#define PAUSE_NS       UINT64_C(16000000)
+enum { SWEPT = 8 /* requests that one sweep looks at, anywhere in the table */ };
 
-gpuhal_status gpuhal_ledger_init(gpuhal_ledger *ledger, const char *folder)
+gpuhal_status gpuhal_ledger_init(gpuhal_ledger *ledger, const char *root, const char *folder)
 {
     gpuhal_mutex_init(&ledger->mutex);
     ledger->space = gpuhal_os_process_space();
@@ -22,7 +23,7 @@ gpuhal_status gpuhal_ledger_init(gpuhal_ledger *ledger, const char *folder)
     ledger->started = gpuhal_os_process_started(ledger->pid);
     ledger->state = calloc(1, sizeof *ledger->state);
     ledger->places = calloc(GPUHAL_LEDGER_RECORDS, sizeof *ledger->places);
-    const gpuhal_status status = gpuhal_ledger_files_init(&ledger->files, folder);
+    const gpuhal_status status = gpuhal_ledger_files_init(&ledger->files, root, folder);
     return status ? status : ledger->state && ledger->places ? GPUHAL_OK : gpuhal_error_host_memory();
 }
 
@@ -36,18 +37,39 @@ void gpuhal_ledger_finish(gpuhal_ledger *ledger)
 
 /* ---- the lock */
 
-/* Tries again and again, since the system's own wait has no end. One thread that was in vain is enough: those behind it
- * try once each. */
-static gpuhal_status lock_file(gpuhal_ledger *ledger)
+static uint64_t earlier(uint64_t one, uint64_t other)
 {
-    gpuhal_ledger_files *files = &ledger->files;
+    return one < other ? one : other;
+}
+
+/* Counts from the first try in vain: the next ones of this object may have been in vain, too. */
+static gpuhal_status locked(gpuhal_ledger *ledger, uint64_t begin_ns, uint64_t now_ns)
+{
+    ledger->locked_ns = ledger->locked_ns > 0 ? ledger->locked_ns : begin_ns;
+    if (now_ns - begin_ns >= LOCK_NS) {
+        ledger->gave_up_ns = now_ns;
+    }
+    return gpuhal_error_set(GPUHAL_ERROR_BUSY,
+                            "leases: another process, or another object of this one, had %s locked at every try in "
+                            "%" PRIu64 " ms; a process that is stopped there has to go on or to end (fuser lists those "
+                            "that use it)",
+                            ledger->files.ledger_path, (now_ns - ledger->locked_ns) / 1000000);
+}
+
+/* The system's own wait has no end. So a thread sleeps until the one that unlocks wakes it, and tries again from time
+ * to time, since a process that is killed wakes none. It must not try often: many that do take the processors from the
+ * one that has the lock. One thread that has waited in vain is enough: those behind it try once each. */
+static gpuhal_status lock_file(gpuhal_ledger *ledger, uint64_t until_ns)
+{
+    const gpuhal_ledger_files *files = &ledger->files;
     const uint64_t begin = gpuhal_os_monotonic_ns();
     const bool once = ledger->gave_up_ns > 0 && begin - ledger->gave_up_ns < LOCK_NS;
-    uint64_t pause = FIRST_PAUSE_NS;
-    for (;;) {
+    const uint64_t end = once ? begin : earlier(until_ns, begin + LOCK_NS);
+    for (uint64_t pause = FIRST_PAUSE_NS;; pause = earlier(2 * pause, PAUSE_NS)) {
+        const uint32_t word = gpuhal_ledger_word(files->ledger, GPUHAL_LEDGER_GATE);
         const int error = gpuhal_os_byte_lock(files->ledger, 0);
         if (!error) {
-            ledger->gave_up_ns = 0;
+            ledger->locked_ns = ledger->gave_up_ns = 0;
             return GPUHAL_OK;
         }
         if (error != EAGAIN) {
@@ -56,21 +78,19 @@ static gpuhal_status lock_file(gpuhal_ledger *ledger)
                                     "one with GPUHAL_LEDGER",
                                     files->ledger_path, error);
         }
-        if (once || gpuhal_os_monotonic_ns() - begin >= LOCK_NS) {
-            ledger->gave_up_ns = gpuhal_os_monotonic_ns();
-            return gpuhal_error_set(GPUHAL_ERROR_BUSY,
-                                    "leases: another process keeps %s locked, it may be stopped; fuser lists those "
-                                    "that use it",
-                                    files->ledger_path);
+        const uint64_t now = gpuhal_os_monotonic_ns();
+        if (now >= end) {
+            return locked(ledger, begin, now);
         }
-        gpuhal_os_sleep(pause + pause * (gpuhal_os_thread_id() % 8) / 8);
-        pause = pause * 2 < PAUSE_NS ? pause * 2 : PAUSE_NS;
+        gpuhal_os_word_wait(files->gate, GPUHAL_LEDGER_GATE, word, earlier(pause, end - now));
     }
 }
 
 static void unlock(gpuhal_ledger *ledger)
 {
-    if (gpuhal_os_byte_unlock(ledger->files.ledger, 0)) {
+    const int error = gpuhal_os_byte_unlock(ledger->files.ledger, 0);
+    gpuhal_os_word_wake(ledger->files.gate, GPUHAL_LEDGER_GATE);
+    if (error) {
         gpuhal_ledger_files_close(&ledger->files);
     }
 }
@@ -83,11 +103,11 @@ static bool is_linked(intptr_t file)
 }
 
 /* Files that were removed are left to those who have them open. */
-static gpuhal_status lock(gpuhal_ledger *ledger)
+static gpuhal_status lock(gpuhal_ledger *ledger, uint64_t until_ns)
 {
     for (int tries = 0; tries < 4; tries++) {
         gpuhal_status status = gpuhal_ledger_files_open(&ledger->files);
-        status = status ? status : lock_file(ledger);
+        status = status ? status : lock_file(ledger, until_ns);
         if (status) {
             return status;
         }
@@ -114,19 +134,25 @@ static bool process_lives(const gpuhal_ledger *ledger, const gpuhal_ledger_recor
     return started == UINT64_MAX || started == record->started;
 }
 
+/* Where that cannot be found out, it counts as locked. */
+static bool has_its_byte(const gpuhal_ledger *ledger, const gpuhal_ledger_record *record)
+{
+    bool locked = true;
+    return gpuhal_os_byte_is_locked(ledger->files.liveness, record->place, 1, &locked) != 0 || locked;
+}
+
 /* The child of a fork has the descriptors of its parent, and keeps their locks: so the process itself is looked at,
  * too, unless the lease was to be inherited. */
 static bool is_alive(void *user, const gpuhal_ledger_record *record)
 {
     const gpuhal_ledger *ledger = user;
-    bool locked = true;
-    if (record->ticket == ledger->fresh) {
-        return true;
-    }
-    if (gpuhal_os_byte_is_locked(ledger->files.liveness, record->place, 1, &locked) == 0 && !locked) {
-        return false;
-    }
-    return process_lives(ledger, record);
+    return record->ticket == ledger->fresh || (has_its_byte(ledger, record) && process_lives(ledger, record));
+}
+
+static void remove_record(gpuhal_ledger *ledger, const gpuhal_ledger_record *record)
+{
+    gpuhal_ledger_remove(ledger->state, record->ticket);
+    ledger->changed = true;
 }
 
 static void remove_held(gpuhal_ledger *ledger, bool (*ends)(gpuhal_ledger *, const gpuhal_ledger_record *))
@@ -134,8 +160,7 @@ static void remove_held(gpuhal_ledger *ledger, bool (*ends)(gpuhal_ledger *, con
     for (uint32_t i = ledger->state->record_count; i > 0; i--) {
         const gpuhal_ledger_record *record = &ledger->state->records[i - 1];
         if (record->state == GPUHAL_RECORD_HELD && ends(ledger, record)) {
-            gpuhal_ledger_remove(ledger->state, record->ticket);
-            ledger->changed = true;
+            remove_record(ledger, record);
         }
     }
 }
@@ -160,11 +185,68 @@ void gpuhal_ledger_settle(gpuhal_ledger *ledger, bool reap)
                                                ledger->places + ledger->place_count, &ledger->changed);
 }
 
+static bool waits(const gpuhal_ledger_record *record)
+{
+    return record->state == GPUHAL_RECORD_WAITS;
+}
+
+/* Requests anywhere, others each time: without that those of dead processes would stay until it is their turn. A look
+ * at the byte is enough here, which costs a tenth of one at the process. */
+static void sweep_some(gpuhal_ledger *ledger)
+{
+    gpuhal_ledger_state *state = ledger->state;
+    const uint64_t turn = state->generation + ledger->sweeps++;
+    uint32_t at = (uint32_t)(turn * UINT64_C(0x9e3779b97f4a7c15) >> 32);
+    for (uint32_t i = 0; i < SWEPT && state->record_count > 0; i++, at++) {
+        const gpuhal_ledger_record *record = &state->records[at % state->record_count];
+        if (waits(record) && record->ticket != ledger->fresh && !has_its_byte(ledger, record)) {
+            remove_record(ledger, record);
+        }
+    }
+}
+
+static bool is_of_one(const gpuhal_ledger_record *const *list, uint32_t count, const gpuhal_ledger_record *record)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < count; i++) {
+        found = found || (list[i]->pid == record->pid && list[i]->started == record->started &&
+                          list[i]->space == record->space);
+    }
+    return found;
+}
+
+uint32_t gpuhal_ledger_sweep(gpuhal_ledger *ledger, uint64_t ticket)
+{
+    gpuhal_ledger_state *state = ledger->state;
+    const gpuhal_ledger_record *lookers[GPUHAL_LEDGER_LOOKERS];
+    const bool full = gpuhal_ledger_is_full(state);
+    uint32_t count = 0, before = 0, requests = 0;
+    sweep_some(ledger);
+    for (uint32_t at = 0; at < state->record_count && (full || count < GPUHAL_LEDGER_LOOKERS);) {
+        const gpuhal_ledger_record *record = &state->records[at];
+        if (waits(record) && !is_of_one(lookers, count, record)) {
+            if (!is_alive(ledger, record)) {
+                remove_record(ledger, record); /* the next one is at the same place now */
+                continue;
+            }
+            if (count < GPUHAL_LEDGER_LOOKERS) {
+                before += record->ticket < ticket;
+                lookers[count++] = record;
+            }
+        }
+        at++;
+    }
+    for (uint32_t i = 0; i < state->record_count && state->records[i].ticket < ticket; i++) {
+        requests += waits(&state->records[i]);
+    }
+    return before < GPUHAL_LEDGER_LOOKERS ? before : requests;
+}
+
 /* ---- begin and end */
 
-static gpuhal_status lock_and_load(gpuhal_ledger *ledger)
+static gpuhal_status lock_and_load(gpuhal_ledger *ledger, uint64_t until_ns)
 {
-    gpuhal_status status = lock(ledger);
+    gpuhal_status status = lock(ledger, until_ns);
     if (!status) {
         status = gpuhal_ledger_files_load(&ledger->files, ledger->state);
         if (status) {
@@ -204,17 +286,17 @@ static gpuhal_status pair(gpuhal_ledger *ledger, bool leaves)
     return GPUHAL_OK;
 }
 
-static gpuhal_status begin(gpuhal_ledger *ledger, bool leaves)
+static gpuhal_status begin(gpuhal_ledger *ledger, uint64_t until_ns, bool leaves)
 {
     gpuhal_mutex_lock(&ledger->mutex);
     ledger->changed = false;
     ledger->place_count = 0;
     ledger->fresh = 0;
-    gpuhal_status status = lock_and_load(ledger);
+    gpuhal_status status = lock_and_load(ledger, until_ns);
     if (!status && !gpuhal_ledger_files_are_paired(&ledger->files, ledger->state)) {
         unlock(ledger);
         gpuhal_ledger_files_lose(&ledger->files); /* it may be this process that has an old one */
-        status = lock_and_load(ledger);
+        status = lock_and_load(ledger, until_ns);
     }
     if (!status && !gpuhal_ledger_files_are_paired(&ledger->files, ledger->state)) {
         status = pair(ledger, leaves);
@@ -230,12 +312,12 @@ static gpuhal_status begin(gpuhal_ledger *ledger, bool leaves)
 
 gpuhal_status gpuhal_ledger_begin_leave(gpuhal_ledger *ledger)
 {
-    return begin(ledger, true);
+    return begin(ledger, UINT64_MAX, true);
 }
 
-gpuhal_status gpuhal_ledger_begin(gpuhal_ledger *ledger)
+gpuhal_status gpuhal_ledger_begin(gpuhal_ledger *ledger, uint64_t until_ns)
 {
-    const gpuhal_status status = begin(ledger, false);
+    const gpuhal_status status = begin(ledger, until_ns, false);
     if (status) {
         return status;
     }
@@ -246,16 +328,24 @@ gpuhal_status gpuhal_ledger_begin(gpuhal_ledger *ledger)
     return GPUHAL_OK;
 }
 
-static void wake(const gpuhal_ledger *ledger)
+/* Changes the words of granted requests, without this thread's own. */
+static void announce(gpuhal_ledger *ledger)
 {
     const uint32_t word = (uint32_t)ledger->state->generation;
-    const gpuhal_ledger_record *fresh = ledger->fresh > 0 ? gpuhal_ledger_find(ledger->state, ledger->fresh) : NULL;
+    uint32_t kept = 0;
     for (uint32_t i = 0; i < ledger->place_count; i++) {
-        if (fresh && ledger->places[i] == fresh->place) {
-            continue; /* this thread's own request */
+        const uint32_t place = ledger->places[i];
+        if (ledger->fresh == 0 || place != ledger->fresh_place) {
+            (void)gpuhal_os_shared_write(ledger->files.liveness, (uint64_t)place * sizeof word, &word, sizeof word);
+            ledger->places[kept++] = place;
         }
-        (void)gpuhal_os_shared_write(ledger->files.liveness, (uint64_t)ledger->places[i] * sizeof word, &word,
-                                     sizeof word);
+    }
+    ledger->place_count = kept;
+}
+
+static void wake(const gpuhal_ledger *ledger)
+{
+    for (uint32_t i = 0; i < ledger->place_count; i++) {
         gpuhal_os_word_wake(ledger->files.words, ledger->places[i]);
     }
 }
@@ -267,11 +357,14 @@ gpuhal_status gpuhal_ledger_end(gpuhal_ledger *ledger)
         status = gpuhal_ledger_files_store(&ledger->files, ledger->state);
     }
     if (!status) {
-        wake(ledger);
+        announce(ledger);
     } else if (ledger->fresh > 0) {
         (void)gpuhal_os_byte_unlock(ledger->fresh_file, ledger->fresh_place);
     }
     unlock(ledger);
+    if (!status) {
+        wake(ledger); /* a process that is woken needs the lock first of all */
+    }
     gpuhal_mutex_unlock(&ledger->mutex);
     return status;
 }

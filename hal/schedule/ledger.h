@@ -28,6 +28,8 @@ enum {
     GPUHAL_LEDGER_RECORDS = 2048,
     GPUHAL_LEDGER_ITEMS = 8192,
     GPUHAL_LEDGER_OVERTAKEN_MAX = 8,
+    GPUHAL_LEDGER_LOOKERS = 4, /* processes, those that wait longest, that look for dead holders often */
+    GPUHAL_LEDGER_GATE = 1023, /* the word of `ledger`, between head and copies, where threads wait for its lock */
     GPUHAL_LEDGER_KEY_BYTES = 64,
     GPUHAL_LEDGER_LABEL_BYTES = GPUHAL_LEASE_LABEL_MAX + 1
 };
@@ -44,8 +46,9 @@ typedef struct gpuhal_ledger_device {
     char key[GPUHAL_LEDGER_KEY_BYTES]; /* UUID, else PCI address, else id */
     char address[32];                  /* PCI address; "": unknown, or a partition */
     uint64_t bytes;                    /* 0: unknown, and not limited */
-    uint64_t foreign_bytes;            /* used by processes without a lease, as sampled last */
-    uint32_t slots, reserved;
+    uint64_t foreign_bytes;            /* used beyond what leases have, as sampled last */
+    uint32_t slots;
+    uint32_t busy_permille;            /* share of the time in which it works, as sampled last; UINT32_MAX: unknown */
 } gpuhal_ledger_device;
 
 enum { GPUHAL_RECORD_WAITS = 1, GPUHAL_RECORD_HELD = 2 };
@@ -53,7 +56,9 @@ enum { GPUHAL_RECORD_WAITS = 1, GPUHAL_RECORD_HELD = 2 };
 /* A lease, or a request that waits for one. */
 typedef struct gpuhal_ledger_record {
     uint64_t ticket;     /* in the order of requests; never twice */
-    uint64_t candidates; /* mask of the devices of which `count` are to be granted */
+    uint64_t candidates; /* mask of the devices of which `count`, or those of the items, may be granted now */
+    uint64_t ailing;     /* mask of those that are granted after their equals, since something is wrong with them */
+    uint64_t lesser;     /* mask of places: the device there is a lesser one than that at the place before */
     uint64_t bytes;      /* of each of those */
     uint64_t since_ns;   /* when it came into its state, by gpuhal_os_boot_ns() */
     uint64_t asked_ns;   /* when it was requested */
@@ -69,6 +74,7 @@ typedef struct gpuhal_ledger_record {
     uint32_t user;
     int32_t priority;
     char label[GPUHAL_LEDGER_LABEL_BYTES];
+    uint8_t places[GPUHAL_LEDGER_DEVICES]; /* of the candidates, in the order in which the requester prefers them */
 } gpuhal_ledger_record;
 
 /* What a lease has of one device, or a request for certain devices asks of it. */
@@ -107,6 +113,7 @@ uint32_t gpuhal_ledger_find_device(gpuhal_ledger_state *state, const gpuhal_ledg
 uint32_t gpuhal_ledger_device_index(gpuhal_ledger_state *state, const gpuhal_ledger_device *device, uint64_t kept);
 /* NULL when there is none. */
 gpuhal_ledger_record *gpuhal_ledger_find(gpuhal_ledger_state *state, uint64_t ticket);
+const gpuhal_ledger_record *gpuhal_ledger_find_const(const gpuhal_ledger_state *state, uint64_t ticket);
 /* Removes the record with its items. */
 void gpuhal_ledger_remove(gpuhal_ledger_state *state, uint64_t ticket);
 /* Adds an item; false without room. */
@@ -135,13 +142,19 @@ uint32_t gpuhal_grant_settle(gpuhal_ledger_state *state, uint64_t now_ns,
                              bool (*is_alive)(void *user, const gpuhal_ledger_record *record), void *user,
                              uint32_t *out_places, bool *out_changed);
 
+/* ---- ledger_folder.c */
+
+/* Finds the folder: the one that is named; where that is NULL, /run/gpuhal below `root`, which an administrator makes,
+ * if this user may write there; else the user's own. The text is malloc'ed; *out_shared: not the user's own. */
+gpuhal_status gpuhal_ledger_folder_find(const char *root, const char *named, char **out_folder, bool *out_shared);
+
 /* ---- ledger_file.c: the files. */
 
 typedef struct gpuhal_ledger_files {
     char *folder, *ledger_path, *liveness_path;
-    bool shared; /* an administrator named the folder: files may belong to other users */
+    bool shared; /* it was named, or is that of the machine: files may belong to other users */
     intptr_t ledger, liveness; /* -1: not open */
-    const void *words;         /* of `liveness` */
+    const void *words, *gate;  /* of `liveness`; of `ledger` */
     uint64_t known;            /* generation of the copy in the state; 0: none */
     uint32_t copy;             /* which copy that is */
     unsigned char *image;      /* a copy on its way to the file or from it */
@@ -150,8 +163,8 @@ typedef struct gpuhal_ledger_files {
     uint64_t inode, device;    /* of `liveness`; 0: none yet, or it was removed */
 } gpuhal_ledger_files;
 
-/* NULL for `folder`: the user's own. Creates no file. */
-gpuhal_status gpuhal_ledger_files_init(gpuhal_ledger_files *files, const char *folder);
+/* `root` and `folder` as for gpuhal_ledger_folder_find(). Creates no file. */
+gpuhal_status gpuhal_ledger_files_init(gpuhal_ledger_files *files, const char *root, const char *folder);
 void gpuhal_ledger_files_finish(gpuhal_ledger_files *files);
 /* Opens the files unless they are open, with the folder and its owner checked. FILE, with a sentence. */
 gpuhal_status gpuhal_ledger_files_open(gpuhal_ledger_files *files);
@@ -184,7 +197,9 @@ typedef struct gpuhal_ledger {
     uint32_t *places;    /* GPUHAL_LEDGER_RECORDS: of granted requests, to be woken at the end */
     uint32_t place_count;
     bool changed;
-    uint64_t gave_up_ns; /* when the lock was not to be had in time; 0: never */
+    uint64_t locked_ns;  /* since when others had the lock at every try; 0: not the last time */
+    uint64_t gave_up_ns; /* when a thread had waited for the lock in vain; 0: not since the last success */
+    uint64_t sweeps;
     uint64_t space, started; /* of this process */
     int64_t pid;
     uint32_t user;
@@ -193,15 +208,24 @@ typedef struct gpuhal_ledger {
     uint32_t fresh_place;
 } gpuhal_ledger;
 
-gpuhal_status gpuhal_ledger_init(gpuhal_ledger *ledger, const char *folder);
+gpuhal_status gpuhal_ledger_init(gpuhal_ledger *ledger, const char *root, const char *folder);
 void gpuhal_ledger_finish(gpuhal_ledger *ledger);
-/* Enters the critical section: the state is there, without expired leases. BUSY when another process stays in it for
- * longer than a second; FILE, also where `liveness` was removed or replaced while leases are held. */
-gpuhal_status gpuhal_ledger_begin(gpuhal_ledger *ledger);
+/* Enters the critical section: the state is there, without expired leases. BUSY when it is not free by `until_ns`, or
+ * for two seconds; FILE, also where `liveness` was removed or replaced while leases are held. */
+gpuhal_status gpuhal_ledger_begin(gpuhal_ledger *ledger, uint64_t until_ns);
 /* The same for one that takes a record of its own out, which it may do where `liveness` was replaced, too. */
 gpuhal_status gpuhal_ledger_begin_leave(gpuhal_ledger *ledger);
 /* Grants what can be granted; with `reap`, leases of processes that have ended are removed before. */
 void gpuhal_ledger_settle(gpuhal_ledger *ledger, bool reap);
+/* Whether a request for all devices might find no room. */
+static inline bool gpuhal_ledger_is_full(const gpuhal_ledger_state *state)
+{
+    return state->record_count == GPUHAL_LEDGER_RECORDS ||
+           state->item_count > GPUHAL_LEDGER_ITEMS - GPUHAL_LEDGER_DEVICES;
+}
+/* Removes requests of dead processes: those among the lookers, some of the others, and all where the table is full.
+ * Returns how many lookers have a lower ticket, or, when all have, how many requests. */
+uint32_t gpuhal_ledger_sweep(gpuhal_ledger *ledger, uint64_t ticket);
 /* Leaves it. What was changed is written, and granted requests are woken; when it cannot be written, nothing was
  * changed, and the byte of a fresh request is unlocked: others must not take it for that of a lease. */
 gpuhal_status gpuhal_ledger_end(gpuhal_ledger *ledger);

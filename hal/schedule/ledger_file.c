@@ -35,9 +35,12 @@ enum { FIRST_COPY = 4096, COPIES = 2 };
 _Static_assert(sizeof(gpuhal_ledger_device) % 8 == 0 && sizeof(gpuhal_ledger_record) % 8 == 0 &&
                    sizeof(gpuhal_ledger_item) % 8 == 0 && sizeof(copy_head) % 8 == 0,
                "a copy consists of whole words");
+_Static_assert(sizeof(head) <= GPUHAL_LEDGER_GATE * sizeof(uint32_t) &&
+                   (GPUHAL_LEDGER_GATE + 1) * sizeof(uint32_t) <= FIRST_COPY,
+               "nothing is ever written to the gate");
 
 static const head the_head = {.magic = "gpuhal ledger\n",
-                              .version = 2,
+                              .version = 3,
                               .byte_order = 0x01020304,
                               .device_bytes = sizeof(gpuhal_ledger_device),
                               .record_bytes = sizeof(gpuhal_ledger_record),
@@ -56,19 +59,12 @@ gpuhal_status gpuhal_ledger_files_failed(const char *path, const char *what, int
     return GPUHAL_ERROR_FILE;
 }
 
-gpuhal_status gpuhal_ledger_files_init(gpuhal_ledger_files *files, const char *folder)
+gpuhal_status gpuhal_ledger_files_init(gpuhal_ledger_files *files, const char *root, const char *folder)
 {
-    char found[512] = "";
-    bool own = false;
-    *files = (gpuhal_ledger_files){.ledger = -1, .liveness = -1, .spare = -1, .shared = folder != NULL};
-    if (folder) {
-        files->folder = gpuhal_text_copy(folder);
-    } else if (gpuhal_os_runtime_folder(found, sizeof found, &own)) {
-        files->folder =
-            own ? gpuhal_text_format("%s/gpuhal", found) : gpuhal_text_format("%s/gpuhal-%u", found, gpuhal_os_user());
-    } else {
-        return gpuhal_error_set(GPUHAL_ERROR_FILE,
-                                "leases: no folder of the user's can be written to; name one with GPUHAL_LEDGER");
+    *files = (gpuhal_ledger_files){.ledger = -1, .liveness = -1, .spare = -1};
+    const gpuhal_status status = gpuhal_ledger_folder_find(root, folder, &files->folder, &files->shared);
+    if (status) {
+        return status;
     }
     files->ledger_path = files->folder ? gpuhal_text_format("%s/ledger", files->folder) : NULL;
     files->liveness_path = files->folder ? gpuhal_text_format("%s/liveness", files->folder) : NULL;
@@ -87,7 +83,8 @@ static void close_one(intptr_t *file)
 void gpuhal_ledger_files_close(gpuhal_ledger_files *files)
 {
     gpuhal_os_words_unmap(files->words, GPUHAL_LEDGER_RECORDS);
-    files->words = NULL;
+    gpuhal_os_words_unmap(files->gate, GPUHAL_LEDGER_GATE + 1);
+    files->words = files->gate = NULL;
     close_one(&files->ledger);
     close_one(&files->liveness);
     close_one(&files->spare);
@@ -182,6 +179,7 @@ gpuhal_status gpuhal_ledger_files_open(gpuhal_ledger_files *files)
     status = status ? status : open_one(files->liveness_path, mode, &files->liveness, &info);
     if (!status) {
         files->words = gpuhal_os_words_map(files->liveness, GPUHAL_LEDGER_RECORDS); /* it may be empty yet */
+        files->gate = gpuhal_os_words_map(files->ledger, GPUHAL_LEDGER_GATE + 1);
     }
     if (!status && (files->inode != info.inode || files->device != info.device)) {
         files->epoch++;

@@ -43,7 +43,7 @@ static bool records_are_sound(const gpuhal_ledger_state *state)
     return true;
 }
 
-static const gpuhal_ledger_record *find(const gpuhal_ledger_state *state, uint64_t ticket)
+const gpuhal_ledger_record *gpuhal_ledger_find_const(const gpuhal_ledger_state *state, uint64_t ticket)
 {
     uint32_t low = 0, high = state->record_count;
     while (low < high) {
@@ -59,7 +59,7 @@ static const gpuhal_ledger_record *find(const gpuhal_ledger_state *state, uint64
 
 bool gpuhal_ledger_is_held(const gpuhal_ledger_state *state, uint64_t ticket)
 {
-    const gpuhal_ledger_record *record = find(state, ticket);
+    const gpuhal_ledger_record *record = gpuhal_ledger_find_const(state, ticket);
     return record && record->state == GPUHAL_RECORD_HELD;
 }
 
@@ -78,7 +78,7 @@ void gpuhal_ledger_granted(const gpuhal_ledger_state *state, gpuhal_ledger_use *
 static bool items_are_sound(const gpuhal_ledger_state *state)
 {
     for (uint32_t i = 0; i < state->item_count; i++) {
-        if (!find(state, state->items[i].ticket) || state->items[i].device >= state->device_count) {
+        if (!gpuhal_ledger_find_const(state, state->items[i].ticket) || state->items[i].device >= state->device_count) {
             return false;
         }
     }
@@ -178,12 +178,12 @@ uint32_t gpuhal_ledger_device_index(gpuhal_ledger_state *state, const gpuhal_led
 
 gpuhal_ledger_record *gpuhal_ledger_find(gpuhal_ledger_state *state, uint64_t ticket)
 {
-    return (gpuhal_ledger_record *)(uintptr_t)find(state, ticket);
+    return (gpuhal_ledger_record *)(uintptr_t)gpuhal_ledger_find_const(state, ticket);
 }
 
 void gpuhal_ledger_remove(gpuhal_ledger_state *state, uint64_t ticket)
 {
-    const gpuhal_ledger_record *record = find(state, ticket);
+    const gpuhal_ledger_record *record = gpuhal_ledger_find_const(state, ticket);
     uint32_t kept = 0;
     if (!record) {
         return;

@@ -3,11 +3,14 @@
  * Only the order of the first and last steps matters: they become columns. A first plan comes from the rules of
  * skyline.c alone, which is the best one for many models. Where it is not known to be, keys that prefer some boxes are
  * changed at random, always the same way, and changes that make it no worse are kept, as long as the work is bounded.
+ * Where the caller gives time, plan_search.c looks among all plans; if there are too many items for that, the changes
+ * go on.
  */
 #include <gpuhal/memory_plan.h>
 
 #include "core/error.h"
-#include "schedule/skyline.h"
+#include "os/os.h"
+#include "schedule/plan_search.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -96,6 +99,7 @@ static void make_boxes(const gpuhal_memory_plan_problem *problem, uint64_t *edge
     }
     for (uint32_t b = 0; b < box_count; b++) {
         const gpuhal_memory_plan_item *item = &problem->items[boxes[b].item];
+        boxes[b].steps = (uint64_t)item->last_use - item->first_use + 1;
         boxes[b].first = edges_below(edges, unlike, item->first_use);
         boxes[b].last = edges_below(edges, unlike, (uint64_t)item->last_use + 1) - 1;
     }
@@ -119,26 +123,6 @@ static void change(uint16_t *keys, uint32_t count, uint32_t *state)
     }
 }
 
-/* Offsets in the order of boxes. The other arrays have box_count elements too; `keys` and `offsets` are of the best. */
-static uint64_t search(gpuhal_skyline *skyline, uint32_t box_count, uint16_t *keys, uint16_t *trial_keys,
-                       uint64_t *offsets, uint64_t *trial_offsets)
-{
-    uint64_t work = 0;
-    uint32_t state = 1;
-    uint64_t best = gpuhal_skyline_fill(skyline, keys, UINT64_MAX, offsets, &work);
-    while (best > gpuhal_skyline_least(skyline) && work < WORK_MAX) {
-        memcpy(trial_keys, keys, box_count * sizeof *keys);
-        change(trial_keys, box_count, &state);
-        const uint64_t total = gpuhal_skyline_fill(skyline, trial_keys, best, trial_offsets, &work);
-        if (total <= best) {
-            memcpy(keys, trial_keys, box_count * sizeof *keys);
-            memcpy(offsets, trial_offsets, box_count * sizeof *offsets);
-            best = total;
-        }
-    }
-    return best;
-}
-
 /* What one plan needs beside the skyline; each has room for all items. */
 typedef struct memory {
     uint64_t *edges; /* two for each item; afterwards the offsets of the best plan, and of a trial */
@@ -146,29 +130,152 @@ typedef struct memory {
     uint16_t *keys, *trial_keys;
 } memory;
 
+/* The search for one plan. Offsets are in the order of boxes. */
+typedef struct planning {
+    gpuhal_skyline *skyline;
+    memory *memory;
+    uint32_t box_count, column_count;
+    uint64_t *offsets, *trial;
+    uint64_t best;     /* total of `offsets` */
+    uint64_t goal;     /* the search ends with a total that is not above it */
+    uint64_t until_ns; /* of processor time */
+    uint32_t random;
+    bool impossible;   /* there is no plan of the goal */
+} planning;
+
+static bool has_time(const planning *p)
+{
+    return p->best > p->goal && gpuhal_os_processor_ns() < p->until_ns;
+}
+
+static void take_trial(planning *p, uint64_t total)
+{
+    memcpy(p->offsets, p->trial, p->box_count * sizeof *p->offsets);
+    p->best = total;
+}
+
+/* Changes keys until so much work is done, or nothing better is asked for. */
+static void change_keys(planning *p, uint64_t most)
+{
+    memory *m = p->memory;
+    uint64_t work = 0;
+    while (p->best > p->goal && work < most) {
+        memcpy(m->trial_keys, m->keys, p->box_count * sizeof *m->keys);
+        change(m->trial_keys, p->box_count, &p->random);
+        const uint64_t total = gpuhal_skyline_fill(p->skyline, m->trial_keys, p->best, p->trial, &work);
+        if (total <= p->best) {
+            memcpy(m->keys, m->trial_keys, p->box_count * sizeof *m->keys);
+            take_trial(p, total);
+        }
+    }
+}
+
+static uint64_t total_of(const planning *p, const uint64_t *offsets)
+{
+    uint64_t total = 0;
+    for (uint32_t b = 0; b < p->box_count; b++) {
+        const uint64_t end = offsets[b] + p->memory->boxes[b].height;
+        total = end > total ? end : total;
+    }
+    return total;
+}
+
+/* Tries the goal, which often is possible, and then halves what is between it and the best plan. Each try has half of
+ * the time that is left, but there is one alone for a capacity. */
+static void search_all(planning *p, gpuhal_plan_search *search, bool has_capacity)
+{
+    uint64_t low = p->goal;
+    while (low < p->best && has_time(p) && !(has_capacity && low > p->goal)) {
+        const uint64_t now = gpuhal_os_processor_ns(), left = p->until_ns - now;
+        const uint64_t capacity = low == p->goal ? low : low + (p->best - low) / 2;
+        const gpuhal_plan_result result =
+            gpuhal_plan_search_run(search, capacity, has_capacity ? p->until_ns : now + left / 2 + 1, p->trial);
+        if (result == GPUHAL_PLAN_FOUND) {
+            take_trial(p, total_of(p, p->trial));
+        } else {
+            p->impossible = p->impossible || (capacity == p->goal && result == GPUHAL_PLAN_NONE);
+            low = capacity + 1;
+        }
+    }
+}
+
+static gpuhal_status search(planning *p, bool has_capacity)
+{
+    uint64_t unused = 0;
+    p->best = gpuhal_skyline_fill(p->skyline, p->memory->keys, UINT64_MAX, p->offsets, &unused);
+    change_keys(p, WORK_MAX);
+    if (!has_time(p) || p->goal < gpuhal_skyline_least(p->skyline)) {
+        return GPUHAL_OK;
+    }
+    if (p->box_count <= GPUHAL_PLAN_SEARCH_BOXES_MAX && p->best <= GPUHAL_PLAN_SEARCH_CAPACITY_MAX) {
+        gpuhal_plan_search *all = gpuhal_plan_search_create(p->memory->boxes, p->box_count, p->column_count);
+        if (!all) {
+            return gpuhal_error_host_memory();
+        }
+        search_all(p, all, has_capacity);
+        gpuhal_plan_search_destroy(all);
+    }
+    while (!p->impossible && has_time(p)) {
+        change_keys(p, WORK_MAX / 8);
+    }
+    return GPUHAL_OK;
+}
+
+/* The result for one who wants no more than a capacity. */
+static gpuhal_status judge(const planning *p, uint64_t capacity, const gpuhal_memory_plan_info *info)
+{
+    if (capacity == 0 || info->total_bytes <= capacity) {
+        return GPUHAL_OK;
+    }
+    if (info->least_bytes > capacity) {
+        return gpuhal_error_set(GPUHAL_ERROR_INFEASIBLE,
+                                "gpuhal_memory_plan: one step needs %" PRIu64
+                                " bytes, more than the capacity of %" PRIu64,
+                                info->least_bytes, capacity);
+    }
+    if (p->impossible) {
+        return gpuhal_error_set(GPUHAL_ERROR_INFEASIBLE,
+                                "gpuhal_memory_plan: no plan takes %" PRIu64 " bytes or less; the best that was found "
+                                "takes %" PRIu64,
+                                capacity, info->total_bytes);
+    }
+    return gpuhal_error_set(GPUHAL_ERROR_TIMEOUT,
+                            "gpuhal_memory_plan: no plan of %" PRIu64 " bytes or less was found in the time; the best "
+                            "one takes %" PRIu64 ", and none less than %" PRIu64,
+                            capacity, info->total_bytes, info->least_bytes);
+}
+
 static gpuhal_status plan(const gpuhal_memory_plan_problem *problem, memory *m, uint64_t *out_offsets,
                           gpuhal_memory_plan_info *info)
 {
-    uint32_t box_count, column_count;
-    make_boxes(problem, m->edges, m->boxes, &box_count, &column_count);
-    gpuhal_skyline *skyline = box_count > 0 ? gpuhal_skyline_create(m->boxes, box_count, column_count) : NULL;
-    if (box_count > 0 && !skyline) {
-        return gpuhal_error_host_memory();
+    planning p = {.memory = m, .random = 1};
+    const uint64_t begin_ns = gpuhal_os_processor_ns();
+    p.until_ns = problem->search_ns < UINT64_MAX - begin_ns ? begin_ns + problem->search_ns : UINT64_MAX;
+    make_boxes(problem, m->edges, m->boxes, &p.box_count, &p.column_count);
+    gpuhal_status status = GPUHAL_OK;
+    if (p.box_count > 0) {
+        p.skyline = gpuhal_skyline_create(m->boxes, p.box_count, p.column_count);
+        p.offsets = m->edges;
+        p.trial = m->edges + p.box_count;
+        if (!p.skyline) {
+            return gpuhal_error_host_memory();
+        }
+        info->least_bytes = gpuhal_skyline_least(p.skyline);
+        p.goal = problem->capacity_bytes > 0 ? problem->capacity_bytes : info->least_bytes;
+        status = search(&p, problem->capacity_bytes > 0);
+        gpuhal_skyline_destroy(p.skyline);
     }
+    if (status) {
+        return status;
+    }
+    info->total_bytes = p.best;
     for (uint32_t i = 0; i < problem->item_count; i++) {
         out_offsets[i] = 0;
     }
-    if (!skyline) {
-        return GPUHAL_OK; /* no item takes bytes */
+    for (uint32_t b = 0; b < p.box_count; b++) {
+        out_offsets[m->boxes[b].item] = p.offsets[b];
     }
-    uint64_t *offsets = m->edges;
-    info->total_bytes = search(skyline, box_count, m->keys, m->trial_keys, offsets, offsets + box_count);
-    info->least_bytes = gpuhal_skyline_least(skyline);
-    for (uint32_t b = 0; b < box_count; b++) {
-        out_offsets[m->boxes[b].item] = offsets[b];
-    }
-    gpuhal_skyline_destroy(skyline);
-    return GPUHAL_OK;
+    return judge(&p, problem->capacity_bytes, info);
 }
 
 gpuhal_status gpuhal_memory_plan(const gpuhal_memory_plan_problem *given, uint64_t *out_offsets,
@@ -208,7 +315,7 @@ gpuhal_status gpuhal_memory_plan(const gpuhal_memory_plan_problem *given, uint64
     free(m.boxes);
     free(m.keys);
     free(m.trial_keys);
-    if (!status && out_info) {
+    if (out_info && (!status || status == GPUHAL_ERROR_INFEASIBLE || status == GPUHAL_ERROR_TIMEOUT)) {
         info.size = out_info->size;
         memcpy(out_info, &info, info.size < sizeof info ? info.size : sizeof info);
     }

@@ -39,7 +39,8 @@ static void read_facts(const gpuhal_device_snapshot *snapshot, const gpuhal_devi
         .capabilities = gpuhal_device_capabilities(device),
         .busy_permille = GPUHAL_UNKNOWN_PERMILLE,
     };
-    out->only_named = !by_caller && (out->is_cpu || out->software || gpuhal_device_failed_self_test(device));
+    out->only_named = !by_caller && (out->is_cpu || out->software || gpuhal_device_failed_self_test(device) ||
+                                     gpuhal_device_is_prohibited(device));
 }
 
 /* Adds a device that can be used, once. */
@@ -115,11 +116,14 @@ static void add_promises(const gpuhal_offers_desc *desc, gpuhal_offers *offers)
     }
 }
 
-/* What the limit of the gpuhal object leaves on the device. */
-static uint64_t left_by_limit(const gpuhal_device *device)
+/* What the limits of the gpuhal object and of the process's control groups leave on the device. */
+static uint64_t left_by_limits(gpuhal_device *device)
 {
     const uint64_t limit = atomic_load(&device->limit_bytes), allocated = atomic_load(&device->allocated_bytes);
-    return limit == 0 ? UINT64_MAX : limit > allocated ? limit - allocated : 0;
+    const uint64_t left = limit == 0 ? UINT64_MAX : limit > allocated ? limit - allocated : 0;
+    uint64_t of_groups;
+    const uint64_t left_by_groups = gpuhal_device_group_left(device, &of_groups);
+    return left < left_by_groups ? left : left_by_groups;
 }
 
 /* Without a measured value the total counts, and the limit within it. */
@@ -127,7 +131,7 @@ static void use_limits(gpuhal_offers *offers)
 {
     for (uint32_t i = 0; i < offers->count; i++) {
         gpuhal_offer *offer = &offers->list[i];
-        const uint64_t left = left_by_limit(offers->devices[i]),
+        const uint64_t left = left_by_limits(offers->devices[i]),
                        room = offer->free_bytes != GPUHAL_UNKNOWN_BYTES ? offer->free_bytes : offer->total_bytes;
         offer->unit_free_bytes = offer->free_bytes;
         offer->limit_left_bytes = left;

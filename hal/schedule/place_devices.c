@@ -12,19 +12,19 @@ gpuhal_status gpuhal_placement_describe(gpuhal_device *device, gpuhal_placement_
                                 "gpuhal_placement_describe: device or out_device is NULL");
     }
     *out_device = (gpuhal_placement_device){.name = gpuhal_device_id(device)};
-    uint64_t total = 0, bandwidth = 0;
-    gpuhal_value available = {.key = GPUHAL_VALUE_MEMORY_FREE_BYTES};
+    uint64_t bandwidth = 0;
+    gpuhal_value available = {.key = GPUHAL_VALUE_MEMORY_AVAILABLE_BYTES};
     gpuhal_status status = gpuhal_device_sample(device, 0, &available, 1, NULL);
     if (status == GPUHAL_ERROR_FORKED || status == GPUHAL_ERROR_DEVICE_LOST) {
         return status;
     }
-    const bool is_known = !status && !available.missing;
-    status = gpuhal_device_u64(device, GPUHAL_FACT_MEMORY_TOTAL_BYTES, &total);
-    if (status && !is_known) {
-        return status;
+    if (status || available.missing) {
+        status = gpuhal_device_u64(device, GPUHAL_FACT_MEMORY_TOTAL_BYTES, &available.u64);
+        if (status) {
+            return status;
+        }
     }
-    /* What is free of the host's memory may be more than a software device has. */
-    out_device->capacity_bytes = is_known && (status || available.u64 < total) ? available.u64 : total;
+    out_device->capacity_bytes = available.u64;
     if (!gpuhal_device_u64(device, GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, &bandwidth)) {
         out_device->bytes_per_second = (double)bandwidth;
     }

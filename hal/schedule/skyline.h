@@ -18,6 +18,7 @@
 /* One box, over columns first to last. */
 typedef struct gpuhal_skyline_box {
     uint64_t height;
+    uint64_t steps; /* the caller's, that its columns stand for */
     uint32_t first, last;
     uint32_t item; /* of the caller's */
 } gpuhal_skyline_box;

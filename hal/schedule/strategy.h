@@ -45,6 +45,12 @@ gpuhal_status gpuhal_launcher_find(gpuhal_lookup_fn *lookup, void *user, gpuhal_
 /* Those of this process. */
 gpuhal_status gpuhal_launcher_here(gpuhal_launcher *out_launcher, const char **out_variable);
 
+/* Whether the launcher gave this rank devices of its own: Slurm shows it fewer than the job's step has on this machine.
+ * Its local rank is no index among them. `listed`: how many there are where no variable shows any. */
+gpuhal_status gpuhal_launcher_find_bound(gpuhal_lookup_fn *lookup, void *user, const gpuhal_launcher *launcher,
+                                         uint32_t listed, bool *out_bound);
+gpuhal_status gpuhal_launcher_is_bound(const gpuhal_launcher *launcher, uint32_t listed, bool *out_bound);
+
 /* ---- bind.c */
 
 /* Reads a list as the kernel writes it, "0-31,64-95". False for any other text, and for an empty list. */

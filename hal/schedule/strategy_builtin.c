@@ -188,12 +188,16 @@ static gpuhal_status begin_ranks(void *user, gpuhal *gpu, const gpuhal_strategy_
     gpuhal_offers offers;
     gpuhal_launcher launcher;
     const char *variable = NULL;
-    const bool shares = (desc->flags & GPUHAL_STRATEGY_SHARE_DEVICES) != 0;
     gpuhal_status status = gpuhal_launcher_here(&launcher, &variable);
     if (status) {
         return status;
     }
     status = list_devices(gpu, false, &offers);
+    bool is_bound = false; /* a selection of the program's own takes devices away, too, from every rank the same */
+    if (!status && !gpu->settings.devices && !gpu->settings.environment_devices) {
+        status = gpuhal_launcher_is_bound(&launcher, offers.count, &is_bound);
+    }
+    const bool shares = is_bound || (desc->flags & GPUHAL_STRATEGY_SHARE_DEVICES) != 0;
     if (!status && offers.count == 0) {
         status =
             gpuhal_error_set(GPUHAL_ERROR_NO_DEVICE,

@@ -3,9 +3,7 @@
 
 #include "core/error.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* A call that is under way. */
 typedef struct request {
@@ -13,10 +11,12 @@ typedef struct request {
     gpuhal_store *store;
     gpuhal_queue *queue;
     const void *key;
-    uint64_t key_bytes, hash, deadline_ns; /* 0: nothing is waited for */
+    uint64_t key_bytes, hash;
+    uint64_t deadline_ns; /* 0: nothing is waited for. A hit reads no clock, and does without it. */
     const gpuhal_item_desc *desc; /* completed; NULL: nothing is made */
     gpuhal_item *item;            /* where the entry goes */
-    bool counted;                 /* as a hit or a miss */
+    bool modifies;
+    bool counted; /* as a hit or a miss */
 } request;
 
 static gpuhal_status failed(const request *r, gpuhal_status status, const char *what)
@@ -36,32 +36,12 @@ static void count(request *r, bool hit)
 
 /* ---- making an entry */
 
-/* Room in the table, also that others made where this thread finds none. With the mutex held, which may be released
- * meanwhile. */
-static gpuhal_status make_place(const request *r)
-{
-    gpuhal_store *store = r->store;
-    const uint32_t limit = store->desc.entry_limit;
-    bool forgot = true;
-    while (limit && store->entry_count >= limit && forgot) {
-        gpuhal_mutex_unlock(&store->mutex);
-        forgot = gpuhal_store_forget_one(store);
-        gpuhal_mutex_lock(&store->mutex);
-    }
-    return !limit || store->entry_count < limit
-               ? GPUHAL_OK
-               : failed(r, GPUHAL_ERROR_OUT_OF_MEMORY, "the store has as many entries as it may, and can give none up");
-}
-
 /* Adds a new entry to the table, pinned; this thread fills it. NOT_READY: another thread was first. */
 static gpuhal_status begin_filling(const request *r, gpuhal_entry *entry)
 {
     gpuhal_store *store = r->store;
-    gpuhal_status status = make_place(r);
-    if (!status && gpuhal_index_find(store, r->key, r->key_bytes, r->hash)) {
-        status = GPUHAL_NOT_READY;
-    }
-    status = status ? status : gpuhal_entry_pin(store, entry);
+    const bool is_there = gpuhal_index_find(store, r->key, r->key_bytes, r->hash);
+    gpuhal_status status = is_there ? GPUHAL_NOT_READY : gpuhal_entry_pin(store, entry);
     if (!status) {
         gpuhal_index_add(store, entry);
         for (int list = 0; list < GPUHAL_STORE_LISTS; list++) {
@@ -217,7 +197,7 @@ static gpuhal_status look(request *r)
     if (!entry) {
         return load(r);
     }
-    count(r, entry->state == GPUHAL_ENTRY_DEVICE);
+    count(r, entry->state == GPUHAL_ENTRY_DEVICE || entry->state == GPUHAL_ENTRY_MOVING);
     if (entry->worker) {
         return gpuhal_entry_wait(r->store, entry, r->call, r->deadline_ns);
     }
@@ -234,24 +214,20 @@ static gpuhal_status look(request *r)
     return status;
 }
 
-/* ---- the calls */
-
-static gpuhal_status take_desc(const char *call, const gpuhal_item_desc *given, bool loads, gpuhal_item_desc *out)
+/* Pins the entry where nothing has to be done or waited for; what look() does in every case. With the mutex held. */
+static bool hit(request *r)
 {
-    *out = (gpuhal_item_desc){.size = sizeof *out};
-    memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
-    if (given->size == 0 || (out->flags & ~(uint32_t)GPUHAL_ITEM_KEEP_COPY)) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: the size of desc is 0, or flags has unknown bits",
-                                call);
+    gpuhal_entry *entry = gpuhal_index_find(r->store, r->key, r->key_bytes, r->hash);
+    if (!entry || entry->state != GPUHAL_ENTRY_DEVICE || !gpuhal_uses_are_before(entry, r->queue, r->modifies) ||
+        gpuhal_entry_pin(r->store, entry)) {
+        return false;
     }
-    if (out->priority < -GPUHAL_ITEM_PRIORITY_MAX || out->priority > GPUHAL_ITEM_PRIORITY_MAX) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: the priority is %" PRId32 ", not from %d to %d",
-                                call, out->priority, -GPUHAL_ITEM_PRIORITY_MAX, GPUHAL_ITEM_PRIORITY_MAX);
-    }
-    return loads == (out->load != NULL)
-               ? GPUHAL_OK
-               : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: desc has %s loader", call, loads ? "no" : "a");
+    count(r, true);
+    r->item->entry = entry;
+    return true;
 }
+
+/* ---- the calls */
 
 /* What both calls check, with the object for the result. */
 static gpuhal_status begin(request *r, const gpuhal_item_desc *given, bool loads, gpuhal_item_desc *desc)
@@ -262,31 +238,17 @@ static gpuhal_status begin(request *r, const gpuhal_item_desc *given, bool loads
         status = gpuhal_two_objects(r->call, "store and queue", gpu, r->queue->device->gpu);
     }
     status = status ? status : gpuhal_device_check(r->store->device);
-    status = status || !given ? status : take_desc(r->call, given, loads, desc);
+    status = status || !given ? status : gpuhal_item_desc_take(r->call, given, loads, desc);
     if (status) {
         return status;
     }
     r->desc = given ? desc : NULL;
     r->hash = gpuhal_key_hash(r->key, r->key_bytes);
-    r->item = calloc(1, sizeof *r->item);
+    r->item = malloc(sizeof *r->item);
     if (!r->item) {
         return gpuhal_error_host_memory();
     }
-    r->item->store = r->store;
-    return GPUHAL_OK;
-}
-
-/* The caller's item, or nothing. */
-static gpuhal_status finish(const request *r, gpuhal_status status, gpuhal_item **out_item)
-{
-    if (status) {
-        free(r->item);
-        return status;
-    }
-    gpuhal_mutex_lock(&r->store->mutex);
-    r->store->references++;
-    gpuhal_mutex_unlock(&r->store->mutex);
-    *out_item = r->item;
+    *r->item = (gpuhal_item){.store = r->store};
     return GPUHAL_OK;
 }
 
@@ -295,6 +257,9 @@ static gpuhal_status adopt(const request *r, gpuhal_entry *entry)
     for (uint32_t i = 0; i < entry->part_count && r->desc->part_count; i++) {
         gpuhal_buffer *buffer = r->desc->parts[i].buffer;
         entry->parts[i].device = buffer ? gpuhal_buffer_retain(buffer) : NULL;
+        if (buffer) {
+            gpuhal_part_join_store(buffer);
+        }
     }
     return gpuhal_entry_allocate(r->store, entry, r->queue, r->deadline_ns);
 }
@@ -322,6 +287,7 @@ static gpuhal_status put(request *r)
     }
     r->item->entry = entry;
     r->item->modifies = r->item->fills = true;
+    store->references++;
     return GPUHAL_OK;
 }
 
@@ -344,12 +310,17 @@ gpuhal_status gpuhal_store_put(gpuhal_store *store, gpuhal_queue *queue, const v
     gpuhal_mutex_lock(&store->mutex);
     status = put(&r);
     gpuhal_mutex_unlock(&store->mutex);
-    return finish(&r, status, out_item);
+    if (status) {
+        free(r.item);
+        return status;
+    }
+    *out_item = r.item;
+    return GPUHAL_OK;
 }
 
 /* A pinned entry, whose work the queue or the thread then waits for. Where that turns out to have failed, the entry is
  * looked at again. */
-static gpuhal_status acquire(request *r, bool modifies)
+static gpuhal_status acquire_slowly(request *r)
 {
     gpuhal_store *store = r->store;
     gpuhal_status status = GPUHAL_NOT_READY;
@@ -358,30 +329,140 @@ static gpuhal_status acquire(request *r, bool modifies)
         do {
             status = look(r);
         } while (status == GPUHAL_NOT_READY);
+        store->references += status == GPUHAL_OK;
         gpuhal_mutex_unlock(&store->mutex);
         if (status) {
             break;
         }
         gpuhal_entry *entry = r->item->entry, *gone = NULL;
-        status = gpuhal_uses_wait(store, entry, r->queue, modifies, r->deadline_ns);
+        status = gpuhal_uses_wait(store, entry, r->queue, r->modifies, r->deadline_ns);
         status = status ? status : gpuhal_uses_announce(entry, r->queue);
         if (status) {
             gpuhal_mutex_lock(&store->mutex);
             status = gpuhal_uses_failure(entry) ? GPUHAL_NOT_READY : status;
             gone = gpuhal_entry_unpin(store, entry);
+            store->references--; /* not the last one: the caller has the store */
             gpuhal_mutex_unlock(&store->mutex);
             gpuhal_entry_free(gone);
         }
     }
-    r->item->modifies = modifies;
+    return status;
+}
+
+/* As many of the requests as need nothing but a pin, from the first one on. Returns how many. */
+static uint32_t pin_hits(request *requests, uint32_t count)
+{
+    gpuhal_store *store = requests[0].store;
+    uint32_t hits = 0;
+    gpuhal_mutex_lock(&store->mutex);
+    while (hits < count && hit(&requests[hits])) {
+        hits++;
+    }
+    store->references += hits;
+    gpuhal_mutex_unlock(&store->mutex);
+    return hits;
+}
+
+/* How long a call may wait. */
+typedef struct patience {
+    uint64_t timeout_ns, deadline_ns;
+    bool begun;
+} patience;
+
+static uint64_t deadline_of(patience *time)
+{
+    if (!time->begun) {
+        time->begun = true;
+        time->deadline_ns = time->timeout_ns ? gpuhal_deadline(time->timeout_ns) : 0;
+    }
+    return time->deadline_ns;
+}
+
+/* Returns how many are pinned: all where the status is OK. */
+static uint32_t acquire(request *requests, uint32_t count, patience *time, gpuhal_status *out_status)
+{
+    gpuhal_status status = GPUHAL_OK;
+    uint32_t pinned = 0;
+    while (pinned < count && !status) {
+        const uint32_t end = pinned + pin_hits(&requests[pinned], count - pinned);
+        for (uint32_t i = pinned; i < end && !status; i++) {
+            status = gpuhal_uses_announce(requests[i].item->entry, requests[i].queue);
+        }
+        pinned = end;
+        if (pinned < count && !status) {
+            requests[pinned].deadline_ns = deadline_of(time);
+            status = acquire_slowly(&requests[pinned]);
+            pinned += status == GPUHAL_OK;
+        }
+    }
+    *out_status = status;
+    return pinned;
+}
+
+/* Of one that was acquired nothing has been used yet. */
+static void undo(gpuhal_item *item, bool is_acquired)
+{
+    if (is_acquired) {
+        item->modifies = false;
+        gpuhal_item_release(item, NULL);
+    } else {
+        free(item);
+    }
+}
+
+/* So many at a time: other threads have the store in between. */
+enum { TURN = 32 };
+
+/* The first keys, up to TURN of them, as `like` says. */
+static gpuhal_status acquire_turn(const request *like, const gpuhal_store_key *keys, uint32_t count, patience *time,
+                                  gpuhal_item **out_items)
+{
+    request requests[TURN];
+    gpuhal_item_desc descs[TURN];
+    gpuhal_status status = GPUHAL_OK;
+    uint32_t begun = 0, pinned = 0;
+    for (; begun < count && !status; begun += status == GPUHAL_OK) {
+        requests[begun] = *like;
+        requests[begun].key = keys[begun].key;
+        requests[begun].key_bytes = keys[begun].key_bytes;
+        status = begin(&requests[begun], keys[begun].desc, true, &descs[begun]);
+    }
+    if (!status) {
+        pinned = acquire(requests, count, time, &status);
+    }
+    for (uint32_t i = 0; i < begun; i++) {
+        if (status) {
+            undo(requests[i].item, i < pinned);
+        } else {
+            requests[i].item->modifies = like->modifies;
+            out_items[i] = requests[i].item;
+        }
+    }
+    return status;
+}
+
+static gpuhal_status acquire_many(const request *like, const gpuhal_store_key *keys, uint32_t count,
+                                  uint64_t timeout_ns, gpuhal_item **out_items)
+{
+    patience time = {.timeout_ns = timeout_ns};
+    gpuhal_status status = GPUHAL_OK;
+    uint32_t done = 0;
+    while (done < count && !status) {
+        const uint32_t turn = count - done < TURN ? count - done : TURN;
+        status = acquire_turn(like, &keys[done], turn, &time, &out_items[done]);
+        done += status ? 0 : turn;
+    }
+    while (status && done > 0) {
+        undo(out_items[--done], true);
+        out_items[done] = NULL;
+    }
     return status;
 }
 
 gpuhal_status gpuhal_store_acquire(gpuhal_store *store, gpuhal_queue *queue, const void *key, uint64_t key_bytes,
-                                   const gpuhal_item_desc *given, uint32_t flags, uint64_t timeout_ns,
+                                   const gpuhal_item_desc *desc, uint32_t flags, uint64_t timeout_ns,
                                    gpuhal_item **out_item)
 {
-    gpuhal_item_desc desc;
     if (out_item) {
         *out_item = NULL;
     }
@@ -389,9 +470,25 @@ gpuhal_status gpuhal_store_acquire(gpuhal_store *store, gpuhal_queue *queue, con
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
                                 "gpuhal_store_acquire: an argument is NULL, or flags has unknown bits");
     }
-    request r = {.call = "gpuhal_store_acquire", .store = store, .queue = queue, .key = key, .key_bytes = key_bytes,
-                 .deadline_ns = timeout_ns ? gpuhal_deadline(timeout_ns) : 0};
-    gpuhal_status status = begin(&r, given, true, &desc);
-    status = status ? status : acquire(&r, flags & GPUHAL_ACQUIRE_MODIFY);
-    return r.item ? finish(&r, status, out_item) : status;
+    const request like = {
+        .call = "gpuhal_store_acquire", .store = store, .queue = queue, .modifies = flags & GPUHAL_ACQUIRE_MODIFY};
+    const gpuhal_store_key one = {.key = key, .key_bytes = key_bytes, .desc = desc};
+    return acquire_many(&like, &one, 1, timeout_ns, out_item);
+}
+
+gpuhal_status gpuhal_store_acquire_many(gpuhal_store *store, gpuhal_queue *queue, const gpuhal_store_key *keys,
+                                        uint32_t count, uint32_t flags, uint64_t timeout_ns, gpuhal_item **out_items)
+{
+    for (uint32_t i = 0; i < count && out_items; i++) {
+        out_items[i] = NULL;
+    }
+    if (!store || !keys || !out_items || (flags & ~(uint32_t)GPUHAL_ACQUIRE_MODIFY)) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_store_acquire_many: an argument is NULL, or flags has unknown bits");
+    }
+    const request like = {.call = "gpuhal_store_acquire_many",
+                          .store = store,
+                          .queue = queue,
+                          .modifies = flags & GPUHAL_ACQUIRE_MODIFY};
+    return acquire_many(&like, keys, count, timeout_ns, out_items);
 }

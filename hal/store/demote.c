@@ -9,13 +9,13 @@
 /* The copy of an entry that is in device memory, too. What brings it there must have ended well: until then the copy is
  * all there is; and where it was used meanwhile, it may have left and be on its way back again. With the mutex held,
  * which is released meanwhile. */
-static bool drop_copy(gpuhal_store *store, gpuhal_entry *entry)
+static bool drop_copy(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns)
 {
     gpuhal_host_copy *copy = NULL;
     const uint64_t uses = entry->use_number;
     entry->references++;
     gpuhal_mutex_unlock(&store->mutex);
-    const bool is_there = gpuhal_uses_wait(store, entry, NULL, false, 0) == GPUHAL_OK;
+    const bool is_there = gpuhal_uses_wait(store, entry, NULL, false, deadline_ns) == GPUHAL_OK;
     gpuhal_mutex_lock(&store->mutex);
     if (is_there && entry->use_number == uses && entry->state == GPUHAL_ENTRY_DEVICE &&
         entry->links[GPUHAL_STORE_COPIED].in_list) {
@@ -66,14 +66,27 @@ static bool leave_host(gpuhal_store *store, gpuhal_entry *entry)
     return leaves;
 }
 
+/* Whether the copy may leave host memory at all: of thousands perhaps one may. */
+static bool may_leave(const gpuhal_store *store, const gpuhal_entry *entry, const void *user)
+{
+    uint64_t room = 0, largest_room = 0, largest = 0;
+    (void)user;
+    if (entry->state == GPUHAL_ENTRY_DEVICE || entry->file || entry->reloadable) {
+        return true;
+    }
+    (void)gpuhal_file_room(store, &room, &largest_room);
+    return gpuhal_file_bytes(entry, &largest) <= room && largest <= largest_room;
+}
+
 /* One copy leaves host memory; false when none can. */
-static bool free_one(gpuhal_store *store, uint64_t attempt)
+static bool free_one(gpuhal_store *store, uint64_t attempt, uint64_t deadline_ns)
 {
     bool freed = false;
     gpuhal_entry *entry = NULL;
     gpuhal_mutex_lock(&store->mutex);
-    while (!freed && (entry = gpuhal_entry_next(store, GPUHAL_STORE_COPIED, attempt, NULL, 0))) {
-        freed = entry->state == GPUHAL_ENTRY_DEVICE ? drop_copy(store, entry) : leave_host(store, entry);
+    while (!freed && (entry = gpuhal_entry_next(store, GPUHAL_STORE_COPIED, attempt, may_leave, NULL))) {
+        freed =
+            entry->state == GPUHAL_ENTRY_DEVICE ? drop_copy(store, entry, deadline_ns) : leave_host(store, entry);
     }
     gpuhal_mutex_unlock(&store->mutex);
     return freed;
@@ -97,13 +110,13 @@ static uint64_t bytes_in_host(gpuhal_store *store)
 
 /* Whether there is more room than when host memory had so many bytes: what others gave back meanwhile counts, also
  * where this thread finds nothing more. */
-static bool find_room(gpuhal_store *store, uint64_t used, uint64_t attempt)
+static bool find_room(gpuhal_store *store, uint64_t used, uint64_t attempt, uint64_t deadline_ns)
 {
-    return free_one(store, attempt) || bytes_in_host(store) < used;
+    return free_one(store, attempt, deadline_ns) || bytes_in_host(store) < used;
 }
 
 /* Takes so many bytes of the limit. */
-static gpuhal_status reserve(gpuhal_store *store, uint64_t bytes, uint64_t attempt)
+static gpuhal_status reserve(gpuhal_store *store, uint64_t bytes, uint64_t attempt, uint64_t deadline_ns)
 {
     const uint64_t limit = store->desc.host_bytes;
     bool fits = bytes <= limit, may_fit = fits;
@@ -113,26 +126,26 @@ static gpuhal_status reserve(gpuhal_store *store, uint64_t bytes, uint64_t attem
         fits = used <= limit - bytes;
         store->host_reserved += fits ? bytes : 0;
         gpuhal_mutex_unlock(&store->mutex);
-        may_fit = !fits && find_room(store, used, attempt);
+        may_fit = !fits && find_room(store, used, attempt, deadline_ns);
     }
     return fits ? GPUHAL_OK : no_room(store, bytes);
 }
 
-static gpuhal_status copy_to_host(gpuhal_store *store, gpuhal_entry *entry)
+static gpuhal_status copy_to_host(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns)
 {
     gpuhal_host_copy *copy = NULL;
     uint64_t used = 0;
     gpuhal_mutex_lock(&store->mutex);
     const uint64_t attempt = ++store->attempts;
     gpuhal_mutex_unlock(&store->mutex);
-    gpuhal_status status = reserve(store, entry->bytes, attempt);
+    gpuhal_status status = reserve(store, entry->bytes, attempt, deadline_ns);
     if (status) {
         return status;
     }
     do { /* the limit has room for it, but perhaps in no piece that is large enough */
         used = bytes_in_host(store);
         status = gpuhal_host_create(store, entry, &copy);
-    } while (status == GPUHAL_ERROR_OUT_OF_MEMORY && find_room(store, used, attempt));
+    } while (status == GPUHAL_ERROR_OUT_OF_MEMORY && find_room(store, used, attempt, deadline_ns));
     const bool refused = status != GPUHAL_OK;
     status = status ? status : gpuhal_host_take(copy, entry);
     if (status) {
@@ -148,10 +161,10 @@ static gpuhal_status copy_to_host(gpuhal_store *store, gpuhal_entry *entry)
     return status;
 }
 
-gpuhal_status gpuhal_demote(gpuhal_store *store, gpuhal_entry *entry)
+gpuhal_status gpuhal_demote(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns)
 {
     gpuhal_file_copy *copy = NULL;
-    gpuhal_status status = copy_to_host(store, entry);
+    gpuhal_status status = copy_to_host(store, entry, deadline_ns);
     const bool to_file = status && store->file;
     status = to_file ? gpuhal_file_take(store, entry, NULL, &copy) : status;
     gpuhal_mutex_lock(&store->mutex);

@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +41,24 @@ void gpuhal_entry_change(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_
 static gpuhal_status invalid(const char *call, const char *what)
 {
     return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: %s", call, what);
+}
+
+gpuhal_status gpuhal_item_desc_take(const char *call, const gpuhal_item_desc *given, bool loads,
+                                    gpuhal_item_desc *out_desc)
+{
+    *out_desc = (gpuhal_item_desc){.size = sizeof *out_desc};
+    memcpy(out_desc, given, given->size < sizeof *out_desc ? given->size : sizeof *out_desc);
+    if (given->size == 0 || (out_desc->flags & ~(uint32_t)GPUHAL_ITEM_KEEP_COPY)) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: the size of desc is 0, or flags has unknown bits",
+                                call);
+    }
+    if (out_desc->priority < -GPUHAL_ITEM_PRIORITY_MAX || out_desc->priority > GPUHAL_ITEM_PRIORITY_MAX) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: the priority is %" PRId32 ", not from %d to %d",
+                                call, out_desc->priority, -GPUHAL_ITEM_PRIORITY_MAX, GPUHAL_ITEM_PRIORITY_MAX);
+    }
+    return loads == (out_desc->load != NULL)
+               ? GPUHAL_OK
+               : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: desc has %s loader", call, loads ? "no" : "a");
 }
 
 /* The parts as they were given; one without a name where there are none. */
@@ -185,6 +204,26 @@ void gpuhal_entry_free(gpuhal_entry *entry)
     free(entry);
 }
 
+void gpuhal_entry_count(gpuhal_store *store, gpuhal_entry *entry)
+{
+    const bool has_copies = store->desc.host_bytes > 0 || store->file || entry->reloadable || !entry->listed;
+    const bool is_fixed = entry->has_memory && (entry->pins > 0 || !has_copies);
+    if (is_fixed == entry->is_fixed) {
+        return;
+    }
+    const uint64_t bytes = is_fixed ? entry->bytes : -entry->bytes, one = is_fixed ? 1 : UINT64_MAX;
+    entry->is_fixed = is_fixed;
+    store->fixed.bytes += bytes;
+    store->fixed.entries += one;
+    atomic_fetch_add_explicit(&store->pool->fixed_bytes, bytes, memory_order_relaxed);
+}
+
+void gpuhal_entry_loses_memory(gpuhal_store *store, gpuhal_entry *entry)
+{
+    entry->has_memory = false;
+    gpuhal_entry_count(store, entry);
+}
+
 void gpuhal_entry_enters_device(gpuhal_store *store, gpuhal_entry *entry)
 {
     entry->in_device = true;
@@ -195,9 +234,10 @@ void gpuhal_entry_enters_device(gpuhal_store *store, gpuhal_entry *entry)
 void gpuhal_entry_leaves_device(gpuhal_store *store, gpuhal_entry *entry)
 {
     if (entry->in_device) {
-        entry->in_device = false;
+        entry->in_device = entry->has_memory = false;
         store->in_device.entries--;
         store->in_device.bytes -= entry->bytes;
+        gpuhal_entry_count(store, entry);
     }
 }
 
@@ -256,6 +296,7 @@ gpuhal_entry *gpuhal_entry_remove(gpuhal_store *store, gpuhal_entry *entry)
     gpuhal_entry_unlink(store, entry, GPUHAL_STORE_UNPINNED);
     gpuhal_entry_unlink(store, entry, GPUHAL_STORE_COPIED);
     store->pinned -= entry->pins > 0;
+    gpuhal_entry_count(store, entry);
     /* One that a thread works with becomes ABSENT when that ends. */
     if (!entry->worker) {
         gpuhal_entry_change(store, entry, GPUHAL_ENTRY_ABSENT);
@@ -263,14 +304,15 @@ gpuhal_entry *gpuhal_entry_remove(gpuhal_store *store, gpuhal_entry *entry)
     return gpuhal_entry_unreference(store, entry);
 }
 
-/* The entry that was used last is the newest. */
-static void append(gpuhal_store *store, gpuhal_entry *entry)
+/* Into the lists that it belongs to: by gpuhal_entry_append() or gpuhal_entry_return(). */
+static void enlist(gpuhal_store *store, gpuhal_entry *entry,
+                   void (*insert)(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_order list))
 {
     if (entry->state == GPUHAL_ENTRY_DEVICE && entry->pins == 0) {
-        gpuhal_entry_append(store, entry, GPUHAL_STORE_UNPINNED);
+        insert(store, entry, GPUHAL_STORE_UNPINNED);
     }
     if (entry->host && !entry->worker) {
-        gpuhal_entry_append(store, entry, GPUHAL_STORE_COPIED);
+        insert(store, entry, GPUHAL_STORE_COPIED);
     }
 }
 
@@ -283,15 +325,17 @@ gpuhal_status gpuhal_entry_pin(gpuhal_store *store, gpuhal_entry *entry)
     store->pinned += entry->pins == 0 && entry->listed;
     entry->pins++;
     entry->references++;
+    gpuhal_entry_count(store, entry);
     return GPUHAL_OK;
 }
 
 gpuhal_entry *gpuhal_entry_unpin(gpuhal_store *store, gpuhal_entry *entry)
 {
     entry->pins--;
+    gpuhal_entry_count(store, entry);
     if (entry->listed) {
         store->pinned -= entry->pins == 0;
-        append(store, entry);
+        enlist(store, entry, gpuhal_entry_append);
     }
     return gpuhal_entry_unreference(store, entry);
 }
@@ -300,8 +344,9 @@ void gpuhal_entry_begin_work(gpuhal_store *store, gpuhal_entry *entry, gpuhal_en
 {
     gpuhal_entry_unlink(store, entry, GPUHAL_STORE_UNPINNED);
     gpuhal_entry_unlink(store, entry, GPUHAL_STORE_COPIED);
+    entry->from = entry->state;
     gpuhal_entry_change(store, entry, state);
-    store->leaving += state == GPUHAL_ENTRY_SPILLING;
+    store->passing += state == GPUHAL_ENTRY_SPILLING;
     entry->worker = gpuhal_os_thread_id();
     entry->references++;
 }
@@ -309,10 +354,10 @@ void gpuhal_entry_begin_work(gpuhal_store *store, gpuhal_entry *entry, gpuhal_en
 gpuhal_entry *gpuhal_entry_end_work(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_state state)
 {
     entry->worker = 0;
-    store->leaving -= entry->state == GPUHAL_ENTRY_SPILLING;
+    store->passing -= entry->state == GPUHAL_ENTRY_SPILLING;
     gpuhal_entry_change(store, entry, entry->listed ? state : GPUHAL_ENTRY_ABSENT);
     if (entry->listed) {
-        append(store, entry);
+        enlist(store, entry, state == entry->from ? gpuhal_entry_return : gpuhal_entry_append);
     }
     return gpuhal_entry_unreference(store, entry);
 }
@@ -351,4 +396,22 @@ gpuhal_status gpuhal_entry_wait(gpuhal_store *store, gpuhal_entry *entry, const 
     gpuhal_entry_free(gone);
     gpuhal_mutex_lock(&store->mutex);
     return status;
+}
+
+bool gpuhal_entry_await_fill(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns, bool *out_filled)
+{
+    const gpuhal_entry_link *link = &entry->links[GPUHAL_STORE_UNPINNED];
+    const uint64_t stamp = link->stamp;
+    entry->references++;
+    gpuhal_mutex_unlock(&store->mutex);
+    *out_filled = gpuhal_uses_wait(store, entry, NULL, false, deadline_ns) == GPUHAL_OK;
+    gpuhal_mutex_lock(&store->mutex);
+    const bool unused = link->in_list && link->stamp == stamp;
+    gpuhal_entry *gone = gpuhal_entry_unreference(store, entry);
+    if (gone) {
+        gpuhal_mutex_unlock(&store->mutex);
+        gpuhal_entry_free(gone);
+        gpuhal_mutex_lock(&store->mutex);
+    }
+    return unused;
 }

@@ -51,20 +51,21 @@ gpuhal_host_copy *gpuhal_host_retain(gpuhal_host_copy *copy)
     return copy;
 }
 
-static gpuhal_status allocate(gpuhal_store *store, uint64_t bytes, gpuhal_host_part *part)
+/* Of the pool, or without one plain memory. */
+static gpuhal_status allocate(gpuhal_pool *pool, uint64_t bytes, gpuhal_host_part *part)
 {
-    if (!store->host_pool) {
+    if (!pool) {
         part->memory = bytes <= SIZE_MAX ? malloc((size_t)bytes) : NULL;
         return part->memory ? GPUHAL_OK : gpuhal_error_host_memory();
     }
     const uint32_t flags = GPUHAL_ALLOCATE_NO_WAIT | GPUHAL_ALLOCATE_NO_EVICT;
-    gpuhal_status status = gpuhal_pool_allocate(store->host_pool, NULL, bytes, flags, 0, &part->buffer);
+    gpuhal_status status = gpuhal_pool_allocate(pool, NULL, bytes, flags, 0, &part->buffer);
     /* Only transfers write it, after each of which the host sees what they wrote, coherent or not. */
     part->memory = status ? NULL : part->buffer->memory.host;
     return status;
 }
 
-gpuhal_status gpuhal_host_create(gpuhal_store *store, const gpuhal_entry *entry, gpuhal_host_copy **out_copy)
+static gpuhal_status create(gpuhal_pool *pool, const gpuhal_entry *entry, gpuhal_host_copy **out_copy)
 {
     gpuhal_host_copy *copy = calloc(1, sizeof *copy + entry->part_count * sizeof *copy->parts);
     gpuhal_status status = copy ? GPUHAL_OK : gpuhal_error_host_memory();
@@ -75,7 +76,7 @@ gpuhal_status gpuhal_host_create(gpuhal_store *store, const gpuhal_entry *entry,
     atomic_init(&copy->references, 1);
     for (uint32_t i = 0; i < entry->part_count && !status; i++) {
         copy->count = i + 1;
-        status = allocate(store, entry->parts[i].bytes, &copy->parts[i]);
+        status = allocate(pool, entry->parts[i].bytes, &copy->parts[i]);
     }
     if (status) {
         gpuhal_host_release(copy);
@@ -83,6 +84,16 @@ gpuhal_status gpuhal_host_create(gpuhal_store *store, const gpuhal_entry *entry,
     }
     *out_copy = copy;
     return GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_host_create(gpuhal_store *store, const gpuhal_entry *entry, gpuhal_host_copy **out_copy)
+{
+    return create(store->host_pool, entry, out_copy);
+}
+
+gpuhal_status gpuhal_host_create_spare(const gpuhal_entry *entry, gpuhal_host_copy **out_copy)
+{
+    return create(NULL, entry, out_copy);
 }
 
 gpuhal_status gpuhal_host_take(gpuhal_host_copy *copy, const gpuhal_entry *entry)

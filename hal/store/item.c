@@ -36,6 +36,9 @@ static void record(gpuhal_entry_use *use, gpuhal_failure **out_failure)
 static void announce(const gpuhal_entry *entry, gpuhal_queue *queue)
 {
     gpuhal_error_detail before;
+    if (gpuhal_uses_are_announced(entry, queue)) {
+        return;
+    }
     gpuhal_error_save(&before);
     (void)gpuhal_uses_announce(entry, queue); /* without host memory the pool knows what the library has seen */
     gpuhal_error_restore(&before);
@@ -47,12 +50,11 @@ static gpuhal_timepoint *end_use(const gpuhal_item *item, const gpuhal_entry_use
                                  gpuhal_host_copy **out_host, gpuhal_file_copy **out_file)
 {
     gpuhal_entry *entry = item->entry;
-    if (item->modifies) {
-        *out_host = gpuhal_entry_detach_host(item->store, entry);
-        *out_file = gpuhal_entry_detach_file(item->store, entry);
-        entry->reloadable = false;
-        entry->failure = entry->failure ? entry->failure : gpuhal_failure_retain(failure);
-    }
+    *out_host = gpuhal_entry_detach_host(item->store, entry);
+    *out_file = gpuhal_entry_detach_file(item->store, entry);
+    entry->reloadable = false;
+    gpuhal_entry_count(item->store, entry);
+    entry->failure = entry->failure ? entry->failure : gpuhal_failure_retain(failure);
     if (item->fills) {
         entry->worker = 0;
         gpuhal_entry_change(item->store, entry, entry->listed ? GPUHAL_ENTRY_DEVICE : GPUHAL_ENTRY_ABSENT);
@@ -60,22 +62,18 @@ static gpuhal_timepoint *end_use(const gpuhal_item *item, const gpuhal_entry_use
     return use->queue && !failure ? gpuhal_uses_add(entry, *use) : NULL;
 }
 
-void gpuhal_item_release(gpuhal_item *item, gpuhal_queue *queue)
+static void end_modifying(gpuhal_item *item, gpuhal_queue *queue)
 {
-    if (!item || gpuhal_is_inherited(item->store->device->gpu)) {
-        return;
-    }
     gpuhal_store *store = item->store;
     gpuhal_entry *entry = item->entry;
-    gpuhal_entry_use use = {.queue = queue, .modifies = item->modifies};
+    gpuhal_entry_use use = {.queue = queue, .modifies = true};
     gpuhal_failure *failure = NULL;
     gpuhal_host_copy *host = NULL;
     gpuhal_file_copy *file = NULL;
     gpuhal_mutex_lock(&store->mutex);
     use.number = entry->use_number;
     gpuhal_mutex_unlock(&store->mutex);
-    announce(entry, queue);
-    if (queue && use.modifies) {
+    if (queue) {
         record(&use, &failure);
     }
     gpuhal_mutex_lock(&store->mutex);
@@ -90,15 +88,70 @@ void gpuhal_item_release(gpuhal_item *item, gpuhal_queue *queue)
     gpuhal_host_release(host);
     gpuhal_file_release(file);
     gpuhal_entry_free(gone);
-    free(item);
     gpuhal_store_unreference(store);
+    free(item);
 }
 
-gpuhal_status gpuhal_store_prefetch(gpuhal_store *store, gpuhal_queue *queue, const void *key, uint64_t key_bytes,
-                                    uint64_t timeout_ns)
+/* So many at a time: other threads have the store in between. */
+enum { TURN = 32 };
+
+/* Items of one store. Locks once, unless something is to be freed. */
+static void end_reading(gpuhal_item *const *items, uint32_t count, gpuhal_queue *queue)
 {
-    gpuhal_item *item = NULL;
-    gpuhal_status status = gpuhal_store_acquire(store, queue, key, key_bytes, NULL, 0, timeout_ns, &item);
-    gpuhal_item_release(item, queue);
-    return status;
+    gpuhal_store *store = items[0]->store;
+    gpuhal_timepoint *old[TURN];
+    gpuhal_entry *gone[TURN];
+    uint32_t ends = 0;
+    gpuhal_mutex_lock(&store->mutex);
+    for (uint32_t i = 0; i < count; i++) {
+        old[i] = queue ? gpuhal_uses_add_read(items[i]->entry, queue) : NULL;
+        gone[i] = gpuhal_entry_unpin(store, items[i]->entry);
+        const bool ends_it = gone[i] || store->references == 1;
+        store->references -= !ends_it;
+        ends += ends_it;
+    }
+    gpuhal_mutex_unlock(&store->mutex);
+    for (uint32_t i = 0; i < count; i++) {
+        gpuhal_timepoint_release(old[i]);
+        gpuhal_entry_free(gone[i]);
+        free(items[i]);
+    }
+    while (ends-- > 0) {
+        gpuhal_store_unreference(store);
+    }
+}
+
+/* Those at the beginning that were read only, and are of one store; one that was modified stands alone. */
+static uint32_t turn_of(gpuhal_item *const *items, uint32_t count)
+{
+    uint32_t turn = 1;
+    const uint32_t most = items[0]->modifies ? 1 : count < TURN ? count : TURN;
+    while (turn < most && items[turn] && !items[turn]->modifies && items[turn]->store == items[0]->store) {
+        turn++;
+    }
+    return turn;
+}
+
+void gpuhal_item_release_many(gpuhal_item *const *items, uint32_t count, gpuhal_queue *queue)
+{
+    for (uint32_t i = 0, turn = 0; i < count; i += turn) {
+        turn = 1;
+        if (!items[i] || gpuhal_is_inherited(items[i]->store->device->gpu)) {
+            continue;
+        }
+        turn = turn_of(&items[i], count - i);
+        for (uint32_t k = i; k < i + turn; k++) {
+            announce(items[k]->entry, queue);
+        }
+        if (items[i]->modifies) {
+            end_modifying(items[i], queue);
+        } else {
+            end_reading(&items[i], turn, queue);
+        }
+    }
+}
+
+void gpuhal_item_release(gpuhal_item *item, gpuhal_queue *queue)
+{
+    gpuhal_item_release_many(&item, 1, queue);
 }

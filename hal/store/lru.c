@@ -18,6 +18,25 @@ void gpuhal_entry_append(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_
     *(link->older ? &link->older->links[list].newer : &lists->oldest[class]) = entry;
     lists->newest[class] = entry;
     link->in_list = true;
+    link->stamp = ++store->stamps;
+}
+
+/* It was one of the oldest, else it would not have been taken out. */
+void gpuhal_entry_return(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_order list)
+{
+    gpuhal_entry_lists *lists = &store->lists[list];
+    gpuhal_entry_link *link = &entry->links[list];
+    const uint32_t class = class_of(entry);
+    gpuhal_entry *older = NULL, *newer = lists->oldest[class];
+    while (newer && newer->links[list].stamp < link->stamp) {
+        older = newer;
+        newer = newer->links[list].newer;
+    }
+    link->older = older;
+    link->newer = newer;
+    *(older ? &older->links[list].newer : &lists->oldest[class]) = entry;
+    *(newer ? &newer->links[list].older : &lists->newest[class]) = entry;
+    link->in_list = true;
 }
 
 void gpuhal_entry_unlink(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_order list)
@@ -33,12 +52,12 @@ void gpuhal_entry_unlink(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_
 }
 
 gpuhal_entry *gpuhal_entry_next(gpuhal_store *store, gpuhal_entry_order list, uint64_t attempt,
-                                gpuhal_entry_filter *filter, uint32_t which)
+                                gpuhal_entry_filter *filter, const void *user)
 {
     gpuhal_entry *entry = NULL;
     for (uint32_t class = 0; class < GPUHAL_STORE_CLASSES && !entry; class++) {
         entry = store->lists[list].oldest[class];
-        while (entry && (entry->links[list].attempt >= attempt || (filter && !filter(store, entry, which)))) {
+        while (entry && (entry->links[list].attempt >= attempt || !filter(store, entry, user))) {
             entry = entry->links[list].newer;
         }
     }

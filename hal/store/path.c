@@ -1,5 +1,6 @@
-/* store/path.c: the contents of files as entries, read once for all that ask. The state of the file is part of the key,
- * so a file that has changed is another entry; the old one makes room like any other that a loader can bring back. */
+/* store/path.c: the contents of files as entries, read once for all that ask, whatever name they have for the file: the
+ * key has its device and inode, not its path. The state of the file is part of the key, too, so a file that has changed
+ * is another entry; the old one makes room like any other that a loader can bring back. */
 #include "store/store.h"
 
 #include "core/error.h"
@@ -10,11 +11,9 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* Behind the path and its NUL. */
-enum { SUFFIX_BYTES = 128 };
+enum { KEY_BYTES = 160 };
 
 typedef struct contents {
     const gpuhal_file *file;
@@ -70,28 +69,20 @@ static gpuhal_status check(const gpuhal_file *file, contents *own)
                                   own->bytes, file->offset, all);
 }
 
-static char *make_key(const contents *own, uint64_t *out_bytes)
+static uint64_t make_key(const contents *own, char key[KEY_BYTES])
 {
-    const size_t path_bytes = strlen(own->file->path) + 1;
-    char *key = malloc(path_bytes + SUFFIX_BYTES);
-    if (key) {
-        const gpuhal_file_state *state = &own->state;
-        memcpy(key, own->file->path, path_bytes);
-        const int length =
-            snprintf(key + path_bytes, SUFFIX_BYTES,
-                     "%" PRIx64 " %" PRIx64 " %" PRIx64 " %" PRIx64 " %" PRIx64 " %" PRIx64 " %" PRIx64,
-                     own->file->offset, own->bytes, state->bytes, state->device, state->inode,
-                     (uint64_t)state->modified_ns, (uint64_t)state->changed_ns);
-        *out_bytes = path_bytes + (uint64_t)length;
-    }
-    return key;
+    const gpuhal_file_state *state = &own->state;
+    return (uint64_t)snprintf(key, KEY_BYTES,
+                              "file %" PRIx64 ":%" PRIx64 " %" PRIx64 " %" PRIx64 " %" PRIx64 " %" PRIx64 " %" PRIx64,
+                              state->device, state->inode, own->file->offset, own->bytes, state->bytes,
+                              (uint64_t)state->modified_ns, (uint64_t)state->changed_ns);
 }
 
 gpuhal_status gpuhal_store_acquire_file(gpuhal_store *store, gpuhal_queue *queue, const gpuhal_file *file,
                                         uint64_t bytes, uint64_t timeout_ns, gpuhal_item **out_item)
 {
     contents own = {.file = file, .bytes = bytes};
-    uint64_t key_bytes = 0;
+    char key[KEY_BYTES];
     if (out_item) {
         *out_item = NULL;
     }
@@ -99,12 +90,6 @@ gpuhal_status gpuhal_store_acquire_file(gpuhal_store *store, gpuhal_queue *queue
     if (status) {
         return status;
     }
-    char *key = make_key(&own, &key_bytes);
-    if (!key) {
-        return gpuhal_error_host_memory();
-    }
     const gpuhal_item_desc desc = {.size = sizeof desc, .bytes = own.bytes, .load = load, .user = &own};
-    status = gpuhal_store_acquire(store, queue, key, key_bytes, &desc, 0, timeout_ns, out_item);
-    free(key);
-    return status;
+    return gpuhal_store_acquire(store, queue, key, make_key(&own, key), &desc, 0, timeout_ns, out_item);
 }

@@ -7,7 +7,7 @@
 static gpuhal_status bring_back(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue, uint64_t deadline_ns,
                                 gpuhal_entry_use *out_use)
 {
-    const bool in_queue = queue && queue->device == store->device && store->host_pool && entry->host;
+    const bool in_queue = queue && queue->device == store->device && entry->host && entry->host->parts[0].buffer;
     *out_use = (gpuhal_entry_use){.queue = in_queue ? queue : NULL, .modifies = true};
     gpuhal_status status = gpuhal_entry_allocate(store, entry, out_use->queue, deadline_ns);
     if (status) {
@@ -19,11 +19,26 @@ static gpuhal_status bring_back(gpuhal_store *store, gpuhal_entry *entry, gpuhal
         status = gpuhal_queue_record(out_use->queue, false, &out_use->timepoint);
     }
     if (status) {
+        gpuhal_mutex_lock(&store->mutex);
+        gpuhal_entry_loses_memory(store, entry);
+        gpuhal_mutex_unlock(&store->mutex);
         gpuhal_entry_release_parts(entry);
         gpuhal_mutex_lock(&store->mutex);
         gpuhal_entry_leaves_device(store, entry);
         gpuhal_mutex_unlock(&store->mutex);
     }
+    return status;
+}
+
+/* The same, in exchange for an entry that has nowhere else to go. */
+static gpuhal_status exchange(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns, gpuhal_entry_use *out_use)
+{
+    gpuhal_status status = gpuhal_exchange_begin(store, entry);
+    if (status) {
+        return status;
+    }
+    status = bring_back(store, entry, NULL, deadline_ns, out_use);
+    gpuhal_exchange_end(store, entry, status == GPUHAL_OK);
     return status;
 }
 
@@ -39,6 +54,7 @@ gpuhal_status gpuhal_restore(gpuhal_store *store, gpuhal_entry *entry, gpuhal_qu
     gpuhal_entry_begin_work(store, entry, GPUHAL_ENTRY_RESTORING);
     gpuhal_mutex_unlock(&store->mutex);
     status = bring_back(store, entry, queue, deadline_ns, &use);
+    status = status == GPUHAL_ERROR_OUT_OF_MEMORY ? exchange(store, entry, deadline_ns, &use) : status;
     gpuhal_mutex_lock(&store->mutex);
     if (!status && use.queue) {
         gpuhal_queue_retain(use.queue);
@@ -68,6 +84,7 @@ gpuhal_status gpuhal_restore_failed(gpuhal_store *store, gpuhal_entry *entry)
     gpuhal_entry_begin_work(store, entry, GPUHAL_ENTRY_SPILLING);
     entry->uses = NULL;
     entry->use_count = entry->use_space = 0;
+    gpuhal_entry_loses_memory(store, entry);
     gpuhal_mutex_unlock(&store->mutex);
     gpuhal_entry_release_parts(entry);
     gpuhal_uses_free(&past);

@@ -35,36 +35,55 @@ static void end_leaving(gpuhal_store *store, gpuhal_entry *entry)
     gpuhal_mutex_lock(&store->mutex);
 }
 
-/* The first half: a copy, once the work has ended that filled and modified it. With the mutex held, which is released
- * meanwhile. */
-static bool copy_out(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns)
+/* What a search for room is for. */
+typedef struct search {
+    uint32_t rungs;
+    uint64_t too_large; /* no tier has room for a copy of so many bytes */
+    uint64_t deadline_ns;
+} search;
+
+/* Whether the limits of the other tiers alone leave no room for so many bytes. */
+static bool is_too_large(const gpuhal_store *store, uint64_t bytes)
+{
+    const uint64_t limit = store->desc.host_bytes, used = store->in_host.bytes + store->host_reserved;
+    uint64_t in_file = 0, piece = 0;
+    (void)gpuhal_file_room(store, &in_file, &piece);
+    return (used < limit ? limit - used : 0) < bytes && in_file < bytes;
+}
+
+/* The first half: a copy. Where there is no room for it, there is none for others as large: they are not tried. With
+ * the mutex held, which is released meanwhile. */
+static bool copy_out(gpuhal_store *store, gpuhal_entry *entry, search *s)
 {
     gpuhal_mutex_unlock(&store->mutex);
-    gpuhal_status status = gpuhal_uses_wait(store, entry, NULL, false, deadline_ns);
-    status = status ? status : gpuhal_demote(store, entry);
+    const gpuhal_status status = gpuhal_demote(store, entry, s->deadline_ns);
     gpuhal_mutex_lock(&store->mutex);
+    if (status == GPUHAL_ERROR_OUT_OF_MEMORY && entry->bytes < s->too_large && is_too_large(store, entry->bytes)) {
+        s->too_large = entry->bytes;
+    }
     return status == GPUHAL_OK;
 }
 
-uint32_t gpuhal_entry_rung(const gpuhal_store *store, const gpuhal_entry *entry)
+static bool may_leave(const gpuhal_store *store, const gpuhal_entry *entry, const void *user)
 {
-    const bool has_copy = entry->host || entry->file, has_tiers = store->desc.host_bytes || store->file;
-    const bool wants_copy = !has_copy && (!entry->reloadable || (entry->keeps_copy && has_tiers));
-    return wants_copy ? GPUHAL_ROOM_SPILL : GPUHAL_ROOM_EVICT;
-}
-
-static bool is_on_rung(const gpuhal_store *store, const gpuhal_entry *entry, uint32_t which)
-{
-    return which & gpuhal_entry_rung(store, entry);
+    const search *s = user;
+    const uint32_t rung = gpuhal_entry_rung(store, entry);
+    return (rung & s->rungs) && (rung == GPUHAL_ROOM_EVICT || entry->reloadable || entry->bytes < s->too_large);
 }
 
 /* With the mutex held, which is released meanwhile. Returns how many bytes that gave. */
-static uint64_t leave(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns)
+static uint64_t leave(gpuhal_store *store, gpuhal_entry *entry, search *s)
 {
     const uint64_t bytes = entry->bytes;
     const uint32_t rung = gpuhal_entry_rung(store, entry);
+    bool copied = rung == GPUHAL_ROOM_EVICT, filled = copied;
+    if (!copied &&
+        (!gpuhal_entry_await_fill(store, entry, s->deadline_ns, &filled) || (!filled && !entry->reloadable))) {
+        return 0;
+    }
     gpuhal_entry_begin_work(store, entry, GPUHAL_ENTRY_SPILLING);
-    if (rung == GPUHAL_ROOM_SPILL && !copy_out(store, entry, deadline_ns) && !entry->reloadable) {
+    copied = copied || (filled && copy_out(store, entry, s));
+    if (!copied && !entry->reloadable) {
         gpuhal_entry *gone = gpuhal_entry_end_work(store, entry, GPUHAL_ENTRY_DEVICE);
         gpuhal_mutex_unlock(&store->mutex);
         gpuhal_entry_free(gone);
@@ -77,23 +96,26 @@ static uint64_t leave(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadlin
 
 static uint64_t make_room(gpuhal_store *store, uint64_t bytes, uint32_t which, uint64_t deadline_ns)
 {
+    search s = {.rungs = which, .too_large = UINT64_MAX, .deadline_ns = deadline_ns};
     uint64_t given = 0;
     gpuhal_entry *entry = NULL;
     gpuhal_mutex_lock(&store->mutex);
     const uint64_t attempt = ++store->attempts;
-    while (given < bytes && (entry = gpuhal_entry_next(store, GPUHAL_STORE_UNPINNED, attempt, is_on_rung, which))) {
-        given += leave(store, entry, deadline_ns);
+    while (given < bytes &&
+           (entry = gpuhal_entry_next(store, GPUHAL_STORE_UNPINNED, attempt, may_leave, &s)) != NULL) {
+        given += leave(store, entry, &s);
     }
     gpuhal_mutex_unlock(&store->mutex);
     return given;
 }
 
-/* First without waiting for work of queues, since a younger entry may have none. */
+/* The order of use counts before time does: what fills an older entry is waited for as long as others would be asked
+ * for memory meanwhile. Then a younger one leaves, which may have no such work; and at last all time is for waiting. */
 uint64_t gpuhal_store_make_room(gpuhal_store *store, uint64_t bytes, uint32_t which, uint64_t deadline_ns)
 {
     gpuhal_error_detail before;
     gpuhal_error_save(&before);
-    uint64_t given = make_room(store, bytes, which, 0);
+    uint64_t given = make_room(store, bytes, which, gpuhal_ladder_patience(deadline_ns));
     if (given < bytes && (which & GPUHAL_ROOM_SPILL) && gpuhal_os_monotonic_ns() < deadline_ns) {
         given += make_room(store, bytes - given, which, deadline_ns);
     }
@@ -101,11 +123,12 @@ uint64_t gpuhal_store_make_room(gpuhal_store *store, uint64_t bytes, uint32_t wh
     return given;
 }
 
-/* Waits until an entry that another thread has leave is out; false: no thread does that, or the time is over. */
+/* Waits for another thread that has an entry leave, or moves entries, among which may be some that were dropped; false:
+ * no thread does that, or the time is over. */
 static bool await_room(gpuhal_store *store, uint64_t deadline_ns)
 {
     gpuhal_mutex_lock(&store->mutex);
-    const bool waits = store->leaving > 0 && gpuhal_os_monotonic_ns() < deadline_ns;
+    const bool waits = store->passing > 0 && gpuhal_os_monotonic_ns() < deadline_ns;
     if (waits) {
         gpuhal_condition_wait_until(&store->condition, &store->mutex, deadline_ns);
     }
@@ -120,50 +143,74 @@ static bool find_room(gpuhal_store *store, uint64_t bytes, uint64_t deadline_ns)
     return gpuhal_store_make_room(store, bytes, both, deadline_ns) > 0 || await_room(store, deadline_ns);
 }
 
-static bool can_be_forgotten(const gpuhal_store *store, const gpuhal_entry *entry, uint32_t which)
+/* What would have to be given of what is in device memory: 0: there is room for the entry. UINT64_MAX: giving up all
+ * that can leave would not help. With the mutex held. */
+static uint64_t excess_of(const gpuhal_store *store, const gpuhal_entry *entry)
 {
-    (void)store, (void)which;
-    return entry->reloadable && entry->pins == 0;
-}
-
-bool gpuhal_store_forget_one(gpuhal_store *store)
-{
-    gpuhal_entry *gone = NULL;
-    gpuhal_mutex_lock(&store->mutex);
-    const uint64_t attempt = ++store->attempts;
-    gpuhal_entry *entry = gpuhal_entry_next(store, GPUHAL_STORE_COPIED, attempt, can_be_forgotten, 0);
-    entry = entry ? entry : gpuhal_entry_next(store, GPUHAL_STORE_UNPINNED, attempt, can_be_forgotten, 0);
-    if (entry) {
-        gone = gpuhal_entry_remove(store, entry);
+    const uint64_t limit = store->desc.device_bytes ? store->desc.device_bytes : UINT64_MAX;
+    const uint32_t most = store->desc.entry_limit;
+    if (entry->bytes > limit || limit - entry->bytes < store->fixed.bytes || (most && store->fixed.entries >= most)) {
+        return UINT64_MAX;
     }
-    gpuhal_mutex_unlock(&store->mutex);
-    gpuhal_entry_free(gone);
-    return entry != NULL;
+    const uint64_t left = limit - entry->bytes, used = store->in_device.bytes;
+    const bool is_full = most && store->in_device.entries >= most;
+    return used > left ? used - left : is_full; /* any entry that leaves is one less */
 }
 
-static gpuhal_status no_room(const gpuhal_store *store, uint64_t bytes, uint64_t used)
+static void describe_limits(const gpuhal_store_desc *desc, char *text, size_t size)
 {
-    const uint64_t limit = store->desc.device_bytes;
-    char kept[80] = "";
-    if (bytes <= limit) { /* else giving up what there is would not help, and nothing was tried */
-        snprintf(kept, sizeof kept, ", of which %" PRIu64 " are in use and cannot be given up", used);
+    int used = 0;
+    if (desc->device_bytes) {
+        used = snprintf(text, size, "%" PRIu64 " bytes%s", desc->device_bytes, desc->entry_limit ? " in " : "");
+    }
+    if (desc->entry_limit) {
+        snprintf(text + used, size - (size_t)used, "%" PRIu32 " entries", desc->entry_limit);
+    }
+}
+
+/* What keeps the entries that are there from leaving. */
+static void describe_kept(const gpuhal_pressure_figures *kept, char *text, size_t size)
+{
+    char lacks[GPUHAL_LACKS_TEXT];
+    int used = snprintf(text, size, ", of which %" PRIu64 " bytes are pinned", kept->pinned_bytes);
+    if (kept->bytes > 0) {
+        used += snprintf(text + used, size - (size_t)used,
+                         " and %" PRIu64 " can leave once the work that fills them has ended; a timeout waits for it",
+                         kept->bytes);
+    }
+    if (kept->stuck_bytes > 0) {
+        gpuhal_pressure_describe(kept->lacks, lacks);
+        snprintf(text + used, size - (size_t)used, " and %" PRIu64 " cannot be spilled: %s", kept->stuck_bytes, lacks);
+    }
+}
+
+/* With the mutex held. */
+static gpuhal_status no_room(const gpuhal_store *store, const gpuhal_entry *entry, bool tried)
+{
+    const uint64_t limit = store->desc.device_bytes, used = store->in_device.bytes;
+    const uint64_t left = limit > used ? limit - used : 0;
+    char limits[64], kept[192 + GPUHAL_LACKS_TEXT] = "";
+    describe_limits(&store->desc, limits, sizeof limits);
+    if (limit == 0 || entry->bytes <= limit) {
+        gpuhal_pressure_figures figures = {0};
+        gpuhal_store_count(store, GPUHAL_ROOM_EVICT, &figures);
+        gpuhal_store_count(store, GPUHAL_ROOM_SPILL, &figures);
+        figures.bytes = tried ? figures.bytes : 0; /* else they could leave now, but it would not help */
+        describe_kept(&figures, kept, sizeof kept);
     }
     gpuhal_error_set(GPUHAL_ERROR_OUT_OF_MEMORY,
-                     "%s: %" PRIu64 " bytes requested for an entry of a store that may have %" PRIu64
-                     " in device memory%s",
-                     store->device->id, bytes, limit, kept);
+                     "%s: %" PRIu64 " bytes requested for an entry of a store that may have %s in device memory%s",
+                     store->device->id, entry->bytes, limits, kept);
     gpuhal_error_add_device(store->device->candidate->name, store->device->id);
-    gpuhal_error_add_bytes(bytes, limit > used ? limit - used : 0, limit);
+    gpuhal_error_add_bytes(entry->bytes, limit ? left : UINT64_MAX, limit ? limit : UINT64_MAX);
     return GPUHAL_ERROR_OUT_OF_MEMORY;
 }
 
-/* Whether the store has less in device memory than it had. */
-static bool has_less(gpuhal_store *store, uint64_t used)
+/* Whether others have changed what a search would find since the store had so much in device memory and had moved so
+ * many entries. With the mutex held. */
+static bool has_changed(const gpuhal_store *store, gpuhal_store_tier had, uint64_t moves)
 {
-    gpuhal_mutex_lock(&store->mutex);
-    const bool less = store->in_device.bytes < used;
-    gpuhal_mutex_unlock(&store->mutex);
-    return less;
+    return store->in_device.bytes < had.bytes || store->in_device.entries < had.entries || store->moves != moves;
 }
 
 /* Whether a call that may wait has no time left. One that may not goes on as long as it finds room: it waits for
@@ -173,23 +220,25 @@ static bool is_late(uint64_t deadline_ns)
     return deadline_ns > 0 && gpuhal_os_monotonic_ns() >= deadline_ns;
 }
 
-/* Takes so many bytes of the store's limit, making room as far as possible. What others gave back meanwhile counts,
- * also where this thread finds nothing more. Others may take what it found: no further search begins after the
+/* Takes the entry's share of the store's limits, making room as far as possible. What others gave back meanwhile
+ * counts, also where this thread finds nothing more. Others may take what it found: no further search begins after the
  * deadline. */
 static gpuhal_status reserve(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns)
 {
-    const uint64_t limit = store->desc.device_bytes;
     gpuhal_status status = GPUHAL_OK;
     bool late = false;
+    uint64_t excess = 0;
     gpuhal_mutex_lock(&store->mutex);
-    while (!status && limit && (entry->bytes > limit || store->in_device.bytes > limit - entry->bytes)) {
-        const uint64_t used = store->in_device.bytes, over = entry->bytes > limit ? 0 : used - (limit - entry->bytes);
+    while (!status && (excess = excess_of(store, entry)) > 0) {
+        const gpuhal_store_tier had = store->in_device;
+        const uint64_t moves = store->moves;
         gpuhal_mutex_unlock(&store->mutex);
-        if (entry->bytes > limit || late || (!find_room(store, over, deadline_ns) && !has_less(store, used))) {
-            status = no_room(store, entry->bytes, used);
-        }
+        const bool ends = excess == UINT64_MAX || late, found = !ends && find_room(store, excess, deadline_ns);
         late = is_late(deadline_ns);
         gpuhal_mutex_lock(&store->mutex);
+        if (ends || (!found && !has_changed(store, had, moves))) {
+            status = no_room(store, entry, excess < UINT64_MAX);
+        }
     }
     if (!status) {
         gpuhal_entry_enters_device(store, entry);
@@ -206,7 +255,7 @@ static gpuhal_status try_part(gpuhal_store *store, gpuhal_entry_part *part, gpuh
 {
     const uint64_t now = gpuhal_os_monotonic_ns(), some_ns = deadline_ns > 0;
     const uint64_t left_ns = deadline_ns == UINT64_MAX ? UINT64_MAX : deadline_ns > now ? deadline_ns - now : some_ns;
-    return gpuhal_pool_allocate(store->pool, queue, part->bytes, flags, left_ns, &part->device);
+    return gpuhal_pool_allocate_for_store(store->pool, queue, part->bytes, flags, left_ns, &part->device);
 }
 
 /* What left may be behind work that ends soon; if not, more leaves. */
@@ -216,13 +265,21 @@ static uint64_t soon(uint64_t deadline_ns)
     return slice_ns < deadline_ns ? slice_ns : deadline_ns;
 }
 
-/* Others are asked when the store's own entries do not suffice: those leave in their order, whatever leaving costs. */
+/* Others are asked when the store's own entries do not suffice: those move, where that may do, then leave in their
+ * order, whatever leaving costs. None does for what is above the pool's limit by itself. */
 static gpuhal_status allocate_part(gpuhal_store *store, gpuhal_entry_part *part, gpuhal_queue *queue,
-                                   uint64_t deadline_ns)
+                                   uint64_t deadline_ns, bool hopeless)
 {
     const uint32_t alone = GPUHAL_ALLOCATE_NO_EVICT;
     bool late = false;
     gpuhal_status status = try_part(store, part, queue, alone, soon(deadline_ns));
+    if (status == GPUHAL_ERROR_OUT_OF_MEMORY && hopeless) {
+        return status;
+    }
+    if (status == GPUHAL_ERROR_OUT_OF_MEMORY && gpuhal_compact_may_help(store->pool, part->bytes) &&
+        gpuhal_store_make_piece(store, part->bytes, deadline_ns) > 0) {
+        status = try_part(store, part, queue, alone, soon(deadline_ns));
+    }
     while (status == GPUHAL_ERROR_OUT_OF_MEMORY && !late && find_room(store, part->bytes, deadline_ns)) {
         status = try_part(store, part, queue, alone, soon(deadline_ns));
         late = is_late(deadline_ns);
@@ -230,14 +287,31 @@ static gpuhal_status allocate_part(gpuhal_store *store, gpuhal_entry_part *part,
     return status == GPUHAL_ERROR_OUT_OF_MEMORY ? try_part(store, part, queue, 0, deadline_ns) : status;
 }
 
+/* Without what the caller brought. */
+static uint64_t missing_bytes(const gpuhal_entry *entry)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < entry->part_count; i++) {
+        bytes += entry->parts[i].device ? 0 : entry->parts[i].bytes;
+    }
+    return bytes;
+}
+
 gpuhal_status gpuhal_entry_allocate(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue, uint64_t deadline_ns)
 {
-    gpuhal_status status = reserve(store, entry, deadline_ns);
+    /* First: nothing leaves for what the pool will refuse all the same. */
+    const uint64_t bytes = missing_bytes(entry);
+    const gpuhal_request whole = {.pool = store->pool, .queue = queue, .bytes = bytes, .block_bytes = bytes};
+    gpuhal_status status = gpuhal_pool_check_request(&whole);
+    status = status ? status : reserve(store, entry, deadline_ns);
     if (status) {
         return status;
     }
+    const uint64_t limit = atomic_load(&store->pool->limit_bytes);
+    const bool hopeless = limit > 0 && bytes > limit;
     for (uint32_t i = 0; i < entry->part_count && !status; i++) {
-        status = entry->parts[i].device ? status : allocate_part(store, &entry->parts[i], queue, deadline_ns);
+        gpuhal_entry_part *part = &entry->parts[i];
+        status = part->device ? status : allocate_part(store, part, queue, deadline_ns, hopeless);
     }
     if (status) {
         gpuhal_entry_release_parts(entry);
@@ -246,6 +320,9 @@ gpuhal_status gpuhal_entry_allocate(gpuhal_store *store, gpuhal_entry *entry, gp
     store->arriving -= entry->bytes;
     if (status) {
         gpuhal_entry_leaves_device(store, entry);
+    } else {
+        entry->has_memory = true;
+        gpuhal_entry_count(store, entry);
     }
     gpuhal_mutex_unlock(&store->mutex);
     return status;

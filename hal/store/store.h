@@ -36,6 +36,7 @@ typedef enum gpuhal_entry_order {
 typedef struct gpuhal_entry_link {
     gpuhal_entry *older, *newer;
     bool in_list;
+    uint64_t stamp;   /* counts what was appended to any list: newer ones have a larger one */
     uint64_t attempt; /* the last search for room that took it, or that began before it came */
 } gpuhal_entry_link;
 
@@ -83,11 +84,14 @@ struct gpuhal_entry {
     gpuhal_entry *next;           /* in its row of the index */
     gpuhal_entry_link links[GPUHAL_STORE_LISTS];
     bool in_device;  /* counted in `in_device` of the store */
+    bool has_memory; /* all that it needs there */
+    bool is_fixed;   /* counted in `fixed` of the store */
     bool listed;     /* in the index, which has a reference */
     bool reloadable; /* a loader brings back what it has now */
     bool keeps_copy; /* although it does */
     int32_t priority;
     gpuhal_entry_state state;
+    gpuhal_entry_state from; /* while a thread works with it: the state before */
     uint32_t references, pins;
     uint64_t worker;          /* gpuhal_os_thread_id() of the thread that works with it; 0: none */
     gpuhal_host_copy *host;   /* up to date; NULL: none */
@@ -126,19 +130,20 @@ struct gpuhal_store {
     gpuhal_entry **rows;
     uint64_t row_mask, entry_count;
     gpuhal_entry_lists lists[GPUHAL_STORE_LISTS];
-    uint64_t attempts;
+    uint64_t attempts, stamps;
     uint32_t pinned;
-    uint32_t leaving;            /* entries that are SPILLING */
+    uint32_t passing;            /* entries that are SPILLING, and calls that move others: soon there may be room */
     gpuhal_pool *host_pool;      /* NULL: copies are in plain memory, or there are none */
-    gpuhal_pressure_entry *sources[2];
+    gpuhal_pressure_entry *sources[3];
     gpuhal_store_tier in_device; /* reserved before the memory is allocated */
     uint64_t arriving;           /* bytes of that which are not allocated yet */
+    gpuhal_store_tier fixed;     /* entries there that cannot leave now: pinned, or no tier would have a copy */
     gpuhal_store_tier in_host, in_file;
     struct gpuhal_store_file *file; /* NULL: no folder was given */
     uint64_t host_reserved;      /* for copies that are being made */
     bool host_refused;           /* memory within the limit, the last time that a copy was to be made */
     int file_error;              /* errno of the last write; 0 once it succeeds, and where room comes free */
-    uint64_t hits, misses, loads, evictions, spills, restores, spilled_bytes, restored_bytes;
+    uint64_t hits, misses, loads, evictions, spills, restores, spilled_bytes, restored_bytes, moves, moved_bytes;
 };
 
 /* The functions of each file follow, from the bottom: each file uses only those above it here. With the mutex held,
@@ -148,15 +153,17 @@ struct gpuhal_store {
 
 /* As the newest of its priority, also where it is in the list already. */
 void gpuhal_entry_append(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_order list);
+/* One that was taken out: where it was, before all that were appended later. */
+void gpuhal_entry_return(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_order list);
 /* Does nothing to one that is not in the list. */
 void gpuhal_entry_unlink(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_order list);
 /* Whether a search has any use for an entry. */
-typedef bool gpuhal_entry_filter(const gpuhal_store *store, const gpuhal_entry *entry, uint32_t which);
-/* The entry to make room with: of the lowest priority the oldest that passes the filter, which may be NULL, that was
- * there when the search began, and that neither this search nor a later one took before; now this one has. NULL: none.
- */
+typedef bool gpuhal_entry_filter(const gpuhal_store *store, const gpuhal_entry *entry, const void *user);
+/* The entry to make room with: of the lowest priority the oldest that passes the filter, that was there when the search
+ * began, and that neither this search nor a later one took before; now this one has. NULL: none. Each call begins with
+ * the oldest again, since the list may have changed: the filter shall pass none that is known to be of no use. */
 gpuhal_entry *gpuhal_entry_next(gpuhal_store *store, gpuhal_entry_order list, uint64_t attempt,
-                                gpuhal_entry_filter *filter, uint32_t which);
+                                gpuhal_entry_filter *filter, const void *user);
 
 /* ---- index.c */
 
@@ -184,6 +191,11 @@ bool gpuhal_uses_reserve(gpuhal_entry *entry);
 /* Adds what the item's release has recorded, and owns the references. Returns a timepoint to release without the
  * mutex, or NULL. */
 gpuhal_timepoint *gpuhal_uses_add(gpuhal_entry *entry, gpuhal_entry_use use);
+/* Adds a read; the same. */
+gpuhal_timepoint *gpuhal_uses_add_read(gpuhal_entry *entry, gpuhal_queue *queue);
+/* Whether all uses that modify, or all, come before later work of the queue, or without one have ended: well, as far as
+ * is known. */
+bool gpuhal_uses_are_before(const gpuhal_entry *entry, const gpuhal_queue *queue, bool all);
 /* Why the contents are unknown; NULL as far as is known. */
 gpuhal_failure *gpuhal_uses_failure(const gpuhal_entry *entry);
 /* Has the queue, or without one this thread, wait for those uses that modify, or for all. Without the mutex; the caller
@@ -193,6 +205,8 @@ gpuhal_status gpuhal_uses_wait(gpuhal_store *store, gpuhal_entry *entry, gpuhal_
 /* The pool has to know which queues use the parts, also where the library does not see the work. HOST_MEMORY. Without
  * the mutex; the caller has a pin. */
 gpuhal_status gpuhal_uses_announce(const gpuhal_entry *entry, gpuhal_queue *queue);
+/* Whether there is nothing to announce, as for NULL. */
+bool gpuhal_uses_are_announced(const gpuhal_entry *entry, const gpuhal_queue *queue);
 /* Without the mutex. */
 void gpuhal_uses_free(gpuhal_entry *entry);
 
@@ -203,6 +217,8 @@ gpuhal_status gpuhal_host_open(gpuhal_store *store);
 void gpuhal_host_close(gpuhal_store *store);
 /* Memory for a copy of the entry: OUT_OF_MEMORY, HOST_MEMORY. */
 gpuhal_status gpuhal_host_create(gpuhal_store *store, const gpuhal_entry *entry, gpuhal_host_copy **out_copy);
+/* The same in plain memory, above every limit. */
+gpuhal_status gpuhal_host_create_spare(const gpuhal_entry *entry, gpuhal_host_copy **out_copy);
 /* NULL stays NULL, and does nothing. */
 gpuhal_host_copy *gpuhal_host_retain(gpuhal_host_copy *copy);
 void gpuhal_host_release(gpuhal_host_copy *copy);
@@ -237,6 +253,9 @@ uint32_t gpuhal_file_room(const gpuhal_store *store, uint64_t *out_bytes, uint64
 
 /* Wakes the threads that wait for it. */
 void gpuhal_entry_change(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_state to);
+/* The description, completed, which must have a loader or must not. INVALID_ARGUMENT. Without the mutex. */
+gpuhal_status gpuhal_item_desc_take(const char *call, const gpuhal_item_desc *given, bool loads,
+                                    gpuhal_item_desc *out_desc);
 /* A new entry in no table, with one reference. INVALID_ARGUMENT, HOST_MEMORY. Without the mutex. */
 gpuhal_status gpuhal_entry_create(const gpuhal_store *store, const char *call, const gpuhal_item_desc *desc,
                                   const void *key, uint64_t key_bytes, gpuhal_entry **out_entry);
@@ -248,6 +267,10 @@ void gpuhal_entry_free(gpuhal_entry *entry);
 gpuhal_entry *gpuhal_entry_remove(gpuhal_store *store, gpuhal_entry *entry);
 /* What the entry has of the store's limit. The second does nothing where it has nothing. */
 void gpuhal_entry_enters_device(gpuhal_store *store, gpuhal_entry *entry);
+/* Counts the entry in `fixed`, or no longer: after a change of its pins, its memory, its loader or the index. */
+void gpuhal_entry_count(gpuhal_store *store, gpuhal_entry *entry);
+/* Before its parts are released, so that it is not counted as fixed without memory. */
+void gpuhal_entry_loses_memory(gpuhal_store *store, gpuhal_entry *entry);
 void gpuhal_entry_leaves_device(gpuhal_store *store, gpuhal_entry *entry);
 /* Gives the entry a copy, which it has not; takes it away, to be released without the mutex: NULL where it has none. */
 void gpuhal_entry_attach_host(gpuhal_store *store, gpuhal_entry *entry, gpuhal_host_copy *copy);
@@ -255,12 +278,17 @@ gpuhal_host_copy *gpuhal_entry_detach_host(gpuhal_store *store, gpuhal_entry *en
 void gpuhal_entry_attach_file(gpuhal_store *store, gpuhal_entry *entry, gpuhal_file_copy *copy);
 gpuhal_file_copy *gpuhal_entry_detach_file(gpuhal_store *store, gpuhal_entry *entry);
 /* Begins and ends a time in which this thread alone touches the entry's parts. The second changes to ABSENT where the
- * entry was dropped meanwhile, and returns as gpuhal_entry_unreference(). */
+ * entry was dropped meanwhile, and returns as gpuhal_entry_unreference(). In the state that it had before, the entry
+ * is as old as it was; in another one it is the newest. */
 void gpuhal_entry_begin_work(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_state state);
 gpuhal_entry *gpuhal_entry_end_work(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_state state);
 /* Waits until another thread has done with it. NOT_READY: look again. The failure of a load; TIMEOUT; BUSY where that
  * thread is this one. The mutex is released meanwhile. */
 gpuhal_status gpuhal_entry_wait(gpuhal_store *store, gpuhal_entry *entry, const char *call, uint64_t deadline_ns);
+/* Waits for the work that filled and modified the entry, which stays in everybody's reach meanwhile: *out_filled: it
+ * has ended well. False: the entry was used then, and is not among the oldest any more. The mutex is released
+ * meanwhile. */
+bool gpuhal_entry_await_fill(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns, bool *out_filled);
 /* The state of one that is in device memory no longer. */
 gpuhal_entry_state gpuhal_entry_tier(const gpuhal_entry *entry);
 /* HOST_MEMORY. */
@@ -274,20 +302,32 @@ void gpuhal_store_unreference(gpuhal_store *store);
 /* ---- demote.c: without the mutex */
 
 /* Gives an entry that this thread works with a copy of what it has in device memory: in host memory, for which others
- * may have to make room, else in the file. */
-gpuhal_status gpuhal_demote(gpuhal_store *store, gpuhal_entry *entry);
+ * may have to make room, else in the file. What fills those is waited for until the deadline. */
+gpuhal_status gpuhal_demote(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns);
 
-/* ---- room.c: without the mutex */
+/* ---- figures.c: with the mutex held */
 
 /* Which entries may leave device memory: those of which nothing has to be copied; the others. */
 enum { GPUHAL_ROOM_EVICT = 1, GPUHAL_ROOM_SPILL = 2 };
-/* Which of them an entry that is in device memory belongs to. With the mutex held. */
+/* Which of them an entry that is in device memory belongs to. */
 uint32_t gpuhal_entry_rung(const gpuhal_store *store, const gpuhal_entry *entry);
-/* Has entries leave device memory until that has given so many bytes, or there is nothing more to be had. Returns how
+/* Adds what a rung could give; the first one also counts what is pinned. */
+void gpuhal_store_count(const gpuhal_store *store, uint32_t which, gpuhal_pressure_figures *figures);
+
+/* ---- compact.c: without the mutex */
+
+/* Moves unpinned entries elsewhere in the pool, so that a stretch of so many bytes comes free, or else whole segments
+ * of as many bytes together. Returns how many came free; those of segments are given back to the driver. */
+uint64_t gpuhal_store_make_piece(gpuhal_store *store, uint64_t bytes, uint64_t deadline_ns);
+/* Only segments, until they have so many bytes. */
+uint64_t gpuhal_store_empty_segments(gpuhal_store *store, uint64_t bytes, uint64_t deadline_ns);
+
+/* ---- room.c: without the mutex */
+
+/* Has entries leave device memory until that has given so many bytes, or there is nothing more to be had. What fills
+ * the older ones is waited for before a younger one leaves in their place, as far as the deadline allows. Returns how
  * many bytes. */
 uint64_t gpuhal_store_make_room(gpuhal_store *store, uint64_t bytes, uint32_t which, uint64_t deadline_ns);
-/* Removes one entry that a loader can bring back; false when no entry can go. */
-bool gpuhal_store_forget_one(gpuhal_store *store);
 /* Gives the memory of all parts back to the pool, behind the work that uses it. */
 void gpuhal_entry_release_parts(gpuhal_entry *entry);
 /* Allocates all parts that have no device memory, or none. */
@@ -299,6 +339,15 @@ gpuhal_status gpuhal_entry_allocate(gpuhal_store *store, gpuhal_entry *entry, gp
 /* Has the store's entries make room for others of its device, and ends that, waiting for a thread that makes room. */
 gpuhal_status gpuhal_store_offer(gpuhal_store *store);
 void gpuhal_store_withdraw(gpuhal_store *store);
+
+/* ---- exchange.c: without the mutex, by the thread that works with the entry */
+
+/* Moves the copy of an entry, for which there is no room in device memory, to memory that does not count, so that
+ * others may have its place. OUT_OF_MEMORY, with the caller's detail: that would not help, or there is no such memory;
+ * FILE where the copy is damaged. */
+gpuhal_status gpuhal_exchange_begin(gpuhal_store *store, gpuhal_entry *entry);
+/* Ends that: the copy is given up if the entry is back in device memory; else it gets a place again. */
+void gpuhal_exchange_end(gpuhal_store *store, gpuhal_entry *entry, bool is_back);
 
 /* ---- restore.c: the mutex is released meanwhile */
 

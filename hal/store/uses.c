@@ -38,13 +38,25 @@ static gpuhal_timepoint *take_out(gpuhal_entry *entry, size_t i)
     return timepoint;
 }
 
-/* What the new use makes superfluous: a read in the same queue; a recording that was there when this one began; any
- * that has ended well. One at a time suffices: each release adds one. */
+/* What the new use makes superfluous: a recording that was there when this one began; any that has ended well. One at a
+ * time suffices: each release adds one. */
 static bool is_superfluous(const gpuhal_entry_use *old, const gpuhal_entry_use *use)
 {
-    bool same = old->queue == use->queue && old->modifies == use->modifies;
-    bool covered = same && (!use->modifies || (use->timepoint && old->timepoint && old->number <= use->number));
+    bool covered = old->queue == use->queue && old->modifies && use->modifies && use->timepoint && old->timepoint &&
+                   old->number <= use->number;
     return covered || (is_done(old) && !old->timepoint->failure);
+}
+
+bool gpuhal_uses_are_before(const gpuhal_entry *entry, const gpuhal_queue *queue, bool all)
+{
+    bool are_before = !entry->failure;
+    for (size_t i = 0; i < entry->use_count && are_before; i++) {
+        const gpuhal_entry_use *use = &entry->uses[i];
+        if (use->modifies || (all && use->queue != queue)) {
+            are_before = is_done(use) ? !use->timepoint->failure : use->queue == queue;
+        }
+    }
+    return are_before;
 }
 
 gpuhal_timepoint *gpuhal_uses_add(gpuhal_entry *entry, gpuhal_entry_use use)
@@ -59,6 +71,18 @@ gpuhal_timepoint *gpuhal_uses_add(gpuhal_entry *entry, gpuhal_entry_use use)
     use.number = ++entry->use_number;
     entry->uses[entry->use_count++] = use;
     return old;
+}
+
+gpuhal_timepoint *gpuhal_uses_add_read(gpuhal_entry *entry, gpuhal_queue *queue)
+{
+    for (size_t i = 0; i < entry->use_count; i++) {
+        gpuhal_entry_use *use = &entry->uses[i];
+        if (use->queue == queue && !use->modifies) {
+            use->number = ++entry->use_number;
+            return NULL;
+        }
+    }
+    return gpuhal_uses_add(entry, (gpuhal_entry_use){.queue = gpuhal_queue_retain(queue)});
 }
 
 gpuhal_failure *gpuhal_uses_failure(const gpuhal_entry *entry)
@@ -145,6 +169,15 @@ gpuhal_status gpuhal_uses_wait(gpuhal_store *store, gpuhal_entry *entry, gpuhal_
     }
     free(copies);
     return status;
+}
+
+bool gpuhal_uses_are_announced(const gpuhal_entry *entry, const gpuhal_queue *queue)
+{
+    bool announced = true;
+    for (uint32_t i = 0; i < entry->part_count && queue && announced; i++) {
+        announced = atomic_load_explicit(&entry->parts[i].device->used_in, memory_order_relaxed) == queue;
+    }
+    return announced;
 }
 
 gpuhal_status gpuhal_uses_announce(const gpuhal_entry *entry, gpuhal_queue *queue)

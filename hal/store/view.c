@@ -9,7 +9,8 @@
 /* With the mutex held. */
 static gpuhal_store_entry describe(const gpuhal_entry *entry)
 {
-    const bool on_device = entry->state == GPUHAL_ENTRY_DEVICE || entry->state == GPUHAL_ENTRY_SPILLING;
+    const bool on_device = entry->state == GPUHAL_ENTRY_DEVICE || entry->state == GPUHAL_ENTRY_SPILLING ||
+                           entry->state == GPUHAL_ENTRY_MOVING;
     return (gpuhal_store_entry){.size = sizeof(gpuhal_store_entry),
                                 .tiers = (on_device ? GPUHAL_TIER_DEVICE : 0u) | (entry->host ? GPUHAL_TIER_HOST : 0u) |
                                          (entry->file ? GPUHAL_TIER_FILE : 0u),
@@ -137,6 +138,8 @@ gpuhal_status gpuhal_store_get_statistics(gpuhal_store *store, gpuhal_store_stat
     all.hits = store->hits;
     all.misses = store->misses;
     all.loads = store->loads;
+    all.moves = store->moves;
+    all.moved_bytes = store->moved_bytes;
     all.evictions = store->evictions;
     gpuhal_mutex_unlock(&store->mutex);
     memcpy(out_statistics, &all, all.size < sizeof all ? all.size : sizeof all);

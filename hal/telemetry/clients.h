@@ -37,6 +37,8 @@ typedef struct gpuhal_walks {
 gpuhal_walks *gpuhal_walks_create(void);
 /* NULL does nothing. */
 void gpuhal_walks_release(gpuhal_walks *walks);
+/* Returns whether the latest walk need not be made again. */
+bool gpuhal_walks_are_recent(gpuhal_walks *walks);
 /* Makes a walk over ROOT/proc unless the latest is recent. Returns false when none could be made in time. */
 bool gpuhal_walks_update(gpuhal_walks *walks, const char *root, uint64_t *left_ns);
 

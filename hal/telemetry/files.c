@@ -28,6 +28,11 @@ bool gpuhal_files_are_of_bus(const gpuhal_files *files)
     return strcmp(files->driver, "nvidia") == 0;
 }
 
+bool gpuhal_files_are_of_tegra(const gpuhal_files *files)
+{
+    return strcmp(files->driver, GPUHAL_TEGRA) == 0;
+}
+
 size_t gpuhal_files_bytes(const char *directory, const char *name, void *out_bytes, size_t size, gpuhal_value *value)
 {
     char path[GPUHAL_PATH_BYTES + 64];

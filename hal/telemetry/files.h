@@ -32,6 +32,10 @@ typedef struct gpuhal_files {
     char labels[GPUHAL_SENSORS][GPUHAL_LABEL_BYTES];
 } gpuhal_files;
 
+/* NVIDIA's kernel driver for GPUs of Tegra, which has files of its own. */
+#define GPUHAL_TEGRA "gk20a"
+bool gpuhal_files_are_of_tegra(const gpuhal_files *files);
+
 /* NVIDIA's kernel driver adds no files to those of the PCI core, and its cards have no bridges of their own. To look
  * for them in vain costs more than all that is read. */
 bool gpuhal_files_are_of_bus(const gpuhal_files *files);

@@ -57,6 +57,38 @@ static void read_free(gpuhal_files *files, gpuhal_value *value)
     }
 }
 
+/* A GPU that shares the processor's memory, and whose driver does not count it (GB10, Tegra): what the system has in
+ * use is not there for the GPU. "MemTotal:       122502144 kB" */
+static bool read_line_of(const char *text, const char *name, uint64_t *out_bytes)
+{
+    const char *at = strstr(text, name);
+    unsigned long long kilobytes = 0;
+    const bool good = at && (at == text || at[-1] == '\n') && sscanf(at + strlen(name), " %19llu kB", &kilobytes) == 1;
+    *out_bytes = good ? kilobytes * 1024 : 0;
+    return good;
+}
+
+static void read_shared(gpuhal_files *files, gpuhal_value *value)
+{
+    char folder[GPUHAL_PATH_BYTES], text[512];
+    uint64_t total, available;
+    snprintf(folder, sizeof folder, "%.400s/proc", files->root);
+    if (gpuhal_files_bytes(folder, "meminfo", text, sizeof text, value) == 0) {
+        return;
+    }
+    if (!read_line_of(text, "MemTotal:", &total) || !read_line_of(text, "MemAvailable:", &available) ||
+        available > total) {
+        gpuhal_value_miss(value, GPUHAL_MISSING_FAILED, "the system's file meminfo holds no usable numbers");
+        return;
+    }
+    gpuhal_value_set(value, value->key == GPUHAL_VALUE_MEMORY_FREE_BYTES ? available : total - available, "proc");
+}
+
+static bool is_memory(gpuhal_key key)
+{
+    return key == GPUHAL_VALUE_MEMORY_FREE_BYTES || key == GPUHAL_VALUE_MEMORY_USED_BYTES;
+}
+
 /* Firmware has been seen to give all ones. */
 static void read_percent(gpuhal_files *files, const char *name, gpuhal_value *value)
 {
@@ -71,9 +103,17 @@ static void read_percent(gpuhal_files *files, const char *name, gpuhal_value *va
     }
 }
 
+/* That of Tegra holds permille: 237 (glances#3580, autoware_universe#11326). */
 static void read_busy(gpuhal_files *files, gpuhal_value *value)
 {
-    read_percent(files, "gpu_busy_percent", value);
+    uint64_t permille = 0;
+    if (!gpuhal_files_are_of_tegra(files)) {
+        read_percent(files, "gpu_busy_percent", value);
+    } else if (gpuhal_files_number(files->device, "load", &permille, value) && permille > 1000) {
+        gpuhal_value_miss(value, GPUHAL_MISSING_FAILED, "the system's file load holds more than 1000 permille");
+    } else if (!value->missing) {
+        gpuhal_value_set(value, permille, "sysfs");
+    }
 }
 
 static void read_memory_busy(gpuhal_files *files, gpuhal_value *value)
@@ -206,7 +246,10 @@ gpuhal_key gpuhal_kernel_key(uint32_t number)
 
 void gpuhal_kernel_value(uint32_t number, gpuhal_files *files, gpuhal_value *value)
 {
-    if (table[number].how != BUS && gpuhal_files_are_of_bus(files)) {
+    const bool is_of_bus = gpuhal_files_are_of_bus(files);
+    if ((is_of_bus || gpuhal_files_are_of_tegra(files)) && files->match.is_unified && is_memory(table[number].key)) {
+        read_shared(files, value);
+    } else if (table[number].how != BUS && is_of_bus) {
         gpuhal_value_miss(value, GPUHAL_MISSING_NOT_SUPPORTED, "NVIDIA's kernel driver reports it to NVML alone");
     } else if (table[number].how == WHOLE && files->is_part) {
         gpuhal_value_miss(value, GPUHAL_MISSING_NOT_SUPPORTED, "the system's files report it of the whole GPU only");

@@ -16,8 +16,7 @@ uint32_t gpuhal_location_interfaces(gpuhal_device *device, gpuhal_device *out_in
         for (uint32_t i = 0; i < snapshot->identity.count; i++) {
             const gpuhal_entry *entry = &snapshot->entries[i];
             if (entry->device && entry->preferred == (preferred == 1) &&
-                snapshot->identity.interfaces[i].partition == own->partition &&
-                count < GPUHAL_INTERFACES_MAX) {
+                snapshot->identity.interfaces[i].partition == own->partition && count < GPUHAL_INTERFACES_MAX) {
                 out_interfaces[count++] = entry->device;
             }
         }
@@ -45,6 +44,39 @@ static void find_nodes(const char *node, gpuhal_client_match *match)
     }
 }
 
+typedef struct tegra_search {
+    const char *drivers;
+    gpuhal_location *place;
+} tegra_search;
+
+/* "17000000.gpu" leads to the device, "module" to something else. */
+static bool look_at_link(void *user, const char *name, const char *target)
+{
+    const tegra_search *own = user;
+    if (!strstr(target, "devices/")) {
+        return true;
+    }
+    char *to = own->place->directory;
+    const int length = snprintf(to, sizeof own->place->directory, "%s/%s", own->drivers, name);
+    to[0] = length < (int)sizeof own->place->directory ? to[0] : 0;
+    return false;
+}
+
+/* The GPU of a Tegra is on no bus, and CUDA says no place: it is the only one of NVIDIA's driver for it. */
+static void find_tegra(const char *root, gpuhal_location *place)
+{
+    char drivers[GPUHAL_PLACE_BYTES];
+    bool is_cuda = false;
+    for (uint32_t i = 0; i < place->interface_count; i++) {
+        is_cuda = is_cuda || strcmp(gpuhal_device_backend(place->interfaces[i]), "cuda") == 0;
+    }
+    snprintf(drivers, sizeof drivers, "%s/sys/bus/platform/drivers/" GPUHAL_TEGRA, root);
+    tegra_search own = {.drivers = drivers, .place = place};
+    if (is_cuda) {
+        (void)gpuhal_os_directory_links(drivers, look_at_link, &own);
+    }
+}
+
 void gpuhal_location_find(gpuhal_device *device, gpuhal_location *place)
 {
     const char *root = device->gpu->settings.system_root;
@@ -59,7 +91,10 @@ void gpuhal_location_find(gpuhal_device *device, gpuhal_location *place)
     if (address) {
         snprintf(place->match.address, sizeof place->match.address, "%s", address);
         length = snprintf(place->directory, sizeof place->directory, "%s/sys/bus/pci/devices/%s", root, address);
-    } else if (node) {
+    } else {
+        find_tegra(root, place);
+    }
+    if (node && !place->directory[0]) {
         find_nodes(node, &place->match);
         length = snprintf(place->directory, sizeof place->directory, "%s/sys/dev/char/%s/device", root, node);
     }

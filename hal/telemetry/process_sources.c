@@ -56,13 +56,16 @@ static void add_usage(gpuhal_process_list *to, const usage *sum)
     gpuhal_process_list_add(to, &process, "fdinfo", problem, sizeof problem);
 }
 
-gpuhal_status gpuhal_processes_of_clients(gpuhal *gpu, const gpuhal_location *place, const gpuhal_time *time,
-                                          gpuhal_process_list *to)
+gpuhal_status gpuhal_processes_of_clients(gpuhal *gpu, const gpuhal_location *place, bool may_walk,
+                                          const gpuhal_time *time, gpuhal_process_list *to)
 {
     gpuhal_walks *walks = gpu->layers.telemetry->walks;
     uint64_t left_ns = gpuhal_time_share(time);
     if (!gpuhal_clients_are_of(place->driver)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    if (!may_walk && !gpuhal_walks_are_recent(walks)) {
+        return gpuhal_error_set(GPUHAL_NOT_READY, "those that only a walk over all processes finds are left out");
     }
     if (!gpuhal_walks_update(walks, gpu->settings.system_root, &left_ns)) {
         return gpuhal_error_set(GPUHAL_ERROR_TIMEOUT, "the processes of the system were not read in time");

@@ -1,5 +1,5 @@
-/* telemetry/processes.c: gpuhal_device_processes(). Names and users are those of /proc, read in a job: its files can be
- * those of a process that hangs in the kernel. */
+/* telemetry/processes.c: gpuhal_device_processes(). Names, users and containers are those of /proc, read in a job: its
+ * files can be those of a process that hangs in the kernel. */
 #include "telemetry/processes.h"
 
 #include "core/error.h"
@@ -29,10 +29,25 @@ static void set_name(gpuhal_process *process, char *name)
     snprintf(process->command, sizeof process->command, "%s", name);
 }
 
+/* Docker, containerd, CRI-O and Podman put the id of a container, 64 hexadecimal digits, into the name of its control
+ * group ("docker-ID.scope", "/docker/ID"): the last one counts, for containers may run in others. */
+static void set_container(gpuhal_process *process, const char *groups)
+{
+    enum { ID_DIGITS = 64 };
+    for (const char *at = groups; *at;) {
+        const size_t digits = strspn(at, "0123456789abcdef");
+        if (digits == ID_DIGITS) {
+            memcpy(process->container, at, ID_DIGITS);
+            process->container[ID_DIGITS] = 0;
+        }
+        at += digits > 0 ? digits : 1;
+    }
+}
+
 /* The directory of a process belongs to root where its memory is not to be seen; its real user stands inside. */
 static void name_one(const char *root, gpuhal_process *process)
 {
-    char path[GPUHAL_SYSTEM_ROOT_BYTES + 64], status[2048], name[64];
+    char path[GPUHAL_SYSTEM_ROOT_BYTES + 64], status[2048], name[64], groups[4096];
     size_t bytes = 0;
     snprintf(path, sizeof path, "%s/proc/%u/status", root, process->pid);
     if (!gpuhal_os_file_read_at(path, 0, status, sizeof status - 1, &bytes)) {
@@ -46,6 +61,13 @@ static void name_one(const char *root, gpuhal_process *process)
     if (!gpuhal_os_file_read_at(path, 0, name, sizeof name - 1, &bytes)) {
         name[bytes] = 0;
         set_name(process, name);
+        /* NVML has its clients in a list of their own, and the server among all others. */
+        process->flags |= strncmp(process->command, "nvidia-cuda-mps", 15) == 0 ? GPUHAL_PROCESS_SHARES : 0;
+    }
+    snprintf(path, sizeof path, "%s/proc/%u/cgroup", root, process->pid);
+    if (!gpuhal_os_file_read_at(path, 0, groups, sizeof groups - 1, &bytes)) {
+        groups[bytes] = 0;
+        set_container(process, groups);
     }
 }
 
@@ -148,14 +170,15 @@ static gpuhal_power look_at_device(gpuhal *gpu, gpuhal_location *place, const gp
     return power;
 }
 
-static gpuhal_status list_all(gpuhal_device *device, const gpuhal_time *time, gpuhal_process_list *list)
+static gpuhal_status list_all(gpuhal_device *device, uint32_t flags, const gpuhal_time *time, gpuhal_process_list *list)
 {
     gpuhal_location place;
     gpuhal_location_find(device, &place);
     if (look_at_device(device->gpu, &place, time) == GPUHAL_POWER_ASLEEP) {
         return gpuhal_error_set(GPUHAL_NOT_READY, "%s: %s", device->id, GPUHAL_SLEEPS);
     }
-    const gpuhal_status by_clients = gpuhal_processes_of_clients(device->gpu, &place, time, list);
+    const bool may_walk = !(flags & GPUHAL_SAMPLE_QUICK);
+    const gpuhal_status by_clients = gpuhal_processes_of_clients(device->gpu, &place, may_walk, time, list);
     gpuhal_error_detail why;
     gpuhal_error_save(&why);
     const gpuhal_status by_plugins = gpuhal_processes_of_plugins(&place, false, time, list);
@@ -172,18 +195,20 @@ static gpuhal_status list_all(gpuhal_device *device, const gpuhal_time *time, gp
                : by_clients ? gpuhal_error_restore(&why)
                             : GPUHAL_OK;
     }
-    return by_plugins;
+    return !by_plugins && by_clients == GPUHAL_NOT_READY ? gpuhal_error_restore(&why) : by_plugins;
 }
 
-gpuhal_status gpuhal_device_processes(gpuhal_device *device, uint64_t timeout_ns, gpuhal_process *out_processes,
-                                      uint32_t capacity, uint32_t *out_count)
+gpuhal_status gpuhal_device_processes(gpuhal_device *device, uint32_t flags, uint64_t timeout_ns,
+                                      gpuhal_process *out_processes, uint32_t capacity, uint32_t *out_count)
 {
     if (out_count) {
         *out_count = 0;
     }
-    if (!device || !out_count || (capacity > 0 && (!out_processes || out_processes->size == 0))) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                "gpuhal_device_processes: device, out_processes or out_count is NULL, or a size is 0");
+    if (!device || !out_count || (flags & ~(uint32_t)GPUHAL_SAMPLE_QUICK) ||
+        (capacity > 0 && (!out_processes || out_processes->size == 0))) {
+        return gpuhal_error_set(
+            GPUHAL_ERROR_INVALID_ARGUMENT,
+            "gpuhal_device_processes: device, out_processes or out_count is NULL, a size is 0, or unknown flags");
     }
     const uint64_t hang_ns = device->gpu->settings.hang_ns;
     const gpuhal_time time = {
@@ -192,7 +217,7 @@ gpuhal_status gpuhal_device_processes(gpuhal_device *device, uint64_t timeout_ns
     };
     gpuhal_process_list list = {0};
     gpuhal_status status = gpuhal_device_check(device);
-    status = status ? status : list_all(device, &time, &list);
+    status = status ? status : list_all(device, flags, &time, &list);
     if (status != GPUHAL_ERROR_HOST_MEMORY) {
         gpuhal_error_detail detail;
         gpuhal_error_save(&detail);

@@ -13,7 +13,7 @@
 static bool is_ours(gpuhal_key key)
 {
     return key == GPUHAL_VALUE_MEMORY_HELD_BYTES || key == GPUHAL_VALUE_QUEUES_BUSY_NS ||
-           key == GPUHAL_VALUE_TRANSFERRED_BYTES || key < FIRST_VALUE;
+           key == GPUHAL_VALUE_TRANSFERRED_BYTES || key == GPUHAL_VALUE_MEMORY_AVAILABLE_BYTES || key < FIRST_VALUE;
 }
 
 static uint64_t held_bytes(const gpuhal_device *device)
@@ -23,8 +23,8 @@ static uint64_t held_bytes(const gpuhal_device *device)
 
 static uint64_t transferred_bytes(const gpuhal_device *device)
 {
-    return atomic_load(&device->written.bytes) + atomic_load(&device->read.bytes) +
-           atomic_load(&device->filled.bytes) + atomic_load(&device->copied.bytes);
+    return atomic_load(&device->written.bytes) + atomic_load(&device->read.bytes) + atomic_load(&device->filled.bytes) +
+           atomic_load(&device->copied.bytes);
 }
 
 /* Of all interfaces, so that each has the same. */
@@ -53,19 +53,92 @@ static void answer(gpuhal_device *device, gpuhal_value *value)
     }
 }
 
+static uint32_t find(const gpuhal_gather *own, gpuhal_key key)
+{
+    uint32_t i = 0;
+    while (i < own->count && own->values[i].key != key) {
+        i++;
+    }
+    return i;
+}
+
+/* Sources are asked what is free, once, also if the caller asks only for what is available. */
+static void find_free(gpuhal_gather *own)
+{
+    own->free_at = find(own, GPUHAL_VALUE_MEMORY_FREE_BYTES);
+    own->free_is_extra = own->free_at == own->count;
+    if (own->free_is_extra) {
+        own->free_at = find(own, GPUHAL_VALUE_MEMORY_AVAILABLE_BYTES);
+    }
+    if (own->free_is_extra && own->free_at < own->count) {
+        own->values[own->free_at].key = GPUHAL_VALUE_MEMORY_FREE_BYTES;
+    }
+}
+
+static uint64_t what_is_left(uint64_t of, uint64_t held)
+{
+    return of > held ? of - held : 0;
+}
+
+/* The value has what is free. */
+static void calculate_available(gpuhal_device *device, gpuhal_value *value)
+{
+    uint64_t ignored;
+    const uint64_t total = gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_MEMORY_TOTAL_BYTES, UINT64_MAX),
+                   limit = gpuhal_device_limit(device), held = held_bytes(device);
+    const uint64_t of_total = total == UINT64_MAX ? total : what_is_left(total, held),
+                   of_limit = limit == 0 ? UINT64_MAX : what_is_left(limit, held);
+    const uint64_t least = of_total < of_limit ? of_total : of_limit;
+    value->key = GPUHAL_VALUE_MEMORY_AVAILABLE_BYTES;
+    if (!value->missing && least < value->u64) {
+        gpuhal_value_set(value, least, "library");
+    }
+    const uint64_t of_group = value->missing ? UINT64_MAX : gpuhal_device_group_left(device, &ignored);
+    if (of_group < value->u64) {
+        gpuhal_value_set(value, of_group, "cgroup");
+    }
+}
+
+/* The kernel's limit comes before that of the driver, which is asked else. */
+static bool knows_limit(gpuhal_device *device, gpuhal_value *value)
+{
+    uint64_t limit = UINT64_MAX;
+    if (value->key == GPUHAL_VALUE_MEMORY_LIMIT_BYTES) {
+        (void)gpuhal_device_group_left(device, &limit);
+    }
+    if (limit != UINT64_MAX) {
+        gpuhal_value_set(value, limit, "cgroup");
+    }
+    return limit != UINT64_MAX;
+}
+
+static void calculate(const gpuhal_gather *own)
+{
+    for (uint32_t i = 0; i < own->count; i++) {
+        if (own->values[i].key == GPUHAL_VALUE_MEMORY_AVAILABLE_BYTES) {
+            own->values[i] = own->values[own->free_at];
+            calculate_available(own->device, &own->values[i]);
+        }
+    }
+    if (own->free_is_extra && own->free_at < own->count) {
+        calculate_available(own->device, &own->values[own->free_at]);
+    }
+}
+
 /* Writes what the library has, and marks the rest as wanted. Returns whether any is. */
 static bool begin(gpuhal_gather *own)
 {
     bool any = false;
+    find_free(own);
     for (uint32_t i = 0; i < own->count; i++) {
-        own->wanted[i] = !is_ours(own->values[i].key);
+        own->wanted[i] = !is_ours(own->values[i].key) && !knows_limit(own->device, &own->values[i]);
         any = any || own->wanted[i];
         if (own->wanted[i]) {
             gpuhal_value_miss(&own->values[i], GPUHAL_MISSING_NOT_SUPPORTED, "%s", "");
-        } else {
+        } else if (is_ours(own->values[i].key)) {
             answer(own->device, &own->values[i]);
-            own->has_any = own->has_any || !own->values[i].missing;
         }
+        own->has_any = own->has_any || !own->values[i].missing;
     }
     return any;
 }
@@ -73,6 +146,7 @@ static bool begin(gpuhal_gather *own)
 /* A plugin that fails costs its values; where no other source has one, the caller gets its error. */
 static gpuhal_status result(gpuhal_gather *own)
 {
+    calculate(own);
     for (uint32_t i = 0; i < own->count; i++) {
         if (own->values[i].missing && !own->values[i].why[0]) {
             gpuhal_value_miss(&own->values[i], own->is_unusable ? GPUHAL_MISSING_FAILED : own->values[i].missing,
@@ -97,6 +171,8 @@ static gpuhal_status sample_all(gpuhal *gpu, gpuhal_gather *list, uint32_t count
         if (!list[i].wanted) {
             return gpuhal_error_host_memory();
         }
+    }
+    for (uint32_t i = 0; i < count; i++) { /* from here on values have other keys, until result() */
         const bool wants = begin(&list[i]);
         any = any || wants;
         list[i].status = wants ? gpuhal_device_check(list[i].device) : GPUHAL_OK;

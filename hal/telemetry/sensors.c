@@ -2,6 +2,8 @@
  * microjoules, 0 to 255 for a fan. */
 #include "telemetry/files.h"
 
+#include "os/os.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -63,10 +65,52 @@ static bool read_labelled(gpuhal_files *files, const char *const *labels, uint32
     return false;
 }
 
+/* "gpu-thermal" or, in older releases, "GPU-therm". */
+static bool is_zone_of_gpu(const char *type)
+{
+    static const char beginning[] = "gpu-therm";
+    size_t same = 0;
+    while (same < strlen(beginning) && (type[same] | 0x20) == (beginning[same] | 0x20)) {
+        same++;
+    }
+    return same == strlen(beginning);
+}
+
+/* Of a Tegra the system's zones have it. While the GPU is switched off, so is its sensor: reading fails, or returns
+ * -256000 (wentbackward/nv-monitor#17, laminair/jetson_stats_node_exporter#29). */
+static void read_zone(gpuhal_files *files, gpuhal_value *value)
+{
+    char folder[GPUHAL_PATH_BYTES], zone[2 * GPUHAL_PATH_BYTES], type[32];
+    char **names = NULL;
+    size_t count = 0;
+    bool found = false;
+    uint64_t millidegrees = 0;
+    snprintf(folder, sizeof folder, "%.400s/sys/class/thermal", files->root);
+    (void)gpuhal_os_directory_names(folder, &names, &count);
+    for (size_t i = 0; i < count && !found; i++) {
+        gpuhal_value ignored = {0};
+        snprintf(zone, sizeof zone, "%s/%.64s", folder, names[i]);
+        found = strncmp(names[i], "thermal_zone", strlen("thermal_zone")) == 0 &&
+                gpuhal_files_line(zone, "type", type, sizeof type, &ignored) && is_zone_of_gpu(type);
+    }
+    gpuhal_os_names_free(names, count);
+    if (!found) {
+        gpuhal_value_miss(value, GPUHAL_MISSING_NOT_SUPPORTED, "the system has no thermal zone of the GPU");
+    } else if (gpuhal_files_number(zone, "temp", &millidegrees, value)) {
+        gpuhal_value_set(value, millidegrees, "sysfs");
+    } else if (value->missing == GPUHAL_MISSING_FAILED) {
+        gpuhal_value_miss(value, GPUHAL_MISSING_ASLEEP, "the GPU is switched off, and its sensor with it");
+    }
+}
+
 /* At the edge of the chip where there is a sensor, as everywhere else; large accelerators measure the hottest spot
  * alone. xe calls it the package. */
 void gpuhal_sensors_temperature(gpuhal_files *files, gpuhal_value *value)
 {
+    if (gpuhal_files_are_of_tegra(files)) {
+        read_zone(files, value);
+        return;
+    }
     static const char *const labels[] = {"edge", "pkg", "GPU", NULL}, *const hottest[] = {"junction", NULL};
     gpuhal_value second = {.key = value->key};
     if (!read_labelled(files, labels, 1, value) && value->missing == GPUHAL_MISSING_NOT_SUPPORTED) {

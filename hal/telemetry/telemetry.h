@@ -59,6 +59,8 @@ typedef struct gpuhal_gather {
     uint32_t count;
     bool may_wake;
     bool *wanted;     /* which values no source has yet; the others are the library's own */
+    uint32_t free_at; /* what is free, from which MEMORY_AVAILABLE_BYTES is calculated; `count`: neither is asked for */
+    bool free_is_extra; /* only for that: the value is the caller's MEMORY_AVAILABLE_BYTES */
     bool is_unusable; /* lost: nothing is read */
     bool has_any;     /* some source had a value */
     gpuhal_power power;

@@ -31,8 +31,7 @@ static bool add(gpuhal_clients *clients, const gpuhal_client *client)
 {
     if (clients->count == clients->capacity) {
         const uint32_t capacity = clients->capacity ? 2 * clients->capacity : 16;
-        gpuhal_client *list =
-            capacity <= GPUHAL_CLIENTS_MAX ? realloc(clients->list, capacity * sizeof *list) : NULL;
+        gpuhal_client *list = capacity <= GPUHAL_CLIENTS_MAX ? realloc(clients->list, capacity * sizeof *list) : NULL;
         if (!list) {
             clients->partial = true;
             return false;
@@ -214,11 +213,24 @@ void gpuhal_walks_release(gpuhal_walks *walks)
     }
 }
 
+static bool is_recent(const gpuhal_walks *walks, uint64_t now)
+{
+    return walks->latest.time_ns != 0 && now < walks->latest.time_ns + GPUHAL_WALK_MIN_NS;
+}
+
+bool gpuhal_walks_are_recent(gpuhal_walks *walks)
+{
+    gpuhal_mutex_lock(&walks->mutex);
+    const bool recent = is_recent(walks, gpuhal_os_monotonic_ns());
+    gpuhal_mutex_unlock(&walks->mutex);
+    return recent;
+}
+
 bool gpuhal_walks_update(gpuhal_walks *walks, const char *root, uint64_t *left_ns)
 {
     const uint64_t now = gpuhal_os_monotonic_ns();
     gpuhal_mutex_lock(&walks->mutex);
-    const bool recent = walks->latest.time_ns != 0 && now < walks->latest.time_ns + GPUHAL_WALK_MIN_NS;
+    const bool recent = is_recent(walks, now);
     const bool stuck = walks->abandoned > 0;
     gpuhal_mutex_unlock(&walks->mutex);
     walk *own = recent || stuck ? NULL : calloc(1, sizeof *own);

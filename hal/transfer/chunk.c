@@ -68,17 +68,18 @@ gpuhal_status gpuhal_chunk_create(gpuhal_device *device, gpuhal_staging_directio
     return GPUHAL_OK;
 }
 
-/* Destroys the queue first, which waits for what is in flight. What a driver that hangs still has is left to it. */
+/* Destroys the queue last, which waits for what is in flight: no plugin is asked about an event of a queue that is
+ * gone. What a driver that hangs still has is left to it. */
 static void drop_queue(gpuhal_device *device, gpuhal_chunk *chunk)
 {
     bool reachable = gpuhal_device_is_reachable(device);
+    if (chunk->event && reachable) {
+        gpuhal_plugin_event_destroy(device, chunk->event);
+    }
     if (chunk->queue && reachable) {
         const gpuhal_call call = gpuhal_call_blocking(device, 0);
         device->ops.queue_destroy(chunk->queue);
         gpuhal_call_end(call);
-    }
-    if (chunk->event && reachable) {
-        gpuhal_plugin_event_destroy(device, chunk->event);
     }
     chunk->queue = NULL;
     chunk->event = NULL;

@@ -1,7 +1,8 @@
 /* transfer/document.h: a text that is written to a file a part at a time, as traces are. It has another name until it
- * is whole, so a file that was there stays as it was until then. A symbolic link stays, and what it leads to is
- * replaced; a device is written in its place. Pipes, and the file to which the program's own output goes, are refused.
- */
+ * is whole, so a file that was there stays as it was until then. Only an empty file is replaced, or one that begins
+ * with the header of such a document: any other may be the user's work. A symbolic link stays, and the file that it
+ * leads to is replaced; a device is written in its place. Pipes, and the file to which the program's own output goes,
+ * are refused. */
 #ifndef GPUHAL_TRANSFER_DOCUMENT_H
 #define GPUHAL_TRANSFER_DOCUMENT_H
 
@@ -12,8 +13,13 @@
 
 #include <stdint.h>
 
+typedef struct gpuhal_document_kind {
+    const char *what;   /* for messages: "a trace of queues" */
+    const char *header; /* every document of the kind begins with it, and no other file is likely to */
+} gpuhal_document_kind;
+
 typedef struct gpuhal_document {
-    const char *what; /* for messages: "a trace of queues" */
+    const gpuhal_document_kind *kind;
     const char *path;
     gpuhal_text text; /* to be written next */
     char *place;      /* the path with links followed; NULL: it is written at the path itself */
@@ -24,8 +30,9 @@ typedef struct gpuhal_document {
 
 /* Errors of all: what gpuhal_file_status() says, with the system's call in the detail; HOST_MEMORY. */
 
-/* On success the document has to be ended. `what` and `path` are the caller's and outlive it. */
-gpuhal_status gpuhal_document_create(const char *what, const char *path, gpuhal_document *out_document);
+/* On success the text has the kind's header, and the document has to be ended. `kind` and `path` are the caller's and
+ * outlive it. INVALID_ARGUMENT for a file that may not be replaced. */
+gpuhal_status gpuhal_document_create(const gpuhal_document_kind *kind, const char *path, gpuhal_document *out_document);
 /* Writes the text and empties it. */
 gpuhal_status gpuhal_document_write(gpuhal_document *document);
 /* Ends it: OK writes what is left and puts it in its place, any other status removes it. Returns the first failure. */
@@ -33,7 +40,7 @@ gpuhal_status gpuhal_document_end(gpuhal_document *document, gpuhal_status statu
 
 /* For a file that an environment variable names. Tries whether it can be written, and leaves what is there:
  * INVALID_ARGUMENT with the variable's name, HOST_MEMORY. */
-gpuhal_status gpuhal_document_try(const char *variable, const char *what, const char *path);
+gpuhal_status gpuhal_document_try(const char *variable, const gpuhal_document_kind *kind, const char *path);
 /* Calls `write` when the object is closed: a failure goes to the log, and the thread's last error stays. */
 void gpuhal_document_write_at_close(gpuhal_log *log, gpuhal_status (*write)(void *user, const char *path), void *user,
                                     const char *path);

@@ -13,10 +13,10 @@
  * untouched until stop(). It knows the old one by the number of the process, which the system clears there: in another
  * namespace the child may have the same number.
  */
+#include "../common/thread.h"
 #include "device.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -161,22 +161,13 @@ static void *run_thread(void *user)
     return NULL;
 }
 
-/* With all signals blocked but those that an instruction of a kernel causes: they must reach their handler. Where the
- * system gives fewer threads, these are enough. */
+/* Where the system gives fewer threads, these are enough. */
 static void start_threads(gpuhal_cpu_pool *pool)
 {
-    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
-    sigset_t all, before;
-    sigfillset(&all);
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
-        sigdelset(&all, own[i]);
-    }
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     while (pool->count + 1 < pool->instance->threads &&
-           pthread_create(&pool->threads[pool->count], NULL, run_thread, pool) == 0) {
+           gpuhal_plugin_thread_start(&pool->threads[pool->count], run_thread, pool) == 0) {
         pool->count++;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 static size_t bytes_of(const gpuhal_plugin_instance *instance)

@@ -6,10 +6,11 @@
  */
 #include "system.h"
 
+#include "../common/file.h"
+
 #include <gpuhal/types.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +27,7 @@ static size_t read_file(const char *root, const char *path, char *text, size_t s
 {
     char full[PATH_BYTES];
     int length = snprintf(full, sizeof full, "%s%s", root, path);
-    int file = length > 0 && (size_t)length < sizeof full ? open(full, O_RDONLY | O_CLOEXEC) : -1;
+    int file = length > 0 && (size_t)length < sizeof full ? gpuhal_plugin_open_plain(full) : -1;
     if (file < 0) {
         return 0;
     }

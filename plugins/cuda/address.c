@@ -3,12 +3,11 @@
 
 /* Where the device sees host memory: the same address, except on systems without unified addressing. The driver is
  * asked for the beginning of what it gave or registered; the documentation says nothing of other addresses. */
-CUresult gpuhal_cuda_show_host(gpuhal_memory *memory)
+CUresult gpuhal_cuda_show_host(void *host, uint64_t *out_address)
 {
-    const gpuhal_stream_block *block = memory->object;
     CUdeviceptr address = 0;
-    const CUresult code = gpuhal_cuda_api.cuMemHostGetDevicePointer_v2(&address, block->host, 0);
-    memory->address = address + ((uintptr_t)memory->host - (uintptr_t)block->host);
+    const CUresult code = gpuhal_cuda_api.cuMemHostGetDevicePointer_v2(&address, host, 0);
+    *out_address = address;
     return code;
 }
 

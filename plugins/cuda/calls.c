@@ -5,12 +5,14 @@
 #include <string.h>
 
 /* Priority 0 is the lowest that CUDA has. */
-CUresult gpuhal_cuda_create_stream(CUstream *out_stream, CUevent *out_event)
+CUresult gpuhal_cuda_create_stream(CUstream *out_stream, CUevent *out_event, const char **out_call)
 {
+    *out_call = "cuStreamCreateWithPriority";
     CUresult code = gpuhal_cuda_api.cuStreamCreateWithPriority(out_stream, CU_STREAM_NON_BLOCKING, 0);
     if (code != CUDA_SUCCESS) {
         return code;
     }
+    *out_call = "cuEventCreate";
     code = gpuhal_cuda_api.cuEventCreate(out_event, CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING);
     if (code != CUDA_SUCCESS) {
         (void)gpuhal_cuda_api.cuStreamDestroy_v2(*out_stream);
@@ -22,6 +24,14 @@ void gpuhal_cuda_destroy_stream(CUstream stream, CUevent event)
 {
     (void)gpuhal_cuda_api.cuEventDestroy_v2(event);
     (void)gpuhal_cuda_api.cuStreamDestroy_v2(stream);
+}
+
+const char *gpuhal_cuda_copy_call(const gpuhal_stream_place *to, const gpuhal_stream_place *from)
+{
+    if (to->host) {
+        return from->host ? "cuMemcpyAsync" : "cuMemcpyDtoHAsync";
+    }
+    return from->host ? "cuMemcpyHtoDAsync" : "cuMemcpyDtoDAsync";
 }
 
 CUresult gpuhal_cuda_copy_anywhere(CUstream stream, uint64_t to, uint64_t from, uint64_t bytes)

@@ -49,8 +49,10 @@ CUresult gpuhal_cuda_enter_context(CUcontext context, gpuhal_cuda_scope *out_sco
 {
     CUcontext current = NULL;
     *out_scope = (gpuhal_cuda_scope){0};
+    out_scope->failed = "cuCtxGetCurrent";
     CUresult code = gpuhal_cuda_api.cuCtxGetCurrent(&current);
     if (code == CUDA_SUCCESS && current != context) {
+        out_scope->failed = "cuCtxPushCurrent";
         code = gpuhal_cuda_api.cuCtxPushCurrent_v2(context);
         out_scope->pushed = code == CUDA_SUCCESS;
     }
@@ -91,10 +93,11 @@ void gpuhal_cuda_leave(const gpuhal_cuda_scope *scope)
     }
 }
 
-CUresult gpuhal_cuda_may_record(CUstream stream)
+CUresult gpuhal_cuda_may_record(CUstream stream, const char **out_call)
 {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    const CUresult code = gpuhal_cuda_api.cuStreamIsCapturing(stream, &status);
+    const CUresult code = gpuhal_cuda_may_lack(gpuhal_cuda_api.cuStreamIsCapturing(stream, &status));
+    *out_call = code == CUDA_SUCCESS ? NULL : "cuStreamIsCapturing";
     return code == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
                                                                            : code;
 }
@@ -150,7 +153,9 @@ static gpuhal_status retain_failed(const gpuhal_host *host, const gpuhal_cuda_en
                 ? "the device's compute mode is exclusive, and another process has it (nvidia-smi -c)"
                 : "the device is taken, or failed and waits for a reset");
     }
-    return gpuhal_cuda_report(host, call, code);
+    return code == CUDA_ERROR_UNKNOWN
+               ? gpuhal_cuda_report_as(host, GPUHAL_ERROR_DRIVER, call, code, gpuhal_cuda_explain_unknown())
+               : gpuhal_cuda_report(host, call, code);
 }
 
 static gpuhal_status retain(gpuhal_plugin_device *device)
@@ -167,14 +172,16 @@ static gpuhal_status retain(gpuhal_plugin_device *device)
     return code == CUDA_SUCCESS ? GPUHAL_OK : retain_failed(device->host, entry, code);
 }
 
-/* Inside the adopted context: checks it and its stream. */
-static CUresult check_adopted(const gpuhal_plugin_device *device, const char **out_fault)
+/* Inside the adopted context: checks it and its stream, as far as the driver can say whose that is. */
+static CUresult check_adopted(const gpuhal_plugin_device *device, const char **out_fault, const char **out_call)
 {
     CUdevice owner = -1;
     CUcontext of_stream = device->context;
+    *out_call = "cuCtxGetDevice";
     CUresult code = gpuhal_cuda_api.cuCtxGetDevice(&owner);
     if (code == CUDA_SUCCESS && device->foreign) {
-        code = gpuhal_cuda_api.cuStreamGetCtx(device->foreign, &of_stream);
+        *out_call = "cuStreamGetCtx";
+        code = gpuhal_cuda_may_lack(gpuhal_cuda_api.cuStreamGetCtx(device->foreign, &of_stream));
     }
     *out_fault = code != CUDA_SUCCESS             ? "values[0] and [2] must be a CUcontext and a CUstream of it, or 0"
                  : owner != device->entry->device ? "the context is one of another device"
@@ -203,12 +210,12 @@ static gpuhal_status adopt_context(gpuhal_plugin_device *device, const gpuhal_na
     gpuhal_cuda_scope scope;
     const char *fault = "values[0] is not a CUcontext";
     CUresult code = gpuhal_cuda_enter(device, &scope);
+    const char *call = scope.failed;
     if (code == CUDA_SUCCESS) {
-        code = check_adopted(device, &fault);
+        code = check_adopted(device, &fault, &call);
         gpuhal_cuda_leave(&scope);
     }
-    return fault ? gpuhal_cuda_report_as(host, GPUHAL_ERROR_INVALID_ARGUMENT, "cuCtxGetDevice", code, fault)
-                 : GPUHAL_OK;
+    return fault ? gpuhal_cuda_report_as(host, GPUHAL_ERROR_INVALID_ARGUMENT, call, code, fault) : GPUHAL_OK;
 }
 
 gpuhal_status gpuhal_cuda_acquire(gpuhal_plugin_device *device, const gpuhal_native *adopt)

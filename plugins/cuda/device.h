@@ -25,7 +25,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#define GPUHAL_CUDA_PER_THREAD                                                                                        \
+#define GPUHAL_CUDA_PER_THREAD                                                                                         \
     2u /* CU_STREAM_PER_THREAD: another stream on each thread, so nothing that threads can share */
 
 /* One device of the process. Constant once it can be found, but for what is atomic. */
@@ -40,9 +40,10 @@ typedef struct gpuhal_cuda_entry {
     bool registers_read_only; /* also where it may not be written */
     bool has_ranges;          /* virtual memory management */
     bool exports_fd;
-    char pci[24];       /* canonical; "" when unknown */
-    char uuid[40];      /* canonical; "" when unknown */
-    char nvml_uuid[48]; /* as NVML spells it: "GPU-…" or "MIG-…"; "" when unknown */
+    char pci[24];          /* canonical; "" when unknown */
+    char uuid[40];         /* canonical; "" when unknown */
+    char part_numbers[16]; /* of the instances of a part, "3/0"; "" when unknown */
+    char nvml_uuid[48];    /* as NVML spells it: "GPU-…" or "MIG-…"; "" when unknown */
     char driver_version[80];
     _Atomic CUresult lost; /* the sticky code of the primary context, 0 while it works */
 } gpuhal_cuda_entry;
@@ -76,6 +77,7 @@ struct gpuhal_plugin_event {
 typedef struct gpuhal_cuda_scope {
     CUstreamCaptureMode mode; /* when relaxed */
     bool pushed, relaxed;
+    const char *failed; /* the call that kept the thread out; NULL: the device was lost before */
 } gpuhal_cuda_scope;
 
 /* system.c */
@@ -83,13 +85,24 @@ typedef struct gpuhal_cuda_scope {
 bool gpuhal_cuda_read_module_version(char *out_text, size_t size);
 /* How many GPUs the kernel's driver has, as far as this process may see; 0 also when no file says so. */
 uint32_t gpuhal_cuda_count_system(void);
-/* Another number once the kernel's driver, or a node of it, came, went, or may be used: cuInit may then return another
- * code. */
-uint32_t gpuhal_cuda_see_system(void);
+/* Another number once the kernel's driver, or a node of it, came, went, was loaded anew, or may be used: cuInit may
+ * then return another code. */
+uint64_t gpuhal_cuda_see_system(void);
 /* The kernel's driver is there without its second half, which CUDA alone needs. */
 bool gpuhal_cuda_lacks_uvm(void);
+/* What to do about CUDA_ERROR_UNKNOWN; static. */
+const char *gpuhal_cuda_explain_unknown(void);
 /* Why libcuda, which does not say, may find no device. Gives the status for it. */
 gpuhal_status gpuhal_cuda_explain_nothing(char *out_text, size_t size);
+
+/* unlisted.c: finds what the list of devices lacks, and the numbers of the parts in it. @p is_short: the driver has
+ * more GPUs than the list, and no variable hides them. */
+void gpuhal_cuda_find_unlisted(const gpuhal_host *host, gpuhal_cuda_entry *entries, uint32_t count, bool is_short);
+
+/* Counts the GPUs that are to be divided and have no part, and lists their addresses. If all are, CUDA lists none. */
+uint32_t gpuhal_cuda_list_empty_mig(char *out_places, size_t size);
+#define GPUHAL_CUDA_EMPTY_MIG    "MIG is on, and it has no instance: no program can use it"
+#define GPUHAL_CUDA_EMPTY_MIG_AT "MIG is on, without an instance, at " /* addresses follow */
 
 /* context.c: makes any context current. */
 CUresult gpuhal_cuda_enter_context(CUcontext context, gpuhal_cuda_scope *out_scope);

@@ -36,15 +36,14 @@ static nvmlReturn_t ask_nvml(void *request)
     return code;
 }
 
-/* The kernel's files come first: reading them cannot hang, and listing has no deadline but that of the whole plugin.
- * WSL has none. */
+/* The kernel's files come first: reading them cannot hang. WSL has none. */
 static void make_survey(survey *own)
 {
     if (gpuhal_cuda_read_module_version(own->driver_version, sizeof own->driver_version)) {
         own->source = "the kernel's driver has";
         own->count = gpuhal_cuda_count_system();
     } else {
-        (void)gpuhal_cuda_nvml_run(ask_nvml, own);
+        (void)gpuhal_cuda_nvml_ask(ask_nvml, own, sizeof *own);
     }
 }
 
@@ -52,14 +51,31 @@ static void make_survey(survey *own)
 
 static const char *const hiding[] = {"CUDA_VISIBLE_DEVICES", NULL};
 
+static void explain_none(const survey *known, char *text, size_t size)
+{
+    char cause[160], places[240];
+    const bool is_hidden = gpuhal_cuda_list_variables(hiding, cause, sizeof cause);
+    const uint32_t empty = is_hidden ? 0 : gpuhal_cuda_list_empty_mig(places, sizeof places);
+    gpuhal_cuda_say_what_hides(hiding, cause, sizeof cause);
+    const int length = snprintf(text, size, "CUDA lists no device, and %s %u: ", known->source, known->count);
+    text += length;
+    size -= (size_t)length;
+    if (empty > 0 && empty >= known->count) {
+        snprintf(text, size, "%s", GPUHAL_CUDA_EMPTY_MIG);
+    } else if (empty > 0) { /* the others have another cause */
+        snprintf(text, size, GPUHAL_CUDA_EMPTY_MIG_AT "%s; %s the other%s", places, cause,
+                 known->count - empty == 1 ? "" : "s");
+    } else {
+        snprintf(text, size, "%s %s", cause, known->count == 1 ? "it" : "them");
+    }
+}
+
 static gpuhal_status no_device(const gpuhal_host *host, const char *call, CUresult code, const survey *known)
 {
-    char text[256], cause[160];
+    char text[512];
     gpuhal_status status = GPUHAL_ERROR_NO_DEVICE;
     if (known->count > 0) {
-        gpuhal_cuda_say_what_hides(hiding, cause, sizeof cause);
-        snprintf(text, sizeof text, "CUDA lists no device, and %s %u: %s %s", known->source, known->count, cause,
-                 known->count == 1 ? "it" : "them");
+        explain_none(known, text, sizeof text);
     } else {
         status = gpuhal_cuda_explain_nothing(text, sizeof text);
     }
@@ -73,8 +89,8 @@ static gpuhal_status mismatch(const gpuhal_host *host, CUresult code, const char
     int version = 0;
     const bool has_version = gpuhal_cuda_read_module_version(module, sizeof module);
     (void)gpuhal_cuda_api.cuDriverGetVersion(&version);
-    snprintf(text, sizeof text, "libcuda supports CUDA %d.%d, and the kernel's NVIDIA driver is %s: %s",
-             version / 1000, version % 1000 / 10, has_version ? module : "of an unknown version", how);
+    snprintf(text, sizeof text, "libcuda supports CUDA %d.%d, and the kernel's NVIDIA driver is %s: %s", version / 1000,
+             version % 1000 / 10, has_version ? module : "of an unknown version", how);
     return gpuhal_cuda_report_as(host, GPUHAL_ERROR_INCOMPATIBLE, "cuInit", code, text);
 }
 
@@ -109,9 +125,8 @@ static gpuhal_status init_failed(const gpuhal_host *host, CUresult code, const s
     case CUDA_ERROR_UNKNOWN:
         return gpuhal_cuda_report_as(
             host, GPUHAL_ERROR_DRIVER, "cuInit", code,
-            gpuhal_cuda_lacks_uvm()
-                ? "there is no /dev/nvidia-uvm: load nvidia_uvm, or give the container the node"
-                : "the driver cannot say why it does not work: see the kernel's log for lines with NVRM");
+            gpuhal_cuda_lacks_uvm() ? "there is no /dev/nvidia-uvm: load nvidia_uvm, or give the container the node"
+                                    : gpuhal_cuda_explain_unknown());
     default:
         return gpuhal_cuda_report(host, "cuInit", code);
     }
@@ -167,8 +182,8 @@ static CUresult initialise(void)
 {
     static CUresult answer;
     static bool asked;
-    static uint32_t seen;
-    const uint32_t now = gpuhal_cuda_see_system();
+    static uint64_t seen;
+    const uint64_t now = gpuhal_cuda_see_system();
     if (!asked || gpuhal_cuda_status(answer) == GPUHAL_ERROR_BUSY || now != seen) {
         answer = gpuhal_cuda_api.cuInit(0);
         asked = true;
@@ -206,6 +221,9 @@ gpuhal_status gpuhal_cuda_make_list(const gpuhal_host *host, gpuhal_cuda_entry *
         fill_in(&entries[i], &known);
     }
     explain_hidden(host, &known, listed);
+    char set[160];
+    gpuhal_cuda_find_unlisted(host, entries, listed,
+                              known.count > listed && !gpuhal_cuda_list_variables(hiding, set, sizeof set));
     *out_count = listed;
     return GPUHAL_OK;
 }

@@ -5,8 +5,8 @@
 
 gpuhal_status gpuhal_cuda_check_stream(gpuhal_plugin_device *device, CUstream stream)
 {
-    CUcontext context = NULL;
-    const CUresult code = gpuhal_cuda_api.cuStreamGetCtx(stream, &context);
+    CUcontext context = device->context; /* where the driver cannot say it */
+    const CUresult code = gpuhal_cuda_may_lack(gpuhal_cuda_api.cuStreamGetCtx(stream, &context));
     if (code != CUDA_SUCCESS || context != device->context) {
         return gpuhal_cuda_report_as(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, "cuStreamGetCtx", code,
                                      "values[0] is not a CUstream of the context that this device works in");

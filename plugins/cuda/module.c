@@ -201,37 +201,60 @@ CUresult gpuhal_cuda_load_module(const gpuhal_code *code, const void *image, gpu
     return result;
 }
 
+bool gpuhal_cuda_explain_refusal(CUresult code, char *out_text, size_t size)
+{
+    char version[24] = "an unknown version";
+    if (code != CUDA_ERROR_UNSUPPORTED_PTX_VERSION) {
+        return false;
+    }
+    (void)gpuhal_cuda_api_version(version, sizeof version);
+    snprintf(out_text, size,
+             "the PTX was made by a later CUDA than the driver supports, which is %s: update the driver, or compile "
+             "with a toolkit of that version at most",
+             version);
+    return true;
+}
+
 /* ---- functions */
 
 CUresult gpuhal_cuda_of_function(int *out_value, unsigned int attribute, CUfunction function)
 {
-    return gpuhal_cuda_api.cuFuncGetAttribute(out_value, attribute, function);
+    *out_value = -1;
+    return gpuhal_cuda_may_lack(gpuhal_cuda_api.cuFuncGetAttribute(out_value, attribute, function));
 }
 
 /* A launch gets no more than 48 KiB unless the function is allowed more. Each kernel of a function allows the most, so
  * that launches need not change it, and threads cannot undo what another one needs. How memory is divided between
  * caches and groups follows what launches ask for, not what they may.
  *
- * With lazy loading (CUDA_MODULE_LOADING) the driver may put off bringing the code to the device. */
-CUresult gpuhal_cuda_prepare_function(CUfunction function, uint32_t own, uint32_t most)
+ * With lazy loading (CUDA_MODULE_LOADING) the driver may put off bringing the code to the device: cuFuncLoad is where
+ * that fails. */
+CUresult gpuhal_cuda_prepare_function(CUfunction function, uint32_t own, uint32_t most, const char **out_call)
 {
     CUresult code = CUDA_SUCCESS;
     if (most > own) {
-        code = gpuhal_cuda_api.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                                  (int)(most - own));
+        *out_call = "cuFuncSetAttribute";
+        code = gpuhal_cuda_may_lack(gpuhal_cuda_api.cuFuncSetAttribute(
+            function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)(most - own)));
     }
-    return code == CUDA_SUCCESS && gpuhal_cuda_api.cuFuncLoad ? gpuhal_cuda_api.cuFuncLoad(function) : code;
+    if (code != CUDA_SUCCESS || !gpuhal_cuda_api.cuFuncLoad) {
+        return code;
+    }
+    *out_call = "cuFuncLoad";
+    return gpuhal_cuda_may_lack(gpuhal_cuda_api.cuFuncLoad(function));
 }
 
 /* Since CUDA 12.4. */
 CUresult gpuhal_cuda_parameter_bytes(CUfunction function, uint32_t index, uint64_t *out_bytes)
 {
     size_t offset = 0, bytes = 0;
-    if (!gpuhal_cuda_api.cuFuncGetParamInfo) {
+    const CUresult code = gpuhal_cuda_api.cuFuncGetParamInfo
+                              ? gpuhal_cuda_api.cuFuncGetParamInfo(function, index, &offset, &bytes)
+                              : CUDA_ERROR_NOT_SUPPORTED;
+    if (code == CUDA_ERROR_NOT_SUPPORTED) {
         *out_bytes = GPUHAL_STREAM_UNKNOWN;
         return CUDA_SUCCESS;
     }
-    const CUresult code = gpuhal_cuda_api.cuFuncGetParamInfo(function, index, &offset, &bytes);
     *out_bytes = code == CUDA_SUCCESS ? bytes : 0;
     return code == CUDA_ERROR_INVALID_VALUE ? CUDA_SUCCESS : code; /* there is no such parameter */
 }

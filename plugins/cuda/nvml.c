@@ -50,8 +50,8 @@ static bool is_open(void)
 
 static const char *result_name(nvmlReturn_t code)
 {
-#define NAMED_RESULT(name, value)                                                                                     \
-    case value:                                                                                                       \
+#define NAMED_RESULT(name, value)                                                                                      \
+    case value:                                                                                                        \
         return #name;
     switch (code) {
         GPUHAL_NVML_RESULTS(NAMED_RESULT)
@@ -94,6 +94,8 @@ gpuhal_stream_why gpuhal_cuda_nvml_why(nvmlReturn_t code)
                                    "inside a container NVML may name processes by other numbers");
     case GPUHAL_CUDA_NVML_NO_EVENT:
         return gpuhal_cuda_because(GPUHAL_MISSING_NOT_READ, "the driver reported no error since it was first asked");
+    case GPUHAL_CUDA_NVML_NO_LIMIT: /* one may be set later, so that it is not unsupported */
+        return gpuhal_cuda_because(GPUHAL_MISSING_NOT_READ, "the control group of this process has no limit");
     case NVML_ERROR_NOT_SUPPORTED:
     case NVML_ERROR_FUNCTION_NOT_FOUND:
     case NVML_ERROR_ARGUMENT_VERSION_MISMATCH:
@@ -106,6 +108,12 @@ gpuhal_stream_why gpuhal_cuda_nvml_why(nvmlReturn_t code)
         break;
     case NVML_ERROR_TIMEOUT:
         why.reason = GPUHAL_MISSING_TIMED_OUT;
+        break;
+    case NVML_ERROR_RESET_REQUIRED:
+        why.reason = GPUHAL_MISSING_RESET;
+        break;
+    case NVML_ERROR_GPU_IS_LOST:
+        why.reason = GPUHAL_MISSING_LOST;
         break;
     default:
         break;

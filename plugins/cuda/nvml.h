@@ -1,8 +1,8 @@
 /* cuda/nvml.h: NVML, which reports values of devices without opening them, and without which everything else works.
  *
  * NVML calls have been seen to hang for good when a GPU has fallen off the bus. The core abandons a thread that hangs
- * in sample(), processes() or link(), so NVML is asked in those alone, and while listing only where no file of the
- * kernel has the driver's version (../stream/management.c).
+ * in sample(), processes() or link(), so NVML is asked in those alone (../stream/management.c), and while listing on a
+ * thread that may be given up (nvml_patience.c).
  */
 #ifndef GPUHAL_CUDA_NVML_H
 #define GPUHAL_CUDA_NVML_H
@@ -26,18 +26,23 @@ void gpuhal_cuda_nvml_open(const gpuhal_host *host);
  * 0 comes back it did not run to its end. */
 gpuhal_stream_why gpuhal_cuda_nvml_run(nvmlReturn_t (*work)(void *request), void *request);
 
-/* Inside of that: the device, matched by its UUID, else by its PCI address, never by an index. For a MIG device @p
- * out_board is the whole GPU, which alone has a temperature; else both are the same. */
+/* nvml_patience.c: does the same on another thread, for two seconds at most, with a copy of the request, which has its
+ * size and no memory of its own, and is copied back. Returns whether that came to its end; else it is as it was. */
+bool gpuhal_cuda_nvml_ask(nvmlReturn_t (*work)(void *request), void *request, size_t bytes);
+
+/* Inside of gpuhal_cuda_nvml_run(): the device, matched by its UUID, else by its PCI address, never by an index. For a
+ * MIG device @p out_board is the whole GPU, which alone has a temperature; else both are the same. */
 nvmlReturn_t gpuhal_cuda_nvml_find(const gpuhal_cuda_entry *entry, nvmlDevice_t *out_device, nvmlDevice_t *out_board);
 
 /* Likewise: NVML says so of this GPU, or of the one that this is a part of, and not of some. */
 bool gpuhal_cuda_nvml_is_lost(const gpuhal_cuda_entry *entry);
 
 /* Codes that NVML does not give: it writes entries of processes that are longer than ours; its pids may be of another
- * namespace than this process sees; no error was reported so far. */
+ * namespace than this process sees; no error was reported so far; there is no limit. */
 #define GPUHAL_CUDA_NVML_OTHER_LAYOUT    0xfffffff0u
 #define GPUHAL_CUDA_NVML_OTHER_NAMESPACE 0xfffffff1u
 #define GPUHAL_CUDA_NVML_NO_EVENT        0xfffffff2u
+#define GPUHAL_CUDA_NVML_NO_LIMIT        0xfffffff3u
 
 /* What a code means for a value. */
 gpuhal_stream_why gpuhal_cuda_nvml_why(nvmlReturn_t code);
@@ -47,16 +52,21 @@ typedef struct gpuhal_cuda_nvml_value {
     gpuhal_key key;
     /* Converts to the unit that the key names. */
     nvmlReturn_t (*read)(nvmlDevice_t device, uint64_t *out_value);
-    bool of_board; /* a part of a divided GPU has none of its own: read from the whole GPU */
-    bool is_slow;  /* 20 ms, or keeps something: read only where it is named */
+    bool of_board;        /* a part of a divided GPU has none of its own: read from the whole GPU */
+    bool is_slow;         /* 20 ms, or keeps something: read only where it is named */
     uint64_t least, most; /* what lies outside is rubbish, which NVML has been seen to give with success */
 } gpuhal_cuda_nvml_value;
-#define GPUHAL_CUDA_NVML_VALUES 29u
+#define GPUHAL_CUDA_NVML_VALUES 36u
 extern const gpuhal_cuda_nvml_value gpuhal_cuda_nvml_values[GPUHAL_CUDA_NVML_VALUES];
 
 /* nvml_processes.c: inside of gpuhal_cuda_nvml_run(). The memory that this process has taken of the device, through all
  * APIs. */
 nvmlReturn_t gpuhal_cuda_nvml_own_memory(nvmlDevice_t device, uint64_t *out_value);
+
+/* nvml_links.c: likewise. */
+nvmlReturn_t gpuhal_cuda_nvml_links_up(nvmlDevice_t device, uint64_t *out_value);
+nvmlReturn_t gpuhal_cuda_nvml_link_errors(nvmlDevice_t device, uint64_t *out_value);
+nvmlReturn_t gpuhal_cuda_nvml_fabric(nvmlDevice_t device, uint64_t *out_value);
 
 /* nvml_events.c: likewise. How many errors of the GPU the driver has reported since the first question, and the newest
  * one's number: NO_EVENT before the first. After begin_events() both are of the same moment. */

@@ -27,6 +27,7 @@
     OPTIONAL(nvmlInitWithFlags, (unsigned int flags)) \
     OPTIONAL(nvmlDeviceGetHandleByUUID, (const char *uuid, nvmlDevice_t *device)) \
     OPTIONAL(nvmlDeviceGetMemoryInfo_v2, (nvmlDevice_t device, nvmlMemory_v2_t *memory)) \
+    OPTIONAL(nvmlDeviceGetMemoryLimits_v1, (nvmlDevice_t device, nvmlGetMemoryLimits_v1_t *limits)) \
     OPTIONAL(nvmlDeviceGetTemperature, (nvmlDevice_t device, nvmlTemperatureSensors_t sensor, unsigned int *celsius)) \
     OPTIONAL(nvmlDeviceGetTemperatureV, (nvmlDevice_t device, nvmlTemperature_t *temperature)) \
     OPTIONAL(nvmlDeviceGetFanSpeed, (nvmlDevice_t device, unsigned int *percent)) \
@@ -41,11 +42,24 @@
                                            unsigned long long *count)) \
     OPTIONAL(nvmlDeviceGetFieldValues, (nvmlDevice_t device, int count, nvmlFieldValue_t *values)) \
     OPTIONAL(nvmlDeviceGetDeviceHandleFromMigDeviceHandle, (nvmlDevice_t mig, nvmlDevice_t *device)) \
+    OPTIONAL(nvmlDeviceGetRemappedRows, (nvmlDevice_t device, unsigned int *corrected, unsigned int *uncorrected, \
+                                         unsigned int *is_pending, unsigned int *has_failed)) \
+    OPTIONAL(nvmlDeviceGetRetiredPagesPendingStatus, (nvmlDevice_t device, nvmlEnableState_t *is_pending)) \
+    OPTIONAL(nvmlDeviceGetHandleByIndex_v2, (unsigned int index, nvmlDevice_t *device)) \
+    OPTIONAL(nvmlDeviceGetPciInfo_v3, (nvmlDevice_t device, nvmlPciInfo_t *pci)) \
+    OPTIONAL(nvmlDeviceGetName, (nvmlDevice_t device, char *name, unsigned int length)) \
+    OPTIONAL(nvmlDeviceGetMigMode, (nvmlDevice_t device, unsigned int *current, unsigned int *pending)) \
+    OPTIONAL(nvmlDeviceGetMaxMigDeviceCount, (nvmlDevice_t device, unsigned int *count)) \
+    OPTIONAL(nvmlDeviceGetMigDeviceHandleByIndex, (nvmlDevice_t device, unsigned int index, nvmlDevice_t *mig)) \
+    OPTIONAL(nvmlDeviceGetGpuInstanceId, (nvmlDevice_t mig, unsigned int *id)) \
+    OPTIONAL(nvmlDeviceGetComputeInstanceId, (nvmlDevice_t mig, unsigned int *id)) \
     OPTIONAL(nvmlDeviceGetEncoderUtilization, (nvmlDevice_t device, unsigned int *percent, unsigned int *period_us)) \
     OPTIONAL(nvmlDeviceGetDecoderUtilization, (nvmlDevice_t device, unsigned int *percent, unsigned int *period_us)) \
     OPTIONAL(nvmlDeviceGetCurrPcieLinkGeneration, (nvmlDevice_t device, unsigned int *generation)) \
     OPTIONAL(nvmlDeviceGetCurrPcieLinkWidth, (nvmlDevice_t device, unsigned int *lanes)) \
     OPTIONAL(nvmlDeviceGetPcieReplayCounter, (nvmlDevice_t device, unsigned int *replays)) \
+    OPTIONAL(nvmlDeviceGetPersistenceMode, (nvmlDevice_t device, nvmlEnableState_t *mode)) \
+    OPTIONAL(nvmlDeviceGetDisplayActive, (nvmlDevice_t device, nvmlEnableState_t *is_active)) \
     OPTIONAL(nvmlDeviceGetPerformanceState, (nvmlDevice_t device, nvmlPstates_t *state)) \
     OPTIONAL(nvmlDeviceGetComputeRunningProcesses_v3, (nvmlDevice_t device, unsigned int *count, \
                                                        nvmlProcessInfo_t *processes)) \
@@ -69,6 +83,7 @@
     OPTIONAL(nvmlDeviceGetMaxPcieLinkWidth, (nvmlDevice_t device, unsigned int *lanes)) \
     OPTIONAL(nvmlDeviceGetTopologyCommonAncestor, (nvmlDevice_t one, nvmlDevice_t other, \
                                                    nvmlGpuTopologyLevel_t *level)) \
+    OPTIONAL(nvmlDeviceGetGpuFabricInfo, (nvmlDevice_t device, nvmlGpuFabricInfo_t *info)) \
     OPTIONAL(nvmlDeviceGetNvLinkState, (nvmlDevice_t device, unsigned int link, nvmlEnableState_t *active)) \
     OPTIONAL(nvmlDeviceGetNvLinkVersion, (nvmlDevice_t device, unsigned int link, unsigned int *version)) \
     OPTIONAL(nvmlDeviceGetNvLinkRemotePciInfo_v2, (nvmlDevice_t device, unsigned int link, nvmlPciInfo_t *pci)) \
@@ -123,6 +138,8 @@
     VALUE(NVML_MEMORY_ERROR_TYPE_UNCORRECTED, 1) \
     VALUE(NVML_VOLATILE_ECC, 0) \
     VALUE(NVML_AGGREGATE_ECC, 1) \
+    VALUE(NVML_DEVICE_MIG_DISABLE, 0) \
+    VALUE(NVML_DEVICE_MIG_ENABLE, 1) \
     VALUE(NVML_FEATURE_DISABLED, 0) \
     VALUE(NVML_FEATURE_ENABLED, 1) \
     VALUE(NVML_NVLINK_DEVICE_TYPE_GPU, 0) \
@@ -134,7 +151,14 @@
     VALUE(NVML_TOPOLOGY_NODE, 40) \
     VALUE(NVML_TOPOLOGY_SYSTEM, 50) \
     VALUE(NVML_FI_DEV_MEMORY_TEMP, 82) \
+    VALUE(NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL, 52) \
+    VALUE(NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL, 59) \
     VALUE(NVML_FI_DEV_NVLINK_GET_SPEED, 164) \
+    VALUE(NVML_GPU_FABRIC_UUID_LEN, 16) \
+    VALUE(NVML_GPU_FABRIC_STATE_NOT_SUPPORTED, 0) \
+    VALUE(NVML_GPU_FABRIC_STATE_NOT_STARTED, 1) \
+    VALUE(NVML_GPU_FABRIC_STATE_IN_PROGRESS, 2) \
+    VALUE(NVML_GPU_FABRIC_STATE_COMPLETED, 3) \
     VALUE(NVML_VALUE_TYPE_UNSIGNED_INT, 1) \
     VALUE(NVML_VALUE_TYPE_UNSIGNED_LONG, 2) \
     VALUE(NVML_VALUE_TYPE_UNSIGNED_LONG_LONG, 3) \
@@ -161,6 +185,7 @@
     TYPE(nvmlPciInfo_t) \
     TYPE(nvmlMemory_t) \
     TYPE(nvmlMemory_v2_t) \
+    TYPE(nvmlGetMemoryLimits_v1_t) \
     TYPE(nvmlTemperature_t) \
     TYPE(nvmlUtilization_t) \
     TYPE(nvmlPstates_t) \
@@ -169,7 +194,8 @@
     TYPE(nvmlEventSet_t) \
     TYPE(nvmlEventData_t) \
     TYPE(nvmlValue_t) \
-    TYPE(nvmlFieldValue_t)
+    TYPE(nvmlFieldValue_t) \
+    TYPE(nvmlGpuFabricInfo_t)
 
 #define GPUHAL_NVML_FIELDS(FIELD) \
     FIELD(nvmlPciInfo_t, busIdLegacy) \
@@ -187,6 +213,10 @@
     FIELD(nvmlMemory_v2_t, reserved) \
     FIELD(nvmlMemory_v2_t, free) \
     FIELD(nvmlMemory_v2_t, used) \
+    FIELD(nvmlGetMemoryLimits_v1_t, nameSpace) \
+    FIELD(nvmlGetMemoryLimits_v1_t, softLimit) \
+    FIELD(nvmlGetMemoryLimits_v1_t, hardLimit) \
+    FIELD(nvmlGetMemoryLimits_v1_t, currentUsed) \
     FIELD(nvmlTemperature_t, version) \
     FIELD(nvmlTemperature_t, sensorType) \
     FIELD(nvmlTemperature_t, temperature) \
@@ -213,7 +243,10 @@
     FIELD(nvmlFieldValue_t, latencyUsec) \
     FIELD(nvmlFieldValue_t, valueType) \
     FIELD(nvmlFieldValue_t, nvmlReturn) \
-    FIELD(nvmlFieldValue_t, value)
+    FIELD(nvmlFieldValue_t, value) \
+    FIELD(nvmlGpuFabricInfo_t, clusterUuid) \
+    FIELD(nvmlGpuFabricInfo_t, status) \
+    FIELD(nvmlGpuFabricInfo_t, state)
 
 #ifndef GPUHAL_NVML_LISTS_ONLY
 
@@ -254,6 +287,12 @@ typedef struct nvmlMemory_v2_t {
     unsigned int version;
     unsigned long long total, reserved, free, used; /* used: without reserved */
 } nvmlMemory_v2_t;
+
+/* Of drivers from 615 on. Unlike other structures it has no version. */
+typedef struct nvmlGetMemoryLimits_v1_t {
+    const char *nameSpace; /* in: the directory of a control group of version 2 */
+    unsigned long long softLimit, hardLimit, currentUsed; /* bytes; hardLimit is all ones if there is no limit */
+} nvmlGetMemoryLimits_v1_t;
 
 typedef struct nvmlTemperature_t {
     unsigned int version;
@@ -304,6 +343,14 @@ typedef struct nvmlFieldValue_t {
     nvmlReturn_t nvmlReturn; /* of this one value */
     nvmlValue_t value;
 } nvmlFieldValue_t;
+
+/* Of the function without a version, which later ones replace and do not remove. */
+typedef struct nvmlGpuFabricInfo_t {
+    unsigned char clusterUuid[NVML_GPU_FABRIC_UUID_LEN];
+    nvmlReturn_t status; /* only where the state is COMPLETED */
+    unsigned int cliqueId;
+    unsigned char state;
+} nvmlGpuFabricInfo_t;
 
 #endif
 #endif

@@ -162,8 +162,8 @@ static usage read_usage(nvmlDevice_t device)
     }
     found.samples = calloc(count, sizeof *found.samples);
     found.count = count;
-    if (!found.samples || gpuhal_cuda_nvml.nvmlDeviceGetProcessUtilization(device, found.samples, &found.count,
-                                                                          since) != NVML_SUCCESS ||
+    if (!found.samples ||
+        gpuhal_cuda_nvml.nvmlDeviceGetProcessUtilization(device, found.samples, &found.count, since) != NVML_SUCCESS ||
         found.count > count) {
         found.count = 0;
     }
@@ -244,7 +244,7 @@ static nvmlReturn_t list_all(void *user)
     list_kind(own, device, read_computing, GPUHAL_PROCESS_COMPUTE);
     const nvmlReturn_t code = own->code;
     list_kind(own, device, read_drawing, GPUHAL_PROCESS_GRAPHICS);
-    list_kind(own, device, read_sharing, GPUHAL_PROCESS_COMPUTE);
+    list_kind(own, device, read_sharing, GPUHAL_PROCESS_COMPUTE | GPUHAL_PROCESS_SHARES);
     const bool optional = own->code == NVML_ERROR_NOT_SUPPORTED || own->code == NVML_ERROR_FUNCTION_NOT_FOUND;
     own->code = optional ? code : own->code;
     free(own->usage.samples);

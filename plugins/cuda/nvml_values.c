@@ -1,6 +1,9 @@
 /* cuda/nvml_values.c: the values that NVML has, how each is read, and what it can be. */
 #include "nvml.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #define PART  false /* also of a part of a divided GPU */
 #define BOARD true  /* of the whole GPU only */
 #define QUICK false
@@ -39,11 +42,60 @@ static nvmlReturn_t part_of(nvmlReturn_t code, const nvmlMemory_v2_t *memory, ui
     return code;
 }
 
+/* The directory of this process's control group of version 2; its top for a group outside of the visible tree, and for
+ * a process that has none. */
+static void find_group(char out_path[GPUHAL_STREAM_PATH])
+{
+    static const char top[] = "/sys/fs/cgroup";
+    char path[GPUHAL_STREAM_PATH], text[8192]; /* a line for each hierarchy of version 1 comes before */
+    gpuhal_cuda_path(path, "/proc/self/cgroup");
+    (void)gpuhal_cuda_read_file(path, text, sizeof text);
+    const char *line = text;
+    while (line && strncmp(line, "0::", 3) != 0) {
+        line = strchr(line, '\n');
+        line = line ? line + 1 : NULL;
+    }
+    const size_t length = line ? strcspn(line + 3, "\n") : 0;
+    const bool is_below = length > 1 && length <= GPUHAL_STREAM_PATH - sizeof top && strncmp(line + 3, "/..", 3) != 0;
+    snprintf(out_path, GPUHAL_STREAM_PATH, "%s%.*s", top, is_below ? (int)length : 0, line ? line + 3 : "");
+}
+
+/* The limit of the control group, or of one above it (nvidia-smi memory-limits). Where no group has one, drivers have
+ * returned NOT_SUPPORTED, NOT_FOUND, or all ones. */
+static nvmlReturn_t read_limits(nvmlDevice_t device, nvmlGetMemoryLimits_v1_t *out_limits)
+{
+    char group[GPUHAL_STREAM_PATH];
+    if (!gpuhal_cuda_nvml.nvmlDeviceGetMemoryLimits_v1) {
+        return NVML_ERROR_FUNCTION_NOT_FOUND;
+    }
+    find_group(group);
+    *out_limits = (nvmlGetMemoryLimits_v1_t){.nameSpace = group};
+    const nvmlReturn_t code = gpuhal_cuda_nvml.nvmlDeviceGetMemoryLimits_v1(device, out_limits);
+    const bool has_none = code == NVML_ERROR_NOT_SUPPORTED || code == NVML_ERROR_NOT_FOUND ||
+                          (code == NVML_SUCCESS && out_limits->hardLimit == UINT64_MAX);
+    out_limits->nameSpace = NULL;
+    return has_none ? GPUHAL_CUDA_NVML_NO_LIMIT : code;
+}
+
+static nvmlReturn_t memory_limit(nvmlDevice_t device, uint64_t *out_value)
+{
+    nvmlGetMemoryLimits_v1_t limits = {0};
+    const nvmlReturn_t code = read_limits(device, &limits);
+    *out_value = limits.hardLimit;
+    return code;
+}
+
+/* What this process can have: no more than a limit leaves. */
 static nvmlReturn_t memory_free(nvmlDevice_t device, uint64_t *out_value)
 {
     nvmlMemory_v2_t memory;
+    nvmlGetMemoryLimits_v1_t limits = {0};
     bool has_reserved;
     const nvmlReturn_t code = read_memory(device, &memory, &has_reserved);
+    if (code == NVML_SUCCESS && read_limits(device, &limits) == NVML_SUCCESS) {
+        const uint64_t left = limits.hardLimit > limits.currentUsed ? limits.hardLimit - limits.currentUsed : 0;
+        memory.free = left < memory.free ? left : memory.free;
+    }
     return part_of(code, &memory, memory.free, out_value);
 }
 
@@ -123,6 +175,8 @@ SCALED(pcie_width, nvmlDeviceGetCurrPcieLinkWidth, 1)
 SCALED(pcie_generation_max, nvmlDeviceGetMaxPcieLinkGeneration, 1)
 SCALED(pcie_width_max, nvmlDeviceGetMaxPcieLinkWidth, 1)
 SCALED(pcie_replays, nvmlDeviceGetPcieReplayCounter, 1)
+SCALED(persistence, nvmlDeviceGetPersistenceMode, 1)
+SCALED(display_active, nvmlDeviceGetDisplayActive, 1)
 
 static nvmlReturn_t performance_state(nvmlDevice_t device, uint64_t *out_value)
 {
@@ -268,10 +322,29 @@ static nvmlReturn_t ecc_uncorrected(nvmlDevice_t device, uint64_t *out_value)
     return ecc(device, NVML_MEMORY_ERROR_TYPE_UNCORRECTED, out_value);
 }
 
+/* GPUs from Ampere on remap rows, those before retire pages; each has one of the two. */
+static nvmlReturn_t memory_repair(nvmlDevice_t device, uint64_t *out_value)
+{
+    unsigned int corrected = 0, uncorrected = 0, is_pending = 0, has_failed = 0;
+    nvmlReturn_t code =
+        gpuhal_cuda_nvml.nvmlDeviceGetRemappedRows
+            ? gpuhal_cuda_nvml.nvmlDeviceGetRemappedRows(device, &corrected, &uncorrected, &is_pending, &has_failed)
+            : NVML_ERROR_FUNCTION_NOT_FOUND;
+    if ((code == NVML_ERROR_NOT_SUPPORTED || code == NVML_ERROR_FUNCTION_NOT_FOUND) &&
+        gpuhal_cuda_nvml.nvmlDeviceGetRetiredPagesPendingStatus) {
+        code = gpuhal_cuda_nvml.nvmlDeviceGetRetiredPagesPendingStatus(device, &is_pending);
+    }
+    *out_value = has_failed   ? GPUHAL_MEMORY_REPAIR_FAILED
+                 : is_pending ? GPUHAL_MEMORY_REPAIR_PENDING
+                              : GPUHAL_MEMORY_REPAIR_NONE;
+    return code;
+}
+
 const gpuhal_cuda_nvml_value gpuhal_cuda_nvml_values[GPUHAL_CUDA_NVML_VALUES] = {
     {GPUHAL_VALUE_MEMORY_FREE_BYTES, memory_free, PART, QUICK, 0, UNLIMITED},
     {GPUHAL_VALUE_MEMORY_USED_BYTES, memory_used, PART, QUICK, 0, UNLIMITED},
     {GPUHAL_VALUE_MEMORY_RESERVED_BYTES, memory_reserved, PART, QUICK, 0, UNLIMITED},
+    {GPUHAL_VALUE_MEMORY_LIMIT_BYTES, memory_limit, PART, QUICK, 0, UNLIMITED},
     {GPUHAL_VALUE_MEMORY_PROCESS_BYTES, gpuhal_cuda_nvml_own_memory, PART, QUICK, 0, UNLIMITED},
     {GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, temperature, BOARD, QUICK, 0, HOTTEST},
     {GPUHAL_VALUE_TEMPERATURE_MEMORY_MILLICELSIUS, temperature_memory, BOARD, QUICK, 0, HOTTEST},
@@ -292,10 +365,16 @@ const gpuhal_cuda_nvml_value gpuhal_cuda_nvml_values[GPUHAL_CUDA_NVML_VALUES] = 
     {GPUHAL_VALUE_PCIE_REPLAYS_TOTAL, pcie_replays, BOARD, QUICK, 0, UNLIMITED},
     {GPUHAL_VALUE_PCIE_RECEIVE_BYTES_PER_SECOND, pcie_receive, BOARD, SLOW, 0, RATE_MOST},
     {GPUHAL_VALUE_PCIE_SEND_BYTES_PER_SECOND, pcie_send, BOARD, SLOW, 0, RATE_MOST},
+    {GPUHAL_VALUE_PERSISTENCE, persistence, BOARD, QUICK, 0, 1},
+    {GPUHAL_VALUE_DISPLAY_ACTIVE, display_active, BOARD, QUICK, 0, 1},
     {GPUHAL_VALUE_PERFORMANCE_STATE, performance_state, BOARD, QUICK, 0, 15},
     {GPUHAL_VALUE_THROTTLE_REASONS, throttle_reasons, BOARD, QUICK, 0, UNLIMITED},
     {GPUHAL_VALUE_VENDOR_EVENTS_TOTAL, gpuhal_cuda_nvml_events, BOARD, SLOW, 0, UNLIMITED},
     {GPUHAL_VALUE_VENDOR_EVENT_CODE, gpuhal_cuda_nvml_event_code, BOARD, SLOW, 1, UINT32_MAX},
     {GPUHAL_VALUE_ECC_CORRECTED_TOTAL, ecc_corrected, PART, QUICK, 0, UNLIMITED},
     {GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL, ecc_uncorrected, PART, QUICK, 0, UNLIMITED},
+    {GPUHAL_VALUE_MEMORY_REPAIR, memory_repair, BOARD, QUICK, 0, GPUHAL_MEMORY_REPAIR_FAILED},
+    {GPUHAL_VALUE_LINKS_UP, gpuhal_cuda_nvml_links_up, BOARD, QUICK, 0, GPUHAL_NVML_LINKS_MAX},
+    {GPUHAL_VALUE_LINK_ERRORS_TOTAL, gpuhal_cuda_nvml_link_errors, BOARD, QUICK, 0, UNLIMITED},
+    {GPUHAL_VALUE_FABRIC, gpuhal_cuda_nvml_fabric, BOARD, QUICK, GPUHAL_FABRIC_READY, GPUHAL_FABRIC_FAILED},
 };

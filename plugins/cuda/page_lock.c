@@ -17,27 +17,30 @@ uint64_t gpuhal_cuda_id_at(uintptr_t address)
 }
 
 /* Not for memory of devices (CU_MEMHOSTREGISTER_IOMEMORY): the core passes ordinary pages. */
-CUresult gpuhal_cuda_page_lock(gpuhal_stream_registration *own)
+CUresult gpuhal_cuda_page_lock(const gpuhal_stream_registration *own, uintptr_t start, uint64_t bytes,
+                               const char **out_call)
 {
     CUcontext same = NULL;
+    *out_call = "cuDevicePrimaryCtxRetain";
     CUresult code = own->adopted ? CUDA_SUCCESS : gpuhal_cuda_api.cuDevicePrimaryCtxRetain(&same, own->device);
     if (code != CUDA_SUCCESS) {
         return code;
     }
-    code =
-        gpuhal_cuda_api.cuMemHostRegister_v2((void *)own->start, (size_t)own->bytes,
-                                             CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | own->flags);
+    *out_call = "cuMemHostRegister";
+    code = gpuhal_cuda_api.cuMemHostRegister_v2((void *)start, (size_t)bytes,
+                                                CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
+                                                    own->flags);
     if (code != CUDA_SUCCESS && !own->adopted) {
         (void)gpuhal_cuda_api.cuDevicePrimaryCtxRelease_v2(own->device);
     }
-    own->id = code == CUDA_SUCCESS ? gpuhal_cuda_id_at(own->start) : 0;
     return code;
 }
 
 /* In the context of the registration, not of the opened device that happens to be its last user. Pages whose number
  * has changed belong to another registration, which must stay; the context is released in any case, once for
  * page_lock(). */
-CUresult gpuhal_cuda_page_unlock(gpuhal_plugin_device *device, const gpuhal_stream_registration *own)
+CUresult gpuhal_cuda_page_unlock(gpuhal_plugin_device *device, const gpuhal_stream_registration *own,
+                                 uintptr_t start)
 {
     (void)device;
     gpuhal_cuda_scope scope;
@@ -45,7 +48,7 @@ CUresult gpuhal_cuda_page_unlock(gpuhal_plugin_device *device, const gpuhal_stre
     if (!own->gone && gpuhal_cuda_is_there(own)) {
         code = gpuhal_cuda_enter_context(own->context, &scope);
         if (code == CUDA_SUCCESS) {
-            code = gpuhal_cuda_api.cuMemHostUnregister((void *)own->start);
+            code = gpuhal_cuda_api.cuMemHostUnregister((void *)start);
             gpuhal_cuda_leave(&scope);
         }
     }
@@ -55,21 +58,34 @@ CUresult gpuhal_cuda_page_unlock(gpuhal_plugin_device *device, const gpuhal_stre
     return code;
 }
 
-/* It is memory of the host that is missing then, not of the device. */
-gpuhal_status gpuhal_cuda_lock_failed(gpuhal_plugin_device *device, const char *call, CUresult code)
+/* Files of weights are mapped without the right to write, which the driver must know where it can: a device without the
+ * attribute refuses the flag whatever the memory is (B300 with driver 610). Without the flag the driver takes the pages
+ * for writing (os_lock_user_pages in os-mlock.c of its kernel modules), of which the system then makes copies in a
+ * private mapping. */
+unsigned int gpuhal_cuda_read_only_flags(const gpuhal_plugin_device *device)
 {
-    return code == CUDA_ERROR_OUT_OF_MEMORY
-               ? gpuhal_cuda_report_as(device->host, GPUHAL_ERROR_HOST_MEMORY, call, code,
-                                       "the system gives no more memory that stays in place")
-               : gpuhal_cuda_result(device, call, code);
+    return device->entry->registers_read_only ? CU_MEMHOSTREGISTER_READ_ONLY : 0;
 }
 
-/* Files of weights are mapped without the right to write, which the driver must know. Which code it has for
- * memory that may not be written is not documented; those of other faults are. */
-unsigned int gpuhal_cuda_flags_after(const gpuhal_plugin_device *device, CUresult code)
+/* Which code the driver has for memory that may not be written is not documented; those of other faults are. */
+bool gpuhal_cuda_flags_matter(CUresult code)
 {
     const gpuhal_status status = gpuhal_cuda_status(code);
-    const bool may_be_read_only =
-        status == GPUHAL_ERROR_DRIVER || status == GPUHAL_ERROR_NO_PERMISSION || status == GPUHAL_ERROR_NOT_SUPPORTED;
-    return device->entry->registers_read_only && may_be_read_only ? CU_MEMHOSTREGISTER_READ_ONLY : 0;
+    return status == GPUHAL_ERROR_DRIVER || status == GPUHAL_ERROR_NO_PERMISSION ||
+           status == GPUHAL_ERROR_NOT_SUPPORTED;
+}
+
+/* It is memory of the host that is missing then, not of the device. */
+gpuhal_status gpuhal_cuda_lock_failed(gpuhal_plugin_device *device, const char *call, CUresult code, bool read_only)
+{
+    if (code == CUDA_ERROR_OUT_OF_MEMORY) {
+        return gpuhal_cuda_report_as(device->host, GPUHAL_ERROR_HOST_MEMORY, call, code,
+                                     "the system gives no more memory that stays in place");
+    }
+    if (read_only && gpuhal_cuda_flags_matter(code) && !device->entry->registers_read_only) {
+        return gpuhal_cuda_report_as(device->host, GPUHAL_ERROR_NOT_SUPPORTED, call, code,
+                                     "the device reads no memory in place that may not be written: map it MAP_PRIVATE "
+                                     "with PROT_WRITE, of which the system makes a copy");
+    }
+    return gpuhal_cuda_result(device, call, code);
 }

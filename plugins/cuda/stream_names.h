@@ -35,12 +35,6 @@ typedef CUfunction vendor_function;
 /* The code with which the device was lost, 0 while it works. */
 #define GPUHAL_VENDOR_LOST(opened) gpuhal_cuda_lost_code(opened)
 
-/* Where messages name another call than HIP's. */
-#define GPUHAL_VENDOR_ENTER "cuCtxPushCurrent"
-#define GPUHAL_VENDOR_WRITE "cuMemcpyHtoDAsync"
-#define GPUHAL_VENDOR_READ  "cuMemcpyDtoHAsync"
-#define GPUHAL_VENDOR_COPY  "cuMemcpyDtoDAsync"
-
 /* rect.c and peer.c */
 #define GPUHAL_VENDOR_REFUSES_PITCH(code) ((code) == CUDA_ERROR_INVALID_VALUE)
 #define GPUHAL_VENDOR_ENABLE_PEER         gpuhal_cuda_api.cuCtxEnablePeerAccess
@@ -58,7 +52,6 @@ typedef CUfunction vendor_function;
 #define GPUHAL_VENDOR_STREAM_SENTENCE         "GPUHAL_NATIVE_CUDA_STREAM; the default stream is CU_STREAM_LEGACY, 1"
 #define GPUHAL_VENDOR_PER_THREAD              GPUHAL_CUDA_PER_THREAD
 #define GPUHAL_VENDOR_PER_THREAD_NAME         "CU_STREAM_PER_THREAD"
-#define GPUHAL_VENDOR_INIT_QUEUE(queue)       ((void)(queue))
 #define GPUHAL_VENDOR_EVENT_CALL              "cuEventCreate"
 #define GPUHAL_VENDOR_SLEPT_FOR(recorded)     ((recorded)->event)
 
@@ -71,7 +64,6 @@ typedef CUfunction vendor_function;
 #define GPUHAL_VENDOR_ALLOCATE_HOST_CALL  "cuMemHostAlloc"
 #define GPUHAL_VENDOR_FREE_HOST           gpuhal_cuda_api.cuMemFreeHost
 #define GPUHAL_VENDOR_HOST_ADDRESS_CALL   "cuMemHostGetDevicePointer"
-#define GPUHAL_VENDOR_READ_ONLY           CU_MEMHOSTREGISTER_READ_ONLY
 #define GPUHAL_VENDOR_MEMORY_TYPE         "GPUHAL_NATIVE_CUDA_MEMORY"
 
 /* virtual_memory.c and share.c */
@@ -103,7 +95,6 @@ typedef CUfunction vendor_function;
 #define GPUHAL_VENDOR_OUT_OF_MEMORY     CUDA_ERROR_OUT_OF_MEMORY
 #define GPUHAL_VENDOR_IS_REGISTERED     CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
 #define GPUHAL_VENDOR_IS_NOT_REGISTERED CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED
-#define GPUHAL_VENDOR_REGISTER_CALL     "cuMemHostRegister"
 #define GPUHAL_VENDOR_UNREGISTER_CALL   "cuMemHostUnregister"
 
 /* program.c */
@@ -133,6 +124,7 @@ typedef CUfunction vendor_function;
 #define GPUHAL_VENDOR_ATTRIBUTE_GROUP_MEMORY CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
 #define GPUHAL_VENDOR_ATTRIBUTE_GROUPS_X     CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X
 #define GPUHAL_VENDOR_ATTRIBUTE_INTEGRATED   CU_DEVICE_ATTRIBUTE_INTEGRATED
+#define GPUHAL_VENDOR_ATTRIBUTE_COMPUTE_MODE CU_DEVICE_ATTRIBUTE_COMPUTE_MODE
 /* Where the kernel only moves pages to the device when they are touched (HMM) the driver stages copies as ever. */
 #define GPUHAL_VENDOR_ATTRIBUTE_PAGEABLE CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES
 

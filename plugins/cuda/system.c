@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Takes no descriptor: a process that has none left must not be misinformed about the kernel. */
@@ -61,10 +62,30 @@ static bool has_kernel_driver(void)
     return has_module() || has_tegra_driver() || may("/dev/dxg", F_OK);
 }
 
-uint32_t gpuhal_cuda_see_system(void)
+#define UVM_MODULE "/sys/module/nvidia_uvm"
+
+/* The kernel numbers the folder of a module anew each time it is loaded, and leaves its node as it is. */
+static uint64_t uvm_number(void)
+{
+    char path[GPUHAL_STREAM_PATH];
+    struct stat folder;
+    gpuhal_cuda_path(path, UVM_MODULE);
+    return stat(path, &folder) == 0 ? folder.st_ino : 0;
+}
+
+uint64_t gpuhal_cuda_see_system(void)
 {
     return (has_kernel_driver() ? 1u : 0) | (may("/dev/nvidiactl", R_OK | W_OK) ? 2u : 0) |
-           (may("/dev/nvidia-uvm", R_OK | W_OK) ? 4u : 0);
+           (may("/dev/nvidia-uvm", R_OK | W_OK) ? 4u : 0) | uvm_number() << 3;
+}
+
+/* Public reports of this code after a suspend were cured by loading the module again (ollama#6647). */
+const char *gpuhal_cuda_explain_unknown(void)
+{
+    return may(UVM_MODULE, F_OK)
+               ? "the driver cannot say why it does not work: after a suspend, load nvidia_uvm anew (rmmod nvidia_uvm; "
+                 "modprobe nvidia_uvm); else see the kernel's log for lines with NVRM"
+               : "the driver cannot say why it does not work: see the kernel's log for lines with NVRM";
 }
 
 bool gpuhal_cuda_lacks_uvm(void)

@@ -18,7 +18,8 @@ typedef struct sample {
     uint64_t numbers[GPUHAL_CUDA_NVML_VALUES];
     nvmlReturn_t codes[GPUHAL_CUDA_NVML_VALUES];
     bool is_lost;
-    bool is_again; /* NVML was shut down while it was taken first */
+    bool is_of_another; /* which is lost, and this was looked for among all (gpuhal_cuda_nvml_find()) */
+    bool is_again;      /* NVML was shut down while it was taken first */
 } sample;
 
 /* Runs in this thread's turn. A device that is not found gives its code to every value; a value that fails, its own
@@ -41,6 +42,7 @@ static nvmlReturn_t take_sample(void *request)
         own->is_lost = own->is_lost || (own->wanted[i] && own->codes[i] == NVML_ERROR_GPU_IS_LOST);
     }
     own->is_lost = own->is_lost && gpuhal_cuda_nvml_is_lost(own->entry);
+    own->is_of_another = found == NVML_ERROR_GPU_IS_LOST && !own->is_lost;
     is_shut = is_shut && !own->is_again;
     own->is_again = true;
     return is_shut ? NVML_ERROR_UNINITIALIZED : found;
@@ -52,6 +54,7 @@ static gpuhal_stream_why judge(const sample *own, size_t i)
 {
     const gpuhal_cuda_nvml_value *value = &gpuhal_cuda_nvml_values[i];
     gpuhal_stream_why why = gpuhal_cuda_nvml_why(own->codes[i]);
+    why.reason = why.reason == GPUHAL_MISSING_LOST && own->is_of_another ? GPUHAL_MISSING_FAILED : why.reason;
     if (why.reason == GPUHAL_MISSING_NOT_SUPPORTED && own->entry->is_mig && !value->of_board) {
         return gpuhal_cuda_because(GPUHAL_MISSING_NOT_SUPPORTED,
                                    "NVML does not measure it for a part of a divided GPU (MIG)");

@@ -114,6 +114,7 @@ gpuhal_status gpuhal_opencl_open(const gpuhal_host *host, gpuhal_plugin_instance
 
 void gpuhal_opencl_close(gpuhal_plugin_device *device)
 {
+    gpuhal_opencl_end_turns(device);
     for (uint32_t i = 0; i < atomic_load(&device->stream_count); i++) {
         gpuhal_opencl_api.clReleaseCommandQueue(device->streams[i]);
     }

@@ -43,6 +43,7 @@ typedef struct gpuhal_opencl_entry {
     bool software;                      /* a program on the host's processor */
     bool shares;                        /* and device memory can be such that the host sees it at any time */
     bool compiles;                      /* OpenCL C */
+    uint32_t defects;                   /* GPUHAL_OPENCL_ bits of defects.c */
     gpuhal_opencl_create_il *create_il; /* takes SPIR-V; NULL: the device does not */
 } gpuhal_opencl_entry;
 
@@ -130,6 +131,20 @@ bool gpuhal_opencl_ask_target(cl_device_id id, char *text, size_t bytes);
 void gpuhal_opencl_list_compute(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id);
 /* identity.c */
 void gpuhal_opencl_list_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_opencl_entry *entry);
+
+/* defects.c: what has to be done otherwise with some drivers. */
+enum {
+    GPUHAL_OPENCL_ONE_LAUNCH = 1u, /* a launch begins when all others have ended */
+    GPUHAL_OPENCL_ONE_QUEUE = 2u,  /* when those of other command queues have */
+    GPUHAL_OPENCL_BUILD_TWICE = 4u /* a build that fails without a word about the code is tried once more */
+};
+uint32_t gpuhal_opencl_find_defects(cl_platform_id platform, cl_device_id id);
+/* Surround enqueuing a launch. False: it has to wait for another launch; nothing was taken. */
+bool gpuhal_opencl_take_turn(const gpuhal_plugin_device *device, cl_command_queue commands, bool waits);
+/* @p launched: NULL where nothing was enqueued. */
+void gpuhal_opencl_give_turn(const gpuhal_plugin_device *device, cl_command_queue commands, cl_event launched);
+/* Before the device is closed. */
+void gpuhal_opencl_end_turns(const gpuhal_plugin_device *device);
 
 /* context.c */
 gpuhal_status gpuhal_opencl_open(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,

@@ -110,6 +110,7 @@ static uint32_t find_or_add(cl_platform_id platform, cl_device_id id)
         .software = software,
         .shares = can_share(id, version, software),
         .compiles = compiler,
+        .defects = gpuhal_opencl_find_defects(platform, id),
         .create_il = find_create_il(platform, id, version),
     };
     atomic_store(&entry_count, count + 1);

@@ -4,9 +4,11 @@
  * keeps several: a launch takes one that is idle, or makes one, and leaves it behind. Setting an argument costs a few
  * nanoseconds (PoCL), so all are set at each launch.
  *
- * No call of OpenCL makes a driver finish its code before the first launch: PoCL compiles a kernel for a size of groups
- * when a thread of it first runs that, in the whole process or since its cache on disk was emptied. Neither asking for
- * the program's binary nor a launch of no threads compiles that form (PoCL 3.1).
+ * No call of OpenCL makes a driver finish its code before the first launch: PoCL compiles a kernel for a size of
+ * groups when a thread of it first runs that, in the whole process or since its cache on disk was emptied, and again
+ * for the first grid of 65535 threads in a dimension. A launch of no threads does not compile that form, and asking
+ * for the program's binary only does for the size of groups in POCL_BINARY_SPECIALIZE_WG (PoCL 3.1), which is the
+ * user's to set.
  */
 #include "device.h"
 
@@ -246,7 +248,12 @@ static gpuhal_status opencl_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_ker
     const size_t *size = kernel->group_size;
     const size_t threads[3] = {launch->groups[0] * size[0], launch->groups[1] * size[1], launch->groups[2] * size[2]};
     gpuhal_opencl_track t = gpuhal_opencl_begin(device, queue);
+    if (!gpuhal_opencl_take_turn(device, t.commands, queue == NULL)) {
+        give(kernel, own);
+        return GPUHAL_NOT_READY;
+    }
     code = gpuhal_opencl_api.clEnqueueNDRangeKernel(t.commands, own->kernel, 3, NULL, threads, size, 0, NULL, &t.last);
+    gpuhal_opencl_give_turn(device, t.commands, t.last);
     give(kernel, own);
     return gpuhal_opencl_end(device, &t, "clEnqueueNDRangeKernel", code);
 }

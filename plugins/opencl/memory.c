@@ -83,7 +83,8 @@ static gpuhal_status create_over(gpuhal_plugin_device *device, shared_memory *sh
 }
 
 /* Device memory that the host sees: a buffer over memory of clSVMAlloc() has just that memory (OpenCL 3.0, section
- * 5.2.1), which with fine grain need not be mapped (5.6.1). There is nothing to commit: the call has found it. */
+ * 5.2.1), which with fine grain need not be mapped (5.6.1) and is at the host's address for kernels. There is nothing
+ * to commit: the call has found it. */
 static gpuhal_status allocate_shared(gpuhal_plugin_device *device, const gpuhal_alloc *alloc,
                                      gpuhal_memory *out_memory)
 {
@@ -104,6 +105,7 @@ static gpuhal_status allocate_shared(gpuhal_plugin_device *device, const gpuhal_
     }
     ((gpuhal_opencl_buffer *)out_memory->object)->shared = true;
     out_memory->host = shared->pointer;
+    out_memory->address = (uintptr_t)shared->pointer;
     out_memory->flags = GPUHAL_MEMORY_DEVICE_LOCAL | GPUHAL_MEMORY_HOST_COHERENT | GPUHAL_MEMORY_HOST_CACHED;
     return GPUHAL_OK;
 }
@@ -134,7 +136,7 @@ static gpuhal_status allocate_device(gpuhal_plugin_device *device, const gpuhal_
         gpuhal_opencl_api.clReleaseMemObject(buffer->mem);
         return status;
     }
-    out_memory->flags = GPUHAL_MEMORY_DEVICE_LOCAL | GPUHAL_MEMORY_NO_ADDRESS;
+    out_memory->flags = GPUHAL_MEMORY_DEVICE_LOCAL;
     return GPUHAL_OK;
 }
 

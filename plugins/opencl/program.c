@@ -4,9 +4,9 @@
  * as theirs do: PoCL 3.1 aborts on one that is cut off or changed. So nothing reaches the driver unless it is, byte for
  * byte, what came from the same driver for the same code, options and device.
  *
- * A program that came from a binary does not describe the arguments of its kernels (PoCL 3.1, as the specification
- * allows). So code whose caller asks for that with -cl-kernel-arg-info is always compiled, lest reflection work in the
- * first run alone.
+ * By the specification a program that came from a binary need not describe the arguments of its kernels; that of PoCL
+ * 3.1 does. So where the caller asks for it with -cl-kernel-arg-info the program is looked at, and compiled if it does
+ * not, lest reflection work in the first run alone.
  */
 #include "device.h"
 
@@ -184,30 +184,100 @@ static char *read_log(const gpuhal_plugin_device *device, cl_program program)
     return text;
 }
 
+/* Whether the build failed for no reason that the compiler names, on a driver of which that is known: "Device … failed
+ * to build the program" is all that PoCL says then. */
+static bool is_silent_failure(const gpuhal_plugin_device *device, cl_int result, const char *log)
+{
+    const char *at = log ? log : "", *says = strstr(at, " failed to build the program\n");
+    if (says && strncmp(at, "Device ", 7) == 0 && strcspn(at, "\n") > (size_t)(says - at)) {
+        at += strcspn(at, "\n") + 1;
+    }
+    return (device->entry->defects & GPUHAL_OPENCL_BUILD_TWICE) && result == CL_BUILD_PROGRAM_FAILURE && !*at;
+}
+
+/* NULL, with *out_result, where there is no program to build. */
+static cl_program create_program(const gpuhal_plugin_program *program, const gpuhal_code *code, cl_int *out_result)
+{
+    const gpuhal_plugin_device *device = program->device;
+    const char *source = code->code;
+    const size_t bytes = (size_t)source_bytes(code);
+    const cl_program made =
+        program->spirv ? device->entry->create_il(device->context, code->code, (size_t)code->bytes, out_result)
+                       : gpuhal_opencl_api.clCreateProgramWithSource(device->context, 1, &source, &bytes, out_result);
+    *out_result = made || *out_result != CL_SUCCESS ? *out_result : CL_OUT_OF_RESOURCES;
+    return made;
+}
+
+/* One attempt. `*out_log` is the caller's to free. */
+static cl_int build_once(gpuhal_plugin_program *program, const gpuhal_code *code, const char *options,
+                         const char **out_call, char **out_log)
+{
+    const gpuhal_plugin_device *device = program->device;
+    cl_int result = CL_SUCCESS;
+    *out_log = NULL;
+    *out_call = program->spirv ? "clCreateProgramWithIL" : "clCreateProgramWithSource";
+    program->program = create_program(program, code, &result);
+    if (program->program) {
+        *out_call = "clBuildProgram";
+        result = gpuhal_opencl_api.clBuildProgram(program->program, 1, &device->entry->id, options, NULL, NULL);
+        *out_log = read_log(device, program->program);
+        if (result != CL_SUCCESS) {
+            gpuhal_opencl_api.clReleaseProgram(program->program);
+        }
+    }
+    return result;
+}
+
 static gpuhal_status compile(gpuhal_plugin_program *program, const gpuhal_code *code, const char *options,
                              gpuhal_plugin_build *build)
 {
     gpuhal_plugin_device *device = program->device;
-    const char *source = code->code, *call = program->spirv ? "clCreateProgramWithIL" : "clCreateProgramWithSource";
-    const size_t bytes = (size_t)source_bytes(code);
-    cl_int result = CL_SUCCESS;
-    program->program = program->spirv
-                           ? device->entry->create_il(device->context, code->code, (size_t)code->bytes, &result)
-                           : gpuhal_opencl_api.clCreateProgramWithSource(device->context, 1, &source, &bytes, &result);
-    if (!program->program) {
-        return build_failed(device, call, result != CL_SUCCESS ? result : CL_OUT_OF_RESOURCES, NULL);
+    const char *call = NULL;
+    char *log = NULL;
+    cl_int result = build_once(program, code, options, &call, &log);
+    if (is_silent_failure(device, result, log)) {
+        free(log);
+        result = build_once(program, code, options, &call, &log);
     }
-    result = gpuhal_opencl_api.clBuildProgram(program->program, 1, &device->entry->id, options, NULL, NULL);
-    char *log = read_log(device, program->program);
     if (log && *log && build->log) {
         build->log(build->user, log);
     }
-    const gpuhal_status status = result == CL_SUCCESS ? GPUHAL_OK : build_failed(device, "clBuildProgram", result, log);
-    if (status != GPUHAL_OK) {
-        gpuhal_opencl_api.clReleaseProgram(program->program);
-    }
+    const gpuhal_status status =
+        result == CL_SUCCESS ? GPUHAL_OK
+        : is_silent_failure(device, result, log)
+            ? device->host->report(device->host, GPUHAL_ERROR_DRIVER, call, result,
+                                   "CL_BUILD_PROGRAM_FAILURE, twice, and the compiler says nothing about the code: "
+                                   "other processes compile with the same POCL_CACHE_DIR, or its disk is full; give "
+                                   "each process a folder of its own")
+            : build_failed(device, call, result, log);
     free(log);
     return status;
+}
+
+/* Whether arguments are described: by the first kernel that has any, since a driver describes all or none. */
+static bool describes(const gpuhal_plugin_program *program)
+{
+    const gpuhal_opencl_functions *api = &gpuhal_opencl_api;
+    size_t bytes = 0;
+    cl_uint count = 0;
+    if (api->clGetProgramInfo(program->program, CL_PROGRAM_KERNEL_NAMES, 0, NULL, &bytes) != CL_SUCCESS) {
+        return false;
+    }
+    char *names = calloc(1, bytes + 1), *rest = names;
+    bool known = names && api->clGetProgramInfo(program->program, CL_PROGRAM_KERNEL_NAMES, bytes, names, NULL) ==
+                              CL_SUCCESS;
+    for (const char *name = strsep(&rest, ";"); known && count == 0 && name && *name; name = strsep(&rest, ";")) {
+        cl_kernel kernel = api->clCreateKernel(program->program, name, NULL);
+        cl_kernel_arg_address_qualifier space = 0;
+        known = kernel && api->clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof count, &count, NULL) == CL_SUCCESS &&
+                (count == 0 || api->clGetKernelArgInfo(kernel, 0, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof space, &space,
+                                                       NULL) == CL_SUCCESS);
+        if (kernel) {
+            api->clReleaseKernel(kernel);
+        }
+    }
+    free(names);
+    return known;
 }
 
 /* Whether the program is there now: a driver may refuse its own binary, and is asked to compile then. */
@@ -215,7 +285,7 @@ static bool take_compiled(gpuhal_plugin_program *program, const char *options, c
 {
     const gpuhal_plugin_device *device = program->device;
     kept_header header;
-    if (!build->compiled || program->reflects || build->compiled_bytes <= sizeof header) {
+    if (!build->compiled || build->compiled_bytes <= sizeof header) {
         return false;
     }
     const unsigned char *binary = (const unsigned char *)build->compiled + sizeof header;
@@ -232,10 +302,11 @@ static bool take_compiled(gpuhal_plugin_program *program, const char *options, c
         return false;
     }
     code = gpuhal_opencl_api.clBuildProgram(program->program, 1, &device->entry->id, options, NULL, NULL);
-    if (code != CL_SUCCESS) {
+    const bool taken = code == CL_SUCCESS && (!program->reflects || describes(program));
+    if (!taken) {
         gpuhal_opencl_api.clReleaseProgram(program->program);
     }
-    return code == CL_SUCCESS;
+    return taken;
 }
 
 /* Arguments are described in any case, where the code is compiled: what a caller states is compared with it. NULL
@@ -300,6 +371,20 @@ static void opencl_program_unload(gpuhal_plugin_program *program)
 
 /* ---- what is kept for the next run */
 
+/* Whether PoCL made the binary without the program: processes that compile the same code at once with one
+ * POCL_CACHE_DIR remove each other's program.bc for a moment (pocl issue 1480, see defects.c). PoCL 3.1 aborts each
+ * process that loads such a binary. Offsets: read_header() and pocl_binary_serialize() of lib/CL/pocl_binary.c; numbers
+ * are little-endian. Format 9, of 3.1, counts a file that is not there, with 0 bytes.
+ * Test: opencl_program.a_binary_without_its_program_is_not_kept */
+static bool is_hollow(const unsigned char *binary, size_t bytes)
+{
+    enum { VERSION = 16, FILES = 32, FIRST_FILE = 77, HEADER = 85 };
+    static const unsigned char none[8];
+    return bytes >= HEADER && memcmp(binary, "poclbin", sizeof "poclbin") == 0 && binary[VERSION] >= 9 &&
+           (memcmp(binary + FILES, none, 4) == 0 ||
+            (binary[VERSION] == 9 && memcmp(binary + FIRST_FILE, none, sizeof none) == 0));
+}
+
 /* Which of the program's devices is ours: one of an adopted context has all of that. DEVICES_MAX: none. */
 static uint32_t own_index(const gpuhal_plugin_program *program)
 {
@@ -321,7 +406,7 @@ static gpuhal_status opencl_program_compiled(gpuhal_plugin_program *program, voi
 {
     size_t sizes[DEVICES_MAX] = {0};
     unsigned char *binaries[DEVICES_MAX] = {NULL}; /* the driver skips those that are NULL */
-    const uint32_t index = program->reflects ? DEVICES_MAX : own_index(program);
+    const uint32_t index = own_index(program);
     const uint64_t room = *bytes;
     kept_header header = {.identity = program->identity};
     if (index == DEVICES_MAX) {
@@ -341,6 +426,9 @@ static gpuhal_status opencl_program_compiled(gpuhal_plugin_program *program, voi
     code = gpuhal_opencl_api.clGetProgramInfo(program->program, CL_PROGRAM_BINARIES, sizeof binaries, binaries, NULL);
     if (code != CL_SUCCESS) {
         return gpuhal_opencl_result(program->device, "clGetProgramInfo", code);
+    }
+    if (is_hollow(binaries[index], sizes[index])) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     memcpy(header.magic, kept_magic, sizeof kept_magic);
     header.checksum = hash(program->identity, binaries[index], sizes[index]);

@@ -82,52 +82,118 @@ static uint32_t described_access(cl_kernel kernel, uint32_t index)
                : GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE;
 }
 
-/* Images lie in global memory too, and differ by having a qualifier of access. What a driver describes unasked is not
- * taken: a program from the cache would not have it. */
+/* What no parameter can be, or NULL. Images lie in global memory too, and differ by having a qualifier of access;
+ * samplers are values by their place. */
+static const char *described_object(cl_kernel kernel, uint32_t index)
+{
+    cl_kernel_arg_access_qualifier access = CL_KERNEL_ARG_ACCESS_NONE;
+    char name[64] = "";
+    (void)ask_argument(kernel, index, CL_KERNEL_ARG_ACCESS_QUALIFIER, &access, sizeof access);
+    (void)ask_argument(kernel, index, CL_KERNEL_ARG_TYPE_NAME, name, sizeof name);
+    return access != CL_KERNEL_ARG_ACCESS_NONE ? "an image" : strcmp(name, "sampler_t") == 0 ? "a sampler" : NULL;
+}
+
+/* The only size that the driver takes for the value; 0: none alone. The specification has it refuse all others, which
+ * PoCL 3.1 does not for the types of the program. */
+static uint32_t only_size(const gpuhal_plugin_program *program, cl_kernel kernel, uint32_t index)
+{
+    size_t most = 0;
+    uint32_t found = 0, count = 0;
+    (void)gpuhal_opencl_ask(program->device->entry->id, CL_DEVICE_MAX_PARAMETER_SIZE, &most, sizeof most);
+    void *zeros = calloc(1, most + 1);
+    for (uint32_t bytes = 1; zeros && bytes <= most && count < 2; bytes++) {
+        if (gpuhal_opencl_api.clSetKernelArg(kernel, index, bytes, zeros) == CL_SUCCESS) {
+            found = bytes;
+            count++;
+        }
+    }
+    free(zeros);
+    return count == 1 ? found : 0;
+}
+
+/* Of a value whose size nothing says, the bytes stay 0. What a driver describes unasked is not taken: a program from
+ * the cache need not have it. */
 static gpuhal_status reflect_one(const gpuhal_plugin_program *program, cl_kernel kernel, uint32_t index,
                                  gpuhal_parameter *out)
 {
-    cl_kernel_arg_access_qualifier access = CL_KERNEL_ARG_ACCESS_NONE;
-    char name[64];
+    char name[64], what[64];
     *out = (gpuhal_parameter){.kind = program->reflects ? described_kind(kernel, index) : 0};
     if (out->kind == 0) {
         return gpuhal_opencl_refuse(program->device, GPUHAL_ERROR_NOT_SUPPORTED,
                                     "the driver does not describe the kernel's arguments: state its parameters, or "
                                     "build the program with -cl-kernel-arg-info");
     }
-    (void)ask_argument(kernel, index, CL_KERNEL_ARG_ACCESS_QUALIFIER, &access, sizeof access);
-    if (access != CL_KERNEL_ARG_ACCESS_NONE) {
-        return reflect_failed(program, kernel, index, "an image, which no parameter can be");
+    const char *object = described_object(kernel, index);
+    if (object) {
+        snprintf(what, sizeof what, "%s, which no parameter can be", object);
+        return reflect_failed(program, kernel, index, what);
     }
     if (out->kind == GPUHAL_PARAMETER_BUFFER) {
         out->access = described_access(kernel, index);
     }
     if (out->kind == GPUHAL_PARAMETER_VALUE) {
         out->bytes = ask_argument(kernel, index, CL_KERNEL_ARG_TYPE_NAME, name, sizeof name) ? type_bytes(name) : 0;
-        return out->bytes > 0 ? GPUHAL_OK
-                              : reflect_failed(program, kernel, index,
-                                               "of a type whose size OpenCL does not report: state the parameters");
+        out->bytes = out->bytes ? out->bytes : only_size(program, kernel, index);
     }
     return GPUHAL_OK;
+}
+
+/* All at once, since a description has all of them. */
+static gpuhal_status refuse_unsized(const gpuhal_plugin_program *program, cl_kernel kernel,
+                                    const gpuhal_parameter *parameters, uint32_t count)
+{
+    char list[256] = "", name[96], type[64];
+    size_t used = 0;
+    for (uint32_t i = 0; i < count && used < sizeof list; i++) {
+        if (parameters[i].kind == GPUHAL_PARAMETER_VALUE && parameters[i].bytes == 0) {
+            const bool typed = ask_argument(kernel, i, CL_KERNEL_ARG_TYPE_NAME, type, sizeof type) && *type;
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s%s%s", used ? ", " : "",
+                                     argument_name(kernel, i, name), typed ? " of type " : "", typed ? type : "");
+        }
+    }
+    return used == 0 ? GPUHAL_OK
+                     : gpuhal_opencl_refuse(program->device, GPUHAL_ERROR_NOT_SUPPORTED,
+                                            "the driver does not report the size of %s: describe the kernel's "
+                                            "parameters",
+                                            list);
+}
+
+/* As a launch gives memory that it shares with the host: drivers refuse it for images and samplers (PoCL 3.1 does, and
+ * takes a cl_mem for them). Not for what is described, which needs no driver to refuse it. */
+static bool takes_shared(const gpuhal_plugin_program *program, cl_kernel kernel, uint32_t index)
+{
+    const gpuhal_plugin_device *device = program->device;
+    const cl_svm_mem_flags flags = CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER;
+    void *memory = device->entry->shares
+                       ? gpuhal_opencl_api.clSVMAlloc(device->context, flags, sizeof(cl_ulong16), 0)
+                       : NULL;
+    const bool taken = !memory || gpuhal_opencl_api.clSetKernelArgSVMPointer(kernel, index, memory) == CL_SUCCESS;
+    if (memory) {
+        gpuhal_opencl_api.clSVMFree(device->context, memory); /* the caller sets the argument to something else */
+    }
+    return taken;
 }
 
 /* Sets the argument to nothing: to NULL as memory, which only local memory refuses, to zeros as a value, which must
  * have the right size. So much is seen of what the argument is where the driver does not describe it. A value is never
  * given as NULL, which the specification has refused: Oclgrind 21.10 reads from there. */
-static bool fits(cl_kernel kernel, uint32_t index, const gpuhal_parameter *parameter, const void *zeros)
+static bool fits(const gpuhal_plugin_program *program, cl_kernel kernel, uint32_t index,
+                 const gpuhal_parameter *parameter, const void *zeros)
 {
     const cl_mem none = NULL;
     __typeof__(clSetKernelArg) *set = gpuhal_opencl_api.clSetKernelArg;
     const gpuhal_parameter_kind described = described_kind(kernel, index);
-    if (described != 0 && described != parameter->kind) {
+    if (described != 0 && (described != parameter->kind || described_object(kernel, index))) {
         return false;
     }
     if (parameter->kind == GPUHAL_PARAMETER_VALUE) {
         return set(kernel, index, parameter->bytes, zeros) == CL_SUCCESS;
     }
+    const bool is_buffer = parameter->kind == GPUHAL_PARAMETER_BUFFER;
+    const bool taken = !is_buffer || described != 0 || takes_shared(program, kernel, index);
     const cl_int code = set(kernel, index, sizeof none, &none);
-    if (parameter->kind == GPUHAL_PARAMETER_BUFFER) {
-        return code == CL_SUCCESS;
+    if (is_buffer) {
+        return taken && code == CL_SUCCESS;
     }
     const bool refused = code != CL_SUCCESS && code != CL_INVALID_ARG_SIZE;
     return (refused || described) && set(kernel, index, sizeof none, NULL) == CL_SUCCESS;
@@ -144,11 +210,15 @@ static gpuhal_status refuse_parameter(const gpuhal_plugin_program *program, cl_k
         snprintf(bytes, sizeof bytes, " of %u bytes", parameter->bytes);
     }
     const bool typed = is != 0 && ask_argument(kernel, index, CL_KERNEL_ARG_TYPE_NAME, type, sizeof type) && *type;
+    const char *object = is != 0 ? described_object(kernel, index) : NULL;
     return gpuhal_opencl_refuse(program->device, GPUHAL_ERROR_INVALID_ARGUMENT,
                                 "parameter %u is %s%s in the description; %s of the kernel is %s%s%s%s", index,
                                 kinds[parameter->kind <= GPUHAL_PARAMETER_LOCAL ? parameter->kind : 0], bytes,
                                 argument_name(kernel, index, name),
-                                is == parameter->kind ? "one of another size" : kinds[is], typed ? " (" : "",
+                                object                ? object
+                                : is == parameter->kind ? "one of another size"
+                                                        : kinds[is],
+                                typed ? " (" : "",
                                 typed ? type : "", typed ? ")" : "");
 }
 
@@ -169,7 +239,7 @@ static gpuhal_status check_parameters(const gpuhal_plugin_program *program, cl_k
     }
     void *zeros = calloc(1, (size_t)sum + 1);
     uint32_t good = 0;
-    while (zeros && good < count && fits(kernel, good, &parameters[good], zeros)) {
+    while (zeros && good < count && fits(program, kernel, good, &parameters[good], zeros)) {
         good++;
     }
     const bool enough = zeros != NULL;
@@ -192,7 +262,7 @@ gpuhal_status gpuhal_opencl_fill_parameters(const gpuhal_plugin_program *program
     for (uint32_t i = 0; status == GPUHAL_OK && i < count; i++) {
         status = reflect_one(program, kernel, i, &out_parameters[i]);
     }
-    return status;
+    return status ? status : refuse_unsized(program, kernel, out_parameters, count);
 }
 
 /* ---- groups */

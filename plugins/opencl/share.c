@@ -37,7 +37,7 @@ gpuhal_status gpuhal_opencl_import(gpuhal_plugin_device *device, const gpuhal_al
     }
     buffer->imported = true;
     out_memory->host = pointer;
-    out_memory->flags = GPUHAL_MEMORY_HOST_CACHED | GPUHAL_MEMORY_NO_ADDRESS;
+    out_memory->flags = GPUHAL_MEMORY_HOST_CACHED;
     return GPUHAL_OK;
 }
 
@@ -191,7 +191,7 @@ static gpuhal_status opencl_wrap_memory(gpuhal_plugin_device *device, const gpuh
     }
     out_memory->object = buffer;
     out_memory->bytes = room;
-    out_memory->flags = GPUHAL_MEMORY_DEVICE_LOCAL | GPUHAL_MEMORY_NO_ADDRESS;
+    out_memory->flags = GPUHAL_MEMORY_DEVICE_LOCAL;
     return GPUHAL_OK;
 }
 

@@ -13,11 +13,11 @@ bool gpuhal_rocm_is_known(uint64_t address, uint64_t *out_bytes)
 }
 
 /* Where the device sees host memory: the same address, except on systems without unified addressing. */
-hipError_t gpuhal_rocm_show_host(gpuhal_memory *memory)
+hipError_t gpuhal_rocm_show_host(void *host, uint64_t *out_address)
 {
     void *address = NULL;
-    const hipError_t code = gpuhal_rocm_api.hipHostGetDevicePointer(&address, memory->host, 0);
-    memory->address = (uintptr_t)address;
+    const hipError_t code = gpuhal_rocm_api.hipHostGetDevicePointer(&address, host, 0);
+    *out_address = (uintptr_t)address;
     return code;
 }
 

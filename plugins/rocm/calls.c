@@ -13,12 +13,14 @@
 
 /* Priority 0 is the ordinary one. HIP 7 sleeps for an event only where hipEventBlockingSync is its one flag: with
  * hipEventDisableTiming beside it, it spins. */
-hipError_t gpuhal_rocm_create_stream(hipStream_t *out_stream, hipEvent_t *out_event)
+hipError_t gpuhal_rocm_create_stream(hipStream_t *out_stream, hipEvent_t *out_event, const char **out_call)
 {
+    *out_call = "hipStreamCreateWithPriority";
     hipError_t code = gpuhal_rocm_api.hipStreamCreateWithPriority(out_stream, hipStreamNonBlocking, 0);
     if (code != hipSuccess) {
         return code;
     }
+    *out_call = "hipEventCreateWithFlags";
     code = gpuhal_rocm_api.hipEventCreateWithFlags(out_event, hipEventBlockingSync);
     if (code != hipSuccess) {
         gpuhal_rocm_ignore(gpuhal_rocm_api.hipStreamDestroy(*out_stream));
@@ -101,6 +103,12 @@ static hipMemcpyKind direction(const gpuhal_stream_place *to, const gpuhal_strea
 static void *address_of(const gpuhal_stream_place *place)
 {
     return place->host ? place->host : gpuhal_rocm_at(place->device);
+}
+
+const char *gpuhal_rocm_copy_call(const gpuhal_stream_place *to, const gpuhal_stream_place *from)
+{
+    (void)to, (void)from;
+    return "hipMemcpyAsync";
 }
 
 hipError_t gpuhal_rocm_copy_anywhere(hipStream_t stream, uint64_t to, uint64_t from, uint64_t bytes)

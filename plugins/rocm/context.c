@@ -50,8 +50,10 @@ bool gpuhal_rocm_is_gone(gpuhal_plugin_device *device)
  * scope. */
 static hipError_t enter_device(const gpuhal_plugin_device *device, gpuhal_rocm_scope *out_scope)
 {
+    out_scope->failed = "hipGetDevice";
     hipError_t code = gpuhal_rocm_api.hipGetDevice(&out_scope->device);
     if (code == hipSuccess && out_scope->device != device->entry->device) {
+        out_scope->failed = "hipSetDevice";
         code = gpuhal_rocm_api.hipSetDevice(device->entry->device);
         out_scope->moved = code == hipSuccess;
     }
@@ -103,17 +105,15 @@ void gpuhal_rocm_leave(const gpuhal_rocm_scope *scope)
     }
 }
 
-hipError_t gpuhal_rocm_may_record(hipStream_t stream)
+hipError_t gpuhal_rocm_may_record(hipStream_t stream, const char **out_call)
 {
+    *out_call = NULL;
     hipStreamCaptureStatus status = hipStreamCaptureStatusNone;
     if (!gpuhal_rocm_api.hipStreamIsCapturing) {
         return hipSuccess;
     }
-    const hipError_t code = gpuhal_rocm_api.hipStreamIsCapturing(stream, &status);
-    if (code == hipErrorNotSupported) { /* a runtime that knows no graphs, as chipStar */
-        gpuhal_rocm_ignore(code);
-        return hipSuccess;
-    }
+    const hipError_t code = gpuhal_rocm_may_lack(gpuhal_rocm_api.hipStreamIsCapturing(stream, &status));
+    *out_call = code == hipSuccess ? NULL : "hipStreamIsCapturing";
     return code == hipSuccess && status != hipStreamCaptureStatusNone ? hipErrorStreamCaptureUnsupported : code;
 }
 
@@ -168,7 +168,7 @@ int gpuhal_rocm_stream_device(hipStream_t stream)
 {
     hipDevice_t device = -1;
     if (gpuhal_rocm_api.hipStreamGetDevice) {
-        const hipError_t code = gpuhal_rocm_api.hipStreamGetDevice(stream, &device);
+        const hipError_t code = gpuhal_rocm_may_lack(gpuhal_rocm_api.hipStreamGetDevice(stream, &device));
         return code == hipSuccess ? device : (int)(gpuhal_rocm_forget(code), -2);
     }
     if (gpuhal_rocm_api.hipGetStreamDeviceId) {

@@ -70,20 +70,16 @@ struct gpuhal_plugin_device {
     gpuhal_internal_streams internal;
 };
 
-/* HIP looks at the stream in which an event was recorded whenever it is asked about the event. So a stream lives until
- * its queue is destroyed and no event refers to it any more. */
 struct gpuhal_plugin_queue {
     gpuhal_plugin_device *device;
     hipStream_t stream;
-    bool adopted;           /* the stream is the caller's */
-    _Atomic uint32_t users; /* the core, and events */
+    bool adopted; /* the stream is the caller's */
 };
 
 struct gpuhal_plugin_event {
     gpuhal_plugin_device *device;
     hipEvent_t event;
-    hipEvent_t twin;               /* slept for, and never exported */
-    gpuhal_plugin_queue *recorded; /* in which both were recorded last, or NULL */
+    hipEvent_t twin; /* slept for, and never exported */
 };
 
 /* What entering changed of the thread, which leaving puts back. */
@@ -92,6 +88,7 @@ typedef struct gpuhal_rocm_scope {
     int device;
     bool relaxed;
     hipStreamCaptureMode mode; /* when relaxed */
+    const char *failed;        /* the call that kept the thread out; NULL: the device was lost before */
 } gpuhal_rocm_scope;
 
 /* gpuhal counts addresses, HIP points. */

@@ -19,30 +19,17 @@ gpuhal_status gpuhal_rocm_check_stream(gpuhal_plugin_device *device, hipStream_t
     return GPUHAL_OK;
 }
 
-/* Takes one user away, the core or an event; the last one's stream is destroyed, and the queue freed. NULL: nothing to
- * release. */
-static void release(gpuhal_plugin_queue *queue)
-{
-    gpuhal_rocm_scope scope;
-    if (!queue || atomic_fetch_sub(&queue->users, 1u) > 1) {
-        return;
-    }
-    if (!queue->adopted && gpuhal_rocm_enter_to_release(queue->device, &scope) == hipSuccess) {
-        gpuhal_rocm_ignore(gpuhal_rocm_api.hipStreamDestroy(queue->stream));
-        gpuhal_rocm_leave(&scope);
-    }
-    free(queue);
-}
-
-/* The stream lives on while an event refers to it, so its work is waited for here, as plugin.h demands of this slot. */
+/* HIP looks at the stream in which an event was recorded whenever it is asked about the event, so the core's promise
+ * counts here that no event outlives its queue. */
 void gpuhal_rocm_queue_destroy(gpuhal_plugin_queue *queue)
 {
     gpuhal_rocm_scope scope;
     if (!queue->adopted && gpuhal_rocm_enter_to_release(queue->device, &scope) == hipSuccess) {
         gpuhal_rocm_ignore(gpuhal_rocm_api.hipStreamSynchronize(queue->stream));
+        gpuhal_rocm_ignore(gpuhal_rocm_api.hipStreamDestroy(queue->stream));
         gpuhal_rocm_leave(&scope);
     }
-    release(queue);
+    free(queue);
 }
 
 /* Timing makes recording slower, so it is asked for. HIP 7 sleeps for an event only where hipEventBlockingSync is its
@@ -69,20 +56,11 @@ void gpuhal_rocm_event_destroy(gpuhal_plugin_event *event)
         gpuhal_rocm_ignore(gpuhal_rocm_api.hipEventDestroy(event->event));
         gpuhal_rocm_leave(&scope);
     }
-    release(event->recorded);
     free(event);
 }
 
-/* HIP keeps the stream even when it refuses. So the new user is counted before HIP is called, and the stream recorded
- * in before is released after: were it the last reference, HIP could still look at that stream during the call.
- * Recording twice in one queue adds and takes one. */
 hipError_t gpuhal_rocm_record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
-    gpuhal_plugin_queue *before = event->recorded;
-    atomic_fetch_add(&queue->users, 1u);
-    event->recorded = queue;
     hipError_t code = gpuhal_rocm_api.hipEventRecord(event->event, queue->stream);
-    code = code == hipSuccess ? gpuhal_rocm_api.hipEventRecord(event->twin, queue->stream) : code;
-    release(before);
-    return code;
+    return code == hipSuccess ? gpuhal_rocm_api.hipEventRecord(event->twin, queue->stream) : code;
 }

@@ -176,6 +176,14 @@ void gpuhal_rocm_name_part(const gpuhal_rocm_entry *entry, char *name, size_t si
              compute[0] && memory[0] ? "/" : "", compute[0] ? memory : "", (int)entry->partition, total);
 }
 
+/* HIP lists every part of a divided GPU. */
+void gpuhal_rocm_list_unlisted(const gpuhal_host *host, gpuhal_sink *sink, uint32_t first)
+{
+    (void)host;
+    (void)sink;
+    (void)first;
+}
+
 void gpuhal_rocm_list_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_rocm_entry *entry)
 {
     if (entry->has_address) {

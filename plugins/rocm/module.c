@@ -93,19 +93,26 @@ hipError_t gpuhal_rocm_load_module(const gpuhal_code *code, const void *image, g
     return gpuhal_rocm_api.hipModuleLoadData(out_module, image);
 }
 
+bool gpuhal_rocm_explain_refusal(hipError_t code, char *out_text, size_t size)
+{
+    (void)code, (void)out_text, (void)size;
+    return false;
+}
+
 /* ---- functions */
 
 hipError_t gpuhal_rocm_of_function(int *out_value, unsigned int attribute, hipFunction_t function)
 {
-    *out_value = 0;
-    return gpuhal_rocm_api.hipFuncGetAttribute ? gpuhal_rocm_api.hipFuncGetAttribute(out_value, attribute, function)
-                                               : hipSuccess;
+    *out_value = -1;
+    return gpuhal_rocm_api.hipFuncGetAttribute
+               ? gpuhal_rocm_may_lack(gpuhal_rocm_api.hipFuncGetAttribute(out_value, attribute, function))
+               : hipSuccess;
 }
 
 /* HIP needs no permission for shared memory, and has loaded everything by now. */
-hipError_t gpuhal_rocm_prepare_function(hipFunction_t function, uint32_t own, uint32_t most)
+hipError_t gpuhal_rocm_prepare_function(hipFunction_t function, uint32_t own, uint32_t most, const char **out_call)
 {
-    (void)function, (void)own, (void)most;
+    (void)function, (void)own, (void)most, (void)out_call;
     return hipSuccess;
 }
 

@@ -21,20 +21,24 @@ uint64_t gpuhal_rocm_id_at(uintptr_t address)
     return code == hipSuccess ? id : 0;
 }
 
-hipError_t gpuhal_rocm_page_lock(gpuhal_stream_registration *own)
+hipError_t gpuhal_rocm_page_lock(const gpuhal_stream_registration *own, uintptr_t start, uint64_t bytes,
+                                 const char **out_call)
 {
     /* Memory of the engine's is found at the two ends before HIP is asked, since HIP would take it, and our release
      * would end the engine's registration. */
-    uint64_t bytes;
-    if (gpuhal_rocm_is_known(own->start, &bytes) || gpuhal_rocm_is_known(own->start + own->bytes - 1, &bytes)) {
+    uint64_t known;
+    *out_call = NULL;
+    if (gpuhal_rocm_is_known(start, &known) || gpuhal_rocm_is_known(start + bytes - 1, &known)) {
         return hipErrorHostMemoryAlreadyRegistered;
     }
+    *out_call = "hipHostRegister";
     const hipError_t code = gpuhal_rocm_api.hipHostRegister(
-        (void *)own->start, (size_t)own->bytes, hipHostRegisterPortable | hipHostRegisterMapped | own->flags);
-    own->id = code == hipSuccess ? gpuhal_rocm_id_at(own->start) : 0;
+        (void *)start, (size_t)bytes, hipHostRegisterPortable | hipHostRegisterMapped | own->flags);
+    const uint64_t id = code == hipSuccess ? gpuhal_rocm_id_at(start) : 0;
     /* Memory of the engine's in the middle shows only now, by the number at the end. */
-    if (own->id != 0 && gpuhal_rocm_id_at(own->start + (uintptr_t)own->bytes - 1) != own->id) {
-        (void)gpuhal_rocm_api.hipHostUnregister((void *)own->start);
+    if (id != 0 && gpuhal_rocm_id_at(start + (uintptr_t)bytes - 1) != id) {
+        (void)gpuhal_rocm_api.hipHostUnregister((void *)start);
+        *out_call = NULL;
         return hipErrorHostMemoryAlreadyRegistered;
     }
     return code;
@@ -42,12 +46,13 @@ hipError_t gpuhal_rocm_page_lock(gpuhal_stream_registration *own)
 
 /* Also with a lost device: pages are given back even where it cannot be entered. A registration that a reset took is
  * not: its address may be another's registration by now. */
-hipError_t gpuhal_rocm_page_unlock(gpuhal_plugin_device *device, const gpuhal_stream_registration *own)
+hipError_t gpuhal_rocm_page_unlock(gpuhal_plugin_device *device, const gpuhal_stream_registration *own,
+                                   uintptr_t start)
 {
     gpuhal_rocm_scope scope;
     const hipError_t entered = gpuhal_rocm_enter_to_release(device, &scope);
     const hipError_t code =
-        !own->gone && gpuhal_rocm_is_there(own) ? gpuhal_rocm_api.hipHostUnregister((void *)own->start) : hipSuccess;
+        !own->gone && gpuhal_rocm_is_there(own) ? gpuhal_rocm_api.hipHostUnregister((void *)start) : hipSuccess;
     if (entered == hipSuccess) {
         gpuhal_rocm_leave(&scope);
     }
@@ -56,8 +61,9 @@ hipError_t gpuhal_rocm_page_unlock(gpuhal_plugin_device *device, const gpuhal_st
 
 /* Of pages that it cannot lock HIP 5 says that it is out of memory, and HIP 6 that they are no valid value, whatever
  * the reason. */
-gpuhal_status gpuhal_rocm_lock_failed(gpuhal_plugin_device *device, const char *call, hipError_t code)
+gpuhal_status gpuhal_rocm_lock_failed(gpuhal_plugin_device *device, const char *call, hipError_t code, bool read_only)
 {
+    (void)read_only;
     const char *sentence = code == hipErrorOutOfMemory ? "the system gives no more memory that stays in place"
                            : code == hipErrorInvalidValue
                                ? "the system does not lock these pages: no more memory may stay in "
@@ -71,9 +77,17 @@ gpuhal_status gpuhal_rocm_lock_failed(gpuhal_plugin_device *device, const char *
                     : gpuhal_rocm_result(device, call, code);
 }
 
-/* AMD ignores that memory is only read. */
-unsigned int gpuhal_rocm_flags_after(const gpuhal_plugin_device *device, hipError_t code)
+/* 8 is two flags in hip_runtime_api.h: hipHostRegisterReadOnly, which AMD ignores, and coarse-grained memory, which
+ * does no harm to memory that is only read. */
+unsigned int gpuhal_rocm_read_only_flags(const gpuhal_plugin_device *device)
 {
-    (void)device, (void)code;
-    return 0;
+    (void)device;
+    return hipExtHostRegisterCoarseGrained;
+}
+
+/* AMD ignores that memory is only read. */
+bool gpuhal_rocm_flags_matter(hipError_t code)
+{
+    (void)code;
+    return false;
 }

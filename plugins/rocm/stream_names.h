@@ -36,12 +36,6 @@ typedef hipFunction_t vendor_function;
  * was its. */
 #define GPUHAL_VENDOR_LOST(opened) gpuhal_rocm_check_reset(opened)
 
-/* Where messages name another call than CUDA's. */
-#define GPUHAL_VENDOR_ENTER "hipSetDevice"
-#define GPUHAL_VENDOR_WRITE "hipMemcpyAsync"
-#define GPUHAL_VENDOR_READ  "hipMemcpyAsync"
-#define GPUHAL_VENDOR_COPY  "hipMemcpyAsync"
-
 /* rect.c and peer.c */
 #define GPUHAL_VENDOR_REFUSES_PITCH(code) ((code) == hipErrorInvalidValue || (code) == hipErrorInvalidPitchValue)
 #define GPUHAL_VENDOR_ENABLE_PEER         gpuhal_rocm_api.hipDeviceEnablePeerAccess
@@ -60,7 +54,6 @@ typedef hipFunction_t vendor_function;
     "GPUHAL_NATIVE_HIP_STREAM; 0 and 1 stand for the default stream, which cannot be adopted"
 #define GPUHAL_VENDOR_PER_THREAD          GPUHAL_ROCM_PER_THREAD
 #define GPUHAL_VENDOR_PER_THREAD_NAME     "hipStreamPerThread"
-#define GPUHAL_VENDOR_INIT_QUEUE(queue)   atomic_init(&(queue)->users, 1u)
 #define GPUHAL_VENDOR_EVENT_CALL          "hipEventCreateWithFlags"
 #define GPUHAL_VENDOR_SLEPT_FOR(recorded) ((recorded)->twin)
 
@@ -73,10 +66,7 @@ typedef hipFunction_t vendor_function;
 #define GPUHAL_VENDOR_ALLOCATE_HOST_CALL  "hipHostMalloc"
 #define GPUHAL_VENDOR_FREE_HOST           gpuhal_rocm_api.hipHostFree
 #define GPUHAL_VENDOR_HOST_ADDRESS_CALL   "hipHostGetDevicePointer"
-/* 8 is two flags in hip_runtime_api.h: hipHostRegisterReadOnly, which AMD ignores, and coarse-grained memory, which
- * does no harm to memory that is only read. */
-#define GPUHAL_VENDOR_READ_ONLY   hipExtHostRegisterCoarseGrained
-#define GPUHAL_VENDOR_MEMORY_TYPE "GPUHAL_NATIVE_HIP_MEMORY"
+#define GPUHAL_VENDOR_MEMORY_TYPE         "GPUHAL_NATIVE_HIP_MEMORY"
 
 /* virtual_memory.c and share.c */
 #define GPUHAL_VENDOR_FREE                gpuhal_rocm_api.hipFree
@@ -107,7 +97,6 @@ typedef hipFunction_t vendor_function;
 #define GPUHAL_VENDOR_OUT_OF_MEMORY     hipErrorOutOfMemory
 #define GPUHAL_VENDOR_IS_REGISTERED     hipErrorHostMemoryAlreadyRegistered
 #define GPUHAL_VENDOR_IS_NOT_REGISTERED hipErrorHostMemoryNotRegistered
-#define GPUHAL_VENDOR_REGISTER_CALL     "hipHostRegister"
 #define GPUHAL_VENDOR_UNREGISTER_CALL   "hipHostUnregister"
 
 /* program.c */
@@ -139,6 +128,7 @@ typedef hipFunction_t vendor_function;
 #define GPUHAL_VENDOR_ATTRIBUTE_GROUP_MEMORY hipDeviceAttributeMaxSharedMemoryPerBlock
 #define GPUHAL_VENDOR_ATTRIBUTE_GROUPS_X     hipDeviceAttributeMaxGridDimX
 #define GPUHAL_VENDOR_ATTRIBUTE_INTEGRATED   hipDeviceAttributeIntegrated
+#define GPUHAL_VENDOR_ATTRIBUTE_COMPUTE_MODE hipDeviceAttributeComputeMode
 #define GPUHAL_VENDOR_ATTRIBUTE_PAGEABLE     hipDeviceAttributePageableMemoryAccess
 
 #endif

@@ -16,9 +16,24 @@ vendor_code GPUHAL_OWN(probe)(gpuhal_plugin_device *device)
     return code;
 }
 
+gpuhal_status GPUHAL_OWN(enter_or_report)(gpuhal_plugin_device *device, gpuhal_stream_scope *out_scope)
+{
+    const vendor_code code = GPUHAL_OWN(enter)(device, out_scope);
+    return GPUHAL_OWN(result)(device, out_scope->failed, code);
+}
+
+gpuhal_status GPUHAL_OWN(result_of_lookup)(gpuhal_plugin_device *device, const char *call, vendor_code code)
+{
+    const bool works =
+        GPUHAL_OWN(status)(code) == GPUHAL_ERROR_DEVICE_LOST && GPUHAL_OWN(probe)(device) == GPUHAL_VENDOR_OK;
+    return works ? GPUHAL_OWN(report_as)(device->host, GPUHAL_ERROR_DRIVER, call, code,
+                                         "a question got the code of a lost device, and the device works")
+                 : GPUHAL_OWN(result)(device, call, code);
+}
+
 gpuhal_status GPUHAL_OWN(check_host)(gpuhal_plugin_device *device)
 {
-    return GPUHAL_OWN(is_gone)(device) ? GPUHAL_OWN(result)(device, "memcpy", GPUHAL_VENDOR_GONE) : GPUHAL_OK;
+    return GPUHAL_OWN(is_gone)(device) ? GPUHAL_OWN(result)(device, NULL, GPUHAL_VENDOR_GONE) : GPUHAL_OK;
 }
 
 /* Every blocking call needs an internal stream, so a device without the first one is not opened. The marker may be
@@ -26,15 +41,17 @@ gpuhal_status GPUHAL_OWN(check_host)(gpuhal_plugin_device *device)
 static gpuhal_status begin_work(gpuhal_plugin_device *device)
 {
     gpuhal_stream_scope scope;
-    vendor_code code = GPUHAL_OWN(enter)(device, &scope);
-    if (code == GPUHAL_VENDOR_OK) {
-        code = GPUHAL_OWN(make_first_stream)(device);
+    gpuhal_status status = GPUHAL_OWN(enter_or_report)(device, &scope);
+    if (status == GPUHAL_OK) {
+        const char *call;
+        const vendor_code code = GPUHAL_OWN(make_first_stream)(device, &call);
         if (code == GPUHAL_VENDOR_OK) {
             GPUHAL_OWN(make_marker)(device);
         }
         GPUHAL_OWN(leave)(&scope);
+        status = GPUHAL_OWN(result)(device, call, code);
     }
-    return GPUHAL_OWN(result)(device, GPUHAL_VENDOR_CALL(StreamCreateWithPriority), code);
+    return status;
 }
 
 gpuhal_status GPUHAL_OWN(open)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,

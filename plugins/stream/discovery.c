@@ -32,5 +32,8 @@ gpuhal_status GPUHAL_OWN(enumerate)(const gpuhal_host *host, gpuhal_plugin_insta
         host->device(host, sink, i);
         GPUHAL_OWN(list_facts)(host, sink, &entries[i]);
     }
+    if (status == GPUHAL_OK) {
+        GPUHAL_OWN(list_unlisted)(host, sink, count);
+    }
     return status;
 }

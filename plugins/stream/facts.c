@@ -132,4 +132,9 @@ void GPUHAL_OWN(list_facts)(const gpuhal_host *host, gpuhal_sink *sink, const gp
     }
     GPUHAL_OWN(list_identity)(host, sink, entry);
     GPUHAL_OWN(list_compute)(host, sink, entry);
+    const int mode = GPUHAL_OWN(attribute)(device, GPUHAL_VENDOR_ATTRIBUTE_COMPUTE_MODE, 0);
+    host->u64(host, sink, GPUHAL_FACT_COMPUTE_MODE,
+              mode == 2   ? GPUHAL_COMPUTE_PROHIBITED /* both vendors have these numbers */
+              : mode == 0 ? GPUHAL_COMPUTE_SHARED
+                          : GPUHAL_COMPUTE_EXCLUSIVE);
 }

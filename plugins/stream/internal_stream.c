@@ -5,10 +5,10 @@
 /* From here on a waiting thread sleeps: waking up costs some tens of microseconds, spinning costs a processor. */
 #define LONG_BYTES (UINT64_C(256) << 20)
 
-vendor_code GPUHAL_OWN(make_first_stream)(gpuhal_plugin_device *device)
+vendor_code GPUHAL_OWN(make_first_stream)(gpuhal_plugin_device *device, const char **out_call)
 {
     gpuhal_internal_streams *internal = &device->internal;
-    const vendor_code code = GPUHAL_OWN(create_stream)(&internal->streams[0], &internal->events[0]);
+    const vendor_code code = GPUHAL_OWN(create_stream)(&internal->streams[0], &internal->events[0], out_call);
     const uint32_t first = code == GPUHAL_VENDOR_OK ? 1u : 0;
     atomic_store(&internal->claimed, first);
     atomic_store(&internal->made, first);
@@ -59,7 +59,9 @@ static void grow(gpuhal_stream_call *call)
     gpuhal_internal_streams *internal = &call->device->internal;
     const uint32_t number = claim(internal);
     if (number < GPUHAL_INTERNAL_STREAMS) {
-        const vendor_code code = GPUHAL_OWN(create_stream)(&internal->streams[number], &internal->events[number]);
+        const char *name; /* a failure is not reported: another stream serves */
+        const vendor_code code =
+            GPUHAL_OWN(create_stream)(&internal->streams[number], &internal->events[number], &name);
         if (code == GPUHAL_VENDOR_OK) {
             /* Not into `idle`: the stream is this call's until it gives it back. */
             atomic_fetch_or_explicit(&internal->made, 1u << number, memory_order_release);
@@ -104,59 +106,72 @@ static void give_back(const gpuhal_stream_call *call)
  * stream alone, which may be between its own record of it and its wait: a call that shares the stream must not record
  * it, and waits on the host. A stream that is being captured is refused: recording would make ours a part of the
  * graph. */
-static vendor_code come_after(const gpuhal_stream_call *call, vendor_stream foreign)
+static vendor_code come_after(const gpuhal_stream_call *call, vendor_stream foreign, const char **out_name)
 {
-    vendor_code code = GPUHAL_OWN(may_record)(foreign);
-    if (code != GPUHAL_VENDOR_OK || call->bit == 0) {
-        return code != GPUHAL_VENDOR_OK ? code : GPUHAL_VENDOR(StreamSynchronize)(foreign);
-    }
-    code = GPUHAL_VENDOR(EventRecord)(call->event, foreign);
-    return code == GPUHAL_VENDOR_OK ? GPUHAL_VENDOR(StreamWaitEvent)(call->stream, call->event, 0) : code;
-}
-
-vendor_code GPUHAL_OWN(begin)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, gpuhal_stream_call *out_call)
-{
-    *out_call = (gpuhal_stream_call){.device = device};
-    vendor_code code = GPUHAL_OWN(enter)(device, &out_call->scope);
+    vendor_code code = GPUHAL_OWN(may_record)(foreign, out_name);
     if (code != GPUHAL_VENDOR_OK) {
         return code;
+    }
+    if (call->bit == 0) {
+        *out_name = GPUHAL_VENDOR_CALL(StreamSynchronize);
+        return GPUHAL_VENDOR(StreamSynchronize)(foreign);
+    }
+    *out_name = GPUHAL_VENDOR_CALL(EventRecord);
+    code = GPUHAL_VENDOR(EventRecord)(call->event, foreign);
+    if (code == GPUHAL_VENDOR_OK) {
+        *out_name = GPUHAL_VENDOR_CALL(StreamWaitEvent);
+        code = GPUHAL_VENDOR(StreamWaitEvent)(call->stream, call->event, 0);
+    }
+    return code;
+}
+
+gpuhal_status GPUHAL_OWN(begin)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, gpuhal_stream_call *out_call)
+{
+    *out_call = (gpuhal_stream_call){.device = device};
+    const gpuhal_status status = GPUHAL_OWN(enter_or_report)(device, &out_call->scope);
+    if (status != GPUHAL_OK) {
+        return status;
     }
     if (queue) {
         /* No event and no bit: by that end() knows a queue's stream, for which it neither waits nor gives anything
          * back. */
         out_call->stream = queue->stream;
-        return GPUHAL_VENDOR_OK;
+        return GPUHAL_OK;
     }
     take(out_call);
-    code = device->foreign ? come_after(out_call, device->foreign) : GPUHAL_VENDOR_OK;
+    const char *name = NULL;
+    const vendor_code code = device->foreign ? come_after(out_call, device->foreign, &name) : GPUHAL_VENDOR_OK;
     if (code != GPUHAL_VENDOR_OK) {
         give_back(out_call);
         GPUHAL_OWN(leave)(&out_call->scope);
     }
-    return code;
+    return GPUHAL_OWN(result)(device, name, code);
 }
 
 /* A call that shares its stream has no event of its own, and spins. */
-static vendor_code wait(const gpuhal_stream_call *call, uint64_t bytes)
+static vendor_code wait(const gpuhal_stream_call *call, uint64_t bytes, const char **out_name)
 {
-    if (bytes < LONG_BYTES || call->bit == 0) {
-        return GPUHAL_VENDOR(StreamSynchronize)(call->stream);
-    }
-    const vendor_code code = GPUHAL_VENDOR(EventRecord)(call->event, call->stream);
-    if (code != GPUHAL_VENDOR_OK) {
+    if (bytes >= LONG_BYTES && call->bit != 0) {
+        const vendor_code code = GPUHAL_VENDOR(EventRecord)(call->event, call->stream);
+        if (code == GPUHAL_VENDOR_OK) {
+            *out_name = GPUHAL_VENDOR_CALL(EventSynchronize);
+            return GPUHAL_VENDOR(EventSynchronize)(call->event);
+        }
         GPUHAL_OWN(ignore)(code);
-        return GPUHAL_VENDOR(StreamSynchronize)(call->stream);
     }
-    return GPUHAL_VENDOR(EventSynchronize)(call->event);
+    *out_name = GPUHAL_VENDOR_CALL(StreamSynchronize);
+    return GPUHAL_VENDOR(StreamSynchronize)(call->stream);
 }
 
 /* What was enqueued before a failure is waited for all the same: it uses the caller's memory. The stream is given back
  * only then: a call that took it earlier would wait for this one's work too. Leaving comes last: waiting and recording
  * are calls inside the context. */
-vendor_code GPUHAL_OWN(end)(gpuhal_stream_call *call, vendor_code code, uint64_t bytes)
+vendor_code GPUHAL_OWN(end)(gpuhal_stream_call *call, vendor_code code, uint64_t bytes, const char **in_out_name)
 {
     if (call->event) {
-        const vendor_code waited = wait(call, bytes);
+        const char *name;
+        const vendor_code waited = wait(call, bytes, &name);
+        *in_out_name = code != GPUHAL_VENDOR_OK ? *in_out_name : name;
         code = code != GPUHAL_VENDOR_OK ? code : waited;
         give_back(call);
     }

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #define ALLOCATION_ALIGNMENT 256u /* what the documentation promises for every kind of variable */
+#define HOST_ALIGNMENT       64u  /* plugin.h: of every host address */
 
 gpuhal_status GPUHAL_OWN(allocation_failed)(gpuhal_plugin_device *device, const char *call, vendor_code code,
                                             uint64_t bytes)
@@ -57,20 +58,61 @@ static gpuhal_status allocate_plain(gpuhal_plugin_device *device, const gpuhal_a
     return GPUHAL_OK;
 }
 
-/* Portable: page-locked for every device of the process, so that any of them copies fast to and from it. */
+/* Inside the context: the address that the device has for host memory of a block. The driver is asked for beginnings
+ * alone; pieces of a registration must lie on the device as they do on the host. */
+static vendor_code show(gpuhal_memory *memory)
+{
+    const gpuhal_stream_block *block = memory->object;
+    const gpuhal_stream_registration *own = block->registration;
+    uint64_t base = 0;
+    vendor_code code = GPUHAL_OWN(show_host)(block->host, &base);
+    memory->address = base + ((uintptr_t)memory->host - (uintptr_t)block->host);
+    for (uint64_t done = 0; own && own->in_pieces && code == GPUHAL_VENDOR_OK && done < own->bytes;) {
+        void *const at = (void *)(own->start + (uintptr_t)done);
+        uint64_t address = 0;
+        code = GPUHAL_OWN(show_host)(at, &address);
+        code = code == GPUHAL_VENDOR_OK && address - base != done ? GPUHAL_VENDOR_NOT_SUPPORTED : code;
+        done += gpuhal_stream_piece(at, own->bytes - done);
+    }
+    return code;
+}
+
+/* So many bytes of host memory, of which as many as were asked for are aligned, from *out_start on; false: they are
+ * not, and nothing is kept. */
+static bool take_host(const gpuhal_alloc *alloc, uint64_t alignment, uint64_t bytes, gpuhal_stream_block *block,
+                      char **out_start, vendor_code *out_code)
+{
+    *out_code = GPUHAL_VENDOR_ALLOCATE_HOST(&block->host, (size_t)bytes, GPUHAL_VENDOR_ALLOCATE_HOST_FLAGS);
+    if (*out_code != GPUHAL_VENDOR_OK) {
+        return true;
+    }
+    const uint64_t lead = align_up((uintptr_t)block->host, alignment) - (uintptr_t)block->host;
+    *out_start = (char *)block->host + lead;
+    if (lead + alloc->bytes > bytes) {
+        GPUHAL_OWN(ignore)(GPUHAL_VENDOR_FREE_HOST(block->host));
+        return false;
+    }
+    return true;
+}
+
+/* Portable: page-locked for every device of the process, so that any of them copies fast to and from it. The vendors'
+ * own drivers give whole pages; a runtime that does not (HIP-CPU) is asked for more. */
 static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     gpuhal_stream_block *block = out_memory->object;
-    const uint64_t bytes = with_slack(alloc, GPUHAL_HOST_PAGE);
-    vendor_code code = GPUHAL_VENDOR_ALLOCATE_HOST(&block->host, (size_t)bytes, GPUHAL_VENDOR_ALLOCATE_HOST_FLAGS);
+    const uint64_t alignment = alloc->alignment > HOST_ALIGNMENT ? alloc->alignment : HOST_ALIGNMENT;
+    char *start = NULL;
+    vendor_code code;
+    if (!take_host(alloc, alignment, with_slack(alloc, GPUHAL_HOST_PAGE), block, &start, &code)) {
+        (void)take_host(alloc, alignment, alloc->bytes + alignment, block, &start, &code);
+    }
     if (code != GPUHAL_VENDOR_OK) {
-        return GPUHAL_OWN(lock_failed)(device, GPUHAL_VENDOR_ALLOCATE_HOST_CALL, code);
+        return GPUHAL_OWN(lock_failed)(device, GPUHAL_VENDOR_ALLOCATE_HOST_CALL, code, false);
     }
     block->kind = GPUHAL_BLOCK_HOST;
-    const uintptr_t start = (uintptr_t)block->host;
-    out_memory->host = (char *)block->host + (align_up(start, alloc->alignment) - start);
+    out_memory->host = start;
     out_memory->flags = GPUHAL_MEMORY_HOST_COHERENT | GPUHAL_MEMORY_HOST_CACHED;
-    code = GPUHAL_OWN(show_host)(out_memory);
+    code = show(out_memory);
     if (code != GPUHAL_VENDOR_OK) {
         GPUHAL_OWN(ignore)(GPUHAL_VENDOR_FREE_HOST(block->host));
         return GPUHAL_OWN(result)(device, GPUHAL_VENDOR_HOST_ADDRESS_CALL, code);
@@ -90,11 +132,12 @@ static gpuhal_status import_host(gpuhal_plugin_device *device, const gpuhal_allo
             "address and size of host memory must be multiples of import_alignment_bytes, which is 4096");
     }
     start += alloc->import_offset;
-    vendor_code code = GPUHAL_OWN(lock_pages)(device, start, alloc->bytes,
-                                              alloc->flags & GPUHAL_IMPORT_READ_ONLY ? GPUHAL_VENDOR_READ_ONLY : 0,
-                                              &block->registration);
+    const bool read_only = alloc->flags & GPUHAL_IMPORT_READ_ONLY;
+    const unsigned int flags[] = {read_only ? GPUHAL_OWN(read_only_flags)(device) : 0, 0};
+    const char *call;
+    vendor_code code = GPUHAL_OWN(lock_pages)(device, start, alloc->bytes, flags, &block->registration, &call);
     if (code != GPUHAL_VENDOR_OK) {
-        return GPUHAL_OWN(lock_failed)(device, GPUHAL_VENDOR_REGISTER_CALL, code);
+        return GPUHAL_OWN(lock_failed)(device, call, code, read_only);
     }
     block->kind = GPUHAL_BLOCK_REGISTERED;
     /* The beginning of the whole registration, which another import may have made: CUDA documents device addresses for
@@ -102,7 +145,7 @@ static gpuhal_status import_host(gpuhal_plugin_device *device, const gpuhal_allo
     block->host = (void *)block->registration->start;
     out_memory->host = start;
     out_memory->flags = GPUHAL_MEMORY_HOST_COHERENT | GPUHAL_MEMORY_HOST_CACHED;
-    code = GPUHAL_OWN(show_host)(out_memory);
+    code = show(out_memory);
     if (code != GPUHAL_VENDOR_OK) {
         GPUHAL_OWN(ignore)(GPUHAL_OWN(unlock_pages)(device, block->registration));
         return GPUHAL_OWN(result)(device, GPUHAL_VENDOR_HOST_ADDRESS_CALL, code);
@@ -165,8 +208,7 @@ static gpuhal_status allocate(gpuhal_plugin_device *device, const gpuhal_alloc *
     out_memory->object = block;
     out_memory->bytes = alloc->bytes;
     gpuhal_stream_scope scope;
-    const vendor_code code = GPUHAL_OWN(enter)(device, &scope);
-    gpuhal_status status = GPUHAL_OWN(result)(device, GPUHAL_VENDOR_ENTER, code);
+    gpuhal_status status = GPUHAL_OWN(enter_or_report)(device, &scope);
     if (status == GPUHAL_OK) {
         status = take(device, alloc, out_memory);
         GPUHAL_OWN(leave)(&scope);
@@ -218,7 +260,7 @@ static gpuhal_status wrap_memory(gpuhal_plugin_device *device, const gpuhal_nati
                             "the " GPUHAL_VENDOR_PLUGIN " plugin wraps a " GPUHAL_VENDOR_MEMORY_TYPE);
     }
     gpuhal_stream_scope scope;
-    gpuhal_status status = GPUHAL_OWN(result)(device, GPUHAL_VENDOR_ENTER, GPUHAL_OWN(enter)(device, &scope));
+    const gpuhal_status status = GPUHAL_OWN(enter_or_report)(device, &scope);
     if (status != GPUHAL_OK) {
         return status;
     }

@@ -78,7 +78,7 @@ static gpuhal_status can_reach(gpuhal_plugin_device *device, const gpuhal_plugin
     int can = 0;
     const vendor_code code = GPUHAL_VENDOR(DeviceCanAccessPeer)(&can, device->entry->device, other->entry->device);
     if (code != GPUHAL_VENDOR_OK) {
-        return GPUHAL_OWN(result)(device, name, code);
+        return GPUHAL_OWN(result_of_lookup)(device, name, code);
     }
     return can ? GPUHAL_OK
                : device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, name, 0,
@@ -92,9 +92,7 @@ static gpuhal_status peer_enable(gpuhal_plugin_device *device, gpuhal_plugin_dev
     }
     gpuhal_status status = can_reach(device, other);
     gpuhal_stream_scope scope;
-    if (status == GPUHAL_OK) {
-        status = GPUHAL_OWN(result)(device, GPUHAL_VENDOR_ENTER, GPUHAL_OWN(enter)(device, &scope));
-    }
+    status = status == GPUHAL_OK ? GPUHAL_OWN(enter_or_report)(device, &scope) : status;
     if (status != GPUHAL_OK) {
         return status;
     }
@@ -123,28 +121,46 @@ static void peer_disable(gpuhal_plugin_device *device, gpuhal_plugin_device *oth
     pthread_mutex_unlock(&lock);
 }
 
+/* Host memory has an address on every device. */
+static vendor_code copy_host(vendor_stream stream, const gpuhal_memory *to, uint64_t to_offset,
+                             const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+{
+    vendor_code code = GPUHAL_VENDOR_OK;
+    for (uint64_t done = 0; done < bytes && code == GPUHAL_VENDOR_OK;) {
+        const gpuhal_stream_place there = gpuhal_stream_place_in(to, to_offset + done),
+                                  here = gpuhal_stream_place_in(from, from_offset + done);
+        const uint64_t piece = gpuhal_stream_piece(here.host, gpuhal_stream_piece(there.host, bytes - done));
+        code = GPUHAL_OWN(copy_anywhere)(stream, to->address + to_offset + done, from->address + from_offset + done,
+                                         piece);
+        done += piece;
+    }
+    return code;
+}
+
 /* Host memory is every device's. Without access between the two the driver stages by itself. The device whose stream
  * runs the copy is entered, which looks whether that one is lost; the other is looked at here. */
 static gpuhal_status peer_copy(gpuhal_plugin_queue *queue, gpuhal_plugin_device *to_device, const gpuhal_memory *to,
                                uint64_t to_offset, gpuhal_plugin_device *from_device, const gpuhal_memory *from,
                                uint64_t from_offset, uint64_t bytes)
 {
-    static const char name[] = GPUHAL_VENDOR_CALL(MemcpyPeerAsync);
     gpuhal_plugin_device *runner = queue ? queue->device : to_device;
     gpuhal_plugin_device *other = runner == to_device ? from_device : to_device;
     gpuhal_stream_call call;
     vendor_code code = GPUHAL_VENDOR_LOST(other);
     if (code != GPUHAL_VENDOR_OK) {
-        return GPUHAL_OWN(result)(other, name, code);
+        return GPUHAL_OWN(result)(other, NULL, code);
     }
-    const uint64_t target = to->address + to_offset, source = from->address + from_offset;
-    code = GPUHAL_OWN(begin)(runner, queue, &call);
-    if (code == GPUHAL_VENDOR_OK) {
-        code = to->host || from->host ? GPUHAL_OWN(copy_anywhere)(call.stream, target, source, bytes)
-                                      : GPUHAL_OWN(copy_between)(call.stream, target, GPUHAL_VENDOR_CONTEXT(to_device),
-                                                                 source, GPUHAL_VENDOR_CONTEXT(from_device), bytes);
-        code = GPUHAL_OWN(end)(&call, code, bytes);
+    const gpuhal_status status = GPUHAL_OWN(begin)(runner, queue, &call);
+    if (status != GPUHAL_OK) {
+        return status;
     }
+    const bool with_host = to->host || from->host;
+    const char *name = with_host ? GPUHAL_VENDOR_CALL(MemcpyAsync) : GPUHAL_VENDOR_CALL(MemcpyPeerAsync);
+    code = with_host ? copy_host(call.stream, to, to_offset, from, from_offset, bytes)
+                     : GPUHAL_OWN(copy_between)(call.stream, to->address + to_offset, GPUHAL_VENDOR_CONTEXT(to_device),
+                                                from->address + from_offset, GPUHAL_VENDOR_CONTEXT(from_device),
+                                                bytes);
+    code = GPUHAL_OWN(end)(&call, code, bytes, &name);
     return GPUHAL_OWN(result_of_two)(runner, other, name, code);
 }
 

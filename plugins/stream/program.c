@@ -88,12 +88,17 @@ static gpuhal_status load(gpuhal_plugin_program *program, const gpuhal_code *cod
     memcpy(program->image, code->code, (size_t)code->bytes);
     ((char *)program->image)[code->bytes] = '\0';
     gpuhal_stream_scope scope;
-    vendor_code result = GPUHAL_OWN(enter)(device, &scope);
-    if (result == GPUHAL_VENDOR_OK) {
-        result = GPUHAL_OWN(load_module)(code, program->image, build, &program->module, words, sizeof words);
-        GPUHAL_OWN(leave)(&scope);
+    gpuhal_status status = GPUHAL_OWN(enter_or_report)(device, &scope);
+    if (status != GPUHAL_OK) {
+        return status;
     }
-    const gpuhal_status status = GPUHAL_OWN(result)(device, GPUHAL_VENDOR_LOAD_CALL, result);
+    const vendor_code result =
+        GPUHAL_OWN(load_module)(code, program->image, build, &program->module, words, sizeof words);
+    GPUHAL_OWN(leave)(&scope);
+    status = GPUHAL_OWN(result)(device, GPUHAL_VENDOR_LOAD_CALL, result);
+    if (GPUHAL_OWN(explain_refusal)(result, text, sizeof text)) {
+        return GPUHAL_OWN(report_as)(device->host, status, GPUHAL_VENDOR_LOAD_CALL, result, text);
+    }
     if (status == GPUHAL_ERROR_INCOMPATIBLE) {
         snprintf(text, sizeof text, "the code%s%.64s has nothing for the device%s%s%s%s", code->target ? " for " : "",
                  code->target ? code->target : "", *target ? ", which is " : "", target, *words ? ": " : "", words);
@@ -184,11 +189,13 @@ static gpuhal_status check_desc(const gpuhal_plugin_device *device, const gpuhal
     return GPUHAL_OK;
 }
 
-/* Inside the context: fills in what the driver reports of the function. */
-static vendor_code describe(gpuhal_plugin_kernel *kernel, gpuhal_kernel_info *out)
+/* Inside the context: fills in what the driver reports of the function, and makes it ready; @p out_call is what
+ * failed. */
+static vendor_code describe(gpuhal_plugin_kernel *kernel, gpuhal_kernel_info *out, const char **out_call)
 {
     const gpuhal_plugin_device *device = kernel->program->device;
     uint32_t threads = 0, local = 0, private_bytes = 0, registers = 0;
+    uint32_t own = UINT32_MAX; /* shared memory of the code: as long as it is not known, launches may ask for no more */
     const struct {
         unsigned int attribute;
         uint32_t *to;
@@ -196,11 +203,13 @@ static vendor_code describe(gpuhal_plugin_kernel *kernel, gpuhal_kernel_info *ou
                  {GPUHAL_VENDOR_FUNCTION(SHARED_SIZE_BYTES), &local},
                  {GPUHAL_VENDOR_FUNCTION(LOCAL_SIZE_BYTES), &private_bytes},
                  {GPUHAL_VENDOR_FUNCTION(NUM_REGS), &registers}};
+    *out_call = GPUHAL_VENDOR_CALL(FuncGetAttribute);
     vendor_code code = GPUHAL_VENDOR_OK;
     for (size_t i = 0; i < sizeof asked / sizeof asked[0] && code == GPUHAL_VENDOR_OK; i++) {
         int value = 0;
         code = GPUHAL_OWN(of_function)(&value, asked[i].attribute, kernel->function);
         *asked[i].to = value > 0 ? (uint32_t)value : 0;
+        own = asked[i].to == &local && value >= 0 ? local : own;
     }
     const uint32_t most = limit_of(device, GPUHAL_VENDOR_ATTRIBUTE_GROUP_MEMORY);
     out->group_size_max = threads ? threads : limit_of(device, GPUHAL_VENDOR_ATTRIBUTE_GROUP_SIZE);
@@ -216,7 +225,7 @@ static vendor_code describe(gpuhal_plugin_kernel *kernel, gpuhal_kernel_info *ou
         const uint64_t fit = GPUHAL_VENDOR_THREADS_MAX / kernel->group_size[i];
         out->groups_max[i] = groups < fit ? groups : (uint32_t)fit;
     }
-    return code == GPUHAL_VENDOR_OK ? GPUHAL_OWN(prepare_function)(kernel->function, local, most) : code;
+    return code == GPUHAL_VENDOR_OK ? GPUHAL_OWN(prepare_function)(kernel->function, own, most, out_call) : code;
 }
 
 /* Inside the context: compares the parameters of the description with those of the function. Local memory is none for
@@ -236,7 +245,7 @@ static gpuhal_status check_parameters(const gpuhal_plugin_kernel *kernel, const 
         uint64_t bytes = 0; /* past the last one */
         const vendor_code code = GPUHAL_OWN(parameter_bytes)(kernel->function, count++, &bytes);
         if (code != GPUHAL_VENDOR_OK) {
-            return GPUHAL_OWN(result)(device, GPUHAL_VENDOR_PARAMETER_CALL, code);
+            return GPUHAL_OWN(result_of_lookup)(device, GPUHAL_VENDOR_PARAMETER_CALL, code);
         }
         if (!desc->parameters && bytes != 0) {
             return refuse(device, GPUHAL_ERROR_NOT_SUPPORTED,
@@ -264,24 +273,33 @@ static gpuhal_status check_parameters(const gpuhal_plugin_kernel *kernel, const 
     return GPUHAL_OK;
 }
 
+/* A runtime that returns the code of a lost device, and works, does not know the name either. */
+static gpuhal_status get_failed(gpuhal_plugin_device *device, const char *name, const char *call, vendor_code code)
+{
+    const gpuhal_status status = GPUHAL_OWN(result_of_lookup)(device, call, code);
+    const bool works = status == GPUHAL_ERROR_DRIVER && GPUHAL_OWN(status)(code) == GPUHAL_ERROR_DEVICE_LOST;
+    if (status != GPUHAL_ERROR_NOT_FOUND && !works) {
+        return status;
+    }
+    char text[200];
+    snprintf(text, sizeof text, "the program has no kernel %.64s (one of C++ needs extern \"C\", or its mangled name)",
+             name);
+    return GPUHAL_OWN(report_as)(device->host, GPUHAL_ERROR_NOT_FOUND, call, code, text);
+}
+
 /* Inside the context: the function, and whether all fits it. */
 static gpuhal_status find_function(gpuhal_plugin_kernel *kernel, const gpuhal_kernel_desc *desc,
                                    gpuhal_kernel_info *out_info)
 {
     gpuhal_plugin_device *device = kernel->program->device;
+    const char *call = GPUHAL_VENDOR_CALL(ModuleGetFunction);
     vendor_code code = GPUHAL_VENDOR(ModuleGetFunction)(&kernel->function, kernel->program->module, desc->name);
     if (code != GPUHAL_VENDOR_OK) {
-        const gpuhal_status status = GPUHAL_OWN(result)(device, GPUHAL_VENDOR_CALL(ModuleGetFunction), code);
-        char text[200];
-        snprintf(text, sizeof text,
-                 "the program has no kernel %.64s (one of C++ needs extern \"C\", or its mangled name)", desc->name);
-        return status == GPUHAL_ERROR_NOT_FOUND
-                   ? GPUHAL_OWN(report_as)(device->host, status, GPUHAL_VENDOR_CALL(ModuleGetFunction), code, text)
-                   : status;
+        return get_failed(device, desc->name, call, code);
     }
-    code = describe(kernel, out_info);
+    code = describe(kernel, out_info, &call);
     if (code != GPUHAL_VENDOR_OK) {
-        return GPUHAL_OWN(result)(device, GPUHAL_VENDOR_CALL(FuncGetAttribute), code);
+        return GPUHAL_OWN(result_of_lookup)(device, call, code);
     }
     if (group_threads(desc->group_size) > out_info->group_size_max) {
         return refuse(device, GPUHAL_ERROR_TOO_LARGE,
@@ -312,12 +330,10 @@ static gpuhal_status kernel_create(gpuhal_plugin_program *program, const gpuhal_
         memcpy(kernel->parameters, desc->parameters, bytes);
     }
     gpuhal_stream_scope scope;
-    const vendor_code code = GPUHAL_OWN(enter)(device, &scope);
-    if (code == GPUHAL_VENDOR_OK) {
+    status = GPUHAL_OWN(enter_or_report)(device, &scope);
+    if (status == GPUHAL_OK) {
         status = find_function(kernel, desc, out_info);
         GPUHAL_OWN(leave)(&scope);
-    } else {
-        status = GPUHAL_OWN(result)(device, GPUHAL_VENDOR_ENTER, code);
     }
     if (status != GPUHAL_OK) {
         free(kernel);
@@ -372,20 +388,21 @@ static gpuhal_status launch_kernel(gpuhal_plugin_queue *queue, gpuhal_plugin_ker
     parameters with; /* filled as far as it is read */
     gather(launch, &with);
     gpuhal_stream_call call;
-    vendor_code code = GPUHAL_OWN(begin)(device, queue, &call);
-    bool refused = false;
-    if (code == GPUHAL_VENDOR_OK) {
-        code = GPUHAL_VENDOR_LAUNCH(kernel->function, launch->groups[0], launch->groups[1], launch->groups[2],
-                                    kernel->group_size[0], kernel->group_size[1], kernel->group_size[2],
-                                    with.shared_bytes, call.stream, with.pointers, NULL);
-        refused = GPUHAL_VENDOR_REFUSES_LAUNCH(code);
-        code = GPUHAL_OWN(end)(&call, code, UINT64_MAX);
+    const gpuhal_status status = GPUHAL_OWN(begin)(device, queue, &call);
+    if (status != GPUHAL_OK) {
+        return status;
     }
+    const char *name = GPUHAL_VENDOR_LAUNCH_CALL;
+    vendor_code code = GPUHAL_VENDOR_LAUNCH(kernel->function, launch->groups[0], launch->groups[1], launch->groups[2],
+                                            kernel->group_size[0], kernel->group_size[1], kernel->group_size[2],
+                                            with.shared_bytes, call.stream, with.pointers, NULL);
+    const bool refused = GPUHAL_VENDOR_REFUSES_LAUNCH(code);
+    code = GPUHAL_OWN(end)(&call, code, UINT64_MAX, &name);
     if (refused) {
-        return GPUHAL_OWN(report_as)(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, GPUHAL_VENDOR_LAUNCH_CALL, code,
+        return GPUHAL_OWN(report_as)(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, name, code,
                                      "the kernel or the device does not take these groups, sizes or local memory");
     }
-    return GPUHAL_OWN(result)(device, GPUHAL_VENDOR_LAUNCH_CALL, code);
+    return GPUHAL_OWN(result)(device, name, code);
 }
 
 /* program_compiled is left out: the driver keeps what it compiles of PTX, and everything else is machine code. */

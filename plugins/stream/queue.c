@@ -29,7 +29,7 @@ static gpuhal_status make_stream(gpuhal_plugin_queue *queue, int32_t priority, c
 {
     gpuhal_plugin_device *device = queue->device;
     gpuhal_stream_scope scope;
-    gpuhal_status status = GPUHAL_OWN(result)(device, GPUHAL_VENDOR_ENTER, GPUHAL_OWN(enter)(device, &scope));
+    gpuhal_status status = GPUHAL_OWN(enter_or_report)(device, &scope);
     if (status != GPUHAL_OK) {
         return status;
     }
@@ -65,7 +65,6 @@ static gpuhal_status queue_create(gpuhal_plugin_device *device, int32_t priority
         return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
     }
     queue->device = device;
-    GPUHAL_VENDOR_INIT_QUEUE(queue);
     gpuhal_status status = make_stream(queue, priority, adopt);
     if (status != GPUHAL_OK) {
         free(queue);
@@ -78,7 +77,7 @@ static gpuhal_status queue_create(gpuhal_plugin_device *device, int32_t priority
 /* The work has begun already. Returned is whether any call has noticed that the device is lost. */
 static gpuhal_status flush(gpuhal_plugin_queue *queue)
 {
-    return GPUHAL_OWN(result)(queue->device, "flush", GPUHAL_OWN(lost_code)(queue->device));
+    return GPUHAL_OWN(result)(queue->device, NULL, GPUHAL_OWN(lost_code)(queue->device));
 }
 
 static gpuhal_status event_create(gpuhal_plugin_device *device, uint32_t flags, gpuhal_plugin_event **out_event)
@@ -90,14 +89,15 @@ static gpuhal_status event_create(gpuhal_plugin_device *device, uint32_t flags, 
     }
     event->device = device;
     gpuhal_stream_scope scope;
-    vendor_code code = GPUHAL_OWN(enter)(device, &scope);
-    if (code == GPUHAL_VENDOR_OK) {
-        code = GPUHAL_OWN(create_events)(event, flags & GPUHAL_TIMED);
+    gpuhal_status status = GPUHAL_OWN(enter_or_report)(device, &scope);
+    if (status == GPUHAL_OK) {
+        const vendor_code code = GPUHAL_OWN(create_events)(event, flags & GPUHAL_TIMED);
         GPUHAL_OWN(leave)(&scope);
+        status = GPUHAL_OWN(result)(device, GPUHAL_VENDOR_EVENT_CALL, code);
     }
-    if (code != GPUHAL_VENDOR_OK) {
+    if (status != GPUHAL_OK) {
         free(event);
-        return GPUHAL_OWN(result)(device, GPUHAL_VENDOR_EVENT_CALL, code);
+        return status;
     }
     *out_event = event;
     return GPUHAL_OK;
@@ -106,25 +106,31 @@ static gpuhal_status event_create(gpuhal_plugin_device *device, uint32_t flags, 
 static gpuhal_status event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
     gpuhal_stream_scope scope;
-    vendor_code code = GPUHAL_OWN(enter)(queue->device, &scope);
-    if (code == GPUHAL_VENDOR_OK) {
-        /* An engine may capture a graph in one of ours, by native access. */
-        code = GPUHAL_OWN(may_record)(queue->stream);
-        code = code == GPUHAL_VENDOR_OK ? GPUHAL_OWN(record)(queue, event) : code;
-        GPUHAL_OWN(leave)(&scope);
+    const gpuhal_status status = GPUHAL_OWN(enter_or_report)(queue->device, &scope);
+    if (status != GPUHAL_OK) {
+        return status;
     }
-    return GPUHAL_OWN(result)(queue->device, GPUHAL_VENDOR_CALL(EventRecord), code);
+    /* An engine may capture a graph in one of ours, by native access. */
+    const char *name;
+    vendor_code code = GPUHAL_OWN(may_record)(queue->stream, &name);
+    if (code == GPUHAL_VENDOR_OK) {
+        name = GPUHAL_VENDOR_CALL(EventRecord);
+        code = GPUHAL_OWN(record)(queue, event);
+    }
+    GPUHAL_OWN(leave)(&scope);
+    return GPUHAL_OWN(result)(queue->device, name, code);
 }
 
 /* Not ready is no error: nothing is reported. */
 static gpuhal_status event_query(gpuhal_plugin_event *event)
 {
     gpuhal_stream_scope scope;
-    vendor_code code = GPUHAL_OWN(enter)(event->device, &scope);
-    if (code == GPUHAL_VENDOR_OK) {
-        code = GPUHAL_VENDOR(EventQuery)(event->event);
-        GPUHAL_OWN(leave)(&scope);
+    const gpuhal_status status = GPUHAL_OWN(enter_or_report)(event->device, &scope);
+    if (status != GPUHAL_OK) {
+        return status;
     }
+    const vendor_code code = GPUHAL_VENDOR(EventQuery)(event->event);
+    GPUHAL_OWN(leave)(&scope);
     if (code == GPUHAL_VENDOR_NOT_READY) {
         GPUHAL_OWN(ignore)(code);
         return GPUHAL_NOT_READY;
@@ -141,11 +147,12 @@ static gpuhal_status event_block(gpuhal_plugin_event *event, uint64_t timeout_ns
         return event_query(event);
     }
     gpuhal_stream_scope scope;
-    vendor_code code = GPUHAL_OWN(enter)(event->device, &scope);
-    if (code == GPUHAL_VENDOR_OK) {
-        code = GPUHAL_VENDOR(EventSynchronize)(GPUHAL_VENDOR_SLEPT_FOR(event));
-        GPUHAL_OWN(leave)(&scope);
+    const gpuhal_status status = GPUHAL_OWN(enter_or_report)(event->device, &scope);
+    if (status != GPUHAL_OK) {
+        return status;
     }
+    const vendor_code code = GPUHAL_VENDOR(EventSynchronize)(GPUHAL_VENDOR_SLEPT_FOR(event));
+    GPUHAL_OWN(leave)(&scope);
     return GPUHAL_OWN(result)(event->device, GPUHAL_VENDOR_CALL(EventSynchronize), code);
 }
 
@@ -156,13 +163,14 @@ static gpuhal_status queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin_event 
     gpuhal_stream_scope scope;
     vendor_code code = event->device == queue->device ? GPUHAL_VENDOR_OK : GPUHAL_VENDOR_LOST(event->device);
     if (code != GPUHAL_VENDOR_OK) {
-        return GPUHAL_OWN(result)(event->device, GPUHAL_VENDOR_CALL(StreamWaitEvent), code);
+        return GPUHAL_OWN(result)(event->device, NULL, code);
     }
-    code = GPUHAL_OWN(enter)(queue->device, &scope);
-    if (code == GPUHAL_VENDOR_OK) {
-        code = GPUHAL_VENDOR(StreamWaitEvent)(queue->stream, event->event, 0);
-        GPUHAL_OWN(leave)(&scope);
+    const gpuhal_status status = GPUHAL_OWN(enter_or_report)(queue->device, &scope);
+    if (status != GPUHAL_OK) {
+        return status;
     }
+    code = GPUHAL_VENDOR(StreamWaitEvent)(queue->stream, event->event, 0);
+    GPUHAL_OWN(leave)(&scope);
     return GPUHAL_OWN(result_of_two)(queue->device, event->device, GPUHAL_VENDOR_CALL(StreamWaitEvent), code);
 }
 
@@ -171,11 +179,12 @@ static gpuhal_status elapsed(gpuhal_plugin_event *from, gpuhal_plugin_event *to,
 {
     float milliseconds = 0;
     gpuhal_stream_scope scope;
-    vendor_code code = GPUHAL_OWN(enter)(from->device, &scope);
-    if (code == GPUHAL_VENDOR_OK) {
-        code = GPUHAL_VENDOR(EventElapsedTime)(&milliseconds, from->event, to->event);
-        GPUHAL_OWN(leave)(&scope);
+    const gpuhal_status status = GPUHAL_OWN(enter_or_report)(from->device, &scope);
+    if (status != GPUHAL_OK) {
+        return status;
     }
+    const vendor_code code = GPUHAL_VENDOR(EventElapsedTime)(&milliseconds, from->event, to->event);
+    GPUHAL_OWN(leave)(&scope);
     if (code == GPUHAL_VENDOR_NOT_READY) {
         GPUHAL_OWN(ignore)(code);
         return GPUHAL_NOT_READY;

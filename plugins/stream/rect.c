@@ -1,7 +1,8 @@
 /* stream/rect.c: copies of rectangles: one command for each slice, or for all where the slices lie like rows.
  *
  * The driver refuses pitches above a limit of the device (2 GiB), and may refuse some below it inside one device,
- * since only what cuMemAllocPitch (hipMemAllocPitch) chose is promised to work. Then rows are copied one by one.
+ * since only what cuMemAllocPitch (hipMemAllocPitch) chose is promised to work; some have no such copies at all (ZLUDA
+ * returns 801). Then rows are copied one by one.
  */
 #include "device.h"
 
@@ -23,11 +24,7 @@ static side resolve(const gpuhal_plugin_rect *rect)
 static side moved(const side *from, uint64_t bytes)
 {
     side result = *from;
-    if (result.at.host) {
-        result.at.host += bytes;
-    } else {
-        result.at.device += bytes;
-    }
+    result.at = gpuhal_stream_place_behind(from->at, bytes);
     return result;
 }
 
@@ -42,31 +39,41 @@ static void rect_on_host(const side *to, const side *from, const uint64_t extent
 }
 
 static vendor_code copy_row_by_row(vendor_stream stream, const side *to, const side *from, uint64_t bytes,
-                                   uint64_t rows)
+                                   uint64_t rows, const char **out_name)
 {
+    *out_name = GPUHAL_OWN(copy_call)(&to->at, &from->at);
     vendor_code code = GPUHAL_VENDOR_OK;
     for (uint64_t y = 0; y < rows && code == GPUHAL_VENDOR_OK; y++) {
-        const side to_row = moved(to, y * to->row_pitch), from_row = moved(from, y * from->row_pitch);
-        code = GPUHAL_OWN(copy_bytes)(stream, &to_row.at, &from_row.at, bytes);
+        code = GPUHAL_OWN(copy_pieces)(stream, gpuhal_stream_place_behind(to->at, y * to->row_pitch),
+                                       gpuhal_stream_place_behind(from->at, y * from->row_pitch), bytes);
     }
     return code;
 }
 
+/* Whether rows lie in two pieces of page-locked memory, of which one command takes one. */
+static bool crosses(const side *one, uint64_t bytes, uint64_t rows)
+{
+    const uint64_t span = (rows - 1) * one->row_pitch + bytes;
+    return gpuhal_stream_piece(one->at.host, span) < span;
+}
+
 /* Rows of one slice, or of all when they lie evenly. */
 static vendor_code copy_slice(gpuhal_plugin_device *device, vendor_stream stream, const side *to, const side *from,
-                              uint64_t bytes, uint64_t rows)
+                              uint64_t bytes, uint64_t rows, const char **out_name)
 {
     const uint64_t pitch_max = device->entry->pitch_max;
-    if (to->row_pitch > pitch_max || from->row_pitch > pitch_max) {
-        return copy_row_by_row(stream, to, from, bytes, rows);
+    if (to->row_pitch > pitch_max || from->row_pitch > pitch_max || crosses(to, bytes, rows) ||
+        crosses(from, bytes, rows)) {
+        return copy_row_by_row(stream, to, from, bytes, rows, out_name);
     }
+    *out_name = GPUHAL_VENDOR_CALL(Memcpy2DAsync);
     const vendor_code code =
         GPUHAL_OWN(copy_rows)(stream, &to->at, to->row_pitch, &from->at, from->row_pitch, bytes, rows);
-    if (!GPUHAL_VENDOR_REFUSES_PITCH(code)) {
+    if (!GPUHAL_VENDOR_REFUSES_PITCH(code) && code != GPUHAL_VENDOR_NOT_SUPPORTED) {
         return code;
     }
     GPUHAL_OWN(ignore)(code);
-    return copy_row_by_row(stream, to, from, bytes, rows);
+    return copy_row_by_row(stream, to, from, bytes, rows, out_name);
 }
 
 static bool is_even(const side *one, const uint64_t extent[3])
@@ -75,7 +82,7 @@ static bool is_even(const side *one, const uint64_t extent[3])
 }
 
 static vendor_code copy_box(gpuhal_plugin_device *device, vendor_stream stream, side to, side from,
-                            const uint64_t extent[3])
+                            const uint64_t extent[3], const char **out_name)
 {
     /* With one row in each slice the slices lie like rows: one command for all of them. */
     if (extent[1] == 1) {
@@ -83,12 +90,12 @@ static vendor_code copy_box(gpuhal_plugin_device *device, vendor_stream stream, 
         from.row_pitch = from.slice_pitch;
     }
     if (extent[1] == 1 || (is_even(&to, extent) && is_even(&from, extent))) {
-        return copy_slice(device, stream, &to, &from, extent[0], extent[1] * extent[2]);
+        return copy_slice(device, stream, &to, &from, extent[0], extent[1] * extent[2], out_name);
     }
     vendor_code code = GPUHAL_VENDOR_OK;
     for (uint64_t z = 0; z < extent[2] && code == GPUHAL_VENDOR_OK; z++) {
         const side to_slice = moved(&to, z * to.slice_pitch), from_slice = moved(&from, z * from.slice_pitch);
-        code = copy_slice(device, stream, &to_slice, &from_slice, extent[0], extent[1]);
+        code = copy_slice(device, stream, &to_slice, &from_slice, extent[0], extent[1], out_name);
     }
     return code;
 }
@@ -116,12 +123,14 @@ static gpuhal_status copy_rect(gpuhal_plugin_device *device, gpuhal_plugin_queue
         return status;
     }
     gpuhal_stream_call call;
-    vendor_code code = GPUHAL_OWN(begin)(device, queue, &call);
-    if (code == GPUHAL_VENDOR_OK) {
-        code = copy_box(device, call.stream, to_side, from_side, extent);
-        code = GPUHAL_OWN(end)(&call, code, extent[0] * extent[1] * extent[2]);
+    const gpuhal_status status = GPUHAL_OWN(begin)(device, queue, &call);
+    if (status != GPUHAL_OK) {
+        return status;
     }
-    return GPUHAL_OWN(result)(device, GPUHAL_VENDOR_CALL(Memcpy2DAsync), code);
+    const char *name = NULL; /* of the slice that fails; there is one at least */
+    vendor_code code = copy_box(device, call.stream, to_side, from_side, extent, &name);
+    code = GPUHAL_OWN(end)(&call, code, extent[0] * extent[1] * extent[2], &name);
+    return GPUHAL_OWN(result)(device, name, code);
 }
 
 void GPUHAL_OWN(describe_rect)(gpuhal_ops *ops)

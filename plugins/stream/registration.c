@@ -76,6 +76,53 @@ static void finish_change(gpuhal_stream_registration *own, bool stays)
     }
 }
 
+/* ---- pieces: the whole, unless the driver did not take it at once */
+
+/* Gives back what is locked of the first so many bytes. The first piece goes last: by its number the others are known
+ * to be there still. */
+static vendor_code unlock_pieces(gpuhal_plugin_device *device, const gpuhal_stream_registration *own, uint64_t bytes)
+{
+    vendor_code code = GPUHAL_VENDOR_OK;
+    for (uint64_t left = bytes; left > 0;) {
+        const uint64_t tail = (own->start + left - 1) % GPUHAL_LOCKED_PIECE + 1;
+        left -= own->in_pieces && tail < left ? tail : left;
+        const vendor_code one = GPUHAL_OWN(page_unlock)(device, own, own->start + left);
+        code = code == GPUHAL_VENDOR_OK ? one : code;
+    }
+    return code;
+}
+
+static vendor_code lock_pieces(gpuhal_plugin_device *device, const gpuhal_stream_registration *own,
+                               const char **out_call)
+{
+    vendor_code code = GPUHAL_VENDOR_OK;
+    for (uint64_t done = 0; done < own->bytes;) {
+        const uintptr_t at = own->start + done;
+        const uint64_t left = own->bytes - done;
+        const uint64_t bytes = own->in_pieces ? gpuhal_stream_piece((void *)at, left) : left;
+        code = GPUHAL_OWN(page_lock)(own, at, bytes, out_call);
+        if (code != GPUHAL_VENDOR_OK) {
+            GPUHAL_OWN(ignore)(unlock_pieces(device, own, done));
+            break;
+        }
+        done += bytes;
+    }
+    return code;
+}
+
+/* A driver says of what is too much for one registration that memory is missing. */
+static vendor_code lock_whole(gpuhal_plugin_device *device, gpuhal_stream_registration *own, const char **out_call)
+{
+    vendor_code code = lock_pieces(device, own, out_call);
+    if (code == GPUHAL_VENDOR_OUT_OF_MEMORY && own->bytes > GPUHAL_LOCKED_PIECE) {
+        GPUHAL_OWN(ignore)(code);
+        own->in_pieces = true;
+        code = lock_pieces(device, own, out_call);
+    }
+    own->id = code == GPUHAL_VENDOR_OK ? GPUHAL_OWN(id_at)(own->start) : 0;
+    return code;
+}
+
 /* The last user's registration stays in the list until the driver has given it back: a request for the same pages
  * waits for that, where the driver would refuse it. `gone` was set by a thread that was a user then, so the last one
  * sees it. */
@@ -90,7 +137,7 @@ vendor_code GPUHAL_OWN(unlock_pages)(gpuhal_plugin_device *device, gpuhal_stream
     if (!last) {
         return GPUHAL_VENDOR_OK;
     }
-    const vendor_code code = GPUHAL_OWN(page_unlock)(device, registration);
+    const vendor_code code = unlock_pieces(device, registration, registration->bytes);
     finish_change(registration, false);
     return code;
 }
@@ -113,10 +160,11 @@ static vendor_code share(gpuhal_stream_registration *own, gpuhal_stream_registra
     return other && !whole ? GPUHAL_VENDOR_IS_REGISTERED : GPUHAL_VENDOR_OK;
 }
 
-vendor_code GPUHAL_OWN(lock_pages)(gpuhal_plugin_device *device, void *memory, uint64_t bytes, unsigned int flags,
-                                   gpuhal_stream_registration **out_registration)
+static vendor_code lock_with(gpuhal_plugin_device *device, void *memory, uint64_t bytes, unsigned int flags,
+                             gpuhal_stream_registration **out_registration, const char **out_call)
 {
     gpuhal_stream_registration *own = calloc(1, sizeof *own), *shared = NULL;
+    *out_call = NULL; /* the driver is not called where the list refuses */
     if (!own) {
         return GPUHAL_VENDOR_OUT_OF_MEMORY;
     }
@@ -144,9 +192,21 @@ vendor_code GPUHAL_OWN(lock_pages)(gpuhal_plugin_device *device, void *memory, u
         return code;
     }
     /* From here on other threads wait for `own`; finish_change() must follow on every path. */
-    code = GPUHAL_OWN(page_lock)(own);
+    code = lock_whole(device, own, out_call);
     *out_registration = code == GPUHAL_VENDOR_OK ? own : NULL;
     finish_change(own, code == GPUHAL_VENDOR_OK);
+    return code;
+}
+
+vendor_code GPUHAL_OWN(lock_pages)(gpuhal_plugin_device *device, void *memory, uint64_t bytes,
+                                   const unsigned int flags[2], gpuhal_stream_registration **out_registration,
+                                   const char **out_call)
+{
+    vendor_code code = lock_with(device, memory, bytes, flags[0], out_registration, out_call);
+    if (flags[0] != flags[1] && GPUHAL_OWN(flags_matter)(code)) {
+        GPUHAL_OWN(ignore)(code);
+        code = lock_with(device, memory, bytes, flags[1], out_registration, out_call);
+    }
     return code;
 }
 
@@ -155,17 +215,18 @@ vendor_code GPUHAL_OWN(lock_pages)(gpuhal_plugin_device *device, void *memory, u
 static gpuhal_status register_host(gpuhal_plugin_device *device, void *memory, uint64_t bytes)
 {
     gpuhal_stream_scope scope;
-    gpuhal_stream_registration *registration = NULL;
-    vendor_code code = GPUHAL_OWN(enter)(device, &scope);
-    if (code == GPUHAL_VENDOR_OK) {
-        /* First without flags, since such a registration serves every later request. What is returned is not kept: the
-         * slot that takes it back has the address alone. */
-        code = GPUHAL_OWN(lock_pages)(device, memory, bytes, 0, &registration);
-        const unsigned int flags = GPUHAL_OWN(flags_after)(device, code);
-        code = flags == 0 ? code : GPUHAL_OWN(lock_pages)(device, memory, bytes, flags, &registration);
-        GPUHAL_OWN(leave)(&scope);
+    const gpuhal_status status = GPUHAL_OWN(enter_or_report)(device, &scope);
+    if (status != GPUHAL_OK) {
+        return status;
     }
-    return GPUHAL_OWN(lock_failed)(device, GPUHAL_VENDOR_REGISTER_CALL, code);
+    /* First without flags, since such a registration serves every later request. What is returned is not kept: the slot
+     * that takes it back has the address alone. */
+    const unsigned int flags[] = {0, GPUHAL_OWN(read_only_flags)(device)};
+    const char *call;
+    gpuhal_stream_registration *registration = NULL;
+    const vendor_code code = GPUHAL_OWN(lock_pages)(device, memory, bytes, flags, &registration, &call);
+    GPUHAL_OWN(leave)(&scope);
+    return GPUHAL_OWN(lock_failed)(device, call, code, false);
 }
 
 /* A registration that a reset took is still counted by the opened devices that it ended. The result stays valid without
@@ -187,7 +248,7 @@ static gpuhal_status unregister_host(gpuhal_plugin_device *device, void *memory)
     gpuhal_stream_registration *one = GPUHAL_OWN(is_gone)(device) ? find_made(address, true) : NULL;
     one = one ? one : find_made(address, false);
     const vendor_code code = one ? GPUHAL_OWN(unlock_pages)(device, one) : GPUHAL_VENDOR_IS_NOT_REGISTERED;
-    return GPUHAL_OWN(result)(device, GPUHAL_VENDOR_UNREGISTER_CALL, code);
+    return GPUHAL_OWN(result)(device, one ? GPUHAL_VENDOR_UNREGISTER_CALL : NULL, code);
 }
 
 void GPUHAL_OWN(describe_registration)(const gpuhal_stream_entry *entry, gpuhal_ops *ops)

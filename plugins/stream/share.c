@@ -25,9 +25,10 @@ static vendor_code map(const gpuhal_plugin_device *device, const gpuhal_alloc *a
                        gpuhal_stream_mapping *mapping, const char **out_call)
 {
     uint64_t granularity = 0;
-    *out_call = GPUHAL_VENDOR_CALL(MemAddressReserve);
+    *out_call = GPUHAL_VENDOR_CALL(MemGetAllocationGranularity);
     vendor_code code = GPUHAL_OWN(granularity)(device, &granularity);
     if (code == GPUHAL_VENDOR_OK) {
+        *out_call = GPUHAL_VENDOR_CALL(MemAddressReserve);
         const uint64_t alignment =
             alloc->alignment > granularity ? alloc->alignment : 0; /* every range begins with a granule */
         code = GPUHAL_OWN(reserve)(bytes, alignment, &mapping->at);
@@ -93,7 +94,7 @@ gpuhal_status GPUHAL_OWN(allocate_shared)(gpuhal_plugin_device *device, const gp
     uint64_t bytes = 0;
     vendor_code code = whole_granules(device, alloc->bytes, &bytes);
     if (code != GPUHAL_VENDOR_OK) {
-        return GPUHAL_OWN(result)(device, GPUHAL_VENDOR_CALL(MemGetAllocationGranularity), code);
+        return GPUHAL_OWN(result_of_lookup)(device, GPUHAL_VENDOR_CALL(MemGetAllocationGranularity), code);
     }
     const char *call = GPUHAL_VENDOR_CALL(MemCreate);
     code = GPUHAL_OWN(create)(device, bytes, alloc->export_kinds != 0, &mapping->handle);
@@ -138,17 +139,19 @@ void GPUHAL_OWN(release_shared)(gpuhal_stream_block *block)
 /* ---- importing */
 
 /* Imported memory is as large as the exporter made it: the bytes that were asked for, in whole granules. */
-static vendor_code import_mapped(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
+static vendor_code import_mapped(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory,
+                                 const char **out_call)
 {
     gpuhal_stream_mapping *mapping = &((gpuhal_stream_block *)out_memory->object)->mapping;
     uint64_t bytes = 0;
+    *out_call = GPUHAL_VENDOR_CALL(MemGetAllocationGranularity);
     vendor_code code = whole_granules(device, alloc->bytes, &bytes);
     if (code == GPUHAL_VENDOR_OK) {
+        *out_call = GPUHAL_VENDOR_CALL(MemImportFromShareableHandle);
         code = GPUHAL_OWN(import_handle)((int)alloc->import.as.os, &mapping->handle);
     }
-    const char *call;
     if (code == GPUHAL_VENDOR_OK) {
-        code = map(device, alloc, bytes, mapping, &call);
+        code = map(device, alloc, bytes, mapping, out_call);
     }
     if (code == GPUHAL_VENDOR_OK) {
         use(out_memory, GPUHAL_BLOCK_MAPPED, mapping->at.address);
@@ -158,15 +161,17 @@ static vendor_code import_mapped(gpuhal_plugin_device *device, const gpuhal_allo
 
 /* The driver gets a duplicate of the descriptor. Where that does not become the driver's, it is closed with the
  * memory. */
-static vendor_code import_external(const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
+static vendor_code import_external(const gpuhal_alloc *alloc, gpuhal_memory *out_memory, const char **out_call)
 {
     gpuhal_stream_block *block = out_memory->object;
+    *out_call = GPUHAL_VENDOR_CALL(ImportExternalMemory);
     if (!GPUHAL_VENDOR(ImportExternalMemory) || !GPUHAL_VENDOR(ExternalMemoryGetMappedBuffer) ||
         !GPUHAL_VENDOR(DestroyExternalMemory)) {
         return GPUHAL_VENDOR_NOT_SUPPORTED;
     }
     const int duplicate = fcntl((int)alloc->import.as.os, F_DUPFD_CLOEXEC, 3);
     if (duplicate < 0) {
+        *out_call = "fcntl";
         return GPUHAL_VENDOR_OPERATING_SYSTEM;
     }
     /* Before the driver sees it: afterwards the number may stand for anything. */
@@ -179,6 +184,7 @@ static vendor_code import_external(const gpuhal_alloc *alloc, gpuhal_memory *out
         return code;
     }
     const vendor_external_buffer buffer = {.offset = alloc->import_offset, .size = alloc->bytes};
+    *out_call = GPUHAL_VENDOR_CALL(ExternalMemoryGetMappedBuffer);
     code = GPUHAL_VENDOR(ExternalMemoryGetMappedBuffer)(&block->plain, block->external, &buffer);
     if (code != GPUHAL_VENDOR_OK) {
         GPUHAL_OWN(ignore)(GPUHAL_VENDOR(DestroyExternalMemory)(block->external));
@@ -193,9 +199,8 @@ static vendor_code import_external(const gpuhal_alloc *alloc, gpuhal_memory *out
 
 /* The driver's code for a descriptor that it does not know differs from version to version; running out of memory and
  * losing the device keep their own. */
-static gpuhal_status import_failed(gpuhal_plugin_device *device, vendor_code code, uint64_t bytes)
+static gpuhal_status import_failed(gpuhal_plugin_device *device, const char *name, vendor_code code, uint64_t bytes)
 {
-    static const char name[] = GPUHAL_VENDOR_CALL(MemImportFromShareableHandle);
     const gpuhal_status status = GPUHAL_OWN(status)(code);
     if (status == GPUHAL_ERROR_OUT_OF_MEMORY || status == GPUHAL_ERROR_DEVICE_LOST) {
         return GPUHAL_OWN(allocation_failed)(device, name, code, bytes);
@@ -215,17 +220,22 @@ gpuhal_status GPUHAL_OWN(import)(gpuhal_plugin_device *device, const gpuhal_allo
     if (alloc->bytes > device->entry->total || alloc->import_offset > device->entry->total) {
         return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, "more bytes than the device has");
     }
+    const bool whole = alloc->import_offset == 0; /* a mapping begins where the memory does */
+    const char *call = NULL;
     vendor_code code =
-        alloc->import_offset == 0 ? import_mapped(device, alloc, out_memory) : GPUHAL_VENDOR_INVALID_VALUE;
+        whole ? import_mapped(device, alloc, out_memory, &call) : import_external(alloc, out_memory, &call);
     const gpuhal_status status = GPUHAL_OWN(status)(code);
-    if (code != GPUHAL_VENDOR_OK && status != GPUHAL_ERROR_OUT_OF_MEMORY && status != GPUHAL_ERROR_DEVICE_LOST) {
-        /* Out of memory and a lost device are final; another kind of import would only hide them. */
+    if (whole && code != GPUHAL_VENDOR_OK && status != GPUHAL_ERROR_OUT_OF_MEMORY &&
+        status != GPUHAL_ERROR_DEVICE_LOST) {
+        /* Out of memory and a lost device are final; another kind of import would only hide them. Where both kinds
+         * fail, the first one's failure is reported: it is that of the driver's own handles. */
+        const char *second;
         GPUHAL_OWN(ignore)(code);
-        const vendor_code external = import_external(alloc, out_memory);
+        const vendor_code external = import_external(alloc, out_memory, &second);
         code = external == GPUHAL_VENDOR_OK ? external : code;
     }
     if (code != GPUHAL_VENDOR_OK) {
-        return import_failed(device, code, alloc->bytes);
+        return import_failed(device, call, code, alloc->bytes);
     }
     close((int)fd); /* the memory keeps itself alive from here on */
     return GPUHAL_OK;
@@ -246,12 +256,13 @@ static gpuhal_status export_memory(gpuhal_plugin_device *device, const gpuhal_me
         intptr_t wide;
     } handle = {.wide = 0}; /* the drivers say void *, and write an int there */
     gpuhal_stream_scope scope;
-    vendor_code code = GPUHAL_OWN(enter)(device, &scope);
-    if (code == GPUHAL_VENDOR_OK) {
-        code = GPUHAL_VENDOR(MemExportToShareableHandle)(&handle, block->mapping.handle, GPUHAL_VENDOR_FILE_DESCRIPTOR,
-                                                         0);
-        GPUHAL_OWN(leave)(&scope);
+    const gpuhal_status status = GPUHAL_OWN(enter_or_report)(device, &scope);
+    if (status != GPUHAL_OK) {
+        return status;
     }
+    const vendor_code code = GPUHAL_VENDOR(MemExportToShareableHandle)(&handle, block->mapping.handle,
+                                                                       GPUHAL_VENDOR_FILE_DESCRIPTOR, 0);
+    GPUHAL_OWN(leave)(&scope);
     if (code == GPUHAL_VENDOR_NOT_READY) { /* HIP since 7.1; our own "not ready" would be no error */
         return GPUHAL_OWN(report_as)(device->host, GPUHAL_ERROR_BUSY, name, code,
                                      GPUHAL_VENDOR_API " cannot export the memory now; try again");

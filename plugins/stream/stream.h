@@ -11,7 +11,12 @@
 #ifndef GPUHAL_STREAM_H
 #define GPUHAL_STREAM_H
 
-#define GPUHAL_HOST_PAGE 4096u /* page-locked memory begins at one */
+#define GPUHAL_HOST_PAGE 4096u /* page-locked memory is locked in these */
+/* Memory of the caller that the driver does not lock at once is locked in pieces which end at multiples of this in the
+ * address space. So no copy need ask for pieces: it is divided at those addresses, whether there are any or not.
+ * NVIDIA's drivers from 580 on take less than 512 GiB at once: their table of pages, 16 bytes for each, must be smaller
+ * than 2 GiB (os-mlock.c of the kernel modules). */
+#define GPUHAL_LOCKED_PIECE (UINT64_C(256) << 30)
 
 /* One device of the process. */
 typedef GPUHAL_OWN(entry) gpuhal_stream_entry;
@@ -30,6 +35,7 @@ typedef struct gpuhal_stream_registration {
     bool adopted;  /* the context is the caller's, and the registration goes with it */
     bool changing; /* a thread makes it or gives it back */
     bool gone;     /* a reset took it */
+    bool in_pieces;
     uint64_t id;   /* the driver's number of it; 0: the driver gives none */
 } gpuhal_stream_registration;
 
@@ -65,6 +71,20 @@ typedef struct gpuhal_stream_reservation {
     uint64_t start, whole_bytes, address, bytes;
 } gpuhal_stream_reservation;
 
+static inline gpuhal_stream_place gpuhal_stream_place_behind(gpuhal_stream_place place, uint64_t bytes)
+{
+    return place.host ? (gpuhal_stream_place){.host = place.host + bytes}
+                      : (gpuhal_stream_place){.device = place.device + bytes};
+}
+
+/* How many of the bytes from the address on one command may take: those of one piece of page-locked memory. A side of
+ * the device has none. */
+static inline uint64_t gpuhal_stream_piece(const void *host, uint64_t bytes)
+{
+    const uint64_t piece = GPUHAL_LOCKED_PIECE - (uintptr_t)host % GPUHAL_LOCKED_PIECE;
+    return host && piece < bytes ? piece : bytes;
+}
+
 /* Physical memory at addresses. */
 typedef struct gpuhal_stream_mapping {
     gpuhal_stream_reservation at;
@@ -97,6 +117,8 @@ typedef struct gpuhal_stream_block {
 /* discovery.c: initialises the API and fills in its devices; *out_count stays 0 on failure. Under a lock. */
 gpuhal_status GPUHAL_OWN(make_list)(const gpuhal_host *host, gpuhal_stream_entry *entries, uint32_t space,
                                     uint32_t *out_count);
+/* Lists what the driver has and the API does not list, with numbers from @p first on. */
+void GPUHAL_OWN(list_unlisted)(const gpuhal_host *host, gpuhal_sink *sink, uint32_t first);
 /* An attribute of a device, @p otherwise when the driver does not know it. */
 int GPUHAL_OWN(attribute)(int device, unsigned int attribute, int otherwise);
 
@@ -132,10 +154,24 @@ void GPUHAL_OWN(leave)(const gpuhal_stream_scope *scope);
 /* Whether the context was destroyed or the device reset, as memory of our own shows: all in it went with it. */
 bool GPUHAL_OWN(is_gone)(gpuhal_plugin_device *device);
 /* Inside the context. Refuses a stream that is being captured into a graph: no thread may wait for an event
- * recorded there. */
-vendor_code GPUHAL_OWN(may_record)(vendor_stream stream);
-/* OK for success; else reports the error, and records that the device is lost. */
+ * recorded there. Such a code is not the driver's, so *out_call is NULL. */
+vendor_code GPUHAL_OWN(may_record)(vendor_stream stream, const char **out_call);
+/* A function that only describes or prepares may be missing. A driver that exports it and returns "not supported" has
+ * it no more than one that does not export it: that code becomes OK, with whatever the caller assumed before. */
+static inline vendor_code GPUHAL_OWN(may_lack)(vendor_code code)
+{
+    if (code != GPUHAL_VENDOR_NOT_SUPPORTED) {
+        return code;
+    }
+    GPUHAL_OWN(ignore)(code);
+    return GPUHAL_VENDOR_OK;
+}
+/* OK for success; else reports the error, and records that the device is lost. @p call is the one that returned the
+ * code; NULL: none did now, the device was lost before. */
 gpuhal_status GPUHAL_OWN(result)(gpuhal_plugin_device *device, const char *call, vendor_code code);
+/* The same for a call that only looks something up. A runtime may return the code of a lost device for a name that it
+ * does not know (chipStar does), so the device is lost only where another call says so too; else it is DRIVER. */
+gpuhal_status GPUHAL_OWN(result_of_lookup)(gpuhal_plugin_device *device, const char *call, vendor_code code);
 /* The same for a call of @p device that uses something of @p other: the lost one is the one whose calls fail. */
 gpuhal_status GPUHAL_OWN(result_of_two)(gpuhal_plugin_device *device, gpuhal_plugin_device *other, const char *call,
                                         vendor_code code);
@@ -149,27 +185,33 @@ vendor_code GPUHAL_OWN(record)(gpuhal_plugin_queue *queue, gpuhal_plugin_event *
 void GPUHAL_OWN(queue_destroy)(gpuhal_plugin_queue *queue);
 void GPUHAL_OWN(event_destroy)(gpuhal_plugin_event *event);
 
-/* address.c, inside the context: fills in the address that the device has for page-locked memory. */
-vendor_code GPUHAL_OWN(show_host)(gpuhal_memory *memory);
+/* address.c, inside the context: the address that the device has for page-locked memory, of which @p host is the
+ * beginning. */
+vendor_code GPUHAL_OWN(show_host)(void *host, uint64_t *out_address);
 /* NULL when so many bytes of this device's memory lie at the address, else what is wrong. */
 const char *GPUHAL_OWN(pointer_fault)(const gpuhal_plugin_device *device, uint64_t address, uint64_t bytes);
 /* page_lock.c: the driver's number of what lies at the address; 0: it gives none. Inside a context. */
 uint64_t GPUHAL_OWN(id_at)(uintptr_t address);
-/* Registers with the driver, inside the context, and gets the number; gives back, also with a lost device. */
-vendor_code GPUHAL_OWN(page_lock)(gpuhal_stream_registration *own);
-vendor_code GPUHAL_OWN(page_unlock)(gpuhal_plugin_device *device, const gpuhal_stream_registration *own);
-/* The flags to try again with after this code, 0 for none. */
-unsigned int GPUHAL_OWN(flags_after)(const gpuhal_plugin_device *device, vendor_code code);
-/* The status of a failure to lock pages; OK for success. */
-gpuhal_status GPUHAL_OWN(lock_failed)(gpuhal_plugin_device *device, const char *call, vendor_code code);
+/* Registers a piece with the driver, inside the context; gives one back, by its beginning, also with a lost device. */
+vendor_code GPUHAL_OWN(page_lock)(const gpuhal_stream_registration *own, uintptr_t start, uint64_t bytes,
+                                  const char **out_call);
+vendor_code GPUHAL_OWN(page_unlock)(gpuhal_plugin_device *device, const gpuhal_stream_registration *own,
+                                    uintptr_t start);
+/* The flags for memory that is only read, 0 where the device knows none; whether others may succeed after this code. */
+unsigned int GPUHAL_OWN(read_only_flags)(const gpuhal_plugin_device *device);
+bool GPUHAL_OWN(flags_matter)(vendor_code code);
+/* The status of a failure to lock pages, which are only to be read; OK for success. */
+gpuhal_status GPUHAL_OWN(lock_failed)(gpuhal_plugin_device *device, const char *call, vendor_code code,
+                                      bool read_only);
 
 /* calls.c: inside the context; what fails is not reported. */
 /* A stream that does not wait for the default one, and an event for waiting without spinning. */
-vendor_code GPUHAL_OWN(create_stream)(vendor_stream *out_stream, vendor_event *out_event);
+vendor_code GPUHAL_OWN(create_stream)(vendor_stream *out_stream, vendor_event *out_event, const char **out_call);
 void GPUHAL_OWN(destroy_stream)(vendor_stream stream, vendor_event event);
-/* Enqueues a copy. */
+/* Enqueues a copy; the name of the call that does. */
 vendor_code GPUHAL_OWN(copy_bytes)(vendor_stream stream, const gpuhal_stream_place *to,
                                    const gpuhal_stream_place *from, uint64_t bytes);
+const char *GPUHAL_OWN(copy_call)(const gpuhal_stream_place *to, const gpuhal_stream_place *from);
 /* The same where a side may be host memory, known by the address that the device has for it. */
 vendor_code GPUHAL_OWN(copy_anywhere)(vendor_stream stream, uint64_t to, uint64_t from, uint64_t bytes);
 /* The same between two devices. */
@@ -205,11 +247,13 @@ bool GPUHAL_OWN(takes_options)(const gpuhal_code *code, char *out_unknown, size_
  * to @p out_words. */
 vendor_code GPUHAL_OWN(load_module)(const gpuhal_code *code, const void *image, gpuhal_plugin_build *build,
                                     vendor_module *out_module, char *out_words, size_t size);
-/* Inside the context: an attribute of a function; 0 where this driver has none. */
+/* What to do about a module that the driver refused with this code, where the vendor's text does not say it. */
+bool GPUHAL_OWN(explain_refusal)(vendor_code code, char *out_text, size_t size);
+/* Inside the context: an attribute of a function; -1 where this driver has none. */
 vendor_code GPUHAL_OWN(of_function)(int *out_value, unsigned int attribute, vendor_function function);
 /* Inside the context: makes the function ready, with launches that may ask for all shared memory: @p most, of which the
- * code has @p own already. */
-vendor_code GPUHAL_OWN(prepare_function)(vendor_function function, uint32_t own, uint32_t most);
+ * code has @p own already. @p out_call is what failed. */
+vendor_code GPUHAL_OWN(prepare_function)(vendor_function function, uint32_t own, uint32_t most, const char **out_call);
 /* Inside the context: the size of a parameter, by its number; 0 behind the last one. */
 #define GPUHAL_STREAM_UNKNOWN UINT64_MAX /* the driver does not say */
 vendor_code GPUHAL_OWN(parameter_bytes)(vendor_function function, uint32_t index, uint64_t *out_bytes);
@@ -225,6 +269,8 @@ gpuhal_stream_entry *GPUHAL_OWN(find)(uint32_t index);
 gpuhal_status GPUHAL_OWN(open)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                                const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops);
 void GPUHAL_OWN(close)(gpuhal_plugin_device *device);
+/* Makes the context current; reports. */
+gpuhal_status GPUHAL_OWN(enter_or_report)(gpuhal_plugin_device *device, gpuhal_stream_scope *out_scope);
 /* OK while calls still work on the device, else their code: this call would return a code that stays too. */
 vendor_code GPUHAL_OWN(probe)(gpuhal_plugin_device *device);
 /* OK while the processor may touch page-locked memory of the opened device: CUDA's goes with the context, and HIP's
@@ -232,13 +278,13 @@ vendor_code GPUHAL_OWN(probe)(gpuhal_plugin_device *device);
 gpuhal_status GPUHAL_OWN(check_host)(gpuhal_plugin_device *device);
 
 /* internal_stream.c: makes the first internal stream of an opened device; destroys all. Both inside the context. */
-vendor_code GPUHAL_OWN(make_first_stream)(gpuhal_plugin_device *device);
+vendor_code GPUHAL_OWN(make_first_stream)(gpuhal_plugin_device *device, const char **out_call);
 void GPUHAL_OWN(destroy_streams)(gpuhal_plugin_device *device);
-/* Enters, and takes a stream: the queue's, or an internal one behind the caller's stream. */
-vendor_code GPUHAL_OWN(begin)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, gpuhal_stream_call *out_call);
-/* Waits when the call blocks, gives the stream back and leaves. @p code is what enqueueing returned. Returns the first
- * error. */
-vendor_code GPUHAL_OWN(end)(gpuhal_stream_call *call, vendor_code code, uint64_t bytes);
+/* Enters, and takes a stream: the queue's, or an internal one behind the caller's stream; reports. */
+gpuhal_status GPUHAL_OWN(begin)(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, gpuhal_stream_call *out_call);
+/* Waits when the call blocks, gives the stream back and leaves. @p code is what enqueueing returned, by the call
+ * @p in_out_name. Returns the first error, and whose it is. */
+vendor_code GPUHAL_OWN(end)(gpuhal_stream_call *call, vendor_code code, uint64_t bytes, const char **in_out_name);
 
 /* facts.c: a value of 0 is missing: the driver does not know it. */
 void GPUHAL_OWN(list_number)(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value);
@@ -294,7 +340,10 @@ bool GPUHAL_OWN(list_variables)(const char *const *names, char *out_text, size_t
  * process may open, hides". */
 void GPUHAL_OWN(say_what_hides)(const char *const *names, char *out_text, size_t size);
 
-/* transfer.c: whether the driver would wait for the work of a stream before it comes back from a copy in it. A side
+/* transfer.c, inside the context: enqueues a copy, piece by piece of page-locked memory. */
+vendor_code GPUHAL_OWN(copy_pieces)(vendor_stream stream, gpuhal_stream_place to, gpuhal_stream_place from,
+                                    uint64_t bytes);
+/* Whether the driver would wait for the work of a stream before it comes back from a copy in it. A side
  * that is host memory is its address, one that is the device's is NULL. */
 bool GPUHAL_OWN(waits)(gpuhal_plugin_device *device, const void *to, const void *from, uint64_t bytes);
 
@@ -310,10 +359,11 @@ vendor_code GPUHAL_OWN(map)(const gpuhal_plugin_device *device, uint64_t address
                             const char **out_call);
 void GPUHAL_OWN(free_addresses)(const gpuhal_stream_reservation *reserved);
 
-/* registration.c: page-locks memory of the caller, or counts one more user where that is done already. Inside the
- * context. */
-vendor_code GPUHAL_OWN(lock_pages)(gpuhal_plugin_device *device, void *memory, uint64_t bytes, unsigned int flags,
-                                   gpuhal_stream_registration **out_registration);
+/* registration.c: page-locks memory of the caller, or counts one more user where that is done already; with the second
+ * flags where they differ and the driver refuses the first. Inside the context. @p out_call is what failed. */
+vendor_code GPUHAL_OWN(lock_pages)(gpuhal_plugin_device *device, void *memory, uint64_t bytes,
+                                   const unsigned int flags[2], gpuhal_stream_registration **out_registration,
+                                   const char **out_call);
 /* Counts one user less, also with a lost device; the last one's memory is the caller's alone again. */
 vendor_code GPUHAL_OWN(unlock_pages)(gpuhal_plugin_device *device, gpuhal_stream_registration *registration);
 /* Whether it is still the one that was made here, by the number. */

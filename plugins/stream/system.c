@@ -4,11 +4,11 @@
  * All paths are those of a machine; they are looked for below the directory of the option PLUGIN.system_root, which the
  * core sets from GPUHAL_SYSTEM_ROOT.
  */
+#include "../common/file.h"
 #include "device.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,7 +48,7 @@ void GPUHAL_OWN(path)(char out_path[GPUHAL_STREAM_PATH], const char *format, ...
 
 size_t GPUHAL_OWN(read_file)(const char *path, char *out_bytes, size_t size)
 {
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const int file = gpuhal_plugin_open_plain(path);
     const ssize_t length = file >= 0 ? read(file, out_bytes, size - 1) : -1;
     const int error = errno;
     if (file >= 0) {

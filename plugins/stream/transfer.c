@@ -48,10 +48,24 @@ bool GPUHAL_OWN(waits)(gpuhal_plugin_device *device, const void *to, const void 
 
 /* ---- copies */
 
+vendor_code GPUHAL_OWN(copy_pieces)(vendor_stream stream, gpuhal_stream_place to, gpuhal_stream_place from,
+                                    uint64_t bytes)
+{
+    vendor_code code = GPUHAL_VENDOR_OK;
+    for (uint64_t left = bytes; left > 0 && code == GPUHAL_VENDOR_OK;) {
+        const uint64_t piece = gpuhal_stream_piece(from.host, gpuhal_stream_piece(to.host, left));
+        code = GPUHAL_OWN(copy_bytes)(stream, &to, &from, piece);
+        to = gpuhal_stream_place_behind(to, piece);
+        from = gpuhal_stream_place_behind(from, piece);
+        left -= piece;
+    }
+    return code;
+}
+
 /* The host's own copy is preceded by a look at the context: page-locked memory of a context that is gone is not mapped
  * any more, and touching it would end the process. */
 static gpuhal_status move(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, gpuhal_stream_place to,
-                          gpuhal_stream_place from, uint64_t bytes, const char *name)
+                          gpuhal_stream_place from, uint64_t bytes)
 {
     if (to.host && from.host && host_may(device, queue)) {
         const gpuhal_status status = GPUHAL_OWN(check_host)(device);
@@ -61,11 +75,13 @@ static gpuhal_status move(gpuhal_plugin_device *device, gpuhal_plugin_queue *que
         return status;
     }
     gpuhal_stream_call call;
-    vendor_code code = GPUHAL_OWN(begin)(device, queue, &call);
-    if (code == GPUHAL_VENDOR_OK) {
-        code = GPUHAL_OWN(copy_bytes)(call.stream, &to, &from, bytes);
-        code = GPUHAL_OWN(end)(&call, code, bytes);
+    const gpuhal_status status = GPUHAL_OWN(begin)(device, queue, &call);
+    if (status != GPUHAL_OK) {
+        return status;
     }
+    const char *name = GPUHAL_OWN(copy_call)(&to, &from);
+    vendor_code code = GPUHAL_OWN(copy_pieces)(call.stream, to, from, bytes);
+    code = GPUHAL_OWN(end)(&call, code, bytes, &name);
     return GPUHAL_OWN(result)(device, name, code);
 }
 
@@ -78,7 +94,7 @@ static gpuhal_status write_bytes(gpuhal_plugin_device *device, gpuhal_plugin_que
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     return move(device, queue, gpuhal_stream_place_in(to, offset),
-                (gpuhal_stream_place){.host = (char *)(uintptr_t)from}, bytes, GPUHAL_VENDOR_WRITE);
+                (gpuhal_stream_place){.host = (char *)(uintptr_t)from}, bytes);
 }
 
 static gpuhal_status read_bytes(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to,
@@ -87,8 +103,7 @@ static gpuhal_status read_bytes(gpuhal_plugin_device *device, gpuhal_plugin_queu
     if (queue && GPUHAL_OWN(waits)(device, to, from->host, bytes)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
-    return move(device, queue, (gpuhal_stream_place){.host = to}, gpuhal_stream_place_in(from, offset), bytes,
-                GPUHAL_VENDOR_READ);
+    return move(device, queue, (gpuhal_stream_place){.host = to}, gpuhal_stream_place_in(from, offset), bytes);
 }
 
 static gpuhal_status copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
@@ -99,19 +114,33 @@ static gpuhal_status copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *que
     if (queue && to->host && from->host) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
-    const char *name = from->host ? GPUHAL_VENDOR_WRITE : to->host ? GPUHAL_VENDOR_READ : GPUHAL_VENDOR_COPY;
-    return move(device, queue, gpuhal_stream_place_in(to, to_offset), gpuhal_stream_place_in(from, from_offset), bytes,
-                name);
+    return move(device, queue, gpuhal_stream_place_in(to, to_offset), gpuhal_stream_place_in(from, from_offset), bytes);
 }
 
 /* ---- fill */
 
 /* Single bytes at the ends. */
-static vendor_code fill_bytes(vendor_stream stream, uint64_t at, const unsigned char *pattern, uint64_t count)
+static vendor_code fill_bytes(vendor_stream stream, uint64_t at, const unsigned char *pattern, uint64_t count,
+                              const char **out_name)
 {
+    *out_name = GPUHAL_VENDOR_CALL(MemsetD8Async);
     vendor_code code = GPUHAL_VENDOR_OK;
     for (uint64_t i = 0; i < count && code == GPUHAL_VENDOR_OK; i++) {
         code = GPUHAL_VENDOR(MemsetD8Async)(GPUHAL_VENDOR_AT(at + i), pattern[i], 1, stream);
+    }
+    return code;
+}
+
+/* A whole number of patterns, from a multiple of its size on; @p host is the same memory's address on the host, or
+ * NULL. */
+static vendor_code fill_pieces(vendor_stream stream, uint64_t at, const char *host, const unsigned char *pattern,
+                               uint32_t pattern_bytes, uint64_t bytes)
+{
+    vendor_code code = GPUHAL_VENDOR_OK;
+    for (uint64_t done = 0; done < bytes && code == GPUHAL_VENDOR_OK;) {
+        const uint64_t piece = gpuhal_stream_piece(host ? host + done : NULL, bytes - done);
+        code = GPUHAL_OWN(fill_whole)(stream, at + done, pattern, pattern_bytes, piece);
+        done += piece;
     }
     return code;
 }
@@ -120,17 +149,20 @@ static vendor_code fill_bytes(vendor_stream stream, uint64_t at, const unsigned 
  * those after the last one are set one by one, and the middle with the pattern turned by as much. @p twice holds the
  * pattern two times. Head and tail are one pattern together, or nothing, and @p bytes is at least one: the middle is
  * not less than 0 and a multiple of the pattern. So the tail, as the middle, begins `head` bytes into the pattern. */
-static vendor_code fill_device(vendor_stream stream, uint64_t at, uint64_t bytes, const unsigned char *twice,
-                               uint32_t pattern_bytes)
+static vendor_code fill_device(vendor_stream stream, uint64_t at, const char *host, uint64_t bytes,
+                               const unsigned char *twice, uint32_t pattern_bytes, const char **out_name)
 {
     const uint64_t tail = at % pattern_bytes;
     const uint64_t head = tail > 0 ? pattern_bytes - tail : 0;
     const uint64_t middle = bytes - head - tail;
-    vendor_code code = fill_bytes(stream, at, twice, head);
+    vendor_code code = fill_bytes(stream, at, twice, head, out_name);
     if (code == GPUHAL_VENDOR_OK && middle > 0) {
-        code = GPUHAL_OWN(fill_whole)(stream, at + head, twice + head, pattern_bytes, middle);
+        *out_name = pattern_bytes == 4   ? GPUHAL_VENDOR_CALL(MemsetD32Async)
+                    : pattern_bytes == 2 ? GPUHAL_VENDOR_CALL(MemsetD16Async)
+                                         : GPUHAL_VENDOR_CALL(MemsetD8Async);
+        code = fill_pieces(stream, at + head, host ? host + head : NULL, twice + head, pattern_bytes, middle);
     }
-    return code == GPUHAL_VENDOR_OK ? fill_bytes(stream, at + head + middle, twice + head, tail) : code;
+    return code == GPUHAL_VENDOR_OK ? fill_bytes(stream, at + head + middle, twice + head, tail, out_name) : code;
 }
 
 static gpuhal_status fill(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *memory,
@@ -146,12 +178,15 @@ static gpuhal_status fill(gpuhal_plugin_device *device, gpuhal_plugin_queue *que
         return status;
     }
     gpuhal_stream_call call;
-    vendor_code code = GPUHAL_OWN(begin)(device, queue, &call);
-    if (code == GPUHAL_VENDOR_OK) {
-        code = fill_device(call.stream, memory->address + offset, bytes, twice, pattern_bytes);
-        code = GPUHAL_OWN(end)(&call, code, bytes);
+    const gpuhal_status status = GPUHAL_OWN(begin)(device, queue, &call);
+    if (status != GPUHAL_OK) {
+        return status;
     }
-    return GPUHAL_OWN(result)(device, GPUHAL_VENDOR_CALL(MemsetAsync), code);
+    const char *name;
+    const char *host = memory->host ? (char *)memory->host + offset : NULL;
+    vendor_code code = fill_device(call.stream, memory->address + offset, host, bytes, twice, pattern_bytes, &name);
+    code = GPUHAL_OWN(end)(&call, code, bytes, &name);
+    return GPUHAL_OWN(result)(device, name, code);
 }
 
 void GPUHAL_OWN(describe_transfer)(gpuhal_ops *ops)

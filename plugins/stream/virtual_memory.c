@@ -83,12 +83,13 @@ void GPUHAL_OWN(free_addresses)(const gpuhal_stream_reservation *reserved)
 static gpuhal_status range_granularity(gpuhal_plugin_device *device, uint64_t *out_bytes)
 {
     gpuhal_stream_scope scope;
-    vendor_code code = GPUHAL_OWN(enter)(device, &scope);
-    if (code == GPUHAL_VENDOR_OK) {
-        code = GPUHAL_OWN(granularity)(device, out_bytes);
-        GPUHAL_OWN(leave)(&scope);
+    const gpuhal_status status = GPUHAL_OWN(enter_or_report)(device, &scope);
+    if (status != GPUHAL_OK) {
+        return status;
     }
-    return GPUHAL_OWN(result)(device, GPUHAL_VENDOR_CALL(MemGetAllocationGranularity), code);
+    const vendor_code code = GPUHAL_OWN(granularity)(device, out_bytes);
+    GPUHAL_OWN(leave)(&scope);
+    return GPUHAL_OWN(result_of_lookup)(device, GPUHAL_VENDOR_CALL(MemGetAllocationGranularity), code);
 }
 
 /* The object of a range's memory is never read: its pieces belong to the range. */
@@ -102,14 +103,15 @@ static gpuhal_status range_reserve(gpuhal_plugin_device *device, uint64_t bytes,
     }
     range->device = device;
     gpuhal_stream_scope scope;
-    vendor_code code = GPUHAL_OWN(enter)(device, &scope);
-    if (code == GPUHAL_VENDOR_OK) {
-        code = GPUHAL_OWN(reserve)(bytes, 0, &range->reserved);
+    gpuhal_status status = GPUHAL_OWN(enter_or_report)(device, &scope);
+    if (status == GPUHAL_OK) {
+        const vendor_code code = GPUHAL_OWN(reserve)(bytes, 0, &range->reserved);
         GPUHAL_OWN(leave)(&scope);
+        status = GPUHAL_OWN(result)(device, GPUHAL_VENDOR_CALL(MemAddressReserve), code);
     }
-    if (code != GPUHAL_VENDOR_OK) {
+    if (status != GPUHAL_OK) {
         free(range);
-        return GPUHAL_OWN(result)(device, GPUHAL_VENDOR_CALL(MemAddressReserve), code);
+        return status;
     }
     out_memory->object = range;
     out_memory->bytes = bytes;
@@ -157,8 +159,7 @@ static gpuhal_status range_commit(gpuhal_plugin_range *range, uint64_t offset, u
     own->offset = offset;
     own->bytes = bytes;
     gpuhal_stream_scope scope;
-    gpuhal_status status =
-        GPUHAL_OWN(result)(range->device, GPUHAL_VENDOR_ENTER, GPUHAL_OWN(enter)(range->device, &scope));
+    gpuhal_status status = GPUHAL_OWN(enter_or_report)(range->device, &scope);
     if (status == GPUHAL_OK) {
         const char *call;
         const vendor_code code = fill_piece(range, own, peers, peer_count, &call);
@@ -177,15 +178,20 @@ static gpuhal_status range_commit(gpuhal_plugin_range *range, uint64_t offset, u
 
 /* Inside the context. Unmapping comes first: a piece that the driver does not unmap keeps its memory, and stays in the
  * list. */
-static vendor_code empty_piece(const gpuhal_plugin_range *range, const piece *own)
+static vendor_code empty_piece(const gpuhal_plugin_range *range, const piece *own, const char **out_call)
 {
     const vendor_pointer at = GPUHAL_VENDOR_AT(range->reserved.address + own->offset);
+    *out_call = GPUHAL_VENDOR_CALL(MemUnmap);
     const vendor_code code = GPUHAL_VENDOR(MemUnmap)(at, (size_t)own->bytes);
-    return code != GPUHAL_VENDOR_OK ? code : GPUHAL_VENDOR(MemRelease)(own->handle);
+    if (code != GPUHAL_VENDOR_OK) {
+        return code;
+    }
+    *out_call = GPUHAL_VENDOR_CALL(MemRelease);
+    return GPUHAL_VENDOR(MemRelease)(own->handle);
 }
 
 /* Inside the context. Takes out the pieces within the bytes; stops at the first that the driver keeps. */
-static vendor_code empty_pieces(gpuhal_plugin_range *range, uint64_t offset, uint64_t bytes)
+static vendor_code empty_pieces(gpuhal_plugin_range *range, uint64_t offset, uint64_t bytes, const char **out_call)
 {
     vendor_code code = GPUHAL_VENDOR_OK;
     for (piece **link = &range->pieces; *link && code == GPUHAL_VENDOR_OK;) {
@@ -194,7 +200,7 @@ static vendor_code empty_pieces(gpuhal_plugin_range *range, uint64_t offset, uin
             link = &own->next;
             continue;
         }
-        code = empty_piece(range, own);
+        code = empty_piece(range, own, out_call);
         if (code == GPUHAL_VENDOR_OK) {
             *link = own->next;
             free(own);
@@ -214,12 +220,14 @@ static gpuhal_status range_decommit(gpuhal_plugin_range *range, uint64_t offset,
         }
     }
     gpuhal_stream_scope scope;
-    vendor_code code = GPUHAL_OWN(enter)(range->device, &scope);
-    if (code == GPUHAL_VENDOR_OK) {
-        code = empty_pieces(range, offset, bytes);
-        GPUHAL_OWN(leave)(&scope);
+    const gpuhal_status status = GPUHAL_OWN(enter_or_report)(range->device, &scope);
+    if (status != GPUHAL_OK) {
+        return status;
     }
-    return GPUHAL_OWN(result)(range->device, GPUHAL_VENDOR_CALL(MemUnmap), code);
+    const char *call = NULL; /* of the piece that fails */
+    const vendor_code code = empty_pieces(range, offset, bytes, &call);
+    GPUHAL_OWN(leave)(&scope);
+    return GPUHAL_OWN(result)(range->device, call, code);
 }
 
 /* A lost context takes the pieces and the addresses with it; ours of them are freed in any case. Addresses whose
@@ -228,7 +236,8 @@ static void range_release(gpuhal_plugin_range *range)
 {
     gpuhal_stream_scope scope;
     if (GPUHAL_OWN(enter_to_release)(range->device, &scope) == GPUHAL_VENDOR_OK) {
-        GPUHAL_OWN(ignore)(empty_pieces(range, 0, range->reserved.bytes));
+        const char *call; /* what the driver keeps is not reported */
+        GPUHAL_OWN(ignore)(empty_pieces(range, 0, range->reserved.bytes, &call));
         GPUHAL_OWN(free_addresses)(&range->reserved);
         GPUHAL_OWN(leave)(&scope);
     }

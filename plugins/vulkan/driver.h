@@ -58,6 +58,7 @@
     REQUIRED(vkDestroyCommandPool)                                                                                    \
     REQUIRED(vkAllocateCommandBuffers)                                                                                \
     REQUIRED(vkBeginCommandBuffer)                                                                                    \
+    REQUIRED(vkResetCommandBuffer)                                                                                    \
     REQUIRED(vkEndCommandBuffer)                                                                                      \
     REQUIRED(vkCmdCopyBuffer)                                                                                         \
     REQUIRED(vkCmdFillBuffer)                                                                                         \

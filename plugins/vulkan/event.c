@@ -3,7 +3,7 @@
  * Semaphores are not destroyed before the device closes: Mesa's emulated timelines (22.3.6,
  * vk_sync_timeline_point_release) are written to by the queue's thread after everyone has seen the end of the
  * submission that awaited them, although the specification ends its use there. So a timeline without references goes
- * to the next queue, and there are as many as queues and recorded events were alive at once.
+ * to the next queue.
  *
  * A value that was seen once is kept, so that asking again costs no call. Waiting is cut into slices, after each of
  * which a device that another thread has found lost ends it: drivers whose device hangs do not always say so to
@@ -224,7 +224,6 @@ static gpuhal_status vulkan_event_create(gpuhal_plugin_device *device, uint32_t 
 
 static void vulkan_event_destroy(gpuhal_plugin_event *event)
 {
-    gpuhal_vulkan_timeline_release(event->timeline);
     gpuhal_vulkan_stamp_release(event->stamp);
     free(event);
 }
@@ -279,9 +278,7 @@ static gpuhal_status vulkan_event_record(gpuhal_plugin_queue *queue, gpuhal_plug
     if (status != GPUHAL_OK) {
         return status;
     }
-    gpuhal_vulkan_timeline_release(event->timeline);
-    /* Where both are one timeline, the queue's own reference has kept it alive. */
-    event->timeline = gpuhal_vulkan_timeline_retain(queue->timeline);
+    event->timeline = queue->timeline;
     event->value = queue->submitted;
     event->valid_bits = bits;
     return GPUHAL_OK;

@@ -1,4 +1,6 @@
-/* vulkan/kernel.c: a pipeline for one entry point, made when the kernel is created, so that no launch compiles. */
+/* vulkan/kernel.c: a pipeline for one entry point, made when the kernel is created, so that no launch compiles. Only
+ * lavapipe compiles when a pipeline is first dispatched; a dispatch of no groups would do (Mesa 22.3), but would
+ * have to wait for all that runs in the driver's one VkQueue. */
 #include "program.h"
 
 #include <stdlib.h>

@@ -55,6 +55,8 @@ static bool starts_member(const gpuhal_vulkan_interface *interface, uint32_t off
     return found;
 }
 
+/* The description may be one for several variants of a shader, of which compilers leave out what each does not use. So
+ * it may have more buffers than the code has bindings, but for one where the code has its uniform block. */
 static bool check_buffers(gpuhal_vulkan_kernel_plan *p)
 {
     const uint32_t has = p->interface.buffer_count;
@@ -62,7 +64,7 @@ static bool check_buffers(gpuhal_vulkan_kernel_plan *p)
     for (uint32_t i = 0; i < p->desc->parameter_count; i++) {
         buffers += p->desc->parameters[i].kind == GPUHAL_PARAMETER_BUFFER;
     }
-    return buffers == has ||
+    return buffers == has || (buffers > has && !p->interface.uniform) ||
            gpuhal_vulkan_fault_set(&p->fault, GPUHAL_ERROR_INVALID_ARGUMENT,
                                    "the description has %" PRIu32 " buffers, the kernel bindings for %" PRIu32, buffers,
                                    has);

@@ -12,10 +12,11 @@ typedef struct bindings {
     VkDescriptorBufferInfo values;
 } bindings;
 
-static void read_buffers(const gpuhal_plugin_launch *launch, bindings *to)
+/* As many as the code has bindings: those beyond them the kernel does not use. */
+static void read_buffers(const gpuhal_plugin_kernel *kernel, const gpuhal_plugin_launch *launch, bindings *to)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < launch->argument_count; i++) {
+    for (uint32_t i = 0; i < launch->argument_count && count < kernel->buffer_count; i++) {
         const gpuhal_plugin_argument *argument = &launch->arguments[i];
         if (argument->kind == GPUHAL_PARAMETER_BUFFER) {
             to->buffers[count++] = (VkDescriptorBufferInfo){.buffer = gpuhal_vulkan_buffer_of(argument->memory)->buffer,
@@ -166,6 +167,6 @@ gpuhal_status gpuhal_vulkan_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_ker
     if (queue && !gpuhal_vulkan_computes(&kernel->device->hardware, queue->wrapper->family)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
-    read_buffers(launch, &from);
+    read_buffers(kernel, launch, &from);
     return queue ? launch_queued(queue, kernel, launch, &from) : launch_and_wait(kernel, launch, &from);
 }

@@ -367,7 +367,7 @@ gpuhal_status gpuhal_vulkan_allocate(gpuhal_plugin_device *device, const gpuhal_
      * memory. */
     made.object = request.buffer;
     made.bytes = alloc->bytes;
-    made.flags = memory_flags(request.buffer->type_flags) | (made.address ? 0 : GPUHAL_MEMORY_NO_ADDRESS);
+    made.flags = memory_flags(request.buffer->type_flags);
     *out_memory = made;
     return GPUHAL_OK;
 }
@@ -511,7 +511,6 @@ static gpuhal_status vulkan_wrap_memory(gpuhal_plugin_device *device, const gpuh
                                                 .buffer = buffer->buffer};
         out_memory->address = device->api.vkGetBufferDeviceAddress(device->handle, &info);
     }
-    out_memory->flags |= out_memory->address ? 0 : GPUHAL_MEMORY_NO_ADDRESS;
     return GPUHAL_OK;
 }
 

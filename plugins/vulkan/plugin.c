@@ -41,7 +41,7 @@ static const gpuhal_plugin vulkan_plugin = {
 const gpuhal_plugin *GPUHAL_PLUGIN_QUERY(uint32_t host_abi, const gpuhal_host *host)
 {
     if (host_abi != GPUHAL_ABI) {
-        (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, NULL, (int64_t)host_abi,
+        (void)host->report(host, GPUHAL_ERROR_INCOMPATIBLE, NULL, 0,
                            "the vulkan plugin supports plugin ABI 0.3 only");
         return NULL;
     }

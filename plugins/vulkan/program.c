@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define IMPORT             11u   /* the instruction OpExtInstImport */
 #define GROUP_NON_UNIFORM  61u   /* the first capability of operations in subgroups, in the order of Vulkan's bits */
 #define FLOAT_CONTROLS     4464u /* the first of five capabilities */
 #define CACHE_HEADER_BYTES 32u
@@ -48,11 +47,23 @@ static bool allows(const gpuhal_plugin_device *device, uint32_t capability)
     return gpuhal_vulkan_features_allow(device->features, capability);
 }
 
-/* Whether a device can have it: the plugin enables what is for compute work alone. */
+/* Whether the plugin takes it from a device that has it. */
 static bool knows(uint32_t capability)
 {
     return capability - GROUP_NON_UNIFORM < 8 || capability - FLOAT_CONTROLS < 5 ||
            gpuhal_vulkan_features_know(capability);
+}
+
+static bool refuse_capability(uint32_t capability, gpuhal_vulkan_fault *fault)
+{
+    const char *name = gpuhal_vulkan_capability_name(capability);
+    return gpuhal_vulkan_fault_set(
+        fault, GPUHAL_ERROR_NOT_SUPPORTED, "the SPIR-V module needs capability %s (%" PRIu32 "), which %s",
+        name ? name : "without a known name", capability,
+        knows(capability)                                ? "the device, as it was opened, does not have"
+        : gpuhal_vulkan_capability_is_opencl(capability) ? "is OpenCL's: Vulkan has no such kernels"
+                                                         : "this library does not take: its kernels have buffers "
+                                                           "and values, and no images, samplers or arrays of buffers");
 }
 
 static bool check_capabilities(const gpuhal_plugin_device *device, const gpuhal_vulkan_module *code,
@@ -62,12 +73,7 @@ static bool check_capabilities(const gpuhal_plugin_device *device, const gpuhal_
     for (uint32_t at = gpuhal_vulkan_module_find(code, GPUHAL_SPIRV_HEADER_WORDS, wanted); at < code->count;
          at = gpuhal_vulkan_module_find(code, at + gpuhal_vulkan_module_length(code, at), wanted)) {
         if (!allows(device, code->words[at + 1])) {
-            return gpuhal_vulkan_fault_set(fault, GPUHAL_ERROR_NOT_SUPPORTED,
-                                           "the SPIR-V module needs capability %" PRIu32
-                                           " (number of the SPIR-V specification), which %s",
-                                           code->words[at + 1],
-                                           knows(code->words[at + 1]) ? "the device, as it was opened, does not have"
-                                                                      : "is not for compute work of Vulkan");
+            return refuse_capability(code->words[at + 1], fault);
         }
     }
     return true;
@@ -76,8 +82,9 @@ static bool check_capabilities(const gpuhal_plugin_device *device, const gpuhal_
 /* Sets of instructions that Vulkan knows. */
 static bool check_imports(const gpuhal_vulkan_module *code, gpuhal_vulkan_fault *fault)
 {
-    for (uint32_t at = gpuhal_vulkan_module_find(code, GPUHAL_SPIRV_HEADER_WORDS, IMPORT); at < code->count;
-         at = gpuhal_vulkan_module_find(code, at + gpuhal_vulkan_module_length(code, at), IMPORT)) {
+    const uint32_t wanted = GPUHAL_SPIRV_EXT_INST_IMPORT;
+    for (uint32_t at = gpuhal_vulkan_module_find(code, GPUHAL_SPIRV_HEADER_WORDS, wanted); at < code->count;
+         at = gpuhal_vulkan_module_find(code, at + gpuhal_vulkan_module_length(code, at), wanted)) {
         const char *name = (const char *)&code->words[at + 2];
         const size_t room = (size_t)(gpuhal_vulkan_module_length(code, at) - 2) * sizeof(uint32_t);
         const size_t length = strnlen(name, room);
@@ -97,12 +104,13 @@ static uint32_t number_at(const unsigned char *bytes)
     return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
 }
 
-/* Whether this device and driver wrote it: drivers are to look themselves, and some do not look closely. */
+/* Whether this device and driver wrote it, and more than the header: drivers are to look themselves, and some do not
+ * look closely. */
 static bool is_ours(const gpuhal_plugin_device *device, const gpuhal_plugin_build *build)
 {
     const VkPhysicalDeviceProperties *properties = &device->hardware.properties;
     const unsigned char *bytes = build->compiled;
-    return bytes && build->compiled_bytes >= CACHE_HEADER_BYTES && number_at(bytes) == CACHE_HEADER_BYTES &&
+    return bytes && build->compiled_bytes > CACHE_HEADER_BYTES && number_at(bytes) == CACHE_HEADER_BYTES &&
            number_at(bytes + 4) == VK_PIPELINE_CACHE_HEADER_VERSION_ONE &&
            number_at(bytes + 8) == properties->vendorID && number_at(bytes + 12) == properties->deviceID &&
            memcmp(bytes + 16, properties->pipelineCacheUUID, VK_UUID_SIZE) == 0;
@@ -195,7 +203,8 @@ static gpuhal_status vulkan_program_load(gpuhal_plugin_device *device, const gpu
 }
 
 /* The cache grows when another thread creates a kernel meanwhile: what does not fit any more is no error, and the size
- * is asked for anew. */
+ * is asked for anew. With no pipeline in it, or of a driver that keeps none (lavapipe of Mesa 22.3), it is but a
+ * header: given back, it would save no compilation. */
 static gpuhal_status vulkan_program_compiled(gpuhal_plugin_program *program, void *to, uint64_t *bytes)
 {
     gpuhal_plugin_device *device = program->device;
@@ -213,9 +222,9 @@ static gpuhal_status vulkan_program_compiled(gpuhal_plugin_program *program, voi
         }
     }
     *bytes = size;
-    return code != VK_SUCCESS ? gpuhal_vulkan_result(device, "vkGetPipelineCacheData", code)
-           : size == 0        ? GPUHAL_ERROR_NOT_SUPPORTED
-                              : GPUHAL_OK;
+    return code != VK_SUCCESS           ? gpuhal_vulkan_result(device, "vkGetPipelineCacheData", code)
+           : size <= CACHE_HEADER_BYTES ? GPUHAL_ERROR_NOT_SUPPORTED
+                                        : GPUHAL_OK;
 }
 
 void gpuhal_vulkan_describe_programs(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops)

@@ -13,8 +13,11 @@
 
 /* A batch that has grown to this is submitted by itself, so that long runs start early and take bounded memory. */
 #define BATCH_OPERATIONS 256u
-/* So many command buffers per queue; one that is further ahead of the device is not ready for more. */
-#define BATCHES 64u
+/* So many command buffers per queue, and so many operations in those in flight; a queue that is further ahead of the
+ * device is not ready for more. What a driver keeps for a command buffer grows with what was recorded: about 1 KiB for
+ * each launch in lavapipe 22.3. */
+#define BATCHES    64u
+#define OPERATIONS (16u * BATCH_OPERATIONS)
 
 /* What was enqueued behind a batch that was dropped counts on it, so nothing of the queue may run any more. */
 gpuhal_status gpuhal_vulkan_queue_ready(gpuhal_plugin_queue *queue)
@@ -27,14 +30,18 @@ gpuhal_status gpuhal_vulkan_queue_ready(gpuhal_plugin_queue *queue)
     return status;
 }
 
-/* For a batch that the device does not use: never submitted, its value was reached, or the device was lost. Beginning
- * its command buffer again resets it. */
+/* For a batch that the device does not use: never submitted, its value was reached, or the device was lost. What was
+ * recorded is given back now, not when the batch is used again, since most are needed only while the queue is far
+ * ahead. Where that fails, beginning the command buffer again resets it. */
 static void make_idle(gpuhal_plugin_queue *queue, gpuhal_vulkan_batch *batch)
 {
     for (uint32_t i = 0; i < batch->awaited_count; i++) {
         gpuhal_vulkan_timeline_release(batch->awaited[i]);
     }
     gpuhal_vulkan_stamp_release(batch->stamp);
+    if (batch->recorded > 0) {
+        (void)queue->device->api.vkResetCommandBuffer(batch->commands, 0);
+    }
     *batch = (gpuhal_vulkan_batch){.commands = batch->commands, .arena = batch->arena, .next = queue->idle};
     queue->idle = batch;
 }
@@ -44,6 +51,7 @@ static gpuhal_vulkan_batch *take_first(gpuhal_plugin_queue *queue)
     gpuhal_vulkan_batch *batch = queue->first;
     queue->first = batch->next;
     queue->last = queue->first ? queue->last : NULL;
+    queue->in_flight -= batch->recorded;
     return batch;
 }
 
@@ -88,6 +96,9 @@ gpuhal_status gpuhal_vulkan_queue_open(gpuhal_plugin_queue *queue)
         return GPUHAL_OK;
     }
     gpuhal_status status = take_back(queue);
+    if (status == GPUHAL_OK && queue->in_flight >= OPERATIONS) {
+        status = GPUHAL_NOT_READY;
+    }
     if (status == GPUHAL_OK && !queue->idle) {
         status = queue->batch_count < BATCHES ? make_batch(queue) : GPUHAL_NOT_READY;
     }
@@ -179,6 +190,7 @@ gpuhal_status gpuhal_vulkan_queue_submit(gpuhal_plugin_queue *queue)
     }
     /* From here on the device may use the batch and what it refers to, until its value is reached. */
     batch->value = ++queue->submitted;
+    queue->in_flight += batch->recorded;
     if (queue->last) {
         queue->last->next = batch;
     } else {

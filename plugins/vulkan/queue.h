@@ -4,8 +4,7 @@
  * batches fly in the order of their values and are used again once theirs has been reached. An event is a value of
  * some queue's timeline.
  *
- * Timelines and stamps are shared: events outlive queues, and a batch in flight uses what the event that named it may
- * have let go. Both are counted.
+ * Timelines and stamps are counted: a batch in flight uses what the event that named it may have let go.
  */
 #ifndef GPUHAL_VULKAN_QUEUE_H
 #define GPUHAL_VULKAN_QUEUE_H
@@ -53,8 +52,8 @@ struct gpuhal_plugin_queue {
     uint64_t submitted;                /* value of the last submission */
     gpuhal_vulkan_batch *open;         /* begun and not submitted, or NULL */
     gpuhal_vulkan_batch *first, *last; /* in flight, oldest first */
-    gpuhal_vulkan_batch *idle;
-    uint32_t batch_count;
+    gpuhal_vulkan_batch *idle;         /* with nothing recorded */
+    uint32_t batch_count, in_flight;   /* in_flight: operations of batches in flight */
     gpuhal_vulkan_hazards hazards; /* of the open batch */
     bool adopted;                  /* the VkQueue is one that the caller submits to as it likes */
     bool foreign;                  /* the caller has submitted something since our last submission */
@@ -64,7 +63,7 @@ struct gpuhal_plugin_queue {
 struct gpuhal_plugin_event {
     gpuhal_plugin_device *device;
     bool timed;
-    gpuhal_vulkan_timeline *timeline; /* NULL: never recorded */
+    gpuhal_vulkan_timeline *timeline; /* of the queue, which lives longer; NULL: never recorded */
     uint64_t value;
     gpuhal_vulkan_stamp *stamp; /* NULL: that record took no time */
     uint32_t valid_bits;        /* of the stamp */
@@ -75,7 +74,7 @@ struct gpuhal_plugin_event {
 /* OK, or why nothing can be enqueued. */
 gpuhal_status gpuhal_vulkan_queue_ready(gpuhal_plugin_queue *queue);
 /* Opens a batch where none is open, and takes back those whose value was reached. NOT_READY, with nothing done, while
- * all are in flight. */
+ * all are in flight, or too many operations. */
 gpuhal_status gpuhal_vulkan_queue_open(gpuhal_plugin_queue *queue);
 /* The right to submit; NOT_READY while native access has the VkQueue. */
 gpuhal_status gpuhal_vulkan_queue_enter(gpuhal_plugin_queue *queue);

@@ -106,35 +106,129 @@ static bool is_type(const gpuhal_vulkan_module *module, uint32_t id)
     return code >= GPUHAL_SPIRV_TYPE_VOID && code < TYPES_END;
 }
 
+/* NULL, or what is wrong with an id. */
+static const char *check_id(const gpuhal_vulkan_module *module, uint32_t id, char kind, bool all)
+{
+    if (id == 0 || id >= module->bound || (all && module->made[id] == 0)) {
+        return "uses an id that the module does not have";
+    }
+    if (kind == 't' && all && !is_type(module, id)) {
+        return "has as its type what is not a type";
+    }
+    const bool is_label = module->made[id] != 0 &&
+                          gpuhal_vulkan_module_code(module, module->made[id]) == GPUHAL_SPIRV_LABEL;
+    return kind == 'b' && all && !is_label ? "goes on at what is not a block" : NULL;
+}
+
+/* The words of a number: that of a constant has the constant's type, and that of a switch its selector's. 0: the module
+ * does not say it. */
+static uint32_t number_words(const gpuhal_vulkan_module *module, uint32_t at)
+{
+    const uint32_t code = gpuhal_vulkan_module_code(module, at), first = module->words[at + 1];
+    const bool constant = code == GPUHAL_SPIRV_CONSTANT || code == GPUHAL_SPIRV_SPEC_CONSTANT;
+    const uint32_t selector = constant ? 0 : module->made[first];
+    const uint32_t type = constant ? first : selector ? module->words[selector + 1] : 0;
+    const uint32_t made = type < module->bound ? module->made[type] : 0;
+    const uint32_t bytes =
+        made && gpuhal_vulkan_module_length(module, made) > 2 ? gpuhal_vulkan_module_scalar(module, type) : 0;
+    return bytes > 4 ? 2 : bytes > 0;
+}
+
+/* Whether the set of an OpExtInst is known to have ids alone; those of debug information have literals among them. */
+static bool has_ids_alone(const gpuhal_vulkan_module *module, uint32_t at)
+{
+    static const char glsl[] = "GLSL.std.450", other[] = "NonSemantic.";
+    const uint32_t set = module->made[module->words[at + 3]];
+    const bool imported = set != 0 && gpuhal_vulkan_module_code(module, set) == GPUHAL_SPIRV_EXT_INST_IMPORT;
+    if (!imported || gpuhal_vulkan_module_length(module, set) < 2 + (sizeof glsl + 3) / 4) {
+        return false;
+    }
+    const uint32_t *name = &module->words[set + 2];
+    return memcmp(name, glsl, sizeof glsl) == 0 || memcmp(name, other, sizeof other - 1) == 0;
+}
+
+enum { ALIGNED = 2, AVAILABLE = 8, VISIBLE = 16, KNOWN_ACCESS = 63 };
+
+/* Checks how memory is accessed: a mask, behind it an alignment, and the scopes in which others see it. */
+static const char *check_access(const gpuhal_vulkan_module *module, const uint32_t *words, uint32_t count, bool all,
+                                uint32_t *out_taken)
+{
+    const uint32_t mask = words[0];
+    const uint32_t scopes = (mask & AVAILABLE ? 1u : 0u) + (mask & VISIBLE ? 1u : 0u);
+    const uint32_t first = mask & ALIGNED ? 2 : 1;
+    *out_taken = mask <= KNOWN_ACCESS ? first + scopes : count;
+    const char *wrong = NULL;
+    for (uint32_t i = first; i < *out_taken && *out_taken <= count && mask <= KNOWN_ACCESS && !wrong; i++) {
+        wrong = check_id(module, words[i], 'i', all);
+    }
+    return wrong;
+}
+
+/* Checks one operand, which begins with a word of the instruction; NULL and how many words it has, 0 if the module does
+ * not say it, or what is wrong. */
+static const char *check_operand(const gpuhal_vulkan_module *module, uint32_t at, uint32_t word, char kind, bool all,
+                                 uint32_t *out_taken)
+{
+    const uint32_t count = gpuhal_vulkan_module_length(module, at) - word;
+    const uint32_t *words = &module->words[at + word];
+    const char *end = NULL;
+    *out_taken = 1;
+    switch (kind) {
+    case 'l':
+    case 'o':
+        return NULL;
+    case 's':
+        end = memchr(words, 0, count * sizeof *words);
+        *out_taken = end ? (uint32_t)((size_t)(end - (const char *)words) / sizeof *words) + 1 : count;
+        return end ? NULL : "has a text that does not end";
+    case 'x':
+        return has_ids_alone(module, at) ? check_id(module, words[0], 'i', all) : NULL;
+    case 'm':
+        return check_access(module, words, count, all, out_taken);
+    case 'n':
+        *out_taken = number_words(module, at);
+        return *out_taken == 0 && all ? "has a number whose type has no numbers" : NULL;
+    default:
+        return check_id(module, words[0], kind, all);
+    }
+}
+
 static bool check_operands(const gpuhal_vulkan_module *module, uint32_t at, bool all, gpuhal_vulkan_fault *fault)
 {
     const uint32_t length = gpuhal_vulkan_module_length(module, at);
     const char *kind = gpuhal_vulkan_operands(gpuhal_vulkan_module_code(module, at));
-    for (uint32_t word = 1; kind && *kind && *kind != '.'; word++) {
-        const bool repeats = kind[1] == '*';
-        if (word >= length) {
-            return repeats || damaged(fault, module, at, "has too few words");
+    uint32_t word = 1;
+    while (kind && *kind && *kind != '.') {
+        const bool pair = kind[1] && kind[2] == '2';
+        if (word == length) {
+            if (kind[1] != '?' && kind[1] != '*' && !pair) {
+                return damaged(fault, module, at, "has too few words");
+            }
+            kind += pair ? 3 : 2;
+            continue;
         }
-        const uint32_t id = module->words[at + word];
-        if (*kind != 'l' && (id == 0 || id >= module->bound || (all && module->made[id] == 0))) {
-            return damaged(fault, module, at, "uses an id that the module does not have");
+        uint32_t taken = 0;
+        const char *wrong = check_operand(module, at, word, *kind, all, &taken);
+        if (wrong || taken > length - word) {
+            return damaged(fault, module, at, wrong ? wrong : "has too few words");
         }
-        if (*kind == 't' && all && !is_type(module, id)) {
-            return damaged(fault, module, at, "has as its type what is not a type");
+        if (taken == 0) { /* nothing behind it is known either */
+            kind = NULL;
+        } else if (*kind == 'o') { /* without its type and id, which are this one's */
+            const char *other = gpuhal_vulkan_operands(module->words[at + word]);
+            kind = other && strncmp(other, "tr", 2) == 0 ? other + 2 : NULL;
+        } else {
+            kind += kind[1] == '*' ? 0 : kind[1] == '?' ? 2 : kind[1] == '2' ? -1 : 1;
         }
-        kind += repeats ? 0 : 1;
+        word += taken;
     }
-    return true;
+    return !kind || *kind || word == length || damaged(fault, module, at, "has too many words");
 }
 
-/* The name of an entry point, and the function that it names. */
+/* The function that an entry point names. */
 static bool check_entry(gpuhal_vulkan_module *module, uint32_t at, gpuhal_vulkan_fault *fault)
 {
-    const uint32_t length = gpuhal_vulkan_module_length(module, at);
     const uint32_t function = module->made[module->words[at + 2]];
-    if (length < 4 || !memchr(&module->words[at + 3], 0, (size_t)(length - 3) * sizeof(uint32_t))) {
-        return damaged(fault, module, at, "has a name that does not end");
-    }
     if (function == 0 || gpuhal_vulkan_module_code(module, function) != GPUHAL_SPIRV_FUNCTION) {
         return damaged(fault, module, at, "is an entry point to what is not a function");
     }
@@ -142,20 +236,83 @@ static bool check_entry(gpuhal_vulkan_module *module, uint32_t at, gpuhal_vulkan
     return true;
 }
 
+/* Where an instruction stands. */
+typedef enum place { OUTSIDE, IN_FUNCTION, IN_BLOCK } place;
+
+/* What may stand in any place: nothing, where the source was, and what has no meaning for a driver. */
+static bool is_everywhere(uint32_t code)
+{
+    return code == 0 || code == GPUHAL_SPIRV_LINE || code == GPUHAL_SPIRV_NO_LINE || code == GPUHAL_SPIRV_EXT_INST ||
+           code == GPUHAL_SPIRV_UNDEF;
+}
+
+/* Also those of other models than GLCompute, of which a module may have entry points beside. */
+static bool ends_block(uint32_t code)
+{
+    return (code >= GPUHAL_SPIRV_BRANCH && code <= GPUHAL_SPIRV_UNREACHABLE) ||
+           code == GPUHAL_SPIRV_TERMINATE_INVOCATION || code == GPUHAL_SPIRV_IGNORE_INTERSECTION ||
+           code == GPUHAL_SPIRV_TERMINATE_RAY || code == GPUHAL_SPIRV_EMIT_MESH_TASKS;
+}
+
+/* Only what is in the grammar: of others is not known where they belong. */
+static bool is_of_code(uint32_t code)
+{
+    return code >= GPUHAL_SPIRV_FUNCTION_CALL && code != GPUHAL_SPIRV_VARIABLE && gpuhal_vulkan_operands(code) &&
+           !(code >= GPUHAL_SPIRV_DECORATE && code <= GPUHAL_SPIRV_GROUP_MEMBER_DECORATE) &&
+           !(code >= GPUHAL_SPIRV_MODULE_PROCESSED && code <= GPUHAL_SPIRV_DECORATE_ID);
+}
+
+/* Follows the order of functions and blocks; NULL, or what is wrong. */
+static const char *move_on(place *now, uint32_t code)
+{
+    const place from = *now;
+    if (is_everywhere(code)) {
+        return NULL;
+    }
+    switch (code) {
+    case GPUHAL_SPIRV_FUNCTION:
+        *now = IN_FUNCTION;
+        return from == OUTSIDE ? NULL : "begins a function inside of another";
+    case GPUHAL_SPIRV_FUNCTION_END:
+        *now = OUTSIDE;
+        return from == IN_FUNCTION ? NULL : "ends a function inside of a block, or none";
+    case GPUHAL_SPIRV_FUNCTION_PARAMETER:
+        return from == IN_FUNCTION ? NULL : "is a parameter of no function";
+    case GPUHAL_SPIRV_LABEL:
+        *now = IN_BLOCK;
+        return from == IN_FUNCTION ? NULL : "begins a block inside of another, or outside of functions";
+    default:
+        break;
+    }
+    if (ends_block(code)) {
+        *now = IN_FUNCTION;
+        return from == IN_BLOCK ? NULL : "ends a block where there is none";
+    }
+    if (code == GPUHAL_SPIRV_VARIABLE) {
+        return from != IN_FUNCTION ? NULL : "stands between two blocks";
+    }
+    if (is_of_code(code)) {
+        return from == IN_BLOCK ? NULL : "stands outside of blocks";
+    }
+    return from == OUTSIDE || !gpuhal_vulkan_operands(code) ? NULL : "stands in a function";
+}
+
 static bool check_instructions(gpuhal_vulkan_module *module, bool all, gpuhal_vulkan_fault *fault)
 {
-    bool kernels = false, good = true, inside = false;
+    bool kernels = false, good = true;
+    place now = OUTSIDE;
     for (uint32_t at = GPUHAL_SPIRV_HEADER_WORDS; at < module->count && good;
          at += gpuhal_vulkan_module_length(module, at)) {
+        const uint32_t code = gpuhal_vulkan_module_code(module, at);
         good = check_operands(module, at, all, fault);
-        if (good && gpuhal_vulkan_module_code(module, at) == GPUHAL_SPIRV_ENTRY_POINT) {
+        if (good && code == GPUHAL_SPIRV_ENTRY_POINT) {
             kernels = kernels || module->words[at + 1] == GPUHAL_SPIRV_KERNEL;
             good = check_entry(module, at, fault);
         }
-        inside = gpuhal_vulkan_module_code(module, at) == GPUHAL_SPIRV_FUNCTION ||
-                 (inside && gpuhal_vulkan_module_code(module, at) != GPUHAL_SPIRV_FUNCTION_END);
+        const char *wrong = good ? move_on(&now, code) : NULL;
+        good = good && (!wrong || damaged(fault, module, at, wrong));
     }
-    if (good && inside) {
+    if (good && now != OUTSIDE) {
         return gpuhal_vulkan_fault_set(fault, GPUHAL_ERROR_INVALID_ARGUMENT,
                                        "the SPIR-V module is cut off: its last function does not end");
     }

@@ -2,9 +2,10 @@
  * kernels expect.
  *
  * Drivers trust SPIR-V: what is not valid may crash them. A module that was read here has instructions that end with
- * it, ids within its bound that are made once, and operands, where the instruction is known, that are ids of the
- * module; types, control flow and what else a validator checks is the compiler's promise. Every later function counts
- * on that, and bounds its own recursion, since a type may still contain itself.
+ * it, ids within its bound that are made once, the operands that the grammar gives to each known instruction, of which
+ * ids are ids of the module, and functions that are made of blocks which begin with a label and end with a branch or a
+ * return. What ids stand for, types, and what else a validator checks is the compiler's promise. Every later function
+ * counts on that, and bounds its own recursion, since a type may still contain itself.
  */
 #ifndef GPUHAL_VULKAN_SPIRV_H
 #define GPUHAL_VULKAN_SPIRV_H
@@ -22,7 +23,11 @@ enum {
     GPUHAL_SPIRV_HEADER_WORDS = 5,
     GPUHAL_SPIRV_GLCOMPUTE = 5, /* execution models */
     GPUHAL_SPIRV_KERNEL = 6,
-    GPUHAL_SPIRV_ENTRY_POINT = 15, /* instructions */
+    GPUHAL_SPIRV_UNDEF = 1, /* instructions */
+    GPUHAL_SPIRV_LINE = 8,
+    GPUHAL_SPIRV_EXT_INST_IMPORT = 11,
+    GPUHAL_SPIRV_EXT_INST = 12,
+    GPUHAL_SPIRV_ENTRY_POINT = 15,
     GPUHAL_SPIRV_EXECUTION_MODE = 16,
     GPUHAL_SPIRV_CAPABILITY = 17,
     GPUHAL_SPIRV_TYPE_VOID = 19,
@@ -42,12 +47,24 @@ enum {
     GPUHAL_SPIRV_SPEC_CONSTANT = 50,
     GPUHAL_SPIRV_SPEC_CONSTANT_COMPOSITE = 51,
     GPUHAL_SPIRV_FUNCTION = 54,
+    GPUHAL_SPIRV_FUNCTION_PARAMETER = 55,
     GPUHAL_SPIRV_FUNCTION_END = 56,
     GPUHAL_SPIRV_FUNCTION_CALL = 57,
     GPUHAL_SPIRV_VARIABLE = 59,
     GPUHAL_SPIRV_DECORATE = 71,
     GPUHAL_SPIRV_MEMBER_DECORATE = 72,
+    GPUHAL_SPIRV_GROUP_MEMBER_DECORATE = 75,
+    GPUHAL_SPIRV_LABEL = 248,
+    GPUHAL_SPIRV_BRANCH = 249,
+    GPUHAL_SPIRV_UNREACHABLE = 255,
+    GPUHAL_SPIRV_NO_LINE = 317,
+    GPUHAL_SPIRV_MODULE_PROCESSED = 330,
     GPUHAL_SPIRV_EXECUTION_MODE_ID = 331,
+    GPUHAL_SPIRV_DECORATE_ID = 332,
+    GPUHAL_SPIRV_TERMINATE_INVOCATION = 4416,
+    GPUHAL_SPIRV_IGNORE_INTERSECTION = 4448,
+    GPUHAL_SPIRV_TERMINATE_RAY = 4449,
+    GPUHAL_SPIRV_EMIT_MESH_TASKS = 5294,
     GPUHAL_SPIRV_LOCAL_SIZE = 17, /* execution modes */
     GPUHAL_SPIRV_LOCAL_SIZE_ID = 38,
     GPUHAL_SPIRV_SPEC_ID = 1, /* decorations */
@@ -114,9 +131,18 @@ typedef struct gpuhal_vulkan_fault {
 bool gpuhal_vulkan_fault_set(gpuhal_vulkan_fault *fault, gpuhal_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* grammar.c: a letter for each word of an instruction behind its first: t the id of a type, r the id that it makes, i
- * another id, l a literal, i* any number of ids up to the end, and . whatever follows. NULL: not a known one. */
+/* grammar.c: a letter for each operand of an instruction, which is a word but for s, n, m and o:
+ *   t the id of a type, r the id that the instruction makes, b the id of a block, i another id, l a literal,
+ *   s a text up to its final zero, n a number as wide as the type of the constant or selector that it belongs to,
+ *   m how memory is accessed, with what that asks for, o another instruction's number and its operands,
+ *   x a word for an instruction of an imported set, . whatever follows.
+ * Behind a letter ? stands for one at most and * for any number; 2 behind two letters for any number of such pairs.
+ * NULL: not a known instruction. */
 const char *gpuhal_vulkan_operands(uint32_t code);
+
+/* capability.c: the name of a capability, or NULL; whether it is for kernels of OpenCL, so that Vulkan never has it. */
+const char *gpuhal_vulkan_capability_name(uint32_t capability);
+bool gpuhal_vulkan_capability_is_opencl(uint32_t capability);
 
 /* spirv.c */
 

@@ -188,6 +188,41 @@ TEST(a_file_that_cannot_be_a_plugin_is_named_with_a_hint_and_breaks_no_rule)
     expect_printed("/tmp/gpuhal-check-test.gpuhal: Is a directory\"\n" HINT_FILE);
 }
 
+TEST(a_failure_by_time_says_whether_the_machine_is_busy)
+{
+    static const char *const loads[] = {"0.10 0.10 0.10 1/100 1\n", "99999.00 50.00 50.00 9/100 1\n"};
+    char root[256], command[600];
+    (void)file_with("unused", "");
+    snprintf(root, sizeof root, "%s", test_folder);
+    snprintf(command, sizeof command, "mkdir -p '%s/proc'", root);
+    assert_int_equal(system(command), 0);
+    setenv("GPUHAL_SYSTEM_ROOT", root, 1);
+    for (int busy = 0; busy < 2; busy++) {
+        (void)file_with("proc/loadavg", loads[busy]);
+        assert_int_equal(check("--deadline 1 --only read@0 '%s'", faulty("read_hangs")), 1);
+        (busy ? expect_printed : expect_not_printed)("hint: \"The machine is busy (load 99999 on ");
+        assert_int_equal(check("--only event_slow@0 '%s'", faulty("block_overruns")), 1);
+        (busy ? expect_printed : expect_not_printed)("hint: \"The machine is busy (load 99999 on ");
+    }
+    unsetenv("GPUHAL_SYSTEM_ROOT");
+}
+
+TEST(a_pipe_in_the_place_of_the_load_holds_nothing_up)
+{
+    char root[256], command[1200];
+    (void)file_with("unused", "");
+    snprintf(root, sizeof root, "%s", test_folder);
+    snprintf(command, sizeof command, "mkdir -p '%s/proc' && rm -f '%s/proc/loadavg' && mkfifo '%s/proc/loadavg'", root,
+             root, root);
+    assert_int_equal(system(command), 0);
+    setenv("GPUHAL_SYSTEM_ROOT", root, 1);
+    assert_int_equal(check("--deadline 5 --only queue_slow@0 '%s'", faulty("fill_waits")), 1);
+    unsetenv("GPUHAL_SYSTEM_ROOT");
+    expect_printed("fill with a queue returned when the work before it had ended");
+    snprintf(command, sizeof command, "rm '%s/proc/loadavg'", root);
+    assert_int_equal(system(command), 0);
+}
+
 TEST(a_file_that_goes_during_the_run_breaks_no_rule)
 {
     char command[1024], copy[256];

@@ -33,12 +33,22 @@ enum gpuhal_faulty_name gpuhal_faulty(void);
 #define DEVICES     2u
 #define TOTAL_BYTES (is(offset_32) || is(size_32) ? UINT64_C(64) << 30 : UINT64_C(16) << 20)
 
+/* Types of native objects. */
+enum { FAULTY_DEVICE = GPUHAL_VENDOR_NATIVE_FIRST, FAULTY_BUFFER, FAULTY_QUEUE, FAULTY_EVENT };
+
 /* Bytes of which a range's offsets and sizes are multiples. */
 #define GRANULE UINT64_C(65536)
 
+/* Waits until the queue is empty. */
+void gpuhal_faulty_drain(gpuhal_plugin_queue *queue);
 /* Something that stays when it should not. */
 void gpuhal_faulty_lose_descriptor(void);
 void gpuhal_faulty_lose_memory(unsigned bytes);
+/* One number more than a structure has, as a plugin for a longer one writes and reads it. */
+void gpuhal_faulty_write_behind(void *structure, unsigned bytes);
+void gpuhal_faulty_read_behind(const void *structure, unsigned bytes);
+/* Whether this is the child of the process that has started the plugin. */
+bool gpuhal_faulty_is_forked(void);
 
 /* One opening. */
 struct gpuhal_plugin_device {

@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <signal.h>
 #include <string.h>
@@ -190,14 +191,23 @@ static bool offered(const gpuhal_alloc *alloc)
     }
     return (gpuhal_faulty_states(alloc->kind) || is(kind_unknown)) && (known_import || is(import_unknown)) &&
            (known_export || is(export_unknown)) && (alloc->peer_count == 0 || !is(good_minimal)) &&
+           !(is(export_for_none) && alloc->export_kinds != 0) &&
+           !(is(good_exports_host) && alloc->export_kinds != 0 && alloc->kind != GPUHAL_MEMORY_UPLOAD) &&
            !(is(kind_refused) && alloc->kind == GPUHAL_MEMORY_READBACK);
 }
 
 static gpuhal_status faulty_allocate(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     const gpuhal_host *host = device->host;
+    char value[16];
+    if (is(option_in_slot)) {
+        (void)host->option(host, "faulty.devices", value, sizeof value);
+    }
     if (!offered(alloc)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    if (is(alloc_beyond)) {
+        gpuhal_faulty_read_behind(alloc, sizeof *alloc);
     }
     static _Atomic pid_t first; /* process that allocated; its children are refused what it gets */
     first = first ? first : getpid();
@@ -250,9 +260,19 @@ static gpuhal_status faulty_allocate(gpuhal_plugin_device *device, const gpuhal_
     }
     out_memory->object = memory;
     out_memory->flags = memory->host == memory->bytes || is(import_copies) ? GPUHAL_MEMORY_HOST_COHERENT : 0;
-    out_memory->bytes = is(bytes_fewer) ? bytes - 1 : bytes;
+    static _Atomic uint64_t newest;
+    const bool mixes = is(allocate_static) && bytes < 16384;
+    if (mixes) {
+        newest = bytes;
+        sched_yield();
+    }
+    out_memory->bytes = is(bytes_fewer) ? bytes - 1 : mixes ? newest : bytes;
     out_memory->address = is(allocations_overlap) ? 65536 : (uintptr_t)memory->bytes;
     out_memory->host = memory->host;
+    out_memory->size += is(memory_size) ? 8 : 0;
+    if (is(memory_long)) {
+        gpuhal_faulty_write_behind(out_memory, sizeof *out_memory);
+    }
     return GPUHAL_OK;
 }
 
@@ -371,8 +391,13 @@ static gpuhal_status faulty_export(gpuhal_plugin_device *device, const gpuhal_me
     }
     out_handle->kind = kind;
     out_handle->as.os =
-        is(export_no_descriptor) ? -1 : fcntl(own->descriptor, is(export_inherited) ? F_DUPFD : F_DUPFD_CLOEXEC, 0);
+        is(export_no_descriptor) ? -1
+        : is(export_own) ? own->descriptor
+                         : fcntl(own->descriptor, is(export_inherited) ? F_DUPFD : F_DUPFD_CLOEXEC, 0);
     *out_offset = 0;
+    if (is(handle_long)) {
+        gpuhal_faulty_write_behind(out_handle, sizeof *out_handle);
+    }
     return GPUHAL_OK;
 }
 
@@ -381,7 +406,7 @@ static gpuhal_status faulty_wrap(gpuhal_plugin_device *device, const gpuhal_nati
                                  gpuhal_memory *out_memory)
 {
     const gpuhal_faulty_memory *other = (const gpuhal_faulty_memory *)(uintptr_t)native->values[0];
-    if (!is(wrap_any_type) && native->type != GPUHAL_NATIVE_OPENCL_BUFFER) {
+    if (!is(wrap_any_type) && native->type != FAULTY_BUFFER) {
         return GPUHAL_ERROR_INVALID_ARGUMENT;
     }
     if (!is(wrap_any_size) && bytes > other->size) {
@@ -398,6 +423,9 @@ static gpuhal_status faulty_wrap(gpuhal_plugin_device *device, const gpuhal_nati
     }
     out_memory->object = own;
     out_memory->bytes = own->size;
+    if (is(wrap_long)) {
+        gpuhal_faulty_write_behind(out_memory, sizeof *out_memory);
+    }
     return GPUHAL_OK;
 }
 
@@ -408,7 +436,7 @@ static gpuhal_status faulty_native_memory(gpuhal_plugin_device *device, const gp
     if (is(range_native) && (memory->flags & GPUHAL_MEMORY_DEVICE_LOCAL) != 0) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
-    out_native->type = GPUHAL_NATIVE_OPENCL_BUFFER;
+    out_native->type = FAULTY_BUFFER;
     out_native->values[0] = is(native_empty) ? 0 : (uintptr_t)memory->object;
     return GPUHAL_OK;
 }

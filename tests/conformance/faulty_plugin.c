@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,6 +41,30 @@ void gpuhal_faulty_lose_memory(unsigned bytes)
     __asm__ volatile("" : : "r"(lost) : "memory");
 }
 
+void gpuhal_faulty_write_behind(void *structure, unsigned bytes)
+{
+    memset((char *)structure + bytes, 0, 8);
+}
+
+void gpuhal_faulty_read_behind(const void *structure, unsigned bytes)
+{
+    uint64_t number;
+    memcpy(&number, (const char *)structure + bytes, sizeof number);
+    __asm__ volatile("" : : "r"(number));
+}
+
+static pid_t starter;
+
+bool gpuhal_faulty_is_forked(void)
+{
+    return starter != 0 && starter != getpid();
+}
+
+static gpuhal_status refuse_child(const gpuhal_host *host)
+{
+    return host->report(host, GPUHAL_ERROR_DEVICE_LOST, NULL, 0, "of another process");
+}
+
 static void *idle(void *unused)
 {
     (void)unused;
@@ -66,11 +91,24 @@ struct gpuhal_plugin_instance {
     uint32_t unused;
 };
 
+static bool one_device; /* option_global */
+
+static void read_options(const gpuhal_host *host)
+{
+    char value[16];
+    const bool set = host->option(host, is(option_of_another) ? "cpu.simulator" : "faulty.devices", value,
+                                  sizeof value) == GPUHAL_OK;
+    one_device = is(option_global) && set && strcmp(value, "1") == 0;
+}
+
 static gpuhal_status faulty_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
 {
     static gpuhal_plugin_instance shared;
     *out_instance = is(instance_shared) ? &shared : NULL;
     kept = host;
+    if (!is(option_late) && !is(option_in_slot)) {
+        read_options(host);
+    }
     const char *removed = getenv("FAULTY_REMOVES"); /* a file, as a build does that runs meanwhile */
     if (removed) {
         unlink(removed);
@@ -78,6 +116,10 @@ static gpuhal_status faulty_start(const gpuhal_host *host, gpuhal_plugin_instanc
     if (is(start_crashes)) {
         raise(SIGSEGV);
     }
+    if (is(fork_started) && gpuhal_faulty_is_forked()) {
+        return refuse_child(host);
+    }
+    starter = starter ? starter : getpid();
     if (is(start_no_driver)) {
         return host->report(host, GPUHAL_ERROR_NO_DRIVER, "dlopen", 0, "tried libfaulty.so.1: no such file");
     }
@@ -128,7 +170,7 @@ static void report_numbers(const gpuhal_host *host, gpuhal_sink *sink, uint32_t 
     }
     if (!is(good_minimal)) {
         host->u64(host, sink, GPUHAL_FACT_ADOPT_KINDS,
-                  1u << GPUHAL_NATIVE_OPENCL_BUFFER | 1u << GPUHAL_NATIVE_OPENCL_DEVICE);
+                  UINT64_C(1) << FAULTY_BUFFER | UINT64_C(1) << FAULTY_DEVICE);
         host->u64(host, sink, GPUHAL_FACT_IMPORT_KINDS,
                   1u << GPUHAL_HANDLE_OPAQUE_FD | 1u << GPUHAL_HANDLE_HOST_POINTER);
         host->u64(host, sink, GPUHAL_FACT_EXPORT_KINDS, is(slot_without_fact) ? 0 : 1u << GPUHAL_HANDLE_OPAQUE_FD);
@@ -169,13 +211,12 @@ static void report_texts(const gpuhal_host *host, gpuhal_sink *sink)
     }
 }
 
-static gpuhal_status faulty_enumerate(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink)
+static gpuhal_status enumerate_here(const gpuhal_host *host, gpuhal_sink *sink)
 {
-    (void)instance;
     while (is(enumerate_hangs)) {
         pause();
     }
-    if (is(enumerate_nothing)) {
+    if (is(enumerate_nothing) || (is(fork_empty) && gpuhal_faulty_is_forked())) {
         return GPUHAL_OK;
     }
     if (is(enumerate_takes)) {
@@ -185,13 +226,44 @@ static gpuhal_status faulty_enumerate(const gpuhal_host *host, gpuhal_plugin_ins
         gpuhal_faulty_lose_descriptor();
     }
     host = is(host_kept) ? kept : host;
-    for (uint32_t index = 0; index < DEVICES; index++) {
+    if (is(changed_in_enumerate)) {
+        host->changed(host);
+    }
+    for (uint32_t index = 0; index < (one_device ? 1 : DEVICES); index++) {
         host->device(host, sink, is(device_twice) ? 0 : index);
         report_identity(host, sink, index);
         report_texts(host, sink);
         report_numbers(host, sink, index);
     }
     return GPUHAL_OK;
+}
+
+typedef struct enumeration {
+    const gpuhal_host *host;
+    gpuhal_sink *sink;
+    gpuhal_status status;
+} enumeration;
+
+static void *enumerate_there(void *user)
+{
+    enumeration *one = user;
+    one->status = enumerate_here(one->host, one->sink);
+    return NULL;
+}
+
+static gpuhal_status faulty_enumerate(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink)
+{
+    (void)instance;
+    if (!is(good_threads)) {
+        return enumerate_here(host, sink);
+    }
+    pthread_t thread;
+    enumeration one = {host, sink, GPUHAL_OK};
+    if (pthread_create(&thread, NULL, enumerate_there, &one) != 0) {
+        return host->report(host, GPUHAL_ERROR_DRIVER, "pthread_create", 0, "no thread");
+    }
+    pthread_join(thread, NULL);
+    return one.status;
 }
 
 static gpuhal_status faulty_health(gpuhal_plugin_device *device)
@@ -202,17 +274,26 @@ static gpuhal_status faulty_health(gpuhal_plugin_device *device)
 
 static gpuhal_status faulty_native_device(gpuhal_plugin_device *device, gpuhal_native *out_native)
 {
-    out_native->type = GPUHAL_NATIVE_OPENCL_DEVICE;
+    out_native->type = FAULTY_DEVICE;
     out_native->values[0] = (uintptr_t)device;
+    if (is(native_long)) {
+        gpuhal_faulty_write_behind(out_native, sizeof *out_native);
+    }
     return GPUHAL_OK;
 }
 
 static gpuhal_status faulty_describe(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                                      gpuhal_ops *out_ops)
 {
-    (void)host, (void)instance;
+    (void)instance;
     if (index >= DEVICES && !is(describe_any_index)) {
         return GPUHAL_ERROR_NOT_FOUND;
+    }
+    if (is(option_late)) {
+        read_options(host);
+    }
+    if (is(describe_sizes)) {
+        out_ops->size = sizeof *out_ops + 8;
     }
     gpuhal_faulty_describe_memory(out_ops);
     gpuhal_faulty_describe_transfer(out_ops);
@@ -251,8 +332,9 @@ static void misbehave_once(void)
         memset(arena, 1, 8192);
         __asm__ volatile("" : : "r"(arena) : "memory");
     }
-    if (is(leak_memory)) {
-        gpuhal_faulty_lose_memory(8192);
+    if (is(leak_memory)) { /* of the system, past the allocator */
+        void *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        memset(pages, 1, 8192);
     }
     if (is(leak_thread)) {
         lose_thread();
@@ -287,10 +369,13 @@ static gpuhal_status faulty_open(const gpuhal_host *host, gpuhal_plugin_instance
     if (index >= DEVICES && !is(open_any_index)) {
         return GPUHAL_ERROR_NOT_FOUND;
     }
+    if (is(fork_closed) && gpuhal_faulty_is_forked()) {
+        return refuse_child(host);
+    }
     if (is(leak_open_refused) && adopt != NULL) {
         gpuhal_faulty_lose_descriptor();
     }
-    const bool known = adopt != NULL && adopt->type == GPUHAL_NATIVE_OPENCL_DEVICE && adopt->values[0] != 0;
+    const bool known = adopt != NULL && adopt->type == FAULTY_DEVICE && adopt->values[0] != 0;
     if (adopt != NULL && !known && !is(open_adopts)) {
         return host->report(host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0, "there is nothing to take over");
     }
@@ -329,12 +414,26 @@ static const void *faulty_query_extension(const gpuhal_host *host, gpuhal_plugin
         uint32_t size;
     } table = {.size = sizeof table};
     static atomic_uint calls;
-    (void)host, (void)instance;
+    (void)instance;
+    if (is(extension_reports) && strcmp(name, "faulty.own") != 0) {
+        (void)host->report(host, GPUHAL_ERROR_NOT_FOUND, NULL, 0, "no such extension");
+    }
     const bool second = atomic_fetch_add(&calls, 1) % 2 == 1;
     return strcmp(name, "faulty.own") == 0 || is(extension_any) || (is(extension_wanders) && second) ? &table : NULL;
 }
 
 static gpuhal_plugin plugins[2];
+
+static bool promises_time(void)
+{
+    return is(block_overruns) || is(query_waits) || is(block_finishes) || is(query_finishes);
+}
+
+static bool promises_fork(void)
+{
+    return is(fork_fails) || is(fork_crashes) || is(fork_closed) || is(fork_silent) || is(fork_no_queue) ||
+           is(fork_started) || is(fork_empty);
+}
 
 GPUHAL_API const gpuhal_plugin *gpuhal_plugin_query(uint32_t host_abi, const gpuhal_host *host)
 {
@@ -357,8 +456,8 @@ GPUHAL_API const gpuhal_plugin *gpuhal_plugin_query(uint32_t host_abi, const gpu
             .size = sizeof(gpuhal_plugin),
             .abi = is(abi_other) ? GPUHAL_ABI + 1 : GPUHAL_ABI,
             .flags = is(flags_unknown)                       ? 0x80
-                     : is(fork_fails) || is(fork_crashes)    ? GPUHAL_PLUGIN_FORK_SAFE
-                     : is(block_overruns) || is(query_waits) ? GPUHAL_PLUGIN_HONORS_TIMEOUTS
+                     : promises_fork()                       ? GPUHAL_PLUGIN_FORK_SAFE
+                     : promises_time()                       ? GPUHAL_PLUGIN_HONORS_TIMEOUTS
                                                              : 0,
             .name = is(name_upper_case) ? "Faulty" : "faulty",
             .version = is(version_none) ? NULL : is(version_bytes) ? "1.0 \xff" : "1.0",

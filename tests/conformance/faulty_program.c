@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { GROUP_SIZE = 64, PARAMETERS = 3, COMPILED_BYTES = 64 };
 
@@ -43,7 +44,9 @@ static gpuhal_status refuse_code(gpuhal_plugin_device *device)
     if (is(rubbish_silent)) {
         return GPUHAL_ERROR_INVALID_ARGUMENT;
     }
-    return refuse(device, is(rubbish_status) ? GPUHAL_ERROR_DRIVER : GPUHAL_ERROR_INVALID_ARGUMENT,
+    return refuse(device, is(rubbish_status)        ? GPUHAL_ERROR_DRIVER
+                          : is(rubbish_unsupported) ? GPUHAL_ERROR_NOT_SUPPORTED
+                                                    : GPUHAL_ERROR_INVALID_ARGUMENT,
                   "it does not begin as test code does");
 }
 
@@ -51,8 +54,17 @@ static gpuhal_status faulty_load(gpuhal_plugin_device *device, const gpuhal_code
                                  gpuhal_plugin_program **out_program)
 {
     const size_t length = sizeof magic - 1;
+    if (is(code_beyond)) {
+        gpuhal_faulty_read_behind(code->code, (unsigned)code->bytes + 16);
+    }
+    if (is(build_long)) {
+        gpuhal_faulty_write_behind(build, sizeof *build);
+    }
     if (strcmp(code->format, "test-code") != 0 && !is(format_any)) {
         return refuse(device, GPUHAL_ERROR_NOT_SUPPORTED, "the test device takes test-code alone");
+    }
+    if (code->target != NULL && !is(target_any)) {
+        return refuse(device, GPUHAL_ERROR_INCOMPATIBLE, "the test device has no targets");
     }
     if ((code->bytes < length || memcmp(code->code, magic, length) != 0) && !is(rubbish_taken)) {
         return refuse_code(device);
@@ -74,6 +86,9 @@ static gpuhal_status faulty_load(gpuhal_plugin_device *device, const gpuhal_code
 
 static void faulty_unload(gpuhal_plugin_program *program)
 {
+    if (is(leak_code)) {
+        gpuhal_faulty_lose_memory(100);
+    }
     if (is(leak_program)) {
         gpuhal_faulty_lose_memory(1 << 16);
     }
@@ -144,12 +159,20 @@ static gpuhal_status faulty_kernel_create(gpuhal_plugin_program *program, const 
     program->shared = is(kernel_shared) ? kernel : NULL;
     memcpy(kernel->parameters, parameters, sizeof parameters);
     out_info->parameter_count = PARAMETERS;
-    out_info->parameters = is(info_parameters) ? NULL : kernel->parameters;
+    static gpuhal_parameter of_all[PARAMETERS];
+    memcpy(of_all, parameters, sizeof parameters);
+    out_info->parameters = is(info_parameters)                       ? NULL
+                           : is(info_static)                         ? of_all
+                           : is(info_of_caller) && desc->parameters ? desc->parameters
+                                                                    : kernel->parameters;
     out_info->group_size[0] = is(info_group) ? 0 : GROUP_SIZE;
     out_info->group_size[1] = out_info->group_size[2] = 1;
     out_info->group_size_max = GROUP_SIZE;
     out_info->flags = GPUHAL_KERNEL_ADDS_LOCAL;
     *out_kernel = kernel;
+    if (is(info_long)) {
+        gpuhal_faulty_write_behind(out_info, sizeof *out_info);
+    }
     return GPUHAL_OK;
 }
 
@@ -159,7 +182,9 @@ static void faulty_kernel_destroy(gpuhal_plugin_kernel *kernel)
         kernel->gone = true;
         return;
     }
-    free(kernel);
+    if (!is(leak_kernel)) {
+        free(kernel);
+    }
 }
 
 /* ---- launches */
@@ -198,6 +223,25 @@ static void run_mix(const void *arguments)
     }
 }
 
+static void *run_elsewhere(void *user)
+{
+    nanosleep(&(const struct timespec){.tv_nsec = 2000000}, NULL);
+    run_mix(user);
+    free(user);
+    return NULL;
+}
+
+/* On another connection of the device, which knows nothing of the queue. */
+static gpuhal_status launch_elsewhere(const run *own)
+{
+    pthread_t thread;
+    run *copy = malloc(sizeof *copy);
+    *copy = *own;
+    pthread_create(&thread, NULL, run_elsewhere, copy);
+    pthread_detach(thread);
+    return GPUHAL_OK;
+}
+
 static unsigned char *start_of(const gpuhal_plugin_argument *argument)
 {
     return gpuhal_faulty_of(argument->memory)->bytes + (is(launch_offset) ? 0 : argument->offset);
@@ -215,6 +259,9 @@ static gpuhal_status faulty_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_ker
         return refuse(kernel->program->device, GPUHAL_ERROR_NOT_SUPPORTED, "mix takes no local memory");
     }
     atomic_fetch_add(&launches, 1);
+    if (is(arguments_beyond)) {
+        gpuhal_faulty_read_behind(arguments, launch->argument_count * (unsigned)sizeof *arguments);
+    }
     if (is(leak_launch)) {
         gpuhal_faulty_lose_memory(1024);
     }
@@ -229,6 +276,12 @@ static gpuhal_status faulty_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_ker
     own.bytes = own.bytes > arguments[0].bytes ? arguments[0].bytes : own.bytes;
     memcpy(&own.value, arguments[2].value, sizeof own.value);
     own.value += is(launch_differs) ? atomic_load(&launches) : 0;
+    if (queue != NULL && is(launch_waits)) {
+        gpuhal_faulty_drain(queue);
+    }
+    if (queue != NULL && is(launch_elsewhere)) {
+        return launch_elsewhere(&own);
+    }
     if (queue == NULL || is(launch_at_once)) {
         run_mix(&own);
         return GPUHAL_OK;

@@ -5,6 +5,7 @@
 #include <gpuhal/native.h>
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -157,7 +158,7 @@ gpuhal_status gpuhal_faulty_enqueue(gpuhal_plugin_queue *queue, void (*work)(con
     return append(queue, &one);
 }
 
-static gpuhal_status faulty_flush(gpuhal_plugin_queue *queue)
+static gpuhal_status flush_now(gpuhal_plugin_queue *queue)
 {
     pthread_mutex_lock(&lock);
     if (queue->waiting != NULL) {
@@ -171,12 +172,35 @@ static gpuhal_status faulty_flush(gpuhal_plugin_queue *queue)
     return GPUHAL_OK;
 }
 
+void gpuhal_faulty_drain(gpuhal_plugin_queue *queue)
+{
+    (void)flush_now(queue);
+    pthread_mutex_lock(&lock);
+    while (queue->places > 0) {
+        pthread_mutex_unlock(&lock);
+        nanosleep(&(const struct timespec){.tv_nsec = 1000000}, NULL);
+        pthread_mutex_lock(&lock);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static gpuhal_status faulty_flush(gpuhal_plugin_queue *queue)
+{
+    if (is(flush_waits)) {
+        gpuhal_faulty_drain(queue);
+    }
+    return flush_now(queue);
+}
+
 static gpuhal_status faulty_queue_create(gpuhal_plugin_device *device, int32_t priority, uint32_t flags,
                                          const gpuhal_native *adopt, gpuhal_plugin_queue **out_queue)
 {
     (void)device, (void)priority, (void)flags;
     if (adopt != NULL) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    if (is(fork_no_queue) && gpuhal_faulty_is_forked()) {
+        return GPUHAL_ERROR_DRIVER;
     }
     gpuhal_plugin_queue *queue = calloc(1, sizeof *queue);
     if (queue == NULL) {
@@ -218,16 +242,25 @@ static void faulty_event_destroy(gpuhal_plugin_event *event)
     if (is(event_leaks)) {
         gpuhal_faulty_lose_memory(2048);
     }
-    free(event);
+    if (!is(leak_event)) {
+        free(event);
+    }
 }
 
 static gpuhal_status faulty_event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
+    if (is(leak_record)) {
+        gpuhal_faulty_lose_memory(24);
+    }
     const gpuhal_status status = append(queue, &(const command){.signals = event});
     if (status == GPUHAL_OK && is(event_early)) {
         finish_event(event, event->recorded);
     }
-    return status != GPUHAL_OK ? status : faulty_flush(queue);
+    const gpuhal_status flushed = status != GPUHAL_OK ? status : flush_now(queue);
+    if (flushed == GPUHAL_OK && is(good_held_up)) { /* the work is done inside the calls */
+        await_event(event, event->recorded);
+    }
+    return flushed;
 }
 
 static bool is_done(const gpuhal_plugin_event *event)
@@ -237,7 +270,11 @@ static bool is_done(const gpuhal_plugin_event *event)
 
 static gpuhal_status faulty_event_query(gpuhal_plugin_event *event)
 {
-    if (is(query_waits)) {
+    if (is(query_finishes)) {
+        await_event(event, event->recorded);
+    }
+    static atomic_flag held_up = ATOMIC_FLAG_INIT; /* once, as by another program */
+    if (is(query_waits) || (is(good_held_up) && !atomic_flag_test_and_set(&held_up))) {
         nanosleep(&(const struct timespec){.tv_nsec = 600000000}, NULL);
     }
     pthread_mutex_lock(&lock);
@@ -254,6 +291,9 @@ static gpuhal_status faulty_event_block(gpuhal_plugin_event *event, uint64_t tim
     until.tv_sec += (time_t)(timeout_ns / 1000000000u + nanoseconds / 1000000000u);
     until.tv_nsec = (long)(nanoseconds % 1000000000u);
     int error = is(block_refuses) ? 1 : 0;
+    if (is(block_finishes)) {
+        await_event(event, event->recorded);
+    }
     if (is(block_overruns)) {
         nanosleep(&(const struct timespec){.tv_nsec = 600000000}, NULL);
     }
@@ -294,7 +334,12 @@ static gpuhal_status faulty_elapsed(gpuhal_plugin_event *from, gpuhal_plugin_eve
 {
     pthread_mutex_lock(&lock);
     const bool wild = is(elapsed_wild) || (is(launch_clock) && gpuhal_faulty_launched());
-    *out_ns = wild ? UINT64_C(3600000000000) : to->time_ns - from->time_ns;
+    if (is(elapsed_long)) {
+        gpuhal_faulty_write_behind(out_ns, sizeof *out_ns);
+    }
+    *out_ns = wild                ? UINT64_C(3600000000000)
+              : is(elapsed_zero) ? 0
+                                 : to->time_ns - from->time_ns;
     pthread_mutex_unlock(&lock);
     return GPUHAL_OK;
 }
@@ -303,14 +348,14 @@ static gpuhal_status faulty_elapsed(gpuhal_plugin_event *from, gpuhal_plugin_eve
 
 static gpuhal_status faulty_native_queue(gpuhal_plugin_queue *queue, gpuhal_native *out_native)
 {
-    out_native->type = GPUHAL_NATIVE_OPENCL_QUEUE;
+    out_native->type = is(native_of_opencl) ? 3 : FAULTY_QUEUE;
     out_native->values[0] = is(native_queue_empty) ? 0 : (uintptr_t)queue;
     return GPUHAL_OK;
 }
 
 static gpuhal_status faulty_native_event(gpuhal_plugin_event *event, gpuhal_native *out_native)
 {
-    out_native->type = is(native_event_untyped) ? 0 : GPUHAL_NATIVE_OPENCL_EVENT;
+    out_native->type = is(native_event_untyped) ? 0 : FAULTY_EVENT;
     out_native->values[0] = (uintptr_t)event;
     return GPUHAL_OK;
 }

@@ -68,6 +68,9 @@ static gpuhal_status faulty_reserve(gpuhal_plugin_device *device, uint64_t bytes
     out_memory->address = is(ranges_overlap) ? GRANULE << 24 : at + (is(range_skewed) ? 64 : 0);
     out_memory->host = is(range_host) ? range->memory.bytes : NULL;
     *out_range = range;
+    if (is(range_long)) {
+        gpuhal_faulty_write_behind(out_memory, sizeof *out_memory);
+    }
     return GPUHAL_OK;
 }
 
@@ -91,6 +94,9 @@ static void mark(const gpuhal_plugin_range *range, uint64_t offset, uint64_t byt
 static gpuhal_status refuse(gpuhal_plugin_range *range, uint64_t offset)
 {
     range->refused = true;
+    if (is(range_refusal_keeps)) {
+        gpuhal_faulty_use(range->memory.index, GRANULE);
+    }
     if (is(range_refusal_clears) && offset > 0) {
         memset(range->memory.bytes, 0, GRANULE);
     }

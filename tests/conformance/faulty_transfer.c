@@ -4,7 +4,6 @@
 #include "faulty.h"
 
 #include <fenv.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,12 @@ typedef struct row {
     uint64_t bytes;
 } row;
 
+/* So that the other threads of a check are in the same place, also on a busy machine. */
+static void let_others_work(void)
+{
+    nanosleep(&(const struct timespec){.tv_nsec = 2000000}, NULL);
+}
+
 static void through_scratch(const row *one)
 {
     static unsigned char scratch[4 << 20];
@@ -25,9 +30,7 @@ static void through_scratch(const row *one)
         return;
     }
     memcpy(scratch, one->from, one->bytes);
-    for (int i = 0; i < 4; i++) {
-        sched_yield();
-    }
+    let_others_work();
     memcpy(one->to, scratch, one->bytes);
 }
 
@@ -37,9 +40,7 @@ static void with_neighbours(const row *one)
     unsigned char behind[32];
     memcpy(behind, one->to + one->bytes, sizeof behind);
     memcpy(one->to, one->from, one->bytes);
-    for (int i = 0; i < 4; i++) {
-        sched_yield();
-    }
+    let_others_work();
     memcpy(one->to + one->bytes, behind, sizeof behind);
 }
 
@@ -150,6 +151,12 @@ static gpuhal_status faulty_write(gpuhal_plugin_device *device, gpuhal_plugin_qu
     if (is(write_exits)) {
         exit(3);
     }
+    if (is(write_waits) && queue != NULL) {
+        gpuhal_faulty_drain(queue);
+    }
+    if (is(write_beyond)) {
+        gpuhal_faulty_read_behind(from, (unsigned)bytes);
+    }
     bytes -= is(write_short) && bytes > 1;
     bytes = is(range_write_stops) ? before_border(to, offset, bytes) : bytes;
     return move_early(queue, at(to, is(write_offset) ? 0 : offset), from, bytes, is(write_at_once));
@@ -183,12 +190,18 @@ static gpuhal_status faulty_read(gpuhal_plugin_device *device, gpuhal_plugin_que
     while (is(read_hangs)) {
         pause();
     }
+    if (is(read_waits) && queue != NULL) {
+        gpuhal_faulty_drain(queue);
+    }
     if (is(read_stale)) {
         return move(queue, to, stale_bytes(from) + offset, bytes);
     }
     bytes += is(read_past_end) && offset + bytes < from->bytes;
     bytes = is(range_read_stops) ? before_border(from, offset, bytes) : bytes;
     bytes -= is(read_short_large) && bytes >= 1048575 ? 3 : 0;
+    if (is(read_long)) {
+        memset((unsigned char *)to + bytes, 0, 1);
+    }
     return move_early(queue, to, at(from, offset), bytes, is(read_at_once));
 }
 
@@ -210,6 +223,9 @@ static gpuhal_status faulty_fill(gpuhal_plugin_device *device, gpuhal_plugin_que
                                  uint64_t offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes)
 {
     (void)device;
+    if (is(fill_waits) && queue != NULL) {
+        gpuhal_faulty_drain(queue);
+    }
     if (is(fill_aborts)) {
         abort();
     }

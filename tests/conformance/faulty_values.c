@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 #include <time.h>
+#include <unistd.h>
 
 static uint64_t now_ms(void)
 {
@@ -22,10 +23,13 @@ static uint64_t energy(void)
 static uint64_t value_of(gpuhal_key key, uint32_t index)
 {
     static atomic_uint samples;
-    const uint64_t in_use = gpuhal_faulty_used(is(sample_first_device) ? 0 : index);
+    const uint64_t in_use = gpuhal_faulty_used(is(sample_first_device) || is(sample_of_first) ? 0 : index);
     const uint64_t used = in_use < TOTAL_BYTES ? in_use : TOTAL_BYTES;
     switch (key) {
     case GPUHAL_VALUE_MEMORY_FREE_BYTES:
+        if (is(good_shared)) { /* with a program that takes more and more */
+            gpuhal_faulty_take(UINT64_C(256) << 10);
+        }
         return is(sample_more_than_all) ? TOTAL_BYTES + 1 : (TOTAL_BYTES - used) >> (is(free_kibibytes) ? 10 : 0);
     case GPUHAL_VALUE_MEMORY_USED_BYTES:
         return is(used_of_all) ? TOTAL_BYTES : is(free_kibibytes) ? used >> 10 : used;
@@ -71,13 +75,25 @@ gpuhal_status gpuhal_faulty_sample(const gpuhal_host *host, gpuhal_plugin_instan
     if (is(leak_sample)) {
         gpuhal_faulty_lose_descriptor();
     }
+    if (is(fork_silent) && gpuhal_faulty_is_forked()) {
+        return host->report(host, GPUHAL_ERROR_DRIVER, NULL, 0, "the parent has the connection");
+    }
     if (index >= DEVICES && !is(sample_any_index)) {
         return GPUHAL_ERROR_NOT_FOUND;
+    }
+    if (is(keys_beyond) && count > 0) {
+        gpuhal_faulty_read_behind(keys, count * (unsigned)sizeof *keys);
+    }
+    if (is(device_in_sample)) {
+        host->device(host, sink, index);
     }
     for (uint32_t k = 0; is(sample_key_error) && k < count; k++) {
         if (keys[k] > GPUHAL_VALUE_MEMORY_USED_BYTES) {
             return GPUHAL_ERROR_INVALID_ARGUMENT;
         }
+    }
+    if (is(source_of_values)) {
+        host->source(host, sink, "Faulty Daemon 1.0");
     }
     for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
         if (is_wanted(keys, count, known[k])) {
@@ -124,14 +140,16 @@ gpuhal_status gpuhal_faulty_processes(const gpuhal_host *host, gpuhal_plugin_ins
         return GPUHAL_ERROR_NOT_FOUND;
     }
     const gpuhal_plugin_process one = {
-        .size = sizeof one,
+        .size = is(processes_unsized) ? 0 : sizeof one,
         .flags = GPUHAL_PROCESS_COMPUTE | GPUHAL_PROCESS_MEMORY_KNOWN | GPUHAL_PROCESS_BUSY_KNOWN |
                  (is(processes_flags) ? 1u << 20 : 0),
-        .pid = is(processes_zero) ? 0 : 1,
+        .pid = is(processes_zero) ? 0 : is(processes_without_own) ? 1 : (uint32_t)getpid(),
         .busy_permille = is(processes_permille) ? 4200 : 420,
-        .memory_bytes = is(processes_of_more_than_all) ? TOTAL_BYTES + 1 : 4096,
+        .memory_bytes = is(processes_of_more_than_all) ? TOTAL_BYTES + 1
+                        : is(processes_of_nothing)     ? 4096
+                                                       : gpuhal_faulty_used(index),
     };
-    host->source(host, sink, "faulty");
+    host->source(host, sink, is(source_of_processes) ? "Faulty Daemon 1.0" : "faulty");
     host->process(host, sink, &one);
     return GPUHAL_OK;
 }

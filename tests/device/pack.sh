@@ -1,6 +1,6 @@
 #!/bin/sh
-# Collects what a bare machine with a GPU may lack and can be given: the headers of OpenCL and Vulkan, jansson, the loaders of both APIs and
-# what NVIDIA's Vulkan driver wants of X11; and which revision of the tree it is, which a tree without its history cannot say.
+# Collects what a bare machine with a GPU may lack and can be given: the headers of OpenCL and Vulkan, jansson, the loaders of both APIs,
+# kernels for AMD's GPUs and what NVIDIA's Vulkan driver wants of X11; and which revision of the tree it is, which a tree without its history cannot say.
 #
 #     sh tests/device/pack.sh [FOLDER]      (build/device-kit/<machine> in this tree, a few MiB)
 #
@@ -55,6 +55,13 @@ pack_headers . jansson.h jansson_config.h
 pack_library libjansson.a
 pack_library libvulkan.so.1
 pack_library libOpenCL.so.1
+hipcc=$(command -v hipcc || ls /opt/rocm*/bin/hipcc 2>/dev/null | head -n 1)
+if [ -n "$hipcc" ]; then
+    "$hipcc" --genco --offload-arch=gfx90a --offload-arch=gfx942 --offload-arch=gfx1030 --offload-arch=gfx1100 -O3 -x hip \
+        -o "$kit/kernels.hipfb" "$root/tests/device/kernels.hip" || say "left behind: hipcc does not compile tests/device/kernels.hip"
+else
+    say "left behind: hipcc was not found, so there are no kernels for AMD's GPUs"
+fi
 for library in libX11.so.6 libXext.so.6 libxcb.so.1 libXau.so.6 libXdmcp.so.6 libbsd.so.0 libmd.so.0; do
     pack_library $library
 done

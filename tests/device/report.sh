@@ -97,8 +97,8 @@ speed() {
             add("ordinary memory to the device, from 64 MiB", "least", "ratio", 1.3)
             add("ordinary memory from the device, from 64 MiB", "least", "ratio", 1.3)
             add("inside the device, from 1 MiB", "least", "ratio", 0.98)
-            add("a copy of 4 bytes with its wait, more than the direct call", "most", "ns", 1500)
-            add("a small copy by the processor, more than by the plugin itself", "most", "ns", 40)
+            add("a copy of 4 bytes with its wait beside the direct call", "least", "ratio", 1 / 1.25)
+            add("a small copy by the processor beside the plugin itself", "least", "ratio", 1 / 6)
             add("memory of the device that opening and listing take", "most", "KiB", 0)
             add("opening one backend beside loading its library and listing", "least", "ratio", 1 / 1.2)
             add("opening one backend, more than loading its library and listing", "most", "ns", 15e6)
@@ -337,7 +337,7 @@ write_markdown() {
         [ ! -s "$work/failed-pairs" ] || { echo && cat "$work/failed-pairs"; }
     fi
     if [ -s "$work/cuda" ]; then
-        printf '\n## CUDA\n\n'
+        printf '\n## CUDA and HIP\n\n'
         sed -n 's/^{"check":"\([^"]*\)","ok":\([a-z]*\),\(.*\)}$/* \2: \1 (`\3`)/p' "$work/cuda" | sed 's/^\* true/* holds/; s/^\* false/* **does not hold**/; s/^\* null/* not tried/'
     fi
     if [ -s "$work/bench" ]; then

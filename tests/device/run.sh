@@ -2,10 +2,11 @@
 # Everything that a machine with a GPU can show about this tree, in one command and in less than nine minutes:
 #
 #     sh tests/device/run.sh [--out FOLDER] [--quick] [--seconds N] [--step-seconds N] [--build FOLDER | --use FOLDER] [--kit FOLDER]
+#                            [--set NAME=VALUE]...
 #
-# It builds, lists the devices, measures the speed of CUDA or HIP, gives the proofs about CUDA contexts and memory, runs gpuhal-check on every
-# plugin that lists a device, copies between all pairs of devices, and measures the rest: what matters most comes first, since the time may
-# run out. It writes into the folder (build/device-report)
+# It builds, lists the devices, measures the speed of CUDA or HIP, gives the proofs about CUDA contexts and memory, launches kernels by CUDA and
+# HIP, runs gpuhal-check on every plugin that lists a device, copies between all pairs of devices, and measures the rest: what matters most
+# comes first, since the time may run out. It writes into the folder (build/device-report)
 #
 #     report.json   everything, for programs; report.schema.json beside this script describes each field
 #     report.md     the same for people
@@ -20,10 +21,11 @@
 #     --use FOLDER       take this build as it is and build nothing
 #     --kit FOLDER       headers and libraries to use before the machine's own, as tests/device/pack.sh collects them
 #                        (build/device-kit/<machine>, where there is one)
+#     --set NAME=VALUE   an environment variable for all steps, such as GPUHAL_CUDA_LIBRARY; GPUHAL_* that are set otherwise are left out
 #
-# A compiler, CMake and make or ninja are all it needs; what has to be left out for want of something else is said. A step that fails or
-# hangs does not keep the others from running. It asks nothing of the network, writes nothing outside the two folders and the one for
-# temporary files, and changes no setting of a card.
+# It needs a compiler, CMake, and make or ninja. To launch a kernel by HIP it also needs hipcc, or a kit that was packed on a machine that
+# has hipcc. It says what has to be left out for want of something else. A step that fails or hangs does not keep the others from running.
+# It asks nothing of the network, writes nothing outside the two folders and the one for temporary files, and changes no setting of a card.
 # Exit codes: 0 all that could run passed, also without a GPU; 1 something failed; 2 usage.
 set -u
 export LC_ALL=C
@@ -32,7 +34,7 @@ source=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)
 out=$source/build/device-report
 build=$source/build/device
 kit=$source/build/device-kit/$(uname -m)
-use='' quick='' seconds=520 step_seconds=520
+use='' quick='' given='' seconds=520 step_seconds=520
 
 usage() {
     sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p;}' "$0" >&2
@@ -50,13 +52,21 @@ number() {
 while [ $# -gt 0 ]; do
     case $1 in
     --quick) quick=--quick ;;
-    --out | --build | --use | --kit | --seconds | --step-seconds)
+    --out | --build | --use | --kit | --seconds | --step-seconds | --set)
         [ $# -gt 1 ] || usage
         case $1 in
         --out) out=$2 ;;
         --build) build=$2 ;;
         --use) use=$2 ;;
         --kit) kit=$2 ;;
+        --set)
+            name=${2%%=*}
+            case $name in
+            "$2" | '' | [0-9]* | *[!A-Za-z0-9_]*) usage ;;
+            esac
+            given="$given $name"
+            eval "given_$name=\${2#*=}"
+            ;;
         --seconds) seconds=$(number "$2") || exit 2 ;;
         --step-seconds) step_seconds=$(number "$2") || exit 2 ;;
         esac
@@ -92,6 +102,7 @@ note() {
 }
 
 . "$source/tests/device/report.sh"
+. "$source/tests/device/environment.sh"
 
 # ---- the report
 
@@ -235,75 +246,6 @@ describe_machine() {
     run machine 60 sh "$source/tests/device/machine.sh" && settle machine
 }
 
-# ---- what the drivers need
-
-# Whether the system's loader finds a library by its name.
-has_library() {
-    for folder in $(printf '%s' "${LD_LIBRARY_PATH:-}" | tr ':' ' '); do
-        [ ! -e "$folder/$1" ] || return 0
-    done
-    PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null | grep -qF "$tab$1 "
-}
-
-look_also_in() { export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$1"; }
-
-# Those of the kit that the machine lacks, and the driver's own where its folder is not searched.
-use_libraries() {
-    if ! has_library libcuda.so.1; then
-        for folder in /usr/local/nvidia/lib64 /usr/local/nvidia/lib; do
-            if [ -e "$folder/libcuda.so.1" ]; then
-                look_also_in "$folder"
-                note "libraries are looked for in $folder too"
-                break
-            fi
-        done
-    fi
-    mkdir "$work/libraries"
-    taken=''
-    for library in "$kit"/lib/*.so.*; do
-        name=${library##*/}
-        if [ -e "$library" ] && ! has_library "$name"; then
-            ln -s "$library" "$work/libraries/$name"
-            taken="$taken $name"
-        fi
-    done
-    if [ -n "$taken" ]; then
-        look_also_in "$work/libraries"
-        note "the machine lacks these, and the kit's are used:$taken"
-    fi
-}
-
-# Nothing of the user's own settings counts, nothing is kept for later runs, and no step learns from an earlier one: a plugin that was ended
-# in one of them is probed again in the next.
-leave_home() {
-    mkdir "$work/home"
-    export HOME="$work/home" GPUHAL_REGISTRY=none
-    unset XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME CUDA_CACHE_PATH
-}
-
-# Images of containers keep NVIDIA's driver in a folder of its own, where the loaders do not look for what belongs to it.
-use_drivers_elsewhere() {
-    elsewhere=$(ls /usr/local/nvidia/share/vulkan/icd.d/*.json 2>/dev/null | tr '\n' ':')
-    if [ -n "$elsewhere" ] && [ -z "${VK_DRIVER_FILES:-}${VK_ICD_FILENAMES:-}${VK_ADD_DRIVER_FILES:-}" ]; then
-        if ls /etc/vulkan/icd.d/*.json /usr/share/vulkan/icd.d/*.json >/dev/null 2>&1; then
-            export VK_ADD_DRIVER_FILES="${elsewhere%:}"
-        else
-            export VK_DRIVER_FILES="${elsewhere%:}" VK_ICD_FILENAMES="${elsewhere%:}"
-        fi
-        note "Vulkan looks in ${elsewhere%:}"
-    fi
-    if [ -z "${OCL_ICD_VENDORS:-}" ] && ! ls /etc/OpenCL/vendors/*.icd >/dev/null 2>&1; then
-        library=$(ls /usr/local/nvidia/lib64/libnvidia-opencl.so.1 /usr/lib/*/libnvidia-opencl.so.1 /usr/lib64/libnvidia-opencl.so.1 2>/dev/null |
-            head -n 1)
-        if [ -n "$library" ]; then
-            mkdir -p "$work/opencl"
-            printf '%s\n' "$library" >"$work/opencl/nvidia.icd"
-            export OCL_ICD_VENDORS="$work/opencl"
-            note "OpenCL is given $library"
-        fi
-    fi
-}
-
 # ---- the steps
 
 build_all() {
@@ -396,11 +338,39 @@ copy_matrix() {
     settle copy-matrix "${bad:+$bad pairs of devices failed}"
 }
 
-# prove NAME: a program about CUDA that prints lines of JSON, with the sentence in detail.
+# prove NAME PROGRAM ARGUMENT…: a program that prints lines of JSON, with the sentence in detail.
 prove() {
-    run "$1" 60 "$build/tests/device/$(printf '%s' "$1" | tr - _)" || return
-    json_of "$work/$1.out" >>"$work/cuda"
-    settle "$1" "$(sed -n -e 's/.*"ok":false.*"detail":"\(.*\)"}$/\1/p' -e 's/.*"ok":null.*"detail":"\(.*\)"}$/\1/p' "$work/$1.out" | head -n 1)"
+    name=$1 program=$2
+    shift 2
+    run "$name" 60 "$build/tests/device/$program" "$@" || return
+    json_of "$work/$name.out" >>"$work/cuda"
+    settle "$name" "$(sed -n -e 's/.*"ok":false.*"detail":"\(.*\)"}$/\1/p' -e 's/.*"ok":null.*"detail":"\(.*\)"}$/\1/p' "$work/$name.out" | head -n 1)"
+}
+
+# HIP's driver compiles nothing, so its kernels need AMD's compiler, or what pack.sh has compiled where that was.
+launch_hip() {
+    if ! grep -q "^device${tab}rocm:" "$work/survey"; then
+        skip rocm-launch 'no HIP device is listed'
+        return
+    fi
+    bundle=$kit/kernels.hipfb
+    hipcc=$(command -v hipcc || ls /opt/rocm*/bin/hipcc 2>/dev/null | head -n 1)
+    if [ -n "$hipcc" ]; then
+        bundle=$work/kernels.hipfb
+        # Without a target hipcc compiles for the GPUs that it finds itself.
+        run rocm-targets 30 "$build/tests/device/kernel_launch" rocm || return
+        settle rocm-targets
+        [ "$code" -eq 0 ] || return
+        targets=$(sort -u "$work/rocm-targets.out" | sed 's/^/--offload-arch=/')
+        run rocm-compile 120 "$hipcc" --genco $targets -O3 -x hip -o "$bundle" "$source/tests/device/kernels.hip" || return
+        settle rocm-compile
+        [ "$code" -eq 0 ] || return
+    fi
+    if [ ! -e "$bundle" ]; then
+        skip rocm-launch 'hipcc was not found, and the kit has no kernels.hipfb'
+        return
+    fi
+    prove rocm-launch kernel_launch rocm hip-fatbin "$bundle"
 }
 
 # bench NAME LIMIT ARGUMENT…
@@ -471,9 +441,10 @@ if build_all; then
     write_report
     bench_first
     write_report
-    prove cuda-context
-    prove cuda-memory
-    prove cuda-launch
+    prove cuda-context cuda_context
+    prove cuda-memory cuda_memory
+    prove cuda-launch kernel_launch cuda ptx "$source/tests/system/kernels/kernels.ptx"
+    launch_hip
     check_plugins cuda rocm
     write_report
     copy_matrix

@@ -7,6 +7,7 @@ import os
 import resource
 import shutil
 import stat
+import struct
 import subprocess
 import sys
 import time
@@ -51,10 +52,11 @@ def read_report(here, out):
 
 
 def run_script(here, out, *arguments, **environment):
-    """The exit code, what was printed, and the report. A variable that is None is not set."""
+    """The exit code, what was printed, and the report. A variable that is None is not set; those of the library are given."""
     shutil.rmtree(out, ignore_errors=True)
     variables = {name: value for name, value in {**os.environ, **environment}.items() if value is not None}
-    done = subprocess.run(command_of(here, out, *arguments), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=variables)
+    settings = [word for name, value in environment.items() if name.startswith("GPUHAL_") for word in ("--set", f"{name}={value}")]
+    done = subprocess.run(command_of(here, out, *arguments, *settings), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=variables)
     report = read_report(here, out)
     failed = [step for step in report["steps"] if step["result"] == "failed"]
     expect((done.returncode == 1) == bool(failed) == (report["result"] == "failed"), "steps, result and exit code do not agree", done.stdout)
@@ -94,7 +96,7 @@ def a_run_with_a_gpu_proves_that_contexts_stay_and_listing_takes_no_memory(here)
     reports = fresh(here.work / "fake-reports")
     code, text, report = run_script(
         here, here.work / "report-fake", "--quick", "--use", here.build, GPUHAL_BACKENDS="cuda",
-        FAKE_CUDA="devices 2; memory * 96M; rate 2G; strict 1",  # small, and slow by waiting: what gpuhal-check needs in copies costs no time
+        FAKE_CUDA="devices 2; memory * 96M; rate 2G; strict 1; value * processes 1",  # small, and slow by waiting: what gpuhal-check needs in copies costs no time
         FAKE_CUDA_REPORT=str(reports / "fake"), GPUHAL_CUDA_LIBRARY=str(fakes / "libcuda.so.1"),
         GPUHAL_NVML_LIBRARY=str(fakes / "libnvidia-ml.so.1"))
     expect(code == 0, f"exit code {code}", text)
@@ -106,6 +108,66 @@ def a_run_with_a_gpu_proves_that_contexts_stay_and_listing_takes_no_memory(here)
     expect(all(check["ok"] for check in report["cuda"]), "a check of CUDA failed", str(report["cuda"]))
     calls = [check["calls"] for check in report["cuda"] if "calls" in check]
     expect(len(calls) == 4 and min(calls) > 50, f"the context was looked at after {calls} calls", text)
+
+
+FAKE_KERNELS = b"".join(b".kernel %s\n" % name for name in (b"saxpy", b"reduce", b"matmul"))
+
+
+def write_amd_machine(folder):
+    """A hipcc that makes what the fake takes for a bundle of code, and the folder in which it is."""
+    header = bytearray(64)
+    header[:7], header[18], header[52], header[54], header[58] = b"\x7fELF\2\1\1", 224, 64, 56, 64
+    code = bytes(header) + FAKE_KERNELS + bytes(64)
+    name = b"hipv4-amdgcn-amd-amdhsa--gfx942"
+    entry = struct.pack("<QQQ", 128, len(code), len(name)) + name
+    bundle = (b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", 1) + entry).ljust(128, b"\0") + code
+    tools = fresh(folder)
+    (tools / "bundle").write_bytes(bundle)
+    write_program(tools / "hipcc", f"""while [ $# -gt 1 ]; do case $1 in -o) out=$2;; esac; shift; done
+case $1 in */kernels.hip) cp {tools}/bundle "$out";; *) exit 1;; esac
+""")
+    return tools
+
+
+def a_run_with_an_amd_gpu_launches_what_its_compiler_made(here):
+    fakes = here.build / "tests/fakes/rocm"
+    tools = write_amd_machine(here.work / "amd-tools")
+    settings = {"FAKE_HIP": "devices 1; memory * 96M; rate 2G; strict 1", "GPUHAL_BACKENDS": "rocm", "GPUHAL_SYSTEM_ROOT": "/nonexistent",
+                "GPUHAL_HIP_LIBRARY": str(fakes / "libamdhip64.so.7"), "GPUHAL_ROCM_SMI_LIBRARY": "/nonexistent", "GPUHAL_AMD_SMI_LIBRARY": "/nonexistent"}
+    code, text, report = run_script(here, here.work / "report-amd", "--quick", "--use", here.build, "--seconds", 60, PATH=f"{tools}:{os.environ['PATH']}", **settings)
+    ran = results(report)
+    expect(ran.get("rocm-launch") == "passed" and ran.get("rocm-compile") == "passed", f"no kernel was launched by HIP: {ran}", text)
+    launched = [check["check"] for check in report["cuda"] if check.get("device") == "rocm:0" and check["ok"]]
+    expect(len(launched) == 4, f"{launched}", text)
+    (tools / "hipcc").unlink()
+    code, text, report = run_script(here, here.work / "report-amd", "--quick", "--use", here.build, "--seconds", 20, **settings)
+    reasons = {step["name"]: step["reason"] for step in report["steps"]}
+    if not shutil.which("hipcc") and not list(Path("/opt").glob("rocm*/bin/hipcc")):
+        expect("hipcc was not found" in reasons["rocm-launch"], f"it does not say why no kernel was launched: {reasons['rocm-launch']}", text)
+
+
+def a_hip_driver_that_hangs_holds_up_its_own_step_only(here):
+    tools = write_amd_machine(here.work / "amd-tools")
+    build = fresh(here.work / "hanging-build")
+    write_odd_build(build)
+    write_program(build / "tests/device/survey", r"printf 'plugin\trocm\tok\t1\t/x.so\t-\ndevice\trocm:0\trocm\tgpu\thardware\t-\t-\tA\n'" "\n")
+    write_program(build / "tests/device/kernel_launch", "exec sleep 100\n")
+    code, text, report = run_script(here, here.work / "report-hanging", "--quick", "--use", build, "--step-seconds", 1, PATH=f"{tools}:{os.environ['PATH']}")
+    reasons = {step["name"]: step["reason"] for step in report["steps"]}
+    expect(reasons.get("rocm-targets") == "it did not end within 1 s", f"{reasons}", text)
+    expect("rocm-compile" not in reasons, f"kernels were compiled for no target: {reasons}", text)
+
+
+def settings_of_the_user_count_only_where_they_are_given(here):
+    environment = {**os.environ, "GPUHAL_BACKENDS": "nothing", "GPUHAL_DEVICES": "none:0", "GPUHAL_REGISTRY": "/nonexistent/folder"}
+    out = fresh(here.work / "report-settings")
+    done = subprocess.run(command_of(here, out, "--quick", "--use", here.build, "--seconds", 20, "--set", "GPUHAL_BACKENDS=cpu"), stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, env=environment)
+    report = read_report(here, out)
+    expect([device["id"] for device in report["devices"]] == ["cpu:0"], f"other devices than the processor: {report['devices']}", done.stdout)
+    expect("left out, although set: GPUHAL_BACKENDS GPUHAL_DEVICES GPUHAL_REGISTRY" in " ".join(report["notes"]), f"{report['notes']}", done.stdout)
+    for wrong in ("GPUHAL_BACKENDS", "=cpu", "A B=c"):
+        expect(subprocess.run(command_of(here, out, "--set", wrong), capture_output=True).returncode == 2, f"--set takes {wrong}")
 
 
 def begin_copy_matrix(here, plugin):
@@ -209,7 +271,7 @@ def promises(report):
 def no_promise_is_held_by_a_bench_that_was_stopped_or_could_not_measure(here):
     build = fresh(here.work / "partial-build")
     write_odd_build(build)
-    call = bench_lines({"test": "awaited_copy", "unit": "ns", "value": 900, "value_low": 800, "value_high": 1000, "budget": 1500, "ok": True})
+    call = bench_lines({"test": "awaited_copy", "unit": "ns", "ratio": 0.9, "ratio_low": 0.89, "ratio_high": 0.91, "budget": 0.8, "ok": True})
     opened = bench_lines({"test": "device_memory", "unit": "KiB", "value": 0, "value_low": 0, "value_high": 0, "budget": 0, "ok": True},
                             {"test": "open_backend", "ok": False, "error": "it hangs"})
     write_program(build / "bin/gpuhal-bench", f"""case "$*" in
@@ -219,7 +281,7 @@ def no_promise_is_held_by_a_bench_that_was_stopped_or_could_not_measure(here):
 *) exit 5;;
 esac\n""")
     code, text, report = run_script(here, here.work / "report-partial", "--use", build)
-    expect(promises(report) == {"page-locked memory to the device, from 1 MiB": None, "a copy of 4 bytes with its wait, more than the direct call": True,
+    expect(promises(report) == {"page-locked memory to the device, from 1 MiB": None, "a copy of 4 bytes with its wait beside the direct call": True,
                                 "memory of the device that opening and listing take": None}, f"{promises(report)}", text)
     steps = {step["name"]: step["reason"] for step in report["steps"]}
     expect(steps["bench-cuda-copy"] == "it was ended by signal 9", f"who was killed in time: {steps['bench-cuda-copy']}", text)
@@ -277,7 +339,7 @@ def a_thin_machine_has_its_report_too(here):
     """No home, no place for temporary files but the usual one, no memory to lock, and a tree without its history in a folder where nothing can be written."""
     source = fresh(here.work / "thin-source")
     (source / "tests/device").mkdir(parents=True)
-    for name in ("run.sh", "report.sh", "machine.sh", "report.schema.json"):
+    for name in ("run.sh", "report.sh", "environment.sh", "machine.sh", "report.schema.json"):
         shutil.copy(here.source / "tests/device" / name, source / "tests/device")
     for folder in (source / "tests/device", source / "tests", source):
         folder.chmod(0o555)
@@ -323,10 +385,14 @@ def a_build_names_all_that_is_left_out_and_one_that_must_have_everything_fails(h
 
 
 TESTS = (a_run_without_a_gpu_says_so_and_passes, a_run_with_a_gpu_proves_that_contexts_stay_and_listing_takes_no_memory,
+         a_run_with_an_amd_gpu_launches_what_its_compiler_made, a_hip_driver_that_hangs_holds_up_its_own_step_only,
+         settings_of_the_user_count_only_where_they_are_given,
          the_copy_matrix_sees_wrong_bytes_and_outlives_crashes_and_hangs, steps_that_fail_hang_or_crash_leave_the_others_running,
          no_promise_is_held_by_a_bench_that_was_stopped_or_could_not_measure, what_drivers_print_among_the_results_spoils_no_report,
          a_build_that_fails_says_why, who_stops_listening_gets_the_report_too, an_ended_script_leaves_the_report_of_what_has_been, a_thin_machine_has_its_report_too,
          a_build_names_all_that_is_left_out_and_one_that_must_have_everything_fails)
 
 if __name__ == "__main__":
-    {test.__name__: test for test in TESTS}[sys.argv[1]](Here(*sys.argv[2:]))
+    here = Here(*sys.argv[2:])
+    here.work /= sys.argv[1]  # tests run side by side
+    {test.__name__: test for test in TESTS}[sys.argv[1]](here)

@@ -80,15 +80,17 @@ def a_build_tree_installs_into_an_empty_prefix(o):
         expect((o.libdir / name).is_file(), f"{name} was not installed")
     for name in ("README.md", "LICENSE", "docs/vendor-guide.md", "examples/vendor-plugin/plugin.c"):
         expect((prefix / "share/doc/gpuhal" / name).is_file(), f"{name} was not installed")
-    for name in ("gpuhal-probe", "gpuhal-check", "gpuhal-bench", "gpuhal-lease", "gpuhal-place", "gpuhal-plot"):
+    for name in ("gpuhal-probe", "gpuhal-check", "gpuhal-bench", "gpuhal-lease", "gpuhal-place", "gpuhal-plot", "gpuhal-snapshot"):
         run(prefix / "bin" / name, "--help")
+    ledger = (prefix / "lib/tmpfiles.d/gpuhal.conf").read_text(encoding="utf-8")
+    expect(re.search(r"^d /run/gpuhal 2770 root video -$", ledger, re.M), "systemd does not make the folder of the machine's ledger", ledger)
     listing = run(prefix / "bin/gpuhal-probe", "--explain", env=clean_environment())
     expect("cpu:0" in listing, "the installed gpuhal-probe does not list cpu:0", listing)
 
 
 def every_program_has_a_manual_page_with_its_options_and_gpuhal_7_has_every_variable(o):
     manuals = o.prefix / "share/man"
-    for name in ("gpuhal-probe", "gpuhal-check", "gpuhal-bench", "gpuhal-lease", "gpuhal-place", "gpuhal-plot"):
+    for name in ("gpuhal-probe", "gpuhal-check", "gpuhal-bench", "gpuhal-lease", "gpuhal-place", "gpuhal-plot", "gpuhal-snapshot"):
         page = (manuals / f"man1/{name}.1").read_text(encoding="utf-8").replace("\\-", "-")
         options = set(re.findall(r"^ .*?(--[a-z-]+)", run(o.prefix / "bin" / name, "--help"), re.M))
         expect(len(options) > 0 or name == "gpuhal-plot", f"{name} --help lists no option")
@@ -118,7 +120,7 @@ def the_installed_examples_build_as_one_folder(o):
     output = run(build / "examples/first_copy", env=clean_environment())
     expect("bytes there and back right" in output, "the installed example does not bring its bytes back", output)
     output = run(build / "examples/model_cache", env=clean_environment())
-    expect("12 requests, 3 loads" in output, "the installed cache of models does not load each once", output)
+    expect("12 requests, 11 loads" in output, "the installed cache of models does not load each model and block once", output)
     output = run(build / "examples/device_for_each_worker", "cpu", env=clean_environment(RANK="1", LOCAL_RANK="1"))
     expect("worker 1: cpu:0, on the processors near it: ok" in output, "the installed example gives its worker no device", output)
     listing = run(o.prefix / "bin/gpuhal-probe", "--all", env=clean_environment(GPUHAL_PLUGIN_PATH=str(build / "examples/vendor-plugin")))

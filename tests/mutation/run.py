@@ -35,12 +35,13 @@ TESTS = [
     ("hal/device/", r"^(device|selector|identity|link|hotplug|registry_(api|known|numbers)|loader_backend|relisted|rescan|replug|fault_log|fork|threads)"),
     ("hal/memory/", r"^(buffer|blocks|share|given_back|device|transfer_(ranges|paths)|sharing|opencl(_share)?\.|vulkan_memory)"),
     ("hal/transfer/", r"^(transfer|queue|file|link|usage|hotplug|replug|opencl_queue|vulkan_queue)"),
-    ("hal/queue/", r"^(transfer|queue|watchdog|threads|fork|given_back|deadline|fault_log|hotplug|opencl_queue|vulkan_queue)"),
+    ("hal/queue/", r"^(queue|timeline|watchdog|threads|fork|given_back|deadline|fault_log|opencl_queue|vulkan_queue)"),
+    ("hal/program/", r"^(program|launch|watchdog_compile)"),
     ("hal/pool/", r"^(pool|blocks|ladder|relief|pressure)"),
     ("hal/store/", r"^store[_.]"),
     ("hal/telemetry/", r"^(telemetry|sampler|hardware|cpu_system|cpu_telemetry|core|cuda_telemetry_own|rocm_telemetry|vulkan_fake)"),
     ("hal/hotplug/", r"^(hotplug|rescan|relisted|replug|fault_log|fork|cuda_together|rocm_together)"),
-    ("hal/schedule/", r"^(lease|slots|place|rank|assign|strategy)"),
+    ("hal/schedule/", r"^(lease|slots|place|rank|assign|strategy|memory_plan)"),
     ("hal/", r"^(core|call_slots|device|selector|transfer|queue|job|options|deadline|hotplug|watchdog|rescan|replug|fork|"
              r"loader_(backend|selection))"),
     ("plugins/cpu/", r"^(cpu|conformance\.cpu|sharing|queue|file_devices)"),
@@ -159,7 +160,7 @@ def run(command, timeout, **options):
 
 
 def prepare(work):
-    """A copy of the files, configured and built without mutation; its tests have to pass, or nothing can be learned."""
+    """A copy of the files, configured."""
     tree = work / "tree"
     names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, check=True,
                            capture_output=True).stdout.decode().split("\0")
@@ -171,7 +172,6 @@ def prepare(work):
     command = ["cmake", "-G", "Ninja", "-S", tree, "-B", work / "build", "-DCMAKE_BUILD_TYPE=Release",
                "-DCMAKE_C_FLAGS=-O1 -w", f"-DPython3_EXECUTABLE={sys.executable}"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    subprocess.run(["cmake", "--build", work / "build"], check=True, stdout=subprocess.DEVNULL)
     return tree
 
 
@@ -184,27 +184,43 @@ def ctest(work, jobs, expression, *more):
     return ["ctest", "--test-dir", str(work / "build"), "-j", str(jobs), "-R", expression, *(more or ("-LE", "^device$"))]
 
 
-def notice(work, jobs, expression, seconds):
+def build_command(work, expression, unit):
+    """What builds the programs of these tests, and what they need. A test that has no program of its own may need everything."""
+    listed = subprocess.run(ctest(work, 1, expression, *(("-L", "^unit$") if unit else ("-LE", "^device$")), "--show-only=json-v1"),
+                            check=True, text=True, capture_output=True).stdout
+    programs = {test["name"].partition(".")[0] + "_test" for test in json.loads(listed)["tests"]}
+    targets = subprocess.run(["ninja", "-C", work / "build", "-t", "targets", "all"], check=True, text=True, capture_output=True).stdout
+    known = {line.partition(":")[0] for line in targets.splitlines()}
+    return ["ninja", "-C", str(work / "build")] + (sorted(programs) if programs <= known else [])
+
+
+def notice(work, jobs, expression, seconds, unit):
     """True when all these tests pass, else as run(). The unit tests come first: they are quick. Both together have the seconds."""
     ends = time.monotonic() + seconds
     passed = run(ctest(work, jobs, expression, "-L", "^unit$", "--stop-on-failure"), seconds)
+    if unit:
+        return passed
     others = ctest(work, jobs, expression, "-LE", "^(unit|device)$", "--stop-on-failure")
     return passed and run(others, max(ends - time.monotonic(), 1))
 
 
-def limit_of(arguments, expression, limits):
-    """Seconds for these tests: what they take without a mutation counts, so that a busy machine kills no mutant. They have to pass."""
-    if expression not in limits:
-        build = ["cmake", "--build", str(arguments.work / "build")]
+def ready(arguments, expression, known):
+    """The command that builds these tests, and seconds for them: what they take without a mutation counts, so that a busy machine kills
+    no mutant. They have to pass, or nothing can be learned."""
+    if expression not in known:
+        build = build_command(arguments.work, expression, arguments.unit)
+        only = ("-L", "^unit$") if arguments.unit else ("-LE", "^device$")
+        tests = ctest(arguments.work, arguments.jobs, expression, *only, "--no-tests=error")  # CTest takes that for success
+        if run(build, 3600) is not True:
+            sys.exit(f"the tests {expression} cannot be built")
         began = time.monotonic()
-        tests = ctest(arguments.work, arguments.jobs, expression) + ["--no-tests=error"]  # CTest takes that for success
-        if run(build, 600) is not True or run(tests, 600) is not True:
+        if run(tests, 600) is not True:
             sys.exit(f"the tests {expression} fail without a mutation, or none is there")
-        limits[expression] = max(arguments.seconds, 3 * (time.monotonic() - began))
-    return limits[expression]
+        known[expression] = build, max(arguments.seconds, 3 * (time.monotonic() - began))
+    return known[expression]
 
 
-def judge(work, tree, mutant, seconds, jobs):
+def judge(arguments, tree, mutant, build, seconds):
     """Killed by what, or survived."""
     path, number, begin, end, replacement = mutant
     original = (ROOT / path).read_text()
@@ -212,11 +228,10 @@ def judge(work, tree, mutant, seconds, jobs):
     lines[number] = lines[number][:begin] + replacement + lines[number][end:]
     (tree / path).write_text("\n".join(lines))
     try:
-        built = run(["cmake", "--build", str(work / "build")], 600)
-        if built is not True:
+        if run(build, 600) is not True:
             return "build"
         began = time.monotonic()
-        passed = notice(work, jobs, tests_of(path), seconds)
+        passed = notice(arguments.work, arguments.jobs, tests_of(path), seconds, arguments.unit)
         return {True: "survived", False: "test", None: "time"}[passed], time.monotonic() - began
     finally:
         (tree / path).write_text(original)
@@ -245,6 +260,7 @@ def main():
                         help="for the tests of one mutant, or thrice what they take without it (default: %(default)s); longer is killed")
     parser.add_argument("--jobs", type=int, default=2, help="tests at a time (default: %(default)s)")
     parser.add_argument("--work", type=pathlib.Path, default=ROOT / "build" / "mutation", help="folder to work in (default: %(default)s)")
+    parser.add_argument("--unit", action="store_true", help="run only the unit tests among the tests of a folder")
     parser.add_argument("--list", action="store_true", help="print the mutants and end")
     arguments = parser.parse_args()
     chosen = choose(sources(arguments), arguments.count, arguments.seed)
@@ -261,18 +277,19 @@ def main():
     kept = [json.loads(line) for line in results_file.read_text().splitlines()] if results_file.exists() else []
     known = {(result["file"], result["line"], result["after"], result["source"]): result for result in kept}
     tree = prepare(arguments.work)
-    limits, results = {}, []
+    known_tests, results = {}, []
     for mutant in chosen:
         path, number, begin, end, replacement = mutant
         text = (ROOT / path).read_text()
         line = text.split("\n")[number]
         after = (line[:begin] + replacement + line[end:]).strip()
-        source = hashlib.sha256((text + tests_of(path)).encode()).hexdigest()[:16]  # what other tests did is no result of these
+        judges = tests_of(path) + "unit" * arguments.unit  # what other tests did is no result of these
+        source = hashlib.sha256((text + judges).encode()).hexdigest()[:16]
         result = known.get((path, number + 1, after, source))
         if not result:
             result = {"file": path, "line": number + 1, "before": line.strip(), "after": after, "source": source}
-            limit = limit_of(arguments, tests_of(path), limits)
-            outcome = judge(arguments.work, tree, mutant, limit, arguments.jobs)
+            build, limit = ready(arguments, tests_of(path), known_tests)
+            outcome = judge(arguments, tree, mutant, build, limit)
             result["outcome"], result["seconds"] = (outcome, 0) if isinstance(outcome, str) else (outcome[0], round(outcome[1], 1))
             with results_file.open("a") as out:
                 out.write(json.dumps(result) + "\n")

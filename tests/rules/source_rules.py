@@ -296,8 +296,8 @@ def calls_of_plugins_are_watched(root):
     slots = "|".join(slots_of_plugins(root))
     called = re.compile(r"(?:->|\.)(%s)\s*\(" % slots)
     renamed = re.compile(r"(?<![=!<>])=\s*[\w>.-]*\b(?:ops|plugin)(?:->|\.)(%s)\s*[;,]|(?:->|\.)(%s)\s*\)\s*\(" % (slots, slots))
-    begun = re.compile(r"\bgpuhal_call_(?:prompt|aside|small|blocking|timed)\(")
-    ended = re.compile(r"\bgpuhal_(?:call_end|device_result)(\()")
+    begun = re.compile(r"\bgpuhal_(?:call_(?:prompt|aside|small|blocking|timed)|device_begin_compiling)\(")
+    ended = re.compile(r"\bgpuhal_(?:call_end|device_result|device_end_compiling)(\()")
     for path in c_text.sources(root, "hal"):
         if "include" in path.relative_to(root).parts:
             continue

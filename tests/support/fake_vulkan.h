@@ -15,6 +15,7 @@ typedef struct fake_vulkan {
     __typeof__(&gpuhal_fake_vulkan_violations) violations;
     __typeof__(&gpuhal_fake_vulkan_violation) violation;
     __typeof__(&gpuhal_fake_vulkan_alive) alive;
+    __typeof__(&gpuhal_fake_vulkan_recorded) recorded;
     __typeof__(&gpuhal_fake_vulkan_calls) calls;
     __typeof__(&gpuhal_fake_vulkan_submitted) submitted;
     __typeof__(&gpuhal_fake_vulkan_fail) fail_call;
@@ -49,6 +50,7 @@ static inline fake_vulkan fake_vulkan_script(const char *script)
     *(void **)&fake.violations = fake_vulkan_symbol(library, "gpuhal_fake_vulkan_violations");
     *(void **)&fake.violation = fake_vulkan_symbol(library, "gpuhal_fake_vulkan_violation");
     *(void **)&fake.alive = fake_vulkan_symbol(library, "gpuhal_fake_vulkan_alive");
+    *(void **)&fake.recorded = fake_vulkan_symbol(library, "gpuhal_fake_vulkan_recorded");
     *(void **)&fake.calls = fake_vulkan_symbol(library, "gpuhal_fake_vulkan_calls");
     *(void **)&fake.submitted = fake_vulkan_symbol(library, "gpuhal_fake_vulkan_submitted");
     *(void **)&fake.fail_call = fake_vulkan_symbol(library, "gpuhal_fake_vulkan_fail");

@@ -13,8 +13,8 @@
 
 typedef struct gpuhal_halting_state {
     _Atomic(const char *)
-        slot; /* the driver stops in this slot from now on, "queued_copy" for copy with a queue, "queued_launch"; NULL:
-                 in none */
+        slot; /* the driver stops in this slot from now on, "queued_copy" for copy with a queue, "queued_launch",
+                 "program_compiled_bytes" where only the size is asked for; NULL: in none */
     _Atomic(const char *) also; /* and in this one */
     _Atomic uint32_t stopped;   /* calls that are stopped now */
     _Atomic uint32_t openings;  /* devices that are open */
@@ -29,6 +29,7 @@ typedef struct gpuhal_halting_state {
     _Atomic gpuhal_status record_says; /* what event_record answers */
     _Atomic uint32_t fail_peer_copy; /* with DEVICE_LOST */
     uint32_t no_queued_launch;       /* launches with a queue are left to its worker */
+    gpuhal_status compiled_says;     /* what program_compiled answers */
 } gpuhal_halting_state;
 
 extern gpuhal_halting_state gpuhal_halting;

@@ -65,12 +65,12 @@ static gpuhal_status launch(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *ke
 static gpuhal_status compiled(gpuhal_plugin_program *program, void *to, uint64_t *bytes)
 {
     (void)program;
-    gpuhal_halting_pass("program_compiled");
+    gpuhal_halting_pass(to ? "program_compiled" : "program_compiled_bytes");
     if (to && *bytes > 0) {
         memset(to, 1, 1);
     }
     *bytes = 1;
-    return GPUHAL_OK;
+    return gpuhal_halting.compiled_says;
 }
 
 void gpuhal_halting_describe_programs(gpuhal_ops *ops)

@@ -3,6 +3,7 @@
 
 #include "test.h"
 
+#include <dlfcn.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -39,7 +40,12 @@ static gpuhal_status start_mock(const gpuhal_host *host, gpuhal_plugin_instance 
 {
     stop_at(GPUHAL_MOCK_START);
     gpuhal_mock.host = host;
-    return start(host, out_instance);
+    const char *const names[] = {gpuhal_mock.library, NULL};
+    const gpuhal_status status = gpuhal_mock.library ? host->library(host, NULL, names, NULL, 0) : GPUHAL_OK;
+    if (gpuhal_mock.driver) {
+        assert_non_null(dlopen(gpuhal_mock.driver, RTLD_NOW));
+    }
+    return status ? status : start(host, out_instance);
 }
 
 static void optional_text(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, const char *value)
@@ -78,6 +84,10 @@ static void list_device(const gpuhal_host *host, gpuhal_sink *sink, uint32_t ind
     optional_text(host, sink, GPUHAL_FACT_PCI_ADDRESS, mock->pci);
     optional_text(host, sink, GPUHAL_FACT_DRIVER_UUID, mock->driver_uuid);
     optional_text(host, sink, GPUHAL_FACT_PARTITION, mock->partition);
+    if (mock->unlisted) {
+        host->text(host, sink, GPUHAL_FACT_UNLISTED, mock->unlisted);
+    }
+    optional_number(host, sink, GPUHAL_FACT_COMPUTE_MODE, mock->compute_mode);
     if (mock->formats) {
         host->text(host, sink, GPUHAL_FACT_PROGRAM_FORMATS, mock->formats);
         host->u64(host, sink, GPUHAL_FACT_BINDING_ALIGNMENT_BYTES, 8);

@@ -66,11 +66,16 @@ typedef struct gpuhal_mock_device {
     uint64_t total_bytes;          /* 0: 1 GiB; above it OUT_OF_MEMORY */
     uint64_t compute_units;        /* 0: missing */
     const char *partition;         /* NULL: missing */
+    const char *unlisted;          /* why it is no device; NULL: it is one */
+    gpuhal_compute_mode compute_mode; /* 0: missing */
     uint64_t allocation_max;       /* 0: none stated */
     uint64_t page_bytes;           /* virtual memory in multiples of this and of the system's pages; 0: none */
     uint32_t slow_range_us;        /* how long a commit or a decommit stays */
     const char *formats; /* of programs: mock_program.c; NULL: it offers none */
     uint32_t keeps_compiled; /* offers program_compiled */
+    uint32_t compiles_kernels; /* kernels are compiled one by one, and kept with their program */
+    const char *compiler; /* a library that is loaded when the first program is compiled; NULL: none */
+    uint32_t compiler_is_late; /* or when its binary is asked for */
     uint32_t range_host, range_skewed; /* reserved addresses have a host address; begin 64 bytes behind a page */
     /* Faults, may be set at any time. */
     gpuhal_mock_value values[4];
@@ -95,6 +100,7 @@ typedef struct gpuhal_mock_state {
     _Atomic uint32_t unplugged; /* bit for each device that is not listed */
     _Atomic uint32_t enumerations;
     const gpuhal_host *host; /* that it was started with */
+    const char *library, *driver; /* the vendor's, which loads the driver behind it; NULL: none */
     gpuhal_key stop_key;  /* the value in whose reading GPUHAL_MOCK_SAMPLE stops; 0: every one */
     uint32_t stop_device; /* the number of the device, from 1 on, for which it does; 0: every one */
     _Atomic uint32_t stops;   /* GPUHAL_MOCK_START … */

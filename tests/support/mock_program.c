@@ -4,9 +4,12 @@
  *     add(to: read and written, value)                to[i] += value, for each thread
  *     sum(out: written, in: read, count, local)       out[0] = the sum of in[0 … count - 1]
  *
- * What is kept of a program is "compiled " and its code. */
+ * What is kept of a program is "compiled ", its code, and where they are compiled the names of its kernels. */
 #include "support/mock_device.h"
 
+#include "test.h"
+
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +17,7 @@
 struct gpuhal_plugin_program {
     gpuhal_plugin_device *device;
     char *code;
+    char kernels[32]; /* those that are compiled: " add sum" */
 };
 
 struct gpuhal_plugin_kernel {
@@ -58,11 +62,13 @@ static gpuhal_status program_load(gpuhal_plugin_device *device, const gpuhal_cod
         return status;
     }
     static const char mark[] = "compiled ";
-    const size_t length = sizeof mark - 1;
-    build->used_compiled = build->compiled_bytes == length + code->bytes &&
-                           memcmp(build->compiled, mark, length) == 0 &&
+    const size_t length = sizeof mark - 1, kernels = length + (size_t)code->bytes;
+    build->used_compiled = build->compiled_bytes >= kernels && memcmp(build->compiled, mark, length) == 0 &&
                            memcmp((const char *)build->compiled + length, code->code, (size_t)code->bytes) == 0;
     device->mock->compilations += !build->used_compiled;
+    if (!build->used_compiled && device->mock->compiler && !device->mock->compiler_is_late) {
+        assert_non_null(dlopen(device->mock->compiler, RTLD_NOW));
+    }
     gpuhal_plugin_program *program = malloc(sizeof *program);
     char *copy = malloc((size_t)code->bytes + 1);
     if (!program || !copy) {
@@ -72,7 +78,11 @@ static gpuhal_status program_load(gpuhal_plugin_device *device, const gpuhal_cod
     }
     memcpy(copy, code->code, (size_t)code->bytes);
     copy[code->bytes] = 0;
-    *program = (gpuhal_plugin_program){device, copy};
+    *program = (gpuhal_plugin_program){device, copy, ""};
+    if (build->used_compiled) {
+        snprintf(program->kernels, sizeof program->kernels, "%.*s", (int)(build->compiled_bytes - kernels),
+                 (const char *)build->compiled + kernels);
+    }
     device->mock->programs++;
     *out_program = program;
     return GPUHAL_OK;
@@ -88,13 +98,28 @@ static void program_unload(gpuhal_plugin_program *program)
 static gpuhal_status program_compiled(gpuhal_plugin_program *program, void *to, uint64_t *bytes)
 {
     static const char mark[] = "compiled ";
-    const uint64_t room = *bytes, size = sizeof mark - 1 + strlen(program->code);
+    const uint64_t room = *bytes, front = sizeof mark - 1 + strlen(program->code);
+    const uint64_t size = front + strlen(program->kernels);
+    if (program->device->mock->compiler_is_late) {
+        assert_non_null(dlopen(program->device->mock->compiler, RTLD_NOW));
+    }
     *bytes = size;
     if (to && room >= size) {
         memcpy(to, mark, sizeof mark - 1);
         memcpy((char *)to + sizeof mark - 1, program->code, strlen(program->code));
+        memcpy((char *)to + front, program->kernels, strlen(program->kernels));
     }
     return GPUHAL_OK;
+}
+
+/* Tests that have this create kernels on one thread. */
+static void compile_kernel(gpuhal_plugin_program *program, const char *name)
+{
+    if (program->device->mock->compiles_kernels && !strstr(program->kernels, name)) {
+        const size_t length = strlen(program->kernels);
+        snprintf(program->kernels + length, sizeof program->kernels - length, " %s", name);
+        program->device->mock->compilations++;
+    }
 }
 
 static gpuhal_status kernel_create(gpuhal_plugin_program *program, const gpuhal_kernel_desc *desc,
@@ -125,6 +150,7 @@ static gpuhal_status kernel_create(gpuhal_plugin_program *program, const gpuhal_
     out_info->local_bytes = 24;
     out_info->local_max_bytes = 1024;
     out_info->flags = adds ? 0 : GPUHAL_KERNEL_ADDS_LOCAL;
+    compile_kernel(program, desc->name);
     *kernel = (gpuhal_plugin_kernel){program, adds,
                                      out_info->group_size[0] * out_info->group_size[1] * out_info->group_size[2]};
     device->mock->kernels++;

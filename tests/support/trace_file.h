@@ -26,6 +26,25 @@ static inline void end_traces(void)
     forget_test_folder();
 }
 
+/* Whether the file has these bytes and no others. */
+static inline bool has_text(const char *path, const char *text)
+{
+    char found[200];
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    const size_t length = fread(found, 1, sizeof found, file);
+    fclose(file);
+    return length == strlen(text) && memcmp(found, text, length) == 0;
+}
+
+static inline void put_text(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
 /* By gpuhal_trace_write() or its like. */
 static inline void expect_bad_files_refused(gpuhal *gpu, gpuhal_status (*write)(gpuhal *gpu, const char *path))
 {
@@ -60,9 +79,7 @@ static inline void expect_links_followed(gpuhal *gpu, gpuhal_status (*write)(gpu
     snprintf(link, sizeof link, "%s/link", test_folder);
     assert_int_equal(symlink("trace", link), 0);
     assert_int_equal(write(gpu, link), GPUHAL_ERROR_NOT_FOUND);
-    FILE *old = fopen(trace_path, "w");
-    assert_non_null(old);
-    fclose(old);
+    put_text(trace_path, "");
     assert_ok(write(gpu, link));
     assert_int_equal(stat(trace_path, &info), 0);
     assert_true(info.st_size > 0);
@@ -96,12 +113,35 @@ static inline void expect_own_output_refused(gpuhal *gpu, gpuhal_status (*write)
     unlink(trace_path);
 }
 
+/* By gpuhal_trace_write() or its like: a file that is not a trace of this kind stays as it is. */
+static inline void expect_other_files_kept(gpuhal *gpu, gpuhal_status (*write)(gpuhal *gpu, const char *path))
+{
+    static const char *const theirs[] = {"GGUF, or whatever it is", "{\"traceEvents\":[]}", "{",
+                                         "{\"schema\":\"gpuhal.probe/2\"}", "{\"schema\":\"gpuhal.trac"};
+    char link[80];
+    snprintf(link, sizeof link, "%s/link", test_folder);
+    assert_int_equal(symlink("trace", link), 0);
+    for (size_t i = 0; i < sizeof theirs / sizeof *theirs; i++) {
+        put_text(trace_path, theirs[i]);
+        assert_int_equal(write(gpu, trace_path), GPUHAL_ERROR_INVALID_ARGUMENT);
+        assert_non_null(strstr(gpuhal_last_error()->sentence, "name another file"));
+        assert_int_equal(write(gpu, link), GPUHAL_ERROR_INVALID_ARGUMENT);
+        assert_true(has_text(trace_path, theirs[i]));
+        unlink(trace_path);
+    }
+    assert_ok(write(gpu, trace_path));
+    assert_ok(write(gpu, trace_path)); /* one of its own is replaced */
+    unlink(link);
+    unlink(trace_path);
+}
+
 static inline void expect_bad_variables_refused(const char *variable)
 {
     char missing[80];
     gpuhal *gpu = NULL;
     snprintf(missing, sizeof missing, "%s/no/trace", test_folder);
-    const char *const bad[] = {"trace.json", missing, test_folder};
+    const char *const bad[] = {"trace.json", missing, test_folder, trace_path};
+    put_text(trace_path, "GGUF");
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(open_with_variable(variable, bad[i], NULL, NULL, &gpu), GPUHAL_ERROR_INVALID_ARGUMENT);
         assert_null(gpu);
@@ -109,6 +149,7 @@ static inline void expect_bad_variables_refused(const char *variable)
         assert_non_null(strstr(gpuhal_last_error()->sentence, variable));
         assert_non_null(strstr(gpuhal_last_error()->sentence, bad[i]));
     }
+    assert_true(has_text(trace_path, "GGUF"));
     assert_ok(open_with_variable(variable, "", NULL, NULL, &gpu)); /* counts as not set */
     gpuhal_close(gpu);
 }

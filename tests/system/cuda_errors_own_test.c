@@ -133,6 +133,51 @@ TEST(a_kernel_with_half_of_the_driver_is_said_to_be_the_reason)
                    "there is no /dev/nvidia-uvm: load nvidia_uvm, or give the container the node");
 }
 
+#define AFTER_SUSPEND                                                                                                  \
+    "the driver cannot say why it does not work: after a suspend, load nvidia_uvm anew (rmmod nvidia_uvm; modprobe "   \
+    "nvidia_uvm)"
+
+TEST(a_driver_that_fails_after_a_suspend_is_given_its_cure)
+{
+    use_machine("devices 1; init 999");
+    begin_tree();
+    put_directory("sys/module/nvidia");
+    put_directory("sys/module/nvidia_uvm");
+    put_link("dev/nvidia-uvm", "/dev/null");
+    expect_nothing(GPUHAL_PLUGIN_FAILED, AFTER_SUSPEND);
+}
+
+TEST(a_context_that_fails_after_a_suspend_is_given_its_cure)
+{
+    use_machine("devices 1; fail cuDevicePrimaryCtxRetain 1 999");
+    begin_tree();
+    put_directory("sys/module/nvidia_uvm");
+    gpuhal *gpu = open_backend(0);
+    assert_int_equal(open_refused(gpu, "cuda:0"), GPUHAL_ERROR_DRIVER);
+    expect_word(gpuhal_last_error()->sentence, AFTER_SUSPEND);
+    gpuhal_close(gpu);
+    remove_reports();
+    remove_tree();
+}
+
+TEST(ptx_of_a_later_cuda_is_refused_with_what_to_do)
+{
+    static const char sentence[] =
+        "the PTX was made by a later CUDA than the driver supports, which is 13.0: update the driver, or compile with "
+        "a toolkit of that version at most";
+    static const char ptx[] = ".version 10.0\n.target sm_90\n.visible .entry fill() { ret; }\n";
+    expect_on_page(sentence);
+    use_machine("devices 1");
+    gpuhal *gpu = open_backend(0);
+    const gpuhal_code code = {.size = sizeof code, .format = "ptx", .code = ptx, .bytes = sizeof ptx - 1};
+    const gpuhal_program_desc desc = {.size = sizeof desc, .codes = &code, .code_count = 1};
+    gpuhal_program *program = NULL;
+    assert_int_equal(gpuhal_program_create(select_or_fail(gpu, "cuda:0"), &desc, &program),
+                     GPUHAL_ERROR_INCOMPATIBLE);
+    expect_word(gpuhal_last_error()->sentence, sentence);
+    close_clean(gpu);
+}
+
 TEST(a_driver_that_works_and_has_no_device_is_not_said_to_be_missing)
 {
     use_machine("devices 0");
@@ -206,7 +251,15 @@ TEST(a_driver_that_refused_is_asked_again_once_the_kernels_side_has_changed)
     expect_asked("the other half of it was loaded", 3);
     put_link("dev/nvidiactl", "/dev/null");
     expect_asked("its node was made", 4);
-    expect_asked("nothing has changed since then", 4);
+    put_directory("sys/module/nvidia_uvm");
+    expect_asked("a module was loaded", 5);
+    char loaded[128], before[128];
+    snprintf(loaded, sizeof loaded, "%s/sys/module/nvidia_uvm", tree_root);
+    snprintf(before, sizeof before, "%s/before", tree_root);
+    assert_int_equal(rename(loaded, before), 0); /* so that its number is not given again */
+    put_directory("sys/module/nvidia_uvm");
+    expect_asked("it was loaded anew", 6);
+    expect_asked("nothing has changed since then", 6);
     remove_tree();
     remove_reports();
 }
@@ -266,7 +319,8 @@ TEST(a_value_that_nvml_refuses_is_missing_for_the_reason_on_the_page_and_the_oth
         {.code = 4, .words = "NVML_ERROR_NO_PERMISSION", .missing = GPUHAL_MISSING_NO_PERMISSION},
         {.code = 10, .words = "NVML_ERROR_TIMEOUT", .missing = GPUHAL_MISSING_TIMED_OUT},
         {.code = 13, .words = "NVML_ERROR_FUNCTION_NOT_FOUND", .missing = GPUHAL_MISSING_NOT_SUPPORTED},
-        {.code = 15, .words = "NVML_ERROR_GPU_IS_LOST", .missing = GPUHAL_MISSING_FAILED},
+        {.code = 15, .words = "NVML_ERROR_GPU_IS_LOST", .missing = GPUHAL_MISSING_LOST},
+        {.code = 16, .words = "NVML_ERROR_RESET_REQUIRED", .missing = GPUHAL_MISSING_RESET},
         {.code = 17, .words = "NVML_ERROR_OPERATING_SYSTEM", .missing = GPUHAL_MISSING_NO_PERMISSION},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {

@@ -93,7 +93,7 @@ TEST(free_memory_is_sampled_without_opening_and_without_a_context)
 
 TEST(other_values_are_sampled_in_the_units_of_their_names)
 {
-    use_machine("devices 1");
+    use_machine("devices 1; value 0 ecc_uncorrected 2");
     gpuhal *gpu = open_backend(0);
     gpuhal_device *device = select_or_fail(gpu, "cuda:0");
     assert_int_equal(sample_one(device, GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS).u64, 41000);

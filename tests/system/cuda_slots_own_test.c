@@ -1,6 +1,7 @@
 /* The CUDA plugin over the fake driver, slot by slot (direct.h): what is CUDA's own of links and programs, and the
  * caller's own contexts and streams. What it shares with other vendors is in vendor_slots_test.c. */
 #include "bench.h"
+#include "support/random.h"
 
 #include <pthread.h>
 
@@ -222,26 +223,6 @@ TEST(host_memory_of_any_alignment_has_an_address_on_the_device)
     end_clean(&with);
 }
 
-/* In a child. */
-static void expect_registered(const void *machine)
-{
-    unsigned char *page = aligned_alloc(4096, 4096);
-    bench with = begin_on(machine, 1);
-    expect_fine(with.ops.register_host(with.devices[0], page, 4096), &with, "register_host");
-    expect_fine(with.ops.unregister_host(with.devices[0], page), &with, "unregister_host");
-    free(page);
-    end_clean(&with);
-}
-
-/* Files of weights are mapped so; the driver has a flag for them, and no documented code that asks for it. */
-TEST(memory_that_may_not_be_written_is_registered_whatever_the_driver_answers_first)
-{
-    assert_true(passes_in_child(expect_registered, "devices 1; attribute 0 113 1; fail cuMemHostRegister_v2 1 1"));
-    assert_true(passes_in_child(expect_registered, "devices 1; attribute 0 113 1; fail cuMemHostRegister_v2 1 304"));
-    assert_true(passes_in_child(expect_registered, "devices 1; attribute 0 113 1; fail cuMemHostRegister_v2 1 800"));
-    assert_true(passes_in_child(expect_registered, "devices 1; attribute 0 113 1; fail cuMemHostRegister_v2 1 801"));
-}
-
 TEST(access_that_the_program_switched_on_stays_on)
 {
     use_machine("devices 2");
@@ -301,6 +282,29 @@ TEST(an_adopted_context_is_worked_in_and_left_to_the_caller)
     expect_clean();
 }
 
+/* As ZLUDA: whose stream it is remains the caller's to know. */
+TEST(a_stream_is_adopted_where_the_driver_cannot_say_whose_it_is)
+{
+    use_machine("devices 1; fail cuStreamGetCtx 1+ 801");
+    engine own = engine_begin(0);
+    CUstream stream = engine_stream(&own.api);
+    bench with;
+    start(&with);
+    const gpuhal_native context = {.size = sizeof context,
+                                   .type = GPUHAL_NATIVE_CUDA_DEVICE,
+                                   .values = {(uintptr_t)own.context, 0, (uintptr_t)stream}};
+    expect_fine(open_device(&with, 0, &context), &with, "open");
+    const gpuhal_native adopt = {
+        .size = sizeof adopt, .type = GPUHAL_NATIVE_CUDA_STREAM, .values = {(uintptr_t)stream}};
+    gpuhal_plugin_queue *queue = NULL;
+    expect_fine(with.ops.queue_create(with.devices[0], 0, 0, &adopt, &queue), &with, "queue_create");
+    with.ops.queue_destroy(queue);
+    end(&with);
+    assert_int_equal(own.api.cuStreamDestroy_v2(stream), CUDA_SUCCESS);
+    engine_end(&own);
+    expect_clean();
+}
+
 TEST(blocking_calls_come_after_what_the_adopted_stream_had_been_given)
 {
     use_machine("devices 1; slow_us 20000");
@@ -351,7 +355,7 @@ TEST(memory_of_an_allocator_that_grows_in_place_is_wrapped_over_all_its_pieces)
     assert_int_equal(with.ops.wrap_memory(with.devices[0], &native, UINT64_MAX, &wrapped),
                      GPUHAL_ERROR_INVALID_ARGUMENT);
     expect_fine(with.ops.wrap_memory(with.devices[0], &native, most, &wrapped), &with, "wrap_memory");
-    unsigned char *sent = pattern_of(3, most), *got = pattern_of(4, most);
+    unsigned char *sent = bytes_of_seed(3, most), *got = bytes_of_seed(4, most);
     expect_fine(with.ops.write(with.devices[0], NULL, &wrapped, 0, sent, most), &with, "write");
     expect_fine(with.ops.read(with.devices[0], NULL, got, &wrapped, 0, most), &with, "read");
     assert_memory_equal(got, sent, most);

@@ -53,13 +53,18 @@ static const gpuhal_direct_listener listener = {
 static const gpuhal_plugin *plugin;
 static gpuhal_plugin_instance *instance;
 
-static void start(const char *machine)
+static void load_plugin(void)
 {
     const gpuhal_direct_listener silent = {0};
-    use_machine(machine);
     assert_ok(gpuhal_direct_load(GPUHAL_CUDA_PLUGIN, &plugin, NULL));
     assert_ok(plugin->start(gpuhal_direct_host(), &instance));
     assert_ok(gpuhal_direct_enumerate(plugin, instance, &silent));
+}
+
+static void start(const char *machine)
+{
+    use_machine(machine);
+    load_plugin();
 }
 
 /* The value in `heard`; `named` or among all. */
@@ -88,7 +93,9 @@ static gpuhal_status list_processes(void)
 
 TEST(every_value_has_its_unit_and_its_source)
 {
-    start("devices 1; memory 0 1G; used 0 24M; value 0 fan 33");
+    start("devices 1; memory 0 1G; used 0 24M; value 0 fan 33; value 0 pcie_width 8; value 0 memory_repair 2; "
+          "nvswitch 4 18; value 0 links_down 3; value 0 link_replays 5; value 0 link_recoveries 6000000000; "
+          "value 0 fabric 3");
     assert_int_equal(value_of(GPUHAL_VALUE_MEMORY_USED_BYTES), 24 * MIB);
     assert_string_equal(heard.source, "nvml");
     assert_int_equal(value_of(GPUHAL_VALUE_MEMORY_FREE_BYTES), 1000 * MIB);
@@ -101,7 +108,76 @@ TEST(every_value_has_its_unit_and_its_source)
     assert_int_equal(value_of(GPUHAL_VALUE_PCIE_WIDTH_MAX), 16);
     assert_int_equal(value_of(GPUHAL_VALUE_PCIE_REPLAYS_TOTAL), 7);
     assert_int_equal(value_of(GPUHAL_VALUE_PERFORMANCE_STATE), 2);
+    assert_int_equal(value_of(GPUHAL_VALUE_PERSISTENCE), 1);
+    assert_int_equal(value_of(GPUHAL_VALUE_DISPLAY_ACTIVE), 0);
+    assert_int_equal(value_of(GPUHAL_VALUE_MEMORY_REPAIR), GPUHAL_MEMORY_REPAIR_FAILED);
     assert_int_equal(value_of(GPUHAL_VALUE_FAN_PERMILLE), 330);
+    assert_int_equal(value_of(GPUHAL_VALUE_LINKS_UP), 15);
+    assert_int_equal(value_of(GPUHAL_VALUE_LINK_ERRORS_TOTAL), UINT64_C(6000000005));
+    assert_int_equal(value_of(GPUHAL_VALUE_FABRIC), GPUHAL_FABRIC_READY);
+    remove_reports();
+}
+
+TEST(a_limit_of_the_control_group_is_a_value_and_bounds_what_is_free)
+{
+    start("devices 1; memory 0 1G; used 0 24M; value 0 memory_limit 536870912; value 0 memory_limit_used 16777216");
+    assert_int_equal(value_of(GPUHAL_VALUE_MEMORY_LIMIT_BYTES), 512 * MIB);
+    assert_string_equal(heard.source, "nvml");
+    assert_int_equal(value_of(GPUHAL_VALUE_MEMORY_FREE_BYTES), 496 * MIB);
+    assert_int_equal(value_of(GPUHAL_VALUE_MEMORY_USED_BYTES), 24 * MIB);
+    remove_reports();
+}
+
+TEST(the_group_of_version_2_is_found_behind_those_of_version_1_however_long_their_paths)
+{
+    char text[8192] = "", group[420];
+    memset(group, 'g', sizeof group - 1);
+    group[sizeof group - 1] = '\0';
+    for (size_t i = 13; i > 0; i--) {
+        const size_t used = strlen(text);
+        snprintf(text + used, sizeof text - used, "%zu:controller:/%s\n", i, group);
+    }
+    const size_t used = strlen(text);
+    snprintf(text + used, sizeof text - used, "0::/%s\n", group);
+    use_machine("devices 1; memory 0 1G; value 0 memory_limit 1048576; value 0 memory_limit_path 434");
+    begin_tree();
+    put("proc/self/cgroup", text);
+    load_plugin();
+    assert_int_equal(value_of(GPUHAL_VALUE_MEMORY_LIMIT_BYTES), MIB);
+    put("proc/self/cgroup", "0::/\n");
+    assert_int_equal(sample(GPUHAL_VALUE_MEMORY_LIMIT_BYTES, true), GPUHAL_MISSING_NOT_READ);
+    remove_tree();
+    remove_reports();
+}
+
+TEST(a_limit_above_what_is_free_changes_nothing)
+{
+    start("devices 1; memory 0 1G; used 0 24M; value 0 memory_limit 2147483648");
+    assert_int_equal(value_of(GPUHAL_VALUE_MEMORY_FREE_BYTES), 1000 * MIB);
+    remove_reports();
+}
+
+TEST(a_group_that_has_more_than_its_limit_has_nothing_free)
+{
+    start("devices 1; memory 0 1G; value 0 memory_limit 1048576; value 0 memory_limit_used 2097152");
+    assert_int_equal(value_of(GPUHAL_VALUE_MEMORY_FREE_BYTES), 0);
+    remove_reports();
+}
+
+TEST(without_a_limit_of_the_group_it_is_not_read)
+{
+    start("devices 1; memory 0 1G; used 0 24M; value 0 memory_limit 0");
+    assert_int_equal(sample(GPUHAL_VALUE_MEMORY_LIMIT_BYTES, true), GPUHAL_MISSING_NOT_READ);
+    expect_word(heard.why, "no limit");
+    assert_int_equal(value_of(GPUHAL_VALUE_MEMORY_FREE_BYTES), 1000 * MIB);
+    remove_reports();
+}
+
+TEST(a_driver_before_615_has_no_limits)
+{
+    start("devices 1; memory 0 1G; used 0 24M");
+    assert_int_equal(sample(GPUHAL_VALUE_MEMORY_LIMIT_BYTES, true), GPUHAL_MISSING_NOT_SUPPORTED);
+    assert_int_equal(value_of(GPUHAL_VALUE_MEMORY_FREE_BYTES), 1000 * MIB);
     remove_reports();
 }
 
@@ -177,7 +253,7 @@ TEST(a_lost_gpu_gives_the_cause_for_every_value)
         heard.key = keys[i];
         assert_int_equal(gpuhal_direct_sample(plugin, instance, 0, keys, i == 0, 0, &listener),
                          GPUHAL_ERROR_DEVICE_LOST);
-        assert_int_equal(heard.reason, GPUHAL_MISSING_FAILED);
+        assert_int_equal(heard.reason, GPUHAL_MISSING_LOST);
         assert_string_equal(heard.why, "NVML returned NVML_ERROR_GPU_IS_LOST (15): the GPU has fallen off the bus");
     }
     assert_int_equal(list_processes(), GPUHAL_ERROR_DRIVER);
@@ -201,7 +277,7 @@ TEST(a_part_of_a_lost_gpu_is_lost)
           "fail nvmlDeviceGetHandleByPciBusId_v2 1+ 15");
     heard.key = key;
     assert_int_equal(gpuhal_direct_sample(plugin, instance, 0, &key, 1, 0, &listener), GPUHAL_ERROR_DEVICE_LOST);
-    assert_int_equal(heard.reason, GPUHAL_MISSING_FAILED);
+    assert_int_equal(heard.reason, GPUHAL_MISSING_LOST);
     remove_reports();
 }
 

@@ -1,6 +1,7 @@
 /* tests/system/exercise.c: see exercise.h. */
 #include "exercise.h"
 #include "support/pattern.h"
+#include "support/random.h"
 
 typedef struct model {
     gpuhal_buffer *buffer;
@@ -8,20 +9,9 @@ typedef struct model {
     uint64_t bytes;
 } model;
 
-/* splitmix64 */
 uint64_t exercise_random(uint64_t *seed, uint64_t limit)
 {
-    uint64_t z = (*seed += UINT64_C(0x9e3779b97f4a7c15));
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return (z ^ (z >> 31)) % limit;
-}
-
-void exercise_fill(unsigned char *bytes, uint64_t count, uint64_t seed)
-{
-    for (uint64_t i = 0; i < count; i++) {
-        bytes[i] = (unsigned char)exercise_random(&seed, 256);
-    }
+    return next_word(seed) % limit;
 }
 
 /* Small, odd and large sizes alike. */
@@ -36,7 +26,7 @@ static void write_some(model *to, uint64_t *seed, unsigned char *scratch)
 {
     uint64_t offset = 0, count = 0;
     choose(seed, to->bytes, &offset, &count);
-    exercise_fill(scratch, count, *seed);
+    fill_randomly(scratch, count, *seed);
     assert_ok(gpuhal_write(NULL, to->buffer, offset, scratch, count));
     memcpy(to->expected + offset, scratch, count);
 }
@@ -133,7 +123,7 @@ static model start(gpuhal_buffer *buffer, uint64_t seed)
     model m = {.buffer = buffer, .bytes = gpuhal_buffer_bytes(buffer)};
     m.expected = malloc(m.bytes);
     assert_non_null(m.expected);
-    exercise_fill(m.expected, m.bytes, seed);
+    fill_randomly(m.expected, m.bytes, seed);
     assert_ok(gpuhal_write(NULL, buffer, 0, m.expected, m.bytes));
     return m;
 }

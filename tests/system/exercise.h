@@ -13,6 +13,5 @@ void exercise_kinds(gpuhal_device *device, uint64_t bytes, unsigned steps, uint6
 
 /* The next number of a seed, below `limit`. */
 uint64_t exercise_random(uint64_t *seed, uint64_t limit);
-void exercise_fill(unsigned char *bytes, uint64_t count, uint64_t seed);
 
 #endif

@@ -1,5 +1,6 @@
 /* Files to and from every device that is there, with real drivers: the processor, the two devices of PoCL, lavapipe. */
 #include "exercise.h"
+#include "support/random.h"
 
 #include <unistd.h>
 
@@ -12,8 +13,8 @@ static void check_kind(gpuhal_device *device, gpuhal_memory_kind kind, gpuhal_qu
     unsigned char *in_file = malloc(BYTES), *in_buffer = malloc(BYTES), *got = malloc(BYTES);
     FILE *disk = tmpfile();
     assert_true(in_file && in_buffer && got && disk);
-    exercise_fill(in_file, BYTES, seed);
-    exercise_fill(in_buffer, BYTES, seed + 1);
+    fill_randomly(in_file, BYTES, seed);
+    fill_randomly(in_buffer, BYTES, seed + 1);
     assert_int_equal(fwrite(in_file, 1, BYTES, disk), BYTES);
     assert_int_equal(fflush(disk), 0);
     assert_ok(gpuhal_write(NULL, buffer, 0, in_buffer, BYTES));

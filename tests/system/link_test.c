@@ -1,6 +1,7 @@
 /* Links between devices of a vendor, over its fake: what is reported of them, copies over links that were proven, and
  * links that lie. */
 #include "warnings.h"
+#include "support/random.h"
 
 #include <pthread.h>
 
@@ -31,7 +32,7 @@ static uint64_t link_number(gpuhal_device *from, gpuhal_device *to, gpuhal_key k
  * afterwards. */
 static gpuhal_path copy_exactly(gpuhal_device *from_device, gpuhal_device *to_device, uint32_t seed)
 {
-    unsigned char *sent = pattern_of(seed, BYTES), *got = pattern_of(seed + 1, BYTES);
+    unsigned char *sent = bytes_of_seed(seed, BYTES), *got = bytes_of_seed(seed + 1, BYTES);
     gpuhal_buffer *from = buffer_or_fail(from_device, GPUHAL_MEMORY_DEVICE, BYTES);
     gpuhal_buffer *to = buffer_or_fail(to_device, GPUHAL_MEMORY_DEVICE, BYTES);
     gpuhal_path path = 0;

@@ -86,17 +86,6 @@ static inline unsigned contexts_ever(void)
     return sum;
 }
 
-static inline unsigned char *pattern_of(uint32_t seed, size_t bytes)
-{
-    unsigned char *all = malloc(bytes);
-    assert_non_null(all);
-    for (size_t i = 0; i < bytes; i++) {
-        seed = seed * 1664525u + 1013904223u;
-        all[i] = (unsigned char)(seed >> 24);
-    }
-    return all;
-}
-
 static inline gpuhal_plugin_report report_of_plugin(const gpuhal *gpu, const char *name)
 {
     for (uint32_t i = 0; i < gpuhal_plugin_count(gpu); i++) {

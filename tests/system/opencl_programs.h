@@ -3,6 +3,7 @@
 #define GPUHAL_TEST_OPENCL_PROGRAMS_H
 
 #include "direct_opencl.h"
+#include "support/folder.h"
 
 #include <unistd.h>
 
@@ -24,6 +25,14 @@ static const char *const source =
     "__kernel void none(void) { }\n";
 
 enum { FEW = 64 };
+
+/* PoCL compiles in a folder of this test: processes that share one remove each other's files (pocl issue 1480). Stands
+ * before the driver is opened. */
+static inline void compile_alone(void)
+{
+    make_test_folder("opencl-program");
+    setenv("POCL_CACHE_DIR", test_folder, 1);
+}
 
 /* What the last build of this thread has printed. */
 static _Thread_local char build_log[4096];

@@ -1,6 +1,7 @@
 /* Queues and events of the OpenCL plugin over PoCL, through the plugin's slots: order, asynchrony, waiting, failure,
  * adoption. */
 #include "direct_opencl.h"
+#include "support/random.h"
 #include "exercise.h"
 #include "support/pattern.h"
 
@@ -62,7 +63,7 @@ static void run_in_order(uint32_t index)
     fixture d;
     uint64_t seed = 7 + index;
     open_fixture(&d, index, 0);
-    exercise_fill(d.near.host, BYTES, 5);
+    fill_randomly(d.near.host, BYTES, 5);
     memcpy(expected, d.near.host, BYTES);
     copy_all(&d, d.queue, &d.far, &d.near);
     for (int step = 0; step < STEPS; step++) {
@@ -74,7 +75,7 @@ static void run_in_order(uint32_t index)
         } else if (kind == 2) {
             copy_box(&d, &seed, expected);
         } else if (kind == 3) {
-            exercise_fill(sources[step], PIECE, seed);
+            fill_randomly(sources[step], PIECE, seed);
             expect_fine(&d, d.ops->write(d.device, d.queue, &d.far, at, sources[step], PIECE), "write");
             memcpy(expected + at, sources[step], PIECE);
         } else {
@@ -107,7 +108,7 @@ static void take_turns(uint32_t index)
     gpuhal_plugin_queue *queues[2] = {d.queue, queue_or_fail(&d, 0)};
     gpuhal_plugin_event *events[2] = {d.event, event_or_fail(&d, 0)};
     gpuhal_memory other = memory_or_fail(&d, GPUHAL_MEMORY_DEVICE, BYTES);
-    exercise_fill(d.near.host, BYTES, 3);
+    fill_randomly(d.near.host, BYTES, 3);
     copy_all(&d, d.queue, &d.far, &d.near);
     for (int turn = 0; turn < TURNS; turn++) {
         gpuhal_memory *to = turn % 2 ? &d.far : &other, *from = turn % 2 ? &other : &d.far;
@@ -377,7 +378,7 @@ TEST(queues_of_many_threads_work_at_once)
     static helper helpers[THREADS];
     fixture d;
     open_fixture(&d, PTHREAD, 0);
-    exercise_fill(d.near.host, BYTES, 12);
+    fill_randomly(d.near.host, BYTES, 12);
     copy_all(&d, NULL, &d.far, &d.near);
     for (int t = 0; t < THREADS; t++) {
         helpers[t] = (helper){

@@ -1,6 +1,7 @@
 /* The OpenCL plugin over PoCL, whose two devices are `basic` (opencl:0) and `pthread` (opencl:1), or over another
  * driver. */
 #include "system.h"
+#include "support/random.h"
 
 #include "support/idle.h"
 #include "support/process.h"
@@ -10,17 +11,6 @@
 #include <unistd.h>
 
 enum { BYTES = 5 * 1024 * 1024 + 3 };
-
-static unsigned char *pattern(uint32_t seed)
-{
-    unsigned char *bytes = malloc(BYTES);
-    assert_non_null(bytes);
-    for (size_t i = 0; i < BYTES; i++) {
-        seed = seed * 1664525u + 1013904223u;
-        bytes[i] = (unsigned char)(seed >> 24);
-    }
-    return bytes;
-}
 
 TEST(both_devices_are_listed_without_loading_the_driver_into_this_process)
 {
@@ -99,7 +89,7 @@ TEST(copies_between_the_two_devices_and_the_cpu_are_byte_exact_in_every_directio
 {
     static const char *const ids[] = {"opencl:0", "opencl:1", "cpu:0"};
     gpuhal *gpu = open_or_fail(NULL);
-    unsigned char *sent = pattern(7), *got = pattern(8);
+    unsigned char *sent = bytes_of_seed(7, BYTES), *got = bytes_of_seed(8, BYTES);
     /* Two drivers need not see each other's memory, but the host does where it is the host's. */
     uint64_t visible = 0;
     assert_ok(gpuhal_device_u64(select_or_fail(gpu, "opencl:0"), GPUHAL_FACT_HOST_VISIBLE_KINDS, &visible));
@@ -132,7 +122,7 @@ TEST(every_kind_of_memory_copies_to_every_other)
 {
     gpuhal *gpu = open_or_fail(NULL);
     gpuhal_device *device = select_or_fail(gpu, "opencl:1");
-    unsigned char *sent = pattern(3), *got = pattern(4);
+    unsigned char *sent = bytes_of_seed(3, BYTES), *got = bytes_of_seed(4, BYTES);
     uint64_t kinds = 0;
     assert_ok(gpuhal_device_u64(device, GPUHAL_FACT_MEMORY_KINDS, &kinds));
     for (uint32_t pair = 0; pair < 16; pair++) {
@@ -241,8 +231,8 @@ TEST(eight_threads_copy_at_once)
         copiers[i] = (copier){
             .from = select_or_fail(gpu, "opencl:0"),
             .to = select_or_fail(gpu, "opencl:1"),
-            .sent = pattern(100 + i),
-            .got = pattern(2),
+            .sent = bytes_of_seed(100 + i, BYTES),
+            .got = bytes_of_seed(2, BYTES),
         };
     }
     for (int i = 0; i < THREADS; i++) {

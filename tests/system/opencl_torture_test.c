@@ -243,6 +243,9 @@ static kept keep_or_fail(const fixture *d)
 static void fail_each_call(const char *options, bool with_kept)
 {
     fixture d;
+    if (with_kept) {
+        compile_alone();
+    }
     open_built_in(&d);
     kept from = with_kept ? keep_or_fail(&d) : (kept){0};
     work_or_fail(&d, options, &from);

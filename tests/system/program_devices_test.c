@@ -338,6 +338,12 @@ static gpuhal_status launch_with(const row *own, gpuhal_buffer *used, uint32_t l
     return gpuhal_kernel_launch(own->queue, own->own->kernels[SAXPY], &desc);
 }
 
+static void expect_used_by_address(const row *own, gpuhal_buffer *buffer)
+{
+    assert_int_equal(launch_with(own, buffer, 0),
+                     gpuhal_buffer_address(buffer) ? GPUHAL_OK : GPUHAL_ERROR_NOT_SUPPORTED);
+}
+
 /* Of imported host memory OpenCL has no address, and only functions of the processor take more local memory. */
 TEST(what_a_driver_cannot_launch_is_refused_before_it_is_enqueued)
 {
@@ -351,10 +357,12 @@ TEST(what_a_driver_cannot_launch_is_refused_before_it_is_enqueued)
         const bool is_cpu = strcmp(backend, "cpu") == 0, is_opencl = strcmp(backend, "opencl") == 0;
         const row one = row_on(&own);
         if (import_host(own.device, memory, sizeof memory, NULL, NULL, &imported) == GPUHAL_OK) {
-            const gpuhal_status status = launch_with(&one, imported, 0); /* Vulkan: as the driver has addresses */
-            assert_true(status == GPUHAL_OK || (!is_cpu && status == GPUHAL_ERROR_NOT_SUPPORTED));
-            assert_true(!is_opencl || status == GPUHAL_ERROR_NOT_SUPPORTED);
+            expect_used_by_address(&one, imported); /* Vulkan: as the driver has addresses */
+            assert_true(!is_cpu || gpuhal_buffer_address(imported) != 0);
+            assert_true(!is_opencl || gpuhal_buffer_address(imported) == 0);
         }
+        expect_used_by_address(&one, one.ones);
+        assert_true(!is_opencl || !gpuhal_buffer_host(one.ones) || gpuhal_buffer_address(one.ones) != 0);
         assert_true(imported || !is_opencl);
         assert_int_equal(launch_with(&one, NULL, 16), is_cpu ? GPUHAL_OK : GPUHAL_ERROR_INVALID_ARGUMENT);
         assert_ok(gpuhal_queue_synchronize(one.queue, PATIENCE_NS));

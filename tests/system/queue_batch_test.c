@@ -1,6 +1,7 @@
 /* Batches of work with the same buffers, which go a short way into the queue: nothing of what the long way promises is
  * lost. */
 #include "cuda_fake.h"
+#include "support/random.h"
 #include "queues.h"
 
 #include <gpuhal/usage.h>
@@ -263,7 +264,7 @@ static void *disturb(void *user)
 
 static void play_crowd(gpuhal *gpu, gpuhal_device *device)
 {
-    unsigned char *in = pattern_of(5, BYTES), *out = pattern_of(6, BYTES);
+    unsigned char *in = bytes_of_seed(5, BYTES), *out = bytes_of_seed(6, BYTES);
     uint64_t bytes = 0;
     crowd c = {.device = device, .queue = queue_or_fail(device, 0), .event = event_or_fail(gpu, 0)};
     c.from = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);

@@ -1,6 +1,7 @@
 /* Queues over a CUDA driver that fails or is slow: what failed is reported everywhere with its original cause, and only
  * once; nothing is freed too early, and a reset makes the queue usable again. */
 #include "cuda_fake.h"
+#include "support/random.h"
 #include "queues.h"
 
 #include <pthread.h>
@@ -42,7 +43,7 @@ static void open_chain(chain *c, const char *script)
     c->other = queue_or_fail(c->cpu, 0);
     c->event = event_or_fail(c->gpu, 0);
     c->behind = event_or_fail(c->gpu, 0);
-    c->in = pattern_of(3, BYTES);
+    c->in = bytes_of_seed(3, BYTES);
     assert_ok(gpuhal_event_descriptor(c->event, &c->descriptor));
 }
 
@@ -142,7 +143,7 @@ static void lose(const char *function)
     gpuhal_os_handle behind = -1;
     void *user = NULL;
     gpuhal_status ended = GPUHAL_OK;
-    snprintf(script, sizeof script, "devices 2; slow_us 30000; lose 0 %s 1 719", function);
+    snprintf(script, sizeof script, "devices 2; slow_us 200000; lose 0 %s 1 719", function);
     open_chain(&c, script);
     assert_ok(gpuhal_write(c.queue, c.one, 0, c.in, BYTES));
     assert_ok(gpuhal_fill(c.queue, c.one, 0, 64, 7, 4));

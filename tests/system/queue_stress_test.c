@@ -9,6 +9,7 @@
  * semaphore for a moment after the work that awaited it has ended, which crashed within some hundred rounds. And
  * queues that are destroyed while other threads mark the end of all work of the device. */
 #include "exercise.h"
+#include "support/random.h"
 #include "support/count.h"
 #include "system.h"
 
@@ -71,7 +72,7 @@ static gpuhal_status step_write(lane *own, uint64_t *seed)
     uint64_t offset = exercise_random(seed, BYTES), bytes = 1 + exercise_random(seed, BYTES - offset);
     gpuhal_status status = own->written_count == IN_FLIGHT ? let_go_of_writes(own) : GPUHAL_OK;
     unsigned char *from = malloc((size_t)bytes);
-    exercise_fill(from, bytes, *seed);
+    fill_randomly(from, bytes, *seed);
     own->written[own->written_count++] = from;
     memcpy(to->model + offset, from, (size_t)bytes);
     return status ? status : gpuhal_write(own->queue, to->buffer, offset, from, bytes);

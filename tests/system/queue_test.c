@@ -1,5 +1,6 @@
 /* Queues and events as an application uses them, on the library's own queues (cpu), OpenCL's and Vulkan's. */
 #include "exercise.h"
+#include "support/random.h"
 #include "queues.h"
 
 #define BYTES (1u << 20)
@@ -47,7 +48,7 @@ TEST(work_of_a_queue_is_done_in_order_on_every_device)
 {
     gpuhal *gpu = open_or_fail(NULL);
     unsigned char *in = malloc(BYTES), *out = malloc(BYTES), *expected = malloc(BYTES);
-    exercise_fill(in, BYTES, 3);
+    fill_randomly(in, BYTES, 3);
     model_chain(in, expected);
     for (size_t d = 0; d < DEVICES; d++) {
         gpuhal_device *device = select_or_fail(gpu, selectors[d]);
@@ -76,7 +77,7 @@ TEST(a_queue_that_is_destroyed_with_work_in_it_still_does_it)
 {
     gpuhal *gpu = open_or_fail(NULL);
     unsigned char *in = malloc(BYTES), *out = malloc(BYTES), *expected = malloc(BYTES);
-    exercise_fill(in, BYTES, 4);
+    fill_randomly(in, BYTES, 4);
     model_chain(in, expected);
     for (size_t d = 0; d < DEVICES; d++) {
         gpuhal_device *device = select_or_fail(gpu, selectors[d]);
@@ -114,7 +115,7 @@ TEST(queues_of_different_backends_wait_for_each_other)
         buffers[d] = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, PIECE);
     }
     unsigned char in[PIECE], out[PIECE];
-    exercise_fill(in, PIECE, 5);
+    fill_randomly(in, PIECE, 5);
     assert_ok(gpuhal_write(queues[0], buffers[0], 0, in, PIECE));
     assert_ok(gpuhal_event_record(events[0], queues[0]));
     for (unsigned round = 0; round < ROUNDS; round++) {

@@ -1,6 +1,7 @@
 /* What is recorded of links and of devices that fail, over a vendor's fake: what the next program makes of it. A
  * program is played by opening and closing a gpuhal object: they share nothing but the record on the disk. */
 #include "own_registry.h"
+#include "support/random.h"
 #include "warnings.h"
 
 #include <sys/wait.h>
@@ -22,7 +23,7 @@ static uint64_t link_number(gpuhal_device *from, gpuhal_device *to, gpuhal_key k
 /* Returns the path that the copy took; the bytes are right in any case. */
 static gpuhal_path copy_exactly(gpuhal_device *from_device, gpuhal_device *to_device)
 {
-    unsigned char *sent = pattern_of(7, BYTES), *got = pattern_of(8, BYTES);
+    unsigned char *sent = bytes_of_seed(7, BYTES), *got = bytes_of_seed(8, BYTES);
     gpuhal_buffer *from = buffer_or_fail(from_device, GPUHAL_MEMORY_DEVICE, BYTES);
     gpuhal_buffer *to = buffer_or_fail(to_device, GPUHAL_MEMORY_DEVICE, BYTES);
     gpuhal_path path = 0;

@@ -1,6 +1,7 @@
 /* The ROCm plugin over the fake runtime in the versions before 7, slot by slot: what those answer and do otherwise, as
  * their source says (ROCm/clr, tags rocm-6.1 to 6.3). */
 #include "bench.h"
+#include "support/random.h"
 
 enum { HIP_6_1 = 60140093, HIP_6_2 = 60241134 };
 
@@ -109,7 +110,7 @@ static void expect_copies_across_chunks(int version)
     expect_fine(with.ops.range_reserve(with.devices[0], 4 * piece, &area, &range), &with, "range_reserve");
     expect_fine(with.ops.range_commit(range, 0, piece, NULL, 0), &with, "range_commit");
     expect_fine(with.ops.range_commit(range, piece, piece, NULL, 0), &with, "range_commit");
-    unsigned char *sent = pattern_of(9, BYTES), got[BYTES] = {0};
+    unsigned char *sent = bytes_of_seed(9, BYTES), got[BYTES] = {0};
     const uint64_t at = piece - BYTES / 2;
     expect_fine(with.ops.write(with.devices[0], NULL, &area, at, sent, BYTES), &with, "write");
     expect_fine(with.ops.copy(with.devices[0], NULL, &other, 0, &area, at, BYTES), &with, "copy");
@@ -157,7 +158,7 @@ static void expect_copies_across_chunks_between_devices(int version)
     expect_fine(with.ops.range_reserve(with.devices[0], 2 * piece, &area, &range), &with, "range_reserve");
     expect_fine(with.ops.range_commit(range, 0, piece, &with.devices[1], 1), &with, "range_commit");
     expect_fine(with.ops.range_commit(range, piece, piece, &with.devices[1], 1), &with, "range_commit");
-    unsigned char *sent = pattern_of(9, BYTES), got[BYTES] = {0};
+    unsigned char *sent = bytes_of_seed(9, BYTES), got[BYTES] = {0};
     const uint64_t at = piece - BYTES / 2;
     expect_fine(with.ops.write(with.devices[1], NULL, &other, 0, sent, BYTES), &with, "write");
     gpuhal_plugin_device *here = with.devices[0], *there = with.devices[1];

@@ -2,6 +2,7 @@
  * built and found. */
 #include "system.h"
 #include "support/import_host.h"
+#include "support/random.h"
 
 #include <sys/mman.h>
 #include <time.h>
@@ -18,12 +19,7 @@ static uint32_t next_random(void)
 
 static unsigned char *random_bytes(size_t count)
 {
-    unsigned char *bytes = malloc(count);
-    assert_non_null(bytes);
-    for (size_t i = 0; i < count; i++) {
-        bytes[i] = (unsigned char)next_random();
-    }
-    return bytes;
+    return bytes_of_seed(next_random(), count);
 }
 
 static void pick_range(uint64_t *offset, uint64_t *count)

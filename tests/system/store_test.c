@@ -93,4 +93,85 @@ TEST(three_times_the_limit_of_device_memory_keeps_every_byte)
     assert_int_equal(rmdir(folder), 0);
 }
 
+/* ---- memory in pieces */
+
+enum { SMALL = 128 << 10, LARGE = 160 * SMALL, SMALLS = 65 };
+
+static void fill_small(gpuhal_store *store, gpuhal_queue *queue, uint32_t key)
+{
+    const gpuhal_item_desc desc = {.size = sizeof desc, .bytes = SMALL};
+    gpuhal_item *item = NULL;
+    assert_ok(gpuhal_store_put(store, queue, &key, sizeof key, &desc, PATIENCE_NS, &item));
+    assert_ok(gpuhal_fill(queue, gpuhal_item_buffer(item, NULL), 0, SMALL, word_of(key, 0, 0), 4));
+    gpuhal_item_release(item, queue);
+}
+
+static void expect_small(gpuhal_store *store, uint32_t key)
+{
+    static uint32_t words[SMALL / 4];
+    gpuhal_store_entry entry = {.size = sizeof entry};
+    gpuhal_item *item = NULL;
+    assert_ok(gpuhal_store_describe(store, &key, sizeof key, &entry));
+    assert_int_equal(entry.tiers, GPUHAL_TIER_DEVICE);
+    assert_ok(gpuhal_store_acquire(store, NULL, &key, sizeof key, NULL, 0, PATIENCE_NS, &item));
+    assert_ok(gpuhal_read(NULL, words, gpuhal_item_buffer(item, NULL), 0, SMALL));
+    for (uint32_t i = 0; i < SMALL / 4; i++) {
+        assert_int_equal(words[i], word_of(key, 0, 0));
+    }
+    gpuhal_item_release(item, NULL);
+}
+
+/* pytorch#35901, an eighth as large: a large buffer comes free, small ones that stay lie in its place, and as large a
+ * one is asked for again, for which there is room, but not in one piece. As a buffer, then as an entry. */
+static void compact_on(gpuhal_device *device, gpuhal_queue *queue, bool as_entry)
+{
+    const gpuhal_pool_desc pool_desc = {
+        .size = sizeof pool_desc, .limit_bytes = 256 * (uint64_t)SMALL, .segment_bytes = 64 * (uint64_t)SMALL};
+    const gpuhal_store_desc desc = {.size = sizeof desc, .host_bytes = UINT64_MAX};
+    const gpuhal_item_desc item_desc = {.size = sizeof item_desc, .bytes = LARGE};
+    gpuhal_store_statistics counts = {.size = sizeof counts};
+    gpuhal_pool *pool = NULL;
+    gpuhal_store *store = NULL;
+    gpuhal_buffer *large = NULL;
+    gpuhal_item *item = NULL;
+    assert_ok(gpuhal_pool_create(device, &pool_desc, &pool));
+    assert_ok(gpuhal_store_create(pool, &desc, &store));
+    assert_ok(gpuhal_pool_allocate(pool, queue, LARGE, 0, 0, &large));
+    gpuhal_buffer_release(large);
+    large = NULL;
+    for (uint32_t key = 0; key < SMALLS; key++) {
+        fill_small(store, queue, key);
+    }
+    if (as_entry) {
+        assert_ok(gpuhal_store_put(store, queue, "large", 5, &item_desc, PATIENCE_NS, &item));
+    } else {
+        assert_ok(gpuhal_pool_allocate(pool, queue, LARGE, 0, PATIENCE_NS, &large));
+    }
+    for (uint32_t key = 0; key < SMALLS; key++) {
+        expect_small(store, key);
+    }
+    assert_ok(gpuhal_store_get_statistics(store, &counts));
+    assert_int_equal(counts.evictions, 0);
+    assert_int_equal(counts.spills, 0);
+    assert_true(counts.moves > 0);
+    gpuhal_item_release(item, queue);
+    gpuhal_buffer_release(large);
+    gpuhal_store_destroy(store);
+    gpuhal_pool_destroy(pool);
+}
+
+TEST(a_large_buffer_finds_room_between_entries_that_stay_in_device_memory)
+{
+    gpuhal *gpu = open_or_fail(NULL);
+    for (size_t i = 0; i < sizeof selectors / sizeof *selectors; i++) {
+        gpuhal_device *device = find(gpu, selectors[i]);
+        for (int round = 0; round < 4 && device; round++) {
+            gpuhal_queue *queue = round % 2 ? queue_or_fail(device, 0) : NULL;
+            compact_on(device, queue, round / 2);
+            gpuhal_queue_destroy(queue);
+        }
+    }
+    gpuhal_close(gpu);
+}
+
 #include "test_main.h"

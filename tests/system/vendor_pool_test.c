@@ -1,5 +1,6 @@
 /* Pools over a vendor's plugin and its fake, which has virtual memory: one range of addresses for a pool. */
 #include "vendor.h"
+#include "support/random.h"
 
 #include "support/pattern.h"
 
@@ -43,7 +44,7 @@ TEST(a_pool_grows_within_one_range_and_gives_its_pieces_back)
     gpuhal_buffer *small = take(pool, queue, MIB), *large = take(pool, queue, 40 * MIB);
     const uint64_t before = fake_report_get()->device_bytes[0] - reserved_by(pool);
     assert_int_equal(calls_of(RESERVE), 1);
-    unsigned char *sent = pattern_of(5, 40 * MIB), *got = pattern_of(6, 40 * MIB);
+    unsigned char *sent = bytes_of_seed(5, 40 * MIB), *got = bytes_of_seed(6, 40 * MIB);
     assert_ok(gpuhal_write(queue, large, 0, sent, 40 * MIB));
     assert_ok(gpuhal_copy(queue, small, 0, large, 39 * MIB, MIB));
     assert_ok(gpuhal_read(queue, got, small, 0, MIB));
@@ -77,7 +78,7 @@ TEST(a_full_device_makes_pieces_smaller_and_then_is_out_of_memory)
 {
     use_machine("devices 1; memory 0 64M");
     gpuhal *gpu = open_backend(0);
-    gpuhal_pool *pool = pool_or_fail(select_or_fail(gpu, BACKEND ":0"), (gpuhal_pool_desc){0});
+    gpuhal_pool *pool = pool_or_fail(select_or_fail(gpu, BACKEND ":0"), (gpuhal_pool_desc){.limit_bytes = UINT64_MAX});
     gpuhal_buffer *buffers[64];
     uint32_t count = 0;
     gpuhal_status status = GPUHAL_OK;
@@ -108,7 +109,7 @@ TEST(on_a_device_with_peers_pools_have_segments_that_these_reach)
     gpuhal_pool *pools[2];
     gpuhal_buffer *buffers[2];
     enum { BYTES = 300001 };
-    unsigned char *sent = pattern_of(7, BYTES), *got = pattern_of(8, BYTES);
+    unsigned char *sent = bytes_of_seed(7, BYTES), *got = bytes_of_seed(8, BYTES);
     for (int i = 0; i < 2; i++) {
         pools[i] = pool_or_fail(select_or_fail(gpu, i ? BACKEND ":1" : BACKEND ":0"), (gpuhal_pool_desc){0});
         buffers[i] = take(pools[i], NULL, BYTES);

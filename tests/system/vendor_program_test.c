@@ -248,24 +248,65 @@ TEST(a_limit_of_the_code_itself_is_the_kernels)
     end_clean(&with);
 }
 
+/* A driver that reports nothing of functions: kernels are made, and their parameters not compared. */
+static void expect_made(bench *with)
+{
+    gpuhal_plugin_program *program = load_kernels(with);
+    gpuhal_kernel_desc desc = kernel_desc("fill");
+    gpuhal_kernel_info info;
+    gpuhal_plugin_kernel *kernel = NULL;
+    expect_fine(kernel_with(with, program, &desc, &info, &kernel), with, "kernel_create");
+    assert_int_equal(info.group_size_max, 1024);
+    desc.parameters = NULL;
+    desc.parameter_count = 0;
+    expect_kernel_refused(with, program, desc, GPUHAL_ERROR_NOT_SUPPORTED, "the description must list them");
+    with->ops.kernel_destroy(kernel);
+    with->ops.program_unload(program);
+    end_clean(with);
+}
+
 TEST(a_driver_that_reports_little_of_functions_runs_them_all_the_same)
 {
     use_machine("devices 1");
     OF(use_libraries("old/"), use_runtime("old/", 5));
     bench with;
     begin(&with, 1);
+    expect_made(&with);
+}
+
+/* As ZLUDA and chipStar do. */
+TEST(a_function_that_answers_not_supported_is_missing_where_it_only_describes)
+{
+    bench with =
+        begin_on("devices 1; fail " OF("cuFuncGetAttribute", "hipFuncGetAttribute") " 1+ 801"
+                 OF("; fail cuFuncSetAttribute 1+ 801; fail cuFuncLoad 1+ 801; fail cuFuncGetParamInfo 1+ 801", ""), 1);
+    expect_made(&with);
+}
+
+/* As chipStar does. */
+TEST(a_kernel_that_the_driver_does_not_find_costs_no_device_whatever_the_code)
+{
+    bench with = begin_on("devices 1; fail " CALLED(ModuleGetFunction) " 1 719", 1);
     gpuhal_plugin_program *program = load_kernels(&with);
-    gpuhal_kernel_desc desc = kernel_desc("fill");
-    gpuhal_kernel_info info;
-    gpuhal_plugin_kernel *kernel = NULL;
-    expect_fine(kernel_with(&with, program, &desc, &info, &kernel), &with, "kernel_create");
-    assert_int_equal(info.group_size_max, 1024);
-    desc.parameters = NULL;
-    desc.parameter_count = 0;
-    expect_kernel_refused(&with, program, desc, GPUHAL_ERROR_NOT_SUPPORTED, "the description must list them");
-    with.ops.kernel_destroy(kernel);
+    expect_kernel_refused(&with, program, kernel_desc("fill"), GPUHAL_ERROR_NOT_FOUND,
+                          "the program has no kernel fill");
+    assert_int_equal(gpuhal_last_error()->vendor_code, 719);
+    assert_int_equal(with.ops.query_health(with.devices[0]), GPUHAL_OK);
+    with.ops.kernel_destroy(kernel_of(&with, program, "fill"));
     with.ops.program_unload(program);
     end_clean(&with);
+}
+
+TEST(a_lookup_on_a_device_that_is_lost_says_that_the_device_is_lost)
+{
+    bench with =
+        begin_on("devices 1; fail " CALLED(ModuleGetFunction) " 1 719; lose 0 " CALLED(MemGetInfo) " 1 719", 1);
+    gpuhal_plugin_program *program = load_kernels(&with);
+    expect_kernel_refused(&with, program, kernel_desc("fill"), GPUHAL_ERROR_DEVICE_LOST, "719");
+    assert_int_equal(with.ops.query_health(with.devices[0]), GPUHAL_ERROR_DEVICE_LOST);
+    with.ops.program_unload(program);
+    end(&with);
+    remove_reports();
 }
 
 /* ---- launches */

@@ -1,6 +1,7 @@
 /* A vendor's plugin over its fake: ranges that are filled piece by piece, memory given out and taken in, and memory
  * that a peer or another interface sees too. */
 #include "bench.h"
+#include "support/random.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -31,7 +32,7 @@ TEST(a_range_takes_memory_only_where_it_is_committed_and_copies_cross_its_pieces
     expect_fine(with.ops.range_commit(area.range, 3 * piece, piece, NULL, 0), &with, "range_commit");
     expect_fine(with.ops.range_commit(area.range, 4 * piece, 2 * piece, NULL, 0), &with, "range_commit");
     assert_int_equal(fake_report_get()->device_bytes[0] - before, 3 * piece);
-    unsigned char *sent = pattern_of(9, 1000), got[1000] = {0};
+    unsigned char *sent = bytes_of_seed(9, 1000), got[1000] = {0};
     expect_fine(with.ops.write(with.devices[0], NULL, &area.memory, 4 * piece - 500, sent, 1000), &with, "write");
     expect_fine(with.ops.copy(with.devices[0], NULL, &area.memory, 5 * piece, &area.memory, 4 * piece - 500, 1000),
                 &with, "copy");
@@ -103,7 +104,7 @@ TEST(exported_memory_is_the_same_memory_on_another_device_and_lives_until_both_l
         allocate(&with, 0, (gpuhal_alloc){.bytes = BYTES, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD});
     const gpuhal_handle handle = export_fd(&with, &memory);
     gpuhal_memory other = allocate(&with, 1, (gpuhal_alloc){.bytes = BYTES, .import = handle});
-    unsigned char *sent = pattern_of(4, BYTES), *got = pattern_of(5, BYTES);
+    unsigned char *sent = bytes_of_seed(4, BYTES), *got = bytes_of_seed(5, BYTES);
     expect_fine(with.ops.write(with.devices[0], NULL, &memory, 0, sent, BYTES), &with, "write");
     with.ops.release(with.devices[0], &memory);
     expect_fine(with.ops.read(with.devices[1], NULL, got, &other, 0, BYTES), &with, "read");
@@ -185,7 +186,7 @@ TEST(registered_memory_is_page_locked_until_it_is_given_back)
 
 TEST(memory_that_may_only_be_read_is_imported_where_the_flag_says_so)
 {
-    bench with = begin_on("devices 1", 1);
+    bench with = begin_on("devices 1" OF("; attribute 0 113 1", ""), 1); /* the device has a flag for it */
     int file = memfd_create("weights", MFD_CLOEXEC);
     assert_int_equal(ftruncate(file, 65536), 0);
     assert_int_equal(pwrite(file, "weights", 8, 4096), 8);

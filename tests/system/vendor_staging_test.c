@@ -1,6 +1,7 @@
 /* Large transfers between ordinary host memory and a device go through page-locked chunks of the library's own, over a
  * vendor's fake; what is page-locked already does not, and nothing is lost when something fails in the middle. */
 #include "queues.h"
+#include "support/random.h"
 #include "support/import_host.h"
 #include "support/process.h"
 
@@ -41,12 +42,12 @@ TEST(large_writes_and_reads_of_ordinary_memory_are_exact_at_any_offset_and_go_th
     gpuhal_device *device = NULL;
     gpuhal *gpu = open_small(&device);
     gpuhal_buffer *buffer = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
-    unsigned char *model = pattern_of(1, BYTES), *got = malloc(BYTES);
+    unsigned char *model = bytes_of_seed(1, BYTES), *got = malloc(BYTES);
     assert_ok(gpuhal_write(NULL, buffer, 0, model, BYTES));
     assert_true(calls_of(TO_DEVICE) >= BYTES / (128 << 10));
     for (int round = 0; round < 30; round++) {
         uint32_t offset = next_random(BYTES), bytes = 1 + next_random(BYTES - offset);
-        unsigned char *news = pattern_of(100 + (uint32_t)round, bytes);
+        unsigned char *news = bytes_of_seed(100 + (uint32_t)round, bytes);
         memcpy(model + offset, news, bytes);
         assert_ok(gpuhal_write(NULL, buffer, offset, news, bytes));
         free(news);
@@ -70,7 +71,7 @@ TEST(large_writes_and_reads_of_ordinary_memory_are_exact_at_any_offset_and_go_th
 /* Writes and reads with that memory take one call of the driver each. */
 static void expect_one_call(gpuhal_buffer *buffer, unsigned char *host)
 {
-    unsigned char *model = pattern_of(77, BYTES);
+    unsigned char *model = bytes_of_seed(77, BYTES);
     memcpy(host, model, BYTES);
     uint64_t before = calls_of(TO_DEVICE);
     assert_ok(gpuhal_write(NULL, buffer, 0, host, BYTES));
@@ -116,7 +117,7 @@ TEST(a_copy_that_fails_in_the_middle_says_why_and_the_ring_works_afterwards)
     gpuhal_device *device = NULL;
     gpuhal *gpu = open_small(&device);
     gpuhal_buffer *buffer = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
-    unsigned char *model = pattern_of(5, BYTES), *got = malloc(BYTES);
+    unsigned char *model = bytes_of_seed(5, BYTES), *got = malloc(BYTES);
     int failures = 0;
     gpuhal_status status = GPUHAL_OK;
     for (int attempt = 0; attempt < 4; attempt++) {
@@ -147,7 +148,7 @@ TEST(a_device_that_is_lost_in_the_middle_of_a_large_write_says_so_and_can_be_clo
     gpuhal_device *device = NULL;
     gpuhal *gpu = open_small(&device);
     gpuhal_buffer *buffer = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
-    unsigned char *model = pattern_of(5, BYTES);
+    unsigned char *model = bytes_of_seed(5, BYTES);
     assert_int_equal(gpuhal_write(NULL, buffer, 0, model, BYTES), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_equal(gpuhal_read(NULL, model, buffer, 0, BYTES), GPUHAL_ERROR_DEVICE_LOST);
     gpuhal_buffer_release(buffer);
@@ -164,7 +165,7 @@ TEST(without_page_locked_memory_the_driver_stages_by_itself)
     gpuhal_device *device = NULL;
     gpuhal *gpu = open_small(&device);
     gpuhal_buffer *buffer = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
-    unsigned char *model = pattern_of(6, BYTES), *got = malloc(BYTES);
+    unsigned char *model = bytes_of_seed(6, BYTES), *got = malloc(BYTES);
     uint64_t before = calls_of(TO_DEVICE);
     assert_ok(gpuhal_write(NULL, buffer, 0, model, BYTES));
     assert_int_equal(calls_of(TO_DEVICE), before + 1);
@@ -188,7 +189,7 @@ static void *move(void *user)
     mover *m = user;
     unsigned char *got = malloc(BYTES);
     for (uint32_t round = 0; round < 4; round++) {
-        unsigned char *model = pattern_of(m->seed + round, BYTES);
+        unsigned char *model = bytes_of_seed(m->seed + round, BYTES);
         m->wrong += gpuhal_write(NULL, m->buffer, 0, model, BYTES) != GPUHAL_OK;
         m->wrong += gpuhal_read(NULL, got, m->buffer, 0, BYTES) != GPUHAL_OK;
         m->wrong += memcmp(got, model, BYTES) != 0;
@@ -229,7 +230,7 @@ TEST(large_copies_between_two_devices_without_a_link_are_exact)
     gpuhal *gpu = open_small(&device);
     gpuhal_buffer *from = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, BYTES);
     gpuhal_buffer *to = buffer_or_fail(select_or_fail(gpu, BACKEND ":1"), GPUHAL_MEMORY_DEVICE, BYTES);
-    unsigned char *model = pattern_of(8, BYTES), *got = malloc(BYTES);
+    unsigned char *model = bytes_of_seed(8, BYTES), *got = malloc(BYTES);
     assert_ok(gpuhal_write(NULL, from, 0, model, BYTES));
     assert_ok(gpuhal_write(NULL, to, 0, model, BYTES));
     for (int round = 0; round < 10; round++) {
@@ -320,7 +321,7 @@ static void open_lane(gpuhal_device *device, gpuhal *gpu, uint32_t seed, lane *l
                 .buffer = buffer_or_fail(device, GPUHAL_MEMORY_DEVICE, PAGEABLE),
                 .upload = buffer_or_fail(device, GPUHAL_MEMORY_UPLOAD, PAGEABLE),
                 .readback = buffer_or_fail(device, GPUHAL_MEMORY_READBACK, PAGEABLE),
-                .model = pattern_of(seed, PAGEABLE),
+                .model = bytes_of_seed(seed, PAGEABLE),
                 .got = calloc(1, PAGEABLE)};
     for (int i = 0; i < FILLS; i++) {
         assert_ok(gpuhal_fill(l->queue, l->buffer, 0, PAGEABLE, (uint32_t)i, 1));

@@ -1,6 +1,7 @@
 /* A vendor's plugin over its fake, through the public API: what works, and what it leaves alone. What is a vendor's
  * own is in cuda_fake_test.c and rocm_fake_test.c. */
 #include "exercise.h"
+#include "support/random.h"
 #include "support/idle.h"
 #include "vendor.h"
 
@@ -78,7 +79,7 @@ TEST(large_copies_between_devices_and_the_cpu_are_byte_exact_at_odd_offsets)
     static const char *const ids[] = {BACKEND ":0", BACKEND ":1", "cpu:0"};
     use_machine("devices 2; link 0 1 system; slow_us 100");
     gpuhal *gpu = open_backend(0);
-    unsigned char *sent = pattern_of(7, BYTES), *got = pattern_of(8, BYTES);
+    unsigned char *sent = bytes_of_seed(7, BYTES), *got = bytes_of_seed(8, BYTES);
     for (int pair = 0; pair < 9; pair++) {
         gpuhal_buffer *from = buffer_or_fail(select_or_fail(gpu, ids[pair / 3]), GPUHAL_MEMORY_DEVICE, BYTES);
         gpuhal_buffer *to = buffer_or_fail(select_or_fail(gpu, ids[pair % 3]), GPUHAL_MEMORY_DEVICE, BYTES);
@@ -126,7 +127,7 @@ TEST(rectangles_are_byte_exact_to_from_within_and_between_devices)
     use_machine("devices 2; slow_us 20");
     gpuhal *gpu = open_backend(0);
     gpuhal_device *one = select_or_fail(gpu, BACKEND ":0"), *two = select_or_fail(gpu, BACKEND ":1");
-    unsigned char *sent = pattern_of(5, BOX), *got = pattern_of(6, BOX);
+    unsigned char *sent = bytes_of_seed(5, BOX), *got = bytes_of_seed(6, BOX);
     gpuhal_buffer *from = buffer_or_fail(one, GPUHAL_MEMORY_DEVICE, BOX);
     assert_ok(gpuhal_write(NULL, from, 0, sent, BOX));
     gpuhal_device *const targets[] = {one, two};
@@ -185,6 +186,25 @@ TEST(an_alignment_above_the_drivers_own_is_kept)
         assert_ok(gpuhal_write(NULL, buffer, 0, sent, sizeof sent));
         assert_ok(gpuhal_read(NULL, got, buffer, 0, sizeof got));
         assert_memory_equal(got, sent, sizeof sent);
+        gpuhal_buffer_release(buffer);
+    }
+    close_clean(gpu);
+}
+
+/* As HIP-CPU, whose page-locked memory is that of malloc. */
+TEST(page_locked_memory_is_aligned_where_the_driver_does_not_align_it)
+{
+    use_machine("devices 1; host_offset 16");
+    gpuhal *gpu = open_backend(0);
+    gpuhal_device *device = select_or_fail(gpu, BACKEND ":0");
+    for (uint64_t alignment = 1; alignment <= 16384; alignment *= 4) {
+        const gpuhal_buffer_desc desc = {
+            .size = sizeof desc, .bytes = 5000, .kind = GPUHAL_MEMORY_UPLOAD, .alignment = alignment};
+        gpuhal_buffer *buffer = NULL;
+        assert_ok(gpuhal_buffer_create(device, &desc, &buffer));
+        const uintptr_t host = (uintptr_t)gpuhal_buffer_host(buffer);
+        assert_int_equal(host % (alignment > 64 ? alignment : 64), 0);
+        memset((void *)host, 0x3c, 5000);
         gpuhal_buffer_release(buffer);
     }
     close_clean(gpu);

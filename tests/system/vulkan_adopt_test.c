@@ -1,6 +1,7 @@
 /* A program with its own VkDevice on lavapipe hands it over, allocates and copies through the library, and runs its own
  * compute shader on the library's buffers. Skipped where lavapipe is not installed. */
 #include "adopt.h"
+#include "support/random.h"
 #include "exercise.h"
 #include "shaders/mix_spirv.h"
 #include "support/import_host.h"
@@ -128,7 +129,7 @@ TEST(the_programs_own_shader_runs_on_a_buffer_of_the_library)
     static uint32_t sent[WORDS], got[WORDS];
     gpuhal_native native = {.size = sizeof native};
     shader s;
-    exercise_fill((unsigned char *)sent, BYTES, 51);
+    fill_randomly((unsigned char *)sent, BYTES, 51);
     assert_ok(gpuhal_write(NULL, buffer, 0, sent, BYTES));
     assert_ok(gpuhal_buffer_native(buffer, &native));
     assert_int_equal(native.type, GPUHAL_NATIVE_VULKAN_BUFFER);

@@ -1,6 +1,7 @@
 /* The Vulkan plugin over the fake driver (tests/fakes/vulkan): hardware of other shapes than ours, through the public
  * API. Every test ends by asking the driver whether a rule of Vulkan was broken or an object forgotten. */
 #include "exercise.h"
+#include "support/random.h"
 #include "fake.h"
 
 enum { BYTES = 70001, STEPS = 60 };
@@ -35,7 +36,7 @@ TEST(sizes_above_the_staging_limit_go_through_in_pieces)
     gpuhal_buffer *buffer = buffer_or_fail(select_or_fail(gpu, "vulkan:0"), GPUHAL_MEMORY_DEVICE, LARGE);
     unsigned char *sent = malloc(LARGE), *got = malloc(LARGE);
     assert_true(sent && got);
-    exercise_fill(sent, LARGE, 3);
+    fill_randomly(sent, LARGE, 3);
     assert_ok(gpuhal_write(NULL, buffer, 0, sent, LARGE));
     assert_ok(gpuhal_read(NULL, got, buffer, 0, LARGE));
     assert_memory_equal(got, sent, LARGE);

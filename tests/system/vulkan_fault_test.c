@@ -2,6 +2,7 @@
  * driver fails: what a program then gets is an error with a sentence, everything can be given back, and nothing is
  * leaked. */
 #include "exercise.h"
+#include "support/random.h"
 #include "fake.h"
 #include "support/import_host.h"
 
@@ -176,7 +177,7 @@ static bool fail_once(const fake_vulkan *fake, const char *function, unsigned nt
 {
     static work w;
     w = (work){.handle = {.size = sizeof w.handle}, .memory = memory};
-    exercise_fill(w.sent, BYTES, nth);
+    fill_randomly(w.sent, BYTES, nth);
     fake->fail_call(function, nth, code);
     gpuhal_status status = do_work(&w);
     const bool reached = fake->calls(function) >= nth;

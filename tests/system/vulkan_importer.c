@@ -1,6 +1,7 @@
 /* vulkan_importer.c: the other process of vulkan_test.c: imports the buffer behind the descriptor whose number is its
  * argument, looks for the exporter's message and leaves its own. Exit status 0: all as it should be. */
 #include "exercise.h"
+#include "support/random.h"
 #include "vulkan_message.h"
 
 static int failed(const char *what)
@@ -21,11 +22,11 @@ int main(int argc, char **argv)
         gpuhal_buffer_import(device, &message_desc, &handle, &buffer)) {
         return failed("import");
     }
-    exercise_fill(wanted, MESSAGE_BYTES, EXPORTER_SEED);
+    fill_randomly(wanted, MESSAGE_BYTES, EXPORTER_SEED);
     if (gpuhal_read(NULL, got, buffer, EXPORTER_OFFSET, MESSAGE_BYTES) || memcmp(got, wanted, MESSAGE_BYTES) != 0) {
         return failed("the exporter's bytes are not here");
     }
-    exercise_fill(wanted, MESSAGE_BYTES, IMPORTER_SEED);
+    fill_randomly(wanted, MESSAGE_BYTES, IMPORTER_SEED);
     if (gpuhal_write(NULL, buffer, IMPORTER_OFFSET, wanted, MESSAGE_BYTES) || gpuhal_buffer_synchronize(buffer)) {
         return failed("write");
     }

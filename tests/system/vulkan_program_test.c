@@ -202,8 +202,11 @@ TEST(what_was_compiled_is_given_back_and_taken_only_by_the_same_device)
     const gpuhal_ops *ops = &f.p.o.slots.ops;
     unsigned char *kept = NULL;
     uint64_t bytes = 0, small = 8;
-    assert_int_equal(ops->program_compiled(f.program, NULL, &bytes), GPUHAL_OK);
-    assert_true(bytes >= 32 && (kept = calloc(1, bytes + 4)));
+    if (ops->program_compiled(f.program, NULL, &bytes) == GPUHAL_ERROR_NOT_SUPPORTED && !f.p.faked) {
+        end_saxpy(&f);
+        SKIP_TEST("the driver keeps no pipelines in its caches");
+    }
+    assert_true(bytes > 32 && (kept = calloc(1, bytes + 4)));
     memset(kept, 0xee, bytes);
     assert_int_equal(ops->program_compiled(f.program, kept, &small), GPUHAL_OK);
     assert_int_equal(small, bytes);
@@ -237,10 +240,6 @@ TEST(a_description_that_the_code_contradicts_is_refused)
                                             {.kind = GPUHAL_PARAMETER_BUFFER},
                                             {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4},
                                             {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 8}},
-                                  many[] = {{.kind = GPUHAL_PARAMETER_BUFFER},
-                                            {.kind = GPUHAL_PARAMETER_BUFFER},
-                                            {.kind = GPUHAL_PARAMETER_BUFFER},
-                                            {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 8}},
                                   local[] = {{.kind = GPUHAL_PARAMETER_BUFFER},
                                              {.kind = GPUHAL_PARAMETER_BUFFER},
                                              {.kind = GPUHAL_PARAMETER_LOCAL},
@@ -255,7 +254,6 @@ TEST(a_description_that_the_code_contradicts_is_refused)
         {{.name = "none"}, GPUHAL_ERROR_NOT_FOUND, "no kernel none; its GLCompute entry points: main"},
         {{.name = "main", .parameters = two_values, .parameter_count = 3}, GPUHAL_ERROR_INVALID_ARGUMENT, "4 bytes"},
         {{.name = "main", .parameters = wide, .parameter_count = 4}, GPUHAL_ERROR_INVALID_ARGUMENT, "begin at 0 4"},
-        {{.name = "main", .parameters = many, .parameter_count = 4}, GPUHAL_ERROR_INVALID_ARGUMENT, "3 buffers"},
         {{.name = "main", .parameters = local, .parameter_count = 4}, GPUHAL_ERROR_NOT_SUPPORTED, "local memory"},
         {{.name = "main", .parameters = nothing, .parameter_count = 1}, GPUHAL_ERROR_INVALID_ARGUMENT, "kind 9"},
         {{.name = "main", .parameters = nothing}, GPUHAL_ERROR_INVALID_ARGUMENT, "0 buffers"},
@@ -278,6 +276,55 @@ TEST(a_description_that_the_code_contradicts_is_refused)
     }
     assert_ok(launch_saxpy(&f.p.o, NULL, f.kernel, &f.x, &f.y, 0, COUNT, 2));
     expect_y(&f, 2, 1);
+    end_saxpy(&f);
+}
+
+/* One description for all variants of a shader, from which compilers leave out what one does not use. */
+TEST(buffers_of_the_description_that_the_code_does_not_bind_are_accepted_and_not_used)
+{
+    static const gpuhal_parameter more[] = {{.kind = GPUHAL_PARAMETER_BUFFER, .access = GPUHAL_ACCESS_READ},
+                                            {.kind = GPUHAL_PARAMETER_BUFFER},
+                                            {.kind = GPUHAL_PARAMETER_BUFFER},
+                                            {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4},
+                                            {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4}},
+                                  fewer[] = {{.kind = GPUHAL_PARAMETER_BUFFER},
+                                             {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 8}},
+                                  beside_block[] = {{.kind = GPUHAL_PARAMETER_BUFFER},
+                                                    {.kind = GPUHAL_PARAMETER_BUFFER},
+                                                    {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 320},
+                                                    {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4}};
+    const gpuhal_kernel_desc desc = {
+        .size = sizeof desc, .name = "main", .parameters = more, .parameter_count = 5};
+    gpuhal_kernel_desc wrong = {.size = sizeof wrong, .name = "main", .parameters = fewer, .parameter_count = 2};
+    fixture f = begin_saxpy(&desc);
+    gpuhal_plugin_program *scale = NULL;
+    gpuhal_plugin_kernel *none = NULL;
+    gpuhal_memory surplus = allocate_words(&f.p.o, COUNT);
+    const uint32_t count = COUNT;
+    const float slope = 2;
+    memset(surplus.host, 0x5a, COUNT * 4);
+    const gpuhal_plugin_argument arguments[] = {
+        buffer_argument(&f.x, 0, COUNT * 4, GPUHAL_ACCESS_READ),
+        buffer_argument(&f.y, 0, COUNT * 4, GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE),
+        buffer_argument(&surplus, 0, COUNT * 4, GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE),
+        value_argument(&count, sizeof count), value_argument(&slope, sizeof slope)};
+    const gpuhal_plugin_launch launch = {
+        .size = sizeof launch, .argument_count = 5, .arguments = arguments, .groups = {(COUNT + 63) / 64, 1, 1}};
+    assert_int_equal(f.info.parameter_count, 5);
+    assert_int_equal(f.p.o.slots.ops.launch(f.p.queue, f.kernel, &launch), GPUHAL_OK);
+    finish_queue(&f.p);
+    expect_y(&f, 2, 1);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        assert_int_equal(((const uint32_t *)surplus.host)[i], 0x5a5a5a5a);
+    }
+    expect_error(create_kernel(&f.p.o, f.program, &wrong, NULL, &none), GPUHAL_ERROR_INVALID_ARGUMENT, "1 buffers");
+    /* There the binding of the second buffer is that of the block. */
+    wrong.parameters = beside_block;
+    wrong.parameter_count = 4;
+    assert_ok(load_code(&f.p.o, scale_spirv, sizeof scale_spirv, NULL, &scale));
+    expect_error(create_kernel(&f.p.o, scale, &wrong, NULL, &none), GPUHAL_ERROR_INVALID_ARGUMENT, "2 buffers");
+    f.p.o.slots.ops.program_unload(scale);
+    release_direct(&f.p.o, &surplus);
     end_saxpy(&f);
 }
 
@@ -309,8 +356,19 @@ TEST(code_that_is_no_module_for_this_device_is_refused)
     words[1] = newer;
     expect_not_loaded(&p.o, words, sizeof words, GPUHAL_ERROR_NOT_SUPPORTED, "2.0");
     words[1] = saxpy_spirv[1];
+    words[6] = 5;
+    expect_not_loaded(&p.o, words, sizeof words, GPUHAL_ERROR_NOT_SUPPORTED,
+                      "capability Linkage (5), which this library does not take");
+    words[6] = 18;
+    expect_not_loaded(&p.o, words, sizeof words, GPUHAL_ERROR_NOT_SUPPORTED,
+                      "capability Groups (18), which this library does not take");
     words[6] = 6; /* the capability Kernel */
-    expect_not_loaded(&p.o, words, sizeof words, GPUHAL_ERROR_NOT_SUPPORTED, "capability 6");
+    expect_not_loaded(&p.o, words, sizeof words, GPUHAL_ERROR_NOT_SUPPORTED, "capability Kernel (6)");
+    words[6] = 5301;
+    expect_not_loaded(&p.o, words, sizeof words, GPUHAL_ERROR_NOT_SUPPORTED,
+                      "capability ShaderNonUniform (5301), which this library does not take");
+    words[6] = 46;
+    expect_not_loaded(&p.o, words, sizeof words, GPUHAL_ERROR_NOT_SUPPORTED, "capability SampledBuffer (46)");
     words[6] = saxpy_spirv[6];
     const gpuhal_code other = {.size = sizeof other, .format = "ptx", .code = words, .bytes = sizeof words},
                       target = {.size = sizeof other,

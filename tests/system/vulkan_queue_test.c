@@ -1,6 +1,7 @@
 /* Queues and events of the Vulkan plugin over the fake driver (tests/fakes/vulkan), through the plugin's slots: order,
  * asynchrony, time, hanging and lost devices. */
 #include "direct_vulkan.h"
+#include "support/random.h"
 #include "exercise.h"
 #include "fake.h"
 
@@ -75,7 +76,7 @@ static void run_in_order(const char *script)
     static unsigned char expected[BYTES];
     fixture d = open_fixture(script, 0);
     uint64_t seed = 21;
-    exercise_fill(d.near.host, BYTES, 5);
+    fill_randomly(d.near.host, BYTES, 5);
     enqueue_copy(&d);
     memcpy(expected, d.near.host, BYTES);
     for (int step = 0; step < STEPS; step++) {
@@ -180,7 +181,7 @@ TEST(more_submissions_than_are_kept_in_flight_and_longer_runs_than_one_holds_sta
     enum { COPIES = 1000, PIECE = 40, FLUSHES = 200 };
     unsigned refused = 0;
     fixture d = open_fixture("discrete;slow_us=100;reorder", 0);
-    exercise_fill(d.near.host, BYTES, 11);
+    fill_randomly(d.near.host, BYTES, 11);
     for (uint64_t c = 0; c < COPIES; c++) {
         gpuhal_status status = d.o.slots.ops.copy(d.o.device, d.queue, &d.far, c * PIECE, &d.near, c * PIECE, PIECE);
         for (; status == GPUHAL_NOT_READY; refused++) {
@@ -246,7 +247,7 @@ TEST(queues_of_many_threads_share_one_of_the_devices)
 {
     static helper helpers[THREADS];
     fixture d = open_fixture("discrete;families=gct2,t1", 0);
-    exercise_fill(d.near.host, BYTES, 12);
+    fill_randomly(d.near.host, BYTES, 12);
     for (int t = 0; t < THREADS; t++) {
         helpers[t].d = &d;
         assert_int_equal(allocate_direct(&d.o, GPUHAL_MEMORY_UPLOAD, BYTES, &helpers[t].memory), GPUHAL_OK);
@@ -270,7 +271,7 @@ TEST(one_queue_waits_for_an_event_of_another)
     assert_non_null(ops->queue_wait);
     assert_int_equal(ops->queue_create(d.o.device, 0, 0, NULL, &other), GPUHAL_OK);
     assert_int_equal(ops->event_create(d.o.device, 0, &end), GPUHAL_OK);
-    exercise_fill(d.near.host, BYTES, 8);
+    fill_randomly(d.near.host, BYTES, 8);
     enqueue_copy(&d);
     assert_int_equal(ops->queue_wait(other, d.event), GPUHAL_OK);
     assert_int_equal(ops->copy(d.o.device, other, &d.result, 0, &d.far, 0, BYTES), GPUHAL_OK);
@@ -288,7 +289,7 @@ TEST(queues_and_events_may_be_destroyed_as_soon_as_the_work_that_awaited_them_ha
 {
     fixture d = open_fixture("discrete;families=gct2,t1;late_waits", 0);
     const gpuhal_ops *ops = &d.o.slots.ops;
-    exercise_fill(d.near.host, BYTES, 8);
+    fill_randomly(d.near.host, BYTES, 8);
     for (int round = 0; round < 50; round++) {
         gpuhal_plugin_queue *first = NULL, *second = NULL;
         gpuhal_plugin_event *middle = NULL, *end = NULL;
@@ -349,7 +350,7 @@ TEST(timed_events_work_where_the_transfer_family_has_no_timestamps)
 TEST(waiting_for_a_device_that_hangs_ends_with_the_time_and_the_queue_stays_usable)
 {
     fixture d = open_fixture("discrete", 0);
-    exercise_fill(d.near.host, BYTES, 9);
+    fill_randomly(d.near.host, BYTES, 9);
     d.fake.hang(1);
     const double begin = seconds_now();
     enqueue_copy(&d);

@@ -1,6 +1,7 @@
 /* The Vulkan plugin over lavapipe, Mesa's Vulkan on the processor, beside the CPU and PoCL's two devices. Skipped where
  * lavapipe is not installed. */
 #include "exercise.h"
+#include "support/random.h"
 #include "fake.h"
 #include "vulkan_message.h"
 #include "support/idle.h"
@@ -101,7 +102,7 @@ TEST(every_ordered_pair_of_devices_copies_byte_exact_and_reports_its_path)
         gpuhal_path path = 0;
         const uint64_t count = 1 + exercise_random(&seed, BYTES), begin = exercise_random(&seed, BYTES - count + 1);
         const uint64_t at = exercise_random(&seed, BYTES - count + 1);
-        exercise_fill(sent, BYTES, seed);
+        fill_randomly(sent, BYTES, seed);
         assert_ok(gpuhal_copy_path(to, from, &path));
         assert_true(devices[0] == devices[1] ? path == GPUHAL_PATH_NATIVE
                                              : path == GPUHAL_PATH_SHARED || path == GPUHAL_PATH_STAGED);
@@ -139,7 +140,7 @@ static void expect_same_bytes(gpuhal_buffer *one, gpuhal_buffer *two)
     for (int round = 0; round < 6; round++) {
         gpuhal_buffer *writer = both[round % 2], *reader = both[1 - round % 2];
         const uint64_t at = exercise_random(&seed, gpuhal_buffer_bytes(reader) - sizeof sent);
-        exercise_fill(sent, sizeof sent, seed);
+        fill_randomly(sent, sizeof sent, seed);
         assert_ok(gpuhal_write(NULL, writer, at, sent, sizeof sent));
         assert_ok(gpuhal_buffer_synchronize(writer));
         assert_ok(gpuhal_buffer_synchronize(reader));
@@ -242,7 +243,7 @@ TEST(a_buffer_exported_to_another_process_is_the_same_memory_there)
     gpuhal_handle handle = {.size = sizeof handle};
     unsigned char sent[MESSAGE_BYTES], got[MESSAGE_BYTES];
     assert_ok(gpuhal_buffer_create(select_or_fail(gpu, "vulkan:0"), &message_desc, &buffer));
-    exercise_fill(sent, sizeof sent, EXPORTER_SEED);
+    fill_randomly(sent, sizeof sent, EXPORTER_SEED);
     assert_ok(gpuhal_write(NULL, buffer, EXPORTER_OFFSET, sent, sizeof sent));
     assert_ok(gpuhal_buffer_export(buffer, GPUHAL_HANDLE_OPAQUE_FD, &handle));
     int inherited = dup((int)handle.as.os); /* the one given out is close-on-exec */
@@ -250,7 +251,7 @@ TEST(a_buffer_exported_to_another_process_is_the_same_memory_there)
     close((int)handle.as.os);
     run_importer(inherited);
     close(inherited);
-    exercise_fill(sent, sizeof sent, IMPORTER_SEED);
+    fill_randomly(sent, sizeof sent, IMPORTER_SEED);
     assert_ok(gpuhal_buffer_synchronize(buffer));
     assert_ok(gpuhal_read(NULL, got, buffer, IMPORTER_OFFSET, sizeof got));
     assert_memory_equal(got, sent, sizeof got);

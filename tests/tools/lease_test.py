@@ -48,9 +48,9 @@ class Tool:
     def error(self, *arguments, **settings):
         return self.document(*arguments, "--json", **settings)["error"]
 
-    def hold(self, *options):
+    def hold(self, *options, **settings):
         """A command that runs until it is ended, once it has its lease."""
-        process = self.start("run", *options, "--", "sh", "-c", "echo ready; exec sleep 60")
+        process = self.start("run", *options, "--", "sh", "-c", "echo ready; exec sleep 60", **settings)
         check(process.stdout.readline() == "ready\n", process)
         return process
 
@@ -112,9 +112,21 @@ def where_the_tool_is_killed_the_command_keeps_the_lease(tool):
     process.kill()
     process.wait()
     tool.run("run", "--no-wait", "--", "true", code=BUSY)
-    check(tool.status()["leases"][0]["command"] is None, "the program that asked for it has ended")
+    lease = tool.status()["leases"][0]
+    check((lease["pid"], lease["command"], lease["processes"]) == (pid, "sleep", [{"pid": pid, "command": "sleep"}]), lease)
     os.kill(pid, signal.SIGKILL)
     tool.run("run", "--timeout", "20", "--", "true")
+
+
+def a_child_in_the_background_keeps_the_lease_as_long_as_it_lives(tool):
+    out, _ = tool.run("run", "--devices", "3", "--", "sh", "-c", "sleep 60 >/dev/null 2>&1 & echo $!; exit 3", code=3)
+    lease = tool.status()["leases"][0]
+    check((lease["pid"], lease["command"], len(lease["devices"])) == (int(out), "sleep", 3), lease)
+    tool.run("run", "--no-wait", "--", "true", code=BUSY)
+    os.kill(int(out), signal.SIGKILL)
+    tool.run("run", "--timeout", "20", "--", "true")
+    check(tool.status()["leases"] == [], tool.status())
+    check("in the background too" in " ".join(tool.run("--help")[0].split()), "not in --help")
 
 
 def a_lease_of_a_killed_command_is_free_for_one_that_waits(tool):
@@ -127,13 +139,86 @@ def a_lease_of_a_killed_command_is_free_for_one_that_waits(tool):
     check(process.wait(DEADLINE) == 128 + signal.SIGKILL and waiting.wait(DEADLINE) == 0, "not free")
 
 
+def machine_folder(tool, mode, group=-1):
+    """A folder that stands for /, with the folder of the machine's ledger; the tool has no other one."""
+    root = os.path.join(os.path.dirname(tool.environment.pop("GPUHAL_LEDGER")), "root")
+    folder = os.path.join(root, "run", "gpuhal")
+    os.makedirs(folder)
+    os.chown(folder, -1, group)
+    os.chmod(folder, mode)
+    own = os.path.join(root, "own")
+    os.mkdir(own, 0o700)
+    tool.environment |= {"GPUHAL_SYSTEM_ROOT": root, "XDG_RUNTIME_DIR": own}
+    return folder
+
+
+def the_ledger_of_the_machine_is_used_where_there_is_one_and_a_warning_printed_where_there_is_none(tool):
+    folder = machine_folder(tool, 0o2770 if os.geteuid() == 0 else 0o700)
+    _, err = tool.run("run", "--", "true")
+    check(err == "", err)
+    check((tool.status()["ledger"], tool.status()["shared"]) == (folder, True), tool.status())
+    for name in os.listdir(folder):
+        os.unlink(os.path.join(folder, name))
+    os.rmdir(folder)
+    for arguments in (("run", "--", "true"), ("status",)):
+        _, err = tool.run(*arguments)
+        check(err.startswith("gpuhal-lease: warning: leases are of this user alone") and "GPUHAL_LEDGER" in err and err.count("\n") == 1, err)
+    check(not tool.status()["shared"] and tool.status()["ledger"] != folder, tool.status())
+    check("GPUHAL_LEDGER" in tool.run("--help")[0] and "/run/gpuhal" in tool.run("--help")[0], "not in --help")
+
+
+def a_ledger_of_the_machine_that_anyone_may_write_to_is_refused(tool):
+    folder = machine_folder(tool, 0o777)
+    for arguments in (["run", "--", "true"], ["status"]):
+        _, err = tool.run(*arguments, code=FAILED)
+        check(folder in err and "may be written to by other users" in err, err)
+
+
+def users_who_may_write_to_the_ledger_of_the_machine_share_it(tool):
+    if os.geteuid() != 0:
+        print("skipped: only root can run a program as another user")
+        sys.exit(77)
+    group, user = 54321, 54322
+    folder = machine_folder(tool, 0o2770, group)
+    os.chmod(os.path.dirname(os.path.dirname(os.path.dirname(folder))), 0o755)
+    os.mkdir(os.path.join(folder, "..", "other"), 0o700)
+    os.chown(os.path.join(folder, "..", "other"), user, user)
+    process = tool.hold("--devices", "3")
+
+    def as_user(groups, *arguments):
+        environment = tool.environment | {"XDG_RUNTIME_DIR": os.path.join(folder, "..", "other")}
+        done = subprocess.run([tool.program, *arguments], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DEADLINE,
+                              user=user, group=user, extra_groups=groups, check=False)
+        return done.returncode, done.stderr
+    code, err = as_user([group], "run", "--no-wait", "--", "true")
+    check(code == BUSY and "warning" not in err, code, err)
+    code, err = as_user([], "run", "--no-wait", "--", "true")
+    check(code == 0 and "leases are of this user alone" in err, code, err)
+    end(process)
+
+
+def no_other_lease_has_a_leased_device_unless_a_share_is_asked_for(tool):
+    process = tool.hold("--devices", "3")
+    for arguments in ((), ("--share",), ("--memory", "1M"), ("--slots", "1")):
+        tool.run("run", "--no-wait", *arguments, "--", "true", code=BUSY)
+    end(process)
+    for share in (("--share",), ("--memory", "1M"), ("--slots", "1")):
+        process = tool.hold("--devices", "3", *share)
+        for arguments in (("--share",), ("--memory", "1M"), ("--slots", "1")):
+            tool.run("run", "--no-wait", *arguments, "--", "true")
+        tool.run("run", "--no-wait", "--", "true", code=BUSY)
+        tool.run("run", "--no-wait", "--slots", "all", "--memory", "1M", "--", "true", code=BUSY)
+        end(process)
+    check(tool.status()["leases"] == [], tool.status())
+
+
 def certain_devices_are_leased_by_selector_and_memory_is_counted(tool):
     process = tool.hold("--devices", "cuda:1", "--memory", "512M")
     document = tool.status()
     check(len(document["leases"][0]["devices"]) == 1 and document["leases"][0]["devices"][0]["bytes"] == 512 << 20, document)
     table, _ = tool.run("status")
     check("512 MiB" in table and "held" in table and "sh" in table, table)
-    row = table.splitlines()[-1].split()
+    row = table.splitlines()[-2].split()  # before its label
     check(row[1:5] == ["held", str(process.pid), pwd.getpwuid(os.getuid()).pw_name, "gpuhal-lease"], table)
     holder = document["leases"][0]
     check((holder["pid"], holder["user"], holder["command"]) == (process.pid, os.getuid(), "gpuhal-lease"), document)
@@ -142,11 +227,105 @@ def certain_devices_are_leased_by_selector_and_memory_is_counted(tool):
     check(err.startswith('gpuhal-lease: --devices: no device matches "cuda:9"'), err)
 
 
+def leasing_the_processor_starts_no_driver(tool):
+    process = tool.hold("--devices", "cpu:0", GPUHAL_BACKENDS="cuda,cpu")
+    with open(f"/proc/{process.pid}/maps", encoding="utf-8") as file:
+        maps = file.read()
+    check("libgpuhal.so" in maps and "gpuhal-cpu.so" not in maps and "gpuhal-cuda.so" not in maps, maps)
+    end(process)
+    process = tool.hold()
+    with open(f"/proc/{process.pid}/maps", encoding="utf-8") as file:
+        check("gpuhal-cuda.so" in file.read(), "what others use of a GPU was not read")
+    end(process)
+
+
 def of_each_physical_device_that_a_selector_names_one_interface_is_leased(tool):
     settings = {"GPUHAL_BACKENDS": "opencl,cpu", "POCL_DEVICES": "pthread basic"}  # without PoCL there is the CPU alone
     own, lent = tool.run("run", "--json", "--devices", "auto", "--", "sh", "-c", f'echo "$GPUHAL_DEVICES"; exec {tool.program} status --json', **settings)[0].split("\n", 1)
     check(own == "cpu:0" and [device["key"] for device in json.loads(lent)["leases"][0]["devices"]] == ["cpu:0"], own, lent)
     check("of each physical device one interface" in " ".join(tool.run("--help")[0].split()), "not in --help")
+
+
+def the_tables_fit_80_columns_and_name_devices_by_id(tool):
+    tool.environment["FAKE_CUDA"] = "devices 8; memory * 4G; name * NVIDIA RTX PRO 6000 Blackwell Server Edition"
+    held = [tool.hold("--devices", "cuda:0,cuda:1,cuda:2,cuda:4,cuda:6", "--label", "x" * 40, "--expire", "100000"), tool.hold("--devices", "3,cuda:5", "--share")]
+    waiting = tool.start("run", "--devices", "8", "--priority", "-2", "--", "true")
+    while len(tool.status()["leases"]) != 3:
+        time.sleep(0.02)
+    for table in (tool.run("status")[0], tool.run("status", CUDA_VISIBLE_DEVICES="6")[0]):
+        check(all(len(line) <= 80 for line in table.splitlines()), table)
+    table = tool.run("status")[0]
+    check("cuda:0-2 cuda:4" in table and "cuda:3 cuda:5" in table and "any 8" in table and "priority: -2" in table, table)
+    check([device["id"] for device in tool.status()["devices"]] == [f"cuda:{i}" for i in range(8)], tool.status())
+    for process in (waiting, *held):
+        end(process)
+
+
+def a_number_of_another_pid_namespace_is_marked(tool):
+    unshare = ["unshare", "--pid", "--fork", "--mount-proc"]
+    if subprocess.run([*unshare, "true"], capture_output=True, check=False).returncode:
+        print("skipped: no pid namespace can be made here")
+        sys.exit(77)
+    process = tool.hold()
+    done = subprocess.run([*unshare, tool.program, "status"], env=tool.environment, capture_output=True, text=True, timeout=DEADLINE, check=True)
+    check(f" {process.pid}* " in done.stdout and "another pid namespace" in done.stdout, done.stdout)
+    check("*" not in tool.run("status")[0], "marked in its own namespace")
+    end(process)
+    inner = subprocess.Popen([*unshare, tool.program, "run", "--", "sh", "-c", "echo ready; exec sleep 60"], env=tool.environment, stdout=subprocess.PIPE, text=True)
+    inner.stdout.readline()
+    lease = tool.status()["leases"][0]
+    with open(f"/proc/{lease['pid']}/comm", encoding="utf-8") as file:
+        check(file.read().strip() == lease["command"] and not lease["pid_is_foreign"], lease)  # the kernel knows it by this namespace's number
+    os.kill(max(process["pid"] for process in lease["processes"]), signal.SIGKILL)
+    inner.wait(DEADLINE)
+
+
+def a_lease_is_released_from_outside_and_one_that_lives_only_by_force(tool):
+    process = tool.hold("--devices", "3")
+    number = str(tool.status()["leases"][0]["number"])
+    _, err = tool.run("release", number, code=BUSY)
+    check(f"lease {number} is alive in process " in err and "(sleep)" in err and "(gpuhal-lease)" in err and "--force" in err, err)
+    check(tool.error("release", number, code=BUSY)["code"] == "busy" and len(tool.status()["leases"]) == 1, "released")
+    tool.run("release", number, "--force")
+    check(tool.status()["leases"] == [] and process.poll() is None, tool.status())
+    tool.run("run", "--no-wait", "--devices", "3", "--", "true")
+    check(tool.error("release", number, code=FAILED)["status"] == "not found", "found")
+    end(process)
+
+
+def a_request_that_is_released_fails(tool):
+    process = tool.hold("--devices", "3")
+    waiting = tool.start("run", "--", "true")
+    while len(leases := tool.status()["leases"]) != 2:
+        time.sleep(0.02)
+    tool.run("release", str(leases[1]["number"]), code=BUSY)
+    tool.run("release", "--force", str(leases[1]["number"]))
+    _, err = waiting.communicate(timeout=DEADLINE)
+    check(waiting.returncode == FAILED and "was revoked" in err, err)
+    end(process)
+
+
+def another_users_lease_is_released_by_root_alone(tool):
+    if os.geteuid() != 0:
+        print("skipped: only root can run a program as another user")
+        sys.exit(77)
+    group, user = 54321, 54322
+    folder = tool.environment["GPUHAL_LEDGER"]
+    os.mkdir(folder)
+    os.chown(folder, -1, group)
+    os.chmod(folder, 0o2770)
+    os.chmod(os.path.dirname(folder), 0o755)
+    by_user = {"user": user, "group": group, "extra_groups": []}
+    process, number = tool.hold("--devices", "2"), str(tool.status()["leases"][0]["number"])
+    done = subprocess.run([tool.program, "release", "--force", number], env=tool.environment, capture_output=True, text=True, timeout=DEADLINE, check=False, **by_user)
+    check(done.returncode == FAILED and "is of user 0" in done.stderr and len(tool.status()["leases"]) == 1, done)
+    other = subprocess.Popen([tool.program, "run", "--", "sleep", "60"], env=tool.environment, **by_user)
+    while len(tool.status()["leases"]) != 2:
+        time.sleep(0.02)
+    tool.run("release", "--force", str(tool.status()["leases"][1]["number"]))
+    check(len(tool.status()["leases"]) == 1, tool.status())
+    end(process)
+    end(other)
 
 
 def labels_that_are_not_ascii_are_shown_as_they_are(tool):
@@ -170,10 +349,22 @@ def an_expired_lease_is_free_while_its_command_goes_on(tool):
     end(process)
 
 
+def a_lease_keeps_no_program_from_its_device_that_does_not_ask_for_one(tool):
+    holder = tool.hold("--devices", "cuda:0", "--slots", "all")
+    tool.run("run", "--no-wait", "--devices", "cuda:0", "--", "true", code=BUSY)
+    probe = os.path.join(os.path.dirname(tool.program), "gpuhal-probe")
+    done = subprocess.run([probe, "--device", "cuda:0", "--verify"], env=tool.environment, stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=DEADLINE, check=False)
+    check(done.returncode == 0, done)
+    with tempfile.TemporaryDirectory() as folder:
+        tool.run("run", "--no-wait", "--devices", "cuda:0", "--slots", "all", "--", "true", GPUHAL_LEDGER=os.path.join(folder, "other"))
+    check(end(holder) == 128 + signal.SIGTERM, holder)
+
+
 def mistakes_are_usage_errors(tool):
     for arguments in ([], ["fly"], ["run"], ["run", "--devices", "0", "--", "true"], ["run", "--devices", "", "--", "true"], ["run", "--memory", "8Q", "--", "true"],
-                      ["run", "--priority", "4", "--", "true"], ["run", "--timeout", "-1", "--", "true"], ["run", "--slots", "x", "--", "true"],
-                      ["status", "more"], ["run", "--memory", "99999999999999T", "--", "true"], ["run", "--expire", "0", "--", "true"]):
+                      ["run", "--priority", "4", "--", "true"], ["run", "--timeout", "-1", "--", "true"], ["run", "--slots", "x", "--", "true"], ["run", "--share", "--slots", "all", "--", "true"],
+                      ["status", "more"], ["release"], ["release", "x"], ["release", "1", "2"], ["run", "--force", "--", "true"], ["run", "--memory", "99999999999999T", "--", "true"], ["run", "--expire", "0", "--", "true"]):
         out, err = tool.run(*arguments, code=2)
         check(out == "" and err.startswith("gpuhal-lease: "), arguments, err)
 
@@ -188,6 +379,23 @@ def a_ledger_that_cannot_be_used_is_named_with_what_to_do(tool):
     os.unlink(folder)
     _, err = tool.run("status", code=FAILED, GPUHAL_LEDGER="none")
     check("none" in err, err)
+
+
+def a_closed_standard_output_fails_and_leaves_the_ledger_alone(tool):
+    for closed in ([1], [0, 1, 2]):
+        process = subprocess.run([tool.program, "status"], env=tool.environment, stderr=subprocess.PIPE, timeout=DEADLINE, check=False,
+                                 preexec_fn=lambda closed=closed: [os.close(one) for one in closed])
+        check(process.returncode == FAILED, closed, process)
+        check(tool.status()["leases"] == [], closed)
+
+
+def a_limit_that_the_driver_keeps_for_the_control_group_bounds_a_lease(tool):
+    limited = {"FAKE_CUDA": "devices 2; memory * 4G; value 0 memory_limit 1073741824; value 1 memory_limit 2147483648"}
+    _, err = tool.run("run", "--no-wait", "--devices", "cuda:0", "--memory", "2GiB", "--", "true", code=FAILED, **limited)
+    check("fewer bytes (nvml) than the 2147483648" in err, err)
+    out, _ = tool.run("run", "--no-wait", "--memory", "2GiB", "--", "sh", "-c", "echo $GPUHAL_DEVICES", **limited)
+    check(out.startswith("uuid=10111213-"), out)
+    tool.run("run", "--no-wait", "--devices", "2", "--memory", "2GiB", "--", "true", code=FAILED, **limited)
 
 
 def every_error_is_a_document_with_json(tool):

@@ -94,7 +94,9 @@ class Tree:
         for path in sorted(self.things):
             what, real = self.things[path], root + path
             os.makedirs(real if what is None else os.path.dirname(real), exist_ok=True)
-            if isinstance(what, tuple):
+            if isinstance(what, tuple) and not what[1].startswith("/"):
+                os.symlink(what[1], real)
+            elif isinstance(what, tuple):
                 os.makedirs(root + what[1], exist_ok=True) if what[1] not in self.things else None
                 os.symlink(os.path.relpath(root + what[1], os.path.dirname(real)), real)
             elif what is not None:

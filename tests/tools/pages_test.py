@@ -40,6 +40,36 @@ def symptoms_that_nothing_prints():
                 yield f"docs/troubleshooting.md: no recorded machine prints \"{words}\""
 
 
-mistakes = [*wrong_screens(), *symptoms_that_nothing_prints()]
+def answers_that_a_screen_does_not_have():
+    """The table of questions: what stands on the screen of a machine, and options that its last line names."""
+    page = (source / "docs/instead-of.md").read_text(encoding="utf-8").split("## What the default screen answers")[-1]
+    answered = re.findall(r"^\| (.*) \| `(.*)` \| `([\w-]+)` \|$", page, re.M)
+    named = re.findall(r"^\| .* \| ((?:`--[^`]+`(?:; )?)+) \|$", page, re.M)
+    if len(answered) < 21 or len(named) != 7:
+        yield f"docs/instead-of.md: {len(answered)} questions are answered on the screen, {len(named)} by an option"
+    for question, text, machine in answered:
+        if text not in screen_of(machine, 80):
+            yield f"docs/instead-of.md: {question}: no \"{text}\" on the screen of {machine}"
+    more = screen_of("h100-8", 80).splitlines()[-1]
+    for option in {option for options in named for option in re.findall(r"`(.*?)`", options)}:
+        if option not in more:
+            yield f"docs/instead-of.md: the last line of the screen does not name {option}"
+
+
+def words_without_a_line():
+    """What gpuhal-probe calls states of hardware, health, and what it found beside them."""
+    page = "".join(line for line in (source / "docs/errors.md").read_text(encoding="utf-8").splitlines(True) if line.startswith("| `"))
+    states = re.search(r"gpuhal_hardware_state_name.*?\{(.*?)\}", (source / "hal/device/hardware.c").read_text(encoding="utf-8").replace("{\n", "", 1), re.S)[1]
+    health = (source / "tools/probe/health.c").read_text(encoding="utf-8")
+    others = (source / "tools/probe/problems.c").read_text(encoding="utf-8")
+    words = {*re.findall(r'"([a-z_]+)"', states), *re.findall(r'\] = "([a-z_]+)"', health), *re.findall(r'"([a-z]+_[a-z_]+)"', others)}
+    if not {"off_bus", "reset_needed", "values_timed_out"} <= words:
+        yield "the source has other forms of words"
+    for word in sorted(words - {"unknown", "ready"}):
+        if f"`{word}`" not in page:
+            yield f"docs/errors.md has no line for {word}"
+
+
+mistakes = [*wrong_screens(), *symptoms_that_nothing_prints(), *answers_that_a_screen_does_not_have(), *words_without_a_line()]
 print(*mistakes, sep="\n")
 sys.exit(bool(mistakes))

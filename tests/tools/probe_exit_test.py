@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -128,6 +129,188 @@ def a_selector_of_gpus_that_finds_only_software_says_so(probe):
         check(result.code == 5 and re.search(r': no device matches "gpu"; ignored: [a-z]+:0(, [a-z]+:[0-9]+)* \(software drivers? on the CPU; select (it|them) by name\)', result.err), result)
 
 
+def a_prohibited_gpu_is_no_default_and_can_be_named(probe):
+    settings = fake_cuda("devices 2; mode 0 prohibited; memory * 1G") | {"GPUHAL_BACKENDS": "cpu,cuda"}
+    result = probe.run(**settings)
+    check(" prohibited " in result.out and "\n!" not in result.out and "\n- cuda:0: its compute mode is prohibited" in result.out and "1 of 2 GPUs ready" in result.out and "default device: cuda:1" in result.out, result)
+    check("(the compute mode of cuda:0 is prohibited)" in " ".join(result.out.split()), result)
+    check(rows_of(probe.run("--device", "cuda:0", **settings))[0][1] == "cuda:0")
+    settings = fake_cuda("devices 1; mode 0 prohibited") | {"GPUHAL_BACKENDS": "cuda"}
+    result = probe.run("--device", "gpu", **settings)
+    check("0 of 1 GPU ready" in result.out and "default device: none" in result.out, result)
+
+
+XID = "4,9,98123456789,-;NVRM: Xid (PCI:0000:c1:00): {}, pid='<unknown>', name=<unknown>, made up"
+
+
+def errors_in_the_kernels_log_are_counted_and_those_of_programs_are_not(probe):
+    lines = ["6,1,1,-;NVRM: loading", *(XID.format(number) for number in (13, 31, 43, 45, 68, 109))]
+    for more, words, sentence in (
+            ([], [], None), ([XID.format(79)], ["errors_logged"], "its driver logged 1 error since the machine started, the last one Xid 79"),
+            ([XID.format(48), "4,1,1,-;NVRM: Xid (0000:c1:00): 64, x"], ["errors_logged"], "logged 2 errors since the machine started, the last one Xid 64"),
+            ([XID.format(79).replace("c1", "c2"), XID.format("x"), XID.format(79)[:40], "NVRM: Xid (PCI:0000:c1:00", "NVRM: Xid ("], [], None),
+            (["12" + XID.format(79)[1:], "4,9,1,-;checked: NVRM: Xid (PCI:0000:c1:00): 79, x"], [], None),  # of a program; and no error
+            (["x" * 9000, XID.format(79)], ["errors_logged"], "Xid 79")):
+        run = on_recorded("prohibited", {"dev/kmsg": "\n".join(lines + more) + "\n"})
+        document = json.loads(run("--json").out)
+        found = [problem["code"] for problem in document["problems"] if problem["code"] != "prohibited"]
+        check(found == words, more, document["problems"])
+        check(not sentence or sentence in " ".join(run().out.split()), run())
+
+
+def a_kernels_log_of_100_mib_costs_a_bounded_time(probe):
+    run = on_recorded("prohibited", {"dev/kmsg": (XID.format(79) + "\n") * (100 * 1024 * 1024 // 90)})
+    usual = on_recorded("prohibited")
+    usual(), run()
+    took = []
+    for one in (usual, run):
+        start = time.monotonic()
+        check(one().code == 0)
+        took.append(time.monotonic() - start)
+    check(took[1] < took[0] + 2, took)
+    note = "the kernel's log was read in part, for 200 ms or 16 MiB"
+    for one, cut in ((usual, False), (run, True), (on_recorded("prohibited", {"dev/kmsg": XID.format(79) + "\n"}), False)):
+        notes = json.loads(one("--json").out)["notes"]
+        check(any(text.startswith(note) for text in notes) == cut and (note in one("--explain").out) == cut, notes)
+
+
+def a_run_that_lasts_reads_of_the_kernels_log_what_is_new(probe):
+    old, new = XID.format(79) + "\n", XID.format(48) + "\n"
+    run = on_recorded("prohibited", {"dev/kmsg": "x" * (len(old) - 1) + "\n" + old})
+    log = os.path.join(run.environment["GPUHAL_SYSTEM_ROOT"], "dev/kmsg")
+    child = subprocess.Popen([sys.argv[2], "--watch=0.2"], env=run.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    try:
+        def wait_for(count, last):
+            sentence, begin = f"its driver logged {count} error{'' if count == 1 else 's'} since the machine started, the last one Xid {last}", time.monotonic()
+            for line in child.stdout:
+                found = [problem["sentence"] for problem in json.loads(line)["problems"] if problem["code"] == "errors_logged"]
+                if any(sentence in one for one in found):
+                    return
+                check(time.monotonic() - begin < 30, sentence, found)
+        wait_for(1, 79)
+        with open(log, "r+", encoding="utf-8") as file:
+            file.write(old)  # where it was read already
+            file.seek(0, os.SEEK_END)
+            file.write(new[:30])
+        time.sleep(0.5)
+        with open(log, "a", encoding="utf-8") as file:
+            file.write(new[30:])  # the end of a line of which a part was read
+        wait_for(2, 48)
+    finally:
+        child.kill()
+        child.communicate()
+
+
+def what_values_say_of_the_health_of_a_gpu_is_a_sentence_and_a_reset_that_is_needed_an_error(probe):
+    calls = ("nvmlDeviceGetTemperature", "nvmlDeviceGetPowerUsage")
+    for script, code, words, sentence in (
+            ("value 0 ecc_uncorrected 3", 0, ["ecc_uncorrected"], "cuda:0: 3 memory errors could not be corrected"),
+            ("value 0 ecc_uncorrected 1; value 0 throttle 64", 0, ["ecc_uncorrected", "throttled_by_heat"], "1 memory error could not be corrected"),
+            ("value 0 throttle 128", 0, ["throttled_by_power_brake"], "the power supply demands it"),
+            ("value 0 throttle 4", 0, [], None),  # its power limit
+            ("value 0 memory_repair 1", 0, ["repair_pending"], "its memory has errors, and a reset is needed to repair it"),
+            ("value 0 memory_repair 2", 0, ["repair_failed"], "no spare rows are left"),
+            ("value 0 memory_repair -1; value 0 pages_pending 1", 0, ["repair_pending"], "a reset is needed to repair it"),
+            ("value 0 pcie_width 4; value 0 pcie_generation 1", 0, [], None),  # NVML's maximum may be more than the slot has
+            ("mode 0 exclusive", 0, [], None),
+            ("mode 0 exclusive; process 0 4242 1G draws", 0, [], None),  # only what computes takes it
+            ("process 0 4242 1G", 0, [], None),
+            ("mode 0 exclusive; process 0 1 1G", 0, ["taken"], "cuda:0: its compute mode is exclusive, and another process has it: no other one can compute on it"),
+            ("nvswitch 4 18", 0, [], None),
+            ("nvswitch 4 18; value 0 link_replays 3; value 0 link_recoveries 1", 0, ["link_errors"], "cuda:0: its links to other GPUs (NVLink) had 4 errors"),
+            ("value 0 link_replays 3", 0, [], None),  # of a GPU without links
+            ("nvswitch 4 18; value 0 links_down 2", 0, [], None),  # nothing says how many there should be
+            ("value 0 fabric 0", 0, [], None),
+            ("value 0 fabric 1", 0, ["fabric_not_ready"], "cuda:0: the fabric manager has not set up the switches between it and other GPUs"),
+            ("value 0 fabric 2", 0, ["fabric_not_ready"], "has not set up"),
+            ("value 0 fabric 3; value 0 fabric_status 0", 0, [], None),
+            ("value 0 fabric 3; value 0 fabric_status 999", 0, ["fabric_failed"], "cuda:0: the fabric manager could not set up the switches"),
+            ("fail nvmlDeviceGetPowerUsage 1+ 15", 0, ["values_lost"], "cuda:0: its driver says of some values that it has fallen off the bus, and has others"),
+            ("fail nvmlDeviceGetPowerUsage 1+ 16", 4, ["reset_needed"], "cuda:0: the GPU needs a reset"),
+            ("mode 0 prohibited", 0, ["prohibited"], "cuda:0: its compute mode is prohibited: no program may compute on it"),
+            ("; ".join(f"fail {call} 1+ 16" for call in calls), 4, ["reset_needed"], "cuda:0: the GPU needs a reset, as its driver reports")):
+        settings = fake_cuda(f"devices 1; {script}") | {"GPUHAL_BACKENDS": "cpu,cuda"}
+        result = probe.run(**settings)
+        check(result.code == code and (not sentence or sentence in " ".join(result.out.split())), script, result)
+        check(bool(re.search("^! cuda:0 ", result.out, re.M)) == (words not in ([], ["prohibited"], ["taken"])), script, result)
+        check(("RESET NEEDED" in result.out) == (code == 4), script, result)
+        check(("default device: cuda:0" in result.out) == (code == 0 and not {"prohibited", "taken"} & set(words)), script, result)
+        check((": 1 GPU ready" in result.out) == ("default device: cuda:0" in result.out), script, result)
+        check(probe.run("--strict", **settings).code == (4 if words else 0), script)
+        document, _ = probe.json(**settings)
+        check([problem["code"] for problem in document["problems"]] == words, script, document["problems"])
+        metrics = probe.run("--format", "openmetrics", **settings).out
+        found = re.findall(r'^gpuhal_health_problem{.*reason="(\w+)"} 1$', metrics, re.M)
+        check(found == words, script, metrics)
+
+
+def fewer_gpus_than_are_expected_answer_4(probe):
+    settings = fake_cuda("devices 2") | {"GPUHAL_BACKENDS": "cpu,cuda"}
+    for count, code in ((1, 0), (2, 0), (3, 4)):
+        result = probe.run("--expect", str(count), **settings)
+        check(result.code == code and ("--expect 3: 2 GPUs are ready" in result.err) == (code == 4), result)
+    result = probe.run("--expect", "1", GPUHAL_BACKENDS="cpu")
+    check(result.code == 4 and "--expect 1: 0 GPUs are ready" in result.err, result)
+    for value in ("0", "-1", "many", "1001", "1x", ""):
+        check(probe.run(f"--expect={value}", **settings).code == 2, value)
+    for other in ("--registry", "--cached"):
+        result = probe.run("--expect", "1", other, **settings)
+        check(result.code == 2 and f"--expect has no meaning beside {other}" in result.err, result)
+
+
+def a_gpu_that_answers_reset_required_to_everything_and_hangs_costs_its_values_in_time(probe):
+    """Whichever call of NVML is the one: the GPU is listed, and each value that is missing has a reason."""
+    run = on_recorded("reset-required")
+    for call, code, codes in ((1, 0, ["values_timed_out"]), (3, 0, ["values_timed_out"]), (10, 4, ["reset_needed", "values_timed_out"]),
+                              (25, 4, ["reset_needed", "values_timed_out"])):
+        start = time.monotonic()
+        result = run("--json", FAKE_CUDA=f"hang nvml* {call}\nfail nvmlDevice* 1+ 16\n{run.environment['FAKE_CUDA']}")
+        document = json.loads(result.out)
+        check(time.monotonic() - start < 20, call, time.monotonic() - start)
+        check([device["id"] for device in document["devices"]] == ["cuda:0", "cpu:0"], call, result)
+        values = next(device for device in document["devices"] if device["id"] == "cuda:0")["telemetry"]
+        check(all(value is None or value["value"] is not None or value["reason"] for value in values.values()), call, values)
+        check(values["pcie_width"]["value"] == 16, call, "what the kernel's files have is there", values)
+        check(result.code == code and [problem["code"] for problem in document["problems"]] == codes, call, result)
+
+
+def links_that_are_down_are_those_that_an_equal_gpu_has(probe):
+    for script, words, sentence in (
+            ("nvswitch 4 18; value 1 links_down 2", ["cuda:1"], "cuda:1: 16 of its links to other GPUs (NVLink) are up, and 18 of an equal GPU"),
+            ("nvswitch 4 18; value * links_down 2", [], None),
+            ("nvswitch 4 18; value 1 links_down 2; name 1 Fake H200", [], None),
+            ("link 0 1 nvlink 4 4; value 0 links_down 1", ["cuda:0"], "cuda:0: 3 of its links to other GPUs (NVLink) are up, and 4 of an equal GPU"),
+            ("link 0 1 nvlink 4 4; fail nvmlDeviceGetNvLinkState 1+ 999", [], None),
+            ("devices 3; link 0 1 nvlink 4 4", [], None)):  # the third one has no bridge
+        settings = fake_cuda(script if script.startswith("devices") else f"devices 2; {script}") | {"GPUHAL_BACKENDS": "cpu,cuda"}
+        document, result = probe.json(**settings)
+        check([problem["hardware"] for problem in document["problems"] if problem["code"] == "links_down"] == words and result.code == 0, script, result)
+        check(not sentence or sentence in " ".join(probe.run(**settings).out.split()), script)
+
+
+def a_gpu_that_one_process_has_alone_is_not_ready_for_another(probe):
+    settings = fake_cuda("devices 2; mode * exclusive; memory * 1G; process 0 1 1G") | {"GPUHAL_BACKENDS": "cpu,cuda"}
+    result = probe.run(**settings)
+    check(result.code == 0 and "1 of 2 GPUs ready" in result.out and "default device: cuda:1, since cuda:0 is taken by another process" in
+          " ".join(result.out.split()), result)
+    check(probe.json(**settings)[0]["chosen"]["id"] == "cuda:1")
+    check([probe.run("--check", "healthy", "--expect", str(count), **settings).code for count in (1, 2, 3)] == [0, 0, 4], "a GPU that is taken works")
+    check("  next:  gpuhal-probe --processes\n" in result.out, result)
+    result = probe.run("--processes", "--device", "cuda:0", **settings)
+    check(result.code == 0 and "default device: none: cuda:0 is taken by another process" in " ".join(result.out.split()), result)
+
+
+def a_gpu_that_the_multi_process_service_has_takes_others_in(probe):
+    with tempfile.TemporaryDirectory() as folder:
+        server = os.path.join(folder, "nvidia-cuda-mps-server")
+        shutil.copy(shutil.which("sleep"), server)
+        with subprocess.Popen((server, str(DEADLINE))) as running:
+            settings = fake_cuda(f"devices 1; mode 0 exclusive; memory * 1G; process 0 {running.pid} 1G") | {"GPUHAL_BACKENDS": "cpu,cuda"}
+            result = probe.run(**settings)
+            running.kill()
+    check(result.code == 0 and "1 GPU ready" in result.out and "default device: cuda:0" in result.out and "nvidia-cuda-mps" in result.out, result)
+
+
 def a_device_that_is_lost_when_its_values_are_read_answers_4_and_is_named(probe):
     calls = ("nvmlDeviceGetHandleByUUID", "nvmlDeviceGetHandleByPciBusId_v2")
     settings = fake_cuda("devices 2;" + ";".join(f"fail {call} 1+ 15" for call in calls)) | {"GPUHAL_BACKENDS": "cuda"}
@@ -140,7 +323,7 @@ def a_device_that_is_lost_when_its_values_are_read_answers_4_and_is_named(probe)
     for options in (("--format", "gres"), ("--format", "csv"), ("--device", "cuda:1")):
         check(probe.run(*options, **settings).code == 4, options)
     check(probe.run("--explain", "cuda:1", **settings).code == 4 and probe.run("--cached", **settings).code == 0)
-    check("\n* cpu:0 " in table.out and "* default device: cpu:0, the best of the others: cuda:0 is lost" in table.out, table)
+    check("\n* cpu:0 " in table.out and "* default device: cpu:0, no usable GPU: cuda:0 is lost" in table.out, table)
     check(document["chosen"]["id"] == "cpu:0" and probe.json("--device", "cuda", **settings)[0]["chosen"]["id"] is None, document["chosen"])
     settings = fake_cuda("devices 1; mig 0 7 0 1g.10gb 128M;" + ";".join(f"fail {call} 1+ 15" for call in calls)) | {"GPUHAL_BACKENDS": "cuda"}
     table = probe.run(**settings)
@@ -155,10 +338,48 @@ def the_default_device_is_none_that_the_same_run_finds_lost(probe):
     result = probe.run(**settings)
     check(rows_of(result) == [("!", "cuda:0"), ("*", "cuda:1")] and "1 of 2 GPUs ready" in result.out, result)
     document, result = probe.json(**settings)
-    check(document["chosen"] == {"id": "cuda:1", "reason": "the best of the others: cuda:0 is lost"}, document["chosen"])
+    check(document["chosen"] == {"id": "cuda:1", "reason": "since cuda:0 is lost"}, document["chosen"])
     document, result = probe.json("--device", "cuda:0", **settings)
     check(result.code == 4 and [problem["code"] for problem in document["problems"]] == ["off_bus"], document["problems"], result)
     check(probe.run("--device", "cuda:1", **settings).code == 0)
+
+
+def a_default_device_whose_driver_has_died_since_it_was_listed_is_not_said_to_work(probe):
+    with tempfile.TemporaryDirectory() as record:
+        settings = {"GPUHAL_BACKENDS": "cuda", "GPUHAL_REGISTRY": os.path.join(record, "registry"), "GPUHAL_SYSTEM_ROOT": "/nowhere"}
+        well = probe.run(**fake_cuda("devices 1"), **settings)
+        check("* default device: cuda:0, first working backend (cuda)" in well.out, well)
+        for options in ((), ("--links",)):
+            died = probe.run(*options, **fake_cuda("devices 1; init 304"), **settings)
+            check(died.code == 4 and rows_of(died) == [("*", "cpu:0")] and "default device: cpu:0, no usable GPU" in died.out, died)
+            check("! plugin cuda: " in died.out and "first working backend" not in died.out, died)
+
+
+def a_default_device_without_any_value_is_not_said_to_work(probe):
+    result = probe.run(GPUHAL_PLUGIN_PATH=os.path.join(os.path.dirname(probe.odd), "plugins/good_sample_fails"))
+    check("* default device: good_sample_fails:0, which is listed, and none of whose values could be read" in " ".join(result.out.split()), result)
+
+
+def a_second_list_has_the_rest_of_the_time_only(probe):
+    folders = (os.path.join(os.path.dirname(probe.odd), "plugins/good_sample_fails"), os.path.join(probe.odd, "hanging"))
+    begin = time.monotonic()
+    result = probe.run("--timeout", "6", GPUHAL_PLUGIN_PATH=":".join(folders))
+    took = time.monotonic() - begin
+    check("* default device: good_sample_fails:0, which is listed" in result.out and "! plugin hanging: " in result.out, result)
+    check(took < 11, took)
+
+
+def a_manifest_that_an_update_left_behind_is_named(probe):
+    with tempfile.TemporaryDirectory() as folder:
+        library = os.path.join(probe.odd, "longname/gpuhal-longname.so")
+        for name in ("longname-old", "longname"):
+            shutil.copy(library, os.path.join(folder, f"{name}.so"))
+            with open(os.path.join(folder, f"{name}.gpuhal"), "w", encoding="ascii") as manifest:
+                manifest.write(f"[plugin]\nname = longname\nlibrary = {name}.so\nabi = 0.3\n")
+        result = probe.run(GPUHAL_PLUGIN_PATH=folder)
+        line = " ".join(result.out.split())
+        check(result.code == 4 and "! plugin longname: a plugin named longname was found earlier: " in line, result)
+        check("longname-old.gpuhal comes before longname.gpuhal: remove the one that is left over" in line, result)
 
 
 def a_crashing_plugin_answers_4_and_the_others_are_listed(probe):
@@ -294,6 +515,16 @@ def a_closed_standard_output_answers_1(probe):
     done = subprocess.run(["/bin/sh", "-c", 'exec "$0" --json >&-', probe.program], env=probe.environment((), {}),
                           stderr=subprocess.PIPE, timeout=DEADLINE)
     check(done.returncode == 1 and b"Bad file descriptor" in done.stderr, done)
+
+
+def system_files_that_are_no_files_cost_values_and_not_the_program(probe):
+    """Each file of a recorded machine, and those of the host, is a pipe without a writer, then a device without an end."""
+    for machine in ("h100-8", "mi300x-partitions", "nvidia-mig"):
+        run = on_recorded(machine)
+        for endless in (False, True):
+            for options in (("--all",), ("--format", "gres"), ("--links",)):
+                result = run(*options, spoiled=endless)
+                check(result.code in (0, 3, 4) and result.out, machine, endless, options, result)
 
 
 if __name__ == "__main__":

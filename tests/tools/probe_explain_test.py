@@ -92,15 +92,18 @@ def a_report_has_everything_and_nothing_private(probe):
         settings = fake_cuda("devices 1") | {"HOME": home, "GPUHAL_REGISTRY": os.path.join(home, "state"), "CUDA_VISIBLE_DEVICES": "0"}
         settings["GPUHAL_PLUGIN_PATH"] = os.path.join(home, "plugins")
         uuid = by_id(probe.json("--backends", "cuda", **settings)[0])["cuda:0"]["uuid"]
+        settings |= {"GPUHAL_ROCM_SMI_LIBRARY": "/net/fe80::17/a.so", "GPUHAL_HIP_LIBRARY": "/net/2001:db8:0:1:2:3:4:5"}
+        settings |= {"GPUHAL_OPTIONS": "x.token=hunter2;y.key=hunter;y.other=", "GPUHAL_OPTION": "x.token=hunter3"}
         result = probe.run("--report", file, "--backends", "cuda", **settings)
         check(result.code == 0 and "written to " in result.out and stat.S_IMODE(os.stat(file).st_mode) == 0o600, result)
         with open(file, encoding="utf-8") as report:
             text = report.read()
         for part in ("versions", "environment", "devices", "hardware", "registry", "kernel log", "everything"):
             check(f"\n==== {part} (" in text, part, text[:400])
-        for needed in ("gpuhal-probe 0.", "CUDA_VISIBLE_DEVICES=0", "GPUHAL_PLUGIN_PATH=~/plugins", "cuda: used, 1 device", '"schema": "gpuhal.probe/2"', "uuid-"):
+        for needed in ("gpuhal-probe 0.", "CUDA_VISIBLE_DEVICES=0", "GPUHAL_PLUGIN_PATH=~/plugins", "_SMI_LIBRARY=/net/ADDRESS/a.so\n", "_HIP_LIBRARY=/net/ADDRESS\n",
+                       "GPUHAL_OPTIONS=x.token=VALUE;y.key=VALUE;y.other=VALUE\n", "GPUHAL_OPTION is not", "cuda: used, 1 device", '"schema": "gpuhal.probe/2"', "uuid-"):
             check(needed in text, needed)
-        for private in (uuid.removeprefix("GPU-"), home):
+        for private in (uuid.removeprefix("GPU-"), home, "hunter", "fe80", "2001:db8"):
             check(private not in text, private)
         for private in {socket.gethostname(), pwd.getpwuid(os.getuid()).pw_name} - {"root", "localhost"}:
             check(not re.search(rf"\b{re.escape(private)}\b", text), private)

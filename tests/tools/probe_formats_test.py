@@ -165,6 +165,30 @@ def openmetrics_passes_the_parser_of_a_scraper(probe):
     check(ratios and all(0 <= sample.value <= 1 for sample in ratios), ratios)
 
 
+def heads_of(text):
+    """TYPE and HELP by name, as the parser of node_exporter's textfile collector takes them: for a metric of just that name."""
+    return {kind: dict(re.findall(rf"^# {kind} (\S+) (.+)$", text, re.M)) for kind in ("TYPE", "HELP")}
+
+
+def every_metric_for_the_textfile_collector_has_its_type_and_help(probe):
+    settings = fake_cuda(NAMED)
+    older = probe.run("--format", "prometheus", "--backends", "cuda", **settings)
+    heads, metrics = heads_of(older.out), set(re.findall(r"^([a-z_]+)[{ ]", older.out, re.M))
+    check(older.code == 0 and set(heads["TYPE"]) == set(heads["HELP"]) == metrics, metrics ^ set(heads["TYPE"]), older)
+    check({name for name, kind in heads["TYPE"].items() if kind == "counter"} == {name for name in metrics if name.endswith("_total")}, heads)
+    check({"gpuhal_energy_joules_total", "gpuhal_pcie_replays_total", "gpuhal_ecc_errors_total"} <= metrics, metrics)
+    check(all(line.startswith(("# TYPE ", "# HELP ", "gpuhal_")) for line in older.out.splitlines()), older)
+    newer = probe.run("--format", "openmetrics", "--backends", "cuda", **settings)
+    numbers = [[line.rsplit(" ", 1)[0] for line in text.splitlines() if not line.startswith("#")] for text in (older.out, newer.out)]
+    check(numbers[0] == numbers[1], "the metrics are the same", numbers)
+    try:
+        from prometheus_client.parser import text_string_to_metric_families
+    except ImportError:
+        return
+    kinds = {family.name: family.type for family in text_string_to_metric_families(older.out)}
+    check(kinds["gpuhal_energy_joules"] == "counter" and "unknown" not in kinds.values() and "untyped" not in kinds.values(), kinds)
+
+
 def openmetrics_has_types_alone_that_the_textfile_collector_reads(probe):
     result = probe.run("--format", "openmetrics", "--backends", "cuda", **fake_cuda(NAMED))
     types = set(re.findall(r"^# TYPE \S+ (.*)$", result.out, re.M))
@@ -437,6 +461,9 @@ def gres_conf_has_the_files_of_the_one_part_of_a_divided_gpu(probe):
     check(line["multiplefiles"] == "/dev/nvidia0,/dev/nvidia-caps/nvidia-cap30,/dev/nvidia-caps/nvidia-cap31", result)
     check(line["type"] == "nvidia_h100_mig_1g.10gb", result)
     tree.put(capabilities.replace("gi3", "gi4") + "/access", "DeviceFileMinor: 39")
+    result = probe.run("--format", "gres", "--backends", "cuda", **settings)
+    check([line["multiplefiles"] for line in gres_of(result.out)] == ["/dev/nvidia0,/dev/nvidia-caps/nvidia-cap30,/dev/nvidia-caps/nvidia-cap31"], result)
+    settings["FAKE_CUDA"] += "; fail nvmlDeviceGetGpuInstanceId 1+ 999"  # and then nothing says which of the two it is
     result = probe.run("--format", "gres", "--backends", "cuda", **settings)
     check(not gres_of(result.out) and "# left out: cuda:0 0000:11:00.0" in result.out, result)
 

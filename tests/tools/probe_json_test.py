@@ -3,8 +3,10 @@
 
 import json
 import os
+import re
 
-from probe_support import by_id, changed, check, complaints, fake_cuda, machine_with, main, places, spoilings, states, validator
+from probe_formats_test import Tree
+from probe_support import by_id, changed, check, complaints, fake_cuda, machine_with, main, on_recorded, places, spoilings, states, validator
 
 
 def cpu_and_opencl_devices_are_listed_and_verified(probe):
@@ -105,7 +107,7 @@ def telemetry_has_a_value_with_its_source_or_a_reason(probe):
 def a_partition_of_a_gpu_has_profile_and_uuid(probe):
     document, result = probe.json("--backends", "cuda", **fake_cuda("devices 1; mig 0 3 0 1g.10gb 1G"))
     device = by_id(document)["cuda:0"]
-    check(device["mig"] == {"profile": "1g.10gb", "uuid": device["uuid"]}, device["mig"])
+    check(device["mig"] == {"profile": "1g.10gb", "uuid": device["uuid"], "numbers": "3/0"}, device["mig"])
     document, result = probe.json("--backends", "cuda", **fake_cuda("devices 1"))
     check(by_id(document)["cuda:0"]["mig"] is None, result)
 
@@ -211,6 +213,54 @@ def bytes_that_are_no_text_do_not_spoil_the_document(probe):
     check(not complaints(probe, document), complaints(probe, document))
     value = next(v["value"] for v in document["environment"] if v["name"] == "GPUHAL_OPENCL_LIBRARY")
     check(value == "/no/\ufffd\x1b[31m", repr(value))
+
+
+def a_tegra_has_its_values_from_the_system(probe):
+    load, zone = "sys/bus/platform/drivers/gk20a/17000000.gpu/load", "sys/class/thermal/thermal_zone1/"
+    for files, busy, heat in (({}, 237, 47812), ({zone + "type": "GPU-therm\n", load: "1000\n"}, 1000, 47812), ({zone + "temp": "-256000\n"}, 237, "asleep"),
+                              ({zone + "type": "cpu-thermal\n"}, 237, "not_supported"), ({load: "1001\n"}, "failed", 47812), ({load: "\n"}, "not_supported", 47812),
+                              ({"sys/devices/platform/bus@0/17000000.gpu/power/runtime_status": "suspended\n"}, "asleep", "asleep")):
+        run = on_recorded("jetson-orin", files)
+        device = json.loads(run("--json").out)["devices"][0]
+        values = [device["telemetry"][key] or {"reason": "not_supported"} for key in ("utilization_core_permille", "temperature_millicelsius")]
+        found = [value["reason"].split(":")[0] if value.get("reason") else value["value"] for value in values]
+        check(device["id"] == "cuda:0" and found == [busy, heat], files, found)
+    os.unlink(os.path.join(run.environment["GPUHAL_SYSTEM_ROOT"], "sys/bus/platform/drivers/gk20a/17000000.gpu"))
+    device = json.loads(run("--json").out)["devices"][0]
+    check(device["id"] == "cuda:0" and not device["telemetry"]["utilization_core_permille"], "without its driver", device)
+
+
+def no_interface_has_more_memory_available_than_in_all(probe):
+    probe.use_drivers()
+    document, result = probe.json()
+    check(len(document["devices"]) > 1, result)
+    for device in document["devices"]:
+        available = device["telemetry"]["memory_available_bytes"]["value"]
+        check(0 < available <= device["memory_total_bytes"], device["id"], available, device["memory_total_bytes"])
+        for name in ("memory_free_bytes", "memory_used_bytes"):
+            value = (device["telemetry"][name] or {}).get("value") or 0
+            check(value <= device["memory_total_bytes"], device["id"], name, value, device["memory_total_bytes"])
+    shown = probe.run("--all").out
+    amounts = [tuple(map(float, found)) for found in re.findall(r" ([\d.]+) / ([\d.]+) ", shown)]
+    check(amounts and all(used <= total for used, total in amounts), shown)
+
+
+def available_memory_is_what_the_control_group_leaves_and_says_so(probe):
+    tree = Tree()
+    tree.gpu("0000:91:00.0", "10de:2330", "nvidia", nvidia=0)
+    settings = fake_cuda("devices 1; memory 0 1G; pci 0 0000:91:00.0") | tree.settings()
+
+    def available():
+        document, result = probe.json("--backends", "cuda", **settings)
+        check(not complaints(probe, document), result)
+        return by_id(document)["cuda:0"]["telemetry"]["memory_available_bytes"]
+
+    tree.put("proc/self/cgroup", "0::/jobs/17")
+    check(available()["source"] != "cgroup", "the group has no limits")
+    tree.put("sys/fs/cgroup/jobs/dmem.max", "drm/0000:91:00.0/vram0 300000000")
+    tree.put("sys/fs/cgroup/jobs/dmem.current", "drm/0000:91:00.0/vram0 100000000")
+    tree.put("sys/fs/cgroup/jobs/17/dmem.max", "drm/0000:91:00.0/vram0 max")
+    check(available() == {"value": 200000000, "source": "cgroup"}, available())
 
 
 if __name__ == "__main__":

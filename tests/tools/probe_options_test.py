@@ -78,7 +78,7 @@ def variables_of_vendors_are_printed_where_they_are_set(probe):
     """All that the library blames for hidden hardware, and those that docs/environment.md names."""
     source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
     with open(os.path.join(source, "hal/device/hardware_api.c"), encoding="utf-8") as file:
-        names = set(re.findall(r'\{"[a-z]+", "([A-Z_]+)", (?:true|false)\}', file.read()))
+        names = set(re.findall(r'\{"[a-z]+", "([A-Z_]+)", (?:FILTER|MASK|LIST)\}', file.read()))
     with open(os.path.join(source, "docs/environment.md"), encoding="utf-8") as file:
         names |= set(re.findall(r"`((?!GPUHAL_)[A-Z]+_[A-Z_]+)`", file.read().partition("Variables of the vendors")[2]))
     check({"CUDA_VISIBLE_DEVICES", "VK_ICD_FILENAMES", "OCL_ICD_VENDORS"} <= names, names)
@@ -136,6 +136,12 @@ def the_table_has_the_columns_that_are_asked_for(probe):
     result = probe.run("--columns", "pci,id,verified", "--backends", "cuda", **fake_cuda("devices 1"))
     check(result.out.splitlines()[2].split() == ["PCI", "ID", "OK"], result)
     check(result.out.splitlines()[3].split() == ["*", "11:00.0", "cuda:0", "-"], result)
+    settings = fake_cuda("devices 2; process 0 100 1M; process 0 101 1M; value 1 throttle 68") | {"GPUHAL_BACKENDS": "cuda"}
+    result = probe.run("--columns", "id,uuid,processes,throttle", **settings)
+    rows = [line.split(maxsplit=4) for line in result.out.splitlines()[2:5]]
+    check(rows[0] == ["ID", "UUID", "PROCESSES", "THROTTLE"], result)
+    check(rows[1][:4] == ["*", "cuda:0", "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f", "2"], result)
+    check(rows[2][1] == "cuda:1" and rows[2][3:] == ["0", "power_cap thermal"], result)
     result = probe.run("--columns", "id,speed")
     check(result.code == 2 and result.out == "" and '"speed"' in result.err and "temperature" in result.err, result)
     check(probe.run("--columns", ",").code == 2)

@@ -17,11 +17,25 @@ def eight_healthy_gpus_are_eight_lines_and_nothing_superfluous(probe):
     check(result.code == 0 and result.err == "", result)
     check(re.fullmatch(r".*: 8 GPUs ready   NVIDIA driver 580\.65\.06, CUDA 13\.0(   Linux .*)?", lines[0]), lines[0])
     lines = lines[1 if "Linux" in lines[0] else 2:]
-    check(len(lines) == 1 + 1 + 8 + 1 + 1 and lines[0] == "" and lines[10] == "", result)
+    check(len(lines) == 1 + 1 + 8 + 1 + 2 and lines[0] == "" and lines[10] == "", result)
     check(lines[1] == "  ID      NAME                   USED/TOTAL GiB  UTIL  TEMP      POWER  PCI", lines[1])
     check(lines[2] == "* cuda:0  NVIDIA H100 80GB HBM3      0.0 / 80.0   37%  41°C  123/700 W  11:00.0", lines[2])
     check(lines[4] == "  cuda:2  NVIDIA H100 80GB HBM3     61.0 / 80.0   37%  41°C  123/700 W  31:00.0", lines[4])
     check(lines[11].startswith("* default device: cuda:0"), lines[11])
+    check(lines[12] == "  more: --format wide (clock, ECC, fan, NUMA, PCIe), --watch, --explain cuda:0", lines[12])
+
+
+def what_the_screen_leaves_out_is_there_with_the_option_that_it_names(probe):
+    settings = fake_cuda("devices 1; memory 0 8G; value 0 memory_limit 4294967296")
+    wide = probe.run("--backends", "cuda", "--format", "wide", COLUMNS="80", **settings)
+    check(all(f" {title}" in wide.out for title in ("CLOCK", "ECC", "FAN", "NUMA", "PCIe")), wide)
+    explained = probe.run("--backends", "cuda", "--explain", "cuda:0", **settings).out
+    for line in ("performance state: 2 (nvml)", "persistence mode: 1 (nvml)", "display active: 0 (nvml)", "memory limit of this control group: 4.0 GiB (nvml)"):
+        check(line in explained, line, explained)
+    for options, settings in (((), {}), (("--all",), {"COLUMNS": "80"}), (("--backends", "cpu"), {"COLUMNS": "80"})):
+        result = probe.run(*options, **(fake_cuda("devices 1") if "cpu" not in options else {}), **settings)
+        check("more:" not in result.out, options, result)
+    check("  more: --watch, --explain cuda:0\n" in probe.run("--backends", "cuda", COLUMNS="140", **fake_cuda("devices 1")).out, "on a wide screen")
 
 
 def every_run_prints_the_same_columns(probe):

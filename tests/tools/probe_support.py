@@ -21,7 +21,7 @@ import unicodedata
 import together
 
 DEADLINE = 100  # seconds for one run; the tests have a little more
-SETTINGS = ("GPUHAL_", "POCL_DEVICES", "NO_COLOR", "COLUMNS", "TERM", "LC_", "LANG")
+SETTINGS = ("GPUHAL_", "KUBERNETES_", "SLURM_", "APPTAINER_", "SINGULARITY_", "container", "POCL_DEVICES", "NO_COLOR", "COLUMNS", "TERM", "LC_", "LANG")
 
 
 class Result:
@@ -183,8 +183,9 @@ def fake_hip(machine):
             "GPUHAL_AMD_SMI_LIBRARY": os.path.join(folder, "libamd_smi.so"), "GPUHAL_SYSTEM_ROOT": os.path.join(folder, "system")}
 
 
-def on_recorded(name):
-    """A function that runs the program with options on a machine of tests/recorded, which has seen what it was earlier; 77 without the fakes."""
+def on_recorded(name, files=()):
+    """A function that runs the program with options on a machine of tests/recorded, which has seen what it was earlier; 77 without the fakes.
+    `files`: paths and texts that its tree has beside its own."""
     import recorded_test
     fakes, recorded = os.environ.get("PROBE_TEST_FAKES", "/nowhere"), os.path.join(os.path.dirname(os.path.abspath(__file__)), "../recorded")
     machine = recorded_test.Machine(os.path.realpath(os.path.join(recorded, name)))
@@ -196,15 +197,39 @@ def on_recorded(name):
     for earlier in (recorded_test.Machine(machine.folder.parent / one) for one in machine.lines("earlier")):
         player.run(earlier, player.environment(earlier))
     environment = player.environment(machine)
+    for path, text in dict(files).items():
+        path = os.path.join(environment["GPUHAL_SYSTEM_ROOT"], path)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
 
-    def run(*options, columns=400, of=place, **settings):
+    def spoil(endless):
+        """What may be read of the machine becomes what is no file: a pipe, or a link to a device."""
+        root = environment["GPUHAL_SYSTEM_ROOT"]
+        for name in ("etc/os-release", "usr/lib/os-release", "proc/meminfo", "proc/cpuinfo", "proc/sys/kernel/hostname", "proc/sys/kernel/osrelease"):
+            path = os.path.join(root, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            if not os.path.lexists(path):
+                os.mkfifo(path)
+        for folder, _, names in os.walk(root):
+            for path in (os.path.join(folder, name) for name in names):
+                is_link = os.path.islink(path)
+                if not is_link or os.readlink(path) == "/dev/zero":
+                    os.unlink(path)
+                    os.symlink("/dev/zero", path) if endless else os.mkfifo(path)
+
+    def run(*options, columns=400, of=place, spoiled=None, **settings):
+        if spoiled is not None:
+            spoil(spoiled)
         return Result(*player.run(machine, environment | settings, *options, columns=columns))
+    run.environment = environment
     return run
 
 
 def rows_of(result):
-    """The lines of the table that name a device: mark and id."""
-    return [(line[0], line[2:].split()[0]) for line in result.out.splitlines() if re.match("[*+! ] [a-z][a-z0-9_]*:[0-9]+ ", line)]
+    """The lines of the table that name a device, not those of processes: mark and id."""
+    table = re.split(r"^  ID +USER ", result.out, maxsplit=1, flags=re.M)[0]
+    return [(line[0], line[2:].split()[0]) for line in table.splitlines() if re.match("[*+! ] [a-z][a-z0-9_]*:[0-9]+ ", line)]
 
 
 def is_a_path(line):

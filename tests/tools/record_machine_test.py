@@ -13,8 +13,8 @@ from pathlib import Path
 import together
 from machine_tree import Tree
 
-# What is replaced, or what only the one who wrote a tree added.
-REPLACED = re.compile(r"/proc/(sys/kernel/(hostname|random/boot_id)|cpuinfo|device-tree/.*)|.*/unique_id|/dev/kvm|"
+# What is replaced, what only the one who wrote a tree added, and people and their processes, of which nothing is recorded.
+REPLACED = re.compile(r"/etc/passwd|/proc/\d+/.*|/sys/class/kfd/kfd/proc/.*|/proc/(sys/kernel/(hostname|random/boot_id)|self/cgroup|cpuinfo|device-tree/.*)|.*/unique_id|/dev/kvm|"
                       r"/sys/class/drm/card\d+|.*/(card\d+|axi:gpu)(/.*)?|.*/(of_node|subsystem).*|.*_(label|max)|/usr/.*|/sys/bus/.*/drivers.*")
 UUID = re.compile(rb"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|unique_id \d+")
 
@@ -51,6 +51,15 @@ def a_recording_of_a_recorded_machine_is_that_machine_again(recorder, folder):
                      if tree.things[path] is not None and not REPLACED.fullmatch(path)
                      and without_numbers(tree.things[path]) != without_numbers(again.things.get(path))]
             check(not wrong, name, *wrong)
+
+
+def of_a_tegra_the_gpu_and_its_thermal_zone_are_recorded(recorder, folder):
+    with tempfile.TemporaryDirectory() as place:
+        Tree(folder).read("jetson-orin").write(place + "/root")
+        things, gpu = record(recorder, place, place + "/root").things, "/sys/devices/platform/bus@0/17000000.gpu"
+        found = [things.get(path) for path in (f"{gpu}/load", f"{gpu}/devfreq/17000000.gpu/cur_freq", f"{gpu}/driver", "/sys/class/thermal/thermal_zone1/type",
+                                               "/sys/bus/platform/drivers/gk20a/17000000.gpu")]
+        check(found == [b"237\n", b"930750000\n", ("->", "/sys/bus/platform/drivers/gk20a"), b"gpu-thermal\n", ("->", gpu)], found)
 
 
 def a_recording_has_no_names_and_numbers_that_identify_the_machine(recorder, folder):

@@ -32,6 +32,7 @@ LIBRARIES = {"cuda": (("GPUHAL_CUDA_LIBRARY", "cuda/libcuda.so.1"),),
              "rocm-smi": (("GPUHAL_ROCM_SMI_LIBRARY", "rocm/librocm_smi64.so.1"),),
              "vulkan": (("GPUHAL_VULKAN_LIBRARY", None),),
              "opencl": (("GPUHAL_OPENCL_LIBRARY", None),)}
+DRASTIC = re.compile(r"\breboot\b|--shutdown\b|\bsed -i\b|\btee /|\bmokutil --import\b|\bprime-select\b|\busermod\b")
 CAPABILITIES = (1, 2)  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH: root too shall be refused what a mode refuses
 
 
@@ -150,8 +151,30 @@ def lacks(machine):
     return None
 
 
+def commands_without_warning(document):
+    """Those that restart the machine, end what runs elsewhere, or change its files, must say so."""
+    commands = {one["fix"] for one in document["hardware"] + document["problems"] if one["fix"]}
+    return [command for command in commands if DRASTIC.search(command.split("   # ")[0]) and "   # " not in command]
+
+
+def disagreements(files):
+    """Exit status, JSON and metrics have one judgement of the machine, and the screen marks what is more than a note."""
+    grades = set(re.findall(r"^gpuhal_hardware_grade{.*} ([0-3])$", files["metrics.txt"], re.M))
+    first, screen = files["screens.txt"].split("\n$ COLUMNS")[0].split("\n", 1)
+    problems = {one["grade"] for one in json.loads(files["probe.json"])["problems"]}
+    broken = {"exit status": first.endswith(" -> 4"), "JSON": "problem" in problems, "metrics": "3" in grades}
+    marked = {"screen": "\n! " in screen, "JSON": bool({"warning", "problem"} & problems), "metrics": bool({"2", "3"} & grades)}
+    return [one for one in (broken, marked) if len(set(one.values())) > 1]
+
+
 def compare(folder, files):
     wrong = False
+    for one in disagreements(files):
+        print("they disagree:", one)
+        wrong = True
+    for command in commands_without_warning(json.loads(files["probe.json"])):
+        print("this command has no warning behind it:", command)
+        wrong = True
     for name, text in files.items():
         path = folder / name
         expected = path.read_bytes().decode("utf-8") if path.exists() else ""

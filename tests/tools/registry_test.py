@@ -9,7 +9,7 @@ import stat
 import sys
 import tempfile
 
-from probe_support import changed, check, columns_of, complaints, fake_cuda, fake_hip, is_a_path, main, places, screen_lines, spoilings, validator
+from probe_support import changed, check, columns_of, complaints, fake_cuda, fake_hip, is_a_path, main, on_recorded, places, screen_lines, spoilings, validator
 
 MARCH = 1772357400  # 2026-03-01 09:30:00 UTC
 JULY = 1783846980  # 2026-07-12 09:03:00 UTC
@@ -232,6 +232,46 @@ def a_plugin_is_forgotten_with_its_faults_and_the_physical_devices_stay(probe):
     check(result.code == 5 and '"crashing"' in result.err, result)
 
 
+def a_gpu_that_was_taken_out_is_forgotten_alone(probe):
+    everything_else = ("plugins", "links", "write_paths", "faults")
+    for selector in ("df:00.0", "0000:DF:00.0", "pci=df:00.0", "GPU-70717273", "uuid=70717273-7475-7677-7879-7a7b7c7d7e7f", "cuda:7"):
+        run = on_recorded("h100-8-one-gone")
+        check(run().code == 4, "a GPU is gone")
+        explained = run("--explain", "df:00.0")
+        check("gpuhal-probe --forget 0000:df:00.0 " in explained.out, explained)
+        before = json.loads(run("--registry", "--json").out)
+        result = run("--forget", selector)
+        check(result.code == 0 and result.out == "forgotten: NVIDIA H100 80GB HBM3 at 0000:df:00.0\n" and not result.err, selector, result)
+        after, listed = json.loads(run("--registry", "--json").out), run()
+        check(listed.code == 0 and "7 GPUs ready" in listed.out and "MISSING" not in listed.out, selector, listed)
+        check(len(after["physical_devices"]) == len(before["physical_devices"]) - 1, selector, after["physical_devices"])
+        check(all(after[key] == [one for one in before[key] if "df:00.0" not in str(one)] for key in everything_else), selector, before, after)
+        again = run("--forget", selector)
+        check(again.code == 5 and not again.out and f'"{selector}"' in again.err, selector, again)
+
+
+def what_is_there_or_is_not_one_gpu_is_not_forgotten(probe):
+    run = on_recorded("h100-8-one-gone")
+    before = json.loads(run("--registry", "--json").out) if run() else None
+    for selector, code, words in (("1b:00.0", 2, "means cuda:0, which is there"), ("cuda:0", 2, "which is there"), ("name=*H100*", 2, "which is there"),
+                                  ("GPU-0001", 2, "which is there"), ("gpu:0", 5, ""), ("aa:00.0", 5, "means no GPU whose row says MISSING"),
+                                  ("name=nothing", 5, "no GPU"), ("cuda:8", 5, "no GPU"), ("0", 2, "which is there"), ("\x1b[31m", 5, ""), ("h100", 5, '"h100"'),
+                                  ("GPU-zz", 5, ""), ("!cuda", 2, ""), (":", 5, ""), ("03:00.0", 2, "03:00.0, which is there")):
+        result = run("--forget", selector)
+        check(result.code == code and words in result.err and not result.out and result.err and "\x1b" not in result.err, selector, result)
+    after = json.loads(run("--registry", "--json").out)
+    check(before["physical_devices"] == after["physical_devices"] and run().code == 4, before, after)
+
+
+def accepting_ends_the_rows_of_what_is_gone(probe):
+    run = on_recorded("h100-8-one-gone")
+    check(run("--diff").code == 7 and run().code == 4)
+    accepted = run("--diff", "--accept")
+    check(accepted.code == 0 and re.search(r"^gone +NVIDIA H100 80GB HBM3, PCI 0000:df:00.0", accepted.out, re.M), accepted)
+    listed, same = run(), run("--diff")
+    check(listed.code == 0 and "7 GPUs ready" in listed.out and same.code == 0, listed, same)
+
+
 def everything_is_forgotten_but_the_numbers_that_were_given(probe):
     place = Place(everything())
     result = probe.run("--forget", "all", **place.settings())
@@ -359,7 +399,7 @@ def a_machine_is_compared_with_its_record(probe):
     check(accepted.code == 0 and accepted.out.startswith("gone ") and "accepted" in accepted.out, accepted)
     check(diff(one).code == 0)
     more = diff(two)
-    check(more.code == 7 and re.search(r"^back +Second Card, PCI 0000:c1:00.0: cuda:1$", more.out, re.M), more)
+    check(more.code == 7 and re.search(r"^new +Second Card, PCI 0000:c1:00.0: cuda:1$", more.out, re.M), more)
 
 
 def a_difference_is_reported_until_it_is_accepted_however_often_the_machine_is_listed(probe):
@@ -398,7 +438,7 @@ def the_first_comparison_reports_what_an_earlier_run_found_missing(probe):
     result = probe.run("--diff", **settings, **one)
     check(result.code == 0 and not os.path.exists(os.path.join(place.path, "first")), result)
     result = probe.run("--diff", **settings, **two)
-    check(result.code == 7 and result.out.startswith("back "), result)
+    check(result.code == 7 and result.out.startswith("new "), result)
 
 
 def a_damaged_baseline_is_named_and_replaced_by_accepting(probe):
@@ -455,6 +495,9 @@ def devices_of_the_processor_are_compared_by_name(probe):
     check(probe.run("--diff", "--accept", "--backends", "cpu", GPUHAL_OPTIONS="cpu.devices=5G,6G", **place.settings()).code == 0)
     less = diff("5G")
     check(less.code == 7 and re.search(r"^gone +the host's processor: cpu \(.+\);", less.out, re.M), less)
+    check(probe.run("--diff", "--accept", "--backends", "cpu", GPUHAL_OPTIONS="cpu.devices=5G", **place.settings()).code == 0)
+    more = diff("5G,6G")
+    check(more.code == 7 and re.search(r"^back +the host's processor: cpu:1 \(.+\)$", more.out, re.M), more)
 
 
 def what_cannot_be_kept_is_said(probe):

@@ -59,12 +59,14 @@ class Terminal:
     def lines(self, *options):
         return self.tmux("capture-pane", "-p", *options).split("\n")[:-1]
 
-    def wait(self, pattern):
-        """Waits until a line of the screen matches, and returns the whole screen."""
+    def wait(self, *patterns):
+        """Waits until a line of the screen matches each pattern, and returns the whole screen. It may be read in the middle of a frame: what a
+        test needs of it has a pattern."""
         end = time.monotonic() + PATIENCE
         while True:
             lines = self.lines()
-            if any(re.search(pattern, line) for line in lines):
+            missing = [pattern for pattern in patterns if not any(re.search(pattern, line) for line in lines)]
+            if not missing:
                 return lines
-            check(time.monotonic() < end, f"this did not appear: {pattern}", *lines)
+            check(time.monotonic() < end, f"this did not appear: {missing}", *lines)
             time.sleep(0.05)

@@ -67,6 +67,25 @@ TEST(every_line_outside_the_grammar_is_an_error_with_its_number)
     assert_int_equal(only_item(long_key, name, value), GPUHAL_RECORDS_PAIR);
 }
 
+TEST(a_control_character_is_found_in_every_place_of_a_text)
+{
+    char text[40];
+    for (unsigned c = 1; c < 0x80; c++) {
+        for (size_t at = 0; at + 1 < sizeof text; at++) {
+            memset(text, ' ', sizeof text - 1);
+            text[at] = (char)c;
+            assert_int_equal(gpuhal_records_is_clean(text, sizeof text - 1), c >= 0x20 && c != 0x7f);
+        }
+    }
+    for (size_t at = 0; at + 3 < sizeof text; at++) {
+        memset(text, '~', sizeof text - 1);
+        memcpy(text + at, "\u20ac", 3);
+        assert_true(gpuhal_records_is_clean(text, sizeof text - 1));
+        text[at + 1] = '~';
+        assert_false(gpuhal_records_is_clean(text, sizeof text - 1));
+    }
+}
+
 TEST(what_is_written_is_read_back_the_same)
 {
     static const char *const values[] = {"",
@@ -219,7 +238,7 @@ TEST(a_plugins_report_is_used_once_and_only_for_its_own_status)
     gpuhal_error_report(GPUHAL_ERROR_BUSY, "vendorCall", -5, "in use");
     assert_int_equal(gpuhal_error_from_plugin(GPUHAL_ERROR_BUSY, "b", "b:0", "opening"), GPUHAL_ERROR_BUSY);
     const gpuhal_error *error = gpuhal_last_error();
-    assert_string_equal(error->sentence, "b:0: opening: busy: in use (vendorCall returned -5)");
+    assert_string_equal(error->sentence, "b:0: opening: busy: in use (vendorCall returned -5, 0xfffffffb)");
     assert_int_equal(error->vendor_code, -5);
     gpuhal_error_from_plugin(GPUHAL_ERROR_BUSY, "b", "b:0", "opening");
     assert_string_equal(error->vendor_call, "");
@@ -229,6 +248,31 @@ TEST(a_plugins_report_is_used_once_and_only_for_its_own_status)
     assert_int_equal(gpuhal_error_from_plugin(77, "b", NULL, "listing"), GPUHAL_ERROR_DRIVER);
     assert_int_equal(error->vendor_code, 77);
     assert_int_equal(gpuhal_error_from_plugin(-1000, "b", NULL, "listing"), GPUHAL_ERROR_DRIVER);
+}
+
+TEST(a_vendors_code_stands_in_the_sentence_as_the_vendor_writes_it)
+{
+    static const struct {
+        const char *call;
+        int64_t code;
+        const char *end;
+    } all[] = {{"zeInit", 2013265921, "failed (zeInit returned 2013265921, 0x78000001)"},
+               {"call", 65535, "failed (call returned 65535)"},
+               {"call", 65536, "failed (call returned 65536, 0x10000)"},
+               {"call", -4, "failed (call returned -4, 0xfffffffc)"},
+               {"call", INT64_MIN, "failed (call returned -9223372036854775808, 0x8000000000000000)"},
+               {"call", 0, "failed (call)"},
+               {NULL, 719, "failed (code 719)"},
+               {NULL, -4, "failed (code -4, 0xfffffffc)"},
+               {NULL, 0, "failed"}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        char sentence[160];
+        gpuhal_error_report(GPUHAL_ERROR_BUSY, all[i].call, all[i].code, "failed");
+        gpuhal_error_from_plugin(GPUHAL_ERROR_BUSY, "b", "b:0", "opening");
+        snprintf(sentence, sizeof sentence, "b:0: opening: busy: %s", all[i].end);
+        assert_string_equal(gpuhal_last_error()->sentence, sentence);
+        assert_int_equal(gpuhal_last_error()->vendor_code, all[i].code);
+    }
 }
 
 TEST(long_error_texts_are_cut_between_characters)

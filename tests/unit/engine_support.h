@@ -8,6 +8,8 @@
 #include "core/error.h"
 #include "transfer/staging.h"
 
+#include <pthread.h>
+
 enum { PENDING = 16 };
 
 typedef struct work {
@@ -17,14 +19,18 @@ typedef struct work {
 } work;
 
 struct gpuhal_plugin_queue {
+    pthread_mutex_t mutex; /* while the work is done; of its own, as a child of a fork has none of the parent's */
     work pending[PENDING];
     uint32_t count;
     bool stuck;
+    _Atomic int64_t events; /* whose last recording is here */
 };
 
+/* As in many a driver, an event leads to its queue. */
 struct gpuhal_plugin_event {
     gpuhal_plugin_queue *queue;
-    uint32_t asked;
+    _Atomic uint32_t asked;
+    uint64_t time;
 };
 
 typedef enum { QUEUE, EVENT, RECORD, BLOCK, COPY, PEER, SLOTS } slot;
@@ -44,6 +50,9 @@ static struct {
     _Atomic int busy;         /* so many records and copies with a queue are not ready */
     _Atomic bool says_busy;   /* or answer BUSY */
     bool honors_timeouts;
+    bool waits;               /* queues wait for events, and do nothing before */
+    _Atomic bool block_holds; /* the next thread in event_block stays there as long as this says so */
+    _Atomic bool is_held;
     bool ring;                /* work is done once it is flushed, and without that PENDING pieces leave no room */
 } engine;
 
@@ -68,12 +77,15 @@ static void perform(const work *w)
                      GPUHAL_OK);
 }
 
+/* Several threads may ask for one event. */
 static void finish(gpuhal_plugin_queue *queue)
 {
+    pthread_mutex_lock(&queue->mutex);
     for (uint32_t i = 0; i < queue->count; i++) {
         perform(&queue->pending[i]);
     }
     queue->count = 0;
+    pthread_mutex_unlock(&queue->mutex);
 }
 
 static gpuhal_status queue_create(gpuhal_plugin_device *device, int32_t priority, uint32_t flags,
@@ -85,12 +97,16 @@ static gpuhal_status queue_create(gpuhal_plugin_device *device, int32_t priority
     }
     *out_queue = calloc(1, sizeof **out_queue);
     engine.queues += *out_queue != NULL;
+    if (*out_queue) {
+        pthread_mutex_init(&(*out_queue)->mutex, NULL);
+    }
     return *out_queue ? GPUHAL_OK : GPUHAL_ERROR_HOST_MEMORY;
 }
 
 static void queue_destroy(gpuhal_plugin_queue *queue)
 {
     assert_false(queue->stuck);
+    assert_int_equal(queue->events, 0);
     finish(queue);
     engine.queues--;
     free(queue);
@@ -115,6 +131,9 @@ static gpuhal_status event_create(gpuhal_plugin_device *device, uint32_t flags, 
 
 static void event_destroy(gpuhal_plugin_event *event)
 {
+    if (event->queue) {
+        event->queue->events--;
+    }
     engine.events--;
     free(event);
 }
@@ -131,8 +150,14 @@ static gpuhal_status event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_even
     if (engine.ring) {
         finish(queue);
     }
+    if (event->queue) {
+        event->queue->events--;
+    }
+    static _Atomic uint64_t clock;
+    queue->events++;
     event->queue = queue;
     event->asked = 0;
+    event->time = ++clock;
     return GPUHAL_OK;
 }
 
@@ -153,12 +178,30 @@ static gpuhal_status event_block(gpuhal_plugin_event *event, uint64_t timeout_ns
     if (engine.block_lies) {
         return GPUHAL_OK;
     }
+    if (engine.block_holds && !atomic_exchange(&engine.is_held, true)) {
+        while (engine.block_holds) {
+            gpuhal_os_sleep(1000000);
+        }
+        engine.is_held = false;
+    }
     if (engine.block_says) {
         gpuhal_os_sleep(timeout_ns);
         return engine.block_says;
     }
     finish(event->queue);
     event->asked = 2; /* and is done by the next question */
+    return GPUHAL_OK;
+}
+
+static gpuhal_status queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
+{
+    return queue->stuck || event->queue->stuck ? failed("engineWait") : GPUHAL_OK;
+}
+
+static gpuhal_status elapsed(gpuhal_plugin_event *from, gpuhal_plugin_event *to, uint64_t *out_ns)
+{
+    assert_true(from->queue->events > 0 && to->queue->events > 0);
+    *out_ns = to->time - from->time;
     return GPUHAL_OK;
 }
 
@@ -235,6 +278,8 @@ static gpuhal_status describe(const gpuhal_host *host, gpuhal_plugin_instance *i
     out_ops->event_record = event_record;
     out_ops->event_query = event_query;
     out_ops->event_block = event_block;
+    out_ops->elapsed = elapsed;
+    out_ops->queue_wait = engine.waits ? queue_wait : NULL;
     out_ops->peer_enable = engine.peers ? peer_enable : NULL;
     out_ops->peer_disable = engine.peers ? peer_disable : NULL;
     out_ops->peer_copy = engine.peers ? peer_copy : NULL;

@@ -80,6 +80,20 @@ TEST(the_whole_size_ends_with_the_file_when_reading_and_with_the_buffer_when_wri
     free(model);
 }
 
+TEST(no_file_has_the_number_of_a_standard_descriptor_that_is_closed)
+{
+    intptr_t file = -1;
+    put_file("x", 1);
+    const int before = dup(STDIN_FILENO);
+    close(STDIN_FILENO);
+    const int error = gpuhal_os_file_open(path, true, &file);
+    dup2(before, STDIN_FILENO);
+    close(before);
+    assert_int_equal(error, 0);
+    assert_true(file > STDERR_FILENO);
+    gpuhal_os_descriptor_close(file);
+}
+
 TEST(an_empty_file_is_read_and_one_that_is_missing_is_written)
 {
     gpuhal *gpu = open_two();

@@ -69,16 +69,16 @@ TEST(without_any_driver_the_module_that_is_missing_and_its_package_are_named)
     put("lib/modules/6.12.9-amd64/modules.dep", "kernel/drivers/gpu/drm/nouveau/nouveau.ko.xz:\n");
     put_pci(GPU, "030000", "10de:25a2", NULL);
     put_pci("0000:02:00.0", "030000", "1ed5:0106", NULL);
-    expect("0000:02:00.0", GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_NOTE, "no kernel driver is bound to it",
+    expect("0000:02:00.0", GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_WARNING, "no kernel driver is bound to it",
            "lspci -nnk -s 0000:02:00.0");
-    expect(GPU, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_NOTE,
+    expect(GPU, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_WARNING,
            "the module nvidia is not installed for Linux 6.12.9-amd64", "sudo apt install nvidia-driver");
     put("var/lib/dkms/nvidia/source", "");
-    expect(GPU, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_NOTE, "not installed for Linux",
+    expect(GPU, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_WARNING, "not installed for Linux",
            "sudo dkms autoinstall -k 6.12.9-amd64 && sudo modprobe nvidia");
     remove_part("lib");
     remove_part("var");
-    expect(GPU, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_NOTE, "the module nvidia is not loaded",
+    expect(GPU, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_WARNING, "the module nvidia is not loaded",
            "sudo apt install nvidia-driver");
     end_machine();
 }
@@ -101,7 +101,21 @@ TEST(a_module_that_is_installed_and_not_loaded_is_a_problem_unless_a_setting_kee
     put("proc/cmdline", "quiet modprobe.blacklist=nvidiafb\n");
     put("sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c", "\6");
     put_bytes("sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c", "\6\0\0\0\1", 5);
-    expect(GPU, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_PROBLEM, "Secure Boot", "sudo modprobe nvidia");
+    expect(GPU, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_PROBLEM, "Secure Boot",
+           "sudo mokutil --import /var/lib/dkms/mok.pub");
+    put("etc/modprobe.d/no-gpu.conf", "blacklist nvidia\ninstall nvidia /bin/false\n");
+    expect(GPU, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_NOTE, "/etc/modprobe.d/no-gpu.conf keeps the module",
+           "sudo sed -i '/^\\s*install\\s\\+nvidia\\s/d' /etc/modprobe.d/no-gpu.conf && sudo modprobe nvidia");
+    put("etc/modprobe.d/no-gpu.conf", "install \\\n  nvidia \\\n  /bin/false\n");
+    expect(GPU, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_NOTE, "keeps the module", "sudo sed -i");
+    put("etc/modprobe.d/no-gpu.conf", "");
+    put("etc/modprobe.d/a'; rm -rf ~;'.conf", "install nvidia /bin/false\n");
+    expect(GPU, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_NOTE, "keeps the module",
+           "grep -r 'install *nvidia' /etc/modprobe.d");
+    remove_part("etc/modprobe.d");
+    put("etc/os-release", "ID=ubuntu\n");
+    put("etc/modprobe.d/no-gpu.conf", "alias nvidia off\nalias nvidia-drm off\n");
+    expect(GPU, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_NOTE, "keeps the module", "sudo prime-select nvidia");
     end_machine();
 }
 
@@ -153,24 +167,20 @@ TEST(displays_that_no_api_drives_are_fine)
 
 /* ---- nodes */
 
-TEST(a_missing_node_is_a_problem_and_in_a_container_what_it_was_not_given)
+TEST(a_missing_node_is_a_problem_and_made_by_its_own_number)
 {
     begin_machine();
     refuse_all();
     put_nvidia(GPU, 0);
-    put_nvidia("0000:02:00.0", 1);
+    put_nvidia("0000:02:00.0", 3);
     remove_part("dev");
-    expect(GPU, GPUHAL_HARDWARE_NODE_MISSING, GPUHAL_HARDWARE_PROBLEM, "there is no /dev/nvidia0", "nvidia-modprobe");
-    put(".dockerenv", "");
-    expect(GPU, GPUHAL_HARDWARE_NODE_MISSING, GPUHAL_HARDWARE_NOTE, "this container was not given /dev/nvidia0",
-           "docker run --gpus all");
-    put("dev/nvidiactl", "");
-    put("dev/nvidia1", "");
-    expect(GPU, GPUHAL_HARDWARE_HIDDEN, GPUHAL_HARDWARE_NOTE, "this container was not given /dev/nvidia0",
-           "--gpus all");
-    put("run/.containerenv", "");
-    expect(GPU, GPUHAL_HARDWARE_HIDDEN, GPUHAL_HARDWARE_NOTE, "was not given",
-           "podman run --device nvidia.com/gpu=all");
+    expect(GPU, GPUHAL_HARDWARE_NODE_MISSING, GPUHAL_HARDWARE_PROBLEM, "there is no /dev/nvidia0",
+           "sudo nvidia-modprobe -c 0");
+    expect("0000:02:00.0", GPUHAL_HARDWARE_NODE_MISSING, GPUHAL_HARDWARE_PROBLEM, "there is no /dev/nvidia3",
+           "sudo nvidia-modprobe -c 3");
+    put("dev/nvidia0", "");
+    expect(GPU, GPUHAL_HARDWARE_NODE_MISSING, GPUHAL_HARDWARE_PROBLEM, "there is no /dev/nvidiactl",
+           "sudo nvidia-modprobe -c 255");
     end_machine();
 }
 
@@ -229,12 +239,12 @@ TEST(without_a_user_library_the_package_is_named_and_half_a_driver_is_a_problem_
     put_nvidia(GPU, 0);
     put_amd("0000:03:00.0", 0);
     expect(GPU, GPUHAL_HARDWARE_NO_LIBRARY, GPUHAL_HARDWARE_PROBLEM,
-           "nvidia is loaded, and neither the library of CUDA", "sudo apt install libnvidia-compute-580");
-    expect("0000:03:00.0", GPUHAL_HARDWARE_NO_LIBRARY, GPUHAL_HARDWARE_NOTE, "no driver of Vulkan or OpenCL",
+           "CUDA is not installed; its kernel driver, nvidia, is loaded", "sudo apt install libnvidia-compute-580");
+    expect("0000:03:00.0", GPUHAL_HARDWARE_NO_LIBRARY, GPUHAL_HARDWARE_WARNING, "no driver of Vulkan or OpenCL",
            "sudo apt install mesa-vulkan-drivers");
     now.refusal_count = 2; /* Vulkan is there now */
     keep_fact(add_device("vulkan", "AMD Radeon"), "pci_address", "0000:03:00.0");
-    expect(GPU, GPUHAL_HARDWARE_NO_LIBRARY, GPUHAL_HARDWARE_NOTE, "nvidia is loaded", "libnvidia-compute-580");
+    expect(GPU, GPUHAL_HARDWARE_NO_LIBRARY, GPUHAL_HARDWARE_WARNING, "CUDA is not installed", "libnvidia-compute-580");
     expect("0000:03:00.0", GPUHAL_HARDWARE_READY, GPUHAL_HARDWARE_FINE, "", "");
     end_machine();
 }
@@ -245,7 +255,8 @@ TEST(a_library_of_another_version_than_the_kernel_module_is_named)
     refuse("cuda", GPUHAL_ERROR_INCOMPATIBLE,
            "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH: libcuda supports CUDA 13.0, and the kernel's driver is 535.54.03");
     put_nvidia(GPU, 0);
-    expect(GPU, GPUHAL_HARDWARE_VERSION_MISMATCH, GPUHAL_HARDWARE_PROBLEM, "libcuda supports CUDA 13.0", "sudo reboot");
+    expect(GPU, GPUHAL_HARDWARE_VERSION_MISMATCH, GPUHAL_HARDWARE_PROBLEM, "libcuda supports CUDA 13.0",
+           "sudo reboot   # ends all that runs here");
     put(".dockerenv", "");
     expect(GPU, GPUHAL_HARDWARE_VERSION_MISMATCH, GPUHAL_HARDWARE_PROBLEM, "CUDA: ", "on the host");
     end_machine();
@@ -270,6 +281,20 @@ TEST(an_error_of_the_vendors_driver_is_quoted_with_what_mends_it)
     end_machine();
 }
 
+TEST(a_missing_node_of_cudas_memory_is_a_missing_node_of_the_host_or_of_this_container)
+{
+    begin_machine();
+    put_nvidia(GPU, 0);
+    refuse("cuda", GPUHAL_ERROR_DRIVER,
+           "CUDA_ERROR_UNKNOWN: there is no /dev/nvidia-uvm: load nvidia_uvm, or give the container the node");
+    expect(GPU, GPUHAL_HARDWARE_NODE_MISSING, GPUHAL_HARDWARE_PROBLEM, "there is no /dev/nvidia-uvm, which CUDA needs",
+           "sudo modprobe nvidia_uvm && sudo nvidia-modprobe -u");
+    put(".dockerenv", "");
+    expect(GPU, GPUHAL_HARDWARE_NODE_MISSING, GPUHAL_HARDWARE_PROBLEM,
+           "this container has the other nodes of the GPU, but not /dev/nvidia-uvm", "docker run --gpus all …");
+    end_machine();
+}
+
 TEST(a_gpu_that_another_api_can_use_while_its_vendors_cannot_is_ready_and_still_a_problem)
 {
     begin_machine();
@@ -285,9 +310,46 @@ TEST(a_gpu_that_another_api_can_use_while_its_vendors_cannot_is_ready_and_still_
            "other APIs can use it, and CUDA cannot: CUDA: CUDA_ERROR_UNKNOWN", "dmesg");
     expect("0000:03:00.0", GPUHAL_HARDWARE_READY, GPUHAL_HARDWARE_FINE, "", "");
     now.refusals[1].status = GPUHAL_ERROR_NO_DEVICE;
-    expect("0000:03:00.0", GPUHAL_HARDWARE_READY, GPUHAL_HARDWARE_NOTE, "and ROCm cannot", "");
+    expect("0000:03:00.0", GPUHAL_HARDWARE_READY, GPUHAL_HARDWARE_WARNING, "and ROCm cannot", "");
     now.refusals[1].status = GPUHAL_ERROR_NO_PERMISSION;
     expect("0000:03:00.0", GPUHAL_HARDWARE_READY, GPUHAL_HARDWARE_PROBLEM, "and ROCm cannot", "ls -l /dev/kfd");
+    end_machine();
+}
+
+TEST(of_a_gpu_with_mig_and_no_instance_and_a_broken_one_each_has_its_own_cause)
+{
+    begin_machine();
+    put_nvidia(GPU, 0);
+    put_nvidia("0000:02:00.0", 1);
+    refuse("cuda", GPUHAL_ERROR_NO_DEVICE,
+           "CUDA_ERROR_NO_DEVICE: CUDA lists no device, and the kernel's driver has 2: MIG is on, without an instance, "
+           "at " GPU "; what this process may open hides the other (cuInit returned 100)");
+    expect(GPU, GPUHAL_HARDWARE_HIDDEN, GPUHAL_HARDWARE_NOTE, "MIG is on, and it has no instance",
+           "sudo nvidia-smi mig -i " GPU " -lgip   # then, with an ID of that list: sudo nvidia-smi mig -i " GPU
+           " -cgi ID -C");
+    expect("0000:02:00.0", GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM,
+           "what this process may open hides the other", "sudo dmesg | grep -E 'NVRM|Xid'");
+    now.refusals[0].reason = "CUDA lists no device, and the kernel's driver has 2: MIG is on, and it has no instance";
+    expect(GPU, GPUHAL_HARDWARE_HIDDEN, GPUHAL_HARDWARE_NOTE, "MIG is on, and it has no instance", "-lgip");
+    expect("0000:02:00.0", GPUHAL_HARDWARE_HIDDEN, GPUHAL_HARDWARE_NOTE, "MIG is on", "mig -i 0000:02:00.0 -lgip");
+    end_machine();
+}
+
+/* With other GPUs in use the plugin states it of the GPU itself. */
+TEST(beside_a_gpu_that_is_listed_one_with_mig_and_no_instance_and_a_broken_one_have_their_own_causes)
+{
+    begin_machine();
+    put_nvidia(GPU, 0);
+    put_nvidia("0000:02:00.0", 1);
+    put_nvidia("0000:03:00.0", 2);
+    keep_fact(add_device("cuda", "NVIDIA H100"), "pci_address", "0000:03:00.0");
+    recorded_device *empty = add_device("cuda", "NVIDIA H100");
+    keep_fact(empty, "pci_address", GPU);
+    keep_fact(empty, "unlisted", "MIG is on, and it has no instance: no program can use it");
+    expect(GPU, GPUHAL_HARDWARE_HIDDEN, GPUHAL_HARDWARE_NOTE, "MIG is on, and it has no instance", "-lgip");
+    expect("0000:02:00.0", GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM,
+           "CUDA lists other GPUs and not this one", "dmesg");
+    expect("0000:03:00.0", GPUHAL_HARDWARE_READY, GPUHAL_HARDWARE_FINE, "", "");
     end_machine();
 }
 
@@ -426,7 +488,7 @@ TEST(a_gpu_on_a_chip_is_listed_by_its_render_node_and_a_device_without_an_addres
     put_link("sys/devices/platform/soc/fde60000.gpu/driver", "../../../../bus/platform/drivers/panfrost");
     put("dev/dri/renderD128", "");
     refuse_all();
-    expect("", GPUHAL_HARDWARE_NO_LIBRARY, GPUHAL_HARDWARE_NOTE, "panfrost is loaded", "vulkan");
+    expect("", GPUHAL_HARDWARE_NO_LIBRARY, GPUHAL_HARDWARE_WARNING, "panfrost, is loaded", "vulkan");
     now.refusal_count = 0;
     (void)add_device("opencl", "Mali-G52");
     gpuhal *gpu = open_listed(NULL);

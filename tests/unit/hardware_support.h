@@ -51,8 +51,12 @@ static inline void begin_machine(void)
     assert_non_null(mkdtemp(tree_root));
     setenv("GPUHAL_SYSTEM_ROOT", tree_root, 1);
     setenv("GPUHAL_REGISTRY", "none", 1);
-    static const char *const variables[] = {"CUDA_VISIBLE_DEVICES", "VK_DRIVER_FILES",    "VK_ICD_FILENAMES",
-                                            "OCL_ICD_VENDORS",      "OCL_ICD_FILENAMES", "OPENCL_VENDOR_PATH"};
+    static const char *const variables[] = {
+        "CUDA_VISIBLE_DEVICES",   "VK_DRIVER_FILES",     "VK_ICD_FILENAMES",        "OCL_ICD_VENDORS",
+        "OCL_ICD_FILENAMES",      "OPENCL_VENDOR_PATH",  "KUBERNETES_SERVICE_HOST", "SLURM_JOB_ID",
+        "SINGULARITY_CONTAINER",  "container",           "APPTAINER_CONTAINER",     "SLURM_JOB_GPUS",
+        "SLURM_STEP_GPUS",        "SLURM_GPUS_ON_NODE",  "SLURM_GPUS_PER_NODE",     "SLURM_GPUS_PER_TASK",
+        "NVIDIA_VISIBLE_DEVICES", "AMD_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"};
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
         unsetenv(variables[i]); /* of the machine that runs the test */
     }

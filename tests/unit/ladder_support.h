@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/job.h"
-#include "pool/pressure.h"
+#include "pool/pool.h"
 
 #include <pthread.h>
 #include <unistd.h>
@@ -91,7 +91,8 @@ static inline void add_callback(gpuhal *gpu, cache *c, int32_t priority)
 static inline void fill_cache(cache *c, gpuhal_pool *pool, gpuhal_queue *queue, uint32_t count, uint64_t bytes)
 {
     for (uint32_t i = 0; i < count; i++) {
-        c->buffers[c->count++] = take(pool, queue, bytes);
+        c->buffers[c->count] = take(pool, queue, bytes);
+        gpuhal_part_join_store(c->buffers[c->count++]);
     }
 }
 

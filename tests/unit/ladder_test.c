@@ -156,6 +156,41 @@ TEST(stores_evict_before_they_spill_and_callbacks_come_last_by_priority)
     end_ladder(gpu, pool);
 }
 
+/* The sentence has the figures of before, and the limit. */
+TEST(what_is_above_a_limit_is_refused_before_anything_is_evicted_or_trimmed)
+{
+    gpuhal *gpu = open_one();
+    gpuhal_pool *pool = limited_pool(gpu), *free_pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
+    gpuhal_device *device = gpuhal_device_at(gpu, 0);
+    cache evicts = {.name = 'e'}, spills = {.name = 's'}, calls = {.name = 'c'};
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 2 * SEGMENT + 1};
+    gpuhal_buffer *none = NULL;
+    fill_cache(&evicts, pool, NULL, 2, 4 * UNIT);
+    fill_cache(&spills, pool, NULL, 1, 4 * UNIT);
+    add_cache(gpu, &evicts, GPUHAL_PRESSURE_EVICT, 0);
+    add_cache(gpu, &spills, GPUHAL_PRESSURE_SPILL, 0);
+    add_callback(gpu, &calls, 0);
+    for (uint64_t timeout_ns = 0; timeout_ns <= 20000000; timeout_ns += 20000000) {
+        assert_int_equal(attempt(pool, NULL, LADDER_LIMIT + 1, 0, timeout_ns), GPUHAL_ERROR_OUT_OF_MEMORY);
+        assert_int_equal(report_or_fail().used_bytes, 12 * UNIT);
+        assert_int_equal(report_or_fail().reserved_bytes, LADDER_LIMIT);
+        assert_non_null(strstr(gpuhal_last_error()->sentence, "left of the pool's limit of 4096 bytes"));
+    }
+    gpuhal_buffer_release(take(free_pool, NULL, UNIT)); /* a segment without use */
+    assert_ok(gpuhal_device_limit_memory(device, 2 * SEGMENT));
+    assert_int_equal(attempt(free_pool, NULL, 2 * SEGMENT + 1, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "left of the device's limit or lease of 131072 bytes"));
+    assert_int_equal(gpuhal_buffer_create(device, &desc, &none), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(report_or_fail().limit_bytes, 2 * SEGMENT);
+    assert_int_equal(state_of(free_pool).segments, 1);
+    expect_asked("");
+    assert_int_equal(evicts.count + spills.count, 3);
+    empty_cache(&evicts);
+    empty_cache(&spills);
+    gpuhal_pool_destroy(free_pool);
+    end_ladder(gpu, pool);
+}
+
 static void expect_given_by(gpuhal_pressure_rung rung)
 {
     gpuhal *gpu = open_one();
@@ -216,7 +251,7 @@ TEST(a_callback_that_gives_what_does_not_help_is_asked_until_it_has_nothing)
         gives.buffers[gives.count++] = gpuhal_mock_buffer(gpu, 0, 1);
     }
     add_callback(gpu, &gives, 0);
-    assert_int_equal(attempt(pool, NULL, UINT64_C(1) << 26, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(attempt(pool, NULL, LADDER_LIMIT, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
     assert_int_equal(gives.calls, CACHED + 1);
     assert_int_equal(report_or_fail().rungs[GPUHAL_RUNG_CALL].bytes, CACHED);
     gpuhal_buffer_release(all);

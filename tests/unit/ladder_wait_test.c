@@ -2,6 +2,8 @@
  * work of several queues has to end. */
 #include "unit/ladder_support.h"
 
+#include "pool/pool.h"
+
 typedef struct relay {
     gpuhal_pool *pool;
     gpuhal_queue *queue;
@@ -121,9 +123,8 @@ TEST(an_allocation_waits_on_for_a_segment_in_whose_place_a_larger_one_fits)
 {
     for (int of_device = 0; of_device < 2; of_device++) {
         gpuhal *gpu = open_one();
-        gpuhal_pool *pool =
-            pool_or_fail(gpu, (gpuhal_pool_desc){.limit_bytes = of_device ? 0 : LADDER_LIMIT,
-                                                 .segment_bytes = LADDER_LIMIT / 2});
+        gpuhal_pool *pool = pool_or_fail(
+            gpu, (gpuhal_pool_desc){.limit_bytes = of_device ? 0 : LADDER_LIMIT, .segment_bytes = LADDER_LIMIT / 2});
         gpuhal_buffer_release(take(pool, NULL, LADDER_LIMIT / 2));
         assert_ok(gpuhal_device_limit_memory(gpuhal_device_at(gpu, 0), of_device ? LADDER_LIMIT : 0));
         shared s = share_memory(gpu, pool, LADDER_LIMIT / 2);
@@ -177,6 +178,33 @@ TEST(an_allocation_that_waits_on_ends_at_its_deadline)
     open_gate(s.home_gate);
     end_sharing(&s);
     end_ladder(gpu, pool);
+}
+
+TEST(to_wait_on_suffices_for_what_is_free_and_what_comes_free_together)
+{
+    const uint64_t deadline_ns = gpuhal_os_monotonic_ns() + PATIENCE_NS;
+    gpuhal_shortage shortage = {.bytes = 10, .ordered_bytes = 4, .free_bytes = 5, .left_bytes = 1};
+    assert_true(gpuhal_ladder_waits_on(&shortage, deadline_ns, deadline_ns));
+    shortage.free_bytes = 4;
+    assert_false(gpuhal_ladder_waits_on(&shortage, deadline_ns, deadline_ns));
+    shortage.left_bytes = 2;
+    assert_true(gpuhal_ladder_waits_on(&shortage, deadline_ns, deadline_ns));
+    assert_false(gpuhal_ladder_waits_on(&shortage, deadline_ns, deadline_ns + 1));
+}
+
+TEST(what_takes_from_others_has_half_of_the_time_and_at_most_a_second)
+{
+    const uint64_t minute_ns = UINT64_C(60000000000), second_ns = 1000000000;
+    uint64_t before_ns = gpuhal_os_monotonic_ns();
+    uint64_t ends_ns = gpuhal_ladder_patience(before_ns + 60 * minute_ns);
+    assert_in_range(ends_ns, before_ns + second_ns, gpuhal_os_monotonic_ns() + second_ns);
+    before_ns = gpuhal_os_monotonic_ns(); /* the middle between now and then is the later, the later now is */
+    ends_ns = gpuhal_ladder_patience(before_ns + second_ns);
+    const uint64_t after_ns = gpuhal_os_monotonic_ns();
+    if (after_ns < before_ns + second_ns) {
+        assert_in_range(ends_ns, before_ns + second_ns / 2, after_ns + (before_ns + second_ns - after_ns) / 2 + 1);
+    }
+    assert_int_equal(gpuhal_ladder_patience(before_ns), before_ns);
 }
 
 #include "test_main.h"

@@ -1,6 +1,7 @@
 /* Launches: their arguments, their order in queues, what they keep, and how they fail. */
 #include "program_support.h"
 
+#include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
 
@@ -91,6 +92,39 @@ TEST(values_are_copied_and_kernel_and_buffers_kept_until_the_launch_has_ended)
     end(&o);
 }
 
+/* Of the C library; 0 where a sanitizer has its own. */
+static size_t heap_in_use(void)
+{
+#ifdef __GLIBC__
+    return mallinfo2().uordblks;
+#else
+    return 0;
+#endif
+}
+
+/* What docs/programs.md says of an application that does not wait. */
+TEST(a_launch_that_waits_for_its_turn_keeps_little_host_memory_until_it_has_ended)
+{
+    enum { LAUNCHES = 2000, BYTES_EACH = 448 };
+    objects o = begin();
+    gpuhal_event *go = NULL;
+    assert_ok(gpuhal_event_create(o.gpu, GPUHAL_EVENT_HOST, &go));
+    assert_ok(add_to(o.queue, o.add, o.one, 1));
+    assert_ok(gpuhal_queue_wait(o.queue, go));
+    assert_ok(add_to(o.queue, o.add, o.one, 1)); /* starts the queue's thread */
+    const size_t before = heap_in_use();
+    for (uint32_t i = 0; i < LAUNCHES; i++) {
+        assert_ok(add_to(o.queue, o.add, o.one, 1));
+    }
+    assert_true(heap_in_use() <= before + (size_t)LAUNCHES * BYTES_EACH);
+    assert_ok(gpuhal_event_signal(go, GPUHAL_OK));
+    assert_ok(gpuhal_queue_synchronize(o.queue, UINT64_MAX));
+    expect_numbers(o.one, LAUNCHES + 3);
+    assert_true(heap_in_use() <= before + (size_t)LAUNCHES * 16);
+    gpuhal_event_destroy(go);
+    end(&o);
+}
+
 TEST(a_part_of_a_buffer_is_all_that_a_kernel_gets)
 {
     objects o = begin();
@@ -158,7 +192,7 @@ static void expect_refused(const objects *o, bad_launch bad, gpuhal_status statu
     }
 }
 
-enum { LAUNCHES = 23 };
+enum { LAUNCHES = 24 };
 
 TEST(each_wrong_argument_is_named_with_its_kernel_and_nothing_is_launched)
 {
@@ -167,12 +201,10 @@ TEST(each_wrong_argument_is_named_with_its_kernel_and_nothing_is_launched)
     gpuhal_buffer *elsewhere = gpuhal_mock_buffer(o.gpu, 1, 64);
     bad_launch bad[LAUNCHES];
     gpuhal_status status[LAUNCHES];
-    const char *argument[LAUNCHES] = {"argument 0", "argument 0", "argument 0", "argument 0",
-                                      "argument 1", "argument 1", "argument 2", "argument 2",
-                                      "argument 2", "argument 3", "argument 3", "argument 3",
-                                      "1001",       "1001",       "3 arguments", "groups[0]",
-                                      "11",         "uses_count", "reserved",   "size",
-                                      "65536",      "size",       "uses[1]"};
+    const char *argument[LAUNCHES] = {
+        "argument 0", "argument 0", "argument 0", "argument 0", "argument 1", "argument 1", "argument 2",  "argument 2",
+        "argument 2", "argument 3", "argument 3", "argument 3", "1001",       "1001",       "3 arguments", "groups[0]",
+        "11",         "uses_count", "reserved",   "size",       "65536",      "size",       "uses[1]",     "uses[0]"};
     for (int i = 0; i < LAUNCHES; i++) {
         bad[i] = good_sum(&o, &count);
         status[i] = GPUHAL_ERROR_INVALID_ARGUMENT;
@@ -204,6 +236,8 @@ TEST(each_wrong_argument_is_named_with_its_kernel_and_nothing_is_launched)
     bad[21].launch.size = offsetof(gpuhal_launch, groups); /* not to be taken for a launch of no groups */
     bad[22].launch.uses_count = 2;
     bad[22].launch.uses = uses;
+    bad[23].launch.uses_count = 1;
+    bad[23].launch.uses = uses + 1;
     for (int i = 0; i < LAUNCHES; i++) {
         expect_refused(&o, bad[i], status[i], argument[i]);
     }

@@ -79,6 +79,47 @@ TEST(the_device_with_most_free_slots_is_chosen_then_the_one_with_most_memory)
     assert_true(held(fourth) && state->items[3].device == 2);
 }
 
+/* The first two are equal, the third is a lesser one. */
+TEST(the_order_of_the_requester_comes_before_what_is_used_and_decides_among_devices_that_are_used_alike)
+{
+    begin(3);
+    const uint64_t first = ask(1, 1, 0, 0, 0);
+    gpuhal_ledger_record *record = gpuhal_ledger_find(state, first);
+    record->places[0] = 2, record->places[1] = 1, record->places[2] = 0;
+    record->lesser = 4; /* the place of device a */
+    state->devices[1].foreign_bytes = state->devices[2].foreign_bytes = 900;
+    settle(0);
+    assert_int_equal(state->items[0].device, 2);
+    gpuhal_ledger_remove(state, first);
+    const uint64_t second = ask(1, 1, 0, 0, 0);
+    record = gpuhal_ledger_find(state, second);
+    record->places[0] = 2, record->places[1] = 1, record->places[2] = 0;
+    record->lesser = 4;
+    state->devices[2].busy_permille = 500;
+    settle(0);
+    assert_int_equal(state->items[0].device, 1);
+}
+
+TEST(of_equal_devices_one_that_ails_is_granted_last)
+{
+    begin(2);
+    const uint64_t first = ask(1, GPUHAL_LEDGER_ALL_SLOTS, 0, 0, 0), second = ask(1, GPUHAL_LEDGER_ALL_SLOTS, 0, 0, 0);
+    gpuhal_ledger_find(state, first)->ailing = 1;
+    state->devices[1].busy_permille = 1000;
+    settle(0);
+    assert_true(held(first) && held(second));
+    assert_true(state->items[0].ticket == first && state->items[0].device == 1);
+}
+
+TEST(places_beyond_those_that_there_are_do_no_harm)
+{
+    begin(2);
+    const uint64_t first = ask(1, 1, 0, 0, 0);
+    memset(gpuhal_ledger_find(state, first)->places, 0xff, GPUHAL_LEDGER_DEVICES);
+    gpuhal_ledger_find(state, first)->lesser = UINT64_MAX;
+    assert_int_equal(settle(0), 1);
+}
+
 TEST(requests_are_granted_in_order_and_never_beyond_what_there_is)
 {
     begin(2);

@@ -1,4 +1,4 @@
-/* tests/unit/lease_json_test.c: the ledger as JSON, and the labels in it. */
+/* tests/unit/lease_json_test.c: the ledger as JSON, the labels in it, and ends of leases from outside. */
 #include "lease_support.h"
 
 /* The lease's label as the JSON has it. */
@@ -45,6 +45,45 @@ TEST(the_ledger_is_described_as_json)
     assert_int_equal(gpuhal_lease_json(gpu, small, sizeof small, &needed), GPUHAL_ERROR_OUT_OF_RANGE);
     assert_true(needed > sizeof small && small[sizeof small - 1] == 0);
     gpuhal_lease_release(lease);
+    gpuhal_close(gpu);
+}
+
+TEST(a_lease_is_revoked_by_its_number_and_one_that_lives_only_by_force)
+{
+    gpuhal *gpu = open_gpus(1);
+    const char *folder = NULL;
+    uint32_t shared = 0;
+    gpuhal_lease *lease = lease_bytes(gpu, MOST);
+    const uint64_t number = gpuhal_lease_number(lease);
+    assert_int_equal(gpuhal_lease_revoke(gpu, number, 0), GPUHAL_ERROR_BUSY);
+    assert_int_equal(gpuhal_lease_revoke(gpu, number, 2), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_lease_revoke(NULL, number, 1), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_lease_revoke(gpu, number + 1, 1), GPUHAL_ERROR_NOT_FOUND);
+    assert_int_equal(try_bytes(gpu, MOST), GPUHAL_ERROR_BUSY);
+    assert_ok(gpuhal_lease_revoke(gpu, number, 1));
+    assert_ok(try_bytes(gpu, MOST));
+    assert_int_equal(gpuhal_lease_renew(lease, SECOND), GPUHAL_ERROR_TIMEOUT);
+    gpuhal_lease_release(lease);
+    assert_ok(gpuhal_lease_ledger(gpu, &folder, &shared));
+    assert_string_equal(folder, ledger_folder);
+    assert_int_equal(shared, 1);
+    assert_int_equal(gpuhal_lease_ledger(gpu, NULL, &shared), GPUHAL_ERROR_INVALID_ARGUMENT);
+    gpuhal_close(gpu);
+}
+
+/* Of a lease that was not to be inherited nothing is left to another process, whatever descriptors it has. */
+TEST(a_lease_that_is_handed_down_where_no_program_has_it_is_released)
+{
+    gpuhal *gpu = open_gpus(1);
+    gpuhal_lease_desc desc = bytes_of(MOST);
+    for (uint32_t flags = 0; flags <= GPUHAL_LEASE_INHERIT; flags++) {
+        gpuhal_lease *lease = NULL;
+        desc.flags = flags;
+        assert_ok(gpuhal_lease_acquire(gpu, &desc, 0, &lease));
+        gpuhal_lease_hand_down(lease);
+        assert_ok(try_bytes(gpu, MOST));
+    }
+    gpuhal_lease_hand_down(NULL);
     gpuhal_close(gpu);
 }
 

@@ -1,5 +1,5 @@
 /* tests/unit/lease_test.c: leases of one process: what is granted, refused and given back. */
-#include "lease_support.h"
+#include "lease_processes.h"
 #include "schedule/leases.h"
 
 #include <poll.h>
@@ -75,6 +75,24 @@ TEST(certain_devices_are_leased_with_bytes_and_slots_for_each)
     gpuhal_close(gpu);
 }
 
+TEST(of_a_list_of_devices_only_those_are_leased)
+{
+    gpuhal *gpu = open_gpus(3);
+    gpuhal_device *wanted[] = {gpuhal_device_at(gpu, 2), gpuhal_device_at(gpu, 1)};
+    gpuhal_lease_desc desc = bytes_of(MOST);
+    gpuhal_lease *leases[3] = {NULL};
+    desc.devices = wanted;
+    desc.device_count = 2;
+    assert_ok(gpuhal_lease_acquire(gpu, &desc, 0, &leases[0]));
+    assert_ok(gpuhal_lease_acquire(gpu, &desc, 0, &leases[1]));
+    assert_int_equal(gpuhal_lease_acquire(gpu, &desc, 0, &leases[2]), GPUHAL_ERROR_BUSY);
+    gpuhal_device *first = gpuhal_lease_device_at(leases[0], 0), *second = gpuhal_lease_device_at(leases[1], 0);
+    assert_true((first == wanted[0] && second == wanted[1]) || (first == wanted[1] && second == wanted[0]));
+    gpuhal_lease_release(leases[0]);
+    gpuhal_lease_release(leases[1]);
+    gpuhal_close(gpu);
+}
+
 TEST(all_slots_of_a_device_are_leased_to_one_alone)
 {
     gpuhal *gpu = open_gpus(1);
@@ -116,21 +134,6 @@ TEST(a_buffer_beyond_the_lease_is_refused_and_the_lease_named)
     gpuhal_buffer_release(buffer);
     gpuhal_buffer_release(second);
     gpuhal_close(gpu);
-}
-
-/* The processes that use a device; the linker leads the call here. */
-static gpuhal_process listed[2];
-static uint32_t listed_count; /* 0: the device lists none */
-
-gpuhal_status __wrap_gpuhal_device_processes(gpuhal_device *device, uint64_t timeout_ns, gpuhal_process *out_processes,
-                                             uint32_t capacity, uint32_t *out_count);
-gpuhal_status __wrap_gpuhal_device_processes(gpuhal_device *device, uint64_t timeout_ns, gpuhal_process *out_processes,
-                                             uint32_t capacity, uint32_t *out_count)
-{
-    assert_true(device && timeout_ns > 0 && capacity >= listed_count);
-    memcpy(out_processes, listed, listed_count * sizeof *listed);
-    *out_count = listed_count;
-    return listed_count > 0 ? GPUHAL_OK : GPUHAL_ERROR_NOT_SUPPORTED;
 }
 
 static void state_free(uint64_t bytes)
@@ -332,7 +335,7 @@ TEST(an_expired_lease_is_free_and_says_so)
     gpuhal *gpu = open_gpus(1);
     gpuhal_lease_desc desc = bytes_of(MOST);
     gpuhal_lease *lease = NULL, *next = NULL;
-    desc.duration_ns = 50 * MS;
+    desc.duration_ns = SECOND; /* so that the next call comes before its end */
     assert_ok(gpuhal_lease_acquire(gpu, &desc, 0, &lease));
     assert_int_equal(try_bytes(gpu, MOST), GPUHAL_ERROR_BUSY);
     next = lease_bytes(gpu, MOST);

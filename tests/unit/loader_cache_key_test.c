@@ -166,7 +166,7 @@ TEST(a_preloaded_library_is_part_of_the_cache_key)
         gpuhal_settings settings = once();
         assert_false(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
         assert_true(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
-        /* Valgrind sets one of them. */
+        /* What watches a program, such as valgrind, may set one of them. */
         const char *value = getenv(names[i]);
         char *before = value ? strdup(value) : NULL;
         setenv(names[i], "", 1);
@@ -204,6 +204,29 @@ TEST(a_driver_that_is_put_where_its_variable_says_is_found)
     copy_file(test_plugin("good"), in_folder("libvendor.so"));
     assert_false(result_is_cached(&settings, "start_without_driver", GPUHAL_PLUGIN_NO_DRIVER));
     unsetenv("GPUHAL_TESTVENDOR_LIBRARY");
+}
+
+/* As ZE_ENABLE_ALT_DRIVERS does. What else is in the list, or in a folder, is not watched. */
+TEST(a_driver_that_is_put_where_a_vendors_list_of_libraries_says_is_found)
+{
+    new_folder();
+    own_plugin("start_without_driver", "environment = TESTVENDOR_ALT_DRIVERS\nwatch = /etc/none\n");
+    char list[1500], path[512];
+    snprintf(path, sizeof path, "%s", in_folder("libvendor_a.so.1"));
+    snprintf(list, sizeof list, "%s,libvendor_b.so.1,%s", path, own_folder());
+    setenv("TESTVENDOR_ALT_DRIVERS", list, 1);
+    setenv("LD_LIBRARY_PATH", own_folder(), 1);
+    gpuhal_settings settings = once();
+    assert_false(result_is_cached(&settings, "start_without_driver", GPUHAL_PLUGIN_NO_DRIVER));
+    copy_file(test_plugin("good"), in_folder("libvendor_c.so.1"));
+    assert_true(result_is_cached(&settings, "start_without_driver", GPUHAL_PLUGIN_NO_DRIVER));
+    copy_file(test_plugin("good"), path);
+    assert_false(result_is_cached(&settings, "start_without_driver", GPUHAL_PLUGIN_NO_DRIVER));
+    copy_file(test_plugin("good"), in_folder("libvendor_b.so.1"));
+    assert_false(result_is_cached(&settings, "start_without_driver", GPUHAL_PLUGIN_NO_DRIVER));
+    assert_true(result_is_cached(&settings, "start_without_driver", GPUHAL_PLUGIN_NO_DRIVER));
+    unsetenv("LD_LIBRARY_PATH");
+    unsetenv("TESTVENDOR_ALT_DRIVERS");
 }
 
 #include "test_main.h"

@@ -131,6 +131,41 @@ TEST(the_helper_program_passes_as_a_program_and_not_as_a_plugin)
     gpuhal_load_finish(&load);
 }
 
+static bool is_trusted(const char *path, gpuhal_known_folder *known)
+{
+    gpuhal_load_context load = {.folder = known};
+    gpuhal_checked_file file = {0};
+    const bool good = gpuhal_file_check_trust(&load, path, &file);
+    gpuhal_checked_file_finish(&file);
+    gpuhal_load_finish(&load);
+    return good;
+}
+
+TEST(what_leads_to_a_folder_is_looked_at_once_in_a_listing_and_each_file_in_it_by_itself)
+{
+    gpuhal_known_folder known = {0}, none = {0};
+    new_folder();
+    assert_int_equal(mkdir(in_folder("a"), 0755), 0);
+    assert_int_equal(mkdir(in_folder("a/b"), 0755), 0);
+    assert_int_equal(mkdir(in_folder("a/bc"), 0755), 0);
+    const char *const names[] = {"a/b/one", "a/b/open", "a/bc/two"};
+    for (size_t i = 0; i < 3; i++) {
+        copy_file(test_plugin("good"), in_folder(names[i]));
+        assert_int_equal(chmod(in_folder(names[i]), i == 1 ? 0666 : 0644), 0);
+    }
+    assert_int_equal(symlink("../bc/two", in_folder("a/b/link")), 0);
+    assert_true(is_trusted(in_folder("a/b/one"), &known));
+    assert_int_equal(chmod(in_folder("a"), 0777), 0); /* afterwards any user may exchange b and bc */
+    assert_true(is_trusted(in_folder("a/b/one"), &known));
+    assert_false(is_trusted(in_folder("a/b/open"), &known));
+    assert_false(is_trusted(in_folder("a/b/gone"), &known));
+    assert_false(is_trusted(in_folder("a/b/link"), &known));
+    assert_false(is_trusted(in_folder("a/bc/two"), &known));
+    assert_false(is_trusted(in_folder("a/b/one"), &none));
+    assert_null(none.path);
+    gpuhal_known_folder_finish(&known);
+}
+
 /* Root can read every file, so another user loads. 0: all results were as expected. */
 static int look_without_rights(void)
 {

@@ -148,6 +148,7 @@ TEST(the_variable_is_searched_before_the_configuration_and_both_in_the_order_giv
     assert_int_equal(candidates.list[0].state, GPUHAL_PLUGIN_OK);
     assert_int_equal(candidates.list[1].state, GPUHAL_PLUGIN_DUPLICATE);
     assert_int_equal(candidates.list[2].state, GPUHAL_PLUGIN_DUPLICATE);
+    assert_false(candidates.list[1].ambiguous || candidates.list[2].ambiguous);
     gpuhal_candidates_finish(&candidates);
     free(settings.environment_plugin_path);
     free(settings.plugin_path);

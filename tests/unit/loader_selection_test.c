@@ -206,7 +206,11 @@ TEST(of_the_same_file_or_the_same_name_the_first_is_taken_and_the_other_says_so)
     assert_listed(&candidates, "good");
     assert_string_equal(find_candidate(&candidates, "good")->file, test_plugin("good"));
     char wanted[700];
-    snprintf(wanted, sizeof wanted, "a plugin named good was found earlier: %s", test_plugin("good"));
+    snprintf(wanted, sizeof wanted,
+             "a plugin named good was found earlier: %s; only the names of the manifests in %s decide, 1.gpuhal comes "
+             "before 2.gpuhal: remove the one that is left over",
+             test_plugin("good"), own_folder());
+    assert_true(candidate_at(&candidates, in_folder("copy.so"))->ambiguous);
     assert_result(&candidates, candidate_at(&candidates, in_folder("copy.so")), GPUHAL_PLUGIN_DUPLICATE,
                   GPUHAL_STAGE_SELECT, wanted);
     snprintf(wanted, sizeof wanted, "the same file was found earlier, as good (%s)", test_plugin("good"));

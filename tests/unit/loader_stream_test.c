@@ -73,6 +73,44 @@ TEST(a_good_stream_is_read_in_pieces_of_any_size)
     free(text);
 }
 
+/* What the API of its plugin does not list needs its address alone; a list of such alone is no list of devices. */
+TEST(what_is_unlisted_needs_its_address_and_makes_no_list)
+{
+    for (int has_address = 0; has_address < 2; has_address++) {
+        for (int has_device = 0; has_device < 2; has_device++) {
+            gpuhal_text text = {0};
+            gpuhal_stream_write_hello(&text);
+            for (uint32_t i = 0; i < 1u + (uint32_t)has_device; i++) {
+                gpuhal_listed_device device = {.index = i};
+                if (i == 0) {
+                    gpuhal_facts_set_text(&device.facts, GPUHAL_FACT_UNLISTED, "MIG is on");
+                } else {
+                    gpuhal_facts_set_text(&device.facts, GPUHAL_FACT_NAME, "GPU");
+                    gpuhal_facts_set_u64(&device.facts, GPUHAL_FACT_TYPE, GPUHAL_DEVICE_GPU);
+                    gpuhal_facts_set_u64(&device.facts, GPUHAL_FACT_SOFTWARE, 0);
+                    gpuhal_facts_set_u64(&device.facts, GPUHAL_FACT_MEMORY_KINDS, 1);
+                }
+                if (i == 0 && has_address) {
+                    gpuhal_facts_set_text(&device.facts, GPUHAL_FACT_PCI_ADDRESS, "0000:c1:00.0");
+                }
+                gpuhal_stream_write_device(&text, &device);
+                gpuhal_facts_finish(&device.facts);
+            }
+            gpuhal_load_context none = {0}, load;
+            gpuhal_stream_write_end(&text, &none, true, 1 + (size_t)has_device);
+            gpuhal_stream stream;
+            const char *whole = gpuhal_text_get(&text);
+            const gpuhal_stream_state state = feed(&stream, &load, whole, strlen(whole), 100000);
+            assert_int_equal(state, has_address && has_device ? GPUHAL_STREAM_ENDED : GPUHAL_STREAM_RUBBISH);
+            if (!has_address) {
+                assert_non_null(strstr(stream.problem, "lacks the mandatory fact pci_address"));
+            }
+            finish(&stream, &load);
+            gpuhal_text_finish(&text);
+        }
+    }
+}
+
 TEST(a_stream_that_stops_anywhere_has_no_end)
 {
     char *text = good_stream();
@@ -86,7 +124,7 @@ TEST(a_stream_that_stops_anywhere_has_no_end)
     free(text);
 }
 
-#define HELLO  "[hello]\nprotocol = 3\nabi = 3\n"
+#define HELLO "[hello]\nprotocol = 3\nabi = 3\n"
 #define OPEN                                                                                                           \
     "[device]\nindex = 0\ncapabilities = 0\ntext.name = a\nu64.type = 1\nu64.software = 0\nu64.memory_kinds = 1\n"
 #define DEVICE OPEN "complete = 1\n"

@@ -9,7 +9,7 @@
 
 #include <time.h>
 
-enum { MANY = 100000, CUT = 200, PROBLEMS = 10 };
+enum { MANY = 30000, CUT = 200, PROBLEMS = 10 };
 
 static gpuhal_memory_plan_item items[MANY];
 static uint64_t offsets[MANY];
@@ -232,7 +232,7 @@ static void shape(uint32_t which)
     }
 }
 
-TEST(a_hundred_thousand_items_are_planned_in_bounded_time)
+TEST(thirty_thousand_items_of_any_shape_are_planned_in_bounded_time)
 {
     for (uint32_t which = 0; which <= 5; which++) {
         shape(which);

@@ -247,6 +247,32 @@ TEST(where_not_all_orders_are_compared_the_result_is_as_good_as_the_given_order_
     }
 }
 
+/* A layer for each device. Only from a faster device to a slower one the link costs nothing. */
+TEST(where_not_all_orders_are_compared_that_of_the_fastest_devices_first_is)
+{
+    enum { COUNT = GPUHAL_PLACEMENT_DEVICES_MAX };
+    gpuhal_placement_problem problem = problem_of(COUNT, COUNT, 100);
+    problem.flags = GPUHAL_PLACEMENT_FREE_ORDER;
+    for (uint32_t d = 0; d < COUNT; d++) {
+        devices[d].bytes_per_second = 100 + d * 37 % COUNT;
+    }
+    for (uint32_t i = 0; i < COUNT * COUNT; i++) {
+        const bool slower = devices[i % COUNT].bytes_per_second <= devices[i / COUNT].bytes_per_second;
+        links[i].latency_seconds = slower ? 0 : 1000;
+    }
+    gpuhal_placement *placement = NULL;
+    assert_ok(gpuhal_place(&problem, NULL, &placement));
+    assert_int_equal(info_of(placement).stage_count, COUNT);
+    double before = INFINITY;
+    for (uint32_t i = 0; i < COUNT; i++) {
+        gpuhal_placement_stage stage = {.size = sizeof stage};
+        assert_ok(gpuhal_placement_stage_at(placement, i, &stage));
+        assert_true(devices[stage.device].bytes_per_second < before);
+        before = devices[stage.device].bytes_per_second;
+    }
+    gpuhal_placement_destroy(placement);
+}
+
 TEST(ten_thousand_layers_are_placed_as_well_as_ten_and_miss_as_exactly)
 {
     enum { LAYERS = 10000, DEVICES = 6 };

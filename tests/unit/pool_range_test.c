@@ -1,6 +1,8 @@
 /* Pools on a device with virtual memory: one range of addresses, and memory behind it piece by piece. */
 #include "pool_support.h"
 
+#include "pool/pool.h"
+
 #include <pthread.h>
 
 enum { PAGE = 4096, EIGHTH = SEGMENT / 8, TOTAL = 64 << 20 };
@@ -52,6 +54,7 @@ TEST(a_pool_reserves_addresses_once_and_has_memory_put_behind_them_as_it_grows)
     assert_int_equal(gpuhal_mock.devices[0].ranges, 0);
     gpuhal_buffer *a = take_filled(pool, EIGHTH, 1);
     assert_int_equal(gpuhal_mock.devices[0].ranges, 1);
+    assert_int_equal(pool->range.buffer->bytes, TOTAL + TOTAL / 8);
     assert_int_equal(given(), EIGHTH);
     gpuhal_buffer *b = take_filled(pool, EIGHTH, 2), *c = take_filled(pool, 3 * SEGMENT, 3);
     assert_int_equal(gpuhal_mock.devices[0].ranges, 1);

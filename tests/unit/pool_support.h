@@ -20,11 +20,12 @@ static inline gpuhal *open_one(void)
     return gpuhal_mock_open(NULL, 0);
 }
 
-/* Segments have SEGMENT bytes where the description says nothing else. */
+/* Segments have SEGMENT bytes, and the pool has no limit, where the description says nothing else. */
 static inline gpuhal_pool *pool_or_fail(gpuhal *gpu, gpuhal_pool_desc desc)
 {
     gpuhal_pool *pool = NULL;
     desc.size = sizeof desc;
+    desc.limit_bytes = desc.limit_bytes || desc.limit_permille ? desc.limit_bytes : UINT64_MAX;
     desc.segment_bytes = desc.segment_bytes ? desc.segment_bytes : SEGMENT;
     assert_ok(gpuhal_pool_create(gpuhal_device_at(gpu, 0), &desc, &pool));
     return pool;

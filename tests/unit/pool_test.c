@@ -296,12 +296,15 @@ TEST(of_a_limit_in_bytes_and_one_in_thousandths_the_lower_counts)
         uint64_t bytes;
         uint32_t permille;
         uint64_t limit;
-    } cases[] = {{0, 0, 0}, {0, 100, 100000}, {5000, 100, 5000}, {500000, 1, 1000}, {0, 1000, 1000000}};
+    } cases[] = {{0, 0, 900000},      {0, 100, 100000},  {5000, 100, 5000},         {500000, 1, 1000},
+                 {0, 1000, 1000000},  {950000, 0, 950000}, {UINT64_MAX, 100, 100000}, {UINT64_MAX, 0, 0}};
     gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.total_bytes = 1000000}}};
     gpuhal *gpu = gpuhal_mock_open(NULL, 0);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const gpuhal_pool_desc desc = {.limit_bytes = cases[i].bytes, .limit_permille = cases[i].permille};
-        gpuhal_pool *pool = pool_or_fail(gpu, desc);
+        const gpuhal_pool_desc desc = {
+            .size = sizeof desc, .limit_bytes = cases[i].bytes, .limit_permille = cases[i].permille};
+        gpuhal_pool *pool = NULL;
+        assert_ok(gpuhal_pool_create(gpuhal_device_at(gpu, 0), &desc, &pool));
         assert_int_equal(state_of(pool).limit_bytes, cases[i].limit);
         gpuhal_pool_destroy(pool);
     }

@@ -287,6 +287,7 @@ TEST(bad_arguments_and_files_that_cannot_be_written_are_refused_with_a_sentence)
     expect_bad_files_refused(gpu, gpuhal_pool_trace_write);
     expect_links_followed(gpu, gpuhal_pool_trace_write);
     expect_own_output_refused(gpu, gpuhal_pool_trace_write);
+    expect_other_files_kept(gpu, gpuhal_pool_trace_write);
     gpuhal_close(gpu);
     end_traces();
 }

@@ -1,102 +1,7 @@
 /* What drivers compiled is kept in files between runs: used again, never for other code, and never a reason to fail. */
-#include "program_support.h"
-#include "support/tree.h"
+#include "program_cache_support.h"
 
-#include <dirent.h>
-
-static const char *folder = tree_root;
-static char registry[128];
-
-static void make_folder(void)
-{
-    begin_tree();
-    unsetenv("GPUHAL_SYSTEM_ROOT");
-    snprintf(registry, sizeof registry, "%s/state", folder);
-}
-
-/* Warnings since the object was opened, and whether each says what has to be mended. */
-static int warnings;
-
-static void count_warnings(void *user, int32_t level, const char *text)
-{
-    (void)user;
-    if (level <= 2 && strstr(text, "is not kept in") && strstr(text, "no other may write to it")) {
-        warnings++;
-    }
-}
-
-static gpuhal *open_cached(const char *setting)
-{
-    if (setting) {
-        setenv("GPUHAL_PROGRAM_CACHE", setting, 1);
-    }
-    static gpuhal_builtin_fn *const builtins[] = {gpuhal_mock_query, NULL};
-    const gpuhal_config config = {.size = sizeof config,
-                                  .isolation = GPUHAL_ISOLATION_NEVER,
-                                  .registry = registry,
-                                  .builtins = builtins,
-                                  .log = count_warnings,
-                                  .log_level = 3};
-    warnings = 0;
-    setenv("GPUHAL_BACKENDS", "mock", 1);
-    unsetenv("GPUHAL_REGISTRY"); /* the tests run without */
-    gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.formats = "mock", .keeps_compiled = 1}}};
-    gpuhal *gpu = NULL;
-    assert_ok(gpuhal_open(&config, &gpu));
-    return gpu;
-}
-
-static gpuhal_device *mock_device(gpuhal *gpu)
-{
-    gpuhal_device *device = NULL;
-    assert_ok(gpuhal_select(gpu, "mock:0", 0, &device, NULL));
-    return device;
-}
-
-/* Loads the code; whether it came out of the cache. */
-static int load_code(gpuhal *gpu, const gpuhal_code *code, uint32_t flags)
-{
-    const gpuhal_program_desc desc = {.size = sizeof desc, .flags = flags, .codes = code, .code_count = 1};
-    gpuhal_program *program = NULL;
-    assert_ok(gpuhal_program_create(mock_device(gpu), &desc, &program));
-    gpuhal_kernel *kernel = make_kernel(program, "add");
-    const int cached = gpuhal_program_is_cached(program);
-    gpuhal_kernel_release(kernel);
-    gpuhal_program_release(program);
-    return cached;
-}
-
-static int run_with(const char *setting, const gpuhal_code *code, uint32_t flags)
-{
-    gpuhal *gpu = open_cached(setting);
-    const int cached = load_code(gpu, code, flags);
-    assert_int_equal(gpuhal_mock.devices[0].compilations, !cached);
-    gpuhal_close(gpu);
-    return cached;
-}
-
-/* The files of the cache, by name; how many. */
-static int list_files(const char *path, char names[][512], int space)
-{
-    DIR *directory = opendir(path);
-    int count = 0;
-    for (struct dirent *entry; directory && (entry = readdir(directory));) {
-        if (entry->d_name[0] != '.' && count < space) {
-            snprintf(names[count++], 512, "%.200s/%.255s", path, entry->d_name);
-        }
-    }
-    if (directory) {
-        closedir(directory);
-    }
-    return count;
-}
-
-static int count_files(void)
-{
-    char path[256], names[64][512];
-    snprintf(path, sizeof path, "%s/programs", registry);
-    return list_files(path, names, 64);
-}
+#include "program/program.h"
 
 TEST(what_was_compiled_is_used_in_the_next_run_and_lies_beside_the_registry)
 {
@@ -144,9 +49,9 @@ TEST(without_a_cache_nothing_is_kept_and_nothing_used)
 TEST(the_setting_has_a_place_a_size_or_both)
 {
     make_folder();
-    char setting[256], path[128], names[8][512];
-    snprintf(path, sizeof path, "%s/elsewhere", folder);
-    snprintf(setting, sizeof setting, "1M,%s", path);
+    char setting[256], path[160], names[8][512];
+    snprintf(setting, sizeof setting, "1M,%s/elsewhere", folder);
+    snprintf(path, sizeof path, "%s/elsewhere/gpuhal-programs", folder);
     assert_int_equal(run_with(setting, &plain_code, 0), 0);
     assert_int_equal(list_files(path, names, 8), 1);
     assert_int_equal(count_files(), 0);
@@ -160,31 +65,72 @@ TEST(the_setting_has_a_place_a_size_or_both)
     remove_tree();
 }
 
-/* Every byte of a file flipped, and every length: a compilation, never a wrong program, and the file is whole again. */
+/* Every byte of a file flipped, and many lengths: a compilation, never a wrong program, and the file is whole again.
+ * What does not even begin as ours do may be the user's: it stays, and costs a compilation each time. */
 TEST(a_damaged_file_costs_a_compilation)
 {
     make_folder();
-    char path[256], names[8][512];
+    char path[512];
+    unsigned char bytes[8192];
     assert_int_equal(run_with(NULL, &plain_code, 0), 0);
-    snprintf(path, sizeof path, "%s/programs", registry);
-    assert_int_equal(list_files(path, names, 8), 1);
-    unsigned char bytes[4096];
-    int file = open(names[0], O_RDONLY);
-    const ssize_t size = read(file, bytes, sizeof bytes);
-    close(file);
-    assert_true(size > 40 && size < (ssize_t)sizeof bytes);
+    const size_t size = read_kept(bytes, sizeof bytes, path);
     gpuhal *gpu = open_cached(NULL);
-    for (ssize_t i = 0; i < size * 2; i += 7) {
+    for (size_t i = 0; i < size * 2; i += i < 56 ? 1 : 7) {
         unsigned char damaged[sizeof bytes];
         memcpy(damaged, bytes, sizeof bytes);
-        damaged[i % size] ^= 0x10;
-        file = open(names[0], O_WRONLY | O_TRUNC);
-        const ssize_t length = i < size ? size : i - size;
-        assert_int_equal(write(file, i < size ? damaged : bytes, (size_t)length), length);
-        close(file);
+        damaged[i % size] ^= 0x11;
+        const bool ours = i < size ? i >= 6 : i - size >= 8;
+        write_kept(path, i < size ? damaged : bytes, i < size ? size : i - size);
         assert_int_equal(load_code(gpu, &plain_code, 0), 0);
-        assert_int_equal(load_code(gpu, &plain_code, 0), 1);
+        assert_int_equal(load_code(gpu, &plain_code, 0), ours);
+        write_kept(path, bytes, size);
     }
+    assert_int_equal(load_code(gpu, &plain_code, 0), 1);
+    assert_int_equal(warnings, 1); /* about what stayed */
+    gpuhal_close(gpu);
+    remove_tree();
+}
+
+/* The head's numbers: what it is, the sizes of key, code and list of files, the checksum with what is reserved. */
+static void add_to_number(unsigned char *bytes, int number, int more)
+{
+    uint64_t value = 0;
+    memcpy(&value, bytes + 8 * number, sizeof value);
+    value += (uint64_t)(int64_t)more;
+    memcpy(bytes + 8 * number, &value, sizeof value);
+}
+
+/* Most of these keep the sum of the sizes, and none changes what the checksum covers. */
+TEST(a_file_whose_head_has_one_wrong_number_is_not_used)
+{
+    make_folder();
+    char path[512];
+    unsigned char bytes[8192], other[sizeof bytes];
+    assert_int_equal(run_with(NULL, &plain_code, 0), 0);
+    const size_t size = read_kept(bytes, sizeof bytes, path);
+    gpuhal *gpu = open_cached(NULL);
+    for (int number = 1; number < 5; number++) {
+        for (int second = 1; second < 5; second++) {
+            static const int steps[] = {1, -1, 4096, 1 << 30, -(1 << 30)};
+            for (size_t s = 0; s < sizeof steps / sizeof *steps; s++) {
+                memcpy(other, bytes, size);
+                add_to_number(other, number, steps[s]);
+                add_to_number(other, second, second == number ? 0 : -steps[s]);
+                write_kept(path, other, size);
+                assert_int_equal(load_code(gpu, &plain_code, 0), 0);
+                assert_int_equal(load_code(gpu, &plain_code, 0), 1);
+            }
+        }
+    }
+    memcpy(other, bytes, size);
+    other[8 * 4 + 4] ^= 1; /* what is reserved */
+    write_kept(path, other, size);
+    assert_int_equal(load_code(gpu, &plain_code, 0), 0);
+    memcpy(other, bytes, size);
+    other[7]++; /* the version of the format */
+    write_kept(path, other, size);
+    assert_int_equal(load_code(gpu, &plain_code, 0), 0);
+    assert_int_equal(load_code(gpu, &plain_code, 0), 1);
     gpuhal_close(gpu);
     remove_tree();
 }
@@ -192,9 +138,9 @@ TEST(a_damaged_file_costs_a_compilation)
 TEST(what_was_used_longest_ago_goes_first_and_what_is_too_large_is_not_kept)
 {
     make_folder();
-    char code[4096], path[128], setting[256], names[64][512];
-    snprintf(path, sizeof path, "%s/small", folder);
-    snprintf(setting, sizeof setting, "%s,20K", path);
+    char code[4096], path[160], setting[256], names[64][512];
+    snprintf(path, sizeof path, "%s/small/gpuhal-programs", folder);
+    snprintf(setting, sizeof setting, "%s/small,24K", folder);
     gpuhal *gpu = open_cached(setting);
     gpuhal_code long_code = {.size = sizeof long_code, .format = "mock", .code = code, .bytes = sizeof code};
     memset(code, ' ', sizeof code);
@@ -225,13 +171,14 @@ TEST(what_was_used_longest_ago_goes_first_and_what_is_too_large_is_not_kept)
 TEST(a_folder_that_others_may_write_to_is_not_used)
 {
     make_folder();
-    char path[128], names[8][512];
-    snprintf(path, sizeof path, "%s/shared", folder);
-    assert_int_equal(mkdir(path, 0700), 0);
-    assert_int_equal(run_with(path, &plain_code, 0), 0);
-    assert_int_equal(run_with(path, &plain_code, 0), 1);
+    char above[128], path[160], names[8][512];
+    snprintf(above, sizeof above, "%s/shared", folder);
+    snprintf(path, sizeof path, "%s/gpuhal-programs", above);
+    assert_int_equal(mkdir(above, 0777), 0); /* as /tmp: the folder below is the user's own */
+    assert_int_equal(run_with(above, &plain_code, 0), 0);
+    assert_int_equal(run_with(above, &plain_code, 0), 1);
     assert_int_equal(chmod(path, 0777), 0);
-    gpuhal *gpu = open_cached(path);
+    gpuhal *gpu = open_cached(above);
     assert_int_equal(load_code(gpu, &plain_code, 0), 0);
     assert_int_equal(load_code(gpu, &plain_code, 0), 0);
     assert_int_equal(warnings, 1); /* not one for each program */
@@ -239,7 +186,137 @@ TEST(a_folder_that_others_may_write_to_is_not_used)
     assert_int_equal(chmod(path, 0700), 0);
     assert_int_equal(list_files(path, names, 8), 1);
     assert_int_equal(chmod(names[0], 0666), 0);
-    assert_int_equal(run_with(path, &plain_code, 0), 0);
+    assert_int_equal(run_with(above, &plain_code, 0), 0);
+    remove_tree();
+}
+
+static void put_old(const char *path, const char *text)
+{
+    char whole[512];
+    const struct timespec times[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
+    put(path, text);
+    place_in_tree(path, whole);
+    assert_int_equal(utimensat(AT_FDCWD, whole, times, 0), 0);
+}
+
+static bool is_there(const char *path)
+{
+    char whole[512];
+    place_in_tree(path, whole);
+    return access(whole, F_OK) == 0;
+}
+
+/* Names as the cache gives them, older than all of its own, where there is no room. */
+TEST(files_of_the_users_stay_whatever_their_names)
+{
+    make_folder();
+    static const char *const mine[] = {"state/new-thesis.tex",
+                                       "state/0123456789abcdef",
+                                       "state/gpuhal-programs/new-thesis.tex",
+                                       "state/gpuhal-programs/new-1-0",
+                                       "state/gpuhal-programs/0123456789abcdef",
+                                       "state/gpuhal-programs/notes"};
+    char code[4096];
+    gpuhal_code long_code = {.size = sizeof long_code, .format = "mock", .code = code, .bytes = sizeof code};
+    memset(code, ' ', sizeof code);
+    memcpy(code, "program add", 11);
+    for (size_t i = 0; i < sizeof mine / sizeof *mine; i++) {
+        put_old(mine[i], "a thesis that is longer than the head of a file of the cache, and took four years");
+    }
+    put_old("state/gpuhal-programs/new-1-1", "ghadup02, and what a process that was killed has left");
+    put_old("state/gpuhal-programs/fedcba9876543210", "ghadup01, and what an older version has kept");
+    gpuhal *gpu = open_cached("24K");
+    for (char i = 'a'; i < 'e'; i++) {
+        code[100] = i;
+        assert_int_equal(load_code(gpu, &long_code, 0), 0);
+        assert_int_equal(load_code(gpu, &long_code, 0), 1);
+    }
+    for (size_t i = 0; i < sizeof mine / sizeof *mine; i++) {
+        assert_true(is_there(mine[i]));
+    }
+    assert_false(is_there("state/gpuhal-programs/new-1-1"));
+    assert_false(is_there("state/gpuhal-programs/fedcba9876543210"));
+    assert_int_equal(count_files(), 4 + 2);
+    gpuhal_close(gpu);
+    remove_tree();
+}
+
+TEST(a_file_or_link_that_has_a_programs_name_is_not_replaced)
+{
+    make_folder();
+    char path[512];
+    unsigned char bytes[8192], now[sizeof bytes];
+    assert_int_equal(run_with(NULL, &plain_code, 0), 0);
+    const size_t size = read_kept(bytes, sizeof bytes, path);
+    write_kept(path, "my own", 6);
+    gpuhal *gpu = open_cached(NULL);
+    assert_int_equal(load_code(gpu, &plain_code, 0), 0);
+    assert_int_equal(load_code(gpu, &plain_code, 0), 0);
+    assert_int_equal(warnings, 1);
+    struct stat state;
+    assert_int_equal(stat(path, &state), 0);
+    assert_int_equal(state.st_size, 6);
+    char elsewhere[512];
+    place_in_tree("elsewhere", elsewhere);
+    put_bytes("elsewhere", bytes, size - 1); /* it begins as ours do, and the link is the user's */
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(symlink(elsewhere, path), 0);
+    assert_int_equal(load_code(gpu, &plain_code, 0), 0);
+    assert_int_equal(load_code(gpu, &plain_code, 0), 0);
+    assert_int_equal(lstat(path, &state), 0);
+    assert_true(S_ISLNK(state.st_mode));
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(load_code(gpu, &plain_code, 0), 0);
+    assert_int_equal(read_kept(now, sizeof now, path), size);
+    gpuhal_close(gpu);
+    remove_tree();
+}
+
+TEST(a_program_is_cached_until_a_kernel_of_it_is_compiled)
+{
+    make_folder();
+    gpuhal_mock_state mock = plain_mock();
+    mock.devices[0].compiles_kernels = 1;
+    for (int run = 0; run < 3; run++) {
+        gpuhal *gpu = open_with(NULL, &mock);
+        gpuhal_program *program = create_cached(gpu, &plain_code, 0);
+        assert_int_equal(gpuhal_program_is_cached(program), run > 0);
+        gpuhal_kernel *add = make_kernel(program, "add"), *sum = NULL;
+        assert_int_equal(gpuhal_program_is_cached(program), run > 0);
+        if (run > 0) {
+            sum = make_kernel(program, "sum");
+            assert_int_equal(gpuhal_program_is_cached(program), run > 1);
+        }
+        assert_int_equal(gpuhal_mock.devices[0].compilations, run == 0 ? 2 : run == 1 ? 1 : 0);
+        gpuhal_kernel_release(sum);
+        gpuhal_kernel_release(add);
+        gpuhal_program_release(program);
+        gpuhal_close(gpu);
+    }
+    remove_tree();
+}
+
+TEST(what_is_compiled_while_its_surroundings_change_is_not_kept)
+{
+    make_folder();
+    gpuhal_mock_state mock = plain_mock();
+    mock.devices[0].compiles_kernels = 1;
+    gpuhal *gpu = open_with(NULL, &mock);
+    gpuhal_program *program = create_cached(gpu, &plain_code, 0);
+    setenv("POCL_EXTRA_BUILD_FLAGS", "-DVALUE=7", 1);
+    gpuhal_kernel *add = make_kernel(program, "add");
+    unsetenv("POCL_EXTRA_BUILD_FLAGS");
+    gpuhal_kernel *sum = make_kernel(program, "sum");
+    gpuhal_kernel_release(add);
+    gpuhal_kernel_release(sum);
+    gpuhal_program_release(program);
+    program = create_cached(gpu, &plain_code, 0);
+    assert_int_equal(gpuhal_program_is_cached(program), 1); /* that of before, without the kernels */
+    sum = make_kernel(program, "sum");
+    assert_int_equal(gpuhal_program_is_cached(program), 0);
+    gpuhal_kernel_release(sum);
+    gpuhal_program_release(program);
+    gpuhal_close(gpu);
     remove_tree();
 }
 

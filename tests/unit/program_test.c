@@ -253,6 +253,25 @@ TEST(wrong_descriptions_of_kernels_are_refused)
     gpuhal_close(gpu);
 }
 
+TEST(a_kernel_has_at_most_1024_parameters_and_with_so_many_the_plugin_decides)
+{
+    gpuhal *gpu = open_programs(NULL);
+    gpuhal_program *program = load_program(gpu);
+    static gpuhal_parameter many[1025];
+    gpuhal_kernel *kernel = NULL;
+    for (size_t i = 0; i < sizeof many / sizeof *many; i++) {
+        many[i] = (gpuhal_parameter){.kind = GPUHAL_PARAMETER_BUFFER};
+    }
+    gpuhal_kernel_desc desc = {.size = sizeof desc, .name = "add", .parameters = many, .parameter_count = 1024};
+    assert_int_equal(gpuhal_kernel_create(program, &desc, &kernel), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_string_equal(gpuhal_last_error()->vendor_call, "mockKernel");
+    desc.parameter_count = 1025;
+    assert_int_equal(gpuhal_kernel_create(program, &desc, &kernel), GPUHAL_ERROR_INVALID_ARGUMENT);
+    expect_named("parameter_count is 1025");
+    gpuhal_program_release(program);
+    gpuhal_close(gpu);
+}
+
 TEST(a_group_above_the_devices_limit_is_too_large_and_a_dimension_of_0_counts_as_1)
 {
     gpuhal *gpu = open_programs(NULL);
@@ -269,11 +288,41 @@ TEST(a_group_above_the_devices_limit_is_too_large_and_a_dimension_of_0_counts_as
     assert_ok(gpuhal_kernel_get_info(kernel, &info));
     assert_int_equal(info.group_size[2], 1);
     gpuhal_kernel_release(kernel);
+    for (int given = 0; given < 3; given++) { /* each dimension by itself makes it a size */
+        memset(desc.group_size, 0, sizeof desc.group_size);
+        desc.group_size[given] = 16;
+        assert_ok(gpuhal_kernel_create(program, &desc, &kernel));
+        assert_ok(gpuhal_kernel_get_info(kernel, &info));
+        for (int i = 0; i < 3; i++) {
+            assert_int_equal(info.group_size[i], i == given ? 16 : 1);
+        }
+        gpuhal_kernel_release(kernel);
+    }
     gpuhal_program_release(program);
     gpuhal_close(gpu);
 }
 
 /* ---- lives */
+
+TEST(a_description_of_every_kind_of_parameter_is_taken)
+{
+    static const gpuhal_parameter all[] = {{.kind = GPUHAL_PARAMETER_BUFFER, .access = GPUHAL_ACCESS_WRITE},
+                                           {.kind = GPUHAL_PARAMETER_BUFFER, .access = GPUHAL_ACCESS_READ},
+                                           {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4},
+                                           {.kind = GPUHAL_PARAMETER_LOCAL}};
+    gpuhal *gpu = open_programs(NULL);
+    gpuhal_program *program = load_program(gpu);
+    const gpuhal_kernel_desc desc = {.size = sizeof desc, .name = "sum", .parameters = all, .parameter_count = 4};
+    gpuhal_kernel *kernel = NULL;
+    gpuhal_kernel_info info = {.size = sizeof info};
+    assert_ok(gpuhal_kernel_create(program, &desc, &kernel));
+    assert_ok(gpuhal_kernel_get_info(kernel, &info));
+    assert_int_equal(info.parameter_count, 4);
+    assert_memory_equal(info.parameters, all, sizeof all);
+    gpuhal_kernel_release(kernel);
+    gpuhal_program_release(program);
+    gpuhal_close(gpu);
+}
 
 TEST(a_kernel_keeps_its_program_and_that_its_object_after_close)
 {

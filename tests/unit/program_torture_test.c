@@ -92,6 +92,35 @@ TEST(every_allocation_of_a_program_may_fail_once)
     remove_tree();
 }
 
+/* A key that lacks a variable would be that of the program that was kept without it. */
+TEST(while_memory_is_short_no_program_is_used_that_was_compiled_with_other_variables)
+{
+    objects o = {.gpu = NULL};
+    begin_cache();
+    assert_ok(make(&o));
+    unsigned calls = 1;
+    for (unsigned at = 0; at <= calls; at++) { /* in the first round nothing fails */
+        const gpuhal_program_desc desc = {.size = sizeof desc, .codes = &plain_code, .code_count = 1};
+        gpuhal_program *program = NULL;
+        char value[16];
+        snprintf(value, sizeof value, "%u", at);
+        setenv("POCL_TEST_VARIABLE", value, 1);
+        gpuhal_fault_begin(GPUHAL_FAULT_ALLOCATION, at, 0);
+        (void)gpuhal_program_create(o.device, &desc, &program);
+        gpuhal_fault_end();
+        calls = at == 0 ? gpuhal_fault_calls() : calls;
+        assert_false(gpuhal_program_is_cached(program));
+        gpuhal_program_release(program);
+    }
+    unsetenv("POCL_TEST_VARIABLE");
+    gpuhal_program *again = NULL;
+    assert_ok(load_codes(o.gpu, &plain_code, 1, &again));
+    assert_true(gpuhal_program_is_cached(again));
+    gpuhal_program_release(again);
+    give_back(&o);
+    remove_tree();
+}
+
 TEST(every_system_call_of_a_program_may_fail_once)
 {
     begin_cache();

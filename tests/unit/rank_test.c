@@ -144,6 +144,19 @@ TEST(least_loaded_counts_memory_work_and_promises_and_unknown_loads_come_last)
     gpuhal_close(gpu);
 }
 
+TEST(a_device_that_is_busy_all_the_time_has_a_load_that_is_known)
+{
+    gpuhal *gpu = open_equal(2);
+    ranks own;
+    set_load(0, GIB(16), 1000);
+    set_load(1, GIB(16), 600);
+    const gpuhal_rank_desc desc = {.size = sizeof desc, .order = GPUHAL_RANK_LEAST_LOADED};
+    assert_ok(rank(gpu, &desc, &own));
+    expect_place(&own, 0, "mock:1", 1, "least load");
+    expect_place(&own, 1, "mock:0", 1, "more load: 500 permille");
+    gpuhal_close(gpu);
+}
+
 TEST(with_a_balance_nearly_equal_loads_do_not_change_the_first_device)
 {
     gpuhal *gpu = open_equal(2);

@@ -325,6 +325,24 @@ TEST(a_plugin_is_forgotten_with_its_faults_and_all_else_stays)
     gpuhal_registry_view_release(view);
 }
 
+TEST(a_physical_device_is_forgotten_with_its_interfaces_and_all_else_stays)
+{
+    const char *directory = with_all_kinds();
+    const gpuhal_config config = config_of(directory);
+    assert_int_equal(gpuhal_registry_forget_physical(&config, 7), GPUHAL_ERROR_NOT_FOUND);
+    assert_int_equal(gpuhal_registry_forget_physical(&config, 0), GPUHAL_ERROR_NOT_FOUND);
+    gpuhal_registry_view *view = read_view(directory);
+    expect_counts(view, (counts){1, 2, 3, 1, 1});
+    gpuhal_registry_view_release(view);
+    assert_int_equal(gpuhal_registry_forget_physical(&config, 2), GPUHAL_OK);
+    view = read_view(directory);
+    expect_counts(view, (counts){1, 1, 2, 0, 0});
+    gpuhal_physical_record left = {.size = sizeof left};
+    assert_int_equal(gpuhal_registry_physical(view, 0, &left), GPUHAL_OK);
+    assert_int_equal(left.number, 1);
+    gpuhal_registry_view_release(view);
+}
+
 TEST(numbers_that_were_forgotten_are_not_given_again)
 {
     const char *directory = with_all_kinds();

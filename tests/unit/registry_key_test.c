@@ -259,18 +259,55 @@ TEST(a_result_is_found_by_file_and_cache_key_through_the_registrys_file)
     }
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
     gpuhal_key_machine(root, &machine);
-    assert_string_equal(gpuhal_key_find(&snapshot->database, "vendor2", identity, &machine)->name, "vendor2");
+    assert_string_equal(gpuhal_key_find(&snapshot->database, "vendor2", identity, &machine, NULL)->name, "vendor2");
     setenv("GPUHAL_TEST_WATCHED", "one \\ # \n", 1);
-    assert_string_equal(gpuhal_key_find(&snapshot->database, "vendor1", identity, &machine)->name, "vendor1");
+    assert_string_equal(gpuhal_key_find(&snapshot->database, "vendor1", identity, &machine, NULL)->name, "vendor1");
     setenv("GPUHAL_TEST_WATCHED", "three", 1);
-    assert_null(gpuhal_key_find(&snapshot->database, "vendor1", identity, &machine));
+    assert_null(gpuhal_key_find(&snapshot->database, "vendor1", identity, &machine, NULL));
     setenv("GPUHAL_TEST_WATCHED", " two ", 1);
-    assert_null(gpuhal_key_find(&snapshot->database, "vendor2", "another file", &machine));
-    assert_null(gpuhal_key_find(&snapshot->database, "vendor1", identity, &machine));
+    assert_null(gpuhal_key_find(&snapshot->database, "vendor2", "another file", &machine, NULL));
+    assert_null(gpuhal_key_find(&snapshot->database, "vendor1", identity, &machine, NULL));
     gpuhal_texts_finish(&machine);
     gpuhal_snapshot_release(snapshot);
     gpuhal_registry_destroy(registry);
     free(identity);
+}
+
+TEST(a_file_that_two_plugins_depend_on_is_looked_at_once_in_a_listing)
+{
+    make_machine();
+    gpuhal_registry *registry = open_registry(below(root, "state"));
+    gpuhal_texts machine;
+    static const char *const names[] = {"vendor1", "vendor2"}, *const files[] = {"lib/plugin.so", "lib/libvendor.so"};
+    char *identities[] = {gpuhal_key_identity(below(root, files[0])), gpuhal_key_identity(below(root, files[1]))};
+    for (unsigned i = 1; i <= 2; i++) {
+        gpuhal_database_plugin plugin = plugin_number(i);
+        free(plugin.identity);
+        plugin.identity = strdup(identities[i - 1]);
+        free(plugin.file);
+        plugin.file = strdup(below(root, files[i - 1]));
+        gpuhal_texts_finish(&plugin.key);
+        plugin.key = key_now();
+        gpuhal_changes changes = {.plugins = &plugin, .plugin_count = 1};
+        assert_int_equal(gpuhal_registry_update(registry, &changes), GPUHAL_OK);
+        gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &plugin);
+    }
+    gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
+    const gpuhal_database *database = &snapshot->database;
+    gpuhal_key_seen seen = {0};
+    gpuhal_key_machine(root, &machine);
+    assert_non_null(gpuhal_key_find(database, names[0], identities[0], &machine, &seen));
+    put("/etc/ld.so.cache", "another one");
+    assert_non_null(gpuhal_key_find(database, names[1], identities[1], &machine, &seen));
+    assert_null(gpuhal_key_find(database, names[1], identities[1], &machine, NULL));
+    seen = (gpuhal_key_seen){0};
+    assert_null(gpuhal_key_find(database, names[0], identities[0], &machine, &seen));
+    assert_null(gpuhal_key_find(database, names[1], identities[1], &machine, &seen));
+    gpuhal_texts_finish(&machine);
+    gpuhal_snapshot_release(snapshot);
+    gpuhal_registry_destroy(registry);
+    free(identities[0]);
+    free(identities[1]);
 }
 
 /* The record that counts on this machine, by what it says the driver is; "" when the plugin has to be probed. */
@@ -281,7 +318,7 @@ static const char *driver_found(gpuhal_registry *registry, const char *identity)
     gpuhal_registry_refresh(registry);
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
     gpuhal_key_machine(root, &machine);
-    const gpuhal_database_plugin *plugin = gpuhal_key_find(&snapshot->database, "vendor1", identity, &machine);
+    const gpuhal_database_plugin *plugin = gpuhal_key_find(&snapshot->database, "vendor1", identity, &machine, NULL);
     snprintf(driver, sizeof driver, "%s", plugin ? plugin->driver : "");
     gpuhal_texts_finish(&machine);
     gpuhal_snapshot_release(snapshot);

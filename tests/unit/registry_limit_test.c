@@ -32,6 +32,14 @@ uint64_t __wrap_gpuhal_limit_device_memory(const char *folder, const char *pci, 
     return group_left;
 }
 
+bool __real_gpuhal_limit_counts_devices(const char *folder);
+bool __wrap_gpuhal_limit_counts_devices(const char *folder);
+bool __wrap_gpuhal_limit_counts_devices(const char *folder)
+{
+    assert_string_equal(folder, "");
+    return true;
+}
+
 static uint64_t left_of(const char *pci, uint64_t *limit)
 {
     return __real_gpuhal_limit_device_memory(root, pci, limit);
@@ -43,10 +51,13 @@ TEST(the_group_that_leaves_least_counts_and_only_for_the_device_and_its_own_memo
     root = fresh_directory();
     put("/proc/self/cgroup", "1:name=systemd:/x\n0::/one/two\n");
     assert_true(left_of("0000:03:00.0", &limit) == UINT64_MAX && limit == UINT64_MAX);
+    put("/sys/fs/cgroup/dmem.capacity", "drm/0000:03:00.0/vram0 2000\n");
+    assert_false(__real_gpuhal_limit_counts_devices(root));
     put("/sys/fs/cgroup/one/two/dmem.max",
         "drm/0000:03:00.0/vram0 1000\ndrm/0000:03:00.0/stolen 5\ndrm/0000:04:00.0/vram max\n");
     put("/sys/fs/cgroup/one/two/dmem.current",
         "drm/0000:03:00.0/stolen 5\ndrm/0000:03:00.0/vram0 300\ndrm/0000:04:00.0/vram 9\n");
+    assert_true(__real_gpuhal_limit_counts_devices(root));
     assert_int_equal(left_of("0000:03:00.0", &limit), 700);
     assert_int_equal(limit, 1000);
     assert_true(left_of("0000:04:00.0", &limit) == UINT64_MAX);
@@ -68,10 +79,28 @@ TEST(regions_of_one_device_are_added_and_one_without_a_limit_is_enough)
     assert_true(left_of("0000:03:00.0", &limit) == UINT64_MAX);
 }
 
+TEST(nvidias_driver_has_a_region_of_its_own_name)
+{
+    uint64_t limit = 0;
+    root = fresh_directory();
+    put("/proc/self/cgroup", "0::/a\n");
+    put("/sys/fs/cgroup/a/dmem.max", "nvidia/0000:03:00.0/vidmem 1000\nnvidia/0000:04:00.0/vidmem max\n");
+    put("/sys/fs/cgroup/a/dmem.current", "nvidia/0000:03:00.0/vidmem 400\n");
+    assert_int_equal(left_of("0000:03:00.0", &limit), 600);
+    assert_int_equal(limit, 1000);
+    assert_true(left_of("0000:04:00.0", &limit) == UINT64_MAX);
+    put("/sys/fs/cgroup/a/dmem.max", "nvidia/0000:03:00.0/other 1000\n");
+    assert_true(left_of("0000:03:00.0", &limit) == UINT64_MAX);
+}
+
 TEST(files_that_say_something_else_limit_nothing)
 {
-    static const char *const texts[] = {"", "\n", "drm/0000:03:00.0/vram0", "drm/0000:03:00.0/vram0 \n",
-                                        "drm/0000:03:00.0/vram0 -1\n", "drm/0000:03:00.0/vram0 99999999999999999999\n"};
+    static const char *const texts[] = {"",
+                                        "\n",
+                                        "drm/0000:03:00.0/vram0",
+                                        "drm/0000:03:00.0/vram0 \n",
+                                        "drm/0000:03:00.0/vram0 -1\n",
+                                        "drm/0000:03:00.0/vram0 99999999999999999999\n"};
     uint64_t limit = 0;
     root = fresh_directory();
     put("/proc/self/cgroup", "0::/../above\n");

@@ -275,4 +275,43 @@ TEST(a_plugin_with_a_hundred_devices_takes_no_number_from_hardware_that_is_there
     gpuhal_registry_destroy(registry);
 }
 
+/* One backend's 256 devices on the processor, and links between them, beside cards with links that are older. */
+TEST(a_plugin_with_256_devices_takes_no_interface_and_no_link_from_others)
+{
+    enum { MANY = 256, LINKS = 600 };
+    static gpuhal_sighting seen[MANY + 2];
+    static gpuhal_database_link links[LINKS];
+    static const char *const all[] = {"cuda", "vulkan", "many", NULL};
+    gpuhal_registry *registry = open_registry(fresh_directory());
+    see(seen, 0, 0, "1");
+    look(registry, seen, 2);
+    gpuhal_database_link own[2] = {{.from = seen[0].iface, .to = seen[1].iface, .verified = 1},
+                                   {.from = seen[1].iface, .to = seen[0].iface, .verified = 1}};
+    gpuhal_changes changes = {.now = 1700000000, .links = own, .link_count = 2};
+    assert_int_equal(gpuhal_registry_update(registry, &changes), GPUHAL_OK);
+    for (uint32_t i = 0; i < MANY; i++) {
+        seen[2 + i] = (gpuhal_sighting){.group = 1, .host = 1, .backend = "many", .name = "Many"};
+    }
+    changes = (gpuhal_changes){.now = 1700000001, .sightings = seen, .sighting_count = MANY + 2, .listed = all};
+    assert_int_equal(gpuhal_registry_update(registry, &changes), GPUHAL_OK);
+    for (uint32_t i = 0; i < LINKS; i++) {
+        links[i] = (gpuhal_database_link){
+            .from = seen[2 + i % 200].iface, .to = seen[2 + (i % 200 + 1 + i / 200) % 200].iface, .verified = 1};
+    }
+    changes = (gpuhal_changes){.now = 1700000002, .links = links, .link_count = LINKS};
+    assert_int_equal(gpuhal_registry_update(registry, &changes), GPUHAL_OK);
+    gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
+    assert_non_null(interface_of(&snapshot->database, seen[0].iface));
+    assert_non_null(interface_of(&snapshot->database, seen[1].iface));
+    size_t count, kept = 0;
+    const gpuhal_database_link *recorded = gpuhal_database_links(&snapshot->database, &count);
+    for (size_t i = 0; i < count; i++) {
+        kept += recorded[i].from == seen[0].iface || recorded[i].from == seen[1].iface;
+    }
+    assert_int_equal(kept, 2);
+    assert_true(count <= gpuhal_database_limit(GPUHAL_RECORD_LINK) && count > 400);
+    gpuhal_snapshot_release(snapshot);
+    gpuhal_registry_destroy(registry);
+}
+
 #include "test_main.h"

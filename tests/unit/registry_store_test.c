@@ -367,7 +367,7 @@ TEST(processes_that_write_all_at_once_lose_nothing)
     for (unsigned p = 0; p < PROCESSES; p++) {
         children[p] = fork();
         if (children[p] == 0) {
-            gpuhal_registry *registry = gpuhal_registry_create(directory, UINT64_C(60000000000), NULL);
+            gpuhal_registry *registry = gpuhal_registry_create(directory, UINT64_C(600000000000), NULL);
             bool good = registry != NULL;
             for (unsigned r = 0; r < ROUNDS && good; r++) {
                 gpuhal_database_fault fault = {.kind = GPUHAL_FAULT_CRASH, .count = 1, .plugin = (char[]){"shared"}};

@@ -264,7 +264,7 @@ TEST(the_report_on_a_pool_states_its_memory_and_what_each_rung_gave)
     gpuhal *gpu = open_one();
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.limit_bytes = 16 * UNIT, .segment_bytes = 8 * UNIT});
     gpuhal_queue *queue = queue_or_fail(gpu), *other = queue_or_fail(gpu);
-    gpuhal_buffer *ended = take(pool, other, 2 * UNIT), *late = take(pool, queue, UNIT), *used = take(pool, NULL, UNIT);
+    gpuhal_buffer *ended = take(pool, NULL, 2 * UNIT), *late = take(pool, queue, UNIT), *used = take(pool, NULL, UNIT);
     gpuhal_buffer *more[32];
     uint32_t count = 0;
     while (state_of(pool).free_bytes > 0 || state_of(pool).reserved.current < 16 * UNIT) {
@@ -276,8 +276,11 @@ TEST(the_report_on_a_pool_states_its_memory_and_what_each_rung_gave)
     s.buffers[0] = more[--count]; /* is spillable, but gives nothing */
     add_cache(gpu, &e, GPUHAL_PRESSURE_EVICT, 0);
     add_callback(gpu, &c, 0);
+    gpuhal_event *short_gate = close_gate(gpu, other), *gate = close_gate(gpu, queue);
+    assert_ok(gpuhal_buffer_use(ended, other));
     gpuhal_buffer_release(ended);
-    gpuhal_event *gate = close_gate(gpu, queue);
+    open_gate(short_gate);
+    assert_ok(gpuhal_queue_synchronize(other, PATIENCE_NS));
     assert_ok(gpuhal_fill(queue, late, 0, UNIT, 1, 1));
     gpuhal_buffer_release(late);
     assert_int_equal(attempt(pool, NULL, 15 * UNIT, 0, 20000000), GPUHAL_ERROR_OUT_OF_MEMORY);

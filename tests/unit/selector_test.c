@@ -37,6 +37,23 @@ TEST(selectors_choose_what_they_name)
     gpuhal_close(gpu);
 }
 
+/* The compute mode of a GPU keeps programs out; a program that names it is refused when it opens it. */
+TEST(a_prohibited_gpu_is_selected_by_its_name_alone)
+{
+    gpuhal_mock_five_kinds();
+    gpuhal_mock.devices[2].compute_mode = GPUHAL_COMPUTE_PROHIBITED;
+    gpuhal_mock.devices[3].compute_mode = GPUHAL_COMPUTE_EXCLUSIVE;
+    gpuhal *gpu = gpuhal_mock_open(NULL, 1);
+    gpuhal_device *device = NULL;
+    const char *reason = NULL;
+    assert_int_equal(gpuhal_select(gpu, "auto", 0, &device, &reason), GPUHAL_OK);
+    assert_string_equal(gpuhal_device_id(device), "mock:3");
+    assert_non_null(strstr(reason, "(the compute mode of mock:2 is prohibited)"));
+    assert_string_equal(chosen(gpu, "gpu", 0), "mock:3");
+    assert_string_equal(chosen(gpu, "mock:2", 0), "mock:2");
+    gpuhal_close(gpu);
+}
+
 /* As nvidia-smi, lspci and other tools print them, and as shells write sets. The list of preferred interfaces is mock:1
  * to mock:4, then cpu:0: mock:0 is a software device. */
 TEST(selectors_are_accepted_as_vendors_print_them_and_people_write_them)
@@ -182,8 +199,12 @@ TEST(the_beginning_of_a_uuid_selects_what_the_whole_does_or_names_the_candidates
     }
     gpuhal_close(gpu);
     gpuhal_builtin_fn *const builtins[] = {gpuhal_mock_query, NULL};
-    const gpuhal_config config = {.size = sizeof config, .ignore_environment = 1, .registry = "none",
-                                  .isolation = GPUHAL_ISOLATION_NEVER, .builtins = builtins, .devices = "GPU-6a1b2c"};
+    const gpuhal_config config = {.size = sizeof config,
+                                  .ignore_environment = 1,
+                                  .registry = "none",
+                                  .isolation = GPUHAL_ISOLATION_NEVER,
+                                  .builtins = builtins,
+                                  .devices = "GPU-6a1b2c"};
     assert_int_equal(gpuhal_open(&config, &gpu), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "config.devices: \"GPU-6a1b2c\" is ambiguous"));
 }
@@ -229,8 +250,9 @@ TEST(a_selector_that_matches_nothing_is_an_error_that_names_it_unless_the_cpu_is
     gpuhal_mock_five_kinds();
     gpuhal *gpu = gpuhal_mock_open(NULL, 1);
     gpuhal_device *device = NULL;
-    const char *const nothing[] = {"mock:9", "cuda", "cuda:0", "pci=0000:ff:00.0", "name=nothing",
-                                   "uuid=00000000-0000-0000-0000-00000000ffff", "pci=0000:00:00.0"};
+    const char *const nothing[] = {"mock:9",           "cuda",         "cuda:0",
+                                   "pci=0000:ff:00.0", "name=nothing", "uuid=00000000-0000-0000-0000-00000000ffff",
+                                   "pci=0000:00:00.0"};
     for (size_t i = 0; i < sizeof nothing / sizeof *nothing; i++) {
         assert_int_equal(gpuhal_select(gpu, nothing[i], 0, &device, NULL), GPUHAL_ERROR_NOT_FOUND);
         assert_non_null(strstr(gpuhal_last_error()->sentence, nothing[i]));

@@ -51,6 +51,9 @@ TEST(most_free_selects_the_gpu_with_most_free_memory_now)
     set_missing(3, key);
     expect(gpu, "most_free", "mock:1", "most free memory of 4: 15.5 GiB (1 without that value)");
     expect(gpu, "most_free,!mock:1", "mock:0", "most free memory of 3: 7.0 GiB (1 without that value)");
+    set_value(0, key, GIB(99)); /* of the host's memory, of which this device can have 8 GiB */
+    expect(gpu, "most_free", "mock:1", "most free memory of 4: 15.5 GiB (1 without that value)");
+    set_value(0, key, GIB(7));
     set_value(3, key, GIB(7));
     set_value(1, key, 0);
     expect(gpu, "most_free", "mock:3",
@@ -86,6 +89,7 @@ TEST(without_any_value_the_rule_of_auto_decides_and_the_reason_says_so)
 TEST(a_gpu_that_failed_its_self_test_is_not_selected_by_its_values)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 2, .devices = {{.hidden = 1}, {.hidden = 1}}};
+    gpuhal_mock.devices[0].total_bytes = gpuhal_mock.devices[1].total_bytes = GIB(8);
     gpuhal *gpu = gpuhal_mock_open(NULL, 1);
     set_value(0, GPUHAL_VALUE_MEMORY_FREE_BYTES, GIB(8));
     set_value(1, GPUHAL_VALUE_MEMORY_FREE_BYTES, GIB(4));
@@ -98,13 +102,14 @@ TEST(a_gpu_that_failed_its_self_test_is_not_selected_by_its_values)
 
 static gpuhal_status open_with(const char *member, const char *variable, uint64_t limit, gpuhal **out_gpu)
 {
-    gpuhal_builtin_fn *const builtins[] = {gpuhal_mock_query, gpuhal_mock_cpu_query, NULL};
+    gpuhal_builtin_fn *builtins[] = {gpuhal_mock_query, gpuhal_mock_cpu_query, NULL};
     const gpuhal_config config = {.size = sizeof config, .registry = "none", .isolation = GPUHAL_ISOLATION_NEVER,
                                   .builtins = builtins, .devices = member, .memory_limit_bytes = limit};
     if (variable) {
         setenv("GPUHAL_DEVICES", variable, 1);
     }
     const gpuhal_status status = gpuhal_open(&config, out_gpu);
+    builtins[0] = NULL; /* rescans look at the library's own copy */
     unsetenv("GPUHAL_DEVICES");
     return status;
 }

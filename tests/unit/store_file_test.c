@@ -76,6 +76,12 @@ TEST(what_leaves_device_memory_goes_to_the_file_without_host_memory)
         }
     }
     assert_int_equal(counts_of(f.store).spills, 5);
+    for (int i = 0; i < 5; i++) {
+        const char key[2] = {(char)('a' + i), 0};
+        assert_ok(gpuhal_store_drop(f.store, key, 1));
+    }
+    assert_int_equal(counts_of(f.store).file.entries, 0);
+    assert_int_equal(counts_of(f.store).file.bytes, 0);
     close_file_store(&f);
 }
 
@@ -313,9 +319,11 @@ TEST(above_the_limit_of_the_file_entries_stay_where_they_are)
     assert_int_equal(put_now(&f, "e", SEGMENT, 5), GPUHAL_ERROR_OUT_OF_MEMORY);
     assert_int_equal(entry_of(f.store, "d").tiers, GPUHAL_TIER_DEVICE);
     assert_int_equal(entry_of(f.store, "c").tiers, GPUHAL_TIER_HOST);
-    assert_int_equal(acquire_now(&f, "a", 0, &item), GPUHAL_ERROR_OUT_OF_MEMORY);
-    assert_ok(gpuhal_store_drop(f.store, "b", 1));
-    expect(&f, "a", 1);
+    assert_ok(acquire_now(&f, "a", 0, &item)); /* in exchange for "d" */
+    assert_int_equal(entry_of(f.store, "d").tiers, GPUHAL_TIER_HOST);
+    assert_int_equal(entry_of(f.store, "c").tiers, GPUHAL_TIER_FILE);
+    gpuhal_item_release(item, NULL);
+    expect(&f, "b", 2);
     expect(&f, "c", 3);
     expect(&f, "d", 4);
     struct stat state;
@@ -348,7 +356,7 @@ static int fail_at_random(store_fixture *f, uint32_t entries, uint32_t most)
     gpuhal_item *items[8] = {0};
     uint32_t random = 1, next = 0;
     int failed = 0;
-    for (int round = 0; round < 2000; round++, next = (next + 1) % most) {
+    for (int round = 0; round < 600; round++, next = (next + 1) % most) {
         random = random * 1664525 + 1013904223;
         const char key[2] = {(char)('a' + (random >> 16) % entries), 0};
         gpuhal_item_release(items[next], NULL);
@@ -363,8 +371,9 @@ static int fail_at_random(store_fixture *f, uint32_t entries, uint32_t most)
     return failed;
 }
 
-/* Twelve entries, of which four fit into device memory. */
-static int fail_with_tiers(uint32_t host_entries, uint32_t file_entries, uint32_t pins)
+/* Twelve entries, of which four fit into device memory; the tiers have room for the others, and for nothing more: two
+ * of them change places. */
+static void expect_exchanges(uint32_t host_entries, uint32_t file_entries, uint32_t pins)
 {
     enum { ENTRIES = 12, FIT = 4 };
     store_fixture f = store_or_fail((gpuhal_store_desc){.host_bytes = host_entries * (uint64_t)SEGMENT,
@@ -375,61 +384,95 @@ static int fail_with_tiers(uint32_t host_entries, uint32_t file_entries, uint32_
         const char key[2] = {(char)('a' + i), 0};
         assert_ok(put_now(&f, key, SEGMENT, (unsigned char)i));
     }
-    const int failed = fail_at_random(&f, ENTRIES, pins);
+    assert_int_equal(put_now(&f, "more", SEGMENT, 1), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(fail_at_random(&f, ENTRIES, pins), 0);
+    assert_true(counts_of(f.store).host.bytes <= host_entries * (uint64_t)SEGMENT);
     for (uint32_t i = 0; i < ENTRIES; i++) { /* nothing is lost */
-        unsigned char got = 0;
         const char key[2] = {(char)('a' + i), 0};
-        assert_ok(gpuhal_store_read(f.store, key, 1, NULL, SEGMENT - 1, &got, 1, 0));
-        assert_int_equal(got, i);
+        expect(&f, key, (unsigned char)i);
     }
     close_store(&f);
     assert_int_equal(file_entries ? rmdir(folder) : 0, 0);
-    return failed;
 }
 
-TEST(the_file_needs_room_for_what_does_not_fit_into_device_memory_and_for_each_pin)
+TEST(in_a_full_file_entries_change_places)
 {
     for (uint32_t pins = 1; pins <= 4; pins++) {
-        assert_int_equal(fail_with_tiers(0, 8 + pins, pins), 0);
-        assert_true(fail_with_tiers(0, 8 + pins - 1, pins) > 0);
+        expect_exchanges(0, 8, pins);
     }
 }
 
-/* There the copies of what is in device memory make room. */
-TEST(host_memory_alone_needs_room_for_what_does_not_fit_and_one_more)
+TEST(in_full_host_memory_entries_change_places)
 {
     for (uint32_t pins = 1; pins <= 4; pins++) {
-        assert_int_equal(fail_with_tiers(9, 0, pins), 0);
-        assert_true(fail_with_tiers(8, 0, pins) > 0);
+        expect_exchanges(8, 0, pins);
     }
 }
 
-TEST(room_in_host_memory_and_in_the_file_counts_together)
+TEST(where_host_memory_and_the_file_are_full_entries_change_places)
 {
     for (uint32_t pins = 1; pins <= 4; pins += 3) {
         for (uint32_t host = 1; host <= 7; host += 3) {
-            assert_int_equal(fail_with_tiers(host, 8 + pins - host, pins), 0);
-            assert_true(fail_with_tiers(host, 8 - host, pins) > 0);
+            expect_exchanges(host, 8 - host, pins);
         }
     }
 }
 
-TEST(the_copy_in_the_file_of_what_a_loader_brings_back_needs_room_beside_the_others)
+TEST(an_entry_takes_the_place_of_one_whose_copy_in_the_full_file_is_beside_that_of_a_loaded_one)
 {
-    for (uint64_t copies = 2; copies <= 3; copies++) {
-        store_fixture f = open_file_store(0, copies * SEGMENT);
-        filler how = {.byte = 5};
-        const gpuhal_item_desc desc = {
-            .size = sizeof desc, .bytes = SEGMENT, .load = fill_item, .user = &how, .flags = GPUHAL_ITEM_KEEP_COPY};
-        gpuhal_item *item = NULL;
-        assert_ok(gpuhal_store_acquire(f.store, NULL, "loaded", 6, &desc, 0, 0, &item));
-        gpuhal_item_release(item, NULL);
-        assert_ok(put_now(&f, "a", SEGMENT, 1));
-        assert_ok(put_now(&f, "b", SEGMENT, 2));
-        assert_int_equal(acquire_now(&f, "a", 0, &item), copies == 3 ? GPUHAL_OK : GPUHAL_ERROR_OUT_OF_MEMORY);
-        gpuhal_item_release(item, NULL);
-        close_file_store(&f);
+    store_fixture f = open_file_store(0, 2 * SEGMENT);
+    filler how = {.byte = 5};
+    const gpuhal_item_desc desc = {
+        .size = sizeof desc, .bytes = SEGMENT, .load = fill_item, .user = &how, .flags = GPUHAL_ITEM_KEEP_COPY};
+    gpuhal_item *item = NULL;
+    assert_ok(gpuhal_store_acquire(f.store, NULL, "loaded", 6, &desc, 0, 0, &item));
+    gpuhal_item_release(item, NULL);
+    assert_ok(put_now(&f, "a", SEGMENT, 1));
+    assert_ok(put_now(&f, "b", SEGMENT, 2));
+    expect(&f, "a", 1);
+    assert_int_equal(entry_of(f.store, "a").tiers, GPUHAL_TIER_DEVICE);
+    assert_int_equal(entry_of(f.store, "b").tiers, GPUHAL_TIER_FILE);
+    expect(&f, "loaded", 5);
+    assert_int_equal(how.calls, 1);
+    close_file_store(&f);
+}
+
+TEST(a_small_entry_does_not_change_places_with_a_large_one_and_stays_whole)
+{
+    store_fixture f = store_or_fail((gpuhal_store_desc){.device_bytes = SEGMENT,
+                                                        .folder = make_folder(),
+                                                        .file_bytes = SEGMENT / 2},
+                                    0);
+    gpuhal_item *item = NULL;
+    assert_ok(put_now(&f, "a", SEGMENT / 2, 1));
+    assert_ok(put_now(&f, "b", SEGMENT, 2));
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(acquire_now(&f, "a", 0, &item), GPUHAL_ERROR_OUT_OF_MEMORY);
+        assert_int_equal(entry_of(f.store, "a").tiers, GPUHAL_TIER_FILE);
+        assert_int_equal(counts_of(f.store).host.bytes, 0);
     }
+    expect(&f, "b", 2);
+    assert_ok(gpuhal_store_drop(f.store, "b", 1));
+    expect(&f, "a", 1);
+    close_file_store(&f);
+}
+
+/* The bytes of the smaller one, for which no other place is left, are in host memory above its limit. */
+TEST(an_entry_that_lost_its_place_and_did_not_come_back_is_kept)
+{
+    store_fixture f = store_or_fail((gpuhal_store_desc){.device_bytes = 2 * SEGMENT, .host_bytes = SEGMENT}, 0);
+    assert_ok(put_now(&f, "a", SEGMENT, 1));
+    assert_ok(put_now(&f, "b", SEGMENT / 2, 2));
+    assert_ok(put_now(&f, "c", SEGMENT + SEGMENT / 2, 3)); /* "a" leaves */
+    assert_int_equal(acquire_now(&f, "a", 0, &(gpuhal_item *){NULL}), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(entry_of(f.store, "a").tiers, GPUHAL_TIER_HOST);
+    assert_int_equal(entry_of(f.store, "b").tiers, GPUHAL_TIER_HOST);
+    assert_int_equal(counts_of(f.store).host.bytes, SEGMENT + SEGMENT / 2);
+    assert_int_equal(attempt(f.pool, NULL, SEGMENT, GPUHAL_ALLOCATE_NO_EVICT, 0), GPUHAL_OK);
+    assert_ok(gpuhal_store_drop(f.store, "c", 1));
+    expect(&f, "a", 1);
+    expect(&f, "b", 2);
+    close_store(&f);
 }
 
 /* Writing to that device fails as on a full disk. */
@@ -448,6 +491,22 @@ TEST(what_a_full_disk_has_no_room_for_cannot_be_spilled)
     assert_int_equal(attempt(f.pool, NULL, SEGMENT, GPUHAL_ALLOCATE_NO_EVICT, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
     expect_spillable(2 * SEGMENT, 0, "");
     close(kept);
+    close(full);
+    close_file_store(&f);
+}
+
+TEST(a_store_whose_share_is_full_names_the_full_disk)
+{
+    store_fixture f = open_file_store(0, 0);
+    const int own = own_file(), full = open("/dev/full", O_RDWR);
+    assert_true(full >= 0);
+    assert_ok(put_now(&f, "a", SEGMENT, 1));
+    assert_int_equal(dup2(full, own), own);
+    assert_int_equal(put_now(&f, "b", SEGMENT, 2), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_non_null(strstr(gpuhal_last_error()->sentence,
+                           ", of which 0 bytes are pinned and 65536 cannot be spilled: host_bytes is 0, the disk of "
+                           "the folder is full"));
+    expect(&f, "a", 1);
     close(full);
     close_file_store(&f);
 }
@@ -471,6 +530,24 @@ TEST(a_full_disk_leaves_entries_where_they_are)
     assert_ok(put_now(&f, "b", SEGMENT, 2));
     assert_int_equal(entry_of(f.store, "a").tiers, GPUHAL_TIER_FILE);
     expect(&f, "a", 1);
+    close_file_store(&f);
+}
+
+TEST(on_a_full_disk_entries_change_places)
+{
+    store_fixture f = open_file_store(0, 0);
+    struct rlimit limit;
+    assert_ok(put_now(&f, "a", SEGMENT, 1));
+    assert_ok(put_now(&f, "b", SEGMENT, 2));
+    signal(SIGXFSZ, SIG_DFL);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = SEGMENT;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    for (int round = 0; round < 3; round++) {
+        expect(&f, "a", 1);
+        expect(&f, "b", 2);
+    }
+    assert_int_equal(put_now(&f, "c", SEGMENT, 3), GPUHAL_ERROR_OUT_OF_MEMORY);
     close_file_store(&f);
 }
 

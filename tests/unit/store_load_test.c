@@ -303,7 +303,7 @@ TEST(an_entry_that_no_room_would_do_for_blames_no_other)
     gpuhal_item *item = NULL;
     touch(&f, "a", &how);
     assert_int_equal(acquire_loading(&f, "b", SEGMENT + 1, &how, &item), GPUHAL_ERROR_OUT_OF_MEMORY);
-    assert_null(strstr(gpuhal_last_error()->sentence, "given up"));
+    assert_null(strstr(gpuhal_last_error()->sentence, "of which"));
     assert_true(has(f.store, "a"));
     close_store(&f);
 }
@@ -319,27 +319,55 @@ TEST(a_loaded_entry_that_was_modified_is_not_given_up)
     gpuhal_item_release(item, NULL);
     assert_int_equal(acquire_loading(&f, "b", 1, &how, &item), GPUHAL_ERROR_OUT_OF_MEMORY);
     assert_int_equal(gpuhal_last_error()->bytes_asked, 1);
-    assert_non_null(strstr(gpuhal_last_error()->sentence, "cannot be given up"));
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "cannot be spilled"));
     assert_ok(acquire_now(&f, "a", 0, &item));
     expect_bytes(item, NULL, 2);
     gpuhal_item_release(item, NULL);
     close_store(&f);
 }
 
-TEST(above_the_limit_of_entries_one_that_a_loader_brings_back_is_given_up)
+TEST(above_the_limit_of_entries_the_oldest_is_given_up_or_goes_to_the_next_tier)
 {
-    store_fixture f = store_or_fail((gpuhal_store_desc){.entry_limit = 2}, 0);
+    store_fixture f = store_or_fail((gpuhal_store_desc){.entry_limit = 3, .host_bytes = UINT64_MAX}, 0);
     filler how = {.byte = 1};
     gpuhal_item *item = NULL;
     touch(&f, "a", &how);
     assert_ok(put_now(&f, "b", 1, 2));
+    assert_ok(put_now(&f, "c", SEGMENT, 3));
+    touch(&f, "d", &how);
+    assert_false(has(f.store, "a"));
+    assert_ok(put_now(&f, "e", 1, 5));
+    assert_int_equal(entry_of(f.store, "b").tiers, GPUHAL_TIER_HOST);
+    assert_int_equal(entry_of(f.store, "c").tiers, GPUHAL_TIER_DEVICE);
+    assert_int_equal(counts_of(f.store).entries, 4);
+    assert_int_equal(counts_of(f.store).device.entries, 3);
+    assert_ok(acquire_now(&f, "b", 0, &item));
+    expect_bytes(item, NULL, 2);
+    gpuhal_item_release(item, NULL);
+    assert_int_equal(entry_of(f.store, "c").tiers, GPUHAL_TIER_HOST);
+    assert_int_equal(counts_of(f.store).device.entries, 3);
+    close_store(&f);
+}
+
+TEST(a_limit_of_entries_without_a_next_tier_is_named)
+{
+    store_fixture f = store_or_fail((gpuhal_store_desc){.entry_limit = 2}, 0);
+    filler how = {.byte = 1};
+    gpuhal_item *pinned = load_or_fail(&f, "a", 100, &how), *item = NULL;
+    assert_ok(put_now(&f, "b", 200, 2));
+    assert_int_equal(put_now(&f, "c", 300, 3), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_non_null(strstr(gpuhal_last_error()->sentence,
+                           "300 bytes requested for an entry of a store that may have 2 entries in device memory, "
+                           "of which 100 bytes are pinned and 200 cannot be spilled: host_bytes is 0, there is no "
+                           "folder"));
+    assert_int_equal(gpuhal_last_error()->bytes_asked, 300);
+    assert_int_equal(gpuhal_last_error()->bytes_free, UINT64_MAX);
+    gpuhal_item_release(pinned, NULL);
     touch(&f, "c", &how);
     assert_false(has(f.store, "a"));
-    item = load_or_fail(&f, "c", SEGMENT, &how);
-    assert_int_equal(put_now(&f, "d", 1, 2), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_ok(acquire_now(&f, "b", 0, &item));
+    expect_bytes(item, NULL, 2);
     gpuhal_item_release(item, NULL);
-    assert_ok(put_now(&f, "d", 1, 2));
-    assert_int_equal(counts_of(f.store).entries, 2);
     close_store(&f);
 }
 

@@ -187,6 +187,7 @@ TEST(random_work_finds_every_byte_as_the_model_has_it)
             drop_entry(&m, key);
         }
         if (step % 64 == 0) {
+            assert_ok(gpuhal_store_compact(m.f.store, PATIENCE_NS, NULL));
             check_counts(&m);
         }
     }
@@ -261,7 +262,7 @@ static void *work(void *user)
     shared *all = w->all;
     for (uint64_t step = 0; step < all->steps; step++) {
         uint32_t key = below(&w->random, KEYS);
-        const uint32_t choice = below(&w->random, 16);
+        const uint32_t choice = below(&w->random, 17);
         uint32_t word = 0;
         if (choice < 10) {
             pthread_rwlock_rdlock(&all->locks[key]);
@@ -277,6 +278,8 @@ static void *work(void *user)
                 gpuhal_store_read(all->f.store, &key, sizeof key, NULL, 4, &word, 4, PATIENCE_NS);
             must(status ? status == GPUHAL_ERROR_NOT_FOUND : word >> 24 == key, "looking");
             pthread_rwlock_unlock(&all->locks[key]);
+        } else if (choice == 15 && step % 8 == 0) {
+            must(gpuhal_store_compact(all->f.store, below(&w->random, 2) * PATIENCE_NS, NULL) == GPUHAL_OK, "moving");
         } else {
             pthread_rwlock_wrlock(&all->locks[key]);
             const gpuhal_status status = gpuhal_store_drop(all->f.store, &key, sizeof key);

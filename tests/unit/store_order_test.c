@@ -35,6 +35,18 @@ TEST(another_queue_waits_for_what_filled_the_entry)
     close_store(&f);
 }
 
+TEST(bytes_that_are_still_being_filled_are_named_where_they_are_in_the_way)
+{
+    store_fixture f = store_or_fail((gpuhal_store_desc){.device_bytes = UNIT, .host_bytes = UINT64_MAX}, 0);
+    gpuhal_event *gate = close_gate(f.gpu, f.queue);
+    assert_ok(put_in(&f, f.queue, "a", 1));
+    assert_int_equal(put_in(&f, f.queue, "b", 2), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, ", of which 0 bytes are pinned and 256 can leave once the "
+                                                          "work that fills them has ended; a timeout waits for it"));
+    open_gate(gate);
+    close_store(&f);
+}
+
 TEST(readers_do_not_wait_for_each_other_and_modifying_waits_for_readers)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){0}, 0);
@@ -73,6 +85,8 @@ TEST(an_entry_whose_filling_failed_returns_why_until_it_is_dropped)
     for (int i = 0; i < 2; i++) {
         assert_int_equal(gpuhal_store_acquire(f.store, NULL, "a", 1, NULL, 0, PATIENCE_NS, &item), GPUHAL_ERROR_FILE);
         assert_null(item);
+        unsigned char got = 0;
+        assert_int_equal(gpuhal_store_read(f.store, "a", 1, NULL, 0, &got, 1, PATIENCE_NS), GPUHAL_ERROR_FILE);
     }
     assert_int_equal(entry_of(f.store, "a").tiers, 0);
     /* A queue that has failed before the release counts like one that fails behind it. */

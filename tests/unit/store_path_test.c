@@ -64,9 +64,38 @@ TEST(all_that_ask_for_the_same_bytes_share_one_entry)
     gpuhal_item_release(first, NULL);
     gpuhal_item_release(second, NULL);
     gpuhal_item_release(part, NULL);
+    struct stat state;
+    char prefix[64];
     uint64_t dropped = 0;
-    assert_ok(gpuhal_store_clear(f.store, path, sizeof path, &dropped)); /* with its NUL */
+    assert_int_equal(stat(path, &state), 0);
+    snprintf(prefix, sizeof prefix, "file %llx:%llx ", (unsigned long long)state.st_dev,
+             (unsigned long long)state.st_ino);
+    assert_ok(gpuhal_store_clear(f.store, prefix, strlen(prefix), &dropped));
     assert_int_equal(dropped, 2);
+    end(&f);
+}
+
+TEST(a_file_of_several_names_is_one_entry)
+{
+    store_fixture f = begin();
+    char link_name[sizeof path + 5], hard_link[sizeof path + 5], spelled[sizeof path + 10];
+    snprintf(link_name, sizeof link_name, "%s.soft", path);
+    snprintf(hard_link, sizeof hard_link, "%s.hard", path);
+    snprintf(spelled, sizeof spelled, "/tmp/..//tmp/./%s", strrchr(path, '/') + 1);
+    assert_int_equal(symlink(path, link_name), 0);
+    assert_int_equal(link(path, hard_link), 0);
+    const char *const names[] = {path, spelled, link_name, hard_link};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const gpuhal_file file = {.size = sizeof file, .path = names[i]};
+        gpuhal_item *item = NULL;
+        assert_ok(gpuhal_store_acquire_file(f.store, NULL, &file, GPUHAL_WHOLE_SIZE, PATIENCE_NS, &item));
+        expect_bytes(item, NULL, 0x41);
+        gpuhal_item_release(item, NULL);
+    }
+    assert_int_equal(counts_of(f.store).loads, 1);
+    assert_int_equal(counts_of(f.store).entries, 1);
+    unlink(link_name);
+    unlink(hard_link);
     end(&f);
 }
 

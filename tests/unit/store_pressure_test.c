@@ -2,6 +2,8 @@
 #include "pressure_support.h"
 #include "store_support.h"
 
+#include <pthread.h>
+
 static uint64_t relieve(store_fixture *f, gpuhal_pressure_rung rung, gpuhal_pool *pool, uint64_t bytes)
 {
     const uint64_t deadline_ns = gpuhal_os_monotonic_ns() + PATIENCE_NS;
@@ -71,6 +73,152 @@ TEST(a_buffer_of_the_pool_gets_the_memory_of_entries)
     close_store(&f);
 }
 
+TEST(an_entry_above_the_limit_of_its_pool_is_refused_before_any_other_leaves)
+{
+    store_fixture f = store_or_fail((gpuhal_store_desc){.host_bytes = 8 * SEGMENT}, 2 * SEGMENT);
+    assert_ok(put_now(&f, "a", SEGMENT, 1));
+    assert_ok(put_now(&f, "b", SEGMENT, 2));
+    assert_int_equal(put_now(&f, "large", 3 * SEGMENT, 3), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "left of the pool's limit of 131072 bytes"));
+    assert_int_equal(entry_of(f.store, "a").tiers, GPUHAL_TIER_DEVICE);
+    assert_int_equal(entry_of(f.store, "b").tiers, GPUHAL_TIER_DEVICE);
+    close_store(&f);
+}
+
+/* Four entries, of which the last one is pinned, in a store that may have eight segments. */
+static store_fixture four_entries(uint64_t limit_of_pool, gpuhal_item **out_pinned)
+{
+    store_fixture f = store_or_fail((gpuhal_store_desc){.device_bytes = 8 * SEGMENT, .host_bytes = 8 * SEGMENT},
+                                    limit_of_pool);
+    assert_ok(put_now(&f, "a", SEGMENT, 1));
+    assert_ok(put_now(&f, "b", SEGMENT, 2));
+    assert_ok(put_now(&f, "c", SEGMENT, 3));
+    assert_ok(put_now(&f, "d", SEGMENT, 4));
+    assert_ok(acquire_now(&f, "d", 0, out_pinned));
+    return f;
+}
+
+static void expect_all_on_device(store_fixture *f)
+{
+    const gpuhal_store_statistics counts = counts_of(f->store);
+    assert_int_equal(counts.device.entries, 4);
+    assert_int_equal(counts.evictions + counts.spills, 0);
+}
+
+TEST(nothing_leaves_for_what_pinned_entries_and_buffers_of_others_leave_no_room_for)
+{
+    gpuhal_item *pinned = NULL;
+    store_fixture f = four_entries(8 * SEGMENT, &pinned);
+    gpuhal_buffer *own = take(f.pool, NULL, SEGMENT);
+    assert_int_equal(attempt(f.pool, NULL, 6 * SEGMENT + 1, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, " are used by what cannot leave now"));
+    assert_int_equal(attempt(f.pool, NULL, 7 * SEGMENT, 0, PATIENCE_NS), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(put_now(&f, "e", 7 * SEGMENT, 5), GPUHAL_ERROR_OUT_OF_MEMORY);
+    expect_all_on_device(&f);
+    gpuhal_item_release(pinned, NULL);
+    assert_int_equal(attempt(f.pool, NULL, 7 * SEGMENT, 0, PATIENCE_NS), GPUHAL_OK);
+    assert_int_equal(counts_of(f.store).device.entries, 0);
+    gpuhal_buffer_release(own);
+    close_store(&f);
+}
+
+TEST(nothing_leaves_for_what_pinned_entries_leave_no_room_for_in_the_share_of_the_store)
+{
+    gpuhal_item *pinned = NULL;
+    store_fixture f = four_entries(0, &pinned);
+    assert_int_equal(put_now(&f, "e", 7 * SEGMENT + 1, 5), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, " bytes are pinned"));
+    expect_all_on_device(&f);
+    gpuhal_item_release(pinned, NULL);
+    assert_ok(put_now(&f, "e", 7 * SEGMENT + 1, 5));
+    close_store(&f);
+}
+
+static uint64_t give_own(void *user, gpuhal_device *device, uint64_t bytes, uint64_t timeout_ns)
+{
+    gpuhal_buffer **own = user;
+    (void)device;
+    (void)timeout_ns;
+    const uint64_t given = *own ? SEGMENT : 0;
+    assert_true(bytes >= SEGMENT);
+    gpuhal_buffer_release(*own);
+    *own = NULL;
+    return given;
+}
+
+TEST(what_pinned_entries_leave_no_room_for_may_still_come_of_a_callback)
+{
+    gpuhal_item *pinned = NULL;
+    store_fixture f = four_entries(8 * SEGMENT, &pinned);
+    gpuhal_buffer *own = take(f.pool, NULL, SEGMENT);
+    gpuhal_device *device = gpuhal_device_at(f.gpu, 0);
+    assert_ok(gpuhal_device_on_pressure(device, 0, give_own, &own));
+    assert_int_equal(attempt(f.pool, NULL, 7 * SEGMENT, 0, 0), GPUHAL_OK);
+    assert_null(own);
+    assert_ok(gpuhal_device_off_pressure(device, give_own, &own));
+    gpuhal_item_release(pinned, NULL);
+    close_store(&f);
+}
+
+typedef struct {
+    gpuhal_item *pinned;
+    gpuhal_event *gate;
+} unpinner;
+
+static void *unpin_and_open(void *user)
+{
+    const unpinner *own = user;
+    gpuhal_os_sleep(50000000);
+    gpuhal_item_release(own->pinned, NULL);
+    gpuhal_os_sleep(50000000);
+    open_gate(own->gate);
+    return NULL;
+}
+
+TEST(what_was_in_vain_before_work_ended_is_asked_for_afterwards)
+{
+    unpinner own = {.pinned = NULL};
+    pthread_t thread;
+    store_fixture f = four_entries(8 * SEGMENT, &own.pinned);
+    gpuhal_queue *queue = queue_or_fail(f.gpu);
+    gpuhal_buffer *worked = take(f.pool, queue, SEGMENT);
+    own.gate = close_gate(f.gpu, queue);
+    assert_ok(gpuhal_fill(queue, worked, 0, SEGMENT, 1, 1));
+    gpuhal_buffer_release(worked);
+    assert_int_equal(pthread_create(&thread, NULL, unpin_and_open, &own), 0);
+    assert_int_equal(attempt(f.pool, NULL, 8 * SEGMENT, 0, PATIENCE_NS), GPUHAL_OK);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    gpuhal_queue_destroy(queue);
+    close_store(&f);
+}
+
+TEST(what_no_tier_has_room_for_does_not_leave_for_others)
+{
+    store_fixture f = store_or_fail((gpuhal_store_desc){0}, 4 * SEGMENT);
+    filler how = {.byte = 1};
+    assert_ok(put_now(&f, "kept", SEGMENT, 2));
+    gpuhal_item_release(load_or_fail(&f, "loaded", SEGMENT, &how), NULL);
+    assert_int_equal(attempt(f.pool, NULL, 3 * SEGMENT + 1, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_true(has(f.store, "loaded"));
+    assert_int_equal(attempt(f.pool, NULL, 3 * SEGMENT, 0, 0), GPUHAL_OK);
+    assert_false(has(f.store, "loaded"));
+    close_store(&f);
+}
+
+TEST(buffers_that_a_caller_brings_need_no_room_of_their_own)
+{
+    store_fixture f = store_or_fail((gpuhal_store_desc){.host_bytes = 8 * SEGMENT}, 4 * SEGMENT);
+    gpuhal_item *item = NULL;
+    gpuhal_item_part parts[] = {{.name = "own", .buffer = take(f.pool, NULL, 3 * SEGMENT)},
+                                {.name = "new", .bytes = SEGMENT}};
+    const gpuhal_item_desc desc = {.size = sizeof desc, .parts = parts, .part_count = 2};
+    assert_ok(gpuhal_store_put(f.store, NULL, "a", 1, &desc, 0, &item));
+    gpuhal_item_release(item, NULL);
+    assert_int_equal(attempt(f.pool, NULL, 4 * SEGMENT, 0, PATIENCE_NS), GPUHAL_OK);
+    assert_int_equal(entry_of(f.store, "a").tiers, GPUHAL_TIER_HOST);
+    close_store(&f);
+}
+
 TEST(without_host_memory_and_a_folder_nothing_can_be_spilled)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){0}, 2 * SEGMENT);
@@ -100,6 +248,17 @@ TEST(what_can_be_spilled_is_what_the_limit_of_host_memory_leaves_room_for)
     assert_int_equal(attempt(f.pool, NULL, SEGMENT, GPUHAL_ALLOCATE_NO_EVICT, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
     expect_spillable(2 * SEGMENT, SEGMENT, " cannot be spilled: host_bytes leaves no room, there is no folder");
     assert_int_equal(relieve(&f, GPUHAL_PRESSURE_SPILL, NULL, UINT64_MAX), 2 * SEGMENT);
+    close_store(&f);
+}
+
+TEST(for_an_entry_above_the_limit_of_the_pool_no_other_leaves)
+{
+    store_fixture f = store_or_fail((gpuhal_store_desc){.host_bytes = UINT64_MAX}, 2 * SEGMENT);
+    assert_ok(put_now(&f, "a", SEGMENT, 1));
+    assert_int_equal(put_now(&f, "b", 2 * SEGMENT + 1, 2), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(entry_of(f.store, "a").tiers, GPUHAL_TIER_DEVICE);
+    assert_ok(put_now(&f, "b", 2 * SEGMENT, 2));
+    assert_int_equal(entry_of(f.store, "a").tiers, GPUHAL_TIER_HOST);
     close_store(&f);
 }
 

@@ -5,19 +5,23 @@
 
 #include "store/store.h"
 
+#include <pthread.h>
+
 /* Linked in the place of the library's own, which is __real_. */
-gpuhal_status __wrap_gpuhal_demote(gpuhal_store *store, gpuhal_entry *entry);
-gpuhal_status __real_gpuhal_demote(gpuhal_store *store, gpuhal_entry *entry);
+gpuhal_status __wrap_gpuhal_demote(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns);
+gpuhal_status __real_gpuhal_demote(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns);
 
 static store_fixture f;
 static void (*meanwhile)(void); /* what comes during the next copy, which then fails */
+static unsigned copies;         /* that were tried */
 
-gpuhal_status __wrap_gpuhal_demote(gpuhal_store *store, gpuhal_entry *entry)
+gpuhal_status __wrap_gpuhal_demote(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns)
 {
     void (*other)(void) = meanwhile;
     meanwhile = NULL;
+    copies++;
     if (!other) {
-        return __real_gpuhal_demote(store, entry);
+        return __real_gpuhal_demote(store, entry, deadline_ns);
     }
     other();
     return GPUHAL_ERROR_OUT_OF_MEMORY;
@@ -60,16 +64,6 @@ TEST(an_entry_that_another_search_had_no_use_for_makes_room)
     expect_room(evict_for_the_pool);
 }
 
-static void forget(void)
-{
-    assert_false(gpuhal_store_forget_one(f.store));
-}
-
-TEST(an_entry_that_could_not_be_forgotten_makes_room)
-{
-    expect_room(forget);
-}
-
 /* ---- in host memory */
 
 gpuhal_status __wrap_gpuhal_uses_wait(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue, bool all,
@@ -79,12 +73,17 @@ gpuhal_status __real_gpuhal_uses_wait(gpuhal_store *store, gpuhal_entry *entry, 
 gpuhal_status __wrap_gpuhal_host_create(gpuhal_store *store, const gpuhal_entry *entry, gpuhal_host_copy **out_copy);
 gpuhal_status __real_gpuhal_host_create(gpuhal_store *store, const gpuhal_entry *entry, gpuhal_host_copy **out_copy);
 
+static gpuhal_event *gate; /* opens once a search waits for what fills "a" */
 static bool modifies_a;   /* when a search for room in host memory looks at the copy of "a" */
 static bool has_no_piece; /* for the next copy, although there are enough bytes */
 
 gpuhal_status __wrap_gpuhal_uses_wait(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue, bool all,
                                       uint64_t deadline_ns)
 {
+    if (gate && entry->key[0] == 'a' && deadline_ns > gpuhal_os_monotonic_ns()) {
+        open_gate(gate);
+        gate = NULL;
+    }
     const gpuhal_status status = __real_gpuhal_uses_wait(store, entry, queue, all, deadline_ns);
     if (modifies_a && entry->key[0] == 'a') {
         gpuhal_item *item = NULL;
@@ -138,6 +137,94 @@ TEST(a_piece_of_host_memory_that_others_gave_back_counts)
     expect_room_in_host(2 * SEGMENT);
 }
 
+/* ---- the order of use */
+
+/* "a", "b" and "c" fill the store's share. What fills "a", the oldest, does not end before the gate opens. */
+static void fill_behind_gate(void)
+{
+    const gpuhal_item_desc desc = {.size = sizeof desc, .bytes = SEGMENT};
+    gpuhal_item *item = NULL;
+    f = store_or_fail((gpuhal_store_desc){.device_bytes = 3 * SEGMENT, .host_bytes = UINT64_MAX}, 0);
+    gate = close_gate(f.gpu, f.queue);
+    assert_ok(gpuhal_store_put(f.store, f.queue, "a", 1, &desc, 0, &item));
+    assert_ok(gpuhal_fill(f.queue, gpuhal_item_buffer(item, NULL), 0, SEGMENT, 1, 1));
+    gpuhal_item_release(item, f.queue);
+    assert_ok(put_now(&f, "b", SEGMENT, 2));
+    assert_ok(put_now(&f, "c", SEGMENT, 3));
+}
+
+static void expect_at(const char *key, uint32_t tiers, unsigned char byte)
+{
+    gpuhal_item *item = NULL;
+    assert_int_equal(entry_of(f.store, key).tiers, tiers);
+    assert_ok(acquire_now(&f, key, 0, &item));
+    expect_bytes(item, NULL, byte);
+    gpuhal_item_release(item, NULL);
+}
+
+TEST(the_oldest_entry_leaves_also_where_its_filling_is_pending)
+{
+    fill_behind_gate();
+    assert_ok(put_now(&f, "d", SEGMENT, 4));
+    assert_null(gate);
+    expect_at("b", GPUHAL_TIER_DEVICE, 2);
+    expect_at("a", GPUHAL_TIER_HOST, 1);
+    close_store(&f);
+}
+
+TEST(a_call_without_time_passes_over_an_entry_that_is_being_filled_and_it_stays_the_oldest)
+{
+    const gpuhal_item_desc desc = {.size = sizeof desc, .bytes = SEGMENT};
+    gpuhal_item *item = NULL;
+    fill_behind_gate();
+    assert_ok(gpuhal_store_put(f.store, NULL, "d", 1, &desc, 0, &item));
+    gpuhal_item_release(item, NULL);
+    assert_non_null(gate);
+    assert_int_equal(entry_of(f.store, "b").tiers, GPUHAL_TIER_HOST);
+    open_gate(gate);
+    gate = NULL;
+    assert_ok(gpuhal_queue_synchronize(f.queue, PATIENCE_NS));
+    assert_ok(gpuhal_store_put(f.store, NULL, "e", 1, &desc, 0, &item));
+    gpuhal_item_release(item, NULL);
+    expect_at("c", GPUHAL_TIER_DEVICE, 3);
+    expect_at("a", GPUHAL_TIER_HOST, 1);
+    close_store(&f);
+}
+
+static void fail_nothing(void)
+{
+}
+
+TEST(an_entry_whose_copy_failed_stays_the_oldest)
+{
+    const gpuhal_item_desc desc = {.size = sizeof desc, .bytes = SEGMENT};
+    gpuhal_item *item = NULL;
+    f = store_or_fail((gpuhal_store_desc){.device_bytes = 3 * SEGMENT, .host_bytes = UINT64_MAX}, 0);
+    for (int i = 0; i < 3; i++) {
+        assert_ok(put_now(&f, (const char *[]){"a", "b", "c"}[i], SEGMENT, (unsigned char)(i + 1)));
+    }
+    meanwhile = fail_nothing;
+    for (int i = 0; i < 2; i++) {
+        assert_ok(gpuhal_store_put(f.store, NULL, (const char *[]){"d", "e"}[i], 1, &desc, 0, &item));
+        gpuhal_item_release(item, NULL);
+    }
+    expect_at("c", GPUHAL_TIER_DEVICE, 3);
+    expect_at("b", GPUHAL_TIER_HOST, 2);
+    expect_at("a", GPUHAL_TIER_HOST, 1);
+    close_store(&f);
+}
+
+TEST(an_entry_that_is_used_while_its_filling_is_waited_for_stays)
+{
+    fill_behind_gate();
+    modifies_a = true;
+    assert_ok(put_now(&f, "d", SEGMENT, 4));
+    assert_false(modifies_a);
+    expect_at("a", GPUHAL_TIER_DEVICE, 1);
+    expect_at("b", GPUHAL_TIER_HOST, 2);
+    close_store(&f);
+}
+
 /* ---- after the deadline */
 
 void __wrap_gpuhal_entry_free(gpuhal_entry *entry);
@@ -184,32 +271,94 @@ TEST(a_search_in_a_pool_ends_at_the_deadline_where_others_take_what_it_finds)
     expect_end_of_search(0, SEGMENT);
 }
 
-/* ---- in the table */
+typedef struct putter {
+    pthread_t thread;
+    _Atomic bool returned;
+    gpuhal_status status;
+} putter;
 
-bool __wrap_gpuhal_store_forget_one(gpuhal_store *store);
-bool __real_gpuhal_store_forget_one(gpuhal_store *store);
-
-static bool drops; /* when a search for an entry to forget has found none */
-
-bool __wrap_gpuhal_store_forget_one(gpuhal_store *store)
+static void *put_other(void *user)
 {
-    const bool forgot = __real_gpuhal_store_forget_one(store);
-    if (drops) {
-        assert_false(forgot);
-        drop_b();
-    }
-    return forgot;
+    putter *own = user;
+    const gpuhal_item_desc desc = {.size = sizeof desc, .bytes = SEGMENT};
+    gpuhal_item *item = NULL;
+    own->status = gpuhal_store_put(f.store, NULL, "b", 1, &desc, PATIENCE_NS, &item);
+    atomic_store(&own->returned, true);
+    gpuhal_item_release(item, NULL);
+    return NULL;
 }
 
-TEST(a_place_in_the_table_that_others_gave_back_counts)
+static _Atomic bool moves, may_end;
+
+uint64_t __wrap_gpuhal_compact_begin(gpuhal_pool *pool, gpuhal_buffer *const *movable, size_t count, uint64_t bytes,
+                                     uint64_t deadline_ns);
+uint64_t __real_gpuhal_compact_begin(gpuhal_pool *pool, gpuhal_buffer *const *movable, size_t count, uint64_t bytes,
+                                     uint64_t deadline_ns);
+
+uint64_t __wrap_gpuhal_compact_begin(gpuhal_pool *pool, gpuhal_buffer *const *movable, size_t count, uint64_t bytes,
+                                     uint64_t deadline_ns)
 {
-    f = store_or_fail((gpuhal_store_desc){.entry_limit = 2}, 0);
+    atomic_store(&moves, true);
+    while (!atomic_load(&may_end)) {
+        gpuhal_os_sleep(1000000);
+    }
+    return __real_gpuhal_compact_begin(pool, movable, count, bytes, deadline_ns);
+}
+
+static void *move_all(void *user)
+{
+    (void)user;
+    assert_ok(gpuhal_store_compact(f.store, PATIENCE_NS, NULL));
+    return NULL;
+}
+
+/* It has references to all entries, so that what is dropped meanwhile has its memory until it ends. */
+TEST(while_another_thread_moves_entries_a_call_waits_for_those_that_were_dropped)
+{
+    putter own = {.status = GPUHAL_NOT_READY};
+    pthread_t mover;
+    f = store_or_fail((gpuhal_store_desc){.device_bytes = SEGMENT}, 0);
     assert_ok(put_now(&f, "a", SEGMENT, 1));
-    assert_ok(put_now(&f, "b", SEGMENT, 2));
-    assert_int_equal(put_now(&f, "c", SEGMENT, 3), GPUHAL_ERROR_OUT_OF_MEMORY);
-    drops = true;
-    assert_ok(put_now(&f, "c", SEGMENT, 3));
-    drops = false;
+    assert_int_equal(pthread_create(&mover, NULL, move_all, NULL), 0);
+    while (!atomic_load(&moves)) {
+        gpuhal_os_sleep(1000000);
+    }
+    assert_ok(gpuhal_store_drop(f.store, "a", 1));
+    assert_int_equal(pthread_create(&own.thread, NULL, put_other, &own), 0);
+    gpuhal_os_sleep(30000000);
+    assert_false(atomic_load(&own.returned));
+    atomic_store(&may_end, true);
+    pthread_join(mover, NULL);
+    pthread_join(own.thread, NULL);
+    assert_ok(own.status);
+    close_store(&f);
+}
+
+/* As many entries as a model has pieces. The tiers have room for these and no more, so that an entry that comes back
+ * changes places with one that leaves: if one finds no room, another one as large would not find any, either. */
+TEST(with_thousands_of_entries_and_no_room_few_are_tried)
+{
+    enum { ENTRIES = 4096, FIT = 1024, BYTES = 4096, MOST = 6 };
+    char key[16];
+    gpuhal_item *item = NULL;
+    f = store_or_fail((gpuhal_store_desc){.device_bytes = FIT * BYTES, .host_bytes = (ENTRIES - FIT) * BYTES}, 0);
+    for (unsigned i = 0; i < ENTRIES; i++) {
+        snprintf(key, sizeof key, "%u", i);
+        assert_ok(put_now(&f, key, BYTES, (unsigned char)i));
+    }
+    for (unsigned i = 0; i < 20; i++) {
+        const unsigned number = i * 97 % ENTRIES;
+        snprintf(key, sizeof key, "%u", number);
+        copies = 0;
+        assert_ok(acquire_now(&f, key, 0, &item));
+        assert_true(copies > 0 && copies <= MOST);
+        expect_bytes(item, NULL, (unsigned char)number);
+        gpuhal_item_release(item, NULL);
+    }
+    copies = 0;
+    const gpuhal_item_desc desc = {.size = sizeof desc, .bytes = BYTES};
+    assert_int_equal(gpuhal_store_put(f.store, NULL, "more", 4, &desc, 0, &item), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_true(copies <= MOST);
     close_store(&f);
 }
 

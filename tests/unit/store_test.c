@@ -16,6 +16,11 @@ TEST(an_entry_that_was_put_is_acquired_with_its_bytes)
     assert_int_equal(entry.pins, 2);
     assert_int_equal(entry.part_count, 1);
     assert_int_equal(counts_of(f.store).pinned, 1);
+    gpuhal_store_entry older = {.size = offsetof(gpuhal_store_entry, part_count)}; /* an earlier version's */
+    assert_ok(gpuhal_store_describe(f.store, "one", 3, &older));
+    assert_int_equal(older.size, offsetof(gpuhal_store_entry, part_count));
+    assert_int_equal(older.bytes, 3000);
+    assert_int_equal(older.part_count, 0);
     gpuhal_item_release(item, NULL);
     gpuhal_item_release(again, NULL);
     assert_int_equal(entry_of(f.store, "one").pins, 0);

@@ -25,7 +25,11 @@ static gpuhal_status open_objects(objects *o)
 {
     const gpuhal_pool_desc pool_desc = {.size = sizeof pool_desc, .segment_bytes = 16384};
     const gpuhal_store_desc desc = {
-        .size = sizeof desc, .device_bytes = 2 * BYTES, .host_bytes = 2 * BYTES + 2000, .folder = folder};
+        .size = sizeof desc,
+        .device_bytes = 2 * BYTES,
+        .host_bytes = 2 * BYTES + 2000,
+        .folder = folder,
+        .file_bytes = 3 * 8192}; /* which is full with all others: there entries change places */
     gpuhal_device *device = NULL;
     gpuhal_status status = open_mock(&o->gpu);
     status = status ? status : gpuhal_select(o->gpu, "mock:0", 0, &device, NULL);
@@ -86,6 +90,17 @@ static gpuhal_status expect(objects *o, uint32_t key, uint32_t byte, bool loads)
     return status;
 }
 
+/* Two at once, which fill the share of device memory; then they may move. */
+static gpuhal_status use_two(objects *o)
+{
+    const uint32_t numbers[] = {0, 1};
+    const gpuhal_store_key keys[] = {{.key = &numbers[0], .key_bytes = 4}, {.key = &numbers[1], .key_bytes = 4}};
+    gpuhal_item *items[2];
+    gpuhal_status status = gpuhal_store_acquire_many(o->store, o->queue, keys, 2, 0, PATIENCE_NS, items);
+    gpuhal_item_release_many(items, 2, o->queue);
+    return status ? status : gpuhal_store_compact(o->store, PATIENCE_NS, NULL);
+}
+
 static int32_t count_entry(void *user, const void *key, uint64_t key_bytes, const gpuhal_store_entry *entry)
 {
     (void)key, (void)key_bytes, (void)entry;
@@ -107,6 +122,7 @@ static gpuhal_status use(objects *o)
         assert_true(status || byte == key + 1);
         status = status ? status : expect(o, key, key + 1, false);
     }
+    status = status ? status : use_two(o);
     status = status ? status : expect(o, 100, 0x77, true);
     status = status ? status : gpuhal_store_list(o->store, NULL, 0, count_entry, &listed);
     assert_true(status || listed == ENTRIES + 1);
@@ -123,7 +139,8 @@ static gpuhal_status store_around(void)
         gpuhal_store_statistics counts = {.size = sizeof counts};
         assert_int_equal(gpuhal_store_get_statistics(o.store, &counts), GPUHAL_OK);
         assert_int_equal(counts.pinned, 0);
-        assert_true(counts.device.bytes <= 2 * BYTES && counts.host.bytes <= 2 * BYTES + 2000);
+        assert_true(counts.device.bytes <= 2 * BYTES);
+        assert_true(counts.host.bytes <= 3 * BYTES + 2000); /* with one that lost its place */
     }
     close_objects(&o);
     return status;

@@ -47,6 +47,14 @@ TEST(each_launcher_is_read_and_the_innermost_one_counts)
          "open_mpi", "OMPI_COMM_WORLD_LOCAL_RANK", 3, 4, 3, 4},
         {"PMI_RANK=1 PMI_SIZE=2 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2", "hydra", "MPI_LOCALRANKID", 1, 2, 1, 2},
         {"SLURM_PROCID=6 SLURM_NTASKS=8 SLURM_LOCALID=2", "slurm", "SLURM_LOCALID", 6, 8, 2, 0},
+        {"SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_LOCALID=1 SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=2", "slurm",
+         "SLURM_LOCALID", 1, 2, 1, 2},
+        {"SLURM_PROCID=6 SLURM_NTASKS=7 SLURM_LOCALID=0 SLURM_NODEID=3 SLURM_STEP_TASKS_PER_NODE=2(x3),1", "slurm",
+         "SLURM_LOCALID", 6, 7, 0, 1},
+        {"SLURM_PROCID=5 SLURM_NTASKS=7 SLURM_LOCALID=1 SLURM_NODEID=2 SLURM_STEP_TASKS_PER_NODE=2(x3),1", "slurm",
+         "SLURM_LOCALID", 5, 7, 1, 2},
+        {"SLURM_PROCID=5 SLURM_NTASKS=7 SLURM_LOCALID=1 SLURM_STEP_TASKS_PER_NODE=2(x3),1", "slurm", "SLURM_LOCALID", 5,
+         7, 1, 0},
         /* torchrun in one task of each machine; mpirun in the script of a batch job; srun with PMI-2 and with PMIx */
         {"SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_LOCALID=0 RANK=6 WORLD_SIZE=8 LOCAL_RANK=2", "torchrun", "LOCAL_RANK", 6,
          8, 2, 0},
@@ -101,6 +109,9 @@ TEST(every_malformed_or_contradictory_variable_is_named_with_its_value)
         {"LOCAL_RANK=0 RANK=0 WORLD_SIZE=2 LOCAL_WORLD_SIZE=4", "LOCAL_WORLD_SIZE is \"4\" and WORLD_SIZE is \"2\""},
         {"LOCAL_RANK=3 RANK=1 WORLD_SIZE=4", "LOCAL_RANK is \"3\" and RANK is \"1\": the former must be at most"},
         {"SLURM_LOCALID=4 SLURM_PROCID=3 SLURM_NTASKS=4", "SLURM_LOCALID is \"4\" and SLURM_NTASKS is \"4\""},
+        {"SLURM_LOCALID=2 SLURM_PROCID=3 SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=2",
+         "SLURM_LOCALID is \"2\" and SLURM_STEP_TASKS_PER_NODE is \"2\""},
+        {"SLURM_LOCALID=0 SLURM_PROCID=3 SLURM_NODEID=x SLURM_STEP_TASKS_PER_NODE=2", "SLURM_NODEID is \"x\""},
         /* in part */
         {"LOCAL_RANK=1", "LOCAL_RANK is \"1\", but RANK is not set"},
         {"LOCAL_RANK=1 WORLD_SIZE=4", "LOCAL_RANK is \"1\", but RANK is not set"},
@@ -120,6 +131,75 @@ TEST(every_malformed_or_contradictory_variable_is_named_with_its_value)
             fail_msg("%s: %s", cases[i].variables, gpuhal_last_error()->sentence);
         }
     }
+}
+
+TEST(a_list_of_slurm_that_is_malformed_or_lacks_this_machine_is_refused)
+{
+    static const char *const lists[] = {"",
+                                        "2(",
+                                        "2(x",
+                                        "2(x3",
+                                        "2(x3)1",
+                                        "2(x3),",
+                                        ",2",
+                                        "2,,2",
+                                        "x2",
+                                        "2(3)",
+                                        "2(x0)",
+                                        "2 ",
+                                        "-2",
+                                        "2(x-3)",
+                                        "2(x1),2",
+                                        "2(x2,1",
+                                        "2(x2)",
+                                        "2,2;2,2",
+                                        "2(x99999999999)",
+                                        "99999999999"};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        environment all = split("SLURM_LOCALID=0 SLURM_PROCID=2 SLURM_NODEID=2 SLURM_STEP_TASKS_PER_NODE=x");
+        snprintf(all.values[3], sizeof all.values[3], "%s", lists[i]);
+        gpuhal_launcher own;
+        const char *variable = NULL;
+        if (gpuhal_launcher_find(find, &all, &own, &variable) != GPUHAL_ERROR_INVALID_ARGUMENT ||
+            !strstr(gpuhal_last_error()->sentence, "SLURM_STEP_TASKS_PER_NODE is \"")) {
+            fail_msg("%s: %u", lists[i], own.local_count);
+        }
+    }
+}
+
+TEST(a_rank_is_bound_if_slurm_shows_it_fewer_gpus_than_the_job_has_here)
+{
+    static const struct {
+        const char *variables;
+        uint32_t listed;
+        bool bound;
+    } cases[] = {
+        {"CUDA_VISIBLE_DEVICES=0 SLURM_GPUS_ON_NODE=2", 1, true},
+        {"CUDA_VISIBLE_DEVICES=0,1 SLURM_GPUS_ON_NODE=4", 2, true},
+        {"CUDA_VISIBLE_DEVICES=0 SLURM_GPUS_ON_NODE=1", 1, false},
+        {"CUDA_VISIBLE_DEVICES=0,1 SLURM_GPUS_ON_NODE=2", 1, false}, /* one of them is broken */
+        {"ROCR_VISIBLE_DEVICES=0 SLURM_GPUS_ON_NODE=2", 1, true},
+        {"ZE_AFFINITY_MASK=0 SLURM_GPUS_ON_NODE=2", 1, true},
+        {"SLURM_GPUS_ON_NODE=2", 1, true},
+        {"SLURM_GPUS_ON_NODE=2", 2, false},
+        {"CUDA_VISIBLE_DEVICES=0", 1, false},
+        {"", 1, false},
+    };
+    const gpuhal_launcher slurm = {.name = "slurm"}, other = {.name = "torchrun"};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        environment all = split(cases[i].variables);
+        bool bound = !cases[i].bound;
+        assert_ok(gpuhal_launcher_find_bound(find, &all, &slurm, cases[i].listed, &bound));
+        if (bound != cases[i].bound) {
+            fail_msg("%s, %u: %d", cases[i].variables, cases[i].listed, bound);
+        }
+        assert_ok(gpuhal_launcher_find_bound(find, &all, &other, cases[i].listed, &bound));
+        assert_false(bound);
+    }
+    environment wrong = split("SLURM_GPUS_ON_NODE=two");
+    bool bound = true;
+    assert_int_equal(gpuhal_launcher_find_bound(find, &wrong, &slurm, 1, &bound), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_false(bound);
 }
 
 TEST(the_variables_of_the_process_are_read)

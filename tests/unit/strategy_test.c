@@ -5,15 +5,10 @@
 
 static void clear_launchers(void)
 {
-    static const char *const names[] = {"LOCAL_RANK",
-                                        "RANK",
-                                        "OMPI_COMM_WORLD_RANK",
-                                        "OMPI_COMM_WORLD_LOCAL_RANK",
-                                        "PMI_RANK",
-                                        "MPI_LOCALRANKID",
-                                        "SLURM_PROCID",
-                                        "SLURM_LOCALID",
-                                        "PMIX_RANK"};
+    static const char *const names[] = {
+        "LOCAL_RANK",      "RANK",         "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "PMI_RANK",
+        "MPI_LOCALRANKID", "SLURM_PROCID", "SLURM_LOCALID",        "SLURM_GPUS_ON_NODE",         "CUDA_VISIBLE_DEVICES",
+        "PMIX_RANK"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         unsetenv(names[i]);
     }
@@ -214,6 +209,24 @@ TEST(ranks_have_one_device_each_and_a_local_rank_without_a_device_is_out_of_rang
     desc.flags = 0;
     setenv("SLURM_LOCALID", "x", 1);
     refuse(gpu, &desc, GPUHAL_ERROR_INVALID_ARGUMENT, "SLURM_LOCALID is \"x\"");
+    gpuhal_close(gpu);
+}
+
+TEST(ranks_to_which_slurm_shows_devices_of_their_own_need_no_flag)
+{
+    clear_launchers();
+    gpuhal *gpu = open_equal(1);
+    const gpuhal_strategy_desc desc = {.size = sizeof desc, .name = "rank_per_device"};
+    setenv("SLURM_PROCID", "5", 1);
+    setenv("SLURM_LOCALID", "1", 1);
+    setenv("CUDA_VISIBLE_DEVICES", "0", 1);
+    setenv("SLURM_GPUS_ON_NODE", "1", 1);
+    refuse(gpu, &desc, GPUHAL_ERROR_OUT_OF_RANGE, "SLURM_LOCALID is \"1\", and this process sees 1 device");
+    setenv("SLURM_GPUS_ON_NODE", "2", 1);
+    gpuhal_strategy *strategy = create(gpu, &desc);
+    assert_int_equal(gpuhal_strategy_worker_count(strategy), 2);
+    expect_device(strategy, 1, "mock:0");
+    gpuhal_strategy_destroy(strategy);
     gpuhal_close(gpu);
 }
 

@@ -197,8 +197,7 @@ TEST(what_cannot_be_is_missing_and_no_number)
         put(path, bad[i].text);
         const gpuhal_value value = value_of(gpu, bad[i].key);
         if (!value.missing) {
-            fail_msg("%s with \"%s\" is %llu", gpuhal_key_name(bad[i].key), bad[i].text,
-                     (unsigned long long)value.u64);
+            fail_msg("%s with \"%s\" is %llu", gpuhal_key_name(bad[i].key), bad[i].text, (unsigned long long)value.u64);
         }
         assert_true(value.why[0] != 0);
     }
@@ -344,14 +343,96 @@ TEST(what_the_library_counts_is_the_sum_of_all_interfaces)
     gpuhal_close(gpu);
 }
 
+static gpuhal_value available_on(gpuhal *gpu, uint32_t index)
+{
+    gpuhal_value alone = {.key = GPUHAL_VALUE_MEMORY_AVAILABLE_BYTES};
+    gpuhal_value both[] = {alone, {.key = GPUHAL_VALUE_MEMORY_FREE_BYTES}, alone};
+    assert_ok(gpuhal_device_sample(gpuhal_device_at(gpu, index), 0, &alone, 1, NULL));
+    assert_ok(gpuhal_device_sample(gpuhal_device_at(gpu, index), 0, both, 3, NULL));
+    assert_int_equal(both[1].key, GPUHAL_VALUE_MEMORY_FREE_BYTES);
+    assert_int_equal(both[1].missing || both[1].u64 == gpuhal_mock.devices[index].values[0].u64, 1);
+    for (int i = 0; i < 3; i += 2) {
+        assert_int_equal(both[i].key, GPUHAL_VALUE_MEMORY_AVAILABLE_BYTES);
+        assert_int_equal(both[i].missing, alone.missing);
+        assert_int_equal(both[i].u64, alone.u64);
+        assert_string_equal(both[i].why, alone.why);
+    }
+    return alone;
+}
+
+TEST(available_memory_is_the_least_of_what_is_free_the_total_and_the_limit)
+{
+    const uint64_t mib = UINT64_C(1) << 20;
+    gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.total_bytes = 2048 * mib}}};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
+    gpuhal_device *device = gpuhal_device_at(gpu, 0);
+    gpuhal_mock_value *of_hardware = gpuhal_mock.devices[0].values;
+    *of_hardware = (gpuhal_mock_value){.key = GPUHAL_VALUE_MEMORY_FREE_BYTES, .u64 = 22877 * mib};
+    assert_int_equal(available_on(gpu, 0).u64, 2048 * mib);
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 0, 256 * mib);
+    assert_int_equal(available_on(gpu, 0).u64, 1792 * mib);
+    assert_ok(gpuhal_device_limit_memory(device, 1024 * mib));
+    assert_int_equal(available_on(gpu, 0).u64, 768 * mib);
+    assert_string_equal(available_on(gpu, 0).source, "library");
+    assert_ok(gpuhal_device_limit_memory(device, 128 * mib));
+    assert_int_equal(available_on(gpu, 0).u64, 0);
+    assert_ok(gpuhal_device_limit_memory(device, 0));
+    of_hardware->u64 = 100 * mib;
+    assert_int_equal(available_on(gpu, 0).u64, 100 * mib);
+    of_hardware->missing = GPUHAL_MISSING_NO_PERMISSION; /* what is not known is not guessed from the total */
+    gpuhal_value beside[] = {{.key = GPUHAL_VALUE_MEMORY_AVAILABLE_BYTES}, {.key = GPUHAL_VALUE_MEMORY_HELD_BYTES}};
+    assert_ok(gpuhal_device_sample(device, 0, beside, 2, NULL));
+    assert_int_equal(beside[0].missing, GPUHAL_MISSING_NO_PERMISSION);
+    gpuhal_buffer_release(buffer);
+    gpuhal_close(gpu);
+}
+
 TEST(without_a_source_processes_are_not_supported)
 {
     gpuhal *gpu = open_card();
     uint32_t count = 7;
-    assert_int_equal(gpuhal_device_processes(gpuhal_device_at(gpu, 0), 0, NULL, 0, &count),
+    assert_int_equal(gpuhal_device_processes(gpuhal_device_at(gpu, 0), 0, 0, NULL, 0, &count),
                      GPUHAL_ERROR_NOT_SUPPORTED);
     assert_int_equal(count, 0);
     end_card(gpu);
+}
+
+TEST(one_reading_shows_what_ails_a_device)
+{
+    static const struct {
+        gpuhal_value value;
+        uint32_t ailments;
+    } cases[] = {
+        {{.key = GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL, .u64 = 1}, GPUHAL_AILMENT_ECC_UNCORRECTED},
+        {{.key = GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL, .u64 = 0}, 0},
+        {{.key = GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL, .u64 = 1, .missing = GPUHAL_MISSING_FAILED}, 0},
+        {{.key = GPUHAL_VALUE_MEMORY_FREE_BYTES, .missing = GPUHAL_MISSING_RESET}, GPUHAL_AILMENT_RESET_NEEDED},
+        {{.key = GPUHAL_VALUE_MEMORY_FREE_BYTES, .missing = GPUHAL_MISSING_LOST}, GPUHAL_AILMENT_VALUES_LOST},
+        {{.key = GPUHAL_VALUE_MEMORY_FREE_BYTES, .missing = GPUHAL_MISSING_FAILED}, 0},
+        {{.key = GPUHAL_VALUE_THROTTLE_REASONS, .u64 = GPUHAL_THROTTLE_HARDWARE}, GPUHAL_AILMENT_HARDWARE},
+        {{.key = GPUHAL_VALUE_THROTTLE_REASONS, .u64 = GPUHAL_THROTTLE_HARDWARE | GPUHAL_THROTTLE_THERMAL},
+         GPUHAL_AILMENT_THERMAL},
+        {{.key = GPUHAL_VALUE_THROTTLE_REASONS, .u64 = GPUHAL_THROTTLE_HARDWARE | GPUHAL_THROTTLE_POWER_BRAKE},
+         GPUHAL_AILMENT_POWER_BRAKE},
+        {{.key = GPUHAL_VALUE_THROTTLE_REASONS, .u64 = GPUHAL_THROTTLE_POWER_CAP | GPUHAL_THROTTLE_IDLE}, 0},
+        {{.key = GPUHAL_VALUE_MEMORY_USED_BYTES, .u64 = UINT64_MAX}, 0},
+        {{.key = GPUHAL_VALUE_LINK_ERRORS_TOTAL, .u64 = 1}, GPUHAL_AILMENT_LINK_ERRORS},
+        {{.key = GPUHAL_VALUE_LINK_ERRORS_TOTAL, .u64 = 0}, 0},
+        {{.key = GPUHAL_VALUE_LINKS_UP, .u64 = 0}, 0}, /* not every card is bridged */
+        {{.key = GPUHAL_VALUE_FABRIC, .u64 = GPUHAL_FABRIC_READY}, 0},
+        {{.key = GPUHAL_VALUE_FABRIC, .u64 = GPUHAL_FABRIC_WAITS}, GPUHAL_AILMENT_FABRIC_WAITS},
+        {{.key = GPUHAL_VALUE_FABRIC, .u64 = GPUHAL_FABRIC_FAILED}, GPUHAL_AILMENT_FABRIC_FAILED},
+    };
+    gpuhal_value all[sizeof cases / sizeof *cases];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(gpuhal_ailments(&cases[i].value, 1), cases[i].ailments);
+        all[i] = cases[i].value;
+    }
+    assert_int_equal(gpuhal_ailments(all, sizeof all / sizeof *all),
+                     GPUHAL_AILMENT_RESET_NEEDED | GPUHAL_AILMENT_ECC_UNCORRECTED | GPUHAL_AILMENT_HARDWARE |
+                         GPUHAL_AILMENT_THERMAL | GPUHAL_AILMENT_POWER_BRAKE | GPUHAL_AILMENT_VALUES_LOST |
+                         GPUHAL_AILMENT_LINK_ERRORS | GPUHAL_AILMENT_FABRIC_WAITS | GPUHAL_AILMENT_FABRIC_FAILED);
+    assert_int_equal(gpuhal_ailments(NULL, 0), 0);
 }
 
 #include "test_main.h"

@@ -101,8 +101,8 @@ TEST(every_kind_of_work_of_a_queue_is_a_piece_with_its_members)
     assert_ok(gpuhal_queue_call(o.queue, do_nothing, NULL));
     assert_ok(gpuhal_write_file(o.queue, &file, o.one, 0, 20));
     assert_ok(gpuhal_read_file(o.queue, o.one, 0, &file, GPUHAL_WHOLE_SIZE));
+    assert_ok(gpuhal_queue_synchronize(o.queue, UINT64_MAX)); /* it writes what the second one reads */
     assert_ok(gpuhal_read(o.second, host, o.far, 0, 10));
-    assert_ok(gpuhal_queue_synchronize(o.queue, UINT64_MAX));
     assert_ok(gpuhal_queue_synchronize(o.second, UINT64_MAX));
     const char *const first = "mock:0_queue_1", *const second = "mock:1_queue_2";
     const expectation expected[] = {{first, "write", "write", 60, "written", "worker", "host", "ok"},
@@ -424,6 +424,7 @@ TEST(bad_arguments_and_files_that_cannot_be_written_are_refused_with_a_sentence)
     expect_bad_files_refused(o.gpu, gpuhal_trace_write);
     expect_links_followed(o.gpu, gpuhal_trace_write);
     expect_own_output_refused(o.gpu, gpuhal_trace_write);
+    expect_other_files_kept(o.gpu, gpuhal_trace_write);
     traced all = write_traced(o.gpu); /* without a trace */
     assert_int_equal(all.count + all.unfinished + all.dropped, 0);
     free_traced(&all);

@@ -144,4 +144,34 @@ TEST(rectangle_arithmetic_that_overflows_is_refused)
     gpuhal_close(gpu);
 }
 
+TEST(a_rectangle_without_extent_in_one_dimension_moves_nothing_whatever_the_others_are)
+{
+    enum { SPACE = 4096 };
+    set_up_shapes();
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
+    gpuhal_buffer *to = gpuhal_mock_buffer(gpu, 0, SPACE), *from = gpuhal_mock_buffer(gpu, 0, SPACE);
+    unsigned char *model = random_bytes(SPACE), *other = random_bytes(SPACE);
+    gpuhal_queue *queue = NULL;
+    assert_int_equal(gpuhal_write(NULL, to, 0, model, SPACE), GPUHAL_OK);
+    assert_int_equal(gpuhal_write(NULL, from, 0, other, SPACE), GPUHAL_OK);
+    assert_int_equal(gpuhal_queue_create(gpuhal_buffer_device(to), NULL, &queue), GPUHAL_OK);
+    for (int dimension = 0; dimension < 3; dimension++) {
+        uint64_t extent[3] = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
+        const gpuhal_rect to_rect = {.buffer = to}, from_rect = {.buffer = from};
+        extent[dimension] = 0;
+        assert_int_equal(gpuhal_copy_rect(NULL, &to_rect, &from_rect, extent), GPUHAL_OK);
+        assert_int_equal(gpuhal_copy_rect(queue, &to_rect, &from_rect, extent), GPUHAL_OK);
+        extent[(dimension + 1) % 3] = extent[(dimension + 2) % 3] = 1;
+        assert_int_equal(gpuhal_copy_rect(queue, &to_rect, &from_rect, extent), GPUHAL_OK);
+    }
+    assert_int_equal(gpuhal_queue_synchronize(queue, UINT64_MAX), GPUHAL_OK);
+    expect_contents(to, model, SPACE);
+    gpuhal_queue_destroy(queue);
+    gpuhal_buffer_release(to);
+    gpuhal_buffer_release(from);
+    gpuhal_close(gpu);
+    free(model);
+    free(other);
+}
+
 #include "test_main.h"

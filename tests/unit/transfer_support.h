@@ -4,6 +4,7 @@
 #define GPUHAL_TEST_TRANSFER_SUPPORT_H
 
 #include "support/mock.h"
+#include "support/random.h"
 #include "test.h"
 
 enum { SHAPES = 9, BYTES = 3 * 1024 * 1024 + 11 };
@@ -45,13 +46,7 @@ static inline void set_up_shapes(void)
 
 static inline unsigned char *random_bytes(size_t count)
 {
-    unsigned char *bytes = malloc(count);
-    assert_non_null(bytes);
-    for (size_t i = 0; i < count; i += sizeof(uint32_t)) {
-        const uint32_t word = next_random();
-        memcpy(bytes + i, &word, count - i < sizeof word ? count - i : sizeof word);
-    }
-    return bytes;
+    return bytes_of_seed(next_random(), count);
 }
 
 static inline void expect_contents(gpuhal_buffer *buffer, const unsigned char *expected, uint64_t bytes)

@@ -6,15 +6,6 @@ static gpuhal_status do_synchronize_second(fixture *s)
     return gpuhal_queue_synchronize(s->second, UINT64_MAX);
 }
 
-static void expect_well(fixture *s)
-{
-    for (double end = now() + 3 * (double)HANG_NS / 1e9; now() < end; pause_ms(20)) {
-        if (gpuhal_device_status(s->device)) {
-            fail_msg("%s", gpuhal_last_error()->sentence);
-        }
-    }
-}
-
 static void expect_end(fixture *s, pthread_t thread)
 {
     gpuhal_halting.slot = NULL;
@@ -240,39 +231,22 @@ static void enqueue_beside_native_access(fixture *s)
     expect_lost(s);
 }
 
-/* Compilers and kernels take as long as they take: meanwhile another thread has work done by the device. */
-static void stay_for_long(fixture *s, const stop *what)
-{
-    pthread_t thread;
-    begin_fixture(s, what, &thread);
-    assert_ok(gpuhal_copy(s->second, s->spare, 0, s->b, 0, 64));
-    assert_ok(gpuhal_queue_synchronize(s->second, UINT64_MAX));
-    assert_ok(do_write(s));
-    expect_well(s);
-    expect_end(s, thread);
-}
-
-static void load_for_long(fixture *s)
-{
-    static const stop what = {"program_load", NULL, do_load, 0};
-    stay_for_long(s, &what);
-}
-
-static void create_a_kernel_for_long(fixture *s)
-{
-    static const stop what = {"kernel_create", prepare_program, do_kernel_create, 0};
-    stay_for_long(s, &what);
-}
-
 static gpuhal_status do_launch(fixture *s)
 {
     return launch_in(NULL, s->a);
 }
 
+/* Kernels take as long as they take: meanwhile another thread has work done by the device. */
 static void launch_for_long(fixture *s)
 {
     static const stop what = {"launch", prepare_kernel, do_launch, 0};
-    stay_for_long(s, &what);
+    pthread_t thread;
+    begin_fixture(s, &what, &thread);
+    assert_ok(gpuhal_copy(s->second, s->spare, 0, s->b, 0, 64));
+    assert_ok(gpuhal_queue_synchronize(s->second, UINT64_MAX));
+    assert_ok(do_write(s));
+    expect_well(s);
+    expect_end(s, thread);
 }
 
 static const scenario calm[] = {
@@ -285,8 +259,6 @@ static const scenario calm[] = {
     {"recording an event in a full ring", record_in_a_full_ring},
     {"a ring that a function filled with the vendor's queue", enqueue_behind_a_native_call},
     {"native access that ends in a full ring", end_native_access_in_a_full_ring},
-    {"a compiler", load_for_long},
-    {"a compiler of kernels", create_a_kernel_for_long},
     {"a kernel without a queue", launch_for_long},
 };
 

@@ -40,6 +40,16 @@ static void open_fixture(fixture *s)
     assert_ok(gpuhal_on_change(s->gpu, count_change, s));
 }
 
+/* For three times hang_ns. */
+static inline void expect_well(fixture *s)
+{
+    for (double end = now() + 3 * HANG_SECONDS; now() < end; pause_ms(20)) {
+        if (gpuhal_device_status(s->device)) {
+            fail_msg("%s: %s", s->what->slot, gpuhal_last_error()->sentence);
+        }
+    }
+}
+
 static inline void prepare_unfinished(fixture *s)
 {
     gpuhal_halting.work_goes_on = 1;
@@ -57,11 +67,16 @@ static inline gpuhal_status do_native_begin(fixture *s)
 static gpuhal_program *program;
 static gpuhal_kernel *kernel;
 
-static inline gpuhal_status do_load(fixture *s)
+static inline gpuhal_status load_with(fixture *s, uint32_t flags)
 {
     const gpuhal_code code = {.size = sizeof code, .format = "halting", .code = "code", .bytes = 4};
-    const gpuhal_program_desc desc = {.size = sizeof desc, .codes = &code, .code_count = 1};
+    const gpuhal_program_desc desc = {.size = sizeof desc, .flags = flags, .codes = &code, .code_count = 1};
     return gpuhal_program_create(s->device, &desc, &program);
+}
+
+static inline gpuhal_status do_load(fixture *s)
+{
+    return load_with(s, 0);
 }
 
 static inline void prepare_program(fixture *s)

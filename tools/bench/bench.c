@@ -185,7 +185,7 @@ size_t gpuhal_bench_slower(const gpuhal_bench *bench, size_t one, size_t other)
 
 static bool free_bytes(gpuhal_device *device, uint64_t *out_bytes)
 {
-    gpuhal_value value = {.key = GPUHAL_VALUE_MEMORY_FREE_BYTES};
+    gpuhal_value value = {.key = GPUHAL_VALUE_MEMORY_AVAILABLE_BYTES};
     if (gpuhal_device_sample(device, 0, &value, 1, NULL) != GPUHAL_OK || value.missing != 0) {
         return false;
     }

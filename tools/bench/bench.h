@@ -38,6 +38,7 @@ void gpuhal_bench_rows_sample(gpuhal_bench *bench, gpuhal_device *device);
 void gpuhal_bench_rows_share(gpuhal_bench *bench, gpuhal_device *device);
 void gpuhal_bench_rows_file(gpuhal_bench *bench, gpuhal_device *device);
 void gpuhal_bench_rows_store(gpuhal_bench *bench, gpuhal_device *device);
+void gpuhal_bench_rows_hit(gpuhal_bench *bench, gpuhal_device *device);
 void gpuhal_bench_rows_copy(gpuhal_bench *bench, gpuhal_device *device);
 
 /* Of all devices together. */

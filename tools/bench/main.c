@@ -104,6 +104,7 @@ static void measure_device(gpuhal_bench *bench, gpuhal_device *device)
         {GPUHAL_BENCH_ALLOCATE, gpuhal_bench_rows_allocate}, {GPUHAL_BENCH_ALLOCATE, gpuhal_bench_rows_threads},
         {GPUHAL_BENCH_OPEN, gpuhal_bench_rows_open},         {GPUHAL_BENCH_SAMPLE, gpuhal_bench_rows_sample},
         {GPUHAL_BENCH_FILE, gpuhal_bench_rows_file},         {GPUHAL_BENCH_FILE, gpuhal_bench_rows_store},
+        {GPUHAL_BENCH_FILE, gpuhal_bench_rows_hit},
         {GPUHAL_BENCH_COPY, gpuhal_bench_rows_copy},
         {GPUHAL_BENCH_SHARE, gpuhal_bench_rows_share}, /* has blocks of its own in the table, so it comes last */
     };

@@ -133,9 +133,8 @@ static bool one_series(const gpuhal_bench_side *sides, size_t side_count, const 
     return true;
 }
 
-/* A budget in nanoseconds is about a processor that is left alone; on a shared one everything takes twice as long for a
- * while, and so does the difference. The calmest series is the one with the quickest baseline: gpuhal has no say in
- * it. */
+/* On a shared processor everything takes twice as long for a while, and not each call by the same factor. The calmest
+ * series is the one with the quickest baseline: gpuhal has no say in it. */
 bool gpuhal_bench_measure(const gpuhal_bench_side *sides, size_t side_count, const gpuhal_bench_plan *plan,
                           gpuhal_bench_times *out_times)
 {

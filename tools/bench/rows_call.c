@@ -1,9 +1,9 @@
-/* rows_call.c: what a small blocking copy costs more than the call beneath it.
+/* rows_call.c: what a small blocking copy costs beside the call beneath it.
  *
  * Where the plugin works inside the call, on the CPU and in the page-locked memory of CUDA and HIP, that call is the
  * plugin's own function, on memory of its own: 64 bytes, so that the cost of the call is all there is. Elsewhere it is
  * the vendor's call with its wait, on the very same buffers. PoCL's device `basic` does the work inside the call, so
- * that the difference there is the library's own; elsewhere a wait for another thread or the device hides much of it.
+ * that what is more there is the library's own; elsewhere a wait for another thread or the device hides much of it.
  */
 #include "bench.h"
 #include "direct.h"
@@ -12,9 +12,9 @@
 
 enum { CALL_BYTES = 64, AWAITED_BYTES = 256, STREAMED_BYTES = 4, BUFFER_BYTES = 4096 };
 
-static const double call_budget_ns = 40;
-static const double awaited_budget_ns = 50;    /* where the work is done inside the call */
-static const double streamed_budget_ns = 1500; /* CUDA and HIP, whose context has to be entered and left */
+static const double call_budget = 1 / 6.0;
+static const double awaited_budget = 1 / 1.12;  /* where the work is done inside the call */
+static const double streamed_budget = 1 / 1.25; /* CUDA and HIP, whose context has to be entered and left */
 
 typedef struct call_pair {
     gpuhal_buffer *to;
@@ -58,17 +58,14 @@ static bool measure(gpuhal_bench *bench, gpuhal_bench_row row, call_pair *pair, 
 {
     const gpuhal_bench_side sides[] = {{run_gpuhal, pair, NULL}, {baseline, pair, NULL}};
     const gpuhal_bench_plan plan = gpuhal_bench_plan_calls(bench);
-    if (!bench->options->baseline) {
-        row.budget = NAN;
-    }
     return gpuhal_bench_measure_row(bench, row, sides, bench->options->baseline ? 2 : 1, &plan);
 }
 
 static bool call_overhead(gpuhal_bench *bench, gpuhal_device *device, call_pair *pair)
 {
     const gpuhal_memory_kind kind = gpuhal_bench_call_kind(device);
-    gpuhal_bench_row row = gpuhal_bench_row_of(device, "call_overhead", GPUHAL_BENCH_AMOUNT);
-    row.budget = call_budget_ns;
+    gpuhal_bench_row row = gpuhal_bench_row_of(device, "call_overhead", GPUHAL_BENCH_TIMES);
+    row.budget = call_budget;
     gpuhal_bench_begin(bench->output, &row);
     if (!open_pair(device, kind, CALL_BYTES, pair) ||
         !gpuhal_bench_direct_open(bench->gpu, device, kind, BUFFER_BYTES, &pair->direct)) {
@@ -82,8 +79,8 @@ static bool call_overhead(gpuhal_bench *bench, gpuhal_device *device, call_pair 
 static bool awaited_copy(gpuhal_bench *bench, gpuhal_device *device, call_pair *pair)
 {
     const bool streamed = gpuhal_bench_is_streamed(device);
-    gpuhal_bench_row row = gpuhal_bench_row_of(device, "awaited_copy", GPUHAL_BENCH_AMOUNT);
-    row.budget = streamed ? streamed_budget_ns : gpuhal_bench_is_inline(device) ? awaited_budget_ns : NAN;
+    gpuhal_bench_row row = gpuhal_bench_row_of(device, "awaited_copy", GPUHAL_BENCH_TIMES);
+    row.budget = streamed ? streamed_budget : gpuhal_bench_is_inline(device) ? awaited_budget : NAN;
     gpuhal_bench_begin(bench->output, &row);
     return open_pair(device, GPUHAL_MEMORY_DEVICE, streamed ? STREAMED_BYTES : AWAITED_BYTES, pair) &&
            gpuhal_bench_native_of(pair->to, &pair->native_to) &&

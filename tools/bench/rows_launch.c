@@ -2,6 +2,7 @@
  * move and compute, and what the cache of programs saves. rows_launch_opencl.c and rows_launch_vulkan.c have the
  * vendors' calls. */
 #include "child.h"
+#include "direct.h"
 #include "launcher.h"
 
 #include <linux/futex.h>
@@ -15,9 +16,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { THREADS_MAX = 256 };
+enum { THREADS_MAX = 256, DIRECT_BYTES = 64 };
 
-static const double one_group_budget_ns = 300;
+static const double one_group_budget = 1 / 20.0;
 static const double wake_budget = 1 / 2.0;
 static const double all_threads_budget = 0.9;
 static const double warm_budget = 5;
@@ -132,16 +133,28 @@ static bool wake_and_be_woken(void *user, uint64_t count)
     return true;
 }
 
+/* What `call_overhead` is compared with, too. */
+static bool copy_directly(void *user, uint64_t count)
+{
+    return gpuhal_bench_direct_copy(user, DIRECT_BYTES, count);
+}
+
 static bool one_group(gpuhal_bench *bench, gpuhal_device *device)
 {
     plain_launch plain;
-    gpuhal_bench_row row = gpuhal_bench_row_of(device, "launch_one_group", GPUHAL_BENCH_AMOUNT);
-    const gpuhal_bench_side side = {launch_plain, &plain, NULL};
+    gpuhal_bench_direct direct;
+    gpuhal_bench_row row = gpuhal_bench_row_of(device, "launch_one_group", GPUHAL_BENCH_TIMES);
+    const gpuhal_bench_side sides[] = {{launch_plain, &plain, NULL}, {copy_directly, &direct, NULL}};
     const gpuhal_bench_plan plan = gpuhal_bench_plan_calls(bench);
-    row.budget = one_group_budget_ns;
+    row.budget = one_group_budget;
     gpuhal_bench_begin(bench->output, &row);
-    const bool good = open_plain(device, "empty", 1, &plain) && gpuhal_bench_measure_row(bench, row, &side, 1, &plan);
+    if (!gpuhal_bench_direct_open(bench->gpu, device, GPUHAL_MEMORY_DEVICE, DIRECT_BYTES, &direct)) {
+        return false;
+    }
+    const bool good = open_plain(device, "empty", 1, &plain) &&
+                      gpuhal_bench_measure_row(bench, row, sides, bench->options->baseline ? 2 : 1, &plan);
     close_plain(&plain);
+    gpuhal_bench_direct_close(&direct);
     return good;
 }
 

@@ -10,8 +10,8 @@
 
 enum { COUNT = 64, OFFSET = 4096, RESULTS = 4 };
 
-static const double launch_budget_ns = 150;
-static const double offset_budget_ns = 250; /* parts of buffers are objects of their own in OpenCL */
+static const double launch_budget = 1 / 1.25;
+static const double offset_budget = 1 / 1.4; /* parts of buffers are objects of their own in OpenCL */
 
 typedef struct pair {
     gpuhal_bench_launcher gpuhal; /* Its y is one of the results. */
@@ -197,13 +197,13 @@ void gpuhal_bench_launch_opencl(gpuhal_bench *bench, gpuhal_device *device)
         uint64_t offset;
         uint32_t result_count;
         const double *budget;
-    } rows[] = {{"launch", 0, 1, &launch_budget_ns},
-                {"launch_changing", 0, RESULTS, &launch_budget_ns},
-                {"launch_offsets", OFFSET, 1, &offset_budget_ns}};
+    } rows[] = {{"launch", 0, 1, &launch_budget},
+                {"launch_changing", 0, RESULTS, &launch_budget},
+                {"launch_offsets", OFFSET, 1, &offset_budget}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         pair p = {.result_count = rows[i].result_count};
-        gpuhal_bench_row row = gpuhal_bench_row_of(device, rows[i].test, GPUHAL_BENCH_AMOUNT);
-        row.budget = bench->options->baseline && gpuhal_bench_is_inline(device) ? *rows[i].budget : NAN;
+        gpuhal_bench_row row = gpuhal_bench_row_of(device, rows[i].test, GPUHAL_BENCH_TIMES);
+        row.budget = gpuhal_bench_is_inline(device) ? *rows[i].budget : NAN;
         gpuhal_bench_begin(bench->output, &row);
         if (!measure(bench, device, &row, rows[i].offset, &p)) {
             gpuhal_bench_not_measured(bench);

@@ -23,7 +23,7 @@ typedef struct player {
     gpuhal_buffer **buffers;                  /* of each slot; NULL: none, or it was refused */
     uint64_t refused;                         /* in the last pass */
     uint64_t live_bytes, peak_bytes, peak_at; /* of what was had; at which request the most */
-    gpuhal_pool_statistics at_peak;
+    gpuhal_pool_statistics at_peak, at_end;   /* of a new pool */
 } player;
 
 /* Refusals are part of the result; whatever else fails ends the measurement. */
@@ -147,6 +147,9 @@ static bool look(player *p, bool known)
             gpuhal_bench_watch_alive();
         }
     }
+    p->at_end.size = sizeof p->at_end;
+    good = good && (gpuhal_pool_get_statistics(p->pool, &p->at_end) == GPUHAL_OK ||
+                    gpuhal_bench_failed_call("gpuhal_pool_get_statistics"));
     give_all(p);
     end_pool(p);
     return good;
@@ -175,6 +178,7 @@ static void report_memory(gpuhal_bench *bench, const player *p)
     amount(bench, p, "replay_reserved", "KiB", (double)state->reserved.current / 1024);
     amount(bench, p, "replay_overhead", "%", percent_more(state->reserved.current, state->requested.current));
     amount(bench, p, "replay_fragments", "%", fragmentation);
+    amount(bench, p, "replay_peak", "%", percent_more(p->at_end.reserved.peak, p->at_end.used.peak));
 }
 
 /* The time of one allocation or release. */

@@ -145,7 +145,8 @@ void gpuhal_bench_table_finish(const gpuhal_bench_table *table, const gpuhal_ben
         puts("K/s, M/s, G/s: KiB/s, MiB/s, GiB/s");
     }
     if (table->slower_side) {
-        puts("staged, shared, ceiling, file_to_device, store_*: baseline is the slower side");
+        puts("staged, shared, ceiling, file_to_device, store_spill, store_restore*:\n"
+             "baseline is the slower side; the result is the median of the rounds' ratios");
     }
     if (table->software) {
         puts("*: a software device, so the figures describe the host's processor");

@@ -38,6 +38,29 @@ gpuhal_status gpuhal_plain_allocate(const gpuhal_opened *opened, gpuhal_memory_k
     return opened->slots.ops.allocate(opened->device, &alloc, out_memory);
 }
 
+/* No fact says which kinds of memory can be exported. */
+void gpuhal_plain_allocate_exported(const gpuhal_context *context, gpuhal_handle_kind kind, uint64_t bytes,
+                                    gpuhal_alloc *out_alloc, gpuhal_memory *out_memory)
+{
+    const gpuhal_opened *opened = &context->opened;
+    gpuhal_status status = GPUHAL_ERROR_NOT_SUPPORTED;
+    for (gpuhal_memory_kind memory = GPUHAL_MEMORY_DEVICE;
+         memory <= GPUHAL_MEMORY_DEVICE_MAPPED && status == GPUHAL_ERROR_NOT_SUPPORTED; memory++) {
+        if (gpuhal_states_kind(context, memory)) {
+            *out_alloc = (gpuhal_alloc){
+                .size = sizeof *out_alloc, .kind = memory, .bytes = bytes, .export_kinds = 1u << kind};
+            *out_memory = (gpuhal_memory){.size = sizeof *out_memory};
+            gpuhal_step("the slot allocate for export");
+            status = opened->slots.ops.allocate(opened->device, out_alloc, out_memory);
+        }
+    }
+    if (status == GPUHAL_ERROR_NOT_SUPPORTED) {
+        gpuhal_fail_by(16, "export_kinds states handles of kind %u, and allocate takes them for no kind of memory",
+                       kind);
+    }
+    gpuhal_expect_ok(status, "allocate for export");
+}
+
 void gpuhal_plain_release(const gpuhal_opened *opened, gpuhal_memory *memory)
 {
     gpuhal_step("the slot release");

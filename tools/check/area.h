@@ -52,6 +52,9 @@ void gpuhal_area_verify(gpuhal_area *area, gpuhal_claim claim, gpuhal_route rout
 gpuhal_status gpuhal_plain_allocate(const gpuhal_opened *opened, gpuhal_memory_kind kind, uint64_t bytes,
                                     uint64_t alignment, gpuhal_memory *out_memory);
 void gpuhal_plain_release(const gpuhal_opened *opened, gpuhal_memory *memory);
+/* Memory of the first kind that the device allocates for such an export; fails where it does for none. */
+void gpuhal_plain_allocate_exported(const gpuhal_context *context, gpuhal_handle_kind kind, uint64_t bytes,
+                                    gpuhal_alloc *out_alloc, gpuhal_memory *out_memory);
 /* Host bytes to memory and back, by whatever the device offers; the core does the same. Offsets and counts are
  * aligned. */
 void gpuhal_plain_put(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset,

@@ -109,6 +109,10 @@ _Noreturn void gpuhal_fail(const char *format, ...) __attribute__((format(printf
 void gpuhal_rule(unsigned rule);
 /* The same for a fault that breaks another rule than the one of the check. */
 _Noreturn void gpuhal_fail_by(unsigned rule, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same where time decides: a machine that is busy may be to blame, and then the hint says so. */
+_Noreturn void gpuhal_fail_late(unsigned rule, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* What to do where the machine has more to run than it has processors for; false: it has not. */
+bool gpuhal_busy_hint(char *out_hint, size_t size);
 /* Fails for a reason outside the rules of the guide: @p hint says what to do. */
 _Noreturn void gpuhal_fail_with(const char *hint, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Fails because of @p status, which a plain step returned: where it may come from outside the plugin, the hint says
@@ -125,6 +129,8 @@ off_t gpuhal_printed(void);
 void gpuhal_forget_printed(off_t from);
 /* The plugin that failures are about. */
 void gpuhal_child_plugin(const gpuhal_plugin *plugin);
+/* NULL: none is loaded. */
+const gpuhal_plugin *gpuhal_child_loaded(void);
 /* What the plugin is asked to do now, for the sentence about a crash or a hang. @p what is a string constant. */
 void gpuhal_step(const char *what);
 /* Fails with a plain sentence about the tool itself when @p pointer is NULL; hands it back otherwise. */

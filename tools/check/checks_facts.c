@@ -91,7 +91,7 @@ void gpuhal_check_facts_complete(gpuhal_context *context)
             gpuhal_fail("there is no fact with %s; keys of your own begin with GPUHAL_VENDOR_FIRST", key);
         }
         if (fact->kind == LISTED_MISSING &&
-            (fact->reason < GPUHAL_MISSING_NOT_SUPPORTED || fact->reason > GPUHAL_MISSING_NOT_READ)) {
+            (fact->reason < GPUHAL_MISSING_NOT_SUPPORTED || fact->reason > GPUHAL_MISSING_LOST)) {
             gpuhal_fail("%s is missing with %u, which is not a reason", key, fact->reason);
         }
         if (!is_vendors && fact->kind != LISTED_MISSING &&

@@ -185,6 +185,42 @@ static gpuhal_native native_of(const gpuhal_opened *opened)
     return given ? native : (gpuhal_native){0};
 }
 
+/* Whether an allocation on the opened device shows in the values of both devices, and of neither. */
+static void lowers(const gpuhal_context *context, const gpuhal_opened *opened, uint32_t other, uint64_t bytes,
+                   bool *out_both, bool *out_none)
+{
+    uint64_t before[2] = {0}, after[2] = {0};
+    gpuhal_memory memory;
+    *out_both = *out_none = false;
+    if (!gpuhal_free_memory(context, context->index, &before[0]) || !gpuhal_free_memory(context, other, &before[1]) ||
+        gpuhal_plain_allocate(opened, GPUHAL_MEMORY_DEVICE, bytes, 0, &memory) != GPUHAL_OK) {
+        return;
+    }
+    const bool known =
+        gpuhal_free_memory(context, context->index, &after[0]) && gpuhal_free_memory(context, other, &after[1]);
+    gpuhal_plain_release(opened, &memory);
+    const bool fell[2] = {lost(before[0], after[0]) >= bytes / 2, lost(before[1], after[1]) >= bytes / 2};
+    *out_both = known && fell[0] && fell[1];
+    *out_none = known && !fell[0] && !fell[1];
+}
+
+/* What two devices share falls for both, whichever is used. Where it falls for both when the one is used, and for none
+ * when the other is, both values are of the one. */
+static void expect_own_values(const gpuhal_context *context, const gpuhal_opened *opened, uint32_t other,
+                              uint64_t bytes)
+{
+    enum { ROUNDS = 3 };
+    unsigned rounds = 0;
+    for (bool both = true, none = true; both && none && rounds < ROUNDS; rounds += both && none) {
+        bool unused = false;
+        lowers(context, &context->opened, other, bytes, &both, &unused);
+        lowers(context, opened, other, bytes, &unused, &none);
+    }
+    if (rounds == ROUNDS) {
+        gpuhal_fail("sample gives the free memory of device %u for device %u, too", context->index, other);
+    }
+}
+
 static void expect_separate(const gpuhal_context *context, uint32_t other, uint64_t bytes)
 {
     enum { ROUNDS = 3 };
@@ -204,6 +240,7 @@ static void expect_separate(const gpuhal_context *context, uint32_t other, uint6
     if (own.type != 0 && memcmp(own.values, theirs.values, sizeof own.values) == 0) {
         gpuhal_fail("native_device gives the same values for devices %u and %u", context->index, other);
     }
+    expect_own_values(context, &opened, other, bytes);
     gpuhal_session_close(&second, &opened);
 }
 

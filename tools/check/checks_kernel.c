@@ -8,6 +8,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 static void destroy(const gpuhal_given_kernel *own, gpuhal_plugin_kernel *kernel)
 {
@@ -122,6 +124,48 @@ static void expect_parameters_refused(const gpuhal_given_kernel *own, gpuhal_ker
     }
 }
 
+/* Where the memory can be written: a kernel of the same code would write the same, so a mark shows it. Written by the
+ * kernel, which refuses constants instead of ending the process. */
+static bool mark(const gpuhal_parameter *parameter, uint32_t number)
+{
+    const struct iovec from = {&number, sizeof number};
+    const struct iovec to = {(char *)(uintptr_t)parameter + offsetof(gpuhal_parameter, reserved), sizeof number};
+    return process_vm_writev(getpid(), &from, 1, &to, 1, 0) == (ssize_t)sizeof number;
+}
+
+/* The description of a kernel lasts as long as it, whatever becomes of the caller's and of other kernels. */
+static void expect_parameters_stay(const gpuhal_given_kernel *own)
+{
+    enum { MARK = 0x6b6c6d6e };
+    gpuhal_parameter room[GIVEN_MAX], first[GIVEN_MAX];
+    gpuhal_kernel_info info[2];
+    gpuhal_plugin_kernel *kernels[2];
+    gpuhal_kernel_desc desc = gpuhal_given_desc(own->context, room);
+    gpuhal_expect_ok(gpuhal_given_create(own, &desc, &info[0], &kernels[0]), "kernel_create");
+    const uint32_t count = info[0].parameter_count < GIVEN_MAX ? info[0].parameter_count : GIVEN_MAX;
+    if (info[0].parameters != NULL && count > 0) {
+        memcpy(first, info[0].parameters, count * sizeof *first);
+        memset(room, 0xff, sizeof room);
+        if (memcmp(first, info[0].parameters, count * sizeof *first) != 0) {
+            gpuhal_fail("kernel_create gave the caller's own description of the parameters, which the caller may "
+                        "change");
+        }
+        desc = gpuhal_given_desc(own->context, room);
+        const uint32_t before = first[0].reserved;
+        const bool marked = mark(&info[0].parameters[0], MARK);
+        gpuhal_expect_ok(gpuhal_given_create(own, &desc, &info[1], &kernels[1]), "kernel_create");
+        if (marked && info[0].parameters[0].reserved != MARK) {
+            gpuhal_fail("kernel_create of another kernel wrote the parameters of the first one, which is still there");
+        }
+        (void)(marked && mark(&info[0].parameters[0], before));
+        destroy(own, kernels[1]);
+        if (memcmp(first, info[0].parameters, count * sizeof *first) != 0) {
+            gpuhal_fail("kernel_destroy of another kernel changed the parameters of the first one");
+        }
+    }
+    destroy(own, kernels[0]);
+}
+
 void gpuhal_check_kernel_description(gpuhal_context *context)
 {
     gpuhal_given_kernel own;
@@ -133,6 +177,7 @@ void gpuhal_check_kernel_description(gpuhal_context *context)
     }
     gpuhal_given_init(&own, context);
     expect_info(&own);
+    expect_parameters_stay(&own);
     gpuhal_kernel_desc desc = gpuhal_given_desc(context, room);
     desc.subgroup_size = 3;
     expect_refused(&own, &desc, GPUHAL_ERROR_NOT_SUPPORTED, GPUHAL_ERROR_NOT_SUPPORTED, "subgroups of 3 threads");

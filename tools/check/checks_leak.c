@@ -140,13 +140,12 @@ static void do_export(void *argument)
 {
     const calls *own = argument;
     const gpuhal_opened *opened = &own->context->opened;
-    const gpuhal_alloc alloc = {
-        .size = sizeof alloc, .bytes = own->bytes, .export_kinds = 1u << GPUHAL_HANDLE_OPAQUE_FD};
-    gpuhal_memory memory = {.size = sizeof memory};
+    gpuhal_alloc alloc;
+    gpuhal_memory memory;
     gpuhal_handle handle = {.size = sizeof handle};
     uint64_t offset = 0;
+    gpuhal_plain_allocate_exported(own->context, GPUHAL_HANDLE_OPAQUE_FD, own->bytes, &alloc, &memory);
     gpuhal_step("the slot export_memory");
-    gpuhal_expect_ok(opened->slots.ops.allocate(opened->device, &alloc, &memory), "allocate for export");
     gpuhal_expect_ok(
         opened->slots.ops.export_memory(opened->device, &memory, GPUHAL_HANDLE_OPAQUE_FD, &handle, &offset),
         "export_memory");

@@ -241,7 +241,7 @@ static void expect_facts(const gpuhal_listed *link)
             gpuhal_fail("link gave %s as a text, and it is a number", gpuhal_listed_key(fact->key));
         }
         if (fact->kind == LISTED_MISSING &&
-            (fact->reason < GPUHAL_MISSING_NOT_SUPPORTED || fact->reason > GPUHAL_MISSING_NOT_READ)) {
+            (fact->reason < GPUHAL_MISSING_NOT_SUPPORTED || fact->reason > GPUHAL_MISSING_LOST)) {
             gpuhal_fail_by(13, "link gave %s as missing with %u, which is not a reason", gpuhal_listed_key(fact->key),
                            fact->reason);
         }

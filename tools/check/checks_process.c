@@ -1,6 +1,6 @@
 /* checks_process.c: what belongs to the process as a whole stays as it is, whatever the plugin is asked to do. */
-#include "area.h"
 #include "resources.h"
+#include "work.h"
 
 #include <locale.h>
 #include <signal.h>
@@ -71,19 +71,66 @@ void gpuhal_check_process_state(gpuhal_context *context)
     gpuhal_device_snapshot_finish(&sample);
 }
 
-/* Of the threads only this one is left, and locks are as they were: what was opened before has to work, and new memory
- * too. */
-static _Noreturn void use_in_forked(const gpuhal_context *context, const gpuhal_opened *opened, gpuhal_area *before)
+static void sample(const gpuhal_context *context)
+{
+    gpuhal_device_snapshot values = {0};
+    if (PLUGIN_HAS(context->plugin, sample)) {
+        gpuhal_step("sample");
+        gpuhal_expect_reported(
+            gpuhal_device_snapshot_sample(context->plugin, context->instance, context->index, NULL, 0, &values),
+            "sample");
+        gpuhal_device_snapshot_finish(&values);
+    }
+}
+
+static void use_queue(gpuhal_context *context)
+{
+    gpuhal_work work;
+    if (context->opened.slots.ops.queue_create == NULL) {
+        return;
+    }
+    gpuhal_work_init(&work, context, 0);
+    gpuhal_work_copy(&work, work.queue, &work.to, 0, &work.from, 0, work.to.bytes);
+    gpuhal_work_record(&work, work.queue, work.event);
+    gpuhal_work_await(&work, work.event);
+    gpuhal_area_changed(&work.to, 0, work.from.expected, work.to.bytes);
+    gpuhal_area_verify(&work.to, (gpuhal_claim){.bytes = work.to.bytes}, ROUTE_ANY,
+                       "in the child of a fork, a copy in a queue");
+    gpuhal_work_finish(&work);
+}
+
+static void use_opened(gpuhal_context *context)
 {
     gpuhal_area made;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    const uint64_t bytes = gpuhal_area_usual(context);
-    gpuhal_step("a slot in the child of a fork");
-    gpuhal_area_verify(before, (gpuhal_claim){.bytes = bytes}, ROUTE_ANY, "in the child of a fork, memory from before");
-    gpuhal_area_init(&made, context, opened, GPUHAL_MEMORY_DEVICE, bytes);
+    gpuhal_session_open(context, &context->opened);
+    gpuhal_area_init(&made, context, &context->opened, GPUHAL_MEMORY_DEVICE, gpuhal_area_usual(context));
     gpuhal_area_reset(&made, 2, ROUTE_ANY);
-    gpuhal_area_verify(&made, (gpuhal_claim){.bytes = bytes}, ROUTE_ANY, "in the child of a fork, memory of its own");
+    gpuhal_area_verify(&made, (gpuhal_claim){.bytes = made.bytes}, ROUTE_ANY, "in the child of a fork, its own memory");
     gpuhal_area_finish(&made);
+    use_queue(context);
+    gpuhal_session_close(context, &context->opened);
+}
+
+/* Of the threads only this one is left, and locks are as they were. What the parent opened is refused by the core here;
+ * all else has to work: with what the parent started, as after a start of the child's own. */
+static _Noreturn void use_in_forked(const gpuhal_context *context)
+{
+    gpuhal_context own = *context;
+    const gpuhal_host host = *context->host;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (unsigned round = 0; round < 2; round++) {
+        own.listing = (gpuhal_device_snapshot){0};
+        if (round == 1) {
+            own.host = &host;
+            gpuhal_session_start(&own);
+        }
+        gpuhal_session_enumerate(&own);
+        if (own.listed == NULL) {
+            gpuhal_fail("in the child of a fork enumerate does not list device %u", own.index);
+        }
+        sample(&own);
+        use_opened(&own);
+    }
     _exit(FORK_WORKED);
 }
 
@@ -103,9 +150,10 @@ void gpuhal_check_fork_safe(gpuhal_context *context)
     gpuhal_session_open(context, &opened);
     gpuhal_area_init(&area, context, &opened, GPUHAL_MEMORY_DEVICE, gpuhal_area_usual(context));
     gpuhal_area_reset(&area, 1, ROUTE_ANY);
+    sample(context);
     pid_t forked = fork();
     if (forked == 0) {
-        use_in_forked(context, &opened, &area);
+        use_in_forked(context);
     }
     int status = 0;
     if (forked < 0 || waitpid(forked, &status, 0) != forked) {
@@ -117,6 +165,8 @@ void gpuhal_check_fork_safe(gpuhal_context *context)
     if (WEXITSTATUS(status) != FORK_WORKED) {
         _exit(0); /* the forked process has sent the result */
     }
+    sample(context);
+    gpuhal_area_verify(&area, (gpuhal_claim){.bytes = area.bytes}, ROUTE_ANY, "after a fork, memory of the parent");
     gpuhal_area_finish(&area);
     gpuhal_session_close(context, &opened);
 }

@@ -1,10 +1,24 @@
 /* checks_program.c: programs that must be refused. */
-#include "area.h"
+#include "kernel.h"
 #include "program.h"
 
 static void expect_rubbish_refused(void *user, const char *format)
 {
     gpuhal_program_refused(user, format);
+}
+
+/* Only with code that is right otherwise: what is refused here is the target. */
+static void expect_other_target_refused(const gpuhal_context *context)
+{
+    gpuhal_code code = gpuhal_given_code(context);
+    gpuhal_plugin_program *program = NULL;
+    code.target = "gpuhal-check.none";
+    const gpuhal_status status = gpuhal_program_try(&context->opened, &code, NULL, &program);
+    if (status != GPUHAL_ERROR_INCOMPATIBLE) {
+        gpuhal_fail("program_load returned %s for code of the target gpuhal-check.none, instead of incompatible",
+                    gpuhal_status_text(status));
+    }
+    gpuhal_direct_failed(context->plugin, status, "program_load");
 }
 
 /* Applications bring one program in several forms: a form that is refused in another way than these costs all of
@@ -26,6 +40,9 @@ void gpuhal_check_program_refused(gpuhal_context *context)
     }
     gpuhal_direct_failed(context->plugin, status, "program_load"); /* takes the report, so that none is left */
     gpuhal_formats_visit(context, expect_rubbish_refused, context);
+    if (gpuhal_given_fits(context)) {
+        expect_other_target_refused(context);
+    }
     gpuhal_area area;
     gpuhal_area_init(&area, context, &context->opened, GPUHAL_MEMORY_DEVICE, gpuhal_area_usual(context));
     gpuhal_area_reset(&area, 3, ROUTE_ANY);

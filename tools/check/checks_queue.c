@@ -1,8 +1,11 @@
 /* checks_queue.c: using queues and events again and again, and their times. checks_slow.c has order and waits. */
+#include "load.h"
 #include "resources.h"
-#include "work.h"
 
 #include <inttypes.h>
+#include <time.h>
+
+#define TICK_NS UINT64_C(1000000) /* clocks of devices tick coarsely */
 
 /* Events are reused: one that still shows its former answer lets the next work be read too early. */
 void gpuhal_check_event_again(gpuhal_context *context)
@@ -24,32 +27,70 @@ void gpuhal_check_event_again(gpuhal_context *context)
     gpuhal_work_finish(&work);
 }
 
-/* Devices count ticks of their own; forgetting to convert them is off by a factor, which the host's clock shows. */
+/* The last time at which the event was not done. */
+static uint64_t seen_unfinished(const gpuhal_work *work)
+{
+    uint64_t seen = 0, now = gpuhal_tool_now_ns();
+    while (work->ops->event_query(work->event) == GPUHAL_NOT_READY) {
+        seen = now;
+        nanosleep(&(const struct timespec){.tv_nsec = 200000}, NULL);
+        now = gpuhal_tool_now_ns();
+    }
+    return seen != 0 ? seen : now;
+}
+
+/* What one look at the two clocks says, in nanoseconds. */
+typedef struct times {
+    uint64_t device, least, most; /* the last two by the host's clock; `least` is 0 for work that ends in its call */
+} times;
+
+static times time_work(gpuhal_context *context)
+{
+    gpuhal_load slow;
+    gpuhal_load_init(&slow, context, GPUHAL_TIMED, GPUHAL_LOAD_NS / 4);
+    const gpuhal_work *work = &slow.work;
+    gpuhal_plugin_event *begin = gpuhal_work_event(work->opened, GPUHAL_TIMED);
+    const uint64_t started = gpuhal_tool_now_ns();
+    gpuhal_work_record(work, work->queue, begin);
+    gpuhal_work_await(work, begin);
+    const uint64_t begun = gpuhal_tool_now_ns();
+    gpuhal_load_enqueue(&slow, work->queue);
+    gpuhal_work_record(work, work->queue, work->event);
+    const uint64_t least = seen_unfinished(work) - begun;
+    gpuhal_work_await(work, work->event);
+    times found = {.device = UINT64_MAX, .least = slow.lasts ? least : 0, .most = gpuhal_tool_now_ns() - started};
+    gpuhal_step("the slot elapsed");
+    gpuhal_expect_ok(work->ops->elapsed(begin, work->event, &found.device), "elapsed");
+    work->ops->event_destroy(begin);
+    gpuhal_load_finish(&slow);
+    return found;
+}
+
+/* Devices count ticks of their own; forgetting to convert them is off by a factor, which the host's clock shows. A
+ * driver takes its time before it says that the work has ended, and may be kept from saying it on a busy machine: too
+ * little counts only if it is half, each time. */
 void gpuhal_check_elapsed(gpuhal_context *context)
 {
     if (!gpuhal_work_offered(context, context->opened.slots.ops.elapsed != NULL, "elapsed")) {
         return;
     }
-    gpuhal_work work;
-    gpuhal_work_init(&work, context, GPUHAL_TIMED);
-    gpuhal_plugin_event *begin = gpuhal_work_event(work.opened, GPUHAL_TIMED);
-    const uint64_t started = gpuhal_tool_now_ns();
-    gpuhal_work_record(&work, work.queue, begin);
-    gpuhal_work_walk(&work, 50, gpuhal_round_up(256, gpuhal_copy_unit(context)));
-    gpuhal_work_record(&work, work.queue, work.event);
-    gpuhal_work_await(&work, begin);
-    gpuhal_work_await(&work, work.event);
-    const uint64_t host_ns = gpuhal_tool_now_ns() - started;
-    uint64_t device_ns = UINT64_MAX;
-    gpuhal_step("the slot elapsed");
-    gpuhal_expect_ok(work.ops->elapsed(begin, work.event, &device_ns), "elapsed");
-    /* Clocks of devices drift a little and tick coarsely. */
-    if (device_ns > host_ns + host_ns / 10 + 1000000) {
-        gpuhal_fail("elapsed says %" PRIu64 " ns between two events; by the host's clock it was %" PRIu64 " ns at most",
-                    device_ns, host_ns);
+    times found = {0};
+    bool is_short = true;
+    for (int tries = 0; tries < 3 && is_short; tries++) {
+        found = time_work(context);
+        is_short = found.least > 2 * TICK_NS && found.device < found.least / 2;
+        /* Clocks of devices drift a little and tick coarsely. */
+        if (found.device > found.most + found.most / 10 + TICK_NS) {
+            gpuhal_fail("elapsed says %" PRIu64 " ns between two events; by the host's clock it was %" PRIu64
+                        " ns at most",
+                        found.device, found.most);
+        }
     }
-    work.ops->event_destroy(begin);
-    gpuhal_work_finish(&work);
+    if (is_short) {
+        gpuhal_fail("elapsed says %" PRIu64 " ns between two events; by the host's clock the work between them took "
+                    "%" PRIu64 " ns at least",
+                    found.device, found.least);
+    }
 }
 
 /* With work in between, since drivers make a thread or a descriptor for a queue only when it is used. */

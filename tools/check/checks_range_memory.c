@@ -164,6 +164,30 @@ static bool has_memory(const gpuhal_pieces *own)
     return true;
 }
 
+/* A refusal that keeps a part costs a server all memory in time. Less than a piece for each refusal may be another
+ * program, and so may be more of it once. */
+static void expect_nothing_kept(const gpuhal_pieces *own, uint64_t all)
+{
+    enum { REFUSALS = 32, ROUNDS = 3 };
+    const uint64_t least = REFUSALS * own->piece;
+    uint64_t before = 0, after = 0, kept = UINT64_MAX;
+    for (int round = 0; round < ROUNDS && kept >= least; round++) {
+        if (!gpuhal_free_memory(own->context, own->context->index, &before)) {
+            return;
+        }
+        for (int i = 0; i < REFUSALS; i++) {
+            if (!commit_refused(own, 1, all)) {
+                return;
+            }
+        }
+        kept = gpuhal_free_memory(own->context, own->context->index, &after) && after < before ? before - after : 0;
+    }
+    if (kept >= least) {
+        gpuhal_fail_late(21, "range_commit was refused %d times, and %" PRIu64 " KiB of memory are gone", REFUSALS,
+                         kept >> 10);
+    }
+}
+
 /* The pool that asked looks for memory elsewhere and asks again, for the same addresses or for fewer. */
 void gpuhal_check_range_refused(gpuhal_context *context)
 {
@@ -191,6 +215,7 @@ void gpuhal_check_range_refused(gpuhal_context *context)
                            "the piece beside one that was refused");
     }
     gpuhal_area_finish(&area);
+    expect_nothing_kept(&own, all);
     const gpuhal_status status = gpuhal_pieces_commit(&own, 1, 1);
     if (status != GPUHAL_OK) {
         gpuhal_fail("range_commit returned %s for a part of the addresses for which more had been refused",

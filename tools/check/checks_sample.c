@@ -4,7 +4,9 @@
 #include <gpuhal/direct.h>
 
 #include <inttypes.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static bool offered(const gpuhal_context *context)
 {
@@ -18,8 +20,9 @@ static bool offered(const gpuhal_context *context)
 static bool is_value(gpuhal_key key)
 {
     const bool counted = key == GPUHAL_VALUE_MEMORY_HELD_BYTES || key == GPUHAL_VALUE_QUEUES_BUSY_NS ||
-                         key == GPUHAL_VALUE_TRANSFERRED_BYTES; /* by the library */
-    return key >= GPUHAL_VALUE_MEMORY_FREE_BYTES && key <= GPUHAL_VALUE_VENDOR_EVENTS_TOTAL && !counted;
+                         key == GPUHAL_VALUE_TRANSFERRED_BYTES ||
+                         key == GPUHAL_VALUE_MEMORY_AVAILABLE_BYTES; /* by the library */
+    return key >= GPUHAL_VALUE_MEMORY_FREE_BYTES && key <= GPUHAL_VALUE_FABRIC && !counted;
 }
 
 /* What a value can be; a unit that was mistaken for another is off by 1000 and more. 0 is a value: a fan that stands
@@ -67,7 +70,7 @@ static void expect_value(const gpuhal_context *context, const gpuhal_listed_fact
         gpuhal_fail("sample gave %s as a text, and it is a number", key);
     }
     if (fact->kind == LISTED_MISSING &&
-        (fact->reason < GPUHAL_MISSING_NOT_SUPPORTED || fact->reason > GPUHAL_MISSING_NOT_READ)) {
+        (fact->reason < GPUHAL_MISSING_NOT_SUPPORTED || fact->reason > GPUHAL_MISSING_LOST)) {
         gpuhal_fail_by(13, "sample says that %s is missing with %u, which is not a reason", key, fact->reason);
     }
     const bool of_memory = fact->key == GPUHAL_VALUE_MEMORY_FREE_BYTES || fact->key == GPUHAL_VALUE_MEMORY_USED_BYTES;
@@ -91,18 +94,35 @@ static gpuhal_device_snapshot sampled(const gpuhal_context *context, const gpuha
     return sample;
 }
 
+static void expect_source(const char *name)
+{
+    const size_t length = name != NULL ? strlen(name) : 1;
+    if (length == 0 || length > 15 ||
+        (name != NULL && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") != length)) {
+        gpuhal_fail("the source is '%.40s'; it has 1 to 15 lower-case letters, digits, hyphens and underscores", name);
+    }
+}
+
+static void take_source_of_values(void *user, const char *name)
+{
+    (void)user;
+    expect_source(name);
+}
+
 /* Monitors ask for all values, and programs for one: both have to come to the same. */
 void gpuhal_check_sample_all(gpuhal_context *context)
 {
     if (!offered(context)) {
         return;
     }
+    const gpuhal_direct_listener sources = {.source = take_source_of_values};
+    (void)gpuhal_direct_sample(context->plugin, context->instance, context->index, NULL, 0, 0, &sources);
     gpuhal_device_snapshot all = sampled(context, NULL, 0, "sample without keys");
     for (size_t i = 0; i < all.devices[0].count; i++) {
         expect_value(context, &all.devices[0].facts[i]);
     }
     /* What can be had by its key is among all, unless reading it takes long. */
-    for (gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES; key <= GPUHAL_VALUE_VENDOR_EVENTS_TOTAL; key++) {
+    for (gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES; key <= GPUHAL_VALUE_FABRIC; key++) {
         gpuhal_device_snapshot one = sampled(context, &key, 1, "sample of one key");
         const gpuhal_listed_fact *alone = gpuhal_listed_find(&one.devices[0], key);
         const gpuhal_listed_fact *among = gpuhal_listed_find(&all.devices[0], key);
@@ -235,9 +255,30 @@ void gpuhal_check_sample_keys(gpuhal_context *context)
     gpuhal_device_snapshot_finish(&nothing);
 }
 
+/* What processes() has given of a device. */
+typedef struct seen {
+    const gpuhal_context *context;
+    bool own, foreign; /* this process; one whose number means nothing here */
+    bool hidden;       /* by the library that lists them: a container's own */
+    uint64_t own_bytes;
+    unsigned count;
+} seen;
+
+/* NVML lists nothing inside a container, whose pids are of another namespace than the first. */
+static void take_source(void *user, const char *name)
+{
+    seen *own = user;
+    char target[32] = "";
+    expect_source(name);
+    const bool first = readlink("/proc/self/ns/pid", target, sizeof target - 1) > 0 &&
+                       strcmp(target, "pid:[4026531836]") == 0;
+    own->hidden = own->hidden || (name != NULL && strcmp(name, "nvml") == 0 && !first);
+}
+
 static void expect_process(void *user, const gpuhal_plugin_process *process)
 {
-    const gpuhal_context *context = user;
+    seen *own = user;
+    const gpuhal_context *context = own->context;
     const uint64_t total = gpuhal_device_fact(context, GPUHAL_FACT_MEMORY_TOTAL_BYTES, UINT64_MAX);
     if (process == NULL || process->size < offsetof(gpuhal_plugin_process, name) + sizeof process->name) {
         gpuhal_fail("processes gave a process without its size");
@@ -257,20 +298,56 @@ static void expect_process(void *user, const gpuhal_plugin_process *process)
         gpuhal_fail("processes gave process %" PRIu32 " %" PRIu32 " permille of the time", process->pid,
                     process->busy_permille);
     }
+    const bool foreign = process->flags & GPUHAL_PROCESS_FOREIGN_NAMESPACE;
+    own->count++;
+    own->foreign = own->foreign || foreign;
+    if (!foreign && process->pid == (uint32_t)getpid()) {
+        const bool known = process->flags & GPUHAL_PROCESS_MEMORY_KNOWN;
+        own->own = true;
+        own->own_bytes = known && own->own_bytes < process->memory_bytes ? process->memory_bytes : own->own_bytes;
+        own->own_bytes = known ? own->own_bytes : UINT64_MAX;
+    }
+}
+
+static gpuhal_status list_processes(const gpuhal_context *context, uint32_t index, seen *out_seen)
+{
+    *out_seen = (seen){.context = context};
+    const gpuhal_direct_listener listener = {.user = out_seen, .source = take_source, .process = expect_process};
+    gpuhal_step("processes");
+    return gpuhal_direct_processes(context->plugin, context->instance, index, 0, &listener);
+}
+
+static void expect_own(const seen *now, uint64_t bytes)
+{
+    if (!now->own && !now->foreign && !now->hidden) {
+        gpuhal_fail("processes gave %u processes, and not this one, which has the device open; one that cannot be "
+                    "seen here is marked FOREIGN_NAMESPACE",
+                    now->count);
+    }
+    if (now->own && now->own_bytes < bytes) {
+        gpuhal_fail("processes gave this process %" PRIu64 " bytes, and it has allocated %" PRIu64, now->own_bytes,
+                    bytes);
+    }
 }
 
 /* Monitors show them; a driver that may not list them says so. */
 void gpuhal_check_processes(gpuhal_context *context)
 {
-    const gpuhal_direct_listener listener = {.user = context, .process = expect_process};
+    seen now;
+    gpuhal_memory memory;
     if (!PLUGIN_HAS(context->plugin, processes)) {
         gpuhal_skip("the plugin has no processes");
         return;
     }
-    gpuhal_step("processes");
-    const gpuhal_status status =
-        gpuhal_direct_processes(context->plugin, context->instance, context->index, 0, &listener);
-    if (gpuhal_direct_processes(context->plugin, context->instance, UINT32_MAX, 0, &listener) >= 0) {
+    const uint64_t total = gpuhal_device_fact(context, GPUHAL_FACT_MEMORY_TOTAL_BYTES, 0);
+    const uint64_t bytes = total == 0 || total / 8 > UINT64_C(4) << 20 ? UINT64_C(4) << 20 : total / 8;
+    gpuhal_expect_ok(gpuhal_plain_allocate(&context->opened, GPUHAL_MEMORY_DEVICE, bytes, 0, &memory), "allocate");
+    const gpuhal_status status = list_processes(context, context->index, &now);
+    if (status == GPUHAL_OK) {
+        expect_own(&now, bytes);
+    }
+    gpuhal_plain_release(&context->opened, &memory);
+    if (list_processes(context, UINT32_MAX, &(seen){0}) >= 0) {
         gpuhal_fail("processes returned no error for device %u, which was never listed", UINT32_MAX);
     }
     if (status != GPUHAL_OK) {

@@ -12,6 +12,30 @@
 #include <string.h>
 #include <unistd.h>
 
+/* The type says to an application which API a handle is of: the numbers of native.h belong to the backends there. */
+static void expect_type(const char *backend, uint32_t type, const char *slot)
+{
+    static const struct {
+        const char *backend;
+        uint32_t first, last, other;
+    } own[] = {
+        {"opencl", GPUHAL_NATIVE_OPENCL_DEVICE, GPUHAL_NATIVE_OPENCL_QUEUE, GPUHAL_NATIVE_OPENCL_EVENT},
+        {"vulkan", GPUHAL_NATIVE_VULKAN_DEVICE, GPUHAL_NATIVE_VULKAN_SEMAPHORE, GPUHAL_NATIVE_VULKAN_SEMAPHORE},
+        {"cuda", GPUHAL_NATIVE_CUDA_DEVICE, GPUHAL_NATIVE_CUDA_EVENT, GPUHAL_NATIVE_CUDA_EVENT},
+        {"rocm", GPUHAL_NATIVE_HIP_DEVICE, GPUHAL_NATIVE_HIP_EVENT, GPUHAL_NATIVE_HIP_EVENT},
+    };
+    bool fits = type >= GPUHAL_VENDOR_NATIVE_FIRST && type < 64;
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        if (strcmp(backend, own[i].backend) == 0) {
+            fits = (type >= own[i].first && type <= own[i].last) || type == own[i].other;
+        }
+    }
+    if (!fits) {
+        gpuhal_fail("%s gave type %u, which is of another backend; types of a vendor's own are %u to 63", slot, type,
+                    GPUHAL_VENDOR_NATIVE_FIRST);
+    }
+}
+
 /* The caller passes the handle to the vendor's API at once: 0 is never a handle. A device of HIP is a number. */
 static void expect_native(gpuhal_status status, const gpuhal_native *native, const char *slot)
 {
@@ -24,6 +48,7 @@ static void expect_native(gpuhal_status status, const gpuhal_native *native, con
     if (native->type == 0) {
         gpuhal_fail("%s gave no type", slot);
     }
+    expect_type(gpuhal_child_loaded()->name, native->type, slot);
     if (native->values[0] == 0 && native->typed == NULL && native->type != GPUHAL_NATIVE_HIP_DEVICE) {
         gpuhal_fail("%s gave no value", slot);
     }
@@ -354,27 +379,42 @@ static void import_again(const gpuhal_context *context, gpuhal_area *area, const
     }
 }
 
+static gpuhal_handle export_once(const gpuhal_opened *opened, const gpuhal_memory *memory, gpuhal_handle_kind kind,
+                                 uint64_t *out_offset)
+{
+    gpuhal_handle handle = {.size = sizeof handle};
+    gpuhal_step("the slot export_memory");
+    gpuhal_expect_ok(opened->slots.ops.export_memory(opened->device, memory, kind, &handle, out_offset),
+                     "export_memory");
+    if (handle.kind != kind) {
+        gpuhal_fail("export_memory gave a handle of kind %u instead of %u", handle.kind, kind);
+    }
+    return handle;
+}
+
 static void export_and_import(const gpuhal_context *context, gpuhal_handle_kind kind)
 {
     const gpuhal_opened *opened = &context->opened;
     const uint64_t bytes = gpuhal_area_usual(context);
-    const gpuhal_alloc alloc = {.size = sizeof alloc, .bytes = bytes, .export_kinds = 1u << kind};
+    gpuhal_alloc alloc;
     gpuhal_area area = {.context = context, .opened = opened, .bytes = bytes};
     area.memory.size = sizeof area.memory;
     area.expected = gpuhal_own(calloc(3, (size_t)bytes));
     area.before = area.expected + bytes;
     area.actual = area.before + bytes;
-    gpuhal_step("the slot allocate for export");
-    gpuhal_expect_ok(opened->slots.ops.allocate(opened->device, &alloc, &area.memory), "allocate for export");
-    gpuhal_handle handle = {.size = sizeof handle};
+    gpuhal_plain_allocate_exported(context, kind, bytes, &alloc, &area.memory);
     uint64_t offset = 0;
-    gpuhal_step("the slot export_memory");
-    gpuhal_expect_ok(opened->slots.ops.export_memory(opened->device, &area.memory, kind, &handle, &offset),
-                     "export_memory");
-    if (handle.kind != kind) {
-        gpuhal_fail("export_memory gave a handle of kind %u instead of %u", handle.kind, kind);
-    }
+    gpuhal_handle handle = export_once(opened, &area.memory, kind, &offset);
     const bool is_fd = kind == GPUHAL_HANDLE_OPAQUE_FD || kind == GPUHAL_HANDLE_DMABUF_FD;
+    if (is_fd) { /* the first one is closed at once: the second has to live without it */
+        const gpuhal_handle first = handle;
+        handle = export_once(opened, &area.memory, kind, &offset);
+        if (handle.as.os == first.as.os && first.as.os >= 0) {
+            gpuhal_fail("export_memory gave descriptor %" PRIdPTR " twice: each one is the caller's to close",
+                        first.as.os);
+        }
+        close((int)first.as.os);
+    }
     const int flags = is_fd ? fcntl((int)handle.as.os, F_GETFD) : FD_CLOEXEC;
     if (flags < 0) {
         gpuhal_fail("export_memory gave %" PRIdPTR " which is not a descriptor", handle.as.os);

@@ -2,7 +2,7 @@
  * wait and an operation that runs out of order, so these checks put copies into the queue first, as many as the device
  * needs some time for. Where the work is done inside the calls they show that waits and order are right then,
  * too. */
-#include "work.h"
+#include "load.h"
 
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -11,88 +11,8 @@
 #include <time.h>
 
 #define MILLISECOND_NS UINT64_C(1000000)
-#define LASTS_NS       (80 * MILLISECOND_NS)   /* so long the copies shall go on after the last call */
-#define ENOUGH_NS      (8 * MILLISECOND_NS)    /* shorter than this nothing can be seen */
-#define GIVE_UP_NS                                                                                                     \
-    (100 *                                                                                                             \
-     MILLISECOND_NS) /* a device that needs so long in the calls, and 20 times as long as behind them, works there */
-#define LATE_NS        (300 * MILLISECOND_NS)  /* a scheduler under load is late by less, once in TRIES at least */
-enum { COPIES_MAX = 8192, TRIES = 3, ROUNDS_MAX = 12 };
-
-/* What keeps the device busy: copies of all of `from` to all of `to`. */
-typedef struct load {
-    gpuhal_work work;
-    gpuhal_area from, to;
-    unsigned copies;
-    bool lasts; /* beyond the calls */
-} load;
-
-static void enqueue_load(const load *made, gpuhal_plugin_queue *queue)
-{
-    for (unsigned c = 0; c < made->copies; c++) {
-        gpuhal_work_copy(&made->work, queue, &made->to, 0, &made->from, 0, made->to.bytes);
-    }
-}
-
-/* A pattern that arrives behind the load, and the event behind that. */
-static void enqueue_marked(load *made, uint64_t seed)
-{
-    gpuhal_work *work = &made->work;
-    gpuhal_area_reset(&work->from, seed, ROUTE_ANY);
-    enqueue_load(made, work->queue);
-    gpuhal_work_copy(work, work->queue, &work->to, 0, &work->from, 0, work->to.bytes);
-    gpuhal_work_record(work, work->queue, work->event);
-    memcpy(work->to.expected, work->from.expected, (size_t)work->to.bytes);
-}
-
-/* The event said that everything before it has ended: the bytes have to be there at once. */
-static void expect_ended(load *made, const char *call)
-{
-    gpuhal_area_verify(&made->work.to, (gpuhal_claim){.bytes = made->work.to.bytes}, ROUTE_ANY,
-                       "%s said that the work before the event has ended, and it has not", call);
-}
-
-/* @return how long the work goes on after the last call returned */
-static uint64_t try_load(load *made, uint64_t *out_calls_ns)
-{
-    const uint64_t begin = gpuhal_tool_now_ns();
-    enqueue_marked(made, made->copies);
-    const uint64_t called = gpuhal_tool_now_ns();
-    gpuhal_work_await(&made->work, made->work.event);
-    const uint64_t ended = gpuhal_tool_now_ns();
-    expect_ended(made, "event_query");
-    *out_calls_ns = called - begin;
-    return ended - called;
-}
-
-static void load_finish(load *made)
-{
-    gpuhal_area_finish(&made->to);
-    gpuhal_area_finish(&made->from);
-    gpuhal_work_finish(&made->work);
-}
-
-static void load_init(load *made, const gpuhal_context *context)
-{
-    const uint64_t total = gpuhal_device_fact(context, GPUHAL_FACT_MEMORY_TOTAL_BYTES, UINT64_MAX);
-    const uint64_t bytes = total / 32 < UINT64_C(4) << 20 ? total / 32 : UINT64_C(4) << 20;
-    uint64_t lasts = 0, calls = 0;
-    gpuhal_work_init(&made->work, context, 0);
-    gpuhal_area_init(&made->from, context, &context->opened, GPUHAL_MEMORY_DEVICE,
-                     gpuhal_round_up(bytes + 16384, gpuhal_copy_unit(context)));
-    gpuhal_area_init(&made->to, context, &context->opened, GPUHAL_MEMORY_DEVICE, made->from.bytes);
-    gpuhal_area_reset(&made->from, 3, ROUTE_ANY);
-    gpuhal_area_reset(&made->to, 4, ROUTE_ANY);
-    for (made->copies = 16; lasts < LASTS_NS && (calls < GIVE_UP_NS || lasts > calls / 20) && made->copies < COPIES_MAX;
-         made->copies *= 2) {
-        lasts = try_load(made, &calls);
-    }
-    made->lasts = lasts >= ENOUGH_NS;
-    if (!made->lasts) {
-        gpuhal_note("%u copies of %" PRIu64 " KiB have ended when the calls return: there is no slow work to wait for",
-                    made->copies / 2, made->to.bytes >> 10);
-    }
-}
+#define LATE_NS        (300 * MILLISECOND_NS) /* a scheduler under load is late by less, once in TRIES at least */
+enum { TRIES = 3, ROUNDS_MAX = 12 };
 
 /* ---- waiting */
 
@@ -109,7 +29,7 @@ static void add_try(lateness *late, uint64_t ns)
 }
 
 /* @return false once the work has ended */
-static bool query_unfinished(load *made, lateness *query)
+static bool query_unfinished(gpuhal_load *made, lateness *query)
 {
     const gpuhal_ops *ops = made->work.ops;
     const uint64_t begin = gpuhal_tool_now_ns();
@@ -120,12 +40,12 @@ static bool query_unfinished(load *made, lateness *query)
         return true;
     }
     gpuhal_expect_ok(status, "event_query");
-    expect_ended(made, "event_query");
+    gpuhal_load_expect_ended(made, "event_query");
     return false;
 }
 
 /* OK is compared with event_query first, since a slow device may end in between and hide the mistake. */
-static void block_unfinished(load *made, lateness *block)
+static void block_unfinished(gpuhal_load *made, lateness *block)
 {
     const gpuhal_ops *ops = made->work.ops;
     const uint64_t begin = gpuhal_tool_now_ns();
@@ -137,7 +57,7 @@ static void block_unfinished(load *made, lateness *block)
                     "unfinished work as done");
     }
     if (status == GPUHAL_OK) {
-        expect_ended(made, "event_block");
+        gpuhal_load_expect_ended(made, "event_block");
     } else if (status != GPUHAL_NOT_READY) {
         gpuhal_fail("event_block returned %s when its time was over before the work; it has to be not ready (1)",
                     gpuhal_status_text(status));
@@ -145,7 +65,7 @@ static void block_unfinished(load *made, lateness *block)
 }
 
 /* Without a time it is a question like event_query(); with one that is long enough it ends with the work. */
-static void block_until_done(load *made)
+static void block_until_done(gpuhal_load *made)
 {
     const gpuhal_ops *ops = made->work.ops;
     gpuhal_step("the slot event_block without time");
@@ -156,7 +76,7 @@ static void block_until_done(load *made)
     gpuhal_step("the slot event_block with 30 s");
     gpuhal_expect_ok(ops->event_block(made->work.event, 30000 * MILLISECOND_NS), "event_block with 30 s");
     gpuhal_expect_ok(ops->event_query(made->work.event), "event_query after event_block");
-    expect_ended(made, "event_block");
+    gpuhal_load_expect_ended(made, "event_block");
 }
 
 typedef struct notification {
@@ -173,7 +93,7 @@ static void take_notification(void *user, gpuhal_status status)
 }
 
 /* A second call would complete another wait, since the core has reused the record by then. */
-static void notify_once(load *made)
+static void notify_once(gpuhal_load *made)
 {
     notification taken = {0};
     gpuhal_step("the slot event_notify");
@@ -183,7 +103,7 @@ static void notify_once(load *made)
         nanosleep(&(const struct timespec){.tv_nsec = 50000}, NULL);
     }
     gpuhal_expect_ok(atomic_load(&taken.status), "the work before event_notify");
-    expect_ended(made, "event_notify");
+    gpuhal_load_expect_ended(made, "event_notify");
     gpuhal_expect_ok(made->work.ops->event_query(made->work.event), "event_query after the notification");
     nanosleep(&(const struct timespec){.tv_nsec = 20000000}, NULL);
     if (atomic_load(&taken.calls) != 1) {
@@ -191,47 +111,78 @@ static void notify_once(load *made)
     }
 }
 
+static bool promises_time(const gpuhal_context *context)
+{
+    return (context->plugin->flags & GPUHAL_PLUGIN_HONORS_TIMEOUTS) != 0;
+}
+
+/* Behind work that lasts for longer than what counts as late, a call that waits for it is seen. One try in time is
+ * enough. */
+static void try_prompt(gpuhal_load *made, lateness *query, lateness *block)
+{
+    const bool blocks = made->work.ops->event_block != NULL;
+    const unsigned copies = made->copies;
+    if (made->lasts_ns >= GPUHAL_LOAD_NS) {
+        made->copies = 1 + (unsigned)(copies * 2 * LATE_NS / made->lasts_ns);
+    }
+    for (uint64_t round = 0;
+         round < TRIES && (query->tries == 0 || query->ns > LATE_NS || (blocks && block->ns > LATE_NS)); round++) {
+        gpuhal_load_mark(made, 300 + round);
+        if (query_unfinished(made, query) && blocks) {
+            block_unfinished(made, block);
+        }
+        gpuhal_work_await(&made->work, made->work.event);
+    }
+    made->copies = copies;
+}
+
 /* Waits of an application end in their time only if both slots do, where the plugin says that they do. */
 static void expect_prompt(const gpuhal_context *context, const lateness *late, const char *call)
 {
-    const bool promised = (context->plugin->flags & GPUHAL_PLUGIN_HONORS_TIMEOUTS) != 0;
-    if (promised && late->tries >= TRIES && late->ns > LATE_NS) {
-        gpuhal_fail_by(28,
-                       "%s took %" PRIu64 " ms at least in %d tries, and the plugin sets GPUHAL_PLUGIN_HONORS_TIMEOUTS",
-                       call, late->ns / MILLISECOND_NS, TRIES);
+    if (promises_time(context) && late->tries >= TRIES && late->ns > LATE_NS) {
+        gpuhal_fail_late(28,
+                         "%s took %" PRIu64
+                         " ms at least in %d tries, and the plugin sets GPUHAL_PLUGIN_HONORS_TIMEOUTS",
+                         call, late->ns / MILLISECOND_NS, TRIES);
     }
 }
 
 /* An application reads what it waited for: one that continues too early reads old bytes. */
 void gpuhal_check_event_slow(gpuhal_context *context)
 {
-    load made;
+    gpuhal_load made;
     lateness query = {0}, block = {0};
+    const bool promised = promises_time(context);
     if (!gpuhal_work_offered(context, true, "")) {
         return;
     }
-    load_init(&made, context);
+    gpuhal_load_init(&made, context, 0, GPUHAL_LOAD_NS);
+    if (promised && made.lasts) {
+        try_prompt(&made, &query, &block);
+        expect_prompt(context, &query, "event_query");
+        expect_prompt(context, &block, "event_block with 1 ms");
+    }
     for (uint64_t round = 0; round < TRIES || (made.lasts && round < ROUNDS_MAX && made.work.ops->event_block != NULL &&
                                                block.tries < TRIES);
          round++) {
-        enqueue_marked(&made, 100 + round);
+        gpuhal_load_mark(&made, 100 + round);
         if (query_unfinished(&made, &query) && made.work.ops->event_block != NULL) {
             block_unfinished(&made, &block);
         }
         gpuhal_work_await(&made.work, made.work.event);
-        expect_ended(&made, "event_query");
+        gpuhal_load_expect_ended(&made, "event_query");
     }
     expect_prompt(context, &query, "event_query");
     expect_prompt(context, &block, "event_block with 1 ms");
     if (made.work.ops->event_block != NULL) {
-        enqueue_marked(&made, 190);
+        gpuhal_load_mark(&made, 190);
         block_until_done(&made);
     }
     if (made.work.ops->event_notify != NULL) {
-        enqueue_marked(&made, 200);
+        gpuhal_load_mark(&made, 200);
         notify_once(&made);
     }
-    load_finish(&made);
+    gpuhal_load_finish(&made);
 }
 
 /* ---- order */
@@ -241,7 +192,7 @@ void gpuhal_check_event_slow(gpuhal_context *context)
 enum { PART_COPY, PART_FILL, PART_WRITE, PART_RECT, PARTS };
 
 typedef struct ordering {
-    load made;
+    gpuhal_load made;
     uint64_t part;       /* bytes of a part */
     unsigned char *host; /* written from; stays as it is until the end */
     unsigned char *back; /* read to */
@@ -342,9 +293,9 @@ static void enqueue_behind(ordering *order, gpuhal_plugin_queue *second, gpuhal_
 
 static void run_in_order(ordering *order)
 {
-    load *made = &order->made;
+    gpuhal_load *made = &order->made;
     const gpuhal_work *work = &made->work;
-    enqueue_load(made, work->queue);
+    gpuhal_load_enqueue(made, work->queue);
     memcpy(made->to.expected, made->from.expected, (size_t)made->to.bytes);
     gpuhal_work_copy(work, work->queue, &made->to, 0, &work->from, 0, order->part);
     expect_part(order, PART_COPY, work->from.expected);
@@ -364,10 +315,91 @@ static void run_in_order(ordering *order)
     gpuhal_work_record(work, work->queue, work->event);
 }
 
+/* ---- calls that wait */
+
+enum { CALL_RECORD, CALL_COPY, CALL_FILL, CALL_WRITE, CALL_RECT, CALL_READ, CALL_FLUSH, CALL_AWAIT, CALLS };
+
+typedef struct looks {
+    gpuhal_plugin_event *before; /* behind the load, before the calls */
+    unsigned full;               /* times that the queue was full before the call */
+    bool ended;
+    unsigned blamed[CALLS];
+} looks;
+
+/* The work before has ended while the call was in progress: once it is chance. What waited because the queue was full
+ * is the check's own waiting. */
+static void look(const gpuhal_work *work, looks *own, int call)
+{
+    const bool ended = !own->ended && work->ops->event_query(own->before) == GPUHAL_OK;
+    own->blamed[call] += ended && own->full == gpuhal_work_times_full();
+    own->ended = own->ended || ended;
+    own->full = gpuhal_work_times_full();
+}
+
+static void look_at_calls(ordering *order, looks *own)
+{
+    const gpuhal_work *work = &order->made.work;
+    gpuhal_load_enqueue(&order->made, work->queue);
+    own->ended = false;
+    own->full = gpuhal_work_times_full();
+    gpuhal_work_record(work, work->queue, own->before);
+    look(work, own, CALL_RECORD);
+    gpuhal_work_copy(work, work->queue, &order->made.to, 0, &work->from, 0, order->part);
+    look(work, own, CALL_COPY);
+    if (work->ops->fill != NULL) {
+        enqueue_fill(order);
+        look(work, own, CALL_FILL);
+    }
+    if (work->ops->write != NULL) {
+        enqueue_write(order);
+        look(work, own, CALL_WRITE);
+    }
+    if (work->ops->copy_rect != NULL) {
+        enqueue_rect(order);
+        look(work, own, CALL_RECT);
+    }
+    if (work->ops->read != NULL) {
+        enqueue_read(order);
+        look(work, own, CALL_READ);
+    }
+    gpuhal_work_flush(work, work->queue);
+    look(work, own, CALL_FLUSH);
+    if (work->ops->queue_wait != NULL) {
+        (void)work->ops->queue_wait(work->queue, own->before);
+        look(work, own, CALL_AWAIT);
+    }
+    gpuhal_work_record(work, work->queue, work->event);
+    gpuhal_work_await(work, work->event);
+}
+
+/* A thread of the application would wait in a call that promises to return at once. */
+static void expect_prompt_calls(ordering *order)
+{
+    static const char *const names[] = {"event_record", "copy", "fill", "write", "copy_rect",
+                                        "read",         "queue_flush", "queue_wait"};
+    looks own = {.before = gpuhal_work_event(order->made.work.opened, 0)};
+    for (unsigned round = 0, blamed = 1; round < TRIES && blamed > 0; round++) {
+        blamed = 0;
+        look_at_calls(order, &own);
+        for (int call = 0; call < CALLS; call++) {
+            blamed += own.blamed[call] == round + 1;
+        }
+    }
+    for (int call = 0; call < CALLS; call++) {
+        if (own.blamed[call] == TRIES) {
+            gpuhal_fail_late(37,
+                             "%s with a queue returned when the work before it had ended, in %d of %d tries: it waits "
+                             "for the device",
+                             names[call], TRIES, TRIES);
+        }
+    }
+    order->made.work.ops->event_destroy(own.before);
+}
+
 static void expect_parts(ordering *order)
 {
     static const char *const names[] = {"copy", "fill", "write", "copy_rect"};
-    load *made = &order->made;
+    gpuhal_load *made = &order->made;
     gpuhal_plain_get(&made->to.context->opened, &made->to.memory, 0, made->to.actual, made->to.bytes, ROUTE_ANY);
     for (int part = 0; part < PARTS; part++) {
         const uint64_t at = (uint64_t)part * order->part;
@@ -390,9 +422,12 @@ void gpuhal_check_queue_slow(gpuhal_context *context)
     if (!gpuhal_work_offered(context, true, "")) {
         return;
     }
-    load_init(&order.made, context);
+    gpuhal_load_init(&order.made, context, 0, GPUHAL_LOAD_NS);
     order.host = gpuhal_own(malloc((size_t)(2 * order.part)));
     order.back = order.host + order.part;
+    if (order.made.lasts) {
+        expect_prompt_calls(&order);
+    }
     gpuhal_area_reset(&order.made.to, 50, ROUTE_ANY);
     run_in_order(&order);
     if (order.made.work.ops->queue_wait != NULL) {
@@ -408,7 +443,7 @@ void gpuhal_check_queue_slow(gpuhal_context *context)
     gpuhal_work_await(&order.made.work, order.made.work.event);
     expect_parts(&order);
     free(order.host);
-    load_finish(&order.made);
+    gpuhal_load_finish(&order.made);
 }
 
 /* ---- a full queue */

@@ -88,11 +88,32 @@ static void *use_own_memory(void *user)
     return NULL;
 }
 
+/* Nothing but the slots, so that calls often overlap: sizes differ, and each memory is a thread's own. */
+static void *allocate_often(void *user)
+{
+    enum { TIMES = 16 };
+    const worker *self = user;
+    const uint64_t bytes =
+        gpuhal_round_up(4096 + (THREADS - self->number) * UINT64_C(1024), gpuhal_copy_unit(self->context));
+    pthread_barrier_wait(self->together);
+    for (unsigned round = 0; round < self->rounds * TIMES; round++) {
+        gpuhal_memory memory;
+        gpuhal_expect_ok(gpuhal_plain_allocate(self->opened, GPUHAL_MEMORY_DEVICE, bytes, 0, &memory), "allocate");
+        if (memory.bytes < bytes) {
+            gpuhal_fail("thread %u of %d allocating %s asked for %" PRIu64 " bytes and got %" PRIu64, self->number,
+                        THREADS, how(self), bytes, memory.bytes);
+        }
+        gpuhal_plain_release(self->opened, &memory);
+    }
+    return NULL;
+}
+
 void gpuhal_check_threads_one_opening(gpuhal_context *context)
 {
     worker workers[THREADS];
     const worker model = {.context = context, .opened = &context->opened};
     start_threads(workers, &model, NULL, use_own_memory);
+    start_threads(workers, &model, NULL, allocate_often);
 }
 
 /* Openings are separate for the core, yet a plugin may keep something that all of them share. */

@@ -5,6 +5,7 @@
  */
 #include "run.h"
 
+#include "../common/host.h"
 #include "signals.h"
 
 #include <gpuhal/error.h>
@@ -13,6 +14,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -63,6 +65,37 @@ void gpuhal_fail_by(unsigned rule, const char *format, ...)
     va_list arguments;
     va_start(arguments, format);
     fail(rule, "", format, arguments);
+}
+
+bool gpuhal_busy_hint(char *out_hint, size_t size)
+{
+    double load = 0;
+    char path[512];
+    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    const char *root = getenv("GPUHAL_SYSTEM_ROOT");
+    snprintf(path, sizeof path, "%.480s/proc/loadavg", root != NULL ? root : "");
+    FILE *file = gpuhal_tool_open_plain(path);
+    const bool known = file != NULL && fscanf(file, "%lf", &load) == 1;
+    if (file != NULL) {
+        fclose(file);
+    }
+    if (!known || processors < 1 || load < 2.0 * (double)processors) {
+        return false;
+    }
+    snprintf(out_hint, size,
+             "The machine is busy (load %.0f on %ld processors), which can cause this: run the check again when it is "
+             "idle, or with a longer --deadline.",
+             load, processors);
+    return true;
+}
+
+void gpuhal_fail_late(unsigned rule, const char *format, ...)
+{
+    va_list arguments;
+    char hint[256] = "";
+    va_start(arguments, format);
+    (void)gpuhal_busy_hint(hint, sizeof hint);
+    fail(rule, hint, format, arguments);
 }
 
 void gpuhal_fail_with(const char *hint, const char *format, ...)
@@ -145,6 +178,11 @@ void gpuhal_child_device(uint32_t index)
 void gpuhal_child_plugin(const gpuhal_plugin *plugin)
 {
     child.plugin = plugin;
+}
+
+const gpuhal_plugin *gpuhal_child_loaded(void)
+{
+    return child.plugin;
 }
 
 void gpuhal_step(const char *what)

@@ -27,9 +27,17 @@ static void compare_format(void *user, const char *format)
     own->found = own->found || strcmp(own->format, format) == 0;
 }
 
-bool gpuhal_given_offered(const gpuhal_context *context)
+bool gpuhal_given_fits(const gpuhal_context *context)
 {
     search own = {.format = given_of(context)->format};
+    if (context->opened.slots.ops.program_load != NULL && given_of(context)->file != NULL) {
+        gpuhal_formats_visit(context, compare_format, &own);
+    }
+    return own.found;
+}
+
+bool gpuhal_given_offered(const gpuhal_context *context)
+{
     if (!gpuhal_offered(context->opened.slots.ops.program_load != NULL, "program_load")) {
         return false;
     }
@@ -37,11 +45,11 @@ bool gpuhal_given_offered(const gpuhal_context *context)
         gpuhal_skip("no kernel was given (--program and --kernel)");
         return false;
     }
-    gpuhal_formats_visit(context, compare_format, &own);
-    if (!own.found) {
-        gpuhal_skip("the device does not take the format %s of the program", own.format);
+    const bool fits = gpuhal_given_fits(context);
+    if (!fits) {
+        gpuhal_skip("the device does not take the format %s of the program", given_of(context)->format);
     }
-    return own.found;
+    return fits;
 }
 
 gpuhal_code gpuhal_given_code(const gpuhal_context *context)

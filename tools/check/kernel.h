@@ -23,7 +23,9 @@ typedef struct gpuhal_given_kernel {
     uint64_t bytes;
 } gpuhal_given_kernel;
 
-/* Skips the check, and returns false, without a program, or on a device that does not take its format. */
+/* Whether there is a program, and the device takes its format. */
+bool gpuhal_given_fits(const gpuhal_context *context);
+/* The same; skips the check where that is not so. */
 bool gpuhal_given_offered(const gpuhal_context *context);
 gpuhal_code gpuhal_given_code(const gpuhal_context *context);
 /* What kernel_create gets for the kernel; @p room takes its parameters. */

@@ -54,12 +54,37 @@ static gpuhal_direct_listener listener_into(gpuhal_device_snapshot *listing)
         .user = listing, .device = add_device, .u64 = add_number, .text = add_text, .missing = add_missing};
 }
 
+static void finish_one(gpuhal_listed *listed)
+{
+    for (size_t f = 0; f < listed->count; f++) {
+        free(listed->facts[f].text);
+    }
+    free(listed->facts);
+}
+
+/* They are hardware for the core, and no devices. */
+static void leave_out_unlisted(gpuhal_device_snapshot *listing)
+{
+    size_t left = 0;
+    for (size_t d = 0; d < listing->count; d++) {
+        const gpuhal_listed_fact *why = gpuhal_listed_find(&listing->devices[d], GPUHAL_FACT_UNLISTED);
+        if (why != NULL && why->kind == LISTED_TEXT) {
+            finish_one(&listing->devices[d]);
+        } else {
+            listing->devices[left++] = listing->devices[d];
+        }
+    }
+    listing->count = left;
+}
+
 gpuhal_status gpuhal_device_snapshot_enumerate(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
-                                       gpuhal_device_snapshot *out_listing)
+                                               gpuhal_device_snapshot *out_listing)
 {
     const gpuhal_direct_listener listener = listener_into(out_listing);
     gpuhal_step("enumerate");
-    return gpuhal_direct_enumerate(plugin, instance, &listener);
+    const gpuhal_status status = gpuhal_direct_enumerate(plugin, instance, &listener);
+    leave_out_unlisted(out_listing);
+    return status;
 }
 
 gpuhal_status gpuhal_device_snapshot_sample(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
@@ -73,7 +98,7 @@ gpuhal_status gpuhal_device_snapshot_sample(const gpuhal_plugin *plugin, gpuhal_
 }
 
 gpuhal_status gpuhal_device_snapshot_link(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t from,
-                                  uint32_t to, gpuhal_device_snapshot *out_listing)
+                                          uint32_t to, gpuhal_device_snapshot *out_listing)
 {
     const gpuhal_direct_listener listener = listener_into(out_listing);
     add_device(out_listing, from);
@@ -84,10 +109,7 @@ gpuhal_status gpuhal_device_snapshot_link(const gpuhal_plugin *plugin, gpuhal_pl
 void gpuhal_device_snapshot_finish(gpuhal_device_snapshot *listing)
 {
     for (size_t d = 0; d < listing->count; d++) {
-        for (size_t f = 0; f < listing->devices[d].count; f++) {
-            free(listing->devices[d].facts[f].text);
-        }
-        free(listing->devices[d].facts);
+        finish_one(&listing->devices[d]);
     }
     free(listing->devices);
     *listing = (gpuhal_device_snapshot){0};

@@ -29,16 +29,16 @@ typedef struct gpuhal_device_snapshot {
     bool stray; /* a fact was reported before any device */
 } gpuhal_device_snapshot;
 
-/* Asks the plugin; @p out_listing is empty before. */
+/* Asks the plugin; @p out_listing is empty before. What has the fact UNLISTED is left out. */
 gpuhal_status gpuhal_device_snapshot_enumerate(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
-                                       gpuhal_device_snapshot *out_listing);
+                                               gpuhal_device_snapshot *out_listing);
 /* The same for sample(): one device without facts of its own comes out. */
 gpuhal_status gpuhal_device_snapshot_sample(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                                             uint32_t index, const gpuhal_key *keys, uint32_t count,
                                             gpuhal_device_snapshot *out_listing);
 /* The same for link(). */
 gpuhal_status gpuhal_device_snapshot_link(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t from,
-                                  uint32_t to, gpuhal_device_snapshot *out_listing);
+                                          uint32_t to, gpuhal_device_snapshot *out_listing);
 void gpuhal_device_snapshot_finish(gpuhal_device_snapshot *listing);
 
 const gpuhal_listed *gpuhal_device_snapshot_find(const gpuhal_device_snapshot *listing, uint32_t index);

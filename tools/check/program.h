@@ -13,7 +13,7 @@ void gpuhal_formats_visit(const gpuhal_context *context, void (*visit)(void *use
 /* Whether a compiler of the driver reads it: that may take long, and print. */
 bool gpuhal_format_is_text(const char *format);
 
-/* Calls program_load with a copy of the code that ends where its memory does. @p build may be NULL. */
+/* Calls program_load with a copy of the code behind which nothing can be read. @p build may be NULL. */
 gpuhal_status gpuhal_program_try(const gpuhal_opened *opened, const gpuhal_code *code, gpuhal_plugin_build *build,
                                  gpuhal_plugin_program **out_program);
 

@@ -6,9 +6,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define GPUHAL_CHECK_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define GPUHAL_CHECK_SANITIZED 1
+#endif
+#endif
+#ifndef GPUHAL_CHECK_SANITIZED
+#define GPUHAL_CHECK_SANITIZED 0 /* sanitizers keep freed memory for a while: growth says nothing then */
+#endif
+
 /* Things that may leak. */
 typedef struct gpuhal_resources {
     uint64_t resident_bytes;
+    uint64_t heap_bytes; /* given out by malloc(): heap.h */
     unsigned threads;
     unsigned descriptors;
 } gpuhal_resources;
@@ -22,7 +34,8 @@ bool gpuhal_is_sanitized(void);
 gpuhal_resources gpuhal_resources_settled(const gpuhal_resources *limit);
 /* Does something some times to warm up, and then many times: fails when there are more threads or descriptors
  * afterwards, or more than 64 KiB more of memory. Where memory has grown, the same is done again and counts: malloc
- * spreads out once before it settles, a leak goes on. @p what: "opening and closing". */
+ * spreads out once before it settles, a leak goes on. Where the allocator has given out more, the same is done once
+ * more: fails when the plugin's own code has kept blocks. @p what: "opening and closing". */
 void gpuhal_expect_no_leak(const char *what, unsigned warm_up, unsigned times, void (*once)(void *user), void *user);
 
 /* Things that belong to the process as a whole, and that a plugin must not touch. */

@@ -77,8 +77,10 @@ static void judge_end(const gpuhal_runner *runner, const gpuhal_check *check, bo
     result->status = CHECK_FAILED;
     if (timed_out) {
         snprintf(sentence, size, "%s did not return within %u s", step, runner->options->deadline_s);
-        snprintf(result->hint, sizeof result->hint,
-                 "Bound every wait of the driver; on a slow machine give more with --deadline.");
+        if (!gpuhal_busy_hint(result->hint, sizeof result->hint)) {
+            snprintf(result->hint, sizeof result->hint,
+                     "Bound every wait of the driver; on a slow machine give more with --deadline.");
+        }
     } else if (!by_itself) {
         snprintf(sentence, size, "%s closed a descriptor that is not its own", step);
     } else if (WIFSIGNALED(status)) {

@@ -71,6 +71,10 @@ void gpuhal_session_list(gpuhal_context *context)
 /* Behind the space there are guards, so that a plugin that writes too far damages this and nothing else. */
 static void expect_guard(const gpuhal_slots *slots, const char *call)
 {
+    if (slots->ops.size != sizeof slots->ops) {
+        gpuhal_fail_by(17, "%s changed the size of the table from %zu to %u: it is the core's", call,
+                       sizeof slots->ops, slots->ops.size);
+    }
     size_t written = sizeof slots->guard;
     while (written > 0 && slots->guard[written - 1] == GUARD) {
         written--;

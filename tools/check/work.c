@@ -1,6 +1,7 @@
 /* work.c: see work.h. */
 #include "work.h"
 
+#include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 
@@ -59,12 +60,20 @@ void gpuhal_work_finish(gpuhal_work *work)
     work->ops->queue_destroy(work->queue);
 }
 
+static atomic_uint times_full;
+
+unsigned gpuhal_work_times_full(void)
+{
+    return atomic_load(&times_full);
+}
+
 /* A ring is emptied by what has been flushed. */
 bool gpuhal_work_full(const gpuhal_work *work, gpuhal_plugin_queue *queue, gpuhal_status status)
 {
     if (status != GPUHAL_NOT_READY) {
         return false;
     }
+    atomic_fetch_add(&times_full, 1);
     gpuhal_status flushed = work->ops->queue_flush(queue);
     gpuhal_expect_ok(flushed == GPUHAL_NOT_READY ? GPUHAL_OK : flushed, "queue_flush");
     nanosleep(&(const struct timespec){.tv_nsec = 200000}, NULL);

@@ -35,5 +35,7 @@ void gpuhal_work_walk(gpuhal_work *work, unsigned steps, uint64_t piece);
 void gpuhal_work_flush(const gpuhal_work *work, gpuhal_plugin_queue *queue);
 /* Whether the queue was full: then it has flushed and waited a little, and the call is to be made again. */
 bool gpuhal_work_full(const gpuhal_work *work, gpuhal_plugin_queue *queue, gpuhal_status status);
+/* How often that was so. */
+unsigned gpuhal_work_times_full(void);
 
 #endif

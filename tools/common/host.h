@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* Texts are "" where they are not known. */
 typedef struct gpuhal_tool_host {
@@ -14,6 +15,9 @@ typedef struct gpuhal_tool_host {
     uint32_t processors;    /* that are online; 0: unknown */
 } gpuhal_tool_host;
 
+/* Opens a file of the kernel or the system to be read. NULL for anything but a plain file: reading a pipe or a device
+ * might never end. */
+FILE *gpuhal_tool_open_plain(const char *path);
 void gpuhal_tool_host_read(gpuhal_tool_host *out_host);
 /* The user's name, else the number. */
 void gpuhal_tool_user_name(uint32_t number, char *out_name, size_t bytes);

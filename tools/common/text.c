@@ -19,6 +19,19 @@ void gpuhal_tool_append(char *to, size_t bytes, const char *between, const char 
     va_end(arguments);
 }
 
+double gpuhal_tool_scale_bytes(uint64_t bytes, const char **out_unit)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double value = (double)bytes;
+    size_t unit = 0;
+    while (value >= 1023.95 && unit + 1 < sizeof units / sizeof *units) {
+        value /= 1024;
+        unit++;
+    }
+    *out_unit = units[unit];
+    return value;
+}
+
 char *gpuhal_tool_trimmed(char *text)
 {
     text += strspn(text, " \t");

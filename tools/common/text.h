@@ -15,6 +15,9 @@ void gpuhal_tool_append(char *to, size_t bytes, const char *between, const char 
  * option that filled it; @devices is the option of config.devices. */
 const char *gpuhal_tool_in_options(const char *sentence, const char *devices, char *space, size_t bytes);
 
+/* Returns the bytes in the largest binary unit of which there is one: 61.0 and "GiB". */
+double gpuhal_tool_scale_bytes(uint64_t bytes, const char **out_unit);
+
 /* Removes the blanks around a line, in its own place. */
 char *gpuhal_tool_trimmed(char *text);
 

@@ -10,7 +10,7 @@ _gpuhal() {
     local cur prev words cword split=false
     _init_completion -s -n : || return
     if [[ ${words[0]##*/} == gpuhal-lease && $cword -eq 1 && $cur != -* ]]; then
-        COMPREPLY=($(compgen -W 'run wait status' -- "$cur"))
+        COMPREPLY=($(compgen -W 'run wait status release' -- "$cur"))
         return
     fi
     case $prev in
@@ -20,7 +20,7 @@ _gpuhal() {
         return
         ;;
     --backends | --retry | --forget) COMPREPLY=($(compgen -W "$(_gpuhal_column backend)" -- "$cur")) && return ;;
-    --format) COMPREPLY=($(compgen -W 'table wide json jsonl csv openmetrics gres' -- "$cur")) && return ;;
+    --format) COMPREPLY=($(compgen -W 'table wide json jsonl csv openmetrics prometheus gres cdi' -- "$cur")) && return ;;
     --color) COMPREPLY=($(compgen -W 'auto always never' -- "$cur")) && return ;;
     esac
     if ! $split && [[ $cur == -* ]]; then

@@ -15,10 +15,10 @@ for program in gpuhal-probe gpuhal-check gpuhal-bench gpuhal-lease gpuhal-place
     complete -c $program -n 'string match -q -- "-*" (commandline -ct)' -a '(__gpuhal_options)'
     complete -c $program -l device -x -a 'auto gpu each most_free least_loaded (__gpuhal_column id)'
 end
-complete -c gpuhal-lease -n '__fish_use_subcommand' -x -a 'run wait status'
+complete -c gpuhal-lease -n '__fish_use_subcommand' -x -a 'run wait status release'
 complete -c gpuhal-lease -l devices -x -a '(__gpuhal_column id)'
 complete -c gpuhal-probe -l explain -a '(__gpuhal_column id)'
 complete -c gpuhal-probe -l backends -x -a '(__gpuhal_column backend)'
 complete -c gpuhal-probe -l retry -x -a 'all (__gpuhal_column backend)'
-complete -c gpuhal-probe -l format -x -a 'table wide json jsonl csv openmetrics gres'
+complete -c gpuhal-probe -l format -x -a 'table wide json jsonl csv openmetrics prometheus gres cdi'
 complete -c gpuhal-probe -l color -x -a 'auto always never'

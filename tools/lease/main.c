@@ -1,7 +1,8 @@
 /* main.c: gpuhal-lease: runs a command under a lease, waits until one could be had, or prints the ledger.
  *
  * Read in this order: options.c, this file, visible.c (which variables the command gets), run.c, status.c, json.c. The
- * lease is inherited: where this program is killed, the command goes on to hold it. */
+ * lease is inherited: it lives as long as the command or any program that it has started, also when this one is killed.
+ */
 #include "../common/command_line.h"
 #include "../common/errors.h"
 #include "../common/text.h"
@@ -107,16 +108,45 @@ static int run(gpuhal *gpu, const gpuhal_lease_options *options, const gpuhal_le
     return code;
 }
 
+/* Errors are those of the call that comes next. */
+static void warn_unless_shared(gpuhal *gpu)
+{
+    const char *folder = NULL;
+    uint32_t shared = 0;
+    if (gpuhal_lease_ledger(gpu, &folder, &shared) == GPUHAL_OK && !shared) {
+        fprintf(stderr,
+                "gpuhal-lease: warning: leases are of this user alone (in %s): there is no /run/gpuhal that this user "
+                "may write to, and GPUHAL_LEDGER names no other folder\n",
+                folder);
+    }
+}
+
+static int release(gpuhal *gpu, const gpuhal_lease_options *options)
+{
+    char sentence[1024];
+    const gpuhal_status status = gpuhal_lease_revoke(gpu, options->number, options->force);
+    if (status != GPUHAL_ERROR_BUSY || options->force) {
+        return status ? fail_by_library(gpu, options->json, status) : LEASE_EXIT_DONE;
+    }
+    snprintf(sentence, sizeof sentence, "%s; --force releases it, and leaves them without it",
+             gpuhal_last_error()->sentence);
+    return fail(gpu, options->json, LEASE_EXIT_BUSY, status, sentence);
+}
+
 static int act(gpuhal *gpu, const gpuhal_lease_options *options)
 {
     gpuhal_lease *lease = NULL;
+    warn_unless_shared(gpu);
+    if (options->action == LEASE_RELEASE) {
+        return release(gpu, options);
+    }
     const gpuhal_status status = options->action == LEASE_STATUS ? gpuhal_lease_print_status(gpu, options->json)
                                                                  : lease_devices(gpu, options, &lease);
     if (status) {
         return fail_by_library(gpu, options->json, status);
     }
     const int code = options->action == LEASE_RUN ? run(gpu, options, lease) : LEASE_EXIT_DONE;
-    gpuhal_lease_release(lease);
+    gpuhal_lease_hand_down(lease); /* what the command has left running keeps it */
     if (fflush(stdout) != 0) {
         fprintf(stderr, "gpuhal-lease: standard output cannot be written: %s\n", strerror(errno));
         return LEASE_EXIT_FAILED;

@@ -13,35 +13,46 @@
 enum { DEVICES_MAX = 64, SECONDS_MAX = 1000000000 };
 
 static const char doc[] =
-    "Runs a command with a share of devices: one of their slots and so many bytes, or with --slots=all devices that "
-    "no other holder of a lease uses at the same time; waits until they could be had; or lists who has leased what.\v"
-    "run sets CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES and GPUHAL_DEVICES for what was leased. Exit status of run: "
-    "that of the command, 128 and the number of the signal that ended it, 126 or 127 when it cannot be executed or "
-    "found; 75 busy, with --no-wait; 124 not granted within --timeout; 125 other errors, 2 usage.";
+    "Runs a command with devices that no other holder of a lease uses at the same time, or with --share, --slots or "
+    "--memory with a share of them; waits until they could be had; lists who has leased what; or ends a lease, for its "
+    "user and for root.\v"
+    "run sets CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES and GPUHAL_DEVICES for what was leased. The lease lasts until "
+    "the command and all programs that it started have ended, those in the background too. Exit status of run: that of "
+    "the command, 128 and the number of the signal that ended it, 126 or 127 when it cannot be executed or found; 75 "
+    "busy, with --no-wait; 124 not granted within --timeout; 125 other errors, 2 usage.\n\n"
+    "Leases of all users stand in one ledger: in the folder that GPUHAL_LEDGER names, else in /run/gpuhal, for those "
+    "who may write there (as installed: the group video); without either each user has one, and sees no other user's "
+    "leases.";
 
 enum {
     OPTION_DEVICES = GPUHAL_TOOL_KEY,
     OPTION_SLOTS,
     OPTION_MEMORY,
+    OPTION_SHARE,
     OPTION_PRIORITY,
     OPTION_TIMEOUT,
     OPTION_NO_WAIT,
     OPTION_EXPIRE,
     OPTION_LABEL,
+    OPTION_FORCE,
     OPTION_JSON
 };
 
 static const struct argp_option known[] = {
     {"devices", OPTION_DEVICES, "N|SELECTOR", 0,
      "so many GPUs (1), or all that the selector names: of each physical device one interface", 0},
-    {"memory", OPTION_MEMORY, "BYTES", 0, "of each, with K, M, G or T, as in 8GiB (no limit)", 0},
-    {"slots", OPTION_SLOTS, "N|all", 0, "work slots of each (1)", 0},
+    {"share", OPTION_SHARE, NULL, 0, "share each with other leases: one of its work slots, without a limit of memory",
+     0},
+    {"slots", OPTION_SLOTS, "N|all", 0, "work slots of each (all; with --share or --memory 1)", 0},
+    {"memory", OPTION_MEMORY, "BYTES", 0, "share each: so much of its memory, with K, M, G or T, as in 8GiB (no limit)",
+     0},
     {"priority", OPTION_PRIORITY, "P", 0, "from -3 to 3 (0)", 0},
     {"timeout", OPTION_TIMEOUT, "SECONDS", 0, "give up after so long (never)", 0},
     {"no-wait", OPTION_NO_WAIT, NULL, 0, "give up at once", 0},
     {"expire", OPTION_EXPIRE, "SECONDS", 0,
      "the lease ends after so long, also under the command; what that starts later has none (never)", 0},
     {"label", OPTION_LABEL, "TEXT", 0, "what status shows (the command's name)", 0},
+    {"force", OPTION_FORCE, NULL, 0, "release also a lease whose processes live: they go on without it", 0},
     {"json", OPTION_JSON, NULL, 0, "status, and what went wrong, as JSON, schema gpuhal.lease/1", 0},
     {0},
 };
@@ -93,7 +104,12 @@ static error_t take_seconds(const struct argp_state *state, const char *option, 
 /* The first word is what to do; all that stands behind it is the command. */
 static error_t take_word(struct argp_state *state, char *value, gpuhal_lease_options *options)
 {
-    static const char *const actions[] = {"", "run", "wait", "status"};
+    static const char *const actions[] = {"", "run", "wait", "status", "release"};
+    if (options->action == LEASE_RELEASE && options->number == 0) {
+        return gpuhal_tool_read_number(value, 1, UINT64_MAX, &options->number, NULL)
+                   ? 0
+                   : gpuhal_tool_mistake(state, "release", value, "the number of a lease, as status shows it");
+    }
     if (options->action != 0 && options->action != LEASE_RUN) {
         argp_error(state, "\"%s\": only run takes a command", value);
         return EINVAL;
@@ -103,24 +119,36 @@ static error_t take_word(struct argp_state *state, char *value, gpuhal_lease_opt
         state->next = state->argc;
         return 0;
     }
-    for (unsigned a = LEASE_RUN; a <= LEASE_STATUS; a++) {
+    for (unsigned a = LEASE_RUN; a <= LEASE_RELEASE; a++) {
         options->action = strcmp(value, actions[a]) == 0 ? (gpuhal_lease_action)a : options->action;
     }
     if (options->action == 0) {
-        argp_error(state, "\"%s\": it is run, wait or status that comes first", value);
+        argp_error(state, "\"%s\": it is run, wait, status or release that comes first", value);
         return EINVAL;
     }
     return 0;
 }
 
-static error_t judge(const struct argp_state *state, const gpuhal_lease_options *options)
+static error_t judge(const struct argp_state *state, gpuhal_lease_options *options)
 {
+    if (options->share && options->slots == GPUHAL_LEASE_ALL_SLOTS) {
+        argp_error(state, "--share and --slots=all exclude each other");
+        return EINVAL;
+    }
+    if (options->slots == 0) {
+        options->slots = options->share || options->bytes > 0 ? 1 : GPUHAL_LEASE_ALL_SLOTS;
+    }
     if (options->action == 0) {
-        argp_error(state, "run, wait or status is missing");
+        argp_error(state, "run, wait, status or release is missing");
         return EINVAL;
     }
     if (options->action == LEASE_RUN && !options->command) {
         argp_error(state, "the command is missing: run [OPTION...] -- COMMAND");
+        return EINVAL;
+    }
+    if ((options->action == LEASE_RELEASE) != (options->number > 0) ||
+        (options->force && options->action != LEASE_RELEASE)) {
+        argp_error(state, options->force ? "--force is for release" : "the number of the lease is missing: release ID");
         return EINVAL;
     }
     return 0;
@@ -134,6 +162,9 @@ static error_t parse(int key, char *value, struct argp_state *state)
         return take_devices(state, value, options);
     case OPTION_SLOTS:
         return take_slots(state, value, options);
+    case OPTION_SHARE:
+        options->share = true;
+        return 0;
     case OPTION_MEMORY:
         return gpuhal_tool_read_size(value, UINT64_C(1) << 62, &options->bytes)
                    ? 0
@@ -147,11 +178,13 @@ static error_t parse(int key, char *value, struct argp_state *state)
         return 0;
     case OPTION_EXPIRE:
         return take_seconds(state, "expire", value, 0.001, &options->duration_ns);
+    case OPTION_FORCE:
+        options->force = true;
+        return 0;
     case OPTION_LABEL:
         options->label = value;
-        return strlen(value) <= GPUHAL_LEASE_LABEL_MAX
-                   ? 0
-                   : gpuhal_tool_mistake(state, "label", value, "up to 47 bytes");
+        return strlen(value) <= GPUHAL_LEASE_LABEL_MAX ? 0
+                                                       : gpuhal_tool_mistake(state, "label", value, "up to 47 bytes");
     case OPTION_JSON:
         options->json = true;
         return 0;
@@ -171,7 +204,8 @@ static void print_version(FILE *out)
 
 int gpuhal_lease_options_read(int argc, char **argv, gpuhal_lease_options *out_options)
 {
-    static const struct argp argp = {known, parse, "run -- COMMAND | wait | status", doc, NULL, NULL, NULL};
+    static const struct argp argp = {known, parse, "run -- COMMAND | wait | status | release ID", doc, NULL,
+                                     NULL,  NULL};
     *out_options = (gpuhal_lease_options){.timeout_ns = UINT64_MAX};
     return gpuhal_tool_command_line("gpuhal-lease", &argp, out_options, stdout, print_version, argc, argv);
 }

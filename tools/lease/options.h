@@ -17,19 +17,22 @@ enum {
     LEASE_EXIT_SIGNAL = 128 /* and the signal's number */
 };
 
-typedef enum { LEASE_RUN = 1, LEASE_WAIT, LEASE_STATUS } gpuhal_lease_action;
+typedef enum { LEASE_RUN = 1, LEASE_WAIT, LEASE_STATUS, LEASE_RELEASE } gpuhal_lease_action;
 
 typedef struct gpuhal_lease_options {
     gpuhal_lease_action action; /* 0: not given yet */
     const char *selector;       /* NULL: `count` of all GPUs */
     uint32_t count;
-    uint32_t slots;
+    uint32_t slots; /* GPUHAL_LEASE_ALL_SLOTS: no other lease has a share of the devices */
+    bool share;
     uint64_t bytes;
     int32_t priority;
     uint64_t timeout_ns;  /* UINT64_MAX: none */
     uint64_t duration_ns; /* 0: does not expire */
     const char *label;    /* NULL: the command's name */
     bool json;
+    uint64_t number; /* of the lease to release; 0: not given yet */
+    bool force;
     char **command; /* ends with NULL; NULL: none */
 } gpuhal_lease_options;
 

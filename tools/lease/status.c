@@ -1,9 +1,11 @@
-/* status.c: see status.h. The table is made of the library's JSON. */
+/* status.c: see status.h. The tables are made of the library's JSON, for 80 columns: what is longer goes on in the next
+ * line, and names are cut. */
 #include "status.h"
 
 #include "../common/host.h"
 #include "../common/json.h"
 #include "../common/text.h"
+#include "../common/utf8.h"
 #include "json.h"
 
 #include <inttypes.h>
@@ -11,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CELL_BYTES = 256 };
+enum { CELL_BYTES = 256, NAMES_BYTES = 4096, ID_COLUMNS = 9, NAME_COLUMNS = 26, DEVICES_AT = 64, COLUMNS = 80 };
 
 static void format_bytes(const json_t *value, char out[CELL_BYTES])
 {
@@ -43,59 +45,185 @@ static const char *text_of(const json_t *object, const char *key)
     return text ? text : "";
 }
 
+/* A text in as many columns, one for each character, and a blank; cut where it is longer. */
+static void print_cell(const char *text, size_t columns)
+{
+    uint32_t character;
+    size_t used = 0, bytes = 0;
+    for (size_t more; used < columns && (more = gpuhal_tool_utf8_next(text + bytes, &character)) > 0; used++) {
+        bytes += more;
+    }
+    printf("%.*s%*s", (int)bytes, text, (int)(columns - used) + 1, "");
+}
+
+/* ---- devices */
+
+static void print_why(const char *left_out)
+{
+    static const char *const words[][2] = {{"lost", "is lost"},
+                                           {"reset_needed", "needs a reset"},
+                                           {"self_test_failed", "failed its self-test"},
+                                           {"prohibited", "is prohibited by its compute mode"},
+                                           {"taken", "is exclusive, and another process has it"}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strcmp(left_out, words[i][0]) == 0) {
+            printf("%*s not leased: it %s\n", ID_COLUMNS, "", words[i][1]);
+        }
+    }
+}
+
+static void print_device(const json_t *device)
+{
+    char leased[CELL_BYTES], others[CELL_BYTES], total[CELL_BYTES], slots[CELL_BYTES], busy[CELL_BYTES] = "-";
+    const json_t *permille = json_object_get(device, "busy_permille");
+    format_bytes(json_object_get(device, "bytes_leased"), leased);
+    format_bytes(json_object_get(device, "bytes_foreign"), others);
+    format_bytes(json_object_get(device, "bytes"), total);
+    if (json_is_integer(permille)) {
+        snprintf(busy, sizeof busy, "%" JSON_INTEGER_FORMAT "%%", (json_integer_value(permille) + 5) / 10);
+    }
+    snprintf(slots, sizeof slots, "%" JSON_INTEGER_FORMAT "/%" JSON_INTEGER_FORMAT,
+             json_integer_value(json_object_get(device, "slots_leased")),
+             json_integer_value(json_object_get(device, "slots")));
+    if (*text_of(device, "id")) {
+        print_cell(text_of(device, "id"), ID_COLUMNS);
+        print_cell(text_of(device, "name"), NAME_COLUMNS);
+    } else { /* one that this process does not see */
+        print_cell(text_of(device, "key"), ID_COLUMNS + 1 + NAME_COLUMNS);
+    }
+    printf("%7s %9s %9s %9s %4s\n", slots, leased, others, total, busy);
+    print_why(text_of(device, "left_out"));
+}
+
 static void print_devices(const json_t *devices)
 {
     size_t index;
     const json_t *device;
-    printf("%-36s %10s %12s %12s %12s\n", "DEVICE", "SLOTS", "LEASED", "OTHERS", "MEMORY");
+    print_cell("ID", ID_COLUMNS);
+    print_cell("NAME", NAME_COLUMNS);
+    printf("%7s %9s %9s %9s %4s\n", "SLOTS", "LEASED", "OTHERS", "MEMORY", "UTIL");
     json_array_foreach(devices, index, device)
     {
-        char leased[CELL_BYTES], others[CELL_BYTES], total[CELL_BYTES], slots[CELL_BYTES];
-        format_bytes(json_object_get(device, "bytes_leased"), leased);
-        format_bytes(json_object_get(device, "bytes_foreign"), others);
-        format_bytes(json_object_get(device, "bytes"), total);
-        snprintf(slots, sizeof slots, "%" JSON_INTEGER_FORMAT "/%" JSON_INTEGER_FORMAT,
-                 json_integer_value(json_object_get(device, "slots_leased")),
-                 json_integer_value(json_object_get(device, "slots")));
-        printf("%-36s %10s %12s %12s %12s\n", text_of(device, "key"), slots, leased, others, total);
+        print_device(device);
     }
 }
 
-static void join_devices(const json_t *lease, char out[CELL_BYTES])
+/* ---- leases */
+
+/* The id that this process has for a device of a lease, else its key. */
+static const char *name_of(const json_t *devices, const char *key)
 {
     size_t index;
     const json_t *device;
-    out[0] = 0;
-    json_array_foreach(json_object_get(lease, "devices"), index, device)
+    json_array_foreach(devices, index, device)
     {
-        gpuhal_tool_append(out, CELL_BYTES, " ", "%s", text_of(device, "key"));
+        if (strcmp(text_of(device, "key"), key) == 0 && *text_of(device, "id")) {
+            return text_of(device, "id");
+        }
     }
-    const json_t *wants = json_object_get(lease, "wants");
+    return key;
+}
+
+/* The number behind the colon of an id; -1: there is none. */
+static int number_of(const char *id)
+{
+    const char *colon = strchr(id, ':');
+    uint64_t number = 0;
+    return colon && gpuhal_tool_read_number(colon + 1, 0, 9999, &number, NULL) ? (int)number : -1;
+}
+
+static bool follows(const char *id, const char *before)
+{
+    const char *colon = strchr(id, ':');
+    const int number = number_of(id);
+    return number > 0 && number_of(before) == number - 1 && strncmp(id, before, (size_t)(colon + 1 - id)) == 0;
+}
+
+/* "cuda:0-3 cuda:5" */
+static void join_devices(const json_t *lease, const json_t *devices, char out[NAMES_BYTES])
+{
+    const json_t *own = json_object_get(lease, "devices"), *wants = json_object_get(lease, "wants");
+    const size_t count = json_array_size(own);
+    out[0] = 0;
+    for (size_t i = 0; i < count;) {
+        const char *first = name_of(devices, text_of(json_array_get(own, i), "key")), *last = first;
+        for (i++; i < count; i++) {
+            const char *next = name_of(devices, text_of(json_array_get(own, i), "key"));
+            if (!follows(next, last)) {
+                break;
+            }
+            last = next;
+        }
+        gpuhal_tool_append(out, NAMES_BYTES, " ", "%s", first);
+        if (last != first) {
+            gpuhal_tool_append(out, NAMES_BYTES, "-", "%d", number_of(last));
+        }
+    }
     if (json_is_object(wants)) {
-        gpuhal_tool_append(out, CELL_BYTES, " ", "any %" JSON_INTEGER_FORMAT,
+        gpuhal_tool_append(out, NAMES_BYTES, " ", "any %" JSON_INTEGER_FORMAT,
                            json_integer_value(json_object_get(wants, "count")));
     }
 }
 
-static void print_leases(const json_t *leases)
+/* Behind what is in front of its column; what does not fit goes on below. */
+static void print_wrapped(char *words)
+{
+    const size_t most = COLUMNS - DEVICES_AT;
+    size_t at = 0;
+    char *rest = NULL;
+    for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+        const size_t length = strlen(word);
+        if (at + (at > 0) + length <= most) {
+            printf(" %s", word);
+            at += (at > 0) + length;
+        } else {
+            printf("\n%*s%s", (int)(length < most ? DEVICES_AT : length < COLUMNS ? COLUMNS - length : 0), "", word);
+            at = length;
+        }
+    }
+    putchar('\n');
+}
+
+static void print_details(const json_t *lease)
+{
+    const json_int_t priority = json_integer_value(json_object_get(lease, "priority"));
+    const char *label = text_of(lease, "label");
+    if (*label && strcmp(label, text_of(lease, "command")) != 0) {
+        printf("%6s label: %s\n", "", label);
+    }
+    if (priority != 0) {
+        printf("%6s priority: %" JSON_INTEGER_FORMAT "\n", "", priority);
+    }
+}
+
+static void print_leases(const json_t *leases, const json_t *devices)
 {
     size_t index;
     const json_t *lease;
-    printf("\n%6s %-8s %8s %-10s %-15s %4s %10s %10s  %-16s %s\n", "LEASE", "STATE", "PID", "USER", "COMMAND", "PRIO",
-           "SINCE", "LEFT", "LABEL", "DEVICES");
+    bool has_foreign = false;
+    printf("\n%6s %-7s %8s %-8s %-12s %8s %8s %s\n", "LEASE", "STATE", "PID", "USER", "COMMAND", "SINCE", "LEFT",
+           "DEVICES");
     json_array_foreach(leases, index, lease)
     {
-        char since[CELL_BYTES], left[CELL_BYTES], devices[CELL_BYTES], user[CELL_BYTES];
+        char since[CELL_BYTES], left[CELL_BYTES], names[NAMES_BYTES], user[CELL_BYTES], pid[32];
         const char *command = text_of(lease, "command");
         format_time(json_object_get(lease, "since_ms"), since);
         format_time(json_object_get(lease, "expires_in_ms"), left);
-        join_devices(lease, devices);
+        join_devices(lease, devices, names);
         gpuhal_tool_user_name((uint32_t)json_integer_value(json_object_get(lease, "user")), user, sizeof user);
-        printf("%6" JSON_INTEGER_FORMAT " %-8s %8" JSON_INTEGER_FORMAT " %-10s %-15s %4" JSON_INTEGER_FORMAT
-               " %10s %10s  %-16s %s\n",
-               json_integer_value(json_object_get(lease, "number")), text_of(lease, "state"),
-               json_integer_value(json_object_get(lease, "pid")), user, *command ? command : "-",
-               json_integer_value(json_object_get(lease, "priority")), since, left, text_of(lease, "label"), devices);
+        snprintf(pid, sizeof pid, "%" JSON_INTEGER_FORMAT "%s", json_integer_value(json_object_get(lease, "pid")),
+                 json_is_true(json_object_get(lease, "pid_is_foreign")) ? "*" : "");
+        printf("%6" JSON_INTEGER_FORMAT " %-7s %8s ", json_integer_value(json_object_get(lease, "number")),
+               text_of(lease, "state"), pid);
+        has_foreign = has_foreign || json_is_true(json_object_get(lease, "pid_is_foreign"));
+        print_cell(user, 8);
+        print_cell(*command ? command : "-", 12);
+        printf("%8s %8s", since, left);
+        print_wrapped(names);
+        print_details(lease);
+    }
+    if (has_foreign) {
+        printf("\n* a number of another pid namespace (a container)\n");
     }
 }
 
@@ -103,12 +231,12 @@ static void print_table(const json_t *ledger)
 {
     const json_t *devices = json_object_get(ledger, "devices"), *leases = json_object_get(ledger, "leases");
     if (json_array_size(devices) == 0) {
-        printf("nothing was leased yet (%s)\n", text_of(ledger, "ledger"));
+        printf("there is no GPU, and nothing was leased yet (%s)\n", text_of(ledger, "ledger"));
         return;
     }
     print_devices(devices);
     if (json_array_size(leases) > 0) {
-        print_leases(leases);
+        print_leases(leases, devices);
     } else {
         printf("\nnothing is leased\n");
     }

@@ -1,5 +1,6 @@
 /* cells.c: what stands in the columns of a row; see columns.h. What is not known is "-", never 0. */
 #include "columns.h"
+#include "fields.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +36,8 @@ static void write_memory(const gpuhal_probe_device *entry, gpuhal_probe_cell *ce
     gpuhal_device_u64(entry->device, GPUHAL_FACT_TYPE, &type);
     const bool has_total = gpuhal_device_u64(entry->device, GPUHAL_FACT_MEMORY_TOTAL_BYTES, &total) == GPUHAL_OK;
     bool has_used = gpuhal_probe_value(entry, GPUHAL_VALUE_MEMORY_USED_BYTES, &used);
-    if (!has_used && has_total && gpuhal_probe_value(entry, GPUHAL_VALUE_MEMORY_FREE_BYTES, &free_now)) {
+    const bool has_less = entry->own[PROBE_OWN_FREE].key != 0; /* than is free of the hardware */
+    if (!has_used && !has_less && has_total && gpuhal_probe_value(entry, GPUHAL_VALUE_MEMORY_FREE_BYTES, &free_now)) {
         has_used = free_now <= total;
         used = total - free_now;
     }
@@ -197,6 +199,14 @@ static void write_value(gpuhal_probe_column column, const gpuhal_probe_device *e
     }
 }
 
+/* As in CSV. */
+static void write_field(const char *name, const gpuhal_probe_row *row, gpuhal_probe_cell *cell)
+{
+    char space[PROBE_FIELD_BYTES];
+    const char *text = gpuhal_probe_field_text(gpuhal_probe_field_named(name, strlen(name)), row, space);
+    set_text(cell, *text ? text : "-");
+}
+
 void gpuhal_probe_column_write(gpuhal_probe_column column, const gpuhal_probe_row *row,
                                const gpuhal_probe_screen *screen, gpuhal_probe_cell *out_cell)
 {
@@ -214,6 +224,15 @@ void gpuhal_probe_column_write(gpuhal_probe_column column, const gpuhal_probe_ro
         break;
     case PROBE_COLUMN_NUMA:
         write_numa(row, out_cell);
+        break;
+    case PROBE_COLUMN_UUID:
+        write_field("uuid", row, out_cell);
+        break;
+    case PROBE_COLUMN_THROTTLE:
+        write_field("throttle", row, out_cell);
+        break;
+    case PROBE_COLUMN_PROCESSES:
+        write_field("processes", row, out_cell);
         break;
     default:
         /* The state of a device leaves its memory to be seen. */

@@ -25,6 +25,9 @@ static const struct {
     [PROBE_COLUMN_LINK] = {"link", "PCIe", 7, true},
     [PROBE_COLUMN_DRIVER] = {"driver", "DRIVER", 10, false},
     [PROBE_COLUMN_VERIFIED] = {"verified", "OK", 2, false},
+    [PROBE_COLUMN_UUID] = {"uuid", "UUID", 40, false},
+    [PROBE_COLUMN_THROTTLE] = {"throttle", "THROTTLE", 9, false},
+    [PROBE_COLUMN_PROCESSES] = {"processes", "PROCESSES", 9, true},
 };
 
 const char *gpuhal_probe_column_title(gpuhal_probe_column column)

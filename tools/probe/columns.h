@@ -22,6 +22,9 @@ typedef enum gpuhal_probe_column {
     PROBE_COLUMN_DRIVER,
     /* where it is asked for */
     PROBE_COLUMN_VERIFIED,
+    PROBE_COLUMN_UUID,
+    PROBE_COLUMN_THROTTLE,
+    PROBE_COLUMN_PROCESSES,
     PROBE_COLUMN_COUNT
 } gpuhal_probe_column;
 

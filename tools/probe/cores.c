@@ -1,6 +1,7 @@
 /* cores.c: see cores.h. */
 #include "cores.h"
 
+#include "../common/host.h"
 #include "../common/text.h"
 
 #include <inttypes.h>
@@ -24,7 +25,7 @@ static bool read_line(const char *name, char *line, size_t bytes)
     char path[PATH_MAX];
     const char *root = getenv("GPUHAL_SYSTEM_ROOT");
     snprintf(path, sizeof path, "%s" CPU_FOLDER "%s", root ? root : "", name);
-    FILE *file = fopen(path, "re");
+    FILE *file = gpuhal_tool_open_plain(path);
     const bool read = file && fgets(line, (int)bytes, file);
     if (file) {
         fclose(file);

@@ -4,6 +4,7 @@
 #include "diff.h"
 
 #include "baseline.h"
+#include "forget.h"
 
 #include "../common/standard_output.h"
 
@@ -246,7 +247,21 @@ static gpuhal_probe_exit find_baseline(const gpuhal_probe_options *options, gpuh
     return PROBE_GO_ON;
 }
 
-static gpuhal_probe_exit report(const gpuhal_probe_options *options, gpuhal_probe_comparison *own, FILE *out)
+/* Accepting what is gone ends its rows, too: the baseline is what is left of the record. */
+static bool accept_what_is_gone(const gpuhal_probe_machine *machine, const char *place)
+{
+    gpuhal_registry_view *left = NULL;
+    if (gpuhal_probe_forget_gone(machine) || gpuhal_registry_view_read(NULL, &left)) {
+        gpuhal_probe_say("%s", gpuhal_last_error()->sentence);
+        return false;
+    }
+    keep_baseline(place, left, true);
+    gpuhal_registry_view_release(left);
+    return true;
+}
+
+static gpuhal_probe_exit report(const gpuhal_probe_options *options, const gpuhal_probe_machine *machine,
+                                gpuhal_probe_comparison *own, FILE *out)
 {
     const char *place = gpuhal_registry_place(own->after);
     gpuhal_probe_screen screen;
@@ -270,7 +285,9 @@ static gpuhal_probe_exit report(const gpuhal_probe_options *options, gpuhal_prob
     const bool unwritten = gpuhal_probe_is_unwritten(own->after);
     if (unwritten) { /* else the next comparison would silently be with the same old state */
         gpuhal_probe_say("the results are not cached: the record in %s cannot be written", place);
-    } else if (own->first || own->accepted) {
+    } else if (own->accepted) {
+        code = accept_what_is_gone(machine, place) ? code : PROBE_INTERNAL;
+    } else if (own->first) {
         keep_baseline(place, own->after, true);
     }
     return code;
@@ -302,7 +319,7 @@ gpuhal_probe_exit gpuhal_probe_diff(const gpuhal_probe_options *options, FILE *o
     if (code == PROBE_GO_ON) {
         own.gpu = machine.gpu;
         own.after = after;
-        code = report(options, &own, out);
+        code = report(options, &machine, &own, out);
     }
     free(own.changes);
     gpuhal_registry_view_release(record);

@@ -12,6 +12,7 @@
 static const struct {
     const char *name, *meaning;
 } others[] = {
+    {"AMD_VISIBLE_DEVICES", "AMD's container runtime: the GPUs that the container is given"},
     {"CUDA_DEVICE_ORDER", "CUDA: how it numbers GPUs, FASTEST_FIRST or PCI_BUS_ID"},
     {"CUDA_VISIBLE_DEVICES", "CUDA and HIP: the GPUs that they list"},
     {"DRI_PRIME", "Mesa: which GPU its drivers list first"},
@@ -29,7 +30,9 @@ static const struct {
     {"POCL_DEVICES", "PoCL: the devices that it lists"},
     {"ROCR_VISIBLE_DEVICES", "ROCm: the GPUs that its runtime, and with it HIP and OpenCL, list"},
     {"RUSTICL_ENABLE", "Mesa's OpenCL: the drivers that list devices"},
+    {"SLURM_GPUS_ON_NODE", "Slurm: how many GPUs the job or step has on this machine"},
     {"SLURM_JOB_GPUS", "Slurm: the GPUs of the job"},
+    {"SLURM_STEP_GPUS", "Slurm: the GPUs of the step"},
     {"VK_ADD_DRIVER_FILES", "Vulkan's loader: further drivers"},
     {"VK_DRIVER_FILES", "Vulkan's loader: these drivers alone"},
     {"VK_ICD_FILENAMES", "Vulkan's loader: these drivers alone, the older name"},
@@ -51,10 +54,34 @@ static const char *overruling(const gpuhal_probe_options *options, const char *n
     return NULL;
 }
 
-/* Appends a variable with a copy of its value; false without memory. */
-static bool keep(gpuhal_probe_environment *to, gpuhal_probe_variable variable, const char *value)
+/* The text of GPUHAL_OPTIONS with VALUE for each value, malloc'ed; NULL without memory. */
+static char *hide_values(const char *options)
 {
-    variable.value = value ? strdup(value) : NULL;
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *to = open_memstream(&text, &bytes);
+    bool more = to != NULL;
+    while (more) {
+        const size_t key = strcspn(options, ";="), whole = strcspn(options, ";");
+        fprintf(to, "%.*s%s%s", key < whole ? (int)key : 0, options, key < whole ? "=" : "", whole > 0 ? "VALUE" : "");
+        options += whole;
+        more = *options != 0;
+        fputs(more ? ";" : "", to);
+        options += more;
+    }
+    if (to && fclose(to)) {
+        free(text);
+        text = NULL;
+    }
+    return text;
+}
+
+/* Appends a variable with a copy of its value; false without memory. Values of plugins' options may be secrets, which a
+ * report for others does not have. */
+static bool keep(gpuhal_probe_environment *to, gpuhal_probe_variable variable, const char *value, bool for_others)
+{
+    const bool hides = for_others && strcmp(variable.name, "GPUHAL_OPTIONS") == 0;
+    variable.value = !value ? NULL : hides ? hide_values(value) : strdup(value);
     to->list[to->count++] = variable;
     return variable.value || !value;
 }
@@ -63,6 +90,7 @@ bool gpuhal_probe_environment_read(const gpuhal_probe_options *options, gpuhal_p
 {
     *out_environment = (gpuhal_probe_environment){0};
     gpuhal_environment_entry entry = {.size = sizeof entry};
+    const bool for_others = options->report != NULL;
     uint32_t count = 0;
     while (gpuhal_environment_at(NULL, count, &entry) == GPUHAL_OK) {
         count++;
@@ -75,14 +103,14 @@ bool gpuhal_probe_environment_read(const gpuhal_probe_options *options, gpuhal_p
             keep(out_environment,
                  (gpuhal_probe_variable){
                      .name = entry.name, .meaning = entry.meaning, .overruled = option, .ignored = entry.ignored != 0},
-                 entry.value);
+                 entry.value, for_others);
     }
     for (size_t i = 0; kept && i < OTHERS; i++) {
         const char *value = getenv(others[i].name);
         kept = !value ||
                keep(out_environment,
                     (gpuhal_probe_variable){.name = others[i].name, .meaning = others[i].meaning, .is_foreign = true},
-                    value);
+                    value, for_others);
     }
     if (!kept) {
         gpuhal_probe_environment_finish(out_environment);

@@ -21,7 +21,8 @@ typedef struct gpuhal_probe_environment {
     uint32_t count;
 } gpuhal_probe_environment;
 
-/* Copies the variables. Called before the machine is opened, which changes the environment. false without memory. */
+/* Copies the variables, for a report without the values of options. Called before the machine is opened, which changes
+ * the environment. false without memory. */
 bool gpuhal_probe_environment_read(const gpuhal_probe_options *options, gpuhal_probe_environment *out_environment);
 void gpuhal_probe_environment_print(const gpuhal_probe_environment *environment, const gpuhal_probe_screen *screen);
 void gpuhal_probe_environment_finish(gpuhal_probe_environment *environment);

@@ -114,9 +114,8 @@ static void print_line(const gpuhal_plugin_report *report, const gpuhal_probe_sc
     const char *name = gpuhal_probe_report_name(report);
     if (report->state == GPUHAL_PLUGIN_OK) {
         gpuhal_probe_format_time(report->probed_at, when);
-        snprintf(text, sizeof text, "used, %u device%s%s%s", report->device_count,
-                 report->device_count == 1 ? "" : "s", report->cached ? ", cached from " : "",
-                 report->cached ? when : "");
+        snprintf(text, sizeof text, "used, %u device%s%s%s", report->device_count, report->device_count == 1 ? "" : "s",
+                 report->cached ? ", cached from " : "", report->cached ? when : "");
     } else {
         write_reason(report, reason);
         snprintf(text, sizeof text, "not used, %s%s%s", gpuhal_probe_state_name(report->state), *reason ? ": " : "",
@@ -258,6 +257,10 @@ void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const g
     char words[GPUHAL_PROBE_TEXT_BYTES];
     for (uint32_t i = 0; (note = gpuhal_note_at(machine->gpu, i)); i++) {
         print_note(gpuhal_probe_in_options(note, words), screen);
+    }
+    note = gpuhal_probe_kernel_log_note(machine);
+    if (note) {
+        print_note(note, screen);
     }
     print_unwritten(machine->gpu, screen);
 }

@@ -33,7 +33,7 @@ static void print_node(const char *node, char *to, size_t bytes)
 static void explain_hardware(const gpuhal_hardware_info *hardware, const gpuhal_probe_screen *screen)
 {
     char text[512];
-    const bool fine = hardware->grade == GPUHAL_HARDWARE_FINE;
+    const bool fine = hardware->grade <= GPUHAL_HARDWARE_NOTE;
     gpuhal_probe_screen_put(screen, PROBE_BOLD, *hardware->address ? hardware->address : hardware->place);
     fputs(": ", screen->out);
     snprintf(text, sizeof text, "%.200s [%04x:%04x], %.64s", hardware->name, hardware->vendor_id, hardware->device_id,
@@ -45,6 +45,11 @@ static void explain_hardware(const gpuhal_hardware_info *hardware, const gpuhal_
     fputc('\n', screen->out);
     gpuhal_probe_screen_field(screen, "reason", hardware->why);
     gpuhal_probe_screen_field(screen, "next", hardware->fix);
+    if (hardware->state == GPUHAL_HARDWARE_GONE) {
+        snprintf(text, sizeof text, "gpuhal-probe --forget %.64s   # if it was taken out on purpose",
+                 hardware->address);
+        gpuhal_probe_screen_field(screen, "or", text);
+    }
     snprintf(text, sizeof text, "%.100s%s%.100s", *hardware->kernel_driver ? hardware->kernel_driver : "none is bound",
              *hardware->kernel_driver_version ? " " : "", hardware->kernel_driver_version);
     gpuhal_probe_screen_field(screen, "kernel", hardware->pci_class ? text : "");
@@ -81,7 +86,7 @@ static gpuhal_probe_exit explain_all_hardware(const gpuhal_probe_machine *machin
                                   : gpuhal_probe_hardware_is_meant(machine, hardware, options->target));
         if (fits) {
             const bool wrong = hardware->grade == GPUHAL_HARDWARE_PROBLEM ||
-                               (options->strict && hardware->grade == GPUHAL_HARDWARE_NOTE);
+                               (options->strict && hardware->grade != GPUHAL_HARDWARE_FINE);
             explain_hardware(hardware, screen);
             code = wrong || code == PROBE_PARTIAL ? PROBE_PARTIAL : PROBE_COMPLETE;
         }
@@ -115,15 +120,20 @@ static const struct {
     double divisor;
     int decimals;
     const char *unit;
+    bool is_rare; /* that it is missing needs no line */
 } values[] = {
-    {"memory used", GPUHAL_VALUE_MEMORY_USED_BYTES, 1073741824.0, 1, " GiB"},
-    {"memory free", GPUHAL_VALUE_MEMORY_FREE_BYTES, 1073741824.0, 1, " GiB"},
-    {"utilisation", GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE, 10, 0, "%"},
-    {"temperature", GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, 1e3, 0, "C"},
-    {"power", GPUHAL_VALUE_POWER_MICROWATTS, 1e6, 0, " W"},
-    {"power limit", GPUHAL_VALUE_POWER_LIMIT_MICROWATTS, 1e6, 0, " W"},
-    {"clock", GPUHAL_VALUE_CLOCK_CORE_HERTZ, 1e6, 0, " MHz"},
-    {"memory clock", GPUHAL_VALUE_CLOCK_MEMORY_HERTZ, 1e6, 0, " MHz"},
+    {"memory used", GPUHAL_VALUE_MEMORY_USED_BYTES, 1073741824.0, 1, " GiB", false},
+    {"memory free", GPUHAL_VALUE_MEMORY_FREE_BYTES, 1073741824.0, 1, " GiB", false},
+    {"utilisation", GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE, 10, 0, "%", false},
+    {"temperature", GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, 1e3, 0, "C", false},
+    {"power", GPUHAL_VALUE_POWER_MICROWATTS, 1e6, 0, " W", false},
+    {"power limit", GPUHAL_VALUE_POWER_LIMIT_MICROWATTS, 1e6, 0, " W", false},
+    {"clock", GPUHAL_VALUE_CLOCK_CORE_HERTZ, 1e6, 0, " MHz", false},
+    {"memory clock", GPUHAL_VALUE_CLOCK_MEMORY_HERTZ, 1e6, 0, " MHz", false},
+    {"memory limit of this control group", GPUHAL_VALUE_MEMORY_LIMIT_BYTES, 1073741824.0, 1, " GiB", true},
+    {"performance state", GPUHAL_VALUE_PERFORMANCE_STATE, 1, 0, "", true},
+    {"persistence mode", GPUHAL_VALUE_PERSISTENCE, 1, 0, "", true},
+    {"display active", GPUHAL_VALUE_DISPLAY_ACTIVE, 1, 0, "", true},
 };
 enum { VALUES = sizeof values / sizeof *values };
 
@@ -148,7 +158,7 @@ static void print_values(gpuhal_device *device, const gpuhal_probe_screen *scree
         }
     }
     for (size_t i = 0; i < VALUES; i++) {
-        if (read[i].missing) {
+        if (read[i].missing && !values[i].is_rare) {
             snprintf(text, sizeof text, "%s: %s%s%.300s", values[i].name, gpuhal_missing_name(read[i].missing),
                      *read[i].why ? ": " : "", read[i].why);
             gpuhal_probe_screen_field(screen, "missing", text);

@@ -1,5 +1,6 @@
 /* fields.c: see fields.h. */
 #include "fields.h"
+#include "processes.h"
 #include "uuid.h"
 
 #include "../common/text.h"
@@ -89,9 +90,18 @@ static const gpuhal_probe_field columns[] = {
             "Packets that the PCI Express link had to send again."),
     COUNTER("ecc_corrected", VALUE_ECC_CORRECTED_TOTAL, NONE, "ecc_errors", "kind", "corrected", ecc),
     COUNTER("ecc_uncorrected", VALUE_ECC_UNCORRECTED_TOTAL, NONE, "ecc_errors", "kind", "uncorrected", ecc),
+    GAUGE("memory_repair", VALUE_MEMORY_REPAIR, NONE, "memory_repair", "", "",
+          "Repair of the memory: 0 nothing waits for it, 1 pending until a reset, 2 failed."),
+    GAUGE("links_up", VALUE_LINKS_UP, NONE, "links_up", "", "", "NVLinks that are up."),
+    COUNTER("link_errors", VALUE_LINK_ERRORS_TOTAL, NONE, "link_errors", "", "",
+            "Errors of NVLinks after which something was sent again or the link was set up anew."),
+    GAUGE("fabric", VALUE_FABRIC, NONE, "fabric", "", "",
+          "Switches between GPUs, as the fabric manager sets them up: 1 ready, 2 not yet, 3 failed."),
     GAUGE("performance_state", VALUE_PERFORMANCE_STATE, NONE, "performance_state", "", "",
           "Performance state of the vendor; 0 is the fastest."),
     GAUGE("throttle", VALUE_THROTTLE_REASONS, BITS, "throttle", "", "", "Why the clocks are limited."),
+    {"processes", PROBE_ORIGIN_PROCESSES, 0, PROBE_UNIT_NONE, false, "processes", "", "",
+     "Processes that use the device, as far as this user sees them."},
     TEXT("why", WHY, "Why the hardware is not ready."),
     TEXT("fix", FIX, "Command that mends or examines it."),
 };
@@ -251,6 +261,11 @@ bool gpuhal_probe_field_number(const gpuhal_probe_field *column, const gpuhal_pr
         *out_number = row->hardware->numa_node;
         return column->key == GPUHAL_FACT_NUMA_NODE && row->hardware->numa_node != UINT32_MAX;
     }
+    if (column->origin == PROBE_ORIGIN_PROCESSES) {
+        const gpuhal_probe_processes *processes = row->entry->processes;
+        *out_number = processes ? processes->count : 0;
+        return processes && !processes->status;
+    }
     const gpuhal_value *value = gpuhal_probe_value_find(row->entry, column->key);
     if (value) {
         *out_number = value->u64;
@@ -309,7 +324,7 @@ const char *gpuhal_probe_field_text(const gpuhal_probe_field *column, const gpuh
                                     char space[PROBE_FIELD_BYTES])
 {
     uint64_t number = 0;
-    if (column->origin != PROBE_ORIGIN_KEY) {
+    if (column->origin != PROBE_ORIGIN_KEY && column->origin != PROBE_ORIGIN_PROCESSES) {
         const char *text = device_text(row, column->origin, space);
         return *text ? text : hardware_text(row, column->origin);
     }

@@ -43,6 +43,7 @@ typedef enum gpuhal_probe_origin {
     PROBE_ORIGIN_RENDER_NODE,
     PROBE_ORIGIN_VENDOR_NODE,
     PROBE_ORIGIN_LOCAL_CPUS,
+    PROBE_ORIGIN_PROCESSES, /* a number */
     PROBE_ORIGIN_WHY,
     PROBE_ORIGIN_FIX
 } gpuhal_probe_origin;

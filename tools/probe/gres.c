@@ -46,20 +46,15 @@ static void set_type(gres *one)
     }
 }
 
-static const char *text_of(const gres *one, gpuhal_key key)
-{
-    const char *text;
-    return gpuhal_device_text(one->row->entry->device, key, &text) == GPUHAL_OK ? text : "";
-}
-
 static void set_files(gres *one)
 {
     const gpuhal_hardware_info *hardware = one->row->hardware;
-    const char *partition = text_of(one, GPUHAL_FACT_PARTITION);
+    const char *partition = gpuhal_probe_row_part(one->row);
     char space[PROBE_NODE_BYTES];
     const bool is_nvidia = hardware && strncmp(hardware->vendor_node, "/dev/nvidia", 11) == 0;
     if (is_nvidia && *partition) {
-        one->several = gpuhal_probe_mig_files(hardware->vendor_node, one->files, FILES_BYTES);
+        one->several = gpuhal_probe_mig_files(hardware->vendor_node, gpuhal_probe_row_part_numbers(one->row),
+                                              one->files, FILES_BYTES);
     } else if (is_nvidia) {
         snprintf(one->files, FILES_BYTES, "%s", hardware->vendor_node);
     } else {
@@ -77,19 +72,14 @@ static const char shared[] = "other parts of the GPU have the same device file, 
 /* Sets what the line says, or why there is none. The lines before it are `done`. */
 static void fill(gres *one, gres *done, size_t count)
 {
-    if (!one->row->entry) {
-        one->left_out = one->row->hardware->why;
-        return;
-    }
-    if (strcmp(gpuhal_probe_row_state(one->row), gpuhal_hardware_state_name(GPUHAL_HARDWARE_READY)) != 0) {
-        const gpuhal_hardware_info *hardware = one->row->hardware;
-        one->left_out = hardware && *hardware->why ? hardware->why : "the device is lost";
+    one->left_out = gpuhal_probe_row_why(one->row);
+    if (one->left_out) {
         return;
     }
     set_type(one);
     set_files(one);
     if (!*one->files) {
-        one->left_out = *text_of(one, GPUHAL_FACT_PARTITION)
+        one->left_out = *gpuhal_probe_row_part(one->row)
                             ? "the kernel does not say which of the GPU's parts it is; AutoDetect=nvml finds out"
                             : "it has no device file of its own";
     }
@@ -98,7 +88,7 @@ static void fill(gres *one, gres *done, size_t count)
             continue;
         }
         /* A part must not be handed out as if it were the whole. */
-        if (*text_of(one, GPUHAL_FACT_PARTITION) && (!done[i].left_out || done[i].left_out == shared)) {
+        if (*gpuhal_probe_row_part(one->row) && (!done[i].left_out || done[i].left_out == shared)) {
             one->left_out = done[i].left_out = shared;
         } else if (!done[i].left_out) {
             one->left_out = "its device file is that of a line above";
@@ -124,8 +114,9 @@ static uint64_t count_links(const gpuhal_probe_machine *machine, const gres *fro
 /* Of an AMD GPU: a process can use several. Of those of a MIG GPU, which have several files, CUDA gives it one. */
 static bool are_parts_of_one(const gres *one, const gres *other)
 {
-    return one->row->entry->physical && one->row->entry->physical == other->row->entry->physical && !one->several &&
-           *text_of(one, GPUHAL_FACT_PARTITION) && *text_of(other, GPUHAL_FACT_PARTITION);
+    return one->row->entry && other->row->entry && one->row->entry->physical &&
+           one->row->entry->physical == other->row->entry->physical && !one->several &&
+           *gpuhal_probe_row_part(one->row) && *gpuhal_probe_row_part(other->row);
 }
 
 static void print_links(const gpuhal_probe_machine *machine, const gres *list, size_t count, const gres *from,

@@ -39,6 +39,9 @@ const char *gpuhal_probe_hardware_uuid(const gpuhal_probe_machine *machine, cons
                                        char space[PROBE_UUID_BYTES])
 {
     gpuhal_interface_record known = {.size = sizeof known};
+    if (*hardware->partition) {
+        return gpuhal_probe_uuid(hardware->partition, hardware->vendor_id, true, space);
+    }
     for (uint32_t i = 0; hardware->physical; i++) {
         if (gpuhal_registry_interface(machine->record, i, &known)) {
             break;

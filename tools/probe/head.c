@@ -1,5 +1,6 @@
 /* head.c: the line above the table: the machine, how many of its GPUs are ready, their drivers, the kernel. */
 #include "print.h"
+#include "health.h"
 #include "rows.h"
 
 #include "../common/host.h"
@@ -70,10 +71,9 @@ static void write_drivers(const gpuhal_probe_machine *machine, char *to, size_t 
     }
 }
 
-void gpuhal_probe_write_counts(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options, char *to,
-                               size_t bytes)
+gpuhal_probe_counts gpuhal_probe_count(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options)
 {
-    uint32_t ready = 0, all = 0;
+    gpuhal_probe_counts counts = {0};
     for (uint32_t i = 0; i < machine->count; i++) {
         const gpuhal_probe_device *entry = &machine->devices[i];
         bool counted = entry->processor || !entry->preferred;
@@ -81,19 +81,37 @@ void gpuhal_probe_write_counts(const gpuhal_probe_machine *machine, const gpuhal
             const gpuhal_probe_device *other = &machine->devices[before];
             counted = counted || (other->physical == entry->physical && other->preferred);
         }
-        ready += !counted && gpuhal_probe_is_usable(machine, entry);
-        all += !counted;
+        counts.ready += !counted && gpuhal_probe_is_usable(machine, entry);
+        counts.taken += !counted && gpuhal_probe_works(machine, entry) && gpuhal_probe_has(entry, PROBE_TAKEN);
+        counts.all += !counted;
     }
     for (uint32_t i = 0; i < machine->hardware_count; i++) {
-        all += gpuhal_probe_is_listed(options, &machine->hardware[i]) &&
-               machine->hardware[i].state != GPUHAL_HARDWARE_DISPLAY_ONLY;
+        const gpuhal_hardware_state state = machine->hardware[i].state;
+        const bool is_gpu = state != GPUHAL_HARDWARE_DISPLAY_ONLY && state != GPUHAL_HARDWARE_NOT_GIVEN;
+        counts.all +=
+            is_gpu && !*machine->hardware[i].partition && gpuhal_probe_is_listed(options, &machine->hardware[i]);
+        if (state == GPUHAL_HARDWARE_NOT_GIVEN && !options->device) {
+            counts.not_given++;
+            counts.not_given_to = machine->hardware[i].not_given_to;
+        }
     }
-    if (all == 0) {
+    return counts;
+}
+
+void gpuhal_probe_write_counts(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options, char *to,
+                               size_t bytes)
+{
+    const gpuhal_probe_counts counts = gpuhal_probe_count(machine, options);
+    if (counts.all == 0) {
         snprintf(to, bytes, "no GPU");
-    } else if (ready == all) {
-        snprintf(to, bytes, "%u GPU%s ready", all, all == 1 ? "" : "s");
+    } else if (counts.ready == counts.all) {
+        snprintf(to, bytes, "%u GPU%s ready", counts.all, counts.all == 1 ? "" : "s");
     } else {
-        snprintf(to, bytes, "%u of %u GPU%s ready", ready, all, all == 1 ? "" : "s");
+        snprintf(to, bytes, "%u of %u GPU%s ready", counts.ready, counts.all, counts.all == 1 ? "" : "s");
+    }
+    if (counts.not_given) {
+        gpuhal_tool_append(to, bytes, "; ", "%u%s of this host %s not given to %s", counts.not_given,
+                           counts.all ? " more" : "", counts.not_given == 1 ? "is" : "are", counts.not_given_to);
     }
 }
 
@@ -101,7 +119,7 @@ void gpuhal_probe_print_head(const gpuhal_probe_machine *machine, const gpuhal_p
                              const gpuhal_probe_screen *screen)
 {
     gpuhal_tool_host host;
-    char counts[64], drivers[800], parts[3][1100];
+    char counts[112], drivers[800], parts[3][1100];
     gpuhal_tool_host_read(&host);
     gpuhal_probe_write_counts(machine, options, counts, sizeof counts);
     write_drivers(machine, drivers, sizeof drivers);
@@ -109,15 +127,23 @@ void gpuhal_probe_print_head(const gpuhal_probe_machine *machine, const gpuhal_p
     snprintf(parts[1], sizeof parts[1], "%s", drivers);
     snprintf(parts[2], sizeof parts[2], "%s", host.kernel);
     size_t column = 0;
+    bool begins = false; /* a line, behind the indent */
     for (size_t i = 0; i < 3; i++) {
         const size_t width = gpuhal_probe_screen_columns(screen, parts[i]);
         if (width == 0) {
             continue;
         }
-        if (column && screen->limited && column + 3 + width > screen->width) {
+        if (i == 0 && screen->limited && width > screen->width) {
+            gpuhal_probe_screen_wrap_in(screen, PROBE_BOLD, parts[i], 0, INDENT);
+            fprintf(screen->out, "%*s", (int)INDENT, "");
+            column = INDENT;
+            begins = true;
+            continue;
+        }
+        if (column && !begins && screen->limited && column + 3 + width > screen->width) {
             fprintf(screen->out, "\n%*s", (int)INDENT, "");
             column = INDENT;
-        } else if (column) {
+        } else if (column && !begins) {
             fputs("   ", screen->out);
             column += 3;
         }
@@ -127,6 +153,7 @@ void gpuhal_probe_print_head(const gpuhal_probe_machine *machine, const gpuhal_p
             gpuhal_probe_screen_put(screen, i ? PROBE_PLAIN : PROBE_BOLD, parts[i]);
         }
         column += width;
+        begins = false;
     }
     fputc('\n', screen->out);
 }

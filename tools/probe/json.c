@@ -157,6 +157,10 @@ static json_t *make_document(gpuhal_probe_json *builder, const gpuhal_probe_mach
     for (uint32_t i = 0; (note = gpuhal_note_at(machine->gpu, i)); i++) {
         gpuhal_probe_append(builder, notes, gpuhal_json_any_text(note));
     }
+    note = gpuhal_probe_kernel_log_note(machine);
+    if (note) {
+        gpuhal_probe_append(builder, notes, gpuhal_json_any_text(note));
+    }
     gpuhal_probe_put(builder, document, "notes", notes);
     gpuhal_probe_put(builder, document, "environment", make_environment(builder, environment));
     return document;

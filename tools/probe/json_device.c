@@ -35,6 +35,12 @@ static const char *data_type_name(uint32_t bit)
     return gpuhal_data_type_name(bit);
 }
 
+static const char *compute_mode_name(uint32_t value)
+{
+    static const char *const names[] = {"unknown", "shared", "exclusive", "prohibited"};
+    return names[value < sizeof names / sizeof *names ? value : 0];
+}
+
 static const char *pageable_name(uint32_t value)
 {
     static const char *const names[] = {"none", "staged", "direct"};
@@ -56,6 +62,7 @@ static const struct {
     {GPUHAL_FACT_HOST_COHERENT_KINDS, memory_kind_name, true},
     {GPUHAL_VALUE_THROTTLE_REASONS, throttle_name, true},
     {GPUHAL_FACT_PAGEABLE_ACCESS, pageable_name, false},
+    {GPUHAL_FACT_COMPUTE_MODE, compute_mode_name, false},
     {GPUHAL_FACT_UNIFIED_MEMORY, NULL, false},
 };
 
@@ -111,8 +118,8 @@ static json_t *make_facts(gpuhal_probe_json *builder, json_t *missing, const jso
     for (gpuhal_key key = 1; key < FIRST_VALUE && gpuhal_key_name(key); key++) {
         uint64_t number;
         const char *text;
-        if (json_object_get(device_object, gpuhal_key_name(key))) {
-            continue;
+        if (key == GPUHAL_FACT_UNLISTED || json_object_get(device_object, gpuhal_key_name(key))) {
+            continue; /* no device has the first */
         }
         if (!gpuhal_key_is_text(key) && gpuhal_device_u64(device, key, &number) == GPUHAL_OK) {
             gpuhal_probe_put(builder, facts, gpuhal_key_name(key), make_number(builder, key, number));
@@ -148,7 +155,7 @@ json_t *gpuhal_probe_make_telemetry(gpuhal_probe_json *builder, const gpuhal_pro
 {
     json_t *object = entry->values ? json_object() : json_null();
     for (uint32_t i = 0; entry->values && i < entry->values->count; i++) {
-        const gpuhal_value *value = &entry->values->list[i];
+        const gpuhal_value *value = gpuhal_probe_value_find(entry, entry->values->list[i].key);
         gpuhal_probe_put(builder, object, gpuhal_key_name(value->key), make_value(builder, value));
     }
     return object;
@@ -173,23 +180,27 @@ static void put_versions(gpuhal_probe_json *builder, json_t *object, json_t *mis
     gpuhal_probe_put_fact(builder, object, missing, device, GPUHAL_FACT_TARGET_ARCHITECTURE, false);
 }
 
-/* A part of a GPU in MIG mode: its profile is the last word of the name that the driver gives it. */
+/* The profile is the last word of the name that the driver gives a part of a GPU in MIG mode. */
+json_t *gpuhal_probe_make_mig(gpuhal_probe_json *builder, const char *name, const char *uuid, const char *numbers)
+{
+    const char *mark = *uuid ? strstr(name, " MIG ") : NULL;
+    json_t *object = mark ? json_object() : json_null();
+    if (mark) {
+        gpuhal_probe_put(builder, object, "profile", gpuhal_json_text(mark + strlen(" MIG ")));
+        gpuhal_probe_put(builder, object, "uuid", gpuhal_json_text(uuid));
+        gpuhal_probe_put(builder, object, "numbers", gpuhal_json_text(numbers));
+    }
+    return object;
+}
+
 static json_t *make_mig(gpuhal_probe_json *builder, const gpuhal_device *device)
 {
-    const char *name = "", *uuid = "", *mark = NULL;
+    const char *name = "", *numbers = "";
     char space[PROBE_UUID_BYTES];
-    if (gpuhal_device_text(device, GPUHAL_FACT_PARTITION, &uuid) == GPUHAL_OK &&
-        gpuhal_device_text(device, GPUHAL_FACT_NAME, &name) == GPUHAL_OK) {
-        mark = strstr(name, " MIG ");
-    }
-    if (!mark) {
-        return json_null();
-    }
-    json_t *object = json_object();
-    gpuhal_probe_put(builder, object, "profile", gpuhal_json_text(mark + strlen(" MIG ")));
-    gpuhal_probe_put(builder, object, "uuid",
-                     gpuhal_json_text(gpuhal_probe_device_uuid(device, GPUHAL_FACT_PARTITION, space)));
-    return object;
+    (void)gpuhal_device_text(device, GPUHAL_FACT_NAME, &name);
+    (void)gpuhal_device_text(device, GPUHAL_FACT_PARTITION_NUMBERS, &numbers);
+    return gpuhal_probe_make_mig(builder, name, gpuhal_probe_device_uuid(device, GPUHAL_FACT_PARTITION, space),
+                                 numbers);
 }
 
 static void put_hardware(gpuhal_probe_json *builder, json_t *object, const gpuhal_probe_device *entry,
@@ -231,6 +242,7 @@ json_t *gpuhal_probe_make_device(gpuhal_probe_json *builder, const gpuhal_probe_
     gpuhal_probe_put(builder, object, "capabilities", gpuhal_probe_make_capabilities(builder, device));
     gpuhal_probe_put_result(builder, object, missing, entry->verified, &entry->result, machine->verifying);
     gpuhal_probe_put(builder, object, "telemetry", gpuhal_probe_make_telemetry(builder, entry));
+    gpuhal_probe_put_processes(builder, object, missing, machine, entry);
     gpuhal_probe_put(builder, object, "facts", make_facts(builder, missing, object, device));
     gpuhal_probe_put(builder, object, "missing", missing);
     return object;

@@ -42,7 +42,10 @@ static json_t *make_hex(const gpuhal_hardware_info *hardware, uint32_t number, i
 
 static const char *grade_name(gpuhal_hardware_grade grade)
 {
-    return grade == GPUHAL_HARDWARE_PROBLEM ? "problem" : grade == GPUHAL_HARDWARE_NOTE ? "note" : "fine";
+    return grade == GPUHAL_HARDWARE_PROBLEM   ? "problem"
+           : grade == GPUHAL_HARDWARE_WARNING ? "warning"
+           : grade == GPUHAL_HARDWARE_NOTE    ? "note"
+                                              : "fine";
 }
 
 static json_t *make_one(gpuhal_probe_json *builder, const gpuhal_probe_machine *machine,
@@ -58,6 +61,11 @@ static json_t *make_one(gpuhal_probe_json *builder, const gpuhal_probe_machine *
     gpuhal_probe_put(builder, object, "name", gpuhal_json_text(hardware->name));
     gpuhal_probe_put(builder, object, "type", gpuhal_json_text(gpuhal_probe_hardware_type(machine, hardware)));
     gpuhal_probe_put(builder, object, "uuid", gpuhal_json_text(gpuhal_probe_hardware_uuid(machine, hardware, uuid)));
+    gpuhal_probe_put(
+        builder, object, "mig",
+        gpuhal_probe_make_mig(builder, hardware->name,
+                              *hardware->partition ? gpuhal_probe_hardware_uuid(machine, hardware, uuid) : "",
+                              hardware->partition_numbers));
     gpuhal_probe_put(builder, object, "pci_class", make_hex(hardware, hardware->pci_class, 6));
     gpuhal_probe_put(builder, object, "vendor_id", make_hex(hardware, hardware->vendor_id, 4));
     gpuhal_probe_put(builder, object, "device_id", make_hex(hardware, hardware->device_id, 4));

@@ -23,11 +23,18 @@ void gpuhal_probe_put_result(gpuhal_probe_json *builder, json_t *object, json_t 
                              const gpuhal_probe_result *result, bool verifying);
 
 json_t *gpuhal_probe_make_type(const gpuhal_device *device);
+/* Of a part of a GPU in MIG mode, with the driver's name, the UUID, and the numbers of its instances; null without a
+ * UUID.
+ */
+json_t *gpuhal_probe_make_mig(gpuhal_probe_json *builder, const char *name, const char *uuid, const char *numbers);
 json_t *gpuhal_probe_make_capabilities(gpuhal_probe_json *builder, const gpuhal_device *device);
 json_t *gpuhal_probe_make_device(gpuhal_probe_json *builder, const gpuhal_probe_machine *machine,
                                  const gpuhal_probe_device *entry);
 /* What was read of the device's values; null when none was. */
 json_t *gpuhal_probe_make_telemetry(gpuhal_probe_json *builder, const gpuhal_probe_device *entry);
+/* Under "processes"; without a list null, and the reason in `missing` unless nothing lists them. */
+void gpuhal_probe_put_processes(gpuhal_probe_json *builder, json_t *object, json_t *missing,
+                                const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry);
 json_t *gpuhal_probe_make_links(gpuhal_probe_json *builder, const gpuhal_probe_machine *machine);
 json_t *gpuhal_probe_make_hardware(gpuhal_probe_json *builder, const gpuhal_probe_machine *machine);
 json_t *gpuhal_probe_make_problems(gpuhal_probe_json *builder, const gpuhal_probe_problems *problems);

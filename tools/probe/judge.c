@@ -71,12 +71,21 @@ static bool has_gpu(const gpuhal_probe_machine *machine)
     return false;
 }
 
+static bool is_short(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options)
+{
+    const gpuhal_probe_counts counts = gpuhal_probe_count(machine, options);
+    return options->expected && counts.ready + counts.taken < options->expected;
+}
+
 gpuhal_probe_exit gpuhal_probe_judge_findings(const gpuhal_probe_machine *machine,
                                               const gpuhal_probe_problems *problems,
                                               const gpuhal_probe_options *options)
 {
     if (options->device && is_refused(machine)) {
         return PROBE_NO_PERMISSION;
+    }
+    if (is_short(machine, options)) {
+        return PROBE_PARTIAL;
     }
     if (machine->count == 0 && !has_broken_hardware(machine)) {
         return PROBE_NO_DEVICE;
@@ -87,7 +96,8 @@ gpuhal_probe_exit gpuhal_probe_judge_findings(const gpuhal_probe_machine *machin
         }
     }
     /* A processor that was selected is what was asked for. */
-    return options->strict && !options->device && !has_gpu(machine) ? PROBE_NO_DEVICE : PROBE_COMPLETE;
+    return (options->strict || options->check) && !options->device && !has_gpu(machine) ? PROBE_NO_DEVICE
+                                                                                        : PROBE_COMPLETE;
 }
 
 /* Programs read the other formats; what the exit status is about is said to people, too. */
@@ -110,6 +120,10 @@ void gpuhal_probe_say_findings(const gpuhal_probe_machine *machine, const gpuhal
         note_hidden(machine, options);
     } else {
         say_problems(problems, options);
+    }
+    if (is_short(machine, options)) {
+        const uint32_t ready = gpuhal_probe_count(machine, options).ready;
+        gpuhal_probe_say("--expect %u: %u GPU%s ready", options->expected, ready, ready == 1 ? " is" : "s are");
     }
     if (machine->count == 0 || gpuhal_probe_judge_findings(machine, problems, options) == PROBE_NO_DEVICE) {
         gpuhal_probe_say("there is no %s%s", machine->count ? "GPU" : "device",

@@ -4,6 +4,7 @@
 #define PROBE_MACHINE_H
 
 #include "../common/text.h"
+#include "kernel_log.h"
 #include "options.h"
 #include "values.h"
 #include "verify.h"
@@ -12,7 +13,12 @@
 #include <gpuhal/hardware.h>
 #include <gpuhal/registry.h>
 
-typedef struct gpuhal_probe_link gpuhal_probe_link; /* links.h */
+typedef struct gpuhal_probe_link gpuhal_probe_link;           /* links.h */
+typedef struct gpuhal_probe_processes gpuhal_probe_processes; /* processes.h */
+typedef struct gpuhal_probe_users gpuhal_probe_users;
+
+/* Values of the memory that an interface may have less of than the hardware. */
+enum { PROBE_OWN_AVAILABLE, PROBE_OWN_FREE, PROBE_OWN_USED, PROBE_OWN_VALUES };
 
 struct gpuhal_probe_device {
     gpuhal_device *device;
@@ -23,7 +29,13 @@ struct gpuhal_probe_device {
     bool in_child;  /* its driver can be tried in a child process */
     bool verified;  /* `result` is set */
     gpuhal_probe_result result;
-    gpuhal_probe_values *values; /* NULL: not read */
+    gpuhal_probe_values *values;             /* NULL: not read */
+    const gpuhal_probe_processes *processes; /* NULL: not read */
+    gpuhal_probe_logged logged;              /* of its hardware, in the kernel's log */
+    unsigned lanes;                          /* that it and the port above it can use; 0: unknown */
+    uint32_t links;                          /* to other GPUs, that an equal one has; nvlinks.h */
+    bool is_taken;                           /* one process alone may compute on it, and another one does */
+    gpuhal_value own[PROBE_OWN_VALUES];      /* what its own memory makes of those of the whole; without a key: none */
 };
 
 struct gpuhal_probe_machine {
@@ -42,8 +54,11 @@ struct gpuhal_probe_machine {
     uint64_t until_ns;        /* by the monotonic clock: when the time of --timeout is over; 0: it was not given */
     gpuhal_probe_link *links; /* NULL without --links */
     uint32_t link_count;
-    bool verifying;              /* --verify was given: what is not verified has been left out by intention */
-    gpuhal_probe_values *values; /* one for each device; those of the devices that were read are set */
+    bool verifying;                      /* --verify was given: what is not verified has been left out by intention */
+    gpuhal_probe_values *values;         /* one for each device; those of the devices that were read are set */
+    gpuhal_probe_processes *processes;   /* likewise; NULL before they are read */
+    gpuhal_probe_users *users;           /* who they are of */
+    gpuhal_probe_kernel_log *kernel_log; /* NULL before it was read */
 };
 
 /* Finds everything, and verifies what the options ask for. PROBE_GO_ON, or an exit code after a sentence on standard

@@ -45,7 +45,7 @@ static gpuhal_probe_exit out_of_memory(void)
 }
 
 /* What stands in the place of a listing: a report, or what is known of one thing. */
-static gpuhal_probe_exit run_other(const gpuhal_probe_options *options, const gpuhal_probe_machine *machine,
+static gpuhal_probe_exit run_other(const gpuhal_probe_options *options, gpuhal_probe_machine *machine,
                                    const gpuhal_probe_environment *environment, FILE *out)
 {
     gpuhal_probe_screen screen;
@@ -85,8 +85,8 @@ static gpuhal_probe_exit run(const gpuhal_probe_options *options, const gpuhal_p
 static bool wants_variables_alone(const gpuhal_probe_options *options)
 {
     return options->environment && !options->format_given && !options->columns && !options->all && !options->links &&
-           !options->explain && !options->timings && !options->verify && !options->strict && !options->cached &&
-           !options->retry && !options->timeout_ns && !options->output;
+           !options->processes && !options->explain && !options->timings && !options->verify && !options->strict &&
+           !options->cached && !options->retry && !options->timeout_ns && !options->output;
 }
 
 int main(int count, char **arguments)

@@ -2,6 +2,7 @@
  * the file "access" in both names the minor number of the device file that opens it. */
 #include "mig.h"
 
+#include "../common/host.h"
 #include "../common/text.h"
 
 #include <glob.h>
@@ -12,13 +13,14 @@
 #include <string.h>
 
 #define MINOR "DeviceFileMinor:"
+enum { LINES_MOST = 64 };
 
 static bool read_minor(const char *path, uint64_t *out_minor)
 {
     char line[128];
     bool found = false;
-    FILE *file = fopen(path, "re");
-    while (file && !found && fgets(line, sizeof line, file)) {
+    FILE *file = gpuhal_tool_open_plain(path);
+    for (int i = 0; file && !found && i < LINES_MOST && fgets(line, sizeof line, file); i++) {
         line[strcspn(line, "\n")] = 0;
         found = strncmp(line, MINOR, strlen(MINOR)) == 0 &&
                 gpuhal_tool_read_number(gpuhal_tool_trimmed(line + strlen(MINOR)), 0, 1u << 20, out_minor, NULL);
@@ -46,13 +48,18 @@ static bool find_one(const char *gpu, const char *pattern, char path[PATH_MAX])
     return one;
 }
 
-bool gpuhal_probe_mig_files(const char *node, char *files, size_t bytes)
+bool gpuhal_probe_mig_files(const char *node, const char *numbers, char *files, size_t bytes)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX], of_instance[48] = "gi*/access", of_compute[48] = "gi*/ci*/access";
     uint64_t instance, compute;
+    unsigned gi, ci;
     const char *gpu = node + strcspn(node, "0123456789");
-    if (!*gpu || !find_one(gpu, "gi*/access", path) || !read_minor(path, &instance) ||
-        !find_one(gpu, "gi*/ci*/access", path) || !read_minor(path, &compute)) {
+    if (sscanf(numbers, "%3u/%3u", &gi, &ci) == 2) {
+        snprintf(of_instance, sizeof of_instance, "gi%u/access", gi);
+        snprintf(of_compute, sizeof of_compute, "gi%u/ci%u/access", gi, ci);
+    }
+    if (!*gpu || !find_one(gpu, of_instance, path) || !read_minor(path, &instance) ||
+        !find_one(gpu, of_compute, path) || !read_minor(path, &compute)) {
         return false;
     }
     snprintf(files, bytes, "%s,/dev/nvidia-caps/nvidia-cap%" PRIu64 ",/dev/nvidia-caps/nvidia-cap%" PRIu64, node,

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Which files a job needs for the one part of the GPU whose node is `node`, "/dev/nvidia0", with commas between them.
- * false where there is another number of parts than one, since the kernel does not say which is which device. */
-bool gpuhal_probe_mig_files(const char *node, char *files, size_t bytes);
+/* Which files a job needs for the part with these numbers ("3/0") of the GPU whose node is `node`, "/dev/nvidia0", with
+ * commas between them. Numbers that are not known, "", mean the only part: false if there is another number of them. */
+bool gpuhal_probe_mig_files(const char *node, const char *numbers, char *files, size_t bytes);
 
 #endif

@@ -1,16 +1,19 @@
 /* openmetrics.c: the listing as OpenMetrics 1.0: one family of metrics for each kind of value, one metric for each row
  * of which the value is known. What is not known has no metric.
  *
+ * Prometheus' older text format 0.0.4, which the textfile collector of node_exporter reads, gives TYPE and HELP the
+ * name of the metric. OpenMetrics forbids that for counters, whose family is named without "_total": no text is both.
+ *
  * The types are gauge and counter alone: the textfile collector of node_exporter refuses a whole file in which a type
  * is "info" or "stateset". */
 #include "formats.h"
+#include "health.h"
 #include "plain.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #define PREFIX "gpuhal_"
-#define LOST   "lost" /* a state that hardware alone does not have */
 
 /* The labels of one metric, printed one by one. */
 typedef struct metric {
@@ -40,13 +43,27 @@ static void end_metric(const metric *one, const char *value)
     fprintf(one->out, "%s %s\n", one->has_label ? "}" : "", value);
 }
 
-static void put_head(const char *family, const char *unit, const char *type, const char *help, FILE *out)
+/* A family and how it is written. */
+typedef struct head {
+    const char *family, *unit, *help;
+    bool only_grows;
+} head;
+
+static void put_head(gpuhal_probe_format format, const head *one, FILE *out)
 {
-    fprintf(out, "# TYPE " PREFIX "%s %s\n", family, type);
-    if (*unit) {
-        fprintf(out, "# UNIT " PREFIX "%s %s\n", family, unit);
+    const bool is_older = format == PROBE_FORMAT_PROMETHEUS;
+    const char *family = one->family, *end = is_older && one->only_grows ? "_total" : "";
+    fprintf(out, "# TYPE " PREFIX "%s%s %s\n", family, end, one->only_grows ? "counter" : "gauge");
+    if (*one->unit && !is_older) {
+        fprintf(out, "# UNIT " PREFIX "%s %s\n", family, one->unit);
     }
-    fprintf(out, "# HELP " PREFIX "%s %s\n", family, help);
+    fprintf(out, "# HELP " PREFIX "%s%s %s\n", family, end, one->help);
+}
+
+static void put_gauge(gpuhal_probe_format format, const char *family, const char *help, FILE *out)
+{
+    const head one = {.family = family, .unit = "", .help = help};
+    put_head(format, &one, out);
 }
 
 /* What identifies a row stands in each of its metrics, so that one can be read without another. */
@@ -78,19 +95,19 @@ static void put_identity(metric *one, const gpuhal_probe_row *row)
 
 /* ---- what a row is */
 
-static void put_build(FILE *out)
+static void put_build(gpuhal_probe_format format, FILE *out)
 {
-    put_head("build_info", "", "gauge", "Version of the library that read the values; always 1.", out);
+    put_gauge(format, "build_info", "Version of the library that read the values; always 1.", out);
     metric one = begin_metric("build_info", out);
     put_label(&one, "version", gpuhal_version());
     end_metric(&one, "1");
 }
 
-static void put_info(const gpuhal_probe_rows *rows, FILE *out)
+static void put_info(gpuhal_probe_format format, const gpuhal_probe_rows *rows, FILE *out)
 {
     char space[PROBE_FIELD_BYTES];
     const gpuhal_probe_field *column;
-    put_head("device_info", "", "gauge", "What is constant about the device; always 1.", out);
+    put_gauge(format, "device_info", "What is constant about the device; always 1.", out);
     for (uint32_t row = 0; row < rows->count; row++) {
         metric one = begin_metric("device_info", out);
         put_identity(&one, &rows->list[row]);
@@ -115,16 +132,46 @@ static void put_flag(const char *name, const gpuhal_probe_row *row, const char *
 }
 
 /* Every state has a metric, so that one that begins or ends is a change and no gap. */
-static void put_states(const gpuhal_probe_rows *rows, FILE *out)
+static void put_states(gpuhal_probe_format format, const gpuhal_probe_rows *rows, FILE *out)
 {
-    put_head("hardware_state", "", "gauge", "1 for the state that the hardware is in, 0 for the others.", out);
+    static const char *const of_devices[] = {"lost", "reset_needed"}; /* which hardware alone does not have */
+    put_gauge(format, "hardware_state", "1 for the state that the hardware is in, 0 for the others.", out);
     for (uint32_t row = 0; row < rows->count; row++) {
         const char *now = gpuhal_probe_row_state(&rows->list[row]);
-        for (gpuhal_hardware_state state = GPUHAL_HARDWARE_READY; state <= GPUHAL_HARDWARE_DISPLAY_ONLY; state++) {
+        for (gpuhal_hardware_state state = GPUHAL_HARDWARE_READY; state <= GPUHAL_HARDWARE_NOT_GIVEN; state++) {
             const char *word = gpuhal_hardware_state_name(state);
             put_flag("hardware_state", &rows->list[row], "state", word, strcmp(word, now) == 0, out);
         }
-        put_flag("hardware_state", &rows->list[row], "state", LOST, strcmp(LOST, now) == 0, out);
+        for (size_t i = 0; i < sizeof of_devices / sizeof *of_devices; i++) {
+            put_flag("hardware_state", &rows->list[row], "state", of_devices[i], strcmp(of_devices[i], now) == 0, out);
+        }
+    }
+}
+
+static void put_grades(gpuhal_probe_format format, const gpuhal_probe_rows *rows, FILE *out)
+{
+    put_gauge(format, "hardware_grade",
+              "0 fine, 1 as an administrator or a user decided, 2 a warning, 3 a problem: broken, lost or refused.",
+              out);
+    for (uint32_t row = 0; row < rows->count; row++) {
+        metric one = begin_metric("hardware_grade", out);
+        char grade[16];
+        put_identity(&one, &rows->list[row]);
+        snprintf(grade, sizeof grade, "%" PRIu32, gpuhal_probe_row_grade(&rows->list[row]));
+        end_metric(&one, grade);
+    }
+}
+
+/* Of devices whose values were read. */
+static void put_health(gpuhal_probe_format format, const gpuhal_probe_rows *rows, FILE *out)
+{
+    put_gauge(format, "health_problem", "1 where the values say that something is wrong, else 0.", out);
+    for (uint32_t row = 0; row < rows->count; row++) {
+        const gpuhal_probe_device *entry = rows->list[row].entry;
+        for (gpuhal_probe_ailment i = 0; entry && !entry->processor && entry->values && i < PROBE_AILMENTS; i++) {
+            put_flag("health_problem", &rows->list[row], "reason", gpuhal_probe_ailment_name(i),
+                     gpuhal_probe_has(entry, i), out);
+        }
     }
 }
 
@@ -158,22 +205,23 @@ static void put_value(const gpuhal_probe_field *column, const char *family, cons
 }
 
 /* Column `first` and those behind it that are of one family with it. Returns how many those are. */
-static size_t put_family(size_t first, const gpuhal_probe_rows *rows, FILE *out)
+static size_t put_family(gpuhal_probe_format format, size_t first, const gpuhal_probe_rows *rows, FILE *out)
 {
-    const gpuhal_probe_field *head = gpuhal_probe_field_at(first), *column;
-    const char *unit = gpuhal_probe_unit_name(head->unit), *source;
+    const gpuhal_probe_field *of_all = gpuhal_probe_field_at(first), *column;
+    const char *unit = gpuhal_probe_unit_name(of_all->unit), *source;
     char family[64];
     uint64_t number;
     size_t count = 0;
     bool headed = false;
-    snprintf(family, sizeof family, "%s%s%s", head->family, *unit ? "_" : "", unit);
-    for (;
-         (column = gpuhal_probe_field_at(first + count)) && column->family && strcmp(column->family, head->family) == 0;
+    snprintf(family, sizeof family, "%s%s%s", of_all->family, *unit ? "_" : "", unit);
+    const head one = {.family = family, .unit = unit, .help = of_all->help, .only_grows = of_all->only_grows};
+    for (; (column = gpuhal_probe_field_at(first + count)) && column->family &&
+           strcmp(column->family, of_all->family) == 0;
          count++) {
         for (uint32_t row = 0; row < rows->count; row++) {
             if (gpuhal_probe_field_number(column, &rows->list[row], &number, &source)) {
                 if (!headed) {
-                    put_head(family, unit, head->only_grows ? "counter" : "gauge", head->help, out);
+                    put_head(format, &one, out);
                 }
                 headed = true;
                 put_value(column, family, &rows->list[row], number, source, out);
@@ -189,15 +237,17 @@ bool gpuhal_probe_print_openmetrics(const gpuhal_probe_machine *machine, const g
     if (!gpuhal_probe_rows_make(machine, options, &rows)) {
         return false;
     }
-    put_build(out);
+    put_build(options->format, out);
     if (rows.count) {
-        put_info(&rows, out);
-        put_states(&rows, out);
+        put_info(options->format, &rows, out);
+        put_states(options->format, &rows, out);
+        put_grades(options->format, &rows, out);
+        put_health(options->format, &rows, out);
     }
     for (size_t i = 0; gpuhal_probe_field_at(i);) {
-        i += gpuhal_probe_field_at(i)->family ? put_family(i, &rows, out) : 1;
+        i += gpuhal_probe_field_at(i)->family ? put_family(options->format, i, &rows, out) : 1;
     }
-    fputs("# EOF\n", out);
+    fputs(options->format == PROBE_FORMAT_OPENMETRICS ? "# EOF\n" : "", out);
     gpuhal_probe_rows_finish(&rows);
     return true;
 }

@@ -24,8 +24,11 @@ enum {
     CSV = 1u << 9,
     METRICS = 1u << 10,
     GRES = 1u << 11,
-    PROGRAMS = CSV | METRICS | GRES, /* sections for people have no place there */
     WIDE = 1u << 12,
+    CDI = 1u << 13,
+    PROGRAMS = CSV | METRICS | GRES | CDI, /* sections for people have no place there */
+    CACHED = 1u << 14,
+    CHECK = 1u << 15,
 };
 
 typedef struct form {
@@ -55,22 +58,26 @@ static bool check(struct argp_state *state, const gpuhal_probe_options *options,
 {
     const bool json = options->format == PROBE_FORMAT_JSON;
     const rule rules[] = {
-        {"json", json, (TASKS & ~(unsigned)(REGISTRY | DIFF)) | REPORT | TARGET},
-        {"format", options->format_given && !json, TASKS | REPORT | TARGET},
-        {"columns", options->columns != NULL, TASKS | REPORT | TARGET | WATCH | JSON | METRICS | GRES | WIDE},
+        {"json", json, (TASKS & ~(unsigned)(REGISTRY | DIFF)) | REPORT | TARGET | CHECK},
+        {"format", options->format_given && !json, TASKS | REPORT | TARGET | CHECK},
+        {"columns", options->columns != NULL,
+         TASKS | REPORT | TARGET | WATCH | JSON | METRICS | GRES | CDI | WIDE | CHECK},
         {"watch", options->watch_ns != 0, TASKS | REPORT | TARGET},
         {"output", options->output != NULL, TASKS | REPORT | TARGET | WATCH},
-        {"every", options->every_ns != 0, TASKS | REPORT | TARGET | WATCH},
+        {"every", options->every_ns != 0, TASKS | REPORT | TARGET | WATCH | CHECK},
         {"strict", options->strict, TASKS | REPORT | WATCH},
+        {"expect", options->expected != 0, TASKS | REPORT | TARGET | WATCH | CACHED}, /* no GPU is asked then */
         {"cached", options->cached, TASKS | WATCH},
         {"refresh", options->refresh, TASKS & ~(unsigned)DIFF},
-        {"explain", options->explain, TASKS | REPORT | WATCH | PROGRAMS},
+        {"explain", options->explain, TASKS | REPORT | WATCH | PROGRAMS | CHECK},
         {"report", options->report != NULL, TASKS | TARGET},
         {"verify", options->verify, TASKS | TARGET | WATCH},
-        {"timings", options->timings, TASKS | REPORT | TARGET | WATCH | PROGRAMS},
-        {"env", options->environment, TASKS | REPORT | TARGET | WATCH | PROGRAMS},
-        {"all", options->all, (TASKS & ~(unsigned)REGISTRY) | REPORT | TARGET},
-        {"links", options->links, TASKS | TARGET | WATCH | PROGRAMS},
+        {"timings", options->timings, TASKS | REPORT | TARGET | WATCH | PROGRAMS | CHECK},
+        {"env", options->environment, TASKS | REPORT | TARGET | WATCH | PROGRAMS | CHECK},
+        {"all", options->all, (TASKS & ~(unsigned)REGISTRY) | REPORT | TARGET | CHECK},
+        {"processes", options->processes, TASKS | REPORT | TARGET | WATCH | PROGRAMS | CACHED | CHECK},
+        {"check", options->check, TASKS | REPORT | TARGET | WATCH | CACHED},
+        {"links", options->links, TASKS | TARGET | WATCH | PROGRAMS | CHECK},
         {"device", options->device != NULL, TASKS},
         {"backends", options->backends != NULL, TASKS & ~(unsigned)DIFF},
         {"timeout", options->timeout_ns != 0, TASKS & ~(unsigned)DIFF},
@@ -145,8 +152,12 @@ bool gpuhal_probe_options_go_together(struct argp_state *state, const gpuhal_pro
         {JSON, "format jsonl", format == PROBE_FORMAT_JSON_LINES},
         {CSV, "format csv", format == PROBE_FORMAT_CSV},
         {METRICS, "format openmetrics", format == PROBE_FORMAT_OPENMETRICS},
+        {METRICS, "format prometheus", format == PROBE_FORMAT_PROMETHEUS},
         {GRES, "format gres", format == PROBE_FORMAT_GRES},
+        {CDI, "format cdi", format == PROBE_FORMAT_CDI},
         {WIDE, "format wide", format == PROBE_FORMAT_WIDE},
+        {CACHED, "cached", options->cached},
+        {CHECK, "check", options->check},
     };
     const size_t count = sizeof forms / sizeof *forms;
     if (options->refresh && options->retry) {

@@ -4,6 +4,7 @@
 #include "../common/command_line.h"
 #include "../common/text.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 bool gpuhal_probe_keep_one(struct argp_state *state, const char **to, const char *option, const char *value,
@@ -49,6 +50,18 @@ bool gpuhal_probe_keep_seconds(struct argp_state *state, uint64_t *to, const cha
     return true;
 }
 
+bool gpuhal_probe_keep_count(struct argp_state *state, uint32_t *to, const char *option, const char *value)
+{
+    char *end;
+    const unsigned long count = strspn(value, "0123456789") ? strtoul(value, &end, 10) : 0;
+    if (count == 0 || *end || count > 1000) {
+        gpuhal_tool_mistake(state, option, value, "a number from 1 to 1000");
+        return false;
+    }
+    *to = (uint32_t)count;
+    return true;
+}
+
 bool gpuhal_probe_keep_period(struct argp_state *state, uint64_t *to, const char *option, const char *value)
 {
     if (!gpuhal_tool_read_seconds(value, 0.1, 86400, to)) {
@@ -59,10 +72,9 @@ bool gpuhal_probe_keep_period(struct argp_state *state, uint64_t *to, const char
 }
 
 static const char *const formats[] = {
-    [PROBE_FORMAT_TABLE] = "table", [PROBE_FORMAT_WIDE] = "wide",
-    [PROBE_FORMAT_JSON] = "json",   [PROBE_FORMAT_JSON_LINES] = "jsonl",
-    [PROBE_FORMAT_CSV] = "csv",     [PROBE_FORMAT_OPENMETRICS] = "openmetrics",
-    [PROBE_FORMAT_GRES] = "gres",
+    [PROBE_FORMAT_TABLE] = "table",           [PROBE_FORMAT_WIDE] = "wide", [PROBE_FORMAT_JSON] = "json",
+    [PROBE_FORMAT_JSON_LINES] = "jsonl",      [PROBE_FORMAT_CSV] = "csv",   [PROBE_FORMAT_OPENMETRICS] = "openmetrics",
+    [PROBE_FORMAT_PROMETHEUS] = "prometheus", [PROBE_FORMAT_GRES] = "gres", [PROBE_FORMAT_CDI] = "cdi",
 };
 
 const char *gpuhal_probe_format_name(gpuhal_probe_format format)
@@ -96,7 +108,8 @@ bool gpuhal_probe_keep_format(struct argp_state *state, gpuhal_probe_options *op
 {
     const size_t count = sizeof formats / sizeof *formats, format = find_word(formats, count, value);
     if (format == count) {
-        gpuhal_tool_mistake(state, "format", value, "table, wide, json, jsonl, csv, openmetrics or gres");
+        gpuhal_tool_mistake(state, "format", value,
+                            "table, wide, json, jsonl, csv, openmetrics, prometheus, gres or cdi");
         return false;
     }
     return set_format(state, options, (gpuhal_probe_format)format);
@@ -112,6 +125,16 @@ bool gpuhal_probe_keep_json(struct argp_state *state, gpuhal_probe_options *opti
     }
     options->json_version = (uint32_t)version + 1;
     return set_format(state, options, PROBE_FORMAT_JSON);
+}
+
+bool gpuhal_probe_keep_check(struct argp_state *state, gpuhal_probe_options *options, const char *value)
+{
+    if (strcmp(value, "healthy") != 0) {
+        gpuhal_tool_mistake(state, "check", value, "healthy");
+        return false;
+    }
+    options->check = true;
+    return true;
 }
 
 bool gpuhal_probe_keep_color(struct argp_state *state, gpuhal_probe_options *options, const char *value)

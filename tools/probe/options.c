@@ -20,9 +20,11 @@ static const char doc[] =
     "Options win over environment variables. JSON always has every interface of every device, and what --explain and "
     "--timings show. --env alone runs no plugin. An option that would have no effect beside another is bad usage.\n\n"
     "Exit status: 0 complete, 1 out of memory, or a file cannot be read or written, 2 bad usage, 3 no device, with "
-    "--strict no GPU, 4 partial (a GPU is broken, lost or refused, or the selected one cannot be used, a plugin "
-    "failed, or --verify failed, or the registry is damaged), 5 no such device, backend or plugin, 6 the selected "
-    "device is refused to this user, 7 --diff found a difference.";
+    "--strict, --check or --format cdi no GPU, 4 partial (a GPU is broken, lost or refused, or the selected one cannot "
+    "be "
+    "used, a plugin failed, or --verify failed, fewer GPUs are ready than --expect says, or the registry is damaged), "
+    "5 "
+    "no such device, backend or plugin, 6 the selected device is refused to this user, 7 --diff found a difference.";
 
 enum {
     OPTION_EXPLAIN = GPUHAL_TOOL_KEY, /* those without a value come first, in the order of keep() */
@@ -31,6 +33,7 @@ enum {
     OPTION_ENV,
     OPTION_ALL,
     OPTION_LINKS,
+    OPTION_PROCESSES,
     OPTION_REGISTRY,
     OPTION_DIFF,
     OPTION_ACCEPT,
@@ -47,6 +50,8 @@ enum {
     OPTION_DEVICE,
     OPTION_BACKENDS,
     OPTION_TIMEOUT,
+    OPTION_EXPECT,
+    OPTION_CHECK,
     OPTION_RETRY,
     OPTION_FORGET,
     OPTION_EXPORT,
@@ -58,7 +63,7 @@ static const struct argp_option known[] = {
     /* -h has a line for each of these, and the names of the others. */
     {"all", OPTION_ALL, NULL, 0,
      "every interface of each physical device, the preferred one marked with +, and the evidence that they are one; "
-     "the processor, software devices and display-only hardware, too",
+     "the processor, software devices, hardware that is not given or for displays alone, too",
      0},
     {"device", OPTION_DEVICE, "SELECTOR", 0,
      "only these devices, several with commas: auto, gpu, each, cuda, cuda:1, cuda:0,2, cuda:0-3, cuda:*, 0 (the first "
@@ -67,9 +72,9 @@ static const struct argp_option known[] = {
      "all but that; with @8GiB or @25% behind it and no more memory than that",
      0},
     {"format", OPTION_FORMAT, "FORMAT", 0,
-     "table (as usual), wide (every column), json, jsonl (the same in one line), csv, openmetrics (also for the "
-     "textfile "
-     "collector of node_exporter), gres (gres.conf of Slurm)",
+     "table (as usual), wide (every column), json, jsonl (the same in one line), csv, openmetrics, prometheus (the "
+     "same for the textfile collector of node_exporter), gres (gres.conf of Slurm), cdi (a specification by which "
+     "Podman and Docker give GPUs to containers: --device gpuhal/gpu=0)",
      0},
     {"json", OPTION_JSON, "VERSION", OPTION_ARG_OPTIONAL,
      "the same as --format json: everything that is known, as gpuhal.probe/2; --json=1 prints gpuhal.probe/1", 0},
@@ -90,13 +95,23 @@ static const struct argp_option known[] = {
      "how devices are connected, and where they are: NUMA nodes, network cards; with --verify also whether bytes come "
      "through right, and how fast",
      0},
+    {"processes", OPTION_PROCESSES, NULL, 0,
+     "every process that uses a GPU, also those for which the listing has no line, with its user, memory, command and "
+     "container; * behind a pid: it is of another pid namespace",
+     0},
     {"report", OPTION_REPORT, "FILE", 0,
      "write what a bug report needs to a new file, - for standard output: versions, environment, devices, why plugins "
      "are used or not, hardware, registry, the kernel's log about GPUs, and the JSON, without names of host and user, "
-     "network addresses and UUIDs",
+     "network addresses, UUIDs, and users and commands of processes",
      0},
     {"strict", OPTION_STRICT, NULL, 0,
      "exit with 4 also where hardware is only hidden, or has no driver installed, and with 3 where there is no GPU", 0},
+    {"check", OPTION_CHECK, "healthy", 0,
+     "one line instead of the listing, for a prolog or a node health check: exit with 0 if every GPU is healthy, with "
+     "4 if "
+     "one is broken, with the cause, with 3 if there is no GPU; with --strict a warning counts, too",
+     0},
+    {"expect", OPTION_EXPECT, "N", 0, "exit with 4 if fewer than N GPUs are ready, as before a job", 0},
     {"refresh", OPTION_REFRESH, NULL, 0, "run all plugins again, also those in quarantine", 0},
     {"env", OPTION_ENV, NULL, 0,
      "the environment variables of the library, and those of vendors that are set and decide which devices are seen",
@@ -105,14 +120,15 @@ static const struct argp_option known[] = {
      1},
     {"color", OPTION_COLOR, "WHEN", 0, "auto (on terminals, unless NO_COLOR is set), always, never", 1},
     {"output", OPTION_OUTPUT, "FILE", 0, "write the listing to this file, whole or not at all", 1},
-    {"every", OPTION_EVERY, "SECONDS", 0, "list again in this period, until SIGTERM or Ctrl-C", 1},
+    {"every", OPTION_EVERY, "SECONDS", 0, "list again in this period, until a signal ends it", 1},
     {"cached", OPTION_CACHED, NULL, 0, "read no values: the fastest listing, from what is cached", 1},
     {"timings", OPTION_TIMINGS, NULL, 0, "how long each plugin took, or that its result is cached", 1},
     {"backends", OPTION_BACKENDS, "LIST", 0,
      "only these backends, in this order (rocm,vulkan), or all but some (-opencl)", 1},
     {"timeout", OPTION_TIMEOUT, "SECONDS", 0,
      "time for everything together, of which one that hangs takes a part; without it a plugin has 15 s to list its "
-     "devices, and a device or a link 60 s to be verified", 1},
+     "devices, and a device or a link 60 s to be verified",
+     1},
     {"retry", OPTION_RETRY, "NAMES", 0,
      "run these plugins again, even if their results are cached or they are quarantined; several with commas, "
      "or all",
@@ -127,8 +143,13 @@ static const struct argp_option known[] = {
      "run all plugins but those in quarantine, and list which devices are new, back or gone, or have another driver "
      "than at the baseline, which the first --diff makes of the record; with --json as gpuhal.diff/1",
      0},
-    {"accept", OPTION_ACCEPT, NULL, 0, "with --diff: what is there now is the baseline from now on", 0},
-    {"forget", OPTION_FORGET, "NAME", 0, "delete the results of this plugin; all: the whole record", 0},
+    {"accept", OPTION_ACCEPT, NULL, 0,
+     "with --diff: what is there now is the baseline from now on, and what is gone has no row any more", 0},
+    {"forget", OPTION_FORGET, "NAME", 0,
+     "delete the results of this plugin; all: the whole record; c1:00.0, a UUID, cuda:7 as it was, or name=GLOB: the "
+     "row of "
+     "a GPU that was taken out, which says MISSING",
+     0},
     {"export", OPTION_EXPORT, "FILE", 0, "write it to a new file; - for standard output", 0},
     {"import", OPTION_IMPORT, "FILE", 0, "replace it by an exported one", 0},
     {0},
@@ -143,9 +164,10 @@ static void print_version(FILE *out)
 
 static error_t keep(struct argp_state *state, gpuhal_probe_options *options, int key, const char *value)
 {
-    bool *const flags[] = {&options->explain, &options->verify, &options->timings,  &options->environment,
-                           &options->all,     &options->links,  &options->registry, &options->diff,
-                           &options->accept,  &options->strict, &options->cached,   &options->refresh};
+    bool *const flags[] = {&options->explain, &options->verify, &options->timings,   &options->environment,
+                           &options->all,     &options->links,  &options->processes, &options->registry,
+                           &options->diff,    &options->accept, &options->strict,    &options->cached,
+                           &options->refresh};
     if (key >= OPTION_EXPLAIN && key <= OPTION_REFRESH) {
         *flags[key - OPTION_EXPLAIN] = true;
         return 0;
@@ -172,11 +194,14 @@ static error_t keep(struct argp_state *state, gpuhal_probe_options *options, int
         return gpuhal_probe_keep_once(state, &options->backends, "backends", value) ? 0 : EINVAL;
     case OPTION_TIMEOUT:
         return gpuhal_probe_keep_seconds(state, &options->timeout_ns, value) ? 0 : EINVAL;
+    case OPTION_EXPECT:
+        return gpuhal_probe_keep_count(state, &options->expected, "expect", value) ? 0 : EINVAL;
+    case OPTION_CHECK:
+        return gpuhal_probe_keep_check(state, options, value) ? 0 : EINVAL;
     case OPTION_RETRY:
         return gpuhal_probe_keep_names(state, &options->retry, "retry", value) ? 0 : EINVAL;
     case OPTION_FORGET:
-        return gpuhal_probe_keep_one(state, &options->forget, "forget", value, "; give one plugin, or all") ? 0
-                                                                                                            : EINVAL;
+        return gpuhal_probe_keep_one(state, &options->forget, "forget", value, "; give one") ? 0 : EINVAL;
     case OPTION_EXPORT:
         return gpuhal_probe_keep_one(state, &options->export_to, "export", value, "") ? 0 : EINVAL;
     case OPTION_IMPORT:

@@ -8,12 +8,12 @@
 
 /* The exit status. Scripts rely on these numbers. */
 typedef enum gpuhal_probe_exit {
-    PROBE_COMPLETE = 0,      /* everything is listed, and what is listed works */
-    PROBE_INTERNAL = 1,      /* no memory, or a file or the output cannot be read or written */
-    PROBE_USAGE = 2,         /* a bad option, or a bad value in an option or environment variable */
-    PROBE_NO_DEVICE = 3,     /* there is no device at all, or with --strict no GPU */
-    PROBE_PARTIAL = 4,       /* a GPU, a plugin, with --verify a device or link fails; a damaged registry */
-    PROBE_NOT_FOUND = 5,     /* no such device, backend or plugin */
+    PROBE_COMPLETE = 0,  /* everything is listed, and what is listed works */
+    PROBE_INTERNAL = 1,  /* no memory, or a file or the output cannot be read or written */
+    PROBE_USAGE = 2,     /* a bad option, or a bad value in an option or environment variable */
+    PROBE_NO_DEVICE = 3, /* there is no device at all, or with --strict or as CDI no GPU */
+    PROBE_PARTIAL = 4,   /* a GPU, plugin, or with --verify a device or link fails; too few GPUs; damaged registry */
+    PROBE_NOT_FOUND = 5, /* no such device, backend or plugin */
     PROBE_NO_PERMISSION = 6, /* the device that was asked for may not be used by this user */
     PROBE_DIFFERS = 7,       /* the machine differs from the record */
     PROBE_GO_ON = -1         /* not an exit code: carry on */
@@ -27,8 +27,15 @@ typedef enum gpuhal_probe_format {
     PROBE_FORMAT_JSON_LINES,
     PROBE_FORMAT_CSV,
     PROBE_FORMAT_OPENMETRICS,
-    PROBE_FORMAT_GRES
+    PROBE_FORMAT_PROMETHEUS, /* the same in the older text format */
+    PROBE_FORMAT_GRES,
+    PROBE_FORMAT_CDI
 } gpuhal_probe_format;
+
+static inline bool gpuhal_probe_has_metrics(gpuhal_probe_format format)
+{
+    return format == PROBE_FORMAT_OPENMETRICS || format == PROBE_FORMAT_PROMETHEUS;
+}
 
 #define GPUHAL_PROBE_WATCH_NS 1000000000u /* period of --watch without one */
 
@@ -38,8 +45,10 @@ typedef enum gpuhal_probe_color { PROBE_COLOR_AUTO, PROBE_COLOR_ALWAYS, PROBE_CO
 typedef struct gpuhal_probe_options {
     bool explain, verify, timings, environment, all, links;
     bool registry, diff, accept;
-    bool strict; /* notes count as problems do */
-    bool cached; /* no driver is asked for values */
+    bool strict;    /* warnings and notes count as problems do */
+    bool processes; /* all of them, on the screen */
+    bool check;     /* one line about the health */
+    bool cached;    /* no driver is asked for values */
     bool refresh;
     gpuhal_probe_format format;
     bool format_given;
@@ -47,10 +56,11 @@ typedef struct gpuhal_probe_options {
     gpuhal_probe_color color;
     const char *columns; /* names, with commas */
     const char *device, *backends, *retry, *forget, *export_to, *import_from;
-    const char *report; /* a new file, or - */
-    const char *target; /* what --explain is about */
+    const char *report;    /* a new file, or - */
+    const char *target;    /* what --explain is about */
     const char *run_again; /* --diff's own, in the place of retry: with the plugins whose results are cached */
     const char *output;    /* the file that the listing is written to; NULL: standard output */
+    uint32_t expected;     /* GPUs that are to be ready; 0: not given */
     uint64_t timeout_ns;   /* 0: not given */
     uint64_t every_ns;     /* the listing is printed again and again; 0: once */
     uint64_t watch_ns;     /* period of the live view; 0: it is not wanted */

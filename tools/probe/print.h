@@ -7,7 +7,14 @@
 #include "problems.h"
 #include "screen.h"
 
-/* "7 of 8 GPUs ready". Partitions of a GPU are one. */
+/* How many GPUs there are, how many of them work and another process has them alone, and how many are not given, and to
+ * whom. Partitions of a GPU are one. */
+typedef struct gpuhal_probe_counts {
+    uint32_t ready, all, taken, not_given;
+    const char *not_given_to; /* of the view of the hardware; NULL: all are given */
+} gpuhal_probe_counts;
+gpuhal_probe_counts gpuhal_probe_count(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options);
+/* "7 of 8 GPUs ready"; "1 GPU ready; 7 more of this host are not given to this pod". */
 void gpuhal_probe_write_counts(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options, char *to,
                                size_t bytes);
 /* One line: the machine, how many of its GPUs are ready, their drivers, the kernel. */
@@ -17,10 +24,22 @@ void gpuhal_probe_print_head(const gpuhal_probe_machine *machine, const gpuhal_p
  * interfaces of, with the evidence. false without memory. */
 bool gpuhal_probe_print_table(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                               const gpuhal_probe_screen *screen);
+/* Whether the table has the columns of wide screens. */
+bool gpuhal_probe_table_is_wide(const gpuhal_probe_options *options, const gpuhal_probe_screen *screen);
+/* Who uses the GPUs: at most as many lines as there are GPUs, and three; all with --processes. Nothing where no process
+ * is known. false without memory. */
+bool gpuhal_probe_print_processes(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
+                                  const gpuhal_probe_screen *screen);
 /* For each problem a sentence, and the command that mends or examines it; one for all that share the cause. */
 void gpuhal_probe_print_problems(const gpuhal_probe_problems *problems, const gpuhal_probe_screen *screen);
+/* If no GPU is given: the first one that could be, and the command for it. */
+void gpuhal_probe_print_not_given(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
+                                  const gpuhal_probe_screen *screen);
 /* The device that a program gets which asks for none, and by which rule. */
 void gpuhal_probe_print_default(const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen);
+/* Below a plain listing on a screen: which options have what it leaves out, unless no GPU is there to have it. */
+void gpuhal_probe_print_more(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
+                             const gpuhal_probe_screen *screen);
 /* A table from device to device for each thing that is known of links, of the devices that are listed. false without
  * memory. */
 bool gpuhal_probe_print_links(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
@@ -52,6 +71,9 @@ bool gpuhal_probe_print_json(const gpuhal_probe_machine *machine, const gpuhal_p
 gpuhal_probe_exit gpuhal_probe_judge_findings(const gpuhal_probe_machine *machine,
                                               const gpuhal_probe_problems *problems,
                                               const gpuhal_probe_options *options);
+/* --check: whether the GPUs are healthy, in one line. */
+void gpuhal_probe_print_check(const gpuhal_probe_machine *machine, const gpuhal_probe_problems *problems,
+                              const gpuhal_probe_options *options, const gpuhal_probe_screen *screen);
 /* On standard error: what the printed format has no place for. */
 void gpuhal_probe_say_findings(const gpuhal_probe_machine *machine, const gpuhal_probe_problems *problems,
                                const gpuhal_probe_options *options);

@@ -4,6 +4,7 @@
 #include "../common/text.h"
 
 #include "hardware_record.h"
+#include "health.h"
 #include "links.h"
 #include "rows.h"
 
@@ -43,7 +44,8 @@ static bool add_hardware(finder *own, const gpuhal_hardware_info *hardware)
     }
     const char *place = *hardware->address ? hardware->address : hardware->place;
     snprintf(problem->hardware, sizeof problem->hardware, "%s", place);
-    snprintf(problem->subject, sizeof problem->subject, "%.255s at %.127s", hardware->name, place);
+    const char *leaf = strrchr(place, '/'); /* a path is of what is not on PCI */
+    snprintf(problem->subject, sizeof problem->subject, "%.255s at %.127s", hardware->name, leaf ? leaf + 1 : place);
     snprintf(problem->why, sizeof problem->why, "%s", hardware->why);
     snprintf(problem->fix, sizeof problem->fix, "%s", *hardware->fix ? hardware->fix : "gpuhal-probe --explain");
     return true;
@@ -65,8 +67,8 @@ static bool find_in_hardware(finder *own, const gpuhal_probe_options *options)
     bool good = true;
     for (uint32_t i = 0; good && i < own->machine->hardware_count; i++) {
         const gpuhal_hardware_info *hardware = &own->machine->hardware[i];
-        const bool is_meant = !options->device || (hardware->state != GPUHAL_HARDWARE_READY &&
-                                                   is_selected(own->machine, hardware));
+        const bool is_meant =
+            !options->device || (hardware->state != GPUHAL_HARDWARE_READY && is_selected(own->machine, hardware));
         good = !is_meant || hardware->grade == GPUHAL_HARDWARE_FINE || add_hardware(own, hardware);
     }
     return good;
@@ -86,8 +88,18 @@ bool gpuhal_probe_problems_of(const gpuhal_probe_machine *machine, const char *s
     return good;
 }
 
+/* Whether a sentence about hardware names a device node that the text names, too. */
+static bool share_node(const char *why, const char *text)
+{
+    char node[64];
+    const char *begin = strstr(why, "/dev/");
+    snprintf(node, sizeof node, "%.*s", begin ? (int)strcspn(begin, " ,:") : 0, begin ? begin : "");
+    return *node && strstr(text, node);
+}
+
 /* Whether a sentence about hardware has given the plugin's reason already: without the steps before it, and behind the
- * name of the API. Nodes that this user may not open are the reason why the plugin lacks permission. */
+ * name of the API. A node that is missing is the reason, too, and nodes that this user may not open are the reason why
+ * the plugin lacks permission. */
 static bool is_said(const finder *own, const gpuhal_plugin_report *report)
 {
     for (uint32_t i = 0; i < own->to->count; i++) {
@@ -95,6 +107,8 @@ static bool is_said(const finder *own, const gpuhal_plugin_report *report)
         const char *reason = strstr(problem->why, ": ");
         if (*report->reason &&
             (strstr(problem->why, report->reason) || (reason && strstr(report->reason, reason + 2)) ||
+             (strcmp(problem->code, gpuhal_hardware_state_name(GPUHAL_HARDWARE_NODE_MISSING)) == 0 &&
+              share_node(problem->why, report->reason)) ||
              (report->state == GPUHAL_PLUGIN_NO_PERMISSION &&
               strcmp(problem->code, gpuhal_hardware_state_name(GPUHAL_HARDWARE_NO_PERMISSION)) == 0))) {
             return true;
@@ -147,8 +161,7 @@ static bool find_in_results(finder *own, const gpuhal_probe_options *options)
             continue;
         }
         const bool not_tried = entry->result.not_tried;
-        gpuhal_probe_problem *problem =
-            add(own, GPUHAL_HARDWARE_PROBLEM, not_tried ? "not_verified" : "verify_failed");
+        gpuhal_probe_problem *problem = add(own, GPUHAL_HARDWARE_PROBLEM, not_tried ? "not_verified" : "verify_failed");
         if (!problem) {
             return false;
         }
@@ -168,7 +181,7 @@ static const char *why_lost(const gpuhal_probe_device *entry)
     static const char before[] = "device lost: ";
     for (uint32_t i = 0; entry->values && i < entry->values->count; i++) {
         const gpuhal_value *value = &entry->values->list[i];
-        if (value->missing == GPUHAL_MISSING_FAILED && *value->why) {
+        if ((value->missing == GPUHAL_MISSING_LOST || value->missing == GPUHAL_MISSING_FAILED) && *value->why) {
             const char *cause = strstr(value->why, before);
             return cause ? cause + strlen(before) : value->why;
         }
@@ -213,6 +226,33 @@ static bool find_in_devices(finder *own)
     return true;
 }
 
+/* What the values say of their health; of a lost one that is all there is to say. */
+static bool find_ailments(finder *own)
+{
+    for (uint32_t i = 0; i < own->machine->count; i++) {
+        const gpuhal_probe_device *entry = &own->machine->devices[i];
+        for (gpuhal_probe_ailment a = 0; a < PROBE_AILMENTS && entry->shown && !gpuhal_probe_is_lost(entry); a++) {
+            const gpuhal_hardware_info *hardware = gpuhal_probe_hardware_of(own->machine, entry);
+            const bool is_broken = hardware && hardware->grade == GPUHAL_HARDWARE_PROBLEM; /* which says more */
+            if (is_broken || !gpuhal_probe_has(entry, a)) {
+                continue;
+            }
+            const char *id = gpuhal_device_id(entry->device);
+            char why[256], fix[256];
+            gpuhal_probe_problem *problem = add(own, gpuhal_probe_ailment_grade(a), gpuhal_probe_ailment_name(a));
+            if (!problem) {
+                return false;
+            }
+            gpuhal_probe_ailment_words(entry, a, hardware && *hardware->address ? hardware->address : id, why, fix);
+            snprintf(problem->hardware, sizeof problem->hardware, "%s", id);
+            snprintf(problem->subject, sizeof problem->subject, "%s", id);
+            snprintf(problem->why, sizeof problem->why, "%s", why);
+            snprintf(problem->fix, sizeof problem->fix, "%s", fix);
+        }
+    }
+    return true;
+}
+
 static bool add_link(finder *own, const gpuhal_probe_options *options, const gpuhal_probe_link *link)
 {
     gpuhal_probe_problem *problem = add(own, GPUHAL_HARDWARE_PROBLEM, "link_failed");
@@ -225,8 +265,8 @@ static bool add_link(finder *own, const gpuhal_probe_options *options, const gpu
     snprintf(problem->subject, sizeof problem->subject, "the link from %.127s to %.127s %s", from, to,
              link->tried ? "failed verification" : "cannot be read");
     snprintf(problem->why, sizeof problem->why, "%s", link->result.sentence);
-    snprintf(problem->fix, sizeof problem->fix, "%s --links --verify --device %.127s,%.127s",
-             how_to_repeat(options), from, to);
+    snprintf(problem->fix, sizeof problem->fix, "%s --links --verify --device %.127s,%.127s", how_to_repeat(options),
+             from, to);
     return true;
 }
 
@@ -265,7 +305,7 @@ static bool find_in_values(finder *own)
             const gpuhal_value *value = &entry->values->list[v];
             late = value->missing == GPUHAL_MISSING_TIMED_OUT ? value : NULL;
         }
-        gpuhal_probe_problem *problem = late ? add(own, GPUHAL_HARDWARE_NOTE, "values_timed_out") : NULL;
+        gpuhal_probe_problem *problem = late ? add(own, GPUHAL_HARDWARE_WARNING, "values_timed_out") : NULL;
         if (late && !problem) {
             return false;
         }
@@ -286,7 +326,7 @@ bool gpuhal_probe_problems_find(const gpuhal_probe_machine *machine, const gpuha
     *out_problems = (gpuhal_probe_problems){0};
     finder own = {.machine = machine, .to = out_problems};
     return find_in_hardware(&own, options) && find_in_plugins(&own, options) && find_in_results(&own, options) &&
-           find_in_devices(&own) && find_in_links(&own, options) && find_in_values(&own);
+           find_in_devices(&own) && find_ailments(&own) && find_in_links(&own, options) && find_in_values(&own);
 }
 
 void gpuhal_probe_problems_finish(gpuhal_probe_problems *problems)

@@ -6,7 +6,7 @@
 #include "machine.h"
 
 typedef struct gpuhal_probe_problem {
-    gpuhal_hardware_grade grade; /* NOTE: the exit status is 4 with --strict alone */
+    gpuhal_hardware_grade grade; /* below PROBLEM: the exit status is 4 with --strict alone */
     char code[40];               /* "no_kernel_driver", "plugin_timed_out", "verify_failed" */
     char hardware[128];          /* PCI address, or the id of a device; "" */
     char subject[400];           /* "NVIDIA GPU at 0000:01:00.0" */

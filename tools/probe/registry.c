@@ -2,6 +2,7 @@
 #include "registry.h"
 
 #include "baseline.h"
+#include "forget.h"
 
 #include "../common/standard_output.h"
 #include "../common/text.h"
@@ -221,12 +222,17 @@ static void report(FILE *out, const char *what, const char *which)
     gpuhal_probe_screen_wrap(&screen, text, 0, 4);
 }
 
-static gpuhal_probe_exit forget(const char *name, FILE *out)
+static gpuhal_probe_exit forget(const gpuhal_probe_options *options, FILE *out)
 {
+    const char *name = options->forget;
     gpuhal_registry_view *view = NULL;
     gpuhal_probe_exit code = read_kept(&view);
     if (code != PROBE_GO_ON) {
         return code;
+    }
+    if (gpuhal_probe_is_for_hardware(name)) {
+        gpuhal_registry_view_release(view);
+        return gpuhal_probe_forget_hardware(options, name, out);
     }
     bool all = strcmp(name, "all") == 0;
     char counts[256];
@@ -334,7 +340,7 @@ gpuhal_probe_exit gpuhal_probe_registry_do(const gpuhal_probe_options *options, 
         return gpuhal_probe_diff(options, out);
     }
     if (options->forget) {
-        return forget(options->forget, out);
+        return forget(options, out);
     }
     return options->export_to ? export_to(options->export_to, out) : import_from(options->import_from, out);
 }

@@ -1,5 +1,5 @@
 /* registry.h: the record that the library keeps of this machine: showing it, and the options that change it. Of them
- * --diff alone runs a plugin. */
+ * --diff, and --forget of a GPU, run plugins. */
 #ifndef PROBE_REGISTRY_H
 #define PROBE_REGISTRY_H
 

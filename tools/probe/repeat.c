@@ -6,6 +6,7 @@
 #include "output.h"
 #include "print.h"
 #include "problems.h"
+#include "processes.h"
 #include "stop.h"
 
 #include "../common/standard_output.h"
@@ -28,9 +29,14 @@ static bool print_sections(const gpuhal_probe_options *options, const gpuhal_pro
     if (!gpuhal_probe_print_table(machine, options, &screen)) {
         return false;
     }
+    if (!gpuhal_probe_print_processes(machine, options, &screen)) {
+        return false;
+    }
     gpuhal_probe_print_problems(problems, &screen);
+    gpuhal_probe_print_not_given(machine, options, &screen);
     if (machine->count && !options->explain) {
         gpuhal_probe_print_default(machine, &screen);
+        gpuhal_probe_print_more(machine, options, &screen);
     }
     if (options->links) {
         fputc('\n', out);
@@ -53,55 +59,76 @@ static bool print_sections(const gpuhal_probe_options *options, const gpuhal_pro
     return true;
 }
 
-/* false without memory. */
-static bool print_once(const gpuhal_probe_options *options, const gpuhal_probe_environment *environment,
-                       const gpuhal_probe_machine *machine, const gpuhal_probe_problems *problems, bool first,
-                       FILE *out)
+/* INTERNAL without memory; NO_DEVICE: nothing was printed, since the format has no place for no GPU. */
+static gpuhal_probe_exit print_once(const gpuhal_probe_options *options, const gpuhal_probe_environment *environment,
+                                    const gpuhal_probe_machine *machine, const gpuhal_probe_problems *problems,
+                                    bool first, FILE *out)
 {
+    bool made;
+    if (options->check) {
+        gpuhal_probe_screen screen;
+        gpuhal_probe_screen_init(&screen, out);
+        gpuhal_probe_print_check(machine, problems, options, &screen);
+        return PROBE_COMPLETE;
+    }
     switch (options->watch_ns ? PROBE_FORMAT_JSON_LINES : options->format) {
     case PROBE_FORMAT_JSON:
     case PROBE_FORMAT_JSON_LINES:
-        return gpuhal_probe_print_json(machine, problems, options, options->environment ? environment : NULL, out);
+        made = gpuhal_probe_print_json(machine, problems, options, options->environment ? environment : NULL, out);
+        break;
     case PROBE_FORMAT_CSV:
-        return gpuhal_probe_print_csv(machine, options, first || options->output, out);
+        made = gpuhal_probe_print_csv(machine, options, first || options->output, out);
+        break;
     case PROBE_FORMAT_OPENMETRICS:
-        return gpuhal_probe_print_openmetrics(machine, options, out);
+    case PROBE_FORMAT_PROMETHEUS:
+        made = gpuhal_probe_print_openmetrics(machine, options, out);
+        break;
     case PROBE_FORMAT_GRES:
-        return gpuhal_probe_print_gres(machine, options, out);
+        made = gpuhal_probe_print_gres(machine, options, out);
+        break;
+    case PROBE_FORMAT_CDI:
+        return gpuhal_probe_print_cdi(machine, options, first, out);
     case PROBE_FORMAT_TABLE:
     case PROBE_FORMAT_WIDE:
     default:
-        return print_sections(options, machine, problems, environment, out);
+        made = print_sections(options, machine, problems, environment, out);
+        break;
     }
+    return made ? PROBE_COMPLETE : PROBE_INTERNAL;
 }
 
 /* Prints one listing to where it belongs. The code of the findings; INTERNAL after a sentence. What the format has no
  * place for is said after the first. */
 static gpuhal_probe_exit put_once(const gpuhal_probe_options *options, const gpuhal_probe_environment *environment,
-                                  const gpuhal_probe_machine *machine, bool first, FILE *out)
+                                  gpuhal_probe_machine *machine, bool first, FILE *out)
 {
     char *bytes = NULL;
     size_t count = 0;
     gpuhal_probe_problems problems = {0};
     FILE *to = options->output ? open_memstream(&bytes, &count) : out;
-    bool printed = to && gpuhal_probe_problems_find(machine, options, &problems) &&
-                   print_once(options, environment, machine, &problems, first, to);
-    if (options->output && to) {
-        printed = fclose(to) == 0 && printed;
+    gpuhal_probe_exit printed =
+        to && gpuhal_probe_processes_read(options, machine) && gpuhal_probe_problems_find(machine, options, &problems)
+            ? print_once(options, environment, machine, &problems, first, to)
+            : PROBE_INTERNAL;
+    if (options->output && to && fclose(to) != 0) {
+        printed = PROBE_INTERNAL;
     }
-    if (!printed) {
+    if (printed == PROBE_INTERNAL) {
         gpuhal_probe_say("out of memory");
     }
-    bool written = printed && (!options->output || gpuhal_probe_output_write(options->output, bytes, count));
+    bool written = printed == PROBE_NO_DEVICE; /* a file stays what it was */
+    if (printed == PROBE_COMPLETE) {
+        written = !options->output || gpuhal_probe_output_write(options->output, bytes, count);
+    }
     free(bytes);
     gpuhal_tool_output_flush(out); /* before messages, for both may go to one terminal; a pipe's reader waits for it */
     written = written && !gpuhal_tool_output_error();
-    if (written && first) {
+    if (written && first && !options->check) {
         gpuhal_probe_say_findings(machine, &problems, options);
     }
     const gpuhal_probe_exit found = gpuhal_probe_judge_findings(machine, &problems, options);
     gpuhal_probe_problems_finish(&problems);
-    return written ? found : PROBE_INTERNAL;
+    return !written ? PROBE_INTERNAL : found == PROBE_COMPLETE ? printed : found;
 }
 
 /* Waits for the next listing; for devices that appear or vanish, too. false: a signal ends the listing. */

@@ -30,6 +30,8 @@ bool gpuhal_probe_report_is_problem(const gpuhal_plugin_report *report)
     case GPUHAL_PLUGIN_INCOMPATIBLE:
         /* A manifest for other platforms is put aside on purpose; a wrong ABI is found later and hides devices. */
         return report->stage != GPUHAL_STAGE_SELECT;
+    case GPUHAL_PLUGIN_DUPLICATE:
+        return report->ambiguous;
     default:
         return false;
     }

@@ -3,6 +3,7 @@
 #include "report_file.h"
 
 #include "print.h"
+#include "processes.h"
 #include "registry.h"
 #include "scrub.h"
 
@@ -32,18 +33,29 @@ static void write_versions(FILE *to)
     }
 }
 
-/* Every variable with the library's prefix, mistyped ones too, and those of others. */
+static bool is_listed(const gpuhal_probe_environment *environment, const char *variable, size_t length)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < environment->count && !found; i++) {
+        const char *name = environment->list[i].name;
+        found = strlen(name) == length && memcmp(name, variable, length) == 0;
+    }
+    return found;
+}
+
+/* Of a mistyped variable of the library the name alone: its value may be meant for one whose values are left out. */
 static void write_environment(const gpuhal_probe_environment *environment, FILE *to)
 {
     title(to, "environment", "variables that are set");
-    for (char **variable = environ; *variable; variable++) {
-        if (strncmp(*variable, "GPUHAL_", strlen("GPUHAL_")) == 0) {
-            fprintf(to, "%s\n", *variable);
+    for (uint32_t i = 0; i < environment->count; i++) {
+        if (environment->list[i].value) {
+            fprintf(to, "%s=%s\n", environment->list[i].name, environment->list[i].value);
         }
     }
-    for (uint32_t i = 0; i < environment->count; i++) {
-        if (environment->list[i].is_foreign) {
-            fprintf(to, "%s=%s\n", environment->list[i].name, environment->list[i].value);
+    for (char **variable = environ; *variable; variable++) {
+        const size_t length = strcspn(*variable, "=");
+        if (strncmp(*variable, "GPUHAL_", strlen("GPUHAL_")) == 0 && !is_listed(environment, *variable, length)) {
+            fprintf(to, "%.*s is not a variable of the library\n", (int)length, *variable);
         }
     }
 }
@@ -77,8 +89,8 @@ static void write_registry(const gpuhal_probe_screen *screen)
 
 static bool is_about_gpus(const char *line)
 {
-    static const char *const words[] = {"NVRM",   "Xid",   "nvidia", "nouveau", "amdgpu", "kfd",    "[drm",
-                                        "i915 ",  "xe 0",  "vfio",   "radeon",  "AER",    "msm_dpu", "panfrost"};
+    static const char *const words[] = {"NVRM",  "Xid",  "nvidia", "nouveau", "amdgpu", "kfd",     "[drm",
+                                        "i915 ", "xe 0", "vfio",   "radeon",  "AER",    "msm_dpu", "panfrost"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         if (strstr(line, words[i])) {
             return true;
@@ -139,7 +151,8 @@ static bool write_parts(const gpuhal_probe_machine *machine, const gpuhal_probe_
     document.format = PROBE_FORMAT_JSON;
     gpuhal_probe_screen screen = {.out = to, .width = 120, .utf8 = true};
     fputs("A report of gpuhal-probe: versions, environment, devices, why plugins are used or not, hardware, registry, "
-          "kernel log,\nand everything as JSON. Host, user and network addresses are replaced, UUIDs are checksums.\n",
+          "kernel log,\nand everything as JSON. Host, user, network addresses and values of options are replaced, "
+          "UUIDs are checksums;\nprocesses stand without users, commands and containers.\n",
           to);
     write_versions(to);
     write_environment(environment, to);
@@ -149,6 +162,7 @@ static bool write_parts(const gpuhal_probe_machine *machine, const gpuhal_probe_
         return false;
     }
     gpuhal_probe_print_problems(problems, &screen);
+    gpuhal_probe_print_not_given(machine, options, &screen);
     gpuhal_probe_print_explanation(machine, options, &screen);
     write_hardware(machine, to);
     write_registry(&screen);
@@ -183,14 +197,15 @@ static gpuhal_probe_exit write_file(const char *path, const char *text)
     return PROBE_COMPLETE;
 }
 
-gpuhal_probe_exit gpuhal_probe_write_report(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
+gpuhal_probe_exit gpuhal_probe_write_report(gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                             const gpuhal_probe_environment *environment, FILE *out)
 {
     char *text = NULL;
     size_t bytes = 0;
     FILE *to = open_memstream(&text, &bytes);
     gpuhal_probe_problems problems = {0};
-    bool good = to && gpuhal_probe_problems_find(machine, options, &problems) &&
+    bool good = to && gpuhal_probe_processes_read(options, machine) &&
+                gpuhal_probe_problems_find(machine, options, &problems) &&
                 write_parts(machine, options, &problems, environment, to);
     good = to && fclose(to) == 0 && good;
     gpuhal_probe_exit code = PROBE_COMPLETE;

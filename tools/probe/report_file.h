@@ -6,9 +6,9 @@
 #include "machine.h"
 #include "options.h"
 
-/* Writes the report to a new file, complete or not at all, or to `out` for "-". Says on standard error why it cannot.
- */
-gpuhal_probe_exit gpuhal_probe_write_report(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
+/* Reads the processes, and writes the report to a new file, complete or not at all, or to `out` for "-". Says on
+ * standard error why it cannot. */
+gpuhal_probe_exit gpuhal_probe_write_report(gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                             const gpuhal_probe_environment *environment, FILE *out);
 
 #endif

@@ -12,7 +12,8 @@ typedef struct gpuhal_probe_row {
     const char *type;                     /* of hardware without a device; "": unknown */
     char uuid[PROBE_UUID_BYTES];          /* likewise */
     char state[48];                       /* stands in the place of values; "" */
-    bool is_chosen, is_problem;
+    bool is_chosen;
+    bool is_problem; /* more than a note */
 } gpuhal_probe_row;
 
 typedef struct gpuhal_probe_rows {
@@ -23,8 +24,15 @@ typedef struct gpuhal_probe_rows {
 /* false without memory. Finish the rows in both cases. */
 bool gpuhal_probe_rows_make(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                             gpuhal_probe_rows *out_rows);
-/* For programs: "ready", "lost", or why the hardware is not usable: "no_kernel_driver". */
+/* For programs: "ready", "lost", "reset_needed", or why the hardware is not usable: "no_kernel_driver". */
 const char *gpuhal_probe_row_state(const gpuhal_probe_row *row);
+/* The worst that there is to say of it, as the exit status has it. */
+gpuhal_hardware_grade gpuhal_probe_row_grade(const gpuhal_probe_row *row);
+/* Why it is not to be handed out; NULL: it is ready, or a part of a GPU of which this process has another part. */
+const char *gpuhal_probe_row_why(const gpuhal_probe_row *row);
+/* The UUID of a part of a divided GPU, and its numbers, "3/0"; "": it is a whole one, or not known. */
+const char *gpuhal_probe_row_part(const gpuhal_probe_row *row);
+const char *gpuhal_probe_row_part_numbers(const gpuhal_probe_row *row);
 void gpuhal_probe_rows_finish(gpuhal_probe_rows *rows);
 
 /* The hardware that the device stands for; NULL where the kernel lists none. */
@@ -41,12 +49,15 @@ const char *gpuhal_probe_card_node(const gpuhal_probe_device *entry, const gpuha
 /* The state and the problem of a device that was listed and is lost. It failed no verification, which says more. */
 #define GPUHAL_PROBE_LOST "lost"
 bool gpuhal_probe_is_lost(const gpuhal_probe_device *entry);
-/* Whether this run found nothing against the use of the device: it is not lost, by its driver or its bus, and failed no
- * verification. */
+/* Whether this run found nothing against the device: it is not lost, by its driver or its bus, needs no reset, and
+ * failed no verification. */
+bool gpuhal_probe_works(const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry);
+/* Whether it works, and no other process has it alone. */
 bool gpuhal_probe_is_usable(const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry);
 
-/* Whether the hardware has a row of its own: no device stands for it, and it is no mere display controller unless all
- * is asked for. With --device only what was selected is listed. */
+/* Whether the hardware has a row of its own: no device stands for it. Unless all is asked for, what no API drives has
+ * none, and what this container, pod or job was not given has one among metrics alone. With --device only what was
+ * selected is listed. */
 bool gpuhal_probe_is_listed(const gpuhal_probe_options *options, const gpuhal_hardware_info *hardware);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "../common/host.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <pwd.h>
 #include <stdbool.h>
@@ -79,6 +80,23 @@ static size_t fits_internet_address(const char *at)
     return at[length] == '.' && isdigit((unsigned char)at[length + 1]) ? 0 : length;
 }
 
+/* "fe80::1" and its longer forms; not a PCI address, and not "::" alone, which names no machine. */
+static size_t fits_internet_address_6(const char *at)
+{
+    char text[INET6_ADDRSTRLEN];
+    struct in6_addr address;
+    size_t length = strspn(at, "0123456789abcdefABCDEF:.");
+    if (is_word((unsigned char)at[length]) || length >= sizeof text) {
+        return 0;
+    }
+    while (length > 2 && (at[length - 1] == '.' || (at[length - 1] == ':' && at[length - 2] != ':'))) {
+        length--; /* of the sentence around it */
+    }
+    memcpy(text, at, length);
+    text[length] = 0;
+    return length > 2 && inet_pton(AF_INET6, text, &address) == 1 ? length : 0;
+}
+
 static uint32_t checksum(const char *text, size_t length)
 {
     uint32_t sum = 2166136261u; /* FNV-1a */
@@ -149,6 +167,10 @@ static size_t replace(const identity *own, const char *text, const char *at, FIL
         return length;
     }
     if (!is_word(before) && before != '.' && (length = fits_internet_address(at)) > 0) {
+        fputs("ADDRESS", out);
+        return length;
+    }
+    if (!is_word(before) && before != ':' && before != '.' && (length = fits_internet_address_6(at)) > 0) {
         fputs("ADDRESS", out);
         return length;
     }

@@ -119,6 +119,11 @@ static void fit(device_table *table)
     shrink(table, PROBE_COLUMN_ID, 5);
 }
 
+bool gpuhal_probe_table_is_wide(const gpuhal_probe_options *options, const gpuhal_probe_screen *screen)
+{
+    return options->format == PROBE_FORMAT_WIDE || (screen->limited && screen->width >= WIDE_SCREEN);
+}
+
 /* The columns that are asked for, or those of a screen of this width. false after a sentence. */
 static bool choose_columns(device_table *table, const gpuhal_probe_options *options, bool verified)
 {
@@ -126,8 +131,7 @@ static bool choose_columns(device_table *table, const gpuhal_probe_options *opti
         table->count = gpuhal_probe_columns_read(options->columns, table->columns);
         return table->count != 0;
     }
-    const bool wide =
-        options->format == PROBE_FORMAT_WIDE || (table->screen->limited && table->screen->width >= WIDE_SCREEN);
+    const bool wide = gpuhal_probe_table_is_wide(options, table->screen);
     const gpuhal_probe_column last = wide ? PROBE_COLUMN_DRIVER : PROBE_COLUMN_PCI;
     for (gpuhal_probe_column column = 0; column <= last; column++) {
         table->columns[table->count++] = column;

@@ -9,9 +9,7 @@
 
 #define FIRST_VALUE 0x1000u /* keys of values begin here, without a gap */
 
-/* The device through which the values of this one are read: the preferred interface of its physical device, where there
- * is exactly one (partitions have one each). */
-static uint32_t source_of(const gpuhal_probe_machine *machine, uint32_t place)
+uint32_t gpuhal_probe_source_of(const gpuhal_probe_machine *machine, uint32_t place)
 {
     const gpuhal_probe_device *own = &machine->devices[place];
     uint32_t found = place, count = 0;
@@ -40,6 +38,10 @@ static const gpuhal_key table_keys[] = {
     GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL,
     GPUHAL_VALUE_PCIE_GENERATION,
     GPUHAL_VALUE_PCIE_WIDTH,
+    GPUHAL_VALUE_MEMORY_REPAIR,
+    GPUHAL_VALUE_LINKS_UP,
+    GPUHAL_VALUE_LINK_ERRORS_TOTAL,
+    GPUHAL_VALUE_FABRIC,
 };
 
 /* The traffic is measured for 20 ms by NVML and for a second by amdgpu, the use of the processor for some 40 ms. */
@@ -53,7 +55,9 @@ static void set_keys(const gpuhal_probe_device *entry, gpuhal_probe_values *valu
 {
     const size_t count = sizeof table_keys / sizeof *table_keys;
     for (size_t i = 0; extent == PROBE_READ_TABLE && i < count; i++) {
-        values->list[values->count++] = (gpuhal_value){.key = table_keys[i]};
+        if (!takes_time(entry, table_keys[i])) {
+            values->list[values->count++] = (gpuhal_value){.key = table_keys[i]};
+        }
     }
     for (gpuhal_key key = FIRST_VALUE;
          extent != PROBE_READ_TABLE && values->count < GPUHAL_PROBE_VALUES && gpuhal_key_name(key); key++) {
@@ -125,7 +129,7 @@ static bool read_prepared(gpuhal_probe_machine *machine)
     uint32_t count = 0;
     for (uint32_t i = 0; samples && i < machine->count; i++) {
         gpuhal_probe_values *own = machine->devices[i].values;
-        if (own && !own->is_read && source_of(machine, i) == i) {
+        if (own && !own->is_read && gpuhal_probe_source_of(machine, i) == i) {
             samples[count++] = (gpuhal_sample){.size = sizeof *samples,
                                                .device = machine->devices[i].device,
                                                .values = own->list,
@@ -135,7 +139,7 @@ static bool read_prepared(gpuhal_probe_machine *machine)
     const bool good = samples && read_samples(machine->gpu, samples, count);
     for (uint32_t i = 0, n = 0; good && i < machine->count; i++) {
         gpuhal_probe_values *own = machine->devices[i].values;
-        if (own && !own->is_read && source_of(machine, i) == i) {
+        if (own && !own->is_read && gpuhal_probe_source_of(machine, i) == i) {
             own->is_read = true;
             own->status = samples[n].status;
             own->time_ns = samples[n++].time_ns;
@@ -146,6 +150,34 @@ static bool read_prepared(gpuhal_probe_machine *machine)
     return good;
 }
 
+/* An interface may have less memory than the hardware: no more of it is available, or free, and how much is used of its
+ * part is not known. What integrated GPUs share with the host has no total of its own. */
+static void find_own(gpuhal_probe_device *entry, bool is_source)
+{
+    static const gpuhal_key keys[PROBE_OWN_VALUES] = {GPUHAL_VALUE_MEMORY_AVAILABLE_BYTES,
+                                                      GPUHAL_VALUE_MEMORY_FREE_BYTES, GPUHAL_VALUE_MEMORY_USED_BYTES};
+    uint64_t total;
+    bool has_less = false;
+    memset(entry->own, 0, sizeof entry->own);
+    if (gpuhal_device_u64(entry->device, GPUHAL_FACT_MEMORY_TOTAL_BYTES, &total) != GPUHAL_OK) {
+        return;
+    }
+    for (size_t i = 0; i < PROBE_OWN_VALUES; i++) {
+        const gpuhal_value *shared = gpuhal_probe_value_find(entry, keys[i]);
+        has_less = has_less || (shared && !shared->missing && shared->u64 > total);
+        if (!shared || shared->missing || !has_less) {
+            continue;
+        }
+        if (i != PROBE_OWN_USED && shared->u64 > total) {
+            entry->own[i] = (gpuhal_value){.key = keys[i], .u64 = total, .source = "library"};
+        } else if (i == PROBE_OWN_USED && (!is_source || entry->processor)) {
+            entry->own[i] = (gpuhal_value){.key = keys[i],
+                                           .missing = GPUHAL_MISSING_NOT_SUPPORTED,
+                                           .why = "it is counted of the whole, of which this interface has a part"};
+        }
+    }
+}
+
 bool gpuhal_probe_values_read(gpuhal_probe_machine *machine, gpuhal_probe_extent extent)
 {
     machine->values = machine->values ? machine->values : calloc(machine->count + 1, sizeof *machine->values);
@@ -154,16 +186,20 @@ bool gpuhal_probe_values_read(gpuhal_probe_machine *machine, gpuhal_probe_extent
     }
     for (uint32_t i = 0; i < machine->count; i++) {
         gpuhal_probe_device *entry = &machine->devices[i];
-        gpuhal_probe_values *own = &machine->values[source_of(machine, i)];
+        gpuhal_probe_values *own = &machine->values[gpuhal_probe_source_of(machine, i)];
         if (extent != PROBE_READ_TABLE || entry->row) {
             entry->values = own;
-            machine->devices[source_of(machine, i)].values = own;
+            machine->devices[gpuhal_probe_source_of(machine, i)].values = own;
         }
         if (entry->values && own->count == 0) {
             set_keys(entry, own, extent);
         }
     }
-    return read_prepared(machine);
+    const bool good = read_prepared(machine);
+    for (uint32_t i = 0; i < machine->count; i++) {
+        find_own(&machine->devices[i], gpuhal_probe_source_of(machine, i) == i);
+    }
+    return good;
 }
 
 void gpuhal_probe_values_finish(gpuhal_probe_machine *machine)
@@ -175,6 +211,11 @@ void gpuhal_probe_values_finish(gpuhal_probe_machine *machine)
 const gpuhal_value *gpuhal_probe_value_find(const gpuhal_probe_device *entry, gpuhal_key key)
 {
     const gpuhal_probe_values *own = entry->values;
+    for (size_t i = 0; i < PROBE_OWN_VALUES; i++) {
+        if (entry->own[i].key == key) {
+            return &entry->own[i];
+        }
+    }
     for (uint32_t i = 0; own && i < own->count; i++) {
         if (own->list[i].key == key) {
             return &own->list[i];

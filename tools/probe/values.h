@@ -21,7 +21,7 @@ typedef struct gpuhal_probe_values {
 } gpuhal_probe_values;
 
 typedef enum gpuhal_probe_extent {
-    PROBE_READ_TABLE,   /* what the table shows, of the devices in it */
+    PROBE_READ_TABLE,   /* what the table shows, of the devices in it, that need not be measured over a time first */
     PROBE_READ_AT_ONCE, /* of all devices, every value that need not be measured over a time first */
     PROBE_READ_ALL
 } gpuhal_probe_extent;
@@ -31,6 +31,9 @@ typedef enum gpuhal_probe_extent {
 bool gpuhal_probe_values_read(gpuhal_probe_machine *machine, gpuhal_probe_extent extent);
 void gpuhal_probe_values_finish(gpuhal_probe_machine *machine);
 
+/* The place of the device through which the values of this one are read: the preferred interface of its physical
+ * device, where there is exactly one (partitions have one each). */
+uint32_t gpuhal_probe_source_of(const gpuhal_probe_machine *machine, uint32_t place);
 /* The value with this key; NULL: it was not read (--cached, or not listed). */
 const gpuhal_value *gpuhal_probe_value_find(const gpuhal_probe_device *entry, gpuhal_key key);
 /* false: it is not known. */

@@ -67,7 +67,7 @@ static layout make_layout(const gpuhal_watch_view *view, bool colour)
 
 static void draw_head(const gpuhal_watch_view *view, const layout *at)
 {
-    char text[192], age[64] = "";
+    char text[320], age[64] = "";
     const gpuhal_watch_frame *frame = view->frame;
     const uint64_t old_ns = frame && view->now_ns > frame->time_ns ? view->now_ns - frame->time_ns : 0;
     const bool late = frame && !view->paused && old_ns > 2 * view->period_ns + 1000000000u;
@@ -292,6 +292,8 @@ void gpuhal_watch_draw(const gpuhal_watch_view *view, bool colour)
     char line[160];
     snprintf(line, sizeof line, "%s%s%s", gpuhal_watch_keys(view), view->typing ? view->filter : "",
              view->typing ? "_" : "");
-    put(&at, last, 0, at.canvas.width, PROBE_DIM, view->help ? "any key leaves the help, q quits" : line);
+    if (last > 0 || view->help || view->typing) { /* a single line is the machine's */
+        put(&at, last, 0, at.canvas.width, PROBE_DIM, view->help ? "any key leaves the help, q quits" : line);
+    }
     refresh();
 }

@@ -46,7 +46,7 @@ typedef struct gpuhal_watch_frame {
     gpuhal_watch_row *rows;
     gpuhal_watch_process *processes;
     uint32_t row_count, process_count;
-    char counts[64];    /* "7 of 8 GPUs ready" */
+    char counts[112];   /* "7 of 8 GPUs ready" */
     bool has_processes; /* else they are as in the frame before: they are read
                            less often than values */
     uint64_t time_ns;   /* on the monotonic clock */

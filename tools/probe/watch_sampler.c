@@ -4,6 +4,7 @@
 
 #include "fields.h"
 #include "print.h"
+#include "processes.h"
 #include "rows.h"
 #include "screen.h"
 #include "watch_processes.h"
@@ -38,9 +39,7 @@ struct gpuhal_watch_sampler {
     int wanted, ready;     /* readable when the display wants something; when there is
                               a frame */
     int changes;           /* of devices; -1: the system has none */
-    uint64_t processes_ns; /* when they were read; this and what follows are the
-                              thread's own */
-    gpuhal_watch_users users;
+    uint64_t processes_ns; /* when they were read; the thread's own */
 };
 
 static void ring(int descriptor)
@@ -109,7 +108,8 @@ static gpuhal_watch_frame *make_frame(gpuhal_watch_sampler *sampler)
         sampler->processes_ns = frame->has_processes ? now_ns : sampler->processes_ns;
         frame->rows = calloc(rows.count + 1, sizeof *frame->rows);
         gpuhal_probe_write_counts(sampler->machine, sampler->options, frame->counts, sizeof frame->counts);
-        made = frame->rows != NULL;
+        made = frame->rows != NULL &&
+               (!frame->has_processes || gpuhal_probe_processes_read(sampler->options, sampler->machine));
     }
     for (uint32_t i = 0; made && i < rows.count; i++) {
         const gpuhal_probe_row *row = &rows.list[i];
@@ -118,8 +118,7 @@ static gpuhal_watch_frame *make_frame(gpuhal_watch_sampler *sampler)
         }
         gpuhal_watch_row *to = &frame->rows[frame->row_count];
         fill_row(row, to);
-        made = !row->entry || to->lost || !frame->has_processes ||
-               gpuhal_watch_processes_add(&sampler->users, row->entry->device, frame);
+        made = !row->entry || !frame->has_processes || gpuhal_watch_processes_add(sampler->machine, row->entry, frame);
         frame->row_count++;
     }
     gpuhal_probe_rows_finish(&rows);

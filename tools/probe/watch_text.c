@@ -1,28 +1,17 @@
 /* watch_text.c: see watch_text.h. */
 #include "watch_text.h"
 
+#include "../common/text.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
 #define HOT 100000.0 /* thousandths of a degree: the top of the curve */
 
-static double scale(uint64_t bytes, const char **out_unit)
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    double value = (double)bytes;
-    size_t unit = 0;
-    while (value >= 1023.95 && unit + 1 < sizeof units / sizeof *units) {
-        value /= 1024;
-        unit++;
-    }
-    *out_unit = units[unit];
-    return value;
-}
-
 void gpuhal_watch_bytes_text(uint64_t bytes, char text[WATCH_TEXT_BYTES])
 {
     const char *unit;
-    const double value = scale(bytes, &unit);
+    const double value = gpuhal_tool_scale_bytes(bytes, &unit);
     snprintf(text, WATCH_TEXT_BYTES, "%.1f %s", value, unit);
 }
 
@@ -31,7 +20,7 @@ static void memory_text(const gpuhal_watch_row *row, char text[WATCH_TEXT_BYTES]
 {
     const uint64_t total = row->numbers[WATCH_MEMORY_TOTAL], used = row->numbers[WATCH_MEMORY_USED];
     const char *unit;
-    const double value = scale(total, &unit);
+    const double value = gpuhal_tool_scale_bytes(total, &unit);
     if (!row->known[WATCH_MEMORY_TOTAL]) {
         gpuhal_watch_bytes_text(used, text);
     } else if (!row->known[WATCH_MEMORY_USED]) {

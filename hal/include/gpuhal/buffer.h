@@ -70,8 +70,10 @@ GPUHAL_API gpuhal_status gpuhal_buffer_set_tag(gpuhal_buffer *buffer, const char
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API uint64_t gpuhal_buffer_bytes(const gpuhal_buffer *buffer);
 
-/** Returns the address of the buffer for kernels of the device.
- *  @return the address; 0 when the API has none, or for NULL
+/** Returns the address of the buffer for kernels of the device, which may stand in a value of a launch or in memory.
+ *  With OpenCL only memory that the device shares with the host has one, with Vulkan that of a device with the feature
+ *  bufferDeviceAddress.
+ *  @return the address; 0 where kernels reach the memory as an argument alone, or not at all, or for NULL
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API uint64_t gpuhal_buffer_address(const gpuhal_buffer *buffer);
 

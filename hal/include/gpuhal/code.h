@@ -7,9 +7,10 @@
  *
  *  - `cubin`, `fatbin`, `ptx` (CUDA), `hsaco`, `hip-fatbin` (HIP): each buffer and value is a parameter, a buffer by
  *    its address; local memory adds to the shared memory of the launch.
- *  - `spirv` with entry points GLCompute (Vulkan): the k-th buffer is binding k of set 0; values are push constants, in
- *    order at their natural alignment, or the members of a uniform block at the binding after the last buffer; there
- *    are no parameters for local memory, which the code declares.
+ *  - `spirv` with entry points GLCompute (Vulkan): the k-th buffer is binding k of set 0, and buffers of the
+ *    description beyond the last binding of the code are not used (compilers leave out what a variant does not need);
+ *    values are push constants, in order at their natural alignment, or the members of a uniform block at the binding
+ *    after the last buffer; there are no parameters for local memory, which the code declares.
  *  - `spirv` with entry points Kernel (OpenCL with IL), `opencl-c`: each parameter is an argument.
  *  - `host-library`, `host-function` (processors): pointers to the buffer's bytes, to a copy of the value, and to
  *    memory of the group alone.
@@ -17,6 +18,10 @@
  *  Values with Vulkan: each lies at the next multiple of the largest power of two that divides its size, 16 at most,
  *  from 0 on, in push constants and in uniform blocks; where no member of the block begins there the kernel is refused.
  *  A kernel whose parameters are left out has one value for each member, at the member's own offset.
+ *
+ *  A value may be a whole structure, laid out as the code has it: one parameter, and one argument of a launch, for all
+ *  numbers that a kernel takes, as a structure of OpenCL C, CUDA and HIP, or all of the push constants or the uniform
+ *  block of Vulkan code.
  */
 #ifndef GPUHAL_CODE_H
 #define GPUHAL_CODE_H
@@ -77,7 +82,7 @@ enum {
 /** One parameter. */
 typedef struct gpuhal_parameter {
     gpuhal_parameter_kind kind;
-    uint32_t bytes;  /**< Of a value; else 0. */
+    uint32_t bytes;  /**< Of a value, which may be a structure; else 0. */
     /** Of a buffer: GPUHAL_ACCESS_READ, GPUHAL_ACCESS_WRITE, or both; 0 counts as both. A launch that only reads may
      *  overlap others that only read, and one that writes what the description calls read is a data race. */
     uint32_t access;

@@ -43,7 +43,8 @@ enum {
     GPUHAL_RUNG_EVICT = 5, /**< Stores, for what they have a copy of: bytes that they gave. */
     GPUHAL_RUNG_SPILL = 6, /**< Stores, for what they have to copy first: bytes that they gave. */
     GPUHAL_RUNG_CALL = 7,  /**< Callbacks of gpuhal_device_on_pressure(): bytes that they stated, at most UINT64_MAX. */
-    GPUHAL_RUNGS = 8
+    GPUHAL_RUNG_COMPACT = 8, /**< Stores, which move entries so that memory comes free in one piece: its bytes. */
+    GPUHAL_RUNGS = 9
 };
 
 /** What one of them brought. */
@@ -74,8 +75,8 @@ typedef struct gpuhal_memory_report {
 } gpuhal_memory_report;
 
 /** Returns the report on this thread's last error, where that is an allocation that failed with OUT_OF_MEMORY after
- *  everything was tried. Where the limit is that of a store (gpuhal_store_desc.device_bytes), the sentence alone has
- *  the figures.
+ *  everything was tried. Where the limit is that of a store (device_bytes or entry_limit of gpuhal_store_desc), the
+ *  sentence alone has the figures.
  *  @return the report; NULL where the last error is another one
  *  Owner: the library; valid until this thread's next failing call. Threads: any, each has its own. Blocks: no. */
 GPUHAL_API const gpuhal_memory_report *gpuhal_last_memory_report(void);

@@ -30,20 +30,23 @@ enum {
     GPUHAL_HARDWARE_NO_PERMISSION = 5,    /**< This user may not open the node. */
     GPUHAL_HARDWARE_NO_LIBRARY = 6,       /**< The user library of no API is installed. */
     GPUHAL_HARDWARE_VERSION_MISMATCH = 7, /**< Kernel module and user library are of two versions. */
-    GPUHAL_HARDWARE_HIDDEN = 8,           /**< By a variable, a setting, or what a container was given. */
+    GPUHAL_HARDWARE_HIDDEN = 8,           /**< By a variable or a setting. */
     GPUHAL_HARDWARE_QUARANTINED = 9,      /**< The plugin that would list it crashed or hung. */
     GPUHAL_HARDWARE_DRIVER_ERROR = 10,    /**< Its driver returns an error, or does not list it. */
     GPUHAL_HARDWARE_OFF_BUS = 11,         /**< Its configuration space reads as ones, or the driver has lost it. */
     GPUHAL_HARDWARE_GONE = 12,            /**< The record of the machine has it, and the bus has not. */
-    GPUHAL_HARDWARE_DISPLAY_ONLY = 13     /**< A model that no API drives: a server's or a virtual machine's display. */
+    GPUHAL_HARDWARE_DISPLAY_ONLY = 13,    /**< A model that no API drives: a display of servers or virtual machines, or
+                                               an accelerator of another kind. */
+    GPUHAL_HARDWARE_NOT_GIVEN = 14        /**< To this container, pod, job or session; others may use it. */
 };
 
 /** How much of a problem that is. */
 typedef uint32_t gpuhal_hardware_grade;
 enum {
     GPUHAL_HARDWARE_FINE = 0,
-    GPUHAL_HARDWARE_NOTE = 1,   /**< Worth a sentence: hidden on purpose, or no vendor software is installed. */
-    GPUHAL_HARDWARE_PROBLEM = 2 /**< Broken, lost, or not permitted. */
+    GPUHAL_HARDWARE_NOTE = 1,    /**< An administrator or a user decided so: hidden, passed through, divided. */
+    GPUHAL_HARDWARE_WARNING = 2, /**< No decision is known, and it may be right: no vendor software is installed. */
+    GPUHAL_HARDWARE_PROBLEM = 3  /**< Broken, lost, or not permitted. */
 };
 
 /** One GPU or accelerator. */
@@ -75,6 +78,12 @@ typedef struct gpuhal_hardware_info {
      *  cannot use it and another one can. */
     const char *why;
     const char *fix;                   /**< One command line that mends or examines it; "": none. */
+    /** Of a part of a divided GPU that its driver has and its API does not list for this process, with the GPU's
+     *  address: the UUID of the part (GPUHAL_FACT_PARTITION) and its numbers (GPUHAL_FACT_PARTITION_NUMBERS); "": a
+     *  whole GPU, or not known. */
+    const char *partition, *partition_numbers;
+    /** Whom it is NOT_GIVEN to: "this container", "this pod", "this Slurm job 17", "this user session"; else "". */
+    const char *not_given_to;
 } gpuhal_hardware_info;
 
 /** Looks at the machine, and joins what it finds with the devices of @p gpu.

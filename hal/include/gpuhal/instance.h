@@ -69,11 +69,12 @@ typedef struct gpuhal_config {
     uint64_t staging_limit_bytes;
     /** (GPUHAL_STAGING_TOTAL) The same for all devices of the process together; 0: 256 MiB. At least 64 KiB. */
     uint64_t staging_total_bytes;
-    /** NULL-ended list of linked-in plugins, besides those compiled into the library. */
+    /** NULL-ended list of linked-in plugins, besides those compiled into the library. It is copied. */
     gpuhal_builtin_fn *const *builtins;
-    /** Timeout of a driver's call, added to the time that the call itself may take. Then its device is lost (hung) for
-     *  every other thread; the calling one stays in the driver. docs/transfers.md, "A driver that hangs". 0: 30 s;
-     *  less than 20 ms counts as 20 ms. */
+    /** Timeout of a driver's call, added to the time that the call itself may take; ten times as long while the driver
+     *  may be compiling a kernel for its first launch; loading a program and creating a kernel have no limit. Then its
+     *  device is lost (hung) for every other thread; the calling one stays in the driver. docs/transfers.md, "A driver
+     *  that hangs". 0: 30 s; less than 20 ms counts as 20 ms. */
     uint64_t hang_ns;
     /** (GPUHAL_REGISTRY) Absolute directory of the persistent record of this machine, "none" to keep none; NULL:
      *  gpuhal/ in the user's state directory. docs/registry.md. */

@@ -4,11 +4,12 @@
  *  later waits, in order of priority, then as they came. Waiting for 5 s raises a request by one priority. Slots are
  *  counted for the gpuhal object, for all interfaces of a physical device together.
  *
- *  A **lease** is a claim of a process on slots and bytes of one or several devices, all of them or none. For leases a
- *  device has as many slots as for work, at least 8. Leases of all processes stand in a ledger, two files in the user's
- *  runtime folder or in the folder that GPUHAL_LEDGER names. They are advisory: a process without a lease is not kept
- *  from a device. But what such processes take of a device's memory is sampled and subtracted, and this gpuhal object
- *  itself allocates no more than the bytes of its leases.
+ *  A **lease** is a claim of a process on slots and bytes of one or several devices, all of them or none. For leases
+ *  a device has as many slots as for work, at least 8. Leases of all processes stand in a ledger, two files in the
+ *  folder that GPUHAL_LEDGER names, else in /run/gpuhal where an administrator has made that and the user may write
+ *  there, else in the user's runtime folder: then they are of this user alone. They are advisory: a process without a
+ *  lease is not kept from a device. But what such processes take of a device's memory is sampled and subtracted, and
+ *  this gpuhal object itself allocates no more than the bytes of its leases.
  *
  *      gpuhal_lease_desc desc = GPUHAL_INIT(gpuhal_lease_desc);
  *      desc.count = 2;                                  // any two GPUs,
@@ -18,16 +19,24 @@
  *      gpuhal_device *first = gpuhal_lease_device_at(lease, 0);
  *
  *  A lease ends when it is released, when it expires, when its gpuhal object is closed, or when its process ends in
- *  whatever way: a process that is killed while others wait costs them less than 100 ms. A process that is stopped
+ *  whatever way: a process that is killed while others wait costs them less than 100 ms. Only if the four processes
+ *  that have waited longest are killed with it, or are stopped, it may be two seconds. A process that is stopped
  *  (SIGSTOP) keeps its leases until they expire. Expiry counts time since the machine was started, so setting the clock
  *  changes nothing.
+ *
+ *  A request for any GPUs gets those that come first by the rule of gpuhal_select(), whatever is used of them; of equal
+ *  ones first those that gpuhal_ailments() does not warn of, then the one with least load (gpuhal/rank.h), where leased
+ *  slots count as work. What others use is read at most 100 ms before. A device that is lost or needs a reset is never
+ *  leased: a request for it returns DEVICE_LOST, and one for any GPUs takes others; that takes none that failed its
+ *  self-test, either. One whose compute mode is exclusive is not leased as long as another process computes on it.
  *
  *  Requests are granted by priority, then as they came. One that does not fit lets later, smaller ones pass, at most 8
  *  of them; then its devices are kept for it. A process that ends while it waits stands in no other's way.
  *
  *  With GPUHAL_LEASE_INHERIT programs that this process starts from then on have the lease, too: it lives until the
- *  last of them has ended, it expires, or it is released here. Every other lease ends with its process, also where
- *  children of a fork go on; in them every call with objects of the parent returns FORKED.
+ *  last of them has ended, it expires, or it is released here; gpuhal_lease_hand_down() leaves it to them. Every
+ *  other lease ends with its process, also where children of a fork go on; in them every call with objects of the
+ *  parent returns FORKED.
  *
  *  What has expired is granted to others. Allocations of gpuhal objects that had the lease stay limited to it: those of
  *  its holder until it is released, those that were opened under it (GPUHAL_LEASE) until they are closed. One that is
@@ -132,7 +141,7 @@ typedef struct gpuhal_lease_desc {
     uint32_t device_count; /**< 0: any visible GPU or accelerator that is not a program on the processor. */
     uint32_t slots;        /**< Of each; 0: one. */
     uint64_t bytes;        /**< Of each, up to 2^62; 0: none are counted, and allocations are not limited. */
-    gpuhal_device *const *devices; /**< Of which `count` are chosen: those with most free slots, then memory. */
+    gpuhal_device *const *devices; /**< Of which `count` are chosen. */
     const gpuhal_lease_part *parts;
     uint64_t duration_ns;  /**< From the grant on; 0: it does not expire. */
     int32_t priority;
@@ -144,12 +153,15 @@ typedef struct gpuhal_lease_desc {
 
 /** Leases devices, waiting up to @p timeout_ns; 0: not at all, UINT64_MAX: without end. A buffer that would take more
  *  of a device than the bytes of the object's leases on it is refused with OUT_OF_MEMORY, which names the lease.
- *  @return GPUHAL_OK; BUSY when it cannot be granted now and @p timeout_ns is 0, or when another process keeps the
- *  ledger locked; TIMEOUT; INFEASIBLE when it could not be granted on an idle machine either; NO_DEVICE when there is
- *  none to choose from; INVALID_ARGUMENT; FILE for what is wrong with the ledger, and what to do; NOT_SUPPORTED without
- *  a ledger; CANCELLED when the object is being closed; HOST_MEMORY; FORKED
+ *  @return GPUHAL_OK; BUSY when it cannot be granted now and @p timeout_ns is 0, or when in all of that time (two
+ *  seconds where it is 0) others had the ledger locked, or the ledger had no room; TIMEOUT; INFEASIBLE when it
+ *  could not be granted on an idle machine either, or the kernel or a driver allows this process less; NO_DEVICE when
+ *  there are too few to choose from, or too few that are well; DEVICE_LOST when a certain one is lost or needs a reset;
+ *  INVALID_ARGUMENT; FILE for what is wrong with the ledger, and what to do; NOT_SUPPORTED without a ledger; CANCELLED
+ *  when the object is being closed; HOST_MEMORY; FORKED
  *  Owner: caller, gpuhal_lease_release(); gpuhal_close() releases those that are left. Threads: any. Blocks: up to
- *  @p timeout_ns, and for as long as drivers take to state what memory is free. */
+ *  @p timeout_ns, for as long as drivers take to state what memory is free, and up to two seconds more while another
+ *  process has the ledger locked. */
 GPUHAL_API gpuhal_status gpuhal_lease_acquire(gpuhal *gpu, const gpuhal_lease_desc *desc, uint64_t timeout_ns,
                                               gpuhal_lease **out_lease);
 
@@ -196,13 +208,35 @@ GPUHAL_API gpuhal_status gpuhal_lease_renew(gpuhal_lease *lease, uint64_t durati
  *  for the lock on the ledger. */
 GPUHAL_API void gpuhal_lease_release(gpuhal_lease *lease);
 
+/** Leaves a lease to the programs that were started under it (GPUHAL_LEASE_INHERIT): it ends with the last one of them,
+ *  and at once where there is none. Any other lease, and a request, is released. NULL does nothing.
+ *  Owner: @p lease is invalid afterwards. Threads: any, with no other call on @p lease in progress. Blocks: briefly,
+ *  for the lock on the ledger. */
+GPUHAL_API void gpuhal_lease_hand_down(gpuhal_lease *lease);
+
+/** Ends a lease of any process from outside, or withdraws a request, by its number in the ledger: for its user, and for
+ *  root. Its processes are neither ended nor notified, and their allocations stay, beside those of the next holder. A
+ *  request that waits fails with FILE. With @p force 0 only a lease that no process has any more is ended, with 1 any.
+ *  @return GPUHAL_OK; BUSY when it lives and @p force is 0, with the processes that have it; NOT_FOUND when there is
+ *  none of that number; NO_PERMISSION for another user's; INVALID_ARGUMENT, FILE, NOT_SUPPORTED, HOST_MEMORY, FORKED
+ *  Owner: nothing. Threads: any. Blocks: briefly, for the lock on the ledger. */
+GPUHAL_API gpuhal_status gpuhal_lease_revoke(gpuhal *gpu, uint64_t number, uint32_t force);
+
+/** Returns the folder of the ledger, and in @p out_shared whether the leases of other users are in it: 1 for a folder
+ *  that was named, and for that of the machine; 0: leases are of this user alone.
+ *  @return GPUHAL_OK; INVALID_ARGUMENT, FILE when there is no folder, NOT_SUPPORTED without a ledger, HOST_MEMORY,
+ *  FORKED
+ *  Owner: the gpuhal object. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_lease_ledger(gpuhal *gpu, const char **out_folder, uint32_t *out_shared);
+
 /** Writes what stands in the ledger as JSON, schema gpuhal.lease/1 (docs/gpuhal.lease-1.schema.json): the devices with
- *  what is leased of them, the leases and the requests that wait. At most @p bytes are written, with a NUL at the end;
- *  @p out_needed, which may be NULL, is how many all of it takes. @p out_text may be NULL with 0 @p bytes. What is free
- *  of the memory of devices is as the process that leased last has sampled it.
+ *  what is leased of them and what others use now, why one is left out, the leases and the requests that wait. At
+ *  most @p bytes are written, with a NUL at the end; @p out_needed, which may be NULL, is how many all of it takes.
+ *  @p out_text may be NULL with 0 @p bytes.
  *  @return GPUHAL_OK; OUT_OF_RANGE when it did not fit; INVALID_ARGUMENT, BUSY, FILE, NOT_SUPPORTED, HOST_MEMORY,
  *  FORKED
- *  Owner: caller. Threads: any. Blocks: briefly, for the lock on the ledger. */
+ *  Owner: caller. Threads: any. Blocks: for the lock on the ledger, and as gpuhal_sample_all() for what was not read in
+ *  the last 100 ms. */
 GPUHAL_API gpuhal_status gpuhal_lease_json(gpuhal *gpu, char *out_text, uint64_t bytes, uint64_t *out_needed);
 
 #ifdef __cplusplus

@@ -19,6 +19,8 @@
  *    of the core, which are abandoned when a call exceeds its deadline; only `open` with something to adopt is called
  *    on the application's thread. So a plugin must not rely on state of the current thread, and an `open` that succeeds
  *    too late is closed at once.
+ *  - What a call fills belongs to the core, which sets `size`: a plugin changes neither that nor a byte behind it, also
+ *    where its own header has more members. It reads nothing behind the lengths that it is given.
  *  - The host copies text before its function returns. Text that a plugin returns must be valid as long as the
  *    process.
  *  - No call may abort, exit, print, throw, longjmp, install a signal handler, or change the process's directory,
@@ -94,7 +96,8 @@ struct gpuhal_host {
     void (*log)(const gpuhal_host *host, int32_t level, const char *text);
 
     /** Sets the detail of the error that this call will return, and returns @p status: `return host->report(…);`
-     *  @p vendor_call and @p text may be NULL. Kept per thread. */
+     *  @p vendor_call and @p text may be NULL, and a @p vendor_code of 0 is none; a code is shown without a call, too.
+     *  Kept per thread. */
     gpuhal_status (*report)(const gpuhal_host *host, gpuhal_status status, const char *vendor_call, int64_t vendor_code,
                             const char *text);
 
@@ -149,9 +152,7 @@ enum {
      *  set. Memory without a host address counts as if it were set. */
     GPUHAL_MEMORY_DEVICE_LOCAL = 4u,
     /** Kernels cannot use it: the core refuses launches with it. */
-    GPUHAL_MEMORY_NO_KERNELS = 8u,
-    /** Kernels reach it as an argument alone: the core refuses it among the uses of a launch. */
-    GPUHAL_MEMORY_NO_ADDRESS = 16u
+    GPUHAL_MEMORY_NO_KERNELS = 8u
 };
 
 /** One allocation of the plugin. The core zeroes it and sets `size` first, passes it back unchanged, and addresses
@@ -161,7 +162,9 @@ typedef struct gpuhal_memory {
     uint32_t flags;
     void *object;     /**< The plugin's own; opaque to the core. */
     uint64_t bytes;   /**< At least the requested size. */
-    uint64_t address; /**< The device's address; 0: the API has none. */
+    /** Its address in kernels of the device; 0: they reach it as an argument alone, and the core refuses it among the
+     *  uses of a launch. */
+    uint64_t address;
     /** The host's address as long as the memory exists, a multiple of 64 unless it was imported; NULL: none, or only
      *  through map. */
     void *host;
@@ -326,15 +329,16 @@ typedef struct gpuhal_ops {
     gpuhal_status (*queue_create)(gpuhal_plugin_device *device, int32_t priority, uint32_t flags,
                                   const gpuhal_native *adopt, gpuhal_plugin_queue **out_queue);
     /** BLOCKS until the work has ended. The core has waited for it before, so a plugin may abandon work that goes on
-     *  for seconds after this: the device then counts as lost. */
+     *  for seconds after this: the device then counts as lost. Comes after the last call with an event whose newest
+     *  recording is in this queue, event_destroy included, and once work of other queues that waits for such an event
+     *  has ended: no event outlives its queue. */
     void (*queue_destroy)(gpuhal_plugin_queue *queue);
     /** Submits enqueued work to the device. NOT_READY, before any side effect and without report(), where that would
      *  have to wait (a full ring, a vendor's queue in native access): the core calls again later, from the queue's
      *  thread. The same is true of event_record, queue_wait, and transfers with a queue. */
     gpuhal_status (*queue_flush)(gpuhal_plugin_queue *queue);
-    /** An event outlives the queues in which it was recorded: any call with it may come after queue_destroy, or while
-     *  another thread is in that. */
     gpuhal_status (*event_create)(gpuhal_plugin_device *device, uint32_t flags, gpuhal_plugin_event **out_event);
+    /** Also of an event that is not done: after a failure. */
     void (*event_destroy)(gpuhal_plugin_event *event);
     /** Records the event, again if it was recorded before, and flushes. NOT_READY as for queue_flush. */
     gpuhal_status (*event_record)(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event);
@@ -398,10 +402,11 @@ typedef struct gpuhal_ops {
                                   gpuhal_plugin_program **out_program);
     /** BLOCKS. Its kernels have been destroyed. */
     void (*program_unload)(gpuhal_plugin_program *program);
-    /** BLOCKS. Prepares a function with all that desc says, so that no launch compiles. The core zeroes @p out_info and
-     *  sets its size; parameters and group_size must be filled in, and the former be valid as long as the kernel.
-     *  NOT_FOUND, INVALID_ARGUMENT, TOO_LARGE and NOT_SUPPORTED as gpuhal_kernel_create() returns them. May be called
-     *  several times for one name; several threads may create kernels of one program at once. */
+    /** BLOCKS. Prepares a function with all that desc says, so that no launch compiles, where the driver can do that.
+     *  The core zeroes @p out_info and sets its size; parameters and group_size must be filled in, and the former be
+     *  valid as long as the kernel. NOT_FOUND, INVALID_ARGUMENT, TOO_LARGE and NOT_SUPPORTED as
+     *  gpuhal_kernel_create() returns them. May be called several times for one name; several threads may create
+     *  kernels of one program at once. */
     gpuhal_status (*kernel_create)(gpuhal_plugin_program *program, const gpuhal_kernel_desc *desc,
                                    gpuhal_kernel_info *out_info, gpuhal_plugin_kernel **out_kernel);
     /** BLOCKS. No launch of it is under way. */
@@ -413,10 +418,10 @@ typedef struct gpuhal_ops {
      *  NOT_SUPPORTED and NOT_READY as for transfers. */
     gpuhal_status (*launch)(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
                             const gpuhal_plugin_launch *launch);
-    /** Gives what the driver has compiled for the program and its kernels so far, for gpuhal_plugin_build.compiled of a
-     *  later run. *bytes is the room at @p to, and becomes the size; where the room is too small, or @p to is NULL,
-     *  nothing is written. NOT_SUPPORTED: the driver keeps such things itself, or there is nothing to keep.
-     *  Optional. */
+    /** BLOCKS. Gives what the driver has compiled for the program and its kernels so far, for
+     *  gpuhal_plugin_build.compiled of a later run. Some drivers compile when they are asked. *bytes is the room at
+     *  @p to, and becomes the size; where the room is too small, or @p to is NULL, nothing is written. NOT_SUPPORTED:
+     *  the driver keeps such things itself, or there is nothing to keep. Optional. */
     gpuhal_status (*program_compiled)(gpuhal_plugin_program *program, void *to, uint64_t *bytes);
 
     /* Native handles, each optional. 0.x. The core sets the size of @p out_native first. */

@@ -17,14 +17,18 @@
  *  When memory is short a pool tries, in this order, and searches again after each: memory that another queue released
  *  before an event for which the queue waits; memory whose work has ended; a
  *  further segment; giving unused segments back for a larger one; memory that waits for other queues, behind an event;
- *  waiting for them, the oldest first, as long as the caller allows; stores, first for what they have a copy of, then
- *  for what they have to copy first; callbacks (gpuhal_device_on_pressure()), the lowest priority first. Each of the
- *  last three is asked again, for twice as much up to all memory of the device, as long as it gives something, at most
- *  64 times; one that gives nothing, or as much as the device has, is asked no more for this allocation.
+ *  waiting for them, the oldest first, as long as the caller allows; stores, which move unpinned entries where what is
+ *  free in pieces suffices together; stores, first for what they have a copy of, then for what they have to copy first;
+ *  callbacks (gpuhal_device_on_pressure()), the lowest priority first; moving once more, where these gave something.
+ *  A store or callback that gave something is asked again, for twice as much, at most 64 times and for at most all
+ *  memory of the device. One that gives nothing, or as much as the device has, is asked no more for this allocation.
+ *  What is more than a limit of the pool or of the device is refused before any of this: nothing is given up for it.
+ *  Nor is anything for what the limit leaves no room for beside pinned entries and beside buffers of pools that are no
+ *  entries, unless there is a callback.
  *  gpuhal_buffer_create() does the same as far as it gives memory back to the driver, and waits
- *  for work of all queues. While there are stores or callbacks to ask, waiting for work takes at most half of the
- *  caller's time, and a second, before them; what is left after them is waited, too. Calls into the driver are not
- *  bounded by that time, nor is a callback that ignores it.
+ *  for work of all queues. If there are stores or callbacks to ask, waiting for work before them takes at most half of
+ *  the caller's time, and never more than a second; what is left of the time after them is waited, too. Calls into the
+ *  driver are not bounded by that time, nor is a callback that ignores it.
  *
  *  In the child of a fork every call on a pool of the parent returns FORKED, and releasing does nothing.
  */
@@ -63,11 +67,13 @@ enum {
 typedef struct gpuhal_pool_desc {
     uint32_t size;           /**< sizeof(gpuhal_pool_desc). */
     gpuhal_memory_kind kind; /**< 0: device memory. */
-    /** Most of all segments together; 0: only the limits of the device. Those are gpuhal_device_limit_memory() and, for
-     *  device memory, what the process's control groups leave of it (dmem.max of the kernel's version 2). */
+    /** Most of all segments together; UINT64_MAX: no limit of its own. 0: what limit_permille says; where that is
+     *  0 as well, 900 thousandths for device memory, and no limit for other kinds. The limits of the device always
+     *  count: gpuhal_device_limit_memory() and, for device memory, what the process's control groups leave of it
+     *  (dmem.max of the kernel's version 2). */
     uint64_t limit_bytes;
-    /** Most of all segments together, in thousandths of the device's memory, 1000 at most; 0: no such limit. The lower
-     *  one counts. */
+    /** Most of all segments together, in thousandths of the device's memory, 1000 at most; 0: as limit_bytes says. The
+     *  lower one counts. */
     uint32_t limit_permille;
     uint32_t flags;          /**< GPUHAL_POOL_ bits. */
     /** Bytes that the pool leaves to others: it takes no segment after which the device would have less free memory,
@@ -154,8 +160,9 @@ GPUHAL_API void gpuhal_scope_end(gpuhal_scope *scope);
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_buffer_use(gpuhal_buffer *buffer, gpuhal_queue *queue);
 
-/** Changes the limit, also one that came from limit_permille; 0: none of its own. Below what the pool has, unused
- *  segments go back to the driver; what is in use stays, and the pool grows no more until it is below the limit.
+/** Changes the limit, also one that came from limit_permille; 0 or UINT64_MAX: none of its own. Below what the pool
+ *  has, unused segments go back to the driver; what is in use stays, and the pool grows no more until it is below
+ *  the limit.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, FORKED
  *  Owner: nothing. Threads: any. Blocks: yes, for the driver. */
 GPUHAL_API gpuhal_status gpuhal_pool_set_limit(gpuhal_pool *pool, uint64_t limit_bytes);
@@ -232,6 +239,8 @@ typedef struct gpuhal_pool_statistics {
     /** The largest buffer that there may be room for once the pool's unused segments are given back: under its limit
      *  and the device's, and in the device's memory. What other programs have of that is not asked of the driver. */
     uint64_t allocatable_bytes;
+    /** The most that was reserved by the most that was used, in thousandths: 1000 is no waste. 0: nothing was used. */
+    uint64_t peak_permille;
 } gpuhal_pool_statistics;
 
 /** Reads the state, without a lock: no allocation waits for it. At most `size` bytes are written. The figures are of

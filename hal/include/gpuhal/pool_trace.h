@@ -49,8 +49,8 @@ GPUHAL_API gpuhal_status gpuhal_pool_trace_start(gpuhal *gpu);
 GPUHAL_API gpuhal_status gpuhal_pool_trace_stop(gpuhal *gpu);
 
 /** Writes what was recorded until now to the file @p path; a trace that is on goes on, and no operation of a pool waits
- *  for the file. Without a trace the file has its first line alone. What was there is replaced as by
- *  gpuhal_trace_write().
+ *  for the file. Without a trace the file has its first line alone. An empty file and an older trace of pools are
+ *  replaced, and other files refused, as by gpuhal_trace_write().
  *  @return GPUHAL_OK; INVALID_ARGUMENT, NOT_FOUND, NO_PERMISSION and FILE as gpuhal_write_file(), with the system's
  *  call in the detail, and then a file that was there is as it was; HOST_MEMORY; FORKED
  *  Owner: nothing. Threads: any. Blocks: for the file. */

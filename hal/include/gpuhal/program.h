@@ -2,15 +2,22 @@
  *
  *  A program is made of alternatives (code.h): the same functions in the formats that one has compilers for. The device
  *  takes the first that it can, in its own order: exact machine code before portable code (gpuhal_device_formats()). A
- *  kernel fixes a function's parameters, the size of its groups and its constants, so that no launch compiles, but for
- *  the first one of a kernel with PoCL.
+ *  kernel fixes a function's parameters, the size of its groups and its constants, so that no launch compiles; but
+ *  PoCL and lavapipe compile a kernel when it is launched first, and PoCL again for the first wide grid.
  *  docs/programs.md shows the same kernel on every backend.
  *
  *  Programs and kernels have a reference count, as buffers have: a kernel keeps its program, a launch that is enqueued
  *  keeps its kernel and its buffers, and a program keeps its device open and its gpuhal object alive.
  *
+ *  Code is trusted. Before a driver gets it, a binary is checked to be complete and of its format, and SPIR-V for
+ *  Vulkan to have the instructions, operands, ids and blocks that its specification allows. Types, control flow and all
+ *  else that a validator (spirv-val) checks is the compiler's promise: a driver may end the process for code that
+ *  breaks it.
+ *
  *  What a driver compiles is kept in a cache between runs, beside the registry; GPUHAL_PROGRAM_CACHE
- *  (docs/environment.md) moves, limits or disables it.
+ *  (docs/environment.md) moves, limits or disables it. Code that may read other files (`#include`) is not kept.
+ *  Creating a program or kernel reads the environment: another thread must not change it meanwhile (setenv(),
+ *  putenv()), else the behaviour is undefined, as with getenv().
  */
 #ifndef GPUHAL_PROGRAM_H
 #define GPUHAL_PROGRAM_H
@@ -58,9 +65,10 @@ GPUHAL_API const char *gpuhal_device_formats(const gpuhal_device *device);
 /** Loads a program, and opens the device if needed. Of several alternatives in one format the first in the caller's
  *  order is tried first. One that the device or its driver does not take, or that does not compile, is passed over.
  *  @return GPUHAL_OK; NOT_SUPPORTED when the device takes none of the formats; INCOMPATIBLE when all alternatives are
- *  for other targets; INVALID_ARGUMENT for code that is damaged or does not compile, with the compiler's words as
- *  vendor_text, or for a wrong description; HOST_MEMORY; OUT_OF_MEMORY; FORKED; what gpuhal_device_open() returns.
- *  The detail names each alternative and why it was passed over
+ *  for other targets; INVALID_ARGUMENT for code that is seen to be damaged (above) or does not compile, with the
+ *  compiler's words as vendor_text, or for a wrong description; DRIVER when the compiler fails and does not blame the
+ *  code; HOST_MEMORY; OUT_OF_MEMORY; FORKED; what gpuhal_device_open() returns. The detail names each alternative and
+ *  why it was passed over
  *  Owner: caller, gpuhal_program_release(). Threads: any. Blocks: yes, it may compile. */
 GPUHAL_API gpuhal_status gpuhal_program_create(gpuhal_device *device, const gpuhal_program_desc *desc,
                                                gpuhal_program **out_program);
@@ -84,12 +92,14 @@ GPUHAL_API gpuhal_device *gpuhal_program_device(const gpuhal_program *program);
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API uint32_t gpuhal_program_choice(const gpuhal_program *program);
 
-/** Returns whether the program came out of the cache, so that nothing was compiled.
+/** Returns whether creating the program and all of its kernels so far has compiled nothing, since all of it came out of
+ *  the cache. It says nothing of the first launch, at which PoCL and lavapipe compile in any case.
  *  @return 1 or 0; 0 for NULL
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API int32_t gpuhal_program_is_cached(const gpuhal_program *program);
 
-/** Makes a function of the program ready to be launched: afterwards no launch compiles (PoCL's first one does).
+/** Makes a function of the program ready to be launched: afterwards no launch compiles, but for the first one with PoCL
+ *  and lavapipe (docs/programs.md, "The first launch").
  *  @return GPUHAL_OK; NOT_FOUND when the program has no such function; INVALID_ARGUMENT for parameters that the
  *  function does not have, a size of groups that the code contradicts or that is missing, or a wrong description;
  *  TOO_LARGE when a group, its memory or the values are above the device's limits; NOT_SUPPORTED for parameters that
@@ -118,7 +128,7 @@ typedef struct gpuhal_argument {
     gpuhal_buffer *buffer; /**< Of the kernel's device. */
     uint64_t offset;       /**< In the buffer; a multiple of GPUHAL_FACT_BINDING_ALIGNMENT_BYTES. */
     uint64_t bytes;        /**< Of the part, 0: up to the end; of the value; of local memory. */
-    const void *value;     /**< Copied during the call. */
+    const void *value;     /**< Copied during the call: a number, a vector, or a whole structure (code.h). */
 } gpuhal_argument;
 
 /** One launch. */
@@ -130,7 +140,7 @@ typedef struct gpuhal_launch {
     /** Local memory beside that of the arguments, with GPUHAL_KERNEL_ADDS_LOCAL (CUDA, HIP, the processor); else 0. */
     uint32_t local_bytes;
     /** Buffers that the kernel reaches by addresses that stand in values or in memory. They are kept, and count as read
-     *  and written. NOT_SUPPORTED for one without such an address. */
+     *  and written. NOT_SUPPORTED for one whose gpuhal_buffer_address() is 0. */
     gpuhal_buffer *const *uses;
     uint32_t uses_count;
     uint32_t reserved; /**< 0. */

@@ -14,18 +14,19 @@
  *  for its arguments does not. So work that must not fail with other work, such as the loads of two users, needs its
  *  own queue.
  *
- *  Waiting takes a timeout in nanoseconds: 0 polls, UINT64_MAX means no limit. A waiting thread uses no processor
- *  time. It calls the driver only to poll, or where the plugin has GPUHAL_PLUGIN_HONORS_TIMEOUTS. After a wait, or a
- *  poll, has returned OK, everything that the awaited work used has been released: memory that was released before can
- *  be allocated again, and buffers can be mapped. A call that enqueues neither waits for earlier work nor moves more
- *  than 256 KiB by the processor: a thread of the queue does such work in its turn. It is as prompt as the driver's
- *  own function, which may wait where its ring is full.
+ *  Waiting takes a timeout in nanoseconds: 0 polls, UINT64_MAX means no limit. The detail of TIMEOUT names a kernel of
+ *  the queue that was launched for the first time, since the driver may still be compiling it. A waiting thread uses
+ *  no processor time. It calls the driver only to poll, or where the plugin has GPUHAL_PLUGIN_HONORS_TIMEOUTS. After a
+ *  wait, or a poll, has returned OK, everything that the awaited work used has been released: memory that was released
+ *  before can be allocated again, and buffers can be mapped. A call that enqueues neither waits for earlier work nor
+ *  moves more than 256 KiB by the processor: a thread of the queue does such work in its turn. It is as prompt as the
+ *  driver's own function, which may wait where its ring is full.
  *
- *  When a driver's call does not return for gpuhal_config.hang_ns, its device is lost (hung): every other thread's
- *  calls return DEVICE_LOST, its queues and events fail, descriptors become readable, callbacks and listeners are
- *  called, and other devices are not affected. The calling thread itself stays in the driver until that returns; its
- *  call then returns DEVICE_LOST. A driver that waits for endless work does not hang: waits for that work return
- *  TIMEOUT.
+ *  When a driver's call does not return for gpuhal_config.hang_ns, or ten times that while the driver may be compiling
+ *  a kernel for its first launch, its device is lost (hung): every other thread's calls return DEVICE_LOST, its queues
+ *  and events fail, descriptors become readable, callbacks and listeners are called, and other devices are not
+ *  affected. The calling thread itself stays in the driver until that returns; its call then returns DEVICE_LOST. A
+ *  driver that waits for endless work does not hang: waits for that work return TIMEOUT.
  */
 #ifndef GPUHAL_QUEUE_H
 #define GPUHAL_QUEUE_H
@@ -47,7 +48,9 @@ typedef struct gpuhal_event gpuhal_event;
 /** Flags of queues and events. */
 enum { GPUHAL_QUEUE_TIMED = 1u /**< Events with GPUHAL_EVENT_TIMED will be recorded here. */ };
 enum {
-    GPUHAL_EVENT_TIMED = 1u, /**< For gpuhal_event_elapsed(). Recording takes a little longer. */
+    GPUHAL_EVENT_TIMED = 1u, /**< For gpuhal_event_elapsed(). Recording takes a little longer, and keeps the vendor's
+                                queue, also of a queue that was destroyed, until the event is destroyed or recorded
+                                elsewhere. */
     GPUHAL_EVENT_HOST = 2u   /**< Signalled once by gpuhal_event_signal(), never recorded. Not with TIMED. */
 };
 
@@ -57,9 +60,11 @@ typedef struct gpuhal_queue_desc {
     int32_t priority;           /**< Higher is more urgent, 0 is the default; limited to the range of the API. */
     uint32_t flags;             /**< GPUHAL_QUEUE_ bits. */
     uint32_t reserved;
-    /** A vendor's queue that the caller keeps (native.h); NULL: a new one. The library does not see what the caller
-     *  submits to it outside of native access: where that fills its ring, a call that waits there for longer than
-     *  gpuhal_config.hang_ns is a hang. */
+    /** A vendor's queue that the caller keeps (native.h) until the queue was destroyed, its work has ended, and its
+     *  events with GPUHAL_EVENT_TIMED were destroyed or recorded elsewhere; those that another queue waited for
+     *  (gpuhal_queue_wait()) also until that queue was destroyed. NULL: a new one. The library does not see what the
+     *  caller submits to it outside of native access: where that fills its ring, a call that waits there for longer
+     *  than gpuhal_config.hang_ns is a hang. */
     const gpuhal_native *adopt;
 } gpuhal_queue_desc;
 
@@ -174,7 +179,8 @@ GPUHAL_API gpuhal_status gpuhal_event_create(gpuhal *gpu, uint32_t flags, gpuhal
 
 /** Destroys the event, also one that is not done: its callbacks, watches and descriptors, and queues that wait for it,
  *  are not affected. May be called from its own callback.
- *  Owner: @p event is invalid afterwards. Threads: any, with no other call on @p event in progress. Blocks: no. */
+ *  Owner: @p event is invalid afterwards. Threads: any, with no other call on @p event in progress. Blocks: no, except
+ *  for the driver when a queue was destroyed of which this is the last timed event: the vendor's queue goes then. */
 GPUHAL_API void gpuhal_event_destroy(gpuhal_event *event);
 
 /** Signals an event that was created with GPUHAL_EVENT_HOST, once: what waits for it continues, or fails with
@@ -190,7 +196,7 @@ GPUHAL_API gpuhal_status gpuhal_event_signal(gpuhal_event *event, gpuhal_status 
  *  @return GPUHAL_OK, INVALID_ARGUMENT (also for a queue of another gpuhal object, for a GPUHAL_EVENT_HOST event, and
  *  for a timed event in a queue that is not timed), BUSY during native access, HOST_MEMORY, the cause of the queue's
  *  failure, DEVICE_LOST, FORKED. On failure nothing was recorded.
- *  Owner: nothing. Threads: any. Blocks: no. */
+ *  Owner: nothing. Threads: any. Blocks: no, except as gpuhal_event_destroy() for the earlier recording. */
 GPUHAL_API gpuhal_status gpuhal_event_record(gpuhal_event *event, gpuhal_queue *queue);
 
 /** Returns whether the recording is done.

@@ -108,7 +108,7 @@ typedef struct gpuhal_ranked {
     uint32_t size; /**< sizeof(gpuhal_ranked). */
     uint32_t fits; /**< 1: it satisfies the need. */
     gpuhal_device *device;
-    uint64_t free_bytes;    /**< Less promises, within gpuhal_device_limit_memory(); UINT64_MAX: not read, unknown. */
+    uint64_t free_bytes;    /**< Less promises, within all limits of the process; UINT64_MAX: not read, unknown. */
     uint32_t load_permille; /**< UINT32_MAX: not read, or unknown. */
     uint32_t reserved;
     char reason[192]; /**< Why it stands behind the one before it, or why it does not satisfy the need. */

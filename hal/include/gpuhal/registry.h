@@ -205,6 +205,14 @@ GPUHAL_API gpuhal_status gpuhal_registry_flush(gpuhal *gpu);
  *  Owner: nothing. Threads: any. Blocks: yes, for other writers and the disk. */
 GPUHAL_API gpuhal_status gpuhal_registry_forget(const gpuhal_config *config, const char *plugin);
 
+/** Removes the record of one physical device that was taken out, with its interfaces, links, paths of writes and
+ *  faults; @p number is that of its gpuhal_physical_record. The rest stays. A device that is still there is recorded
+ *  again, under another number, by the next program that lists it.
+ *  @return GPUHAL_OK once the disk has it; INVALID_ARGUMENT; NOT_FOUND for a number without a record; FILE when it
+ *  cannot be written; HOST_MEMORY
+ *  Owner: nothing. Threads: any. Blocks: yes, for other writers and the disk. */
+GPUHAL_API gpuhal_status gpuhal_registry_forget_physical(const gpuhal_config *config, uint32_t number);
+
 /** Writes the view to a new file, accessible to its owner only, in the format of docs/registry.md.
  *  @return GPUHAL_OK once the disk has it; INVALID_ARGUMENT; FORKED; FILE; HOST_MEMORY
  *  Owner: nothing. Threads: any. Blocks: yes, for the disk. */

@@ -66,6 +66,7 @@ typedef struct gpuhal_plugin_report {
     const char *output;   /**< The last lines that it printed in its helper process, separated by line feeds. */
     uint64_t probed_at;   /**< When it was probed in a helper process, in seconds since 1970; 0: it was not. */
     const char *note;     /**< How long the result stays valid, where that is not the usual rule: "" else. */
+    uint32_t ambiguous;   /**< 1: DUPLICATE, and only the file names of two manifests in one folder decided it. */
 } gpuhal_plugin_report;
 
 /** Counts the plugins with a report.

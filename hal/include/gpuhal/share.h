@@ -77,7 +77,9 @@ typedef struct gpuhal_host_import {
  *  be mapped; the call checks that the first and the last page are readable, and writable unless
  *  GPUHAL_IMPORT_READ_ONLY is set. With GPUHAL_IMPORT_READ_ONLY the buffer, and those that share its memory, are
  *  refused as a destination (write, copy, fill, read from a file, map for writing) with INVALID_ARGUMENT. Nothing is
- *  copied: importing a mapped file of weights costs no memory.
+ *  copied: importing a mapped file of weights costs no memory. A device that must be able to write what it reads in
+ *  place (CUDA without READ_ONLY_HOST_REGISTER_SUPPORTED) refuses a mapping without PROT_WRITE with NOT_SUPPORTED; of a
+ *  MAP_PRIVATE mapping with PROT_WRITE, which it takes, the system makes a copy in memory.
  *  @return GPUHAL_OK; INVALID_ARGUMENT, also for memory that the system reports as not mapped or not writable, with
  *  the alignment in the detail where rounding leaves the mapping; NOT_SUPPORTED; what gpuhal_device_open() returns;
  *  OUT_OF_MEMORY, DEVICE_LOST, FORKED, DRIVER

@@ -4,10 +4,11 @@
  *  names, under a key: any bytes. Who needs an entry acquires it, which pins it: its buffers are in device memory, and
  *  stay there until it is released. Of entries that are not pinned, the ones with the lowest priority, and of those
  *  the ones not used for longest, make room for others: what a loader can bring back is given up, everything else is
- *  copied to host memory first, from there to a file, and where neither has room it stays. A copy is kept as long as
- *  the entry is not modified, so that making room with the same entry again costs nothing. What comes back from the
- *  file is compared with its checksum: other bytes than were written are never given. Entries make room for other
- *  buffers of the pool, too, and of its device, before those are refused (pool.h).
+ *  copied to host memory first, from there to a file, and where neither has room it stays. Work that fills it is
+ *  waited for, so that no younger one leaves in its place: for at most half of the caller's time, and never more than a
+ *  second. A copy is kept as long as the entry is not modified, so that making room with the same entry again costs
+ *  nothing. What comes back from the file is compared with its checksum: other bytes than were written are never
+ *  given. Entries make room for other buffers of the pool, too, and of its device, before those are refused (pool.h).
  *
  *  A buffer of an entry is valid only while the entry is pinned; the next time it may be another one. Work that is
  *  enqueued in a queue after an acquire for that queue comes after everything that filled or modified the entry.
@@ -49,10 +50,11 @@ enum {
 /** What to create. */
 typedef struct gpuhal_store_desc {
     uint32_t size;         /**< sizeof(gpuhal_store_desc). */
-    uint32_t entry_limit;  /**< Most entries; 0: no limit. Above it, those are given up that a loader can bring back. */
+    uint32_t entry_limit;  /**< Most entries in device memory; 0: any number. The others make room as for bytes. */
     uint64_t device_bytes; /**< Most bytes of entries in device memory; 0: only the limits of the pool and device. */
     /** Most bytes of copies in host memory, which is page-locked where the device has such memory: 0: none are made;
-     *  UINT64_MAX: no limit. */
+     *  UINT64_MAX: no limit. If every tier is full, an entry that comes back is in other host memory meanwhile: one
+     *  entry for each thread that acquires. */
     uint64_t host_bytes;
     uint64_t file_bytes;   /**< Most bytes of the file; 0: as many as its disk has. Not used without a folder. */
     /** A folder for the file, on a disk with room; NULL: no file. The file has no name, and is for the user of
@@ -142,11 +144,31 @@ GPUHAL_API gpuhal_status gpuhal_store_acquire(gpuhal_store *store, gpuhal_queue 
                                               uint64_t key_bytes, const gpuhal_item_desc *desc, uint32_t flags,
                                               uint64_t timeout_ns, gpuhal_item **out_item);
 
+/** One of many entries. */
+typedef struct gpuhal_store_key {
+    const void *key;
+    uint64_t key_bytes;
+    const gpuhal_item_desc *desc; /**< As for gpuhal_store_acquire(); NULL: nothing is made. */
+} gpuhal_store_key;
+
+/** Pins many entries at once: all, or none. The same as gpuhal_store_acquire() for one after the other, with one
+ *  timeout for all, and for less: of those that are in device memory, 32 are pinned in one look at the store. All are
+ *  in device memory at the same time, so there must be room for that; two threads that pin many of each other's at once
+ *  may both get OUT_OF_MEMORY. The same key may be there several times.
+ *  @return as gpuhal_store_acquire(), of the first key that cannot be had, which the sentence names; then all of
+ *  @p out_items are NULL
+ *  Owner: caller, gpuhal_item_release_many() or gpuhal_item_release() for each of @p count items. Threads: any. Blocks:
+ *  as gpuhal_store_acquire(). */
+GPUHAL_API gpuhal_status gpuhal_store_acquire_many(gpuhal_store *store, gpuhal_queue *queue,
+                                                   const gpuhal_store_key *keys, uint32_t count, uint32_t flags,
+                                                   uint64_t timeout_ns, gpuhal_item **out_items);
+
 /** Pins the contents of a file, read by gpuhal_read_file() where the store does not have them: one entry for all that
- *  ask for the same bytes of the same file, as long as it stays as it is. Path, size, inode and times are in the key:
- *  a file that was replaced or written to is read again; the old entry makes room for others. A file that is written to
- *  within the resolution of its times is not noticed. The key begins with the path and a NUL, for gpuhal_store_list()
- *  and gpuhal_store_clear(). @p bytes: from @p file->offset on; GPUHAL_WHOLE_SIZE: to the end of the file.
+ *  ask for the same bytes of the same file, by whatever path or link, as long as it stays as it is. Device, inode, size
+ *  and times are in the key: a file that was replaced or written to, or got another link or mode, is read again; the
+ *  old entry makes room for others. A file that is written to within the resolution of its times is not noticed. The
+ *  key begins with "file DEVICE:INODE ", the numbers of stat() in hexadecimal digits, for gpuhal_store_list() and
+ *  gpuhal_store_clear(). @p bytes: from @p file->offset on; GPUHAL_WHOLE_SIZE: to the end of the file.
  *  @return as gpuhal_store_acquire() and gpuhal_read_file(); INVALID_ARGUMENT for a descriptor; FILE when the file
  *  changes while it is read; OUT_OF_RANGE also for 0 bytes
  *  Owner: caller, gpuhal_item_release(); @p file may be freed when the call returns, its user when the file is read.
@@ -163,6 +185,10 @@ GPUHAL_API gpuhal_buffer *gpuhal_item_buffer(const gpuhal_item *item, const char
  *  wait, on the device. With NULL the work on it has ended. NULL for @p item does nothing.
  *  Owner: @p item is invalid afterwards. Threads: any, with no other call on @p item in progress. Blocks: no. */
 GPUHAL_API void gpuhal_item_release(gpuhal_item *item, gpuhal_queue *queue);
+
+/** Unpins many entries: gpuhal_item_release() for each of them, in this order. Any of @p items may be NULL.
+ *  Owner: the items are invalid afterwards. Threads: any, with no other call on any of them in progress. Blocks: no. */
+GPUHAL_API void gpuhal_item_release_many(gpuhal_item *const *items, uint32_t count, gpuhal_queue *queue);
 
 /** Removes an entry: the key has none from now on. The memory of one that is pinned goes with its last item.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_FOUND, FORKED
@@ -181,6 +207,15 @@ GPUHAL_API gpuhal_status gpuhal_store_clear(gpuhal_store *store, const void *pre
  *  Owner: nothing. Threads: any. Blocks: as gpuhal_store_acquire(). */
 GPUHAL_API gpuhal_status gpuhal_store_prefetch(gpuhal_store *store, gpuhal_queue *queue, const void *key,
                                                uint64_t key_bytes, uint64_t timeout_ns);
+
+/** Moves entries that are not pinned together in the store's pool, so that segments come free, and gives all unused
+ *  segments back to the driver. Pools do so themselves, as far as they need it, where their free memory lies in pieces
+ *  (pool.h); entries stay in device memory, with all their bytes. A segment stays in which anything else is in use.
+ *  @p timeout_ns: how long to wait for work of queues that fills entries; 0: not at all. @p out_freed: bytes that went
+ *  back; may be NULL.
+ *  @return GPUHAL_OK, also where nothing came free; INVALID_ARGUMENT; DEVICE_LOST; FORKED
+ *  Owner: nothing. Threads: any. Blocks: to copy, and for the driver; for work of queues up to @p timeout_ns. */
+GPUHAL_API gpuhal_status gpuhal_store_compact(gpuhal_store *store, uint64_t timeout_ns, uint64_t *out_freed);
 
 /** Copies bytes of an entry's buffer to host memory, from wherever they are, and leaves the entry there: of entries
  *  with a copy also when the device is lost. Comes after work of items that were released before; what one that is out
@@ -248,6 +283,8 @@ typedef struct gpuhal_store_statistics {
     uint64_t spilled_bytes;
     uint64_t restores;  /**< Entries that were brought back from a copy, and their bytes. */
     uint64_t restored_bytes;
+    uint64_t moves;     /**< Entries that moved within device memory so that some came free in one piece, and bytes. */
+    uint64_t moved_bytes;
 } gpuhal_store_statistics;
 
 /** Reads the state. At most `size` bytes are written.

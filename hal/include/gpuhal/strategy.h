@@ -7,7 +7,8 @@
  *  - `single_device`: one device for all workers, with a limit of the memory that they may have there together.
  *  - `rank_per_device`: worker i has device i, counted over one preferred interface of each physical device, or of each
  *    part of a divided one. Where a launcher started this process (gpuhal_launcher_read()), its local rank must have a
- *    device.
+ *    device. If Slurm shows it fewer GPUs than the job has on this machine, as with --gpus-per-task, these are of this
+ *    rank alone: worker i has device i modulo their number.
  *  - `auto`: cpu without a device, single_device with one, rank_per_device with several. Software drivers, devices that
  *    failed their self-test and the CPU do not count.
  *
@@ -42,7 +43,7 @@ enum {
      *  one worker. */
     GPUHAL_STRATEGY_PROCESSES = 1u << 0,
     /** rank_per_device may have more workers than devices: worker i has device i modulo their number. Also for
-     *  processes to each of which the launcher shows one device only. */
+     *  processes to each of which a launcher other than Slurm shows one device only. */
     GPUHAL_STRATEGY_SHARE_DEVICES = 1u << 1
 };
 
@@ -138,9 +139,9 @@ typedef struct gpuhal_launcher {
 /** Reads the variables of launchers. The first of these whose local rank is set counts, so that the one that was
  * started inside another one does: torchrun (RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE), Open MPI
  * (OMPI_COMM_WORLD_RANK, …_SIZE, …_LOCAL_RANK, …_LOCAL_SIZE), Hydra of MPICH and Intel MPI (PMI_RANK, PMI_SIZE,
- * MPI_LOCALRANKID, MPI_LOCALNRANKS), Slurm (SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID). A rank alone, PMIX_RANK too, is
- * an error, since it says nothing of this machine. A privileged process has no variables. Set @p out_launcher->size
- * first.
+ * MPI_LOCALRANKID, MPI_LOCALNRANKS), Slurm (SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID, SLURM_STEP_TASKS_PER_NODE with
+ * SLURM_NODEID). A rank alone, PMIX_RANK too, is an error, since it says nothing of this machine. A privileged process
+ * has no variables. Set @p out_launcher->size first.
  *  @return GPUHAL_OK; INVALID_ARGUMENT for a value that is no number, and for variables that contradict each other: the
  *  detail names them with their values
  *  Owner: static texts. Threads: any, while no other changes the environment. Blocks: no. */

@@ -31,7 +31,11 @@ typedef struct gpuhal_value {
 } gpuhal_value;
 
 /** Flags of the functions below. */
-enum { GPUHAL_SAMPLE_WAKE = 1u /**< A suspended device may be woken. */ };
+enum {
+    GPUHAL_SAMPLE_WAKE = 1u, /**< A suspended device may be woken. */
+    GPUHAL_SAMPLE_QUICK = 2u /**< Of gpuhal_device_processes(): no walk over all processes of the system is made, which
+                              *   takes some 15 ms for 1000 of them. */
+};
 
 /** Reads @p count values now. The device need not be open, and is not opened; plugins are loaded if needed, unless the
  *  library itself or the system's files have all values. A value that no source has is missing, without an error; so is
@@ -64,6 +68,28 @@ typedef struct gpuhal_sample {
  *  longer than the deadline at most. */
 GPUHAL_API gpuhal_status gpuhal_sample_all(gpuhal *gpu, gpuhal_sample *samples, uint32_t count, uint64_t timeout_ns);
 
+/** What one reading of values says of the health of a device: bits. docs/telemetry.md has the rules. */
+enum {
+    GPUHAL_AILMENT_RESET_NEEDED = 1u << 0, /**< It cannot be used before it is reset. All others are warnings. */
+    GPUHAL_AILMENT_ECC_UNCORRECTED = 1u << 1, /**< Memory errors were not corrected. */
+    GPUHAL_AILMENT_THERMAL = 1u << 2,         /**< It is slowed down because it is too hot. */
+    GPUHAL_AILMENT_POWER_BRAKE = 1u << 3,     /**< It is slowed down because the power supply demands it. */
+    GPUHAL_AILMENT_HARDWARE = 1u << 4,        /**< Its hardware slows it down, because of heat or power. */
+    GPUHAL_AILMENT_REPAIR_PENDING = 1u << 5,  /**< Its memory has errors that a reset repairs. */
+    GPUHAL_AILMENT_REPAIR_FAILED = 1u << 6,   /**< Its memory has errors that cannot be repaired. */
+    GPUHAL_AILMENT_VALUES_LOST = 1u << 7,     /**< Its driver says of single values that it is lost. */
+    GPUHAL_AILMENT_LINK_ERRORS = 1u << 8,     /**< Its links to other devices had errors. */
+    GPUHAL_AILMENT_FABRIC_WAITS = 1u << 9,    /**< The switches behind those links are not set up yet. */
+    GPUHAL_AILMENT_FABRIC_FAILED = 1u << 10   /**< They could not be set up. */
+};
+
+/** Judges the health of a device by @p count values that were read of it: ECC_UNCORRECTED_TOTAL, THROTTLE_REASONS,
+ *  MEMORY_REPAIR, LINK_ERRORS_TOTAL, FABRIC, and why any of them is missing. gpuhal/sampler.h judges by what changes
+ *  between two readings, too.
+ *  @return bits GPUHAL_AILMENT_…; 0: nothing is known to be wrong
+ *  Owner: caller. Threads: any. Blocks: no. */
+GPUHAL_API uint32_t gpuhal_ailments(const gpuhal_value *values, uint32_t count);
+
 /** A process that uses a device. What is not known is 0, and has no bit in `flags`. */
 typedef struct gpuhal_process {
     uint32_t size;           /**< sizeof(gpuhal_process). */
@@ -75,17 +101,19 @@ typedef struct gpuhal_process {
     uint64_t memory_bytes;   /**< Of the device's memory; with MEMORY_KNOWN. */
     char command[64];        /**< Its name, without control characters; "" when unknown. */
     char source[16];         /**< As in gpuhal_value. */
+    char container[72];      /**< Id of its container, 64 hexadecimal digits, from its control groups; "" for none. */
 } gpuhal_process;
 
 /** Lists the processes that use the device, through whichever interface, those with most memory first. Without root's
  *  rights those of other users may be missing, and in a container those outside of it. @p out_count, how many there
  *  are, may exceed @p capacity; @p out_processes may be NULL with a capacity of 0, else the caller sets the size of the
- *  first. @p timeout_ns 0: 5 s, or gpuhal_config.hang_ns.
+ *  first. @p timeout_ns 0: 5 s, or gpuhal_config.hang_ns. @p flags: 0, or GPUHAL_SAMPLE_QUICK: those are left out that
+ *  only a walk finds (of amdgpu and others those that draw, or use Vulkan or OpenCL), unless one was made a moment ago.
  *  @return GPUHAL_OK, also without any process; INVALID_ARGUMENT, FORKED, HOST_MEMORY; NOT_SUPPORTED when no source
- *  lists processes; NOT_READY for a device that is suspended; else why the sources failed, and then those that they
- *  listed are there all the same
+ *  lists processes; NOT_READY for a device that is suspended, or where some are left out; else why the sources failed.
+ *  Those that were listed are there all the same
  *  Owner: caller. Threads: any. Drivers are called, and files read, on threads of the library. Blocks: yes. */
-GPUHAL_API gpuhal_status gpuhal_device_processes(gpuhal_device *device, uint64_t timeout_ns,
+GPUHAL_API gpuhal_status gpuhal_device_processes(gpuhal_device *device, uint32_t flags, uint64_t timeout_ns,
                                                  gpuhal_process *out_processes, uint32_t capacity,
                                                  uint32_t *out_count);
 

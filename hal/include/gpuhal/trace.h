@@ -33,8 +33,9 @@
  *
  *  Where gpuhal_queue_wait() made a queue wait for another one, an arrow ("s" and "f") goes from the last piece before
  *  the event to the first piece behind the wait; of a piece that waits for more than four queues the first four are
- *  shown. `otherData` has `schema` ("gpuhal.trace/1"), `library_version`, how many pieces are in the file (`pieces`),
- *  were overwritten (`dropped`) and have not ended (`unfinished`), which are not in the file, nor are arrows at them.
+ *  shown. The document begins with `schema` ("gpuhal.trace/1") and `library_version`; `otherData` has how many pieces
+ *  are in the file (`pieces`), were overwritten (`dropped`) and have not ended (`unfinished`), which are not in the
+ *  file, nor are arrows at them.
  *
  *  Around each piece that a driver gets, two timed events are recorded, so a trace costs as much as these. Only queues
  *  that are created while the trace is on, or with GPUHAL_QUEUE_TIMED, have times of the device.
@@ -66,10 +67,11 @@ GPUHAL_API gpuhal_status gpuhal_trace_start(gpuhal *gpu, const gpuhal_trace_desc
 GPUHAL_API gpuhal_status gpuhal_trace_stop(gpuhal *gpu);
 
 /** Writes what was recorded until now to the file @p path; a trace that is on goes on, and no queue waits for the
- *  file. Without a trace the file has no events. Once all of it is there, a new file takes the place of an old one,
- *  whose mode and owner it does not keep; a symbolic link stays, and the file that it leads to is replaced (NOT_FOUND
- *  where it leads to none). INVALID_ARGUMENT for pipes, and for the file to which the program's own output goes, also
- *  as /dev/stdout: what it prints would be lost.
+ *  file. Without a trace the file has no events. Once all of it is there, the new file takes the place of an old one,
+ *  whose mode and owner it does not keep. Only an empty file and an older trace of queues are replaced, so a mistake in
+ *  the name costs no other file: INVALID_ARGUMENT for any other, for pipes, and for the file to which the program's own
+ *  output goes, also as /dev/stdout. A symbolic link stays, and the file that it leads to is replaced (NOT_FOUND if it
+ *  leads to none).
  *  @return GPUHAL_OK; INVALID_ARGUMENT, NOT_FOUND, NO_PERMISSION and FILE as gpuhal_write_file(), with the system's
  *  call in the detail, and then a file that was there is as it was; HOST_MEMORY; FORKED
  *  Owner: nothing. Threads: any. Blocks: for the file. */

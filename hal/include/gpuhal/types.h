@@ -80,7 +80,9 @@ enum {
     GPUHAL_MISSING_ASLEEP = 3,        /**< Reading it would wake the device. */
     GPUHAL_MISSING_TIMED_OUT = 4,     /**< The source exceeded its deadline. */
     GPUHAL_MISSING_FAILED = 5,        /**< The source returned an error. */
-    GPUHAL_MISSING_NOT_READ = 6       /**< The source was not read yet. */
+    GPUHAL_MISSING_NOT_READ = 6,      /**< The source was not read yet. */
+    GPUHAL_MISSING_RESET = 7,         /**< The device answers after a reset alone. */
+    GPUHAL_MISSING_LOST = 8           /**< The driver says that the device is lost, maybe of this value alone. */
 };
 
 /** Numbers that belong to the vendor of a backend, and have no meaning here: two backends may use one number for two
@@ -96,24 +98,24 @@ enum {
 typedef uint32_t gpuhal_key;
 enum {
     /* Facts of a device: constant as long as the process, unless gpuhal/rescan.h reports a change. */
-    GPUHAL_FACT_NAME = 1,                   /**< text: the vendor's name for the model. Mandatory. */
-    GPUHAL_FACT_VENDOR = 2,                 /**< text: the manufacturer. */
-    GPUHAL_FACT_VENDOR_ID = 3,              /**< number: PCI vendor id, else Khronos vendor id. */
-    GPUHAL_FACT_TYPE = 4,                   /**< number: gpuhal_device_type. Mandatory. */
-    GPUHAL_FACT_DRIVER_VERSION = 5,         /**< text. */
-    GPUHAL_FACT_API_VERSION = 6,            /**< text: version of the vendor's API on the device. */
-    GPUHAL_FACT_PCI_ADDRESS = 7,            /**< text: `0000:c1:00.0`, lower case: domain, bus, device, function. */
-    GPUHAL_FACT_UUID = 8,                   /**< text: 8-4-4-4-12 lower-case hex, no prefix. */
-    GPUHAL_FACT_LUID = 9,                   /**< text: 16 lower-case hex digits. */
-    GPUHAL_FACT_DRM_RENDER_NODE = 10,       /**< text: `226:128`, major and minor of the render node. */
-    GPUHAL_FACT_PARTITION = 11,             /**< text: name of the partition (MIG, AMD) of a physical device. */
-    GPUHAL_FACT_NUMA_NODE = 12,             /**< number. */
+    GPUHAL_FACT_NAME = 1,             /**< text: the vendor's name for the model. Mandatory. */
+    GPUHAL_FACT_VENDOR = 2,           /**< text: the manufacturer. */
+    GPUHAL_FACT_VENDOR_ID = 3,        /**< number: PCI vendor id, else Khronos vendor id. */
+    GPUHAL_FACT_TYPE = 4,             /**< number: gpuhal_device_type. Mandatory. */
+    GPUHAL_FACT_DRIVER_VERSION = 5,   /**< text. */
+    GPUHAL_FACT_API_VERSION = 6,      /**< text: version of the vendor's API on the device. */
+    GPUHAL_FACT_PCI_ADDRESS = 7,      /**< text: `0000:c1:00.0`, lower case: domain, bus, device, function. */
+    GPUHAL_FACT_UUID = 8,             /**< text: 8-4-4-4-12 lower-case hex, no prefix. */
+    GPUHAL_FACT_LUID = 9,             /**< text: 16 lower-case hex digits. */
+    GPUHAL_FACT_DRM_RENDER_NODE = 10, /**< text: `226:128`, major and minor of the render node. */
+    GPUHAL_FACT_PARTITION = 11,       /**< text: name of the partition (MIG, AMD) of a physical device. */
+    GPUHAL_FACT_NUMA_NODE = 12,       /**< number. */
     /** number: the vendor's own ordinal in this process (CUDA ordinal, DLPack device_id). */
     GPUHAL_FACT_NATIVE_INDEX = 13,
-    GPUHAL_FACT_MEMORY_TOTAL_BYTES = 14,    /**< number: device memory in all. */
-    GPUHAL_FACT_ALLOCATION_MAX_BYTES = 15,  /**< number: largest single allocation; above it TOO_LARGE. */
-    GPUHAL_FACT_ALLOCATION_MAX_COUNT = 16,  /**< number: allocations alive at once. */
-    GPUHAL_FACT_BINDING_MAX_BYTES = 17,     /**< number: largest range of one kernel argument. */
+    GPUHAL_FACT_MEMORY_TOTAL_BYTES = 14,      /**< number: device memory in all. */
+    GPUHAL_FACT_ALLOCATION_MAX_BYTES = 15,    /**< number: largest single allocation; above it TOO_LARGE. */
+    GPUHAL_FACT_ALLOCATION_MAX_COUNT = 16,    /**< number: allocations alive at once. */
+    GPUHAL_FACT_BINDING_MAX_BYTES = 17,       /**< number: largest range of one kernel argument. */
     GPUHAL_FACT_BINDING_ALIGNMENT_BYTES = 18, /**< number: where a kernel argument may start inside a buffer. */
     /** number: power of two up to 4096 for offsets and sizes of copy, write and read; missing: 1. */
     GPUHAL_FACT_COPY_ALIGNMENT_BYTES = 19,
@@ -122,18 +124,18 @@ enum {
     GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES = 21, /**< number: power of two for imported host pointers. */
     /** number: pageable host memory is 0 unreachable, 1 staged by the driver, 2 read directly. */
     GPUHAL_FACT_PAGEABLE_ACCESS = 22,
-    GPUHAL_FACT_UNIFIED_MEMORY = 23,        /**< number: 1 when device and host share one memory, else 0. */
-    GPUHAL_FACT_COMPUTE_UNITS = 24,         /**< number: the API's own count (SMs, CUs, cores). */
-    GPUHAL_FACT_CLOCK_CORE_MAX_HERTZ = 25,  /**< number. */
+    GPUHAL_FACT_UNIFIED_MEMORY = 23,       /**< number: 1 when device and host share one memory, else 0. */
+    GPUHAL_FACT_COMPUTE_UNITS = 24,        /**< number: the API's own count (SMs, CUs, cores). */
+    GPUHAL_FACT_CLOCK_CORE_MAX_HERTZ = 25, /**< number. */
     /** number: 1 for a software device, a program on the host's processor, else 0. Mandatory. */
     GPUHAL_FACT_SOFTWARE = 26,
-    GPUHAL_FACT_PHYSICAL_QUEUES = 27,       /**< number: 2 and more: queues that progress independently. */
+    GPUHAL_FACT_PHYSICAL_QUEUES = 27, /**< number: 2 and more: queues that progress independently. */
     /** number: bit 1 << gpuhal_memory_kind for each kind that allocate accepts. Mandatory. */
     GPUHAL_FACT_MEMORY_KINDS = 28,
     /** number: bit 1 << gpuhal_handle_kind; HOST_POINTER: memory of kind DEVICE, too, has a host address of ordinary
      *  pages. Missing: none. */
     GPUHAL_FACT_EXPORT_KINDS = 29,
-    GPUHAL_FACT_IMPORT_KINDS = 30,          /**< number: bit 1 << gpuhal_handle_kind; missing: none. */
+    GPUHAL_FACT_IMPORT_KINDS = 30, /**< number: bit 1 << gpuhal_handle_kind; missing: none. */
     /** number: bit 1 << gpuhal_native_type of what open and wrap accept; missing: none. */
     GPUHAL_FACT_ADOPT_KINDS = 31,
     /** text: 8-4-4-4-12 lower-case hex; opaque file descriptors pass between equal ones
@@ -144,14 +146,14 @@ enum {
     GPUHAL_FACT_SUBGROUP_SIZE_MIN = 34, /**< number: fewest threads that run in step (warp, wavefront, subgroup). */
     /** number: most of them; equal to SUBGROUP_SIZE_MIN where there is one size. */
     GPUHAL_FACT_SUBGROUP_SIZE_MAX = 35,
-    GPUHAL_FACT_GROUP_SIZE_MAX = 36,        /**< number: threads of one group (block, workgroup) in all. */
-    GPUHAL_FACT_GROUP_SIZE_MAX_X = 37,      /**< number: of them along the first dimension. */
-    GPUHAL_FACT_GROUP_SIZE_MAX_Y = 38,      /**< number: along the second. */
-    GPUHAL_FACT_GROUP_SIZE_MAX_Z = 39,      /**< number: along the third. */
+    GPUHAL_FACT_GROUP_SIZE_MAX = 36,   /**< number: threads of one group (block, workgroup) in all. */
+    GPUHAL_FACT_GROUP_SIZE_MAX_X = 37, /**< number: of them along the first dimension. */
+    GPUHAL_FACT_GROUP_SIZE_MAX_Y = 38, /**< number: along the second. */
+    GPUHAL_FACT_GROUP_SIZE_MAX_Z = 39, /**< number: along the third. */
     /** number: memory that the threads of a group share (shared, local, LDS), as much as a kernel gets without asking
      *  the driver for more. */
     GPUHAL_FACT_GROUP_MEMORY_BYTES = 40,
-    GPUHAL_FACT_DATA_TYPES = 41,            /**< number: bits GPUHAL_DATA_… of what kernels can compute with. */
+    GPUHAL_FACT_DATA_TYPES = 41, /**< number: bits GPUHAL_DATA_… of what kernels can compute with. */
     /** number: of the device's memory, as the hardware is built, not as measured. */
     GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND = 42,
     /** number: bit 1 << gpuhal_memory_kind of memory with a lasting host address. */
@@ -161,26 +163,34 @@ enum {
     GPUHAL_FACT_HOST_COHERENT_KINDS = 44,
     /** text: formats of code that the device takes (code.h), best first, separated by blanks; missing: none. */
     GPUHAL_FACT_PROGRAM_FORMATS = 45,
+    /** text: why the vendor's API does not list it for this process, a sentence without its end: `MIG is on, and it has
+     *  no instance`. What has this fact is hardware, or a part of it, that the driver knows: the core shows it among
+     *  the hardware at its PCI_ADDRESS, and makes no device of it. */
+    GPUHAL_FACT_UNLISTED = 46,
+    /** text: numbers of a MIG device's GPU instance and compute instance, as the kernel's files have them: `3/0`. */
+    GPUHAL_FACT_PARTITION_NUMBERS = 47,
+    /** number: gpuhal_compute_mode; missing: the vendor has none. */
+    GPUHAL_FACT_COMPUTE_MODE = 48,
 
     /* Values: they change from one moment to the next; gpuhal_device_sample() reads them (gpuhal/telemetry.h). */
     /** number: free now, of the memory of the physical device: that of the preferred interface's
-     *  MEMORY_TOTAL_BYTES. The total of another interface may be less, as a software device's own limit is. */
+     *  MEMORY_TOTAL_BYTES; at most what a limit of the vendor's driver leaves. Another interface may have less. */
     GPUHAL_VALUE_MEMORY_FREE_BYTES = 0x1000,
-    GPUHAL_VALUE_MEMORY_USED_BYTES = 0x1001, /**< number: used now, by all processes; likewise. */
-    GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS = 0x1002,          /**< number: of the chip. */
-    GPUHAL_VALUE_TEMPERATURE_MEMORY_MILLICELSIUS = 0x1003,   /**< number. */
-    GPUHAL_VALUE_POWER_MICROWATTS = 0x1004, /**< number: drawn now by the whole board, or over the last second. */
-    GPUHAL_VALUE_POWER_LIMIT_MICROWATTS = 0x1005,            /**< number: the limit in force. */
-    GPUHAL_VALUE_ENERGY_MICROJOULES = 0x1006,                /**< number: used since the driver was loaded. */
-    GPUHAL_VALUE_CLOCK_CORE_HERTZ = 0x1007,                  /**< number. */
-    GPUHAL_VALUE_CLOCK_MEMORY_HERTZ = 0x1008,                /**< number. */
+    GPUHAL_VALUE_MEMORY_USED_BYTES = 0x1001,               /**< number: used now, by all processes; likewise. */
+    GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS = 0x1002,        /**< number: of the chip. */
+    GPUHAL_VALUE_TEMPERATURE_MEMORY_MILLICELSIUS = 0x1003, /**< number. */
+    GPUHAL_VALUE_POWER_MICROWATTS = 0x1004,       /**< number: drawn now by the whole board, or over the last second. */
+    GPUHAL_VALUE_POWER_LIMIT_MICROWATTS = 0x1005, /**< number: the limit in force. */
+    GPUHAL_VALUE_ENERGY_MICROJOULES = 0x1006,     /**< number: used since the driver was loaded. */
+    GPUHAL_VALUE_CLOCK_CORE_HERTZ = 0x1007,       /**< number. */
+    GPUHAL_VALUE_CLOCK_MEMORY_HERTZ = 0x1008,     /**< number. */
     GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE = 0x1009, /**< number: share of the time in which anything was executed. */
     /** number: share of the time in which memory was read or written. */
     GPUHAL_VALUE_UTILIZATION_MEMORY_PERMILLE = 0x100a,
-    GPUHAL_VALUE_FAN_PERMILLE = 0x100b, /**< number: of the fan's full speed; may be above 1000. */
-    GPUHAL_VALUE_PCIE_RECEIVE_BYTES_PER_SECOND = 0x100c,     /**< number: towards the device. */
-    GPUHAL_VALUE_PCIE_SEND_BYTES_PER_SECOND = 0x100d,        /**< number: from the device. */
-    GPUHAL_VALUE_THROTTLE_REASONS = 0x100e,                  /**< number: bits GPUHAL_THROTTLE_…; 0: none. */
+    GPUHAL_VALUE_FAN_PERMILLE = 0x100b,                  /**< number: of the fan's full speed; may be above 1000. */
+    GPUHAL_VALUE_PCIE_RECEIVE_BYTES_PER_SECOND = 0x100c, /**< number: towards the device. */
+    GPUHAL_VALUE_PCIE_SEND_BYTES_PER_SECOND = 0x100d,    /**< number: from the device. */
+    GPUHAL_VALUE_THROTTLE_REASONS = 0x100e,              /**< number: bits GPUHAL_THROTTLE_…; 0: none. */
     /** number: memory errors that were corrected, in the device's lifetime. */
     GPUHAL_VALUE_ECC_CORRECTED_TOTAL = 0x100f,
     GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL = 0x1010, /**< number: memory errors that were not, in the device's lifetime. */
@@ -213,24 +223,41 @@ enum {
      *  an application (docs/telemetry.md); not read before the first. */
     GPUHAL_VALUE_VENDOR_EVENT_CODE = 0x1020,
     GPUHAL_VALUE_VENDOR_EVENTS_TOTAL = 0x1021, /**< number: how many of them, since they were first read. */
+    /* The library calculates this one. */
+    /** number: what new buffers of this interface can have now: the least of MEMORY_FREE_BYTES and of what the object's
+     *  buffers leave of MEMORY_TOTAL_BYTES, its limit and leases, and of the process's cgroup (source "cgroup"). */
+    GPUHAL_VALUE_MEMORY_AVAILABLE_BYTES = 0x1022,
+    GPUHAL_VALUE_MEMORY_REPAIR = 0x1023, /**< number: gpuhal_memory_repair. */
+    /** number: the share of the device's memory that the processes of this process's control group may have together,
+     *  if the kernel (dmem.max, source "cgroup") or the vendor's driver has a limit. */
+    GPUHAL_VALUE_MEMORY_LIMIT_BYTES = 0x1024,
+    /** number: 1 if the driver keeps the device ready while no program uses it (NVIDIA's persistence mode), else 0.
+     */
+    GPUHAL_VALUE_PERSISTENCE = 0x1025,
+    GPUHAL_VALUE_DISPLAY_ACTIVE = 0x1026, /**< number: 1 while a display shows what the device draws, else 0. */
+    GPUHAL_VALUE_LINKS_UP = 0x1027, /**< number: of its links of the vendor's own kind (NVLink) that are up. */
+    /** number: errors of those links, after which something was sent again or the link was set up anew, since the
+     *  driver was loaded. */
+    GPUHAL_VALUE_LINK_ERRORS_TOTAL = 0x1028,
+    GPUHAL_VALUE_FABRIC = 0x1029, /**< number: gpuhal_fabric. */
 
     /* Facts of a link between two devices. */
-    GPUHAL_LINK_KIND = 0x2000,                       /**< number: gpuhal_link_kind. */
+    GPUHAL_LINK_KIND = 0x2000, /**< number: gpuhal_link_kind. */
     /** number: in one direction, as the hardware is built, not as measured. */
     GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND = 0x2001,
     /** number: 1 when the driver reports that one can access the other's memory, else 0. */
     GPUHAL_LINK_PEER_ADVERTISED = 0x2002,
-    GPUHAL_LINK_GENERATION = 0x2003,                 /**< number: of NVLink, xGMI or PCI Express. */
-    GPUHAL_LINK_COUNT = 0x2004,                      /**< number: links side by side, or lanes of PCI Express. */
+    GPUHAL_LINK_GENERATION = 0x2003, /**< number: of NVLink, xGMI or PCI Express. */
+    GPUHAL_LINK_COUNT = 0x2004,      /**< number: links side by side, or lanes of PCI Express. */
     /* The library measures these in gpuhal_link_verify(), and caches them for these devices and drivers. */
     GPUHAL_LINK_VERIFIED = 0x2005, /**< number: 1 when the bytes arrived unchanged, 0 when they did not. */
-    GPUHAL_LINK_PATH = 0x2006,                          /**< number: gpuhal_path of the measured copies. */
+    GPUHAL_LINK_PATH = 0x2006,     /**< number: gpuhal_path of the measured copies. */
     /** number: in one direction, of large copies between memory of the two devices. */
     GPUHAL_LINK_MEASURED_BYTES_PER_SECOND = 0x2007,
-    GPUHAL_LINK_MEASURED_LATENCY_NS = 0x2008,           /**< number: of a small copy, from the call to the arrival. */
+    GPUHAL_LINK_MEASURED_LATENCY_NS = 0x2008, /**< number: of a small copy, from the call to the arrival. */
     /** number: when these were measured, in seconds since 1970; before this program's start where they are cached. */
     GPUHAL_LINK_TRIED_SECONDS = 0x2009,
-    GPUHAL_LINK_NAME = 0x200a                           /**< text: the vendor's name of the link, "Infinity Fabric". */
+    GPUHAL_LINK_NAME = 0x200a /**< text: the vendor's name of the link, "Infinity Fabric". */
 };
 
 /** How two devices are connected: SAME_MEMORY is the closest, then the others in the order of their numbers. A fabric
@@ -286,7 +313,9 @@ enum {
     GPUHAL_PROCESS_GRAPHICS = 1u << 3, /**< It draws. */
     /** The pid is of a namespace that this process does not see: it may belong to another process here. */
     GPUHAL_PROCESS_FOREIGN_NAMESPACE = 1u << 4,
-    GPUHAL_PROCESS_USER_KNOWN = 1u << 5
+    GPUHAL_PROCESS_USER_KNOWN = 1u << 5,
+    /** It is a service through which several processes use one device (NVIDIA's MPS), or uses the device through it. */
+    GPUHAL_PROCESS_SHARES = 1u << 6
 };
 
 /** What a device is. */
@@ -296,6 +325,31 @@ enum {
     GPUHAL_DEVICE_INTEGRATED_GPU = 2, /**< Shares the host's memory. */
     GPUHAL_DEVICE_CPU = 3,
     GPUHAL_DEVICE_ACCELERATOR = 4
+};
+
+/** What became of places in the device's memory that failed: the device puts spare ones in their place, or leaves them
+ *  out (row remapping and page retirement of NVIDIA). */
+typedef uint32_t gpuhal_memory_repair;
+enum {
+    GPUHAL_MEMORY_REPAIR_NONE = 0,    /**< Nothing waits for repair. */
+    GPUHAL_MEMORY_REPAIR_PENDING = 1, /**< It is done with the next reset of the device. */
+    GPUHAL_MEMORY_REPAIR_FAILED = 2   /**< There is no spare place left. */
+};
+
+/** How far the vendor's service has set up the switches between a device and others (NVIDIA's fabric manager). */
+typedef uint32_t gpuhal_fabric;
+enum {
+    GPUHAL_FABRIC_READY = 1,
+    GPUHAL_FABRIC_WAITS = 2, /**< It has not begun, or has not ended. */
+    GPUHAL_FABRIC_FAILED = 3
+};
+
+/** Who may use the device through the vendor's API, as its administrator decides. */
+typedef uint32_t gpuhal_compute_mode;
+enum {
+    GPUHAL_COMPUTE_SHARED = 1,    /**< Any number of processes. */
+    GPUHAL_COMPUTE_EXCLUSIVE = 2, /**< One process at a time. */
+    GPUHAL_COMPUTE_PROHIBITED = 3 /**< None. */
 };
 
 /** What memory is for. A kind of a vendor's own (GPUHAL_VENDOR_KIND_FIRST) is allocated like DEVICE where the device

@@ -4,11 +4,21 @@
 #include <errno.h>
 #include <time.h>
 
-uint64_t gpuhal_os_monotonic_ns(void)
+static uint64_t read_clock(clockid_t clock)
 {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t gpuhal_os_monotonic_ns(void)
+{
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+uint64_t gpuhal_os_processor_ns(void)
+{
+    return read_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
 bool gpuhal_os_utc(uint64_t seconds, struct tm *out_parts)

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <sys/auxv.h>
+#include <unistd.h>
 
 /* AT_SECURE covers set-user-id, set-group-id, file capabilities and what security modules add; comparing ids would
  * not. */
@@ -19,6 +20,13 @@ const char *gpuhal_os_environment(const char *name)
 const char *gpuhal_os_environment_raw(const char *name)
 {
     return getenv(name);
+}
+
+void gpuhal_os_environment_visit(void (*each)(void *user, const char *entry), void *user)
+{
+    for (char **entry = gpuhal_os_privileged() ? NULL : environ; entry && *entry; entry++) {
+        each(user, *entry);
+    }
 }
 
 const char *gpuhal_os_platform(void)

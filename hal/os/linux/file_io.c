@@ -1,5 +1,6 @@
 /* os/linux/file_io.c: reads and writes large pieces of files at offsets, through the page cache or around it. The
  * position of a descriptor is neither used nor changed, so one descriptor serves any number of threads. */
+#include "os/linux/descriptor.h"
 #include "os/linux/size_limit.h"
 #include "os/os.h"
 
@@ -39,7 +40,7 @@ int gpuhal_os_file_open(const char *path, bool writes, intptr_t *out_file)
         return error;
     }
     int flags = O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (writes ? O_WRONLY | O_CREAT : O_RDONLY);
-    int file = open(path, flags, 0666);
+    int file = gpuhal_descriptor_move_up(open(path, flags, 0666));
     if (file < 0) {
         return errno;
     }
@@ -57,7 +58,7 @@ static int open_again(int file, int flags)
 {
     char name[40];
     snprintf(name, sizeof name, "/proc/self/fd/%d", file);
-    return open(name, flags | O_CLOEXEC | O_NONBLOCK);
+    return gpuhal_descriptor_move_up(open(name, flags | O_CLOEXEC | O_NONBLOCK));
 }
 
 /* Linux: "if a file is opened with O_APPEND, pwrite() appends data to the end of the file, regardless of the value of
@@ -82,7 +83,8 @@ int gpuhal_os_file_adopt(intptr_t descriptor, bool writes, intptr_t *out_file)
     if (error) {
         return error;
     }
-    int file = flags & O_DIRECT ? open_again((int)descriptor, access) : fcntl((int)descriptor, F_DUPFD_CLOEXEC, 0);
+    int file = flags & O_DIRECT ? open_again((int)descriptor, access)
+                                : fcntl((int)descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     *out_file = file;
     return file < 0 ? errno : 0;
 }
@@ -185,6 +187,7 @@ int gpuhal_os_file_open_unnamed(const char *folder, intptr_t *out_file)
             unlink(path);
         }
     }
+    file = gpuhal_descriptor_move_up(file);
     *out_file = file;
     return file < 0 ? errno : 0;
 }

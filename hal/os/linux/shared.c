@@ -1,5 +1,6 @@
 /* os/linux/shared.c: files that several processes use at once: locks on bytes, words to wait for, and what identifies
  * a process. */
+#include "os/linux/descriptor.h"
 #include "os/linux/size_limit.h"
 #include "os/os.h"
 
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 #define WORD_BYTES 4u
+enum { STAT_BYTES = 1024 };
 
 uint64_t gpuhal_os_boot_ns(void)
 {
@@ -41,6 +43,7 @@ int gpuhal_os_shared_open(const char *path, uint32_t mode, intptr_t *out_file)
     } else if (file < 0) {
         file = errno == EEXIST ? open(path, flags) : -1;
     }
+    file = gpuhal_descriptor_move_up(file);
     if (file < 0) {
         return errno;
     }
@@ -206,7 +209,7 @@ void gpuhal_os_word_wait(const void *words, uint32_t index, uint32_t seen, uint6
 void gpuhal_os_word_wake(const void *words, uint32_t index)
 {
     if (words) {
-        (void)futex((const char *)words + (size_t)index * WORD_BYTES, FUTEX_WAKE, INT32_MAX, NULL);
+        (void)futex((const char *)words + (size_t)index * WORD_BYTES, FUTEX_WAKE, 1, NULL);
     }
 }
 
@@ -228,37 +231,55 @@ static const char *find_field(const char *state, int field)
     return state;
 }
 
-/* "4711 (name) S 1 …": fields of /proc/PID/stat; the name may have any bytes, so the last parenthesis counts. Of a
- * zombie nothing is left but its exit status; a process whose first thread has ended is listed as one, too, while it
- * has other threads. */
+/* "4711 (name) S 1 …": fields of /proc/PID/stat from the third one on; the name may have any bytes, so the last
+ * parenthesis counts. NULL with errno, or with 0 for what is no such text. */
+static const char *read_fields(int64_t pid, char text[STAT_BYTES], int *out_error)
+{
+    char path[40];
+    snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    *out_error = file < 0 ? errno : 0;
+    if (file < 0) {
+        return NULL;
+    }
+    const ssize_t got = read(file, text, STAT_BYTES - 1);
+    *out_error = got < 0 ? errno : got == 0 ? ESRCH : 0;
+    close(file);
+    text[got > 0 ? got : 0] = 0;
+    const char *at = strrchr(text, ')');
+    return at && at[1] == ' ' ? at + 2 : NULL;
+}
+
+/* Of a zombie nothing is left but its exit status; a process whose first thread has ended is listed as one, too, while
+ * it has other threads. */
 uint64_t gpuhal_os_process_started(int64_t pid)
 {
     enum { THREADS = 20, STARTED = 22 };
-    char path[40], text[1024];
-    snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) {
-        return hidden_or_ended(pid, errno);
+    char text[STAT_BYTES];
+    int error = 0;
+    const char *fields = read_fields(pid, text, &error);
+    if (error) {
+        return hidden_or_ended(pid, error);
     }
-    const ssize_t got = read(file, text, sizeof text - 1);
-    const int error = errno;
-    close(file);
-    if (got <= 0) {
-        return hidden_or_ended(pid, got < 0 ? error : ESRCH);
-    }
-    text[got] = 0;
-    const char *at = strrchr(text, ')');
-    if (!at || at[1] != ' ') {
-        return UINT64_MAX;
-    }
-    const char *threads = find_field(at + 2, THREADS), *started = find_field(at + 2, STARTED);
+    const char *threads = fields ? find_field(fields, THREADS) : NULL;
+    const char *started = fields ? find_field(fields, STARTED) : NULL;
     if (!threads || !started) {
         return UINT64_MAX;
     }
-    if (at[2] == 'X' || (at[2] == 'Z' && strtoull(threads, NULL, 10) <= 1)) {
+    if (fields[0] == 'X' || (fields[0] == 'Z' && strtoull(threads, NULL, 10) <= 1)) {
         return 0;
     }
     return strtoull(started, NULL, 10) + 1;
+}
+
+int64_t gpuhal_os_process_parent(int64_t pid)
+{
+    enum { PARENT = 4 };
+    char text[STAT_BYTES];
+    int error = 0;
+    const char *fields = read_fields(pid, text, &error);
+    const char *parent = fields ? find_field(fields, PARENT) : NULL;
+    return parent ? strtoll(parent, NULL, 10) : 0;
 }
 
 uint64_t gpuhal_os_process_space(void)

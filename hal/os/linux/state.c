@@ -55,9 +55,9 @@ int gpuhal_os_file_touch(const char *path)
     return utimensat(AT_FDCWD, path, NULL, 0) ? errno : 0;
 }
 
-bool gpuhal_os_may_use(const char *path)
+int gpuhal_os_may_use(const char *path)
 {
-    return faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) == 0;
+    return faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) ? errno : 0;
 }
 
 /* The parent of a new directory is synced, so that files in the directory survive a crash. */

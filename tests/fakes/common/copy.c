@@ -19,8 +19,12 @@ static void run_copy(fake_work *work)
 
 static void run_fill(fake_work *work)
 {
-    for (size_t at = 0; at < work->bytes; at += work->value_bytes) {
-        memcpy(work->to + at, &work->value, work->value_bytes);
+    size_t done = work->value_bytes;
+    memcpy(work->to, &work->value, done);
+    while (done < work->bytes) {
+        const size_t more = done < work->bytes - done ? done : work->bytes - done;
+        memcpy(work->to + done, work->to, more);
+        done += more;
     }
 }
 

@@ -148,13 +148,14 @@ fake_code fake_host_memory_new(fake_context *context, fake_region_kind kind, siz
     if (!bytes) {
         return FAKE_ERROR_INVALID_VALUE;
     }
-    size_t size = bytes <= SIZE_MAX - FAKE_PAGE ? pages(bytes) : SIZE_MAX - FAKE_PAGE + 1;
-    void *memory = map_memory(size, 0);
-    if (memory == MAP_FAILED || !fake_region_add(kind, (uintptr_t)memory, bytes, memory, context)) {
+    const size_t offset = (size_t)fake_script_get()->host_offset;
+    size_t size = bytes <= SIZE_MAX - 2 * FAKE_PAGE ? pages(bytes + offset) : SIZE_MAX - FAKE_PAGE + 1;
+    unsigned char *memory = map_memory(size, 0);
+    if (memory == MAP_FAILED || !fake_region_add(kind, (uintptr_t)memory + offset, bytes, memory + offset, context)) {
         return FAKE_ERROR_OUT_OF_MEMORY;
     }
     fake_report_get()->host_allocations++;
-    *out_memory = memory;
+    *out_memory = memory + offset;
     return FAKE_OK;
 }
 
@@ -204,12 +205,15 @@ fake_code fake_memory_free(const char *function, uintptr_t address, fake_region_
     return FAKE_OK;
 }
 
-/* Every page has to be there. */
+/* Every page has to be there. Many are asked for at once: there may be hundreds of millions. */
 static bool is_mapped(uintptr_t address, size_t bytes)
 {
-    unsigned char resident;
-    for (uintptr_t page = address - address % FAKE_PAGE; page < address + bytes; page += FAKE_PAGE) {
-        if (mincore((void *)page, 1, &resident) && errno == ENOMEM) {
+    enum { PAGES = 16384 };
+    unsigned char resident[PAGES];
+    const uintptr_t end = address + bytes;
+    for (uintptr_t page = address - address % FAKE_PAGE; page < end; page += PAGES * FAKE_PAGE) {
+        const size_t left = end - page, most = (size_t)PAGES * FAKE_PAGE;
+        if (mincore((void *)page, left < most ? left : most, resident) && errno == ENOMEM) {
             return false;
         }
     }

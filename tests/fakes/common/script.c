@@ -99,11 +99,11 @@ void fake_uuid_text(const fake_uuid *uuid, char out_text[37])
 }
 
 /* Devices that differ where real ones do: in their address and their UUID. */
-static void make_devices(uint64_t count)
+static void make_devices(unsigned first, uint64_t count)
 {
-    memset(script.devices, 0, sizeof script.devices);
+    memset(&script.devices[first], 0, (FAKE_DEVICES - first) * sizeof *script.devices);
     script.device_count = (unsigned)count;
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = first; i < count; i++) {
         fake_plan *plan = &script.devices[i];
         snprintf(plan->name, sizeof plan->name, "%s", fake_vendor.device_name);
         plan->pci_bus = 0x11 + 0x10 * i;
@@ -120,7 +120,29 @@ static void read_devices(const statement *line)
     if (count > FAKE_DEVICES) {
         refuse(line, "too many devices");
     }
-    make_devices(count);
+    make_devices(0, count);
+    script.listed_count = (unsigned)count;
+}
+
+static void read_nvml_devices(const statement *line)
+{
+    const uint64_t count = number(line, line->words[1]);
+    if (count > FAKE_DEVICES || count < script.listed_count) {
+        refuse(line, "as many devices as CUDA lists, or more, were expected");
+    }
+    make_devices(script.listed_count, count);
+}
+
+static void read_mig_mode(const statement *line)
+{
+    unsigned first, end;
+    device_range(line, line->words[1], &first, &end);
+    if (strcmp(line->words[2], "on") != 0 && strcmp(line->words[2], "off") != 0) {
+        refuse(line, "on or off was expected");
+    }
+    for (unsigned i = first; i < end; i++) {
+        script.devices[i].mig_mode = strcmp(line->words[2], "on") == 0;
+    }
 }
 
 static void read_per_device(const statement *line)
@@ -206,6 +228,21 @@ uint64_t fake_script_value(const fake_plan *plan, const char *name, uint64_t oth
         }
     }
     return otherwise;
+}
+
+static void read_process(const statement *line)
+{
+    unsigned first, end;
+    device_range(line, line->words[1], &first, &end);
+    for (unsigned i = first; i < end; i++) {
+        fake_plan *plan = &script.devices[i];
+        if (plan->process_count == FAKE_PROCESSES) {
+            refuse(line, "too many processes");
+        }
+        plan->processes[plan->process_count].pid = (unsigned)number(line, line->words[2]);
+        plan->processes[plan->process_count].bytes = number(line, line->words[3]);
+        plan->processes[plan->process_count++].draws = line->count > 4 && strcmp(line->words[4], "draws") == 0;
+    }
 }
 
 static void read_mig(const statement *line)
@@ -298,6 +335,8 @@ static void read_plain(const statement *line)
         script.slow_ns = number(line, value) * 1000;
     } else if (strcmp(what, "smi_sleep_ms") == 0) {
         script.sleep_ns = number(line, value) * 1000000;
+    } else if (strcmp(what, "host_offset") == 0) {
+        script.host_offset = number(line, value);
     } else if (strcmp(what, "strict") == 0) {
         script.strict = number(line, value) != 0;
     } else {
@@ -310,30 +349,20 @@ static const struct {
     unsigned least; /* words, this one among them */
     void (*read)(const statement *line);
 } grammar[] = {
-    {"devices", 2, read_devices},
-    {"memory", 3, read_per_device},
-    {"used", 3, read_per_device},
-    {"partitions", 3, read_per_device},
-    {"name", 3, read_per_device},
-    {"uuid", 3, read_per_device},
-    {"pci", 3, read_per_device},
-    {"mode", 3, read_mode},
-    {"attribute", 4, read_attribute},
-    {"value", 4, read_value},
-    {"mig", 6, read_mig},
-    {"link", 4, read_link},
-    {"nvswitch", 3, read_switch},
-    {"silent", 3, read_silent},
-    {"fail", 4, read_fault},
-    {"lose", 5, read_fault},
-    {"hang", 3, read_fault},
-    {"crash", 3, read_fault},
-    {"init", 2, read_plain},
-    {"driver", 2, read_plain},
-    {"driver_text", 2, read_plain},
-    {"slow_us", 2, read_plain},
-    {"rate", 2, read_plain},
-    {"smi_sleep_ms", 2, read_plain},
+    {"devices", 2, read_devices},     {"nvml_devices", 2, read_nvml_devices},
+    {"mig_mode", 3, read_mig_mode},   {"memory", 3, read_per_device},
+    {"used", 3, read_per_device},     {"partitions", 3, read_per_device},
+    {"name", 3, read_per_device},     {"uuid", 3, read_per_device},
+    {"pci", 3, read_per_device},      {"mode", 3, read_mode},
+    {"attribute", 4, read_attribute}, {"value", 4, read_value},
+    {"process", 4, read_process},     {"mig", 6, read_mig},
+    {"link", 4, read_link},           {"nvswitch", 3, read_switch},
+    {"silent", 3, read_silent},       {"fail", 4, read_fault},
+    {"lose", 5, read_fault},          {"hang", 3, read_fault},
+    {"crash", 3, read_fault},         {"init", 2, read_plain},
+    {"driver", 2, read_plain},        {"driver_text", 2, read_plain},
+    {"slow_us", 2, read_plain},       {"rate", 2, read_plain},
+    {"smi_sleep_ms", 2, read_plain},  {"host_offset", 2, read_plain},
     {"strict", 2, read_plain},
 };
 
@@ -387,7 +416,8 @@ static void read_script(void)
     static char text[TEXT_AT_MOST];
     script.driver_version = fake_vendor.driver_version;
     snprintf(script.driver_text, sizeof script.driver_text, "%s", fake_vendor.driver_text);
-    make_devices(1);
+    make_devices(0, 1);
+    script.listed_count = 1;
     load_text(text, sizeof text);
     char *rest = text;
     for (char *one; (one = strtok_r(rest, "\n;", &rest));) {
@@ -424,12 +454,19 @@ bool fake_script_peer(const fake_script *from, unsigned a, unsigned b)
            !from->devices[b].mig_count;
 }
 
+/* A name, or the beginning of names and a star. */
+static bool is_meant(const char *pattern, const char *function)
+{
+    const size_t length = strcspn(pattern, "*");
+    return strncmp(pattern, function, length) == 0 && (pattern[length] || !function[length]);
+}
+
 const fake_fault *fake_script_fault(fake_script *in, const char *function)
 {
     const fake_fault *hit = NULL;
     for (unsigned i = 0; i < in->fault_count; i++) {
         fake_fault *fault = &in->faults[i];
-        if (strcmp(fault->function, "*") != 0 && strcmp(fault->function, function) != 0) {
+        if (!is_meant(fault->function, function)) {
             continue;
         }
         fault->seen++;

@@ -11,7 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { FAKE_DEVICES = 16, FAKE_MIGS = 7, FAKE_ATTRIBUTES = 16, FAKE_VALUES = 24, FAKE_FAULTS = 16 };
+enum { FAKE_DEVICES = 16, FAKE_MIGS = 7, FAKE_ATTRIBUTES = 16, FAKE_VALUES = 32, FAKE_FAULTS = 16,
+       FAKE_PROCESSES = 32 };
 
 /* What differs between the vendors. Each has its own, in vendor.c. */
 typedef struct fake_vendor_facts {
@@ -45,6 +46,7 @@ typedef struct fake_plan {
     bool no_uuid; /* the chip has none */
     unsigned pci_domain, pci_bus, pci_device;
     uint64_t memory, used; /* bytes; used: by other processes */
+    bool mig_mode; /* divided, or to be divided, into MIG devices */
     int compute_mode;      /* as both vendors number it: 0 default, 2 prohibited, 3 exclusive */
     bool taken;            /* another process holds it, which matters in exclusive mode */
     struct {
@@ -56,6 +58,12 @@ typedef struct fake_plan {
         uint64_t value;
     } values[FAKE_VALUES]; /* what the libraries for telemetry return, in their units */
     unsigned value_count;
+    struct {
+        unsigned pid;
+        uint64_t bytes; /* all ones: not known */
+        bool draws;     /* else it computes */
+    } processes[FAKE_PROCESSES];
+    unsigned process_count;
     fake_mig migs[FAKE_MIGS];
     unsigned mig_count;
     unsigned partitions; /* the program sees so many devices; 0: it is whole */
@@ -73,7 +81,7 @@ typedef enum fake_fault_kind { FAKE_FAIL, FAKE_LOSE, FAKE_HANG, FAKE_CRASH } fak
 
 typedef struct fake_fault {
     fake_fault_kind kind;
-    char function[48]; /* "*": any function */
+    char function[48]; /* "nvml*": any that begins so */
     uint64_t nth;      /* counted from 1 */
     bool onwards;      /* and every later call */
     int code;
@@ -83,6 +91,7 @@ typedef struct fake_fault {
 
 typedef struct fake_script {
     unsigned device_count;
+    unsigned listed_count; /* of them CUDA or HIP lists the first; a management library lists all */
     fake_plan devices[FAKE_DEVICES];
     fake_link links[FAKE_DEVICES][FAKE_DEVICES];
     fake_link nvswitch; /* lanes 0: there is none; else all NVLinks of every device end at switches */
@@ -91,6 +100,7 @@ typedef struct fake_script {
     char driver_text[32];      /* "580.65.06" */
     uint64_t slow_ns;          /* every piece of work of a stream takes at least this long */
     uint64_t bytes_per_second; /* copies take at least this long; 0: as they come */
+    uint64_t host_offset;      /* by which page-locked memory lies behind the beginning of a page */
     bool strict;               /* a violation ends the process */
     uint64_t sleep_ns;         /* every call about telemetry takes at least this long */
     fake_fault faults[FAKE_FAULTS];

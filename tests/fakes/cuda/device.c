@@ -48,7 +48,7 @@ static bool see_by_uuid(const char *name, size_t length)
 /* The first word that names nothing ends the list. */
 static void see_listed(const char *list, const unsigned *order)
 {
-    const unsigned count = fake_script_get()->device_count;
+    const unsigned count = fake_script_get()->listed_count;
     for (const char *at = list; *at;) {
         size_t length = strcspn(at, ",");
         if (isdigit((unsigned char)*at)) {
@@ -82,7 +82,11 @@ void fake_devices_find(void)
         return;
     }
     for (unsigned i = 0; i < script->device_count; i++) {
-        see_whole(order[i]);
+        const fake_plan *plan = &script->devices[order[i]];
+        const bool is_empty = plan->mig_mode && plan->mig_count == 0;
+        if (order[i] < script->listed_count && !is_empty) {
+            see_whole(order[i]);
+        }
     }
 }
 

@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+/* Drivers from 580 on take less at once. */
+#define LOCKED_AT_MOST (((size_t)512 << 30) - 1)
+
 /* Pages are locked as a whole: two registrations, or one and an allocation, cannot share one. */
 CUresult cuMemHostRegister_v2(void *memory, size_t bytes, unsigned int flags)
 {
@@ -13,6 +16,15 @@ CUresult cuMemHostRegister_v2(void *memory, size_t bytes, unsigned int flags)
     }
     if (flags > 15 || !memory || !bytes) {
         return fake_end(CUDA_ERROR_INVALID_VALUE);
+    }
+    int takes_flag = 0;
+    const fake_plan *plan = fake.devices[context->device].plan;
+    (void)fake_attribute_of(plan, CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED, &takes_flag);
+    if (flags & CU_MEMHOSTREGISTER_READ_ONLY && !takes_flag) {
+        return fake_end(CUDA_ERROR_NOT_SUPPORTED);
+    }
+    if (bytes > LOCKED_AT_MOST) {
+        return fake_end(CUDA_ERROR_OUT_OF_MEMORY);
     }
     return fake_end(fake_pages_are_known(memory, bytes)
                         ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED

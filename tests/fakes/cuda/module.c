@@ -69,6 +69,11 @@ static CUresult check_image(const unsigned char *image, unsigned count, const CU
         complain("ptxas fatal   : Missing .version directive at start of file", count, options, values);
         return CUDA_ERROR_INVALID_PTX;
     }
+    const unsigned long version = strtoul(strstr((const char *)image, ".version") + strlen(".version"), NULL, 10);
+    if (version > (unsigned long)fake_script_get()->driver_version / 1000 - 4) {
+        complain("ptxas application ptx input, line 1; fatal   : Unsupported .version", count, options, values);
+        return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
+    }
     const char *last = strrchr((const char *)image, '(');
     if (last && !strchr(last, ')')) {
         complain("ptxas fatal   : Parsing error near end of file: syntax error", count, options, values);

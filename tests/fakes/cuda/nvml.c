@@ -54,6 +54,16 @@ nvmlReturn_t fake_nvml_enter_whole(const char *function, nvmlDevice_t device)
     return !code && device->mig ? NVML_ERROR_NOT_SUPPORTED : code;
 }
 
+struct nvmlDevice_st *fake_nvml_whole(unsigned physical)
+{
+    return &wholes[physical];
+}
+
+struct nvmlDevice_st *fake_nvml_part(unsigned physical, unsigned number)
+{
+    return &parts[physical][number];
+}
+
 static struct nvmlDevice_st make(unsigned physical, const fake_plan *plan, const fake_mig *mig)
 {
     struct nvmlDevice_st device = {.physical = physical, .plan = plan, .mig = mig};
@@ -183,7 +193,7 @@ nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
     return code ? code : NVML_ERROR_NOT_FOUND;
 }
 
-static void report_pci(const fake_plan *plan, nvmlPciInfo_t *pci)
+void fake_nvml_report_pci(const fake_plan *plan, nvmlPciInfo_t *pci)
 {
     *pci = (nvmlPciInfo_t){
         .domain = plan->pci_domain, .bus = plan->pci_bus, .device = plan->pci_device, .pciDeviceId = 0x233010de};
@@ -234,6 +244,27 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *me
     return NVML_SUCCESS;
 }
 
+/* The machine's values memory_limit, 0 for a driver without any, and memory_limit_used; memory_limit_path is how long
+ * the path of the group is that has it. Without the first the driver is one before 615. */
+nvmlReturn_t nvmlDeviceGetMemoryLimits_v1(nvmlDevice_t device, nvmlGetMemoryLimits_v1_t *limits)
+{
+    const uint64_t limit = fake_script_value(device->plan, "memory_limit", UINT64_MAX);
+    nvmlReturn_t code = fake_nvml_enter_whole(__func__, device);
+    if (code || limit == UINT64_MAX) {
+        return code ? code : NVML_ERROR_FUNCTION_NOT_FOUND;
+    }
+    if (strncmp(limits->nameSpace, "/sys/fs/cgroup", 14) != 0) {
+        return NVML_ERROR_INVALID_ARGUMENT;
+    }
+    if (fake_script_value(device->plan, "memory_limit_path", 0) > strlen(limits->nameSpace)) {
+        return NVML_ERROR_NOT_FOUND;
+    }
+    limits->softLimit = 0;
+    limits->hardLimit = limit ? limit : UINT64_MAX;
+    limits->currentUsed = fake_script_value(device->plan, "memory_limit_used", 0);
+    return NVML_SUCCESS;
+}
+
 /* A value of the whole device: what the machine states by this name, or else @p otherwise. -1: the device has none. */
 static nvmlReturn_t stated(const char *function, nvmlDevice_t device, const char *name, uint64_t otherwise,
                            uint64_t *out_value)
@@ -246,7 +277,7 @@ static nvmlReturn_t stated(const char *function, nvmlDevice_t device, const char
 }
 
 nvmlReturn_t fake_nvml_constant(const char *function, nvmlDevice_t device, const char *name, uint64_t otherwise,
-                             unsigned *out_value)
+                                unsigned *out_value)
 {
     uint64_t value = 0;
     nvmlReturn_t code = stated(function, device, name, otherwise, &value);
@@ -341,31 +372,10 @@ nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, nvmlMemoryErrorTyp
                                          unsigned long long *count)
 {
     const bool corrected = type == NVML_MEMORY_ERROR_TYPE_CORRECTED;
-    uint64_t value = corrected ? 3 : counter == NVML_AGGREGATE_ECC ? 2 : 0;
+    uint64_t value = corrected ? 3 : 0;
     nvmlReturn_t code = stated(__func__, device, corrected ? "ecc_corrected" : "ecc_uncorrected", value, &value);
-    *count = value;
+    *count = corrected || counter == NVML_AGGREGATE_ECC ? value : 0;
     return code;
-}
-
-nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldValue_t *values)
-{
-    nvmlReturn_t code = fake_nvml_enter_whole(__func__, device);
-    for (int i = 0; !code && i < count; i++) {
-        const uint64_t celsius = fake_script_value(device->plan, "temperature_memory", 55);
-        bool known = values[i].fieldId == NVML_FI_DEV_MEMORY_TEMP && celsius != UINT64_MAX;
-        values[i].nvmlReturn = known ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
-        values[i].valueType = NVML_VALUE_TYPE_UNSIGNED_INT;
-        values[i].value.ullVal = 0;
-        values[i].value.uiVal = known ? (unsigned)celsius : 0;
-    }
-    return code;
-}
-
-nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvmlDevice_t mig, nvmlDevice_t *device)
-{
-    nvmlReturn_t code = fake_nvml_enter(__func__);
-    *device = &wholes[mig->physical];
-    return code ? code : mig->mig ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
 }
 
 nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t one, nvmlDevice_t other, nvmlGpuTopologyLevel_t *level)
@@ -376,72 +386,4 @@ nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t one, nvmlDevice_t 
              : link->kind == FAKE_LINK_SYSTEM ? NVML_TOPOLOGY_SYSTEM
                                               : NVML_TOPOLOGY_SINGLE;
     return code;
-}
-
-/* The links of a device go to its neighbours in their order, or all of them to switches. */
-static const fake_link *nvlink(const struct nvmlDevice_st *device, unsigned link, unsigned *out_other)
-{
-    const fake_script *script = fake_script_get();
-    *out_other = device->physical;
-    if (script->nvswitch.lanes > 0) {
-        return link < script->nvswitch.lanes ? &script->nvswitch : NULL;
-    }
-    for (unsigned other = 0; other < script->device_count; other++) {
-        const fake_link *to = &script->links[device->physical][other];
-        if (to->kind == FAKE_LINK_NVLINK && link < to->lanes) {
-            *out_other = other;
-            return to;
-        }
-        link -= to->kind == FAKE_LINK_NVLINK ? to->lanes : 0;
-    }
-    return NULL;
-}
-
-static nvmlReturn_t enter_link(const char *function, nvmlDevice_t device, unsigned link, const fake_link **out_link,
-                               unsigned *out_other)
-{
-    nvmlReturn_t code = fake_nvml_enter_whole(function, device);
-    if (!code && link >= GPUHAL_NVML_LINKS_MAX) {
-        return NVML_ERROR_INVALID_ARGUMENT;
-    }
-    *out_link = nvlink(device, link, out_other);
-    return code ? code : *out_link ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
-}
-
-nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int link, nvmlEnableState_t *active)
-{
-    const fake_link *to;
-    unsigned other;
-    *active = NVML_FEATURE_ENABLED;
-    return enter_link(__func__, device, link, &to, &other);
-}
-
-nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t device, unsigned int link, unsigned int *version)
-{
-    const fake_link *to;
-    unsigned other;
-    nvmlReturn_t code = enter_link(__func__, device, link, &to, &other);
-    *version = code ? 0 : to->generation;
-    return code;
-}
-
-nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned int link, nvmlPciInfo_t *pci)
-{
-    const fake_link *to;
-    unsigned other;
-    nvmlReturn_t code = enter_link(__func__, device, link, &to, &other);
-    const fake_plan at_switch = {.pci_bus = 5 + link % 4};
-    if (!code) {
-        report_pci(fake_script_get()->nvswitch.lanes > 0 ? &at_switch : wholes[other].plan, pci);
-    }
-    return code;
-}
-
-nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned int link,
-                                                 nvmlIntNvLinkDeviceType_t *type)
-{
-    const fake_link *to;
-    unsigned other;
-    *type = fake_script_get()->nvswitch.lanes > 0 ? NVML_NVLINK_DEVICE_TYPE_SWITCH : NVML_NVLINK_DEVICE_TYPE_GPU;
-    return enter_link(__func__, device, link, &to, &other);
 }

@@ -18,6 +18,10 @@ struct nvmlDevice_st {
     char uuid[48];
 };
 
+struct nvmlDevice_st *fake_nvml_whole(unsigned physical);
+struct nvmlDevice_st *fake_nvml_part(unsigned physical, unsigned number);
+void fake_nvml_report_pci(const fake_plan *plan, nvmlPciInfo_t *pci);
+
 /* Begins a call: counts it and plays its fault. Nothing is locked afterwards: the machine does not change. */
 nvmlReturn_t fake_nvml_enter(const char *function);
 /* The same for what a MIG device has not. */

@@ -1,11 +1,13 @@
 /* tests/fakes/cuda/nvml_processes.c: the processes of the fake NVML. The first one of a device is this process, which
- * computes and draws, with the memory that it took from the fake CUDA; the others are numbered from 1 on, have 1 MiB
- * more each, and every tenth is one whose memory NVML does not know. Values of the machine: processes, and
- * process_entry_bytes, for drivers that write longer entries. */
+ * computes and draws, with the memory that it took from the fake CUDA, which is known where the counts are in a file;
+ * the others are numbered from 1 on, have 1 MiB more each, and every tenth is one whose memory NVML does not know.
+ * Values of the machine: processes, and process_entry_bytes, for drivers that write longer entries. Statements
+ * `process` take their place. */
 #include "nvml.h"
 
 #include "report.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,14 +20,36 @@ static unsigned processes_of(const struct nvmlDevice_st *device)
     return (unsigned)fake_script_value(device->plan, "processes", 0);
 }
 
-static void write_entry(unsigned char *to, size_t bytes, unsigned number)
+/* Statements of processes take the place of the numbered ones. */
+static nvmlReturn_t list_stated(const char *function, const fake_plan *plan, bool draws, unsigned *count,
+                                nvmlProcessInfo_t *processes)
+{
+    const nvmlReturn_t code = fake_nvml_enter(function);
+    const unsigned room = *count;
+    if (code) {
+        return code;
+    }
+    *count = 0;
+    for (unsigned i = 0; i < plan->process_count; i++) {
+        if (plan->processes[i].draws == draws && (*count)++ < room) {
+            processes[*count - 1] = (nvmlProcessInfo_t){.pid = plan->processes[i].pid,
+                                                        .usedGpuMemory = plan->processes[i].bytes,
+                                                        .gpuInstanceId = UINT32_MAX,
+                                                        .computeInstanceId = UINT32_MAX};
+        }
+    }
+    return *count > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
+}
+
+static void write_entry(const struct nvmlDevice_st *device, unsigned char *to, size_t bytes, unsigned number)
 {
     nvmlProcessInfo_t entry = {.pid = number == 0 ? (unsigned)getpid() : number,
                                .usedGpuMemory = (unsigned long long)number << 20,
                                .gpuInstanceId = UINT32_MAX,
                                .computeInstanceId = UINT32_MAX};
     if (number == 0) {
-        entry.usedGpuMemory = fake_report_get()->device_bytes[0];
+        entry.usedGpuMemory =
+            getenv(fake_vendor.report_variable) ? fake_report_get()->device_bytes[device->physical] : ~0ull;
     } else if (number % 10 == 0) {
         entry.usedGpuMemory = ~0ull;
     }
@@ -36,8 +60,7 @@ static void write_entry(unsigned char *to, size_t bytes, unsigned number)
 static nvmlReturn_t list(const char *function, nvmlDevice_t device, unsigned all, unsigned *count,
                          nvmlProcessInfo_t *processes)
 {
-    const size_t bytes =
-        (size_t)fake_script_value(device->plan, "process_entry_bytes", sizeof(nvmlProcessInfo_t));
+    const size_t bytes = (size_t)fake_script_value(device->plan, "process_entry_bytes", sizeof(nvmlProcessInfo_t));
     nvmlReturn_t code = fake_nvml_enter(function);
     const unsigned room = *count;
     if (code) {
@@ -48,25 +71,34 @@ static nvmlReturn_t list(const char *function, nvmlDevice_t device, unsigned all
         return NVML_ERROR_INSUFFICIENT_SIZE;
     }
     for (unsigned i = 0; i < all; i++) {
-        write_entry((unsigned char *)processes + i * bytes, bytes, i);
+        write_entry(device, (unsigned char *)processes + i * bytes, bytes, i);
     }
     return NVML_SUCCESS;
 }
 
+static nvmlReturn_t compute(const char *function, nvmlDevice_t device, unsigned *count, nvmlProcessInfo_t *processes)
+{
+    return device->plan->process_count ? list_stated(function, device->plan, false, count, processes)
+                                       : list(function, device, processes_of(device), count, processes);
+}
+
 PROCESSES(nvmlDeviceGetComputeRunningProcesses_v3)
 {
-    return list(__func__, device, processes_of(device), count, processes);
+    return compute(__func__, device, count, processes);
 }
 
 PROCESSES(nvmlDeviceGetComputeRunningProcesses_v2)
 {
-    return list(__func__, device, processes_of(device), count, processes);
+    return compute(__func__, device, count, processes);
 }
 
 static nvmlReturn_t draw(const char *function, nvmlDevice_t device, unsigned *count, nvmlProcessInfo_t *processes)
 {
-    return device->mig ? NVML_ERROR_NOT_SUPPORTED
-                       : list(function, device, processes_of(device) > 0 ? 1 : 0, count, processes);
+    if (device->mig) {
+        return NVML_ERROR_NOT_SUPPORTED;
+    }
+    return device->plan->process_count ? list_stated(function, device->plan, true, count, processes)
+                                       : list(function, device, processes_of(device) > 0 ? 1 : 0, count, processes);
 }
 
 PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v3)

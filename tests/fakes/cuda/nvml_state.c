@@ -14,11 +14,13 @@
     }
 /* A link that is idle: it runs slower than it could. */
 CONSTANT(nvmlDeviceGetCurrPcieLinkGeneration, "pcie_generation", 1)
-CONSTANT(nvmlDeviceGetCurrPcieLinkWidth, "pcie_width", 8)
+CONSTANT(nvmlDeviceGetCurrPcieLinkWidth, "pcie_width", 16)
 CONSTANT(nvmlDeviceGetMaxPcieLinkGeneration, "pcie_generation_max", 5)
 CONSTANT(nvmlDeviceGetMaxPcieLinkWidth, "pcie_width_max", 16)
 CONSTANT(nvmlDeviceGetPcieReplayCounter, "pcie_replays", 7)
 CONSTANT(nvmlDeviceGetPerformanceState, "performance_state", 2)
+CONSTANT(nvmlDeviceGetPersistenceMode, "persistence", 1)
+CONSTANT(nvmlDeviceGetDisplayActive, "display_active", 0)
 
 #define ENGINE(function, name, number)                                                                                 \
     nvmlReturn_t function(nvmlDevice_t device, unsigned int *percent, unsigned int *period_us)                         \
@@ -28,6 +30,27 @@ CONSTANT(nvmlDeviceGetPerformanceState, "performance_state", 2)
     }
 ENGINE(nvmlDeviceGetEncoderUtilization, "utilization_encoder", 21)
 ENGINE(nvmlDeviceGetDecoderUtilization, "utilization_decoder", 9)
+
+/* The machine's value memory_repair: 1 a repair is pending, 2 it failed, -1 this GPU remaps no rows. */
+nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned int *corrected, unsigned int *uncorrected,
+                                       unsigned int *is_pending, unsigned int *has_failed)
+{
+    unsigned int repair = 0;
+    nvmlReturn_t code = fake_nvml_constant(__func__, device, "memory_repair", 0, &repair);
+    *corrected = 0;
+    *uncorrected = repair;
+    *is_pending = repair == 1;
+    *has_failed = repair == 2;
+    return code;
+}
+
+nvmlReturn_t nvmlDeviceGetRetiredPagesPendingStatus(nvmlDevice_t device, nvmlEnableState_t *is_pending)
+{
+    unsigned int pages = 0;
+    nvmlReturn_t code = fake_nvml_constant(__func__, device, "pages_pending", UINT64_MAX, &pages);
+    *is_pending = pages > 0 ? NVML_FEATURE_ENABLED : NVML_FEATURE_DISABLED;
+    return code;
+}
 
 /* ---- events: the machine's values xid_1, xid_2, … each come between two questions, the first after the first one */
 

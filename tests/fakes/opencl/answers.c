@@ -6,9 +6,13 @@
  *
  *   gpu            devices state that they are GPUs, and a UUID that every device has
  *   name=TEXT      devices state this name
+ *   platform=TEXT  platforms state this version
+ *   build=N        the next N builds fail, and their log says no more than that, as PoCL's when it lost a race
  *   pci=D:B:d.f    devices state this PCI address, of hexadecimal numbers
  *   svm=BITS       devices have so much of shared memory (CL_DEVICE_SVM_CAPABILITIES)
  *   il             devices take SPIR-V; clCreateProgramWithIL makes a program with the kernel `from_il` of any module
+ *   undescribed    clGetKernelArgInfo has nothing about any argument
+ *   argument=I:N   argument I of any kernel takes values of N bytes alone
  *   svmalloc       clSVMAlloc finds no memory
  *   gone=CODE      clSetMemObjectDestructorCallback answers CODE and does nothing
  *   migrate=CODE   clEnqueueMigrateMemObjects answers CODE and does nothing
@@ -108,6 +112,42 @@ __attribute__((visibility("default"))) cl_int CL_API_CALL clGetDeviceInfo(cl_dev
     return INSTALLED(clGetDeviceInfo)(id, what, room, to, out_bytes);
 }
 
+__attribute__((visibility("default"))) cl_int CL_API_CALL clGetPlatformInfo(cl_platform_id id, cl_platform_info what,
+                                                                            size_t room, void *to, size_t *out_bytes)
+{
+    const char *version = word("platform");
+    return what == CL_PLATFORM_VERSION && version ? give(version, strlen(version) + 1, room, to, out_bytes)
+                                                  : INSTALLED(clGetPlatformInfo)(id, what, room, to, out_bytes);
+}
+
+/* Builds that have failed, and the program of the newest of them. */
+static _Atomic long failed_builds;
+static _Atomic(cl_program) failed_program;
+
+__attribute__((visibility("default"))) cl_int CL_API_CALL
+clBuildProgram(cl_program program, cl_uint count, const cl_device_id *ids, const char *options,
+               void(CL_CALLBACK *done)(cl_program program, void *user), void *user)
+{
+    const char *failures = word("build");
+    failed_program = NULL;
+    if (failures && failed_builds < strtol(failures, NULL, 10)) {
+        failed_builds++;
+        failed_program = program;
+        return CL_BUILD_PROGRAM_FAILURE;
+    }
+    return INSTALLED(clBuildProgram)(program, count, ids, options, done, user);
+}
+
+__attribute__((visibility("default"))) cl_int CL_API_CALL
+clGetProgramBuildInfo(cl_program program, cl_device_id id, cl_program_build_info what, size_t room, void *to,
+                      size_t *out_bytes)
+{
+    static const char log[] = "Device basic-haswell failed to build the program\n";
+    return what == CL_PROGRAM_BUILD_LOG && program == failed_program
+               ? give(log, sizeof log, room, to, out_bytes)
+               : INSTALLED(clGetProgramBuildInfo)(program, id, what, room, to, out_bytes);
+}
+
 __attribute__((visibility("default"))) cl_int CL_API_CALL
 clEnqueueMigrateMemObjects(cl_command_queue queue, cl_uint count, const cl_mem *objects, cl_mem_migration_flags flags,
                            cl_uint wait_count, const cl_event *waits, cl_event *out_event)
@@ -115,6 +155,24 @@ clEnqueueMigrateMemObjects(cl_command_queue queue, cl_uint count, const cl_mem *
     const char *code = word("migrate");
     return code ? (cl_int)strtol(code, NULL, 10)
                 : INSTALLED(clEnqueueMigrateMemObjects)(queue, count, objects, flags, wait_count, waits, out_event);
+}
+
+__attribute__((visibility("default"))) cl_int CL_API_CALL clGetKernelArgInfo(cl_kernel kernel, cl_uint index,
+                                                                             cl_kernel_arg_info what, size_t room,
+                                                                             void *to, size_t *out_bytes)
+{
+    return word("undescribed") ? CL_KERNEL_ARG_INFO_NOT_AVAILABLE
+                               : INSTALLED(clGetKernelArgInfo)(kernel, index, what, room, to, out_bytes);
+}
+
+__attribute__((visibility("default"))) cl_int CL_API_CALL clSetKernelArg(cl_kernel kernel, cl_uint index, size_t bytes,
+                                                                         const void *value)
+{
+    unsigned strict = 0, wanted = 0;
+    const char *text = word("argument");
+    return text && sscanf(text, "%u:%u", &strict, &wanted) == 2 && index == strict && bytes != wanted
+               ? CL_INVALID_ARG_SIZE
+               : INSTALLED(clSetKernelArg)(kernel, index, bytes, value);
 }
 
 /* The command queue in which a command has failed, with what it failed; one for the process. */

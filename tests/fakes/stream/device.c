@@ -47,8 +47,7 @@ fake_code VENDOR(DeviceTotalMem)(size_t *out_bytes, vendor_device ordinal)
     return fake_end(FAKE_OK);
 }
 
-/* The machine's own answers come first. */
-static bool attribute_of(const fake_plan *plan, unsigned number, int *out_value)
+bool fake_attribute_of(const fake_plan *plan, unsigned number, int *out_value)
 {
     for (unsigned i = 0; i < plan->attribute_count; i++) {
         if ((unsigned)plan->attributes[i].number == number) {
@@ -66,7 +65,7 @@ fake_code VENDOR(DeviceGetAttribute)(int *out_value, unsigned attribute, vendor_
     if (code) {
         return code;
     }
-    return fake_end(attribute_of(device->plan, attribute, out_value) ? FAKE_OK : FAKE_ERROR_INVALID_VALUE);
+    return fake_end(fake_attribute_of(device->plan, attribute, out_value) ? FAKE_OK : FAKE_ERROR_INVALID_VALUE);
 }
 
 /* The parts of a partitioned device reach each other; MIG devices reach none. */

@@ -64,6 +64,8 @@ fake_code fake_enter_virtual(const char *function);
 
 /* ---- device.c */
 
+/* What a device answers for an attribute: what the machine says comes first. False: it has none. */
+bool fake_attribute_of(const fake_plan *plan, unsigned number, int *out_value);
 /* Begins a call about one device. */
 fake_code fake_enter_device(const char *function, int ordinal, fake_device **out_device);
 

@@ -2,7 +2,23 @@
  * on the moment of execution is checked in execute.c. */
 #include "fake.h"
 
+#include <stdatomic.h>
 #include <string.h>
+
+static _Atomic unsigned recorded;
+
+unsigned fake_recorded(void)
+{
+    return atomic_load(&recorded);
+}
+
+static void forget_commands(fake_command_buffer *commands)
+{
+    atomic_fetch_sub(&recorded, commands->count);
+    commands->count = 0;
+    fake_forget_launches(commands);
+    commands->bound = (fake_launch){0};
+}
 
 VKAPI_ATTR VkResult VKAPI_CALL fake_vkCreateCommandPool(VkDevice handle, const VkCommandPoolCreateInfo *info,
                                                         const VkAllocationCallbacks *allocator, VkCommandPool *out_pool)
@@ -38,7 +54,7 @@ VKAPI_ATTR void VKAPI_CALL fake_vkDestroyCommandPool(VkDevice handle, VkCommandP
     fake_command_pool *pool = fake_destroy(object, A_COMMAND_POOL, "vkDestroyCommandPool");
     for (fake_command_buffer *one = pool ? pool->first : NULL; one; one = one->next_in_pool) {
         if (fake_destroy(one, A_COMMAND_BUFFER, "vkDestroyCommandPool")) {
-            fake_forget_launches(one);
+            forget_commands(one);
             free(one->commands);
             one->commands = NULL;
         }
@@ -83,9 +99,27 @@ VKAPI_ATTR VkResult VKAPI_CALL fake_vkBeginCommandBuffer(VkCommandBuffer object,
     } else {
         commands->state = RECORDING;
         commands->usage = info->flags;
-        commands->count = 0;
-        fake_forget_launches(commands);
-        commands->bound = (fake_launch){0};
+        forget_commands(commands);
+    }
+    pthread_mutex_unlock(&fake_lock);
+    return result;
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL fake_vkResetCommandBuffer(VkCommandBuffer object, VkCommandBufferResetFlags flags)
+{
+    (void)flags;
+    VkResult result = fake_enter(FN_vkResetCommandBuffer);
+    fake_command_buffer *commands = fake_find(object, A_COMMAND_BUFFER, "vkResetCommandBuffer");
+    if (result || !commands) {
+        return result ? result : VK_ERROR_UNKNOWN;
+    }
+    pthread_mutex_lock(&fake_lock);
+    if (commands->object.in_use || !(commands->pool->flags & VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT)) {
+        fake_violation("vkResetCommandBuffer: the command buffer is pending, or its pool allows no reset");
+        result = VK_ERROR_UNKNOWN;
+    } else {
+        commands->state = INITIAL;
+        forget_commands(commands);
     }
     pthread_mutex_unlock(&fake_lock);
     return result;
@@ -124,6 +158,7 @@ fake_command *fake_record(VkCommandBuffer object, const char *call)
         commands->room = room;
     }
     fake_command *command = &commands->commands[commands->count++];
+    atomic_fetch_add(&recorded, 1);
     *command = (fake_command){0};
     return command;
 }

@@ -12,6 +12,9 @@ const char *gpuhal_fake_vulkan_violation(unsigned index);
 /* Objects that were made and not destroyed, devices and what belongs to them; instances do not count. */
 unsigned gpuhal_fake_vulkan_alive(void);
 
+/* Commands that command buffers keep: recorded, and neither reset nor destroyed. */
+unsigned gpuhal_fake_vulkan_recorded(void);
+
 /* Calls of a function since gpuhal_fake_vulkan_fail(), failed ones included. */
 unsigned gpuhal_fake_vulkan_calls(const char *function);
 

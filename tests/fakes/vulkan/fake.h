@@ -259,8 +259,9 @@ void fake_lose_locked(fake_device *device);
 /* Where queues have no thread, does what can be done. */
 void fake_progress_locked(fake_device *device);
 
-/* commands.c: room for one more command, or NULL. */
+/* commands.c: room for one more command, or NULL; and the commands that all command buffers keep. */
 fake_command *fake_record(VkCommandBuffer object, const char *call);
+unsigned fake_recorded(void);
 
 /* program.c */
 bool fake_may_launch_locked(const fake_launch *launch, uint32_t family, bool is_usable(fake_buffer *, uint32_t));

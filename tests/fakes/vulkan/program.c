@@ -59,7 +59,7 @@ VKAPI_ATTR void VKAPI_CALL fake_vkDestroyShaderModule(VkDevice handle, VkShaderM
     }
 }
 
-/* ---- caches: a header as the specification wants it, and a number */
+/* ---- caches: a header as the specification wants it, and the number of pipelines, if there is one */
 
 static void write_header(unsigned char data[CACHE_HEADER])
 {
@@ -120,18 +120,19 @@ VKAPI_ATTR VkResult VKAPI_CALL fake_vkGetPipelineCacheData(VkDevice handle, VkPi
     if (result || !cache) {
         return result ? result : VK_ERROR_UNKNOWN;
     }
-    if (data && *bytes < sizeof all) {
+    pthread_mutex_lock(&fake_lock);
+    memcpy(all + CACHE_HEADER, &cache->pipelines, sizeof cache->pipelines);
+    const size_t size = cache->pipelines > 0 ? sizeof all : CACHE_HEADER;
+    pthread_mutex_unlock(&fake_lock);
+    if (data && *bytes < size) {
         *bytes = 0;
         return VK_INCOMPLETE;
     }
     if (data) {
         write_header(all);
-        pthread_mutex_lock(&fake_lock);
-        memcpy(all + CACHE_HEADER, &cache->pipelines, sizeof cache->pipelines);
-        pthread_mutex_unlock(&fake_lock);
-        memcpy(data, all, sizeof all);
+        memcpy(data, all, size);
     }
-    *bytes = sizeof all;
+    *bytes = size;
     return VK_SUCCESS;
 }
 

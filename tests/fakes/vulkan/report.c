@@ -148,6 +148,11 @@ EXPORT unsigned gpuhal_fake_vulkan_alive(void)
     return fake_alive();
 }
 
+EXPORT unsigned gpuhal_fake_vulkan_recorded(void)
+{
+    return fake_recorded();
+}
+
 EXPORT unsigned gpuhal_fake_vulkan_calls(const char *function)
 {
     unsigned count = 0;

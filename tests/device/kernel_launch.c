@@ -1,10 +1,12 @@
-/* cuda_launch.c: kernels run on every CUDA device, from PTX that the driver compiles, through the library's own
- * functions: values, memory with offsets, groups in one and two dimensions, shared memory, in a queue between transfers
- * and without one. One line of JSON for each kernel and device:
+/* kernel_launch.c: kernels run on every device of a backend, from PTX that CUDA's driver compiles, or from a bundle of
+ * code for AMD's GPUs, through the library's own functions: values, memory with offsets, groups in one and two
+ * dimensions, shared memory, in a queue between transfers and without one.
  *
- *   {"check":"...","ok":true,"device":"cuda:0","detail":null}
+ *   kernel_launch BACKEND FORMAT FILE    one line of JSON for each kernel and device:
+ *                                        {"check":"...","ok":true,"device":"cuda:0","detail":null}
+ *   kernel_launch BACKEND                what its devices run (gfx942), each in a line
  *
- * Exit codes: 0 all is well, 1 something is wrong, 77 no CUDA device. */
+ * Exit codes: 0 all is well, 1 something is wrong, 2 usage, 77 no device. */
 #include "json_text.h"
 
 #include <gpuhal/gpuhal.h>
@@ -160,7 +162,7 @@ static bool run_device(gpuhal_device *device, const gpuhal_code *code, float *nu
                    {"a kernel with groups in two dimensions runs without a queue", try_matmul}};
     run own = {.device = device, .numbers = numbers};
     const gpuhal_status status = begin(&own, code);
-    bool good = report(&own, "PTX is loaded", status);
+    bool good = report(&own, "code is loaded", status);
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels && !status; i++) {
         own.wrong[0] = '\0';
         good = report(&own, kernels[i].check, kernels[i].try(&own)) && good;
@@ -173,41 +175,56 @@ static bool run_device(gpuhal_device *device, const gpuhal_code *code, float *nu
     return good;
 }
 
-static size_t read_text(char *out_text, size_t size)
+static size_t read_code(const char *path, char *out_code, size_t size)
 {
-    FILE *file = fopen(GPUHAL_TEST_KERNELS, "r");
-    const size_t length = file ? fread(out_text, 1, size - 1, file) : 0;
-    out_text[length] = '\0';
+    FILE *file = fopen(path, "r");
+    const size_t length = file ? fread(out_code, 1, size, file) : 0;
     if (file) {
         fclose(file);
     }
     return length;
 }
 
-int main(void)
+static bool print_target(gpuhal_device *device)
 {
-    static char text[1 << 15];
+    const char *target = NULL;
+    if (gpuhal_device_text(device, GPUHAL_FACT_TARGET_ARCHITECTURE, &target) == GPUHAL_OK) {
+        puts(target);
+    }
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    static char code_bytes[4 << 20];
     static float numbers[COUNT];
-    const gpuhal_config config = {.size = sizeof config, .backends = "cuda"};
-    const gpuhal_code code = {
-        .size = sizeof code, .format = "ptx", .target = "sm_50", .code = text, .bytes = read_text(text, sizeof text)};
+    if (argc != 2 && argc != 4) {
+        fputs("usage: kernel_launch BACKEND [FORMAT FILE]\n", stderr);
+        return 2;
+    }
+    const bool runs = argc == 4;
+    const gpuhal_config config = {.size = sizeof config, .backends = argv[1]};
+    const gpuhal_code code = {.size = sizeof code,
+                              .format = runs ? argv[2] : "",
+                              .code = code_bytes,
+                              .bytes = runs ? read_code(argv[3], code_bytes, sizeof code_bytes) : 0};
     gpuhal *gpu = NULL;
     bool good = true;
     unsigned devices = 0;
     char id[32];
-    const char *why = "there is no CUDA device";
+    const char *why = "the backend has no device";
     if (gpuhal_open(&config, &gpu)) {
         why = gpuhal_last_error()->sentence;
     }
     for (gpuhal_device *device = NULL; gpu; devices++) {
-        snprintf(id, sizeof id, "cuda:%u", devices);
+        snprintf(id, sizeof id, "%.16s:%u", argv[1], devices);
         if (gpuhal_select(gpu, id, 0, &device, NULL)) {
             break;
         }
-        good = run_device(device, &code, numbers) && good;
+        good = (runs ? run_device(device, &code, numbers) : print_target(device)) && good;
     }
-    if (devices == 0) {
-        fputs("{\"check\":\"PTX is loaded\",\"ok\":null,\"device\":null,\"detail\":", stdout);
+    if (devices == 0 && runs) {
+        fputs("{\"check\":\"code is loaded\",\"ok\":null,\"device\":null,\"detail\":", stdout);
         print_json_text(why);
         puts("}");
     }

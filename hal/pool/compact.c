@@ -1,0 +1,255 @@
+/* pool/compact.c: a stretch of a segment that is to come free, while its owners move what they have there elsewhere.
+ *
+ * Its free memory is in bins of its own, `fenced`, which no search looks into, so that nothing comes to lie there again
+ * meanwhile. Statistics count it among what waits for work. One stretch of a pool at a time. */
+#include "pool/pool.h"
+
+/* Blocks from one on that are free or can move. */
+typedef struct stretch {
+    gpuhal_block_id first;
+    uint64_t bytes, moved_bytes;
+} stretch;
+
+static const gpuhal_block *block_of(const gpuhal_pool *pool, gpuhal_block_id id)
+{
+    return gpuhal_block_at(&pool->blocks, id);
+}
+
+static bool is_free(const gpuhal_pool *pool, const gpuhal_block *block)
+{
+    return block->bins == pool->common;
+}
+
+/* Whether it is used by an owner that can move it; marks are of one search. */
+static bool is_movable(const gpuhal_pool *pool, const gpuhal_block *block)
+{
+    const gpuhal_part *part = block->user;
+    return !block->bins && part && part->mark == pool->marks;
+}
+
+/* Bytes that the pool may still take from the driver, as far as it knows. */
+static uint64_t room_to_grow(const gpuhal_pool *pool)
+{
+    const uint64_t limit = atomic_load(&pool->limit_bytes), reserved = gpuhal_amount_now(&pool->reserved);
+    return limit == 0 ? UINT64_MAX / 2 : limit > reserved ? limit - reserved : 0;
+}
+
+/* What is behind work may end in time. */
+bool gpuhal_compact_may_help(gpuhal_pool *pool, uint64_t bytes)
+{
+    gpuhal_mutex_lock(&pool->mutex);
+    const uint64_t unused = gpuhal_amount_now(&pool->reserved) - gpuhal_pool_used_now(pool);
+    /* Without a limit it is the driver that has refused. */
+    const uint64_t room = atomic_load(&pool->limit_bytes) == 0 ? 0 : room_to_grow(pool);
+    gpuhal_mutex_unlock(&pool->mutex);
+    return unused > 0 && unused + room >= bytes;
+}
+
+/* Whether what has to move finds room elsewhere, in a growing pool or in what it has. */
+static bool has_room(const gpuhal_pool *pool, const stretch *s, bool grows)
+{
+    const uint64_t inside = s->bytes - s->moved_bytes;
+    const uint64_t outside = gpuhal_bins_free_bytes(pool->common) - inside;
+    return s->moved_bytes > 0 && s->moved_bytes <= outside + (grows ? room_to_grow(pool) : 0);
+}
+
+/* Adds the next block at the end, or begins behind it where it cannot move. */
+static void extend(const gpuhal_pool *pool, stretch *s, gpuhal_block_id id)
+{
+    const gpuhal_block *block = block_of(pool, id);
+    if (!is_free(pool, block) && !is_movable(pool, block)) {
+        *s = (stretch){.first = block->after};
+        return;
+    }
+    s->bytes += block->bytes;
+    s->moved_bytes += is_free(pool, block) ? 0 : block->bytes;
+}
+
+/* Leaves out blocks at its beginning that are not needed for so many bytes. */
+static void shorten(const gpuhal_pool *pool, stretch *s, uint64_t bytes)
+{
+    const gpuhal_block *first = block_of(pool, s->first);
+    while (s->bytes >= bytes && s->bytes - bytes >= first->bytes) {
+        s->bytes -= first->bytes;
+        s->moved_bytes -= is_free(pool, first) ? 0 : first->bytes;
+        s->first = first->after;
+        first = block_of(pool, s->first);
+    }
+}
+
+/* Without what is too much at its end, of free memory, which is then for what moves. */
+static stretch cut(const gpuhal_pool *pool, stretch s, gpuhal_block_id last, uint64_t bytes)
+{
+    const gpuhal_block *block = block_of(pool, last);
+    const uint64_t surplus = s.bytes - bytes;
+    s.bytes -= !is_free(pool, block) ? 0 : surplus < block->bytes ? surplus : block->bytes;
+    return s;
+}
+
+/* Of a segment, whose first block this is; without a size the whole of it. Takes what moves less than *best. */
+static void choose_in(const gpuhal_pool *pool, gpuhal_block_id head, uint64_t bytes, stretch *best)
+{
+    const uint32_t region = block_of(pool, head)->region;
+    const uint64_t need = bytes ? bytes : pool->segments[region].bytes;
+    stretch s = {.first = head};
+    for (gpuhal_block_id id = head; id; id = block_of(pool, id)->after) {
+        extend(pool, &s, id);
+        shorten(pool, &s, need);
+        if (s.bytes < need) {
+            continue;
+        }
+        const stretch found = cut(pool, s, id, need);
+        if (found.moved_bytes < best->moved_bytes && has_room(pool, &found, bytes > 0)) {
+            *best = found;
+        }
+    }
+}
+
+/* The stretch that moves least. Without a size it is a segment, for which the pool does not grow; virtual memory needs
+ * that not. */
+static bool choose(const gpuhal_pool *pool, uint64_t bytes, stretch *out)
+{
+    *out = (stretch){.moved_bytes = UINT64_MAX};
+    for (gpuhal_block_id id = 1; id < pool->blocks.touched; id++) {
+        const gpuhal_block *block = block_of(pool, id);
+        const bool in_range = pool->range.buffer && block->region == pool->range.region;
+        if (block->bytes > 0 && !block->before && (bytes > 0 || !in_range)) {
+            choose_in(pool, id, bytes, out);
+        }
+    }
+    return out->bytes > 0;
+}
+
+static void mark(gpuhal_pool *pool, gpuhal_buffer *const *movable, size_t count)
+{
+    pool->marks++;
+    for (size_t i = 0; i < count; i++) {
+        ((gpuhal_part *)movable[i])->mark = pool->marks;
+    }
+}
+
+/* What of the stretch is free now goes behind the fence. With the mutex held. */
+static void sweep(gpuhal_pool *pool)
+{
+    const gpuhal_fence *fence = &pool->fence;
+    const uint64_t end = fence->begin + fence->bytes;
+    for (gpuhal_block_id id = 1; id < pool->blocks.touched; id++) {
+        const gpuhal_block block = *block_of(pool, id);
+        const uint64_t from = block.offset > fence->begin ? block.offset : fence->begin;
+        const uint64_t block_end = block.offset + block.bytes, to = block_end < end ? block_end : end;
+        if (block.bytes > 0 && is_free(pool, &block) && block.region == fence->region && from < to &&
+            gpuhal_blocks_reserve(&pool->blocks)) {
+            const gpuhal_block_id inside = gpuhal_blocks_take_at(&pool->blocks, id, from, to - from);
+            (void)gpuhal_blocks_give(&pool->blocks, fence->bins, inside);
+        }
+    }
+    gpuhal_pool_changed(pool);
+}
+
+static void wait_for_work(gpuhal_pool *pool, uint64_t deadline_ns)
+{
+    const uint64_t newest = gpuhal_pool_part_lanes(pool, NULL, 1);
+    while (gpuhal_pool_wait_oldest(pool, newest, deadline_ns)) {
+        gpuhal_pool_poll(pool);
+    }
+}
+
+/* Chooses a stretch, and puts a fence around it: false, and the bins are the caller's. */
+static bool try_begin(gpuhal_pool *pool, gpuhal_buffer *const *movable, size_t count, uint64_t bytes,
+                      gpuhal_bins *bins)
+{
+    stretch s = {0};
+    gpuhal_pool_poll(pool);
+    gpuhal_mutex_lock(&pool->mutex);
+    gpuhal_pool_give_kept(pool);
+    mark(pool, movable, count);
+    const bool begins = !pool->fence.bins && choose(pool, bytes, &s);
+    if (begins) {
+        gpuhal_sole_end(pool);
+        const gpuhal_block *first = block_of(pool, s.first);
+        pool->fence =
+            (gpuhal_fence){.bins = bins, .region = first->region, .begin = first->offset, .bytes = s.bytes};
+        sweep(pool);
+    }
+    gpuhal_mutex_unlock(&pool->mutex);
+    return begins;
+}
+
+/* In a pool that exports, segments are parts, as they are. */
+uint64_t gpuhal_compact_begin(gpuhal_pool *pool, gpuhal_buffer *const *movable, size_t count, uint64_t bytes,
+                              uint64_t deadline_ns)
+{
+    gpuhal_bins *bins = pool->desc.export_kinds ? NULL : gpuhal_bins_create();
+    bool begins = bins && try_begin(pool, movable, count, bytes, bins);
+    if (bins && !begins && deadline_ns > 0) {
+        wait_for_work(pool, deadline_ns);
+        begins = try_begin(pool, movable, count, bytes, bins);
+    }
+    if (!begins) {
+        gpuhal_bins_destroy(bins);
+    }
+    return begins ? pool->fence.bytes : 0;
+}
+
+bool gpuhal_compact_has(gpuhal_pool *pool, const gpuhal_buffer *buffer)
+{
+    const gpuhal_part *part = (const gpuhal_part *)buffer;
+    const gpuhal_fence *fence = &pool->fence;
+    gpuhal_mutex_lock(&pool->mutex);
+    const gpuhal_block *block = block_of(pool, part->block);
+    const bool inside = block->region == fence->region && block->offset >= fence->begin &&
+                        block->offset < fence->begin + fence->bytes;
+    gpuhal_mutex_unlock(&pool->mutex);
+    return inside;
+}
+
+void gpuhal_compact_release(gpuhal_pool *pool, gpuhal_buffer *const *moved, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        gpuhal_buffer_release(moved[i]);
+    }
+    gpuhal_pool_poll(pool);
+    gpuhal_mutex_lock(&pool->mutex);
+    gpuhal_pool_give_kept(pool);
+    sweep(pool);
+    gpuhal_mutex_unlock(&pool->mutex);
+}
+
+/* Sweeps; whether all of the stretch is free. */
+static bool is_swept(gpuhal_pool *pool)
+{
+    gpuhal_mutex_lock(&pool->mutex);
+    sweep(pool);
+    const bool swept = gpuhal_bins_free_bytes(pool->fence.bins) == pool->fence.bytes;
+    gpuhal_mutex_unlock(&pool->mutex);
+    return swept;
+}
+
+bool gpuhal_compact_end(gpuhal_pool *pool, uint64_t deadline_ns)
+{
+    bool is_free_now = is_swept(pool);
+    if (!is_free_now && deadline_ns > 0) {
+        wait_for_work(pool, deadline_ns);
+        is_free_now = is_swept(pool);
+    }
+    gpuhal_mutex_lock(&pool->mutex);
+    gpuhal_bins *bins = pool->fence.bins;
+    gpuhal_blocks_move(&pool->blocks, bins, pool->common);
+    pool->fence = (gpuhal_fence){0};
+    pool->has_unused = true;
+    gpuhal_pool_changed(pool);
+    gpuhal_mutex_unlock(&pool->mutex);
+    gpuhal_bins_destroy(bins);
+    return is_free_now;
+}
+
+uint64_t gpuhal_compact_trim(gpuhal_pool *pool, uint64_t bytes)
+{
+    uint64_t freed = 0;
+    gpuhal_pool_poll(pool);
+    gpuhal_mutex_lock(&pool->mutex);
+    gpuhal_buffer *list = gpuhal_pool_take_unused(pool, 0, bytes, &freed);
+    gpuhal_mutex_unlock(&pool->mutex);
+    gpuhal_segments_release(list);
+    return freed;
+}

@@ -1,0 +1,81 @@
+/* schedule/lease_health.c: devices that are not leased because they are not well: they are lost, need a reset, failed
+ * their self-test, or have a compute mode that keeps every program out, or every other one while one has them. What
+ * gpuhal_ailments() only warns of is leased after its equals (grant.c). */
+#include "schedule/leases.h"
+
+#include "core/error.h"
+#include "core/text.h"
+#include "device/selector.h"
+
+#include <gpuhal/telemetry.h>
+
+#include <inttypes.h>
+
+gpuhal_lease_left_out gpuhal_lease_why_left_out(const gpuhal_lease_device *device)
+{
+    if (device->sample.lost || atomic_load(&device->device->lost) != GPUHAL_NOT_LOST) {
+        return GPUHAL_LEASE_IS_LOST;
+    }
+    if (device->sample.ailments & GPUHAL_AILMENT_RESET_NEEDED) {
+        return GPUHAL_LEASE_NEEDS_RESET;
+    }
+    if (gpuhal_device_is_prohibited(device->device)) {
+        return GPUHAL_LEASE_IS_PROHIBITED;
+    }
+    if (!device->named && gpuhal_device_failed_self_test(device->device)) {
+        return GPUHAL_LEASE_FAILED_TEST;
+    }
+    return device->sample.taken ? GPUHAL_LEASE_IS_TAKEN : GPUHAL_LEASE_TAKES_IT;
+}
+
+const char *gpuhal_lease_left_out_name(gpuhal_lease_left_out reason)
+{
+    static const char *const names[GPUHAL_LEASE_REASONS] = {
+        "", "lost", "reset_needed", "prohibited", "self_test_failed", "taken"};
+    return names[reason];
+}
+
+static const char *words_of(gpuhal_lease_left_out reason)
+{
+    static const char *const words[GPUHAL_LEASE_REASONS] = {"",
+                                                            "is lost",
+                                                            "needs a reset, as its driver reports",
+                                                            "has a compute mode that keeps every program out",
+                                                            "failed its self-test",
+                                                            ""};
+    return words[reason];
+}
+
+/* "cuda:0 is lost; cuda:3 needs a reset, as its driver reports". What is taken will be free again. */
+static uint32_t find_left_out(gpuhal_lease *lease, gpuhal_text *to)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < lease->device_count; i++) {
+        gpuhal_lease_device *device = &lease->devices[i];
+        device->left_out = gpuhal_lease_why_left_out(device);
+        if (device->left_out && device->left_out != GPUHAL_LEASE_IS_TAKEN) {
+            gpuhal_text_printf(to, "%s%s %s", count > 0 ? "; " : "", device->device->id, words_of(device->left_out));
+            count++;
+        }
+    }
+    return count;
+}
+
+gpuhal_status gpuhal_lease_check_health(gpuhal_lease *lease)
+{
+    gpuhal_text why = {0};
+    gpuhal_status status = GPUHAL_OK;
+    const uint32_t wanted = lease->record.count > 0 ? lease->record.count : lease->device_count;
+    const uint32_t left = lease->device_count - find_left_out(lease, &why);
+    if (why.failed) {
+        status = gpuhal_error_host_memory();
+    } else if (left < wanted && lease->record.count == 0) {
+        status = gpuhal_error_set(GPUHAL_ERROR_DEVICE_LOST, "leases: %s", gpuhal_text_get(&why));
+    } else if (left < wanted) {
+        status = gpuhal_error_set(GPUHAL_ERROR_NO_DEVICE,
+                                  "leases: %" PRIu32 " GPU%s wanted, and %" PRIu32 " can be leased: %s", wanted,
+                                  wanted == 1 ? " is" : "s are", left, gpuhal_text_get(&why));
+    }
+    gpuhal_text_finish(&why);
+    return status;
+}

@@ -1,0 +1,49 @@
+/* schedule/lease_order.c: the order in which devices are leased where several will do: that of gpuhal_rank(), which is
+ * the rule of gpuhal_select(). Facts alone decide; what is used decides among equals, in the ledger (grant.c). */
+#include "schedule/leases.h"
+#include "schedule/offer.h"
+
+static gpuhal_lease_device *find(gpuhal_lease *lease, const gpuhal_device *device)
+{
+    uint32_t i = 0;
+    while (lease->devices[i].device != device) {
+        i++;
+    }
+    return &lease->devices[i];
+}
+
+/* What is lost is not ranked, and comes last. */
+gpuhal_status gpuhal_lease_order(gpuhal_lease *lease)
+{
+    gpuhal_device *devices[GPUHAL_LEDGER_DEVICES];
+    const gpuhal_lack lacks[GPUHAL_LEDGER_DEVICES] = {GPUHAL_LACK_NOTHING};
+    uint32_t indices[GPUHAL_LEDGER_DEVICES];
+    gpuhal_rank_rule rules[GPUHAL_LEDGER_DEVICES];
+    gpuhal_need any;
+    gpuhal_offers offers;
+    for (uint32_t i = 0; i < lease->device_count; i++) {
+        devices[i] = lease->devices[i].device;
+        lease->devices[i].place = GPUHAL_LEDGER_DEVICES - 1;
+    }
+    (void)gpuhal_need_read(NULL, &any);
+    const gpuhal_offers_desc wanted = {
+        .call = "gpuhal_lease_acquire", .devices = devices, .device_count = lease->device_count};
+    const gpuhal_status status = gpuhal_offers_read(lease->gpu, &wanted, &offers);
+    if (status) {
+        return status;
+    }
+    const gpuhal_rank_problem problem = {.order = GPUHAL_RANK_BEST,
+                                         .need = &any,
+                                         .offers = offers.list,
+                                         .lacks = lacks,
+                                         .count = offers.count,
+                                         .kept = GPUHAL_NONE};
+    const uint32_t count = gpuhal_rank_offers(&problem, indices, rules);
+    for (uint32_t i = 0; i < count; i++) {
+        gpuhal_lease_device *device = find(lease, offers.devices[indices[i]]);
+        device->place = (uint8_t)i;
+        device->lesser = i > 0 && rules[i] != GPUHAL_RULE_PREFERRED && rules[i] != GPUHAL_RULE_PLACE;
+    }
+    gpuhal_offers_finish(&offers);
+    return GPUHAL_OK;
+}

@@ -1,0 +1,185 @@
+/* schedule/lease_sample.c: what is read of devices before one of them is leased: memory, how busy they are, health, and
+ * the processes, where other holders use memory too. What was read a moment ago counts. */
+#include "schedule/leases.h"
+
+#include "core/error.h"
+
+#include <gpuhal/telemetry.h>
+
+#include <stdlib.h>
+
+#define FRESH_NS     UINT64_C(100000000)
+#define PROCESSES_NS UINT64_C(500000000)
+
+/* BUSY is the last one: it is not always asked for. */
+enum { FREE, USED, ERRORS, THROTTLE, REPAIR, LINKS, FABRIC, BUSY, VALUES };
+
+static const gpuhal_key keys[VALUES] = {
+    [FREE] = GPUHAL_VALUE_MEMORY_FREE_BYTES,
+    [USED] = GPUHAL_VALUE_MEMORY_USED_BYTES,
+    [ERRORS] = GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL,
+    [THROTTLE] = GPUHAL_VALUE_THROTTLE_REASONS,
+    [REPAIR] = GPUHAL_VALUE_MEMORY_REPAIR,
+    [LINKS] = GPUHAL_VALUE_LINK_ERRORS_TOTAL,
+    [FABRIC] = GPUHAL_VALUE_FABRIC,
+    [BUSY] = GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE,
+};
+
+/* One call: the devices that are read, and their samples. */
+typedef struct reading {
+    gpuhal_lease_device **devices;
+    gpuhal_sample *samples;
+    gpuhal_value *values;
+    uint32_t count;
+    bool compares;
+} reading;
+
+static bool is_exclusive(const gpuhal_device *device)
+{
+    return gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_COMPUTE_MODE, 0) == GPUHAL_COMPUTE_EXCLUSIVE;
+}
+
+/* What has it alone is this object if that has memory of it: its process may be listed by another number. A service
+ * that shares an exclusive device takes in others. */
+static void sample_processes(gpuhal_device *device, gpuhal_lease_reading *out)
+{
+    gpuhal_process list[GPUHAL_LEASE_PROCESSES] = {{.size = sizeof *list}};
+    uint32_t count = 0;
+    const gpuhal_status status = gpuhal_device_processes(device, 0, PROCESSES_NS, list, GPUHAL_LEASE_PROCESSES, &count);
+    out->has_processes = status == GPUHAL_OK && count <= GPUHAL_LEASE_PROCESSES;
+    out->process_count = count < GPUHAL_LEASE_PROCESSES ? count : GPUHAL_LEASE_PROCESSES;
+    bool shares = false;
+    for (uint32_t i = 0; i < out->process_count; i++) {
+        shares = shares || (list[i].flags & GPUHAL_PROCESS_SHARES);
+        out->taken = out->taken || (is_exclusive(device) && (list[i].flags & GPUHAL_PROCESS_COMPUTE) &&
+                                    list[i].pid != (uint32_t)gpuhal_os_process_own() && out->own_bytes == 0);
+        const bool usable = list[i].pid > 0 && (list[i].flags & GPUHAL_PROCESS_MEMORY_KNOWN) &&
+                            !(list[i].flags & GPUHAL_PROCESS_FOREIGN_NAMESPACE);
+        out->processes[i].pid = usable ? list[i].pid : 0;
+        out->processes[i].bytes = usable ? list[i].memory_bytes : 0;
+        out->has_processes = out->has_processes && usable;
+    }
+    out->taken = out->taken && !shares;
+}
+
+/* How busy a processor is takes a while to find out, and decides nothing. */
+static bool asks_busy(const gpuhal_lease_device *device, bool compares)
+{
+    return compares && !gpuhal_lease_is_processor(device->device);
+}
+
+/* Of a processor there is nothing to know where none of its memory is wanted. */
+static bool is_needed(const gpuhal_lease_device *device, bool compares)
+{
+    const gpuhal_lease_reading *last = &device->sample;
+    const bool fresh = last->when_ns > 0 && gpuhal_os_monotonic_ns() - last->when_ns < FRESH_NS &&
+                       (last->asked_busy || !asks_busy(device, compares)) &&
+                       (last->asked_processes || !last->wants_processes);
+    return !fresh && (device->bytes > 0 || !gpuhal_lease_is_processor(device->device));
+}
+
+/* Takes over what the object has read last of each device, and lists those that are to be read now. */
+static void list(gpuhal *gpu, gpuhal_lease_device *devices, uint32_t count, reading *own)
+{
+    gpuhal_leases *leases = gpu->layers.leases;
+    gpuhal_mutex_lock(&leases->mutex);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct gpuhal_known_device *known = gpuhal_lease_known(leases, devices[i].device);
+        devices[i].sample = known ? known->sample : (gpuhal_lease_reading){0};
+        devices[i].sample.wants_processes =
+            devices[i].sample.wants_processes || devices[i].lists_processes || is_exclusive(devices[i].device);
+    }
+    gpuhal_mutex_unlock(&leases->mutex);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!is_needed(&devices[i], own->compares)) {
+            continue;
+        }
+        gpuhal_value *values = &own->values[(size_t)VALUES * own->count];
+        for (uint32_t k = 0; k < VALUES; k++) {
+            values[k].key = keys[k];
+        }
+        /* Before the driver says what is used. */
+        devices[i].sample.own_bytes = gpuhal_lease_allocated(devices[i].device);
+        own->samples[own->count] = (gpuhal_sample){.size = sizeof *own->samples,
+                                                   .device = devices[i].device,
+                                                   .values = values,
+                                                   .count = asks_busy(&devices[i], own->compares) ? VALUES : BUSY};
+        own->devices[own->count++] = &devices[i];
+    }
+}
+
+static void take(const gpuhal_sample *sample, gpuhal_lease_device *device)
+{
+    const gpuhal_value *values = sample->values;
+    gpuhal_lease_reading *out = &device->sample;
+    const bool sampled = sample->status == GPUHAL_OK;
+    const uint64_t total = device->described.bytes;
+    out->lost = sample->status == GPUHAL_ERROR_DEVICE_LOST;
+    out->ailments = gpuhal_ailments(values, sample->count);
+    out->asked_busy = sample->count == VALUES;
+    out->busy_permille = sampled && out->asked_busy && !values[BUSY].missing ? (uint32_t)values[BUSY].u64 : UINT32_MAX;
+    out->known = sampled && (!values[FREE].missing || !values[USED].missing);
+    if (out->known && !values[FREE].missing) {
+        out->used_bytes = total > values[FREE].u64 ? total - values[FREE].u64 : 0;
+    } else if (out->known) {
+        out->used_bytes = values[USED].u64;
+    }
+    out->has_processes = false;
+    out->asked_processes = out->wants_processes;
+    out->process_count = 0;
+    out->taken = false;
+    if (sampled && out->wants_processes) {
+        sample_processes(device->device, out);
+    }
+    out->when_ns = gpuhal_os_monotonic_ns();
+}
+
+static gpuhal_status read_devices(gpuhal *gpu, reading *own)
+{
+    gpuhal_status status = own->count > 0 ? gpuhal_sample_all(gpu, own->samples, own->count, 0) : GPUHAL_OK;
+    for (uint32_t i = 0; i < own->count && !status; i++) {
+        status = own->samples[i].status == GPUHAL_ERROR_HOST_MEMORY ? gpuhal_error_host_memory() : GPUHAL_OK;
+    }
+    for (uint32_t i = 0; i < own->count && !status; i++) {
+        take(&own->samples[i], own->devices[i]);
+    }
+    return status;
+}
+
+static void keep(gpuhal_leases *leases, const reading *own)
+{
+    gpuhal_mutex_lock(&leases->mutex);
+    for (uint32_t i = 0; i < own->count; i++) {
+        struct gpuhal_known_device *known = gpuhal_lease_known(leases, own->devices[i]->device);
+        if (known) {
+            known->sample = own->devices[i]->sample;
+        }
+    }
+    gpuhal_mutex_unlock(&leases->mutex);
+}
+
+gpuhal_status gpuhal_lease_sample(gpuhal *gpu, gpuhal_lease_device *devices, uint32_t count, bool compares)
+{
+    gpuhal_error_detail before;
+    if (count == 0) {
+        return GPUHAL_OK;
+    }
+    gpuhal_error_save(&before);
+    reading own = {.devices = calloc(count, sizeof *own.devices),
+                   .samples = calloc(count, sizeof *own.samples),
+                   .values = calloc(count, VALUES * sizeof *own.values),
+                   .compares = compares};
+    gpuhal_status status = own.devices && own.samples && own.values ? GPUHAL_OK : gpuhal_error_host_memory();
+    if (!status) {
+        list(gpu, devices, count, &own);
+        status = read_devices(gpu, &own);
+    }
+    if (!status) {
+        keep(gpu->layers.leases, &own);
+        gpuhal_error_restore(&before); /* what a driver lacks is no failure of the lease */
+    }
+    free(own.devices);
+    free(own.samples);
+    free(own.values);
+    return status;
+}

@@ -1,0 +1,94 @@
+/* store/exchange.c: an entry comes back where neither host memory nor the file has room for the one that would have to
+ * leave for it. Its bytes go to memory of the library's own, and the place of its copy is for the other one. */
+#include "store/store.h"
+
+#include "core/error.h"
+
+#include <string.h>
+
+/* Whether an entry stays in device memory for want of such a place. */
+static bool would_help(gpuhal_store *store)
+{
+    gpuhal_pressure_figures figures = {0};
+    gpuhal_mutex_lock(&store->mutex);
+    gpuhal_store_count(store, GPUHAL_ROOM_SPILL, &figures);
+    gpuhal_mutex_unlock(&store->mutex);
+    return figures.stuck_bytes > 0;
+}
+
+static gpuhal_status fill_spare(gpuhal_store *store, const gpuhal_entry *entry, const gpuhal_host_copy *spare)
+{
+    gpuhal_status status = GPUHAL_OK;
+    for (uint32_t i = 0; i < entry->part_count && !status; i++) {
+        const uint64_t bytes = entry->parts[i].bytes;
+        if (entry->host) {
+            memcpy(spare->parts[i].memory, entry->host->parts[i].memory, (size_t)bytes);
+        } else {
+            status = gpuhal_file_read(store, entry->file, entry, i, 0, spare->parts[i].memory, bytes);
+        }
+    }
+    return status;
+}
+
+/* With a copy that does not count. Readers of an old one have references. */
+static void change_copy(gpuhal_store *store, gpuhal_entry *entry, gpuhal_host_copy *spare)
+{
+    gpuhal_mutex_lock(&store->mutex);
+    gpuhal_host_copy *host = gpuhal_entry_detach_host(store, entry);
+    gpuhal_file_copy *file = gpuhal_entry_detach_file(store, entry);
+    entry->host = spare;
+    gpuhal_mutex_unlock(&store->mutex);
+    gpuhal_host_release(host);
+    gpuhal_file_release(file);
+}
+
+gpuhal_status gpuhal_exchange_begin(gpuhal_store *store, gpuhal_entry *entry)
+{
+    gpuhal_error_detail before;
+    gpuhal_host_copy *spare = NULL;
+    gpuhal_error_save(&before);
+    if (!would_help(store) || gpuhal_host_create_spare(entry, &spare)) {
+        gpuhal_error_restore(&before);
+        return GPUHAL_ERROR_OUT_OF_MEMORY;
+    }
+    const gpuhal_status status = fill_spare(store, entry, spare);
+    if (status) {
+        gpuhal_host_release(spare);
+        return status;
+    }
+    change_copy(store, entry, spare);
+    return GPUHAL_OK;
+}
+
+/* The copy is all there is of the entry: without room in the file it counts from now on, above the limit. */
+static void keep_spare(gpuhal_store *store, gpuhal_entry *entry)
+{
+    gpuhal_error_detail before;
+    gpuhal_host_copy *spare = entry->host;
+    gpuhal_file_copy *file = NULL;
+    gpuhal_error_save(&before);
+    const bool in_file = store->file && gpuhal_file_take(store, entry, spare, &file) == GPUHAL_OK;
+    gpuhal_error_restore(&before);
+    gpuhal_mutex_lock(&store->mutex);
+    entry->host = NULL;
+    if (in_file) {
+        gpuhal_entry_attach_file(store, entry, file);
+    } else {
+        gpuhal_entry_attach_host(store, entry, spare);
+    }
+    gpuhal_mutex_unlock(&store->mutex);
+    gpuhal_host_release(in_file ? spare : NULL);
+}
+
+void gpuhal_exchange_end(gpuhal_store *store, gpuhal_entry *entry, bool is_back)
+{
+    if (!is_back) {
+        keep_spare(store, entry);
+        return;
+    }
+    gpuhal_mutex_lock(&store->mutex);
+    gpuhal_host_copy *spare = entry->host;
+    entry->host = NULL;
+    gpuhal_mutex_unlock(&store->mutex);
+    gpuhal_host_release(spare);
+}

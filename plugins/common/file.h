@@ -1,0 +1,24 @@
+/* common/file.h: opening files of the kernel, below /proc and /sys or below the folder that stands for the root. */
+#ifndef GPUHAL_PLUGIN_FILE_H
+#define GPUHAL_PLUGIN_FILE_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Opens a file to be read; -1 with errno, which is EINVAL for anything but a plain file: reading a pipe or a device
+ * might never end. */
+static inline int gpuhal_plugin_open_plain(const char *path)
+{
+    struct stat status;
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (file >= 0 && (fstat(file, &status) != 0 || !S_ISREG(status.st_mode))) {
+        close(file);
+        errno = EINVAL;
+        file = -1;
+    }
+    return file;
+}
+
+#endif

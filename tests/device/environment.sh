@@ -1,0 +1,77 @@
+# tests/device/environment.sh: what the steps of run.sh, which reads this file, have of the machine and of the caller: the libraries and drivers
+# that the loaders do not find by themselves, and none of the caller's settings but those given with --set.
+
+# Whether the system's loader finds a library by its name.
+has_library() {
+    for folder in $(printf '%s' "${LD_LIBRARY_PATH:-}" | tr ':' ' '); do
+        [ ! -e "$folder/$1" ] || return 0
+    done
+    PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null | grep -qF "$tab$1 "
+}
+
+look_also_in() { export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$1"; }
+
+# Those of the kit that the machine lacks, and the driver's own where its folder is not searched.
+use_libraries() {
+    if ! has_library libcuda.so.1; then
+        for folder in /usr/local/nvidia/lib64 /usr/local/nvidia/lib; do
+            if [ -e "$folder/libcuda.so.1" ]; then
+                look_also_in "$folder"
+                note "libraries are looked for in $folder too"
+                break
+            fi
+        done
+    fi
+    mkdir "$work/libraries"
+    taken=''
+    for library in "$kit"/lib/*.so.*; do
+        name=${library##*/}
+        if [ -e "$library" ] && ! has_library "$name"; then
+            ln -s "$library" "$work/libraries/$name"
+            taken="$taken $name"
+        fi
+    done
+    if [ -n "$taken" ]; then
+        look_also_in "$work/libraries"
+        note "the machine lacks these, and the kit's are used:$taken"
+    fi
+}
+
+# Nothing of the user's own settings counts but what was given with --set, nothing is kept for later runs, and no step learns from an earlier
+# one: a plugin that was ended in one of them is probed again in the next.
+leave_home() {
+    mkdir "$work/home"
+    settings=$(env | sed -n 's/^\(GPUHAL_[A-Za-z0-9_]*\)=.*/\1/p' | sort -u)
+    for name in $settings; do
+        unset "$name"
+    done
+    [ -z "$settings" ] || note "left out, although set:$(printf ' %s' $settings)"
+    export HOME="$work/home" GPUHAL_REGISTRY=none
+    unset XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME CUDA_CACHE_PATH
+    for name in $given; do
+        eval "export $name=\"\$given_$name\""
+    done
+}
+
+# Images of containers keep NVIDIA's driver in a folder of its own, where the loaders do not look for what belongs to it.
+use_drivers_elsewhere() {
+    elsewhere=$(ls /usr/local/nvidia/share/vulkan/icd.d/*.json 2>/dev/null | tr '\n' ':')
+    if [ -n "$elsewhere" ] && [ -z "${VK_DRIVER_FILES:-}${VK_ICD_FILENAMES:-}${VK_ADD_DRIVER_FILES:-}" ]; then
+        if ls /etc/vulkan/icd.d/*.json /usr/share/vulkan/icd.d/*.json >/dev/null 2>&1; then
+            export VK_ADD_DRIVER_FILES="${elsewhere%:}"
+        else
+            export VK_DRIVER_FILES="${elsewhere%:}" VK_ICD_FILENAMES="${elsewhere%:}"
+        fi
+        note "Vulkan looks in ${elsewhere%:}"
+    fi
+    if [ -z "${OCL_ICD_VENDORS:-}" ] && ! ls /etc/OpenCL/vendors/*.icd >/dev/null 2>&1; then
+        library=$(ls /usr/local/nvidia/lib64/libnvidia-opencl.so.1 /usr/lib/*/libnvidia-opencl.so.1 /usr/lib64/libnvidia-opencl.so.1 2>/dev/null |
+            head -n 1)
+        if [ -n "$library" ]; then
+            mkdir -p "$work/opencl"
+            printf '%s\n' "$library" >"$work/opencl/nvidia.icd"
+            export OCL_ICD_VENDORS="$work/opencl"
+            note "OpenCL is given $library"
+        fi
+    fi
+}

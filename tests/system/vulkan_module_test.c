@@ -1,0 +1,234 @@
+/* Modules of SPIR-V with any words, through the Vulkan plugin's slots, over the fake driver (tests/fakes/vulkan). */
+#include "vulkan_program.h"
+
+enum { RANDOM_ROUNDS = 4000 };
+
+#define OP(words, code) ((words) << 16 | (code))
+
+/* Two kernels: the first uses one buffer, the second one more, by a function that it calls. `newer`: SPIR-V 1.4, where
+ * entry points list what they use. */
+static size_t two_kernels(uint32_t words[160], bool newer)
+{
+    const uint32_t longer = newer ? 1 : 0;
+    const uint32_t head[] = {0x07230203, newer ? 0x00010400 : 0x00010300, 0, 32, 0, OP(2, 17), 1, OP(3, 14), 0, 1};
+    const uint32_t first[] = {OP(5 + longer, 15), 5, 10, 0x73726966, 0x00000074, 7};
+    const uint32_t second[] = {OP(5 + 2 * longer, 15), 5, 13, 0x6f636573, 0x0000646e, 7, 8};
+    const uint32_t rest[] = {
+        OP(6, 16), 10, 17,        8,         1,         1,          OP(6, 16), 13,        17, 4,          2,
+        1, /* LocalSize */
+        OP(4, 71), 4,  6,         4,         OP(3, 71), 5,          2,         OP(5, 72), 5,  0,          35,
+        0,                                                                        /* ArrayStride, Block, Offset */
+        OP(4, 71), 7,  34,        0,         OP(4, 71), 7,          33,        0, /* the set and binding of one buffer
+                                                                                   */
+        OP(4, 71), 8,  34,        0,         OP(4, 71), 8,          33,        1, /* and of the other */
+        OP(2, 19), 1,  OP(3, 33), 2,         1,         OP(4, 21),  3,         32,        0, /* void, function, uint */
+        OP(3, 29), 4,  3,         OP(3, 30), 5,         4,          OP(4, 32), 6,         12, 5, /* array, block,
+                                                                                                    pointer */
+        OP(4, 59), 6,  7,         12,        OP(4, 59), 6,          8,         12,               /* variables */
+        OP(5, 54), 1,  10,        0,         2,         OP(2, 248), 11,                          /* first */
+        OP(5, 68), 3,  12,        7,         0,         OP(1, 253), OP(1, 56), /* takes the length of one */
+        OP(5, 54), 1,  13,        0,         2,         OP(2, 248), 14,        /* second */
+        OP(5, 68), 3,  15,        7,         0,         OP(4, 57),  1,         16,        17, OP(1, 253), OP(1, 56),
+        OP(5, 54), 1,  17,        0,         2,         OP(2, 248), 18, /* what it calls */
+        OP(5, 68), 3,  19,        8,         0,         OP(1, 253), OP(1, 56),
+    };
+    const struct {
+        const uint32_t *words;
+        size_t count;
+    } parts[] = {{head, sizeof head / 4}, {first, 5 + longer}, {second, 5 + 2 * longer}, {rest, sizeof rest / 4}};
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        memcpy(words + count, parts[i].words, parts[i].count * 4);
+        count += parts[i].count;
+    }
+    return count;
+}
+
+TEST(kernels_of_one_module_have_the_buffers_that_each_uses)
+{
+    programs p = open_programs("discrete");
+    for (unsigned newer = 0; newer < 2; newer++) {
+        uint32_t words[160];
+        const size_t count = two_kernels(words, newer);
+        gpuhal_plugin_program *program = NULL;
+        assert_ok(load_code(&p.o, words, count * 4, NULL, &program));
+        for (uint32_t k = 0; k < 2; k++) {
+            const gpuhal_kernel_desc desc = {.size = sizeof desc, .name = k ? "second" : "first"};
+            gpuhal_plugin_kernel *kernel = NULL;
+            gpuhal_kernel_info info;
+            assert_ok(create_kernel(&p.o, program, &desc, &info, &kernel));
+            assert_int_equal(info.parameter_count, k + 1);
+            assert_int_equal(info.group_size[0], k ? 4 : 8);
+            assert_int_equal(info.group_size[1], k + 1);
+            p.o.slots.ops.kernel_destroy(kernel);
+        }
+        p.o.slots.ops.program_unload(program);
+    }
+    end_programs(&p);
+}
+
+/* One change of the module of two kernels, at the first instruction with a code, and what is said of it. */
+typedef struct change {
+    uint32_t code, removed;
+    uint32_t added[12]; /* in front of what stays */
+    uint32_t added_count;
+    const char *word;
+} change;
+
+static size_t make_change(uint32_t *words, size_t count, const change *one)
+{
+    size_t at = 5;
+    while (at < count && (words[at] & 0xffff) != one->code) {
+        at += words[at] >> 16;
+    }
+    assert_true(at < count);
+    const size_t rest = at + one->removed;
+    memmove(words + at + one->added_count, words + rest, (count - rest) * sizeof *words);
+    memcpy(words + at, one->added, one->added_count * sizeof *words);
+    return count + one->added_count - one->removed;
+}
+
+/* lavapipe 22.3 does not outlive the first two. */
+TEST(modules_whose_words_ids_or_blocks_break_a_rule_are_refused_before_any_driver)
+{
+    static const change changes[] = {
+        {71, 0, {OP(3, 5), 65535, 0x78}, 3, "(5) uses an id"},   /* a name for an id above the bound */
+        {253, 1, {0}, 0, "(56) ends a function inside of a block"}, /* no return */
+        {71, 0, {OP(3, 5), 31, 0x78}, 3, "(5) uses an id"},      /* a name for an id that is not made */
+        {71, 0, {OP(3, 5), 7, 0x78787878}, 3, "(5) has a text that does not end"},
+        {71, 0, {OP(5, 6), 5, 0, 0x78, 0}, 5, "(6) has too many words"},
+        {253, 1, {OP(2, 253), 0}, 2, "(253) has too many words"},
+        {253, 1, {OP(2, 249), 7}, 2, "(249) goes on at what is not a block"},
+        {253, 1, {OP(5, 251), 12, 11, 7, 31}, 5, "(251) uses an id"},
+        {253, 1, {OP(4, 251), 12, 11, 7}, 4, "(251) has too few words"},
+        {253, 1, {OP(3, 247), 31, 0, OP(1, 253)}, 4, "(247) uses an id"},
+        {253, 0, {OP(2, 248), 20}, 2, "(248) begins a block inside of another"},
+        {253, 0, {OP(1, 253)}, 1, "(253) ends a block where there is none"},
+        {253, 0, {OP(2, 19), 20}, 2, "(19) stands in a function"},
+        {253, 0, {OP(5, 61), 3, 20, 7, 16}, 5, "(61) has too few words"},
+        {253, 0, {OP(6, 61), 3, 20, 7, 16, 31}, 6, "(61) uses an id"},
+        {253, 0, {OP(5, 54), 1, 20, 0, 2}, 5, "(54) begins a function inside of another"},
+        {54, 0, {OP(5, 68), 3, 20, 7, 0}, 5, "(68) stands outside of blocks"},
+        {54, 0, {OP(3, 55), 3, 20}, 3, "(55) is a parameter of no function"},
+        {54, 0, {OP(4, 43), 6, 20, 5}, 4, "(43) has a number whose type"},
+        {54, 0, {OP(5, 43), 3, 20, 5, 5}, 5, "(43) has too many words"},
+        {54, 0, {OP(6, 52), 3, 20, 128, 7, 31}, 6, "(52) uses an id"},
+        /* instructions of GLSL.std.450 and of a set whose name begins with NonSemantic. */
+        {54, 0, {OP(6, 11), 20, 0x4c534c47, 0x6474732e, 0x3035342e, 0, OP(6, 12), 3, 21, 20, 4, 31}, 12,
+         "(12) uses an id"},
+        {54, 0, {OP(6, 11), 20, 0x536e6f4e, 0x6e616d65, 0x2e636974, 0, OP(6, 12), 1, 21, 20, 4, 31}, 12,
+         "(12) uses an id"},
+        {16, 0, {OP(6, 15), 5, 10, 0x78, 31, 31}, 6, "(15) uses an id"}, /* an interface that is not made */
+    };
+    programs p = open_programs("discrete");
+    for (size_t c = 0; c < sizeof changes / sizeof changes[0]; c++) {
+        uint32_t words[180];
+        gpuhal_plugin_program *program = NULL;
+        const size_t count = make_change(words, two_kernels(words, false), &changes[c]);
+        expect_error(load_code(&p.o, words, count * 4, NULL, &program), GPUHAL_ERROR_INVALID_ARGUMENT,
+                     changes[c].word);
+        assert_null(program);
+    }
+    end_programs(&p);
+}
+
+/* What compilers write between and behind blocks, and rows of the grammar with more than words of one kind. */
+TEST(lines_names_switches_encodings_and_constants_of_any_width_are_taken)
+{
+    static const change changes[] = {
+        {71, 0, {OP(4, 3), 2, 450, 20}, 4, ""}, /* the source's file, and its text */
+        {71, 0, {OP(3, 5), 7, 0x78, OP(4, 6), 5, 0, 0x78}, 7, ""},
+        {54, 0, {OP(4, 21), 22, 64, 0, OP(1, 317)}, 5, ""},
+        {54, 0, {OP(5, 43), 22, 23, 1, 1}, 5, ""},
+        {56, 0, {OP(4, 8), 20, 1, 1}, 4, ""},
+        {253, 1, {OP(2, 249), 24, OP(2, 248), 24, OP(1, 253)}, 5, ""},
+        {249, 2, {OP(3, 247), 24, 0, OP(3, 251), 12, 24}, 6, ""},
+        {251, 3, {OP(6, 251), 23, 24, 1, 1, 24}, 6, ""},
+        {54, 0, {OP(4, 22), 26, 16, 0}, 4, ""}, /* BFloat16KHR, the encoding of a type of numbers */
+        /* a switch by what OpUDot makes, which the grammar does not have */
+        {247, 0, {OP(6, 4451), 3, 25, 12, 12, 0}, 6, ""},
+        {251, 6, {OP(5, 251), 25, 24, 1, 24}, 5, ""},
+    };
+    programs p = open_programs("discrete");
+    uint32_t words[220];
+    size_t count = two_kernels(words, false);
+    count = make_change(words, count, &(change){71, 0, {OP(3, 7), 20, 0x78}, 3, ""});
+    for (size_t c = 0; c < sizeof changes / sizeof changes[0]; c++) {
+        gpuhal_plugin_program *program = NULL;
+        count = make_change(words, count, &changes[c]);
+        assert_ok(load_code(&p.o, words, count * 4, NULL, &program));
+        p.o.slots.ops.program_unload(program);
+    }
+    end_programs(&p);
+}
+
+/* What such instructions have may be literals, of which one above the bound is no id that the module lacks. */
+TEST(debug_information_of_opencl_is_refused_by_its_name_and_not_as_damage)
+{
+    static const change import = {
+        71, 0, {OP(8, 11), 27, 0x6e65704f, 0x442e4c43, 0x67756265, 0x6f666e49, 0x3030312e, 0}, 8, ""};
+    static const change operation = {54, 0, {OP(7, 12), 1, 28, 27, 30, 8, 100}, 7, ""}; /* DebugOperation */
+    programs p = open_programs("discrete");
+    uint32_t words[180];
+    gpuhal_plugin_program *program = NULL;
+    const size_t count = make_change(words, make_change(words, two_kernels(words, false), &import), &operation);
+    expect_error(load_code(&p.o, words, count * 4, NULL, &program), GPUHAL_ERROR_NOT_SUPPORTED,
+                 "\"OpenCL.DebugInfo.100\", which are not Vulkan's");
+    end_programs(&p);
+}
+
+/* Whatever the bytes are, nothing is read outside of them (which sanitizers see), and what is loaded can be unloaded.
+ */
+static void try_module(const programs *p, const uint32_t *words, size_t bytes)
+{
+    const gpuhal_kernel_desc descs[] = {{.size = sizeof descs[0], .name = "main"}, saxpy_desc()};
+    gpuhal_plugin_program *program = NULL;
+    const gpuhal_status loaded = load_code(&p->o, words, bytes, NULL, &program);
+    assert_true(loaded == GPUHAL_OK || loaded == GPUHAL_ERROR_INVALID_ARGUMENT || loaded == GPUHAL_ERROR_NOT_SUPPORTED);
+    for (size_t d = 0; d < 2 && !loaded; d++) {
+        gpuhal_plugin_kernel *kernel = NULL;
+        if (create_kernel(&p->o, program, &descs[d], NULL, &kernel) == GPUHAL_OK) {
+            p->o.slots.ops.kernel_destroy(kernel);
+        }
+    }
+    if (program) {
+        p->o.slots.ops.program_unload(program);
+    }
+}
+
+static void damage(const programs *p, const uint32_t *words, size_t bytes)
+{
+    const size_t count = bytes / 4;
+    uint32_t *copy = malloc(bytes);
+    uint64_t seed = 17;
+    assert_non_null(copy);
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t tries[] = {0, UINT32_MAX, words[i] + 1, words[i] - 1, words[i] ^ 0x10000, words[i] << 16};
+        memcpy(copy, words, bytes);
+        for (size_t t = 0; t < sizeof tries / sizeof tries[0]; t++) {
+            copy[i] = tries[t];
+            try_module(p, copy, bytes);
+        }
+    }
+    for (unsigned round = 0; round < RANDOM_ROUNDS; round++) {
+        memcpy(copy, words, bytes);
+        for (unsigned k = 0; k < 4; k++) {
+            seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
+            copy[(seed >> 33) % count] = words[(seed >> 20) % count] + (uint32_t)(seed >> 61);
+        }
+        try_module(p, copy, bytes);
+    }
+    free(copy);
+}
+
+TEST(damaged_modules_are_refused_or_loaded_and_never_read_beyond_their_end)
+{
+    programs p = open_programs("discrete");
+    damage(&p, saxpy_spirv, sizeof saxpy_spirv);
+    damage(&p, scale_spirv, sizeof scale_spirv);
+    uint32_t words[160];
+    damage(&p, words, two_kernels(words, false) * 4);
+    end_programs(&p);
+}
+
+#include "test_main.h"

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""--check healthy, and the page of what stands instead of other programs. See probe_support.py."""
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import tempfile
+
+from probe_support import DEADLINE, check, fake_cuda, main, on_recorded
+
+PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/instead-of.md")
+NO_RESET = "fail nvmlDeviceGetTemperature 1+ 16; fail nvmlDeviceGetPowerUsage 1+ 16"
+
+
+def expect(result, code, line, *shown):
+    check(result.code == code and re.fullmatch(f"{line}\n", result.out) and not result.err, *shown, result)
+
+
+def a_line_and_a_status_say_whether_the_gpus_are_healthy(probe):
+    def run(machine, *options):
+        return probe.run("--check", "healthy", *options, "--backends", "cuda", **fake_cuda(machine))
+    expect(run("devices 8"), 0, "healthy: 8 GPUs ready")
+    expect(run("devices 8", "--expect", "8"), 0, "healthy: 8 GPUs ready")
+    expect(run("devices 7", "--expect", "8"), 4, "not healthy: 7 GPUs ready, 8 expected")
+    expect(run(f"devices 2; {NO_RESET}"), 4, r"not healthy: 0 of 2 GPUs ready; cuda:0, cuda:1 \(2\): the GPU needs a reset, as its driver reports")
+    expect(run(f"devices 2; {NO_RESET}", "--expect", "2"), 4, "not healthy: 0 of 2 GPUs ready, 2 expected; cuda:0, .*")
+    warning = "cuda:0: 3 memory errors could not be corrected; and 1 more: gpuhal-probe"
+    ill = "devices 1; value 0 ecc_uncorrected 3; value 0 throttle 64"
+    expect(run(ill), 0, f"healthy: 1 GPU ready; warning: {warning}")
+    expect(run(ill, "--strict"), 4, f"not healthy: 1 GPU ready; {warning}")
+    expect(run("devices 3", "--verify"), 0, "healthy: 3 GPUs ready")
+    expect(probe.run("--check=healthy", "--backends", "cpu", GPUHAL_SYSTEM_ROOT="/nowhere"), 3, "no GPU")
+    expect(probe.run("--check=healthy", "--backends", "cpu", "--expect", "2", GPUHAL_SYSTEM_ROOT="/nowhere"), 4, "not healthy: no GPU, 2 expected")
+
+
+def recorded_machines_are_judged_as_by_their_screens(probe):
+    for name, code, line in (("h100-8", 0, "healthy: 8 GPUs ready"), ("amd-discrete", 0, "healthy: 1 GPU ready"),
+                             ("h100-8-one-gone", 4, r"not healthy: 7 of 8 GPUs ready; NVIDIA H100 80GB HBM3 at 0000:df:00.0: it was there .*"),
+                             ("reset-required", 4, "not healthy: .*needs a reset.*"), ("gpu-lost-values", 4, "not healthy: .* is lost.*"),
+                             ("secure-boot", 4, "not healthy: 0 of 1 GPU ready; .*Secure Boot.*"), ("server-plain", 3, "no GPU.*"),
+                             ("docker-one-of-8", 0, "healthy: 1 GPU ready; 7 more of this host are not given to this container"),
+                             ("vgpu-host-vfs", 3, "0 of 1 GPU ready: .*virtual machines.*"),
+                             ("mig-on-one-of-8", 0, "healthy: 1 of 8 GPUs ready; note: .*CUDA lists a part of a divided GPU.*"),
+                             ("ecc-uncorrected", 0, "healthy: .*; warning: .*could not be corrected.*")):
+        expect(on_recorded(name)("--check", "healthy"), code, line, name)
+
+
+def the_line_is_one_whatever_a_driver_says(probe):
+    settings = fake_cuda(f"devices 1; name 0 bad\x1b[31m name; {NO_RESET}")
+    result = probe.run("--check", "healthy", "--backends", "cuda", COLUMNS="40", **settings)
+    check(result.code == 4 and result.out.count("\n") == 1 and "\x1b" not in result.out, result)
+
+
+def where_it_has_no_meaning_it_is_a_mistake(probe):
+    for options in (("--check", "happy"), ("--check", ""), ("--check", "healthy", "--json"), ("--check", "healthy", "--format", "csv"),
+                    ("--check", "healthy", "--cached"), ("--check", "healthy", "--processes"), ("--check", "healthy", "--all"),
+                    ("--check", "healthy", "--explain"), ("--check", "healthy", "--every", "1"), ("--check", "healthy", "--watch"),
+                    ("--check", "healthy", "--columns", "id"), ("--check", "healthy", "--registry"), ("--check", "healthy", "--report", "-")):
+        result = probe.run(*options)
+        check(result.code == 2 and "--check" in result.err and "GPU" not in result.out, options, result)
+
+
+# ---------------------------------------------------------------------------------------------- the page
+
+def commands_of(text):
+    """Those of the last column, and those of the examples up to what a shell makes of them."""
+    rows = [re.split(r"(?<!\\) \| ", line)[-1] for line in text.splitlines() if line.startswith("| ")]
+    named = [command for row in rows for command in re.findall("`(gpuhal-probe[^`]*)`", row)]
+    shown = [command.strip() for block in re.findall("```sh\n(.*?)```", text, re.S) for command in re.findall(r"gpuhal-probe[^|)\n]*", block)]
+    return named, shown
+
+
+def every_command_on_the_page_of_other_programs_runs(probe):
+    with open(PAGE, encoding="utf-8") as file:
+        named, shown = commands_of(file.read())
+    check(len(named) > 15 and len(shown) > 1, named, shown)
+    settings = fake_cuda("devices 8; memory * 1G; process 0 1 1M") | {"GPUHAL_BACKENDS": "cuda"}
+    for command in dict.fromkeys(named + shown):
+        with tempfile.TemporaryDirectory() as folder:
+            words = shlex.split(command)
+            child = subprocess.Popen([probe.program, *words[1:]], env=probe.environment((), settings), cwd=folder, stdin=subprocess.DEVNULL,
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            if {"--watch", "--every"} & set(words):
+                check(child.stdout.readline(), command)
+                child.send_signal(signal.SIGTERM)
+            out, said = child.communicate(timeout=DEADLINE)
+            check(child.returncode == 0 and (out or "--watch" in words or "--every" in words), command, child.returncode, out, said)
+
+
+if __name__ == "__main__":
+    main(globals())

@@ -1,0 +1,327 @@
+/* tests/unit/lease_storm_test.c: many processes that wait for leases and are killed meanwhile, what they leave in the
+ * ledger, and what waiting for its lock costs. Processes are forked before this one opens a gpuhal object. */
+#include "lease_support.h"
+#include "schedule/ledger.h"
+
+#include <stdatomic.h>
+#include <sys/resource.h>
+
+enum { REQUESTS = 60 };
+
+static void prepare(uint32_t gpus)
+{
+    fresh_ledger();
+    mock_gpus(gpus);
+}
+
+static unsigned waiting(gpuhal *gpu)
+{
+    return count_of(ledger_json(gpu), "\"waiting\"");
+}
+
+static void request(gpuhal *gpu, unsigned count)
+{
+    const gpuhal_lease_desc desc = bytes_of(MOST);
+    for (unsigned i = 0; i < count; i++) {
+        gpuhal_lease *lease = NULL;
+        assert_ok(gpuhal_lease_request(gpu, &desc, 10 * FOREVER, NULL, NULL, &lease));
+    }
+    WAIT_FOR(waiting(gpu) >= count);
+}
+
+/* Has REQUESTS requests; with a user, it has a lease, too. */
+static void hold_and_request(int ready, const void *holds)
+{
+    gpuhal *gpu = open_leasing();
+    if (holds) {
+        (void)lease_bytes(gpu, MOST);
+    }
+    request(gpu, REQUESTS);
+    say_ready(ready);
+    pause();
+}
+
+static void request_one(int ready, const void *user)
+{
+    gpuhal *gpu = open_leasing();
+    (void)user;
+    request(gpu, 1);
+    say_ready(ready);
+    pause();
+}
+
+static uint64_t time_until_granted(void)
+{
+    const pid_t holder = start_process(hold_and_request, "holds");
+    gpuhal *gpu = open_leasing();
+    const gpuhal_lease_desc desc = bytes_of(MOST);
+    gpuhal_lease *lease = NULL;
+    assert_ok(gpuhal_lease_request(gpu, &desc, 2 * FOREVER, NULL, NULL, &lease));
+    WAIT_FOR(waiting(gpu) == REQUESTS + 1);
+    const uint64_t begin = now_ns();
+    kill_process(holder);
+    WAIT_FOR(gpuhal_lease_state(lease) != GPUHAL_NOT_READY);
+    const uint64_t took = now_ns() - begin;
+    assert_ok(gpuhal_lease_state(lease));
+    print_message("after %.1f ms\n", (double)took / 1e6);
+    gpuhal_lease_release(lease);
+    gpuhal_close(gpu);
+    return took;
+}
+
+TEST(one_that_waits_behind_many_requests_of_a_killed_holder_is_granted_soon)
+{
+    skip_under_thread_sanitizer();
+    prepare(1);
+    uint64_t fastest = UINT64_MAX;
+    for (int i = 0; i < 5 && fastest >= SECOND; i++) {
+        const uint64_t took = time_until_granted();
+        fastest = took < fastest ? took : fastest;
+    }
+    assert_true(fastest < SECOND); /* those behind others look every 2 s */
+}
+
+TEST(requests_of_killed_processes_do_not_stay_until_it_is_their_turn)
+{
+    skip_under_thread_sanitizer();
+    pid_t first[5];
+    prepare(1);
+    const pid_t holder = start_process(hold, NULL);
+    for (unsigned i = 0; i < 5; i++) {
+        first[i] = start_process(request_one, NULL);
+    }
+    const pid_t dies = start_process(hold_and_request, NULL);
+    gpuhal *gpu = open_leasing();
+    WAIT_FOR(waiting(gpu) == 5 + REQUESTS);
+    kill_process(dies);
+    for (int i = 0; i < 2 * REQUESTS; i++) {
+        assert_int_equal(try_bytes(gpu, MOST), GPUHAL_ERROR_BUSY);
+    }
+    const unsigned left = waiting(gpu);
+    print_message("%u are left\n", left);
+    assert_true(left >= 5 && left < 5 + REQUESTS / 4);
+    for (unsigned i = 0; i < 5; i++) {
+        kill_process(first[i]);
+    }
+    kill_process(holder);
+    gpuhal_close(gpu);
+}
+
+/* As processes that were killed leave them: no byte is locked. */
+static void fill_with_dead_requests(void)
+{
+    gpuhal_ledger ledger = {0};
+    assert_ok(gpuhal_ledger_init(&ledger, "", ledger_folder));
+    assert_ok(gpuhal_ledger_begin(&ledger, UINT64_MAX));
+    for (uint32_t place = 0; place < GPUHAL_LEDGER_RECORDS; place++) {
+        ledger.state->records[place] = (gpuhal_ledger_record){.ticket = ledger.state->next_ticket++,
+                                                              .place = place,
+                                                              .state = GPUHAL_RECORD_WAITS,
+                                                              .candidates = 1,
+                                                              .count = 1,
+                                                              .slots = 1};
+    }
+    ledger.state->record_count = GPUHAL_LEDGER_RECORDS;
+    ledger.changed = true;
+    assert_ok(gpuhal_ledger_end(&ledger));
+    gpuhal_ledger_finish(&ledger);
+}
+
+TEST(a_ledger_that_is_full_of_requests_of_dead_processes_has_room)
+{
+    prepare(1);
+    gpuhal *gpu = open_leasing();
+    assert_ok(try_bytes(gpu, MIB));
+    fill_with_dead_requests();
+    assert_ok(try_bytes(gpu, MIB));
+    assert_int_equal(waiting(gpu), 0);
+    gpuhal_close(gpu);
+}
+
+/* ---- the lock */
+
+static void lock_the_ledger(int ready, const void *for_ms)
+{
+    const int file = open(ledger_file("ledger"), O_RDWR);
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+    assert_int_equal(fcntl(file, F_OFD_SETLK, &lock), 0);
+    say_ready(ready);
+    usleep(*(const unsigned *)for_ms * 1000);
+}
+
+TEST(a_call_waits_for_a_locked_ledger_as_long_as_its_own_time_is)
+{
+    const unsigned ms = 3000; /* two seconds is what a call without a time of its own waits */
+    prepare(1);
+    gpuhal *gpu = open_leasing();
+    assert_ok(try_bytes(gpu, MIB));
+    const pid_t locks = start_process(lock_the_ledger, &ms);
+    gpuhal_lease_release(lease_bytes(gpu, MIB));
+    kill_process(locks);
+    gpuhal_close(gpu);
+}
+
+TEST(a_call_whose_time_is_over_says_that_the_ledger_was_locked)
+{
+    const unsigned ms = 60000;
+    const gpuhal_lease_desc desc = bytes_of(MIB);
+    gpuhal_lease *lease = NULL;
+    prepare(1);
+    gpuhal *gpu = open_leasing();
+    assert_ok(try_bytes(gpu, MIB));
+    const pid_t locks = start_process(lock_the_ledger, &ms);
+    uint64_t fastest = UINT64_MAX;
+    for (int i = 0; i < 5 && fastest > SECOND; i++) {
+        const uint64_t begin = now_ns();
+        assert_int_equal(gpuhal_lease_acquire(gpu, &desc, 50 * MS, &lease), GPUHAL_ERROR_BUSY);
+        fastest = now_ns() - begin < fastest ? now_ns() - begin : fastest;
+    }
+    assert_true(fastest >= 50 * MS && fastest <= SECOND);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "had "));
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "locked at every try in "));
+    kill_process(locks);
+    gpuhal_close(gpu);
+}
+
+/* Many threads that try again and again take the processors from the one that has the lock. */
+TEST(a_thread_that_waits_for_the_lock_sleeps)
+{
+    const unsigned ms = 60000;
+    struct rusage before, after;
+    prepare(1);
+    gpuhal *gpu = open_leasing();
+    assert_ok(try_bytes(gpu, MIB));
+    const pid_t locks = start_process(lock_the_ledger, &ms);
+    getrusage(RUSAGE_THREAD, &before);
+    assert_int_equal(try_bytes(gpu, MIB), GPUHAL_ERROR_BUSY);
+    getrusage(RUSAGE_THREAD, &after);
+    print_message("slept %ld times\n", after.ru_nvcsw - before.ru_nvcsw);
+    assert_true(after.ru_nvcsw - before.ru_nvcsw < 300);
+    kill_process(locks);
+    gpuhal_close(gpu);
+}
+
+/* ---- a storm */
+
+typedef struct counts {
+    _Atomic bool stop;
+    _Atomic unsigned granted, failed;
+    _Atomic pid_t owner;
+    _Atomic unsigned violations;
+    char failure[256];
+} counts;
+
+static counts *all;
+
+static bool is_running(pid_t process)
+{
+    char path[40], text[256] = "";
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)process);
+    const int file = open(path, O_RDONLY);
+    const ssize_t got = file < 0 ? 0 : read(file, text, sizeof text - 1);
+    if (file >= 0) {
+        close(file);
+    }
+    const char *end = got > 0 ? strrchr(text, ')') : NULL;
+    return end && end[2] != 'Z' && end[2] != 'X';
+}
+
+/* One that was killed loses its lease some milliseconds before it is seen to have ended. */
+static bool keeps_running(pid_t process)
+{
+    for (int i = 0; i < 2000 && is_running(process); i++) {
+        usleep(1000);
+    }
+    return is_running(process);
+}
+
+static void lease_again_and_again(void)
+{
+    const gpuhal_lease_desc desc = bytes_of(MOST);
+    gpuhal *gpu = open_leasing();
+    while (!atomic_load(&all->stop)) {
+        gpuhal_lease *lease = NULL;
+        if (gpuhal_lease_acquire(gpu, &desc, 4 * FOREVER, &lease)) {
+            if (atomic_fetch_add(&all->failed, 1) == 0) {
+                snprintf(all->failure, sizeof all->failure, "%s", gpuhal_last_error()->sentence);
+            }
+            continue;
+        }
+        const pid_t before = atomic_exchange(&all->owner, getpid());
+        usleep(500);
+        if (before && keeps_running(before)) {
+            atomic_fetch_add(&all->violations, 1);
+        }
+        atomic_fetch_add(&all->granted, 1);
+        pid_t own = getpid();
+        (void)atomic_compare_exchange_strong(&all->owner, &own, 0);
+        gpuhal_lease_release(lease);
+    }
+    gpuhal_close(gpu);
+    _exit(0);
+}
+
+static pid_t start_one(void)
+{
+    fflush(NULL);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        alarm(60);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        lease_again_and_again();
+    }
+    return child;
+}
+
+/* Returns how many leases were granted in so many seconds, while one process is killed and replaced every so often. */
+static unsigned storm(unsigned processes, unsigned seconds, unsigned pause_us, bool kills)
+{
+    pid_t list[256];
+    unsigned killed = 0, dice = 1;
+    atomic_store(&all->stop, false);
+    atomic_store(&all->granted, 0);
+    for (unsigned i = 0; i < processes; i++) {
+        list[i] = start_one();
+    }
+    WAIT_FOR(atomic_load(&all->granted) >= processes);
+    atomic_store(&all->granted, 0);
+    const uint64_t end = now_ns() + seconds * SECOND;
+    while (now_ns() < end) {
+        usleep(pause_us);
+        if (kills) {
+            dice = dice * 1103515245u + 12345u;
+            const unsigned i = (dice >> 8) % processes;
+            kill_process(list[i]);
+            list[i] = start_one();
+            killed++;
+        }
+    }
+    const unsigned granted = atomic_load(&all->granted);
+    atomic_store(&all->stop, true);
+    for (unsigned i = 0; i < processes; i++) {
+        kill_process(list[i]);
+    }
+    print_message("%u granted, %u killed\n", granted, killed);
+    return granted;
+}
+
+TEST(waiting_processes_that_are_killed_and_replaced_do_not_stall_the_others)
+{
+    skip_under_thread_sanitizer();
+    const char *value = getenv("GPUHAL_TEST_LEASE_WAITERS");
+    const unsigned wanted = value ? (unsigned)strtoul(value, NULL, 10) : 60, count = wanted < 256 ? wanted : 256;
+    prepare(1);
+    all = mmap(NULL, sizeof *all, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(all != MAP_FAILED);
+    const unsigned calm = storm(count, 2, 2000, false), killing = storm(count, 3, 2000, true);
+    if (atomic_load(&all->failed) > 0) {
+        print_message("%s\n", all->failure);
+    }
+    assert_int_equal(atomic_load(&all->failed), 0);
+    assert_int_equal(atomic_load(&all->violations), 0);
+    assert_true(calm > 0);
+    assert_true(killing * 20 >= calm * 3); /* a tenth in each second */
+}
+
+#include "test_main.h"

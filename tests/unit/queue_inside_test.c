@@ -1,0 +1,133 @@
+/* What a queue promises inside: its lock, its count of native accesses, and the order of what it follows. */
+#include "support/halting.h"
+#include "test.h"
+
+#include "device/device.h"
+#include "queue/queue.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+typedef struct objects {
+    gpuhal *gpu;
+    gpuhal_device *device;
+    gpuhal_queue *queue;
+} objects;
+
+static objects begin(void)
+{
+    static gpuhal_builtin_fn *const builtins[] = {gpuhal_halting_query, NULL};
+    const gpuhal_config config = {.size = sizeof config,
+                                  .isolation = GPUHAL_ISOLATION_NEVER,
+                                  .ignore_environment = 1,
+                                  .registry = "none",
+                                  .builtins = builtins};
+    objects o;
+    assert_ok(gpuhal_open(&config, &o.gpu));
+    assert_ok(gpuhal_select(o.gpu, "halting:0", 0, &o.device, NULL));
+    assert_ok(gpuhal_queue_create(o.device, NULL, &o.queue));
+    return o;
+}
+
+static void end(objects *o)
+{
+    gpuhal_queue_destroy(o->queue);
+    gpuhal_close(o->gpu);
+    assert_int_equal(gpuhal_halting.openings, 0);
+    assert_int_equal(gpuhal_halting.events, 0);
+}
+
+typedef struct second {
+    gpuhal_queue *queue;
+    _Atomic bool ready, inside;
+} second;
+
+static void *lock_too(void *user)
+{
+    second *own = user;
+    own->ready = true;
+    gpuhal_queue_lock(own->queue);
+    own->inside = true;
+    gpuhal_mutex_unlock(&own->queue->mutex);
+    return NULL;
+}
+
+TEST(the_lock_of_a_queue_keeps_every_other_thread_out)
+{
+    objects o = begin();
+    second own = {.queue = o.queue};
+    pthread_t thread;
+    gpuhal_queue_lock(o.queue);
+    assert_int_equal(pthread_create(&thread, NULL, lock_too, &own), 0);
+    while (!own.ready) {
+        usleep(1000);
+    }
+    usleep(50000);
+    assert_false(own.inside);
+    gpuhal_mutex_unlock(&o.queue->mutex);
+    pthread_join(thread, NULL);
+    assert_true(own.inside);
+    end(&o);
+}
+
+static gpuhal_status take_count(void *user, const gpuhal_native *native)
+{
+    const objects *o = user;
+    (void)native;
+    return atomic_load(&o->device->native_accesses) == 1 ? GPUHAL_OK : GPUHAL_ERROR_CANCELLED;
+}
+
+TEST(a_call_with_the_vendors_queue_counts_as_one_native_access_until_it_has_ended)
+{
+    objects o = begin();
+    gpuhal_native native = {.size = sizeof native};
+    for (int round = 0; round < 2; round++) {
+        assert_ok(gpuhal_queue_native_call(o.queue, take_count, &o));
+        assert_ok(gpuhal_queue_synchronize(o.queue, UINT64_MAX));
+        assert_int_equal(atomic_load(&o.device->native_accesses), 0);
+        assert_ok(gpuhal_queue_native_begin(o.queue, UINT64_MAX, &native));
+        assert_int_equal(atomic_load(&o.device->native_accesses), 1);
+        assert_ok(gpuhal_queue_native_end(o.queue));
+        assert_int_equal(atomic_load(&o.device->native_accesses), 0);
+    }
+    end(&o);
+}
+
+static gpuhal_timepoint *record(gpuhal_queue *queue)
+{
+    gpuhal_timepoint *timepoint = NULL;
+    assert_ok(gpuhal_queue_record(queue, false, &timepoint));
+    return timepoint;
+}
+
+TEST(what_a_queue_takes_over_to_follow_stays_in_the_order_of_recording)
+{
+    enum { OTHERS = 3 };
+    objects o = begin();
+    gpuhal_queue *middle = NULL, *others[OTHERS];
+    gpuhal_timepoint *later[OTHERS];
+    gpuhal_halting.work_goes_on = 1;
+    assert_ok(gpuhal_queue_create(o.device, NULL, &middle));
+    gpuhal_timepoint *early = record(middle);
+    for (int i = 0; i < OTHERS; i++) {
+        assert_ok(gpuhal_queue_create(o.device, NULL, &others[i]));
+        later[i] = record(others[i]);
+        assert_ok(gpuhal_queue_follow(middle, later[i]));
+    }
+    assert_ok(gpuhal_queue_follow(o.queue, early));
+    assert_int_equal(o.queue->followed_count, 1 + OTHERS);
+    assert_ptr_equal(o.queue->followed[0], early);
+    for (int i = 0; i < OTHERS; i++) {
+        assert_ptr_equal(o.queue->followed[1 + i], later[i]);
+    }
+    gpuhal_halting.work_goes_on = 0;
+    gpuhal_timepoint_release(early);
+    for (int i = 0; i < OTHERS; i++) {
+        gpuhal_timepoint_release(later[i]);
+        gpuhal_queue_destroy(others[i]);
+    }
+    gpuhal_queue_destroy(middle);
+    end(&o);
+}
+
+#include "test_main.h"

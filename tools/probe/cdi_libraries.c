@@ -1,0 +1,85 @@
+/* cdi_libraries.c: see cdi_libraries.h. The libraries of one driver lie in one folder, and the names of their files end
+ * with its version: libcuda.so.580.65.06, libnvidia-ptxjitcompiler.so.580.65.06. Each name there that leads to such a
+ * file, libcuda.so.1 among them, is a mount of its own: without a hook nothing makes links in a container. */
+#include "cdi_libraries.h"
+
+#include "../common/utf8.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SUFFIX ".so."
+
+/* The version in the name of the file that the path leads to, with a dot; "" where it has none. */
+static void read_version(const char *path, char version[NAME_MAX + 1])
+{
+    char real[PATH_MAX];
+    const char *slash = realpath(path, real) ? strrchr(real, '/') : NULL;
+    const char *suffix = slash ? strstr(slash, SUFFIX) : NULL;
+    const char *digits = suffix ? suffix + strlen(SUFFIX) : "";
+    const bool good = strchr(digits, '.') && digits[strspn(digits, "0123456789.")] == 0;
+    snprintf(version, NAME_MAX + 1, "%s", good ? digits : "");
+}
+
+/* Whether a name is one that this driver's packages have: other bytes are of no use in a path for others. */
+static bool is_library(const char *name)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+-";
+    return strncmp(name, "lib", 3) == 0 && strstr(name, ".so") && name[strspn(name, letters)] == 0;
+}
+
+/* A document has no place for other paths. */
+static bool is_text(const char *path)
+{
+    uint32_t character;
+    while (*path) {
+        const size_t length = gpuhal_tool_utf8_next(path, &character);
+        if (length == 0) {
+            return false;
+        }
+        path += length;
+    }
+    return true;
+}
+
+static void add_mount(gpuhal_probe_json *builder, json_t *mounts, const char *host, const char *container)
+{
+    json_t *options = json_pack("[s, s, s, s, s]", "ro", "nosuid", "nodev", "rbind", "rprivate");
+    gpuhal_probe_append(builder, mounts,
+                        json_pack("{s:s, s:s, s:o}", "hostPath", host, "containerPath", container, "options", options));
+}
+
+static int compare(const struct dirent **one, const struct dirent **other)
+{
+    return strcmp((*one)->d_name, (*other)->d_name); /* the same in every locale */
+}
+
+static int filter(const struct dirent *entry)
+{
+    return is_library(entry->d_name);
+}
+
+json_t *gpuhal_probe_cdi_mounts(gpuhal_probe_json *builder, const char *library)
+{
+    json_t *mounts = json_array();
+    char folder[PATH_MAX], real[PATH_MAX], path[PATH_MAX], file[PATH_MAX], version[NAME_MAX + 1], own[NAME_MAX + 1];
+    struct dirent **entries = NULL;
+    const char *slash = strrchr(library, '/');
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - library) : 0, library);
+    read_version(library, version);
+    const int count = *version && realpath(folder, real) ? scandir(real, &entries, filter, compare) : 0;
+    for (int i = 0; i < count; i++) {
+        const int length = snprintf(path, sizeof path, "%s/%s", real, entries[i]->d_name);
+        if (length > 0 && (size_t)length < sizeof path) {
+            read_version(path, own);
+            if (strcmp(own, version) == 0 && realpath(path, file) && is_text(file) && is_text(path)) {
+                add_mount(builder, mounts, file, path);
+            }
+        }
+        free(entries[i]);
+    }
+    free(entries);
+    return mounts;
+}

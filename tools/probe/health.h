@@ -1,0 +1,39 @@
+/* health.h: what the values of one reading say of the health of a device. docs/telemetry.md has the rules; those for
+ * changes between readings are the library's (gpuhal/sampler.h). */
+#ifndef PROBE_HEALTH_H
+#define PROBE_HEALTH_H
+
+#include "machine.h"
+
+typedef enum gpuhal_probe_ailment {
+    PROBE_RESET_NEEDED, /* it cannot be used; the others are warnings */
+    PROBE_PROHIBITED,   /* an administrator wants it so */
+    PROBE_TAKEN,        /* likewise, by one process alone */
+    PROBE_VALUES_LOST,  /* the driver says of single values that it is lost */
+    PROBE_UNCORRECTED,
+    PROBE_REPAIR_FAILED, /* of its memory */
+    PROBE_REPAIR_PENDING,
+    PROBE_LOGGED, /* errors in the kernel's log that no program caused */
+    PROBE_LINKS_DOWN, /* fewer links to other GPUs than an equal one has */
+    PROBE_LINK_ERRORS,
+    PROBE_FABRIC_WAITS,
+    PROBE_FABRIC_FAILED,
+    PROBE_NARROW, /* its PCI Express link has fewer lanes than both ends can */
+    PROBE_TOO_HOT,
+    PROBE_POWER_BRAKE,
+    PROBE_SLOWED, /* by its hardware, without a reason */
+    PROBE_AILMENTS
+} gpuhal_probe_ailment;
+
+/* "reset_needed", as in JSON and metrics. */
+const char *gpuhal_probe_ailment_name(gpuhal_probe_ailment ailment);
+bool gpuhal_probe_has(const gpuhal_probe_device *entry, gpuhal_probe_ailment ailment);
+/* PROBLEM: it cannot be used; NOTE: an administrator wants it so; else WARNING. */
+gpuhal_hardware_grade gpuhal_probe_ailment_grade(gpuhal_probe_ailment ailment);
+/* Whether it has one that is more than a note. */
+bool gpuhal_probe_is_ill(const gpuhal_probe_device *entry);
+/* A sentence without its subject, and the command that mends or examines it, for the device at this PCI address. */
+void gpuhal_probe_ailment_words(const gpuhal_probe_device *entry, gpuhal_probe_ailment ailment, const char *address,
+                                char why[256], char fix[256]);
+
+#endif
