@@ -253,7 +253,7 @@ static void expect_end_of_search(uint64_t device_bytes, uint64_t pool_bytes)
     gpuhal_item *none = NULL;
     f = store_or_fail((gpuhal_store_desc){.device_bytes = device_bytes}, pool_bytes);
     gpuhal_item_release(load_or_fail(&f, "s", SEGMENT, &thief), NULL);
-    end_ns = gpuhal_os_monotonic_ns() + 2000000000;
+    end_ns = gpuhal_os_monotonic_ns() + UINT64_C(20000000000);
     steals = true;
     assert_int_equal(gpuhal_store_put(f.store, NULL, "a", 1, &desc, 20000000, &none), GPUHAL_ERROR_OUT_OF_MEMORY);
     steals = false;
