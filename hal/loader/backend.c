@@ -345,8 +345,8 @@ static bool is_first_of_process(const gpuhal_backend *backend)
     return true;
 }
 
-/* Called with list_mutex held, which is unlocked meanwhile. */
-static bool start_unlocked(gpuhal_load_context *load, gpuhal_backend *backend, const char *path)
+/* With list_mutex held. */
+static bool start_unlocks(gpuhal_load_context *load, gpuhal_backend *backend, const char *path)
 {
     while (loads_here == gpuhal_os_fork_generation()) {
         gpuhal_condition_wait(&list_changed, &list_mutex);
@@ -423,7 +423,7 @@ static bool use(gpuhal_load_context *load, gpuhal_backend *backend, const char *
         return stuck(load, backend);
     }
     if (backend->progress == BACKEND_FAILED && !waited) {
-        return (backend->builtin || loader_is_free(load)) && start_unlocked(load, backend, path);
+        return (backend->builtin || loader_is_free(load)) && start_unlocks(load, backend, path);
     }
     return repeat_outcome(backend, load);
 }

@@ -77,7 +77,7 @@ bool gpuhal_pool_begin_piece(gpuhal_pool *pool, uint64_t bytes, uint64_t need, u
     return range->changing;
 }
 
-void gpuhal_pool_await_pieces(gpuhal_pool *pool)
+void gpuhal_pool_await_pieces_unlocks(gpuhal_pool *pool)
 {
     while (pool->range.changing && gpuhal_device_is_reachable(pool->device)) {
         gpuhal_condition_wait_until(&pool->condition, &pool->mutex, gpuhal_deadline(LOST_POLL_NS));

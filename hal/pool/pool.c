@@ -281,8 +281,8 @@ static gpuhal_status check_request(const gpuhal_pool *pool, const gpuhal_queue *
     return GPUHAL_OK;
 }
 
-/* With the mutex held, which is released meanwhile where a search does not suffice. */
-static gpuhal_status find_block(const gpuhal_request *request, gpuhal_block_id *out_block)
+/* With the mutex held. */
+static gpuhal_status find_block_unlocks(const gpuhal_request *request, gpuhal_block_id *out_block)
 {
     gpuhal_pool *pool = request->pool;
     gpuhal_lane *lane = request->queue ? gpuhal_lane_get(pool, request->queue) : NULL;
@@ -351,7 +351,7 @@ static gpuhal_status allocate(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t b
     }
     gpuhal_mutex_lock(&pool->mutex);
     part = gpuhal_part_take(pool);
-    status = part ? find_block(&request, &block) : gpuhal_error_host_memory();
+    status = part ? find_block_unlocks(&request, &block) : gpuhal_error_host_memory();
     if (!status) {
         gpuhal_pool_limit_kept(pool, gpuhal_block_at(&pool->blocks, block)->bytes, bytes);
         *out_buffer = fill_part(part, &request, block);

@@ -315,8 +315,8 @@ static inline void gpuhal_trace_part(const gpuhal_part *part, gpuhal_trace_opera
 
 /* ---- piece.c */
 
-/* Waits until no thread changes the range, or the driver hangs. With the mutex held, which is released meanwhile. */
-void gpuhal_pool_await_pieces(gpuhal_pool *pool);
+/* Waits until no thread changes the range, or the driver hangs. With the mutex held. */
+void gpuhal_pool_await_pieces_unlocks(gpuhal_pool *pool);
 /* Chooses where a piece of `bytes` may be added, of at most `room` and at least as much as makes `need` of them free in
  * one piece. Where it returns true, only this thread changes the range until gpuhal_pool_end_piece(). With the mutex
  * held. */

@@ -277,10 +277,10 @@ static const gpuhal_pressure_entry *next_source(const gpuhal_pressure *pressure,
     return entry;
 }
 
-/* With the mutex held, which is released meanwhile. False in the child, where the source has forked: there nothing of
- * the parent's is touched any more. */
-static bool give_once(gpuhal_pressure *pressure, gpuhal_pressure_turn *own, const gpuhal_pressure_attempt *attempt,
-                      uint64_t *out_given)
+/* With the mutex held. False in the child, where the source has forked: there nothing of the parent's is touched any
+ * more. */
+static bool give_once_unlocks(gpuhal_pressure *pressure, gpuhal_pressure_turn *own,
+                              const gpuhal_pressure_attempt *attempt, uint64_t *out_given)
 {
     const gpuhal_pressure_source source = own->entry->source; /* a copy: it may be gone when it returns */
     gpuhal_device *device = attempt->device;
@@ -314,7 +314,7 @@ bool gpuhal_pressure_ask(gpuhal_pressure_attempt *attempt, uint64_t *out_given)
     const uint64_t seen = pressure->given;
     const bool begun = begin_turn(pressure, &own);
     while (begun && pressure->given == seen && (own.entry = next_source(pressure, attempt))) {
-        if (!give_once(pressure, &own, attempt, out_given)) {
+        if (!give_once_unlocks(pressure, &own, attempt, out_given)) {
             return false;
         }
         const uint64_t before_bytes = attempt->given_bytes, left = UINT64_MAX - before_bytes;

@@ -305,7 +305,7 @@ gpuhal_status gpuhal_pool_grow(gpuhal_pool *pool, uint64_t need)
     }
     const room groups = room_of_groups(pool);
     gpuhal_mutex_lock(&pool->mutex);
-    gpuhal_pool_await_pieces(pool);
+    gpuhal_pool_await_pieces_unlocks(pool);
     const uint64_t bytes = next_bytes(pool, need);
     const room left = room_of(pool, groups);
     const bool in_range = gpuhal_pool_begin_piece(pool, bytes, need, left.bytes, &place);

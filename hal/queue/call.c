@@ -153,8 +153,8 @@ static bool must_wait(const gpuhal_queue *queue)
            atomic_load(&queue->caller) != gpuhal_os_thread_id();
 }
 
-/* With the mutex held, which is released meanwhile. */
-static gpuhal_status track_held(gpuhal_queue *queue, const gpuhal_op *op)
+/* With the mutex held. */
+static gpuhal_status track_unlocks(gpuhal_queue *queue, const gpuhal_op *op)
 {
     gpuhal_status status = GPUHAL_OK;
     while (!status && must_wait(queue)) {
@@ -179,7 +179,7 @@ gpuhal_status gpuhal_queue_hold(gpuhal_queue *queue, gpuhal_buffer *buffer)
     const gpuhal_op op = {.kind = &keep_kind, .kept = buffer};
     gpuhal_timepoint *timepoint = NULL;
     gpuhal_queue_lock(queue);
-    gpuhal_status status = track_held(queue, &op);
+    gpuhal_status status = track_unlocks(queue, &op);
     gpuhal_mutex_unlock(&queue->mutex);
     if (!status && gpuhal_queue_record(queue, false, &timepoint) == GPUHAL_OK) {
         gpuhal_timepoint_release(timepoint);

@@ -107,7 +107,7 @@ static void settle(gpuhal_timepoint *timepoint, gpuhal_status status, bool may_r
         }
     }
     if (may_retire) {
-        (void)gpuhal_queue_retire_locked(queue);
+        (void)gpuhal_queue_retire_unlocks(queue);
         atomic_store_explicit(&timepoint->retired, !status && queue->retiring == 0, memory_order_release);
     }
     gpuhal_mutex_unlock(&queue->mutex);

@@ -125,9 +125,8 @@ bool gpuhal_service_has_unfinished(const gpuhal_device *device)
     return any;
 }
 
-/* Makes the next callback, with no lock held. With the mutex held, which is released meanwhile; false when there is
- * none. */
-static bool call_next(gpuhal *gpu, gpuhal_service *service)
+/* Makes the next callback, with no lock held. With the mutex held; false when there is none. */
+static bool call_next_unlocks(gpuhal *gpu, gpuhal_service *service)
 {
     gpuhal_completion *completion = service->callbacks;
     gpuhal_buffer *released = completion ? NULL : service->released;
@@ -158,7 +157,7 @@ static void *serve(void *user)
     gpuhal_mutex_lock(&service->mutex);
     /* A callback may fork and return in the child, too. The object itself may have ended with its last callback. */
     while (generation == gpuhal_os_fork_generation()) {
-        if (call_next(gpu, service)) {
+        if (call_next_unlocks(gpu, service)) {
             continue;
         }
         if (service->stop) {

@@ -237,8 +237,8 @@ gpuhal_status gpuhal_device_synchronize(gpuhal_device *device, uint64_t timeout_
     return first && timepoints ? gpuhal_error_restore(&detail) : first;
 }
 
-/* Waits until nothing is deferred and no thread calls the plugin. With the mutex held, which is released meanwhile. */
-static gpuhal_status drain(gpuhal_queue *queue, uint64_t deadline)
+/* Waits until nothing is deferred and no thread calls the plugin. With the mutex held. */
+static gpuhal_status drain_unlocks(gpuhal_queue *queue, uint64_t deadline)
 {
     gpuhal_status status = GPUHAL_OK;
     while (!status && !gpuhal_queue_has_failed(queue) &&
@@ -283,15 +283,15 @@ static gpuhal_status section_failed(gpuhal_queue *queue, gpuhal_status status)
     return gpuhal_queue_refused(queue, gpuhal_device_failed(queue->device, status, "beginning native access"));
 }
 
-/* If this thread has native access to the vendor's queue through another queue, waiting would never end, not even for
- * deferred work. With the mutex held, which is released meanwhile. */
-static gpuhal_status refuse_second_section(gpuhal_queue *queue, uint64_t deadline)
+/* If this thread has native access to the vendor's queue through another queue, waiting would never end, not even
+ * for deferred work. With the mutex held. */
+static gpuhal_status refuse_second_section_unlocks(gpuhal_queue *queue, uint64_t deadline)
 {
     gpuhal_device *device = queue->device;
     if (atomic_load(&device->native_accesses) == 0 || !device->ops.native_lock || gpuhal_queue_has_failed(queue)) {
         return GPUHAL_OK;
     }
-    gpuhal_status status = gpuhal_queue_begin_call(queue, deadline);
+    gpuhal_status status = gpuhal_queue_begin_call_unlocks(queue, deadline);
     if (status) {
         return status;
     }
@@ -327,11 +327,11 @@ gpuhal_status gpuhal_queue_native_begin(gpuhal_queue *queue, uint64_t timeout_ns
         return gpuhal_device_lacks(device, "beginning native access: the queue has no vendor's object");
     }
     gpuhal_queue_lock(queue);
-    status = refuse_second_section(queue, deadline);
-    status = status ? status : drain(queue, deadline);
+    status = refuse_second_section_unlocks(queue, deadline);
+    status = status ? status : drain_unlocks(queue, deadline);
     status = status                           ? status
              : gpuhal_queue_has_failed(queue) ? gpuhal_failure_status(queue->failure)
-                                              : gpuhal_queue_begin_call(queue, deadline);
+                                              : gpuhal_queue_begin_call_unlocks(queue, deadline);
     gpuhal_mutex_unlock(&queue->mutex);
     if (status) {
         return status;
@@ -387,7 +387,7 @@ gpuhal_status gpuhal_queue_native_end(gpuhal_queue *queue)
     queue->submitted++; /* whatever the caller submitted */
     gpuhal_queue_note_busy(queue);
     if (!status && gpuhal_queue_records_access(queue)) {
-        gpuhal_queue_record_own(queue, true);
+        gpuhal_queue_record_own_unlocks(queue, true);
     }
     gpuhal_queue_end_call(queue);
     gpuhal_mutex_unlock(&queue->mutex);

@@ -305,7 +305,7 @@ bool gpuhal_queue_is_called(const gpuhal_queue *queue);
  * that is allowed. */
 void gpuhal_queue_open_fast_path(gpuhal_queue *queue);
 /* Submits work like the newest, if the fast path is open; true when *out_status is the plugin's answer. If that is not
- * OK, the caller has the right to call, as after gpuhal_queue_begin_call() and gpuhal_queue_reserve(). */
+ * OK, the caller has the right to call, as after gpuhal_queue_begin_call_unlocks() and gpuhal_queue_reserve(). */
 bool gpuhal_queue_try_fast_path(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status *out_status);
 gpuhal_submission *gpuhal_queue_last_submission(gpuhal_queue *queue);
 /* With the mutex held: seals the newest submission, so that nothing is added to it any more. */
@@ -340,9 +340,9 @@ gpuhal_status gpuhal_queue_late(gpuhal_queue *queue, const char *what);
 gpuhal_status gpuhal_queue_wait_until(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns);
 /* Waits until the present call may have ended. BUSY during native access, TIMEOUT, DEVICE_LOST. */
 gpuhal_status gpuhal_queue_wait_for_call(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns);
-/* Takes the right to call the plugin on `vendor`, and gives it back. With the mutex held, which is released meanwhile.
- * BUSY during native access, TIMEOUT, DEVICE_LOST. */
-gpuhal_status gpuhal_queue_begin_call(gpuhal_queue *queue, uint64_t deadline_ns);
+/* Takes the right to call the plugin on `vendor`, and gives it back. With the mutex held. BUSY during native access,
+ * TIMEOUT, DEVICE_LOST. */
+gpuhal_status gpuhal_queue_begin_call_unlocks(gpuhal_queue *queue, uint64_t deadline_ns);
 /* The same for the worker, whose work may have come before native access began: it waits until that ends. */
 gpuhal_status gpuhal_queue_begin_late_call(gpuhal_queue *queue);
 void gpuhal_queue_end_call(gpuhal_queue *queue);
@@ -391,8 +391,8 @@ void gpuhal_deferred_free(gpuhal_deferred *deferred);
 /* Retires completed work; true when there was some and no other thread was at it. Not with the mutex held, and not in a
  * callback of the driver, since it calls the plugin. */
 bool gpuhal_queue_retire(gpuhal_queue *queue);
-/* The same with the mutex held, which is released meanwhile. */
-bool gpuhal_queue_retire_locked(gpuhal_queue *queue);
+/* The same with the mutex held. */
+bool gpuhal_queue_retire_unlocks(gpuhal_queue *queue);
 /* Waits until everything that submissions up to `number`, which have ended, kept alive has been given back, by this
  * thread or another. TIMEOUT, DEVICE_LOST; NOT_READY for a deadline of 0. */
 gpuhal_status gpuhal_queue_wait_retired(gpuhal_queue *queue, uint64_t number, uint64_t deadline_ns);
@@ -496,9 +496,8 @@ static inline bool gpuhal_queue_records_access(const gpuhal_queue *queue)
     return !gpuhal_device_honors_timeouts(queue->device);
 }
 /* Records a timepoint of the library's own behind everything submitted, where the plugin takes one now. `is_access`:
- * the last of it was submitted by the application, in native access. With the right to call and the mutex held, which
- * is released meanwhile. */
-void gpuhal_queue_record_own(gpuhal_queue *queue, bool is_access);
+ * the last of it was submitted by the application, in native access. With the right to call and the mutex held. */
+void gpuhal_queue_record_own_unlocks(gpuhal_queue *queue, bool is_access);
 
 /* Polls the oldest submitted timepoint, as long as it turns out to be done. */
 void gpuhal_queue_look_through(gpuhal_queue *queue);
@@ -536,8 +535,8 @@ void gpuhal_queue_finish(gpuhal_queue *queue);
 
 /* ---- reset.c */
 
-/* On the worker, with the mutex held, which is released meanwhile: makes a failed queue usable, or keeps why not. */
-void gpuhal_queue_run_reset(gpuhal_queue *queue);
+/* On the worker, with the mutex held: makes a failed queue usable, or keeps why not. */
+void gpuhal_queue_run_reset_unlocks(gpuhal_queue *queue);
 
 /* ---- worker.c */
 

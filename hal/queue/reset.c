@@ -55,9 +55,9 @@ static void clear_failure(gpuhal_queue *queue, gpuhal_completion **completions)
     gpuhal_queue_note_busy(queue);
 }
 
-/* With the right to call only as long as the plugin is called: first what this queue has in flight ends, which others
- * may wait for, then what it follows. With the mutex held, which is released meanwhile. */
-static gpuhal_status settle(gpuhal_queue *queue)
+/* With the right to call only as long as the plugin is called: first what this queue has in flight ends, which
+ * others may wait for, then what it follows. With the mutex held. */
+static gpuhal_status settle_unlocks(gpuhal_queue *queue)
 {
     gpuhal_status status = queue->vendor ? gpuhal_queue_begin_late_call(queue) : GPUHAL_OK;
     if (!status && queue->vendor) {
@@ -75,11 +75,11 @@ static gpuhal_status settle(gpuhal_queue *queue)
     return status;
 }
 
-void gpuhal_queue_run_reset(gpuhal_queue *queue)
+void gpuhal_queue_run_reset_unlocks(gpuhal_queue *queue)
 {
     gpuhal_vendor_queue *fresh = NULL;
     gpuhal_completion *completions = NULL;
-    gpuhal_status status = settle(queue);
+    gpuhal_status status = settle_unlocks(queue);
     status = status ? status : gpuhal_queue_begin_late_call(queue);
     bool may_call = !status;
     if (may_call && queue->vendor) {

@@ -82,7 +82,7 @@ static void give_back(completed *work)
     }
 }
 
-bool gpuhal_queue_retire_locked(gpuhal_queue *queue)
+bool gpuhal_queue_retire_unlocks(gpuhal_queue *queue)
 {
     bool any = false;
     while (gpuhal_queue_has_completed(queue)) {
@@ -104,7 +104,7 @@ bool gpuhal_queue_retire_locked(gpuhal_queue *queue)
 bool gpuhal_queue_retire(gpuhal_queue *queue)
 {
     gpuhal_queue_lock(queue);
-    bool any = gpuhal_queue_retire_locked(queue);
+    bool any = gpuhal_queue_retire_unlocks(queue);
     gpuhal_mutex_unlock(&queue->mutex);
     return any;
 }
@@ -116,12 +116,12 @@ gpuhal_status gpuhal_queue_wait_retired(gpuhal_queue *queue, uint64_t number, ui
         return GPUHAL_OK;
     }
     gpuhal_queue_lock(queue);
-    (void)gpuhal_queue_retire_locked(queue);
+    (void)gpuhal_queue_retire_unlocks(queue);
     while (!status && queue->retiring != 0 && queue->retiring <= number) {
         status =
             deadline_ns == 0 ? GPUHAL_NOT_READY : gpuhal_queue_wait_until(queue, GPUHAL_WAITS_RETIREMENT, deadline_ns);
         status = status ? status : gpuhal_queue_check(queue);
-        (void)gpuhal_queue_retire_locked(queue);
+        (void)gpuhal_queue_retire_unlocks(queue);
     }
     gpuhal_mutex_unlock(&queue->mutex);
     return status;

@@ -108,7 +108,7 @@ gpuhal_status gpuhal_queue_wait_for_call(gpuhal_queue *queue, gpuhal_queue_place
     return status ? status : gpuhal_queue_check(queue);
 }
 
-gpuhal_status gpuhal_queue_begin_call(gpuhal_queue *queue, uint64_t deadline_ns)
+gpuhal_status gpuhal_queue_begin_call_unlocks(gpuhal_queue *queue, uint64_t deadline_ns)
 {
     while (gpuhal_queue_is_called(queue)) {
         gpuhal_status status = gpuhal_queue_wait_for_call(queue, GPUHAL_WAITS_CALL, deadline_ns);
@@ -122,10 +122,10 @@ gpuhal_status gpuhal_queue_begin_call(gpuhal_queue *queue, uint64_t deadline_ns)
 
 gpuhal_status gpuhal_queue_begin_late_call(gpuhal_queue *queue)
 {
-    gpuhal_status status = gpuhal_queue_begin_call(queue, UINT64_MAX);
+    gpuhal_status status = gpuhal_queue_begin_call_unlocks(queue, UINT64_MAX);
     while (status == GPUHAL_ERROR_BUSY && gpuhal_queue_check(queue) == GPUHAL_OK) {
         gpuhal_queue_wait_at(queue, GPUHAL_WAITS_NATIVE_END, UINT64_MAX);
-        status = gpuhal_queue_begin_call(queue, UINT64_MAX);
+        status = gpuhal_queue_begin_call_unlocks(queue, UINT64_MAX);
     }
     return status;
 }

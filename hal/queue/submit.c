@@ -64,10 +64,10 @@ void gpuhal_queue_track(gpuhal_queue *queue, const gpuhal_op *op)
     gpuhal_queue_note_busy(queue);
 }
 
-/* With the mutex held, which is released meanwhile. OK, with the right to call; NOT_READY: the work must be deferred;
- * or why it is refused. Each turn looks at everything anew: while this thread waited the queue may have failed, or
- * another thread deferred work, which comes first. */
-static gpuhal_status admit(gpuhal_queue *queue, uint64_t deadline_ns)
+/* With the mutex held. OK, with the right to call; NOT_READY: the work must be deferred; or why it is refused. Each
+ * turn looks at everything anew: while this thread waited the queue may have failed, or another thread deferred
+ * work, which comes first. */
+static gpuhal_status admit_unlocks(gpuhal_queue *queue, uint64_t deadline_ns)
 {
     while (gpuhal_queue_is_called(queue) && !gpuhal_queue_has_failed(queue) && !gpuhal_queue_has_deferred(queue)) {
         gpuhal_status status = gpuhal_queue_wait_for_call(queue, GPUHAL_WAITS_CALL, deadline_ns);
@@ -78,7 +78,7 @@ static gpuhal_status admit(gpuhal_queue *queue, uint64_t deadline_ns)
     if (gpuhal_queue_has_failed(queue)) {
         return gpuhal_failure_status(queue->failure);
     }
-    return gpuhal_queue_has_deferred(queue) ? GPUHAL_NOT_READY : gpuhal_queue_begin_call(queue, deadline_ns);
+    return gpuhal_queue_has_deferred(queue) ? GPUHAL_NOT_READY : gpuhal_queue_begin_call_unlocks(queue, deadline_ns);
 }
 
 /* Handles the plugin's answer for a transfer and gives back the right to call. With the mutex held. Deferring comes
@@ -89,9 +89,9 @@ static gpuhal_status conclude(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_s
     if (status == GPUHAL_OK) {
         gpuhal_queue_track(queue, op);
         gpuhal_timeline_order(queue, op->traced);
-        gpuhal_timeline_submitted(queue, op);
+        gpuhal_timeline_submitted_unlocks(queue, op);
         if (gpuhal_queue_needs_timepoint(queue)) {
-            gpuhal_queue_record_own(queue, false);
+            gpuhal_queue_record_own_unlocks(queue, false);
         }
     } else if (is_deferred(status)) {
         bool on_host = status == GPUHAL_ERROR_NOT_SUPPORTED;
@@ -140,7 +140,7 @@ gpuhal_status gpuhal_queue_defer(gpuhal_queue *queue, const gpuhal_op *op)
 static gpuhal_status enqueue_locked(gpuhal_queue *queue, const gpuhal_op *op)
 {
     gpuhal_queue_lock(queue);
-    gpuhal_status status = admit(queue, UINT64_MAX);
+    gpuhal_status status = admit_unlocks(queue, UINT64_MAX);
     if (status == GPUHAL_OK) {
         /* Before the plugin has the work: once it has, the library must be able to keep the buffers alive. */
         bool space = gpuhal_queue_reserve(queue, op);
@@ -249,7 +249,7 @@ static gpuhal_status record_now(gpuhal_queue *queue, gpuhal_timepoint *timepoint
 /* The event shows whether that work goes on when a driver whose ring is full blocks in a later call. Behind native
  * access such a driver blocks here already, for work that nothing else reports: so that counts as lasting until the
  * call is back. Without memory for it, or where the driver does not record now, the work goes on without it. */
-void gpuhal_queue_record_own(gpuhal_queue *queue, bool is_access)
+void gpuhal_queue_record_own_unlocks(gpuhal_queue *queue, bool is_access)
 {
     gpuhal_completion *none = NULL; /* no other thread knows the timepoint before it is in the queue */
     gpuhal_mutex_unlock(&queue->mutex);
@@ -266,11 +266,11 @@ void gpuhal_queue_record_own(gpuhal_queue *queue, bool is_access)
     gpuhal_queue_lock(queue);
 }
 
-/* With the mutex held, which is released meanwhile. */
-static gpuhal_status record(gpuhal_queue *queue, gpuhal_timepoint *timepoint, uint64_t deadline_ns,
-                            gpuhal_completion **completions)
+/* With the mutex held. */
+static gpuhal_status record_unlocks(gpuhal_queue *queue, gpuhal_timepoint *timepoint, uint64_t deadline_ns,
+                                    gpuhal_completion **completions)
 {
-    gpuhal_status status = admit(queue, deadline_ns);
+    gpuhal_status status = admit_unlocks(queue, deadline_ns);
     if (status == GPUHAL_OK && gpuhal_queue_is_closed(queue)) { /* destroyed meanwhile: all its work has ended */
         timepoint->number = queue->submitted;
         gpuhal_timepoint_finish(timepoint, queue->failure, completions);
@@ -283,11 +283,10 @@ static gpuhal_status record(gpuhal_queue *queue, gpuhal_timepoint *timepoint, ui
                                       : status;
 }
 
-/* With the mutex held, which is released meanwhile. Nothing to wait for: done at once, without a call. A plugin that
- * does not promise to be back in time is called by the worker, which a deferred timepoint starts; where that cannot be,
- * this thread calls. */
-static gpuhal_status record_to_wait(gpuhal_queue *queue, gpuhal_timepoint *timepoint, uint64_t deadline_ns,
-                                    gpuhal_completion **completions)
+/* With the mutex held. Nothing to wait for: done at once, without a call. A plugin that does not promise to be back
+ * in time is called by the worker, which a deferred timepoint starts; where that cannot be, this thread calls. */
+static gpuhal_status record_to_wait_unlocks(gpuhal_queue *queue, gpuhal_timepoint *timepoint, uint64_t deadline_ns,
+                                            gpuhal_completion **completions)
 {
     bool may_call = gpuhal_device_honors_timeouts(queue->device);
     if (!queue->adopted && !gpuhal_queue_has_failed(queue) && gpuhal_queue_is_idle(queue)) {
@@ -299,7 +298,7 @@ static gpuhal_status record_to_wait(gpuhal_queue *queue, gpuhal_timepoint *timep
         gpuhal_queue_append_deferred(queue, &(gpuhal_op){.record = timepoint}, false) == GPUHAL_OK) {
         return GPUHAL_OK;
     }
-    return record(queue, timepoint, deadline_ns, completions);
+    return record_unlocks(queue, timepoint, deadline_ns, completions);
 }
 
 /* `waits`: the caller will wait, until the deadline. `traced`: its piece of the trace, which stays the caller's on
@@ -325,8 +324,8 @@ static gpuhal_status make_timepoint(gpuhal_queue *queue, bool timed, bool waits,
         timepoint->number = queue->submitted;
         gpuhal_timepoint_finish(timepoint, queue->failure, &completions);
     } else {
-        status = waits ? record_to_wait(queue, timepoint, deadline_ns, &completions)
-                       : record(queue, timepoint, deadline_ns, &completions);
+        status = waits ? record_to_wait_unlocks(queue, timepoint, deadline_ns, &completions)
+                       : record_unlocks(queue, timepoint, deadline_ns, &completions);
     }
     bool older = queue->timepoints && queue->timepoints->next;
     gpuhal_mutex_unlock(&queue->mutex);
@@ -417,7 +416,7 @@ gpuhal_status gpuhal_queue_wait_for_timepoint(gpuhal_queue *queue, gpuhal_timepo
         gpuhal_mutex_unlock(&queue->mutex);
         return status;
     }
-    status = admit(queue, UINT64_MAX);
+    status = admit_unlocks(queue, UINT64_MAX);
     bool hold = status == GPUHAL_NOT_READY;
     if (status == GPUHAL_OK) {
         hold = !may_wait_natively(queue, timepoint) || !gpuhal_queue_reserve(queue, &op);

@@ -82,8 +82,8 @@ static void finish(gpuhal_queue *queue, gpuhal_traced *traced)
     free(traced);
 }
 
-/* With the mutex held, which is released meanwhile. */
-static bool has_ended(gpuhal_queue *queue, const gpuhal_traced *traced)
+/* With the mutex held. */
+static bool has_ended_unlocks(gpuhal_queue *queue, const gpuhal_traced *traced)
 {
     gpuhal_timepoint *end = traced->end;
     if (!end || gpuhal_timepoint_now(end) == GPUHAL_TIMEPOINT_DONE) {
@@ -105,7 +105,7 @@ void gpuhal_timeline_take(gpuhal_queue *queue, bool all)
     gpuhal_timepoint *base = NULL;
     if (!own->taking) {
         own->taking = true;
-        for (gpuhal_traced *traced = own->first; traced && (own->ends || has_ended(queue, traced));
+        for (gpuhal_traced *traced = own->first; traced && (own->ends || has_ended_unlocks(queue, traced));
              traced = own->first) {
             own->first = traced->next;
             own->end = own->first ? own->end : &own->first;
@@ -228,7 +228,7 @@ void gpuhal_timeline_submit(gpuhal_queue *queue, gpuhal_traced *traced)
     traced->begin = atomic_load(&queue->trace.timed) ? stamp(queue, true) : NULL;
 }
 
-void gpuhal_timeline_submitted(gpuhal_queue *queue, const gpuhal_op *op)
+void gpuhal_timeline_submitted_unlocks(gpuhal_queue *queue, const gpuhal_op *op)
 {
     gpuhal_traced *traced = op->traced;
     if (!traced) {

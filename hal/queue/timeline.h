@@ -104,9 +104,9 @@ void gpuhal_timeline_take(gpuhal_queue *queue, bool all);
 gpuhal_traced *gpuhal_timeline_enqueue(gpuhal_queue *queue, const struct gpuhal_op *op);
 /* With the right to call and without the mutex, right before the plugin gets the work. */
 void gpuhal_timeline_submit(gpuhal_queue *queue, gpuhal_traced *traced);
-/* With the right to call and the mutex held, which is released meanwhile: the plugin has the work, which was tracked.
- * The piece is not the caller's any more. */
-void gpuhal_timeline_submitted(gpuhal_queue *queue, const struct gpuhal_op *op);
+/* With the right to call and the mutex held: the plugin has the work, which was tracked. The piece is not the
+ * caller's any more. */
+void gpuhal_timeline_submitted_unlocks(gpuhal_queue *queue, const struct gpuhal_op *op);
 /* Without the mutex: the worker has done the work, or failed. The same. */
 void gpuhal_timeline_ran(gpuhal_queue *queue, const struct gpuhal_op *op, uint64_t begin_ns, gpuhal_status status);
 

@@ -54,7 +54,7 @@ void gpuhal_queue_finish(gpuhal_queue *queue)
     queue->vendor = NULL;
     do { /* a pool may still add memory to be held */
         queue->done = queue->submitted;
-    } while (gpuhal_queue_retire_locked(queue));
+    } while (gpuhal_queue_retire_unlocks(queue));
     gpuhal_queue_note_busy(queue);
     gpuhal_queue_change(&queue->life, GPUHAL_QUEUE_FINISHED);
     gpuhal_condition_signal_all(&queue->condition);

@@ -303,8 +303,8 @@ static uint64_t deadline_ns(uint64_t look_ns)
     return deadline;
 }
 
-/* With the mutex held, which is released meanwhile. A program that listens to no devices needs no descriptor. */
-static void wait_until(uint64_t deadline)
+/* With the mutex held. A program that listens to no devices needs no descriptor. */
+static void wait_until_unlocks(uint64_t deadline)
 {
     if (!dog.heard) {
         gpuhal_condition_wait_until(&dog.condition, &dog.mutex, deadline);
@@ -332,7 +332,7 @@ static void *watch(void *unused)
     uint64_t last = gpuhal_os_monotonic_ns();
     while (dog.devices || dog.reports || dog.heard) {
         uint64_t period = period_ns();
-        wait_until(deadline_ns(last + period));
+        wait_until_unlocks(deadline_ns(last + period));
         uint64_t now = gpuhal_os_monotonic_ns(), passed = now - last;
         start_rescans(now);
         if (passed < period) {

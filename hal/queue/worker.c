@@ -12,9 +12,8 @@
 #include <stdlib.h>
 
 /* Releases what the front of the list kept alive, once it is done or submitted. RUNNING keeps it in its place
- * meanwhile, so that nothing behind it ends before its memory is given back. With the mutex held, which is released
- * meanwhile. */
-static void empty_first(gpuhal_queue *queue, gpuhal_deferred *deferred)
+ * meanwhile, so that nothing behind it ends before its memory is given back. With the mutex held. */
+static void empty_first_unlocks(gpuhal_queue *queue, gpuhal_deferred *deferred)
 {
     gpuhal_buffer *to = deferred->op.to, *from = deferred->op.from, *kept = deferred->op.kept;
     gpuhal_uses *uses = deferred->op.uses;
@@ -46,9 +45,8 @@ static gpuhal_deferred *take_first(gpuhal_queue *queue)
     return deferred;
 }
 
-/* The front of the list is done, or failed with this thread's last error. With the mutex held, which is released
- * meanwhile. */
-static void finish_first(gpuhal_queue *queue, gpuhal_status status)
+/* The front of the list is done, or failed with this thread's last error. With the mutex held. */
+static void finish_first_unlocks(gpuhal_queue *queue, gpuhal_status status)
 {
     gpuhal_completion *completions = NULL;
     gpuhal_failure *failure = status ? gpuhal_failure_create() : NULL;
@@ -73,8 +71,8 @@ static void finish_first(gpuhal_queue *queue, gpuhal_status status)
     gpuhal_queue_lock(queue);
 }
 
-/* Waits for a timepoint of this queue, however the plugin can. With the mutex held, which is released meanwhile. */
-static void wait_for(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
+/* Waits for a timepoint of this queue, however the plugin can. With the mutex held. */
+static void wait_for_unlocks(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
 {
     gpuhal_timepoint_retain(timepoint);
     bool notifies = queue->device->ops.event_notify && !queue->probed;
@@ -97,17 +95,16 @@ static void wait_for(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
     gpuhal_queue_lock(queue);
 }
 
-/* The plugin was NOT_READY: waits a while before it is asked again. With the mutex held, which is released
- * meanwhile. */
-static void sleep_before_retry(gpuhal_queue *queue)
+/* The plugin was NOT_READY: waits a while before it is asked again. With the mutex held. */
+static void sleep_before_retry_unlocks(gpuhal_queue *queue)
 {
     queue->retry_ns = gpuhal_poll_longer(queue->retry_ns);
     gpuhal_queue_wait_at(queue, GPUHAL_WAITS_RETRY, gpuhal_deadline(queue->retry_ns));
 }
 
-/* Records a timepoint behind everything submitted. If the plugin refuses it, the queue has failed. With the mutex held,
- * which is released meanwhile. */
-static void record_tail(gpuhal_queue *queue)
+/* Records a timepoint behind everything submitted. If the plugin refuses it, the queue has failed. With the mutex
+ * held. */
+static void record_tail_unlocks(gpuhal_queue *queue)
 {
     gpuhal_completion *completions = NULL;
     gpuhal_failure *failure = NULL;
@@ -123,7 +120,7 @@ static void record_tail(gpuhal_queue *queue)
         gpuhal_queue_end_call(queue);
     }
     if (status == GPUHAL_NOT_READY || status == GPUHAL_ERROR_BUSY) {
-        sleep_before_retry(queue);
+        sleep_before_retry_unlocks(queue);
     } else if (status) {
         failure = gpuhal_failure_create();
         gpuhal_queue_fail(queue, failure, false, &completions);
@@ -138,9 +135,8 @@ static void record_tail(gpuhal_queue *queue)
     gpuhal_queue_lock(queue);
 }
 
-/* Whether everything submitted so far has ended; if not, waits for a part of it. With the mutex held, which is released
- * meanwhile. */
-static bool tail_has_ended(gpuhal_queue *queue)
+/* Whether everything submitted so far has ended; if not, waits for a part of it. With the mutex held. */
+static bool tail_has_ended_unlocks(gpuhal_queue *queue)
 {
     if (!queue->vendor || (queue->done == queue->submitted && !queue->timepoints)) {
         return true;
@@ -150,11 +146,11 @@ static bool tail_has_ended(gpuhal_queue *queue)
         while (last->next) {
             last = last->next;
         }
-        wait_for(queue, last);
+        wait_for_unlocks(queue, last);
         return false;
     }
     if (queue->health != GPUHAL_QUEUE_SILENT) {
-        record_tail(queue);
+        record_tail_unlocks(queue);
     }
     return false;
 }
@@ -163,7 +159,7 @@ static bool tail_has_ended(gpuhal_queue *queue)
 static void run_first(gpuhal_queue *queue)
 {
     gpuhal_deferred *deferred = queue->deferred;
-    if (!tail_has_ended(queue) || queue->deferred != deferred) {
+    if (!tail_has_ended_unlocks(queue) || queue->deferred != deferred) {
         return;
     }
     gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_RUNNING);
@@ -174,10 +170,10 @@ static void run_first(gpuhal_queue *queue)
     gpuhal_timeline_ran(queue, &deferred->op, begin_ns, status);
     gpuhal_queue_lock(queue);
     deferred->op.traced = NULL;
-    empty_first(queue, deferred);
+    empty_first_unlocks(queue, deferred);
     gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_ATTENDED);
     gpuhal_queue_note_busy(queue);
-    finish_first(queue, gpuhal_queue_has_failed(queue) ? gpuhal_failure_status(queue->failure) : status);
+    finish_first_unlocks(queue, gpuhal_queue_has_failed(queue) ? gpuhal_failure_status(queue->failure) : status);
 }
 
 /* What the plugin cannot take now but will: another thread captures the vendor's queue or has native access to it. A
@@ -217,12 +213,12 @@ static void submit_first(gpuhal_queue *queue)
         gpuhal_queue_track_timepoint(queue, deferred->op.record, &completions);
     } else if (status == GPUHAL_OK) {
         gpuhal_queue_track(queue, &deferred->op);
-        gpuhal_timeline_submitted(queue, &deferred->op);
+        gpuhal_timeline_submitted_unlocks(queue, &deferred->op);
         deferred->op.traced = NULL;
-        empty_first(queue, deferred);
+        empty_first_unlocks(queue, deferred);
         const bool is_access = deferred->op.kind->form == GPUHAL_OP_CALL;
         if (gpuhal_queue_needs_timepoint(queue) || (is_access && gpuhal_queue_records_access(queue))) {
-            gpuhal_queue_record_own(queue, is_access);
+            gpuhal_queue_record_own_unlocks(queue, is_access);
         }
     }
     gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_ATTENDED);
@@ -231,17 +227,17 @@ static void submit_first(gpuhal_queue *queue)
     if ((refused || later) && !gpuhal_queue_has_failed(queue)) {
         deferred->on_host = refused;
         if (later && queue->recorded != queue->submitted) {
-            record_tail(queue); /* which flushes: the plugin may have no room only because nothing of the work before
-                                   was flushed */
+            record_tail_unlocks(queue); /* which flushes: the plugin may have no room only because nothing of the work
+                                   before was flushed */
         } else if (later) {
-            sleep_before_retry(queue);
+            sleep_before_retry_unlocks(queue);
         }
         return;
     }
     queue->retry_ns = 0;
     bool notify_requested = status == GPUHAL_OK && deferred->op.record && deferred->op.record->notify_requested;
     gpuhal_timepoint *timepoint = notify_requested ? gpuhal_timepoint_retain(deferred->op.record) : NULL;
-    finish_first(queue, status);
+    finish_first_unlocks(queue, status);
     gpuhal_mutex_unlock(&queue->mutex);
     gpuhal_completions_notify(completions);
     if (timepoint) {
@@ -258,7 +254,7 @@ static bool look_at_wait(gpuhal_queue *queue)
     gpuhal_deferred *deferred = queue->deferred;
     gpuhal_timepoint *timepoint = deferred->op.await;
     if (gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_DONE) {
-        finish_first(queue, gpuhal_timepoint_result(timepoint));
+        finish_first_unlocks(queue, gpuhal_timepoint_result(timepoint));
         return true;
     }
     if (deferred->on_host) { /* a completion is set already */
@@ -266,7 +262,7 @@ static bool look_at_wait(gpuhal_queue *queue)
     }
     gpuhal_completion *completion = calloc(1, sizeof *completion);
     if (!completion) {
-        finish_first(queue, gpuhal_error_host_memory());
+        finish_first_unlocks(queue, gpuhal_error_host_memory());
         return true;
     }
     completion->queue = gpuhal_queue_retain(queue);
@@ -277,7 +273,7 @@ static bool look_at_wait(gpuhal_queue *queue)
     gpuhal_timepoint_release(timepoint);
     gpuhal_queue_lock(queue);
     if (status && queue->deferred == deferred) {
-        finish_first(queue, status);
+        finish_first_unlocks(queue, status);
     }
     return true;
 }
@@ -287,11 +283,11 @@ static bool step(gpuhal_queue *queue)
 {
     gpuhal_deferred *deferred = queue->deferred;
     if (deferred && gpuhal_queue_has_failed(queue)) { /* enqueued while the queue failed */
-        finish_first(queue, gpuhal_failure_status(queue->failure));
+        finish_first_unlocks(queue, gpuhal_failure_status(queue->failure));
         return true;
     }
     if (!deferred && queue->health == GPUHAL_QUEUE_RESETTING) {
-        gpuhal_queue_run_reset(queue);
+        gpuhal_queue_run_reset_unlocks(queue);
         return true;
     }
     if (deferred && deferred->op.await) {
@@ -299,7 +295,7 @@ static bool step(gpuhal_queue *queue)
             return true;
         }
     } else if (deferred && deferred->op.record && !queue->vendor) {
-        finish_first(queue, GPUHAL_OK);
+        finish_first_unlocks(queue, GPUHAL_OK);
         return true;
     } else if (deferred && (deferred->on_host || !queue->vendor)) {
         run_first(queue);
@@ -310,7 +306,7 @@ static bool step(gpuhal_queue *queue)
     }
     queue->probed = queue->probed && !gpuhal_queue_has_failed(queue);
     if (queue->probed && queue->vendor) {
-        queue->probed = !tail_has_ended(queue) && (queue->timepoints || queue->health != GPUHAL_QUEUE_SILENT);
+        queue->probed = !tail_has_ended_unlocks(queue) && (queue->timepoints || queue->health != GPUHAL_QUEUE_SILENT);
         return true;
     }
     gpuhal_timepoint *notify_requested = queue->timepoints;
@@ -319,7 +315,7 @@ static bool step(gpuhal_queue *queue)
         notify_requested = notify_requested->next;
     }
     if (notify_requested) {
-        wait_for(queue, notify_requested);
+        wait_for_unlocks(queue, notify_requested);
         return true;
     }
     return false;
@@ -332,7 +328,7 @@ static bool may_end(gpuhal_queue *queue)
     if (!gpuhal_device_is_reachable(queue->device)) {
         return true;
     }
-    if (!tail_has_ended(queue) && !(queue->health == GPUHAL_QUEUE_SILENT && !queue->timepoints)) {
+    if (!tail_has_ended_unlocks(queue) && !(queue->health == GPUHAL_QUEUE_SILENT && !queue->timepoints)) {
         return false;
     }
     if (queue->ended || gpuhal_queue_is_called(queue)) { /* the plugin still has to call back, or a thread calls it */

@@ -55,8 +55,8 @@ static gpuhal_status begin_filling(const request *r, gpuhal_entry *entry)
     return status;
 }
 
-/* With the mutex held, which is released meanwhile: the entry, in the table, or why it cannot be had. */
-static gpuhal_status make(const request *r, gpuhal_entry **out_entry)
+/* With the mutex held: the entry, in the table, or why it cannot be had. */
+static gpuhal_status make_unlocks(const request *r, gpuhal_entry **out_entry)
 {
     gpuhal_store *store = r->store;
     gpuhal_entry *gone = NULL;
@@ -75,9 +75,9 @@ static gpuhal_status make(const request *r, gpuhal_entry **out_entry)
     return status;
 }
 
-/* The entry is not to be had: it leaves the table, and threads that wait for it return the same failure. With the mutex
- * held, which is released meanwhile. */
-static gpuhal_status give_up(const request *r, gpuhal_entry *entry)
+/* The entry is not to be had: it leaves the table, and threads that wait for it return the same failure. With the
+ * mutex held. */
+static gpuhal_status give_up_unlocks(const request *r, gpuhal_entry *entry)
 {
     gpuhal_store *store = r->store;
     gpuhal_failure *failure = gpuhal_failure_create();
@@ -125,14 +125,14 @@ static gpuhal_status run_loader(const request *r, gpuhal_entry *entry, gpuhal_en
     return status || !r->queue ? status : gpuhal_queue_record(r->queue, false, &out_use->timepoint);
 }
 
-/* With the mutex held, which is released meanwhile. */
-static gpuhal_status load(request *r)
+/* With the mutex held. */
+static gpuhal_status load_unlocks(request *r)
 {
     gpuhal_store *store = r->store;
     gpuhal_entry *entry = NULL;
     gpuhal_entry_use use;
     gpuhal_timepoint *old = NULL;
-    gpuhal_status status = make(r, &entry);
+    gpuhal_status status = make_unlocks(r, &entry);
     if (status) {
         return status;
     }
@@ -142,7 +142,7 @@ static gpuhal_status load(request *r)
     status = run_loader(r, entry, &use);
     gpuhal_mutex_lock(&store->mutex);
     if (status) {
-        return give_up(r, entry);
+        return give_up_unlocks(r, entry);
     }
     if (r->queue) {
         gpuhal_queue_retain(r->queue);
@@ -159,8 +159,8 @@ static gpuhal_status load(request *r)
 
 /* ---- finding one */
 
-/* Out of the table, so that it is made again. With the mutex held, which is released meanwhile. */
-static gpuhal_status forget(const request *r, gpuhal_entry *entry)
+/* Out of the table, so that it is made again. With the mutex held. */
+static gpuhal_status forget_unlocks(const request *r, gpuhal_entry *entry)
 {
     gpuhal_entry *gone = gpuhal_entry_remove(r->store, entry);
     gpuhal_mutex_unlock(&r->store->mutex);
@@ -176,7 +176,7 @@ static gpuhal_status take_failed(const request *r, gpuhal_entry *entry)
         return entry->pins ? gpuhal_failure_status(gpuhal_uses_failure(entry)) : gpuhal_restore_failed(r->store, entry);
     }
     if (r->desc) {
-        return forget(r, entry);
+        return forget_unlocks(r, entry);
     }
     if (entry->state == GPUHAL_ENTRY_DEVICE) {
         gpuhal_entry_unlink(r->store, entry, GPUHAL_STORE_UNPINNED);
@@ -186,8 +186,8 @@ static gpuhal_status take_failed(const request *r, gpuhal_entry *entry)
     return gpuhal_failure_status(entry->failure);
 }
 
-/* With the mutex held, which may be released meanwhile. NOT_READY: look again. */
-static gpuhal_status look(request *r)
+/* With the mutex held. NOT_READY: look again. */
+static gpuhal_status look_unlocks(request *r)
 {
     gpuhal_entry *entry = gpuhal_index_find(r->store, r->key, r->key_bytes, r->hash);
     if (!entry && !r->desc) {
@@ -195,14 +195,14 @@ static gpuhal_status look(request *r)
         return gpuhal_store_not_found(r->call, r->key, r->key_bytes);
     }
     if (!entry) {
-        return load(r);
+        return load_unlocks(r);
     }
     count(r, entry->state == GPUHAL_ENTRY_DEVICE || entry->state == GPUHAL_ENTRY_MOVING);
     if (entry->worker) {
-        return gpuhal_entry_wait(r->store, entry, r->call, r->deadline_ns);
+        return gpuhal_entry_wait_unlocks(r->store, entry, r->call, r->deadline_ns);
     }
     if (entry->state == GPUHAL_ENTRY_HOST || entry->state == GPUHAL_ENTRY_FILE) {
-        gpuhal_status status = gpuhal_restore(r->store, entry, r->queue, r->deadline_ns);
+        gpuhal_status status = gpuhal_restore_unlocks(r->store, entry, r->queue, r->deadline_ns);
         r->item->entry = status ? NULL : entry;
         return status;
     }
@@ -214,7 +214,8 @@ static gpuhal_status look(request *r)
     return status;
 }
 
-/* Pins the entry where nothing has to be done or waited for; what look() does in every case. With the mutex held. */
+/* Pins the entry where nothing has to be done or waited for; what look_unlocks() does in every case. With the mutex
+ * held. */
 static bool hit(request *r)
 {
     gpuhal_entry *entry = gpuhal_index_find(r->store, r->key, r->key_bytes, r->hash);
@@ -269,7 +270,7 @@ static gpuhal_status put(request *r)
 {
     gpuhal_store *store = r->store;
     gpuhal_entry *entry = gpuhal_index_find(store, r->key, r->key_bytes, r->hash);
-    gpuhal_status status = entry ? GPUHAL_NOT_READY : make(r, &entry);
+    gpuhal_status status = entry ? GPUHAL_NOT_READY : make_unlocks(r, &entry);
     if (status == GPUHAL_NOT_READY) {
         return failed(r, GPUHAL_ERROR_BUSY, "the key has an entry");
     }
@@ -280,7 +281,7 @@ static gpuhal_status put(request *r)
     status = adopt(r, entry);
     gpuhal_mutex_lock(&store->mutex);
     if (status) {
-        return give_up(r, entry);
+        return give_up_unlocks(r, entry);
     }
     for (uint32_t i = 0; i < r->desc->part_count; i++) { /* the caller's references: not the last ones */
         gpuhal_buffer_release(r->desc->parts[i].buffer);
@@ -327,7 +328,7 @@ static gpuhal_status acquire_slowly(request *r)
     while (status == GPUHAL_NOT_READY) {
         gpuhal_mutex_lock(&store->mutex);
         do {
-            status = look(r);
+            status = look_unlocks(r);
         } while (status == GPUHAL_NOT_READY);
         store->references += status == GPUHAL_OK;
         gpuhal_mutex_unlock(&store->mutex);

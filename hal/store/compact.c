@@ -177,7 +177,7 @@ static bool move_entry(moving *m, gpuhal_entry *entry)
     gpuhal_mutex_lock(&store->mutex);
     if (!entry->links[GPUHAL_STORE_UNPINNED].in_list) {
         moved = !entry->in_device;
-    } else if (gpuhal_entry_await_fill(store, entry, m->deadline_ns, &filled) && filled) {
+    } else if (gpuhal_entry_await_fill_unlocks(store, entry, m->deadline_ns, &filled) && filled) {
         gpuhal_entry_begin_work(store, entry, GPUHAL_ENTRY_MOVING);
         gpuhal_mutex_unlock(&store->mutex);
         moved = move_parts(m, entry);

@@ -6,10 +6,10 @@
 
 #include <inttypes.h>
 
-/* The copy of an entry that is in device memory, too. What brings it there must have ended well: until then the copy is
- * all there is; and where it was used meanwhile, it may have left and be on its way back again. With the mutex held,
- * which is released meanwhile. */
-static bool drop_copy(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns)
+/* The copy of an entry that is in device memory, too. What brings it there must have ended well: until then the copy
+ * is all there is; and where it was used meanwhile, it may have left and be on its way back again. With the mutex
+ * held. */
+static bool drop_copy_unlocks(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns)
 {
     gpuhal_host_copy *copy = NULL;
     const uint64_t uses = entry->use_number;
@@ -29,8 +29,8 @@ static bool drop_copy(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadlin
     return copy != NULL;
 }
 
-/* With the mutex held, which is released meanwhile. True: it has a copy in the file now. */
-static bool copy_to_file(gpuhal_store *store, gpuhal_entry *entry)
+/* With the mutex held. True: it has a copy in the file now. */
+static bool copy_to_file_unlocks(gpuhal_store *store, gpuhal_entry *entry)
 {
     gpuhal_file_copy *copy = NULL;
     gpuhal_mutex_unlock(&store->mutex);
@@ -43,15 +43,15 @@ static bool copy_to_file(gpuhal_store *store, gpuhal_entry *entry)
 }
 
 /* An entry that is not in device memory: to the file, or where that cannot have it, out of the store if a loader can
- * bring it back. With the mutex held, which is released meanwhile. */
-static bool leave_host(gpuhal_store *store, gpuhal_entry *entry)
+ * bring it back. With the mutex held. */
+static bool leave_host_unlocks(gpuhal_store *store, gpuhal_entry *entry)
 {
     gpuhal_host_copy *copy = NULL;
     if (!entry->file && !store->file && !entry->reloadable) {
         return false;
     }
     gpuhal_entry_begin_work(store, entry, GPUHAL_ENTRY_SPILLING);
-    if (entry->file || (store->file && copy_to_file(store, entry))) {
+    if (entry->file || (store->file && copy_to_file_unlocks(store, entry))) {
         copy = gpuhal_entry_detach_host(store, entry);
     }
     const bool leaves = copy || entry->reloadable;
@@ -85,8 +85,8 @@ static bool free_one(gpuhal_store *store, uint64_t attempt, uint64_t deadline_ns
     gpuhal_entry *entry = NULL;
     gpuhal_mutex_lock(&store->mutex);
     while (!freed && (entry = gpuhal_entry_next(store, GPUHAL_STORE_COPIED, attempt, may_leave, NULL))) {
-        freed =
-            entry->state == GPUHAL_ENTRY_DEVICE ? drop_copy(store, entry, deadline_ns) : leave_host(store, entry);
+        freed = entry->state == GPUHAL_ENTRY_DEVICE ? drop_copy_unlocks(store, entry, deadline_ns)
+                                                    : leave_host_unlocks(store, entry);
     }
     gpuhal_mutex_unlock(&store->mutex);
     return freed;

@@ -368,7 +368,8 @@ gpuhal_entry_state gpuhal_entry_tier(const gpuhal_entry *entry)
 }
 
 /* A thread that waits for itself would do so until its deadline. */
-gpuhal_status gpuhal_entry_wait(gpuhal_store *store, gpuhal_entry *entry, const char *call, uint64_t deadline_ns)
+gpuhal_status gpuhal_entry_wait_unlocks(gpuhal_store *store, gpuhal_entry *entry, const char *call,
+                                        uint64_t deadline_ns)
 {
     char text[GPUHAL_KEY_TEXT];
     gpuhal_status status = GPUHAL_NOT_READY;
@@ -398,7 +399,7 @@ gpuhal_status gpuhal_entry_wait(gpuhal_store *store, gpuhal_entry *entry, const 
     return status;
 }
 
-bool gpuhal_entry_await_fill(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns, bool *out_filled)
+bool gpuhal_entry_await_fill_unlocks(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns, bool *out_filled)
 {
     const gpuhal_entry_link *link = &entry->links[GPUHAL_STORE_UNPINNED];
     const uint64_t stamp = link->stamp;

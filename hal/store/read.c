@@ -42,8 +42,8 @@ static gpuhal_status find_part(const reading *r, const gpuhal_entry *entry, uint
                                   r->bytes, r->offset, size);
 }
 
-/* With the mutex held, which is released meanwhile. */
-static gpuhal_status read_host(const reading *r, gpuhal_entry *entry, uint32_t part)
+/* With the mutex held. */
+static gpuhal_status read_host_unlocks(const reading *r, gpuhal_entry *entry, uint32_t part)
 {
     gpuhal_host_copy *copy = gpuhal_host_retain(entry->host);
     gpuhal_mutex_unlock(&r->store->mutex);
@@ -53,8 +53,8 @@ static gpuhal_status read_host(const reading *r, gpuhal_entry *entry, uint32_t p
     return GPUHAL_OK;
 }
 
-/* With the mutex held, which is released meanwhile. */
-static gpuhal_status read_file(const reading *r, gpuhal_entry *entry, uint32_t part)
+/* With the mutex held. */
+static gpuhal_status read_file_unlocks(const reading *r, gpuhal_entry *entry, uint32_t part)
 {
     gpuhal_store *store = r->store;
     gpuhal_file_copy *copy = gpuhal_file_retain(entry->file);
@@ -70,8 +70,8 @@ static gpuhal_status read_file(const reading *r, gpuhal_entry *entry, uint32_t p
     return status;
 }
 
-/* With the mutex held, which is released meanwhile. */
-static gpuhal_status read_device(const reading *r, gpuhal_entry *entry, uint32_t part)
+/* With the mutex held. */
+static gpuhal_status read_device_unlocks(const reading *r, gpuhal_entry *entry, uint32_t part)
 {
     gpuhal_store *store = r->store;
     gpuhal_status status = gpuhal_entry_pin(store, entry);
@@ -98,16 +98,16 @@ static gpuhal_status look(const reading *r, gpuhal_entry *entry)
         return status;
     }
     if (entry->host) {
-        return read_host(r, entry, part);
+        return read_host_unlocks(r, entry, part);
     }
     if (entry->file && (entry->state != GPUHAL_ENTRY_DEVICE || gpuhal_device_check(r->store->device))) {
-        return read_file(r, entry, part);
+        return read_file_unlocks(r, entry, part);
     }
     if (entry->worker) {
-        return gpuhal_entry_wait(r->store, entry, "gpuhal_store_read", r->deadline_ns);
+        return gpuhal_entry_wait_unlocks(r->store, entry, "gpuhal_store_read", r->deadline_ns);
     }
     const gpuhal_failure *failure = gpuhal_uses_failure(entry);
-    return failure ? gpuhal_failure_status(failure) : read_device(r, entry, part);
+    return failure ? gpuhal_failure_status(failure) : read_device_unlocks(r, entry, part);
 }
 
 gpuhal_status gpuhal_store_read(gpuhal_store *store, const void *key, uint64_t key_bytes, const char *name,

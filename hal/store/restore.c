@@ -42,7 +42,8 @@ static gpuhal_status exchange(gpuhal_store *store, gpuhal_entry *entry, uint64_t
     return status;
 }
 
-gpuhal_status gpuhal_restore(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue, uint64_t deadline_ns)
+gpuhal_status gpuhal_restore_unlocks(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue,
+                                     uint64_t deadline_ns)
 {
     gpuhal_entry *gone = NULL;
     gpuhal_timepoint *old = NULL;

@@ -17,9 +17,9 @@ void gpuhal_entry_release_parts(gpuhal_entry *entry)
     }
 }
 
-/* The second half of every way out: the memory goes back once a copy is there, or none is needed. With the mutex held,
- * which is released meanwhile. */
-static void end_leaving(gpuhal_store *store, gpuhal_entry *entry)
+/* The second half of every way out: the memory goes back once a copy is there, or none is needed. With the mutex
+ * held. */
+static void end_leaving_unlocks(gpuhal_store *store, gpuhal_entry *entry)
 {
     gpuhal_mutex_unlock(&store->mutex);
     gpuhal_entry_release_parts(entry);
@@ -52,8 +52,8 @@ static bool is_too_large(const gpuhal_store *store, uint64_t bytes)
 }
 
 /* The first half: a copy. Where there is no room for it, there is none for others as large: they are not tried. With
- * the mutex held, which is released meanwhile. */
-static bool copy_out(gpuhal_store *store, gpuhal_entry *entry, search *s)
+ * the mutex held. */
+static bool copy_out_unlocks(gpuhal_store *store, gpuhal_entry *entry, search *s)
 {
     gpuhal_mutex_unlock(&store->mutex);
     const gpuhal_status status = gpuhal_demote(store, entry, s->deadline_ns);
@@ -71,18 +71,18 @@ static bool may_leave(const gpuhal_store *store, const gpuhal_entry *entry, cons
     return (rung & s->rungs) && (rung == GPUHAL_ROOM_EVICT || entry->reloadable || entry->bytes < s->too_large);
 }
 
-/* With the mutex held, which is released meanwhile. Returns how many bytes that gave. */
-static uint64_t leave(gpuhal_store *store, gpuhal_entry *entry, search *s)
+/* With the mutex held. Returns how many bytes that gave. */
+static uint64_t leave_unlocks(gpuhal_store *store, gpuhal_entry *entry, search *s)
 {
     const uint64_t bytes = entry->bytes;
     const uint32_t rung = gpuhal_entry_rung(store, entry);
     bool copied = rung == GPUHAL_ROOM_EVICT, filled = copied;
     if (!copied &&
-        (!gpuhal_entry_await_fill(store, entry, s->deadline_ns, &filled) || (!filled && !entry->reloadable))) {
+        (!gpuhal_entry_await_fill_unlocks(store, entry, s->deadline_ns, &filled) || (!filled && !entry->reloadable))) {
         return 0;
     }
     gpuhal_entry_begin_work(store, entry, GPUHAL_ENTRY_SPILLING);
-    copied = copied || (filled && copy_out(store, entry, s));
+    copied = copied || (filled && copy_out_unlocks(store, entry, s));
     if (!copied && !entry->reloadable) {
         gpuhal_entry *gone = gpuhal_entry_end_work(store, entry, GPUHAL_ENTRY_DEVICE);
         gpuhal_mutex_unlock(&store->mutex);
@@ -90,7 +90,7 @@ static uint64_t leave(gpuhal_store *store, gpuhal_entry *entry, search *s)
         gpuhal_mutex_lock(&store->mutex);
         return 0;
     }
-    end_leaving(store, entry);
+    end_leaving_unlocks(store, entry);
     return bytes;
 }
 
@@ -103,7 +103,7 @@ static uint64_t make_room(gpuhal_store *store, uint64_t bytes, uint32_t which, u
     const uint64_t attempt = ++store->attempts;
     while (given < bytes &&
            (entry = gpuhal_entry_next(store, GPUHAL_STORE_UNPINNED, attempt, may_leave, &s)) != NULL) {
-        given += leave(store, entry, &s);
+        given += leave_unlocks(store, entry, &s);
     }
     gpuhal_mutex_unlock(&store->mutex);
     return given;

@@ -282,13 +282,13 @@ gpuhal_file_copy *gpuhal_entry_detach_file(gpuhal_store *store, gpuhal_entry *en
  * is as old as it was; in another one it is the newest. */
 void gpuhal_entry_begin_work(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_state state);
 gpuhal_entry *gpuhal_entry_end_work(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_state state);
-/* Waits until another thread has done with it. NOT_READY: look again. The failure of a load; TIMEOUT; BUSY where that
- * thread is this one. The mutex is released meanwhile. */
-gpuhal_status gpuhal_entry_wait(gpuhal_store *store, gpuhal_entry *entry, const char *call, uint64_t deadline_ns);
+/* Waits until another thread has done with it. NOT_READY: look again. The failure of a load; TIMEOUT; BUSY where
+ * that thread is this one. */
+gpuhal_status gpuhal_entry_wait_unlocks(gpuhal_store *store, gpuhal_entry *entry, const char *call,
+                                        uint64_t deadline_ns);
 /* Waits for the work that filled and modified the entry, which stays in everybody's reach meanwhile: *out_filled: it
- * has ended well. False: the entry was used then, and is not among the oldest any more. The mutex is released
- * meanwhile. */
-bool gpuhal_entry_await_fill(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns, bool *out_filled);
+ * has ended well. False: the entry was used then, and is not among the oldest any more. */
+bool gpuhal_entry_await_fill_unlocks(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns, bool *out_filled);
 /* The state of one that is in device memory no longer. */
 gpuhal_entry_state gpuhal_entry_tier(const gpuhal_entry *entry);
 /* HOST_MEMORY. */
@@ -349,10 +349,11 @@ gpuhal_status gpuhal_exchange_begin(gpuhal_store *store, gpuhal_entry *entry);
 /* Ends that: the copy is given up if the entry is back in device memory; else it gets a place again. */
 void gpuhal_exchange_end(gpuhal_store *store, gpuhal_entry *entry, bool is_back);
 
-/* ---- restore.c: the mutex is released meanwhile */
+/* ---- restore.c */
 
 /* Brings an entry that is in no other thread's hands back into device memory, and pins it. */
-gpuhal_status gpuhal_restore(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue, uint64_t deadline_ns);
+gpuhal_status gpuhal_restore_unlocks(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue,
+                                     uint64_t deadline_ns);
 /* The work failed that brought it back, so it has not been modified since: its copy is what it has. Not while it is
  * pinned. Returns NOT_READY. */
 gpuhal_status gpuhal_restore_failed(gpuhal_store *store, gpuhal_entry *entry);

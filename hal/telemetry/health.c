@@ -204,7 +204,7 @@ gpuhal_status gpuhal_sampler_on_health(gpuhal_sampler *sampler, gpuhal_sampler_f
     sampler->on_health = callback;
     sampler->on_health_user = user;
     if (!callback) {
-        gpuhal_sampler_await_callback(sampler, GPUHAL_SAMPLER_OF_HEALTH);
+        gpuhal_sampler_await_callback_unlocks(sampler, GPUHAL_SAMPLER_OF_HEALTH);
     }
     gpuhal_mutex_unlock(&sampler->mutex);
     return GPUHAL_OK;

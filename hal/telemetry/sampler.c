@@ -346,7 +346,7 @@ void gpuhal_sampler_destroy(gpuhal_sampler *sampler)
     sampler->stop = true;
     sampler->destroyed = true;
     gpuhal_condition_signal_all(&sampler->condition);
-    gpuhal_sampler_await_callback(sampler, 0);
+    gpuhal_sampler_await_callback_unlocks(sampler, 0);
     gpuhal_mutex_unlock(&sampler->mutex);
     gpuhal_sampler_release(sampler);
 }

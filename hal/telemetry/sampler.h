@@ -110,7 +110,7 @@ void gpuhal_sampler_examine(gpuhal_sampler *sampler);
 /* Keeps the event for the list, and has its callback called unless that is NULL. With the mutex held. */
 void gpuhal_sampler_emit(gpuhal_sampler *sampler, const gpuhal_sampler_event *event, gpuhal_sampler_fn *callback);
 /* Waits until no callback of this threshold runs (OF_HEALTH: that of health; 0: any), unless it is this thread that
- * runs it. With the mutex held, which is released meanwhile. */
-void gpuhal_sampler_await_callback(gpuhal_sampler *sampler, uint32_t number);
+ * runs it. With the mutex held. */
+void gpuhal_sampler_await_callback_unlocks(gpuhal_sampler *sampler, uint32_t number);
 
 #endif

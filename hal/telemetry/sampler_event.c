@@ -61,7 +61,7 @@ static void deliver(void *user, gpuhal_status status)
     gpuhal_sampler_release(sampler);
 }
 
-void gpuhal_sampler_await_callback(gpuhal_sampler *sampler, uint32_t number)
+void gpuhal_sampler_await_callback_unlocks(gpuhal_sampler *sampler, uint32_t number)
 {
     while (sampler->calling != 0 && (number == 0 || sampler->calling == number) &&
            sampler->caller != gpuhal_job_caller()) {

@@ -153,7 +153,7 @@ gpuhal_status gpuhal_sampler_remove_threshold(gpuhal_sampler *sampler, uint32_t 
         }
     }
     if (removed) {
-        gpuhal_sampler_await_callback(sampler, number);
+        gpuhal_sampler_await_callback_unlocks(sampler, number);
     }
     gpuhal_mutex_unlock(&sampler->mutex);
     status = removed ? GPUHAL_OK

@@ -225,10 +225,10 @@ static gpuhal_status from_device(const gpuhal_file_moving *moving, const slot *p
     return error ? gpuhal_file_failed(job->name, "writing", to + done, "pwrite", error) : status;
 }
 
-/* With the mutex held, which is released meanwhile. The thread that ends a piece reports progress, unless another
- * thread is in the function: so the application is called by one thread at a time, and no thread waits for it. The last
- * call comes when everything is done. */
-static void report_progress(gpuhal_file_moving *moving)
+/* With the mutex held. The thread that ends a piece reports progress, unless another thread is in the function: so
+ * the application is called by one thread at a time, and no thread waits for it. The last call comes when everything
+ * is done. */
+static void report_progress_unlocks(gpuhal_file_moving *moving)
 {
     const gpuhal_file_job *job = moving->job;
     uint64_t done = moving->done;
@@ -265,7 +265,7 @@ static void end_piece(gpuhal_file_moving *moving, slot *piece)
     gpuhal_mutex_lock(&moving->mutex);
     if (!stopped && !status) {
         moving->done += piece->bytes;
-        report_progress(moving);
+        report_progress_unlocks(moving);
     }
     gpuhal_mutex_unlock(&moving->mutex);
 }

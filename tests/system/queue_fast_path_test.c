@@ -9,14 +9,14 @@ extern const gpuhal_plugin *gpuhal_opencl_plugin_query(uint32_t host_abi, const 
 
 static bool ends_early;
 
-void __real_gpuhal_timeline_submitted(gpuhal_queue *queue, const gpuhal_op *op);
-void __wrap_gpuhal_timeline_submitted(gpuhal_queue *queue, const gpuhal_op *op);
+void __real_gpuhal_timeline_submitted_unlocks(gpuhal_queue *queue, const gpuhal_op *op);
+void __wrap_gpuhal_timeline_submitted_unlocks(gpuhal_queue *queue, const gpuhal_op *op);
 
 /* The mutex is released in it. What another thread may do meanwhile is done here: it finds that the work has ended, and
  * retires it. */
-void __wrap_gpuhal_timeline_submitted(gpuhal_queue *queue, const gpuhal_op *op)
+void __wrap_gpuhal_timeline_submitted_unlocks(gpuhal_queue *queue, const gpuhal_op *op)
 {
-    __real_gpuhal_timeline_submitted(queue, op);
+    __real_gpuhal_timeline_submitted_unlocks(queue, op);
     if (ends_early) {
         gpuhal_timepoint *end = gpuhal_timepoint_retain(op->traced->end);
         gpuhal_mutex_unlock(&queue->mutex);
