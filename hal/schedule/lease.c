@@ -42,11 +42,28 @@ static void take_out(gpuhal_leases *leases, const gpuhal_lease *lease)
 
 /* ---- waiting */
 
+/* A device whose driver is late: what others use of it is not known. */
+static const gpuhal_lease_device *find_late(const gpuhal_lease *lease)
+{
+    uint32_t i = 0;
+    while (i < lease->device_count && !(lease->devices[i].sample.late && lease->devices[i].bytes > 0)) {
+        i++;
+    }
+    return i < lease->device_count ? &lease->devices[i] : NULL;
+}
+
 /* What a device is used for, and whether it is well, is asked for every decision. */
 static gpuhal_status sample_all(gpuhal_lease *lease)
 {
     const gpuhal_status status =
-        gpuhal_lease_sample(lease->gpu, lease->devices, lease->device_count, lease->record.count > 0);
+        gpuhal_lease_sample(lease->gpu, lease->devices, lease->device_count, lease->record.count > 0,
+                            lease->waits_not ? 0 : lease->deadline_ns);
+    const bool is_over = !lease->waits_not && gpuhal_os_monotonic_ns() >= lease->deadline_ns;
+    const gpuhal_lease_device *late = status || !is_over ? NULL : find_late(lease);
+    if (late) {
+        return gpuhal_error_set(GPUHAL_ERROR_TIMEOUT, "leases: the driver of %s did not state in time what is free",
+                                late->device->id);
+    }
     return status ? status : gpuhal_lease_check_health(lease);
 }
 

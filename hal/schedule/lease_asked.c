@@ -4,8 +4,6 @@
 #include "core/error.h"
 #include "core/records.h"
 
-#include <gpuhal/telemetry.h>
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,40 +39,10 @@ static gpuhal_status take_desc(const gpuhal_lease_desc *given, gpuhal_lease_desc
     return GPUHAL_OK;
 }
 
-/* Devices of which this process may not have as much as is wanted. */
-typedef struct passed_over {
-    uint32_t count;
-    gpuhal_value limit; /* of the last one */
-} passed_over;
-
-/* More than the control groups of this process may have of a device's memory would be of no use to it. The
- * kernel or the driver keeps a limit that cannot be read. */
-static bool is_allowed(gpuhal_device *device, uint64_t bytes, passed_over *out)
-{
-    gpuhal_error_detail before;
-    gpuhal_value limit = {.key = GPUHAL_VALUE_MEMORY_LIMIT_BYTES};
-    gpuhal_error_save(&before);
-    const bool is_known = bytes > 0 && !gpuhal_device_sample(device, 0, &limit, 1, NULL) && !limit.missing;
-    gpuhal_error_restore(&before);
-    if (!is_known || bytes <= limit.u64) {
-        return true;
-    }
-    *out = (passed_over){.count = out->count + 1, .limit = limit};
-    return false;
-}
-
-static gpuhal_status refuse_bytes(uint64_t bytes, const passed_over *why)
-{
-    const char *source = why->limit.source, *by = strcmp(source, "cgroup") == 0 ? "dmem.max" : source;
-    return gpuhal_error_set(GPUHAL_ERROR_INFEASIBLE,
-                            "leases: the control group of this process may have fewer bytes (%s) than the %" PRIu64
-                            " that are wanted of a device",
-                            by, bytes);
-}
-
-/* Adds a device; one interface of each part of a physical device is enough. A `certain` device is not passed over. */
+/* Adds a device; one interface of each part of a physical device is enough. `certain`: the list names each device once.
+ */
 static gpuhal_status add_device(gpuhal_lease *lease, gpuhal_device *device, uint64_t bytes, uint32_t slots,
-                                passed_over *passed, bool certain, bool named)
+                                bool certain, bool named)
 {
     if (!device) {
         return invalid("a device is NULL");
@@ -89,9 +57,6 @@ static gpuhal_status add_device(gpuhal_lease *lease, gpuhal_device *device, uint
         if (gpuhal_devices_same_part(lease->devices[i].device, device)) {
             return !certain ? GPUHAL_OK : invalid("two parts name one device");
         }
-    }
-    if (!is_allowed(device, bytes, passed)) {
-        return certain ? refuse_bytes(bytes, passed) : GPUHAL_OK;
     }
     if (lease->device_count == GPUHAL_LEDGER_DEVICES) {
         return invalid("more than 64 devices");
@@ -108,11 +73,10 @@ static gpuhal_status add_device(gpuhal_lease *lease, gpuhal_device *device, uint
 static gpuhal_status add_devices(gpuhal_lease *lease, const gpuhal_lease_desc *desc)
 {
     gpuhal_status status = GPUHAL_OK;
-    passed_over passed = {0};
     for (uint32_t i = 0; !status && i < desc->part_count; i++) {
         const gpuhal_lease_part *part = &desc->parts[i];
         status = part->reserved ? invalid("reserved of a part is not 0")
-                                : add_device(lease, part->device, part->bytes, part->slots, &passed, true, true);
+                                : add_device(lease, part->device, part->bytes, part->slots, true, true);
     }
     if (desc->part_count > 0) {
         return status;
@@ -121,16 +85,13 @@ static gpuhal_status add_devices(gpuhal_lease *lease, const gpuhal_lease_desc *d
     lease->record.slots = desc->slots ? desc->slots : 1;
     lease->record.bytes = desc->bytes;
     for (uint32_t i = 0; !status && i < desc->device_count; i++) {
-        status = add_device(lease, desc->devices[i], desc->bytes, desc->slots, &passed, false, true);
+        status = add_device(lease, desc->devices[i], desc->bytes, desc->slots, false, true);
     }
     for (uint32_t d = 0; !status && desc->device_count == 0 && d < gpuhal_device_count(lease->gpu); d++) {
         gpuhal_device *device = gpuhal_device_at(lease->gpu, d);
         if (gpuhal_lease_is_candidate(device)) {
-            status = add_device(lease, device, desc->bytes, desc->slots, &passed, false, false);
+            status = add_device(lease, device, desc->bytes, desc->slots, false, false);
         }
-    }
-    if (!status && passed.count && lease->device_count < lease->record.count) {
-        status = refuse_bytes(desc->bytes, &passed);
     }
     if (!status && lease->device_count < lease->record.count) {
         status =

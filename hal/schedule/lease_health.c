@@ -1,6 +1,7 @@
 /* schedule/lease_health.c: devices that are not leased because they are not well: they are lost, need a reset, failed
- * their self-test, or have a compute mode that keeps every program out, or every other one while one has them. What
- * gpuhal_ailments() only warns of is leased after its equals (grant.c). */
+ * their self-test, or have a compute mode that keeps every program out, or every other one while one has them; and
+ * those of which this process may have fewer bytes than it wants. What gpuhal_ailments() only warns of is leased after
+ * its equals (grant.c). */
 #include "schedule/leases.h"
 
 #include "core/error.h"
@@ -10,6 +11,7 @@
 #include <gpuhal/telemetry.h>
 
 #include <inttypes.h>
+#include <string.h>
 
 gpuhal_lease_left_out gpuhal_lease_why_left_out(const gpuhal_lease_device *device)
 {
@@ -25,13 +27,16 @@ gpuhal_lease_left_out gpuhal_lease_why_left_out(const gpuhal_lease_device *devic
     if (!device->named && gpuhal_device_failed_self_test(device->device)) {
         return GPUHAL_LEASE_FAILED_TEST;
     }
+    if (device->sample.when_ns > 0 && device->bytes > device->sample.limit_bytes) {
+        return GPUHAL_LEASE_IS_LIMITED;
+    }
     return device->sample.taken ? GPUHAL_LEASE_IS_TAKEN : GPUHAL_LEASE_TAKES_IT;
 }
 
 const char *gpuhal_lease_left_out_name(gpuhal_lease_left_out reason)
 {
     static const char *const names[GPUHAL_LEASE_REASONS] = {
-        "", "lost", "reset_needed", "prohibited", "self_test_failed", "taken"};
+        "", "lost", "reset_needed", "prohibited", "self_test_failed", "limited", "taken"};
     return names[reason];
 }
 
@@ -42,8 +47,32 @@ static const char *words_of(gpuhal_lease_left_out reason)
                                                             "needs a reset, as its driver reports",
                                                             "has a compute mode that keeps every program out",
                                                             "failed its self-test",
+                                                            "may be had with fewer bytes",
                                                             ""};
     return words[reason];
+}
+
+/* More than the control groups of this process may have of a device's memory would be of no use to it. Returns how many
+ * devices that leaves out; *out_last: the last of them. */
+static uint32_t count_limited(const gpuhal_lease *lease, const gpuhal_lease_device **out_last)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < lease->device_count; i++) {
+        if (lease->devices[i].left_out == GPUHAL_LEASE_IS_LIMITED) {
+            *out_last = &lease->devices[i];
+            count++;
+        }
+    }
+    return count;
+}
+
+static gpuhal_status refuse_bytes(const gpuhal_lease_device *device)
+{
+    const char *source = device->sample.limit_source;
+    return gpuhal_error_set(GPUHAL_ERROR_INFEASIBLE,
+                            "leases: the control group of this process may have fewer bytes (%s) than the %" PRIu64
+                            " that are wanted of a device",
+                            strcmp(source, "cgroup") == 0 ? "dmem.max" : source, device->bytes);
 }
 
 /* "cuda:0 is lost; cuda:3 needs a reset, as its driver reports". What is taken will be free again. */
@@ -67,8 +96,11 @@ gpuhal_status gpuhal_lease_check_health(gpuhal_lease *lease)
     gpuhal_status status = GPUHAL_OK;
     const uint32_t wanted = lease->record.count > 0 ? lease->record.count : lease->device_count;
     const uint32_t left = lease->device_count - find_left_out(lease, &why);
+    const gpuhal_lease_device *limited = NULL;
     if (why.failed) {
         status = gpuhal_error_host_memory();
+    } else if (left < wanted && left + count_limited(lease, &limited) >= wanted) {
+        status = refuse_bytes(limited);
     } else if (left < wanted && lease->record.count == 0) {
         status = gpuhal_error_set(GPUHAL_ERROR_DEVICE_LOST, "leases: %s", gpuhal_text_get(&why));
     } else if (left < wanted) {

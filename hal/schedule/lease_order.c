@@ -1,4 +1,4 @@
-/* schedule/lease_order.c: the order in which devices are leased where several will do: that of gpuhal_rank(), which is
+/* schedule/lease_order.c: the order in which devices are leased if several will do: that of gpuhal_rank(), which is
  * the rule of gpuhal_select(). Facts alone decide; what is used decides among equals, in the ledger (grant.c). */
 #include "schedule/leases.h"
 #include "schedule/offer.h"

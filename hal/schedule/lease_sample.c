@@ -1,27 +1,29 @@
 /* schedule/lease_sample.c: what is read of devices before one of them is leased: memory, how busy they are, health, and
- * the processes, where other holders use memory too. What was read a moment ago counts. */
+ * the processes, if other holders use memory too. What was read a moment ago counts. */
 #include "schedule/leases.h"
 
 #include "core/error.h"
 
 #include <gpuhal/telemetry.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define FRESH_NS     UINT64_C(100000000)
 #define PROCESSES_NS UINT64_C(500000000)
+/* What drivers that hang may cost without a deadline; and what drivers are given in any case, since a lease that is
+ * granted without knowing what is free takes memory that others use. */
+#define FAR_NS   UINT64_C(6000000000)
+#define LEAST_NS UINT64_C(1000000000)
 
 /* BUSY is the last one: it is not always asked for. */
-enum { FREE, USED, ERRORS, THROTTLE, REPAIR, LINKS, FABRIC, BUSY, VALUES };
+enum { FREE, USED, LIMIT, ERRORS, THROTTLE, REPAIR, LINKS, FABRIC, BUSY, VALUES };
 
 static const gpuhal_key keys[VALUES] = {
-    [FREE] = GPUHAL_VALUE_MEMORY_FREE_BYTES,
-    [USED] = GPUHAL_VALUE_MEMORY_USED_BYTES,
-    [ERRORS] = GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL,
-    [THROTTLE] = GPUHAL_VALUE_THROTTLE_REASONS,
-    [REPAIR] = GPUHAL_VALUE_MEMORY_REPAIR,
-    [LINKS] = GPUHAL_VALUE_LINK_ERRORS_TOTAL,
-    [FABRIC] = GPUHAL_VALUE_FABRIC,
+    [FREE] = GPUHAL_VALUE_MEMORY_FREE_BYTES,         [USED] = GPUHAL_VALUE_MEMORY_USED_BYTES,
+    [LIMIT] = GPUHAL_VALUE_MEMORY_LIMIT_BYTES,       [ERRORS] = GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL,
+    [THROTTLE] = GPUHAL_VALUE_THROTTLE_REASONS,      [REPAIR] = GPUHAL_VALUE_MEMORY_REPAIR,
+    [LINKS] = GPUHAL_VALUE_LINK_ERRORS_TOTAL,        [FABRIC] = GPUHAL_VALUE_FABRIC,
     [BUSY] = GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE,
 };
 
@@ -68,7 +70,7 @@ static bool asks_busy(const gpuhal_lease_device *device, bool compares)
     return compares && !gpuhal_lease_is_processor(device->device);
 }
 
-/* Of a processor there is nothing to know where none of its memory is wanted. */
+/* Of a processor there is nothing to know if none of its memory is wanted. */
 static bool is_needed(const gpuhal_lease_device *device, bool compares)
 {
     const gpuhal_lease_reading *last = &device->sample;
@@ -108,6 +110,13 @@ static void list(gpuhal *gpu, gpuhal_lease_device *devices, uint32_t count, read
     }
 }
 
+/* A limit that cannot be read is kept by the kernel or the driver itself. */
+static void take_limit(const gpuhal_value *limit, gpuhal_lease_reading *out)
+{
+    out->limit_bytes = limit->missing ? UINT64_MAX : limit->u64;
+    snprintf(out->limit_source, sizeof out->limit_source, "%s", limit->source);
+}
+
 static void take(const gpuhal_sample *sample, gpuhal_lease_device *device)
 {
     const gpuhal_value *values = sample->values;
@@ -124,6 +133,9 @@ static void take(const gpuhal_sample *sample, gpuhal_lease_device *device)
     } else if (out->known) {
         out->used_bytes = values[USED].u64;
     }
+    out->late =
+        !out->known && (values[FREE].missing == GPUHAL_MISSING_TIMED_OUT || sample->status == GPUHAL_ERROR_TIMEOUT);
+    take_limit(&values[LIMIT], out);
     out->has_processes = false;
     out->asked_processes = out->wants_processes;
     out->process_count = 0;
@@ -134,9 +146,17 @@ static void take(const gpuhal_sample *sample, gpuhal_lease_device *device)
     out->when_ns = gpuhal_os_monotonic_ns();
 }
 
-static gpuhal_status read_devices(gpuhal *gpu, reading *own)
+/* 0: the deadlines of gpuhal_sample_all(). */
+static uint64_t time_for_drivers(uint64_t deadline_ns)
 {
-    gpuhal_status status = own->count > 0 ? gpuhal_sample_all(gpu, own->samples, own->count, 0) : GPUHAL_OK;
+    const uint64_t now = gpuhal_os_monotonic_ns(), left_ns = deadline_ns > now ? deadline_ns - now : 0;
+    return deadline_ns == 0 || left_ns >= FAR_NS ? 0 : left_ns > LEAST_NS ? left_ns : LEAST_NS;
+}
+
+static gpuhal_status read_devices(gpuhal *gpu, reading *own, uint64_t deadline_ns)
+{
+    gpuhal_status status =
+        own->count > 0 ? gpuhal_sample_all(gpu, own->samples, own->count, time_for_drivers(deadline_ns)) : GPUHAL_OK;
     for (uint32_t i = 0; i < own->count && !status; i++) {
         status = own->samples[i].status == GPUHAL_ERROR_HOST_MEMORY ? gpuhal_error_host_memory() : GPUHAL_OK;
     }
@@ -158,7 +178,8 @@ static void keep(gpuhal_leases *leases, const reading *own)
     gpuhal_mutex_unlock(&leases->mutex);
 }
 
-gpuhal_status gpuhal_lease_sample(gpuhal *gpu, gpuhal_lease_device *devices, uint32_t count, bool compares)
+gpuhal_status gpuhal_lease_sample(gpuhal *gpu, gpuhal_lease_device *devices, uint32_t count, bool compares,
+                                  uint64_t deadline_ns)
 {
     gpuhal_error_detail before;
     if (count == 0) {
@@ -172,7 +193,7 @@ gpuhal_status gpuhal_lease_sample(gpuhal *gpu, gpuhal_lease_device *devices, uin
     gpuhal_status status = own.devices && own.samples && own.values ? GPUHAL_OK : gpuhal_error_host_memory();
     if (!status) {
         list(gpu, devices, count, &own);
-        status = read_devices(gpu, &own);
+        status = read_devices(gpu, &own, deadline_ns);
     }
     if (!status) {
         keep(gpu->layers.leases, &own);

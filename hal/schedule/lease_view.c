@@ -59,7 +59,7 @@ gpuhal_status gpuhal_lease_view_read(gpuhal *gpu, gpuhal_lease_view *out)
         gpuhal_ledger_granted(out->state, &out->use);
         add_devices(gpu, out);
         status = out->state->record_count > 0 ? gpuhal_lease_holders_read(out->inode, &out->holders) : GPUHAL_OK;
-        status = status ? status : gpuhal_lease_sample(gpu, out->devices, out->device_count, true);
+        status = status ? status : gpuhal_lease_sample(gpu, out->devices, out->device_count, true, 0);
     }
     for (uint32_t i = 0; i < out->device_count && !status; i++) {
         gpuhal_lease_device *own = &out->devices[i];

@@ -17,12 +17,15 @@ enum { GPUHAL_LEASE_PROCESSES = 32, GPUHAL_LEASE_COMMAND_BYTES = 64 };
 typedef struct gpuhal_lease_reading {
     uint64_t when_ns, used_bytes; /* 0: not sampled yet */
     uint64_t own_bytes;           /* of them, allocated by this object */
+    uint64_t limit_bytes;         /* that the kernel or driver allows the group of this process; all ones: no limit */
+    char limit_source[16];        /* as in gpuhal_value */
     uint32_t busy_permille;       /* UINT32_MAX: unknown */
     uint32_t ailments;            /* GPUHAL_AILMENT_… */
     bool asked_busy;
     bool lost;            /* its driver says so */
     bool taken;           /* its compute mode lets one process in alone, and another one computes on it */
     bool known;           /* used_bytes */
+    bool late;            /* its driver did not answer in time */
     bool wants_processes; /* other processes have leases on the device, or may have it alone */
     bool asked_processes; /* those that use the memory were to be listed */
     bool has_processes;   /* all of them are listed */
@@ -40,6 +43,7 @@ typedef enum {
     GPUHAL_LEASE_NEEDS_RESET,
     GPUHAL_LEASE_IS_PROHIBITED,
     GPUHAL_LEASE_FAILED_TEST, /* the self-test; one that the caller names is leased all the same */
+    GPUHAL_LEASE_IS_LIMITED,  /* this process may have fewer bytes of it than the request wants */
     GPUHAL_LEASE_IS_TAKEN,    /* as long as a process has it alone: requests wait for that */
     GPUHAL_LEASE_REASONS
 } gpuhal_lease_left_out;
@@ -191,8 +195,10 @@ uint64_t gpuhal_lease_allocated(gpuhal_device *device);
 /* ---- lease_sample.c: what is read of devices. */
 
 /* Samples those devices for which that was not done a moment ago, all at once; `compares`: also how busy they are, as
- * some of them are to be chosen. Returns HOST_MEMORY. Blocks for drivers. */
-gpuhal_status gpuhal_lease_sample(gpuhal *gpu, gpuhal_lease_device *devices, uint32_t count, bool compares);
+ * some of them are to be chosen. Returns HOST_MEMORY. Blocks for drivers, until one second after `deadline_ns` at most;
+ * 0, and a deadline that is far off: as long as gpuhal_sample_all() does. */
+gpuhal_status gpuhal_lease_sample(gpuhal *gpu, gpuhal_lease_device *devices, uint32_t count, bool compares,
+                                  uint64_t deadline_ns);
 
 /* ---- lease_health.c: devices that are not leased because they are not well. */
 
@@ -200,8 +206,8 @@ gpuhal_status gpuhal_lease_sample(gpuhal *gpu, gpuhal_lease_device *devices, uin
 gpuhal_lease_left_out gpuhal_lease_why_left_out(const gpuhal_lease_device *device);
 /* Returns the reason as JSON has it, "reset_needed". */
 const char *gpuhal_lease_left_out_name(gpuhal_lease_left_out reason);
-/* Returns OK where enough devices of the request can be leased; else DEVICE_LOST, or NO_DEVICE where any would do, with
- * those that are left out and why. */
+/* Returns OK if enough devices of the request can be leased. Else INFEASIBLE, if more bytes are wanted than this
+ * process may have; DEVICE_LOST, or NO_DEVICE if any device would do, with those that are left out and why. */
 gpuhal_status gpuhal_lease_check_health(gpuhal_lease *lease);
 
 /* ---- lease_memory.c: memory that others use. */

@@ -68,7 +68,7 @@ static double place_from(const gpuhal_plan_search *s, const tile *own, position 
     return is_before(own, from) ? place_on_others(s, own, from.offset) : own->lowest;
 }
 
-/* Records the places at a node, where all fits; fits() compares with them. */
+/* Records the places at a node, at which all fits; fits() compares with them. */
 static void find_places(gpuhal_plan_search *s, const uint16_t *list, uint32_t count, position from)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -87,7 +87,7 @@ static void insert(fall *falling, uint32_t at, fall added)
 
 /* Returns whether the boxes of a node's list that are not placed can fit when the next one is placed at a position or
  * behind it: in each section, a box and all those that lie no lower need room above its place. The sum of a section can
- * only have grown where a place is higher than it was at the node, so that the others are not looked at. */
+ * only have grown if a place is higher than it was at the node, so that the others are not looked at. */
 static bool fits(gpuhal_plan_search *s, const uint16_t *list, uint32_t count, position from)
 {
     const double *before = &s->places[list - s->lists];

@@ -307,6 +307,36 @@ static void *lease_in_order(void *user)
     return NULL;
 }
 
+/* Eight devices of one driver. */
+TEST(a_driver_that_hangs_costs_a_request_its_own_time_and_not_that_of_each_device)
+{
+    gpuhal *gpu = open_gpus(8);
+    const gpuhal_lease_desc desc = bytes_of(MOST);
+    gpuhal_lease *lease = NULL;
+    gpuhal_mock.stops = GPUHAL_MOCK_SAMPLE;
+    const uint64_t begin = now_ns();
+    assert_int_equal(gpuhal_lease_acquire(gpu, &desc, 100 * MS, &lease), GPUHAL_ERROR_TIMEOUT);
+    assert_true(now_ns() - begin < 4 * SECOND);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "did not state in time what is free"));
+    gpuhal_mock.stops = 0;
+    gpuhal_close(gpu);
+}
+
+TEST(a_request_returns_at_once_whatever_a_driver_does)
+{
+    gpuhal *gpu = open_gpus(1);
+    const gpuhal_lease_desc desc = bytes_of(MOST);
+    gpuhal_lease *lease = NULL;
+    gpuhal_mock.stops = GPUHAL_MOCK_SAMPLE;
+    const uint64_t begin = now_ns();
+    assert_ok(gpuhal_lease_request(gpu, &desc, FOREVER, NULL, NULL, &lease));
+    assert_true(now_ns() - begin < SECOND);
+    gpuhal_mock.stops = 0;
+    WAIT_FOR(gpuhal_lease_state(lease) != GPUHAL_NOT_READY);
+    gpuhal_lease_release(lease);
+    gpuhal_close(gpu);
+}
+
 TEST(a_higher_priority_comes_first_and_equal_ones_as_they_came)
 {
     static const int32_t priorities[] = {0, 0, 2, -1, 2};

@@ -160,8 +160,8 @@ typedef struct gpuhal_lease_desc {
  *  INVALID_ARGUMENT; FILE for what is wrong with the ledger, and what to do; NOT_SUPPORTED without a ledger; CANCELLED
  *  when the object is being closed; HOST_MEMORY; FORKED
  *  Owner: caller, gpuhal_lease_release(); gpuhal_close() releases those that are left. Threads: any. Blocks: up to
- *  @p timeout_ns, for as long as drivers take to state what memory is free, and up to two seconds more while another
- *  process has the ledger locked. */
+ *  @p timeout_ns, up to a second more for drivers that do not state what memory is free (with 0: as long as
+ *  gpuhal_sample_all() with 0), and up to two seconds more while another process has the ledger locked. */
 GPUHAL_API gpuhal_status gpuhal_lease_acquire(gpuhal *gpu, const gpuhal_lease_desc *desc, uint64_t timeout_ns,
                                               gpuhal_lease **out_lease);
 
