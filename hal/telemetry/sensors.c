@@ -2,6 +2,7 @@
  * microjoules, 0 to 255 for a fan. */
 #include "telemetry/files.h"
 
+#include "core/records.h"
 #include "os/os.h"
 
 #include <stdio.h>
@@ -76,15 +77,30 @@ static bool is_zone_of_gpu(const char *type)
     return same == strlen(beginning);
 }
 
-/* Of a Tegra the system's zones have it. While the GPU is switched off, so is its sensor: reading fails, or returns
- * -256000 (wentbackward/nv-monitor#17, laminair/jetson_stats_node_exporter#29). */
-static void read_zone(gpuhal_files *files, gpuhal_value *value)
+/* Reads a zone of a Tegra. While the GPU is switched off, so is its sensor: reading fails, or returns -256000
+ * (wentbackward/nv-monitor#17, laminair/jetson_stats_node_exporter#29). */
+static void read_zone_of_tegra(const char *zone, gpuhal_value *value)
+{
+    char text[32];
+    uint64_t millidegrees = 0;
+    const bool has_line = gpuhal_files_line(zone, "temp", text, sizeof text, value);
+    const bool is_off = has_line ? strcmp(text, "-256000") == 0 : value->missing == GPUHAL_MISSING_FAILED;
+    if (is_off) {
+        gpuhal_value_miss(value, GPUHAL_MISSING_ASLEEP, "the GPU is switched off, and its sensor with it");
+    } else if (has_line && gpuhal_records_u64(text, &millidegrees)) {
+        gpuhal_value_set(value, millidegrees, "sysfs");
+    } else if (has_line) {
+        gpuhal_value_miss(value, GPUHAL_MISSING_FAILED, "the thermal zone of the GPU holds no number from 0 on");
+    }
+}
+
+/* Of a Tegra the system's zones have it. */
+static void read_zones(gpuhal_files *files, gpuhal_value *value)
 {
     char folder[GPUHAL_PATH_BYTES], zone[2 * GPUHAL_PATH_BYTES], type[32];
     char **names = NULL;
     size_t count = 0;
     bool found = false;
-    uint64_t millidegrees = 0;
     snprintf(folder, sizeof folder, "%.400s/sys/class/thermal", files->root);
     (void)gpuhal_os_directory_names(folder, &names, &count);
     for (size_t i = 0; i < count && !found; i++) {
@@ -94,12 +110,10 @@ static void read_zone(gpuhal_files *files, gpuhal_value *value)
                 gpuhal_files_line(zone, "type", type, sizeof type, &ignored) && is_zone_of_gpu(type);
     }
     gpuhal_os_names_free(names, count);
-    if (!found) {
+    if (found) {
+        read_zone_of_tegra(zone, value);
+    } else {
         gpuhal_value_miss(value, GPUHAL_MISSING_NOT_SUPPORTED, "the system has no thermal zone of the GPU");
-    } else if (gpuhal_files_number(zone, "temp", &millidegrees, value)) {
-        gpuhal_value_set(value, millidegrees, "sysfs");
-    } else if (value->missing == GPUHAL_MISSING_FAILED) {
-        gpuhal_value_miss(value, GPUHAL_MISSING_ASLEEP, "the GPU is switched off, and its sensor with it");
     }
 }
 
@@ -108,7 +122,7 @@ static void read_zone(gpuhal_files *files, gpuhal_value *value)
 void gpuhal_sensors_temperature(gpuhal_files *files, gpuhal_value *value)
 {
     if (gpuhal_files_are_of_tegra(files)) {
-        read_zone(files, value);
+        read_zones(files, value);
         return;
     }
     static const char *const labels[] = {"edge", "pkg", "GPU", NULL}, *const hottest[] = {"junction", NULL};

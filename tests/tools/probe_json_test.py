@@ -218,6 +218,7 @@ def bytes_that_are_no_text_do_not_spoil_the_document(probe):
 def a_tegra_has_its_values_from_the_system(probe):
     load, zone = "sys/bus/platform/drivers/gk20a/17000000.gpu/load", "sys/class/thermal/thermal_zone1/"
     for files, busy, heat in (({}, 237, 47812), ({zone + "type": "GPU-therm\n", load: "1000\n"}, 1000, 47812), ({zone + "temp": "-256000\n"}, 237, "asleep"),
+                              ({zone + "temp": "warm\n"}, 237, "failed"), ({zone + "temp": "-5000\n"}, 237, "failed"),
                               ({zone + "type": "cpu-thermal\n"}, 237, "not_supported"), ({load: "1001\n"}, "failed", 47812), ({load: "\n"}, "not_supported", 47812),
                               ({"sys/devices/platform/bus@0/17000000.gpu/power/runtime_status": "suspended\n"}, "asleep", "asleep")):
         run = on_recorded("jetson-orin", files)
