@@ -38,9 +38,9 @@ static uint32_t count_given(const gpuhal_hardware_view *view, const char *driver
     return count;
 }
 
-/* This container was to be given it, and others do not stand in its place, as where its numbers are counted in another
- * way. A reload of systemd takes nodes out of the device cgroups of containers that run (NVIDIA/nvidia-docker#1730).
- * Images ask for all GPUs by themselves, so that one without a node is no fault then. */
+/* This container was to be given it, and others do not stand in its place, as they do if its numbers are counted in
+ * another way. A reload of systemd takes nodes out of the device cgroups of containers that run
+ * (NVIDIA/nvidia-docker#1730). Images ask for all GPUs by themselves, so that one without a node is no fault then. */
 static bool find_taken(gpuhal_hardware_view *view, const gpuhal_hardware *one, const char *node, bool is_refused,
                        gpuhal_hardware_finding *out)
 {

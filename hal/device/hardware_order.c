@@ -116,7 +116,7 @@ static bool names(const char *value, uint32_t number, const char *uuid, bool *ou
     return found;
 }
 
-/* NVIDIA's runtime does nothing where its variable is "void" or empty; another one may have given GPUs then. A path
+/* NVIDIA's runtime does nothing if its variable is "void" or empty; another one may have given GPUs then. A path
  * stands for a list that is elsewhere, and what has another form (AMD's UUIDs, PCI addresses, names of CDI) decides
  * nothing. */
 bool gpuhal_hardware_find_order(gpuhal_hardware_view *view, const gpuhal_hardware *one, gpuhal_hardware_order *out)

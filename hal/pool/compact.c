@@ -53,7 +53,7 @@ static bool has_room(const gpuhal_pool *pool, const stretch *s, bool grows)
     return s->moved_bytes > 0 && s->moved_bytes <= outside + (grows ? room_to_grow(pool) : 0);
 }
 
-/* Adds the next block at the end, or begins behind it where it cannot move. */
+/* Adds the next block at the end, or begins behind it if it cannot move. */
 static void extend(const gpuhal_pool *pool, stretch *s, gpuhal_block_id id)
 {
     const gpuhal_block *block = block_of(pool, id);
@@ -155,8 +155,7 @@ static void wait_for_work(gpuhal_pool *pool, uint64_t deadline_ns)
 }
 
 /* Chooses a stretch, and puts a fence around it: false, and the bins are the caller's. */
-static bool try_begin(gpuhal_pool *pool, gpuhal_buffer *const *movable, size_t count, uint64_t bytes,
-                      gpuhal_bins *bins)
+static bool try_begin(gpuhal_pool *pool, gpuhal_buffer *const *movable, size_t count, uint64_t bytes, gpuhal_bins *bins)
 {
     stretch s = {0};
     gpuhal_pool_poll(pool);
@@ -167,8 +166,7 @@ static bool try_begin(gpuhal_pool *pool, gpuhal_buffer *const *movable, size_t c
     if (begins) {
         gpuhal_sole_end(pool);
         const gpuhal_block *first = block_of(pool, s.first);
-        pool->fence =
-            (gpuhal_fence){.bins = bins, .region = first->region, .begin = first->offset, .bytes = s.bytes};
+        pool->fence = (gpuhal_fence){.bins = bins, .region = first->region, .begin = first->offset, .bytes = s.bytes};
         sweep(pool);
     }
     gpuhal_mutex_unlock(&pool->mutex);
@@ -197,8 +195,8 @@ bool gpuhal_compact_has(gpuhal_pool *pool, const gpuhal_buffer *buffer)
     const gpuhal_fence *fence = &pool->fence;
     gpuhal_mutex_lock(&pool->mutex);
     const gpuhal_block *block = block_of(pool, part->block);
-    const bool inside = block->region == fence->region && block->offset >= fence->begin &&
-                        block->offset < fence->begin + fence->bytes;
+    const bool inside =
+        block->region == fence->region && block->offset >= fence->begin && block->offset < fence->begin + fence->bytes;
     gpuhal_mutex_unlock(&pool->mutex);
     return inside;
 }

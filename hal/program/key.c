@@ -1,5 +1,5 @@
 /* program/key.c: what two compilations can differ in. The list `ways` is the key: what was compiled is used again only
- * where all of it is the same. Besides, code that may read other files has no key (self_contained.c). Taken to change
+ * if all of it is the same. Besides, code that may read other files has no key (self_contained.c). Taken to change
  * with a driver's libraries is what the driver reads of its own beside them: its headers and its library of functions.
  */
 #include "program/program.h"
@@ -17,7 +17,7 @@ enum { PROCESSOR_BYTES = 8192 };
 
 /* ---- variables */
 
-/* What compilers of drivers read begins so. A variable more costs a compilation where it changes; one too few, a wrong
+/* What compilers of drivers read begins so. A variable more costs a compilation if it changes; one too few, a wrong
  * kernel. */
 static const char *const prefixes[] = {
     /* loaders and their layers */
@@ -27,8 +27,8 @@ static const char *const prefixes[] = {
     /* Mesa: what is common, then its drivers */
     "MESA_", "NIR_", "GALLIUM_", "GALLIVM_", "DRAW_", "TGSI_", "ST_", "CLC_", "RUSTICL_", "CLOVER_", "LIBGL_", "DRI_",
     "LP_", "LVP_", "RADV_", "ACO_", "R600_", "SI_", "ANV_", "HASVK_", "INTEL_", "IRIS_", "NVK_", "NAK_", "NOUVEAU_",
-    "NV50_", "ZINK_", "VENUS_", "VN_", "TU_", "FD_", "IR3_", "V3D_", "V3DV_", "PAN_", "PANVK_", "BIFROST_",
-    "MIDGARD_", "ETNA_", "AGX_", "HK_", "PVR_", "ROGUE_", "DZN_",
+    "NV50_", "ZINK_", "VENUS_", "VN_", "TU_", "FD_", "IR3_", "V3D_", "V3DV_", "PAN_", "PANVK_", "BIFROST_", "MIDGARD_",
+    "ETNA_", "AGX_", "HK_", "PVR_", "ROGUE_", "DZN_",
     /* NVIDIA */
     "CUDA_", "NVIDIA_", "NVVM_", "NV_", "__GL_",
     /* AMD */

@@ -26,12 +26,12 @@ typedef struct moving {
 
 /* ---- which entries */
 
-/* With the mutex held: counts them, or lists them where there is memory for that. What could not be filled has to stay.
+/* With the mutex held: counts them, or lists them if there is memory for that. What could not be filled has to stay.
  */
 static void list_movable(moving *m)
 {
     m->entry_count = m->part_count = 0;
-    for (uint32_t class = 0; class < GPUHAL_STORE_CLASSES; class++) {
+    for (uint32_t class = 0; class < GPUHAL_STORE_CLASSES; class ++) {
         gpuhal_entry *entry = m->store->lists[GPUHAL_STORE_UNPINNED].oldest[class];
         for (; entry; entry = entry->links[GPUHAL_STORE_UNPINNED].newer) {
             if (gpuhal_uses_failure(entry)) {
@@ -168,7 +168,7 @@ static bool is_late(const moving *m)
     return m->deadline_ns > 0 && gpuhal_os_monotonic_ns() >= m->deadline_ns;
 }
 
-/* False where it stays, although it is in the way: it is pinned by now, or its filling does not end, or there is no
+/* False if it stays, although it is in the way: it is pinned by now, or its filling does not end, or there is no
  * room. What has left meanwhile is not in the way. */
 static bool move_entry(moving *m, gpuhal_entry *entry)
 {

@@ -1,4 +1,4 @@
-/* store/exchange.c: an entry comes back where neither host memory nor the file has room for the one that would have to
+/* store/exchange.c: an entry comes back if neither host memory nor the file has room for the one that would have to
  * leave for it. Its bytes go to memory of the library's own, and the place of its copy is for the other one. */
 #include "store/store.h"
 

@@ -12,7 +12,7 @@ uint32_t gpuhal_entry_rung(const gpuhal_store *store, const gpuhal_entry *entry)
 typedef struct room {
     uint64_t host, file;
     uint64_t file_piece; /* the largest one */
-    uint32_t lacks;      /* where that does not suffice */
+    uint32_t lacks;      /* if that does not suffice */
 } room;
 
 /* Copies that can be given up for others: a loader or the file has the entry, too. Those of what is in device memory
@@ -20,7 +20,7 @@ typedef struct room {
 static uint64_t spare_in_host(const gpuhal_store *store)
 {
     uint64_t bytes = 0;
-    for (uint32_t class = 0; class < GPUHAL_STORE_CLASSES; class++) {
+    for (uint32_t class = 0; class < GPUHAL_STORE_CLASSES; class ++) {
         const gpuhal_entry *entry = store->lists[GPUHAL_STORE_COPIED].oldest[class];
         for (; entry; entry = entry->links[GPUHAL_STORE_COPIED].newer) {
             bytes += entry->state == GPUHAL_ENTRY_HOST && (entry->reloadable || entry->file) ? entry->bytes : 0;
@@ -43,7 +43,7 @@ static room find_room(const gpuhal_store *store)
     return r;
 }
 
-/* Takes it for the entry: false where there is none. */
+/* Takes it for the entry: false if there is none. */
 static bool take_room(room *r, const gpuhal_entry *entry)
 {
     uint64_t largest = 0;
@@ -72,7 +72,7 @@ void gpuhal_store_count(const gpuhal_store *store, uint32_t which, gpuhal_pressu
 {
     uint64_t unpinned = 0;
     room r = find_room(store);
-    for (uint32_t class = 0; class < GPUHAL_STORE_CLASSES; class++) {
+    for (uint32_t class = 0; class < GPUHAL_STORE_CLASSES; class ++) {
         const gpuhal_entry *entry = store->lists[GPUHAL_STORE_UNPINNED].oldest[class];
         for (; entry; entry = entry->links[GPUHAL_STORE_UNPINNED].newer) {
             unpinned += entry->bytes;

@@ -15,7 +15,7 @@ void gpuhal_fence_free(const void *copy, uint64_t bytes);
 
 /* Zeroed room for a structure. */
 void *gpuhal_guard_make(uint64_t bytes);
-/* Fails the check where bytes behind the room have changed; frees it. @p call: "allocate"; @p what: "gpuhal_memory". */
+/* Fails the check if bytes behind the room have changed; frees it. @p call: "allocate"; @p what: "gpuhal_memory". */
 void gpuhal_guard_end(void *room, uint64_t bytes, const char *call, const char *what);
 
 #endif

@@ -1,5 +1,5 @@
 /* heap.c: see heap.h. This program's functions stand before those of the C library, which do the work, so all libraries
- * of the process come through here. A block belongs to the object whose code has called: where that is the C library or
+ * of the process come through here. A block belongs to the object whose code has called: if that is the C library or
  * the one of C++, to the first caller that is neither, so that strdup() and new count for the plugin that uses them. */
 #include "heap.h"
 
@@ -64,7 +64,7 @@ static struct {
 static range ranges[RANGES];
 static unsigned range_count;
 static const void *watched;
-static bool uses_new; /* the watched object is made from C++ */
+static bool uses_new;             /* the watched object is made from C++ */
 static _Thread_local bool inside; /* unwinding allocates, too */
 
 static size_t place_of(const void *block)

@@ -10,9 +10,9 @@ typedef struct gpuhal_heap_count {
     uint64_t bytes;
 } gpuhal_heap_count;
 
-/* What malloc() has given out to this process and not got back; 0 where the C library does not say. */
+/* What malloc() has given out to this process and not got back; 0 if the C library does not say. */
 uint64_t gpuhal_heap_bytes(void);
-/* Counts, from now on, the blocks that code of the object takes in which the address lies. False where that cannot be
+/* Counts, from now on, the blocks that code of the object takes in which the address lies. False if that cannot be
  * known: in builds with a sanitizer, and with other C libraries than glibc. */
 bool gpuhal_heap_watch(const void *of_object);
 /* The blocks of since then that are still there; ends the watch. */

@@ -5,7 +5,7 @@
 
 #include "work.h"
 
-/* So long the copies shall go on after the last call, where order is looked at. */
+/* So long the copies shall go on after the last call, if order is looked at. */
 #define GPUHAL_LOAD_NS UINT64_C(120000000)
 
 typedef struct gpuhal_load {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Says why hardware cannot be used that one of the selectors means, and what to do. NOT_FOUND where none means any. */
+/* Says why hardware cannot be used that one of the selectors means, and what to do. NOT_FOUND if none means any. */
 static gpuhal_probe_exit say_unusable(const gpuhal_probe_machine *machine, const char *source, const char *selectors)
 {
     gpuhal_probe_exit code = PROBE_NOT_FOUND;

@@ -247,7 +247,7 @@ static void say_left_out(const gpus *all)
     }
 }
 
-/* Where the driver's library is; "" where none was found. */
+/* Where the driver's library is; "" if none was found. */
 static void find_libcuda(const gpuhal_probe_machine *machine, char path[4096])
 {
     gpuhal_plugin_report report;

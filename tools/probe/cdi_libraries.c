@@ -12,7 +12,7 @@
 
 #define SUFFIX ".so."
 
-/* The version in the name of the file that the path leads to, with a dot; "" where it has none. */
+/* The version in the name of the file that the path leads to, with a dot; "" if it has none. */
 static void read_version(const char *path, char version[NAME_MAX + 1])
 {
     char real[PATH_MAX];

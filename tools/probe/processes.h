@@ -8,7 +8,7 @@
 #include <gpuhal/telemetry.h>
 
 struct gpuhal_probe_processes {
-    gpuhal_process *list; /* those with most memory first; may be incomplete where the status is an error */
+    gpuhal_process *list; /* those with most memory first; may be incomplete if the status is an error */
     uint32_t count;
     gpuhal_status status; /* NOT_SUPPORTED: nothing lists them */
     char why[256];        /* a sentence for an error */
@@ -23,7 +23,7 @@ struct gpuhal_probe_processes {
 bool gpuhal_probe_processes_read(const gpuhal_probe_options *options, gpuhal_probe_machine *machine);
 /* The device in whose row they stand: of several interfaces one has them. */
 bool gpuhal_probe_processes_are_of(const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry);
-/* The user's name, else the number; "" where it is not known. Of the machine's until it is finished. */
+/* The user's name, else the number; "" if it is not known. Of the machine's until it is finished. */
 const char *gpuhal_probe_process_user(const gpuhal_probe_machine *machine, const gpuhal_process *process);
 void gpuhal_probe_processes_finish(gpuhal_probe_machine *machine);
 /* Gives up the names of users, too. */

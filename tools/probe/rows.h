@@ -26,7 +26,8 @@ bool gpuhal_probe_rows_make(const gpuhal_probe_machine *machine, const gpuhal_pr
                             gpuhal_probe_rows *out_rows);
 /* For programs: "ready", "lost", "reset_needed", or why the hardware is not usable: "no_kernel_driver". */
 const char *gpuhal_probe_row_state(const gpuhal_probe_row *row);
-/* The worst that there is to say of it, as the exit status has it. */
+/* The worst of the grade of its hardware, of those of what the values of its device say, and of a problem if the device
+ * is lost or failed its verification. What a check or a link says does not count. */
 gpuhal_hardware_grade gpuhal_probe_row_grade(const gpuhal_probe_row *row);
 /* Why it is not to be handed out; NULL: it is ready, or a part of a GPU of which this process has another part. */
 const char *gpuhal_probe_row_why(const gpuhal_probe_row *row);
