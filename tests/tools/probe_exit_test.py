@@ -300,6 +300,17 @@ def a_gpu_that_one_process_has_alone_is_not_ready_for_another(probe):
     check(result.code == 0 and "default device: none: cuda:0 is taken by another process" in " ".join(result.out.split()), result)
 
 
+def exclusive_gpus_whose_driver_hangs_cost_the_time_of_timeout_and_not_some_for_each(probe):
+    """The function that hangs is called for lists of processes alone, which this format does not have."""
+    settings = fake_cuda("devices 8; mode * exclusive; memory * 1G; hang nvmlDeviceGetProcessUtilization 1+") | {"GPUHAL_BACKENDS": "cpu,cuda"}
+    times = []
+    for _ in range(3):
+        begin = time.monotonic()
+        check(probe.run("--format", "gres", "--timeout", "0.3", **settings).code == 0)
+        times.append(time.monotonic() - begin)
+    check(min(times) < 0.7, times)
+
+
 def a_gpu_that_the_multi_process_service_has_takes_others_in(probe):
     with tempfile.TemporaryDirectory() as folder:
         server = os.path.join(folder, "nvidia-cuda-mps-server")

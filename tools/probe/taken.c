@@ -6,13 +6,20 @@
 
 #include <unistd.h>
 
-#define EACH_NS 200000000u
+#define ALL_NS 400000000u /* for all of them, however many there are */
 
-static void read_one(gpuhal_probe_device *entry)
+static bool is_exclusive(const gpuhal_probe_device *entry)
+{
+    uint64_t mode = 0;
+    return gpuhal_device_u64(entry->device, GPUHAL_FACT_COMPUTE_MODE, &mode) == GPUHAL_OK &&
+           mode == GPUHAL_COMPUTE_EXCLUSIVE && gpuhal_device_status(entry->device) == GPUHAL_OK;
+}
+
+static void read_one(gpuhal_probe_device *entry, uint64_t limit_ns)
 {
     gpuhal_process list[32] = {{.size = sizeof *list}};
     uint32_t count = 0;
-    (void)gpuhal_device_processes(entry->device, GPUHAL_SAMPLE_QUICK, EACH_NS, list, sizeof list / sizeof *list,
+    (void)gpuhal_device_processes(entry->device, GPUHAL_SAMPLE_QUICK, limit_ns, list, sizeof list / sizeof *list,
                                   &count);
     bool computes = false, shares = false;
     for (uint32_t i = 0; i < count && i < sizeof list / sizeof *list; i++) {
@@ -22,15 +29,21 @@ static void read_one(gpuhal_probe_device *entry)
     entry->is_taken = computes && !shares;
 }
 
+/* One that hangs takes half of the time that is left, so that others have their turn. */
 void gpuhal_probe_taken_read(gpuhal_probe_machine *machine)
 {
+    uint32_t left = 0;
     for (uint32_t i = 0; i < machine->count; i++) {
-        gpuhal_probe_device *entry = &machine->devices[i];
-        uint64_t mode = 0;
-        entry->is_taken = false;
-        if (gpuhal_device_u64(entry->device, GPUHAL_FACT_COMPUTE_MODE, &mode) == GPUHAL_OK &&
-            mode == GPUHAL_COMPUTE_EXCLUSIVE && gpuhal_device_status(entry->device) == GPUHAL_OK) {
-            read_one(entry);
+        machine->devices[i].is_taken = false;
+        left += is_exclusive(&machine->devices[i]);
+    }
+    const uint64_t begin_ns = gpuhal_tool_now_ns(), most_ns = gpuhal_probe_time_left(machine, ALL_NS, 1);
+    const uint64_t until_ns = begin_ns + (most_ns < ALL_NS ? most_ns : ALL_NS);
+    for (uint32_t i = 0; i < machine->count && left > 0; i++) {
+        const uint64_t now_ns = gpuhal_tool_now_ns(), left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
+        const uint64_t limit_ns = left > 1 ? left_ns / 2 : left_ns;
+        if (is_exclusive(&machine->devices[i]) && left-- && limit_ns > 0) {
+            read_one(&machine->devices[i], limit_ns);
         }
     }
 }

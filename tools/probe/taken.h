@@ -4,8 +4,8 @@
 
 #include "machine.h"
 
-/* Asks the drivers of GPUs whose compute mode is exclusive for their processes, 200 ms each at most; those that cannot
- * be asked are not taken. */
+/* Asks the drivers of GPUs whose compute mode is exclusive for their processes, for 400 ms in all at most, and not
+ * beyond the time of --timeout; those that do not answer are not taken. */
 void gpuhal_probe_taken_read(gpuhal_probe_machine *machine);
 
 #endif
