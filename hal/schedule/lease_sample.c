@@ -17,13 +17,18 @@
 #define LEAST_NS UINT64_C(1000000000)
 
 /* BUSY is the last one: it is not always asked for. */
-enum { FREE, USED, LIMIT, ERRORS, THROTTLE, REPAIR, LINKS, FABRIC, BUSY, VALUES };
+enum { FREE, USED, RESERVED, LIMIT, ERRORS, THROTTLE, REPAIR, LINKS, FABRIC, BUSY, VALUES };
 
 static const gpuhal_key keys[VALUES] = {
-    [FREE] = GPUHAL_VALUE_MEMORY_FREE_BYTES,         [USED] = GPUHAL_VALUE_MEMORY_USED_BYTES,
-    [LIMIT] = GPUHAL_VALUE_MEMORY_LIMIT_BYTES,       [ERRORS] = GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL,
-    [THROTTLE] = GPUHAL_VALUE_THROTTLE_REASONS,      [REPAIR] = GPUHAL_VALUE_MEMORY_REPAIR,
-    [LINKS] = GPUHAL_VALUE_LINK_ERRORS_TOTAL,        [FABRIC] = GPUHAL_VALUE_FABRIC,
+    [FREE] = GPUHAL_VALUE_MEMORY_FREE_BYTES,
+    [USED] = GPUHAL_VALUE_MEMORY_USED_BYTES,
+    [RESERVED] = GPUHAL_VALUE_MEMORY_RESERVED_BYTES,
+    [LIMIT] = GPUHAL_VALUE_MEMORY_LIMIT_BYTES,
+    [ERRORS] = GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL,
+    [THROTTLE] = GPUHAL_VALUE_THROTTLE_REASONS,
+    [REPAIR] = GPUHAL_VALUE_MEMORY_REPAIR,
+    [LINKS] = GPUHAL_VALUE_LINK_ERRORS_TOTAL,
+    [FABRIC] = GPUHAL_VALUE_FABRIC,
     [BUSY] = GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE,
 };
 
@@ -117,6 +122,16 @@ static void take_limit(const gpuhal_value *limit, gpuhal_lease_reading *out)
     snprintf(out->limit_source, sizeof out->limit_source, "%s", limit->source);
 }
 
+/* What is free ends at a limit of this process's group (NVML from 615 on), and what that keeps away is not in use. A
+ * driver that says how much it keeps for itself counts that neither as used nor, in CUDA, as a part of the total:
+ * nvidia-smi has 81559 MiB for an H100, 551 of them reserved, and CUDA 79.1 GiB. One that does not say it counts it as
+ * used. */
+static uint64_t used_of(const gpuhal_value *values, uint64_t total)
+{
+    const bool says_used = !values[USED].missing && (!values[RESERVED].missing || values[FREE].missing);
+    return says_used ? values[USED].u64 : total > values[FREE].u64 ? total - values[FREE].u64 : 0;
+}
+
 static void take(const gpuhal_sample *sample, gpuhal_lease_device *device)
 {
     const gpuhal_value *values = sample->values;
@@ -128,11 +143,7 @@ static void take(const gpuhal_sample *sample, gpuhal_lease_device *device)
     out->asked_busy = sample->count == VALUES;
     out->busy_permille = sampled && out->asked_busy && !values[BUSY].missing ? (uint32_t)values[BUSY].u64 : UINT32_MAX;
     out->known = sampled && (!values[FREE].missing || !values[USED].missing);
-    if (out->known && !values[FREE].missing) {
-        out->used_bytes = total > values[FREE].u64 ? total - values[FREE].u64 : 0;
-    } else if (out->known) {
-        out->used_bytes = values[USED].u64;
-    }
+    out->used_bytes = out->known ? used_of(values, total) : out->used_bytes;
     out->late =
         !out->known && (values[FREE].missing == GPUHAL_MISSING_TIMED_OUT || sample->status == GPUHAL_ERROR_TIMEOUT);
     take_limit(&values[LIMIT], out);

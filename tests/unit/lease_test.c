@@ -163,6 +163,27 @@ TEST(memory_that_strangers_use_is_not_leased)
     gpuhal_close(gpu);
 }
 
+/* A driver that says what it keeps for itself, and whose limit for this process leaves 300 of 400 MiB. */
+TEST(what_a_limit_of_this_process_keeps_away_is_not_used_by_others)
+{
+    gpuhal *gpu = open_gpus(1);
+    gpuhal_mock_value *values = gpuhal_mock.devices[0].values;
+    const gpuhal_mock_value read[] = {{.key = GPUHAL_VALUE_MEMORY_FREE_BYTES, .u64 = 300 * MIB},
+                                      {.key = GPUHAL_VALUE_MEMORY_USED_BYTES, .u64 = 100 * MIB},
+                                      {.key = GPUHAL_VALUE_MEMORY_RESERVED_BYTES, .u64 = 50 * MIB},
+                                      {.key = GPUHAL_VALUE_MEMORY_LIMIT_BYTES, .u64 = 400 * MIB}};
+    for (uint32_t i = 0; i < 4; i++) {
+        values[i].u64 = read[i].u64;
+        values[i].key = read[i].key;
+    }
+    assert_ok(try_bytes(gpu, 400 * MIB));
+    assert_non_null(strstr(ledger_json(gpu), "\"bytes_foreign\": 104857600"));
+    values[2].key = 0; /* without what is kept, what is free decides */
+    usleep(120000);
+    assert_non_null(strstr(ledger_json(gpu), "\"bytes_foreign\": 759169024"));
+    gpuhal_close(gpu);
+}
+
 TEST(the_first_request_of_a_process_counts_what_a_holder_has_not_allocated)
 {
     skip_under_thread_sanitizer();
