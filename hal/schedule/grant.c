@@ -167,7 +167,7 @@ int64_t gpuhal_grant_priority(int32_t priority, uint64_t asked_ns, uint64_t now_
 /* A waiting request in the pass. */
 typedef struct waiting {
     uint64_t ticket;
-    uint64_t wanted; /* the devices that it may get */
+    uint64_t wanted; /* the devices that it may get; 0: it can get none before others that have no lease have ended */
     int64_t priority;
     range items;
 } waiting;
@@ -240,6 +240,14 @@ static void overtake(pass *own, uint64_t mask)
     }
 }
 
+/* A process without a lease has a device alone that the request cannot do without. How long that takes cannot be
+ * known here, so that nothing is kept for the request meanwhile, and nothing that is granted overtakes it. */
+static bool waits_for_stranger(const gpuhal_ledger_record *record, uint64_t wanted)
+{
+    return record->count > 0 ? (uint32_t)__builtin_popcountll(record->candidates) < record->count
+                             : (wanted & ~record->candidates) != 0;
+}
+
 /* One way through all items: a thousand requests would need a thousand. The list is in the order of tickets. */
 static void find_items(pass *own)
 {
@@ -269,6 +277,11 @@ static uint32_t begin_pass(pass *own, gpuhal_ledger_state *state, uint64_t now_n
         }
     }
     find_items(own);
+    for (uint32_t i = 0; i < own->count; i++) {
+        waiting *one = &own->list[i];
+        const gpuhal_ledger_record *record = gpuhal_ledger_find(state, one->ticket);
+        one->wanted = waits_for_stranger(record, one->wanted) ? 0 : one->wanted;
+    }
     if (own->count > 1) {
         qsort(own->list, own->count, sizeof *own->list, by_order);
     }

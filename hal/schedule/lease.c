@@ -94,6 +94,14 @@ static void wait_for_word(const gpuhal_lease *lease, uint32_t word, uint64_t unt
     }
 }
 
+static gpuhal_status not_in_time(const gpuhal_lease *lease)
+{
+    char taken[256];
+    gpuhal_lease_name_taken(lease, taken, sizeof taken);
+    return gpuhal_error_set(GPUHAL_ERROR_TIMEOUT, "leases: request %" PRIu64 " was not granted in time%s",
+                            lease->record.ticket, taken);
+}
+
 /* A ledger that another process, or another object of this one, keeps locked is looked at again. */
 static gpuhal_status wait_until_held(gpuhal_lease *lease, bool *out_held)
 {
@@ -107,8 +115,7 @@ static gpuhal_status wait_until_held(gpuhal_lease *lease, bool *out_held)
             return cancelled();
         }
         if (gpuhal_os_monotonic_ns() >= lease->deadline_ns) {
-            return gpuhal_error_set(GPUHAL_ERROR_TIMEOUT, "leases: request %" PRIu64 " was not granted in time",
-                                    lease->record.ticket);
+            return not_in_time(lease);
         }
         if (status) {
             gpuhal_os_sleep(LOOK_NS);

@@ -11,6 +11,7 @@
 #include <gpuhal/telemetry.h>
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 gpuhal_lease_left_out gpuhal_lease_why_left_out(const gpuhal_lease_device *device)
@@ -48,7 +49,7 @@ static const char *words_of(gpuhal_lease_left_out reason)
                                                             "has a compute mode that keeps every program out",
                                                             "failed its self-test",
                                                             "may be had with fewer bytes",
-                                                            ""};
+                                                            "is exclusive, and another process has it"};
     return words[reason];
 }
 
@@ -88,6 +89,19 @@ static uint32_t find_left_out(gpuhal_lease *lease, gpuhal_text *to)
         }
     }
     return count;
+}
+
+void gpuhal_lease_name_taken(const gpuhal_lease *lease, char *to, size_t bytes)
+{
+    size_t length = 0;
+    to[0] = '\0';
+    for (uint32_t i = 0; i < lease->device_count && length < bytes; i++) {
+        const gpuhal_lease_device *device = &lease->devices[i];
+        if (device->named && device->left_out == GPUHAL_LEASE_IS_TAKEN) {
+            length += (size_t)snprintf(to + length, bytes - length, "; %s %s", device->device->id,
+                                       words_of(GPUHAL_LEASE_IS_TAKEN));
+        }
+    }
 }
 
 gpuhal_status gpuhal_lease_check_health(gpuhal_lease *lease)

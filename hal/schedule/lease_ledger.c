@@ -236,8 +236,12 @@ gpuhal_status gpuhal_lease_enter(gpuhal_lease *lease, bool *out_held, bool *out_
     const gpuhal_ledger_record *record = status ? NULL : gpuhal_ledger_find(ledger->state, lease->record.ticket);
     const bool held = record && record->state == GPUHAL_RECORD_HELD;
     if (!status && !held && lease->waits_not) {
-        status = gpuhal_error_set(GPUHAL_ERROR_BUSY, "leases: what was asked for is leased or in use; gpuhal-lease "
-                                                     "status lists who has it");
+        char taken[256];
+        gpuhal_lease_name_taken(lease, taken, sizeof taken);
+        status = gpuhal_error_set(GPUHAL_ERROR_BUSY,
+                                  "leases: what was asked for is leased or in use%s; gpuhal-lease status lists who has "
+                                  "it",
+                                  taken);
     }
     if (status) {
         if (lease->file >= 0) {

@@ -209,6 +209,9 @@ const char *gpuhal_lease_left_out_name(gpuhal_lease_left_out reason);
 /* Returns OK if enough devices of the request can be leased. Else INFEASIBLE, if more bytes are wanted than this
  * process may have; DEVICE_LOST, or NO_DEVICE if any device would do, with those that are left out and why. */
 gpuhal_status gpuhal_lease_check_health(gpuhal_lease *lease);
+/* Writes, of the devices that the request names, those that other processes have alone: "; cuda:0 is exclusive, and
+ * another process has it", cut to the space; "": none. */
+void gpuhal_lease_name_taken(const gpuhal_lease *lease, char *to, size_t bytes);
 
 /* ---- lease_memory.c: memory that others use. */
 

@@ -185,6 +185,10 @@ def a_gpu_that_one_process_has_alone_is_leased_once_that_has_ended(play):
     check(machine.leased("--no-wait") == machine.named()["cuda:1"], machine.named())
     _, err = machine.run("run", "--no-wait", "--devices=2", "--", "true", code=BUSY)
     check("leased or in use" in err, err)
+    _, err = machine.run("run", "--no-wait", "--devices=cuda:0", "--", "true", code=BUSY)
+    check("cuda:0 is exclusive, and another process has it" in err, err)
+    _, err = machine.run("run", "--timeout=1", "--devices=cuda:0", "--", "true", code=124)
+    check("cuda:0 is exclusive, and another process has it" in err, err)
 
 
 def a_lesser_gpu_is_no_equal_of_the_best_one_if_another_lesser_one_is_left_out(play):

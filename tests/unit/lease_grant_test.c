@@ -241,6 +241,30 @@ TEST(one_that_wants_other_devices_overtakes_nothing)
     assert_int_equal(gpuhal_ledger_find(state, waiting)->overtaken, 0);
 }
 
+/* A process without a lease has device a alone: the caller's word for that is that it is no candidate. */
+TEST(nothing_is_kept_for_a_request_that_waits_for_a_device_that_a_stranger_has_alone)
+{
+    for (uint32_t parts = 0; parts < 2; parts++) {
+        begin(2);
+        const uint64_t waiting = ask(parts ? 0 : 2, 1, 0, 0, 0);
+        gpuhal_ledger_find(state, waiting)->candidates = 2;
+        for (uint32_t d = 0; d < 2 && parts; d++) {
+            assert_true(gpuhal_ledger_add_item(state, &(gpuhal_ledger_item){waiting, 0, d, 1}));
+        }
+        for (int i = 0; i < 20; i++) {
+            const uint64_t other = ask(1, 1, 0, 0, 0);
+            gpuhal_ledger_find(state, other)->candidates = 2;
+            settle(0);
+            assert_true(held(other) && !held(waiting));
+            gpuhal_ledger_remove(state, other);
+        }
+        assert_int_equal(gpuhal_ledger_find(state, waiting)->overtaken, 0);
+        gpuhal_ledger_find(state, waiting)->candidates = 3; /* it has ended */
+        settle(0);
+        assert_true(held(waiting));
+    }
+}
+
 TEST(priority_decides_and_waiting_raises_it)
 {
     begin(1);
