@@ -46,8 +46,16 @@ static bool is_exclusive(const gpuhal_device *device)
     return gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_COMPUTE_MODE, 0) == GPUHAL_COMPUTE_EXCLUSIVE;
 }
 
-/* What has it alone is this object if that has memory of it: its process may be listed by another number. A service
- * that shares an exclusive device takes in others. */
+/* In another pid namespace, as that of a container, this process is listed by another number (NVML has those of the
+ * machine, /proc none above its own namespace), and what cannot be attributed is this process if that has the device
+ * open: no other one can have an exclusive one then. */
+static bool is_stranger(gpuhal_device *device, const gpuhal_process *process, const gpuhal_lease_reading *last)
+{
+    const bool is_here = last->own_bytes > 0 || atomic_load(&device->state) == GPUHAL_DEVICE_IS_OPEN;
+    return (process->flags & GPUHAL_PROCESS_COMPUTE) && process->pid != (uint32_t)gpuhal_os_process_own() && !is_here;
+}
+
+/* A service that shares an exclusive device takes in others. */
 static void sample_processes(gpuhal_device *device, gpuhal_lease_reading *out)
 {
     gpuhal_process list[GPUHAL_LEASE_PROCESSES] = {{.size = sizeof *list}};
@@ -58,8 +66,7 @@ static void sample_processes(gpuhal_device *device, gpuhal_lease_reading *out)
     bool shares = false;
     for (uint32_t i = 0; i < out->process_count; i++) {
         shares = shares || (list[i].flags & GPUHAL_PROCESS_SHARES);
-        out->taken = out->taken || (is_exclusive(device) && (list[i].flags & GPUHAL_PROCESS_COMPUTE) &&
-                                    list[i].pid != (uint32_t)gpuhal_os_process_own() && out->own_bytes == 0);
+        out->taken = out->taken || (is_exclusive(device) && is_stranger(device, &list[i], out));
         const bool usable = list[i].pid > 0 && (list[i].flags & GPUHAL_PROCESS_MEMORY_KNOWN) &&
                             !(list[i].flags & GPUHAL_PROCESS_FOREIGN_NAMESPACE);
         out->processes[i].pid = usable ? list[i].pid : 0;

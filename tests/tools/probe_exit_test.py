@@ -300,6 +300,12 @@ def a_gpu_that_one_process_has_alone_is_not_ready_for_another(probe):
     check(result.code == 0 and "default device: none: cuda:0 is taken by another process" in " ".join(result.out.split()), result)
 
 
+def a_gpu_that_this_process_verified_is_not_taken_by_what_another_pid_namespace_numbers(probe):
+    """Probed in this process, which then has it open; a driver in a container may list that by a number of the machine."""
+    settings = fake_cuda("devices 1; mode 0 exclusive; memory * 1G; process 0 4194305 1G") | {"GPUHAL_BACKENDS": "cpu,cuda", "GPUHAL_ISOLATION": "never"}
+    check(": 1 GPU ready" in probe.run("--verify", **settings).out and ": 0 of 1 GPU ready" in probe.run(**settings).out)
+
+
 def exclusive_gpus_whose_driver_hangs_cost_the_time_of_timeout_and_not_some_for_each(probe):
     """The function that hangs is called for lists of processes alone, which this format does not have."""
     settings = fake_cuda("devices 8; mode * exclusive; memory * 1G; hang nvmlDeviceGetProcessUtilization 1+") | {"GPUHAL_BACKENDS": "cpu,cuda"}

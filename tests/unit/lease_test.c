@@ -201,6 +201,22 @@ TEST(the_first_request_of_a_process_counts_what_a_holder_has_not_allocated)
     kill_process(holder);
 }
 
+/* In a container the driver lists this process by a number of the machine. */
+TEST(an_exclusive_device_that_this_process_has_open_is_not_a_strangers)
+{
+    fresh_ledger();
+    mock_gpus(1);
+    gpuhal_mock.devices[0].compute_mode = GPUHAL_COMPUTE_EXCLUSIVE;
+    listed[0] = (gpuhal_process){.pid = 4242, .flags = GPUHAL_PROCESS_COMPUTE | GPUHAL_PROCESS_FOREIGN_NAMESPACE};
+    listed_count = 1;
+    gpuhal *gpu = open_leasing();
+    assert_int_equal(try_bytes(gpu, MOST), GPUHAL_ERROR_BUSY);
+    assert_ok(gpuhal_device_open(gpuhal_device_at(gpu, 0)));
+    usleep(120000);
+    assert_ok(try_bytes(gpu, MOST));
+    gpuhal_close(gpu);
+}
+
 TEST(what_another_object_of_the_process_allocates_under_its_lease_is_no_strangers)
 {
     gpuhal *gpu = open_gpus(1), *other = open_leasing();

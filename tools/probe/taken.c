@@ -15,6 +15,14 @@ static bool is_exclusive(const gpuhal_probe_device *entry)
            mode == GPUHAL_COMPUTE_EXCLUSIVE && gpuhal_device_status(entry->device) == GPUHAL_OK;
 }
 
+/* In another pid namespace this process is listed by another number, and what cannot be attributed is this process if
+ * that has verified the device: no other one can have an exclusive one then. */
+static bool is_stranger(const gpuhal_probe_device *entry, const gpuhal_process *process)
+{
+    const bool is_here = entry->verified && !entry->in_child && !entry->result.status;
+    return process->pid != (uint32_t)getpid() && !(is_here && (process->flags & GPUHAL_PROCESS_FOREIGN_NAMESPACE));
+}
+
 static void read_one(gpuhal_probe_device *entry, uint64_t limit_ns)
 {
     gpuhal_process list[32] = {{.size = sizeof *list}};
@@ -23,7 +31,7 @@ static void read_one(gpuhal_probe_device *entry, uint64_t limit_ns)
                                   &count);
     bool computes = false, shares = false;
     for (uint32_t i = 0; i < count && i < sizeof list / sizeof *list; i++) {
-        computes = computes || ((list[i].flags & GPUHAL_PROCESS_COMPUTE) && list[i].pid != (uint32_t)getpid());
+        computes = computes || ((list[i].flags & GPUHAL_PROCESS_COMPUTE) && is_stranger(entry, &list[i]));
         shares = shares || (list[i].flags & GPUHAL_PROCESS_SHARES);
     }
     entry->is_taken = computes && !shares;
