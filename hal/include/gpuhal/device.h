@@ -66,7 +66,8 @@ enum { GPUHAL_SELECT_ALLOW_CPU = 1u /**< When nothing matches, use the CPU inste
  *  equally and no driver is loaded: one that did not fail gpuhal_device_verify() with this driver; no software device;
  *  of the first backend; a GPU, then an integrated one, then an accelerator; with most total memory; with most compute
  *  units; the first. `auto` and `gpu` name no software device and none that failed that test; `auto` falls back to the
- *  CPU, `gpu` fails. @p out_reason, which may be NULL, says what decided.
+ *  CPU, `gpu` fails. @p out_reason, which may be NULL, says what decided. One whose compute mode is exclusive may be
+ *  selected while another process has it, which its driver alone knows: opening it then returns BUSY.
  *  With `most_free` or `least_loaded` in the list the values of the devices that are named are read now, from plugins
  *  that are loaded for that, and decide before the rule; a device without the value comes last. Where such a word in
  *  GPUHAL_DEVICES or gpuhal_config.devices has left one device, the reason has the values of then.
