@@ -70,10 +70,18 @@ typedef enum gpuhal_hardware_system {
     GPUHAL_SYSTEM_SUSE
 } gpuhal_hardware_system;
 
+/* A batch system, of whose jobs this process is one. It gives a job GPUs, and sets the variables by which drivers list
+ * no others. */
+typedef struct gpuhal_hardware_batch {
+    const char *sign, *number; /* variables: each job has the first; the second is its number, or NULL */
+    const char *name, *request; /* that asks for a GPU */
+    bool counts;                /* gpuhal_hardware_count_of_job() knows how many the job was given */
+} gpuhal_hardware_batch;
+
 typedef struct gpuhal_hardware_machine {
     bool is_read, secure_boot;
     bool is_windows; /* Linux below Windows (WSL) */
-    bool is_job;     /* of Slurm; also in a container */
+    const gpuhal_hardware_batch *batch; /* whose job this is, also in a container; NULL: it is none */
     char who[48];    /* was given some of the hardware: "this pod", "this Slurm job 17", "this user session" */
     bool is_usable;  /* a device stands for some hardware */
     gpuhal_hardware_place place;
@@ -151,8 +159,8 @@ bool gpuhal_hardware_is_blocked(gpuhal_hardware_view *view, const char *module, 
 /* ---- hardware_place.c */
 
 gpuhal_hardware_place gpuhal_hardware_place_of(gpuhal_hardware_view *view, bool is_windows);
-/* Writes machine->who. `job`: of Slurm; NULL or "": none. */
-void gpuhal_hardware_find_who(gpuhal_hardware_view *view, const char *job, gpuhal_hardware_machine *machine);
+/* Finds machine->batch, and writes machine->who. */
+void gpuhal_hardware_find_who(gpuhal_hardware_view *view, gpuhal_hardware_machine *machine);
 /* Who was given some of the hardware: "container", "pod", "Slurm job 17". */
 const char *gpuhal_hardware_place_name(const gpuhal_hardware_machine *machine);
 

@@ -117,8 +117,8 @@ static bool find_variable(gpuhal_hardware_view *view, const gpuhal_hardware *one
         const uint32_t named = variables[i].kind == LIST ? gpuhal_hardware_count_named(value) : 0;
         const uint32_t listed = count_listed(candidate, one);
         const bool is_short = named > listed;
-        if (is_short && gpuhal_hardware_machine_of(view)->is_job) {
-            continue; /* Slurm sets it, and one that the job was given is missing */
+        if (is_short && gpuhal_hardware_machine_of(view)->batch) {
+            continue; /* the batch system sets it, and one that the job was given is missing */
         }
         gpuhal_hardware_found(out, is_short ? GPUHAL_HARDWARE_DRIVER_ERROR : GPUHAL_HARDWARE_HIDDEN,
                               is_short ? GPUHAL_HARDWARE_PROBLEM : GPUHAL_HARDWARE_NOTE,
@@ -157,17 +157,17 @@ bool gpuhal_hardware_find_others(gpuhal_hardware_view *view, const gpuhal *gpu, 
                                  gpuhal_hardware_finding *out)
 {
     const char *apis[APIS + 1];
+    const gpuhal_hardware_batch *batch = gpuhal_hardware_machine_of(view)->batch;
     list_apis(one, apis);
     for (size_t a = 0; apis[a]; a++) {
         const gpuhal_candidate *candidate = candidate_of(&gpuhal_device_snapshot_now(gpu)->candidates, apis[a]);
         if (candidate && a == 0 && find_others_of_container(view, one, candidate, out)) {
             return true;
         }
-        for (size_t i = 0;
-             gpuhal_hardware_machine_of(view)->is_job && candidate && i < sizeof variables / sizeof *variables; i++) {
+        for (size_t i = 0; batch && candidate && i < sizeof variables / sizeof *variables; i++) {
             const char *value = variables[i].kind != FILTER ? value_of(i, candidate, one) : NULL;
             const uint32_t named = value ? gpuhal_hardware_count_named(value) : 0;
-            const uint32_t given = gpuhal_hardware_count_of_job();
+            const uint32_t given = batch->counts ? gpuhal_hardware_count_of_job() : UINT32_MAX;
             if (value && named <= count_listed(candidate, one) && (given == UINT32_MAX || named >= given)) {
                 found_others(view, one, variables[i].name, value, out);
                 return true;

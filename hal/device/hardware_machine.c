@@ -45,9 +45,7 @@ const gpuhal_hardware_machine *gpuhal_hardware_machine_of(gpuhal_hardware_view *
         (void)gpuhal_hardware_line(view, machine->release, sizeof machine->release, "/proc/sys/kernel/osrelease");
         machine->is_windows = strstr(machine->release, "icrosoft");
         machine->place = gpuhal_hardware_place_of(view, machine->is_windows);
-        const char *job = gpuhal_os_environment("SLURM_JOB_ID");
-        machine->is_job = job && *job;
-        gpuhal_hardware_find_who(view, job, machine);
+        gpuhal_hardware_find_who(view, machine);
         machine->secure_boot =
             gpuhal_hardware_bytes(view, variable, sizeof variable, SECURE_BOOT) == 5 && variable[4] == 1;
         for (uint32_t i = 0; i < view->count; i++) {

@@ -159,12 +159,40 @@ gpuhal_hardware_place gpuhal_hardware_place_of(gpuhal_hardware_view *view, bool 
 
 #define THIS "this "
 
+/* One that may run inside another one comes first. */
+static const gpuhal_hardware_batch batches[] = {
+    {"FLUX_JOB_ID", "FLUX_JOB_ID", "Flux", "flux run --gpus-per-task=1 …", false},
+    {"SLURM_JOB_ID", "SLURM_JOB_ID", "Slurm", "srun --gres=gpu:1 …", true},
+    {"PBS_JOBID", "PBS_JOBID", "PBS", "qsub -l select=1:ngpus=1 …", false},
+    {"LSB_JOBID", "LSB_JOBID", "LSF", "bsub -gpu num=1 …", false},
+    {"SGE_TASK_ID", "JOB_ID", "Grid Engine", "qsub -l gpu=1 …   # the name of the resource is the site's", false},
+    {"_CONDOR_JOB_AD", NULL, "HTCondor", "request_gpus = 1   # in the job's submit file", false},
+};
+
+static const char *variable_or_empty(const char *name)
+{
+    const char *value = name ? gpuhal_os_environment(name) : NULL;
+    return value ? value : "";
+}
+
+static const gpuhal_hardware_batch *find_batch(void)
+{
+    const gpuhal_hardware_batch *found = NULL;
+    for (size_t i = 0; i < sizeof batches / sizeof *batches && !found; i++) {
+        found = *variable_or_empty(batches[i].sign) ? &batches[i] : NULL;
+    }
+    return found;
+}
+
 /* On a host systemd may refuse nodes to a session or to a service. */
-void gpuhal_hardware_find_who(gpuhal_hardware_view *view, const char *job, gpuhal_hardware_machine *machine)
+void gpuhal_hardware_find_who(gpuhal_hardware_view *view, gpuhal_hardware_machine *machine)
 {
     char group[4096];
-    if (machine->place != GPUHAL_PLACE_POD && job && *job) {
-        gpuhal_hardware_text(machine->who, sizeof machine->who, THIS "Slurm job %.20s", job);
+    machine->batch = find_batch();
+    if (machine->place != GPUHAL_PLACE_POD && machine->batch) {
+        const char *number = variable_or_empty(machine->batch->number);
+        gpuhal_hardware_text(machine->who, sizeof machine->who, THIS "%s job%s%.20s", machine->batch->name,
+                             *number ? " " : "", number);
         return;
     }
     (void)gpuhal_hardware_bytes(view, group, sizeof group, "/proc/self/cgroup");

@@ -127,8 +127,8 @@ void gpuhal_hardware_give(gpuhal_hardware_view *view, const gpuhal_hardware *one
     to[0] = 0;
     if (machine->place == GPUHAL_PLACE_POD && *resource_of(one)) {
         gpuhal_hardware_text(to, bytes, "resources: {limits: {%s: 1}}   # of the pod's container", resource_of(one));
-    } else if (machine->is_job && machine->place != GPUHAL_PLACE_POD) {
-        gpuhal_hardware_text(to, bytes, "srun --gres=gpu:1 …");
+    } else if (machine->batch && machine->place != GPUHAL_PLACE_POD) {
+        gpuhal_hardware_text(to, bytes, "%s", machine->batch->request);
     } else if (machine->place == GPUHAL_PLACE_DOCKER) {
         gpuhal_hardware_text(to, bytes, "docker run %s …",
                              is_nvidia  ? "--gpus all"

@@ -21,7 +21,7 @@ import unicodedata
 import together
 
 DEADLINE = 100  # seconds for one run; the tests have a little more
-SETTINGS = ("GPUHAL_", "KUBERNETES_", "SLURM_", "APPTAINER_", "SINGULARITY_", "container", "POCL_DEVICES", "NO_COLOR", "COLUMNS", "TERM", "LC_", "LANG")
+SETTINGS = ("GPUHAL_", "KUBERNETES_", "SLURM_", "FLUX_", "PBS_", "LSB_", "SGE_", "_CONDOR_", "APPTAINER_", "SINGULARITY_", "container", "POCL_DEVICES", "NO_COLOR", "COLUMNS", "TERM", "LC_", "LANG")
 
 
 class Result:

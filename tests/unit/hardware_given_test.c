@@ -236,6 +236,44 @@ TEST(a_slurm_job_is_named_with_its_number_and_has_the_command_of_slurm_also_in_a
     end_machine();
 }
 
+/* Whatever the batch system: it set the variable, which is not to be unset. */
+TEST(what_a_batch_system_left_out_is_asked_for_in_the_request_of_the_job)
+{
+    static const struct {
+        const char *variables[2], *said, *command;
+    } batches[] = {
+        {{"FLUX_JOB_ID"}, "this Flux job 17 was", "flux run --gpus-per-task=1 …"},
+        {{"PBS_JOBID"}, "this PBS job 17 was", "qsub -l select=1:ngpus=1 …"},
+        {{"LSB_JOBID"}, "this LSF job 17 was", "bsub -gpu num=1 …"},
+        {{"SGE_TASK_ID", "JOB_ID"}, "this Grid Engine job 17 was", "qsub -l gpu=1 …"},
+        {{"_CONDOR_JOB_AD"}, "this HTCondor job was", "request_gpus = 1"},
+    };
+    for (size_t i = 0; i < sizeof batches / sizeof *batches; i++) {
+        char said[640], command[320];
+        begin_with_one_of_two();
+        put("dev/nvidia0", "");
+        put("dev/nvidiactl", "");
+        for (size_t v = 0; v < 2 && batches[i].variables[v]; v++) {
+            setenv(batches[i].variables[v], "17", 1);
+        }
+        setenv("CUDA_VISIBLE_DEVICES", "", 1);
+        const gpuhal_hardware_info info = look(said, command);
+        expect_state(&info, GPUHAL_HARDWARE_NOT_GIVEN, GPUHAL_HARDWARE_FINE);
+        assert_non_null(strstr(said, batches[i].said));
+        assert_non_null(strstr(said, "not given it: CUDA_VISIBLE_DEVICES="));
+        assert_non_null(strstr(command, batches[i].command));
+        setenv("CUDA_VISIBLE_DEVICES", "0,1,2", 1); /* what the job was given is missing */
+        const gpuhal_hardware_info lacking = look(said, command);
+        expect_state(&lacking, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM);
+        assert_null(strstr(command, "unset"));
+        unsetenv("CUDA_VISIBLE_DEVICES");
+        for (size_t v = 0; v < 2 && batches[i].variables[v]; v++) {
+            unsetenv(batches[i].variables[v]);
+        }
+        end_machine();
+    }
+}
+
 /* Slurm without control groups for devices leaves the rest to the variable. */
 TEST(a_job_was_not_given_what_the_variable_of_slurm_leaves_out)
 {

@@ -56,7 +56,9 @@ static inline void begin_machine(void)
         "OCL_ICD_FILENAMES",      "OPENCL_VENDOR_PATH",  "KUBERNETES_SERVICE_HOST", "SLURM_JOB_ID",
         "SINGULARITY_CONTAINER",  "container",           "APPTAINER_CONTAINER",     "SLURM_JOB_GPUS",
         "SLURM_STEP_GPUS",        "SLURM_GPUS_ON_NODE",  "SLURM_GPUS_PER_NODE",     "SLURM_GPUS_PER_TASK",
-        "NVIDIA_VISIBLE_DEVICES", "AMD_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"};
+        "NVIDIA_VISIBLE_DEVICES", "AMD_VISIBLE_DEVICES", "ZE_AFFINITY_MASK",        "FLUX_JOB_ID",
+        "PBS_JOBID",              "LSB_JOBID",           "SGE_TASK_ID",             "JOB_ID",
+        "_CONDOR_JOB_AD"};
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
         unsetenv(variables[i]); /* of the machine that runs the test */
     }

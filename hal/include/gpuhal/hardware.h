@@ -82,7 +82,7 @@ typedef struct gpuhal_hardware_info {
      *  address: the UUID of the part (GPUHAL_FACT_PARTITION) and its numbers (GPUHAL_FACT_PARTITION_NUMBERS); "": a
      *  whole GPU, or not known. */
     const char *partition, *partition_numbers;
-    /** Whom it is NOT_GIVEN to: "this container", "this pod", "this Slurm job 17", "this user session"; else "". */
+    /** Whom it is NOT_GIVEN to: "this container", "this pod", "this PBS job 17", "this user session"; else "". */
     const char *not_given_to;
 } gpuhal_hardware_info;
 
