@@ -70,6 +70,14 @@ def end(*processes):
         process.communicate(timeout=DEADLINE)
 
 
+def a_command_sees_what_was_leased_and_nothing_else_through_the_libraries_of_two_vendors(play):
+    machine = play("nvidia-and-amd")
+    for selector, ids in (("3", ["cuda:0", "rocm:0", "rocm:1"]), ("cuda:0", ["cuda:0"]), ("rocm:1", ["rocm:0"]), ("rocm:0,cuda:0", ["cuda:0", "rocm:0"])):
+        out, err = machine.run("run", "--devices", selector, "--", machine.probe, "--json")
+        seen = [one["id"] for one in json.loads(out)["devices"] if one["backend"] in ("cuda", "rocm")]
+        check(seen == ids, selector, seen, err)
+
+
 def a_discrete_gpu_is_leased_before_the_integrated_one(play):
     machine = play("intel-arc-and-integrated")
     arc, uhd = (machine.named()[name] for name in ("vulkan:0", "vulkan:1"))

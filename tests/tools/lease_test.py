@@ -68,7 +68,7 @@ def a_command_gets_its_devices_by_uuid_and_its_exit_status_is_passed_on(tool):
     uuids = cuda.split(",")
     check(len(uuids) == 2 and len(set(uuids)) == 2 and all(uuid.startswith("GPU-") and len(uuid) == 40 for uuid in uuids), out)
     check(own == ",".join(uuid.replace("GPU-", "uuid=") for uuid in uuids), out)
-    check(int(number) >= 1 and hip == "" and rocr == "unset", out)
+    check(int(number) >= 1 and hip == "-1" and rocr == "unset", out)
     check(tool.status()["leases"] == [], tool.status())
     out, _ = tool.run("run", "--devices", "cpu", "--", "sh", "-c", 'echo "${CUDA_VISIBLE_DEVICES-unset}|$GPUHAL_DEVICES"', CUDA_VISIBLE_DEVICES="0")
     check(out == "|cpu:0\n", out)  # no GPU is leased, so none is seen

@@ -24,6 +24,8 @@ def a_line_and_a_status_say_whether_the_gpus_are_healthy(probe):
     expect(run("devices 8"), 0, "healthy: 8 GPUs ready")
     expect(run("devices 8", "--expect", "8"), 0, "healthy: 8 GPUs ready")
     expect(run("devices 7", "--expect", "8"), 4, "not healthy: 7 GPUs ready, 8 expected")
+    expect(on_recorded("exclusive-taken")("--check", "healthy", "--expect", "8"), 0, "healthy: 6 of 8 GPUs ready; note: .*")
+    expect(on_recorded("mig-empty-on-one")("--check", "healthy", "--expect", "8"), 4, "not healthy: 7 of 8 GPUs ready, 8 expected; .*MIG is on.*")
     expect(run(f"devices 2; {NO_RESET}"), 4, r"not healthy: 0 of 2 GPUs ready; cuda:0, cuda:1 \(2\): the GPU needs a reset, as its driver reports")
     expect(run(f"devices 2; {NO_RESET}", "--expect", "2"), 4, "not healthy: 0 of 2 GPUs ready, 2 expected; cuda:0, .*")
     warning = "cuda:0: 3 memory errors could not be corrected; and 1 more: gpuhal-probe"
@@ -68,7 +70,8 @@ def commands_of(text):
     """Those of the last column, and those of the examples up to what a shell makes of them."""
     rows = [re.split(r"(?<!\\) \| ", line)[-1] for line in text.splitlines() if line.startswith("| ")]
     named = [command for row in rows for command in re.findall("`(gpuhal-probe[^`]*)`", row)]
-    shown = [command.strip() for block in re.findall("```sh\n(.*?)```", text, re.S) for command in re.findall(r"gpuhal-probe[^|)\n]*", block)]
+    blocks = [block.replace(" 2>&1", "") for block in re.findall("```sh\n(.*?)```", text, re.S)]
+    shown = [command.strip() for block in blocks for command in re.findall(r"gpuhal-probe[^|)\n]*", block)]
     return named, shown
 
 

@@ -16,10 +16,11 @@ static const char doc[] =
     "Runs a command with devices that no other holder of a lease uses at the same time, or with --share, --slots or "
     "--memory with a share of them; waits until they could be had; lists who has leased what; or ends a lease, for its "
     "user and for root.\v"
-    "run sets CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES and GPUHAL_DEVICES for what was leased. The lease lasts until "
-    "the command and all programs that it started have ended, those in the background too. Exit status of run: that of "
-    "the command, 128 and the number of the signal that ended it, 126 or 127 when it cannot be executed or found; 75 "
-    "busy, with --no-wait; 124 not granted within --timeout; 125 other errors, 2 usage.\n\n"
+    "run sets CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES and GPUHAL_DEVICES for what was leased. "
+    "The lease lasts until the command and all programs that it started have ended, those in the background too. Exit "
+    "status of run: that of the command, 128 and the number of the signal that ended it, 126 or 127 when it cannot be "
+    "executed or found; of all: 75 busy, with --no-wait, or a released lease that processes have; 124 not granted "
+    "within --timeout; 125 other errors, 2 usage.\n\n"
     "Leases of all users stand in one ledger: in the folder that GPUHAL_LEDGER names, else in /run/gpuhal, for those "
     "who may write there (as installed: the group video); without either each user has one, and sees no other user's "
     "leases.";
@@ -98,7 +99,8 @@ static error_t take_seconds(const struct argp_state *state, const char *option, 
 {
     return gpuhal_tool_read_seconds(value, low, SECONDS_MAX, out_ns)
                ? 0
-               : gpuhal_tool_mistake(state, option, value, "seconds, with a fraction or without");
+               : gpuhal_tool_mistake(state, option, value,
+                                     low > 0 ? "seconds, 0.001 or more" : "seconds, with a fraction or without");
 }
 
 /* The first word is what to do; all that stands behind it is the command. */
@@ -106,9 +108,11 @@ static error_t take_word(struct argp_state *state, char *value, gpuhal_lease_opt
 {
     static const char *const actions[] = {"", "run", "wait", "status", "release"};
     if (options->action == LEASE_RELEASE && options->number == 0) {
-        return gpuhal_tool_read_number(value, 1, UINT64_MAX, &options->number, NULL)
-                   ? 0
-                   : gpuhal_tool_mistake(state, "release", value, "the number of a lease, as status shows it");
+        if (gpuhal_tool_read_number(value, 1, UINT64_MAX, &options->number, NULL)) {
+            return 0;
+        }
+        argp_error(state, "release \"%s\": this is no number of a lease; status shows them", value);
+        return EINVAL;
     }
     if (options->action != 0 && options->action != LEASE_RUN) {
         argp_error(state, "\"%s\": only run takes a command", value);

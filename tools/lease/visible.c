@@ -1,10 +1,11 @@
 /* visible.c: see visible.h. Devices are named by UUID, which does not depend on the order of any list.
  *
  * CUDA: "GPU-" and "MIG-" before the UUID (CUDA C Programming Guide, CUDA Environment Variables). ROCm: "GPU-" before
- * the chip's unique id of 16 digits, which HIP gives as the bytes of its UUID (ROCm, "GPU isolation techniques").
- * Indices of HIP_VISIBLE_DEVICES and the like would mean other devices than before, so these variables are removed; HIP
- * reads CUDA_VISIBLE_DEVICES too, so that is not set where a device of ROCm was leased and none of CUDA. Else an empty
- * list hides all devices of CUDA. What an empty ROCR_VISIBLE_DEVICES does is documented nowhere: that is removed. */
+ * the chip's unique id of 16 digits, which HIP gives as the bytes of its UUID (ROCm, "GPU isolation techniques"). HIP
+ * reads CUDA_VISIBLE_DEVICES if its own variable is not set, so that is always set: to the indices of what
+ * ROCR_VISIBLE_DEVICES leaves, which HIP counts from 0, or to -1, which ends its list at once. An empty
+ * CUDA_VISIBLE_DEVICES hides all devices of CUDA. What an empty ROCR_VISIBLE_DEVICES does is documented nowhere: that
+ * is removed. The older name of HIP's variable, GPU_DEVICE_ORDINAL, would count as well, and is removed, too. */
 #include "visible.h"
 
 #include "../common/text.h"
@@ -17,7 +18,8 @@
 enum { LIST_BYTES = 8192, NAME_BYTES = 128, UNIQUE_ID_DIGITS = 16 };
 
 typedef struct lists {
-    char cuda[LIST_BYTES], rocm[LIST_BYTES], own[LIST_BYTES];
+    char cuda[LIST_BYTES], rocm[LIST_BYTES], hip[LIST_BYTES], own[LIST_BYTES];
+    uint32_t rocm_count;
 } lists;
 
 static const char *text_of(const gpuhal_device *device, gpuhal_key key)
@@ -106,6 +108,8 @@ static void add_device(gpuhal *gpu, const gpuhal_device *leased, lists *out)
             add(out->cuda, name);
         } else if (is_of(device, "rocm")) {
             add(out->rocm, name);
+            snprintf(name, sizeof name, "%" PRIu32, out->rocm_count++);
+            add(out->hip, name);
         }
     }
     add_own(out, leased);
@@ -124,7 +128,7 @@ bool gpuhal_lease_set_visible(gpuhal *gpu, const gpuhal_lease *lease)
         add_device(gpu, gpuhal_lease_device_at(lease, i), &all);
     }
     snprintf(number, sizeof number, "%" PRIu64, gpuhal_lease_number(lease));
-    return set("CUDA_VISIBLE_DEVICES", *all.rocm && !*all.cuda ? NULL : all.cuda) &&
-           set("ROCR_VISIBLE_DEVICES", *all.rocm ? all.rocm : NULL) && set("HIP_VISIBLE_DEVICES", NULL) &&
-           set("GPU_DEVICE_ORDINAL", NULL) && set("GPUHAL_DEVICES", all.own) && set("GPUHAL_LEASE", number);
+    return set("CUDA_VISIBLE_DEVICES", all.cuda) && set("ROCR_VISIBLE_DEVICES", *all.rocm ? all.rocm : NULL) &&
+           set("HIP_VISIBLE_DEVICES", *all.hip ? all.hip : "-1") && set("GPU_DEVICE_ORDINAL", NULL) &&
+           set("GPUHAL_DEVICES", all.own) && set("GPUHAL_LEASE", number);
 }

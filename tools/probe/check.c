@@ -64,11 +64,12 @@ void gpuhal_probe_print_check(const gpuhal_probe_machine *machine, const gpuhal_
         snprintf(line, sizeof line, "%s", counts);
         append_causes(problems, is_any, ": ", line);
     } else {
+        const bool are_few = counted.ready + counted.taken < options->expected; /* then a note may be the cause */
         snprintf(line, sizeof line, "not healthy: %s", counts);
-        if (counted.ready + counted.taken < options->expected) {
+        if (are_few) {
             gpuhal_tool_append(line, sizeof line, ", ", "%u expected", options->expected);
         }
-        append_causes(problems, options->strict ? is_any : is_problem, "; ", line);
+        append_causes(problems, options->strict || are_few ? is_any : is_problem, "; ", line);
     }
     gpuhal_probe_screen_put(screen, PROBE_PLAIN, line);
     fputc('\n', screen->out);
