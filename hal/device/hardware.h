@@ -26,7 +26,7 @@
 #define GPUHAL_VENDOR_INTEL  0x8086u
 
 /* More than this the view does not list: the largest machines have 16, with 8 virtual functions each. */
-enum { GPUHAL_HARDWARE_MAX = 256, GPUHAL_HARDWARE_PATH_BYTES = 768 };
+enum { GPUHAL_HARDWARE_MAX = 256, GPUHAL_HARDWARE_PATH_BYTES = 768, GPUHAL_HARDWARE_FIX_BYTES = 448 };
 
 typedef struct gpuhal_hardware {
     gpuhal_hardware_info info; /* its numbers; the texts are those below */
@@ -35,7 +35,7 @@ typedef struct gpuhal_hardware {
     char kernel_driver[40], kernel_driver_version[64];
     char drm_card[32], drm_render_node[32], vendor_node[32];
     char local_cpus[256];
-    char why[640], fix[320];
+    char why[640], fix[GPUHAL_HARDWARE_FIX_BYTES];
     char render_number[24]; /* "226:128": of the render node */
     char partition[40], partition_numbers[24];
     char unlisted[160]; /* hardware_join.c: why the vendor's API does not list it, as its plugin states; "": it does not
@@ -89,11 +89,12 @@ typedef struct gpuhal_hardware_machine {
     char release[64]; /* of the kernel; "": unknown */
 } gpuhal_hardware_machine;
 
-/* What prevents the use of hardware, and what mends it. The texts are cleaned when they reach the hardware. */
+/* What prevents the use of hardware, and what mends it: `why` is cleaned when it reaches the hardware, `fix` line by
+ * line as it is written. */
 typedef struct gpuhal_hardware_finding {
     gpuhal_hardware_state state;
     gpuhal_hardware_grade grade;
-    char why[640], fix[320];
+    char why[640], fix[GPUHAL_HARDWARE_FIX_BYTES];
 } gpuhal_hardware_finding;
 
 struct gpuhal_hardware_view {
@@ -139,6 +140,8 @@ bool gpuhal_hardware_names(gpuhal_hardware_view *view, char ***out_names, size_t
 bool gpuhal_hardware_value(const char *text, const char *key, char *to, size_t bytes);
 /* Writes a text, cut to the space, and cleaned. */
 void gpuhal_hardware_text(char *to, size_t bytes, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* Appends a line to a command: one more command, or words behind "# ", of at most 67 columns. Cleaned. */
+void gpuhal_hardware_add_line(char *to, size_t bytes, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* The last part of a path. */
 const char *gpuhal_hardware_leaf(const char *path);
 
@@ -152,7 +155,7 @@ bool gpuhal_hardware_contains(gpuhal_hardware_view *view, const char *word, cons
     __attribute__((format(printf, 3, 4)));
 /* Whether a setting keeps the module from being loaded: where it stands, and what undoes it. */
 typedef struct gpuhal_hardware_block {
-    char where[128], fix[288];
+    char where[128], fix[GPUHAL_HARDWARE_FIX_BYTES];
 } gpuhal_hardware_block;
 bool gpuhal_hardware_is_blocked(gpuhal_hardware_view *view, const char *module, gpuhal_hardware_block *out);
 
@@ -195,13 +198,18 @@ void gpuhal_hardware_found(gpuhal_hardware_finding *out, gpuhal_hardware_state s
                            const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* Writes the day of a time since 1970: "2026-11-24". */
 void gpuhal_hardware_day(uint64_t seconds, char *to, size_t bytes);
-/* Each writes a command line: what installs the vendor's kernel module, or a user library; what gives this container,
+/* Appends the warning and the command of a restart of the machine. */
+void gpuhal_hardware_add_restart(char *to, size_t bytes);
+/* Each writes command lines: what installs the vendor's kernel module, or a user library; what gives this container,
  * pod or job the device ("": not known); what shows the kernel's lines about it. */
 void gpuhal_hardware_install_driver(gpuhal_hardware_view *view, const gpuhal_hardware *one, char *to, size_t bytes);
 void gpuhal_hardware_install_library(gpuhal_hardware_view *view, const gpuhal_hardware *one, char *to, size_t bytes);
 void gpuhal_hardware_give(gpuhal_hardware_view *view, const gpuhal_hardware *one, char *to, size_t bytes);
-void gpuhal_hardware_read_log(const gpuhal_hardware *one, char *to, size_t bytes);
-/* The command that starts this container anew ("": not known). */
+/* `answers`: what lines of NVIDIA's driver mean, in words behind "# ". */
+void gpuhal_hardware_read_log(const gpuhal_hardware *one, const char *answers, char *to, size_t bytes);
+#define GPUHAL_HARDWARE_LOST_ANSWERS   "# Xid 79: power the machine off and on; if again: slot, power, card"
+#define GPUHAL_HARDWARE_UNUSED_ANSWERS "# RmInitAdapter failed: restart the machine; Xid 79: power it off"
+/* The commands that start this container anew ("": not known). */
 void gpuhal_hardware_restart(gpuhal_hardware_view *view, char *to, size_t bytes);
 /* The first writes the command that makes place for NVIDIA's own module, the second one the command after which Secure
  * Boot trusts the modules that were built on this machine. */

@@ -226,9 +226,15 @@ static void find_mismatch(gpuhal_hardware_view *view, const gpuhal_hardware *one
                           differ ? "the kernel module %s is version %s, and %s's library is %s" : "%.0s%.0s%s: %s",
                           one->kernel_driver, one->kernel_driver_version, name_of(candidate->name),
                           differ ? library : reason_of(candidate));
-    gpuhal_hardware_text(out->fix, sizeof out->fix, "%s",
-                         is_container ? "nvidia-smi   # on the host, whose libraries the container needs"
-                                      : "sudo reboot   # ends all that runs here; the driver was updated");
+    if (is_container) {
+        gpuhal_hardware_text(out->fix, sizeof out->fix, "# on the host:");
+        gpuhal_hardware_add_line(out->fix, sizeof out->fix, "nvidia-smi");
+        gpuhal_hardware_add_line(out->fix, sizeof out->fix,
+                                 "# \"Driver Version\": the container needs libraries of that one");
+    } else {
+        gpuhal_hardware_text(out->fix, sizeof out->fix, "# the driver was updated, and a restart loads its module:");
+        gpuhal_hardware_add_restart(out->fix, sizeof out->fix);
+    }
 }
 
 /* A second node, of the module that manages CUDA's memory. Container runtimes are known to leave it out. */
@@ -236,7 +242,7 @@ static void find_no_uvm(gpuhal_hardware_view *view, const gpuhal_hardware *one, 
 {
     const bool is_host = gpuhal_hardware_machine_of(view)->place == GPUHAL_PLACE_HOST;
     gpuhal_hardware_found(out, GPUHAL_HARDWARE_NODE_MISSING, GPUHAL_HARDWARE_PROBLEM,
-                          is_host ? "%.0sthere is no /dev/nvidia-uvm, which CUDA needs"
+                          is_host ? "%.0s/dev/nvidia-uvm, which CUDA needs, is missing"
                                   : "%s has the other nodes of the GPU, but not /dev/nvidia-uvm, which CUDA needs",
                           gpuhal_hardware_machine_of(view)->who);
     if (is_host) {
@@ -260,11 +266,13 @@ static void find_failure(gpuhal_hardware_view *view, const gpuhal_hardware *one,
     gpuhal_hardware_found(out, is_lost ? GPUHAL_HARDWARE_OFF_BUS : GPUHAL_HARDWARE_DRIVER_ERROR,
                           GPUHAL_HARDWARE_PROBLEM, "%s: %s", name_of(candidate->name), reason);
     if (strstr(reason, "fabric manager")) {
-        gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo systemctl restart nvidia-fabricmanager");
+        gpuhal_hardware_text(out->fix, sizeof out->fix, "# ends the CUDA programs of this machine:");
+        gpuhal_hardware_add_line(out->fix, sizeof out->fix, "sudo systemctl restart nvidia-fabricmanager");
     } else if (strstr(reason, "/dev/nvidia-uvm")) {
         find_no_uvm(view, one, out);
     } else {
-        gpuhal_hardware_read_log(one, out->fix, sizeof out->fix);
+        gpuhal_hardware_read_log(one, is_lost ? GPUHAL_HARDWARE_LOST_ANSWERS : GPUHAL_HARDWARE_UNUSED_ANSWERS, out->fix,
+                                 sizeof out->fix);
     }
 }
 
@@ -273,7 +281,8 @@ static void find_crash(const gpuhal_hardware *one, const gpuhal_candidate *candi
 {
     gpuhal_hardware_found(out, GPUHAL_HARDWARE_QUARANTINED, GPUHAL_HARDWARE_PROBLEM, "%s: %s", name_of(candidate->name),
                           reason_of(candidate));
-    gpuhal_hardware_read_log(one, out->fix, sizeof out->fix);
+    gpuhal_hardware_read_log(one, "# Xid lines name the cause; once mended: gpuhal-probe --retry cuda", out->fix,
+                             sizeof out->fix);
 }
 
 /* If CUDA lists a part of a divided GPU, it lists no other GPU: Multi-Instance GPU User Guide, "CUDA Device
@@ -290,10 +299,9 @@ static bool lists_a_part(const gpuhal_candidate *candidate)
 
 static void make_an_instance(const gpuhal_hardware *one, gpuhal_hardware_finding *out)
 {
-    gpuhal_hardware_text(out->fix, sizeof out->fix,
-                         "sudo nvidia-smi mig -i %s -lgip   # then, with an ID of that list: sudo nvidia-smi mig -i %s "
-                         "-cgi ID -C",
-                         one->address, one->address);
+    gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo nvidia-smi mig -i %s -lgip", one->address);
+    gpuhal_hardware_add_line(out->fix, sizeof out->fix, "# then, with an ID of that list:");
+    gpuhal_hardware_add_line(out->fix, sizeof out->fix, "sudo nvidia-smi mig -i %s -cgi ID -C", one->address);
 }
 
 void gpuhal_hardware_find_stated(const gpuhal_hardware *one, gpuhal_hardware_finding *out)
@@ -318,6 +326,24 @@ static bool has_empty_mig(const gpuhal_candidate *candidate, const gpuhal_hardwa
     return begin && (!places || strstr(places, one->address));
 }
 
+/* A plugin that lists nothing guesses that this process may not open the nodes. They were examined before, and it may:
+ * the driver itself is at fault. */
+static void find_none_listed(const gpuhal_hardware *one, const gpuhal_candidate *candidate,
+                             gpuhal_hardware_finding *out)
+{
+    const char *reason = reason_of(candidate);
+    if (strstr(reason, "what this process may open")) {
+        gpuhal_hardware_found(out, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM,
+                              "%s lists no device, although this process may open the nodes of this GPU: its driver "
+                              "could not set it up",
+                              name_of(candidate->name));
+    } else {
+        gpuhal_hardware_found(out, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM, "%s: %s",
+                              name_of(candidate->name), reason);
+    }
+    gpuhal_hardware_read_log(one, GPUHAL_HARDWARE_UNUSED_ANSWERS, out->fix, sizeof out->fix);
+}
+
 /* Of a driver that works, and does not list it. */
 static bool find_unlisted(gpuhal_hardware_view *view, const gpuhal_hardware *one, const gpuhal_candidate *candidate,
                           gpuhal_hardware_finding *out)
@@ -326,10 +352,13 @@ static bool find_unlisted(gpuhal_hardware_view *view, const gpuhal_hardware *one
         return true;
     }
     if (lists_a_part(candidate)) {
-        gpuhal_hardware_found(out, GPUHAL_HARDWARE_HIDDEN, GPUHAL_HARDWARE_NOTE,
-                              "CUDA lists a part of a divided GPU (MIG), and by its rule no other GPU then");
-        gpuhal_hardware_text(out->fix, sizeof out->fix,
-                             "nvidia-smi -L   # lists them; then: CUDA_VISIBLE_DEVICES=GPU-… COMMAND");
+        gpuhal_hardware_found(
+            out, GPUHAL_HARDWARE_HIDDEN, GPUHAL_HARDWARE_NOTE,
+            "CUDA gives a program either a part of a divided GPU (MIG) or whole GPUs; here it gives a "
+            "part");
+        gpuhal_hardware_text(out->fix, sizeof out->fix, "nvidia-smi -L");
+        gpuhal_hardware_add_line(out->fix, sizeof out->fix, "# to use whole GPUs, with UUIDs of that list:");
+        gpuhal_hardware_add_line(out->fix, sizeof out->fix, "CUDA_VISIBLE_DEVICES=GPU-… COMMAND");
         return true;
     }
     if (has_empty_mig(candidate, one)) {
@@ -342,22 +371,20 @@ static bool find_unlisted(gpuhal_hardware_view *view, const gpuhal_hardware *one
         char day[24];
         gpuhal_hardware_day(one->info.last_seen, day, sizeof day);
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM,
-                              "it is on the bus, and %s does not list it any more, as it did on %s",
+                              "it is on the bus, but %s does not list it any more, as it did on %s",
                               name_of(candidate->name), day);
-        gpuhal_hardware_read_log(one, out->fix, sizeof out->fix);
+        gpuhal_hardware_read_log(one, GPUHAL_HARDWARE_UNUSED_ANSWERS, out->fix, sizeof out->fix);
         return true;
     }
     if (candidate->state == GPUHAL_PLUGIN_NO_DEVICE && candidate->reason &&
         (strcmp(candidate->name, "cuda") == 0 || strcmp(candidate->name, "rocm") == 0)) {
-        gpuhal_hardware_found(out, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM, "%s: %s",
-                              name_of(candidate->name), reason_of(candidate));
-        gpuhal_hardware_read_log(one, out->fix, sizeof out->fix);
+        find_none_listed(one, candidate, out);
         return true;
     }
     if (strcmp(candidate->name, "cuda") == 0) {
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM,
-                              "CUDA lists other GPUs and not this one");
-        gpuhal_hardware_read_log(one, out->fix, sizeof out->fix);
+                              "CUDA lists other GPUs, but not this one");
+        gpuhal_hardware_read_log(one, GPUHAL_HARDWARE_UNUSED_ANSWERS, out->fix, sizeof out->fix);
         return true;
     }
     return false;
@@ -382,6 +409,7 @@ static bool find_of(gpuhal_hardware_view *view, const gpuhal_settings *settings,
                               name_of(candidate->name), reason_of(candidate));
         gpuhal_hardware_text(out->fix, sizeof out->fix, "ls -l %s",
                              one->vendor_node[0] ? one->vendor_node : one->drm_render_node);
+        gpuhal_hardware_add_line(out->fix, sizeof out->fix, "# this user must be in its group, which must have rw");
         return true;
     case GPUHAL_PLUGIN_QUARANTINED:
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_QUARANTINED, GPUHAL_HARDWARE_PROBLEM, "%s: %s",
@@ -472,7 +500,7 @@ void gpuhal_hardware_find_rest(gpuhal_hardware_view *view, gpuhal *gpu, const gp
         /* HIP does without GPUs that it does not support, such as those in processors. */
         const bool is_no_gpu_of_it = candidate->state == GPUHAL_PLUGIN_NO_DEVICE && strcmp(apis[0], "rocm") == 0;
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_READY, is_no_gpu_of_it ? GPUHAL_HARDWARE_WARNING : own.grade,
-                              "other APIs can use it, and %s cannot: %s", name_of(apis[0]), own.why);
-        gpuhal_hardware_text(out->fix, sizeof out->fix, "%s", own.fix);
+                              "other APIs can use it, but %s cannot: %s", name_of(apis[0]), own.why);
+        snprintf(out->fix, sizeof out->fix, "%s", own.fix);
     }
 }

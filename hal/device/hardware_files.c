@@ -181,6 +181,18 @@ void gpuhal_hardware_text(char *to, size_t bytes, const char *format, ...)
     gpuhal_records_clean(to);
 }
 
+void gpuhal_hardware_add_line(char *to, size_t bytes, const char *format, ...)
+{
+    char line[GPUHAL_HARDWARE_FIX_BYTES];
+    const size_t used = strlen(to);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    gpuhal_records_clean(line);
+    snprintf(to + used, bytes - used, "%s%s", used ? "\n" : "", line);
+}
+
 const char *gpuhal_hardware_leaf(const char *path)
 {
     const char *slash = strrchr(path, '/');

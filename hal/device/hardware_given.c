@@ -53,13 +53,13 @@ static bool find_taken(gpuhal_hardware_view *view, const gpuhal_hardware *one, c
     const char *const more = strlen(order.value) > 60 ? "…" : "";
     if (is_refused) {
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_PERMISSION, GPUHAL_HARDWARE_PROBLEM,
-                              "this %s was to have it, %s=%.60s%s, and its device cgroup refuses %s", who, order.name,
-                              order.value, more, node);
+                              "%s=%.60s%s asks for this GPU, but the device cgroup of this %s refuses %s", order.name,
+                              order.value, more, who, node);
         gpuhal_hardware_restart(view, out->fix, sizeof out->fix);
     } else {
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_NODE_MISSING, GPUHAL_HARDWARE_PROBLEM,
-                              "this %s was to have it, %s=%.60s%s, and there is no %s", who, order.name, order.value,
-                              more, node);
+                              "%s=%.60s%s asks for this GPU, but this %s has no %s", order.name, order.value, more, who,
+                              node);
         gpuhal_hardware_give(view, one, out->fix, sizeof out->fix);
     }
     return true;

@@ -124,11 +124,13 @@ static void find_unbound(gpuhal_hardware_view *view, const gpuhal_hardware *one,
     if (module == MODULES) {
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, grade, "no kernel driver is bound to it");
         gpuhal_hardware_text(out->fix, sizeof out->fix, "lspci -nnk -s %s", one->address);
+        gpuhal_hardware_add_line(out->fix, sizeof out->fix,
+                                 "# \"Kernel modules\": modprobe that; none: install the driver");
     } else if (gpuhal_hardware_is_blocked(view, name, &block)) {
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_NOTE,
                               "no kernel driver is bound to it: %s keeps the module %s from being loaded", block.where,
                               name);
-        gpuhal_hardware_text(out->fix, sizeof out->fix, "%s", block.fix);
+        snprintf(out->fix, sizeof out->fix, "%s", block.fix);
     } else if (state == MODULE_UNKNOWN) {
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, grade,
                               "no kernel driver is bound to it: the module %s is not loaded%s", name,
@@ -152,13 +154,17 @@ static void find_unbound(gpuhal_hardware_view *view, const gpuhal_hardware *one,
         gpuhal_hardware_enrol_key(view, out->fix, sizeof out->fix);
     } else if (state == MODULE_INSTALLED) {
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_PROBLEM,
-                              "no kernel driver is bound to it: the module %s is installed and not loaded", name);
+                              "no kernel driver is bound to it: the module %s is installed, but not loaded", name);
         gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo modprobe %s", name);
     } else {
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_PROBLEM,
-                              "no kernel driver is bound to it: the module %s is loaded and did not take it", name);
+                              "no kernel driver is bound to it: the module %s is loaded, but did not take it", name);
         gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo dmesg | grep -iE '%s|%s'", one->address,
                              strcmp(name, "nvidia") == 0 ? "NVRM" : name);
+        if (strcmp(name, "nvidia") == 0) {
+            gpuhal_hardware_add_line(out->fix, sizeof out->fix,
+                                     "# \"not supported\": another version of the driver, or its open one");
+        }
     }
 }
 
@@ -175,17 +181,21 @@ static void find_missing(gpuhal_hardware_view *view, const gpuhal_hardware *one,
     static const char prefix[] = "/dev/nvidia";
     const char *number = strncmp(node, prefix, strlen(prefix)) == 0 ? node + strlen(prefix) : "";
     gpuhal_hardware_found(out, GPUHAL_HARDWARE_NODE_MISSING, GPUHAL_HARDWARE_PROBLEM,
-                          "the kernel driver %s is loaded, and there is no %s", one->kernel_driver, node);
+                          "the kernel driver %s is loaded, but %s is missing", one->kernel_driver, node);
     if (is_nvidia(one)) { /* /dev/nvidiactl has number 255 */
         gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo nvidia-modprobe -c %s",
                              *number && number[strspn(number, "0123456789")] == 0 ? number : "255");
+    } else if (gpuhal_hardware_machine_of(view)->is_windows) {
+        gpuhal_hardware_text(out->fix, sizeof out->fix, "wsl.exe --update");
+        gpuhal_hardware_add_line(out->fix, sizeof out->fix, "# ends all WSL machines:");
+        gpuhal_hardware_add_line(out->fix, sizeof out->fix, "wsl.exe --shutdown");
     } else {
-        gpuhal_hardware_text(out->fix, sizeof out->fix, "%s",
-                             gpuhal_hardware_machine_of(view)->is_windows
-                                 ? "wsl.exe --update && wsl.exe --shutdown   # ends all WSL machines"
-                                 : "sudo udevadm trigger --action=add");
+        gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo udevadm trigger --action=add");
     }
 }
+
+#define ON_THE_HOST  "# on the host:"
+#define LOG_IN_AGAIN "# then log in again"
 
 static void find_refused(gpuhal_hardware_view *view, const char *node, gpuhal_hardware_finding *out)
 {
@@ -205,22 +215,31 @@ static void find_refused(gpuhal_hardware_view *view, const char *node, gpuhal_ha
                           node, group);
     if (by_all) {
         gpuhal_hardware_text(out->fix, sizeof out->fix, "getfacl %s; sudo dmesg | grep -i denied", node);
+        gpuhal_hardware_add_line(out->fix, sizeof out->fix,
+                                 "# \"denied\" names the security module whose rule refuses it");
     } else if (place == GPUHAL_PLACE_PODMAN) {
-        gpuhal_hardware_text(out->fix, sizeof out->fix, "podman run --group-add keep-groups …");
+        gpuhal_hardware_text(out->fix, sizeof out->fix, ON_THE_HOST);
+        gpuhal_hardware_add_line(out->fix, sizeof out->fix, "podman run --group-add keep-groups …");
     } else if (by_group && place == GPUHAL_PLACE_DOCKER) {
-        gpuhal_hardware_text(out->fix, sizeof out->fix, "docker run --group-add %u …", (unsigned)state.group);
+        gpuhal_hardware_text(out->fix, sizeof out->fix, ON_THE_HOST);
+        gpuhal_hardware_add_line(out->fix, sizeof out->fix, "docker run --group-add %u …", (unsigned)state.group);
     } else if (place != GPUHAL_PLACE_HOST) {
-        gpuhal_hardware_text(out->fix, sizeof out->fix, "ls -ln %s   # on the host, whose rights it has", node);
+        gpuhal_hardware_text(out->fix, sizeof out->fix, ON_THE_HOST);
+        gpuhal_hardware_add_line(out->fix, sizeof out->fix, "ls -ln %s", node);
+        gpuhal_hardware_add_line(out->fix, sizeof out->fix,
+                                 "# give it there a group with rw, of which the container is one");
     } else if (by_group) {
-        gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo usermod -aG %s $USER   # and log in again", group);
+        gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo usermod -aG %s $USER", group);
+        gpuhal_hardware_add_line(out->fix, sizeof out->fix, LOG_IN_AGAIN);
     } else if (strncmp(node, "/dev/nvidia", strlen("/dev/nvidia")) == 0) {
         gpuhal_hardware_text(out->fix, sizeof out->fix, "grep -r NVreg_DeviceFile /etc/modprobe.d");
+        gpuhal_hardware_add_line(out->fix, sizeof out->fix,
+                                 "# these options say whose the nodes are: remove them, or join it");
     } else {
         /* As the rules of udev have it. */
-        gpuhal_hardware_text(
-            out->fix, sizeof out->fix,
-            "sudo chgrp render %s && sudo chmod g+rw %s && sudo usermod -aG render $USER   # and log in again", node,
-            node);
+        gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo chgrp render %s && sudo chmod g+rw %s", node, node);
+        gpuhal_hardware_add_line(out->fix, sizeof out->fix, "sudo usermod -aG render $USER");
+        gpuhal_hardware_add_line(out->fix, sizeof out->fix, LOG_IN_AGAIN);
     }
 }
 
@@ -275,7 +294,9 @@ bool gpuhal_hardware_find_kernel(gpuhal_hardware_view *view, const gpuhal_hardwa
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_PASSED_THROUGH,
                               one->is_virtual_function ? GPUHAL_HARDWARE_FINE : GPUHAL_HARDWARE_NOTE,
                               "it is bound to %s, for virtual machines", one->kernel_driver);
-        gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo fuser -v /dev/vfio/*   # what has it");
+        gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo fuser -v /dev/vfio/*");
+        gpuhal_hardware_add_line(out->fix, sizeof out->fix,
+                                 "# the virtual machine that has it; none: bind its own driver");
         return true;
     }
     if (strcmp(one->kernel_driver, "nouveau") == 0 && has_library) {
@@ -284,14 +305,19 @@ bool gpuhal_hardware_find_kernel(gpuhal_hardware_view *view, const gpuhal_hardwa
     }
     if (one->functions > 0) {
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_PASSED_THROUGH, GPUHAL_HARDWARE_NOTE,
-                              "its %u virtual functions are GPUs of virtual machines (vGPU)", one->functions);
-        gpuhal_hardware_text(out->fix, sizeof out->fix, "nvidia-smi vgpu   # what has it");
+                              "it is shared out to virtual machines as %u vGPUs, and CUDA does not run on this host",
+                              one->functions);
+        gpuhal_hardware_text(out->fix, sizeof out->fix, "nvidia-smi vgpu");
+        gpuhal_hardware_add_line(out->fix, sizeof out->fix,
+                                 "# the virtual machines that have it; nothing has to be mended");
         return true;
     }
     if (one->is_excluded) {
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_HIDDEN, GPUHAL_HARDWARE_NOTE,
                               "the option NVreg_ExcludedGpus leaves it out of the driver nvidia");
         gpuhal_hardware_text(out->fix, sizeof out->fix, "grep -r NVreg_ExcludedGpus /etc/modprobe.d /proc/cmdline");
+        gpuhal_hardware_add_line(out->fix, sizeof out->fix,
+                                 "# to use it: take it out of that option, and restart the machine");
         return true;
     }
     /* Without ROCm's libraries its node does not count. */

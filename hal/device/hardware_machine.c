@@ -137,16 +137,20 @@ static bool find_block(gpuhal_hardware_view *view, const char *line, const char 
     }
     gpuhal_hardware_text(out->where, sizeof out->where, "%s", file);
     if (is_off && gpuhal_hardware_machine_of(view)->system == GPUHAL_SYSTEM_UBUNTU) {
-        gpuhal_hardware_text(out->fix, sizeof out->fix,
-                             "sudo prime-select %s   # changes the system's files; then restart it", module);
+        gpuhal_hardware_text(out->fix, sizeof out->fix, "# changes the system's files; then restart the machine:");
+        gpuhal_hardware_add_line(out->fix, sizeof out->fix, "sudo prime-select %s", module);
     } else if (is_off || is_nothing) {
         const bool is_plain =
             file[strspn(file, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-")] == 0;
-        gpuhal_hardware_text(
-            out->fix, sizeof out->fix,
-            is_plain ? "sudo sed -i '/^\\s*%s\\s\\+%s\\s/d' %s && sudo modprobe %s   # takes that line out of the file"
-                     : "grep -r '%s *%s' /etc/modprobe.d%.0s%.0s",
-            first, second, file, module);
+        if (is_plain) {
+            gpuhal_hardware_text(out->fix, sizeof out->fix, "# takes that line out of the file:");
+            gpuhal_hardware_add_line(out->fix, sizeof out->fix, "sudo sed -i '/^\\s*%s\\s\\+%s\\s/d' %s", first, second,
+                                     file);
+            gpuhal_hardware_add_line(out->fix, sizeof out->fix, "sudo modprobe %s", module);
+        } else {
+            gpuhal_hardware_text(out->fix, sizeof out->fix, "grep -r '%s *%s' /etc/modprobe.d", first, second);
+            gpuhal_hardware_add_line(out->fix, sizeof out->fix, "# take that line out, then: sudo modprobe %s", module);
+        }
     } else {
         gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo modprobe %s", module);
     }
@@ -175,8 +179,8 @@ static void find_block_at_boot(gpuhal_hardware_view *view, const char *module, g
                        : strcmp(module, "nvidia") != 0 && strstr(line, "nomodeset") ? "nomodeset"
                                                                                     : NULL;
     if (word) {
-        gpuhal_hardware_text(out->fix, sizeof out->fix,
-                             "grep -r %s /etc/default/grub /boot/loader   # and start Linux without it", word);
+        gpuhal_hardware_text(out->fix, sizeof out->fix, "grep -r %s /etc/default/grub /boot/loader", word);
+        gpuhal_hardware_add_line(out->fix, sizeof out->fix, "# take it out there, and restart the machine");
     } else if (is_left_out) {
         gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo modprobe %s", module);
     }

@@ -4,6 +4,8 @@
 
 #include "device/device.h"
 
+#include <stdio.h>
+
 /* What has been away for so long is no news: taken out, most likely. */
 #define LONG_AGO_SECONDS (UINT64_C(30) * 24 * 60 * 60)
 
@@ -17,6 +19,8 @@ static void find_gone(const gpuhal_hardware *one, gpuhal_hardware_finding *out)
                           "it was there on %s, and is not on the bus any more", day);
     gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo dmesg | grep -E '%s|pcieport'",
                          one->info.vendor_id == GPUHAL_VENDOR_NVIDIA ? "NVRM|Xid" : one->address);
+    gpuhal_hardware_add_line(out->fix, sizeof out->fix, "# \"Link Down\"%s: power off and on; if again: slot, card",
+                             one->info.vendor_id == GPUHAL_VENDOR_NVIDIA ? ", Xid 79" : "");
 }
 
 static void find(gpuhal_hardware_view *view, gpuhal *gpu, const gpuhal_hardware *one, gpuhal_hardware_finding *out)
@@ -32,7 +36,7 @@ static void find(gpuhal_hardware_view *view, gpuhal *gpu, const gpuhal_hardware 
     } else if (one->is_off_bus) {
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_OFF_BUS, GPUHAL_HARDWARE_PROBLEM,
                               "it has fallen off the bus: its configuration space reads as ones");
-        gpuhal_hardware_read_log(one, out->fix, sizeof out->fix);
+        gpuhal_hardware_read_log(one, GPUHAL_HARDWARE_LOST_ANSWERS, out->fix, sizeof out->fix);
     } else if (one->info.device_count > 0) {
         gpuhal_hardware_find_rest(view, gpu, one, out);
     } else if (one->is_hidden) {
@@ -41,7 +45,8 @@ static void find(gpuhal_hardware_view *view, gpuhal *gpu, const gpuhal_hardware 
         gpuhal_hardware_find_api(view, gpu, one, out);
     } else if (out->state == GPUHAL_HARDWARE_NO_KERNEL_DRIVER &&
                gpuhal_hardware_machine_of(view)->place != GPUHAL_PLACE_HOST) {
-        gpuhal_hardware_text(out->fix, sizeof out->fix, "gpuhal-probe   # on the host, whose drivers are used");
+        gpuhal_hardware_text(out->fix, sizeof out->fix, "# on the host, whose drivers are used:");
+        gpuhal_hardware_add_line(out->fix, sizeof out->fix, "gpuhal-probe");
     }
 }
 
@@ -54,6 +59,6 @@ void gpuhal_hardware_judge(gpuhal_hardware_view *view, gpuhal *gpu)
         one->info.state = found.state;
         one->info.grade = found.grade;
         gpuhal_hardware_text(one->why, sizeof one->why, "%s", found.why);
-        gpuhal_hardware_text(one->fix, sizeof one->fix, "%s", found.fix);
+        snprintf(one->fix, sizeof one->fix, "%s", found.fix);
     }
 }

@@ -1,5 +1,6 @@
 /* device/hardware_words.c: findings in words, and command lines that mend, as the system's own tools are called. Where
- * none is known for sure, the line examines instead. */
+ * none is known for sure, the line examines instead. What is dangerous has its warning in the line before it, a restart
+ * of the machine has a line of its own, and behind a question stands which answer means what. */
 #include "device/hardware.h"
 
 #include "os/os.h"
@@ -51,6 +52,7 @@ void gpuhal_hardware_install_driver(gpuhal_hardware_view *view, const gpuhal_har
         gpuhal_hardware_text(to, bytes, "%s", install);
     } else {
         gpuhal_hardware_text(to, bytes, "lspci -k -s %s", one->address);
+        gpuhal_hardware_add_line(to, bytes, "# \"Kernel modules\": modprobe that; none: install the driver");
     }
 }
 
@@ -75,6 +77,7 @@ static void install_nvidia(gpuhal_hardware_view *view, const gpuhal_hardware *on
         gpuhal_hardware_text(to, bytes, "%s", packages[system]);
     } else {
         gpuhal_hardware_text(to, bytes, "ldconfig -p | grep libcuda");
+        gpuhal_hardware_add_line(to, bytes, "# nothing: install libcuda in the version of the kernel module");
     }
 }
 
@@ -96,7 +99,8 @@ void gpuhal_hardware_install_library(gpuhal_hardware_view *view, const gpuhal_ha
         return; /* what gives a container the GPU brings the library of the host's version */
     }
     if (strcmp(one->kernel_driver, "dxgkrnl") == 0) {
-        gpuhal_hardware_text(to, bytes, "ls /usr/lib/wsl/lib && sudo ldconfig   # Windows' driver brings it");
+        gpuhal_hardware_text(to, bytes, "ls /usr/lib/wsl/lib && sudo ldconfig");
+        gpuhal_hardware_add_line(to, bytes, "# no libcuda there: install the vendor's driver in Windows");
     } else if (one->info.vendor_id == GPUHAL_VENDOR_NVIDIA) {
         install_nvidia(view, one, to, bytes);
     } else if ((system == GPUHAL_SYSTEM_ARCH || system == GPUHAL_SYSTEM_SUSE) && (is_amd || is_intel)) {
@@ -105,6 +109,9 @@ void gpuhal_hardware_install_library(gpuhal_hardware_view *view, const gpuhal_ha
                              is_amd ? "radeon" : "intel");
     } else {
         gpuhal_hardware_text(to, bytes, "%s", any[system]);
+        if (system == GPUHAL_SYSTEM_UNKNOWN) {
+            gpuhal_hardware_add_line(to, bytes, "# nothing: install the GPU's driver of Vulkan or OpenCL");
+        }
     }
 }
 
@@ -118,32 +125,93 @@ static const char *resource_of(const gpuhal_hardware *one)
                                                        : "";
 }
 
+/* Of a variable that names some GPUs, as others can be given the list: "2,3"; "" for all, and for what is no such list.
+ */
+static const char *list_of(const gpuhal_hardware_order *order)
+{
+    static const char known[] = "0123456789:,abcdefABCDEFGPUMIG-";
+    bool is_range = false;
+    for (const char *entry = order->value; *entry; entry += strcspn(entry, ","), entry += *entry == ',') {
+        is_range = is_range || (*entry >= '0' && *entry <= '9' && entry[strspn(entry, "0123456789")] == '-');
+    }
+    const size_t length = strlen(order->value);
+    return order->is_all || is_range || length > 160 || strspn(order->value, known) != length ? "" : order->value;
+}
+
+static void give_to_docker(const gpuhal_hardware *one, const char *list, char *to, size_t bytes)
+{
+    const bool is_nvidia = strcmp(one->kernel_driver, "nvidia") == 0 || strcmp(one->kernel_driver, "dxgkrnl") == 0;
+    const bool is_amd = strcmp(one->kernel_driver, "amdgpu") == 0;
+    if (is_nvidia && *list) {
+        gpuhal_hardware_add_line(to, bytes, "docker run --gpus '\"device=%s\"' …", list);
+    } else if (is_amd && *list) {
+        gpuhal_hardware_add_line(to, bytes, "docker run --runtime amd -e AMD_VISIBLE_DEVICES=%s …", list);
+    } else {
+        const bool is_tegra = strcmp(one->kernel_driver, "nvgpu") == 0;
+        gpuhal_hardware_add_line(to, bytes, "docker run %s …",
+                                 is_nvidia  ? "--gpus all"
+                                 : is_tegra ? "--runtime nvidia"
+                                 : is_amd   ? "--device /dev/kfd --device /dev/dri"
+                                            : "--device /dev/dri");
+    }
+}
+
+static void give_to_podman(const gpuhal_hardware *one, const char *list, char *to, size_t bytes)
+{
+    const bool is_nvidia = strcmp(one->kernel_driver, "nvidia") == 0 || strcmp(one->kernel_driver, "dxgkrnl") == 0;
+    const bool is_amd = strcmp(one->kernel_driver, "amdgpu") == 0;
+    char devices[GPUHAL_HARDWARE_FIX_BYTES] = "";
+    size_t used = 0;
+    for (const char *entry = is_nvidia ? list : ""; *entry && used < sizeof devices - 64;) {
+        const int length = (int)strcspn(entry, ",");
+        used += (size_t)snprintf(devices + used, sizeof devices - used, "--device nvidia.com/gpu=%.*s ",
+                                 length < 40 ? length : 40, entry);
+        entry += length + (entry[length] == ',');
+    }
+    gpuhal_hardware_add_line(to, bytes, "podman run %s…",
+                             *devices    ? devices
+                             : is_nvidia ? "--device nvidia.com/gpu=all "
+                             : is_amd    ? "--device /dev/kfd --device /dev/dri "
+                                         : "--device /dev/dri ");
+}
+
+static void give_to_apptainer(gpuhal_hardware_view *view, const gpuhal_hardware *one, char *to, size_t bytes)
+{
+    const bool is_amd = strcmp(one->kernel_driver, "amdgpu") == 0;
+    /* With --contain it has the nodes of /dev/dri, and not this one: apptainer/singularity#5696. */
+    const bool lacks_kfd = is_amd && one->drm_render_node[0] && !gpuhal_hardware_is_there(view, "/dev/kfd") &&
+                           gpuhal_hardware_is_there(view, "%s", one->drm_render_node);
+    gpuhal_hardware_add_line(to, bytes, "apptainer exec --%s%s …", is_amd ? "rocm" : "nv",
+                             lacks_kfd ? " --bind /dev/kfd" : "");
+}
+
 void gpuhal_hardware_give(gpuhal_hardware_view *view, const gpuhal_hardware *one, char *to, size_t bytes)
 {
     const gpuhal_hardware_machine *machine = gpuhal_hardware_machine_of(view);
     const bool is_nvidia = strcmp(one->kernel_driver, "nvidia") == 0 || strcmp(one->kernel_driver, "dxgkrnl") == 0;
-    const bool is_tegra = strcmp(one->kernel_driver, "nvgpu") == 0, is_amd = strcmp(one->kernel_driver, "amdgpu") == 0;
-    const char *const nodes = is_amd ? "--device /dev/kfd --device /dev/dri" : "--device /dev/dri";
+    const bool is_amd = strcmp(one->kernel_driver, "amdgpu") == 0;
+    const bool is_known = machine->place == GPUHAL_PLACE_DOCKER || machine->place == GPUHAL_PLACE_PODMAN ||
+                          (machine->place == GPUHAL_PLACE_APPTAINER && (is_nvidia || is_amd)) ||
+                          (machine->place == GPUHAL_PLACE_ENROOT && is_nvidia);
+    gpuhal_hardware_order order;
+    const char *const list = gpuhal_hardware_find_order(view, one, &order) && order.names_it ? list_of(&order) : "";
     to[0] = 0;
     if (machine->place == GPUHAL_PLACE_POD && *resource_of(one)) {
-        gpuhal_hardware_text(to, bytes, "resources: {limits: {%s: 1}}   # of the pod's container", resource_of(one));
+        gpuhal_hardware_text(to, bytes, "# in the pod's spec, at its container:");
+        gpuhal_hardware_add_line(to, bytes, "resources: {limits: {%s: 1}}", resource_of(one));
     } else if (machine->batch && machine->place != GPUHAL_PLACE_POD) {
         gpuhal_hardware_text(to, bytes, "%s", machine->batch->request);
-    } else if (machine->place == GPUHAL_PLACE_DOCKER) {
-        gpuhal_hardware_text(to, bytes, "docker run %s …",
-                             is_nvidia  ? "--gpus all"
-                             : is_tegra ? "--runtime nvidia"
-                                        : nodes);
-    } else if (machine->place == GPUHAL_PLACE_PODMAN) {
-        gpuhal_hardware_text(to, bytes, "podman run %s …", is_nvidia ? "--device nvidia.com/gpu=all" : nodes);
-    } else if (machine->place == GPUHAL_PLACE_APPTAINER && (is_nvidia || is_amd)) {
-        /* With --contain it has the nodes of /dev/dri, and not this one: apptainer/singularity#5696. */
-        const bool lacks_kfd = is_amd && one->drm_render_node[0] && !gpuhal_hardware_is_there(view, "/dev/kfd") &&
-                               gpuhal_hardware_is_there(view, "%s", one->drm_render_node);
-        gpuhal_hardware_text(to, bytes, "apptainer exec --%s%s …", is_nvidia ? "nv" : "rocm",
-                             lacks_kfd ? " --bind /dev/kfd" : "");
-    } else if (machine->place == GPUHAL_PLACE_ENROOT && is_nvidia) {
-        gpuhal_hardware_text(to, bytes, "NVIDIA_VISIBLE_DEVICES=all enroot start …");
+    } else if (is_known) {
+        gpuhal_hardware_text(to, bytes, "# on the host:");
+        if (machine->place == GPUHAL_PLACE_DOCKER) {
+            give_to_docker(one, list, to, bytes);
+        } else if (machine->place == GPUHAL_PLACE_PODMAN) {
+            give_to_podman(one, list, to, bytes);
+        } else if (machine->place == GPUHAL_PLACE_APPTAINER) {
+            give_to_apptainer(view, one, to, bytes);
+        } else {
+            gpuhal_hardware_add_line(to, bytes, "NVIDIA_VISIBLE_DEVICES=%s enroot start …", *list ? list : "all");
+        }
     }
 }
 
@@ -156,8 +224,13 @@ void gpuhal_hardware_restart(gpuhal_hardware_view *view, char *to, size_t bytes)
         [GPUHAL_PLACE_ENROOT] = NULL,
     };
     const char *command = commands[gpuhal_hardware_machine_of(view)->place];
-    gpuhal_hardware_text(to, bytes, "%s%s", command ? command : "",
-                         command ? "   # a reload of systemd on the host takes devices away" : "");
+    to[0] = 0;
+    if (command) {
+        gpuhal_hardware_text(to, bytes, "# on the host, where a reload of systemd took it away:");
+        gpuhal_hardware_add_line(
+            to, bytes, "# ends what runs in this %s:", gpuhal_hardware_place_name(gpuhal_hardware_machine_of(view)));
+        gpuhal_hardware_add_line(to, bytes, "%s", command);
+    }
 }
 
 /* The module is loaded from the first file system on, so that this has to know, too. */
@@ -168,16 +241,21 @@ void gpuhal_hardware_keep_nouveau_out(gpuhal_hardware_view *view, char *to, size
         [GPUHAL_SYSTEM_FEDORA] = "dracut --force",      [GPUHAL_SYSTEM_ARCH] = "mkinitcpio -P",
         [GPUHAL_SYSTEM_SUSE] = "dracut --force",
     };
-    static const char begin[] = "echo blacklist nouveau | sudo tee /etc/modprobe.d/nouveau.conf";
     const char *own = rebuild[gpuhal_hardware_machine_of(view)->system];
+    gpuhal_hardware_text(to, bytes, "# changes which drivers this machine starts with:");
+    gpuhal_hardware_add_line(to, bytes, "echo blacklist nouveau | sudo tee /etc/modprobe.d/nouveau.conf");
     if (own) {
-        gpuhal_hardware_text(to, bytes,
-                             "%s && sudo %s && sudo reboot   # changes what is started, and ends all that runs here",
-                             begin, own);
+        gpuhal_hardware_add_line(to, bytes, "sudo %s", own);
     } else {
-        gpuhal_hardware_text(to, bytes, "%s   # changes what is started; then make the initramfs anew, and reboot",
-                             begin);
+        gpuhal_hardware_add_line(to, bytes, "# then make the initramfs anew");
     }
+    gpuhal_hardware_add_restart(to, bytes);
+}
+
+void gpuhal_hardware_add_restart(char *to, size_t bytes)
+{
+    gpuhal_hardware_add_line(to, bytes, "# ends all that runs on this machine:");
+    gpuhal_hardware_add_line(to, bytes, "sudo reboot");
 }
 
 /* The packages of drivers sign the modules that they build with a key, which they leave here. */
@@ -190,21 +268,23 @@ void gpuhal_hardware_enrol_key(gpuhal_hardware_view *view, char *to, size_t byte
     };
     const gpuhal_hardware_system system = gpuhal_hardware_machine_of(view)->system;
     if (system < sizeof keys / sizeof *keys && keys[system]) {
-        gpuhal_hardware_text(to, bytes,
-                             "sudo mokutil --import %s && sudo reboot   # asks for a new password; after the restart "
-                             "the console asks for it: Enroll MOK",
-                             keys[system]);
+        gpuhal_hardware_text(to, bytes, "# asks for a new password, which the console wants at the restart:");
+        gpuhal_hardware_add_line(to, bytes, "sudo mokutil --import %s", keys[system]);
+        gpuhal_hardware_add_restart(to, bytes);
+        gpuhal_hardware_add_line(to, bytes, "# then, at the console: Enroll MOK");
     } else {
         gpuhal_hardware_text(to, bytes, "sudo dmesg | grep -iE 'lockdown|key was rejected'");
+        gpuhal_hardware_add_line(to, bytes, "# \"key was rejected\": sign the module, or install a signed one");
     }
 }
 
-void gpuhal_hardware_read_log(const gpuhal_hardware *one, char *to, size_t bytes)
+void gpuhal_hardware_read_log(const gpuhal_hardware *one, const char *answers, char *to, size_t bytes)
 {
     if (strcmp(one->kernel_driver, "nvgpu") == 0) {
         gpuhal_hardware_text(to, bytes, "sudo dmesg | grep -E 'nvgpu|gk20a'");
     } else if (one->info.vendor_id == GPUHAL_VENDOR_NVIDIA) {
         gpuhal_hardware_text(to, bytes, "sudo dmesg | grep -E 'NVRM|Xid'");
+        gpuhal_hardware_add_line(to, bytes, "%s", answers);
     } else {
         gpuhal_hardware_text(to, bytes, "sudo dmesg | grep -E '%s|%s'", one->address,
                              one->kernel_driver[0] ? one->kernel_driver : "pcieport");

@@ -115,7 +115,7 @@ gpuhal_status gpuhal_cuda_explain_nothing(char *out_text, size_t size)
     }
     if (error == ENOENT && has_module()) {
         snprintf(out_text, size,
-                 "the kernel has loaded the NVIDIA driver, and there is no /dev/nvidiactl: give the container the "
+                 "the kernel has loaded the NVIDIA driver, but /dev/nvidiactl is missing: give the container the "
                  "GPU, or let "
                  "nvidia-modprobe make the nodes");
         return GPUHAL_ERROR_NO_DEVICE;

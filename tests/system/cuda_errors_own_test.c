@@ -109,7 +109,7 @@ TEST(a_container_without_the_nodes_is_said_to_be_the_reason)
     begin_tree();
     put_directory("sys/module/nvidia");
     expect_nothing(GPUHAL_PLUGIN_NO_DEVICE,
-                   "the kernel has loaded the NVIDIA driver, and there is no /dev/nvidiactl: give the "
+                   "the kernel has loaded the NVIDIA driver, but /dev/nvidiactl is missing: give the "
                    "container the GPU, or let nvidia-modprobe make the nodes");
 }
 
@@ -172,8 +172,7 @@ TEST(ptx_of_a_later_cuda_is_refused_with_what_to_do)
     const gpuhal_code code = {.size = sizeof code, .format = "ptx", .code = ptx, .bytes = sizeof ptx - 1};
     const gpuhal_program_desc desc = {.size = sizeof desc, .codes = &code, .code_count = 1};
     gpuhal_program *program = NULL;
-    assert_int_equal(gpuhal_program_create(select_or_fail(gpu, "cuda:0"), &desc, &program),
-                     GPUHAL_ERROR_INCOMPATIBLE);
+    assert_int_equal(gpuhal_program_create(select_or_fail(gpu, "cuda:0"), &desc, &program), GPUHAL_ERROR_INCOMPATIBLE);
     expect_word(gpuhal_last_error()->sentence, sentence);
     close_clean(gpu);
 }
@@ -223,7 +222,7 @@ TEST(a_result_is_not_cached_for_another_synthetic_machine)
     gpuhal_close(gpu);
     begin_tree();
     put_directory("sys/module/nvidia");
-    expect_nothing(GPUHAL_PLUGIN_NO_DEVICE, "the kernel has loaded the NVIDIA driver, and there is no /dev/nvidiactl");
+    expect_nothing(GPUHAL_PLUGIN_NO_DEVICE, "the kernel has loaded the NVIDIA driver, but /dev/nvidiactl is missing");
 }
 
 /* In this process, as an application does it that wants no helper. */

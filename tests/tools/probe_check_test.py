@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """--check healthy, and the page of what stands instead of other programs. See probe_support.py."""
 
+import csv
 import os
 import re
 import shlex
@@ -26,7 +27,7 @@ def a_line_and_a_status_say_whether_the_gpus_are_healthy(probe):
     expect(run("devices 7", "--expect", "8"), 4, "not healthy: 7 GPUs ready, 8 expected")
     expect(on_recorded("exclusive-taken")("--check", "healthy", "--expect", "8"), 0, "healthy: 6 of 8 GPUs ready; note: .*")
     expect(on_recorded("mig-empty-on-one")("--check", "healthy", "--expect", "8"), 4, "not healthy: 7 of 8 GPUs ready, 8 expected; .*MIG is on.*")
-    expect(run(f"devices 2; {NO_RESET}"), 4, r"not healthy: 0 of 2 GPUs ready; cuda:0, cuda:1 \(2\): the GPU needs a reset, as its driver reports")
+    expect(run(f"devices 2; {NO_RESET}"), 4, r"not healthy: 0 of 2 GPUs ready; cuda:0, cuda:1: the GPU needs a reset, as its driver reports")
     expect(run(f"devices 2; {NO_RESET}", "--expect", "2"), 4, "not healthy: 0 of 2 GPUs ready, 2 expected; cuda:0, .*")
     warning = "cuda:0: 3 memory errors could not be corrected; and 1 more: gpuhal-probe"
     ill = "devices 1; value 0 ecc_uncorrected 3; value 0 throttle 64"
@@ -44,9 +45,17 @@ def recorded_machines_are_judged_as_by_their_screens(probe):
                              ("secure-boot", 4, "not healthy: 0 of 1 GPU ready; .*Secure Boot.*"), ("server-plain", 3, "no GPU.*"),
                              ("docker-one-of-8", 0, "healthy: 1 GPU ready; 7 more of this host are not given to this container"),
                              ("vgpu-host-vfs", 3, "0 of 1 GPU ready: .*virtual machines.*"),
-                             ("mig-on-one-of-8", 0, "healthy: 1 of 8 GPUs ready; note: .*CUDA lists a part of a divided GPU.*"),
+                             ("mig-on-one-of-8", 0, "healthy: 1 of 8 GPUs ready; note: .*CUDA gives a program either a part of a divided GPU.*"),
                              ("ecc-uncorrected", 0, "healthy: .*; warning: .*could not be corrected.*")):
         expect(on_recorded(name)("--check", "healthy"), code, line, name)
+
+
+def in_a_cell_a_warning_stands_before_its_command_and_answers_behind_it(probe):
+    for name, words in (("nvidia-version-mismatch", "the driver was updated, and a restart loads its module: ends all that runs on this machine: sudo reboot"),
+                        ("h100-8-one-off-bus", "sudo dmesg | grep -E 'NVRM|Xid'   # Xid 79: power the machine off and on; if again: slot, power, card"),
+                        ("mig-empty-alone", "sudo nvidia-smi mig -i 0000:c1:00.0 -lgip; then, with an ID of that list: sudo nvidia-smi mig -i 0000:c1:00.0 -cgi ID -C")):
+        rows = list(csv.DictReader(on_recorded(name)("--format", "csv", "--columns", "id,fix").out.splitlines()))
+        check([row["fix"] for row in rows if row["fix"]] == [words], name, rows)
 
 
 def the_line_is_one_whatever_a_driver_says(probe):

@@ -132,7 +132,7 @@ def a_selector_of_gpus_that_finds_only_software_says_so(probe):
 def a_prohibited_gpu_is_no_default_and_can_be_named(probe):
     settings = fake_cuda("devices 2; mode 0 prohibited; memory * 1G") | {"GPUHAL_BACKENDS": "cpu,cuda"}
     result = probe.run(**settings)
-    check(" prohibited " in result.out and "\n!" not in result.out and "\n- cuda:0: its compute mode is prohibited" in result.out and "1 of 2 GPUs ready" in result.out and "default device: cuda:1" in result.out, result)
+    check(" prohibited " in result.out and "\n!" not in result.out and "\n  cuda:0: its compute mode is prohibited" in result.out and "1 of 2 GPUs ready" in result.out and "default device: cuda:1" in result.out, result)
     check("(the compute mode of cuda:0 is prohibited)" in " ".join(result.out.split()), result)
     check(rows_of(probe.run("--device", "cuda:0", **settings))[0][1] == "cuda:0")
     settings = fake_cuda("devices 1; mode 0 prohibited") | {"GPUHAL_BACKENDS": "cuda"}
@@ -215,7 +215,7 @@ def what_values_say_of_the_health_of_a_gpu_is_a_sentence_and_a_reset_that_is_nee
             ("mode 0 exclusive", 0, [], None),
             ("mode 0 exclusive; process 0 4242 1G draws", 0, [], None),  # only what computes takes it
             ("process 0 4242 1G", 0, [], None),
-            ("mode 0 exclusive; process 0 1 1G", 0, ["taken"], "cuda:0: its compute mode is exclusive, and another process has it: no other one can compute on it"),
+            ("mode 0 exclusive; process 0 1 1G", 0, ["taken"], "cuda:0: its compute mode is exclusive, and process 1 has it: until that ends, no other one can compute on it"),
             ("nvswitch 4 18", 0, [], None),
             ("nvswitch 4 18; value 0 link_replays 3; value 0 link_recoveries 1", 0, ["link_errors"], "cuda:0: its links to other GPUs (NVLink) had 4 errors"),
             ("value 0 link_replays 3", 0, [], None),  # of a GPU without links
@@ -225,7 +225,7 @@ def what_values_say_of_the_health_of_a_gpu_is_a_sentence_and_a_reset_that_is_nee
             ("value 0 fabric 2", 0, ["fabric_not_ready"], "has not set up"),
             ("value 0 fabric 3; value 0 fabric_status 0", 0, [], None),
             ("value 0 fabric 3; value 0 fabric_status 999", 0, ["fabric_failed"], "cuda:0: the fabric manager could not set up the switches"),
-            ("fail nvmlDeviceGetPowerUsage 1+ 15", 0, ["values_lost"], "cuda:0: its driver says of some values that it has fallen off the bus, and has others"),
+            ("fail nvmlDeviceGetPowerUsage 1+ 15", 0, ["values_lost"], "cuda:0: its driver says of some values that it has fallen off the bus, but has others"),
             ("fail nvmlDeviceGetPowerUsage 1+ 16", 4, ["reset_needed"], "cuda:0: the GPU needs a reset"),
             ("mode 0 prohibited", 0, ["prohibited"], "cuda:0: its compute mode is prohibited: no program may compute on it"),
             ("; ".join(f"fail {call} 1+ 16" for call in calls), 4, ["reset_needed"], "cuda:0: the GPU needs a reset, as its driver reports")):
@@ -276,10 +276,10 @@ def a_gpu_that_answers_reset_required_to_everything_and_hangs_costs_its_values_i
 
 def links_that_are_down_are_those_that_an_equal_gpu_has(probe):
     for script, words, sentence in (
-            ("nvswitch 4 18; value 1 links_down 2", ["cuda:1"], "cuda:1: 16 of its links to other GPUs (NVLink) are up, and 18 of an equal GPU"),
+            ("nvswitch 4 18; value 1 links_down 2", ["cuda:1"], "cuda:1: only 16 of its 18 links to other GPUs (NVLink) are up"),
             ("nvswitch 4 18; value * links_down 2", [], None),
             ("nvswitch 4 18; value 1 links_down 2; name 1 Fake H200", [], None),
-            ("link 0 1 nvlink 4 4; value 0 links_down 1", ["cuda:0"], "cuda:0: 3 of its links to other GPUs (NVLink) are up, and 4 of an equal GPU"),
+            ("link 0 1 nvlink 4 4; value 0 links_down 1", ["cuda:0"], "cuda:0: only 3 of its 4 links to other GPUs (NVLink) are up"),
             ("link 0 1 nvlink 4 4; fail nvmlDeviceGetNvLinkState 1+ 999", [], None),
             ("devices 3; link 0 1 nvlink 4 4", [], None)):  # the third one has no bridge
         settings = fake_cuda(script if script.startswith("devices") else f"devices 2; {script}") | {"GPUHAL_BACKENDS": "cpu,cuda"}
@@ -295,7 +295,8 @@ def a_gpu_that_one_process_has_alone_is_not_ready_for_another(probe):
           " ".join(result.out.split()), result)
     check(probe.json(**settings)[0]["chosen"]["id"] == "cuda:1")
     check([probe.run("--check", "healthy", "--expect", str(count), **settings).code for count in (1, 2, 3)] == [0, 0, 4], "a GPU that is taken works")
-    check("  next:  gpuhal-probe --processes\n" in result.out, result)
+    check("and process 1 has it: until that ends" in result.out and "sudo nvidia-smi -c DEFAULT" in result.out and
+          "--processes\n" not in result.out, result)
     result = probe.run("--processes", "--device", "cuda:0", **settings)
     check(result.code == 0 and "default device: none: cuda:0 is taken by another process" in " ".join(result.out.split()), result)
 
@@ -334,13 +335,13 @@ def a_device_that_is_lost_when_its_values_are_read_answers_4_and_is_named(probe)
     words = "the device is lost: NVML returned NVML_ERROR_GPU_IS_LOST (15): the GPU has fallen off the bus"
     table = probe.run(**settings)
     check(table.code == 4 and ": 0 of 2 GPUs ready" in table.out and re.search("^! cuda:1 .* LOST ", table.out, re.M), table)
-    check(f"cuda:0, cuda:1 (2): {words}" in " ".join(table.out.split()), table)
+    check(f"cuda:0, cuda:1: {words}" in " ".join(table.out.split()), table)
     document, result = probe.json(**settings)
     check(result.code == 4 and [problem["code"] for problem in document["problems"]] == ["lost", "lost"], document["problems"], result)
     for options in (("--format", "gres"), ("--format", "csv"), ("--device", "cuda:1")):
         check(probe.run(*options, **settings).code == 4, options)
     check(probe.run("--explain", "cuda:1", **settings).code == 4 and probe.run("--cached", **settings).code == 0)
-    check("\n* cpu:0 " in table.out and "* default device: cpu:0, no usable GPU: cuda:0 is lost" in table.out, table)
+    check("\n* cpu:0 " in table.out and "* = default device: cpu:0, no usable GPU: cuda:0 is lost" in table.out, table)
     check(document["chosen"]["id"] == "cpu:0" and probe.json("--device", "cuda", **settings)[0]["chosen"]["id"] is None, document["chosen"])
     settings = fake_cuda("devices 1; mig 0 7 0 1g.10gb 128M;" + ";".join(f"fail {call} 1+ 15" for call in calls)) | {"GPUHAL_BACKENDS": "cuda"}
     table = probe.run(**settings)
@@ -365,7 +366,7 @@ def a_default_device_whose_driver_has_died_since_it_was_listed_is_not_said_to_wo
     with tempfile.TemporaryDirectory() as record:
         settings = {"GPUHAL_BACKENDS": "cuda", "GPUHAL_REGISTRY": os.path.join(record, "registry"), "GPUHAL_SYSTEM_ROOT": "/nowhere"}
         well = probe.run(**fake_cuda("devices 1"), **settings)
-        check("* default device: cuda:0, first working backend (cuda)" in well.out, well)
+        check("* = default device: cuda:0, first working backend (cuda)" in well.out, well)
         for options in ((), ("--links",)):
             died = probe.run(*options, **fake_cuda("devices 1; init 304"), **settings)
             check(died.code == 4 and rows_of(died) == [("*", "cpu:0")] and "default device: cpu:0, no usable GPU" in died.out, died)
@@ -374,7 +375,7 @@ def a_default_device_whose_driver_has_died_since_it_was_listed_is_not_said_to_wo
 
 def a_default_device_without_any_value_is_not_said_to_work(probe):
     result = probe.run(GPUHAL_PLUGIN_PATH=os.path.join(os.path.dirname(probe.odd), "plugins/good_sample_fails"))
-    check("* default device: good_sample_fails:0, which is listed, and none of whose values could be read" in " ".join(result.out.split()), result)
+    check("* = default device: good_sample_fails:0, which is listed, and none of whose values could be read" in " ".join(result.out.split()), result)
 
 
 def a_second_list_has_the_rest_of_the_time_only(probe):
@@ -382,7 +383,7 @@ def a_second_list_has_the_rest_of_the_time_only(probe):
     begin = time.monotonic()
     result = probe.run("--timeout", "6", GPUHAL_PLUGIN_PATH=":".join(folders))
     took = time.monotonic() - begin
-    check("* default device: good_sample_fails:0, which is listed" in result.out and "! plugin hanging: " in result.out, result)
+    check("* = default device: good_sample_fails:0, which is listed" in result.out and "! plugin hanging: " in result.out, result)
     check(took < 11, took)
 
 

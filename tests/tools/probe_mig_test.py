@@ -57,7 +57,7 @@ def mig_without_instances_says_how_to_make_one(probe):
     for name, ready in (("mig-empty-on-one", "7 of 8 GPUs ready"), ("mig-empty-alone", "0 of 1 GPU ready")):
         result = on_recorded(name)()
         check(ready in result.out.splitlines()[0] and "MIG is on, and it has no instance" in " ".join(result.out.split()), name, result)
-        check(re.search(r"nvidia-smi mig -i (\S+) -lgip .*: sudo nvidia-smi mig -i \1 -cgi ID -C\n", result.out) and "\n!" not in result.out and "dmesg" not in result.out, name, result)
+        check(re.search(r"nvidia-smi mig -i (\S+) -lgip\n +# then, with an ID of that list:\n +sudo nvidia-smi mig -i \1 -cgi ID -C\n", result.out) and "\n!" not in result.out and "dmesg" not in result.out, name, result)
         check(result.code == 0, name, result)
 
 

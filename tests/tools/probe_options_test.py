@@ -51,7 +51,7 @@ def without_a_gpu_the_choice_is_the_processor_and_the_reason_names_what_was_pass
     result = probe.run("--all", "--verify")
     last = " ".join(result.out.split("\n\n")[-1].split())
     check("physical device 1: the host's processor\n" in result.out and ("*", "cpu:0") in rows_of(result), result)
-    check(last.startswith("* default device: cpu:0, no usable GPU"), result)
+    check(last.startswith("* = default device: cpu:0, no usable GPU"), result)
     document, result = probe.json()
     check("opencl:0" in document["chosen"]["reason"] and "software drivers)" in document["chosen"]["reason"], document["chosen"])
 

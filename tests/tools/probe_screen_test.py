@@ -21,7 +21,7 @@ def eight_healthy_gpus_are_eight_lines_and_nothing_superfluous(probe):
     check(lines[1] == "  ID      NAME                   USED/TOTAL GiB  UTIL  TEMP      POWER  PCI", lines[1])
     check(lines[2] == "* cuda:0  NVIDIA H100 80GB HBM3      0.0 / 80.0   37%  41°C  123/700 W  11:00.0", lines[2])
     check(lines[4] == "  cuda:2  NVIDIA H100 80GB HBM3     61.0 / 80.0   37%  41°C  123/700 W  31:00.0", lines[4])
-    check(lines[11].startswith("* default device: cuda:0"), lines[11])
+    check(lines[11].startswith("* = default device: cuda:0"), lines[11])
     check(lines[12] == "  more: --format wide (clock, ECC, fan, NUMA, PCIe), --watch, --explain cuda:0", lines[12])
 
 
@@ -51,7 +51,7 @@ def a_gpu_that_was_there_and_is_gone_is_a_row_a_sentence_and_exit_4(probe):
         probe.run("--backends", "cuda", GPUHAL_REGISTRY=registry, **fake_cuda("devices 2"))
         result = probe.run("--backends", "cuda", "--refresh", GPUHAL_REGISTRY=registry, **fake_cuda("devices 1"))
         check(result.code == 4 and ": 1 of 2 GPUs ready" in result.out, result)
-        check(re.search(r"^! -       Fake H100 +MISSING, last seen \d{4}-\d\d-\d\d +21:00\.0$", result.out, re.M), result)
+        check(re.search(r"^! none    Fake H100 +MISSING, last seen \d{4}-\d\d-\d\d +21:00\.0$", result.out, re.M), result)
         check(re.search(r"^! Fake H100 at 0000:21:00\.0: .+\n  next:  .+$", result.out, re.M), result)
         again = probe.run("--backends", "cuda", GPUHAL_REGISTRY=registry, **fake_cuda("devices 1"))
         check(again.code == 4 and "MISSING" in again.out, "it is not forgotten", again)
@@ -60,7 +60,7 @@ def a_gpu_that_was_there_and_is_gone_is_a_row_a_sentence_and_exit_4(probe):
 def a_gpu_without_a_driver_is_a_row_a_sentence_and_a_command(probe):
     with machine_with(("0000:01:00.0", "0x10de", "0x25a2", ""), ("0000:02:00.0", "0x1a03", "0x2000", "ast")) as root:
         result = probe.run(GPUHAL_SYSTEM_ROOT=root)
-        check(": 0 of 1 GPU ready" in result.out and re.search(r"^! -  +.* NO DRIVER +01:00\.0$", result.out, re.M), result)
+        check(": 0 of 1 GPU ready" in result.out and re.search(r"^! none +.* NO DRIVER +01:00\.0$", result.out, re.M), result)
         check(re.search(r"^! .*0000:01:00\.0: .+\n  next:  .+$", result.out, re.M) and "02:00.0" not in result.out, result)
         check("02:00.0" in probe.run("--all", GPUHAL_SYSTEM_ROOT=root).out, "a display controller is listed with --all")
         check(("*", "cpu:0") in rows_of(result), result)
@@ -125,7 +125,7 @@ def a_terminal_sees_which_plugin_is_waited_for_and_how_long(probe):
 def the_default_device_is_named_with_its_rule(probe):
     document, _ = probe.json()
     rule = document["chosen"]["reason"].split(";")[0]
-    check(f"* default device: {document['chosen']['id']}, {rule}" in probe.run().out, document["chosen"])
+    check(f"* = default device: {document['chosen']['id']}, {rule}" in probe.run().out, document["chosen"])
 
 
 def a_locale_without_unicode_gets_ascii(probe):

@@ -32,7 +32,8 @@ LIBRARIES = {"cuda": (("GPUHAL_CUDA_LIBRARY", "cuda/libcuda.so.1"),),
              "rocm-smi": (("GPUHAL_ROCM_SMI_LIBRARY", "rocm/librocm_smi64.so.1"),),
              "vulkan": (("GPUHAL_VULKAN_LIBRARY", None),),
              "opencl": (("GPUHAL_OPENCL_LIBRARY", None),)}
-DRASTIC = re.compile(r"\breboot\b|--shutdown\b|\bsed -i\b|\btee /|\bmokutil --import\b|\bprime-select\b|\busermod\b")
+DRASTIC = re.compile(r"\breboot\b|--shutdown\b|--gpu-reset\b|\bsed -i\b|\btee /|\bmokutil --import\b|\bprime-select\b|\brestart (…|nvidia-fabric)|delete pod\b")
+WORDS_WIDTH = 67  # of words between commands: --explain has least room for them
 CAPABILITIES = (1, 2)  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH: root too shall be refused what a mode refuses
 
 
@@ -151,10 +152,18 @@ def lacks(machine):
     return None
 
 
-def commands_without_warning(document):
-    """Those that restart the machine, end what runs elsewhere, or change its files, must say so."""
-    commands = {one["fix"] for one in document["hardware"] + document["problems"] if one["fix"]}
-    return [command for command in commands if DRASTIC.search(command.split("   # ")[0]) and "   # " not in command]
+def wrong_advice(document):
+    """What restarts the machine, ends what runs elsewhere, or changes its files, has a warning in the line before it, and a restart
+    has a line of its own; words fit in a line."""
+    for fix in {one["fix"] for one in document["hardware"] + document["problems"] if one["fix"]}:
+        lines = fix.split("\n")
+        for before, line in zip(["", *lines], lines):
+            if line.startswith("#") and len(line) > WORDS_WIDTH:
+                yield f"longer than {WORDS_WIDTH}: {line}"
+            elif not line.startswith("#") and DRASTIC.search(line) and not (before.startswith("#") and before.endswith(":")):
+                yield f"no warning before it: {line}"
+            elif not line.startswith("#") and ("   # " in line or ("reboot" in line and line != "sudo reboot")):
+                yield f"not in a line of its own: {line}"
 
 
 def disagreements(files):
@@ -172,8 +181,8 @@ def compare(folder, files):
     for one in disagreements(files):
         print("they disagree:", one)
         wrong = True
-    for command in commands_without_warning(json.loads(files["probe.json"])):
-        print("this command has no warning behind it:", command)
+    for one in wrong_advice(json.loads(files["probe.json"])):
+        print(one)
         wrong = True
     for name, text in files.items():
         path = folder / name

@@ -238,7 +238,7 @@ def a_gpu_that_was_taken_out_is_forgotten_alone(probe):
         run = on_recorded("h100-8-one-gone")
         check(run().code == 4, "a GPU is gone")
         explained = run("--explain", "df:00.0")
-        check("gpuhal-probe --forget 0000:df:00.0 " in explained.out, explained)
+        check("gpuhal-probe --forget 0000:df:00.0\n" in explained.out, explained)
         before = json.loads(run("--registry", "--json").out)
         result = run("--forget", selector)
         check(result.code == 0 and result.out == "forgotten: NVIDIA H100 80GB HBM3 at 0000:df:00.0\n" and not result.err, selector, result)

@@ -2,8 +2,10 @@
  * it, and hosts that have something like it. */
 #include "hardware_support.h"
 
-#define GPU   "0000:01:00.0"
-#define OTHER "0000:02:00.0"
+#define GPU     "0000:01:00.0"
+#define OTHER   "0000:02:00.0"
+#define ON_HOST "# on the host:\n"
+#define IN_SPEC "# in the pod's spec, at its container:\n"
 
 static gpuhal_hardware_info look(char why[640], char fix[320])
 {
@@ -54,37 +56,37 @@ TEST(each_runtime_is_known_by_what_it_leaves_and_has_its_own_command)
     static const struct {
         const char *path, *text, *variable, *who, *fix;
     } signs[] = {
-        {".dockerenv", "", NULL, "container", "docker run --gpus all …"},
+        {".dockerenv", "", NULL, "container", ON_HOST "docker run --gpus all …"},
         {"proc/self/mountinfo",
          "473 387 0:143 / / rw - overlay overlay rw,lowerdir=/a\n"
          "505 496 254:1 /docker/containers/66826257e096/hosts /etc/hosts rw - ext4 /dev/vda1 rw\n",
-         NULL, "container", "docker run --gpus all …"},
-        {"run/.containerenv", "", NULL, "container", "podman run --device nvidia.com/gpu=all …"},
+         NULL, "container", ON_HOST "docker run --gpus all …"},
+        {"run/.containerenv", "", NULL, "container", ON_HOST "podman run --device nvidia.com/gpu=all …"},
         {"proc/self/mountinfo",
          "1118 1 0:27 / / rw - overlay overlay rw,lowerdir=/var/lib/containers/storage/overlay/l/X\n", NULL,
-         "container", "podman run --device nvidia.com/gpu=all …"},
-        {".singularity.d/runscript", "", NULL, "container", "apptainer exec --nv …"},
-        {NULL, NULL, "APPTAINER_CONTAINER", "container", "apptainer exec --nv …"},
-        {NULL, NULL, "KUBERNETES_SERVICE_HOST", "pod",
-         "resources: {limits: {nvidia.com/gpu: 1}}   # of the pod's container"},
+         "container", ON_HOST "podman run --device nvidia.com/gpu=all …"},
+        {".singularity.d/runscript", "", NULL, "container", ON_HOST "apptainer exec --nv …"},
+        {NULL, NULL, "APPTAINER_CONTAINER", "container", ON_HOST "apptainer exec --nv …"},
+        {NULL, NULL, "KUBERNETES_SERVICE_HOST", "pod", IN_SPEC "resources: {limits: {nvidia.com/gpu: 1}}"},
         {"run/secrets/kubernetes.io/serviceaccount/token", "", NULL, "pod",
-         "resources: {limits: {nvidia.com/gpu: 1}}   # of the pod's container"},
+         IN_SPEC "resources: {limits: {nvidia.com/gpu: 1}}"},
         {"proc/self/mountinfo", "1331 1322 259:1 /x /dev/termination-log rw - xfs /dev/nvme0n1p1 rw\n", NULL, "pod",
-         "resources: {limits: {nvidia.com/gpu: 1}}   # of the pod's container"},
+         IN_SPEC "resources: {limits: {nvidia.com/gpu: 1}}"},
         {"proc/self/cgroup", "0::/kubepods.slice/kubepods-burstable.slice/x\n", NULL, "pod",
-         "resources: {limits: {nvidia.com/gpu: 1}}   # of the pod's container"},
+         IN_SPEC "resources: {limits: {nvidia.com/gpu: 1}}"},
         {"proc/self/mountinfo", "12 1 0:27 / / rw - overlay overlay rw,lowerdir=/raid/enroot/data/user-0/pytorch\n",
-         NULL, "container", "NVIDIA_VISIBLE_DEVICES=all enroot start …"},
+         NULL, "container", ON_HOST "NVIDIA_VISIBLE_DEVICES=all enroot start …"},
         {NULL, NULL, "SLURM_JOB_ID", NULL, NULL}, /* a job on the host has all its nodes */
         {NULL, NULL, "container", "container", ""},
         {"run/systemd/container", "lxc\n", NULL, "container", ""},
         {"proc/self/cgroup", "0::/lxc.payload.one/init.scope\n", NULL, "container", ""},
         {"proc/1/comm", "python3\n", NULL, "container", ""},
         {"proc/self/cgroup", "0::/system.slice/docker-66826257e0961f.scope\n", NULL, "container",
-         "docker run --gpus all …"},
-        {"proc/self/cgroup", "5:devices:/docker/66826257e0961f\n", NULL, "container", "docker run --gpus all …"},
+         ON_HOST "docker run --gpus all …"},
+        {"proc/self/cgroup", "5:devices:/docker/66826257e0961f\n", NULL, "container",
+         ON_HOST "docker run --gpus all …"},
         {"proc/self/cgroup", "0::/machine.slice/libpod-66826257e0961f.scope\n", NULL, "container",
-         "podman run --device nvidia.com/gpu=all …"},
+         ON_HOST "podman run --device nvidia.com/gpu=all …"},
     };
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
         char why[64];
@@ -178,11 +180,10 @@ TEST(a_container_that_shares_the_processes_of_the_host_is_one)
     put_link("proc/self/ns/pid", "pid:[4026531836]");
     put(".singularity.d/runscript", "");
     setenv("APPTAINER_CONTAINER", "/images/x.sif", 1);
-    expect_not_given("this container was not given /dev/nvidia0", "apptainer exec --nv …");
+    expect_not_given("this container was not given /dev/nvidia0", ON_HOST "apptainer exec --nv …");
     unsetenv("APPTAINER_CONTAINER");
     put("proc/self/mountinfo", "13 1 8:1 /var/lib/kubelet/pods/6a/etc-hosts /etc/hosts rw - xfs /dev/sda1 rw\n");
-    expect_not_given("this pod was not given /dev/nvidia0",
-                     "resources: {limits: {nvidia.com/gpu: 1}}   # of the pod's container");
+    expect_not_given("this pod was not given /dev/nvidia0", IN_SPEC "resources: {limits: {nvidia.com/gpu: 1}}");
     end_machine();
 }
 
@@ -222,7 +223,7 @@ TEST(a_gpu_that_a_container_sees_on_the_bus_alone_was_not_given)
     begin_with_one_of_two();
     put(".dockerenv", "");
     remove_part("proc/driver/nvidia/gpus/" GPU);
-    expect_not_given("this container was not given this GPU", "docker run --gpus all …");
+    expect_not_given("this container was not given this GPU", ON_HOST "docker run --gpus all …");
     end_machine();
 }
 
@@ -294,7 +295,8 @@ TEST(a_job_was_not_given_what_the_variable_of_slurm_leaves_out)
     setenv("CUDA_VISIBLE_DEVICES", "0,1", 1);
     const gpuhal_hardware_info lacking = look(said, command); /* two were given, and none is there */
     expect_state(&lacking, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM);
-    assert_string_equal(command, "sudo dmesg | grep -E 'NVRM|Xid'");
+    assert_true(
+        strncmp(command, "sudo dmesg | grep -E 'NVRM|Xid'\n# ", strlen("sudo dmesg | grep -E 'NVRM|Xid'\n# ")) == 0);
     unsetenv("SLURM_JOB_GPUS");
     unsetenv("CUDA_VISIBLE_DEVICES");
     unsetenv("SLURM_JOB_ID");
@@ -324,10 +326,10 @@ TEST(a_container_lacks_a_gpu_that_its_variable_names_and_no_other_stands_for)
         const char *value, *why;
         bool is_lacking;
     } values[] = {
-        {"0,1", "this container was to have it, NVIDIA_VISIBLE_DEVICES=0,1, and there is no /dev/nvidia0", true},
-        {"0:0,1", "this container was to have it, NVIDIA_VISIBLE_DEVICES=0:0,1, and there is no /dev/nvidia0", true},
+        {"0,1", "NVIDIA_VISIBLE_DEVICES=0,1 asks for this GPU, but this container has no /dev/nvidia0", true},
+        {"0:0,1", "NVIDIA_VISIBLE_DEVICES=0:0,1 asks for this GPU, but this container has no /dev/nvidia0", true},
         {UUID "," OTHER_UUID,
-         "this container was to have it, NVIDIA_VISIBLE_DEVICES=" UUID ",GPU-77777777-0d2a-4…, and there is no "
+         "NVIDIA_VISIBLE_DEVICES=" UUID ",GPU-77777777-0d2a-4… asks for this GPU, but this container has no "
          "/dev/nvidia0",
          true},
         {"0", "this container was not given /dev/nvidia0", false},
@@ -335,7 +337,7 @@ TEST(a_container_lacks_a_gpu_that_its_variable_names_and_no_other_stands_for)
         {"1,2,3", "this container was not given /dev/nvidia0", false},
         {OTHER_UUID, "this container was not given /dev/nvidia0", false},
         {"GPU-5c1b8e3f,GPU-77777777",
-         "this container was to have it, NVIDIA_VISIBLE_DEVICES=GPU-5c1b8e3f,GPU-77777777, and there is no "
+         "NVIDIA_VISIBLE_DEVICES=GPU-5c1b8e3f,GPU-77777777 asks for this GPU, but this container has no "
          "/dev/nvidia0",
          true},
         {"GPU-", "this container was not given /dev/nvidia0", false},
@@ -362,6 +364,34 @@ TEST(a_container_lacks_a_gpu_that_its_variable_names_and_no_other_stands_for)
     end_machine();
 }
 
+/* What it had asked for is not all that the machine has. A range is of AMD's runtime alone. */
+TEST(the_command_for_a_container_that_lacks_its_gpus_names_those_that_it_was_to_have)
+{
+    static const struct {
+        const char *sign, *value, *fix;
+    } values[] = {
+        {".dockerenv", "0,1", "docker run --gpus '\"device=0,1\"' …"},
+        {".dockerenv", "GPU-5c1b8e3f,GPU-77777777", "docker run --gpus '\"device=GPU-5c1b8e3f,GPU-77777777\"' …"},
+        {".dockerenv", "0-1", "docker run --gpus all …"},
+        {"run/.containerenv", "0,1", "podman run --device nvidia.com/gpu=0 --device nvidia.com/gpu=1 …"},
+    };
+    begin_with_one_of_two();
+    put("proc/driver/nvidia/gpus/" GPU "/information",
+        "Model: \t NVIDIA H100\nGPU UUID: \t " UUID "\nDevice Minor: \t 0\n");
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        char said[640], command[320], expected[160];
+        setenv("NVIDIA_VISIBLE_DEVICES", values[i].value, 1);
+        put(values[i].sign, "");
+        const gpuhal_hardware_info info = look(said, command);
+        snprintf(expected, sizeof expected, ON_HOST "%s", values[i].fix);
+        expect_state(&info, GPUHAL_HARDWARE_NODE_MISSING, GPUHAL_HARDWARE_PROBLEM);
+        assert_string_equal(command, expected);
+        remove_part(values[i].sign);
+    }
+    unsetenv("NVIDIA_VISIBLE_DEVICES");
+    end_machine();
+}
+
 /* A privileged container has all nodes, and sees on the bus what is not its own. */
 TEST(a_sick_gpu_that_a_container_did_not_ask_for_is_not_its_own)
 {
@@ -376,11 +406,11 @@ TEST(a_sick_gpu_that_a_container_did_not_ask_for_is_not_its_own)
     put(".dockerenv", "");
     keep_fact(add_device("cuda", "NVIDIA H100"), "pci_address", OTHER);
     setenv("NVIDIA_VISIBLE_DEVICES", "1", 1);
-    expect_not_given("this container was not given it: NVIDIA_VISIBLE_DEVICES=1", "docker run --gpus all …");
+    expect_not_given("this container was not given it: NVIDIA_VISIBLE_DEVICES=1", ON_HOST "docker run --gpus all …");
     setenv("NVIDIA_VISIBLE_DEVICES", "0,1", 1);
-    expect_found(GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM, "CUDA lists other GPUs and not this one");
+    expect_found(GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM, "CUDA lists other GPUs, but not this one");
     unsetenv("NVIDIA_VISIBLE_DEVICES");
-    expect_found(GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM, "CUDA lists other GPUs and not this one");
+    expect_found(GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM, "CUDA lists other GPUs, but not this one");
     end_machine();
 }
 
@@ -396,7 +426,7 @@ TEST(amds_runtime_has_a_variable_with_ranges)
     put(".dockerenv", "");
     setenv("AMD_VISIBLE_DEVICES", "0-1", 1);
     expect_found(GPUHAL_HARDWARE_NODE_MISSING, GPUHAL_HARDWARE_PROBLEM,
-                 "this container was to have it, AMD_VISIBLE_DEVICES=0-1, and there is no /dev/dri/renderD128");
+                 "AMD_VISIBLE_DEVICES=0-1 asks for this GPU, but this container has no /dev/dri/renderD128");
     const char *const others[] = {"1", "0xEF2C1799A1F3E2ED,0xEF2C1799A1F3E2EE"}; /* which UUID is whose is unknown */
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         setenv("AMD_VISIBLE_DEVICES", others[i], 1);
@@ -533,13 +563,13 @@ TEST(amds_and_intels_gpus_have_the_words_of_their_vendor)
         put_pci(GPU, "038000", vendors[i].id, vendors[i].driver);
         put_drm(GPU, 0, 128);
         setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1", 1);
-        snprintf(fix, sizeof fix, "resources: {limits: {%s: 1}}   # of the pod's container", vendors[i].resource);
+        snprintf(fix, sizeof fix, IN_SPEC "resources: {limits: {%s: 1}}", vendors[i].resource);
         expect_not_given("this pod was not given /dev/dri/renderD128", fix);
         unsetenv("KUBERNETES_SERVICE_HOST");
         put(".dockerenv", "");
         expect_not_given("this container was not given /dev/dri/renderD128",
-                         i == 0 ? "docker run --device /dev/kfd --device /dev/dri …"
-                                : "docker run --device /dev/dri …");
+                         i == 0 ? ON_HOST "docker run --device /dev/kfd --device /dev/dri …"
+                                : ON_HOST "docker run --device /dev/dri …");
         end_machine();
     }
 }

@@ -25,13 +25,19 @@ static void end_look(gpuhal *gpu, gpuhal_hardware_view *view)
     end_machine();
 }
 
-static void expect_clean(const char *text)
+/* @p line_end: what ends a line, where there may be several; else 0. */
+static void expect_clean_but(const char *text, char line_end)
 {
     for (const char *at = text; *at; at++) {
-        if ((unsigned char)*at < 0x20 || *at == 0x7f) {
+        if (((unsigned char)*at < 0x20 && *at != line_end) || *at == 0x7f) {
             fail_msg("\"%s\" has the byte %#x", text, (unsigned)*at);
         }
     }
+}
+
+static void expect_clean(const char *text)
+{
+    expect_clean_but(text, 0);
 }
 
 static void put_fifo(const char *path)
@@ -88,7 +94,7 @@ TEST(names_with_escape_sequences_are_cleaned)
         expect_clean(info.kernel_driver);
         expect_clean(info.kernel_driver_version);
         expect_clean(info.why);
-        expect_clean(info.fix);
+        expect_clean_but(info.fix, '\n');
         assert_null(strstr(info.name, "\xe2\x80\xae"));
     }
     assert_string_equal(info_at(view, GPU).vendor_node, "");

@@ -90,7 +90,7 @@ TEST(a_module_that_is_installed_and_not_loaded_is_a_problem_unless_a_setting_kee
     put_linux("6.1.0");
     put("lib/modules/6.1.0/modules.dep", "kernel/a.ko:\nupdates/dkms/nvidia-current.ko: kernel/a.ko\n");
     put_pci(GPU, "030000", "10de:25a2", NULL);
-    expect(GPU, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_PROBLEM, "nvidia is installed and not loaded",
+    expect(GPU, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_PROBLEM, "nvidia is installed, but not loaded",
            "sudo modprobe nvidia");
     put("etc/modprobe.d/no-gpu.conf", "# off\n  blacklist   nvidia\n");
     expect(GPU, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_NOTE, "/etc/modprobe.d/no-gpu.conf keeps the module",
@@ -105,7 +105,7 @@ TEST(a_module_that_is_installed_and_not_loaded_is_a_problem_unless_a_setting_kee
            "sudo mokutil --import /var/lib/dkms/mok.pub");
     put("etc/modprobe.d/no-gpu.conf", "blacklist nvidia\ninstall nvidia /bin/false\n");
     expect(GPU, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_NOTE, "/etc/modprobe.d/no-gpu.conf keeps the module",
-           "sudo sed -i '/^\\s*install\\s\\+nvidia\\s/d' /etc/modprobe.d/no-gpu.conf && sudo modprobe nvidia");
+           "sudo sed -i '/^\\s*install\\s\\+nvidia\\s/d' /etc/modprobe.d/no-gpu.conf\nsudo modprobe nvidia");
     put("etc/modprobe.d/no-gpu.conf", "install \\\n  nvidia \\\n  /bin/false\n");
     expect(GPU, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_NOTE, "keeps the module", "sudo sed -i");
     put("etc/modprobe.d/no-gpu.conf", "");
@@ -127,9 +127,9 @@ TEST(a_module_that_is_built_in_or_loaded_and_did_not_take_the_device_is_a_proble
     put("lib/modules/6.1.0/modules.dep", "");
     put("lib/modules/6.1.0/modules.builtin", "kernel/drivers/gpu/drm/amd/amdgpu/amdgpu.ko\n");
     put_pci(GPU, "030000", "1002:744c", NULL);
-    expect(GPU, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_PROBLEM, "amdgpu is installed and not loaded", "");
+    expect(GPU, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_PROBLEM, "amdgpu is installed, but not loaded", "");
     put("sys/module/amdgpu/initstate", "live\n");
-    expect(GPU, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_PROBLEM, "amdgpu is loaded and did not take it",
+    expect(GPU, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_PROBLEM, "amdgpu is loaded, but did not take it",
            "sudo dmesg | grep -iE '0000:01:00.0|amdgpu'");
     end_machine();
 }
@@ -174,12 +174,12 @@ TEST(a_missing_node_is_a_problem_and_made_by_its_own_number)
     put_nvidia(GPU, 0);
     put_nvidia("0000:02:00.0", 3);
     remove_part("dev");
-    expect(GPU, GPUHAL_HARDWARE_NODE_MISSING, GPUHAL_HARDWARE_PROBLEM, "there is no /dev/nvidia0",
+    expect(GPU, GPUHAL_HARDWARE_NODE_MISSING, GPUHAL_HARDWARE_PROBLEM, "but /dev/nvidia0 is missing",
            "sudo nvidia-modprobe -c 0");
-    expect("0000:02:00.0", GPUHAL_HARDWARE_NODE_MISSING, GPUHAL_HARDWARE_PROBLEM, "there is no /dev/nvidia3",
+    expect("0000:02:00.0", GPUHAL_HARDWARE_NODE_MISSING, GPUHAL_HARDWARE_PROBLEM, "but /dev/nvidia3 is missing",
            "sudo nvidia-modprobe -c 3");
     put("dev/nvidia0", "");
-    expect(GPU, GPUHAL_HARDWARE_NODE_MISSING, GPUHAL_HARDWARE_PROBLEM, "there is no /dev/nvidiactl",
+    expect(GPU, GPUHAL_HARDWARE_NODE_MISSING, GPUHAL_HARDWARE_PROBLEM, "but /dev/nvidiactl is missing",
            "sudo nvidia-modprobe -c 255");
     end_machine();
 }
@@ -256,7 +256,7 @@ TEST(a_library_of_another_version_than_the_kernel_module_is_named)
            "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH: libcuda supports CUDA 13.0, and the kernel's driver is 535.54.03");
     put_nvidia(GPU, 0);
     expect(GPU, GPUHAL_HARDWARE_VERSION_MISMATCH, GPUHAL_HARDWARE_PROBLEM, "libcuda supports CUDA 13.0",
-           "sudo reboot   # ends all that runs here");
+           "# ends all that runs on this machine:\nsudo reboot");
     put(".dockerenv", "");
     expect(GPU, GPUHAL_HARDWARE_VERSION_MISMATCH, GPUHAL_HARDWARE_PROBLEM, "CUDA: ", "on the host");
     end_machine();
@@ -287,7 +287,7 @@ TEST(a_missing_node_of_cudas_memory_is_a_missing_node_of_the_host_or_of_this_con
     put_nvidia(GPU, 0);
     refuse("cuda", GPUHAL_ERROR_DRIVER,
            "CUDA_ERROR_UNKNOWN: there is no /dev/nvidia-uvm: load nvidia_uvm, or give the container the node");
-    expect(GPU, GPUHAL_HARDWARE_NODE_MISSING, GPUHAL_HARDWARE_PROBLEM, "there is no /dev/nvidia-uvm, which CUDA needs",
+    expect(GPU, GPUHAL_HARDWARE_NODE_MISSING, GPUHAL_HARDWARE_PROBLEM, "/dev/nvidia-uvm, which CUDA needs, is missing",
            "sudo modprobe nvidia_uvm && sudo nvidia-modprobe -u");
     put(".dockerenv", "");
     expect(GPU, GPUHAL_HARDWARE_NODE_MISSING, GPUHAL_HARDWARE_PROBLEM,
@@ -307,12 +307,12 @@ TEST(a_gpu_that_another_api_can_use_while_its_vendors_cannot_is_ready_and_still_
     keep_fact(add_device("vulkan", "NVIDIA H100"), "pci_address", GPU);
     keep_fact(add_device("vulkan", "AMD Radeon"), "pci_address", "0000:03:00.0");
     expect(GPU, GPUHAL_HARDWARE_READY, GPUHAL_HARDWARE_PROBLEM,
-           "other APIs can use it, and CUDA cannot: CUDA: CUDA_ERROR_UNKNOWN", "dmesg");
+           "other APIs can use it, but CUDA cannot: CUDA: CUDA_ERROR_UNKNOWN", "dmesg");
     expect("0000:03:00.0", GPUHAL_HARDWARE_READY, GPUHAL_HARDWARE_FINE, "", "");
     now.refusals[1].status = GPUHAL_ERROR_NO_DEVICE;
-    expect("0000:03:00.0", GPUHAL_HARDWARE_READY, GPUHAL_HARDWARE_WARNING, "and ROCm cannot", "");
+    expect("0000:03:00.0", GPUHAL_HARDWARE_READY, GPUHAL_HARDWARE_WARNING, "but ROCm cannot", "");
     now.refusals[1].status = GPUHAL_ERROR_NO_PERMISSION;
-    expect("0000:03:00.0", GPUHAL_HARDWARE_READY, GPUHAL_HARDWARE_PROBLEM, "and ROCm cannot", "ls -l /dev/kfd");
+    expect("0000:03:00.0", GPUHAL_HARDWARE_READY, GPUHAL_HARDWARE_PROBLEM, "but ROCm cannot", "ls -l /dev/kfd");
     end_machine();
 }
 
@@ -325,10 +325,11 @@ TEST(of_a_gpu_with_mig_and_no_instance_and_a_broken_one_each_has_its_own_cause)
            "CUDA_ERROR_NO_DEVICE: CUDA lists no device, and the kernel's driver has 2: MIG is on, without an instance, "
            "at " GPU "; what this process may open hides the other (cuInit returned 100)");
     expect(GPU, GPUHAL_HARDWARE_HIDDEN, GPUHAL_HARDWARE_NOTE, "MIG is on, and it has no instance",
-           "sudo nvidia-smi mig -i " GPU " -lgip   # then, with an ID of that list: sudo nvidia-smi mig -i " GPU
+           "sudo nvidia-smi mig -i " GPU " -lgip\n# then, with an ID of that list:\nsudo nvidia-smi mig -i " GPU
            " -cgi ID -C");
     expect("0000:02:00.0", GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM,
-           "what this process may open hides the other", "sudo dmesg | grep -E 'NVRM|Xid'");
+           "CUDA lists no device, although this process may open the nodes of this GPU",
+           "sudo dmesg | grep -E 'NVRM|Xid'\n# RmInitAdapter failed: ");
     now.refusals[0].reason = "CUDA lists no device, and the kernel's driver has 2: MIG is on, and it has no instance";
     expect(GPU, GPUHAL_HARDWARE_HIDDEN, GPUHAL_HARDWARE_NOTE, "MIG is on, and it has no instance", "-lgip");
     expect("0000:02:00.0", GPUHAL_HARDWARE_HIDDEN, GPUHAL_HARDWARE_NOTE, "MIG is on", "mig -i 0000:02:00.0 -lgip");
@@ -348,7 +349,7 @@ TEST(beside_a_gpu_that_is_listed_one_with_mig_and_no_instance_and_a_broken_one_h
     keep_fact(empty, "unlisted", "MIG is on, and it has no instance: no program can use it");
     expect(GPU, GPUHAL_HARDWARE_HIDDEN, GPUHAL_HARDWARE_NOTE, "MIG is on, and it has no instance", "-lgip");
     expect("0000:02:00.0", GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM,
-           "CUDA lists other GPUs and not this one", "dmesg");
+           "CUDA lists other GPUs, but not this one", "dmesg");
     expect("0000:03:00.0", GPUHAL_HARDWARE_READY, GPUHAL_HARDWARE_FINE, "", "");
     end_machine();
 }
@@ -372,7 +373,7 @@ TEST(a_variable_that_names_other_devices_hides_this_one)
     expect(GPU, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM, "names more devices than CUDA lists",
            "unset CUDA_VISIBLE_DEVICES");
     unsetenv("CUDA_VISIBLE_DEVICES");
-    expect(GPU, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM, "CUDA lists other GPUs and not this one",
+    expect(GPU, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM, "CUDA lists other GPUs, but not this one",
            "dmesg");
     end_machine();
 }

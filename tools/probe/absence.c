@@ -1,6 +1,7 @@
 /* absence.c: see absence.h. */
 #include "absence.h"
 
+#include "advice.h"
 #include "hardware_record.h"
 #include "listing.h"
 #include "problems.h"
@@ -33,7 +34,9 @@ static gpuhal_probe_exit say_unusable(const gpuhal_probe_machine *machine, const
                 strcmp(problems.list[i].code, gpuhal_hardware_state_name(GPUHAL_HARDWARE_NO_PERMISSION)) == 0;
             code = !refused ? PROBE_PARTIAL : code == PROBE_NOT_FOUND ? PROBE_NO_PERMISSION : code;
             if (gpuhal_probe_problem_joined(&problems, i, text)) {
-                gpuhal_probe_say("%s: %s; next: %s", source, text, problems.list[i].fix);
+                char advice[sizeof problems.list[i].fix + 64];
+                gpuhal_probe_say("%s: %s; next: %s", source, text,
+                                 gpuhal_probe_advice_join(problems.list[i].fix, advice, sizeof advice));
             }
         }
         gpuhal_probe_problems_finish(&problems);

@@ -1,6 +1,7 @@
 /* cells.c: what stands in the columns of a row; see columns.h. What is not known is "-", never 0. */
 #include "columns.h"
 #include "fields.h"
+#include "hardware_record.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -132,14 +133,13 @@ static void write_link(const gpuhal_probe_device *entry, gpuhal_probe_cell *cell
     }
 }
 
-/* Without the domain 0000, as lspci writes it. */
 static void write_address(const gpuhal_probe_row *row, gpuhal_probe_cell *cell)
 {
     const char *address = row->entry ? text_fact(row->entry->device, GPUHAL_FACT_PCI_ADDRESS) : "-";
     if (row->hardware && *row->hardware->address) {
         address = row->hardware->address;
     }
-    set_text(cell, strncmp(address, "0000:", 5) == 0 ? address + 5 : address);
+    set_text(cell, gpuhal_probe_short_address(address));
 }
 
 static void write_numa(const gpuhal_probe_row *row, gpuhal_probe_cell *cell)
@@ -213,7 +213,7 @@ void gpuhal_probe_column_write(gpuhal_probe_column column, const gpuhal_probe_ro
     *out_cell = (gpuhal_probe_cell){.text = "-"};
     switch (column) {
     case PROBE_COLUMN_ID:
-        set_text(out_cell, row->entry ? gpuhal_device_id(row->entry->device) : "-");
+        set_text(out_cell, row->entry ? gpuhal_device_id(row->entry->device) : "none");
         out_cell->style = PROBE_BOLD;
         break;
     case PROBE_COLUMN_NAME:

@@ -1,5 +1,6 @@
 /* explain_target.c: what is known of one thing: a plugin by its name, a device by a selector, hardware by its PCI
  * address, whether a device stands for it or not. */
+#include "advice.h"
 #include "explain.h"
 #include "hardware_record.h"
 #include "print.h"
@@ -30,6 +31,8 @@ static void print_node(const char *node, char *to, size_t bytes)
     }
 }
 
+enum { EXPLAIN_INDENT = 4, EXPLAIN_LABEL = 9 }; /* as of a field */
+
 static void explain_hardware(const gpuhal_hardware_info *hardware, const gpuhal_probe_screen *screen)
 {
     char text[512];
@@ -44,11 +47,11 @@ static void explain_hardware(const gpuhal_hardware_info *hardware, const gpuhal_
     gpuhal_probe_screen_put(screen, fine ? PROBE_GOOD : PROBE_BAD, text);
     fputc('\n', screen->out);
     gpuhal_probe_screen_field(screen, "reason", hardware->why);
-    gpuhal_probe_screen_field(screen, "next", hardware->fix);
+    gpuhal_probe_advice_print(screen, "next", EXPLAIN_INDENT, EXPLAIN_LABEL, hardware->fix);
     if (hardware->state == GPUHAL_HARDWARE_GONE) {
-        snprintf(text, sizeof text, "gpuhal-probe --forget %.64s   # if it was taken out on purpose",
+        snprintf(text, sizeof text, "# if it was taken out on purpose:\ngpuhal-probe --forget %.64s",
                  hardware->address);
-        gpuhal_probe_screen_field(screen, "or", text);
+        gpuhal_probe_advice_print(screen, "or", EXPLAIN_INDENT, EXPLAIN_LABEL, text);
     }
     snprintf(text, sizeof text, "%.100s%s%.100s", *hardware->kernel_driver ? hardware->kernel_driver : "none is bound",
              *hardware->kernel_driver_version ? " " : "", hardware->kernel_driver_version);

@@ -1,5 +1,6 @@
 /* fields.c: see fields.h. */
 #include "fields.h"
+#include "advice.h"
 #include "processes.h"
 #include "uuid.h"
 
@@ -103,7 +104,7 @@ static const gpuhal_probe_field columns[] = {
     {"processes", PROBE_ORIGIN_PROCESSES, 0, PROBE_UNIT_NONE, false, "processes", "", "",
      "Processes that use the device, as far as this user sees them."},
     TEXT("why", WHY, "Why the hardware is not ready."),
-    TEXT("fix", FIX, "Command that mends or examines it."),
+    TEXT("fix", FIX, "Commands that mend or examine it, in one line."),
 };
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
@@ -326,7 +327,8 @@ const char *gpuhal_probe_field_text(const gpuhal_probe_field *column, const gpuh
     uint64_t number = 0;
     if (column->origin != PROBE_ORIGIN_KEY && column->origin != PROBE_ORIGIN_PROCESSES) {
         const char *text = device_text(row, column->origin, space);
-        return *text ? text : hardware_text(row, column->origin);
+        text = *text ? text : hardware_text(row, column->origin);
+        return column->origin == PROBE_ORIGIN_FIX ? gpuhal_probe_advice_join(text, space, PROBE_FIELD_BYTES) : text;
     }
     if (row->entry && (column->key == GPUHAL_FACT_UUID || column->key == GPUHAL_FACT_PARTITION)) {
         return gpuhal_probe_device_uuid(row->entry->device, column->key, space);

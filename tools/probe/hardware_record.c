@@ -55,6 +55,12 @@ const char *gpuhal_probe_hardware_uuid(const gpuhal_probe_machine *machine, cons
 
 /* ---- selectors, as the library reads them */
 
+const char *gpuhal_probe_short_address(const char *address)
+{
+    static const char domain[] = "0000:";
+    return address + (strncmp(address, domain, strlen(domain)) == 0 ? strlen(domain) : 0);
+}
+
 bool gpuhal_probe_hardware_is_at(const gpuhal_hardware_info *hardware, const char *selector)
 {
     enum { DOMAIN_DIGITS = 4 }; /* or more, without zeros in front; NVIDIA's tools write eight */

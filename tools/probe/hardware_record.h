@@ -12,6 +12,8 @@ const char *gpuhal_probe_hardware_type(const gpuhal_probe_machine *machine, cons
 const char *gpuhal_probe_hardware_uuid(const gpuhal_probe_machine *machine, const gpuhal_hardware_info *hardware,
                                        char space[PROBE_UUID_BYTES]);
 
+/* As lspci writes it, without the domain 0000. */
+const char *gpuhal_probe_short_address(const char *address);
 /* "0000:c1:00.0" by "c1:00.0", "0000:C1:00.0" and "pci=c1:00.0", too. */
 bool gpuhal_probe_hardware_is_at(const gpuhal_hardware_info *hardware, const char *selector);
 /* Whether a selector that matches no device means this hardware, for which none stands: by its address, as a "gpu",

@@ -96,14 +96,26 @@ bool gpuhal_probe_is_ill(const gpuhal_probe_device *entry)
     return ill;
 }
 
-/* What shows the vendor's own account of it. */
-static void write_query(const gpuhal_probe_device *entry, const char *address, const char *what, char fix[256])
+/* What shows the vendor's own account of it, and what its answers mean. */
+static void write_query(const gpuhal_probe_device *entry, const char *address, const char *what, const char *answers,
+                        char fix[256])
 {
     if (strcmp(gpuhal_device_backend(entry->device), "cuda") == 0) {
-        snprintf(fix, 256, "nvidia-smi -q -d %s -i %.64s", what, address);
+        snprintf(fix, 256, "nvidia-smi -q -d %s -i %.64s\n# %s", what, address, answers);
     } else {
         snprintf(fix, 256, "gpuhal-probe --explain %.64s", gpuhal_device_id(entry->device));
     }
+}
+
+static void write_taken(const gpuhal_probe_device *entry, const char *address, char why[256], char fix[256])
+{
+    char who[32] = "another process";
+    if (entry->taken_by) {
+        snprintf(who, sizeof who, "process %" PRIu32, entry->taken_by);
+    }
+    snprintf(why, 256, "its compute mode is exclusive, and %s has it: until that ends, no other one can compute on it",
+             who);
+    snprintf(fix, 256, "# to let other programs in, too:\nsudo nvidia-smi -c DEFAULT -i %.64s", address);
 }
 
 void gpuhal_probe_ailment_words(const gpuhal_probe_device *entry, gpuhal_probe_ailment ailment, const char *address,
@@ -114,69 +126,88 @@ void gpuhal_probe_ailment_words(const gpuhal_probe_device *entry, gpuhal_probe_a
     switch (ailment) {
     case PROBE_RESET_NEEDED:
         snprintf(why, 256, "the GPU needs a reset, as its driver reports");
-        snprintf(fix, 256, "sudo nvidia-smi --gpu-reset -i %.64s   # or restart the machine", address);
+        snprintf(fix, 256,
+                 "# ends what runs on this GPU:\nsudo nvidia-smi --gpu-reset -i %.64s\n"
+                 "# if it is refused: restart the machine",
+                 address);
         break;
     case PROBE_PROHIBITED:
         snprintf(why, 256, "its compute mode is prohibited: no program may compute on it");
         snprintf(fix, 256, "sudo nvidia-smi -c DEFAULT -i %.64s", address);
         break;
     case PROBE_TAKEN:
-        snprintf(why, 256, "its compute mode is exclusive, and another process has it: no other one can compute on it");
-        snprintf(fix, 256, "gpuhal-probe --processes");
+        write_taken(entry, address, why, fix);
         break;
     case PROBE_LINKS_DOWN:
-        snprintf(why, 256, "%" PRIu64 " of its links to other GPUs (NVLink) are up, and %u of an equal GPU",
+        snprintf(why, 256, "only %" PRIu64 " of its %u links to other GPUs (NVLink) are up",
                  value_of(entry, GPUHAL_VALUE_LINKS_UP), entry->links);
-        snprintf(fix, 256, "nvidia-smi nvlink -s -i %.64s", address);
+        snprintf(fix, 256,
+                 "nvidia-smi nvlink -s -i %.64s\n"
+                 "# \"<inactive>\": reset the GPU; if again: its board, bridge, switch",
+                 address);
         break;
     case PROBE_LINK_ERRORS:
         snprintf(why, 256, "its links to other GPUs (NVLink) had %" PRIu64 " error%s since its driver was loaded",
                  link_errors, link_errors == 1 ? "" : "s");
-        snprintf(fix, 256, "nvidia-smi nvlink -e -i %.64s", address);
+        snprintf(fix, 256,
+                 "nvidia-smi nvlink -e -i %.64s\n"
+                 "# numbers that grow: look at its board, bridge and switch",
+                 address);
         break;
     case PROBE_FABRIC_WAITS:
     case PROBE_FABRIC_FAILED:
         snprintf(why, 256, "the fabric manager %s set up the switches between it and other GPUs",
                  ailment == PROBE_FABRIC_WAITS ? "has not" : "could not");
-        snprintf(fix, 256, "sudo systemctl restart nvidia-fabricmanager   # ends the CUDA programs of this machine");
+        snprintf(fix, 256, "# ends the CUDA programs of this machine:\nsudo systemctl restart nvidia-fabricmanager");
         break;
     case PROBE_VALUES_LOST:
-        snprintf(why, 256, "its driver says of some values that it has fallen off the bus, and has others");
-        snprintf(fix, 256, "sudo dmesg | grep -E 'NVRM|Xid'");
+        snprintf(why, 256, "its driver says of some values that it has fallen off the bus, but has others");
+        snprintf(fix, 256, "sudo dmesg | grep -E 'NVRM|Xid'\n" GPUHAL_PROBE_LOST_ANSWERS);
         break;
     case PROBE_REPAIR_FAILED:
         snprintf(why, 256, "its memory has errors, and no spare rows are left to repair it with");
-        write_query(entry, address, "ROW_REMAPPER,PAGE_RETIREMENT", fix);
+        write_query(entry, address, "ROW_REMAPPER,PAGE_RETIREMENT",
+                    "\"Remapping Failure Occurred: Yes\": have the GPU replaced", fix);
         break;
     case PROBE_REPAIR_PENDING:
         snprintf(why, 256, "its memory has errors, and a reset is needed to repair it");
-        write_query(entry, address, "ROW_REMAPPER,PAGE_RETIREMENT", fix);
+        write_query(entry, address, "ROW_REMAPPER,PAGE_RETIREMENT",
+                    "\"Pending: Yes\": reset the GPU, once its programs have ended", fix);
         break;
     case PROBE_LOGGED:
         snprintf(why, 256, "its driver logged %u error%s since the machine started, the last one Xid %u",
                  entry->logged.count, entry->logged.count == 1 ? "" : "s", entry->logged.last);
-        snprintf(fix, 256, "sudo dmesg | grep -E 'NVRM|Xid'");
+        snprintf(fix, 256,
+                 "sudo dmesg | grep -E 'NVRM|Xid'\n"
+                 "# Xid 48, 63, 64, 94, 95: memory; 74: NVLink; 79: off the bus");
         break;
     case PROBE_NARROW:
         snprintf(why, 256, "its PCI Express link has %" PRIu64 " of the %u lanes that both ends can use",
                  value_of(entry, GPUHAL_VALUE_PCIE_WIDTH), entry->lanes);
-        snprintf(fix, 256, "sudo lspci -vv -s %.64s | grep LnkSta", address);
+        snprintf(fix, 256,
+                 "sudo lspci -vv -s %.64s | grep LnkSta\n"
+                 "# \"downgraded\": seat the card anew; try another slot or riser",
+                 address);
         break;
     case PROBE_UNCORRECTED:
         snprintf(why, 256, "%" PRIu64 " memory error%s could not be corrected", errors, errors == 1 ? "" : "s");
-        write_query(entry, address, "ECC,ROW_REMAPPER,PAGE_RETIREMENT", fix);
+        write_query(entry, address, "ECC,ROW_REMAPPER,PAGE_RETIREMENT",
+                    "\"Pending: Yes\": reset it; \"Failure Occurred: Yes\": replace it", fix);
         break;
     case PROBE_TOO_HOT:
         snprintf(why, 256, "it is slowed down because it is too hot");
-        write_query(entry, address, "TEMPERATURE,PERFORMANCE", fix);
+        write_query(entry, address, "TEMPERATURE,PERFORMANCE",
+                    "near \"Slowdown Temp\": look at fans, dust and the air it gets", fix);
         break;
     case PROBE_SLOWED:
         snprintf(why, 256, "its hardware slows it down, because of heat or power");
-        write_query(entry, address, "TEMPERATURE,POWER,PERFORMANCE", fix);
+        write_query(entry, address, "TEMPERATURE,POWER,PERFORMANCE",
+                    "\"HW Thermal\" active: cooling; \"HW Power Brake\": power supply", fix);
         break;
     default:
         snprintf(why, 256, "it is slowed down because the power supply demands it (power brake)");
-        write_query(entry, address, "POWER,PERFORMANCE", fix);
+        write_query(entry, address, "POWER,PERFORMANCE",
+                    "\"HW Power Brake\" active: look at the power supply and its cables", fix);
         break;
     }
 }

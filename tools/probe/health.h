@@ -33,6 +33,7 @@ gpuhal_hardware_grade gpuhal_probe_ailment_grade(gpuhal_probe_ailment ailment);
 /* Whether it has one that is more than a note. */
 bool gpuhal_probe_is_ill(const gpuhal_probe_device *entry);
 /* A sentence without its subject, and the command that mends or examines it, for the device at this PCI address. */
+#define GPUHAL_PROBE_LOST_ANSWERS "# Xid 79: power the machine off and on; if again: slot, power, card"
 void gpuhal_probe_ailment_words(const gpuhal_probe_device *entry, gpuhal_probe_ailment ailment, const char *address,
                                 char why[256], char fix[256]);
 

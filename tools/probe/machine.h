@@ -35,6 +35,7 @@ struct gpuhal_probe_device {
     unsigned lanes;                          /* that it and the port above it can use; 0: unknown */
     uint32_t links;                          /* to other GPUs, that an equal one has; nvlinks.h */
     bool is_taken;                           /* one process alone may compute on it, and another one does */
+    uint32_t taken_by;                       /* its pid; 0: unknown, or of another namespace */
     gpuhal_value own[PROBE_OWN_VALUES];      /* what its own memory makes of those of the whole; without a key: none */
 };
 

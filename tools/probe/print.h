@@ -20,24 +20,31 @@ void gpuhal_probe_write_counts(const gpuhal_probe_machine *machine, const gpuhal
 /* One line: the machine, how many of its GPUs are ready, their drivers, the kernel. */
 void gpuhal_probe_print_head(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                              const gpuhal_probe_screen *screen);
+/* The marks on the screen: "!", "*". */
+typedef struct gpuhal_probe_marks {
+    bool has_problem, has_chosen;
+} gpuhal_probe_marks;
 /* One line per GPU, and for what is not usable. With --all the devices stand under the physical device that they are
- * interfaces of, with the evidence. false without memory. */
+ * interfaces of, with the evidence. Adds its marks. false without memory. */
 bool gpuhal_probe_print_table(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
-                              const gpuhal_probe_screen *screen);
+                              const gpuhal_probe_screen *screen, gpuhal_probe_marks *marks);
 /* Whether the table has the columns of wide screens. */
 bool gpuhal_probe_table_is_wide(const gpuhal_probe_options *options, const gpuhal_probe_screen *screen);
 /* Who uses the GPUs: at most as many lines as there are GPUs, and three; all with --processes. Nothing where no process
  * is known. false without memory. */
 bool gpuhal_probe_print_processes(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                   const gpuhal_probe_screen *screen);
-/* For each problem a sentence, and the command that mends or examines it; one for all that share the cause. */
-void gpuhal_probe_print_problems(const gpuhal_probe_problems *problems, const gpuhal_probe_screen *screen);
+/* For each problem a sentence, and the commands that mend or examine it; one for all that share the cause. Adds its
+ * marks. */
+void gpuhal_probe_print_problems(const gpuhal_probe_problems *problems, const gpuhal_probe_screen *screen,
+                                 gpuhal_probe_marks *marks);
 /* If no GPU is given: the first one that could be, and the command for it. */
 void gpuhal_probe_print_not_given(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                   const gpuhal_probe_screen *screen);
-/* The device that a program gets which asks for none, and by which rule. */
-void gpuhal_probe_print_default(const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen);
-/* Below a plain listing on a screen: which options have what it leaves out, unless no GPU is there to have it. */
+/* What the marks mean; the device that a program gets which asks for none, and by which rule. */
+void gpuhal_probe_print_default(const gpuhal_probe_machine *machine, const gpuhal_probe_marks *marks,
+                                const gpuhal_probe_screen *screen);
+/* Below a plain listing on a screen: which options have what it leaves out, of GPUs that do not work, too. */
 void gpuhal_probe_print_more(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                              const gpuhal_probe_screen *screen);
 /* A table from device to device for each thing that is known of links, of the devices that are listed. false without

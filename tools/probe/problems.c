@@ -191,11 +191,11 @@ static const char *why_lost(const gpuhal_probe_device *entry)
 
 /* Where the kernel says what became of it. */
 static void write_log_command(const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry,
-                              gpuhal_probe_problem *problem)
+                              const char *answers, gpuhal_probe_problem *problem)
 {
     const gpuhal_hardware_info *hardware = gpuhal_probe_hardware_of(machine, entry);
     if (hardware && strcmp(hardware->kernel_driver, "nvidia") == 0) {
-        snprintf(problem->fix, sizeof problem->fix, "sudo dmesg | grep -E 'NVRM|Xid'");
+        snprintf(problem->fix, sizeof problem->fix, "sudo dmesg | grep -E 'NVRM|Xid'\n%s", answers);
     } else if (hardware && *hardware->address && *hardware->kernel_driver) {
         snprintf(problem->fix, sizeof problem->fix, "sudo dmesg | grep -E '%.64s|%.64s'", hardware->address,
                  hardware->kernel_driver);
@@ -221,7 +221,7 @@ static bool find_in_devices(finder *own)
         snprintf(problem->hardware, sizeof problem->hardware, "%s", id);
         snprintf(problem->subject, sizeof problem->subject, "%s", id);
         snprintf(problem->why, sizeof problem->why, "the device is lost: %s", why_lost(entry));
-        write_log_command(own->machine, entry, problem);
+        write_log_command(own->machine, entry, GPUHAL_PROBE_LOST_ANSWERS, problem);
     }
     return true;
 }
@@ -314,7 +314,8 @@ static bool find_in_values(finder *own)
             snprintf(problem->hardware, sizeof problem->hardware, "%s", id);
             snprintf(problem->subject, sizeof problem->subject, "%.127s: values are missing", id);
             snprintf(problem->why, sizeof problem->why, "%s", late->why);
-            write_log_command(own->machine, entry, problem);
+            write_log_command(own->machine, entry, "# Xid lines name the cause; none: once more, with more --timeout",
+                              problem);
         }
     }
     return true;
@@ -345,29 +346,45 @@ static bool share_cause(const gpuhal_probe_problem *one, const gpuhal_probe_prob
     return strcmp(one->code, other->code) == 0 && strcmp(one->why, other->why) == 0;
 }
 
+/* What the subject says behind the device's id: " failed verification"; NULL: it has no id. */
+static const char *behind_id(const gpuhal_probe_problem *problem)
+{
+    const size_t length = strlen(problem->hardware);
+    return length && strncmp(problem->subject, problem->hardware, length) == 0 ? problem->subject + length : NULL;
+}
+
+/* Of hardware, "NVIDIA GPU at 0000:01:00.0". */
+static bool is_at_place(const gpuhal_probe_problem *problem)
+{
+    const char *place = strstr(problem->subject, " at ");
+    return *problem->hardware && place && strcmp(place + strlen(" at "), problem->hardware) == 0;
+}
+
 bool gpuhal_probe_problem_joined(const gpuhal_probe_problems *problems, uint32_t index,
                                  char to[GPUHAL_PROBE_JOINED_BYTES])
 {
     const gpuhal_probe_problem *own = &problems->list[index];
-    char subjects[1024];
-    uint32_t count = 1;
-    for (uint32_t i = 0; i < index; i++) {
-        if (share_cause(&problems->list[i], own)) {
+    const char *rest = behind_id(own);
+    char list[1024] = "";
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < problems->count; i++) {
+        const gpuhal_probe_problem *other = &problems->list[i];
+        if (!share_cause(other, own)) {
+            continue;
+        }
+        if (i < index) {
             return false;
         }
+        count++;
+        gpuhal_tool_append(list, sizeof list, ", ", "%s",
+                           rest || is_at_place(own) ? gpuhal_probe_short_address(other->hardware) : other->subject);
     }
-    snprintf(subjects, sizeof subjects, "%s", own->subject);
-    for (uint32_t i = index + 1; i < problems->count; i++) {
-        const gpuhal_probe_problem *other = &problems->list[i];
-        if (share_cause(other, own)) {
-            count++;
-            gpuhal_tool_append(subjects, sizeof subjects, ", ", "%s",
-                               *other->hardware ? other->hardware : other->subject);
-        }
+    if (count == 1) {
+        gpuhal_probe_problem_sentence(own, to);
+    } else if (is_at_place(own)) {
+        snprintf(to, GPUHAL_PROBE_JOINED_BYTES, "%u GPUs (%s): %s", count, list, own->why);
+    } else {
+        snprintf(to, GPUHAL_PROBE_JOINED_BYTES, "%s%s: %s", list, rest ? rest : "", own->why);
     }
-    if (count > 1) {
-        gpuhal_tool_append(subjects, sizeof subjects, " ", "(%u)", count);
-    }
-    snprintf(to, GPUHAL_PROBE_JOINED_BYTES, "%s: %s", subjects, own->why);
     return true;
 }

@@ -1,4 +1,4 @@
-/* problems.h: what is not as it should be, each with its cause and the command that mends or examines it. The screen,
+/* problems.h: what is not as it should be, each with its cause and the commands that mend or examine it. The screen,
  * JSON and the exit status all go by this list. */
 #ifndef PROBE_PROBLEMS_H
 #define PROBE_PROBLEMS_H
@@ -10,7 +10,7 @@ typedef struct gpuhal_probe_problem {
     char code[40];               /* "no_kernel_driver", "plugin_timed_out", "verify_failed" */
     char hardware[128];          /* PCI address, or the id of a device; "" */
     char subject[400];           /* "NVIDIA GPU at 0000:01:00.0" */
-    char why[1024], fix[512];
+    char why[1024], fix[512]; /* advice.h */
 } gpuhal_probe_problem;
 
 typedef struct gpuhal_probe_problems {
@@ -30,7 +30,7 @@ void gpuhal_probe_problems_finish(gpuhal_probe_problems *problems);
 
 /* "NVIDIA GPU at 0000:01:00.0: no kernel driver is bound to it". */
 void gpuhal_probe_problem_sentence(const gpuhal_probe_problem *problem, char to[GPUHAL_PROBE_SENTENCE_BYTES]);
-/* The same for all that share its cause: "NVIDIA GPU at 0000:01:00.0, 0000:02:00.0 (2): …"; false: an earlier one of
+/* The same for all that share its cause, "2 GPUs (01:00.0, 02:00.0): …", "cuda:0, cuda:1: …"; false: an earlier one of
  * them has said it. */
 #define GPUHAL_PROBE_JOINED_BYTES 2200u
 bool gpuhal_probe_problem_joined(const gpuhal_probe_problems *problems, uint32_t index,

@@ -24,18 +24,19 @@ static bool print_sections(const gpuhal_probe_options *options, const gpuhal_pro
                            FILE *out)
 {
     gpuhal_probe_screen screen;
+    gpuhal_probe_marks marks = {0};
     gpuhal_probe_screen_init(&screen, out);
     gpuhal_probe_print_head(machine, options, &screen);
-    if (!gpuhal_probe_print_table(machine, options, &screen)) {
+    if (!gpuhal_probe_print_table(machine, options, &screen, &marks)) {
         return false;
     }
     if (!gpuhal_probe_print_processes(machine, options, &screen)) {
         return false;
     }
-    gpuhal_probe_print_problems(problems, &screen);
+    gpuhal_probe_print_problems(problems, &screen, &marks);
     gpuhal_probe_print_not_given(machine, options, &screen);
     if (machine->count && !options->explain) {
-        gpuhal_probe_print_default(machine, &screen);
+        gpuhal_probe_print_default(machine, &marks, &screen);
         gpuhal_probe_print_more(machine, options, &screen);
     }
     if (options->links) {

@@ -158,10 +158,11 @@ static bool write_parts(const gpuhal_probe_machine *machine, const gpuhal_probe_
     write_environment(environment, to);
     title(to, "devices", "gpuhal-probe --all --explain");
     gpuhal_probe_print_head(machine, options, &screen);
-    if (!gpuhal_probe_print_table(machine, options, &screen)) {
+    gpuhal_probe_marks marks = {0};
+    if (!gpuhal_probe_print_table(machine, options, &screen, &marks)) {
         return false;
     }
-    gpuhal_probe_print_problems(problems, &screen);
+    gpuhal_probe_print_problems(problems, &screen, &marks);
     gpuhal_probe_print_not_given(machine, options, &screen);
     gpuhal_probe_print_explanation(machine, options, &screen);
     write_hardware(machine, to);

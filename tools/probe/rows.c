@@ -34,6 +34,10 @@ static void write_state(const gpuhal_hardware_info *hardware, char to[48])
         snprintf(to, 48, "not used here"); /* the GPU is; CUDA has given this process another part */
         return;
     }
+    if (hardware->state == GPUHAL_HARDWARE_PASSED_THROUGH && strcmp(hardware->kernel_driver, "nvidia") == 0) {
+        snprintf(to, 48, "vGPU host"); /* its own driver shares it out */
+        return;
+    }
     const char *word = hardware->state < sizeof words / sizeof *words ? words[hardware->state] : NULL;
     if (hardware->state == GPUHAL_HARDWARE_GONE && hardware->last_seen) {
         char when[GPUHAL_PROBE_TIME_BYTES];

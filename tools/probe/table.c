@@ -142,11 +142,25 @@ static bool choose_columns(device_table *table, const gpuhal_probe_options *opti
     return true;
 }
 
-/* What names a part of a GPU stands at the end of its name, which is cut in front of that: "NVIDIA H1… 3g.40gb". */
+/* What is too long loses its vendor first, which says less than the model: "GeForce RTX 4090". */
+static const char *without_vendor(const device_table *table, const char *name, size_t width)
+{
+    static const char *const vendors[] = {"NVIDIA ", "AMD ", "Intel(R) ", "Intel "};
+    for (size_t i = 0; i < sizeof vendors / sizeof *vendors; i++) {
+        if (strncmp(name, vendors[i], strlen(vendors[i])) == 0 &&
+            gpuhal_probe_screen_columns(table->screen, name) > width) {
+            return name + strlen(vendors[i]);
+        }
+    }
+    return name;
+}
+
+/* What names a part of a GPU stands at the end of its name, which is cut in front of that: "H100 80GB HB… 3g.40gb". */
 static const char *shorten(const device_table *table, const char *name, size_t width,
                            char space[GPUHAL_PROBE_CELL_BYTES])
 {
     static const char *const marks[] = {" MIG", " partition"};
+    name = without_vendor(table, name, width);
     const char *dots = table->screen->utf8 ? "…" : "..";
     const size_t dots_width = table->screen->utf8 ? 1 : 2;
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
@@ -260,7 +274,7 @@ static void print_lines(const device_table *table)
 }
 
 bool gpuhal_probe_print_table(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
-                              const gpuhal_probe_screen *screen)
+                              const gpuhal_probe_screen *screen, gpuhal_probe_marks *marks)
 {
     device_table table = {.screen = screen};
     bool printed = choose_columns(&table, options, machine->verifying) &&
@@ -277,6 +291,11 @@ bool gpuhal_probe_print_table(const gpuhal_probe_machine *machine, const gpuhal_
         } else {
             print_lines(&table);
         }
+    }
+    for (uint32_t row = 0; printed && row < table.rows.count; row++) {
+        const gpuhal_probe_row *own = &table.rows.list[row];
+        marks->has_problem = marks->has_problem || own->is_problem;
+        marks->has_chosen = marks->has_chosen || (own->is_chosen && !own->is_problem);
     }
     free(table.cells);
     gpuhal_probe_rows_finish(&table.rows);

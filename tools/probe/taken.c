@@ -31,7 +31,11 @@ static void read_one(gpuhal_probe_device *entry, uint64_t limit_ns)
                                   &count);
     bool computes = false, shares = false;
     for (uint32_t i = 0; i < count && i < sizeof list / sizeof *list; i++) {
-        computes = computes || ((list[i].flags & GPUHAL_PROCESS_COMPUTE) && is_stranger(entry, &list[i]));
+        const bool is_other = (list[i].flags & GPUHAL_PROCESS_COMPUTE) && is_stranger(entry, &list[i]);
+        if (is_other && !computes) {
+            entry->taken_by = list[i].flags & GPUHAL_PROCESS_FOREIGN_NAMESPACE ? 0 : list[i].pid;
+        }
+        computes = computes || is_other;
         shares = shares || (list[i].flags & GPUHAL_PROCESS_SHARES);
     }
     entry->is_taken = computes && !shares;
@@ -43,6 +47,7 @@ void gpuhal_probe_taken_read(gpuhal_probe_machine *machine)
     uint32_t left = 0;
     for (uint32_t i = 0; i < machine->count; i++) {
         machine->devices[i].is_taken = false;
+        machine->devices[i].taken_by = 0;
         left += is_exclusive(&machine->devices[i]);
     }
     const uint64_t begin_ns = gpuhal_tool_now_ns(), most_ns = gpuhal_probe_time_left(machine, ALL_NS, 1);

@@ -77,7 +77,9 @@ typedef struct gpuhal_hardware_info {
     /** One sentence with the cause; "" where nothing is to be said. A READY one has a sentence where its vendor's API
      *  cannot use it and another one can. */
     const char *why;
-    const char *fix;                   /**< One command line that mends or examines it; "": none. */
+    /** Commands that mend or examine it, a line each; "": none. Lines of words begin with "#": a warning stands before
+     *  its command, which answer means what behind a question. */
+    const char *fix;
     /** Of a part of a divided GPU that its driver has and its API does not list for this process, with the GPU's
      *  address: the UUID of the part (GPUHAL_FACT_PARTITION) and its numbers (GPUHAL_FACT_PARTITION_NUMBERS); "": a
      *  whole GPU, or not known. */
