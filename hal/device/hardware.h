@@ -205,10 +205,10 @@ void gpuhal_hardware_add_restart(char *to, size_t bytes);
 void gpuhal_hardware_install_driver(gpuhal_hardware_view *view, const gpuhal_hardware *one, char *to, size_t bytes);
 void gpuhal_hardware_install_library(gpuhal_hardware_view *view, const gpuhal_hardware *one, char *to, size_t bytes);
 void gpuhal_hardware_give(gpuhal_hardware_view *view, const gpuhal_hardware *one, char *to, size_t bytes);
-/* `answers`: what lines of NVIDIA's driver mean, in words behind "# ". */
+/* `answers`: what lines of NVIDIA's driver mean, in words behind "# "; "": none. */
 void gpuhal_hardware_read_log(const gpuhal_hardware *one, const char *answers, char *to, size_t bytes);
 #define GPUHAL_HARDWARE_LOST_ANSWERS   "# Xid 79: power the machine off and on; if again: slot, power, card"
-#define GPUHAL_HARDWARE_UNUSED_ANSWERS "# RmInitAdapter failed: restart the machine; Xid 79: power it off"
+#define GPUHAL_HARDWARE_UNUSED_ANSWERS "# \"RmInitAdapter failed\", Xid 79: power the machine off and on"
 /* The commands that start this container anew ("": not known). */
 void gpuhal_hardware_restart(gpuhal_hardware_view *view, char *to, size_t bytes);
 /* The first writes the command that makes place for NVIDIA's own module, the second one the command after which Secure

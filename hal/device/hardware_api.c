@@ -281,8 +281,9 @@ static void find_crash(const gpuhal_hardware *one, const gpuhal_candidate *candi
 {
     gpuhal_hardware_found(out, GPUHAL_HARDWARE_QUARANTINED, GPUHAL_HARDWARE_PROBLEM, "%s: %s", name_of(candidate->name),
                           reason_of(candidate));
-    gpuhal_hardware_read_log(one, "# Xid lines name the cause; once mended: gpuhal-probe --retry cuda", out->fix,
-                             sizeof out->fix);
+    gpuhal_hardware_read_log(one, "", out->fix, sizeof out->fix);
+    gpuhal_hardware_add_line(out->fix, sizeof out->fix,
+                             "# a line names the cause; once mended: gpuhal-probe --retry %s", candidate->name);
 }
 
 /* If CUDA lists a part of a divided GPU, it lists no other GPU: Multi-Instance GPU User Guide, "CUDA Device
@@ -332,15 +333,11 @@ static void find_none_listed(const gpuhal_hardware *one, const gpuhal_candidate 
                              gpuhal_hardware_finding *out)
 {
     const char *reason = reason_of(candidate);
-    if (strstr(reason, "what this process may open")) {
-        gpuhal_hardware_found(out, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM,
-                              "%s lists no device, although this process may open the nodes of this GPU: its driver "
-                              "could not set it up",
-                              name_of(candidate->name));
-    } else {
-        gpuhal_hardware_found(out, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM, "%s: %s",
-                              name_of(candidate->name), reason);
-    }
+    static const char failed[] = " lists no device, although this process may open the nodes of this GPU: its driver "
+                                 "could not set it up";
+    const bool is_guess = strstr(reason, "what this process may open");
+    gpuhal_hardware_found(out, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM, "%s%s%s",
+                          name_of(candidate->name), is_guess ? failed : ": ", is_guess ? "" : reason);
     gpuhal_hardware_read_log(one, GPUHAL_HARDWARE_UNUSED_ANSWERS, out->fix, sizeof out->fix);
 }
 
@@ -354,8 +351,7 @@ static bool find_unlisted(gpuhal_hardware_view *view, const gpuhal_hardware *one
     if (lists_a_part(candidate)) {
         gpuhal_hardware_found(
             out, GPUHAL_HARDWARE_HIDDEN, GPUHAL_HARDWARE_NOTE,
-            "CUDA gives a program either a part of a divided GPU (MIG) or whole GPUs; here it gives a "
-            "part");
+            "CUDA gives a program either a part of a divided GPU (MIG) or whole GPUs; here it gives a part");
         gpuhal_hardware_text(out->fix, sizeof out->fix, "nvidia-smi -L");
         gpuhal_hardware_add_line(out->fix, sizeof out->fix, "# to use whole GPUs, with UUIDs of that list:");
         gpuhal_hardware_add_line(out->fix, sizeof out->fix, "CUDA_VISIBLE_DEVICES=GPU-… COMMAND");
@@ -420,14 +416,12 @@ static bool find_of(gpuhal_hardware_view *view, const gpuhal_settings *settings,
         find_crash(one, candidate, out);
         return true;
     case GPUHAL_PLUGIN_FAILED:
+    case GPUHAL_PLUGIN_INCOMPATIBLE:
         if (candidate->signal) {
             find_crash(one, candidate, out);
-            return true;
+        } else {
+            find_failure(view, one, candidate, out);
         }
-        find_failure(view, one, candidate, out);
-        return true;
-    case GPUHAL_PLUGIN_INCOMPATIBLE:
-        find_failure(view, one, candidate, out);
         return true;
     default:
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM, "%s: %s",

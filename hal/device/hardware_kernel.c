@@ -234,7 +234,7 @@ static void find_refused(gpuhal_hardware_view *view, const char *node, gpuhal_ha
     } else if (strncmp(node, "/dev/nvidia", strlen("/dev/nvidia")) == 0) {
         gpuhal_hardware_text(out->fix, sizeof out->fix, "grep -r NVreg_DeviceFile /etc/modprobe.d");
         gpuhal_hardware_add_line(out->fix, sizeof out->fix,
-                                 "# these options say whose the nodes are: remove them, or join it");
+                                 "# these options keep it from others: remove them, or join the group");
     } else {
         /* As the rules of udev have it. */
         gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo chgrp render %s && sudo chmod g+rw %s", node, node);

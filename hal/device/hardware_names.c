@@ -18,22 +18,43 @@ static const struct {
     uint32_t vendor;
     const char *name;
 } vendors[] = {
-    {GPUHAL_VENDOR_NVIDIA, "NVIDIA"}, {GPUHAL_VENDOR_AMD, "AMD"}, {GPUHAL_VENDOR_INTEL, "Intel"},
-    {0x1a03, "ASPEED"},               {0x102b, "Matrox"},         {0x1414, "Microsoft"},
-    {0x15ad, "VMware"},               {0x1af4, "virtio"},         {0x1b36, "Red Hat"},
-    {0x13b5, "Arm"},                  {0x5143, "Qualcomm"},       {0x14e4, "Broadcom"},
-    {0x1010, "Imagination"},          {0x1ed5, "Moore Threads"},  {0x1d0f, "Amazon"},
-    {0x80ee, "VirtualBox"},           {0x1013, "Cirrus Logic"},   {0x1234, "Bochs"},
+    {GPUHAL_VENDOR_NVIDIA, "NVIDIA"},
+    {GPUHAL_VENDOR_AMD, "AMD"},
+    {GPUHAL_VENDOR_INTEL, "Intel"},
+    {0x1a03, "ASPEED"},
+    {0x102b, "Matrox"},
+    {0x1414, "Microsoft"},
+    {0x15ad, "VMware"},
+    {0x1af4, "virtio"},
+    {0x1b36, "Red Hat"},
+    {0x13b5, "Arm"},
+    {0x5143, "Qualcomm"},
+    {0x14e4, "Broadcom"},
+    {0x1010, "Imagination"},
+    {0x1ed5, "Moore Threads"},
+    {0x1d0f, "Amazon"},
+    {0x80ee, "VirtualBox"},
+    {0x1013, "Cirrus Logic"},
+    {0x1234, "Bochs"},
 };
 /* GPUs on a chip have no number; their kernel driver says what they are. */
 static const struct {
     const char *driver, *vendor, *name;
 } chips[] = {
-    {"msm", "Qualcomm", "Adreno"},          {"panfrost", "Arm", "Mali"},       {"panthor", "Arm", "Mali"},
-    {"lima", "Arm", "Mali"},                {"mali", "Arm", "Mali"},           {"v3d", "Broadcom", "VideoCore"},
-    {"vc4", "Broadcom", "VideoCore"},       {"etnaviv", "Vivante", "GC"},      {"nouveau", "NVIDIA", "Tegra"},
-    {"tegra", "NVIDIA", "Tegra"},           {"nvgpu", "NVIDIA", "Tegra"},      {"powervr", "Imagination", "PowerVR"},
-    {"pvrsrvkm", "Imagination", "PowerVR"}, {"asahi", "Apple", "Apple"},
+    {"msm", "Qualcomm", "Adreno"},
+    {"panfrost", "Arm", "Mali"},
+    {"panthor", "Arm", "Mali"},
+    {"lima", "Arm", "Mali"},
+    {"mali", "Arm", "Mali"},
+    {"v3d", "Broadcom", "VideoCore"},
+    {"vc4", "Broadcom", "VideoCore"},
+    {"etnaviv", "Vivante", "GC"},
+    {"nouveau", "NVIDIA", "Tegra"},
+    {"tegra", "NVIDIA", "Tegra"},
+    {"nvgpu", "NVIDIA", "Tegra"},
+    {"powervr", "Imagination", "PowerVR"},
+    {"pvrsrvkm", "Imagination", "PowerVR"},
+    {"asahi", "Apple", "Apple"},
     {"dxgkrnl", "Microsoft", "GPU of Windows"},
 };
 /* A paravirtual adapter of WSL, behind which is any GPU of Windows. */

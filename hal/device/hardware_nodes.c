@@ -16,8 +16,8 @@
 /* "card0" is one, "card0-DP-1" is a connector. */
 static bool is_numbered(const char *name, const char *prefix)
 {
-    const size_t length = strlen(prefix), digits = strspn(name + (strncmp(name, prefix, length) == 0 ? length : 0),
-                                                          "0123456789");
+    const size_t length = strlen(prefix),
+                 digits = strspn(name + (strncmp(name, prefix, length) == 0 ? length : 0), "0123456789");
     return strncmp(name, prefix, length) == 0 && digits > 0 && digits < 8 && !name[length + digits];
 }
 

@@ -226,9 +226,11 @@ void gpuhal_hardware_restart(gpuhal_hardware_view *view, char *to, size_t bytes)
     const char *command = commands[gpuhal_hardware_machine_of(view)->place];
     to[0] = 0;
     if (command) {
-        gpuhal_hardware_text(to, bytes, "# on the host, where a reload of systemd took it away:");
-        gpuhal_hardware_add_line(
-            to, bytes, "# ends what runs in this %s:", gpuhal_hardware_place_name(gpuhal_hardware_machine_of(view)));
+        const bool is_pod = gpuhal_hardware_machine_of(view)->place == GPUHAL_PLACE_POD;
+        gpuhal_hardware_text(to, bytes, "# a reload of systemd on the host took it away");
+        gpuhal_hardware_add_line(to, bytes, "# %s",
+                                 is_pod ? "ends what runs in this pod:"
+                                        : "on the host; ends what runs in this container:");
         gpuhal_hardware_add_line(to, bytes, "%s", command);
     }
 }
@@ -284,7 +286,9 @@ void gpuhal_hardware_read_log(const gpuhal_hardware *one, const char *answers, c
         gpuhal_hardware_text(to, bytes, "sudo dmesg | grep -E 'nvgpu|gk20a'");
     } else if (one->info.vendor_id == GPUHAL_VENDOR_NVIDIA) {
         gpuhal_hardware_text(to, bytes, "sudo dmesg | grep -E 'NVRM|Xid'");
-        gpuhal_hardware_add_line(to, bytes, "%s", answers);
+        if (*answers) {
+            gpuhal_hardware_add_line(to, bytes, "%s", answers);
+        }
     } else {
         gpuhal_hardware_text(to, bytes, "sudo dmesg | grep -E '%s|%s'", one->address,
                              one->kernel_driver[0] ? one->kernel_driver : "pcieport");

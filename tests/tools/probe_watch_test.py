@@ -34,6 +34,11 @@ def the_view_fits_80_columns_and_24_lines(probe):
         check("8 GPUs ready" in lines[0] and lines[-1].startswith("q quit  h help") and "…" not in lines[-1], *lines)
 
 
+def a_name_that_is_too_long_loses_its_vendor_before_its_model(probe):
+    with Terminal(probe, 80, 24, **cuda("devices 1; name * NVIDIA RTX A2000")) as terminal:
+        watch(probe, terminal, "^> cuda:0 +RTX A2000 ")
+
+
 def a_large_terminal_shows_more_columns_and_the_curves_of_all_gpus(probe):
     with Terminal(probe, 200, 50, **cuda(EIGHT)) as terminal:
         lines = watch(probe, terminal, *(f"^cuda:{i} .* mem .* power " for i in range(5)))

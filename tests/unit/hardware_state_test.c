@@ -329,7 +329,7 @@ TEST(of_a_gpu_with_mig_and_no_instance_and_a_broken_one_each_has_its_own_cause)
            " -cgi ID -C");
     expect("0000:02:00.0", GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM,
            "CUDA lists no device, although this process may open the nodes of this GPU",
-           "sudo dmesg | grep -E 'NVRM|Xid'\n# RmInitAdapter failed: ");
+           "sudo dmesg | grep -E 'NVRM|Xid'\n# \"RmInitAdapter failed\", ");
     now.refusals[0].reason = "CUDA lists no device, and the kernel's driver has 2: MIG is on, and it has no instance";
     expect(GPU, GPUHAL_HARDWARE_HIDDEN, GPUHAL_HARDWARE_NOTE, "MIG is on, and it has no instance", "-lgip");
     expect("0000:02:00.0", GPUHAL_HARDWARE_HIDDEN, GPUHAL_HARDWARE_NOTE, "MIG is on", "mig -i 0000:02:00.0 -lgip");

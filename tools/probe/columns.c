@@ -45,6 +45,17 @@ bool gpuhal_probe_column_is_right(gpuhal_probe_column column)
     return columns[column].to_the_right;
 }
 
+const char *gpuhal_probe_without_vendor(const char *name)
+{
+    static const char *const vendors[] = {"NVIDIA ", "AMD ", "Intel(R) ", "Intel "};
+    for (size_t i = 0; i < sizeof vendors / sizeof *vendors; i++) {
+        if (strncmp(name, vendors[i], strlen(vendors[i])) == 0) {
+            return name + strlen(vendors[i]);
+        }
+    }
+    return name;
+}
+
 size_t gpuhal_probe_columns_read(const char *names, gpuhal_probe_column out_columns[PROBE_COLUMN_COUNT])
 {
     static const char separators[] = ", \t";

@@ -41,6 +41,9 @@ const char *gpuhal_probe_column_title(gpuhal_probe_column column);
 size_t gpuhal_probe_column_width(gpuhal_probe_column column);
 bool gpuhal_probe_column_is_right(gpuhal_probe_column column);
 
+/* A name that is too long loses its vendor first, which says less than the model: "GeForce RTX 4090". */
+const char *gpuhal_probe_without_vendor(const char *name);
+
 /* Reads the names of --columns, at most PROBE_COLUMN_COUNT of them; returns how many. 0 after a sentence on standard
  * error. */
 size_t gpuhal_probe_columns_read(const char *names, gpuhal_probe_column out_columns[PROBE_COLUMN_COUNT]);

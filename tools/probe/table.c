@@ -142,25 +142,12 @@ static bool choose_columns(device_table *table, const gpuhal_probe_options *opti
     return true;
 }
 
-/* What is too long loses its vendor first, which says less than the model: "GeForce RTX 4090". */
-static const char *without_vendor(const device_table *table, const char *name, size_t width)
-{
-    static const char *const vendors[] = {"NVIDIA ", "AMD ", "Intel(R) ", "Intel "};
-    for (size_t i = 0; i < sizeof vendors / sizeof *vendors; i++) {
-        if (strncmp(name, vendors[i], strlen(vendors[i])) == 0 &&
-            gpuhal_probe_screen_columns(table->screen, name) > width) {
-            return name + strlen(vendors[i]);
-        }
-    }
-    return name;
-}
-
 /* What names a part of a GPU stands at the end of its name, which is cut in front of that: "H100 80GB HB… 3g.40gb". */
 static const char *shorten(const device_table *table, const char *name, size_t width,
                            char space[GPUHAL_PROBE_CELL_BYTES])
 {
     static const char *const marks[] = {" MIG", " partition"};
-    name = without_vendor(table, name, width);
+    name = gpuhal_probe_screen_columns(table->screen, name) > width ? gpuhal_probe_without_vendor(name) : name;
     const char *dots = table->screen->utf8 ? "…" : "..";
     const size_t dots_width = table->screen->utf8 ? 1 : 2;
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {

@@ -1,6 +1,7 @@
 /* watch_draw.c: the live view on the screen: a head line, a table of GPUs, the
  * curves of as many of them as there is room for, the processes, and the keys.
  */
+#include "columns.h"
 #include "watch_canvas.h"
 #include "watch_list.h"
 #include "watch_text.h"
@@ -146,7 +147,7 @@ static int put_bar(const layout *at, int y, int x, int width, const gpuhal_watch
 static void draw_row(const layout *at, int y, const table *widths, const gpuhal_watch_row *row, bool selected)
 {
     int x = 2;
-    const char *id = *row->id ? row->id : "-";
+    const char *id = *row->id ? row->id : "none";
     put(at, y, 0, 2, selected ? PROBE_BOLD : PROBE_BAD, selected ? "> " : *row->note ? "! " : "  ");
     if (selected) {
         gpuhal_watch_put_selected(&at->canvas, y, x, widths->id, id);
@@ -154,7 +155,8 @@ static void draw_row(const layout *at, int y, const table *widths, const gpuhal_
         put(at, y, x, widths->id, PROBE_BOLD, id);
     }
     x += widths->id + GAP;
-    put(at, y, x, widths->name, PROBE_PLAIN, row->name);
+    const bool is_long = (int)strlen(row->name) > widths->name;
+    put(at, y, x, widths->name, PROBE_PLAIN, is_long ? gpuhal_probe_without_vendor(row->name) : row->name);
     x += widths->name + GAP;
     if (*row->note) {
         char text[320];
