@@ -99,7 +99,8 @@ gpuhal_status gpuhal_cuda_explain_nothing(char *out_text, size_t size);
  * more GPUs than the list, and no variable hides them. */
 void gpuhal_cuda_find_unlisted(const gpuhal_host *host, gpuhal_cuda_entry *entries, uint32_t count, bool is_short);
 
-/* Counts the GPUs that are to be divided and have no part, and lists their addresses. If all are, CUDA lists none. */
+/* Counts the GPUs that are to be divided and have no part, and lists their addresses, as far as there is room, with how
+ * many more there are. If all are, CUDA lists none. */
 uint32_t gpuhal_cuda_list_empty_mig(char *out_places, size_t size);
 #define GPUHAL_CUDA_EMPTY_MIG    "MIG is on, and it has no instance: no program can use it"
 #define GPUHAL_CUDA_EMPTY_MIG_AT "MIG is on, without an instance, at " /* addresses follow */

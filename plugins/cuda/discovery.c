@@ -53,7 +53,7 @@ static const char *const hiding[] = {"CUDA_VISIBLE_DEVICES", NULL};
 
 static void explain_none(const survey *known, char *text, size_t size)
 {
-    char cause[160], places[240];
+    char cause[160], places[320];
     const bool is_hidden = gpuhal_cuda_list_variables(hiding, cause, sizeof cause);
     const uint32_t empty = is_hidden ? 0 : gpuhal_cuda_list_empty_mig(places, sizeof places);
     gpuhal_cuda_say_what_hides(hiding, cause, sizeof cause);

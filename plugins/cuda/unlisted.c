@@ -128,14 +128,20 @@ uint32_t gpuhal_cuda_list_empty_mig(char *out_places, size_t size)
     survey *own = make_survey();
     uint32_t count = 0;
     size_t used = 0;
+    uint32_t left = 0;
     out_places[0] = '\0';
     for (uint32_t i = 0; own && i < own->count; i++) {
         const seat *one = &own->seats[i];
-        const bool is_empty = one->uuid[0] == '\0';
-        if (is_empty && used + sizeof one->pci + 2 < size) {
+        const bool is_empty = one->uuid[0] == '\0',
+                   fits = used + strlen(one->pci) + sizeof ", , and 4294967295 more" < size;
+        if (is_empty && fits) {
             used += (size_t)snprintf(out_places + used, size - used, "%s%s", used ? ", " : "", one->pci);
         }
         count += is_empty;
+        left += is_empty && !fits;
+    }
+    if (left > 0) {
+        snprintf(out_places + used, size - used, ", and %u more", left);
     }
     free(own);
     return count;

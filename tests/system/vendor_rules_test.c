@@ -207,7 +207,7 @@ TEST(the_child_of_a_fork_has_no_library)
 TEST(a_machine_that_breaks_the_grammar_ends_the_process)
 {
     static const char *const wrong[] = {
-        "devices",      "devices 17", "memory 1 1G",  "link 0 0 rope", "fail " CALLED(Init) " 1",
+        "devices",      "devices 33", "memory 1 1G",  "link 0 0 rope", "fail " CALLED(Init) " 1",
         "colour 0 red", "uuid 0 12",  "memory 0 12Q", "link 0 0 xgmi"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         const pid_t child = fork();

@@ -7,7 +7,7 @@ import json
 import re
 import time
 
-from probe_support import check, complaints, main, on_recorded
+from probe_support import check, complaints, fake_cuda, main, on_recorded
 
 PARTS = ("3g.40gb", "1g.10gb", "1g.10gb")
 
@@ -59,6 +59,14 @@ def mig_without_instances_says_how_to_make_one(probe):
         check(ready in result.out.splitlines()[0] and "MIG is on, and it has no instance" in " ".join(result.out.split()), name, result)
         check(re.search(r"nvidia-smi mig -i (\S+) -lgip\n +# then, with an ID of that list:\n +sudo nvidia-smi mig -i \1 -cgi ID -C\n", result.out) and "\n!" not in result.out and "dmesg" not in result.out, name, result)
         check(result.code == 0, name, result)
+
+
+def gpus_without_an_instance_whose_addresses_do_not_fit_are_counted(probe):
+    machine = ["devices 24", "init 100", *(f"pci {i} 0000:{i + 1:02x}:00.0" for i in range(24)), *(f"mig_mode {i} on" for i in range(23))]
+    document, result = probe.json(**fake_cuda("; ".join(machine)) | {"GPUHAL_BACKENDS": "cpu,cuda"})
+    reason = next(plugin["reason"] for plugin in document["plugins"] if plugin["name"] == "cuda")
+    more = re.search(r", and (\d+) more; ", reason)
+    check(more and reason.count("0000:") + int(more[1]) == 23 and "the other (cuInit" in reason, reason, result)
 
 
 def nvml_that_hangs_or_fails_costs_the_parts_alone(probe):

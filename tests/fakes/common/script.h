@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { FAKE_DEVICES = 16, FAKE_MIGS = 7, FAKE_ATTRIBUTES = 16, FAKE_VALUES = 32, FAKE_FAULTS = 16,
+enum { FAKE_DEVICES = 32, FAKE_MIGS = 7, FAKE_ATTRIBUTES = 16, FAKE_VALUES = 32, FAKE_FAULTS = 16,
        FAKE_PROCESSES = 32 };
 
 /* What differs between the vendors. Each has its own, in vendor.c. */
