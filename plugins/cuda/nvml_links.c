@@ -24,8 +24,9 @@ static uint64_t number_of(const nvmlFieldValue_t *field)
                                                                   : field->value.uiVal;
 }
 
-/* Packets that were sent again, and links that were set up anew. What a checksum finds at once is not among them: it is
- * usual on links of this speed. */
+/* Packets that were sent again, and links that were set up anew: a single one within a minute is a failure to NVIDIA's
+ * DCGM (modules/health/DcgmHealthWatch.cpp, MonitorNVLink4Fields(): DCGM_FR_NVLINK_ERROR_CRITICAL). What a checksum
+ * finds is a failure there from 100 a second on, and is not among them. */
 nvmlReturn_t gpuhal_cuda_nvml_link_errors(nvmlDevice_t device, uint64_t *out_value)
 {
     nvmlFieldValue_t fields[] = {{.fieldId = NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL},
