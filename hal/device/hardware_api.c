@@ -208,11 +208,18 @@ static void library_version(const gpuhal_candidate *candidate, char *to, size_t 
     free(path);
 }
 
+/* Codes of cuInit() (cuda.h). A failure is never recalled from the cache, so that its code is known. */
+enum { CUDA_SYSTEM_NOT_READY = 802, CUDA_SYSTEM_DRIVER_MISMATCH = 803, CUDA_UNKNOWN = 999 };
+
+static bool has_code(const gpuhal_candidate *candidate, int64_t code)
+{
+    return candidate->code == code && strcmp(candidate->name, "cuda") == 0;
+}
+
 static bool is_mismatch(const gpuhal_hardware *one, const gpuhal_candidate *candidate, const char *library)
 {
-    const char *reason = candidate->reason ? candidate->reason : "";
     return (candidate->state == GPUHAL_PLUGIN_INCOMPATIBLE && candidate->driver) ||
-           strstr(reason, "SYSTEM_DRIVER_MISMATCH") || strstr(reason, "RM_VERSION_MISMATCH") ||
+           has_code(candidate, CUDA_SYSTEM_DRIVER_MISMATCH) ||
            (*library && one->kernel_driver_version[0] && strcmp(one->kernel_driver, "nvidia") == 0 &&
             strcmp(library, one->kernel_driver_version) != 0);
 }
@@ -255,8 +262,8 @@ static void find_no_uvm(gpuhal_hardware_view *view, const gpuhal_hardware *one, 
 static void find_failure(gpuhal_hardware_view *view, const gpuhal_hardware *one, const gpuhal_candidate *candidate,
                          gpuhal_hardware_finding *out)
 {
-    const char *reason = reason_of(candidate);
     char library[48];
+    const char *const reason = reason_of(candidate);
     library_version(candidate, library, sizeof library);
     if (is_mismatch(one, candidate, library)) {
         find_mismatch(view, one, candidate, library, out);
@@ -265,10 +272,11 @@ static void find_failure(gpuhal_hardware_view *view, const gpuhal_hardware *one,
     const bool is_lost = strstr(reason, "GPU is lost") || strstr(reason, "fallen off the bus");
     gpuhal_hardware_found(out, is_lost ? GPUHAL_HARDWARE_OFF_BUS : GPUHAL_HARDWARE_DRIVER_ERROR,
                           GPUHAL_HARDWARE_PROBLEM, "%s: %s", name_of(candidate->name), reason);
-    if (strstr(reason, "fabric manager")) {
+    if (has_code(candidate, CUDA_SYSTEM_NOT_READY)) { /* machines with NVSwitch: the fabric manager is not up */
         gpuhal_hardware_text(out->fix, sizeof out->fix, "# ends the CUDA programs of this machine:");
         gpuhal_hardware_add_line(out->fix, sizeof out->fix, "sudo systemctl restart nvidia-fabricmanager");
-    } else if (strstr(reason, "/dev/nvidia-uvm")) {
+    } else if (has_code(candidate, CUDA_UNKNOWN) && strcmp(one->kernel_driver, "nvidia") == 0 &&
+               !gpuhal_hardware_is_there(view, "/dev/nvidia-uvm")) {
         find_no_uvm(view, one, out);
     } else {
         gpuhal_hardware_read_log(one, is_lost ? GPUHAL_HARDWARE_LOST_ANSWERS : GPUHAL_HARDWARE_UNUSED_ANSWERS, out->fix,

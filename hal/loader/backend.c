@@ -130,8 +130,9 @@ static bool repeat_outcome(const gpuhal_backend *backend, gpuhal_load_context *l
     load->version = gpuhal_text_copy(outcome->version);
     load->driver = gpuhal_text_copy(outcome->driver);
     if (backend->progress != BACKEND_READY) {
-        return gpuhal_load_fail(load, outcome->state, outcome->status, "%s",
-                                   outcome->reason ? outcome->reason : "it failed");
+        gpuhal_load_fail(load, outcome->state, outcome->status, "%s", outcome->reason ? outcome->reason : "it failed");
+        load->code = outcome->code;
+        return false;
     }
     return !load->name || strcmp(load->name, backend->plugin.name) == 0 ||
            gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER,
@@ -146,6 +147,7 @@ static void keep_outcome(gpuhal_backend *backend, const gpuhal_load_context *loa
         .state = load->state,
         .stage = load->stage,
         .status = load->status,
+        .code = load->code,
         .reason = gpuhal_text_copy(load->reason),
         .driver = gpuhal_text_copy(load->driver),
         .version = gpuhal_text_copy(load->version),
@@ -517,6 +519,7 @@ static void take_attempt(gpuhal_load_context *to, gpuhal_load_context *from)
     to->stage = from->stage;
     if (from->reason) {
         gpuhal_load_fail(to, from->state, from->status, "%s", from->reason);
+        to->code = from->code;
     }
 }
 

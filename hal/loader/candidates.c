@@ -111,6 +111,7 @@ void gpuhal_candidate_take(gpuhal_candidate *candidate, gpuhal_load_context *loa
     candidate->stage = load->stage;
     if (!good) {
         candidate->state = load->state;
+        candidate->code = load->code;
         candidate->decided = true;
     }
     move_text(&candidate->reason, &load->reason);

@@ -201,6 +201,7 @@ static void judge_unruly(helper_run *run, uint64_t deadline_ns, bool late, gpuha
     /* An incomplete [end] does not count. */
     free(load->reason);
     load->reason = NULL;
+    load->code = 0;
     if (stream->state == GPUHAL_STREAM_MORE && !late && ended == GPUHAL_ENDED_EXIT &&
         value == GPUHAL_HELPER_EXIT_HUNGRY) {
         run->hungry = true;

@@ -25,7 +25,7 @@ void gpuhal_load_enter(gpuhal_load_context *load, gpuhal_plugin_stage stage)
 }
 
 /* Keeps the first reason: later failures are its consequences. Owns `reason` in any case. */
-static bool end(gpuhal_load_context *load, gpuhal_plugin_state state, gpuhal_status status, char *reason)
+static bool end(gpuhal_load_context *load, gpuhal_plugin_state state, gpuhal_status status, int64_t code, char *reason)
 {
     if (load->reason) {
         free(reason);
@@ -33,6 +33,7 @@ static bool end(gpuhal_load_context *load, gpuhal_plugin_state state, gpuhal_sta
     }
     load->state = state;
     load->status = status;
+    load->code = code;
     load->reason = reason;
     return false;
 }
@@ -47,7 +48,7 @@ bool gpuhal_load_fail(gpuhal_load_context *load, gpuhal_plugin_state state, gpuh
     va_end(arguments);
     /* Names of files and of their dependencies may hold any bytes. */
     gpuhal_records_clean(sentence);
-    return end(load, state, status, gpuhal_text_copy(sentence));
+    return end(load, state, status, 0, gpuhal_text_copy(sentence));
 }
 
 /* A plugin that gives a reason why it cannot be used has not failed. */
@@ -73,13 +74,14 @@ bool gpuhal_load_fail_call(gpuhal_load_context *load, gpuhal_status status, cons
 {
     gpuhal_status answer = gpuhal_error_from_plugin(status, load->name, NULL, what);
     const size_t named = strlen(load->name ? load->name : "plugin") + strlen(": ");
-    return end(load, state_of(answer), answer, gpuhal_text_copy(gpuhal_last_error()->sentence + named));
+    const gpuhal_error *why = gpuhal_last_error();
+    return end(load, state_of(answer), answer, why->vendor_code, gpuhal_text_copy(why->sentence + named));
 }
 
 bool gpuhal_load_no_memory(gpuhal_load_context *load)
 {
     return gpuhal_load_fail(load, GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_ERROR_HOST_MEMORY,
-                               "out of host memory for the library's own records");
+                            "out of host memory for the library's own records");
 }
 
 /* The first library counts: it is the driver; the plugin opens its helper libraries later. */
@@ -153,8 +155,7 @@ const char *gpuhal_load_while(gpuhal_plugin_stage stage)
     }
 }
 
-gpuhal_status gpuhal_load_option(const char *options, uint64_t *asked, const char *key, char *out_value,
-                                    uint32_t bytes)
+gpuhal_status gpuhal_load_option(const char *options, uint64_t *asked, const char *key, char *out_value, uint32_t bytes)
 {
     gpuhal_option option, found = {0};
     for (uint32_t i = 0; gpuhal_options_next(&options, &option); i++) {

@@ -29,6 +29,7 @@ typedef struct gpuhal_load_context {
     gpuhal_plugin_state state;
     gpuhal_plugin_stage stage;
     gpuhal_status status; /* for callers that named this plugin */
+    int64_t code;         /* the vendor's, of the call that failed; 0: none */
     char *reason;         /* malloc'ed, NULL while nothing failed */
     char *driver;         /* malloc'ed path of the vendor library that was opened first */
     char *version;        /* malloc'ed, of the plugin */

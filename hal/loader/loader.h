@@ -40,6 +40,7 @@ typedef struct gpuhal_candidate {
     bool cached;   /* the result is from an earlier probe */
     uint64_t probed_at;      /* in seconds since 1970; 0: never */
     uint32_t signal;   /* that ended its helper; 0: none */
+    int64_t code;      /* the vendor's, of the call that failed; 0: none, or the result is cached */
     char *output;      /* the last lines of its helper's output */
     char *note;        /* on how long the result is valid; NULL: none */
     gpuhal_listed_devices devices; /* when state is OK */

@@ -62,12 +62,16 @@ void gpuhal_stream_write_mapped(gpuhal_text *to, const gpuhal_texts *paths)
 
 void gpuhal_stream_write_end(gpuhal_text *to, const gpuhal_load_context *load, bool good, size_t devices)
 {
-    char status[16];
+    char status[16], code[16];
     snprintf(status, sizeof status, "%" PRId32, good ? GPUHAL_OK : load->status);
     gpuhal_records_write_kind(to, "end");
     gpuhal_records_write_u64(to, "state", good ? GPUHAL_PLUGIN_OK : load->state);
     gpuhal_records_write(to, "status", status);
     gpuhal_records_write_u64(to, "devices", devices);
+    if (!good && load->code >= INT32_MIN && load->code <= INT32_MAX) {
+        snprintf(code, sizeof code, "%" PRId64, load->code);
+        gpuhal_records_write(to, "code", code);
+    }
     if (!good) {
         gpuhal_records_write(to, "reason", load->reason ? load->reason : "the helper ran out of memory for the reason");
     }
@@ -239,6 +243,12 @@ static bool take_end(gpuhal_stream *stream, const char *key, const char *value)
     }
     if (strcmp(key, "status") == 0) {
         return gpuhal_records_i32(value, &load->status);
+    }
+    if (strcmp(key, "code") == 0) {
+        int32_t code = 0;
+        const bool good = gpuhal_records_i32(value, &code);
+        load->code = code;
+        return good;
     }
     if (strcmp(key, "devices") == 0) {
         return gpuhal_records_u64(value, &stream->devices_reported);

@@ -22,7 +22,7 @@
 #include "loader/loader.h"
 #include "registry/texts.h"
 
-#define GPUHAL_HELPER_PROTOCOL     3u
+#define GPUHAL_HELPER_PROTOCOL     4u
 #define GPUHAL_HELPER_EXIT_USAGE   96 /* exit codes of the helper itself, not of a plugin */
 #define GPUHAL_HELPER_EXIT_UNHEARD 97 /* the parent closed the stream */
 #define GPUHAL_HELPER_EXIT_HUNGRY  98 /* it had no memory for its records */

@@ -37,6 +37,7 @@ typedef struct machine {
     struct {
         const char *backend, *reason;
         gpuhal_status status;
+        int64_t code; /* the vendor's */
     } refusals[ITEMS]; /* plugins that do not start */
     uint32_t device_count, physical_count, choice_count, refusal_count;
 } machine;
@@ -221,7 +222,8 @@ static inline gpuhal_status start_backend(const char *backend, const gpuhal_host
 {
     for (uint32_t i = 0; i < now.refusal_count; i++) {
         if (strcmp(now.refusals[i].backend, backend) == 0) {
-            return host->report(host, now.refusals[i].status, NULL, 0, now.refusals[i].reason);
+            return host->report(host, now.refusals[i].status, now.refusals[i].code ? "cuInit" : NULL,
+                                now.refusals[i].code, now.refusals[i].reason);
         }
     }
     return GPUHAL_OK;
