@@ -315,10 +315,9 @@ static void make_an_instance(const gpuhal_hardware *one, gpuhal_hardware_finding
 
 void gpuhal_hardware_find_stated(const gpuhal_hardware *one, gpuhal_hardware_finding *out)
 {
-    const bool is_part = one->partition[0] != '\0';
-    gpuhal_hardware_found(out, GPUHAL_HARDWARE_HIDDEN, is_part ? GPUHAL_HARDWARE_FINE : GPUHAL_HARDWARE_NOTE, "%s",
-                          one->unlisted);
-    const bool is_nvidia = one->info.vendor_id == GPUHAL_VENDOR_NVIDIA;
+    const bool is_part = one->partition[0] != '\0', is_nvidia = one->info.vendor_id == GPUHAL_VENDOR_NVIDIA;
+    gpuhal_hardware_found(out, is_part || !is_nvidia ? GPUHAL_HARDWARE_HIDDEN : GPUHAL_HARDWARE_NO_INSTANCE,
+                          is_part ? GPUHAL_HARDWARE_FINE : GPUHAL_HARDWARE_NOTE, "%s", one->unlisted);
     if (is_part && is_nvidia) {
         gpuhal_hardware_text(out->fix, sizeof out->fix, "CUDA_VISIBLE_DEVICES=MIG-%s gpuhal-probe", one->partition);
     } else if (is_nvidia) {
@@ -366,7 +365,7 @@ static bool find_unlisted(gpuhal_hardware_view *view, const gpuhal_hardware *one
         return true;
     }
     if (has_empty_mig(candidate, one)) {
-        gpuhal_hardware_found(out, GPUHAL_HARDWARE_HIDDEN, GPUHAL_HARDWARE_NOTE,
+        gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_INSTANCE, GPUHAL_HARDWARE_NOTE,
                               "MIG is on, and it has no instance: no program can use it");
         make_an_instance(one, out);
         return true;

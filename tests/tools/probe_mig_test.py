@@ -43,6 +43,16 @@ def each_part_has_its_line_in_gres_conf(probe):
         check(f"MultipleFiles=/dev/nvidia0,/dev/nvidia-caps/nvidia-cap{instance},/dev/nvidia-caps/nvidia-cap{compute}" in out, out)
 
 
+def whole_gpus_beside_a_divided_one_have_their_line_in_gres_conf(probe):
+    out = on_recorded("mig-on-one-of-8")("--format", "gres").out
+    check("Gres=gpu:nvidia_h100_80gb_hbm3:7\n" in out and out.count("\nName=gpu Type=nvidia_h100_80gb_hbm3 File=/dev/nvidia") == 7, out)
+    for name in ("mig-empty-on-one", "mig-empty-alone"):
+        out = on_recorded(name)("--format", "gres").out
+        check(out.count("\nName=") == (7 if name == "mig-empty-on-one" else 0) and "MIG is on, and it has no instance" in out, out)
+    numbers = re.findall(r"^Name=.* File=/dev/nvidia(\d+)", on_recorded("h100-8")("--format", "gres", CUDA_VISIBLE_DEVICES="2").out, re.M)
+    check(numbers == list("01234567"), numbers)  # others list what a variable hides from this process, in the order of the nodes
+
+
 def another_part_is_used_by_its_uuid(probe):
     run = on_recorded("nvidia-mig")
     other = parts_of(json.loads(run("--json").out))[1]["mig"]["uuid"]

@@ -216,6 +216,25 @@ static bool print_lines(const gpuhal_probe_machine *machine, const gres *list, s
     return made;
 }
 
+static const char *address_of(const gres *one)
+{
+    return one->row->hardware ? one->row->hardware->address : "";
+}
+
+/* In the order of the bus, as the driver numbers its nodes and Slurm's own detection lists them, whatever this process
+ * lists first. What has the same address stays in its order. */
+static void sort(gres *list, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        const gres one = list[i];
+        size_t at = i;
+        for (; at > 0 && strcmp(address_of(&one), address_of(&list[at - 1])) < 0; at--) {
+            list[at] = list[at - 1];
+        }
+        list[at] = one;
+    }
+}
+
 bool gpuhal_probe_print_gres(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options, FILE *out)
 {
     gpuhal_probe_rows rows;
@@ -226,12 +245,16 @@ bool gpuhal_probe_print_gres(const gpuhal_probe_machine *machine, const gpuhal_p
     gres *list = calloc(rows.count + 1, sizeof *list);
     for (uint32_t i = 0; list && i < rows.count; i++) {
         if (is_gpu(&rows.list[i])) {
-            list[count].row = &rows.list[i];
-            fill(&list[count], list, count);
-            count++;
+            list[count++].row = &rows.list[i];
         }
     }
     bool made = list != NULL;
+    if (made) {
+        sort(list, count);
+    }
+    for (size_t i = 0; made && i < count; i++) {
+        fill(&list[i], list, i);
+    }
     if (made) {
         fprintf(out, "# gres.conf by gpuhal-probe %s\n", gpuhal_version());
         print_counts(list, count, out);

@@ -138,7 +138,7 @@ static void put_states(gpuhal_probe_format format, const gpuhal_probe_rows *rows
     put_gauge(format, "hardware_state", "1 for the state that the hardware is in, 0 for the others.", out);
     for (uint32_t row = 0; row < rows->count; row++) {
         const char *now = gpuhal_probe_row_state(&rows->list[row]);
-        for (gpuhal_hardware_state state = GPUHAL_HARDWARE_READY; state <= GPUHAL_HARDWARE_NOT_GIVEN; state++) {
+        for (gpuhal_hardware_state state = GPUHAL_HARDWARE_READY; state <= GPUHAL_HARDWARE_NO_INSTANCE; state++) {
             const char *word = gpuhal_hardware_state_name(state);
             put_flag("hardware_state", &rows->list[row], "state", word, strcmp(word, now) == 0, out);
         }

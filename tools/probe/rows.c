@@ -29,6 +29,7 @@ static void write_state(const gpuhal_hardware_info *hardware, char to[48])
         [GPUHAL_HARDWARE_GONE] = "MISSING",
         [GPUHAL_HARDWARE_DISPLAY_ONLY] = "DISPLAY ONLY",
         [GPUHAL_HARDWARE_NOT_GIVEN] = "NOT GIVEN",
+        [GPUHAL_HARDWARE_NO_INSTANCE] = "NO INSTANCE",
     };
     if (*hardware->partition) {
         snprintf(to, 48, "not used here"); /* the GPU is; CUDA has given this process another part */
@@ -202,11 +203,18 @@ gpuhal_hardware_grade gpuhal_probe_row_grade(const gpuhal_probe_row *row)
     return grade;
 }
 
+/* NVIDIA's, whose nodes and names do not depend on what is hidden: by this process's variables, or by a part of another
+ * GPU. Other processes list it. */
+static bool is_hidden_here(const gpuhal_hardware_info *hardware)
+{
+    return hardware->state == GPUHAL_HARDWARE_HIDDEN && strncmp(hardware->vendor_node, "/dev/nvidia", 11) == 0;
+}
+
 const char *gpuhal_probe_row_why(const gpuhal_probe_row *row)
 {
     const gpuhal_hardware_info *hardware = row->hardware;
     if (!row->entry) {
-        return *hardware->partition ? NULL : hardware->why;
+        return *hardware->partition || is_hidden_here(hardware) ? NULL : hardware->why;
     }
     if (strcmp(gpuhal_probe_row_state(row), gpuhal_hardware_state_name(GPUHAL_HARDWARE_READY)) == 0) {
         return NULL;
