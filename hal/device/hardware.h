@@ -70,11 +70,11 @@ typedef enum gpuhal_hardware_system {
     GPUHAL_SYSTEM_SUSE
 } gpuhal_hardware_system;
 
-/* A batch system, of whose jobs this process is one. It gives a job GPUs, and sets the variables by which drivers list
- * no others. */
+/* A batch system, of whose jobs this process is one, or a lease. It gives a job GPUs, and sets the variables by which
+ * drivers list no others. */
 typedef struct gpuhal_hardware_batch {
     const char *sign, *number; /* variables: each job has the first; the second is its number, or NULL */
-    const char *name, *request; /* that asks for a GPU */
+    const char *name, *request; /* of the job or lease; that asks for a GPU */
     bool counts;                /* gpuhal_hardware_count_of_job() knows how many the job was given */
 } gpuhal_hardware_batch;
 
@@ -231,7 +231,8 @@ void gpuhal_hardware_find_stated(const gpuhal_hardware *one, gpuhal_hardware_fin
 bool gpuhal_hardware_find_others(gpuhal_hardware_view *view, const gpuhal *gpu, const gpuhal_hardware *one,
                                  gpuhal_hardware_finding *out);
 /* For hardware that only hidden devices are. */
-void gpuhal_hardware_find_hidden(const gpuhal_settings *settings, gpuhal_hardware_finding *out);
+void gpuhal_hardware_find_hidden(gpuhal_hardware_view *view, const gpuhal *gpu, const gpuhal_hardware *one,
+                                 gpuhal_hardware_finding *out);
 /* For hardware that the kernel's side makes usable, and no device is. */
 void gpuhal_hardware_find_api(gpuhal_hardware_view *view, gpuhal *gpu, const gpuhal_hardware *one,
                               gpuhal_hardware_finding *out);

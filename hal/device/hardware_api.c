@@ -187,9 +187,14 @@ static void find_excluded(const gpuhal_settings *settings, const gpuhal_candidat
     gpuhal_hardware_text(out->fix, sizeof out->fix, "%s", variable ? "unset GPUHAL_BACKENDS" : "");
 }
 
-void gpuhal_hardware_find_hidden(const gpuhal_settings *settings, gpuhal_hardware_finding *out)
+void gpuhal_hardware_find_hidden(gpuhal_hardware_view *view, const gpuhal *gpu, const gpuhal_hardware *one,
+                                 gpuhal_hardware_finding *out)
 {
-    const char *variable = settings->environment_devices;
+    const char *variable = gpu->settings.environment_devices;
+    if (variable && gpuhal_os_environment("GPUHAL_LEASE")) { /* which sets the variable */
+        found_others(view, one, "GPUHAL_DEVICES", variable, out);
+        return;
+    }
     gpuhal_hardware_found(out, GPUHAL_HARDWARE_HIDDEN, GPUHAL_HARDWARE_NOTE, "%s%.60s leaves it out",
                           variable ? "GPUHAL_DEVICES=" : "this program", variable ? variable : "");
     gpuhal_hardware_text(out->fix, sizeof out->fix, "%s", variable ? "unset GPUHAL_DEVICES" : "");

@@ -159,14 +159,15 @@ gpuhal_hardware_place gpuhal_hardware_place_of(gpuhal_hardware_view *view, bool 
 
 #define THIS "this "
 
-/* One that may run inside another one comes first. */
+/* One that may run inside another one comes first: a lease of ours (gpuhal-lease run) inside of any job. */
 static const gpuhal_hardware_batch batches[] = {
-    {"FLUX_JOB_ID", "FLUX_JOB_ID", "Flux", "flux run --gpus-per-task=1 …", false},
-    {"SLURM_JOB_ID", "SLURM_JOB_ID", "Slurm", "srun --gres=gpu:1 …", true},
-    {"PBS_JOBID", "PBS_JOBID", "PBS", "qsub -l select=1:ngpus=1 …", false},
-    {"LSB_JOBID", "LSB_JOBID", "LSF", "bsub -gpu num=1 …", false},
-    {"SGE_TASK_ID", "JOB_ID", "Grid Engine", "qsub -l gpu=1 …   # the name of the resource is the site's", false},
-    {"_CONDOR_JOB_AD", NULL, "HTCondor", "request_gpus = 1   # in the job's submit file", false},
+    {"GPUHAL_LEASE", "GPUHAL_LEASE", "lease", "gpuhal-lease run --devices=N …", false},
+    {"FLUX_JOB_ID", "FLUX_JOB_ID", "Flux job", "flux run --gpus-per-task=1 …", false},
+    {"SLURM_JOB_ID", "SLURM_JOB_ID", "Slurm job", "srun --gres=gpu:1 …", true},
+    {"PBS_JOBID", "PBS_JOBID", "PBS job", "qsub -l select=1:ngpus=1 …", false},
+    {"LSB_JOBID", "LSB_JOBID", "LSF job", "bsub -gpu num=1 …", false},
+    {"SGE_TASK_ID", "JOB_ID", "Grid Engine job", "qsub -l gpu=1 …   # the name of the resource is the site's", false},
+    {"_CONDOR_JOB_AD", NULL, "HTCondor job", "request_gpus = 1   # in the job's submit file", false},
 };
 
 static const char *variable_or_empty(const char *name)
@@ -191,7 +192,7 @@ void gpuhal_hardware_find_who(gpuhal_hardware_view *view, gpuhal_hardware_machin
     machine->batch = find_batch();
     if (machine->place != GPUHAL_PLACE_POD && machine->batch) {
         const char *number = variable_or_empty(machine->batch->number);
-        gpuhal_hardware_text(machine->who, sizeof machine->who, THIS "%s job%s%.20s", machine->batch->name,
+        gpuhal_hardware_text(machine->who, sizeof machine->who, THIS "%s%s%.20s", machine->batch->name,
                              *number ? " " : "", number);
         return;
     }

@@ -40,7 +40,7 @@ static void find(gpuhal_hardware_view *view, gpuhal *gpu, const gpuhal_hardware 
     } else if (one->info.device_count > 0) {
         gpuhal_hardware_find_rest(view, gpu, one, out);
     } else if (one->is_hidden) {
-        gpuhal_hardware_find_hidden(&gpu->settings, out);
+        gpuhal_hardware_find_hidden(view, gpu, one, out);
     } else if (!gpuhal_hardware_find_kernel(view, one, gpuhal_hardware_has_library(gpu, one), out)) {
         gpuhal_hardware_find_api(view, gpu, one, out);
     } else if (out->state == GPUHAL_HARDWARE_NO_KERNEL_DRIVER &&

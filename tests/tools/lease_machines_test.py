@@ -78,6 +78,15 @@ def a_command_sees_what_was_leased_and_nothing_else_through_the_libraries_of_two
         check(seen == ids, selector, seen, err)
 
 
+def within_a_lease_the_other_gpus_are_not_given(play):
+    for name, count, selector in (("h100-8", 8, "2"), ("nvidia-and-amd", 3, "cuda:0"), ("nvidia-and-amd", 3, "rocm:0"), ("intel-arc-and-integrated", 2, "1")):
+        machine = play(name)
+        out, _ = machine.run("run", "--devices", selector, "--", machine.probe)
+        given = 2 if selector == "2" else 1
+        rest = f"{count - given} more of this host {'is' if count - given == 1 else 'are'} not given to this lease 1"
+        check(f"{given} GPU{'s' if given > 1 else ''} ready; {rest}" in out and "next:" not in out, name, out)
+
+
 def a_discrete_gpu_is_leased_before_the_integrated_one(play):
     machine = play("intel-arc-and-integrated")
     arc, uhd = (machine.named()[name] for name in ("vulkan:0", "vulkan:1"))
