@@ -330,15 +330,6 @@ void gpuhal_hardware_find_stated(const gpuhal_hardware *one, gpuhal_hardware_fin
     }
 }
 
-/* Whether CUDA lists no device, and of this one because it is to be divided and has no part. If that is so of some GPUs
- * alone, the reason has their addresses. */
-static bool has_empty_mig(const gpuhal_candidate *candidate, const gpuhal_hardware *one)
-{
-    const char *reason = candidate->state == GPUHAL_PLUGIN_NO_DEVICE && candidate->reason ? candidate->reason : "";
-    const char *begin = strstr(reason, "MIG is on"), *places = begin ? strstr(begin, ", at ") : NULL;
-    return begin && (!places || strstr(places, one->address));
-}
-
 /* A plugin that lists nothing guesses that this process may not open the nodes. They were examined before, and it may:
  * the driver itself is at fault. */
 static void find_none_listed(const gpuhal_hardware *one, const gpuhal_candidate *candidate,
@@ -369,10 +360,8 @@ static bool find_unlisted(gpuhal_hardware_view *view, const gpuhal_hardware *one
         gpuhal_hardware_add_line(out->fix, sizeof out->fix, "CUDA_VISIBLE_DEVICES=GPU-… COMMAND");
         return true;
     }
-    if (has_empty_mig(candidate, one)) {
-        gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_INSTANCE, GPUHAL_HARDWARE_NOTE,
-                              "MIG is on, and it has no instance: no program can use it");
-        make_an_instance(one, out);
+    if (one->unlisted[0]) { /* and another API lists it */
+        gpuhal_hardware_find_stated(one, out);
         return true;
     }
     if (one->info.last_seen) {

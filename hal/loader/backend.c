@@ -130,6 +130,9 @@ static bool repeat_outcome(const gpuhal_backend *backend, gpuhal_load_context *l
     load->version = gpuhal_text_copy(outcome->version);
     load->driver = gpuhal_text_copy(outcome->driver);
     if (backend->progress != BACKEND_READY) {
+        if (!gpuhal_listed_devices_copy(&outcome->unlisted, &load->unlisted)) {
+            return gpuhal_load_no_memory(load);
+        }
         gpuhal_load_fail(load, outcome->state, outcome->status, "%s", outcome->reason ? outcome->reason : "it failed");
         load->code = outcome->code;
         return false;
@@ -152,6 +155,10 @@ static void keep_outcome(gpuhal_backend *backend, const gpuhal_load_context *loa
         .driver = gpuhal_text_copy(load->driver),
         .version = gpuhal_text_copy(load->version),
     };
+    if (!gpuhal_listed_devices_copy(&load->unlisted, &backend->outcome.unlisted)) {
+        gpuhal_load_finish(&backend->outcome);
+        gpuhal_load_no_memory(&backend->outcome);
+    }
 }
 
 /* Starts the plugin if needed, and has it list its devices. A list that equals the newest one does not replace it. */
@@ -520,6 +527,8 @@ static void take_attempt(gpuhal_load_context *to, gpuhal_load_context *from)
     if (from->reason) {
         gpuhal_load_fail(to, from->state, from->status, "%s", from->reason);
         to->code = from->code;
+        to->unlisted = from->unlisted;
+        from->unlisted = (gpuhal_listed_devices){0};
     }
 }
 

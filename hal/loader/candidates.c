@@ -112,6 +112,9 @@ void gpuhal_candidate_take(gpuhal_candidate *candidate, gpuhal_load_context *loa
     if (!good) {
         candidate->state = load->state;
         candidate->code = load->code;
+        gpuhal_listed_devices_finish(&candidate->devices);
+        candidate->devices = load->unlisted;
+        load->unlisted = (gpuhal_listed_devices){0};
         candidate->decided = true;
     }
     move_text(&candidate->reason, &load->reason);
@@ -127,8 +130,15 @@ void gpuhal_candidate_accept(gpuhal_candidate *candidate)
     candidate->decided = true;
 }
 
+bool gpuhal_candidate_may_have(gpuhal_plugin_state state, const gpuhal_listed_devices *devices)
+{
+    return state == GPUHAL_PLUGIN_OK ||
+           (state == GPUHAL_PLUGIN_NO_DEVICE && gpuhal_listed_devices_usable(devices) == 0);
+}
+
 void gpuhal_candidate_reopen(gpuhal_candidate *candidate)
 {
+    gpuhal_listed_devices_finish(&candidate->devices);
     free(candidate->reason);
     candidate->reason = NULL;
     candidate->state = GPUHAL_PLUGIN_NOT_PROBED;

@@ -25,6 +25,8 @@ void gpuhal_candidate_decide(gpuhal_candidate *candidate, gpuhal_plugin_state st
                              const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* Decides that the plugin is used: it lists devices. */
 void gpuhal_candidate_accept(gpuhal_candidate *candidate);
+/* Returns whether a result in this state has these devices: beside NO_DEVICE those alone that are unlisted. */
+bool gpuhal_candidate_may_have(gpuhal_plugin_state state, const gpuhal_listed_devices *devices);
 /* Makes a decided candidate undecided again. */
 void gpuhal_candidate_reopen(gpuhal_candidate *candidate);
 /* Moves stage, texts and, where it failed, state and reason from `load`, and finishes `load`. */

@@ -325,7 +325,7 @@ static void end_run(round_of_runs *round, size_t place, bool late)
             round->helper);
         leave_out(round, candidate, reason);
     }
-    if (good) {
+    if (gpuhal_candidate_may_have(candidate->state, &run->stream.devices)) {
         candidate->devices = run->stream.devices;
         run->stream.devices = (gpuhal_listed_devices){0};
     }

@@ -116,6 +116,7 @@ void gpuhal_load_finish(gpuhal_load_context *load)
     free(load->reason);
     free(load->driver);
     free(load->version);
+    gpuhal_listed_devices_finish(&load->unlisted);
     *load = (gpuhal_load_context){0};
 }
 

@@ -33,6 +33,7 @@ typedef struct gpuhal_load_context {
     char *reason;         /* malloc'ed, NULL while nothing failed */
     char *driver;         /* malloc'ed path of the vendor library that was opened first */
     char *version;        /* malloc'ed, of the plugin */
+    gpuhal_listed_devices unlisted; /* with NO_DEVICE: what the driver has, and its API lists none of */
     /* Called before the step, so that the stage is known even when it never returns. May be NULL. */
     void (*on_stage)(void *user, gpuhal_plugin_stage stage);
     void (*on_driver)(void *user, const char *path);

@@ -43,7 +43,7 @@ typedef struct gpuhal_candidate {
     int64_t code;      /* the vendor's, of the call that failed; 0: none, or the result is cached */
     char *output;      /* the last lines of its helper's output */
     char *note;        /* on how long the result is valid; NULL: none */
-    gpuhal_listed_devices devices; /* when state is OK */
+    gpuhal_listed_devices devices; /* when state is OK; those alone that are unlisted when it is NO_DEVICE */
 } gpuhal_candidate;
 
 typedef struct gpuhal_candidates {

@@ -31,29 +31,6 @@ static bool start(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuhal
     return true;
 }
 
-/* A broken rule weighs more than the returned status: the list cannot be trusted. */
-static bool enumerate(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
-                      gpuhal_listed_devices *devices)
-{
-    gpuhal_load_enter(load, GPUHAL_STAGE_ENUMERATE);
-    gpuhal_sink sink = {.devices = devices};
-    gpuhal_load_call_begin(load);
-    const gpuhal_call call = gpuhal_call_blocking(plugin, 0);
-    gpuhal_status status = plugin->enumerate(gpuhal_host_table(), instance, &sink);
-    gpuhal_call_end(call);
-    gpuhal_load_call_end(load);
-    if (sink.problem[0]) {
-        return broke_rule(load, sink.problem);
-    }
-    if (status != GPUHAL_OK) {
-        return gpuhal_load_fail_call(load, status, "listing its devices");
-    }
-    if (gpuhal_listed_devices_usable(devices) == 0) {
-        return gpuhal_load_fail(load, GPUHAL_PLUGIN_NO_DEVICE, GPUHAL_ERROR_NO_DEVICE, "the driver lists no device");
-    }
-    return true;
-}
-
 /* The area is larger than the slots of this library, so that a plugin with a later minor version stays inside. */
 static bool describe(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                      gpuhal_listed_device *device)
@@ -149,6 +126,34 @@ static bool complete(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpu
     return true;
 }
 
+/* A broken rule weighs more than the returned status: the list cannot be trusted. */
+static bool enumerate(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
+                      gpuhal_listed_devices *devices)
+{
+    gpuhal_load_enter(load, GPUHAL_STAGE_ENUMERATE);
+    gpuhal_sink sink = {.devices = devices};
+    gpuhal_load_call_begin(load);
+    const gpuhal_call call = gpuhal_call_blocking(plugin, 0);
+    gpuhal_status status = plugin->enumerate(gpuhal_host_table(), instance, &sink);
+    gpuhal_call_end(call);
+    gpuhal_load_call_end(load);
+    if (sink.problem[0]) {
+        return broke_rule(load, sink.problem);
+    }
+    const bool is_none = gpuhal_listed_devices_usable(devices) == 0;
+    if (is_none && (status == GPUHAL_OK || status == GPUHAL_ERROR_NO_DEVICE) &&
+        !complete(load, plugin, instance, devices)) {
+        return false;
+    }
+    if (status != GPUHAL_OK) {
+        return gpuhal_load_fail_call(load, status, "listing its devices");
+    }
+    if (is_none) {
+        return gpuhal_load_fail(load, GPUHAL_PLUGIN_NO_DEVICE, GPUHAL_ERROR_NO_DEVICE, "the driver lists no device");
+    }
+    return true;
+}
+
 bool gpuhal_plugin_probe(gpuhal_load_context *load, const gpuhal_plugin *plugin, bool *started_before,
                          gpuhal_plugin_instance **instance, gpuhal_listed_devices *out_devices)
 {
@@ -157,6 +162,10 @@ bool gpuhal_plugin_probe(gpuhal_load_context *load, const gpuhal_plugin *plugin,
     *started_before = started;
     if (started && enumerate(load, plugin, *instance, out_devices) && complete(load, plugin, *instance, out_devices)) {
         return true;
+    }
+    if (load->state == GPUHAL_PLUGIN_NO_DEVICE && gpuhal_listed_devices_usable(out_devices) == 0) {
+        load->unlisted = *out_devices;
+        *out_devices = (gpuhal_listed_devices){0};
     }
     gpuhal_listed_devices_finish(out_devices);
     return false;

@@ -154,14 +154,15 @@ static bool copy_texts(const gpuhal_texts *from, gpuhal_texts *to)
 static gpuhal_status take_over(gpuhal_candidate *candidate, const gpuhal_database_plugin *record,
                                gpuhal_plugin_state state)
 {
-    bool quarantined = state == GPUHAL_PLUGIN_QUARANTINED, ok = state == GPUHAL_PLUGIN_OK;
+    bool quarantined = state == GPUHAL_PLUGIN_QUARANTINED;
     char *reason = quarantined ? describe_quarantine(record) : gpuhal_text_copy(record->reason);
     bool good = put_text(&candidate->reason, reason, quarantined || record->reason) &&
                 put_text(&candidate->version, gpuhal_text_copy(record->version), record->version) &&
                 put_text(&candidate->driver, gpuhal_text_copy(record->driver), record->driver) &&
                 put_text(&candidate->output, join_lines(&record->output), record->output.count > 0) &&
                 copy_texts(&record->key, &candidate->key) &&
-                (!ok || gpuhal_listed_devices_copy(&record->devices, &candidate->devices));
+                (!gpuhal_candidate_may_have(state, &record->devices) ||
+                 gpuhal_listed_devices_copy(&record->devices, &candidate->devices));
     candidate->state = state;
     candidate->stage = record->stage;
     candidate->signal = record->signal;

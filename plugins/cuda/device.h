@@ -99,11 +99,9 @@ gpuhal_status gpuhal_cuda_explain_nothing(char *out_text, size_t size);
  * more GPUs than the list, and no variable hides them. */
 void gpuhal_cuda_find_unlisted(const gpuhal_host *host, gpuhal_cuda_entry *entries, uint32_t count, bool is_short);
 
-/* Counts the GPUs that are to be divided and have no part, and lists their addresses, as far as there is room, with how
- * many more there are. If all are, CUDA lists none. */
-uint32_t gpuhal_cuda_list_empty_mig(char *out_places, size_t size);
-#define GPUHAL_CUDA_EMPTY_MIG    "MIG is on, and it has no instance: no program can use it"
-#define GPUHAL_CUDA_EMPTY_MIG_AT "MIG is on, without an instance, at " /* addresses follow */
+/* With an empty list: finds, if that is wanted, and counts the GPUs that are to be divided and have no part. */
+uint32_t gpuhal_cuda_find_empty_mig(bool is_wanted);
+#define GPUHAL_CUDA_EMPTY_MIG "MIG is on, and it has no instance: no program can use it"
 
 /* context.c: makes any context current. */
 CUresult gpuhal_cuda_enter_context(CUcontext context, gpuhal_cuda_scope *out_scope);

@@ -53,9 +53,9 @@ static const char *const hiding[] = {"CUDA_VISIBLE_DEVICES", NULL};
 
 static void explain_none(const survey *known, char *text, size_t size)
 {
-    char cause[160], places[320];
+    char cause[160];
     const bool is_hidden = gpuhal_cuda_list_variables(hiding, cause, sizeof cause);
-    const uint32_t empty = is_hidden ? 0 : gpuhal_cuda_list_empty_mig(places, sizeof places);
+    const uint32_t empty = gpuhal_cuda_find_empty_mig(!is_hidden);
     gpuhal_cuda_say_what_hides(hiding, cause, sizeof cause);
     const int length = snprintf(text, size, "CUDA lists no device, and %s %u: ", known->source, known->count);
     text += length;
@@ -63,7 +63,7 @@ static void explain_none(const survey *known, char *text, size_t size)
     if (empty > 0 && empty >= known->count) {
         snprintf(text, size, "%s", GPUHAL_CUDA_EMPTY_MIG);
     } else if (empty > 0) { /* the others have another cause */
-        snprintf(text, size, GPUHAL_CUDA_EMPTY_MIG_AT "%s; %s the other%s", places, cause,
+        snprintf(text, size, "%u with MIG on and no instance; %s the other%s", empty, cause,
                  known->count - empty == 1 ? "" : "s");
     } else {
         snprintf(text, size, "%s %s", cause, known->count == 1 ? "it" : "them");

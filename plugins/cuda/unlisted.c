@@ -21,7 +21,7 @@ typedef struct survey {
     seat seats[SEATS_MAX];
 } survey;
 
-static survey *found; /* what the list of devices lacks: made once, with the list */
+static survey *found; /* what the list of devices lacks: made with the list, and with each that is empty */
 
 /* "MIG-" and the canonical form; drivers before 470 have another one, which CUDA does not know. */
 static bool read_uuid(const char *text, char out_uuid[37])
@@ -123,28 +123,26 @@ static survey *make_survey(void)
     return own;
 }
 
-uint32_t gpuhal_cuda_list_empty_mig(char *out_places, size_t size)
+static void keep(survey *own)
 {
-    survey *own = make_survey();
-    uint32_t count = 0;
-    size_t used = 0;
-    uint32_t left = 0;
-    out_places[0] = '\0';
+    free(found);
+    found = own;
+}
+
+uint32_t gpuhal_cuda_find_empty_mig(bool is_wanted)
+{
+    survey *own = is_wanted ? make_survey() : NULL;
+    uint32_t empty = 0;
     for (uint32_t i = 0; own && i < own->count; i++) {
-        const seat *one = &own->seats[i];
-        const bool is_empty = one->uuid[0] == '\0',
-                   fits = used + strlen(one->pci) + sizeof ", , and 4294967295 more" < size;
-        if (is_empty && fits) {
-            used += (size_t)snprintf(out_places + used, size - used, "%s%s", used ? ", " : "", one->pci);
+        if (own->seats[i].uuid[0] == '\0') {
+            own->seats[empty++] = own->seats[i];
         }
-        count += is_empty;
-        left += is_empty && !fits;
     }
-    if (left > 0) {
-        snprintf(out_places + used, size - used, ", and %u more", left);
+    if (own) {
+        own->count = empty;
     }
-    free(own);
-    return count;
+    keep(own);
+    return empty;
 }
 
 /* The parts that CUDA lists get their numbers; what is left is not listed. */
@@ -177,8 +175,8 @@ void gpuhal_cuda_find_unlisted(const gpuhal_host *host, gpuhal_cuda_entry *entri
     }
     if (own) {
         match(own, entries, count);
-        found = own;
     }
+    keep(own);
 }
 
 void gpuhal_cuda_list_unlisted(const gpuhal_host *host, gpuhal_sink *sink, uint32_t first)

@@ -16,7 +16,8 @@ gpuhal_stream_entry *GPUHAL_OWN(find)(uint32_t index)
 gpuhal_status GPUHAL_OWN(enumerate)(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink)
 {
     (void)instance;
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* keeps two copies of the core from making it at once */
+    /* Keeps two copies of the core from making it, or what it lacks, at once. */
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     gpuhal_status status = GPUHAL_OK;
     pthread_mutex_lock(&lock);
     if (atomic_load(&entry_count) == 0) {
@@ -26,14 +27,14 @@ gpuhal_status GPUHAL_OWN(enumerate)(const gpuhal_host *host, gpuhal_plugin_insta
          * tries again. */
         atomic_store(&entry_count, listed);
     }
-    pthread_mutex_unlock(&lock);
     const uint32_t count = atomic_load(&entry_count);
     for (uint32_t i = 0; status == GPUHAL_OK && i < count; i++) {
         host->device(host, sink, i);
         GPUHAL_OWN(list_facts)(host, sink, &entries[i]);
     }
-    if (status == GPUHAL_OK) {
+    if (status == GPUHAL_OK || status == GPUHAL_ERROR_NO_DEVICE) {
         GPUHAL_OWN(list_unlisted)(host, sink, count);
     }
+    pthread_mutex_unlock(&lock);
     return status;
 }

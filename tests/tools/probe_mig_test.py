@@ -4,7 +4,9 @@
 import csv
 import io
 import json
+import os
 import re
+import tempfile
 import time
 
 from probe_support import check, complaints, fake_cuda, main, on_recorded
@@ -71,12 +73,21 @@ def mig_without_instances_says_how_to_make_one(probe):
         check(result.code == 0, name, result)
 
 
-def gpus_without_an_instance_whose_addresses_do_not_fit_are_counted(probe):
+def every_gpu_without_an_instance_is_known_however_many_there_are(probe):
     machine = ["devices 24", "init 100", *(f"pci {i} 0000:{i + 1:02x}:00.0" for i in range(24)), *(f"mig_mode {i} on" for i in range(23))]
-    document, result = probe.json(**fake_cuda("; ".join(machine)) | {"GPUHAL_BACKENDS": "cpu,cuda"})
+    settings = fake_cuda("; ".join(machine)) | {"GPUHAL_BACKENDS": "cpu,cuda"}
+    with tempfile.TemporaryDirectory() as root:
+        for i in range(24):
+            folder = os.path.join(root, f"sys/bus/pci/devices/0000:{i + 1:02x}:00.0")
+            os.makedirs(folder)
+            for name, text in (("class", "0x030200"), ("vendor", "0x10de"), ("device", "0x2330")):
+                with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                    file.write(text + "\n")
+            os.symlink("../../../bus/pci/drivers/nvidia", os.path.join(folder, "driver"))
+        document, result = probe.json(GPUHAL_SYSTEM_ROOT=root, **settings)
     reason = next(plugin["reason"] for plugin in document["plugins"] if plugin["name"] == "cuda")
-    more = re.search(r", and (\d+) more; ", reason)
-    check(more and reason.count("0000:") + int(more[1]) == 23 and "the other (cuInit" in reason, reason, result)
+    check("23 with MIG on and no instance; " in reason and " the other (cuInit" in reason, reason)
+    check([one["state"] for one in document["hardware"]].count("no_instance") == 23, [(one["state"], one["why"]) for one in document["hardware"]], result)
 
 
 def nvml_that_hangs_or_fails_costs_the_parts_alone(probe):

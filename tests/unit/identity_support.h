@@ -38,6 +38,7 @@ typedef struct machine {
         const char *backend, *reason;
         gpuhal_status status;
         int64_t code; /* the vendor's */
+        bool starts;  /* and refuses to list; devices that are unlisted stand beside that */
     } refusals[ITEMS]; /* plugins that do not start */
     uint32_t device_count, physical_count, choice_count, refusal_count;
 } machine;
@@ -218,15 +219,20 @@ static inline void refuse(const char *backend, gpuhal_status status, const char 
     now.refusals[now.refusal_count - 1].reason = reason;
 }
 
-static inline gpuhal_status start_backend(const char *backend, const gpuhal_host *host)
+static inline gpuhal_status refusal_of(const char *backend, const gpuhal_host *host, bool starts)
 {
     for (uint32_t i = 0; i < now.refusal_count; i++) {
-        if (strcmp(now.refusals[i].backend, backend) == 0) {
+        if (strcmp(now.refusals[i].backend, backend) == 0 && now.refusals[i].starts == starts) {
             return host->report(host, now.refusals[i].status, now.refusals[i].code ? "cuInit" : NULL,
                                 now.refusals[i].code, now.refusals[i].reason);
         }
     }
     return GPUHAL_OK;
+}
+
+static inline gpuhal_status start_backend(const char *backend, const gpuhal_host *host)
+{
+    return refusal_of(backend, host, false);
 }
 
 static inline gpuhal_status list_devices(const char *backend, const gpuhal_host *host, gpuhal_sink *sink)
@@ -246,7 +252,7 @@ static inline gpuhal_status list_devices(const char *backend, const gpuhal_host 
             }
         }
     }
-    return GPUHAL_OK;
+    return refusal_of(backend, host, true);
 }
 
 static inline gpuhal_status allocate(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
