@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #define FRESH_NS     UINT64_C(100000000)
-#define PROCESSES_NS UINT64_C(500000000)
+#define PROCESSES_NS UINT64_C(1000000000) /* for the processes of all devices */
 /* What drivers that hang may cost without a deadline; and what drivers are given in any case, since a lease that is
  * granted without knowing what is free takes memory that others use. */
 #define FAR_NS   UINT64_C(6000000000)
@@ -56,11 +56,15 @@ static bool is_stranger(gpuhal_device *device, const gpuhal_process *process, co
 }
 
 /* A service that shares an exclusive device takes in others. */
-static void sample_processes(gpuhal_device *device, gpuhal_lease_reading *out)
+static void sample_processes(gpuhal_device *device, uint64_t until_ns, gpuhal_lease_reading *out)
 {
     gpuhal_process list[GPUHAL_LEASE_PROCESSES] = {{.size = sizeof *list}};
     uint32_t count = 0;
-    const gpuhal_status status = gpuhal_device_processes(device, 0, PROCESSES_NS, list, GPUHAL_LEASE_PROCESSES, &count);
+    /* One that hangs takes half of the time that is left, so that others have their turn. */
+    const uint64_t now = gpuhal_os_monotonic_ns(), limit_ns = until_ns > now ? (until_ns - now) / 2 : 0;
+    const gpuhal_status status =
+        limit_ns == 0 ? GPUHAL_ERROR_TIMEOUT
+                      : gpuhal_device_processes(device, 0, limit_ns, list, GPUHAL_LEASE_PROCESSES, &count);
     out->has_processes = status == GPUHAL_OK && count <= GPUHAL_LEASE_PROCESSES;
     out->process_count = count < GPUHAL_LEASE_PROCESSES ? count : GPUHAL_LEASE_PROCESSES;
     bool shares = false;
@@ -139,7 +143,7 @@ static uint64_t used_of(const gpuhal_value *values, uint64_t total)
     return says_used ? values[USED].u64 : total > values[FREE].u64 ? total - values[FREE].u64 : 0;
 }
 
-static void take(const gpuhal_sample *sample, gpuhal_lease_device *device)
+static void take(const gpuhal_sample *sample, uint64_t until_ns, gpuhal_lease_device *device)
 {
     const gpuhal_value *values = sample->values;
     gpuhal_lease_reading *out = &device->sample;
@@ -159,7 +163,7 @@ static void take(const gpuhal_sample *sample, gpuhal_lease_device *device)
     out->process_count = 0;
     out->taken = false;
     if (sampled && out->wants_processes) {
-        sample_processes(device->device, out);
+        sample_processes(device->device, until_ns, out);
     }
     out->when_ns = gpuhal_os_monotonic_ns();
 }
@@ -173,13 +177,15 @@ static uint64_t time_for_drivers(uint64_t deadline_ns)
 
 static gpuhal_status read_devices(gpuhal *gpu, reading *own, uint64_t deadline_ns)
 {
-    gpuhal_status status =
-        own->count > 0 ? gpuhal_sample_all(gpu, own->samples, own->count, time_for_drivers(deadline_ns)) : GPUHAL_OK;
+    const uint64_t begin_ns = gpuhal_os_monotonic_ns(), limit_ns = time_for_drivers(deadline_ns);
+    gpuhal_status status = own->count > 0 ? gpuhal_sample_all(gpu, own->samples, own->count, limit_ns) : GPUHAL_OK;
     for (uint32_t i = 0; i < own->count && !status; i++) {
         status = own->samples[i].status == GPUHAL_ERROR_HOST_MEMORY ? gpuhal_error_host_memory() : GPUHAL_OK;
     }
+    const uint64_t later_ns = gpuhal_os_monotonic_ns() + PROCESSES_NS;
+    const uint64_t until_ns = limit_ns > 0 && begin_ns + limit_ns < later_ns ? begin_ns + limit_ns : later_ns;
     for (uint32_t i = 0; i < own->count && !status; i++) {
-        take(&own->samples[i], own->devices[i]);
+        take(&own->samples[i], until_ns, own->devices[i]);
     }
     return status;
 }

@@ -359,6 +359,21 @@ TEST(a_driver_that_hangs_costs_a_request_its_own_time_and_not_that_of_each_devic
     gpuhal_close(gpu);
 }
 
+TEST(a_driver_that_hangs_while_it_lists_processes_costs_all_devices_a_second)
+{
+    fresh_ledger();
+    mock_gpus(8);
+    for (uint32_t i = 0; i < 8; i++) {
+        gpuhal_mock.devices[i].compute_mode = GPUHAL_COMPUTE_EXCLUSIVE;
+    }
+    lists_late = true;
+    gpuhal *gpu = open_leasing();
+    const uint64_t begin = now_ns();
+    assert_ok(try_bytes(gpu, MOST));
+    assert_true(now_ns() - begin < 3 * SECOND);
+    gpuhal_close(gpu);
+}
+
 TEST(a_request_returns_at_once_whatever_a_driver_does)
 {
     gpuhal *gpu = open_gpus(1);
