@@ -105,6 +105,15 @@ static const char *value_of(size_t variable, const gpuhal_candidate *candidate, 
     return value && (*value || variables[variable].kind == LIST) ? value : NULL;
 }
 
+/* Returns whether the batch system set the variable, and not the user: it names no fewer devices than the job has. */
+static bool is_of_batch(gpuhal_hardware_view *view, size_t variable, const char *value)
+{
+    const gpuhal_hardware_batch *batch = gpuhal_hardware_machine_of(view)->batch;
+    const uint32_t given = batch && batch->counts ? gpuhal_hardware_count_of_job() : UINT32_MAX;
+    return batch && variables[variable].kind != FILTER &&
+           (given == UINT32_MAX || gpuhal_hardware_count_named(value) >= given);
+}
+
 /* Where a list names more devices than the driver lists, one of those is missing, and the variable is not to blame. */
 static bool find_variable(gpuhal_hardware_view *view, const gpuhal_hardware *one, const gpuhal_candidate *candidate,
                           gpuhal_hardware_finding *out)
@@ -125,7 +134,11 @@ static bool find_variable(gpuhal_hardware_view *view, const gpuhal_hardware *one
                               is_short ? "%s=%.60s%s names more devices than %s lists" : "%s=%.60s%s hides it from %s",
                               variables[i].name, *value ? value : "\"\"", strlen(value) > 60 ? "…" : "",
                               name_of(candidate->name));
-        gpuhal_hardware_text(out->fix, sizeof out->fix, "unset %s", variables[i].name);
+        if (is_of_batch(view, i, value)) {
+            gpuhal_hardware_give(view, one, out->fix, sizeof out->fix);
+        } else {
+            gpuhal_hardware_text(out->fix, sizeof out->fix, "unset %s", variables[i].name);
+        }
         return true;
     }
     return false;
@@ -157,18 +170,16 @@ bool gpuhal_hardware_find_others(gpuhal_hardware_view *view, const gpuhal *gpu, 
                                  gpuhal_hardware_finding *out)
 {
     const char *apis[APIS + 1];
-    const gpuhal_hardware_batch *batch = gpuhal_hardware_machine_of(view)->batch;
     list_apis(one, apis);
     for (size_t a = 0; apis[a]; a++) {
         const gpuhal_candidate *candidate = candidate_of(&gpuhal_device_snapshot_now(gpu)->candidates, apis[a]);
         if (candidate && a == 0 && find_others_of_container(view, one, candidate, out)) {
             return true;
         }
-        for (size_t i = 0; batch && candidate && i < sizeof variables / sizeof *variables; i++) {
-            const char *value = variables[i].kind != FILTER ? value_of(i, candidate, one) : NULL;
-            const uint32_t named = value ? gpuhal_hardware_count_named(value) : 0;
-            const uint32_t given = batch->counts ? gpuhal_hardware_count_of_job() : UINT32_MAX;
-            if (value && named <= count_listed(candidate, one) && (given == UINT32_MAX || named >= given)) {
+        for (size_t i = 0; candidate && i < sizeof variables / sizeof *variables; i++) {
+            const char *value = value_of(i, candidate, one);
+            if (value && is_of_batch(view, i, value) &&
+                gpuhal_hardware_count_named(value) <= count_listed(candidate, one)) {
                 found_others(view, one, variables[i].name, value, out);
                 return true;
             }

@@ -275,6 +275,24 @@ TEST(what_a_batch_system_left_out_is_asked_for_in_the_request_of_the_job)
     }
 }
 
+TEST(what_a_batch_system_hides_from_cuda_is_asked_for_although_vulkan_lists_it)
+{
+    char said[640], command[320];
+    begin_with_one_of_two();
+    put("dev/nvidia0", "");
+    keep_fact(add_device("vulkan", "NVIDIA H100"), "pci_address", GPU);
+    setenv("PBS_JOBID", "17", 1);
+    setenv("CUDA_VISIBLE_DEVICES", "", 1);
+    (void)look(said, command);
+    assert_non_null(strstr(said, "other APIs can use it, and CUDA cannot: CUDA_VISIBLE_DEVICES="));
+    assert_string_equal(command, "qsub -l select=1:ngpus=1 …");
+    unsetenv("PBS_JOBID");
+    (void)look(said, command);
+    assert_string_equal(command, "unset CUDA_VISIBLE_DEVICES");
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    end_machine();
+}
+
 /* Slurm without control groups for devices leaves the rest to the variable. */
 TEST(a_job_was_not_given_what_the_variable_of_slurm_leaves_out)
 {
