@@ -14,6 +14,7 @@
 #define GPUHAL_DEVICE_HARDWARE_H
 
 #include "core/config.h"
+#include "loader/loader.h"
 
 #include <gpuhal/hardware.h>
 
@@ -222,17 +223,32 @@ void gpuhal_hardware_enrol_key(gpuhal_hardware_view *view, char *to, size_t byte
 bool gpuhal_hardware_find_kernel(gpuhal_hardware_view *view, const gpuhal_hardware *one, bool has_library,
                                  gpuhal_hardware_finding *out);
 
-/* ---- hardware_api.c */
+/* ---- hardware_hidden.c */
 
-bool gpuhal_hardware_has_library(const gpuhal *gpu, const gpuhal_hardware *one);
-/* For hardware whose plugin states why its API does not list it. */
-void gpuhal_hardware_find_stated(const gpuhal_hardware *one, gpuhal_hardware_finding *out);
+enum { GPUHAL_HARDWARE_APIS = 3 };
+/* Returns the vendor's API if there is one, then the others; ends with NULL. */
+void gpuhal_hardware_list_apis(const gpuhal_hardware *one, const char *out_apis[GPUHAL_HARDWARE_APIS + 1]);
+/* Returns what the backend's plugin reported; NULL: there is none. */
+const gpuhal_candidate *gpuhal_hardware_candidate_of(const gpuhal_candidates *candidates, const char *backend);
+const char *gpuhal_hardware_api_name(const char *backend);
+/* Returns whether a variable of the driver decides that it is not listed. */
+bool gpuhal_hardware_find_variable(gpuhal_hardware_view *view, const gpuhal_hardware *one,
+                                   const gpuhal_candidate *candidate, gpuhal_hardware_finding *out);
+/* For a backend that the program, or GPUHAL_BACKENDS, leaves out. */
+void gpuhal_hardware_find_excluded(const gpuhal_settings *settings, const gpuhal_candidate *candidate,
+                                   gpuhal_hardware_finding *out);
 /* Returns whether the hardware is of others: variables leave this job or container other GPUs, which are all there. */
 bool gpuhal_hardware_find_others(gpuhal_hardware_view *view, const gpuhal *gpu, const gpuhal_hardware *one,
                                  gpuhal_hardware_finding *out);
 /* For hardware that only hidden devices are. */
 void gpuhal_hardware_find_hidden(gpuhal_hardware_view *view, const gpuhal *gpu, const gpuhal_hardware *one,
                                  gpuhal_hardware_finding *out);
+
+/* ---- hardware_api.c */
+
+bool gpuhal_hardware_has_library(const gpuhal *gpu, const gpuhal_hardware *one);
+/* For hardware whose plugin states why its API does not list it. */
+void gpuhal_hardware_find_stated(const gpuhal_hardware *one, gpuhal_hardware_finding *out);
 /* For hardware that the kernel's side makes usable, and no device is. */
 void gpuhal_hardware_find_api(gpuhal_hardware_view *view, gpuhal *gpu, const gpuhal_hardware *one,
                               gpuhal_hardware_finding *out);

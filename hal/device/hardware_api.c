@@ -8,65 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { APIS = 3 };
-
-/* Variables of the drivers that hide devices. One with a list of devices hides only what it does not name; the numbers
- * of a MASK are those of devices or of their parts, so that more of them than devices are no fault. */
-typedef enum { FILTER, MASK, LIST } variable_kind;
-static const struct {
-    const char *backend, *name;
-    variable_kind kind;
-} variables[] = {
-    {"cuda", "CUDA_VISIBLE_DEVICES", LIST},
-    {"rocm", "ROCR_VISIBLE_DEVICES", LIST},
-    {"rocm", "HIP_VISIBLE_DEVICES", LIST},
-    {"rocm", "CUDA_VISIBLE_DEVICES", LIST},
-    {"rocm", "GPU_DEVICE_ORDINAL", LIST},
-    {"vulkan", "VK_DRIVER_FILES", FILTER},
-    {"vulkan", "VK_ICD_FILENAMES", FILTER},
-    {"vulkan", "VK_LOADER_DRIVERS_SELECT", FILTER},
-    {"vulkan", "VK_LOADER_DRIVERS_DISABLE", FILTER},
-    {"opencl", "OCL_ICD_VENDORS", FILTER},
-    {"opencl", "OCL_ICD_FILENAMES", FILTER},
-    {"opencl", "OPENCL_VENDOR_PATH", FILTER},
-    {"opencl", "ZE_AFFINITY_MASK", MASK}, /* of Intel's driver alone */
-};
-
-static const char *name_of(const char *backend)
-{
-    return strcmp(backend, "cuda") == 0     ? "CUDA"
-           : strcmp(backend, "rocm") == 0   ? "ROCm"
-           : strcmp(backend, "vulkan") == 0 ? "Vulkan"
-                                            : "OpenCL";
-}
-
-/* Returns the vendor's API where there is one, then the others; ends with NULL. */
-static void list_apis(const gpuhal_hardware *one, const char *out_apis[APIS + 1])
-{
-    const char *const driver = one->kernel_driver;
-    const bool is_cuda =
-        strcmp(driver, "nvidia") == 0 || strcmp(driver, "nvgpu") == 0 || strcmp(driver, "dxgkrnl") == 0;
-    const bool is_rocm = strcmp(driver, "amdgpu") == 0 && strcmp(one->vendor_node, "/dev/kfd") == 0;
-    size_t count = 0;
-    if (is_cuda || is_rocm) {
-        out_apis[count++] = is_cuda ? "cuda" : "rocm";
-    }
-    out_apis[count++] = "vulkan";
-    out_apis[count++] = "opencl";
-    out_apis[count] = NULL;
-}
-
-static const gpuhal_candidate *candidate_of(const gpuhal_candidates *candidates, const char *backend)
-{
-    for (size_t i = 0; i < candidates->count; i++) {
-        const gpuhal_candidate *candidate = &candidates->list[i];
-        if (candidate->name && strcmp(candidate->name, backend) == 0 && candidate->state != GPUHAL_PLUGIN_DUPLICATE) {
-            return candidate;
-        }
-    }
-    return NULL;
-}
-
 /* What the vendor's library says; the step and the status before it are those of the state. */
 static const char *reason_of(const gpuhal_candidate *candidate)
 {
@@ -78,137 +19,6 @@ static const char *reason_of(const gpuhal_candidate *candidate)
         reason = end ? end + 2 : reason;
     }
     return reason;
-}
-
-/* ---- hidden */
-
-/* Drivers of OpenCL list processors and GPUs of other vendors, too. */
-static uint32_t count_listed(const gpuhal_candidate *candidate, const gpuhal_hardware *one)
-{
-    const bool is_of_all = strcmp(candidate->name, "opencl") == 0;
-    uint32_t count = 0;
-    for (size_t i = 0; candidate->state == GPUHAL_PLUGIN_OK && i < candidate->devices.count; i++) {
-        const gpuhal_listed_device *listed = &candidate->devices.list[i];
-        const bool is_of_it = gpuhal_facts_u64(&listed->facts, GPUHAL_FACT_VENDOR_ID, 0) == one->info.vendor_id &&
-                              gpuhal_facts_u64(&listed->facts, GPUHAL_FACT_TYPE, 0) != GPUHAL_DEVICE_CPU;
-        count += gpuhal_listed_is_device(listed) && (is_of_it || !is_of_all);
-    }
-    return count;
-}
-
-/* Returns the value of the variable, if it decides whether this backend lists this hardware. */
-static const char *value_of(size_t variable, const gpuhal_candidate *candidate, const gpuhal_hardware *one)
-{
-    const bool is_of_it = strcmp(variables[variable].backend, candidate->name) == 0 &&
-                          (variables[variable].kind != MASK || one->info.vendor_id == GPUHAL_VENDOR_INTEL);
-    const char *value = is_of_it ? gpuhal_os_environment(variables[variable].name) : NULL;
-    return value && (*value || variables[variable].kind == LIST) ? value : NULL;
-}
-
-/* Returns whether the batch system set the variable, and not the user: it names no fewer devices than the job has. */
-static bool is_of_batch(gpuhal_hardware_view *view, size_t variable, const char *value)
-{
-    const gpuhal_hardware_batch *batch = gpuhal_hardware_machine_of(view)->batch;
-    const uint32_t given = batch && batch->counts ? gpuhal_hardware_count_of_job() : UINT32_MAX;
-    return batch && variables[variable].kind != FILTER &&
-           (given == UINT32_MAX || gpuhal_hardware_count_named(value) >= given);
-}
-
-/* Where a list names more devices than the driver lists, one of those is missing, and the variable is not to blame. */
-static bool find_variable(gpuhal_hardware_view *view, const gpuhal_hardware *one, const gpuhal_candidate *candidate,
-                          gpuhal_hardware_finding *out)
-{
-    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
-        const char *value = value_of(i, candidate, one);
-        if (!value) {
-            continue;
-        }
-        const uint32_t named = variables[i].kind == LIST ? gpuhal_hardware_count_named(value) : 0;
-        const uint32_t listed = count_listed(candidate, one);
-        const bool is_short = named > listed;
-        if (is_short && gpuhal_hardware_machine_of(view)->batch) {
-            continue; /* the batch system sets it, and one that the job was given is missing */
-        }
-        gpuhal_hardware_found(out, is_short ? GPUHAL_HARDWARE_DRIVER_ERROR : GPUHAL_HARDWARE_HIDDEN,
-                              is_short ? GPUHAL_HARDWARE_PROBLEM : GPUHAL_HARDWARE_NOTE,
-                              is_short ? "%s=%.60s%s names more devices than %s lists" : "%s=%.60s%s hides it from %s",
-                              variables[i].name, *value ? value : "\"\"", strlen(value) > 60 ? "…" : "",
-                              name_of(candidate->name));
-        if (is_of_batch(view, i, value)) {
-            gpuhal_hardware_give(view, one, out->fix, sizeof out->fix);
-        } else {
-            gpuhal_hardware_text(out->fix, sizeof out->fix, "unset %s", variables[i].name);
-        }
-        return true;
-    }
-    return false;
-}
-
-static void found_others(gpuhal_hardware_view *view, const gpuhal_hardware *one, const char *name, const char *value,
-                         gpuhal_hardware_finding *out)
-{
-    gpuhal_hardware_found(out, GPUHAL_HARDWARE_NOT_GIVEN, GPUHAL_HARDWARE_FINE, "this %s was not given it: %s=%.60s%s",
-                          gpuhal_hardware_place_name(gpuhal_hardware_machine_of(view)), name, value,
-                          strlen(value) > 60 ? "…" : "");
-    gpuhal_hardware_give(view, one, out->fix, sizeof out->fix);
-}
-
-/* What the container's runtime was asked for is there, and this is not of it. */
-static bool find_others_of_container(gpuhal_hardware_view *view, const gpuhal_hardware *one,
-                                     const gpuhal_candidate *candidate, gpuhal_hardware_finding *out)
-{
-    gpuhal_hardware_order order;
-    const bool found =
-        gpuhal_hardware_find_order(view, one, &order) && !order.names_it && count_listed(candidate, one) >= order.count;
-    if (found) {
-        found_others(view, one, order.name, order.value, out);
-    }
-    return found;
-}
-
-bool gpuhal_hardware_find_others(gpuhal_hardware_view *view, const gpuhal *gpu, const gpuhal_hardware *one,
-                                 gpuhal_hardware_finding *out)
-{
-    const char *apis[APIS + 1];
-    list_apis(one, apis);
-    for (size_t a = 0; apis[a]; a++) {
-        const gpuhal_candidate *candidate = candidate_of(&gpuhal_device_snapshot_now(gpu)->candidates, apis[a]);
-        if (candidate && a == 0 && find_others_of_container(view, one, candidate, out)) {
-            return true;
-        }
-        for (size_t i = 0; candidate && i < sizeof variables / sizeof *variables; i++) {
-            const char *value = value_of(i, candidate, one);
-            if (value && is_of_batch(view, i, value) &&
-                gpuhal_hardware_count_named(value) <= count_listed(candidate, one)) {
-                found_others(view, one, variables[i].name, value, out);
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-static void find_excluded(const gpuhal_settings *settings, const gpuhal_candidate *candidate,
-                          gpuhal_hardware_finding *out)
-{
-    const char *variable = settings->environment_backends;
-    gpuhal_hardware_found(out, GPUHAL_HARDWARE_HIDDEN, GPUHAL_HARDWARE_NOTE, "%s%.60s leaves %s out",
-                          variable ? "GPUHAL_BACKENDS=" : "this program", variable ? variable : "",
-                          name_of(candidate->name));
-    gpuhal_hardware_text(out->fix, sizeof out->fix, "%s", variable ? "unset GPUHAL_BACKENDS" : "");
-}
-
-void gpuhal_hardware_find_hidden(gpuhal_hardware_view *view, const gpuhal *gpu, const gpuhal_hardware *one,
-                                 gpuhal_hardware_finding *out)
-{
-    const char *variable = gpu->settings.environment_devices;
-    if (variable && gpuhal_os_environment("GPUHAL_LEASE")) { /* which sets the variable */
-        found_others(view, one, "GPUHAL_DEVICES", variable, out);
-        return;
-    }
-    gpuhal_hardware_found(out, GPUHAL_HARDWARE_HIDDEN, GPUHAL_HARDWARE_NOTE, "%s%.60s leaves it out",
-                          variable ? "GPUHAL_DEVICES=" : "this program", variable ? variable : "");
-    gpuhal_hardware_text(out->fix, sizeof out->fix, "%s", variable ? "unset GPUHAL_DEVICES" : "");
 }
 
 /* ---- failed */
@@ -247,7 +57,7 @@ static void find_mismatch(gpuhal_hardware_view *view, const gpuhal_hardware *one
     const bool is_container = gpuhal_hardware_machine_of(view)->place != GPUHAL_PLACE_HOST;
     gpuhal_hardware_found(out, GPUHAL_HARDWARE_VERSION_MISMATCH, GPUHAL_HARDWARE_PROBLEM,
                           differ ? "the kernel module %s is version %s, and %s's library is %s" : "%.0s%.0s%s: %s",
-                          one->kernel_driver, one->kernel_driver_version, name_of(candidate->name),
+                          one->kernel_driver, one->kernel_driver_version, gpuhal_hardware_api_name(candidate->name),
                           differ ? library : reason_of(candidate));
     if (is_container) {
         gpuhal_hardware_text(out->fix, sizeof out->fix, "# on the host:");
@@ -287,7 +97,7 @@ static void find_failure(gpuhal_hardware_view *view, const gpuhal_hardware *one,
     }
     const bool is_lost = strstr(reason, "GPU is lost") || strstr(reason, "fallen off the bus");
     gpuhal_hardware_found(out, is_lost ? GPUHAL_HARDWARE_OFF_BUS : GPUHAL_HARDWARE_DRIVER_ERROR,
-                          GPUHAL_HARDWARE_PROBLEM, "%s: %s", name_of(candidate->name), reason);
+                          GPUHAL_HARDWARE_PROBLEM, "%s: %s", gpuhal_hardware_api_name(candidate->name), reason);
     if (has_code(candidate, CUDA_SYSTEM_NOT_READY)) { /* machines with NVSwitch: the fabric manager is not up */
         gpuhal_hardware_text(out->fix, sizeof out->fix, "# ends the CUDA programs of this machine:");
         gpuhal_hardware_add_line(out->fix, sizeof out->fix, "sudo systemctl restart nvidia-fabricmanager");
@@ -303,8 +113,8 @@ static void find_failure(gpuhal_hardware_view *view, const gpuhal_hardware *one,
 /* It was just run: to run it once more would end the same. */
 static void find_crash(const gpuhal_hardware *one, const gpuhal_candidate *candidate, gpuhal_hardware_finding *out)
 {
-    gpuhal_hardware_found(out, GPUHAL_HARDWARE_QUARANTINED, GPUHAL_HARDWARE_PROBLEM, "%s: %s", name_of(candidate->name),
-                          reason_of(candidate));
+    gpuhal_hardware_found(out, GPUHAL_HARDWARE_QUARANTINED, GPUHAL_HARDWARE_PROBLEM, "%s: %s",
+                          gpuhal_hardware_api_name(candidate->name), reason_of(candidate));
     gpuhal_hardware_read_log(one, "", out->fix, sizeof out->fix);
     gpuhal_hardware_add_line(out->fix, sizeof out->fix,
                              "# a line names the cause; once mended: gpuhal-probe --retry %s", candidate->name);
@@ -351,7 +161,7 @@ static void find_none_listed(const gpuhal_hardware *one, const gpuhal_candidate 
                                  "could not set it up";
     const bool is_guess = strstr(reason, "what this process may open");
     gpuhal_hardware_found(out, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM, "%s%s%s",
-                          name_of(candidate->name), is_guess ? failed : ": ", is_guess ? "" : reason);
+                          gpuhal_hardware_api_name(candidate->name), is_guess ? failed : ": ", is_guess ? "" : reason);
     gpuhal_hardware_read_log(one, GPUHAL_HARDWARE_UNUSED_ANSWERS, out->fix, sizeof out->fix);
 }
 
@@ -359,7 +169,7 @@ static void find_none_listed(const gpuhal_hardware *one, const gpuhal_candidate 
 static bool find_unlisted(gpuhal_hardware_view *view, const gpuhal_hardware *one, const gpuhal_candidate *candidate,
                           gpuhal_hardware_finding *out)
 {
-    if (find_variable(view, one, candidate, out)) {
+    if (gpuhal_hardware_find_variable(view, one, candidate, out)) {
         return true;
     }
     if (lists_a_part(candidate)) {
@@ -380,7 +190,7 @@ static bool find_unlisted(gpuhal_hardware_view *view, const gpuhal_hardware *one
         gpuhal_hardware_day(one->info.last_seen, day, sizeof day);
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM,
                               "it is on the bus, but %s does not list it any more, as it did on %s",
-                              name_of(candidate->name), day);
+                              gpuhal_hardware_api_name(candidate->name), day);
         gpuhal_hardware_read_log(one, GPUHAL_HARDWARE_UNUSED_ANSWERS, out->fix, sizeof out->fix);
         return true;
     }
@@ -410,18 +220,18 @@ static bool find_of(gpuhal_hardware_view *view, const gpuhal_settings *settings,
     case GPUHAL_PLUGIN_NO_DEVICE:
         return find_unlisted(view, one, candidate, out);
     case GPUHAL_PLUGIN_EXCLUDED:
-        find_excluded(settings, candidate, out);
+        gpuhal_hardware_find_excluded(settings, candidate, out);
         return true;
     case GPUHAL_PLUGIN_NO_PERMISSION:
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_PERMISSION, GPUHAL_HARDWARE_PROBLEM, "%s: %s",
-                              name_of(candidate->name), reason_of(candidate));
+                              gpuhal_hardware_api_name(candidate->name), reason_of(candidate));
         gpuhal_hardware_text(out->fix, sizeof out->fix, "ls -l %s",
                              one->vendor_node[0] ? one->vendor_node : one->drm_render_node);
         gpuhal_hardware_add_line(out->fix, sizeof out->fix, "# this user must be in its group, which must have rw");
         return true;
     case GPUHAL_PLUGIN_QUARANTINED:
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_QUARANTINED, GPUHAL_HARDWARE_PROBLEM, "%s: %s",
-                              name_of(candidate->name), reason_of(candidate));
+                              gpuhal_hardware_api_name(candidate->name), reason_of(candidate));
         gpuhal_hardware_text(out->fix, sizeof out->fix, "gpuhal-probe --retry %s", candidate->name);
         return true;
     case GPUHAL_PLUGIN_TIMED_OUT:
@@ -437,7 +247,7 @@ static bool find_of(gpuhal_hardware_view *view, const gpuhal_settings *settings,
         return true;
     default:
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM, "%s: %s",
-                              name_of(candidate->name), reason_of(candidate));
+                              gpuhal_hardware_api_name(candidate->name), reason_of(candidate));
         gpuhal_hardware_text(out->fix, sizeof out->fix, "gpuhal-probe --explain %s", candidate->name);
         return true;
     }
@@ -449,7 +259,7 @@ bool gpuhal_hardware_has_library(const gpuhal *gpu, const gpuhal_hardware *one)
                                 : one->info.vendor_id == GPUHAL_VENDOR_AMD  ? "rocm"
                                                                             : NULL;
     const gpuhal_candidates *candidates = &gpuhal_device_snapshot_now(gpu)->candidates;
-    const gpuhal_candidate *candidate = vendors ? candidate_of(candidates, vendors) : NULL;
+    const gpuhal_candidate *candidate = vendors ? gpuhal_hardware_candidate_of(candidates, vendors) : NULL;
     return candidate && candidate->driver && candidate->state != GPUHAL_PLUGIN_NO_DRIVER;
 }
 
@@ -462,10 +272,10 @@ static void find_no_library(gpuhal_hardware_view *view, const gpuhal_hardware *o
     /* The vendor's module without its library is half a driver; a display may need no more where another GPU works. */
     const bool is_problem = is_module && !gpuhal_hardware_machine_of(view)->is_usable;
     const gpuhal_hardware_grade grade = is_problem ? GPUHAL_HARDWARE_PROBLEM : GPUHAL_HARDWARE_WARNING;
-    if (is_own && !candidate_of(candidates, apis[0])) {
+    if (is_own && !gpuhal_hardware_candidate_of(candidates, apis[0])) {
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_LIBRARY, grade,
                               "this library's plugin for %s is not installed (package gpuhal-plugin-%s)",
-                              name_of(apis[0]), apis[0]);
+                              gpuhal_hardware_api_name(apis[0]), apis[0]);
         gpuhal_hardware_text(out->fix, sizeof out->fix, "ls " GPUHAL_PLUGIN_DIRECTORY);
         return;
     }
@@ -473,7 +283,7 @@ static void find_no_library(gpuhal_hardware_view *view, const gpuhal_hardware *o
                           is_own ? "%s is not installed; its kernel driver, %s, is loaded"
                                  : "%.0sno driver of Vulkan or OpenCL for it is installed; its kernel driver, %s, is "
                                    "loaded",
-                          name_of(apis[0]), one->kernel_driver);
+                          gpuhal_hardware_api_name(apis[0]), one->kernel_driver);
     gpuhal_hardware_install_library(view, one, out->fix, sizeof out->fix);
 }
 
@@ -481,10 +291,10 @@ void gpuhal_hardware_find_api(gpuhal_hardware_view *view, gpuhal *gpu, const gpu
                               gpuhal_hardware_finding *out)
 {
     const gpuhal_candidates *candidates = &gpuhal_device_snapshot_now(gpu)->candidates;
-    const char *apis[APIS + 1];
-    list_apis(one, apis);
+    const char *apis[GPUHAL_HARDWARE_APIS + 1];
+    gpuhal_hardware_list_apis(one, apis);
     for (size_t i = 0; apis[i]; i++) {
-        const gpuhal_candidate *candidate = candidate_of(candidates, apis[i]);
+        const gpuhal_candidate *candidate = gpuhal_hardware_candidate_of(candidates, apis[i]);
         if (candidate && find_of(view, &gpu->settings, one, candidate, out)) {
             return;
         }
@@ -495,9 +305,10 @@ void gpuhal_hardware_find_api(gpuhal_hardware_view *view, gpuhal *gpu, const gpu
 void gpuhal_hardware_find_rest(gpuhal_hardware_view *view, gpuhal *gpu, const gpuhal_hardware *one,
                                gpuhal_hardware_finding *out)
 {
-    const char *apis[APIS + 1];
-    list_apis(one, apis);
-    const gpuhal_candidate *candidate = candidate_of(&gpuhal_device_snapshot_now(gpu)->candidates, apis[0]);
+    const char *apis[GPUHAL_HARDWARE_APIS + 1];
+    gpuhal_hardware_list_apis(one, apis);
+    const gpuhal_candidate *candidate =
+        gpuhal_hardware_candidate_of(&gpuhal_device_snapshot_now(gpu)->candidates, apis[0]);
     gpuhal_hardware_finding own = {0};
     const bool is_own = strcmp(apis[0], "vulkan") != 0 && !one->is_seen_by_vendor && candidate;
     const bool is_wanted =
@@ -506,7 +317,7 @@ void gpuhal_hardware_find_rest(gpuhal_hardware_view *view, gpuhal *gpu, const gp
         /* HIP does without GPUs that it does not support, such as those in processors. */
         const bool is_no_gpu_of_it = candidate->state == GPUHAL_PLUGIN_NO_DEVICE && strcmp(apis[0], "rocm") == 0;
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_READY, is_no_gpu_of_it ? GPUHAL_HARDWARE_WARNING : own.grade,
-                              "other APIs can use it, but %s cannot: %s", name_of(apis[0]), own.why);
+                              "other APIs can use it, but %s cannot: %s", gpuhal_hardware_api_name(apis[0]), own.why);
         snprintf(out->fix, sizeof out->fix, "%s", own.fix);
     }
 }

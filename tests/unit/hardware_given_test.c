@@ -284,7 +284,7 @@ TEST(what_a_batch_system_hides_from_cuda_is_asked_for_although_vulkan_lists_it)
     setenv("PBS_JOBID", "17", 1);
     setenv("CUDA_VISIBLE_DEVICES", "", 1);
     (void)look(said, command);
-    assert_non_null(strstr(said, "other APIs can use it, and CUDA cannot: CUDA_VISIBLE_DEVICES="));
+    assert_non_null(strstr(said, "other APIs can use it, but CUDA cannot: CUDA_VISIBLE_DEVICES="));
     assert_string_equal(command, "qsub -l select=1:ngpus=1 …");
     unsetenv("PBS_JOBID");
     (void)look(said, command);

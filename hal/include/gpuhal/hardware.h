@@ -30,8 +30,8 @@ enum {
     GPUHAL_HARDWARE_NO_PERMISSION = 5,    /**< This user may not open the node. */
     GPUHAL_HARDWARE_NO_LIBRARY = 6,       /**< The user library of no API is installed. */
     GPUHAL_HARDWARE_VERSION_MISMATCH = 7, /**< Kernel module and user library are of two versions. */
-    GPUHAL_HARDWARE_HIDDEN = 8,           /**< By a variable or a setting, or from this process alone, which CUDA gives a
-                                               part of another GPU. */
+    GPUHAL_HARDWARE_HIDDEN = 8,           /**< By a variable or a setting, or since CUDA gives this process a part of
+                                               another GPU. */
     GPUHAL_HARDWARE_QUARANTINED = 9,      /**< The plugin that would list it crashed or hung. */
     GPUHAL_HARDWARE_DRIVER_ERROR = 10,    /**< Its driver returns an error, or does not list it. */
     GPUHAL_HARDWARE_OFF_BUS = 11,         /**< Its configuration space reads as ones, or the driver has lost it. */
