@@ -137,6 +137,8 @@ static void make_an_instance(const gpuhal_hardware *one, gpuhal_hardware_finding
     gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo nvidia-smi mig -i %s -lgip", one->address);
     gpuhal_hardware_add_line(out->fix, sizeof out->fix, "# then, with an ID of that list:");
     gpuhal_hardware_add_line(out->fix, sizeof out->fix, "sudo nvidia-smi mig -i %s -cgi ID -C", one->address);
+    gpuhal_hardware_add_line(out->fix, sizeof out->fix, "# or, to use the whole GPU:");
+    gpuhal_hardware_add_line(out->fix, sizeof out->fix, "sudo nvidia-smi -i %s -mig 0", one->address);
 }
 
 void gpuhal_hardware_find_stated(const gpuhal_hardware *one, gpuhal_hardware_finding *out)

@@ -187,7 +187,7 @@ static void find_missing(gpuhal_hardware_view *view, const gpuhal_hardware *one,
                              *number && number[strspn(number, "0123456789")] == 0 ? number : "255");
     } else if (gpuhal_hardware_machine_of(view)->is_windows) {
         gpuhal_hardware_text(out->fix, sizeof out->fix, "wsl.exe --update");
-        gpuhal_hardware_add_line(out->fix, sizeof out->fix, "# ends all WSL machines:");
+        gpuhal_hardware_add_line(out->fix, sizeof out->fix, "# then, since it ends all of WSL, with its work saved:");
         gpuhal_hardware_add_line(out->fix, sizeof out->fix, "wsl.exe --shutdown");
     } else {
         gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo udevadm trigger --action=add");
@@ -309,7 +309,7 @@ bool gpuhal_hardware_find_kernel(gpuhal_hardware_view *view, const gpuhal_hardwa
                               one->functions);
         gpuhal_hardware_text(out->fix, sizeof out->fix, "nvidia-smi vgpu");
         gpuhal_hardware_add_line(out->fix, sizeof out->fix,
-                                 "# the virtual machines that have it; nothing has to be mended");
+                                 "# lists the virtual machines that use it; nothing is to be mended");
         return true;
     }
     if (one->is_excluded) {

@@ -270,7 +270,7 @@ void gpuhal_hardware_enrol_key(gpuhal_hardware_view *view, char *to, size_t byte
     };
     const gpuhal_hardware_system system = gpuhal_hardware_machine_of(view)->system;
     if (system < sizeof keys / sizeof *keys && keys[system]) {
-        gpuhal_hardware_text(to, bytes, "# asks for a new password, which the console wants at the restart:");
+        gpuhal_hardware_text(to, bytes, "# choose a password; the console asks for it after the restart:");
         gpuhal_hardware_add_line(to, bytes, "sudo mokutil --import %s", keys[system]);
         gpuhal_hardware_add_restart(to, bytes);
         gpuhal_hardware_add_line(to, bytes, "# then, at the console: Enroll MOK");

@@ -81,19 +81,20 @@ static uint32_t slots_for_leases(const gpuhal_device *device)
     return slots > LEAST ? slots : LEAST;
 }
 
-/* The address is that of the whole device, so it identifies no partition. */
+/* The address is that of the whole device, so it identifies no partition. Of AMD the UUID is that of the whole, too;
+ * those of NVIDIA's have one of their own. */
 static void describe(gpuhal_device *device, gpuhal_ledger_device *out)
 {
     const char *uuid = text_of_part(device, GPUHAL_FACT_UUID);
     const char *partition = text_of_part(device, GPUHAL_FACT_PARTITION);
     const char *address = gpuhal_device_hardware_address(device);
+    const char *name = uuid ? uuid : address;
+    const bool has_number = partition && name && strcmp(partition, name) != 0;
     *out = (gpuhal_ledger_device){.bytes = number_of(preferred_of(device), GPUHAL_FACT_MEMORY_TOTAL_BYTES),
                                   .slots = slots_for_leases(device),
                                   .busy_permille = UINT32_MAX};
-    if (uuid) {
-        snprintf(out->key, sizeof out->key, "%s", uuid);
-    } else if (address) {
-        snprintf(out->key, sizeof out->key, "%s%s%s", address, partition ? "/" : "", partition ? partition : "");
+    if (name) {
+        snprintf(out->key, sizeof out->key, "%s%s%s", name, has_number ? "/" : "", has_number ? partition : "");
     } else {
         snprintf(out->key, sizeof out->key, "%s", preferred_of(device)->id);
     }

@@ -43,7 +43,7 @@ enum {
 
 /* A part of a physical device. */
 typedef struct gpuhal_ledger_device {
-    char key[GPUHAL_LEDGER_KEY_BYTES]; /* UUID, else PCI address, else id */
+    char key[GPUHAL_LEDGER_KEY_BYTES]; /* UUID, else PCI address, else id; "/" and the number of an AMD partition */
     char address[32];                  /* PCI address; "": unknown, or a partition */
     uint64_t bytes;                    /* 0: unknown, and not limited */
     uint64_t foreign_bytes;            /* used beyond what leases have, as sampled last */

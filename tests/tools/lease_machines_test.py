@@ -78,6 +78,19 @@ def a_command_sees_what_was_leased_and_nothing_else_through_the_libraries_of_two
         check(seen == ids, selector, seen, err)
 
 
+def partitions_of_a_gpu_that_share_its_uuid_are_leased_one_by_one(play):
+    machine = play("mi300x-partitions")
+    first, second = machine.start("run", "--devices", "rocm:0", "--", "sleep", "60"), machine.start("run", "--devices", "rocm:1,3", "--", "sleep", "60")
+    while sum(lease["state"] == "held" for lease in machine.status()["leases"]) < 2:
+        check(first.poll() is None and second.poll() is None, machine.status())
+        time.sleep(0.05)
+    machine.run("run", "--no-wait", "--devices", "rocm:3", "--", "true", code=BUSY)
+    out, _ = machine.run("run", "--no-wait", "--devices", "rocm:5", "--", machine.probe, "--json")
+    seen = [one["facts"]["partition"] for one in json.loads(out)["devices"] if one["backend"] == "rocm"]
+    check(seen == ["5"], seen)
+    end(first, second)
+
+
 def within_a_lease_the_other_gpus_are_not_given(play):
     for name, count, selector in (("h100-8", 8, "2"), ("nvidia-and-amd", 3, "cuda:0"), ("nvidia-and-amd", 3, "rocm:0"), ("intel-arc-and-integrated", 2, "1")):
         machine = play(name)

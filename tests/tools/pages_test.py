@@ -30,8 +30,8 @@ def wrong_screens():
 
 
 def symptoms_that_nothing_prints():
-    """Quoted in the first column of a table; … stands for anything."""
-    printed = " ".join(" ".join(file.read_text(encoding="utf-8").split()) for file in recorded.glob("*/screens.txt"))
+    """Quoted in the first column of a table; … stands for anything. JSON is of a later look than the screen, and has its sentences."""
+    printed = " ".join(" ".join(file.read_text(encoding="utf-8").split()) for name in ("screens.txt", "probe.json") for file in recorded.glob(f"*/{name}"))
     for line in (source / "docs/troubleshooting.md").read_text(encoding="utf-8").splitlines():
         first = re.match(r"\| (.*?) \| ", line)
         for words in re.findall(r"`([^`]{4,})`", first[1] if first else ""):

@@ -53,7 +53,7 @@ def recorded_machines_are_judged_as_by_their_screens(probe):
 def in_a_cell_a_warning_stands_before_its_command_and_answers_behind_it(probe):
     for name, words in (("nvidia-version-mismatch", "the driver was updated, and a restart loads its module: ends all that runs on this machine: sudo reboot"),
                         ("h100-8-one-off-bus", "sudo dmesg | grep -E 'NVRM|Xid'   # Xid 79: power the machine off and on; if again: slot, power, card"),
-                        ("mig-empty-alone", "sudo nvidia-smi mig -i 0000:c1:00.0 -lgip; then, with an ID of that list: sudo nvidia-smi mig -i 0000:c1:00.0 -cgi ID -C")):
+                        ("mig-empty-alone", "sudo nvidia-smi mig -i 0000:c1:00.0 -lgip; then, with an ID of that list: sudo nvidia-smi mig -i 0000:c1:00.0 -cgi ID -C; or, to use the whole GPU: sudo nvidia-smi -i 0000:c1:00.0 -mig 0")):
         rows = list(csv.DictReader(on_recorded(name)("--format", "csv", "--columns", "id,fix").out.splitlines()))
         check([row["fix"] for row in rows if row["fix"]] == [words], name, rows)
 

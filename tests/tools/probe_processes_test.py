@@ -109,9 +109,9 @@ def what_is_not_known_is_shown_so_and_a_foreign_pid_is_marked(probe):
     with Processes() as machine:
         machine.add(7, b"python3", uid=1234)
         settings = machine.settings("devices 1; memory 0 80G; process 0 4711 2G; process 0 7 -1; process 0 0 1G draws")
-        *lines, legend = [line.split() for line in lines_of(probe.run("--processes", **settings))[1:]]
-        check(legend[:6] == "* a number of another pid".split(), legend)
-        check(lines == [["cuda:0", "-", "4711*", "2.0", "GiB", "-"], ["cuda:0", "-", "-", "1.0", "GiB", "-"],
+        *lines, legend, rest = [line.split() for line in lines_of(probe.run("--processes", **settings))[1:]]
+        check(legend[:5] == "# = the number that".split() and rest, legend)
+        check(lines == [["cuda:0", "-", "#4711", "2.0", "GiB", "-"], ["cuda:0", "-", "-", "1.0", "GiB", "-"],
                         ["cuda:0", "1234", "7", "-", "python3"]], lines)
         document, result = probe.json(**settings)
         check(not complaints(probe, document), complaints(probe, document), result)

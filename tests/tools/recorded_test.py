@@ -23,6 +23,7 @@ from machine_tree import Tree
 
 DEADLINE = 60
 WIDTHS = (80, 120, 200)
+IN_ALL_FORMATS = ("docker-one-of-8", "nvidia-and-amd", "nvidia-mig")  # of the others the default screen and JSON are kept
 RUNS = (("probe.json", "--format=json"), ("probe.csv", "--format=csv"), ("gres.conf", "--format=gres"), ("metrics.txt", "--format=openmetrics"))
 NOWHERE = "/nowhere"  # where a library would be that this machine lacks
 LIBRARIES = {"cuda": (("GPUHAL_CUDA_LIBRARY", "cuda/libcuda.so.1"),),
@@ -106,17 +107,18 @@ class Player:
         return text
 
     def play(self, machine):
-        """The expected files by name."""
+        """The expected files by name, and what is printed for metrics."""
         for name in machine.lines("earlier"):
             earlier = Machine(machine.folder.parent / name)
             self.run(earlier, self.environment(earlier))
-        environment, files = self.environment(machine), {}
-        files["screens.txt"] = "".join(self.screen(machine, environment, width) for width in WIDTHS)
+        environment, files, kept = self.environment(machine), {}, machine.folder.name in IN_ALL_FORMATS
+        screens = "".join(self.screen(machine, environment, width) for width in (WIDTHS if kept else WIDTHS[:1]))
         for name, option in RUNS:
             code, out, _ = self.run(machine, environment, option)
             files[name] = compact(json.loads(out)) if name.endswith(".json") else out
-            files["screens.txt"] += f"$ gpuhal-probe {option} -> {code}\n"
-        return files
+            screens += f"$ gpuhal-probe {option} -> {code}\n"
+        metrics = files["metrics.txt"]
+        return (files if kept else {"probe.json": files["probe.json"]}) | {"screens.txt": screens}, metrics
 
     def screen(self, machine, environment, width):
         code, out, said = self.run(machine, environment, columns=width)
@@ -166,9 +168,9 @@ def wrong_advice(document):
                 yield f"not in a line of its own: {line}"
 
 
-def disagreements(files):
+def disagreements(files, metrics):
     """Exit status, JSON and metrics have one judgement of the machine, and the screen marks what is more than a note."""
-    grades = set(re.findall(r"^gpuhal_hardware_grade{.*} ([0-3])$", files["metrics.txt"], re.M))
+    grades = set(re.findall(r"^gpuhal_hardware_grade{.*} ([0-3])$", metrics, re.M))
     first, screen = files["screens.txt"].split("\n$ COLUMNS")[0].split("\n", 1)
     problems = {one["grade"] for one in json.loads(files["probe.json"])["problems"]}
     broken = {"exit status": first.endswith(" -> 4"), "JSON": "problem" in problems, "metrics": "3" in grades}
@@ -176,9 +178,9 @@ def disagreements(files):
     return [one for one in (broken, marked) if len(set(one.values())) > 1]
 
 
-def compare(folder, files):
+def compare(folder, files, metrics):
     wrong = False
-    for one in disagreements(files):
+    for one in disagreements(files, metrics):
         print("they disagree:", one)
         wrong = True
     for one in wrong_advice(json.loads(files["probe.json"])):
@@ -203,12 +205,12 @@ def main():
         player = Player(program, fakes, place)
         if "--shell" in sys.argv:
             return subprocess.run([os.environ.get("SHELL", "sh")], env=os.environ | player.environment(machine), check=False).returncode
-        files = player.play(machine)
+        files, metrics = player.play(machine)
     if "--write" in sys.argv:
         for name, text in files.items():
             (folder / name).write_bytes(text.encode("utf-8"))
         return 0
-    return compare(folder, files)
+    return compare(folder, files, metrics)
 
 
 if __name__ == "__main__":

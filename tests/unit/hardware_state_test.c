@@ -329,7 +329,7 @@ TEST(of_a_gpu_with_mig_and_no_instance_and_a_broken_one_each_has_its_own_cause)
     keep_fact(empty, "unlisted", "MIG is on, and it has no instance: no program can use it");
     expect(GPU, GPUHAL_HARDWARE_NO_INSTANCE, GPUHAL_HARDWARE_NOTE, "MIG is on, and it has no instance",
            "sudo nvidia-smi mig -i " GPU " -lgip\n# then, with an ID of that list:\nsudo nvidia-smi mig -i " GPU
-           " -cgi ID -C");
+           " -cgi ID -C\n# or, to use the whole GPU:\nsudo nvidia-smi -i " GPU " -mig 0");
     expect("0000:02:00.0", GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM,
            "CUDA lists no device, although this process may open the nodes of this GPU",
            "sudo dmesg | grep -E 'NVRM|Xid'\n# \"RmInitAdapter failed\", ");

@@ -51,7 +51,7 @@ static bool read_unique_id(const char *uuid, char out[UNIQUE_ID_DIGITS + 1])
     return count == UNIQUE_ID_DIGITS;
 }
 
-/* A device without a UUID is named by what the vendor calls it: its index. */
+/* A device without a UUID of its own is named by its index, as the vendor calls it: AMD's partitions share one. */
 static void name_for_vendor(const gpuhal_device *device, char out[NAME_BYTES])
 {
     const char *uuid = text_of(device, GPUHAL_FACT_UUID);
@@ -59,7 +59,7 @@ static void name_for_vendor(const gpuhal_device *device, char out[NAME_BYTES])
     uint64_t index = gpuhal_device_index(device);
     if (uuid && is_of(device, "cuda")) {
         snprintf(out, NAME_BYTES, "%s-%s", text_of(device, GPUHAL_FACT_PARTITION) ? "MIG" : "GPU", uuid);
-    } else if (uuid && read_unique_id(uuid, unique_id)) {
+    } else if (uuid && !text_of(device, GPUHAL_FACT_PARTITION) && read_unique_id(uuid, unique_id)) {
         snprintf(out, NAME_BYTES, "GPU-%s", unique_id);
     } else {
         (void)gpuhal_device_u64(device, GPUHAL_FACT_NATIVE_INDEX, &index);

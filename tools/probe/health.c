@@ -128,7 +128,7 @@ void gpuhal_probe_ailment_words(const gpuhal_probe_device *entry, gpuhal_probe_a
         snprintf(why, 256, "the GPU needs a reset, as its driver reports");
         snprintf(fix, 256,
                  "# ends what runs on this GPU:\nsudo nvidia-smi --gpu-reset -i %.64s\n"
-                 "# if it is refused: restart the machine",
+                 "# if it is refused, and this ends all that runs on the machine:\nsudo reboot",
                  address);
         break;
     case PROBE_PROHIBITED:

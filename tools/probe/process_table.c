@@ -88,7 +88,7 @@ static void write_cells(const gpuhal_probe_machine *machine, const user_of_devic
     snprintf(cells[USER], CELL_BYTES, "%s", *user ? user : "-");
     snprintf(cells[PID], CELL_BYTES, "-");
     if (process->pid) {
-        snprintf(cells[PID], CELL_BYTES, "%" PRIu32 "%s", process->pid, is_foreign(process) ? "*" : "");
+        snprintf(cells[PID], CELL_BYTES, "%s%" PRIu32, is_foreign(process) ? "#" : "", process->pid);
     }
     snprintf(cells[MEMORY], CELL_BYTES, "-");
     if (process->flags & GPUHAL_PROCESS_MEMORY_KNOWN) {
@@ -167,7 +167,7 @@ static void print_rest(uint32_t count, bool is_partial, const gpuhal_probe_scree
     fprintf(screen->out, "%s: --processes\n", is_partial ? "and those that draw, or use Vulkan or OpenCL" : "");
 }
 
-/* What the mark behind a pid means. */
+/* What the mark before a pid means. */
 static void print_legend(const process_table *table, uint32_t shown, const gpuhal_probe_screen *screen)
 {
     bool has_mark = false;
@@ -176,8 +176,11 @@ static void print_legend(const process_table *table, uint32_t shown, const gpuha
     }
     if (has_mark) {
         fprintf(screen->out, "%*s", (int)INDENT, "");
-        gpuhal_probe_screen_wrap(screen, "* a number of another pid namespace, such as the host's: it is valid there",
-                                 INDENT, INDENT + 2);
+        gpuhal_probe_screen_wrap(
+            screen,
+            "# = the number that the process has outside, as on the host: here it has another one, "
+            "or none",
+            INDENT, INDENT + 2);
     }
 }
 
