@@ -26,9 +26,10 @@ class Tool:
             "GPUHAL_REGISTRY": "none", "GPUHAL_BACKENDS": "cuda", "GPUHAL_LEDGER": os.path.join(folder, "ledger"), "FAKE_CUDA": "devices 3; memory * 4G",
             "GPUHAL_CUDA_LIBRARY": os.path.join(cuda, "libcuda.so.1"), "GPUHAL_NVML_LIBRARY": os.path.join(cuda, "libnvidia-ml.so.1")}
 
-    def start(self, *arguments, **settings):
+    def start(self, *arguments, before=None, **settings):
+        """`before` is called in the new process, before the program is."""
         return subprocess.Popen([self.program, *arguments], env=self.environment | settings, stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=before)
 
     def run(self, *arguments, code=0, **settings):
         process = self.start(*arguments, **settings)
@@ -75,9 +76,7 @@ def a_command_gets_its_devices_by_uuid_and_its_exit_status_is_passed_on(tool):
 
 
 def the_exit_status_is_passed_on_where_the_tools_parent_ignores_its_children(tool):
-    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # which a program that is started keeps
-    process = tool.start("run", "--", "sh", "-c", "exit 7")
-    signal.signal(signal.SIGCHLD, before)
+    process = tool.start("run", "--", "sh", "-c", "exit 7", before=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))  # which programs keep
     _, err = process.communicate(timeout=DEADLINE)
     check(process.returncode == 7, process.returncode, err)
 
