@@ -169,8 +169,7 @@ static void report_numbers(const gpuhal_host *host, gpuhal_sink *sink, uint32_t 
         host->u64(host, sink, GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND, 0);
     }
     if (!is(good_minimal)) {
-        host->u64(host, sink, GPUHAL_FACT_ADOPT_KINDS,
-                  UINT64_C(1) << FAULTY_BUFFER | UINT64_C(1) << FAULTY_DEVICE);
+        host->u64(host, sink, GPUHAL_FACT_ADOPT_KINDS, UINT64_C(1) << FAULTY_BUFFER | UINT64_C(1) << FAULTY_DEVICE);
         host->u64(host, sink, GPUHAL_FACT_IMPORT_KINDS,
                   1u << GPUHAL_HANDLE_OPAQUE_FD | 1u << GPUHAL_HANDLE_HOST_POINTER);
         host->u64(host, sink, GPUHAL_FACT_EXPORT_KINDS, is(slot_without_fact) ? 0 : 1u << GPUHAL_HANDLE_OPAQUE_FD);
@@ -431,8 +430,8 @@ static bool promises_time(void)
 
 static bool promises_fork(void)
 {
-    return is(fork_fails) || is(fork_crashes) || is(fork_closed) || is(fork_silent) || is(fork_no_queue) ||
-           is(fork_started) || is(fork_empty);
+    return is(fork_fails) || is(fork_crashes) || is(fork_closed) || is(fork_silent) || is(fork_no_processes) ||
+           is(fork_no_queue) || is(fork_started) || is(fork_empty);
 }
 
 GPUHAL_API const gpuhal_plugin *gpuhal_plugin_query(uint32_t host_abi, const gpuhal_host *host)
@@ -455,12 +454,14 @@ GPUHAL_API const gpuhal_plugin *gpuhal_plugin_query(uint32_t host_abi, const gpu
         plugins[i] = (gpuhal_plugin){
             .size = sizeof(gpuhal_plugin),
             .abi = is(abi_other) ? GPUHAL_ABI + 1 : GPUHAL_ABI,
-            .flags = is(flags_unknown)                       ? 0x80
-                     : promises_fork()                       ? GPUHAL_PLUGIN_FORK_SAFE
-                     : promises_time()                       ? GPUHAL_PLUGIN_HONORS_TIMEOUTS
-                                                             : 0,
+            .flags = is(flags_unknown) ? 0x80
+                     : promises_fork() ? GPUHAL_PLUGIN_FORK_SAFE
+                     : promises_time() ? GPUHAL_PLUGIN_HONORS_TIMEOUTS
+                                       : 0,
             .name = is(name_upper_case) ? "Faulty" : "faulty",
-            .version = is(version_none) ? NULL : is(version_bytes) ? "1.0 \xff" : "1.0",
+            .version = is(version_none)    ? NULL
+                       : is(version_bytes) ? "1.0 \xff"
+                                           : "1.0",
             .start = faulty_start,
             .enumerate = faulty_enumerate,
             .describe = faulty_describe,

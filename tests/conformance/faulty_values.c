@@ -136,6 +136,9 @@ gpuhal_status gpuhal_faulty_processes(const gpuhal_host *host, gpuhal_plugin_ins
                                       uint32_t flags, gpuhal_sink *sink)
 {
     (void)instance, (void)flags;
+    if (is(fork_no_processes) && gpuhal_faulty_is_forked()) {
+        return host->report(host, GPUHAL_ERROR_DRIVER, NULL, 0, "the parent has the connection");
+    }
     if (index >= DEVICES && !is(processes_any_index)) {
         return GPUHAL_ERROR_NOT_FOUND;
     }

@@ -83,6 +83,15 @@ static void sample(const gpuhal_context *context)
     }
 }
 
+static gpuhal_status list_processes(const gpuhal_context *context)
+{
+    const gpuhal_direct_listener listener = {.user = NULL};
+    gpuhal_step("processes");
+    return PLUGIN_HAS(context->plugin, processes)
+               ? gpuhal_direct_processes(context->plugin, context->instance, context->index, 0, &listener)
+               : GPUHAL_ERROR_NOT_SUPPORTED;
+}
+
 static void use_queue(gpuhal_context *context)
 {
     gpuhal_work work;
@@ -113,7 +122,7 @@ static void use_opened(gpuhal_context *context)
 
 /* Of the threads only this one is left, and locks are as they were. What the parent opened is refused by the core here;
  * all else has to work: with what the parent started, as after a start of the child's own. */
-static _Noreturn void use_in_forked(const gpuhal_context *context)
+static _Noreturn void use_in_forked(const gpuhal_context *context, bool can_list)
 {
     gpuhal_context own = *context;
     const gpuhal_host host = *context->host;
@@ -129,6 +138,9 @@ static _Noreturn void use_in_forked(const gpuhal_context *context)
             gpuhal_fail("in the child of a fork enumerate does not list device %u", own.index);
         }
         sample(&own);
+        if (can_list) {
+            gpuhal_expect_ok(list_processes(&own), "in the child of a fork, processes");
+        }
         use_opened(&own);
     }
     _exit(FORK_WORKED);
@@ -151,9 +163,10 @@ void gpuhal_check_fork_safe(gpuhal_context *context)
     gpuhal_area_init(&area, context, &opened, GPUHAL_MEMORY_DEVICE, gpuhal_area_usual(context));
     gpuhal_area_reset(&area, 1, ROUTE_ANY);
     sample(context);
+    const bool can_list = list_processes(context) == GPUHAL_OK; /* it may need a right that this user lacks */
     pid_t forked = fork();
     if (forked == 0) {
-        use_in_forked(context);
+        use_in_forked(context, can_list);
     }
     int status = 0;
     if (forked < 0 || waitpid(forked, &status, 0) != forked) {
