@@ -103,28 +103,6 @@ static void log_ignored_variables(const gpuhal *gpu)
     free(ignored);
 }
 
-/* For selectors by values: all devices at once, under one deadline. */
-static gpuhal_status read_value(gpuhal *gpu, gpuhal_device *const *devices, uint32_t count, gpuhal_key key,
-                                uint64_t *out_values, bool *out_known)
-{
-    gpuhal_sample *samples = calloc(count + 1u, sizeof *samples);
-    gpuhal_value *values = calloc(count + 1u, sizeof *values);
-    gpuhal_status status = samples && values ? GPUHAL_OK : gpuhal_error_host_memory();
-    for (uint32_t i = 0; i < count && !status; i++) {
-        values[i].key = key;
-        samples[i] =
-            (gpuhal_sample){.size = sizeof *samples, .device = devices[i], .values = &values[i], .count = 1};
-    }
-    status = status ? status : gpuhal_sample_all(gpu, samples, count, 0);
-    for (uint32_t i = 0; i < count && !status; i++) {
-        out_known[i] = samples[i].status == GPUHAL_OK && values[i].missing == 0;
-        out_values[i] = values[i].u64;
-    }
-    free(samples);
-    free(values);
-    return status;
-}
-
 /* Puts the device in the place of the lists by whose values it was found, with its limit. */
 static gpuhal_status settle_lists(const gpuhal_device *device, const char *why, gpuhal_settings *settings)
 {
@@ -187,7 +165,7 @@ static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config, bool to_d
     gpu->layers.service = gpuhal_service_create();
     gpu->fault_log = gpuhal_fault_log_create();
     gpu->layers.notifier = gpuhal_notifier_create();
-    gpu->layers.read_value = read_value;
+    gpu->layers.sample_all = gpuhal_sample_all;
     gpu->layers.on_lost = gpuhal_change_lost;
     gpu->layers.on_changed = gpuhal_change_facts;
     gpu->layers.watch = gpuhal_watchdog_add;

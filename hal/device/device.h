@@ -32,6 +32,8 @@ struct gpuhal_samplers;      /* telemetry/sampler.h */
 struct gpuhal_strategies;    /* schedule/strategy.h */
 struct gpuhal_timeline;      /* queue/timeline.h */
 
+struct gpuhal_sample;
+
 /* What the layers above store in the object, and what this layer and `memory` call in them. Set by gpuhal.c, the only
  * file that sees all layers. */
 typedef struct gpuhal_layers {
@@ -60,9 +62,8 @@ typedef struct gpuhal_layers {
     int (*serve)(gpuhal *gpu);
     void (*serve_released)(struct gpuhal_buffer *buffer);
     bool (*serve_call)(gpuhal *gpu, void (*call)(void *user, gpuhal_status status), void *user);
-    /* Reads a value of each device now; known[] is false where there is none. Calls plugins. */
-    gpuhal_status (*read_value)(gpuhal *gpu, gpuhal_device *const *devices, uint32_t count, gpuhal_key key,
-                                uint64_t *out_values, bool *out_known);
+    /* gpuhal_sample_all(). Calls plugins. */
+    gpuhal_status (*sample_all)(gpuhal *gpu, struct gpuhal_sample *samples, uint32_t count, uint64_t timeout_ns);
     /* called once when a device is lost, with the reason as this thread's last error; must not call a plugin */
     void (*on_lost)(gpuhal_device *device);
     /* Begin and end the time in which calls for the device are watched; the second does nothing for a device that is

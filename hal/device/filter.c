@@ -2,6 +2,7 @@
  * them may use. The variable narrows what the member allows, and never adds to it. most_free and least_loaded are here
  * as gpu: gpuhal_open() filters once with them, has the values decide among what that leaves, and then filters by the
  * id of that device. */
+#include "device/choice.h"
 #include "device/selector.h"
 
 #include "core/error.h"
@@ -27,42 +28,23 @@ static bool is_first_time(const filter *by)
     return !gpuhal_device_snapshot_now(by->gpu);
 }
 
-/* A share of an unknown size: rather than without its limit the device stays hidden. */
-static gpuhal_status refuse_share(const filter *by, const gpuhal_selector *selector, const gpuhal_device *device,
-                                  gpuhal_visibility *visibility)
-{
-    *decision_of(by, visibility) = false;
-    return !is_first_time(by) ? GPUHAL_OK
-                              : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                                 "%s: \"%s\": the memory of %s is not known: give the limit in bytes",
-                                                 by->source, selector->word, device->id);
-}
-
-/* One element of the list: names devices, or takes them away. */
-static gpuhal_status apply(const filter *by, const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot,
-                           gpuhal_visibility *visibilities)
-{
-    gpuhal_status status = GPUHAL_OK;
-    for (uint32_t d = 0; !status && d < snapshot->device_count; d++) {
-        if (!gpuhal_selector_matches(selector, snapshot, snapshot->devices[d])) {
-            continue;
-        }
-        *decision_of(by, &visibilities[d]) = !selector->excludes;
-        if (gpuhal_selector_has_limit(selector)) {
-            visibilities[d].limits[by->number] = gpuhal_selector_limit(selector, snapshot->devices[d]);
-            if (visibilities[d].limits[by->number] == 0) {
-                status = refuse_share(by, selector, snapshot->devices[d], &visibilities[d]);
-            }
-        }
-    }
-    return status;
-}
-
-static void name_all(const filter *by, const gpuhal_device_snapshot *snapshot, gpuhal_visibility *visibilities)
+/* The devices that a list names, with their limits. A device whose limit is a share of an unknown size stays hidden,
+ * rather than without its limit. */
+static gpuhal_status apply(const filter *by, const gpuhal_device_snapshot *snapshot, gpuhal_visibility *visibilities)
 {
     for (uint32_t d = 0; d < snapshot->device_count; d++) {
-        *decision_of(by, &visibilities[d]) = true;
+        const gpuhal_naming is =
+            by->list ? gpuhal_name_device(snapshot, by->list, snapshot->devices[d]) : (gpuhal_naming){.general = true};
+        const bool unknown = is.limited && is.limit_bytes == 0;
+        *decision_of(by, &visibilities[d]) = !unknown && (is.general || is.hardware || is.itself);
+        visibilities[d].limits[by->number] = is.limit_bytes;
+        if (unknown && is_first_time(by)) {
+            return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                    "%s: \"%s\": the memory of %s is not known: give the limit in bytes", by->source,
+                                    by->list, snapshot->devices[d]->id);
+        }
     }
+    return GPUHAL_OK;
 }
 
 /* Notes what a vendor's variable says that does not count. */
@@ -82,23 +64,17 @@ static gpuhal_status choose_by(const filter *by, gpuhal_device_snapshot *snapsho
                                gpuhal_visibility *visibilities)
 {
     gpuhal_selector selector = {0};
-    if (!by->list) {
-        name_all(by, snapshot, visibilities);
-        return GPUHAL_OK;
-    }
-    gpuhal_status status = gpuhal_selectors_check(by->list, by->source);
+    gpuhal_status status = by->list ? gpuhal_selectors_check(by->list, by->source) : GPUHAL_OK;
     for (const char *rest = by->list; rest && !status;) {
-        const bool is_first = rest == by->list;
         status = gpuhal_selector_next(&rest, by->source, &selector);
         if (!status && is_first_time(by)) {
             status = gpuhal_selector_check(&selector, snapshot, by->source);
         }
-        if (!status && is_first && selector.excludes) {
-            name_all(by, snapshot, visibilities);
+        if (!status) {
+            explain(by, &selector, snapshot);
         }
-        status = status ? status : apply(by, &selector, snapshot, visibilities);
-        explain(by, &selector, snapshot);
     }
+    status = status ? status : apply(by, snapshot, visibilities);
     bool any = false;
     for (uint32_t d = 0; d < snapshot->device_count; d++) {
         any = any || *decision_of(by, &visibilities[d]);

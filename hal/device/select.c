@@ -1,13 +1,10 @@
-/* device/select.c: chooses one device among those that selectors name, by one rule from cached facts alone, and says
- * what decided. Nothing falls back to the CPU unless the caller allows that. The rule, in this order: passed its last
- * self-test, and is not prohibited (`auto` and `gpu` take no other); no software device; the first backend; a GPU
- * before an integrated one before an accelerator before a processor; most memory; most compute units; the first in the
- * list. most_free and least_loaded read values first, and what they decide comes behind failures alone. */
+/* device/select.c: chooses one device among those that selectors name (naming.c), from cached facts alone unless
+ * most_free or least_loaded want values, and says what decided (choice.c). Nothing falls back to the CPU unless the
+ * caller allows that. */
+#include "device/choice.h"
 #include "device/selector.h"
 
 #include "core/error.h"
-#include "device/fault_log.h"
-#include "device/link.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,52 +13,9 @@
 
 static _Thread_local char reason[1024]; /* of this thread's last gpuhal_select() */
 
-/* One of the devices to choose from. */
-typedef struct candidate {
-    gpuhal_device *device; /* NULL: none */
-    uint32_t entry;
-    bool failed, software;
-    bool known;                /* `value` is: of most_free and least_loaded; the higher, the better */
-    uint64_t value, unlimited; /* the second decides among equal ones: what is free, whatever limits allow */
-    int type;                  /* the higher, the better */
-    uint64_t memory, units;
-} candidate;
-
 static bool is_cpu_backend(const gpuhal_device *device)
 {
     return strcmp(device->candidate->name, "cpu") == 0;
-}
-
-int gpuhal_device_type_rank(const gpuhal_device *device)
-{
-    switch ((gpuhal_device_type)gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_TYPE, 0)) {
-    case GPUHAL_DEVICE_GPU:
-        return 3;
-    case GPUHAL_DEVICE_INTEGRATED_GPU:
-        return 2;
-    case GPUHAL_DEVICE_ACCELERATOR:
-        return 1;
-    default:
-        return 0;
-    }
-}
-
-/* By this process, else by an earlier one with the same driver: gpuhal_device_verify() records it as the device's link
- * to itself. */
-bool gpuhal_device_failed_self_test(const gpuhal_device *device)
-{
-    const gpuhal_link *own = gpuhal_link_between(device, device);
-    gpuhal_recalled_link known;
-    if (atomic_load(&own->tried)) {
-        return !atomic_load(&own->verified);
-    }
-    return gpuhal_fault_log_recall(device, device, &known) && !known.verified;
-}
-
-/* No program may compute on it: its administrator's will, which only a selector by name does not know. */
-bool gpuhal_device_is_prohibited(const gpuhal_device *device)
-{
-    return gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_COMPUTE_MODE, 0) == GPUHAL_COMPUTE_PROHIBITED;
 }
 
 static bool same_partition(const gpuhal_device_snapshot *snapshot, const gpuhal_device *a, const gpuhal_device *b)
@@ -70,151 +24,58 @@ static bool same_partition(const gpuhal_device_snapshot *snapshot, const gpuhal_
            gpuhal_device_snapshot_interface(snapshot, b)->partition;
 }
 
-/* The UUID of a software device names that device alone. */
-static bool names_hardware(const gpuhal_selector *selector, const gpuhal_device *match)
+/* All that can be used, those that the list names first. */
+typedef struct choice {
+    gpuhal_offers offers;
+    gpuhal_lack *lacks;
+    gpuhal_chosen *chosen;
+    gpuhal_choice_request request;
+    uint32_t named;
+} choice;
+
+static void choice_finish(choice *own)
 {
-    return gpuhal_selector_names_hardware(selector) &&
-           (selector->form == GPUHAL_SELECT_ROW || !gpuhal_device_is_ignored(match));
+    gpuhal_offers_finish(&own->offers);
+    free(own->lacks);
+    free(own->chosen);
 }
 
-/* How a list names an entry: by `auto`, `gpu`, or by what it leaves where it begins with `!`; by its physical device;
- * by itself. Taken away is what an element with `!` was the last one to match. */
-typedef struct naming {
-    bool general, hardware, itself, taken;
-} naming;
-
-static naming naming_of(const gpuhal_device_snapshot *snapshot, const char *list, uint32_t entry)
+static const gpuhal_offer *best_offer(const choice *own)
 {
-    const gpuhal_device *device = snapshot->entries[entry].device;
-    gpuhal_selector selector = {0};
-    naming is = {0};
-    for (const char *rest = list; rest;) {
-        const bool is_first = rest == list;
-        if (gpuhal_selector_next(&rest, "", &selector)) {
-            return (naming){0}; /* the list was checked before */
-        }
-        is.general = is.general || (is_first && selector.excludes);
-        if (!gpuhal_selector_matches(&selector, snapshot, device)) {
-            continue;
-        }
-        if (selector.excludes) {
-            is = (naming){.taken = true};
-        } else {
-            is.taken = false;
-            is.general = is.general || gpuhal_selector_is_general(&selector);
-            is.hardware = is.hardware || names_hardware(&selector, device);
-            is.itself = is.itself || !(gpuhal_selector_is_general(&selector) || names_hardware(&selector, device));
-        }
-    }
-    return is;
+    return &own->offers.list[own->chosen[0].index];
 }
 
-/* Whether this interface is the one to use for its partition: the preferred one, or the first that is left where the
- * list takes that away. `only_usable`: interfaces that are lost do not count. */
-static bool stands_for_partition(const gpuhal_device_snapshot *snapshot, const char *list, uint32_t entry,
-                                 bool only_usable)
+static gpuhal_device *best_device(const choice *own)
 {
-    const gpuhal_entry *own = &snapshot->entries[entry];
-    for (uint32_t i = 0; i < snapshot->identity.count; i++) {
-        const gpuhal_entry *other = &snapshot->entries[i];
-        const bool counts = other->device && i != entry && same_partition(snapshot, other->device, own->device) &&
-                            (!only_usable || gpuhal_entry_usable(snapshot, i)) &&
-                            (other->preferred || (!own->preferred && i < entry));
-        if (counts && !naming_of(snapshot, list, i).taken) {
-            return false;
-        }
-    }
-    return true;
+    return own->named ? own->offers.devices[own->chosen[0].index] : NULL;
 }
 
-static bool is_named(const gpuhal_device_snapshot *snapshot, const char *list, uint32_t entry)
+static uint32_t alike(const choice *own, gpuhal_choice_rule rule)
 {
-    const gpuhal_device *device = snapshot->entries[entry].device;
-    const naming is = naming_of(snapshot, list, entry);
-    return is.itself || (is.hardware && stands_for_partition(snapshot, list, entry, true)) ||
-           (is.general && stands_for_partition(snapshot, list, entry, false) && !gpuhal_device_is_ignored(device) &&
-            !gpuhal_device_failed_self_test(device) && !gpuhal_device_is_prohibited(device));
+    return gpuhal_choice_alike(&own->request, own->chosen[0].index, rule);
 }
 
-/* Reads the entry as a candidate; false when the list does not name it. */
-static bool read_candidate(const gpuhal_device_snapshot *snapshot, const char *list, uint32_t entry, candidate *out)
+static gpuhal_status choose(gpuhal *gpu, const gpuhal_offers_desc *wanted, const char *list, gpuhal_choice_order order,
+                            choice *out)
 {
-    gpuhal_device *device = gpuhal_entry_usable(snapshot, entry);
-    const bool named = device && is_named(snapshot, list, entry);
-    if (named) {
-        const gpuhal_facts *facts = &device->listed->facts;
-        *out = (candidate){
-            .device = device,
-            .entry = entry,
-            .failed = gpuhal_device_failed_self_test(device),
-            .software = gpuhal_device_is_ignored(device),
-            .type = gpuhal_device_type_rank(device),
-            .memory = gpuhal_facts_u64(facts, GPUHAL_FACT_MEMORY_TOTAL_BYTES, 0),
-            .units = gpuhal_facts_u64(facts, GPUHAL_FACT_COMPUTE_UNITS, 0),
-        };
+    *out = (choice){.named = 0};
+    gpuhal_status status = gpuhal_offers_read(gpu, wanted, &out->offers);
+    const uint32_t count = out->offers.count;
+    out->lacks = status ? NULL : calloc((size_t)count + 1, sizeof *out->lacks);
+    out->chosen = status ? NULL : calloc((size_t)count + 1, sizeof *out->chosen);
+    if (status || !out->lacks || !out->chosen) {
+        return status ? status : gpuhal_error_host_memory();
     }
-    return named;
-}
-
-/* Entries come in the order of the backends. */
-static bool is_better(const candidate *a, const candidate *b)
-{
-    if (!b->device || a->failed != b->failed || a->software != b->software) {
-        return !b->device || (a->failed != b->failed ? b->failed : b->software);
+    if (list) {
+        gpuhal_name_offers(gpuhal_device_snapshot_now(gpu), list, &out->offers, out->lacks);
     }
-    if (strcmp(a->device->candidate->name, b->device->candidate->name) != 0) {
-        return a->entry < b->entry;
+    out->request = (gpuhal_choice_request){
+        .order = order, .offers = out->offers.list, .lacks = out->lacks, .count = count, .kept = GPUHAL_NONE};
+    (void)gpuhal_choose(&out->request, out->chosen);
+    for (uint32_t i = 0; i < count; i++) {
+        out->named += out->lacks[i] == GPUHAL_LACK_NOTHING;
     }
-    return a->type != b->type       ? a->type > b->type
-           : a->memory != b->memory ? a->memory > b->memory
-           : a->units != b->units   ? a->units > b->units
-                                    : a->entry < b->entry;
-}
-
-/* The same with values: without one a device comes last. */
-static bool is_better_by_value(const candidate *a, const candidate *b)
-{
-    const bool alike = b->device && a->failed == b->failed && a->software == b->software;
-    if (alike && a->known != b->known) {
-        return a->known;
-    }
-    if (alike && a->known && a->value != b->value) {
-        return a->value > b->value;
-    }
-    if (alike && a->known && a->unlimited != b->unlimited) {
-        return a->unlimited > b->unlimited;
-    }
-    return is_better(a, b);
-}
-
-/* How many candidates there are, and how many of them are in each respect like the best one. */
-typedef struct field {
-    candidate best;
-    uint32_t all, backend, type, memory, units;
-} field;
-
-static void survey(const gpuhal_device_snapshot *snapshot, const char *list, field *out)
-{
-    candidate one;
-    *out = (field){0};
-    for (uint32_t i = 0; i < snapshot->identity.count; i++) {
-        if (read_candidate(snapshot, list, i, &one)) {
-            out->all++;
-            out->best = is_better(&one, &out->best) ? one : out->best;
-        }
-    }
-    for (uint32_t i = 0; out->best.device && i < snapshot->identity.count; i++) {
-        const candidate *best = &out->best;
-        if (!read_candidate(snapshot, list, i, &one) || one.failed != best->failed ||
-            strcmp(one.device->candidate->name, best->device->candidate->name) != 0) {
-            continue;
-        }
-        bool type = one.type == best->type, memory = type && one.memory == best->memory;
-        out->backend++;
-        out->type += type;
-        out->memory += memory;
-        out->units += memory && one.units == best->units;
-    }
+    return GPUHAL_OK;
 }
 
 /* ---- the reason */
@@ -300,21 +161,23 @@ static void say_left_out(const gpuhal_device_snapshot *snapshot, const gpuhal_de
 }
 
 /* What decided within the backend. */
-static void say_decision(const field *own)
+static void say_decision(const choice *own)
 {
     static const char *const kinds[] = {"device", "accelerator", "integrated GPU", "GPU"};
-    bool by_type = own->type < own->backend;
-    const char *kind = by_type && own->best.type == 3 ? "discrete GPU" : kinds[own->best.type];
-    if (own->type == 1) {
+    const uint32_t type = alike(own, GPUHAL_BY_TYPE), memory = alike(own, GPUHAL_BY_TOTAL),
+                   units = alike(own, GPUHAL_BY_UNITS);
+    const bool by_type = type < alike(own, GPUHAL_BY_BACKEND);
+    const char *kind = by_type && best_offer(own)->type == 3 ? "discrete GPU" : kinds[best_offer(own)->type];
+    if (type == 1) {
         say("%s %s", by_type ? "the only" : "its only", kind);
-    } else if (own->memory == 1) {
-        say("most memory of %u%s%s%s", own->type, by_type ? " " : "", by_type ? kind : "", by_type ? "s" : "");
-    } else if (own->units == 1) {
-        say("most compute units of %u with most memory", own->memory);
-    } else if (own->units < own->type) {
-        say("first of %u with most memory and compute units", own->units);
+    } else if (memory == 1) {
+        say("most memory of %u%s%s%s", type, by_type ? " " : "", by_type ? kind : "", by_type ? "s" : "");
+    } else if (units == 1) {
+        say("most compute units of %u with most memory", memory);
+    } else if (units < type) {
+        say("first of %u with most memory and compute units", units);
     } else {
-        say("first of %u equal %ss", own->units, kind);
+        say("first of %u equal %ss", units, kind);
     }
 }
 
@@ -326,9 +189,9 @@ static void say_forked(const gpuhal_device_snapshot *snapshot)
     gpuhal_text_finish(&forked);
 }
 
-static void describe_general(const gpuhal_device_snapshot *snapshot, const field *own)
+static void describe_general(const gpuhal_device_snapshot *snapshot, const choice *own)
 {
-    const gpuhal_device *best = own->best.device;
+    const gpuhal_device *best = best_device(own);
     if (!is_cpu_backend(best)) {
         say("first working backend (%s), ", best->candidate->name);
         say_decision(own);
@@ -353,7 +216,7 @@ static void say_variables(const gpuhal_device_snapshot *snapshot, const char *te
     }
 }
 
-static void describe(const gpuhal_device_snapshot *snapshot, const char *text, const field *own)
+static void describe(const gpuhal_device_snapshot *snapshot, const char *text, const choice *own)
 {
     const char *rest = text;
     gpuhal_selector first = {0};
@@ -361,95 +224,43 @@ static void describe(const gpuhal_device_snapshot *snapshot, const char *text, c
     (void)gpuhal_selector_next(&rest, "", &first); /* it was parsed before */
     if (!rest && !first.excludes && gpuhal_selector_is_general(&first)) {
         describe_general(snapshot, own);
-    } else if (!rest && !first.excludes && own->all == 1 && names_hardware(&first, own->best.device)) {
+    } else if (!rest && !first.excludes && own->named == 1 &&
+               gpuhal_selector_names_device_of(&first, best_device(own))) {
         say("\"%s\" names the physical device, whose preferred API is %s", first.word,
-            own->best.device->candidate->name);
-        say_ids(snapshot, own->best.device, is_other_interface, "; also reachable through ", "", "");
-    } else if (own->all == 1) {
+            best_device(own)->candidate->name);
+        say_ids(snapshot, best_device(own), is_other_interface, "; also reachable through ", "", "");
+    } else if (own->named == 1) {
         say("\"%.256s\" names it", text);
     } else {
-        say("\"%.256s\" names %u; first backend (%s), ", text, own->all, own->best.device->candidate->name);
+        say("\"%.256s\" names %u; first backend (%s), ", text, own->named, best_device(own)->candidate->name);
         say_decision(own);
-        say_left_out(snapshot, own->best.device);
+        say_left_out(snapshot, best_device(own));
     }
     say_variables(snapshot, text);
 }
 
 /* ---- by values */
 
-/* Candidates that were read with their values. */
-typedef struct contest {
-    candidate *list;
-    gpuhal_device **devices;
-    uint64_t *values;
-    bool *known;
-    uint32_t count;
-} contest;
-
-static void contest_finish(contest *all)
+static bool is_measured(const gpuhal_offer *offer, bool by_memory)
 {
-    free(all->list);
-    free(all->devices);
-    free(all->values);
-    free(all->known);
+    return by_memory ? offer->unit_free_bytes != GPUHAL_UNKNOWN_BYTES
+                     : gpuhal_offer_load(offer) != GPUHAL_UNKNOWN_PERMILLE;
 }
 
-/* One limit for all makes equals of them, and the one with most free memory still suits best. */
-static gpuhal_status read_unlimited(gpuhal *gpu, contest *own)
+static void describe_value(const choice *own, bool by_memory)
 {
-    bool limited = false;
-    for (uint32_t i = 0; i < own->count; i++) {
-        limited = limited || gpuhal_device_limit(own->devices[i]) != 0;
-    }
-    if (!limited) {
-        return GPUHAL_OK;
-    }
-    const gpuhal_status status =
-        gpu->layers.read_value(gpu, own->devices, own->count, GPUHAL_VALUE_MEMORY_FREE_BYTES, own->values, own->known);
-    for (uint32_t i = 0; i < own->count && !status; i++) {
-        own->list[i].unlimited = own->known[i] ? own->values[i] : 0;
-    }
-    return status;
-}
-
-static gpuhal_status read_contest(gpuhal *gpu, const gpuhal_device_snapshot *snapshot, const char *list, bool by_memory,
-                                  contest *out)
-{
-    const size_t most = snapshot->identity.count + (size_t)1;
-    *out = (contest){.list = calloc(most, sizeof *out->list),
-                     .devices = calloc(most, sizeof *out->devices),
-                     .values = calloc(most, sizeof *out->values),
-                     .known = calloc(most, sizeof *out->known)};
-    if (!out->list || !out->devices || !out->values || !out->known) {
-        return gpuhal_error_host_memory();
-    }
-    for (uint32_t i = 0; i < snapshot->identity.count; i++) {
-        if (read_candidate(snapshot, list, i, &out->list[out->count])) {
-            out->devices[out->count] = out->list[out->count].device;
-            out->count++;
-        }
-    }
-    const gpuhal_key key = by_memory ? GPUHAL_VALUE_MEMORY_AVAILABLE_BYTES : GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE;
-    gpuhal_status status = gpu->layers.read_value(gpu, out->devices, out->count, key, out->values, out->known);
-    for (uint32_t i = 0; i < out->count && !status; i++) {
-        out->list[i].known = out->known[i];
-        out->list[i].value = by_memory ? out->values[i] : UINT64_MAX - out->values[i];
-    }
-    return status || !by_memory ? status : read_unlimited(gpu, out);
-}
-
-static void describe_value(const contest *all, const candidate *best, bool by_memory)
-{
-    const uint64_t tenths = (best->value >> 20) * 10 / 1024, permille = UINT64_MAX - best->value;
-    uint32_t unknown = 0, equal = 0;
-    for (uint32_t i = 0; i < all->count; i++) {
-        unknown += !all->list[i].known;
-        equal += all->list[i].known && all->list[i].value == best->value;
+    const gpuhal_offer *best = best_offer(own);
+    const uint64_t tenths = (gpuhal_offer_room(best) >> 20) * 10 / 1024;
+    const uint32_t permille = gpuhal_offer_load(best);
+    uint32_t unknown = 0;
+    const uint32_t equal = alike(own, by_memory ? GPUHAL_BY_ROOM : GPUHAL_BY_LOAD);
+    for (uint32_t i = 0; i < own->offers.count; i++) {
+        unknown += !is_measured(&own->offers.list[i], by_memory);
     }
     if (by_memory) {
-        say("most free memory of %u: %u.%u GiB", all->count, (uint32_t)(tenths / 10), (uint32_t)(tenths % 10));
+        say("most free memory of %u: %u.%u GiB", own->named, (uint32_t)(tenths / 10), (uint32_t)(tenths % 10));
     } else {
-        say("least load of %u: %u.%u %%", all->count, (uint32_t)(permille / 10), (uint32_t)(permille % 10));
+        say("least load of %u: %u.%u %%", own->named, permille / 10, permille % 10);
     }
     if (equal > 1) {
         say("; the best of %u that are equal in that, by the rule of auto", equal);
@@ -459,26 +270,41 @@ static void describe_value(const contest *all, const candidate *best, bool by_me
     }
 }
 
-/* Where no device has the value the rule of `auto` decides, and the reason says so. */
-static gpuhal_status choose_by_value(gpuhal *gpu, const gpuhal_device_snapshot *snapshot, const char *list, field *own)
+/* Chooses again among the named devices, by values that are read now. If no device has the value, the rule of `auto`
+ * decides, and the reason says so. */
+static gpuhal_status choose_by_value(gpuhal *gpu, bool by_memory, choice *own)
 {
-    const bool by_memory = gpuhal_selectors_sampled_form(list) == GPUHAL_SELECT_MOST_FREE;
-    contest all;
-    candidate best = {0};
-    gpuhal_status status = read_contest(gpu, snapshot, list, by_memory, &all);
-    *reason = 0;
-    for (uint32_t i = 0; i < all.count && !status; i++) {
-        best = is_better_by_value(&all.list[i], &best) ? all.list[i] : best;
+    gpuhal_device **named = calloc(own->named, sizeof(gpuhal_device *));
+    choice by_value;
+    if (!named) {
+        return gpuhal_error_host_memory();
     }
-    if (!status && best.known) {
-        own->best = best;
-        describe_value(&all, &best, by_memory);
-    } else if (!status) {
+    for (uint32_t i = 0, count = 0; i < own->offers.count; i++) {
+        if (own->lacks[i] == GPUHAL_LACK_NOTHING) {
+            named[count++] = own->offers.devices[i];
+        }
+    }
+    const gpuhal_offers_desc wanted = {.call = "gpuhal_select",
+                                       .devices = named,
+                                       .device_count = own->named,
+                                       .wants_memory = true,
+                                       .wants_load = !by_memory};
+    const gpuhal_status status =
+        choose(gpu, &wanted, NULL, by_memory ? GPUHAL_CHOOSE_MOST_FREE : GPUHAL_CHOOSE_LEAST_LOADED, &by_value);
+    free(named);
+    *reason = 0;
+    if (!status && by_value.named > 0 && is_measured(best_offer(&by_value), by_memory)) {
+        describe_value(&by_value, by_memory);
+        choice_finish(own);
+        *own = by_value;
+        return GPUHAL_OK;
+    }
+    if (!status) {
         say("no device states its %s; first backend (%s), ", by_memory ? "free memory" : "load",
-            own->best.device->candidate->name);
+            best_offer(own)->backend);
         say_decision(own);
     }
-    contest_finish(&all);
+    choice_finish(&by_value);
     return status;
 }
 
@@ -571,33 +397,31 @@ gpuhal_status gpuhal_select(gpuhal *gpu, const char *text, uint32_t flags, gpuha
         return status;
     }
     const gpuhal_device_snapshot *snapshot = gpuhal_device_snapshot_now(gpu);
-    field own = {0};
+    const gpuhal_offers_desc all = {.call = "gpuhal_select"};
+    choice own = {.named = 0};
     gpuhal_device *cpu = flags & GPUHAL_SELECT_ALLOW_CPU ? find_cpu(snapshot) : NULL;
     status = check_all(snapshot, text);
-    if (!status) {
-        survey(snapshot, text, &own);
-        status = own.best.device ? GPUHAL_OK : refuse_all(snapshot, text);
+    status = status ? status : choose(gpu, &all, text, GPUHAL_CHOOSE_BEST, &own);
+    status = status || own.named > 0 ? status : refuse_all(snapshot, text);
+    const gpuhal_selector_form sampled = gpuhal_selectors_sampled_form(text);
+    if (!status && sampled != GPUHAL_SELECT_AUTO) {
+        status = choose_by_value(gpu, sampled == GPUHAL_SELECT_MOST_FREE, &own);
     }
-    const bool by_value = !status && gpuhal_selectors_sampled_form(text) != GPUHAL_SELECT_AUTO;
-    if (by_value) {
-        status = choose_by_value(gpu, snapshot, text, &own);
-    }
-    if (status && !(status == GPUHAL_ERROR_NOT_FOUND && cpu)) {
-        return status;
-    }
-    if (status) {
+    if (status == GPUHAL_ERROR_NOT_FOUND && cpu) {
         *reason = 0;
         say("no device matches \"%.256s\"; using the CPU, as the caller allows", text);
         say_forked(snapshot);
-    } else if (gpu->settings.decision) {
+    } else if (!status && gpu->settings.decision) {
         *reason = 0;
         say("%s; read when the library was opened", gpu->settings.decision);
-    } else if (!by_value) {
+    } else if (!status && sampled == GPUHAL_SELECT_AUTO) {
         describe(snapshot, text, &own);
     }
-    *out_device = status ? cpu : own.best.device;
-    if (out_reason) {
+    const bool by_cpu = status == GPUHAL_ERROR_NOT_FOUND && cpu;
+    *out_device = by_cpu ? cpu : status ? NULL : best_device(&own);
+    if (out_reason && *out_device) {
         *out_reason = reason;
     }
-    return GPUHAL_OK;
+    choice_finish(&own);
+    return by_cpu ? GPUHAL_OK : status;
 }

@@ -1,6 +1,7 @@
 /* device/selector.h: selectors, the texts that name devices: parsing (selector.c, selector_limit.c), matching
  * (selector_match.c), what is said where nothing matches (selector_error.c), and whether one is in order
- * (selector_check.c). filter.c finds the devices that a list leaves visible, select.c chooses one among several.
+ * (selector_check.c). naming.c finds the devices that a list names, filter.c those that stay visible by it, and
+ * select.c chooses one among several by choice.h.
  *
  * A list is evaluated from its beginning: each element names devices, and one with `!` takes away what it matches from
  * those named so far; from every visible device where it is the first. */
@@ -77,15 +78,19 @@ static inline bool gpuhal_selector_names_hardware(const gpuhal_selector *selecto
            selector->form == GPUHAL_SELECT_ROW || selector->form == GPUHAL_SELECT_VARIABLE;
 }
 
+/* Whether it names the physical device of a device that it matches. The UUID of a software device names that device
+ * alone. naming.c. */
+bool gpuhal_selector_names_device_of(const gpuhal_selector *selector, const gpuhal_device *match);
+
 /* For the selector `gpu`: a software device does not count. */
 bool gpuhal_device_is_gpu(const gpuhal_device *device);
 /* A software device runs on the processor and poses as a GPU in its API; `cpu` is faster, and preferred. */
 bool gpuhal_device_is_ignored(const gpuhal_device *device);
-/* Whether its last self-test (gpuhal_device_verify()) with this driver failed. select.c. */
+/* Whether its last self-test (gpuhal_device_verify()) with this driver failed. offer.c. */
 bool gpuhal_device_failed_self_test(const gpuhal_device *device);
 /* Whether its compute mode keeps every program out; `auto` and `gpu` leave it out. */
 bool gpuhal_device_is_prohibited(const gpuhal_device *device);
-/* The higher, the better: GPU 3, integrated GPU 2, accelerator 1, else 0. select.c. */
+/* The higher, the better: GPU 3, integrated GPU 2, accelerator 1, else 0. offer.c. */
 int gpuhal_device_type_rank(const gpuhal_device *device);
 /* Returns the visible, usable device of an entry; NULL for another. */
 gpuhal_device *gpuhal_entry_usable(const gpuhal_device_snapshot *snapshot, uint32_t entry);

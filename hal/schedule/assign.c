@@ -80,11 +80,13 @@ static gpuhal_status read_offers(gpuhal *gpu, gpuhal_assign_call *own)
         .device_count = desc->device_count,
         .wants_memory = needs_bytes || desc->policy >= GPUHAL_ASSIGN_MOST_FREE,
         .wants_load = desc->policy == GPUHAL_ASSIGN_LEAST_LOADED,
-        .promises = desc->promises,
-        .promise_count = desc->promise_count,
         .timeout_ns = desc->timeout_ns,
     };
-    gpuhal_status status = gpuhal_offers_read(gpu, &wanted, &own->offers);
+    gpuhal_status status = gpuhal_promises_check(gpu, wanted.call, desc->promises, desc->promise_count);
+    status = status ? status : gpuhal_offers_read(gpu, &wanted, &own->offers);
+    if (!status) {
+        gpuhal_promises_add(desc->promises, desc->promise_count, &own->offers);
+    }
     own->units = status ? NULL : calloc((size_t)own->offers.unit_count + 1, sizeof *own->units);
     if (!status && !own->units) {
         return gpuhal_error_host_memory();
@@ -181,7 +183,7 @@ static bool satisfies(const gpuhal_assign_call *own, uint32_t item, const gpuhal
             const uint32_t place = gpuhal_need_backend_place(&from->need, offer);
             good = gpuhal_offer_lacks(offer, &from->need, 0) == GPUHAL_LACK_NOTHING;
             *out_place = first ? place : *out_place;
-            *out_last = *out_last || (offer->is_cpu && offer->only_named && place >= from->need.backend_count);
+            *out_last = *out_last || (offer->lack == GPUHAL_LACK_CPU && place == GPUHAL_NONE);
             first = false;
         }
     }

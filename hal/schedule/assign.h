@@ -10,7 +10,7 @@
 #ifndef GPUHAL_SCHEDULE_ASSIGN_H
 #define GPUHAL_SCHEDULE_ASSIGN_H
 
-#include "schedule/offer.h"
+#include "schedule/need.h"
 
 #include <gpuhal/assign.h>
 

@@ -1,6 +1,6 @@
 /* schedule/balance.c: what was chosen before, so that choices by load do not go back and forth. Devices are compared
  * by address alone. */
-#include "schedule/offer.h"
+#include "schedule/need.h"
 
 #include "core/error.h"
 #include "device/device.h"

@@ -4,7 +4,7 @@
  * One pass goes through the waiting requests in their order. What leases have of each device is summed up once. A
  * request that fits is granted; each one before it that wanted one of the same devices has been overtaken. */
 #include "schedule/ledger.h"
-#include "schedule/offer.h"
+#include "schedule/need.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,8 @@
-/* schedule/lease_order.c: the order in which devices are leased if several will do: that of gpuhal_rank(), which is
- * the rule of gpuhal_select(). Facts alone decide; what is used decides among equals, in the ledger (grant.c). */
+/* schedule/lease_order.c: the order in which devices are leased if several will do: the rule of gpuhal_select().
+ * Facts alone decide here; what is used decides among equals, in the ledger (grant.c). */
 #include "schedule/leases.h"
-#include "schedule/offer.h"
+
+#include "device/choice.h"
 
 static gpuhal_lease_device *find(gpuhal_lease *lease, const gpuhal_device *device)
 {
@@ -16,33 +17,25 @@ static gpuhal_lease_device *find(gpuhal_lease *lease, const gpuhal_device *devic
 gpuhal_status gpuhal_lease_order(gpuhal_lease *lease)
 {
     gpuhal_device *devices[GPUHAL_LEDGER_DEVICES];
-    const gpuhal_lack lacks[GPUHAL_LEDGER_DEVICES] = {GPUHAL_LACK_NOTHING};
-    uint32_t indices[GPUHAL_LEDGER_DEVICES];
-    gpuhal_rank_rule rules[GPUHAL_LEDGER_DEVICES];
-    gpuhal_need any;
+    gpuhal_chosen chosen[GPUHAL_LEDGER_DEVICES];
     gpuhal_offers offers;
     for (uint32_t i = 0; i < lease->device_count; i++) {
         devices[i] = lease->devices[i].device;
         lease->devices[i].place = GPUHAL_LEDGER_DEVICES - 1;
     }
-    (void)gpuhal_need_read(NULL, &any);
     const gpuhal_offers_desc wanted = {
         .call = "gpuhal_lease_acquire", .devices = devices, .device_count = lease->device_count};
     const gpuhal_status status = gpuhal_offers_read(lease->gpu, &wanted, &offers);
     if (status) {
         return status;
     }
-    const gpuhal_rank_problem problem = {.order = GPUHAL_RANK_BEST,
-                                         .need = &any,
-                                         .offers = offers.list,
-                                         .lacks = lacks,
-                                         .count = offers.count,
-                                         .kept = GPUHAL_NONE};
-    const uint32_t count = gpuhal_rank_offers(&problem, indices, rules);
+    const gpuhal_choice_request request = {
+        .order = GPUHAL_CHOOSE_BEST, .offers = offers.list, .count = offers.count, .kept = GPUHAL_NONE};
+    const uint32_t count = gpuhal_choose(&request, chosen);
     for (uint32_t i = 0; i < count; i++) {
-        gpuhal_lease_device *device = find(lease, offers.devices[indices[i]]);
+        gpuhal_lease_device *device = find(lease, offers.devices[chosen[i].index]);
         device->place = (uint8_t)i;
-        device->lesser = i > 0 && rules[i] != GPUHAL_RULE_PREFERRED && rules[i] != GPUHAL_RULE_PLACE;
+        device->lesser = i > 0 && chosen[i].rule != GPUHAL_BY_PREFERRED && chosen[i].rule != GPUHAL_BY_PLACE;
     }
     gpuhal_offers_finish(&offers);
     return GPUHAL_OK;

@@ -1,5 +1,5 @@
 /* schedule/need.c: compares needs with what a device offers, and says what is lacking. Pure. */
-#include "schedule/offer.h"
+#include "schedule/need.h"
 
 #include <gpuhal/buffer.h>
 
@@ -25,57 +25,25 @@ bool gpuhal_need_read(const gpuhal_need *need, gpuhal_need *out_need)
     return named && !(out_need->flags & ~(uint32_t)GPUHAL_NEED_ALLOW_CPU);
 }
 
-uint64_t gpuhal_offer_room(const gpuhal_offer *offer)
+uint32_t gpuhal_need_backend_place(const gpuhal_need *need, const gpuhal_offer *offer)
 {
-    const uint64_t room = offer->free_bytes != GPUHAL_UNKNOWN_BYTES ? offer->free_bytes : offer->total_bytes;
-    return room == GPUHAL_UNKNOWN_BYTES ? room : room < offer->promised_bytes ? 0 : room - offer->promised_bytes;
-}
-
-uint32_t gpuhal_load(uint64_t total_bytes, uint64_t room_bytes, uint32_t busy_permille, uint64_t added_permille)
-{
-    const bool knows_memory =
-        total_bytes != GPUHAL_UNKNOWN_BYTES && total_bytes > 0 && room_bytes != GPUHAL_UNKNOWN_BYTES;
-    const bool knows_busy = busy_permille != GPUHAL_UNKNOWN_PERMILLE;
-    if (!knows_memory && !knows_busy) {
-        return GPUHAL_UNKNOWN_PERMILLE;
+    for (uint32_t place = 0; place < need->backend_count; place++) {
+        if (strcmp(need->backends[place], offer->backend) == 0) {
+            return place;
+        }
     }
-    uint64_t used = knows_memory && room_bytes < total_bytes ? total_bytes - room_bytes : 0;
-    while (knows_memory && total_bytes > UINT64_MAX / 1000) { /* so that the product fits */
-        total_bytes >>= 1;
-        used >>= 1;
-    }
-    const uint64_t memory = knows_memory ? used * 1000 / total_bytes : 0, before = knows_busy ? busy_permille : 0;
-    const uint64_t more = added_permille < 1000 ? added_permille : 1000;
-    const uint64_t busy = before + more < 1000 ? before + more : 1000;
-    const uint64_t load = !knows_memory ? busy : !knows_busy ? memory + more / 2 : (memory + busy) / 2;
-    return load < 1000 ? (uint32_t)load : 1000;
-}
-
-/* Where only the total is known, the share that is free is not. */
-uint32_t gpuhal_offer_load(const gpuhal_offer *offer)
-{
-    return gpuhal_load(offer->total_bytes,
-                       offer->free_bytes != GPUHAL_UNKNOWN_BYTES ? gpuhal_offer_room(offer) : GPUHAL_UNKNOWN_BYTES,
-                       offer->busy_permille, offer->promised_permille);
-}
-
-static bool names(const gpuhal_need *need, const gpuhal_offer *offer)
-{
-    bool named = false;
-    for (uint32_t i = 0; !named && i < need->backend_count; i++) {
-        named = strcmp(need->backends[i], offer->backend) == 0;
-    }
-    return named;
+    return GPUHAL_NONE;
 }
 
 gpuhal_lack gpuhal_offer_lacks(const gpuhal_offer *offer, const gpuhal_need *need, uint64_t bytes)
 {
-    const bool named = names(need, offer), allowed = offer->is_cpu && (need->flags & GPUHAL_NEED_ALLOW_CPU);
+    const bool named = gpuhal_need_backend_place(need, offer) != GPUHAL_NONE;
+    const bool allowed = offer->is_cpu && (need->flags & GPUHAL_NEED_ALLOW_CPU);
     if (!named && need->backend_count > 0 && !allowed) {
         return GPUHAL_LACK_BACKEND;
     }
-    if (!named && offer->only_named && !allowed) {
-        return GPUHAL_LACK_NAME;
+    if (!named && offer->lack != GPUHAL_LACK_NOTHING && !(allowed && offer->lack == GPUHAL_LACK_CPU)) {
+        return offer->lack;
     }
     const uint64_t room = gpuhal_offer_room(offer);
     return need->memory_kinds & ~offer->memory_kinds              ? GPUHAL_LACK_KINDS
@@ -84,15 +52,6 @@ gpuhal_lack gpuhal_offer_lacks(const gpuhal_offer *offer, const gpuhal_need *nee
            : need->allocation_bytes > offer->allocation_max_bytes ? GPUHAL_LACK_ALLOCATION
            : room != GPUHAL_UNKNOWN_BYTES && bytes > room         ? GPUHAL_LACK_BYTES
                                                                   : GPUHAL_LACK_NOTHING;
-}
-
-uint32_t gpuhal_need_backend_place(const gpuhal_need *need, const gpuhal_offer *offer)
-{
-    uint32_t place = 0;
-    while (place < need->backend_count && strcmp(need->backends[place], offer->backend) != 0) {
-        place++;
-    }
-    return place;
 }
 
 static const char *kind_name(uint32_t bit)
@@ -120,11 +79,15 @@ void gpuhal_offer_describe_lack(const gpuhal_offer *offer, const gpuhal_need *ne
 {
     char bits[96];
     switch (lack) {
-    case GPUHAL_LACK_NAME:
+    case GPUHAL_LACK_HEALTH:
+    case GPUHAL_LACK_PERMISSION:
+    case GPUHAL_LACK_HARDWARE:
+    case GPUHAL_LACK_CPU:
         snprintf(to, size, "is used only by name (%s)",
-                 offer->is_cpu     ? "the CPU"
-                 : offer->software ? "a software driver on the CPU"
-                                   : "it failed its self-test");
+                 lack == GPUHAL_LACK_HEALTH       ? "it failed its self-test"
+                 : lack == GPUHAL_LACK_PERMISSION ? "its compute mode is prohibited"
+                 : lack == GPUHAL_LACK_HARDWARE   ? "a software driver on the CPU"
+                                                  : "the CPU");
         break;
     case GPUHAL_LACK_BACKEND:
         snprintf(to, size, "is of another backend");
@@ -150,6 +113,9 @@ void gpuhal_offer_describe_lack(const gpuhal_offer *offer, const gpuhal_need *ne
                  bytes);
         break;
     case GPUHAL_LACK_NOTHING:
+    case GPUHAL_LACK_NAME: /* the next three are of selectors */
+    case GPUHAL_LACK_STAY:
+    case GPUHAL_LACK_INTERFACE:
     default:
         snprintf(to, size, "satisfies the need");
         break;

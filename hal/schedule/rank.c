@@ -1,6 +1,6 @@
 /* schedule/rank.c: ranks devices for applications, with the reason for each place. */
 #include "core/error.h"
-#include "schedule/offer.h"
+#include "schedule/need.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,8 +11,8 @@
 typedef struct ranking {
     gpuhal_offers offers;
     gpuhal_lack *lacks;
-    uint32_t *indices;
-    gpuhal_rank_rule *rules;
+    uint32_t *listed;
+    gpuhal_chosen *chosen;
     uint32_t count;
 } ranking;
 
@@ -42,29 +42,36 @@ static uint32_t find_kept(const gpuhal_balance *balance, const gpuhal_offers *of
     return GPUHAL_NONE;
 }
 
+static const gpuhal_choice_order orders[] = {[GPUHAL_RANK_BEST] = GPUHAL_CHOOSE_BEST,
+                                             [GPUHAL_RANK_MOST_FREE] = GPUHAL_CHOOSE_MOST_FREE,
+                                             [GPUHAL_RANK_LEAST_LOADED] = GPUHAL_CHOOSE_LEAST_LOADED};
+
 static gpuhal_status rank(const gpuhal_rank_desc *desc, const gpuhal_need *need, ranking *own)
 {
     const uint32_t count = own->offers.count;
     own->lacks = calloc((size_t)count + 1, sizeof *own->lacks);
-    own->indices = calloc((size_t)count + 1, sizeof *own->indices);
-    own->rules = calloc((size_t)count + 1, sizeof *own->rules);
-    if (!own->lacks || !own->indices || !own->rules) {
+    own->listed = calloc((size_t)count + 1, sizeof *own->listed);
+    own->chosen = calloc((size_t)count + 1, sizeof *own->chosen);
+    if (!own->lacks || !own->listed || !own->chosen) {
         return gpuhal_error_host_memory();
     }
+    gpuhal_promises_add(desc->promises, desc->promise_count, &own->offers);
     for (uint32_t i = 0; i < count; i++) {
         own->lacks[i] = gpuhal_offer_lacks(&own->offers.list[i], need, need->bytes);
+        own->listed[i] = gpuhal_need_backend_place(need, &own->offers.list[i]);
     }
-    const gpuhal_rank_problem problem = {
-        .order = desc->order,
+    const gpuhal_choice_request request = {
+        .order = orders[desc->order],
         .one_each = (desc->flags & GPUHAL_RANK_ONE_EACH) != 0,
-        .need = need,
+        .cpu_last = true,
         .offers = own->offers.list,
         .lacks = own->lacks,
+        .listed = own->listed,
         .count = count,
         .kept = find_kept(desc->balance, &own->offers),
         .margin_permille = gpuhal_balance_margin(desc->balance),
     };
-    own->count = gpuhal_rank_offers(&problem, own->indices, own->rules);
+    own->count = gpuhal_choose(&request, own->chosen);
     return GPUHAL_OK;
 }
 
@@ -87,54 +94,63 @@ static void describe_bytes(const char *what, uint64_t own, const gpuhal_offer *o
     }
 }
 
-static void describe_place(const gpuhal_offer *own, const gpuhal_offer *before, gpuhal_rank_rule rule, char *to,
+static void describe_place(const gpuhal_offer *own, const gpuhal_offer *before, gpuhal_choice_rule rule, char *to,
                            size_t size)
 {
     const uint32_t load = gpuhal_offer_load(own);
     switch (rule) {
-    case GPUHAL_RULE_CPU:
+    case GPUHAL_BY_CPU:
         snprintf(to, size, "the CPU comes last");
         break;
-    case GPUHAL_RULE_KEPT:
+    case GPUHAL_BY_KEPT:
         snprintf(to, size,
                  "%s was first before, and its load of %u permille is not above this one's %u by more than "
                  "the margin",
                  before->id, gpuhal_offer_load(before), load);
         break;
-    case GPUHAL_RULE_LISTED:
+    case GPUHAL_BY_LISTED:
         snprintf(to, size, "%s comes later in the need than %s", own->backend, before->backend);
         break;
-    case GPUHAL_RULE_SOFTWARE:
+    case GPUHAL_BY_HEALTH:
+        snprintf(to, size, "it failed its self-test, or its compute mode is prohibited");
+        break;
+    case GPUHAL_BY_SOFTWARE:
         snprintf(to, size, "a software driver on the CPU");
         break;
-    case GPUHAL_RULE_BACKEND:
+    case GPUHAL_BY_BACKEND:
         snprintf(to, size, "%s comes later in the order of backends than %s", own->backend, before->backend);
         break;
-    case GPUHAL_RULE_TYPE:
+    case GPUHAL_BY_TYPE:
         snprintf(to, size, "%s, %s is %s", type_name(own->type), before->id, type_name(before->type));
         break;
-    case GPUHAL_RULE_TOTAL:
+    case GPUHAL_BY_TOTAL:
         describe_bytes("memory", own->total_bytes, before, before->total_bytes, to, size);
         break;
-    case GPUHAL_RULE_UNITS:
+    case GPUHAL_BY_UNITS:
         snprintf(to, size, "fewer compute units: %" PRIu64 ", %s has %" PRIu64, own->compute_units, before->id,
                  before->compute_units);
         break;
-    case GPUHAL_RULE_ROOM:
+    case GPUHAL_BY_MEASURE:
+        snprintf(to, size, "its free memory is unknown");
+        break;
+    case GPUHAL_BY_UNIT_ROOM:
+        describe_bytes("memory that others left", own->unit_free_bytes, before, before->unit_free_bytes, to, size);
+        break;
+    case GPUHAL_BY_ROOM:
         describe_bytes("free memory", gpuhal_offer_room(own), before, gpuhal_offer_room(before), to, size);
         break;
-    case GPUHAL_RULE_LOAD:
+    case GPUHAL_BY_LOAD:
         if (load == GPUHAL_UNKNOWN_PERMILLE) {
             snprintf(to, size, "its load is unknown");
         } else {
             snprintf(to, size, "more load: %u permille, %s has %u", load, before->id, gpuhal_offer_load(before));
         }
         break;
-    case GPUHAL_RULE_PREFERRED:
+    case GPUHAL_BY_PREFERRED:
         snprintf(to, size, "another interface of the physical device is preferred");
         break;
-    case GPUHAL_RULE_FITS:
-    case GPUHAL_RULE_PLACE:
+    case GPUHAL_BY_LACK:
+    case GPUHAL_BY_PLACE:
     default:
         snprintf(to, size, "equal to %s, and listed later", before->id);
         break;
@@ -143,7 +159,7 @@ static void describe_place(const gpuhal_offer *own, const gpuhal_offer *before, 
 
 static void describe(const ranking *own, const gpuhal_need *need, uint32_t at, bool knows_load, gpuhal_ranked *out)
 {
-    const uint32_t index = own->indices[at];
+    const uint32_t index = own->chosen[at].index;
     const gpuhal_offer *offer = &own->offers.list[index];
     *out = (gpuhal_ranked){
         .fits = own->lacks[index] == GPUHAL_LACK_NOTHING,
@@ -154,7 +170,8 @@ static void describe(const ranking *own, const gpuhal_need *need, uint32_t at, b
     if (!out->fits) {
         gpuhal_offer_describe_lack(offer, need, need->bytes, own->lacks[index], out->reason, sizeof out->reason);
     } else if (at > 0) {
-        describe_place(offer, &own->offers.list[own->indices[at - 1]], own->rules[at], out->reason, sizeof out->reason);
+        describe_place(offer, &own->offers.list[own->chosen[at - 1].index], own->chosen[at].rule, out->reason,
+                       sizeof out->reason);
     }
 }
 
@@ -163,27 +180,31 @@ static void describe_first(const ranking *own, gpuhal_ranked *out)
 {
     uint32_t fitting = 0;
     for (uint32_t i = 0; i < own->count; i++) {
-        fitting += own->lacks[own->indices[i]] == GPUHAL_LACK_NOTHING;
+        fitting += own->lacks[own->chosen[i].index] == GPUHAL_LACK_NOTHING;
     }
     static const char *const words[] = {
-        [GPUHAL_RULE_FITS] = "first",
-        [GPUHAL_RULE_CPU] = "not the CPU",
-        [GPUHAL_RULE_KEPT] = "first before, and within the margin",
-        [GPUHAL_RULE_LISTED] = "first backend of the need",
-        [GPUHAL_RULE_SOFTWARE] = "not a software driver",
-        [GPUHAL_RULE_BACKEND] = "first backend",
-        [GPUHAL_RULE_TYPE] = "best type",
-        [GPUHAL_RULE_TOTAL] = "most memory",
-        [GPUHAL_RULE_UNITS] = "most compute units",
-        [GPUHAL_RULE_ROOM] = "most free memory",
-        [GPUHAL_RULE_LOAD] = "least load",
-        [GPUHAL_RULE_PREFERRED] = "preferred interface",
-        [GPUHAL_RULE_PLACE] = "listed first",
+        [GPUHAL_BY_LACK] = "first",
+        [GPUHAL_BY_CPU] = "not the CPU",
+        [GPUHAL_BY_KEPT] = "first before, and within the margin",
+        [GPUHAL_BY_LISTED] = "first backend of the need",
+        [GPUHAL_BY_HEALTH] = "usable",
+        [GPUHAL_BY_SOFTWARE] = "not a software driver",
+        [GPUHAL_BY_BACKEND] = "first backend",
+        [GPUHAL_BY_TYPE] = "best type",
+        [GPUHAL_BY_TOTAL] = "most memory",
+        [GPUHAL_BY_UNITS] = "most compute units",
+        [GPUHAL_BY_MEASURE] = "known free memory",
+        [GPUHAL_BY_ROOM] = "most free memory",
+        [GPUHAL_BY_UNIT_ROOM] = "most memory that others left",
+        [GPUHAL_BY_LOAD] = "least load",
+        [GPUHAL_BY_PREFERRED] = "preferred interface",
+        [GPUHAL_BY_PLACE] = "listed first",
     };
     if (fitting == 1) {
         snprintf(out->reason, sizeof out->reason, "the only one that satisfies the need");
     } else if (fitting > 1) {
-        snprintf(out->reason, sizeof out->reason, "%s of %u that satisfy the need", words[own->rules[1]], fitting);
+        snprintf(out->reason, sizeof out->reason, "%s of %u that satisfy the need", words[own->chosen[1].rule],
+                 fitting);
     }
 }
 
@@ -194,7 +215,7 @@ static gpuhal_status refuse(const ranking *own, const gpuhal_need *need)
 {
     bool short_of_bytes = false;
     for (uint32_t i = 0; i < own->count; i++) {
-        const gpuhal_lack lack = own->lacks[own->indices[i]];
+        const gpuhal_lack lack = own->lacks[own->chosen[i].index];
         if (lack == GPUHAL_LACK_NOTHING) {
             return GPUHAL_OK;
         }
@@ -204,7 +225,7 @@ static gpuhal_status refuse(const ranking *own, const gpuhal_need *need)
         return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "gpuhal_rank: there is no device that can be used");
     }
     char lack[128];
-    const uint32_t first = own->indices[0];
+    const uint32_t first = own->chosen[0].index;
     gpuhal_offer_describe_lack(&own->offers.list[first], need, need->bytes, own->lacks[first], lack, sizeof lack);
     return gpuhal_error_set(short_of_bytes ? GPUHAL_ERROR_INFEASIBLE : GPUHAL_ERROR_NOT_FOUND,
                             "gpuhal_rank: none of %u devices satisfies the need; %s %s", own->count,
@@ -250,11 +271,10 @@ gpuhal_status gpuhal_rank(gpuhal *gpu, const gpuhal_rank_desc *desc, gpuhal_rank
         .device_count = from.device_count,
         .wants_memory = from.order != GPUHAL_RANK_BEST || need.bytes > 0,
         .wants_load = by_load,
-        .promises = from.promises,
-        .promise_count = from.promise_count,
         .timeout_ns = from.timeout_ns,
     };
-    status = gpuhal_offers_read(gpu, &wanted, &own.offers);
+    status = gpuhal_promises_check(gpu, wanted.call, from.promises, from.promise_count);
+    status = status ? status : gpuhal_offers_read(gpu, &wanted, &own.offers);
     status = status ? status : rank(&from, &need, &own);
     if (!status) {
         give(&own, &need, by_load, out_ranked, capacity);
@@ -262,11 +282,11 @@ gpuhal_status gpuhal_rank(gpuhal *gpu, const gpuhal_rank_desc *desc, gpuhal_rank
         status = refuse(&own, &need);
     }
     if (!status && by_load && from.balance) {
-        from.balance->first = own.offers.devices[own.indices[0]];
+        from.balance->first = own.offers.devices[own.chosen[0].index];
     }
     free(own.lacks);
-    free(own.indices);
-    free(own.rules);
+    free(own.listed);
+    free(own.chosen);
     gpuhal_offers_finish(&own.offers);
     return status;
 }

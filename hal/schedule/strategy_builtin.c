@@ -3,7 +3,7 @@
 #include "schedule/strategy.h"
 
 #include "core/error.h"
-#include "schedule/offer.h"
+#include "device/choice.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static gpuhal_status list_devices(gpuhal *gpu, bool of_cpu, gpuhal_offers *out_o
     uint32_t count = 0;
     for (uint32_t i = 0; i < out_offers->count && !status; i++) {
         const gpuhal_offer *offer = &out_offers->list[i];
-        if (of_cpu ? offer->is_cpu : offer->preferred && !offer->only_named) {
+        if (of_cpu ? offer->is_cpu : offer->preferred && offer->lack == GPUHAL_LACK_NOTHING) {
             out_offers->devices[count++] = out_offers->devices[i];
         }
     }

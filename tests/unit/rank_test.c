@@ -1,7 +1,7 @@
 /* Which devices satisfy a need, in which order, and why: gpuhal_rank(), and the pure rules under it. */
 #include "schedule_support.h"
 
-#include "schedule/offer.h"
+#include "schedule/need.h"
 
 enum { LIST = 16 };
 
@@ -298,56 +298,6 @@ TEST(less_room_and_more_work_never_make_a_load_less)
     assert_int_equal(gpuhal_load(1000, 250, GPUHAL_UNKNOWN_PERMILLE, 0), 750);
     assert_int_equal(gpuhal_load(GPUHAL_UNKNOWN_BYTES, GPUHAL_UNKNOWN_BYTES, 300, 0), 300);
     assert_int_equal(gpuhal_load(0, 0, GPUHAL_UNKNOWN_PERMILLE, 0), GPUHAL_UNKNOWN_PERMILLE);
-}
-
-/* How many offers come before this one by the definition: the place that it must have. */
-static uint32_t places_before(const gpuhal_offer *offers, const gpuhal_lack *lacks, uint32_t count, uint32_t index,
-                              bool by_load)
-{
-    uint32_t before = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        const bool fit = lacks[i] == GPUHAL_LACK_NOTHING, fits = lacks[index] == GPUHAL_LACK_NOTHING;
-        const uint32_t load = by_load ? gpuhal_offer_load(&offers[i]) : 0,
-                       own = by_load ? gpuhal_offer_load(&offers[index]) : 0;
-        const uint64_t room = gpuhal_offer_room(&offers[i]), mine = gpuhal_offer_room(&offers[index]);
-        before += fit != fits ? fit : load != own ? load < own : room != mine ? room > mine : i < index;
-    }
-    return before;
-}
-
-TEST(random_offers_stand_where_the_definition_of_the_order_puts_them)
-{
-    uint32_t random = 11;
-    const gpuhal_need need = {.size = sizeof need};
-    for (uint32_t round = 0; round < 2000; round++) {
-        gpuhal_offer offers[8];
-        gpuhal_lack lacks[8];
-        uint32_t indices[8];
-        gpuhal_rank_rule rules[8];
-        const uint32_t count = 1 + next_random(&random) % 8;
-        for (uint32_t i = 0; i < count; i++) {
-            offers[i] = (gpuhal_offer){.id = "x",
-                                       .backend = "x",
-                                       .unit = i,
-                                       .preferred = true,
-                                       .total_bytes = 64,
-                                       .free_bytes = next_random(&random) % 4 * 16,
-                                       .busy_permille = next_random(&random) % 3 * 500};
-            lacks[i] = next_random(&random) % 4 == 0 ? GPUHAL_LACK_KINDS : GPUHAL_LACK_NOTHING;
-        }
-        const bool by_load = round % 2;
-        const gpuhal_rank_problem problem = {.order = by_load ? GPUHAL_RANK_LEAST_LOADED : GPUHAL_RANK_MOST_FREE,
-                                             .need = &need,
-                                             .offers = offers,
-                                             .lacks = lacks,
-                                             .count = count,
-                                             .kept = GPUHAL_NONE,
-                                             .margin_permille = 100};
-        assert_int_equal(gpuhal_rank_offers(&problem, indices, rules), count);
-        for (uint32_t i = 0; i < count; i++) {
-            assert_int_equal(places_before(offers, lacks, count, indices[i], by_load), i);
-        }
-    }
 }
 
 #include "test_main.h"

@@ -84,43 +84,6 @@ TEST(of_several_named_devices_the_best_is_selected_and_the_reason_counts_them)
     gpuhal_close(gpu);
 }
 
-/* The rule once more, as an order. */
-static int compare(const void *one, const void *other)
-{
-    const gpuhal_mock_device *a = &gpuhal_mock.devices[*(const uint32_t *)one],
-                             *b = &gpuhal_mock.devices[*(const uint32_t *)other];
-    static const int places[] = {[GPUHAL_DEVICE_GPU] = 0, [GPUHAL_DEVICE_INTEGRATED_GPU] = 1,
-                                 [GPUHAL_DEVICE_ACCELERATOR] = 2};
-    int type = places[a->type] - places[b->type];
-    return type                               ? type
-           : a->total_bytes != b->total_bytes ? (a->total_bytes < b->total_bytes ? 1 : -1)
-           : a->compute_units != b->compute_units
-               ? (a->compute_units < b->compute_units ? 1 : -1)
-               : (int)*(const uint32_t *)one - (int)*(const uint32_t *)other;
-}
-
-TEST(random_machines_select_the_first_device_in_the_order_of_the_rule)
-{
-    static const gpuhal_device_type types[] = {GPUHAL_DEVICE_GPU, GPUHAL_DEVICE_GPU, GPUHAL_DEVICE_INTEGRATED_GPU,
-                                               GPUHAL_DEVICE_ACCELERATOR};
-    uint32_t random = 12345;
-    for (size_t round = 0; round < 60; round++) {
-        uint32_t order[GPUHAL_MOCK_DEVICES];
-        char id[16];
-        gpuhal_mock = (gpuhal_mock_state){.count = 1 + (uint32_t)round % GPUHAL_MOCK_DEVICES};
-        for (uint32_t i = 0; i < gpuhal_mock.count; i++) {
-            random = random * 1664525u + 1013904223u;
-            gpuhal_mock.devices[i].type = types[random >> 30];
-            gpuhal_mock.devices[i].total_bytes = GIB(1 + (random >> 20) % 3);
-            gpuhal_mock.devices[i].compute_units = 1 + (random >> 10) % 3;
-            order[i] = i;
-        }
-        qsort(order, gpuhal_mock.count, sizeof *order, compare);
-        snprintf(id, sizeof id, "mock:%u", order[0]);
-        expect_on_new_machine(id, NULL);
-    }
-}
-
 /* The mock refuses reads with DRIVER: a self-test that fails. */
 TEST(a_device_that_failed_its_self_test_is_not_taken_by_auto_until_it_passes)
 {

@@ -68,9 +68,9 @@ TEST(least_loaded_selects_the_gpu_that_works_least_now)
     for (uint32_t i = 0; i < 4; i++) {
         set_value(i, key, 1000 - 100 * (i % 3));
     }
-    expect(gpu, "least_loaded", "mock:2", "least load of 4: 80.0 %");
+    expect(gpu, "least_loaded", "mock:2", "least load of 4: 40.0 %");
     set_value(0, key, 5);
-    expect(gpu, "least_loaded", "mock:0", "least load of 4: 0.5 %");
+    expect(gpu, "least_loaded", "mock:0", "least load of 4: 0.2 %");
     gpuhal_close(gpu);
 }
 

@@ -50,7 +50,7 @@ GPUHAL_API gpuhal_device *gpuhal_device_at(const gpuhal *gpu, uint32_t index);
 enum { GPUHAL_SELECT_ALLOW_CPU = 1u /**< When nothing matches, use the CPU instead of failing. */ };
 
 /** Selects one device. Selectors: `auto`; `gpu`; `most_free` or `least_loaded`, the GPU with most free memory or least
- *  load now; `each`, one interface of each physical device; a backend (`cuda`,
+ *  load (see GPUHAL_RANK_LEAST_LOADED) now; `each`, one interface of each physical device; a backend (`cuda`,
  *  `cpu`); ids (`cuda:1`, `cuda:0-3`, `cuda:*`); numbers from 0 (`0`, `0-3`), the places among the preferred interfaces
  *  in the order of gpuhal_device_at(), which are the rows of gpuhal-probe; a UUID as vendors' tools print it (`GPU-…`,
  *  `MIG-…`, `uuid=…`), or as much of its beginning as no other device has; a PCI address, with its domain or without

@@ -1,7 +1,9 @@
-/* schedule/offer.c: reads what devices offer now: listed facts, and where wanted their free memory and load. */
-#include "schedule/offer.h"
+/* device/offer.c: reads what devices offer now: listed facts, and their free memory and load if they are wanted. */
+#include "device/choice.h"
 
 #include "core/error.h"
+#include "device/fault_log.h"
+#include "device/link.h"
 #include "device/selector.h"
 
 #include <gpuhal/telemetry.h>
@@ -10,6 +12,38 @@
 #include <string.h>
 
 enum { FREE = 0, BUSY = 1, VALUES = 2 };
+
+int gpuhal_device_type_rank(const gpuhal_device *device)
+{
+    switch ((gpuhal_device_type)gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_TYPE, 0)) {
+    case GPUHAL_DEVICE_GPU:
+        return 3;
+    case GPUHAL_DEVICE_INTEGRATED_GPU:
+        return 2;
+    case GPUHAL_DEVICE_ACCELERATOR:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+/* By this process, else by an earlier one with the same driver: gpuhal_device_verify() records it as the device's link
+ * to itself. */
+bool gpuhal_device_failed_self_test(const gpuhal_device *device)
+{
+    const gpuhal_link *own = gpuhal_link_between(device, device);
+    gpuhal_recalled_link known;
+    if (atomic_load(&own->tried)) {
+        return !atomic_load(&own->verified);
+    }
+    return gpuhal_fault_log_recall(device, device, &known) && !known.verified;
+}
+
+/* No program may compute on it: its administrator's will, which only a selector by name does not know. */
+bool gpuhal_device_is_prohibited(const gpuhal_device *device)
+{
+    return gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_COMPUTE_MODE, 0) == GPUHAL_COMPUTE_PROHIBITED;
+}
 
 static bool is_usable(const gpuhal_device_snapshot *snapshot, const gpuhal_device *device)
 {
@@ -39,8 +73,24 @@ static void read_facts(const gpuhal_device_snapshot *snapshot, const gpuhal_devi
         .capabilities = gpuhal_device_capabilities(device),
         .busy_permille = GPUHAL_UNKNOWN_PERMILLE,
     };
-    out->only_named = !by_caller && (out->is_cpu || out->software || gpuhal_device_failed_self_test(device) ||
-                                     gpuhal_device_is_prohibited(device));
+    const bool failed = gpuhal_device_failed_self_test(device), prohibited = gpuhal_device_is_prohibited(device);
+    out->avoided = failed || prohibited;
+    out->lack = by_caller       ? GPUHAL_LACK_NOTHING
+                : failed        ? GPUHAL_LACK_HEALTH
+                : prohibited    ? GPUHAL_LACK_PERMISSION
+                : out->software ? GPUHAL_LACK_HARDWARE
+                : out->is_cpu   ? GPUHAL_LACK_CPU
+                                : GPUHAL_LACK_NOTHING;
+}
+
+/* The place of its first entry. */
+static uint32_t place_of_backend(const gpuhal_device_snapshot *snapshot, const gpuhal_device *device)
+{
+    uint32_t place = 0;
+    while (strcmp(snapshot->entries[place].candidate->name, device->candidate->name) != 0) {
+        place++; /* the device's own entry has it */
+    }
+    return place;
 }
 
 /* Adds a device that can be used, once. */
@@ -56,64 +106,26 @@ static void add(const gpuhal_device_snapshot *snapshot, gpuhal_device *device, b
     gpuhal_offer *offer = &out->list[out->count];
     read_facts(snapshot, device, by_caller, offer);
     offer->unit = GPUHAL_NONE;
-    offer->backend_at = out->count;
-    for (uint32_t i = 0; i < out->count; i++) {
-        if (offer->unit == GPUHAL_NONE && gpuhal_devices_same_part(device, out->devices[i])) {
-            offer->unit = out->list[i].unit;
-        }
-        if (offer->backend_at == out->count && strcmp(offer->backend, out->list[i].backend) == 0) {
-            offer->backend_at = i;
-        }
+    offer->backend_at = place_of_backend(snapshot, device);
+    for (uint32_t i = 0; i < out->count && offer->unit == GPUHAL_NONE; i++) {
+        offer->unit = gpuhal_devices_same_part(device, out->devices[i]) ? out->list[i].unit : GPUHAL_NONE;
     }
     offer->unit = offer->unit == GPUHAL_NONE ? out->unit_count++ : offer->unit;
     out->devices[out->count++] = device;
 }
 
-static const gpuhal_promise *promise_at(const gpuhal_offers_desc *desc, uint32_t index)
-{
-    return (const gpuhal_promise *)(const void *)((const char *)desc->promises + (size_t)index * desc->promises->size);
-}
-
 static gpuhal_status check(const gpuhal *gpu, const gpuhal_offers_desc *desc)
 {
-    const char *problem =
-        desc->device_count > 0 && !desc->devices ? "devices is NULL"
-        : desc->promise_count > 0 && (!desc->promises || desc->promises->size < sizeof(gpuhal_promise))
-            ? "promises is NULL, or without its size"
-            : NULL;
-    for (uint32_t i = 0; i < desc->device_count && !problem; i++) {
-        problem = !desc->devices[i] ? "a device is NULL" : NULL;
-        if (!problem && desc->devices[i]->gpu != gpu) {
+    bool null = desc->device_count > 0 && !desc->devices;
+    for (uint32_t i = 0; i < desc->device_count && !null; i++) {
+        null = !desc->devices[i];
+        if (!null && desc->devices[i]->gpu != gpu) {
             return gpuhal_two_objects(desc->call, "a device and gpu", gpu, desc->devices[i]->gpu);
         }
     }
-    for (uint32_t i = 0; i < desc->promise_count && !problem; i++) {
-        const gpuhal_promise *promise = promise_at(desc, i);
-        problem = promise->size != desc->promises->size ? "the sizes of promises differ"
-                  : !promise->device                    ? "the device of a promise is NULL"
-                                                        : NULL;
-        if (!problem && promise->device->gpu != gpu) {
-            return gpuhal_two_objects(desc->call, "a promise and gpu", gpu, promise->device->gpu);
-        }
-    }
-    return problem ? gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: %s", desc->call, problem) : GPUHAL_OK;
-}
-
-/* A promise made for one interface counts for all of the unit. */
-static void add_promises(const gpuhal_offers_desc *desc, gpuhal_offers *offers)
-{
-    for (uint32_t i = 0; i < desc->promise_count; i++) {
-        const gpuhal_promise *promise = promise_at(desc, i);
-        for (uint32_t j = 0; j < offers->count; j++) {
-            gpuhal_offer *offer = &offers->list[j];
-            if (gpuhal_devices_same_part(promise->device, offers->devices[j])) {
-                const uint64_t bytes = offer->promised_bytes, busy = offer->promised_permille;
-                offer->promised_bytes = promise->bytes > UINT64_MAX - bytes ? UINT64_MAX : bytes + promise->bytes;
-                offer->promised_permille =
-                    (uint32_t)(busy + promise->busy_permille < 1000 ? busy + promise->busy_permille : 1000);
-            }
-        }
-    }
+    return null ? gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: %s is NULL", desc->call,
+                                   desc->devices ? "a device" : "devices")
+                : GPUHAL_OK;
 }
 
 /* What the limits of the gpuhal object and of the process's control groups leave on the device. */
@@ -145,9 +157,6 @@ static void drop(gpuhal_offers *offers, uint32_t index)
     offers->count--;
     memmove(&offers->list[index], &offers->list[index + 1], (offers->count - index) * sizeof *offers->list);
     memmove(&offers->devices[index], &offers->devices[index + 1], (offers->count - index) * sizeof *offers->devices);
-    for (uint32_t i = 0; i < offers->count; i++) {
-        offers->list[i].backend_at -= offers->list[i].backend_at > index;
-    }
 }
 
 /* All interfaces of a unit have the values of its first one. */
@@ -192,7 +201,7 @@ static gpuhal_status sample(gpuhal *gpu, const gpuhal_offers_desc *desc, gpuhal_
                                                .count = desc->wants_load ? 2 : 1};
         }
     }
-    status = status || count == 0 ? status : gpuhal_sample_all(gpu, samples, count, desc->timeout_ns);
+    status = status || count == 0 ? status : gpu->layers.sample_all(gpu, samples, count, desc->timeout_ns);
     for (uint32_t u = 0; u < count && !status; u++) {
         values[(size_t)VALUES * u + BUSY].missing =
             desc->wants_load ? values[(size_t)VALUES * u + BUSY].missing : GPUHAL_MISSING_NOT_READ;
@@ -232,7 +241,6 @@ gpuhal_status gpuhal_offers_read(gpuhal *gpu, const gpuhal_offers_desc *desc, gp
         status = sample(gpu, desc, out_offers);
         use_limits(out_offers);
     }
-    add_promises(desc, out_offers);
     if (status) {
         gpuhal_offers_finish(out_offers);
     }
