@@ -116,8 +116,8 @@ typedef struct gpuhal_ranked {
 
 /** Puts devices in an order. BEST for a need without bytes uses listed facts alone; everything else reads values, for
  *  which plugins are loaded if needed; where the free memory of a device is unknown, its total counts, and
- *  MOST_FREE puts it behind those whose free memory is known. @p desc may be NULL. @p out_count, how many there are, may
- *  exceed @p capacity; @p out_ranked may be NULL with a capacity of 0, else the caller sets the size of the first.
+ *  MOST_FREE puts it behind those whose free memory is known. @p desc may be NULL. @p out_count, how many there are,
+ *  may exceed @p capacity; @p out_ranked may be NULL with a capacity of 0, else the caller sets the size of the first.
  *  @return GPUHAL_OK; NOT_FOUND when no device offers what is needed, INFEASIBLE when those that do have too little
  *  memory: then all are listed all the same, with their reasons; FORKED; INVALID_ARGUMENT; HOST_MEMORY
  *  Owner: caller; devices are of @p gpu. Threads: any; one call at a time with the same balance. Blocks: where values
