@@ -10,16 +10,35 @@
 enum { NVIDIA = 0x10de, AMD = 0x1002, INTEL = 0x8086 };
 
 static const gpuhal_variable variables[] = {
-    {"CUDA_VISIBLE_DEVICES", "CUDA", GPUHAL_RULE_CUDA, "cuda", NVIDIA},
-    {"GGML_VK_VISIBLE_DEVICES", "llama.cpp", GPUHAL_RULE_GGML, NULL, 0},
-    {"GPU_DEVICE_ORDINAL", "AMD's OpenCL", GPUHAL_RULE_CLR, "opencl", AMD},
-    {"HIP_VISIBLE_DEVICES", "HIP", GPUHAL_RULE_CLR, "rocm", AMD},
-    {"ONEAPI_DEVICE_SELECTOR", "SYCL", GPUHAL_RULE_SYCL, NULL, 0},
-    {"ROCR_VISIBLE_DEVICES", "ROCm", GPUHAL_RULE_ROCR, "rocm", AMD},
-    {"ZE_AFFINITY_MASK", "Level Zero", GPUHAL_RULE_LEVEL_ZERO, NULL, INTEL},
+    {"CUDA_VISIBLE_DEVICES", "CUDA", "cuda", NVIDIA,
+     GPUHAL_VARIABLE_ONE_KIND | GPUHAL_VARIABLE_CUDA_ORDER | GPUHAL_VARIABLE_OF_HIP, gpuhal_variable_read_list,
+     gpuhal_variable_read_cuda, GPUHAL_REPEAT_LEAVES_NONE},
+    {"GGML_VK_VISIBLE_DEVICES", "llama.cpp", NULL, 0, GPUHAL_VARIABLE_OF_VULKAN, gpuhal_variable_read_numbers, NULL,
+     GPUHAL_REPEAT_IGNORED},
+    {"GPU_DEVICE_ORDINAL", "AMD's OpenCL", "opencl", AMD, GPUHAL_VARIABLE_EMPTY_IS_UNSET, gpuhal_variable_read_list,
+     gpuhal_variable_read_clr, GPUHAL_REPEAT_IGNORED},
+    {"HIP_VISIBLE_DEVICES", "HIP", "rocm", AMD, GPUHAL_VARIABLE_EMPTY_IS_UNSET, gpuhal_variable_read_list,
+     gpuhal_variable_read_clr, GPUHAL_REPEAT_IGNORED},
+    {"ONEAPI_DEVICE_SELECTOR", "SYCL", NULL, 0, GPUHAL_VARIABLE_EMPTY_IS_UNSET, NULL, NULL, GPUHAL_REPEAT_IGNORED},
+    {"ROCR_VISIBLE_DEVICES", "ROCm", "rocm", AMD, 0, gpuhal_variable_read_list, gpuhal_variable_read_rocr,
+     GPUHAL_REPEAT_ENDS},
+    {"ZE_AFFINITY_MASK", "Level Zero", NULL, INTEL, GPUHAL_VARIABLE_EMPTY_IS_UNSET, gpuhal_variable_read_mask, NULL,
+     GPUHAL_REPEAT_IGNORED},
 };
-/* HIP reads CUDA's variable where its own is not set. */
-static const gpuhal_variable cuda_for_hip = {"CUDA_VISIBLE_DEVICES", "HIP", GPUHAL_RULE_CLR, "rocm", AMD};
+/* CUDA's variable as HIP reads it. */
+static const gpuhal_variable cuda_for_hip = {"CUDA_VISIBLE_DEVICES",
+                                             "HIP",
+                                             "rocm",
+                                             AMD,
+                                             GPUHAL_VARIABLE_EMPTY_IS_UNSET,
+                                             gpuhal_variable_read_list,
+                                             gpuhal_variable_read_clr,
+                                             GPUHAL_REPEAT_IGNORED};
+
+static bool is(const gpuhal_variable *variable, uint32_t flag)
+{
+    return (variable->flags & flag) != 0;
+}
 
 const gpuhal_variable *gpuhal_variable_find(const char *name)
 {
@@ -50,7 +69,7 @@ static bool is_governed(const gpuhal_variable *variable, const gpuhal_entry *ent
     const uint64_t type = gpuhal_facts_u64(facts, GPUHAL_FACT_TYPE, 0);
     const bool is_gpu = type == GPUHAL_DEVICE_GPU || type == GPUHAL_DEVICE_INTEGRATED_GPU;
     const bool software = gpuhal_facts_u64(facts, GPUHAL_FACT_SOFTWARE, 0) == 1;
-    if (variable->rule == GPUHAL_RULE_GGML) {
+    if (is(variable, GPUHAL_VARIABLE_OF_VULKAN)) {
         return strcmp(entry->candidate->name, "vulkan") == 0;
     }
     return variable->vendor == 0 ||
@@ -117,7 +136,7 @@ static int compare_places(const void *one, const void *other)
 static void number(const gpuhal_variable *variable, place *places, uint32_t count)
 {
     uint32_t wholes = 0;
-    bool placed = variable->rule == GPUHAL_RULE_CUDA && strcmp(value_of("CUDA_DEVICE_ORDER"), "PCI_BUS_ID") == 0;
+    bool placed = is(variable, GPUHAL_VARIABLE_CUDA_ORDER) && strcmp(value_of("CUDA_DEVICE_ORDER"), "PCI_BUS_ID") == 0;
     qsort(places, count, sizeof *places, compare_places);
     for (uint32_t i = 0; i < count; i++) {
         wholes += !places[i].counted.partition;
@@ -131,7 +150,7 @@ static void number(const gpuhal_variable *variable, place *places, uint32_t coun
 /* Reads what there is to choose from: one place for each partition, of llama.cpp one for each Vulkan device. */
 static uint32_t read_places(const gpuhal_variable *variable, const gpuhal_device_snapshot *snapshot, place *places)
 {
-    const bool vulkan = variable->rule == GPUHAL_RULE_GGML;
+    const bool vulkan = is(variable, GPUHAL_VARIABLE_OF_VULKAN);
     uint32_t count = 0;
     for (uint32_t i = 0; i < snapshot->identity.count; i++) {
         const gpuhal_entry *entry = &snapshot->entries[i];
@@ -161,7 +180,7 @@ static uint32_t read_places(const gpuhal_variable *variable, const gpuhal_device
 static gpuhal_status read_text(const gpuhal_variable *variable, const char *value,
                                const gpuhal_device_snapshot *snapshot, gpuhal_picks *picks)
 {
-    if (variable->rule == GPUHAL_RULE_SYCL) {
+    if (!variable->read_value) {
         return gpuhal_variable_read_sycl(variable, value, snapshot, picks);
     }
     place *places = calloc(snapshot->identity.count + 1u, sizeof *places);
@@ -241,7 +260,7 @@ static void pick_all(const gpuhal_variable *variable, const gpuhal_device_snapsh
         const gpuhal_entry *entry = &snapshot->entries[i];
         const uint64_t type = gpuhal_facts_u64(&entry->listed->facts, GPUHAL_FACT_TYPE, 0);
         /* llama.cpp then takes GPUs alone. */
-        const bool kind = variable->rule != GPUHAL_RULE_GGML || type == GPUHAL_DEVICE_GPU ||
+        const bool kind = !is(variable, GPUHAL_VARIABLE_OF_VULKAN) || type == GPUHAL_DEVICE_GPU ||
                           type == GPUHAL_DEVICE_INTEGRATED_GPU;
         if (kind && is_governed(variable, entry)) {
             picks->entries[picks->count++] = i;
@@ -256,13 +275,11 @@ gpuhal_status gpuhal_variable_devices(const gpuhal_variable *variable, const gpu
     const char *value = gpuhal_os_environment(variable->name);
     out_picks->count = 0;
     *out_picks->note = 0;
-    if (variable->rule == GPUHAL_RULE_CUDA && !has_vendor(snapshot, NVIDIA) && has_vendor(snapshot, AMD) &&
+    if (is(variable, GPUHAL_VARIABLE_OF_HIP) && !has_vendor(snapshot, NVIDIA) && has_vendor(snapshot, AMD) &&
         !*value_of("HIP_VISIBLE_DEVICES")) {
         variable = &cuda_for_hip;
     }
-    const bool empty_is_unset = variable->rule == GPUHAL_RULE_CLR || variable->rule == GPUHAL_RULE_SYCL ||
-                                variable->rule == GPUHAL_RULE_LEVEL_ZERO;
-    if (!value || (!*value && empty_is_unset)) {
+    if (!value || (!*value && is(variable, GPUHAL_VARIABLE_EMPTY_IS_UNSET))) {
         pick_all(variable, snapshot, out_picks);
         return GPUHAL_OK;
     }

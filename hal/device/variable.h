@@ -12,38 +12,6 @@
 
 enum { GPUHAL_VARIABLE_PICKS = 256, GPUHAL_VARIABLE_NOTE_BYTES = 256 };
 
-typedef enum gpuhal_variable_rule {
-    /* A list that ends at the first element that names no device. Indices as strtoul() reads them, or UUIDs or their
-     * beginnings, not both; a device that is named twice leaves none; empty: none. */
-    GPUHAL_RULE_CUDA,
-    /* ROCclr, of HIP and AMD's OpenCL: ends likewise. Plain decimal indices, in newer versions also UUIDs; repeats do
-     * not count; empty: not set. */
-    GPUHAL_RULE_CLR,
-    /* ROCR: ends likewise, also at a repeat. Indices as strtol() reads them with base 0, UUIDs or their beginnings, in
-     * any case, with blanks around; not more elements than GPUs; empty: none. */
-    GPUHAL_RULE_ROCR,
-    /* llama.cpp: numbers, separated by commas or blanks; ends at what is not a number; one that is too large is an
-     * error; empty: none. */
-    GPUHAL_RULE_GGML,
-    GPUHAL_RULE_SYCL, /* variable_sycl.c */
-    /* Level Zero: N or N.M, separated by commas; what there is not is skipped; empty: not set. N counts devices, but
-     * where the hierarchy is flat (ZE_FLAT_DEVICE_HIERARCHY; of some GPUs by default) their sub-devices, and then N.M
-     * is skipped. */
-    GPUHAL_RULE_LEVEL_ZERO
-} gpuhal_variable_rule;
-
-typedef struct gpuhal_variable {
-    const char *name, *reader; /* and who reads it */
-    gpuhal_variable_rule rule;
-    const char *backend; /* that lists what is left; NULL: none does */
-    uint32_t vendor;     /* of the GPUs that it chooses from; 0: all */
-} gpuhal_variable;
-
-/* Returns the variable of that name; NULL for one whose rules are not known here. */
-const gpuhal_variable *gpuhal_variable_find(const char *name);
-/* Returns the names of all, "CUDA_VISIBLE_DEVICES, …". */
-const char *gpuhal_variable_names(void);
-
 /* A device as the variable counts it. */
 typedef struct gpuhal_counted {
     uint32_t entry;  /* of the snapshot */
@@ -57,6 +25,58 @@ typedef struct gpuhal_picks {
     uint32_t entries[GPUHAL_VARIABLE_PICKS];
     char note[GPUHAL_VARIABLE_NOTE_BYTES]; /* what was ignored, and why; "": nothing */
 } gpuhal_picks;
+
+typedef struct gpuhal_variable gpuhal_variable;
+struct gpuhal_variable_element; /* variable_text.c */
+/* Reads a list that is not empty. */
+typedef gpuhal_status gpuhal_variable_read_fn(const gpuhal_variable *variable, const char *value,
+                                              const gpuhal_counted *devices, uint32_t count, gpuhal_picks *picks);
+
+/* What an element does that names a device that an earlier one named. */
+typedef enum gpuhal_variable_repeat {
+    GPUHAL_REPEAT_IGNORED,
+    GPUHAL_REPEAT_ENDS,
+    GPUHAL_REPEAT_LEAVES_NONE
+} gpuhal_variable_repeat;
+
+enum {
+    GPUHAL_VARIABLE_EMPTY_IS_UNSET = 1u, /* otherwise it leaves no device */
+    GPUHAL_VARIABLE_ONE_KIND = 2u,       /* indices or UUIDs, not both in one list */
+    GPUHAL_VARIABLE_CUDA_ORDER = 4u,     /* CUDA_DEVICE_ORDER says how the devices are counted */
+    GPUHAL_VARIABLE_OF_VULKAN = 8u,      /* it counts Vulkan's devices, and unset leaves its GPUs alone */
+    GPUHAL_VARIABLE_OF_HIP = 16u         /* HIP reads it, too, if its own is not set */
+};
+
+/* One rule: a row of the table in variable.c. */
+struct gpuhal_variable {
+    const char *name, *reader;                                 /* and who reads it */
+    const char *backend;                                       /* that lists what is left; NULL: none does */
+    uint32_t vendor;                                           /* of the GPUs that it chooses from; 0: all */
+    uint32_t flags;                                            /* GPUHAL_VARIABLE_ */
+    gpuhal_variable_read_fn *read_value;                       /* NULL: SYCL's terms, variable_sycl.c */
+    void (*read_element)(struct gpuhal_variable_element *one); /* of gpuhal_variable_read_list() */
+    gpuhal_variable_repeat repeat;                             /* as well */
+};
+
+/* A list that ends at the first element that names no device, or several. */
+gpuhal_variable_read_fn gpuhal_variable_read_list;
+/* Indices as strtoul() reads them, or UUIDs or their beginnings. */
+void gpuhal_variable_read_cuda(struct gpuhal_variable_element *one);
+/* ROCclr, of HIP and AMD's OpenCL: plain decimal indices, in newer versions also UUIDs. */
+void gpuhal_variable_read_clr(struct gpuhal_variable_element *one);
+/* ROCR: indices as strtol() reads them with base 0, UUIDs or their beginnings, in any case, with blanks around. */
+void gpuhal_variable_read_rocr(struct gpuhal_variable_element *one);
+/* llama.cpp: numbers, separated by commas or blanks; ends at what is not a number; one that is too large is an error.
+ */
+gpuhal_variable_read_fn gpuhal_variable_read_numbers;
+/* Level Zero: N or N.M, separated by commas; what there is not is skipped. N counts devices, but if the hierarchy is
+ * flat (ZE_FLAT_DEVICE_HIERARCHY; of some GPUs by default) their sub-devices, and then N.M is skipped. */
+gpuhal_variable_read_fn gpuhal_variable_read_mask;
+
+/* Returns the variable of that name; NULL for one whose rules are not known here. */
+const gpuhal_variable *gpuhal_variable_find(const char *name);
+/* Returns the names of all, "CUDA_VISIBLE_DEVICES, …". */
+const char *gpuhal_variable_names(void);
 
 /* Reads a list by its rule: which of the devices it names. With `devices` NULL every element that is well formed counts
  * as one device, and the entries are the places of the elements. Returns OK; INVALID_ARGUMENT where the reader of the

@@ -15,7 +15,7 @@
 enum { ELEMENT_BYTES = 64, ROCR_LEAST = 5, ROCR_MOST = 20 };
 
 /* One element of a list. */
-typedef struct element {
+typedef struct gpuhal_variable_element {
     char text[ELEMENT_BYTES]; /* as written */
     bool is_uuid, is_part;
     int64_t number;
@@ -62,7 +62,7 @@ static void read_uuid(element *one)
     one->invalid = *one->uuid ? NULL : "no UUID follows";
 }
 
-static void read_cuda(element *one)
+void gpuhal_variable_read_cuda(element *one)
 {
     const char *text = one->text + strspn(one->text, " \t");
     if (strncmp(one->text, "GPU-", 4) == 0 || strncmp(one->text, "MIG-", 4) == 0) {
@@ -80,7 +80,7 @@ static void read_cuda(element *one)
     one->ignored = digits[count] && digits[count] != ' ' ? digits + count : NULL;
 }
 
-static void read_clr(element *one)
+void gpuhal_variable_read_clr(element *one)
 {
     const size_t count = strspn(one->text, "0123456789");
     if (strncmp(one->text, "GPU-", 4) == 0) {
@@ -96,7 +96,7 @@ static void read_clr(element *one)
 }
 
 /* The text is trimmed first. */
-static void read_rocr(element *one)
+void gpuhal_variable_read_rocr(element *one)
 {
     const char *begin = one->text + strspn(one->text, " \t");
     size_t length = strlen(begin);
@@ -120,17 +120,6 @@ static void read_rocr(element *one)
                    : number > 999999999    ? "it is no index of a device"
                                            : NULL;
     one->number = one->invalid ? -1 : number;
-}
-
-static void read_element(const gpuhal_variable *variable, element *one)
-{
-    if (variable->rule == GPUHAL_RULE_CUDA) {
-        read_cuda(one);
-    } else if (variable->rule == GPUHAL_RULE_CLR) {
-        read_clr(one);
-    } else {
-        read_rocr(one);
-    }
 }
 
 /* ---- which device an element names */
@@ -188,11 +177,11 @@ static bool is_picked(const gpuhal_picks *picks, uint32_t entry)
 
 static gpuhal_status say_unknown(const gpuhal_variable *variable, const element *one)
 {
-    const bool cuda = variable->rule == GPUHAL_RULE_CUDA;
+    const bool ordered = variable->flags & GPUHAL_VARIABLE_CUDA_ORDER;
     return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND,
                             "%s: which device \"%s\" is only %s knows, and it lists none here%s", variable->name,
                             one->text, variable->reader,
-                            !cuda || one->is_uuid ? "" : "; a UUID, or CUDA_DEVICE_ORDER=PCI_BUS_ID, would say it");
+                            !ordered || one->is_uuid ? "" : "; a UUID, or CUDA_DEVICE_ORDER=PCI_BUS_ID, would say it");
 }
 
 /* What ends a list: says it, and that the rest does not count. */
@@ -206,17 +195,18 @@ static void say_end(const gpuhal_variable *variable, const element *one, const c
 /* What happens at an element that names a device that an earlier one named. Returns whether the list ends. */
 static bool repeat(const gpuhal_variable *variable, const element *one, const char *rest, gpuhal_picks *picks)
 {
-    if (variable->rule == GPUHAL_RULE_CUDA) {
+    if (variable->repeat == GPUHAL_REPEAT_LEAVES_NONE) {
         picks->count = 0;
-        gpuhal_variable_say(picks, "CUDA lists no device: \"%s\" names one for the second time", one->text);
-    } else if (variable->rule == GPUHAL_RULE_ROCR) {
+        gpuhal_variable_say(picks, "%s lists no device: \"%s\" names one for the second time", variable->reader,
+                            one->text);
+    } else if (variable->repeat == GPUHAL_REPEAT_ENDS) {
         say_end(variable, one, "it names a device for the second time", rest, picks);
     }
-    return variable->rule != GPUHAL_RULE_CLR;
+    return variable->repeat != GPUHAL_REPEAT_IGNORED;
 }
 
-static gpuhal_status read_list(const gpuhal_variable *variable, const char *value, const gpuhal_counted *devices,
-                               uint32_t count, gpuhal_picks *picks)
+gpuhal_status gpuhal_variable_read_list(const gpuhal_variable *variable, const char *value,
+                                        const gpuhal_counted *devices, uint32_t count, gpuhal_picks *picks)
 {
     static const char *const reasons[] = {[1] = "no device has it", [2] = "several devices have it"};
     element seen[GPUHAL_VARIABLE_PICKS];
@@ -225,10 +215,10 @@ static gpuhal_status read_list(const gpuhal_variable *variable, const char *valu
     for (const char *rest = value; rest && *rest && places < GPUHAL_VARIABLE_PICKS;) {
         element *one = &seen[places];
         take(&rest, ",", one);
-        read_element(variable, one);
+        variable->read_element(one);
         if (places == 0) {
             uuids = one->is_uuid;
-        } else if (variable->rule == GPUHAL_RULE_CUDA && !one->invalid && one->is_uuid != uuids) {
+        } else if ((variable->flags & GPUHAL_VARIABLE_ONE_KIND) && !one->invalid && one->is_uuid != uuids) {
             one->invalid = uuids ? "an index does not follow a UUID" : "a UUID does not follow an index";
         }
         const int64_t at = one->invalid ? NONE
@@ -258,8 +248,8 @@ static gpuhal_status read_list(const gpuhal_variable *variable, const char *valu
 }
 
 /* Reads numbers as the stream of C++ that llama.cpp uses: "-1" wraps around. */
-static gpuhal_status read_numbers(const gpuhal_variable *variable, const char *value, const gpuhal_counted *devices,
-                                  uint32_t count, gpuhal_picks *picks)
+gpuhal_status gpuhal_variable_read_numbers(const gpuhal_variable *variable, const char *value,
+                                           const gpuhal_counted *devices, uint32_t count, gpuhal_picks *picks)
 {
     for (const char *at = value + strspn(value, ", \t"); *at; at += strspn(at, ", \t")) {
         element one = {.number = -1};
@@ -304,8 +294,8 @@ static bool read_ordinals(element *one, bool *out_has_part)
 
 /* A sub-device is its whole device here. How many there are is not known: with a flat hierarchy any number above 0 may
  * be a sub-device of the first device. */
-static gpuhal_status read_mask(const gpuhal_variable *variable, const char *value, const gpuhal_counted *devices,
-                               uint32_t count, gpuhal_picks *picks)
+gpuhal_status gpuhal_variable_read_mask(const gpuhal_variable *variable, const char *value,
+                                        const gpuhal_counted *devices, uint32_t count, gpuhal_picks *picks)
 {
     const char *set = gpuhal_os_environment("ZE_FLAT_DEVICE_HIERARCHY"), *hierarchy = set ? set : "";
     const bool composite = strcmp(hierarchy, "COMPOSITE") == 0;
@@ -345,7 +335,5 @@ gpuhal_status gpuhal_variable_read(const gpuhal_variable *variable, const char *
         gpuhal_variable_say(out_picks, "%s is empty, so %s lists no device", variable->name, variable->reader);
         return GPUHAL_OK;
     }
-    return variable->rule == GPUHAL_RULE_GGML ? read_numbers(variable, value, devices, count, out_picks)
-           : variable->rule == GPUHAL_RULE_LEVEL_ZERO ? read_mask(variable, value, devices, count, out_picks)
-                                                      : read_list(variable, value, devices, count, out_picks);
+    return variable->read_value(variable, value, devices, count, out_picks);
 }
