@@ -70,7 +70,7 @@ if(GPUHAL_TOOLS)
   endif()
   gpuhal_need(gpuhal-jansson jansson.h libjansson-dev LIBRARY jansson)
   if(NOT TARGET gpuhal-jansson)
-    gpuhal_left_out("gpuhal-probe, gpuhal-bench, gpuhal-lease, gpuhal-place and the JSON of gpuhal-check are" jansson.h libjansson-dev)
+    gpuhal_left_out("gpuhal-probe, gpuhal-bench, gpuhal-lease and gpuhal-place are" jansson.h libjansson-dev)
   endif()
   # The live view of gpuhal-probe; the rest of it does without.
   gpuhal_need(gpuhal-ncurses curses.h libncurses-dev LIBRARY ncursesw)

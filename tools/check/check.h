@@ -60,7 +60,7 @@ typedef struct gpuhal_check_options {
     gpuhal_given given; /* the vendor's kernel */
     bool large; /* allocations above 4 GiB are welcome */
     bool list;  /* print the checks and leave */
-    bool json;  /* a document instead of TAP */
+    const struct gpuhal_form *form; /* of the report (report.h) */
 } gpuhal_check_options;
 
 /* The slots of a device in the space that the ABI promises to plugins, and guards behind it. */

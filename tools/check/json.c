@@ -1,147 +1,191 @@
-/* json.c: the document gpuhal.check/1; docs/gpuhal.check-1.schema.json describes it. Keys are always there and in this
- * order; what is unknown or does not apply is null. */
+/* json.c: writes JSON Lines, schema "gpuhal.check/2", which docs/gpuhal.check-2.schema.json describes. Keys are always
+ * there and in this order; what is unknown or does not apply is null. */
 #include "report.h"
 
-#include "../common/json.h"
+#include "../common/host.h"
 #include "signals.h"
 
 #include <gpuhal/gpuhal.h>
 
-#include <math.h>
+#include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
-#define SCHEMA "gpuhal.check/1"
-
-const bool gpuhal_document_built = true;
+#define SCHEMA "{\"schema\":\"gpuhal.check/2\""
 
 static const char *const outcomes[OUTCOMES] = {"passed", "failed", "expected", "skipped"};
 
-bool gpuhal_document_begin(gpuhal_report *report)
+/* @p before: the key, with all that separates it. null for NULL and "". */
+static void put(FILE *out, const char *before, const char *text)
 {
-    report->checks = json_array();
-    return report->checks != NULL;
+    fputs(before, out);
+    if (text != NULL && text[0] != '\0') {
+        gpuhal_print_quoted(out, text);
+    } else {
+        fputs("null", out);
+    }
 }
 
-static json_t *make_rule(unsigned rule)
+static void put_rule(FILE *out, unsigned rule)
 {
-    return rule != 0 ? json_sprintf("M-%02u", rule) : json_null();
+    char text[16] = "";
+    if (rule != 0) {
+        snprintf(text, sizeof text, "M-%02u", rule);
+    }
+    put(out, ",\"rule\":", text);
 }
 
-/* One a line. */
-static json_t *make_notes(const char *notes)
+static void put_abi(FILE *out, uint32_t version)
 {
-    json_t *array = json_array();
-    while (*notes != '\0') {
+    char text[24] = "";
+    if (version != 0) {
+        snprintf(text, sizeof text, "%" PRIu32 ".%" PRIu32, version >> 16, version & 0xffffu);
+    }
+    put(out, ",\"abi_version\":", text);
+}
+
+/* @p notes: one a line. */
+static void put_notes(FILE *out, const char *notes)
+{
+    fputs(",\"notes\":[", out);
+    for (const char *separator = ""; *notes != '\0'; separator = ",") {
         char note[sizeof(((gpuhal_result *)0)->notes)];
         const size_t length = strcspn(notes, "\n");
-        memcpy(note, notes, length);
-        note[length] = '\0';
-        json_array_append_new(array, gpuhal_json_any_text(note));
+        snprintf(note, sizeof note, "%.*s", (int)length, notes);
+        fputs(separator, out);
+        gpuhal_print_quoted(out, note);
         notes += length + (notes[length] == '\n');
     }
-    return array;
+    putc(']', out);
 }
 
-void gpuhal_document_result(gpuhal_report *report, const gpuhal_finding *finding)
-{
-    const gpuhal_job *job = finding->job;
-    json_t *check = json_pack(
-        "{s:s, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:f}", "name", job->check->name, "device",
-        gpuhal_job_has_device(job) ? json_integer(job->index) : json_null(), "result", outcomes[finding->outcome],
-        "sentence", job->check->sentence, "message", gpuhal_json_text(finding->message), "rule",
-        make_rule(finding->rule), "hint", gpuhal_json_text(finding->hint), "expected",
-        gpuhal_json_text(finding->expected), "printed", gpuhal_json_text(finding->printed), "notes",
-        make_notes(finding->result->notes), "time_ms", round((double)finding->result->time_ns / 1e3) / 1e3);
-    if (json_array_append_new(report->checks, check) != 0) {
-        json_decref(report->checks);
-        report->checks = NULL;
-    }
-}
+typedef struct gpuhal_cpu {
+    char name[256];
+} gpuhal_cpu;
 
-/* The model of the processor, as gpuhal-probe and gpuhal-bench have it: from the plugin cpu, which starts no driver. In
- * this process all checks are over. */
-static json_t *make_host(void)
+/* The model of the processor, as gpuhal-probe and gpuhal-bench have it: from the plugin cpu, which starts no driver. */
+static void send_cpu(void *user, int to)
 {
+    (void)user;
     const gpuhal_config config = {.size = sizeof config,
                                   .isolation = GPUHAL_ISOLATION_NEVER,
                                   .ignore_environment = 1,
                                   .backends = "cpu",
                                   .registry = "none"};
     gpuhal *gpu = NULL;
-    const char *cpu = NULL;
+    const char *name = "";
+    gpuhal_cpu cpu;
     if (gpuhal_open(&config, &gpu) == GPUHAL_OK && gpuhal_device_count(gpu) > 0) {
-        gpuhal_device_text(gpuhal_device_at(gpu, 0), GPUHAL_FACT_NAME, &cpu);
+        gpuhal_device_text(gpuhal_device_at(gpu, 0), GPUHAL_FACT_NAME, &name);
     }
-    json_t *host = gpuhal_json_host(cpu);
-    gpuhal_close(gpu);
-    return host;
+    snprintf(cpu.name, sizeof cpu.name, "%s", name);
+    gpuhal_tool_send(to, &cpu, sizeof cpu);
 }
 
-static json_t *make_plugin(const gpuhal_check_options *options, const gpuhal_self *self)
+/* In a child, since the children of the checks must find no plugin loaded. "" where it is not known. */
+static gpuhal_cpu read_cpu(void)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "file", gpuhal_json_text(options->file), "manifest",
-                     gpuhal_json_text(options->manifest), "name", gpuhal_json_text(self->name), "version",
-                     gpuhal_json_text(self->version), "abi_version",
-                     self->abi != 0 ? gpuhal_json_abi(self->abi) : json_null());
-}
-
-static json_t *make_counts(const unsigned *counts)
-{
-    json_t *object = json_object();
-    for (unsigned o = 0; o < OUTCOMES; o++) {
-        json_object_set_new(object, outcomes[o], json_integer(counts[o]));
+    const uint64_t patience_ns = 10000000000u;
+    gpuhal_cpu cpu = {""};
+    gpuhal_tool_child child;
+    int status = 0;
+    if (gpuhal_tool_fork(send_cpu, NULL, &child)) {
+        gpuhal_tool_hear(&child, gpuhal_tool_now_ns() + patience_ns, &cpu, sizeof cpu);
+        gpuhal_tool_end(&child, 0, &status);
     }
-    return object;
+    return cpu;
 }
 
-/* Takes the reference to @document. False without memory; what cannot be written is noticed when the output is
- * closed. */
-static bool print(FILE *out, json_t *document)
+/* The same object as gpuhal_json_host() makes for the programs that have jansson. */
+static void put_host(FILE *out)
 {
-    if (document == NULL) {
-        return false;
+    const gpuhal_cpu cpu = read_cpu();
+    gpuhal_tool_host host;
+    gpuhal_tool_host_read(&host);
+    put(out, ",\"host\":{\"name\":", host.name);
+    put(out, ",\"os\":", host.os);
+    put(out, ",\"kernel\":", host.kernel);
+    put(out, ",\"architecture\":", host.architecture);
+    put(out, ",\"cpu\":", cpu.name);
+    fprintf(out, ",\"processors\":%" PRIu32 "}", host.processors);
+}
+
+static void put_header(const gpuhal_report *report, unsigned count)
+{
+    (void)count;
+    FILE *out = report->options->out;
+    char stamp[40];
+    struct tm parts;
+    const time_t now = time(NULL);
+    strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &parts));
+    put(out, SCHEMA ",\"generated_at\":", stamp);
+    put(out, ",\"library_version\":", gpuhal_version());
+    put_abi(out, gpuhal_abi_version());
+    put_host(out);
+    put(out, ",\"plugin\":{\"file\":", report->options->file);
+    put(out, ",\"manifest\":", report->options->manifest);
+    put(out, ",\"name\":", report->self->name);
+    put(out, ",\"version\":", report->self->version);
+    put_abi(out, report->self->abi);
+    fputs("}}\n", out);
+}
+
+static void put_check(const gpuhal_report *report, const gpuhal_finding *finding)
+{
+    const gpuhal_job *job = finding->job;
+    const uint64_t time_us = finding->result->time_ns / 1000;
+    FILE *out = report->options->out;
+    put(out, "{\"name\":", job->check->name);
+    if (gpuhal_job_has_device(job)) {
+        fprintf(out, ",\"device\":%" PRIu32, job->index);
+    } else {
+        fputs(",\"device\":null", out);
     }
-    const bool printed = json_dumpf(document, out, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) == 0;
-    json_decref(document);
-    fputc('\n', out);
-    return printed || ferror(out) != 0;
+    put(out, ",\"result\":", outcomes[finding->outcome]);
+    put(out, ",\"sentence\":", job->check->sentence);
+    put(out, ",\"message\":", finding->message);
+    put_rule(out, finding->rule);
+    put(out, ",\"hint\":", finding->hint);
+    put(out, ",\"expected\":", finding->expected);
+    put(out, ",\"printed\":", finding->printed);
+    put_notes(out, finding->result->notes);
+    fprintf(out, ",\"time_ms\":%" PRIu64 ".%03u}\n", time_us / 1000, (unsigned)(time_us % 1000));
 }
 
-bool gpuhal_document_end(gpuhal_report *report, const gpuhal_self *self, gpuhal_ending ending)
+static void put_totals(const gpuhal_report *report, gpuhal_ending ending)
 {
+    FILE *out = report->options->out;
     const bool stopped = ending == ENDING_STOPPED;
     const char *status = stopped                      ? "stopped"
                          : ending == ENDING_NO_PLUGIN ? "no_plugin"
                          : report->failed             ? "failed"
                                                       : "passed";
-    json_t *checks = report->checks;
-    report->checks = NULL;
-    return print(report->options->out,
-                 json_pack("{s:s, s:o, s:s, s:o, s:o, s:o, s:s, s:o, s:o, s:o}", "schema", SCHEMA, "generated_at",
-                           gpuhal_json_time((uint64_t)time(NULL)), "library_version", gpuhal_version(), "abi_version",
-                           gpuhal_json_abi(gpuhal_abi_version()), "host", make_host(), "plugin",
-                           make_plugin(report->options, self), "status", status, "signal",
-                           gpuhal_json_text(stopped ? gpuhal_signals_name() : NULL), "counts",
-                           make_counts(report->counts), "checks", checks));
+    put(out, "{\"status\":", status);
+    put(out, ",\"signal\":", stopped ? gpuhal_signals_name() : NULL);
+    for (unsigned o = 0; o < OUTCOMES; o++) {
+        fprintf(out, ",\"%s\":%u", outcomes[o], report->counts[o]);
+    }
+    fputs("}\n", out);
 }
 
-bool gpuhal_document_print_list(FILE *out)
+static void put_list(FILE *out)
 {
-    json_t *list = json_array();
     for (unsigned c = 0; c < gpuhal_check_count; c++) {
         const gpuhal_job job = {.check = &gpuhal_checks[c]};
-        json_array_append_new(list, json_pack("{s:s, s:s, s:o, s:b}", "name", job.check->name, "sentence",
-                                              job.check->sentence, "rule", make_rule(job.check->rule), "per_device",
-                                              gpuhal_job_has_device(&job)));
+        put(out, SCHEMA ",\"name\":", job.check->name);
+        put(out, ",\"sentence\":", job.check->sentence);
+        put_rule(out, job.check->rule);
+        fprintf(out, ",\"per_device\":%s}\n", gpuhal_job_has_device(&job) ? "true" : "false");
     }
-    const bool whole = json_array_size(list) == gpuhal_check_count;
-    json_t *document = json_pack("{s:s, s:s, s:o, s:o}", "schema", SCHEMA, "library_version", gpuhal_version(),
-                                 "abi_version", gpuhal_json_abi(gpuhal_abi_version()), "list", list);
-    return print(out, document) && whole;
 }
 
-bool gpuhal_document_print_error(FILE *out, const char *code, const char *message)
+static void put_error(FILE *out, const char *code, const char *message)
 {
-    return print(out, gpuhal_json_error(SCHEMA, "gpuhal-check", code, message));
+    const char program[] = "gpuhal-check: ";
+    const size_t length = sizeof program - 1;
+    put(out, SCHEMA ",\"error\":{\"code\":", code);
+    put(out, ",\"message\":", strncmp(message, program, length) == 0 ? message + length : message);
+    fputs("}}\n", out);
 }
+
+const gpuhal_form gpuhal_form_json = {put_list, put_header, put_check, put_totals, put_error};

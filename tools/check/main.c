@@ -31,23 +31,6 @@ const gpuhal_check gpuhal_checks[] = {
 };
 const unsigned gpuhal_check_count = sizeof gpuhal_checks / sizeof *gpuhal_checks;
 
-static int out_of_memory(void)
-{
-    fputs("gpuhal-check: out of memory\n", stderr);
-    return EXIT_INTERNAL;
-}
-
-static int list_checks(FILE *out, bool as_document)
-{
-    if (as_document) {
-        return gpuhal_document_print_list(out) ? EXIT_PASSED : out_of_memory();
-    }
-    for (unsigned c = 0; c < gpuhal_check_count; c++) {
-        fprintf(out, "%-20s %s\n", gpuhal_checks[c].name, gpuhal_checks[c].sentence);
-    }
-    return EXIT_PASSED;
-}
-
 static bool is_named(const gpuhal_job *job, const char *const *names, unsigned count)
 {
     bool named = false;
@@ -124,26 +107,30 @@ static void choose_device(gpuhal_runner *runner, gpuhal_result *result)
     }
 }
 
-static int broken(gpuhal_report *report, const char *why)
+static int broken(const gpuhal_check_options *options, const char *why)
 {
-    gpuhal_report_broken(report, why);
+    fprintf(stderr, "gpuhal-check: %s\n", why);
+    options->form->error(options->out, "internal", why);
     return EXIT_INTERNAL;
 }
 
-static int give_up(gpuhal_report *report, const gpuhal_self *self, const gpuhal_job *first, const gpuhal_result *result)
+static int give_up(gpuhal_report *report, const gpuhal_job *first, const gpuhal_result *result)
 {
-    gpuhal_report_plan(report, 1);
+    report->options->form->begin(report, 1);
     gpuhal_report_result(report, first, result);
-    return gpuhal_report_end(report, self, ENDING_NO_PLUGIN) ? EXIT_NO_PLUGIN : out_of_memory();
+    report->options->form->end(report, ENDING_NO_PLUGIN);
+    return EXIT_NO_PLUGIN;
 }
 
 /* Why the runner settled nothing. The exit status of a signal is made when all is tidied up. */
-static int stop(gpuhal_report *report, const gpuhal_self *self)
+static int stop(gpuhal_report *report)
 {
     if (gpuhal_signals_caught() == 0) {
-        return broken(report, "no child process can be made");
+        return broken(report->options, "no child process can be made");
     }
-    return gpuhal_report_end(report, self, ENDING_STOPPED) ? EXIT_SIGNAL : out_of_memory();
+    fprintf(stderr, "gpuhal-check: ended by %s\n", gpuhal_signals_name());
+    report->options->form->end(report, ENDING_STOPPED);
+    return EXIT_SIGNAL;
 }
 
 static const gpuhal_result *refused_manifest(const gpuhal_check_options *options, gpuhal_result *result)
@@ -177,47 +164,43 @@ static int run_jobs(gpuhal_runner *runner, gpuhal_report *report, const gpuhal_j
     unsigned count = 0;
     gpuhal_job *jobs = plan(runner->options, runner, &count);
     if (jobs == NULL) {
-        return broken(report, "out of memory");
+        return broken(report->options, "out of memory");
     }
-    gpuhal_report_plan(report, count + 1);
+    report->options->form->begin(report, count + 1);
     gpuhal_report_result(report, first, first_result);
     for (unsigned done = 0; done < count && gpuhal_tool_output_error() == 0;) {
         unsigned settled = gpuhal_runner_run(runner, jobs + done, count - done, report_one, report);
         if (settled == 0) {
             free(jobs);
-            return stop(report, &runner->self);
+            return stop(report);
         }
         done += settled;
     }
     free(jobs);
-    if (!gpuhal_report_end(report, &runner->self, ENDING_COMPLETE)) {
-        return out_of_memory();
-    }
+    report->options->form->end(report, ENDING_COMPLETE);
     return report->failed ? EXIT_FAILED : EXIT_PASSED;
 }
 
-/* The first check runs before the plan can be written: how many lines there are depends on the devices that it
- * finds. */
+/* The first check runs before the report begins: what the plugin says of itself, and how many results there are, is
+ * known from it. */
 static int check(const gpuhal_check_options *options, const gpuhal_expectations *expectations)
 {
     gpuhal_runner runner = {0};
-    gpuhal_report report = {.options = options, .expectations = expectations};
+    gpuhal_report report = {.options = options, .expectations = expectations, .self = &runner.self};
     const gpuhal_job first = {.check = &gpuhal_checks[0]};
     gpuhal_result result = {0};
-    if (!gpuhal_report_begin(&report)) {
-        return broken(&report, "out of memory");
-    }
     if (options->file == NULL) { /* the manifest names no library */
-        return give_up(&report, &runner.self, &first, refused_manifest(options, &result));
+        return give_up(&report, &first, refused_manifest(options, &result));
     }
     if (!gpuhal_runner_init(&runner, options) || gpuhal_runner_run(&runner, &first, 1, keep, &result) == 0) {
-        return stop(&report, &runner.self);
+        options->form->begin(&report, 0);
+        return stop(&report);
     }
     if (result.status == CHECK_PASSED) {
         choose_device(&runner, &result);
     }
     return result.status == CHECK_PASSED ? run_jobs(&runner, &report, &first, &result)
-                                         : give_up(&report, &runner.self, &first, &result);
+                                         : give_up(&report, &first, &result);
 }
 
 /* The list beside the plugin, unless another was named. */
@@ -271,8 +254,7 @@ static int check_in_folder(gpuhal_check_options *options, const gpuhal_expectati
 {
     char folder[] = "/tmp/gpuhal-check-XXXXXX", manifest[64];
     if (mkdtemp(folder) == NULL) {
-        gpuhal_report report = {.options = options};
-        return broken(&report, "no folder can be made in /tmp");
+        return broken(options, "no folder can be made in /tmp");
     }
     options->folder = folder;
     gpuhal_signals_catch();
@@ -323,10 +305,13 @@ int main(int argc, char **argv)
     const int caught = json ? gpuhal_tool_errors_catch() : -1;
     int exit_status = read_everything(argc, argv, out, &options, &expectations);
     gpuhal_tool_errors_release(caught, said, sizeof said);
-    if (exit_status == GPUHAL_TOOL_GO_ON) {
-        exit_status = options.list ? list_checks(out, options.json) : check_in_folder(&options, &expectations);
+    if (exit_status == GPUHAL_TOOL_GO_ON && options.list) {
+        options.form->list(out);
+        exit_status = EXIT_PASSED;
+    } else if (exit_status == GPUHAL_TOOL_GO_ON) {
+        exit_status = check_in_folder(&options, &expectations);
     } else if (exit_status == EXIT_USAGE && json) {
-        gpuhal_document_print_error(out, "usage", said);
+        gpuhal_form_json.error(out, "usage", said);
     }
     gpuhal_expectations_finish(&expectations);
     free(options.given.code);

@@ -17,7 +17,7 @@ enum { DEADLINE_S = 60, LARGE_DEADLINE_S = 600 };
 
 static const char doc[] =
     "Runs the conformance suite on a plugin, or on a manifest and the plugin that it names, and reports in TAP "
-    "version 13 or in JSON.\v"
+    "version 13 or in JSON Lines.\v"
     "Exit status: 0 all passed, 1 failures, 2 usage, 3 the plugin cannot be loaded or lists no such device, "
     "4 out of memory, no process can be made, or the output cannot be written.";
 
@@ -40,7 +40,7 @@ enum {
 };
 
 static const struct argp_option known[] = {
-    {"list", OPTION_LIST, NULL, 0, "list the checks and exit; with --json as a document", 0},
+    {"list", OPTION_LIST, NULL, 0, "list the checks and exit", 0},
     {"only", OPTION_ONLY, "CHECK", 0, "run this check only, CHECK@INDEX on one device; may be repeated", 0},
     {"except", OPTION_EXCEPT, "CHECK", 0, "leave this check out; may be repeated; the check file always runs", 0},
     {"device", OPTION_DEVICE, "INDEX", 0, "check this device only", 0},
@@ -48,8 +48,7 @@ static const struct argp_option known[] = {
     {"expect", OPTION_EXPECT, "FILE", 0, "expected failures, in lines 'CHECK: REASON' (FILE.so.expect, if it exists)",
      0},
     {"large", OPTION_LARGE, NULL, 0, "run above_4gib, which takes 8 GiB of a device", 0},
-    {"json", OPTION_JSON, NULL, 0, "a JSON document at the end instead of TAP, schema gpuhal.check/1; of errors, too",
-     0},
+    {"json", OPTION_JSON, NULL, 0, "JSON Lines instead of TAP, schema gpuhal.check/2; of errors and --list, too", 0},
     {NULL, 0, NULL, 0, "A kernel of yours, for the checks of programs:", 0},
     {"program", OPTION_PROGRAM, "FILE", 0, "code that the device takes, with --kernel", 0},
     {"kernel", OPTION_KERNEL, "NAME", 0, "the function to launch; it changes a buffer, the same way each time", 0},
@@ -165,10 +164,6 @@ static error_t judge(const struct argp_state *state, gpuhal_check_options *optio
         argp_error(state, "no plugin was given; it takes FILE.so or NAME.gpuhal");
         return EINVAL;
     }
-    if (options->json && !gpuhal_document_built) {
-        argp_error(state, "--json: built without jansson (Debian: libjansson-dev)");
-        return EINVAL;
-    }
     error_t error = judge_names(state, options);
     error = error ? error : judge_devices(state, options);
     return error ? error : judge_program(state, &options->given);
@@ -243,7 +238,7 @@ static error_t parse(int key, char *value, struct argp_state *state)
         options->large = true;
         return 0;
     case OPTION_JSON:
-        options->json = true;
+        options->form = &gpuhal_form_json;
         return 0;
     case ARGP_KEY_ARG:
         return take_file(state, value, options);
@@ -263,7 +258,7 @@ static void print_version(FILE *out)
 int gpuhal_options_read(int argc, char **argv, FILE *out, gpuhal_check_options *out_options)
 {
     static const struct argp argp = {known, parse, "FILE.so | NAME.gpuhal", doc, NULL, NULL, NULL};
-    *out_options = (gpuhal_check_options){.out = out, .given.groups = {4, 1, 1}};
+    *out_options = (gpuhal_check_options){.out = out, .form = &gpuhal_form_tap, .given.groups = {4, 1, 1}};
     const int exit_code = gpuhal_tool_command_line("gpuhal-check", &argp, out_options, out, print_version, argc, argv);
     if (out_options->deadline_s == 0) {
         out_options->deadline_s = out_options->large ? LARGE_DEADLINE_S : DEADLINE_S;

@@ -1,9 +1,8 @@
 /* report.c: see report.h. Each result is judged here, for both forms alike. */
 #include "report.h"
 
-#include "signals.h"
-
-#include <stdio.h>
+#include "../common/standard_output.h"
+#include "../common/utf8.h"
 
 bool gpuhal_job_has_device(const gpuhal_job *job)
 {
@@ -48,64 +47,29 @@ static gpuhal_finding judge(const gpuhal_report *report, const gpuhal_job *job, 
     return finding;
 }
 
-bool gpuhal_report_begin(gpuhal_report *report)
-{
-    if (report->options->json) {
-        return gpuhal_document_begin(report);
-    }
-    fputs("TAP version 13\n", report->options->out);
-    return true;
-}
-
-void gpuhal_report_plan(const gpuhal_report *report, unsigned count)
-{
-    if (!report->options->json) {
-        fprintf(report->options->out, "1..%u\n", count);
-    }
-}
-
 void gpuhal_report_result(gpuhal_report *report, const gpuhal_job *job, const gpuhal_result *result)
 {
     const gpuhal_finding finding = judge(report, job, result);
     report->counts[finding.outcome]++;
     report->failed = report->failed || finding.outcome == OUTCOME_FAILED || result->not_run;
-    if (report->options->json) {
-        gpuhal_document_result(report, &finding);
-        return;
-    }
-    unsigned number = 0;
-    for (unsigned o = 0; o < OUTCOMES; o++) {
-        number += report->counts[o];
-    }
-    gpuhal_tap_result(report->options->out, &finding, number);
+    report->options->form->result(report, &finding);
+    gpuhal_tool_output_flush(report->options->out);
 }
 
-bool gpuhal_report_end(gpuhal_report *report, const gpuhal_self *self, gpuhal_ending ending)
+void gpuhal_print_quoted(FILE *out, const char *text)
 {
-    const unsigned *counts = report->counts;
-    if (ending == ENDING_STOPPED) {
-        fprintf(stderr, "gpuhal-check: ended by %s\n", gpuhal_signals_name());
+    putc('"', out);
+    while (*text != '\0') {
+        uint32_t character;
+        const size_t length = gpuhal_tool_utf8_next(text, &character);
+        if (length == 0) {
+            fputs("\xef\xbf\xbd", out);
+        } else if (character < 0x20 || character == 0x7f) {
+            fprintf(out, "\\u%04x", (unsigned)character);
+        } else {
+            fprintf(out, "%s%.*s", character == '"' || character == '\\' ? "\\" : "", (int)length, text);
+        }
+        text += length != 0 ? length : 1;
     }
-    if (report->options->json) {
-        return gpuhal_document_end(report, self, ending);
-    }
-    if (ending == ENDING_NO_PLUGIN) {
-        fputs("# the plugin cannot be used, so nothing else was checked\n", report->options->out);
-    }
-    fprintf(report->options->out, "# %u passed, %u failed, %u failed as expected, %u skipped\n",
-            counts[OUTCOME_PASSED], counts[OUTCOME_FAILED], counts[OUTCOME_EXPECTED], counts[OUTCOME_SKIPPED]);
-    if (ending == ENDING_STOPPED) {
-        fprintf(report->options->out, "Bail out! ended by %s\n", gpuhal_signals_name());
-    }
-    return true;
-}
-
-void gpuhal_report_broken(gpuhal_report *report, const char *why)
-{
-    fprintf(stderr, "gpuhal-check: %s\n", why);
-    if (report->options->json) {
-        gpuhal_document_print_error(report->options->out, "internal", why);
-    } else {
-        fprintf(report->options->out, "Bail out! %s\n", why);
-    }
+    putc('"', out);
 }

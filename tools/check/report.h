@@ -1,4 +1,5 @@
-/* report.h: what the user gets: lines of TAP, each as soon as it is known, or one JSON document at the end. */
+/* report.h: what the user gets, as TAP or as JSON Lines. Each result is written as soon as it is known, so that a run
+ * that is cut off leaves all that it has checked. */
 #ifndef GPUHAL_CHECK_REPORT_H
 #define GPUHAL_CHECK_REPORT_H
 
@@ -24,45 +25,41 @@ typedef struct gpuhal_finding {
     const char *printed;  /* what the plugin printed before it failed; "": nothing */
 } gpuhal_finding;
 
-/* Whether lines about this job are about one device, whose index they carry. */
-bool gpuhal_job_has_device(const gpuhal_job *job);
-
-typedef struct gpuhal_report {
-    const gpuhal_check_options *options;
-    const gpuhal_expectations *expectations;
-    unsigned counts[OUTCOMES];
-    bool failed; /* a check failed, or some were not run */
-    struct json_t *checks; /* of the document, until it is printed; NULL: memory was short */
-} gpuhal_report;
-
-/* Results may follow. False without memory. */
-bool gpuhal_report_begin(gpuhal_report *report);
-/* So many results follow. */
-void gpuhal_report_plan(const gpuhal_report *report, unsigned count);
-void gpuhal_report_result(gpuhal_report *report, const gpuhal_job *job, const gpuhal_result *result);
 /* How a run ends. */
 typedef enum gpuhal_ending {
     ENDING_COMPLETE,
     ENDING_NO_PLUGIN, /* nothing was checked but that the plugin cannot be used */
     ENDING_STOPPED    /* by a signal, with what has run until then */
 } gpuhal_ending;
-/* @p self: what the plugin said of itself. False without memory for the document. */
-bool gpuhal_report_end(gpuhal_report *report, const gpuhal_self *self, gpuhal_ending ending);
-/* Instead of the end: gpuhal-check itself failed. */
-void gpuhal_report_broken(gpuhal_report *report, const char *why);
 
-/* ---- the forms (tap.c; json.c, or json_none.c in a build without jansson) */
+typedef struct gpuhal_report {
+    const gpuhal_check_options *options;
+    const gpuhal_expectations *expectations;
+    const gpuhal_self *self; /* what the plugin said of itself */
+    unsigned counts[OUTCOMES];
+    bool failed; /* a check failed, or some were not run */
+} gpuhal_report;
 
-void gpuhal_tap_result(FILE *out, const gpuhal_finding *finding, unsigned number);
+typedef struct gpuhal_form {
+    /* Prints all checks, in the place of a report. */
+    void (*list)(FILE *out);
+    /* So many results follow; 0: none, since the run ends. */
+    void (*begin)(const gpuhal_report *report, unsigned count);
+    void (*result)(const gpuhal_report *report, const gpuhal_finding *finding);
+    void (*end)(const gpuhal_report *report, gpuhal_ending ending);
+    /* Instead of the end, or of the whole report; @p code: "usage" or "internal". */
+    void (*error)(FILE *out, const char *code, const char *message);
+} gpuhal_form;
 
-extern const bool gpuhal_document_built;
-bool gpuhal_document_begin(gpuhal_report *report);
-/* Loses the document when memory is short: then the end fails. */
-void gpuhal_document_result(gpuhal_report *report, const gpuhal_finding *finding);
-bool gpuhal_document_end(gpuhal_report *report, const gpuhal_self *self, gpuhal_ending ending);
-/* Prints all checks as a document. False without memory. */
-bool gpuhal_document_print_list(FILE *out);
-/* Prints an error as a document; @p code: "usage" or "internal". */
-bool gpuhal_document_print_error(FILE *out, const char *code, const char *message);
+extern const gpuhal_form gpuhal_form_tap, gpuhal_form_json;
+
+/* Judges and prints one result. */
+void gpuhal_report_result(gpuhal_report *report, const gpuhal_job *job, const gpuhal_result *result);
+
+/* Whether lines about this job are about one device, whose index they carry. */
+bool gpuhal_job_has_device(const gpuhal_job *job);
+
+/* Prints a text in quotes as JSON has it, which YAML takes, too. Bytes that are no UTF-8 become U+FFFD. */
+void gpuhal_print_quoted(FILE *out, const char *text);
 
 #endif

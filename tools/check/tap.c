@@ -1,7 +1,7 @@
 /* tap.c: writes TAP version 13. A failure carries a YAML block whose message names the fault. */
 #include "report.h"
 
-#include "../common/standard_output.h"
+#include "signals.h"
 
 #include <string.h>
 
@@ -14,25 +14,6 @@ static void put_plain(FILE *out, const char *text)
         }
         fputc((unsigned char)*text < 0x20 ? ' ' : *text, out);
     }
-}
-
-/* A double-quoted YAML text: the plugin's text may hold anything. */
-static void put_quoted(FILE *out, const char *text)
-{
-    fputc('"', out);
-    for (; *text != '\0'; text++) {
-        unsigned char byte = (unsigned char)*text;
-        if (byte == '\n') {
-            fputs("\\n", out);
-        } else if (byte < 0x20 || byte == 0x7f) {
-            fprintf(out, "\\x%02x", byte);
-        } else if (byte == '"' || byte == '\\') {
-            fprintf(out, "\\%c", byte);
-        } else {
-            fputc(byte, out);
-        }
-    }
-    fputc('"', out);
 }
 
 /* Lines about one device carry its index, in the form that --only and lists of expected failures take. */
@@ -48,17 +29,17 @@ static void put_line(FILE *out, bool ok, const gpuhal_job *job, unsigned number)
 static void put_block(FILE *out, const gpuhal_finding *finding)
 {
     fputs("  ---\n  message: ", out);
-    put_quoted(out, finding->message);
+    gpuhal_print_quoted(out, finding->message);
     if (finding->rule != 0) {
         fprintf(out, "\n  rule: M-%02u", finding->rule);
     }
     if (finding->hint[0] != '\0') {
         fputs("\n  hint: ", out);
-        put_quoted(out, finding->hint);
+        gpuhal_print_quoted(out, finding->hint);
     }
     if (finding->printed[0] != '\0') {
         fputs("\n  printed: ", out);
-        put_quoted(out, finding->printed);
+        gpuhal_print_quoted(out, finding->printed);
     }
     fputs("\n  ...\n", out);
 }
@@ -73,9 +54,14 @@ static void put_notes(FILE *out, const char *notes)
 }
 
 /* TAP has a directive for failures that are known: readers of the report do not count them. */
-void gpuhal_tap_result(FILE *out, const gpuhal_finding *finding, unsigned number)
+static void put_result(const gpuhal_report *report, const gpuhal_finding *finding)
 {
+    FILE *out = report->options->out;
     const bool ok = finding->outcome == OUTCOME_PASSED || finding->outcome == OUTCOME_SKIPPED;
+    unsigned number = 0;
+    for (unsigned o = 0; o < OUTCOMES; o++) {
+        number += report->counts[o];
+    }
     put_line(out, ok, finding->job, number);
     if (finding->outcome == OUTCOME_EXPECTED) {
         fputs(" # TODO expected: ", out);
@@ -89,5 +75,40 @@ void gpuhal_tap_result(FILE *out, const gpuhal_finding *finding, unsigned number
         put_block(out, finding);
     }
     put_notes(out, finding->result->notes);
-    gpuhal_tool_output_flush(out);
 }
+
+static void put_list(FILE *out)
+{
+    for (unsigned c = 0; c < gpuhal_check_count; c++) {
+        fprintf(out, "%-20s %s\n", gpuhal_checks[c].name, gpuhal_checks[c].sentence);
+    }
+}
+
+static void put_head(const gpuhal_report *report, unsigned count)
+{
+    fputs("TAP version 13\n", report->options->out);
+    if (count > 0) {
+        fprintf(report->options->out, "1..%u\n", count);
+    }
+}
+
+static void put_end(const gpuhal_report *report, gpuhal_ending ending)
+{
+    const unsigned *counts = report->counts;
+    if (ending == ENDING_NO_PLUGIN) {
+        fputs("# the plugin cannot be used, so nothing else was checked\n", report->options->out);
+    }
+    fprintf(report->options->out, "# %u passed, %u failed, %u failed as expected, %u skipped\n", counts[OUTCOME_PASSED],
+            counts[OUTCOME_FAILED], counts[OUTCOME_EXPECTED], counts[OUTCOME_SKIPPED]);
+    if (ending == ENDING_STOPPED) {
+        fprintf(report->options->out, "Bail out! ended by %s\n", gpuhal_signals_name());
+    }
+}
+
+static void put_error(FILE *out, const char *code, const char *message)
+{
+    (void)code;
+    fprintf(out, "Bail out! %s\n", message);
+}
+
+const gpuhal_form gpuhal_form_tap = {put_list, put_head, put_result, put_end, put_error};
