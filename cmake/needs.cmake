@@ -83,7 +83,7 @@ if(GPUHAL_TOOLS)
   if(NOT GPUHAL_HELP2MAN AND GPUHAL_INSTALL)
     gpuhal_left_out("the manual pages are" help2man help2man)
   endif()
-  # gpuhal-bench compares a store with a hash table of the C++ library, and blocks of memory with a library in one header for C++, which
+  # gpuhal-bench-baseline compares a store with a hash table of the C++ library, and blocks of memory with a library in one header for C++, which
   # Debian 12 does not have. Nothing demands either.
   if(NOT CMAKE_CXX_COMPILER) # it may have been installed since
     unset(CMAKE_CXX_COMPILER CACHE)
@@ -93,7 +93,7 @@ if(GPUHAL_TOOLS)
   if(CMAKE_CXX_COMPILER)
     enable_language(CXX)
   else()
-    message(STATUS "gpuhal: the baseline of gpuhal-bench's store is left out: a compiler for C++ was not found (Debian: g++)")
+    message(STATUS "gpuhal: the hash table of gpuhal-bench-baseline is left out: a compiler for C++ was not found (Debian: g++)")
   endif()
   find_path(GPUHAL_VMA_INCLUDE_DIR vk_mem_alloc.h PATH_SUFFIXES vma)
   if(GPUHAL_VMA_INCLUDE_DIR AND TARGET gpuhal-vulkan-headers AND CMAKE_CXX_COMPILER)
@@ -101,7 +101,7 @@ if(GPUHAL_TOOLS)
     target_include_directories(gpuhal-vma-headers SYSTEM INTERFACE ${GPUHAL_VMA_INCLUDE_DIR})
     target_link_libraries(gpuhal-vma-headers INTERFACE gpuhal-vulkan-headers)
   else()
-    message(STATUS "gpuhal: the baseline of gpuhal-bench's blocks is left out: vk_mem_alloc.h or a compiler for C++ was not found "
+    message(STATUS "gpuhal: the allocator of gpuhal-bench-baseline is left out: vk_mem_alloc.h or a compiler for C++ was not found "
                    "(Debian 13: libvulkan-memory-allocator-dev g++)")
   endif()
 endif()

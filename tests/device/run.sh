@@ -377,7 +377,7 @@ launch_hip() {
 bench() {
     name=bench-$1 limit=$2
     shift 2
-    run "$name" "$limit" "$build/bin/gpuhal-bench" --baseline --json "$@" || return
+    run "$name" "$limit" "$build/bin/gpuhal-bench-baseline" --baseline --json "$@" || return
     json_of "$work/$name.out" >"$work/document" && mv "$work/document" "$work/$name.out"
     printf '%s\n' "$name" >>"$work/bench"
     bad=$(missed_rows "$work/$name.out")
@@ -404,7 +404,7 @@ bench_group() {
 
 # What is promised of CUDA and HIP.
 bench_first() {
-    if [ ! -x "$build/bin/gpuhal-bench" ]; then
+    if [ ! -x "$build/bin/gpuhal-bench-baseline" ]; then
         skip bench "$(left_out gpuhal-bench)"
         return
     fi
@@ -414,7 +414,7 @@ bench_first() {
 }
 
 bench_rest() {
-    [ -x "$build/bin/gpuhal-bench" ] || return 0
+    [ -x "$build/bin/gpuhal-bench-baseline" ] || return 0
     bench_group copy 70 'vulkan opencl' --only copy --sizes 64K,1M,16M,64M
     bench_group queue 50 'cuda rocm' --only queue,batch,allocate,file
     bench_group call 50 'vulkan opencl' --only call,queue,batch,allocate,file

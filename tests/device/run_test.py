@@ -222,7 +222,7 @@ def two_results_of_which_one_is_cut_off():
 def write_odd_build(build):
     write_program(build / "bin/gpuhal-probe", "case $1 in --json) printf '{\\n\"cut\": '; kill -SEGV $$;; esac\nexit 0\n")
     write_program(build / "bin/gpuhal-check", "echo 'not ok 7 - copy: bytes stay'\nexit 1\n")
-    write_program(build / "bin/gpuhal-bench", f"cat <<'END'\n{two_results_of_which_one_is_cut_off()}\nEND\n"
+    write_program(build / "bin/gpuhal-bench-baseline", f"cat <<'END'\n{two_results_of_which_one_is_cut_off()}\nEND\n"
                   "echo 'gpuhal-bench: cuda:0 copy of 1024 MiB: not measured: there is not that much memory' >&2\n"
                   "case $* in *'--sizes 64K'* | *cpu:0*) exec sleep 100;; esac\nexit 1\n")
     write_program(build / "tests/device/survey", r"""printf 'plugin\tcuda\tok\t1\t/x.so\t-\nplugin\trocm\tbroken\t0\t/y.so\tit "crashed"\\\n'
@@ -274,7 +274,7 @@ def no_promise_is_held_by_a_bench_that_was_stopped_or_could_not_measure(here):
     call = bench_lines({"test": "awaited_copy", "unit": "ns", "ratio": 0.9, "ratio_low": 0.89, "ratio_high": 0.91, "budget": 0.8, "ok": True})
     opened = bench_lines({"test": "device_memory", "unit": "KiB", "value": 0, "value_low": 0, "value_high": 0, "budget": 0, "ok": True},
                             {"test": "open_backend", "ok": False, "error": "it hangs"})
-    write_program(build / "bin/gpuhal-bench", f"""case "$*" in
+    write_program(build / "bin/gpuhal-bench-baseline", f"""case "$*" in
 *'only copy --sizes 64K'*) cat <<'END'; kill -KILL $$;;\n{bench_lines(upload(1.0, True), upload(1.0, True))[:-100]}\nEND
 *'only call') cat <<'END';;\n{call}\nEND
 *'only open') cat <<'END'; exit 1;;\n{opened}\nEND
@@ -293,7 +293,7 @@ def what_drivers_print_among_the_results_spoils_no_report(here):
     write_odd_build(build)
     noise = "printf '[driver] \\000\\033 says \"x\\n{cut: 1}\\n  \"open\\n'\n"
     whole = bench_lines(upload(1.0, True)).split("\n", 1)
-    write_program(build / "bin/gpuhal-bench", f"{noise}cat <<'END'\n{whole[0]}\nEND\n{noise}cat <<'END'\n{whole[1]}\nEND\n{noise}")
+    write_program(build / "bin/gpuhal-bench-baseline", f"{noise}cat <<'END'\n{whole[0]}\nEND\n{noise}cat <<'END'\n{whole[1]}\nEND\n{noise}")
     write_program(build / "bin/gpuhal-probe", f"{noise}cat <<'END'\n{{\n  \"schema\": \"a \\\"b\\\\\",\nEND\n{noise}printf '  \"list\": [\\n    -1.5e+3,\\n    []\\n  ]\\n}}\\n'\n{noise}")
     write_program(build / "tests/device/cuda_context", f"{noise}printf '{{\"check\":\"cut\",\"ok\"'\nkill -SEGV $$\n")
     write_program(build / "tests/device/cuda_memory", "echo '{\"check\":\"c\",\"ok\":true,\"detail\":null}'\n")
@@ -322,7 +322,7 @@ def who_stops_listening_gets_the_report_too(here):
 def an_ended_script_leaves_the_report_of_what_has_been(here):
     build, out = fresh(here.work / "ended-build"), fresh(here.work / "report-ended")
     write_odd_build(build)
-    write_program(build / "bin/gpuhal-bench", f"touch {build}/hangs\nexec sleep 100\n")
+    write_program(build / "bin/gpuhal-bench-baseline", f"touch {build}/hangs\nexec sleep 100\n")
     script = subprocess.Popen(command_of(here, out, "--use", build), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     while not (build / "hangs").exists() and script.poll() is None:
         time.sleep(0.02)

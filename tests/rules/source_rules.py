@@ -14,8 +14,8 @@ from pathlib import Path
 import c_text
 from layers import LAYERS
 
-# What the vendors declare, written down once; tools that call a vendor directly use it too.
-DECLARATIONS = re.compile(r"^plugins/[a-z]+/[a-z_]+_api\.h$")
+# Headers of vendors that are installed; tools call no vendor's library.
+OF_SYSTEM = re.compile(r"^(?:CL|cuda|hip|vk_mem_alloc|vulkan)\b")
 # Parts of the library that it keeps to itself, complete without the rest: these programs measure them, compiled in.
 MEASURED = {"tools/bench": {"hal/memory/blocks.h"}}
 OF_VENDORS = {"gpuhal/plugin.h", "gpuhal/types.h", "gpuhal/native.h"}
@@ -66,9 +66,9 @@ def layers_include_only_themselves_and_lower_ones(root):
                 yield f"{place(root, path, line)}: {layer} includes {name}, but {other} is not below it"
 
 
-def stays_at_home(root, path, home, public, declarations=False, shared=()):
-    """The includes of one file: nothing of ours but the public headers named (None: all), files below `home` or in `shared`, and where
-    they may be, the declarations of vendors' libraries."""
+def stays_at_home(root, path, home, public, vendors=True, shared=()):
+    """The includes of one file: nothing of ours but the public headers named (None: all), files below `home` or in `shared`, and what the
+    folder measures; and headers of vendors, unless it is to have none."""
     for line, kind, name in c_text.includes(c_text.read(path)):
         if kind == "<":
             if name.startswith("gpuhal/") and public is not None and name not in public:
@@ -77,12 +77,14 @@ def stays_at_home(root, path, home, public, declarations=False, shared=()):
                 yield f"{place(root, path, line)}: <{name}> is no public header"
             elif (root / "hal" / name).is_file():
                 yield f"{place(root, path, line)}: includes <{name}> of the library's inside"
+            elif not vendors and OF_SYSTEM.match(name):
+                yield f"{place(root, path, line)}: includes <{name}> of a vendor"
             continue
         target = path.parent / name
         if not target.is_file():
             target = home / name
         named = os.path.relpath(target.resolve(), root.resolve())
-        if declarations and target.is_file() and (DECLARATIONS.match(named) or named in MEASURED.get(os.path.relpath(home, root), ())):
+        if target.is_file() and named in MEASURED.get(os.path.relpath(home, root), ()):
             continue
         if not target.is_file():
             yield f'{place(root, path, line)}: "{name}" is not in {home.relative_to(root)}'
@@ -106,7 +108,7 @@ def tools_and_examples_see_the_public_headers_and_their_own_folder_only(root):
         for path in c_text.sources(root, folder):
             below = path.relative_to(root / folder).parts
             home = root / folder / below[0] if len(below) > 1 else root / folder
-            yield from stays_at_home(root, path, home, None, declarations=folder == "tools",
+            yield from stays_at_home(root, path, home, None, vendors=folder != "tools",
                                      shared=(root / "tools/common",) if folder == "tools" else ())
 
 
@@ -346,6 +348,7 @@ EXAMPLES = {
     tools_and_examples_see_the_public_headers_and_their_own_folder_only: (
         [{"tools/x/a.c": '#include "../../plugins/x/driver.h"\n', "plugins/x/driver.h": ""},
          {"examples/a.c": '#include "../plugins/x/x_api.h"\n', "plugins/x/x_api.h": ""},
+         {"tools/x/a.c": '#include "../../plugins/x/x_y_api.h"\n', "plugins/x/x_y_api.h": ""}, {"tools/x/a.c": "#include <CL/cl.h>\n"},
          {"tools/x/a.c": '#include "core/log.h"\n'}, {"tools/x/a.c": "#include <core/log.h>\n"},
          {"examples/a.c": '#include "../hal/core/log.h"\n'}, {"tools/x/a.c": "#include <gpuhal/secret.h>\n"},
          {"tools/x/a.c": '#include "../../hal/memory/blocks.h"\n', "hal/memory/blocks.h": ""},
@@ -355,7 +358,7 @@ EXAMPLES = {
         [{"tools/x/a.c": '#include "b.h"\n#include <gpuhal/buffer.h>\n', "tools/x/b.h": ""},
          {"tools/x/a.c": '#include "../common/b.h"\n', "tools/common/b.h": ""}, {"tools/common/a.c": '#include "b.h"\n', "tools/common/b.h": ""},
          {"tools/bench/a.c": '#include "../../hal/memory/blocks.h"\n', "hal/memory/blocks.h": ""},
-         {"tools/x/a.c": '#include "../../plugins/x/x_y_api.h"\n', "plugins/x/x_y_api.h": ""}, {"examples/a.c": "#include <stdio.h>\n"}]),
+         {"examples/a.c": "#include <stdio.h>\n#include <CL/cl.h>\n"}]),
     the_library_and_the_plugins_make_no_banned_call: (
         [{"hal/core/a.c": "void f(void) { abort(); }\n"}, {"plugins/x/a.c": "void f(void) { dlclose (0); }\n"},
          {"hal/core/a.c": "void f(void) { if (getenv(\"A\")) { } }\n"}, {"hal/device/a.c": "void f(void) { fprintf(stderr, 0); }\n"}],

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What gpuhal-bench prints, on the processor alone, which is everywhere. One test a run: bench_test.py TEST PROGRAM [ARGUMENT...].
-Figures are never part of a test."""
+"""What gpuhal-bench prints, on the processor alone, which is everywhere; tests that take `baseline` are about gpuhal-bench-baseline.
+One test a run: bench_test.py TEST PROGRAM [ARGUMENT...]. Figures are never part of a test."""
 
 import json
 import os
@@ -76,9 +76,9 @@ def check_schema(*lines):
         assert not wrong, (line, wrong)
 
 
-def a_quick_run_prints_valid_json_about_every_group_and_compares_two_sides_with_the_slower_one(program):
+def a_quick_run_prints_valid_json_about_every_group_and_compares_two_sides_with_the_slower_one(baseline):
     os.environ["POCL_DEVICES"] = "pthread"  # pairs of two would take as long as all the rest
-    rows = results(program, "--baseline")
+    rows = results(baseline, "--baseline")
     tests = {row["test"] for row in rows}
     devices = {row["device"] for row in rows}
     expected = {*EVERYWHERE, *"launch_one_group launch_all_cores launch_triad launch_compute".split(),
@@ -96,13 +96,13 @@ def a_quick_run_prints_valid_json_about_every_group_and_compares_two_sides_with_
     assert judged <= {"fd_after_event", "enumerate", "helper_start", "warm_listing", "warm_probe"}, f"{judged} are judged by nanoseconds, which are true on one processor"
 
 
-def a_quick_run_compares_every_row_with_direct_calls(program, device, reports=None):
+def a_quick_run_compares_every_row_with_direct_calls(baseline, device, reports=None):
     """Over a fake driver. `reports`: a folder of the test's own for the fake CUDA's reports, in which its NVML reads how much memory is taken."""
     if reports:
         shutil.rmtree(reports, ignore_errors=True)
         os.makedirs(reports)
         os.environ["FAKE_CUDA_REPORT"] = os.path.join(reports, "report")
-    rows = results(program, "--baseline", "--device", device)
+    rows = results(baseline, "--baseline", "--device", device)
     tests = {row["test"] for row in rows}
     # The kernel's files of AMD's GPUs are not faked.
     expected = {*WITH_STREAMS, *"staging_memory share share_memory".split(), *(["device_memory"] if reports else [])}
@@ -111,6 +111,17 @@ def a_quick_run_compares_every_row_with_direct_calls(program, device, reports=No
     assert set(WITH_STREAMS) <= compared, f"{set(WITH_STREAMS) - compared} are compared with nothing"
     if reports:
         shutil.rmtree(reports)
+
+
+def without_the_vendors_calls_a_run_has_gpuhals_figures_alone(program, device):
+    rows = results(program, "--baseline", "--device", device)
+    tests = {row["test"] for row in rows}
+    expected = {*WITH_STREAMS, "share"} - {"helper_start", "batch_synchronize", "fd_after_event"}
+    assert expected <= tests and "device_memory" not in tests, f"no row is about {expected - tests}"
+    compared = {row["test"] for row in rows if row["path"] is None and (row["baseline"] or row["baseline_bytes_per_second"])}
+    assert "call_overhead" in compared, "the plugin's own function is no call of a vendor"
+    vendors = {"awaited_copy", "allocate_4kib", "open_backend", "write", "read", "copy", "upload", "readback", "batch", "submit", "queued_copy", "event_to_fd"}
+    assert not compared & vendors, f"{compared & vendors} are compared, with what?"
 
 
 def mistakes_on_the_command_line_are_named(program):
@@ -206,8 +217,8 @@ def a_driver_that_hangs_ends_the_run_with_a_sentence(program, plugins):
     assert failed["device"] == "halting:0" and failed["error"] and last["status"] == "failed" and last["errors"] == 1, done
 
 
-def copies_over_a_link_are_compared_with_the_vendors_own_call(program, backend):
-    rows = results(program, "--baseline", "--only", "pairs", "--device", f"{backend}:0")
+def copies_over_a_link_are_compared_with_the_vendors_own_call(baseline, backend):
+    rows = results(baseline, "--baseline", "--only", "pairs", "--device", f"{backend}:0")
     linked = [row for row in rows if row["test"] == "copy" and row["path"] == "peer"]
     assert {(row["device"], row["peer"]) for row in linked} == {(f"{backend}:{i}", f"{backend}:{1 - i}") for i in (0, 1)}, rows
     for row in linked:
@@ -215,8 +226,8 @@ def copies_over_a_link_are_compared_with_the_vendors_own_call(program, backend):
         assert row["ratio_of_slower_side"] is None, row
 
 
-def opening_with_all_plugins_is_compared_with_the_direct_calls_of_every_vendor_found(program, backend):
-    rows = results(program, "--baseline", "--only", "open")
+def opening_with_all_plugins_is_compared_with_the_direct_calls_of_every_vendor_found(baseline, backend):
+    rows = results(baseline, "--baseline", "--only", "open")
     by_test = {row["test"]: row for row in rows}
     assert by_test["open_all"]["device"] == "all" and by_test["open_all"]["ratio"] > 0 and by_test["open_all"]["baseline"] > 0, rows
     for test in ("open_backend", "helper_start"):

@@ -1,8 +1,5 @@
 /* baseline.c: which baseline belongs to a device, and the vendor's library behind it. */
-#include "baseline.h"
-#include "baseline_opencl.h"
-#include "baseline_stream.h"
-#include "baseline_vulkan.h"
+#include "baselines.h"
 #include "measure.h"
 
 #include <gpuhal/native.h>
@@ -10,40 +7,14 @@
 #include <dlfcn.h>
 #include <string.h>
 
-/* One API whose direct calls are known: those with streams share a shape, the others make a baseline of their own. */
-typedef struct api {
-    const char *backend;
-    gpuhal_native_type device_type;
-    const gpuhal_bench_stream_driver *driver;
-    gpuhal_bench_baseline *(*create)(void *library, const gpuhal_native *device);
-    bool (*list)(void *library, uint32_t *out_count);
-} api;
-
-/* A build without the headers of OpenCL or Vulkan does not know their calls. */
-static const api apis[] = {
-#if GPUHAL_BENCH_OPENCL
-    {"opencl", GPUHAL_NATIVE_OPENCL_DEVICE, NULL, gpuhal_bench_opencl_create, gpuhal_bench_opencl_list},
-#endif
-#if GPUHAL_BENCH_VULKAN
-    {"vulkan", GPUHAL_NATIVE_VULKAN_DEVICE, NULL, gpuhal_bench_vulkan_create, gpuhal_bench_vulkan_list},
-#endif
-    {"cuda", GPUHAL_NATIVE_CUDA_DEVICE, &gpuhal_bench_cuda_driver, NULL, NULL},
-    {"rocm", GPUHAL_NATIVE_HIP_DEVICE, &gpuhal_bench_hip_driver, NULL, NULL},
-};
-
-static const api *api_of(const char *backend)
+const gpuhal_bench_vendor *gpuhal_bench_vendor_of(const char *backend)
 {
-    for (size_t i = 0; i < sizeof apis / sizeof *apis; i++) {
-        if (strcmp(apis[i].backend, backend) == 0) {
-            return &apis[i];
+    for (size_t i = 0; i < gpuhal_bench_baselines_here.vendor_count; i++) {
+        if (strcmp(gpuhal_bench_baselines_here.vendors[i].backend, backend) == 0) {
+            return &gpuhal_bench_baselines_here.vendors[i];
         }
     }
     return NULL;
-}
-
-bool gpuhal_bench_baseline_is_known(const char *backend)
-{
-    return api_of(backend) != NULL;
 }
 
 const char *gpuhal_bench_vendor_library(const gpuhal *gpu, const char *backend)
@@ -82,20 +53,19 @@ static void *load(const char *path)
 
 bool gpuhal_bench_baseline_list(const char *backend, const char *library, uint32_t *out_count)
 {
-    const api *known = api_of(backend);
+    const gpuhal_bench_vendor *known = gpuhal_bench_vendor_of(backend);
     if (known == NULL) {
         return gpuhal_bench_failed("no direct calls of %s are known", backend);
     }
     void *loaded = load(library);
     *out_count = 0;
-    return loaded != NULL && (known->driver != NULL ? gpuhal_bench_stream_list(known->driver, loaded, out_count)
-                                                    : known->list(loaded, out_count));
+    return loaded != NULL && known->list(loaded, out_count);
 }
 
 gpuhal_bench_baseline *gpuhal_bench_baseline_create(const gpuhal *gpu, gpuhal_device *device)
 {
     const char *backend = gpuhal_device_backend(device);
-    const api *known = api_of(backend);
+    const gpuhal_bench_vendor *known = gpuhal_bench_vendor_of(backend);
     gpuhal_native native = {.size = sizeof native};
     if (gpuhal_device_native(device, &native) != GPUHAL_OK) {
         gpuhal_bench_failed_call("gpuhal_device_native");
@@ -107,11 +77,7 @@ gpuhal_bench_baseline *gpuhal_bench_baseline_create(const gpuhal *gpu, gpuhal_de
     }
     const char *path = gpuhal_bench_vendor_library(gpu, backend);
     void *library = path != NULL ? load(path) : NULL;
-    if (library == NULL) {
-        return NULL;
-    }
-    return known->driver != NULL ? gpuhal_bench_stream_create(known->driver, library, &native)
-                                 : known->create(library, &native);
+    return library != NULL ? known->create(library, &native) : NULL;
 }
 
 void gpuhal_bench_baseline_destroy(gpuhal_bench_baseline *baseline)

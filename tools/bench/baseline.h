@@ -57,9 +57,6 @@ typedef struct gpuhal_bench_symbol {
 /* Finds all of them. False with gpuhal_bench_failure(), which says the @name of the API. */
 bool gpuhal_bench_find_symbols(const char *name, void *library, const gpuhal_bench_symbol *symbols, size_t count);
 
-/* Whether the direct calls of the backend's API are known here. */
-bool gpuhal_bench_baseline_is_known(const char *backend);
-
 /* The file of the vendor's library that the plugin has opened: handles mean the same there. NULL with
  * gpuhal_bench_failure(). */
 const char *gpuhal_bench_vendor_library(const gpuhal *gpu, const char *backend);

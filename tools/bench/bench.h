@@ -3,7 +3,7 @@
 #ifndef GPUHAL_BENCH_BENCH_H
 #define GPUHAL_BENCH_BENCH_H
 
-#include "baseline.h"
+#include "baselines.h"
 #include "measure.h"
 #include "options.h"
 #include "output.h"
@@ -28,9 +28,6 @@ void gpuhal_bench_lease_remove(void);
 void gpuhal_bench_rows_queue(gpuhal_bench *bench, gpuhal_device *device);
 void gpuhal_bench_rows_batch(gpuhal_bench *bench, gpuhal_device *device);
 void gpuhal_bench_rows_launch(gpuhal_bench *bench, gpuhal_device *device);
-void gpuhal_bench_launch_opencl(gpuhal_bench *bench, gpuhal_device *device);
-void gpuhal_bench_launch_vulkan(gpuhal_bench *bench, gpuhal_device *device);
-void gpuhal_bench_rows_step(gpuhal_bench *bench, gpuhal_device *device);
 void gpuhal_bench_rows_allocate(gpuhal_bench *bench, gpuhal_device *device);
 void gpuhal_bench_rows_threads(gpuhal_bench *bench, gpuhal_device *device);
 void gpuhal_bench_rows_open(gpuhal_bench *bench, gpuhal_device *device);

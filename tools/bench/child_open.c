@@ -1,7 +1,6 @@
 /* child_open.c: opening, in a process that has done nothing before. */
 #include "bench.h"
 #include "child.h"
-#include "device_memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -75,14 +74,17 @@ bool gpuhal_bench_child_device_memory(const char *const *words, double *out_kib)
 {
     const char *backend = words[0];
     const char *pci = words[1];
+    const gpuhal_bench_vendor *vendor = gpuhal_bench_vendor_of(backend);
     gpuhal *gpu;
     double before;
     double after;
-    if (!gpuhal_bench_device_memory(backend, pci, &before) ||
-        !gpuhal_bench_open_alone(backend, GPUHAL_ISOLATION_NEVER, &gpu)) {
+    if (vendor == NULL || vendor->device_memory == NULL) {
+        return gpuhal_bench_failed("the memory of devices of %s is not known", backend);
+    }
+    if (!vendor->device_memory(pci, &before) || !gpuhal_bench_open_alone(backend, GPUHAL_ISOLATION_NEVER, &gpu)) {
         return false;
     }
-    const bool good = lists(gpu, backend) && gpuhal_bench_device_memory(backend, pci, &after);
+    const bool good = lists(gpu, backend) && vendor->device_memory(pci, &after);
     if (good) {
         *out_kib = after - before;
     }

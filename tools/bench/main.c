@@ -1,5 +1,5 @@
-/* main.c: gpuhal-bench, which measures the library beside the calls beneath it. docs/measurements/README.md describes
- * the method. */
+/* main.c: gpuhal-bench, which measures the library, and gpuhal-bench-baseline, which also measures the calls beneath
+ * it. docs/measurements/README.md describes the method. */
 #include "bench.h"
 #include "child.h"
 #include "json.h"
@@ -98,9 +98,6 @@ static void measure_device(gpuhal_bench *bench, gpuhal_device *device)
         {GPUHAL_BENCH_CALL, gpuhal_bench_rows_call},         {GPUHAL_BENCH_CALL, gpuhal_bench_rows_lease},
         {GPUHAL_BENCH_QUEUE, gpuhal_bench_rows_queue},
         {GPUHAL_BENCH_BATCH, gpuhal_bench_rows_batch},       {GPUHAL_BENCH_LAUNCH, gpuhal_bench_rows_launch},
-#if GPUHAL_BENCH_OPENCL
-        {GPUHAL_BENCH_BATCH, gpuhal_bench_rows_step},
-#endif
         {GPUHAL_BENCH_ALLOCATE, gpuhal_bench_rows_allocate}, {GPUHAL_BENCH_ALLOCATE, gpuhal_bench_rows_threads},
         {GPUHAL_BENCH_OPEN, gpuhal_bench_rows_open},         {GPUHAL_BENCH_SAMPLE, gpuhal_bench_rows_sample},
         {GPUHAL_BENCH_FILE, gpuhal_bench_rows_file},         {GPUHAL_BENCH_FILE, gpuhal_bench_rows_store},

@@ -27,8 +27,9 @@ static const char *const groups[GPUHAL_BENCH_GROUPS] = {
 };
 
 static const char doc[] =
-    "Measures what libgpuhal costs: opening, calls, queues, allocations, copies. With --baseline it measures the "
-    "vendor's own calls and memcpy in the same run, and compares the difference with a budget.\v"
+    "Measures what libgpuhal costs: opening, calls, queues, allocations, copies. With --baseline it also measures "
+    "memcpy and other plain references in the same run, and compares the difference with a budget. The vendors' own "
+    "calls are in gpuhal-bench-baseline, a program of the build tree.\v"
     "A ratio is the baseline's time over gpuhal's: 1.0 is the same speed, more is faster. A row fails when its whole "
     "95 "
     "% interval lies on the wrong side of the budget. docs/measurements/README.md describes each row.\n\n"
@@ -51,7 +52,7 @@ enum {
 #define GROUPS "call, queue, batch, launch, allocate, open, sample, share, file, copy, pairs, blocks, place"
 
 static const struct argp_option known[] = {
-    {"baseline", OPTION_BASELINE, NULL, 0, "also measure the vendor's own calls, in alternating rounds", 0},
+    {"baseline", OPTION_BASELINE, NULL, 0, "also measure what there is to compare with, in alternating rounds", 0},
     {"device", OPTION_DEVICE, "SELECTOR", 0, "measure this device only: opencl:1, cpu, name=GLOB ...", 0},
     {"only", OPTION_ONLY, "GROUP,...", 0, "groups of rows: " GROUPS " (all)",
      0},

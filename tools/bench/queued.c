@@ -31,7 +31,7 @@ bool gpuhal_bench_queued_open(gpuhal_bench *bench, gpuhal_device *device, uint64
     if (gpuhal_event_create(bench->gpu, 0, &q->event) != GPUHAL_OK) {
         return gpuhal_bench_failed_call("gpuhal_event_create");
     }
-    return !bench->options->baseline || !gpuhal_bench_baseline_is_known(gpuhal_device_backend(device)) ||
+    return !bench->options->baseline || gpuhal_bench_vendor_of(gpuhal_device_backend(device)) == NULL ||
            open_baseline(bench, device, q);
 }
 

@@ -161,7 +161,7 @@ void gpuhal_bench_rows_allocate(gpuhal_bench *bench, gpuhal_device *device)
     const size_t count = bench->options->quick ? 1 : sizeof rows / sizeof *rows;
     const gpuhal_bench_row first = gpuhal_bench_row_of(device, rows[0].test, GPUHAL_BENCH_TIMES);
     gpuhal_bench_begin(bench->output, &first);
-    if (gpuhal_bench_baseline_is_known(gpuhal_device_backend(device)) &&
+    if (gpuhal_bench_vendor_of(gpuhal_device_backend(device)) != NULL &&
         (a.baseline = gpuhal_bench_baseline_create(bench->gpu, device)) == NULL) {
         gpuhal_bench_not_measured(bench);
         return;

@@ -125,4 +125,8 @@ void gpuhal_bench_rows_batch(gpuhal_bench *bench, gpuhal_device *device)
         gpuhal_bench_not_measured(bench);
     }
     gpuhal_bench_queued_close(&q);
+    const gpuhal_bench_vendor *vendor = gpuhal_bench_vendor_of(gpuhal_device_backend(device));
+    if (vendor != NULL && vendor->rows_batch != NULL) {
+        vendor->rows_batch(bench, device);
+    }
 }

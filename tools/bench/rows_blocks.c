@@ -8,10 +8,6 @@
 #include "traces.h"
 #include "watch.h"
 
-#if GPUHAL_BENCH_VMA
-#include "vma.h"
-#endif
-
 #include <math.h>
 #include <stdlib.h>
 
@@ -79,19 +75,14 @@ static bool run_gpuhal(void *user, uint64_t count)
     return true;
 }
 
-static bool run_vma(void *user, uint64_t count)
+static bool run_other(void *user, uint64_t count)
 {
-#if GPUHAL_BENCH_VMA
     const replay *r = user;
     for (uint64_t i = 0; i < count; i++) {
-        if (!gpuhal_bench_vma_replay(&r->trace, AMPLE * r->trace.peak_bytes, r->handles)) {
-            return gpuhal_bench_failed("the Vulkan Memory Allocator refuses a request although there is room");
+        if (!gpuhal_bench_baselines_here.blocks_replay(&r->trace, AMPLE * r->trace.peak_bytes, r->handles)) {
+            return gpuhal_bench_failed("the other allocator refuses a request although there is room");
         }
     }
-#else
-    (void)user;
-    (void)count;
-#endif
     return true;
 }
 
@@ -133,7 +124,7 @@ static bool one_trace(gpuhal_bench *bench, gpuhal_bench_trace_kind kind, bool co
     const gpuhal_bench_row row = row_of(GPUHAL_BENCH_TIMES, rows[kind].time, "ns", NAN);
     const gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench, false);
     replay r = {.ids = NULL};
-    const gpuhal_bench_side sides[] = {{run_gpuhal, &r, NULL}, {run_vma, &r, NULL}};
+    const gpuhal_bench_side sides[] = {{run_gpuhal, &r, NULL}, {run_other, &r, NULL}};
     gpuhal_bench_begin(bench->output, &row);
     bool good = gpuhal_bench_trace_make(kind, bench->options->quick ? QUICK_STEPS : STEPS, &r.trace);
     if (good) {
@@ -156,7 +147,7 @@ static bool one_trace(gpuhal_bench *bench, gpuhal_bench_trace_kind kind, bool co
 void gpuhal_bench_rows_blocks(gpuhal_bench *bench)
 {
     static gpuhal_bench_times product;
-    const bool compared = bench->options->baseline && GPUHAL_BENCH_VMA;
+    const bool compared = bench->options->baseline && gpuhal_bench_baselines_here.blocks_replay != NULL;
     bool good = true;
     product.rounds = GPUHAL_BENCH_SAMPLES_MAX;
     for (size_t round = 0; round < GPUHAL_BENCH_SAMPLES_MAX; round++) {

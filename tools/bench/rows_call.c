@@ -54,11 +54,12 @@ static bool open_pair(gpuhal_device *device, gpuhal_memory_kind kind, uint64_t b
            gpuhal_bench_prove(out_pair->to, out_pair->from, host, sizeof host);
 }
 
+/* @baseline: NULL, or what is compared with if the run compares. */
 static bool measure(gpuhal_bench *bench, gpuhal_bench_row row, call_pair *pair, bool (*baseline)(void *, uint64_t))
 {
     const gpuhal_bench_side sides[] = {{run_gpuhal, pair, NULL}, {baseline, pair, NULL}};
     const gpuhal_bench_plan plan = gpuhal_bench_plan_calls(bench);
-    return gpuhal_bench_measure_row(bench, row, sides, bench->options->baseline ? 2 : 1, &plan);
+    return gpuhal_bench_measure_row(bench, row, sides, bench->options->baseline && baseline != NULL ? 2 : 1, &plan);
 }
 
 static bool call_overhead(gpuhal_bench *bench, gpuhal_device *device, call_pair *pair)
@@ -76,17 +77,22 @@ static bool call_overhead(gpuhal_bench *bench, gpuhal_device *device, call_pair 
     return good;
 }
 
+static bool open_vendor(gpuhal_bench *bench, gpuhal_device *device, call_pair *pair)
+{
+    return gpuhal_bench_native_of(pair->to, &pair->native_to) &&
+           gpuhal_bench_native_of(pair->from, &pair->native_from) &&
+           (pair->baseline = gpuhal_bench_baseline_create(bench->gpu, device)) != NULL;
+}
+
 static bool awaited_copy(gpuhal_bench *bench, gpuhal_device *device, call_pair *pair)
 {
     const bool streamed = gpuhal_bench_is_streamed(device);
     gpuhal_bench_row row = gpuhal_bench_row_of(device, "awaited_copy", GPUHAL_BENCH_TIMES);
     row.budget = streamed ? streamed_budget : gpuhal_bench_is_inline(device) ? awaited_budget : NAN;
+    const bool known = gpuhal_bench_vendor_of(gpuhal_device_backend(device)) != NULL;
     gpuhal_bench_begin(bench->output, &row);
     return open_pair(device, GPUHAL_MEMORY_DEVICE, streamed ? STREAMED_BYTES : AWAITED_BYTES, pair) &&
-           gpuhal_bench_native_of(pair->to, &pair->native_to) &&
-           gpuhal_bench_native_of(pair->from, &pair->native_from) &&
-           (pair->baseline = gpuhal_bench_baseline_create(bench->gpu, device)) != NULL &&
-           measure(bench, row, pair, run_vendor);
+           (!known || open_vendor(bench, device, pair)) && measure(bench, row, pair, known ? run_vendor : NULL);
 }
 
 static void run_row(gpuhal_bench *bench, gpuhal_device *device,
@@ -106,7 +112,7 @@ void gpuhal_bench_rows_call(gpuhal_bench *bench, gpuhal_device *device)
     if (gpuhal_bench_is_cpu(device) || gpuhal_bench_is_streamed(device)) {
         run_row(bench, device, call_overhead);
     }
-    if (gpuhal_bench_baseline_is_known(gpuhal_device_backend(device))) {
+    if (!gpuhal_bench_is_cpu(device)) {
         run_row(bench, device, awaited_copy);
     }
 }

@@ -115,6 +115,9 @@ enum { PAIRS = sizeof pairs / sizeof *pairs };
 
 static bool is_compared(const transfer *t, size_t direction)
 {
+    if (t->baseline == NULL && !gpuhal_bench_is_cpu(gpuhal_buffer_device(t->to))) {
+        return false; /* the calls of its API are not known here */
+    }
     const bool has_call = t->baseline != NULL && (direction >= COPY || t->baseline->calls->write != NULL);
     return has_call || (t->host_to != NULL && t->host_from != NULL);
 }
@@ -207,7 +210,7 @@ void gpuhal_bench_rows_copy(gpuhal_bench *bench, gpuhal_device *device)
     gpuhal_bench_baseline *baseline = NULL;
     const gpuhal_bench_row row = gpuhal_bench_row_of(device, "copy", GPUHAL_BENCH_RATIO);
     gpuhal_bench_begin(bench->output, &row);
-    if (gpuhal_bench_baseline_is_known(gpuhal_device_backend(device)) &&
+    if (gpuhal_bench_vendor_of(gpuhal_device_backend(device)) != NULL &&
         (baseline = gpuhal_bench_baseline_create(bench->gpu, device)) == NULL) {
         gpuhal_bench_not_measured(bench);
         return;

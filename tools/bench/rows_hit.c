@@ -2,7 +2,6 @@
  * as many keys as a model has pieces, asked for in random order. Beside it, a look-up of the same keys in the hash
  * table of the C++ library. */
 #include "bench.h"
-#include "map.h"
 
 #include <gpuhal/store.h>
 
@@ -38,16 +37,11 @@ static bool run_hits(void *user, uint64_t count)
 static bool run_look_ups(void *user, uint64_t count)
 {
     hits *h = user;
-#if GPUHAL_BENCH_MAP
     for (uint64_t i = 0; i < count; i++) {
-        if (!gpuhal_bench_map_has(h->map, &h->keys[h->next++ % ENTRIES])) {
+        if (!gpuhal_bench_baselines_here.map_has(h->map, &h->keys[h->next++ % ENTRIES])) {
             return gpuhal_bench_failed("the hash table does not find a key");
         }
     }
-#else
-    (void)h;
-    (void)count;
-#endif
     return true;
 }
 
@@ -66,7 +60,7 @@ static void name(hits *h)
     }
 }
 
-/* Fills both in an order of their own, as a program that loads a model does. */
+/* Fills it in an order of its own, as a program that loads a model does. */
 static bool fill(hits *h)
 {
     for (uint32_t i = 0; i < ENTRIES; i++) {
@@ -78,16 +72,10 @@ static bool fill(hits *h)
         }
         gpuhal_item_release(item, NULL);
     }
-#if GPUHAL_BENCH_MAP
-    h->map = gpuhal_bench_map_create(h->keys, ENTRIES);
-    if (h->map == NULL) {
-        return gpuhal_bench_failed("no memory for a hash table");
-    }
-#endif
     return true;
 }
 
-static bool begin(hits *h, gpuhal_device *device)
+static bool begin(hits *h, gpuhal_device *device, bool compared)
 {
     const gpuhal_store_desc store = {.size = sizeof store};
     name(h);
@@ -95,7 +83,8 @@ static bool begin(hits *h, gpuhal_device *device)
         gpuhal_store_create(h->pool, &store, &h->store) != GPUHAL_OK) {
         return gpuhal_bench_failed_call("making a store");
     }
-    return fill(h);
+    h->map = compared ? gpuhal_bench_baselines_here.map_create(h->keys, ENTRIES) : NULL;
+    return compared && h->map == NULL ? gpuhal_bench_failed("no memory for a hash table") : fill(h);
 }
 
 void gpuhal_bench_rows_hit(gpuhal_bench *bench, gpuhal_device *device)
@@ -105,15 +94,15 @@ void gpuhal_bench_rows_hit(gpuhal_bench *bench, gpuhal_device *device)
     gpuhal_bench_row row = gpuhal_bench_row_of(device, "store_hit", GPUHAL_BENCH_TIMES);
     const gpuhal_bench_side sides[] = {{run_hits, &h, NULL}, {run_look_ups, &h, NULL}};
     const gpuhal_bench_plan plan = gpuhal_bench_plan_calls(bench);
-    const size_t side_count = bench->options->baseline && GPUHAL_BENCH_MAP ? 2 : 1;
+    const bool compared = bench->options->baseline && gpuhal_bench_baselines_here.map_create != NULL;
     row.budget = hit_budget;
     gpuhal_bench_begin(bench->output, &row);
-    if (!begin(&h, device) || !gpuhal_bench_measure_row(bench, row, sides, side_count, &plan)) {
+    if (!begin(&h, device, compared) || !gpuhal_bench_measure_row(bench, row, sides, compared ? 2 : 1, &plan)) {
         gpuhal_bench_not_measured(bench);
     }
-#if GPUHAL_BENCH_MAP
-    gpuhal_bench_map_destroy(h.map);
-#endif
+    if (h.map != NULL) {
+        gpuhal_bench_baselines_here.map_destroy(h.map);
+    }
     gpuhal_store_destroy(h.store);
     gpuhal_pool_destroy(h.pool);
 }

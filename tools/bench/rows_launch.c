@@ -1,6 +1,6 @@
 /* rows_launch.c: launches of kernels: what a call costs on the processor, how fast its threads begin, how much they
- * move and compute, and what the cache of programs saves. rows_launch_opencl.c and rows_launch_vulkan.c have the
- * vendors' calls. */
+ * move and compute, and what the cache of programs saves. Rows beside launches by a vendor's own calls are in
+ * tests/bench. */
 #include "child.h"
 #include "direct.h"
 #include "launcher.h"
@@ -393,16 +393,10 @@ void gpuhal_bench_rows_launch(gpuhal_bench *bench, gpuhal_device *device)
             gpuhal_bench_not_measured(bench);
         }
     }
-#if GPUHAL_BENCH_OPENCL
-    if (strcmp(backend, "opencl") == 0) {
-        gpuhal_bench_launch_opencl(bench, device);
+    const gpuhal_bench_vendor *vendor = gpuhal_bench_vendor_of(backend);
+    if (vendor != NULL && vendor->rows_launch != NULL) {
+        vendor->rows_launch(bench, device);
     }
-#endif
-#if GPUHAL_BENCH_VULKAN
-    if (strcmp(backend, "vulkan") == 0) {
-        gpuhal_bench_launch_vulkan(bench, device);
-    }
-#endif
     if ((strcmp(backend, "opencl") == 0 || strcmp(backend, "vulkan") == 0) && !warm_program(bench, device)) {
         gpuhal_bench_not_measured(bench);
     }

@@ -2,7 +2,6 @@
  * memory; with one vendor's backend the time beside loading the vendor's library and listing its devices directly; with
  * CUDA or HIP the memory of the device. rows_open_all.c has what concerns all plugins together. */
 #include "bench.h"
-#include "device_memory.h"
 
 #include <string.h>
 
@@ -31,14 +30,14 @@ static void resident(gpuhal_bench *bench, const gpuhal_device *cpu)
 static void listing(gpuhal_bench *bench, const gpuhal_device *device)
 {
     const char *backend = gpuhal_device_backend(device);
-    const char *library = gpuhal_bench_vendor_library(bench->gpu, backend);
+    const bool compared = bench->options->baseline && gpuhal_bench_vendor_of(backend) != NULL;
+    const char *library = compared ? gpuhal_bench_vendor_library(bench->gpu, backend) : NULL;
     const char *const direct[] = {"list_direct", backend, library, NULL};
     const char *const words[] = {"list", backend, "apart", NULL};
-    const bool compared = bench->options->baseline;
     gpuhal_bench_row row = gpuhal_bench_row_of(device, "open_backend", GPUHAL_BENCH_TIMES);
     row.budget = listing_budget;
     gpuhal_bench_begin(bench->output, &row);
-    if (library == NULL) {
+    if (compared && library == NULL) {
         gpuhal_bench_not_measured(bench);
     } else if (gpuhal_bench_children_row(bench, row, words, compared ? direct : NULL) && compared) {
         row.kind = GPUHAL_BENCH_AMOUNT;
@@ -48,20 +47,19 @@ static void listing(gpuhal_bench *bench, const gpuhal_device *device)
     }
 }
 
-static void device_memory(gpuhal_bench *bench, gpuhal_device *device)
+static void device_memory(gpuhal_bench *bench, gpuhal_device *device, const gpuhal_bench_vendor *vendor)
 {
     gpuhal_bench_row row = gpuhal_bench_row_of(device, "device_memory", GPUHAL_BENCH_AMOUNT);
-    const char *backend = gpuhal_device_backend(device);
     const char *pci;
     double now;
     row.unit = "KiB";
     row.budget = device_memory_budget_kib;
     if (gpuhal_device_text(device, GPUHAL_FACT_PCI_ADDRESS, &pci) != GPUHAL_OK) {
         gpuhal_bench_note(bench->output, row.device, row.test, "its PCI address is not known");
-    } else if (!gpuhal_bench_device_memory(backend, pci, &now)) {
+    } else if (!vendor->device_memory(pci, &now)) {
         gpuhal_bench_note(bench->output, row.device, row.test, gpuhal_bench_failure());
     } else {
-        gpuhal_bench_children_row(bench, row, (const char *const[]){"device_memory", backend, pci, NULL}, NULL);
+        gpuhal_bench_children_row(bench, row, (const char *const[]){"device_memory", vendor->backend, pci, NULL}, NULL);
     }
 }
 
@@ -79,14 +77,15 @@ static bool stands_for_backend(const gpuhal_bench *bench, const gpuhal_device *d
 void gpuhal_bench_rows_open(gpuhal_bench *bench, gpuhal_device *device)
 {
     const bool first = stands_for_backend(bench, device);
+    const gpuhal_bench_vendor *vendor = gpuhal_bench_vendor_of(gpuhal_device_backend(device));
     if (first && gpuhal_bench_is_cpu(device)) {
         enumerate(bench, device);
         resident(bench, device);
     }
-    if (first && gpuhal_bench_baseline_is_known(gpuhal_device_backend(device))) {
+    if (first && !gpuhal_bench_is_cpu(device)) {
         listing(bench, device);
     }
-    if (gpuhal_bench_is_streamed(device)) {
-        device_memory(bench, device);
+    if (vendor != NULL && vendor->device_memory != NULL) {
+        device_memory(bench, device, vendor);
     }
 }

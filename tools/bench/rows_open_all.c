@@ -36,7 +36,7 @@ static bool direct_words(const gpuhal_bench *bench, const char *words[GPUHAL_BEN
     for (uint32_t i = 0; i < gpuhal_plugin_count(bench->gpu) && count + 2 <= GPUHAL_BENCH_CHILD_WORDS; i++) {
         gpuhal_plugin_report report = {.size = sizeof report};
         if (gpuhal_plugin_report_get(bench->gpu, i, &report) == GPUHAL_OK && *report.driver != '\0' &&
-            gpuhal_bench_baseline_is_known(report.name)) {
+            gpuhal_bench_vendor_of(report.name) != NULL) {
             words[count++] = report.name;
             words[count++] = report.driver;
             any_device = any_device || report.device_count > 0;

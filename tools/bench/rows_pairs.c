@@ -117,7 +117,7 @@ static bool prepare(gpuhal_device *to, gpuhal_device *from, pair *p)
 static bool prepare_peer(gpuhal_bench *bench, gpuhal_device *to, gpuhal_device *from, pair *p)
 {
     if (p->path != GPUHAL_PATH_PEER || !bench->options->baseline ||
-        !gpuhal_bench_baseline_is_known(gpuhal_device_backend(to))) {
+        gpuhal_bench_vendor_of(gpuhal_device_backend(to)) == NULL) {
         return true;
     }
     p->from_device = (gpuhal_native){.size = sizeof p->from_device};

@@ -93,7 +93,7 @@ void gpuhal_bench_rows_share(gpuhal_bench *bench, gpuhal_device *device)
     gpuhal_device *cpu = gpuhal_bench_cpu(bench->gpu);
     const char *why = "there is no CPU device to share with";
     gpuhal_handle_kind handle;
-    if (!gpuhal_bench_baseline_is_known(gpuhal_device_backend(device))) {
+    if (gpuhal_bench_is_cpu(device)) {
         return;
     }
     if (cpu == NULL || gpuhal_share_query(cpu, GPUHAL_MEMORY_DEVICE, device, &handle, &why) != GPUHAL_OK) {

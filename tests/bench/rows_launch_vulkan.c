@@ -288,7 +288,7 @@ static bool measure(gpuhal_bench *bench, gpuhal_device *device, const gpuhal_ben
     return gpuhal_bench_measure_row(bench, rows[0], submit, sides, &plan);
 }
 
-void gpuhal_bench_launch_vulkan(gpuhal_bench *bench, gpuhal_device *device)
+void gpuhal_bench_vulkan_rows_launch(gpuhal_bench *bench, gpuhal_device *device)
 {
     pair p = {.direct = NULL};
     gpuhal_bench_row rows[] = {gpuhal_bench_row_of(device, "launch_64_submit", GPUHAL_BENCH_TIMES),

@@ -9,8 +9,6 @@
 extern "C" {
 #endif
 
-/* Makes all requests of a trace in a new block of so many bytes. @handles: room for one of each slot. False: one of
- * them was refused. */
 bool gpuhal_bench_vma_replay(const gpuhal_bench_trace *trace, uint64_t arena_bytes, uint64_t *handles);
 
 #ifdef __cplusplus

@@ -1,5 +1,6 @@
-/* device_memory.c: NVML, by the vendor's declarations in the CUDA plugin's folder, and a file of the kernel's. */
-#include "device_memory.h"
+/* device_memory.c: how much memory of a device is taken, by other sources than the library: NVML, by the vendor's
+ * declarations in the CUDA plugin's folder, and a file of the kernel's driver of AMD's. Neither takes memory for that.
+ */
 #include "../../plugins/cuda/nvml_api.h"
 #include "baseline_stream.h"
 #include "measure.h"
@@ -34,7 +35,7 @@ static bool open_nvml(void)
     return opened;
 }
 
-static bool ask_nvml(const char *pci, double *out_kib)
+bool gpuhal_bench_cuda_memory(const char *pci, double *out_kib)
 {
     nvmlDevice_t device;
     nvmlMemory_t memory;
@@ -51,7 +52,7 @@ static bool ask_nvml(const char *pci, double *out_kib)
     return true;
 }
 
-static bool ask_kernel(const char *pci, double *out_kib)
+bool gpuhal_bench_hip_memory(const char *pci, double *out_kib)
 {
     char path[128];
     uint64_t used;
@@ -64,9 +65,4 @@ static bool ask_kernel(const char *pci, double *out_kib)
     fclose(file);
     *out_kib = good ? (double)used / 1024 : 0;
     return good || gpuhal_bench_failed("%s holds no number", path);
-}
-
-bool gpuhal_bench_device_memory(const char *backend, const char *pci, double *out_kib)
-{
-    return strcmp(backend, "cuda") == 0 ? ask_nvml(pci, out_kib) : ask_kernel(pci, out_kib);
 }

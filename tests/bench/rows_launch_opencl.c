@@ -3,6 +3,7 @@
  * releases the event, as the library does meanwhile. The others are awaited outside the time. The buffers are those of
  * the launch before, or the result goes to several in turn. PoCL's device `basic` does the work inside the call, the
  * same on both sides. */
+#include "baseline_opencl.h"
 #include "launcher.h"
 #include "opencl_calls.h"
 
@@ -190,7 +191,7 @@ static bool measure(gpuhal_bench *bench, gpuhal_device *device, const gpuhal_ben
            gpuhal_bench_measure_row(bench, *row, sides, bench->options->baseline ? 2 : 1, &plan);
 }
 
-void gpuhal_bench_launch_opencl(gpuhal_bench *bench, gpuhal_device *device)
+void gpuhal_bench_opencl_rows_launch(gpuhal_bench *bench, gpuhal_device *device)
 {
     static const struct {
         const char *test;

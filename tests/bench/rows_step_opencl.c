@@ -1,6 +1,7 @@
 /* rows_step_opencl.c: the step of a small engine: a vector goes to the device, six kernels of the engine's own are
  * launched, the result comes back, and the queue is waited for. Beside it the same on a command queue of the vendor's.
  */
+#include "baseline_opencl.h"
 #include "bench.h"
 #include "opencl_calls.h"
 
@@ -223,15 +224,12 @@ static bool prove(step *s, bool (*run)(void *, uint64_t), float first)
 }
 
 /* Engines launch kernels by the vendor's own calls, so this row knows one API. */
-void gpuhal_bench_rows_step(gpuhal_bench *bench, gpuhal_device *device)
+void gpuhal_bench_opencl_rows_step(gpuhal_bench *bench, gpuhal_device *device)
 {
     step s = {.queue = NULL};
     const gpuhal_bench_side sides[] = {{run_gpuhal, &s, NULL}, {run_direct, &s, NULL}};
     const gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench, true);
     gpuhal_bench_row row = gpuhal_bench_row_of(device, "step", GPUHAL_BENCH_TIMES);
-    if (strcmp(gpuhal_device_backend(device), "opencl") != 0) {
-        return;
-    }
     row.budget = gpuhal_bench_is_inline(device) ? NAN : step_budget;
     gpuhal_bench_begin(bench->output, &row);
     s.direct = (gpuhal_bench_opencl *)gpuhal_bench_baseline_create(bench->gpu, device);

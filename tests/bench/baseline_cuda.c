@@ -74,4 +74,14 @@ typedef CUdeviceptr vendor_pointer;
 
 #include "baseline_calls.inc"
 
-const gpuhal_bench_stream_driver gpuhal_bench_cuda_driver = STREAM_DRIVER("CUDA", CUDA_ERROR_NO_DEVICE);
+static const gpuhal_bench_stream_driver driver = STREAM_DRIVER("CUDA", CUDA_ERROR_NO_DEVICE);
+
+gpuhal_bench_baseline *gpuhal_bench_cuda_create(void *library, const gpuhal_native *device)
+{
+    return gpuhal_bench_stream_create(&driver, library, device);
+}
+
+bool gpuhal_bench_cuda_list(void *library, uint32_t *out_count)
+{
+    return gpuhal_bench_stream_list(&driver, library, out_count);
+}

@@ -71,4 +71,14 @@ typedef void *vendor_pointer;
 
 #include "baseline_calls.inc"
 
-const gpuhal_bench_stream_driver gpuhal_bench_hip_driver = STREAM_DRIVER("HIP", hipErrorNoDevice);
+static const gpuhal_bench_stream_driver driver = STREAM_DRIVER("HIP", hipErrorNoDevice);
+
+gpuhal_bench_baseline *gpuhal_bench_hip_create(void *library, const gpuhal_native *device)
+{
+    return gpuhal_bench_stream_create(&driver, library, device);
+}
+
+bool gpuhal_bench_hip_list(void *library, uint32_t *out_count)
+{
+    return gpuhal_bench_stream_list(&driver, library, out_count);
+}
