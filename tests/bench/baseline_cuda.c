@@ -1,6 +1,7 @@
 /* baseline_cuda.c: the CUDA driver's functions, in the shape of baseline_stream.h. */
 #include "../../plugins/cuda/cuda_api.h"
 #include "baseline_stream.h"
+#include "members.h"
 
 #define MEMBER(name, arguments)  CUresult(*name) arguments;
 #define SYMBOL(name, arguments)  {#name, &cuda.name},

@@ -1,6 +1,7 @@
 /* baseline_hip.c: the functions of HIP, in the shape of baseline_stream.h. */
 #include "../../plugins/rocm/hip_api.h"
 #include "baseline_stream.h"
+#include "members.h"
 
 #define MEMBER(type, name, arguments)  type(*name) arguments;
 #define SYMBOL(type, name, arguments)  {#name, &hip.name},

@@ -1,7 +1,7 @@
 /* baseline_opencl.c: OpenCL through the same library file that the plugin opened, so that handles mean the same on both
  * sides. */
-#include "baseline_opencl.h"
 #include "measure.h"
+#include "members.h"
 #include "opencl_calls.h"
 
 #include <stdlib.h>

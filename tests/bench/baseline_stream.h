@@ -47,12 +47,4 @@ gpuhal_bench_baseline *gpuhal_bench_stream_create(const gpuhal_bench_stream_driv
 /* Lists the devices, as baseline.h says. */
 bool gpuhal_bench_stream_list(const gpuhal_bench_stream_driver *driver, void *library, uint32_t *out_count);
 
-/* Of each API, for baselines.h. */
-gpuhal_bench_baseline *gpuhal_bench_cuda_create(void *library, const gpuhal_native *device);
-gpuhal_bench_baseline *gpuhal_bench_hip_create(void *library, const gpuhal_native *device);
-bool gpuhal_bench_cuda_list(void *library, uint32_t *out_count);
-bool gpuhal_bench_hip_list(void *library, uint32_t *out_count);
-bool gpuhal_bench_cuda_memory(const char *pci, double *out_kib);
-bool gpuhal_bench_hip_memory(const char *pci, double *out_kib);
-
 #endif

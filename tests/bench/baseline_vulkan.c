@@ -2,9 +2,9 @@
  * again: one command buffer, one fence.
  *
  * Nothing is linked: every function comes from the get_instance_proc_addr of the described device. */
-#include "baseline_vulkan.h"
 #include "baseline_vulkan_memory.h"
 #include "measure.h"
+#include "members.h"
 
 #include <gpuhal/native.h>
 

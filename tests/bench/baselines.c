@@ -1,12 +1,6 @@
 /* baselines.c: all that gpuhal-bench-baseline compares with. A build without the headers of OpenCL or Vulkan does not
  * know their calls. */
-#include "baselines.h"
-
-#include "baseline_opencl.h"
-#include "baseline_stream.h"
-#include "baseline_vulkan.h"
-#include "map.h"
-#include "vma.h"
+#include "members.h"
 
 static const gpuhal_bench_vendor vendors[] = {
 #if GPUHAL_BENCH_OPENCL

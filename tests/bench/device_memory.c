@@ -2,8 +2,8 @@
  * declarations in the CUDA plugin's folder, and a file of the kernel's driver of AMD's. Neither takes memory for that.
  */
 #include "../../plugins/cuda/nvml_api.h"
-#include "baseline_stream.h"
 #include "measure.h"
+#include "members.h"
 
 #include <dlfcn.h>
 #include <inttypes.h>

@@ -3,7 +3,7 @@
  * Of each platform its version; of each device the type, name, vendor, versions, memory, largest allocation and compute
  * units, and of one that is not the host's processor its UUID and PCI address. What a driver does not know is left out.
  */
-#include "baseline_opencl.h"
+#include "members.h"
 #include "opencl_calls.h"
 
 enum { PLATFORMS_MAX = 32, DEVICES_MAX = 128 };

@@ -4,8 +4,8 @@
  * extensions, since they say what may be asked; name, versions, UUID and what is known of the driver; its PCI address;
  * its memory and its queues.
  */
-#include "baseline_vulkan.h"
 #include "measure.h"
+#include "members.h"
 
 #define VK_NO_PROTOTYPES
 #include <vulkan/vulkan_core.h>

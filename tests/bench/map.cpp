@@ -1,6 +1,6 @@
 /* map.cpp: std::unordered_map by std::string, looked up by a string that is made from the caller's characters, as a
  * program does that has its keys in C. */
-#include "map.h"
+#include "members.h"
 
 #include <new>
 #include <string>

@@ -3,8 +3,8 @@
  * releases the event, as the library does meanwhile. The others are awaited outside the time. The buffers are those of
  * the launch before, or the result goes to several in turn. PoCL's device `basic` does the work inside the call, the
  * same on both sides. */
-#include "baseline_opencl.h"
 #include "launcher.h"
+#include "members.h"
 #include "opencl_calls.h"
 
 #include <math.h>

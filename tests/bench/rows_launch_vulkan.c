@@ -1,9 +1,9 @@
 /* rows_launch_vulkan.c: 64 launches of one kernel on two parts of its buffers in turn, beside a program that records
  * them into one command buffer by hand: one pipeline, a descriptor set for each part that was filled in before, a
  * barrier behind each launch, one submission. */
-#include "baseline_vulkan.h"
 #include "baseline_vulkan_memory.h"
 #include "launcher.h"
+#include "members.h"
 #include "saxpy_spirv.h"
 
 #include <gpuhal/native.h>

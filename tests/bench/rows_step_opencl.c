@@ -1,8 +1,8 @@
 /* rows_step_opencl.c: the step of a small engine: a vector goes to the device, six kernels of the engine's own are
  * launched, the result comes back, and the queue is waited for. Beside it the same on a command queue of the vendor's.
  */
-#include "baseline_opencl.h"
 #include "bench.h"
+#include "members.h"
 #include "opencl_calls.h"
 
 #include <math.h>

@@ -8,7 +8,7 @@
 #define VK_NO_PROTOTYPES
 #include <vk_mem_alloc.h>
 
-#include "vma.h"
+#include "members.h"
 
 static volatile uint64_t sum_of_offsets; /* a program looks at them */
 
