@@ -1,11 +1,12 @@
-# Writes gpuhal.cdef: the declarations of gpuhal.h as one text that the cdef() of Python's cffi takes as it is.
+# Writes gpuhal.cdef: the declarations of gpuhal.h, and of the headers of the parts that were built, as one text that the cdef() of Python's cffi takes as it is.
 #
-# cmake -DCC=compiler -DINCLUDE=directory -DOUTPUT=file -P cdef.cmake
+# cmake -DCC=compiler -DPARTS=node;schedule;store -DINCLUDE=directory -DOUTPUT=file -P cdef.cmake
 #
 # The compiler's preprocessor takes comments, conditions and attributes out; what came from the system's headers stands before our first
 # declaration. Macros are gone by then, so those that are plain numbers are added as cffi reads them.
 
-execute_process(COMMAND ${CC} -E -P -I${INCLUDE} -D__attribute__\(x\)= ${INCLUDE}/gpuhal/gpuhal.h
+list(TRANSFORM PARTS REPLACE "(.+)" "-include;gpuhal/\\1.h" OUTPUT_VARIABLE more)
+execute_process(COMMAND ${CC} -E -P -I${INCLUDE} -D__attribute__\(x\)= -include gpuhal/gpuhal.h ${more} -x c /dev/null
                 OUTPUT_VARIABLE text RESULT_VARIABLE result ERROR_VARIABLE errors)
 if(NOT result EQUAL 0)
   message(FATAL_ERROR "${CC} cannot preprocess gpuhal.h: ${errors}")
@@ -17,7 +18,7 @@ endif()
 string(SUBSTRING "${text}" ${begin} -1 text)
 
 set(numbers "")
-file(GLOB headers ${INCLUDE}/gpuhal/*.h)
+file(GLOB_RECURSE headers ${INCLUDE}/gpuhal/*.h)
 list(FILTER headers EXCLUDE REGEX "/(plugin|direct)\\.h$")
 foreach(header IN LISTS headers)
   file(STRINGS ${header} lines REGEX "^#define GPUHAL_[A-Z0-9_]+ +(0x)?[0-9a-f]+u?$")

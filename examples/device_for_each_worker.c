@@ -3,6 +3,7 @@
  * the number of devices. Started by torchrun, mpirun or srun, each process is the worker of its local rank; else this
  * process is all workers, one after another. */
 #include <gpuhal/gpuhal.h>
+#include <gpuhal/schedule.h>
 
 #include <stdio.h>
 

@@ -2,6 +2,7 @@
  * it to host memory when another one needs the room, and brings it back from there. The blocks of a conversation's
  * history are entries, too, many of which one call gets. */
 #include <gpuhal/gpuhal.h>
+#include <gpuhal/store.h>
 
 #include <stdio.h>
 #include <string.h>

@@ -8,9 +8,6 @@
 #include "queue/completion_service.h"
 #include "queue/queue.h"
 #include "queue/watchdog.h"
-#include "schedule/leases.h"
-#include "schedule/strategy.h"
-#include "telemetry/sampler.h"
 #include "telemetry/telemetry.h"
 #include "transfer/peer.h"
 #include "transfer/staging.h"
@@ -37,16 +34,27 @@ static void end_links_and_staging(gpuhal_job *job)
     gpuhal_staging_destroy_all(gpu);
 }
 
+static const gpuhal_attachment *const attachments[GPUHAL_ATTACHMENTS] = {
+#ifdef GPUHAL_WITH_NODE
+    [GPUHAL_ATTACHED_NODE] = &gpuhal_node_attachment,
+#endif
+#ifdef GPUHAL_WITH_SCHEDULE
+    [GPUHAL_ATTACHED_SCHEDULE] = &gpuhal_schedule_attachment,
+#endif
+};
+
 static void destroy_rest(gpuhal_job *job)
 {
     gpuhal *gpu = (gpuhal *)job;
     gpuhal_fault_log_destroy(gpu);
     gpuhal_devices_destroy(gpu);
-    gpuhal_leases_destroy(gpu->layers.leases);
+    for (size_t i = 0; i < GPUHAL_ATTACHMENTS; i++) {
+        if (attachments[i]) {
+            attachments[i]->destroy(gpu->layers.attached[i]);
+        }
+    }
     gpuhal_pools_destroy(gpu->layers.pools);
     gpuhal_timeline_destroy(gpu->layers.timeline);
-    gpuhal_strategies_destroy(gpu->layers.strategies);
-    gpuhal_samplers_destroy(gpu->layers.samplers);
     gpuhal_address_index_destroy(gpu->layers.addresses);
     gpuhal_telemetry_destroy(gpu->layers.telemetry);
     gpuhal_registry_destroy(gpu->registry);
@@ -149,6 +157,16 @@ static gpuhal_status decide_by_value(const gpuhal_config *config, gpuhal_setting
     return status;
 }
 
+static bool attach(gpuhal *gpu)
+{
+    bool good = true;
+    for (size_t i = 0; i < GPUHAL_ATTACHMENTS && good; i++) {
+        gpu->layers.attached[i] = attachments[i] ? attachments[i]->create() : NULL;
+        good = !attachments[i] || gpu->layers.attached[i];
+    }
+    return good;
+}
+
 /* `to_decide`: only for its devices and their values. */
 static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config, bool to_decide)
 {
@@ -177,15 +195,11 @@ static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config, bool to_d
     gpu->layers.find_part = gpuhal_part_find;
     gpu->layers.pools = gpuhal_pools_create();
     gpu->layers.timeline = gpuhal_timeline_create();
-    gpu->layers.strategies = gpuhal_strategies_create();
-    gpu->layers.leases = gpuhal_leases_create();
-    gpu->layers.samplers = gpuhal_samplers_create();
     gpu->layers.serve = gpuhal_service_serve;
     gpu->layers.serve_released = gpuhal_service_released;
     gpu->layers.serve_call = gpuhal_service_call;
-    if (!gpu->log || !gpu->layers.addresses || !gpu->layers.telemetry || !gpu->layers.samplers || !gpu->layers.pools ||
-        !gpu->layers.strategies || !gpu->layers.leases || !gpu->layers.service || !gpu->fault_log ||
-        !gpu->layers.notifier || !gpu->layers.timeline) {
+    if (!gpu->log || !gpu->layers.addresses || !gpu->layers.telemetry || !gpu->layers.pools ||
+        !gpu->layers.service || !gpu->fault_log || !gpu->layers.notifier || !gpu->layers.timeline || !attach(gpu)) {
         return gpuhal_error_host_memory();
     }
     gpu->registry = gpuhal_registry_create(settings->registry, GPUHAL_REGISTRY_LOCK_NS, gpu->log);
@@ -204,8 +218,10 @@ static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config, bool to_d
     status = gpuhal_devices_list(gpu, &events);
     gpuhal_jobs_end(); /* a program that has only listed devices may still fork as one without threads */
     free(events.list);
-    if (!status && !to_decide) {
-        gpuhal_leases_adopt(gpu);
+    for (size_t i = 0; i < GPUHAL_ATTACHMENTS && !status && !to_decide; i++) {
+        if (attachments[i] && attachments[i]->opened) {
+            attachments[i]->opened(gpu);
+        }
     }
     return status;
 }
@@ -243,8 +259,11 @@ void gpuhal_close(gpuhal *gpu)
         /* Cancelled halfway, a thread would leave locks behind that all objects share. */
         const int cancel = gpuhal_os_cancel_defer();
         gpuhal_notifier_end(gpu);
-        gpuhal_samplers_end(gpu);
-        gpuhal_leases_end(gpu);
+        for (size_t i = 0; i < GPUHAL_ATTACHMENTS; i++) {
+            if (attachments[i]) {
+                attachments[i]->end(gpu);
+            }
+        }
         gpuhal_workers_settle(gpu, true);
         gpuhal_trace_write_at_close(gpu);
         gpuhal_timeline_write_at_close(gpu);

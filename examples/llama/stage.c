@@ -6,6 +6,8 @@
  */
 #include "llama.h"
 
+#include <gpuhal/schedule.h>
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -28,25 +28,38 @@ struct gpuhal_pools;         /* pool/pool.h */
 struct gpuhal_leases;        /* schedule/leases.h */
 struct gpuhal_relief;        /* memory/buffer.h */
 struct gpuhal_telemetry;     /* telemetry/telemetry.h */
-struct gpuhal_samplers;      /* telemetry/sampler.h */
 struct gpuhal_strategies;    /* schedule/strategy.h */
 struct gpuhal_timeline;      /* queue/timeline.h */
 
 struct gpuhal_sample;
 
+/* What stands upon the core, and may be left out of a build. Each has one state in the gpuhal object, for which
+ * gpuhal.c calls these functions. */
+typedef struct gpuhal_attachment {
+    void *(*create)(void);       /* NULL without memory */
+    void (*opened)(gpuhal *gpu); /* the devices are listed; NULL: nothing is to be done */
+    void (*end)(gpuhal *gpu);    /* the application closes the object; ends what waits, calls back or has a thread */
+    void (*destroy)(void *state); /* no call is in progress, and the devices are gone; NULL does nothing */
+} gpuhal_attachment;
+typedef enum gpuhal_attachment_place {
+    GPUHAL_ATTACHED_NODE = 0,
+    GPUHAL_ATTACHED_SCHEDULE,
+    GPUHAL_ATTACHMENTS
+} gpuhal_attachment_place;
+extern const gpuhal_attachment gpuhal_node_attachment;     /* node/sampler.c */
+extern const gpuhal_attachment gpuhal_schedule_attachment; /* schedule/schedule.c */
+
 /* What the layers above store in the object, and what this layer and `memory` call in them. Set by gpuhal.c, the only
  * file that sees all layers. */
 typedef struct gpuhal_layers {
     struct gpuhal_telemetry *telemetry;     /* telemetry/telemetry.h */
-    struct gpuhal_samplers *samplers;       /* telemetry/sampler.h */
     struct gpuhal_address_index *addresses; /* memory/address_index.h */
     _Atomic(struct gpuhal_thread_pool *) thread_pool;     /* created and ended by transfer/thread_pool.c */
     struct gpuhal_service *service;             /* queue/completion_service.h: shared by all queues */
     struct gpuhal_timeline *timeline;           /* queue/timeline.h */
     struct gpuhal_notifier *notifier;           /* hotplug/change.h */
     struct gpuhal_pools *pools;                 /* pool/pool.h */
-    struct gpuhal_strategies *strategies;       /* schedule/strategy.h */
-    struct gpuhal_leases *leases;               /* schedule/leases.h */
+    void *attached[GPUHAL_ATTACHMENTS];         /* the state of each; NULL: this build does not have it */
 
     void (*destroy)(gpuhal *gpu); /* after the last reference was released */
     /* Does what can be done about an allocation that the device refused, and tries it again after each step. */

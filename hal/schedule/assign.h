@@ -12,7 +12,7 @@
 
 #include "schedule/need.h"
 
-#include <gpuhal/assign.h>
+#include <gpuhal/schedule/assign.h>
 
 typedef struct gpuhal_assign_item {
     uint64_t bytes;

@@ -4,7 +4,7 @@
 #include "core/error.h"
 #include "device/selector.h"
 
-#include <gpuhal/hardware.h>
+#include <gpuhal/node/hardware.h>
 
 #include <stdio.h>
 #include <string.h>

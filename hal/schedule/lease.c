@@ -17,7 +17,7 @@
 
 static gpuhal_status append(gpuhal_lease *lease)
 {
-    gpuhal_leases *leases = lease->gpu->layers.leases;
+    gpuhal_leases *leases = gpuhal_leases_of(lease->gpu);
     gpuhal_mutex_lock(&leases->mutex);
     const bool closing = leases->closing;
     if (!closing) {
@@ -182,7 +182,7 @@ static gpuhal_status obtain(gpuhal_lease *lease)
 /* Ends the wait. A request that was withdrawn meanwhile is given back. */
 static gpuhal_status conclude(gpuhal_lease *lease, gpuhal_status status)
 {
-    gpuhal_leases *leases = lease->gpu->layers.leases;
+    gpuhal_leases *leases = gpuhal_leases_of(lease->gpu);
     bool unused;
     gpuhal_mutex_lock(&leases->mutex);
     const bool unwanted = !status && (lease->released || leases->closing);
@@ -220,7 +220,7 @@ static gpuhal_status start(gpuhal *gpu, const gpuhal_lease_desc *desc, uint64_t 
 /* The end of a public call: the caller has the lease, or it is gone. */
 static gpuhal_status finish(gpuhal_lease *lease, gpuhal_status status, gpuhal_lease **out_lease)
 {
-    gpuhal_leases *leases = lease->gpu->layers.leases;
+    gpuhal_leases *leases = gpuhal_leases_of(lease->gpu);
     if (status) {
         gpuhal_mutex_lock(&leases->mutex);
         take_out(leases, lease);
@@ -326,7 +326,7 @@ static void end(gpuhal_lease *lease, bool to_others)
         return;
     }
     gpuhal *gpu = lease->gpu;
-    gpuhal_leases *leases = gpu->layers.leases;
+    gpuhal_leases *leases = gpuhal_leases_of(gpu);
     bool unused;
     const int cancel = gpuhal_os_cancel_defer();
     gpuhal_error_detail before;
@@ -374,7 +374,7 @@ gpuhal_leases *gpuhal_leases_create(void)
 /* Those that wait are withdrawn by their workers, which gpuhal_close() waits for. */
 void gpuhal_leases_end(gpuhal *gpu)
 {
-    gpuhal_leases *leases = gpu->layers.leases;
+    gpuhal_leases *leases = gpuhal_leases_of(gpu);
     gpuhal_error_detail before;
     gpuhal_error_save(&before);
     gpuhal_mutex_lock(&leases->mutex);

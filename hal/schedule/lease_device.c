@@ -106,7 +106,7 @@ static void describe(gpuhal_device *device, gpuhal_ledger_device *out)
 /* What identifies a device does not change. */
 void gpuhal_lease_describe(gpuhal_device *device, gpuhal_ledger_device *out)
 {
-    gpuhal_leases *leases = device->gpu->layers.leases;
+    gpuhal_leases *leases = gpuhal_leases_of(device->gpu);
     gpuhal_mutex_lock(&leases->mutex);
     struct gpuhal_known_device *known = gpuhal_lease_known(leases, device);
     const bool found = known && known->is_described;
@@ -181,7 +181,7 @@ static void limit_device(gpuhal_leases *leases, gpuhal_device *device)
 
 void gpuhal_leases_limit(gpuhal *gpu)
 {
-    gpuhal_leases *leases = gpu->layers.leases;
+    gpuhal_leases *leases = gpuhal_leases_of(gpu);
     gpuhal_mutex_lock(&leases->mutex);
     for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
         limit_device(leases, gpuhal_device_at(gpu, d));

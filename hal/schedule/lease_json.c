@@ -208,7 +208,7 @@ static void append_record(gpuhal_text *json, const gpuhal_ledger *ledger, const 
 
 static void append_all(gpuhal_text *json, gpuhal *gpu, const gpuhal_lease_view *view)
 {
-    const gpuhal_ledger *ledger = &gpu->layers.leases->ledger;
+    const gpuhal_ledger *ledger = &gpuhal_leases_of(gpu)->ledger;
     const uint64_t now_ns = gpuhal_os_boot_ns();
     gpuhal_text_printf(json, "{\n  \"schema\": \"gpuhal.lease/1\",\n  \"ledger\": ");
     append_text(json, ledger->files.folder);

@@ -10,7 +10,7 @@
 
 gpuhal_status gpuhal_leases_open(gpuhal *gpu)
 {
-    gpuhal_leases *leases = gpu->layers.leases;
+    gpuhal_leases *leases = gpuhal_leases_of(gpu);
     const char *folder = gpu->settings.ledger;
     if (folder && strcmp(folder, "none") == 0) {
         return gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "leases: the ledger is \"none\": no leases are kept");
@@ -222,7 +222,7 @@ static bool needs_sample(const gpuhal_lease *lease)
 
 gpuhal_status gpuhal_lease_enter(gpuhal_lease *lease, bool *out_held, bool *out_again)
 {
-    gpuhal_ledger *ledger = &lease->gpu->layers.leases->ledger;
+    gpuhal_ledger *ledger = &gpuhal_leases_of(lease->gpu)->ledger;
     *out_held = false;
     gpuhal_status status = gpuhal_ledger_begin(ledger, lease->waits_not ? UINT64_MAX : lease->deadline_ns);
     if (status) {
@@ -277,7 +277,7 @@ static void restate(gpuhal_lease *lease, gpuhal_ledger *ledger)
 
 gpuhal_status gpuhal_lease_look(gpuhal_lease *lease, bool *out_held, uint32_t *out_before, uint32_t *out_word)
 {
-    gpuhal_ledger *ledger = &lease->gpu->layers.leases->ledger;
+    gpuhal_ledger *ledger = &gpuhal_leases_of(lease->gpu)->ledger;
     *out_held = false;
     *out_before = 0;
     gpuhal_status status = gpuhal_ledger_begin(ledger, lease->deadline_ns);
@@ -331,7 +331,7 @@ static void remove_own(const gpuhal_lease *lease, gpuhal_ledger *ledger)
 /* Unlocked in any case: when the ledger cannot be written, others find that the lease is dead. */
 gpuhal_status gpuhal_lease_leave(gpuhal_lease *lease, bool unless_held, bool *out_held)
 {
-    gpuhal_ledger *ledger = &lease->gpu->layers.leases->ledger;
+    gpuhal_ledger *ledger = &gpuhal_leases_of(lease->gpu)->ledger;
     *out_held = false;
     if (lease->file < 0) {
         return GPUHAL_OK;
@@ -361,7 +361,7 @@ gpuhal_status gpuhal_lease_leave(gpuhal_lease *lease, bool unless_held, bool *ou
 
 gpuhal_status gpuhal_lease_leave_to_others(gpuhal_lease *lease)
 {
-    gpuhal_ledger *ledger = &lease->gpu->layers.leases->ledger;
+    gpuhal_ledger *ledger = &gpuhal_leases_of(lease->gpu)->ledger;
     gpuhal_status status = gpuhal_ledger_begin_leave(ledger);
     const gpuhal_ledger_record *record = status ? NULL : find_own(lease, ledger);
     bool lives = false;

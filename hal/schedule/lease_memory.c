@@ -83,7 +83,7 @@ static bool state_use(gpuhal_ledger_device *known, uint64_t foreign, const gpuha
 
 bool gpuhal_lease_state_foreign(gpuhal *gpu, gpuhal_ledger *ledger, gpuhal_lease_device *device)
 {
-    gpuhal_leases *leases = gpu->layers.leases;
+    gpuhal_leases *leases = gpuhal_leases_of(gpu);
     gpuhal_ledger_device *known = &ledger->state->devices[device->index];
     bool others = false;
     if (!device->sample.known) {
@@ -127,12 +127,12 @@ static bool is_of_holders(const gpuhal_ledger *ledger, const gpuhal_lease_view *
 bool gpuhal_lease_find_foreign(gpuhal *gpu, const gpuhal_lease_view *view, const gpuhal_lease_device *device,
                                uint64_t *out_bytes)
 {
-    const gpuhal_leases *leases = gpu->layers.leases;
+    const gpuhal_leases *leases = gpuhal_leases_of(gpu);
     const gpuhal_lease_reading *sample = &device->sample;
     bool unused;
     *out_bytes = 0;
     if (!sample->known || !has_unlimited(view->state, device->index)) {
-        *out_bytes = sample->known ? foreign_of(gpu->layers.leases, view->state, view->epoch, device, &unused) : 0;
+        *out_bytes = sample->known ? foreign_of(gpuhal_leases_of(gpu), view->state, view->epoch, device, &unused) : 0;
         return sample->known;
     }
     uint64_t held = 0;

@@ -70,7 +70,7 @@ gpuhal_status gpuhal_lease_revoke(gpuhal *gpu, uint64_t number, uint32_t force)
     if (status) {
         return status;
     }
-    gpuhal_ledger *ledger = &gpu->layers.leases->ledger;
+    gpuhal_ledger *ledger = &gpuhal_leases_of(gpu)->ledger;
     gpuhal_ledger_record found = {0};
     uint64_t inode = 0;
     const int cancel = gpuhal_os_cancel_defer();

@@ -99,7 +99,7 @@ static bool is_needed(const gpuhal_lease_device *device, bool compares)
 /* Takes over what the object has read last of each device, and lists those that are to be read now. */
 static void list(gpuhal *gpu, gpuhal_lease_device *devices, uint32_t count, reading *own)
 {
-    gpuhal_leases *leases = gpu->layers.leases;
+    gpuhal_leases *leases = gpuhal_leases_of(gpu);
     gpuhal_mutex_lock(&leases->mutex);
     for (uint32_t i = 0; i < count; i++) {
         const struct gpuhal_known_device *known = gpuhal_lease_known(leases, devices[i].device);
@@ -220,7 +220,7 @@ gpuhal_status gpuhal_lease_sample(gpuhal *gpu, gpuhal_lease_device *devices, uin
         status = read_devices(gpu, &own, deadline_ns);
     }
     if (!status) {
-        keep(gpu->layers.leases, &own);
+        keep(gpuhal_leases_of(gpu), &own);
         gpuhal_error_restore(&before); /* what a driver lacks is no failure of the lease */
     }
     free(own.devices);

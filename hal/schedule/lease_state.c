@@ -26,7 +26,7 @@ gpuhal_status gpuhal_lease_state(gpuhal_lease *lease)
     if (status) {
         return status;
     }
-    gpuhal_leases *leases = lease->gpu->layers.leases;
+    gpuhal_leases *leases = gpuhal_leases_of(lease->gpu);
     gpuhal_mutex_lock(&leases->mutex);
     const gpuhal_lease_phase phase = lease->phase;
     const uint64_t expires = phase == GPUHAL_LEASE_IS_HELD ? lease->expires_ns : 0; /* not set before */
@@ -50,7 +50,7 @@ gpuhal_status gpuhal_lease_descriptor(gpuhal_lease *lease, gpuhal_os_handle *out
     if (status) {
         return status;
     }
-    gpuhal_leases *leases = lease->gpu->layers.leases;
+    gpuhal_leases *leases = gpuhal_leases_of(lease->gpu);
     gpuhal_mutex_lock(&leases->mutex);
     const int error = lease->notifier < 0 ? gpuhal_os_notifier_create(&lease->notifier) : 0;
     if (!error && lease->phase >= GPUHAL_LEASE_IS_HELD) {
@@ -66,7 +66,7 @@ uint64_t gpuhal_lease_number(const gpuhal_lease *lease)
 {
     uint64_t number = 0;
     if (lease && !gpuhal_is_inherited(lease->gpu)) {
-        gpuhal_leases *leases = lease->gpu->layers.leases;
+        gpuhal_leases *leases = gpuhal_leases_of(lease->gpu);
         gpuhal_mutex_lock(&leases->mutex);
         number = lease->phase == GPUHAL_LEASE_IS_HELD ? lease->record.ticket : 0;
         gpuhal_mutex_unlock(&leases->mutex);
@@ -80,7 +80,7 @@ gpuhal_device *gpuhal_lease_device_at(const gpuhal_lease *lease, uint32_t index)
     if (!lease || gpuhal_is_inherited(lease->gpu)) {
         return NULL;
     }
-    gpuhal_leases *leases = lease->gpu->layers.leases;
+    gpuhal_leases *leases = gpuhal_leases_of(lease->gpu);
     gpuhal_mutex_lock(&leases->mutex);
     for (uint32_t i = 0; lease->phase == GPUHAL_LEASE_IS_HELD && i < lease->device_count && !device; i++) {
         device = lease->devices[i].leased && index-- == 0 ? lease->devices[i].device : NULL;
@@ -96,7 +96,7 @@ gpuhal_status gpuhal_lease_renew(gpuhal_lease *lease, uint64_t duration_ns)
     if (status) {
         return status;
     }
-    gpuhal_leases *leases = lease->gpu->layers.leases;
+    gpuhal_leases *leases = gpuhal_leases_of(lease->gpu);
     const int cancel = gpuhal_os_cancel_defer();
     status = gpuhal_ledger_begin(&leases->ledger, UINT64_MAX);
     if (!status) {
@@ -129,7 +129,7 @@ gpuhal_status gpuhal_lease_ledger(gpuhal *gpu, const char **out_folder, uint32_t
     gpuhal_status status = gpuhal_check(gpu);
     status = status ? status : gpuhal_leases_open(gpu);
     if (!status) {
-        const gpuhal_ledger_files *files = &gpu->layers.leases->ledger.files;
+        const gpuhal_ledger_files *files = &gpuhal_leases_of(gpu)->ledger.files;
         *out_folder = files->folder;
         *out_shared = files->shared;
     }
@@ -141,12 +141,12 @@ gpuhal_status gpuhal_lease_ledger(gpuhal *gpu, const char **out_folder, uint32_t
 /* In the critical section. */
 static void adopt(gpuhal *gpu, gpuhal_device *device, const gpuhal_ledger_device *described)
 {
-    gpuhal_ledger_state *state = gpu->layers.leases->ledger.state;
+    gpuhal_ledger_state *state = gpuhal_leases_of(gpu)->ledger.state;
     const uint32_t index = gpuhal_ledger_find_device(state, described);
     for (uint32_t i = 0; index < GPUHAL_LEDGER_DEVICES && i < state->item_count; i++) {
         const gpuhal_ledger_item *item = &state->items[i];
         if (item->ticket == gpu->settings.lease && item->device == index && item->bytes > 0) {
-            gpuhal_leases *leases = gpu->layers.leases;
+            gpuhal_leases *leases = gpuhal_leases_of(gpu);
             gpuhal_mutex_lock(&leases->mutex);
             struct gpuhal_known_device *known = gpuhal_lease_known(leases, device);
             if (known) {
@@ -159,7 +159,7 @@ static void adopt(gpuhal *gpu, gpuhal_device *device, const gpuhal_ledger_device
 
 void gpuhal_leases_adopt(gpuhal *gpu)
 {
-    gpuhal_ledger *ledger = &gpu->layers.leases->ledger;
+    gpuhal_ledger *ledger = &gpuhal_leases_of(gpu)->ledger;
     if (gpu->settings.lease == 0) {
         return;
     }

@@ -52,7 +52,7 @@ gpuhal_status gpuhal_lease_view_read(gpuhal *gpu, gpuhal_lease_view *out)
 {
     *out = (gpuhal_lease_view){.state = malloc(sizeof *out->state),
                                .devices = calloc(GPUHAL_LEDGER_DEVICES, sizeof *out->devices)};
-    gpuhal_ledger *ledger = &gpu->layers.leases->ledger;
+    gpuhal_ledger *ledger = &gpuhal_leases_of(gpu)->ledger;
     const int cancel = gpuhal_os_cancel_defer();
     gpuhal_status status = out->state && out->devices ? copy_state(ledger, out) : gpuhal_error_host_memory();
     if (!status) {

@@ -6,10 +6,10 @@
 #ifndef GPUHAL_SCHEDULE_LEASES_H
 #define GPUHAL_SCHEDULE_LEASES_H
 
-#include "device/device.h"
+#include "schedule/schedule.h"
 #include "schedule/ledger.h"
 
-#include <gpuhal/lease.h>
+#include <gpuhal/schedule/lease.h>
 
 enum { GPUHAL_LEASE_PROCESSES = 32, GPUHAL_LEASE_COMMAND_BYTES = 64 };
 
@@ -135,7 +135,7 @@ typedef struct gpuhal_leases {
     } known[GPUHAL_LEDGER_DEVICES];
 } gpuhal_leases;
 
-/* ---- lease.c: made and freed by gpuhal.c. */
+/* ---- lease.c: called by schedule.c. */
 gpuhal_leases *gpuhal_leases_create(void);
 /* For gpuhal_close(): withdraws requests and releases what is held. */
 void gpuhal_leases_end(gpuhal *gpu);

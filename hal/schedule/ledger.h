@@ -21,7 +21,7 @@
 
 #include "os/os.h"
 
-#include <gpuhal/lease.h>
+#include <gpuhal/schedule/lease.h>
 
 enum {
     GPUHAL_LEDGER_DEVICES = 64, /* bits of a mask */

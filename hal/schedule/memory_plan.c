@@ -6,7 +6,7 @@
  * Where the caller gives time, plan_search.c looks among all plans; if there are too many items for that, the changes
  * go on.
  */
-#include <gpuhal/memory_plan.h>
+#include <gpuhal/schedule/memory_plan.h>
 
 #include "core/error.h"
 #include "os/os.h"

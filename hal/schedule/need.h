@@ -6,7 +6,7 @@
 
 #include "device/choice.h"
 
-#include <gpuhal/rank.h>
+#include <gpuhal/schedule/rank.h>
 
 /* ---- need.c */
 

@@ -12,7 +12,7 @@
 #ifndef GPUHAL_SCHEDULE_PLACE_H
 #define GPUHAL_SCHEDULE_PLACE_H
 
-#include <gpuhal/placement.h>
+#include <gpuhal/schedule/placement.h>
 
 #include <float.h>
 #include <stdbool.h>

@@ -2,7 +2,7 @@
 #include "core/error.h"
 
 #include <gpuhal/link.h>
-#include <gpuhal/placement.h>
+#include <gpuhal/schedule/placement.h>
 #include <gpuhal/telemetry.h>
 
 gpuhal_status gpuhal_placement_describe(gpuhal_device *device, gpuhal_placement_device *out_device)

@@ -138,7 +138,7 @@ gpuhal_status gpuhal_work_slots_set(gpuhal_device *device, uint32_t count)
     if (status) {
         return status;
     }
-    gpuhal_leases *leases = device->gpu->layers.leases;
+    gpuhal_leases *leases = gpuhal_leases_of(device->gpu);
     gpuhal_mutex_lock(&leases->mutex);
     gpuhal_work_slots *slots = find(leases, device);
     if (slots) {
@@ -160,7 +160,7 @@ gpuhal_status gpuhal_work_slots_count(gpuhal_device *device, uint32_t *out_total
     if (status) {
         return status;
     }
-    gpuhal_leases *leases = device->gpu->layers.leases;
+    gpuhal_leases *leases = gpuhal_leases_of(device->gpu);
     gpuhal_mutex_lock(&leases->mutex);
     const gpuhal_work_slots *slots = find(leases, device);
     if (slots) {
@@ -226,7 +226,7 @@ static void forget(gpuhal_work_slot *slot)
 /* With the mutex held. Appends the request, and grants it where one is free. False without memory. */
 static bool enter(gpuhal_work_slot *slot, gpuhal_device *device)
 {
-    slot->of = find(device->gpu->layers.leases, device);
+    slot->of = find(gpuhal_leases_of(device->gpu), device);
     if (slot->of) {
         keep(slot);
         *slot->of->waiting_end = slot;
@@ -273,7 +273,7 @@ gpuhal_status gpuhal_work_slot_acquire(gpuhal_device *device, int32_t priority, 
     if (status) {
         return status;
     }
-    gpuhal_leases *leases = device->gpu->layers.leases;
+    gpuhal_leases *leases = gpuhal_leases_of(device->gpu);
     const int cancel = gpuhal_os_cancel_defer();
     gpuhal_mutex_lock(&leases->mutex);
     status = enter(slot, device) ? wait_for(slot, leases, timeout_ns) : gpuhal_error_host_memory();
@@ -308,7 +308,7 @@ gpuhal_status gpuhal_work_slot_request(gpuhal_device *device, int32_t priority, 
     if (slot->due) {
         *slot->due = (due){.callback = callback, .user = user};
     }
-    gpuhal_leases *leases = device->gpu->layers.leases;
+    gpuhal_leases *leases = gpuhal_leases_of(device->gpu);
     gpuhal_mutex_lock(&leases->mutex);
     const bool entered = enter(slot, device);
     gpuhal_mutex_unlock(&leases->mutex);
@@ -326,7 +326,7 @@ gpuhal_status gpuhal_work_slot_state(gpuhal_work_slot *slot)
     if (status) {
         return status;
     }
-    gpuhal_leases *leases = slot->gpu->layers.leases;
+    gpuhal_leases *leases = gpuhal_leases_of(slot->gpu);
     gpuhal_mutex_lock(&leases->mutex);
     const slot_state state = slot->state;
     gpuhal_mutex_unlock(&leases->mutex);
@@ -344,7 +344,7 @@ gpuhal_status gpuhal_work_slot_descriptor(gpuhal_work_slot *slot, gpuhal_os_hand
     if (status) {
         return status;
     }
-    gpuhal_leases *leases = slot->gpu->layers.leases;
+    gpuhal_leases *leases = gpuhal_leases_of(slot->gpu);
     gpuhal_mutex_lock(&leases->mutex);
     const int error = slot->notifier < 0 ? gpuhal_os_notifier_create(&slot->notifier) : 0;
     if (!error && slot->state != WAITING) {
@@ -361,7 +361,7 @@ void gpuhal_work_slot_release(gpuhal_work_slot *slot)
     if (!slot || gpuhal_is_inherited(slot->gpu)) {
         return;
     }
-    gpuhal_leases *leases = slot->gpu->layers.leases;
+    gpuhal_leases *leases = gpuhal_leases_of(slot->gpu);
     gpuhal_mutex_lock(&leases->mutex);
     if (slot->state == WAITING) {
         take_out(slot);
@@ -378,7 +378,7 @@ void gpuhal_work_slot_release(gpuhal_work_slot *slot)
 
 void gpuhal_work_slots_end(gpuhal *gpu)
 {
-    gpuhal_leases *leases = gpu->layers.leases;
+    gpuhal_leases *leases = gpuhal_leases_of(gpu);
     gpuhal_mutex_lock(&leases->mutex);
     for (gpuhal_work_slots *slots = leases->slots; slots; slots = slots->next) {
         while (slots->waiting) {

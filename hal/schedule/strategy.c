@@ -82,7 +82,7 @@ gpuhal_status gpuhal_strategy_register(gpuhal *gpu, const gpuhal_strategy_table 
     added->table = own;
     memcpy(added->name, own.name, strlen(own.name) + 1);
     added->table.name = added->name;
-    gpuhal_strategies *strategies = gpu->layers.strategies;
+    gpuhal_strategies *strategies = gpuhal_strategies_of(gpu);
     gpuhal_mutex_lock(&strategies->mutex);
     const bool is_taken = is_builtin(added->name) || find_entry(strategies, added->name);
     if (!is_taken) {
@@ -119,7 +119,7 @@ static gpuhal_status find_table(gpuhal *gpu, const char *name, const gpuhal_stra
     if (status) {
         return status;
     }
-    gpuhal_strategies *strategies = gpu->layers.strategies;
+    gpuhal_strategies *strategies = gpuhal_strategies_of(gpu);
     gpuhal_mutex_lock(&strategies->mutex);
     const entry *own = find_entry(strategies, name);
     *out_table = own ? &own->table : gpuhal_strategy_builtin(name);

@@ -4,9 +4,9 @@
 #ifndef GPUHAL_SCHEDULE_STRATEGY_H
 #define GPUHAL_SCHEDULE_STRATEGY_H
 
-#include "device/device.h"
+#include "schedule/schedule.h"
 
-#include <gpuhal/strategy.h>
+#include <gpuhal/schedule/strategy.h>
 
 /* The share of a device's memory that a strategy allows, while it lives. */
 typedef struct gpuhal_strategy_limit {

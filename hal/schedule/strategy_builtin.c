@@ -111,7 +111,7 @@ static void set_smallest(gpuhal_strategies *strategies, gpuhal_device *device, u
 /* A limit that the application has set since is what there was. */
 static void add_limit(gpuhal_strategy_limit *own)
 {
-    gpuhal_strategies *strategies = own->device->gpu->layers.strategies;
+    gpuhal_strategies *strategies = gpuhal_strategies_of(own->device->gpu);
     gpuhal_mutex_lock(&strategies->mutex);
     uint64_t before = atomic_load(&own->device->limit_bytes);
     for (const gpuhal_strategy_limit *at = strategies->limits; at; at = at->next) {
@@ -129,7 +129,7 @@ static void add_limit(gpuhal_strategy_limit *own)
 /* One that the application has set since stays. */
 static void remove_limit(gpuhal_strategy_limit *own)
 {
-    gpuhal_strategies *strategies = own->device->gpu->layers.strategies;
+    gpuhal_strategies *strategies = gpuhal_strategies_of(own->device->gpu);
     gpuhal_mutex_lock(&strategies->mutex);
     gpuhal_strategy_limit **link = &strategies->limits;
     while (*link && *link != own) {

@@ -70,8 +70,10 @@ def check_consumer(program, expected_files, mapped, env=None, plugins=("cpu", "o
 def a_build_tree_installs_into_an_empty_prefix(o):
     prefix = fresh(o.prefix.parent) / o.prefix.name
     run(o.cmake, "--install", o.build, "--prefix", prefix)
-    for header in (o.source / "hal/include/gpuhal").glob("*.h"):
-        expect((prefix / "include/gpuhal" / header.name).is_file(), f"{header.name} was not installed")
+    headers = o.source / "hal/include/gpuhal"
+    for header in headers.rglob("*.h"):
+        name = header.relative_to(headers)
+        expect((prefix / "include/gpuhal" / name).is_file(), f"{name} was not installed")
     for name in ("gpuhal.hpp",):
         expect((prefix / "include/gpuhal" / name).is_file(), f"{name} was not installed")
     for name in ("libgpuhal.so", "libgpuhal.a", "pkgconfig/gpuhal.pc", "cmake/gpuhal/gpuhal-config.cmake", "cmake/gpuhal/gpuhal-program.cmake", "gpuhal/gpuhal-helper",

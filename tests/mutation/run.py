@@ -39,7 +39,8 @@ TESTS = [
     ("hal/program/", r"^(program|launch|watchdog_compile)"),
     ("hal/pool/", r"^(pool|blocks|ladder|relief|pressure)"),
     ("hal/store/", r"^store[_.]"),
-    ("hal/telemetry/", r"^(telemetry|sampler|hardware|cpu_system|cpu_telemetry|core|cuda_telemetry_own|rocm_telemetry|vulkan_fake)"),
+    ("hal/telemetry/", r"^(telemetry|cpu_system|cpu_telemetry|core|cuda_telemetry_own|rocm_telemetry|vulkan_fake)"),
+    ("hal/node/", r"^(hardware|sampler|registry_(api|known|numbers)|fault_log|relisted)"),
     ("hal/hotplug/", r"^(hotplug|rescan|relisted|replug|fault_log|fork|cuda_together|rocm_together)"),
     ("hal/schedule/", r"^(lease|slots|place|rank|assign|strategy|memory_plan)"),
     ("hal/", r"^(core|call_slots|device|selector|transfer|queue|job|options|deadline|hotplug|watchdog|rescan|replug|fork|"

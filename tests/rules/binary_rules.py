@@ -38,7 +38,7 @@ def names_begin_with(prefixes, *files):
 
 def exports_are_the_public_functions(headers, library):
     """HEADER_DIRECTORY LIBRARY: what the library exports is what the headers mark GPUHAL_API, neither more nor less."""
-    declared = {name for path in sorted(Path(headers).glob("*.h")) if path.name != "plugin.h"
+    declared = {name for path in sorted(Path(headers).rglob("*.h")) if path.name != "plugin.h"
                 for _, _, name, _ in c_text.public_functions(c_text.read(path))}
     exported = set(defined_names(library, "--dynamic"))
     for name in sorted(exported - declared):

@@ -47,7 +47,7 @@ def main():
                 if complaint_of(compiler, standard, bad, name) is None:
                     print(f"the test itself is broken: {compiler} takes {name}: {BAD_HEADERS[name]}")
                     failed = True
-    headers = sorted(path.relative_to(directory).as_posix() for path in directory.glob("gpuhal/*.h"))
+    headers = sorted(path.relative_to(directory).as_posix() for path in directory.glob("gpuhal/**/*.h"))
     for compiler, seen in [(found[0], [header]) for header in headers] + [(compiler, headers) for compiler in found[1:]]:
         complaint = complaint_of(compiler, standard, directory, *seen)
         if complaint is not None:

@@ -3,7 +3,7 @@
  * leases fit by their bytes; on a device with more memory a lease has all slots instead. */
 #include "queues.h"
 
-#include <gpuhal/lease.h>
+#include <gpuhal/schedule/lease.h>
 
 #include <sys/mman.h>
 #include <sys/wait.h>

@@ -3,6 +3,7 @@
 #define GPUHAL_TEST_OWN_REGISTRY_H
 
 #include <gpuhal/gpuhal.h>
+#include <gpuhal/node.h>
 
 #include "test.h"
 

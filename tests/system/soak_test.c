@@ -10,6 +10,7 @@
 #include "support/folder.h"
 
 #include <gpuhal/program.h>
+#include <gpuhal/store.h>
 
 #include "test_saxpy.h"
 

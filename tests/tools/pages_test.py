@@ -59,7 +59,7 @@ def answers_that_a_screen_does_not_have():
 def words_without_a_line():
     """What gpuhal-probe calls states of hardware, health, and what it found beside them."""
     page = "".join(line for line in (source / "docs/errors.md").read_text(encoding="utf-8").splitlines(True) if line.startswith("| `"))
-    states = re.search(r"gpuhal_hardware_state_name.*?\{(.*?)\}", (source / "hal/device/hardware.c").read_text(encoding="utf-8").replace("{\n", "", 1), re.S)[1]
+    states = re.search(r"gpuhal_hardware_state_name.*?\{(.*?)\}", (source / "hal/node/hardware.c").read_text(encoding="utf-8").replace("{\n", "", 1), re.S)[1]
     health = (source / "tools/probe/health.c").read_text(encoding="utf-8")
     others = (source / "tools/probe/problems.c").read_text(encoding="utf-8")
     words = {*re.findall(r'"([a-z_]+)"', states), *re.findall(r'\] = "([a-z_]+)"', health), *re.findall(r'"([a-z]+_[a-z_]+)"', others)}

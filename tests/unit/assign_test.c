@@ -1,6 +1,8 @@
 /* Which step runs on which device: gpuhal_assign(), as an application uses it. */
 #include "schedule_support.h"
 
+#include <gpuhal/schedule.h>
+
 static const gpuhal_need any = {.size = sizeof any}, one_gib = {.size = sizeof one_gib, .bytes = GIB(1)},
                          six_gib = {.size = sizeof six_gib, .bytes = GIB(6)},
                          ten_gib = {.size = sizeof ten_gib, .bytes = GIB(10)};

@@ -2,6 +2,8 @@
 #include "support/torture.h"
 #include "support/torture_mock.h"
 
+#include <gpuhal/schedule.h>
+
 /* Ranks, and assigns twice with a balance. */
 static gpuhal_status assign_around(void)
 {

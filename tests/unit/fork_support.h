@@ -11,7 +11,7 @@
 #include <gpuhal/link.h>
 #include <gpuhal/physical.h>
 #include <gpuhal/queue.h>
-#include <gpuhal/registry.h>
+#include <gpuhal/node/registry.h>
 #include <gpuhal/report.h>
 #include <gpuhal/rescan.h>
 #include <gpuhal/share.h>

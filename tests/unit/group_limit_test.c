@@ -3,7 +3,7 @@
 #include "lease_support.h"
 #include "registry/limit.h"
 
-#include <gpuhal/rank.h>
+#include <gpuhal/schedule/rank.h>
 #include <gpuhal/telemetry.h>
 
 static uint64_t left = UINT64_MAX, limit = UINT64_MAX;

@@ -6,6 +6,8 @@
 #include "identity_support.h"
 #include "support/tree.h"
 
+#include <gpuhal/node.h>
+
 static inline void put_at(const char *address, const char *file, const char *text)
 {
     char path[256];

@@ -6,7 +6,7 @@
 #include "support/mock.h"
 #include "test.h"
 
-#include <gpuhal/lease.h>
+#include <gpuhal/schedule/lease.h>
 
 #include <fcntl.h>
 #include <signal.h>

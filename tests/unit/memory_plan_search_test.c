@@ -4,7 +4,7 @@
 #include "test.h"
 
 #include <gpuhal/error.h>
-#include <gpuhal/memory_plan.h>
+#include <gpuhal/schedule/memory_plan.h>
 
 #include "schedule/plan_search.h"
 

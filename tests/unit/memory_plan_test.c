@@ -5,7 +5,7 @@
 #include "test.h"
 
 #include <gpuhal/error.h>
-#include <gpuhal/memory_plan.h>
+#include <gpuhal/schedule/memory_plan.h>
 
 #include <time.h>
 

@@ -5,7 +5,7 @@
 #include "test.h"
 
 #include <gpuhal/error.h>
-#include <gpuhal/placement.h>
+#include <gpuhal/schedule/placement.h>
 
 #include <math.h>
 

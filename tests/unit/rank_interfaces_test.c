@@ -1,6 +1,8 @@
 /* Rankings and assignments where physical devices have several interfaces, and share memory between them. */
 #include "hardware_support.h"
 
+#include <gpuhal/schedule.h>
+
 static void put_two_cards(void)
 {
     static const char *const addresses[] = {"0000:c1:00.0", "0000:c2:00.0"};

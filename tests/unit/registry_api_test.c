@@ -1,10 +1,11 @@
-/* gpuhal/registry.h as an application sees it: views that stand still, records of every kind, forgetting, exporting and
- * importing. */
+/* gpuhal/node/registry.h as an application sees it: views that stand still, records of every kind, forgetting,
+ * exporting and importing. */
 #include "registry/checksum.h"
 #include "registry/key.h"
 #include "registry_support.h"
 
 #include <gpuhal/gpuhal.h>
+#include <gpuhal/node.h>
 
 static gpuhal_config config_of(const char *directory)
 {

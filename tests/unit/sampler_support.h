@@ -7,7 +7,7 @@
 
 #include "device/device.h"
 
-#include <gpuhal/sampler.h>
+#include <gpuhal/node/sampler.h>
 #include <gpuhal/telemetry.h>
 
 #define MS          UINT64_C(1000000)

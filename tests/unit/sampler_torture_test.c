@@ -2,7 +2,7 @@
 #include "support/torture.h"
 #include "support/torture_mock.h"
 
-#include <gpuhal/sampler.h>
+#include <gpuhal/node/sampler.h>
 
 #define HEAT GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS
 

@@ -2,7 +2,7 @@
 #include "schedule_support.h"
 #include "support/child.h"
 
-#include <gpuhal/strategy.h>
+#include <gpuhal/schedule.h>
 
 #include <sys/wait.h>
 

@@ -1,7 +1,7 @@
-/* Which worker uses which device: gpuhal/strategy.h over the mock. */
+/* Which worker uses which device: gpuhal/schedule/strategy.h over the mock. */
 #include "schedule_support.h"
 
-#include <gpuhal/strategy.h>
+#include <gpuhal/schedule/strategy.h>
 
 static void clear_launchers(void)
 {

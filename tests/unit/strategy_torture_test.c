@@ -2,7 +2,7 @@
 #include "support/torture.h"
 #include "support/torture_mock.h"
 
-#include <gpuhal/strategy.h>
+#include <gpuhal/schedule/strategy.h>
 
 static gpuhal *of_workers;
 

@@ -4,7 +4,7 @@
  * unlocks. */
 #include "bench.h"
 
-#include <gpuhal/lease.h>
+#include <gpuhal/schedule/lease.h>
 
 #include <fcntl.h>
 #include <stdio.h>

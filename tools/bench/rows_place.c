@@ -2,8 +2,8 @@
  * for items of which most are needed for some steps: pure functions, so no device takes part. */
 #include "bench.h"
 
-#include <gpuhal/memory_plan.h>
-#include <gpuhal/placement.h>
+#include <gpuhal/schedule/memory_plan.h>
+#include <gpuhal/schedule/placement.h>
 
 enum { LAYERS_MAX = 80, DEVICES_MAX = 12, ITEMS = 2000, MORE_ITEMS = 100000 };
 

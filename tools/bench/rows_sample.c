@@ -6,7 +6,7 @@
  */
 #include "bench.h"
 
-#include <gpuhal/sampler.h>
+#include <gpuhal/node/sampler.h>
 #include <gpuhal/telemetry.h>
 
 #include <fcntl.h>

@@ -4,6 +4,8 @@
 #include "../common/json.h"
 #include "options.h"
 
+#include <gpuhal/schedule.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -97,7 +97,7 @@ static int run(gpuhal *gpu, const gpuhal_lease_options *options, const gpuhal_le
 {
     char sentence[1024];
     int error = 0;
-    if (!gpuhal_lease_set_visible(gpu, lease)) {
+    if (!gpuhal_lease_set_visible(gpu, lease, options->bytes)) {
         return fail_by_library(gpu, options->json, GPUHAL_ERROR_HOST_MEMORY);
     }
     const int code = gpuhal_lease_run_command(options->command, &error);

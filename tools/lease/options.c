@@ -4,7 +4,7 @@
 #include "../common/command_line.h"
 #include "../common/text.h"
 
-#include <gpuhal/lease.h>
+#include <gpuhal/schedule/lease.h>
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef GPUHAL_LEASE_STATUS_H
 #define GPUHAL_LEASE_STATUS_H
 
-#include <gpuhal/lease.h>
+#include <gpuhal/schedule/lease.h>
 
 #include <stdbool.h>
 

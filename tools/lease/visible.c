@@ -72,16 +72,20 @@ static void add(char *list, const char *name)
     gpuhal_tool_append(list, LIST_BYTES, ",", "%s", name);
 }
 
-static void add_own(lists *out, const gpuhal_device *device)
+/* With its share of memory, which a library without leases keeps, too. */
+static void add_own(lists *out, const gpuhal_device *device, uint64_t bytes)
 {
     const char *uuid = text_of(device, GPUHAL_FACT_UUID), *address = text_of(device, GPUHAL_FACT_PCI_ADDRESS);
-    char name[NAME_BYTES];
+    char name[NAME_BYTES], limit[32] = "";
+    if (bytes > 0) {
+        snprintf(limit, sizeof limit, "@%" PRIu64 "B", bytes);
+    }
     if (uuid) {
-        snprintf(name, sizeof name, "uuid=%s", uuid);
+        snprintf(name, sizeof name, "uuid=%s%s", uuid, limit);
     } else if (address) {
-        snprintf(name, sizeof name, "pci=%s", address);
+        snprintf(name, sizeof name, "pci=%s%s", address, limit);
     } else {
-        snprintf(name, sizeof name, "%s", gpuhal_device_id(device));
+        snprintf(name, sizeof name, "%s%s", gpuhal_device_id(device), limit);
     }
     add(out->own, name);
 }
@@ -95,7 +99,7 @@ static bool is_same_part(const gpuhal_device *one, const gpuhal_device *other)
     return one == other || (same && (here == there || (here && there && strcmp(here, there) == 0)));
 }
 
-static void add_device(gpuhal *gpu, const gpuhal_device *leased, lists *out)
+static void add_device(gpuhal *gpu, const gpuhal_device *leased, uint64_t bytes, lists *out)
 {
     for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
         const gpuhal_device *device = gpuhal_device_at(gpu, d);
@@ -112,7 +116,7 @@ static void add_device(gpuhal *gpu, const gpuhal_device *leased, lists *out)
             add(out->hip, name);
         }
     }
-    add_own(out, leased);
+    add_own(out, leased, bytes);
 }
 
 static bool set(const char *name, const char *value)
@@ -120,12 +124,12 @@ static bool set(const char *name, const char *value)
     return value ? setenv(name, value, 1) == 0 : unsetenv(name) == 0;
 }
 
-bool gpuhal_lease_set_visible(gpuhal *gpu, const gpuhal_lease *lease)
+bool gpuhal_lease_set_visible(gpuhal *gpu, const gpuhal_lease *lease, uint64_t bytes)
 {
     static lists all;
     char number[32];
     for (uint32_t i = 0; gpuhal_lease_device_at(lease, i); i++) {
-        add_device(gpu, gpuhal_lease_device_at(lease, i), &all);
+        add_device(gpu, gpuhal_lease_device_at(lease, i), bytes, &all);
     }
     snprintf(number, sizeof number, "%" PRIu64, gpuhal_lease_number(lease));
     return set("CUDA_VISIBLE_DEVICES", all.cuda) && set("ROCR_VISIBLE_DEVICES", *all.rocm ? all.rocm : NULL) &&

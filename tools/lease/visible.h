@@ -2,11 +2,12 @@
 #ifndef GPUHAL_LEASE_VISIBLE_H
 #define GPUHAL_LEASE_VISIBLE_H
 
-#include <gpuhal/lease.h>
+#include <gpuhal/schedule/lease.h>
 
 #include <stdbool.h>
 
-/* Sets them in the environment of this process, for the command. False without memory. */
-bool gpuhal_lease_set_visible(gpuhal *gpu, const gpuhal_lease *lease);
+/* Sets them in the environment of this process, for the command. `bytes`: of the memory of each; 0: all. False without
+ * memory. */
+bool gpuhal_lease_set_visible(gpuhal *gpu, const gpuhal_lease *lease, uint64_t bytes);
 
 #endif

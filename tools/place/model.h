@@ -2,7 +2,7 @@
 #ifndef GPUHAL_TOOL_PLACE_MODEL_H
 #define GPUHAL_TOOL_PLACE_MODEL_H
 
-#include <gpuhal/placement.h>
+#include <gpuhal/schedule/placement.h>
 
 #include <stdbool.h>
 #include <stddef.h>

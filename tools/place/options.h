@@ -2,7 +2,7 @@
 #ifndef GPUHAL_TOOL_PLACE_OPTIONS_H
 #define GPUHAL_TOOL_PLACE_OPTIONS_H
 
-#include <gpuhal/placement.h>
+#include <gpuhal/schedule/placement.h>
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -5,6 +5,7 @@
 #define PROBE_BASELINE_H
 
 #include <gpuhal/gpuhal.h>
+#include <gpuhal/node.h>
 
 #include <stdbool.h>
 

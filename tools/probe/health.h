@@ -1,5 +1,5 @@
 /* health.h: what the values of one reading say of the health of a device. docs/telemetry.md has the rules; those for
- * changes between readings are the library's (gpuhal/sampler.h). */
+ * changes between readings are the library's (gpuhal/node/sampler.h). */
 #ifndef PROBE_HEALTH_H
 #define PROBE_HEALTH_H
 

@@ -10,8 +10,8 @@
 #include "verify.h"
 
 #include <gpuhal/gpuhal.h>
-#include <gpuhal/hardware.h>
-#include <gpuhal/registry.h>
+#include <gpuhal/node/hardware.h>
+#include <gpuhal/node/registry.h>
 
 typedef struct gpuhal_probe_link gpuhal_probe_link;           /* links.h */
 typedef struct gpuhal_probe_processes gpuhal_probe_processes; /* processes.h */

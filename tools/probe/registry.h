@@ -7,6 +7,7 @@
 #include "screen.h"
 
 #include <gpuhal/gpuhal.h>
+#include <gpuhal/node.h>
 
 /* Does what --registry, --diff, --forget, --export or --import asks for; says on standard error why it cannot. */
 gpuhal_probe_exit gpuhal_probe_registry_do(const gpuhal_probe_options *options, FILE *out);

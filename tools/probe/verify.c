@@ -5,6 +5,8 @@
 
 #include "progress.h"
 
+#include <gpuhal/node.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,6 @@
-/** gpuhal/gpuhal.h: the whole application API.
+/** gpuhal/gpuhal.h: what an engine needs: devices, memory, transfers, queues, programs and pools. Beside it
+ *  stand gpuhal/store.h (tensors that outgrow a device), gpuhal/schedule.h (what runs where) and gpuhal/node.h (what
+ *  operators ask). What follows is true for them, too.
  *
  *  Conventions, true for every function unless its comment says otherwise
  *  - Every call that can fail returns a gpuhal_status; out-parameters come last and are NULL or 0 on failure, except
@@ -30,32 +32,22 @@
 #ifndef GPUHAL_GPUHAL_H
 #define GPUHAL_GPUHAL_H
 
-#include <gpuhal/assign.h>
 #include <gpuhal/buffer.h>
 #include <gpuhal/code.h>
 #include <gpuhal/device.h>
 #include <gpuhal/error.h>
 #include <gpuhal/file.h>
-#include <gpuhal/hardware.h>
 #include <gpuhal/instance.h>
-#include <gpuhal/lease.h>
 #include <gpuhal/link.h>
-#include <gpuhal/memory_plan.h>
 #include <gpuhal/native.h>
 #include <gpuhal/physical.h>
-#include <gpuhal/placement.h>
 #include <gpuhal/pool.h>
 #include <gpuhal/pool_trace.h>
 #include <gpuhal/program.h>
 #include <gpuhal/queue.h>
-#include <gpuhal/rank.h>
-#include <gpuhal/registry.h>
 #include <gpuhal/report.h>
 #include <gpuhal/rescan.h>
-#include <gpuhal/sampler.h>
 #include <gpuhal/share.h>
-#include <gpuhal/store.h>
-#include <gpuhal/strategy.h>
 #include <gpuhal/telemetry.h>
 #include <gpuhal/trace.h>
 #include <gpuhal/transfer.h>

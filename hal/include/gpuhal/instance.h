@@ -111,10 +111,10 @@ GPUHAL_API gpuhal_status gpuhal_open(const gpuhal_config *config, gpuhal **out_g
  *  destroyed.
  *  Callbacks of events, of released memory, and of requests for work slots and leases still come, also after this
  *  returns, and those of a sampler for what it has sampled, until gpuhal_sampler_destroy(); those of changes do not.
- *  Owner: @p gpu and its device pointers are invalid afterwards, except that the calls of a sampler (gpuhal/sampler.h)
- *  take its devices until it is destroyed. Threads: any, with no other call on @p gpu in progress. Blocks: yes, while
- *  all devices close concurrently: at most hang_ns where drivers hang; and until a listener of changes that is being
- *  called has returned. */
+ *  Owner: @p gpu and its device pointers are invalid afterwards, except that the calls of a sampler
+ *  (gpuhal/node/sampler.h) take its devices until it is destroyed. Threads: any, with no other call on @p gpu in
+ *  progress. Blocks: yes, while all devices close concurrently: at most hang_ns where drivers hang; and until a
+ *  listener of changes that is being called has returned. */
 GPUHAL_API void gpuhal_close(gpuhal *gpu);
 
 /** Returns the version of the library at run time, "0.2.0".

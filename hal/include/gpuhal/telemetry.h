@@ -84,8 +84,8 @@ enum {
 };
 
 /** Judges the health of a device by @p count values that were read of it: ECC_UNCORRECTED_TOTAL, THROTTLE_REASONS,
- *  MEMORY_REPAIR, LINK_ERRORS_TOTAL, FABRIC, and why any of them is missing. gpuhal/sampler.h judges by what changes
- *  between two readings, too.
+ *  MEMORY_REPAIR, LINK_ERRORS_TOTAL, FABRIC, and why any of them is missing. gpuhal/node/sampler.h judges by what
+ *  changes between two readings, too.
  *  @return bits GPUHAL_AILMENT_…; 0: nothing is known to be wrong
  *  Owner: caller. Threads: any. Blocks: no. */
 GPUHAL_API uint32_t gpuhal_ailments(const gpuhal_value *values, uint32_t count);

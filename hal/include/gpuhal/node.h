@@ -1,0 +1,11 @@
+/** gpuhal/node.h: what operators ask of a machine: its hardware whether an API can use it or not, the record of its
+ *  devices and faults, and values over time. Beside gpuhal/gpuhal.h, in a library that was built with GPUHAL_NODE. */
+#ifndef GPUHAL_NODE_H
+#define GPUHAL_NODE_H
+
+#include <gpuhal/gpuhal.h>
+#include <gpuhal/node/hardware.h>
+#include <gpuhal/node/registry.h>
+#include <gpuhal/node/sampler.h>
+
+#endif

@@ -1,0 +1,222 @@
+/** gpuhal/node/sampler.h: values over time: history, statistics of windows, thresholds, and the health of devices.
+ *
+ *  A sampler reads the same values of the same devices again and again, on a thread of its own (gpuhal-sample), and
+ *  keeps the newest ones in a ring. All other calls read that ring and never a driver. A value that was missing in a
+ *  sample stays missing in the history: statistics leave it out and say how many there were.
+ *
+ *  Thresholds and changes of health are events. An event goes to the callback of its threshold, and to the list behind
+ *  gpuhal_sampler_next_event() once gpuhal_sampler_descriptor() was called. Those of one sample come in the order of
+ *  the thresholds' numbers, of one threshold in the order of the devices, and then those of health.
+ *
+ *      gpuhal_sampler *sampler = NULL;
+ *      gpuhal_threshold hot = {.size = sizeof hot, .key = GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS,
+ *                              .limit = 90000, .clear = 85000, .callback = slow_down};
+ *      gpuhal_sampler_create(gpu, NULL, &sampler);      // every device, the usual values, once a second
+ *      gpuhal_sampler_add_threshold(sampler, &hot, NULL);
+ *
+ *  gpuhal_close() ends the sampling. What was read stays readable, and callbacks of it still come, until
+ *  gpuhal_sampler_destroy(); until then the calls of this header, and no others, still take the sampler's devices.
+ */
+#ifndef GPUHAL_SAMPLER_H
+#define GPUHAL_SAMPLER_H
+
+#include <gpuhal/device.h>
+#include <gpuhal/telemetry.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Reads values of devices periodically. */
+typedef struct gpuhal_sampler gpuhal_sampler;
+
+/** What to sample, and how often. */
+typedef struct gpuhal_sampler_desc {
+    uint32_t size;
+    uint32_t flags;        /**< GPUHAL_SAMPLE_WAKE, or 0. */
+    uint32_t device_count; /**< 0: the preferred interface of every physical device. */
+    uint32_t key_count;    /**< 0: every value but those whose reading takes long (PCIe traffic). */
+    gpuhal_device *const *devices;
+    const gpuhal_key *keys;
+    uint64_t period_ns;    /**< From one sample to the next; 0: one second. At least 10 ms, at most a day. */
+    uint32_t history;      /**< Samples that are kept; 0: 300. At most 100,000. */
+    uint32_t reserved;
+} gpuhal_sampler_desc;
+
+/** Creates a sampler; the first sample is begun at once. A sample that takes longer than the period delays the next
+ *  one; samples are never made up for. A source that does not answer within the period, at least 100 ms and at most
+ *  5 s, costs its values. @p desc NULL: all defaults.
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (a period or a history outside its limits, a device twice, a key that is
+ *  no value), NO_DEVICE where there is no device to sample, HOST_MEMORY
+ *  Owner: caller, gpuhal_sampler_destroy(). Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_sampler_create(gpuhal *gpu, const gpuhal_sampler_desc *desc,
+                                               gpuhal_sampler **out_sampler);
+
+/** Ends the sampling and frees the sampler. Its callbacks are not called after this returns, except where one makes
+ *  this call itself. NULL does nothing.
+ *  Owner: the sampler is gone. Threads: any, once no other thread uses it. Blocks: until a running callback has
+ *  ended, never for a driver. */
+GPUHAL_API void gpuhal_sampler_destroy(gpuhal_sampler *sampler);
+
+/** Returns device number @p index of the sampler, counted from 0.
+ *  @return the device; NULL past the last
+ *  Owner: the gpuhal object, and the sampler. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_device *gpuhal_sampler_device(const gpuhal_sampler *sampler, uint32_t index);
+
+/** Returns the values of the newest sample; @p values[i].key says which. A key that is not sampled is missing, not
+ *  read. @p out_time_ns, on the monotonic clock, may be NULL.
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a device that is not sampled), NOT_READY before the first
+ *  sample, DEVICE_LOST when the device was lost before that sample, or why its backend could not be started
+ *  Owner: caller. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_sampler_latest(gpuhal_sampler *sampler, const gpuhal_device *device,
+                                               gpuhal_value *values, uint32_t count, uint64_t *out_time_ns);
+
+/** One value in one sample. */
+typedef struct gpuhal_point {
+    uint64_t time_ns;       /**< On the monotonic clock. */
+    uint64_t u64;
+    gpuhal_missing missing; /**< 0: there is a value. */
+    uint32_t reserved;
+} gpuhal_point;
+
+/** Copies the newest samples of one value, the oldest of them first. @p out_count: how many were copied.
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a device or a key that is not sampled)
+ *  Owner: caller. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_sampler_history(gpuhal_sampler *sampler, const gpuhal_device *device, gpuhal_key key,
+                                                gpuhal_point *out_points, uint32_t capacity, uint32_t *out_count);
+
+/** Statistics of one value over a window of time. */
+typedef struct gpuhal_window {
+    uint32_t size;            /**< sizeof(gpuhal_window), set by the caller. */
+    uint32_t count;           /**< Samples with a value; 0: all other numbers are 0, too. */
+    uint32_t missing;         /**< Samples without one. */
+    uint32_t reserved;
+    uint64_t from_ns, to_ns;  /**< Times of the first and the last sample with a value. */
+    uint64_t first, last;
+    uint64_t min, max;
+    uint64_t mean;            /**< Of the samples, rounded down. */
+    /** For a value that counts up (energy, errors, bytes): the sum of its increases from sample to sample. A counter
+     *  that went back has begun again: what it had lost is not counted. */
+    uint64_t increase;
+} gpuhal_window;
+
+/** Computes the statistics of the samples that are at most @p window_ns old, 0: of all that are kept.
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a size of 0, a device or a key that is not sampled)
+ *  Owner: caller. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_sampler_window(gpuhal_sampler *sampler, const gpuhal_device *device, gpuhal_key key,
+                                               uint64_t window_ns, gpuhal_window *out_window);
+
+/** Which state a device is in. */
+typedef uint32_t gpuhal_health_state;
+enum {
+    GPUHAL_HEALTH_UNKNOWN = 0,  /**< Not sampled yet. */
+    GPUHAL_HEALTH_OK = 1,
+    GPUHAL_HEALTH_DEGRADED = 2, /**< It works; an operator should look. */
+    GPUHAL_HEALTH_LOST = 3      /**< It cannot be used any more. */
+};
+
+/** Why a device is degraded. Bits. docs/telemetry.md says when each is set, and when it goes. */
+enum {
+    GPUHAL_HEALTH_FAULTS = 1u << 0,           /**< Calls of its driver hung, or it was lost, in this process. */
+    GPUHAL_HEALTH_ECC = 1u << 1,              /**< New memory errors that could not be corrected. */
+    GPUHAL_HEALTH_THERMAL = 1u << 2,          /**< It is slowed down because it is too hot. */
+    GPUHAL_HEALTH_POWER_BRAKE = 1u << 3,      /**< It is slowed down because the power supply demands it. */
+    GPUHAL_HEALTH_PCIE_REPLAYS = 1u << 4,     /**< Its link repeats packets often. */
+    GPUHAL_HEALTH_VENDOR_EVENT = 1u << 5      /**< The vendor's driver reported an error that is not the application's.
+                                               */
+};
+
+/** The health of a device. */
+typedef struct gpuhal_health {
+    uint32_t size;            /**< sizeof(gpuhal_health), set by the caller. */
+    gpuhal_health_state state;
+    uint32_t reasons;         /**< Bits GPUHAL_HEALTH_…; 0 unless degraded. */
+    uint32_t reserved;
+    uint64_t since_ns;        /**< When it came into this state, on the monotonic clock; 0 for UNKNOWN. */
+    char sentence[240];       /**< For people: what is wrong; "" for OK and UNKNOWN. */
+} gpuhal_health;
+
+/** Returns the health as of the newest sample.
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a size of 0 or a device that is not sampled)
+ *  Owner: caller. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_sampler_health(gpuhal_sampler *sampler, const gpuhal_device *device,
+                                               gpuhal_health *out_health);
+
+/** Returns the name of a state, as in JSON: "degraded".
+ *  @return never NULL; "unknown" for an invalid number
+ *  Owner: static. Threads: any. Blocks: no. */
+GPUHAL_API const char *gpuhal_health_name(gpuhal_health_state state);
+
+/** What happened. */
+typedef uint32_t gpuhal_sampler_event_kind;
+enum {
+    GPUHAL_SAMPLER_RAISED = 1,  /**< A value has passed its threshold. */
+    GPUHAL_SAMPLER_CLEARED = 2, /**< It is back behind the threshold's `clear`. */
+    GPUHAL_SAMPLER_HEALTH = 3   /**< The device came into another state of health, or has other reasons. */
+};
+
+/** One event. */
+typedef struct gpuhal_sampler_event {
+    uint32_t size;
+    gpuhal_sampler_event_kind kind;
+    gpuhal_device *device;
+    uint64_t time_ns;      /**< Of the sample, on the monotonic clock. */
+    uint32_t threshold;    /**< Its number; 0 for HEALTH. */
+    gpuhal_key key;        /**< 0 for HEALTH. */
+    uint64_t value;        /**< The value; for HEALTH the gpuhal_health_state. */
+    char sentence[240];    /**< For people: "cuda:1: temperature_millicelsius is 91000, above 90000". */
+} gpuhal_sampler_event;
+
+/** Receives an event, on the thread of the library that serves all callbacks of the gpuhal object; it may call the
+ *  library, but not gpuhal_close(). @p event is valid during the call. */
+typedef void gpuhal_sampler_fn(void *user, const gpuhal_sampler_event *event);
+
+/** A limit of a value. */
+typedef struct gpuhal_threshold {
+    uint32_t size;
+    gpuhal_key key;
+    gpuhal_device *device; /**< NULL: every device of the sampler, each for itself. */
+    uint32_t is_below;     /**< 0: raised by values above `limit`; 1: by values below it. */
+    uint32_t samples;      /**< Raised, and cleared, by so many samples in a row; 0: by one. */
+    uint64_t limit;
+    /** Hysteresis: once raised, cleared by a value that is no longer beyond this. 0 where `is_below` is 0, and where it
+     *  is 1 too: the limit itself. Not beyond the limit. */
+    uint64_t clear;
+    gpuhal_sampler_fn *callback; /**< NULL: none. */
+    void *user;
+} gpuhal_threshold;
+
+/** Adds a threshold; it is compared with the next sample first. A sample in which the value is missing changes nothing.
+ *  @p out_number, at least 1, may be NULL.
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (a key or a device that is not sampled, `clear` beyond `limit`),
+ *  HOST_MEMORY
+ *  Owner: caller must keep `user` until the threshold is removed. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_sampler_add_threshold(gpuhal_sampler *sampler, const gpuhal_threshold *threshold,
+                                                      uint32_t *out_number);
+
+/** Removes a threshold. Its callback is not called after this returns, except where it makes this call itself.
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, NOT_FOUND
+ *  Owner: nothing. Threads: any. Blocks: until a running call of the callback has ended. */
+GPUHAL_API gpuhal_status gpuhal_sampler_remove_threshold(gpuhal_sampler *sampler, uint32_t number);
+
+/** Has @p callback called for every change of health of every device of the sampler. NULL ends that, as removing a
+ *  threshold does.
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY
+ *  Owner: caller must keep @p user. Threads: any. Blocks: with NULL, until a running call has ended. */
+GPUHAL_API gpuhal_status gpuhal_sampler_on_health(gpuhal_sampler *sampler, gpuhal_sampler_fn *callback, void *user);
+
+/** Returns a descriptor that is readable while gpuhal_sampler_next_event() has an event. It must not be read. Events
+ *  are kept from the first call on, at most 256; the oldest are dropped.
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY or DRIVER when the system gives no descriptor
+ *  Owner: caller closes @p out_descriptor with gpuhal_os_handle_close(), at any time. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_sampler_descriptor(gpuhal_sampler *sampler, gpuhal_os_handle *out_descriptor);
+
+/** Returns the next event. Set @p out_event->size first.
+ *  @return GPUHAL_OK, FORKED, NOT_READY when there is none, INVALID_ARGUMENT
+ *  Owner: nothing. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_sampler_next_event(gpuhal_sampler *sampler, gpuhal_sampler_event *out_event);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

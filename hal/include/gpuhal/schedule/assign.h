@@ -1,0 +1,124 @@
+/** gpuhal/schedule/assign.h: which step of a program runs on which device, decided before the first one runs.
+ *
+ *  Each step has a need (rank.h), or none: then it needs no device. gpuhal_assign() finds a device for every step, or
+ *  returns an error that names a step and says what no device offers. Where the policy's own choices lead to a step
+ *  without room, others are tried, so that an assignment is found whenever there is one, up to a limit of the effort.
+ *
+ *      gpuhal_need small = {.size = sizeof small, .bytes = UINT64_C(1) << 30};
+ *      gpuhal_need large = {.size = sizeof large, .bytes = UINT64_C(8) << 30};
+ *      gpuhal_assign_step steps[] = {{.size = sizeof *steps, .name = "load"},
+ *                                    {.size = sizeof *steps, .name = "segment", .need = &large, .group = 1},
+ *                                    {.size = sizeof *steps, .name = "measure", .need = &small, .group = 1}};
+ *      gpuhal_assign_desc desc = {.size = sizeof desc, .policy = GPUHAL_ASSIGN_PACK, .steps = steps, .step_count = 3};
+ *      gpuhal_assignment *assignment;
+ *      if (gpuhal_assign(gpu, &desc, &assignment) == GPUHAL_OK) {
+ *          run_on(gpuhal_assignment_device(assignment, 1));
+ *          gpuhal_assignment_destroy(assignment);
+ *      }
+ *
+ *  Nothing is allocated or reserved by an assignment. When a device vanishes (rescan.h), assign again.
+ */
+#ifndef GPUHAL_ASSIGN_H
+#define GPUHAL_ASSIGN_H
+
+#include <gpuhal/schedule/rank.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Flags of steps. */
+enum {
+    /** Where its group does not fit on one device, this step may be on another one. */
+    GPUHAL_STEP_MAY_SPLIT = 1u << 0,
+    /** It runs already, on the device that the balance has for it: its bytes and its share of the time are in what is
+     *  measured there. */
+    GPUHAL_STEP_RUNS = 1u << 1
+};
+
+/** One step. */
+typedef struct gpuhal_assign_step {
+    uint32_t size;           /**< sizeof(gpuhal_assign_step). */
+    uint32_t flags;          /**< GPUHAL_STEP_ bits. */
+    const char *name;        /**< For messages, and for the balance; NULL: its number. */
+    const gpuhal_need *need; /**< NULL: it needs no device. */
+    uint32_t group;          /**< Steps of one group are on one device; 0: of none. */
+    uint32_t busy_permille;  /**< Share of the time in which a device works for it, where that is known. */
+} gpuhal_assign_step;
+
+/** Which of the devices that satisfy a step's need it gets. */
+typedef uint32_t gpuhal_assign_policy;
+enum {
+    GPUHAL_ASSIGN_FIRST = 0,       /**< The first one with room. */
+    GPUHAL_ASSIGN_ROUND_ROBIN = 1, /**< The next one after that of the step before; of the last call with a balance. */
+    GPUHAL_ASSIGN_SPREAD = 2,      /**< So that the device with most steps has as few as possible. */
+    GPUHAL_ASSIGN_PACK = 3,        /**< So that as few devices as possible are used. */
+    GPUHAL_ASSIGN_MOST_FREE = 4,   /**< The one with most free memory, less what earlier steps take. */
+    /** The one with the least load, as in GPUHAL_RANK_LEAST_LOADED, with that of earlier steps; with a balance the one
+     *  that the step had before, unless another one has less load by more than the margin. */
+    GPUHAL_ASSIGN_LEAST_LOADED = 5
+};
+
+/** Flags of gpuhal_assign(). */
+enum {
+    /** The steps run one after another and keep no memory: of those on one device, the largest must fit, not all
+     *  together. */
+    GPUHAL_ASSIGN_IN_TURN = 1u
+};
+
+/** What to assign, and how. */
+typedef struct gpuhal_assign_desc {
+    uint32_t size;  /**< sizeof(gpuhal_assign_desc). */
+    uint32_t flags; /**< GPUHAL_ASSIGN_IN_TURN, or 0. */
+    gpuhal_assign_policy policy;
+    uint32_t step_count;
+    const gpuhal_assign_step *steps; /**< All with the same size. */
+    gpuhal_device *const *devices;   /**< In the order in which they are tried; those that are lost are left out. */
+    uint32_t device_count;           /**< 0: all devices of the gpuhal object. */
+    uint32_t promise_count;
+    const gpuhal_promise *promises;
+    gpuhal_balance *balance; /**< What was chosen before; changed when the call returns OK. May be NULL. */
+    uint64_t timeout_ns;     /**< To read what changes; 0: as gpuhal_device_sample(). */
+} gpuhal_assign_desc;
+
+/** A device for each step. */
+typedef struct gpuhal_assignment gpuhal_assignment;
+
+/** Assigns a device to each step that needs one. Values are read, and plugins loaded for that, only where a step needs
+ *  bytes or the policy depends on them; where the free memory of a device is unknown, its total counts. Without a step
+ *  that needs a device the assignment is empty, also on a machine without devices.
+ *  @return GPUHAL_OK; NOT_FOUND when no device offers what a step needs; INFEASIBLE when there is not enough memory, or
+ *  no device for a whole group; FORKED; INVALID_ARGUMENT; HOST_MEMORY. The detail names the step
+ *  Owner: caller, gpuhal_assignment_destroy(), before gpuhal_close(). Threads: any; one call at a time with the same
+ *  balance. Blocks: where values are read. */
+GPUHAL_API gpuhal_status gpuhal_assign(gpuhal *gpu, const gpuhal_assign_desc *desc, gpuhal_assignment **out_assignment);
+
+/** Counts the steps that have a device.
+ *  @return the count; 0 for NULL
+ *  Owner: nothing. Threads: any. Blocks: no. */
+GPUHAL_API uint32_t gpuhal_assignment_count(const gpuhal_assignment *assignment);
+
+/** Returns the device of step number @p step, counted from 0.
+ *  @return the device; NULL for a step that needs none, past the last, or for NULL
+ *  Owner: its gpuhal object. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_device *gpuhal_assignment_device(const gpuhal_assignment *assignment, uint32_t step);
+
+/** Returns how many bytes the steps on @p device need there: their sum, or with GPUHAL_ASSIGN_IN_TURN the largest.
+ *  @return the bytes; 0 for a device without steps, or for NULL
+ *  Owner: nothing. Threads: any. Blocks: no. */
+GPUHAL_API uint64_t gpuhal_assignment_bytes(const gpuhal_assignment *assignment, const gpuhal_device *device);
+
+/** Returns whether all its devices can still be used, as far as is known; does not call a driver.
+ *  @return GPUHAL_OK; DEVICE_LOST, with a step and its device in the detail; FORKED; INVALID_ARGUMENT
+ *  Owner: nothing. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_assignment_check(const gpuhal_assignment *assignment);
+
+/** Destroys the assignment. NULL does nothing.
+ *  Owner: @p assignment is invalid afterwards. Threads: any, with no other call on @p assignment in progress.
+ *  Blocks: no. */
+GPUHAL_API void gpuhal_assignment_destroy(gpuhal_assignment *assignment);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

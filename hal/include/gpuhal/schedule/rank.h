@@ -1,0 +1,131 @@
+/** gpuhal/schedule/rank.h: which devices satisfy a need, in which order, and why.
+ *
+ *  A need states what a device must offer: interfaces, kinds of memory, data types, bytes. gpuhal_rank() puts all
+ *  devices in an order, those that satisfy the need first, with a sentence for the place of each. gpuhal_assign()
+ *  (assign.h) takes the same needs, and chooses a device for each of several steps.
+ *
+ *      const char *const apis[] = {"cuda", "rocm"};
+ *      gpuhal_need need = {.size = sizeof need, .bytes = UINT64_C(8) << 30, .backends = apis, .backend_count = 2};
+ *      gpuhal_rank_desc desc = {.size = sizeof desc, .order = GPUHAL_RANK_MOST_FREE, .need = &need};
+ *      gpuhal_ranked list[16] = {{.size = sizeof *list}};
+ *      uint32_t count;
+ *      if (gpuhal_rank(gpu, &desc, list, 16, &count) == GPUHAL_OK) {
+ *          use(list[0].device);
+ *      }
+ *
+ *  Software drivers, devices that failed their self-test (gpuhal_device_verify()) and the CPU satisfy only needs that
+ *  name their backend, and the CPU those that allow it. Interfaces of one physical device, or of one part of it, share
+ *  its memory and its load.
+ */
+#ifndef GPUHAL_RANK_H
+#define GPUHAL_RANK_H
+
+#include <gpuhal/device.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Flags of needs. */
+enum { GPUHAL_NEED_ALLOW_CPU = 1u /**< The CPU will do where no other device has room. */ };
+
+/** What a device must offer. Zero is no requirement. */
+typedef struct gpuhal_need {
+    uint32_t size;             /**< sizeof(gpuhal_need). */
+    uint32_t flags;            /**< GPUHAL_NEED_ bits. */
+    uint64_t bytes;            /**< Of device memory that is free, in all. */
+    uint64_t allocation_bytes; /**< Of the largest single buffer. */
+    uint32_t memory_kinds;     /**< Bit 1 << gpuhal_memory_kind for each kind that it allocates. */
+    uint32_t data_types;       /**< GPUHAL_DATA_ bits of what its kernels compute with. */
+    uint32_t capabilities;     /**< GPUHAL_CAPABILITY_ bits. */
+    uint32_t backend_count;    /**< 0: any backend. */
+    /** Of one physical device the interface of the first of them is taken; gpuhal_rank() puts devices of the first of
+     *  them first. */
+    const char *const *backends;
+} gpuhal_need;
+
+/** What a device was promised for, and what cannot be measured yet: a lease, or work of the application that has not
+ *  begun. Counts for all interfaces of the physical device. */
+typedef struct gpuhal_promise {
+    uint32_t size;          /**< sizeof(gpuhal_promise). */
+    uint32_t busy_permille; /**< Share of the time in which the device will work for it. */
+    gpuhal_device *device;
+    uint64_t bytes; /**< Of its memory, beyond what is allocated already. */
+} gpuhal_promise;
+
+/** What was chosen before: keeps choices by load from going back and forth between devices that are nearly equal. */
+typedef struct gpuhal_balance gpuhal_balance;
+
+/** How a balance decides. */
+typedef struct gpuhal_balance_desc {
+    uint32_t size;            /**< sizeof(gpuhal_balance_desc). */
+    uint32_t margin_permille; /**< A device is left only for one whose load is less by more than this; 0: 100. */
+} gpuhal_balance_desc;
+
+/** Creates a balance that has seen no choice yet. @p desc may be NULL.
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY
+ *  Owner: caller, gpuhal_balance_destroy(). Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_balance_create(gpuhal *gpu, const gpuhal_balance_desc *desc,
+                                               gpuhal_balance **out_balance);
+
+/** Destroys the balance. NULL does nothing.
+ *  Owner: @p balance is invalid afterwards. Threads: any, with no other call on @p balance in progress. Blocks: no. */
+GPUHAL_API void gpuhal_balance_destroy(gpuhal_balance *balance);
+
+/** In which order. Devices that do not satisfy the need come last in each. */
+typedef uint32_t gpuhal_rank_order;
+enum {
+    /** The rule of gpuhal_select(), after the order of the need's backends. */
+    GPUHAL_RANK_BEST = 0,
+    GPUHAL_RANK_MOST_FREE = 1, /**< Most free memory now; of equal devices by BEST. */
+    /** Least load now: the mean of the share of the memory that is not free and of the share of the time in which the
+     *  device works, promises included; where one of them is unknown, the other one. Unknown loads come last. */
+    GPUHAL_RANK_LEAST_LOADED = 2
+};
+
+/** Flags of gpuhal_rank(). */
+enum {
+    GPUHAL_RANK_ONE_EACH = 1u /**< One interface of each physical device, or of each part of a divided one. */
+};
+
+/** What to rank, and how. */
+typedef struct gpuhal_rank_desc {
+    uint32_t size;  /**< sizeof(gpuhal_rank_desc). */
+    uint32_t flags; /**< GPUHAL_RANK_ONE_EACH, or 0. */
+    gpuhal_rank_order order;
+    uint32_t device_count;         /**< 0: all devices of the gpuhal object. */
+    gpuhal_device *const *devices; /**< Those that are lost are left out. */
+    const gpuhal_need *need;       /**< NULL: any device. */
+    const gpuhal_promise *promises;
+    uint32_t promise_count;
+    uint32_t reserved;       /**< 0. */
+    gpuhal_balance *balance; /**< For LEAST_LOADED: which device was the first one before. May be NULL. */
+    uint64_t timeout_ns;     /**< To read what changes; 0: as gpuhal_device_sample(). */
+} gpuhal_rank_desc;
+
+/** The place of one device. */
+typedef struct gpuhal_ranked {
+    uint32_t size; /**< sizeof(gpuhal_ranked). */
+    uint32_t fits; /**< 1: it satisfies the need. */
+    gpuhal_device *device;
+    uint64_t free_bytes;    /**< Less promises, within all limits of the process; UINT64_MAX: not read, unknown. */
+    uint32_t load_permille; /**< UINT32_MAX: not read, or unknown. */
+    uint32_t reserved;
+    char reason[192]; /**< Why it stands behind the one before it, or why it does not satisfy the need. */
+} gpuhal_ranked;
+
+/** Puts devices in an order. BEST for a need without bytes uses listed facts alone; everything else reads values, for
+ *  which plugins are loaded if needed; where the free memory of a device is unknown, its total counts, and
+ *  MOST_FREE puts it behind those whose free memory is known. @p desc may be NULL. @p out_count, how many there are,
+ *  may exceed @p capacity; @p out_ranked may be NULL with a capacity of 0, else the caller sets the size of the first.
+ *  @return GPUHAL_OK; NOT_FOUND when no device offers what is needed, INFEASIBLE when those that do have too little
+ *  memory: then all are listed all the same, with their reasons; FORKED; INVALID_ARGUMENT; HOST_MEMORY
+ *  Owner: caller; devices are of @p gpu. Threads: any; one call at a time with the same balance. Blocks: where values
+ *  are read. */
+GPUHAL_API gpuhal_status gpuhal_rank(gpuhal *gpu, const gpuhal_rank_desc *desc, gpuhal_ranked *out_ranked,
+                                     uint32_t capacity, uint32_t *out_count);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

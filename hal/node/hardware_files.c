@@ -1,0 +1,200 @@
+/* node/hardware_files.c: reading small files of the kernel below the root of a view. */
+#include "node/hardware.h"
+
+#include "core/records.h"
+#include "os/os.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PATH_BYTES GPUHAL_HARDWARE_PATH_BYTES
+
+/* A path that is cut off names nothing that is there. */
+static bool make_path(const gpuhal_hardware_view *view, char path[PATH_BYTES], const char *format, va_list arguments)
+{
+    const size_t root = (size_t)snprintf(path, PATH_BYTES, "%s", view->root);
+    const int length = vsnprintf(path + root, PATH_BYTES - root, format, arguments);
+    return length >= 0 && (size_t)length < PATH_BYTES - root;
+}
+
+/* Files that vanish, or that this user may not read, leave a value unknown; what the process lacks is an error of the
+ * view. */
+static void note(gpuhal_hardware_view *view, int error)
+{
+    view->last = error;
+    if (!view->error && (error == ENOMEM || error == EMFILE || error == ENFILE)) {
+        view->error = error;
+    }
+}
+
+void gpuhal_hardware_enter(gpuhal_hardware_view *view, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    const bool good = make_path(view, view->folder_path, format, arguments);
+    va_end(arguments);
+    gpuhal_hardware_leave(view);
+    view->folder = good ? gpuhal_os_directory_open(view->folder_path) : -1;
+}
+
+void gpuhal_hardware_leave(gpuhal_hardware_view *view)
+{
+    if (view->folder >= 0) {
+        gpuhal_os_descriptor_close(view->folder);
+    }
+    view->folder = -1;
+}
+
+/* The path from the folder that was entered, which becomes -1 where the path leads elsewhere. */
+static const char *from_folder(const gpuhal_hardware_view *view, const char *path, intptr_t *out_folder)
+{
+    const size_t length = view->folder < 0 ? 0 : strlen(view->folder_path);
+    const bool within = length > 0 && strncmp(path, view->folder_path, length) == 0 && path[length] == '/';
+    *out_folder = within ? view->folder : -1;
+    return within ? path + length + 1 : path;
+}
+
+static size_t read_bytes(gpuhal_hardware_view *view, const char *path, char *to, size_t bytes)
+{
+    size_t got = 0;
+    intptr_t folder;
+    const char *rest = from_folder(view, path, &folder);
+    const int error = gpuhal_os_kernel_file_read(folder, rest, to, bytes - 1, &got);
+    note(view, error);
+    to[error ? 0 : got] = 0;
+    return error ? 0 : got;
+}
+
+size_t gpuhal_hardware_bytes(gpuhal_hardware_view *view, char *to, size_t bytes, const char *format, ...)
+{
+    char path[PATH_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    const bool good = make_path(view, path, format, arguments);
+    va_end(arguments);
+    to[0] = 0;
+    return good ? read_bytes(view, path, to, bytes) : 0;
+}
+
+bool gpuhal_hardware_line(gpuhal_hardware_view *view, char *to, size_t bytes, const char *format, ...)
+{
+    char path[PATH_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    const bool good = make_path(view, path, format, arguments);
+    va_end(arguments);
+    to[0] = 0;
+    if (good) {
+        (void)read_bytes(view, path, to, bytes);
+    }
+    to[strcspn(to, "\n")] = 0;
+    gpuhal_records_clean(to);
+    return to[0] != 0;
+}
+
+bool gpuhal_hardware_number(gpuhal_hardware_view *view, uint32_t *out_number, const char *format, ...)
+{
+    char path[PATH_BYTES], text[32] = "", *end = text;
+    va_list arguments;
+    va_start(arguments, format);
+    const bool good = make_path(view, path, format, arguments);
+    va_end(arguments);
+    if (good) {
+        (void)read_bytes(view, path, text, sizeof text);
+    }
+    text[strcspn(text, "\n")] = 0;
+    const bool is_digit = text[0] >= '0' && text[0] <= '9';
+    const unsigned long long value = is_digit ? strtoull(text, &end, text[1] == 'x' ? 16 : 10) : 0;
+    const bool known = is_digit && !*end && value <= UINT32_MAX;
+    *out_number = known ? (uint32_t)value : 0;
+    return known;
+}
+
+bool gpuhal_hardware_target(gpuhal_hardware_view *view, char *to, size_t bytes, const char *format, ...)
+{
+    char path[PATH_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    const bool good = make_path(view, path, format, arguments);
+    va_end(arguments);
+    to[0] = 0;
+    if (good) {
+        intptr_t folder;
+        const char *rest = from_folder(view, path, &folder);
+        note(view, gpuhal_os_link_read(folder, rest, to, bytes));
+    }
+    gpuhal_records_clean(to);
+    return to[0] != 0;
+}
+
+bool gpuhal_hardware_is_there(const gpuhal_hardware_view *view, const char *format, ...)
+{
+    char path[PATH_BYTES];
+    gpuhal_file_state state;
+    va_list arguments;
+    va_start(arguments, format);
+    const bool good = make_path(view, path, format, arguments);
+    va_end(arguments);
+    return good && gpuhal_os_file_state(path, &state) == 0;
+}
+
+bool gpuhal_hardware_names(gpuhal_hardware_view *view, char ***out_names, size_t *out_count, const char *format, ...)
+{
+    char path[PATH_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    const bool good = make_path(view, path, format, arguments);
+    va_end(arguments);
+    *out_names = NULL;
+    *out_count = 0;
+    const int error = good ? gpuhal_os_directory_names(path, out_names, out_count) : ENOENT;
+    note(view, error);
+    return error == 0;
+}
+
+bool gpuhal_hardware_value(const char *text, const char *key, char *to, size_t bytes)
+{
+    const size_t length = strlen(key);
+    to[0] = 0;
+    for (const char *line = text; line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
+        if (strncmp(line, key, length) == 0 && line[length] && strchr(" \t:=", line[length])) {
+            const char *value = line + length + strspn(line + length, " \t:=\"");
+            snprintf(to, bytes, "%.*s", (int)strcspn(value, "\n"), value);
+            break;
+        }
+    }
+    gpuhal_records_clean(to);
+    for (size_t end = strlen(to); end > 0 && to[end - 1] == ' '; end--) {
+        to[end - 1] = 0;
+    }
+    return to[0] != 0;
+}
+
+void gpuhal_hardware_text(char *to, size_t bytes, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(to, bytes, format, arguments);
+    va_end(arguments);
+    gpuhal_records_clean(to);
+}
+
+void gpuhal_hardware_add_line(char *to, size_t bytes, const char *format, ...)
+{
+    char line[GPUHAL_HARDWARE_FIX_BYTES];
+    const size_t used = strlen(to);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    gpuhal_records_clean(line);
+    snprintf(to + used, bytes - used, "%s%s", used ? "\n" : "", line);
+}
+
+const char *gpuhal_hardware_leaf(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}

@@ -1,0 +1,310 @@
+/* node/hardware_names.c: what hardware is called: the list of PCI ids where the system has it, and a short table.
+ *
+ * The list is searched in pieces of constant size, and only for what has no name yet. A line that is not as it should
+ * be names nothing.
+ */
+#include "node/hardware.h"
+
+#include "os/os.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const lists[] = {"/usr/share/misc/pci.ids", "/usr/share/hwdata/pci.ids"};
+/* As people say it; the list has the companies' full names. */
+static const struct {
+    uint32_t vendor;
+    const char *name;
+} vendors[] = {
+    {GPUHAL_VENDOR_NVIDIA, "NVIDIA"},
+    {GPUHAL_VENDOR_AMD, "AMD"},
+    {GPUHAL_VENDOR_INTEL, "Intel"},
+    {0x1a03, "ASPEED"},
+    {0x102b, "Matrox"},
+    {0x1414, "Microsoft"},
+    {0x15ad, "VMware"},
+    {0x1af4, "virtio"},
+    {0x1b36, "Red Hat"},
+    {0x13b5, "Arm"},
+    {0x5143, "Qualcomm"},
+    {0x14e4, "Broadcom"},
+    {0x1010, "Imagination"},
+    {0x1ed5, "Moore Threads"},
+    {0x1d0f, "Amazon"},
+    {0x80ee, "VirtualBox"},
+    {0x1013, "Cirrus Logic"},
+    {0x1234, "Bochs"},
+};
+/* GPUs on a chip have no number; their kernel driver says what they are. */
+static const struct {
+    const char *driver, *vendor, *name;
+} chips[] = {
+    {"msm", "Qualcomm", "Adreno"},
+    {"panfrost", "Arm", "Mali"},
+    {"panthor", "Arm", "Mali"},
+    {"lima", "Arm", "Mali"},
+    {"mali", "Arm", "Mali"},
+    {"v3d", "Broadcom", "VideoCore"},
+    {"vc4", "Broadcom", "VideoCore"},
+    {"etnaviv", "Vivante", "GC"},
+    {"nouveau", "NVIDIA", "Tegra"},
+    {"tegra", "NVIDIA", "Tegra"},
+    {"nvgpu", "NVIDIA", "Tegra"},
+    {"powervr", "Imagination", "PowerVR"},
+    {"pvrsrvkm", "Imagination", "PowerVR"},
+    {"asahi", "Apple", "Apple"},
+    {"dxgkrnl", "Microsoft", "GPU of Windows"},
+};
+/* A paravirtual adapter of WSL, behind which is any GPU of Windows. */
+#define BASIC_RENDER 0x008eu
+
+static const char *vendor_of(uint32_t vendor)
+{
+    for (size_t i = 0; i < sizeof vendors / sizeof *vendors; i++) {
+        if (vendors[i].vendor == vendor) {
+            return vendors[i].name;
+        }
+    }
+    return NULL;
+}
+
+/* ---- the list of PCI ids
+ *
+ * Vendors in the order of their numbers ("Please keep sorted", says its head), each before its devices. So a vendor is
+ * found by bisection: the list has 1.4 MB, and reading all of it takes longer than everything else about hardware. */
+
+enum { PIECE = 16 << 10 };
+
+typedef struct pci_ids {
+    intptr_t file;
+    uint64_t bytes, next; /* of the file; where its next line begins */
+    uint64_t begin;       /* what of the file is in `piece` */
+    size_t held;
+    char piece[PIECE];
+} pci_ids;
+
+/* Returns the next line that begins before `end`, without its line end; NULL behind the last. A line longer than a
+ * piece is dropped. */
+static const char *next_line(pci_ids *at, uint64_t end, size_t *out_length)
+{
+    bool is_dropped = false;
+    while (at->next < end && at->next < at->bytes) {
+        const bool is_held = at->next >= at->begin && at->next < at->begin + at->held;
+        const char *line = at->piece + (is_held ? at->next - at->begin : 0);
+        const size_t bytes = is_held ? at->held - (size_t)(line - at->piece) : 0;
+        const char *stop = is_held ? memchr(line, '\n', bytes) : NULL;
+        const bool is_last = is_held && at->next + bytes == at->bytes;
+        if (stop || is_last || bytes == PIECE) {
+            const bool is_whole = !is_dropped && (stop || is_last);
+            *out_length = stop ? (size_t)(stop - line) : bytes;
+            at->next += *out_length + (stop != NULL);
+            if (is_whole) {
+                return line;
+            }
+            is_dropped = !stop && !is_last;
+            continue;
+        }
+        uint64_t got = 0;
+        const uint64_t left = at->bytes - at->next;
+        if (gpuhal_os_file_read_piece(at->file, at->next, at->piece, left < PIECE ? left : PIECE, &got) || got == 0) {
+            break;
+        }
+        at->begin = at->next;
+        at->held = (size_t)got;
+        at->bytes = got < PIECE && got < left ? at->next + got : at->bytes; /* it is shorter by now */
+    }
+    return NULL;
+}
+
+/* Reads "10de  NVIDIA Corporation": four digits of base 16 in small letters, blanks, and the name. */
+static const char *entry_text(const char *line, size_t length, uint32_t *out_number)
+{
+    uint32_t number = 0;
+    for (size_t i = 0; i < 4 && length > 6; i++) {
+        const bool is_digit = line[i] >= '0' && line[i] <= '9';
+        if (!is_digit && (line[i] < 'a' || line[i] > 'f')) {
+            return NULL;
+        }
+        number = number << 4 | (uint32_t)(is_digit ? line[i] - '0' : line[i] - 'a' + 10);
+    }
+    *out_number = number;
+    size_t begin = 4;
+    while (begin < length && line[begin] == ' ') {
+        begin++;
+    }
+    return length > 6 && begin > 4 ? line + begin : NULL;
+}
+
+/* Whether the list has the vendor; then its line is the next one. */
+static bool find_vendor(pci_ids *at, uint32_t vendor)
+{
+    uint64_t low = 0, high = at->bytes; /* the line begins at `low` or behind, and before `high` */
+    while (low < high) {
+        const uint64_t middle = low + (high - low) / 2;
+        const char *line = NULL, *text = NULL;
+        uint32_t number = 0;
+        uint64_t begin = 0;
+        size_t length = 0;
+        at->next = middle > 0 ? middle - 1 : 0;
+        if (middle > 0 && !next_line(at, high, &length)) {
+            at->next = high; /* the rest of the line that `middle` is in */
+        }
+        do {
+            begin = at->next;
+            line = next_line(at, high, &length);
+            text = line ? entry_text(line, length, &number) : NULL;
+        } while (line && !text);
+        if (text && number == vendor) {
+            at->next = begin;
+            return true;
+        }
+        low = text && number < vendor ? at->next : low;
+        high = text && number < vendor ? high : middle;
+    }
+    return false;
+}
+
+/* "GA107M [GeForce RTX 3050 Mobile]" has the name that people know in brackets. */
+static void take_device(gpuhal_hardware *one, const char *text, size_t length)
+{
+    const char *open = memchr(text, '[', length);
+    const char *close = open ? memchr(open, ']', length - (size_t)(open - text)) : NULL;
+    const char *name = close ? open + 1 : text;
+    const size_t bytes = close ? (size_t)(close - name) : length, vendor = strlen(one->vendor);
+    const bool repeats = vendor == 0 || (bytes >= vendor && memcmp(name, one->vendor, vendor) == 0);
+    gpuhal_hardware_text(one->name, sizeof one->name, "%s%s%.*s", repeats ? "" : one->vendor, repeats ? "" : " ",
+                         (int)(bytes < sizeof one->name ? bytes : sizeof one->name), name);
+}
+
+/* Names what the entry is about; returns how many of the vendor's have no name yet. */
+static uint32_t take_entry(gpuhal_hardware_view *view, uint32_t vendor, bool is_device, uint32_t number,
+                           const char *text, size_t length)
+{
+    uint32_t nameless = 0;
+    for (uint32_t i = 0; i < view->count; i++) {
+        gpuhal_hardware *one = &view->list[i];
+        if (one->info.vendor_id != vendor) {
+            continue;
+        }
+        if (!is_device && !one->vendor[0]) {
+            gpuhal_hardware_text(one->vendor, sizeof one->vendor, "%.*s",
+                                 (int)(length < sizeof one->vendor ? length : sizeof one->vendor), text);
+        } else if (is_device && number == one->info.device_id && !one->name[0]) {
+            take_device(one, text, length);
+        }
+        nameless += !one->name[0];
+    }
+    return nameless;
+}
+
+/* Takes the vendor's lines, up to the next vendor's or the last that is wanted. */
+static void take_vendor(gpuhal_hardware_view *view, pci_ids *at, uint32_t vendor)
+{
+    const char *line;
+    size_t length;
+    bool is_its = false;
+    uint32_t nameless = 1;
+    while (nameless > 0 && (line = next_line(at, at->bytes, &length)) != NULL) {
+        const bool is_device = length > 0 && line[0] == '\t';
+        uint32_t number = 0;
+        if (length == 0 || line[0] == '#' || (is_device && (length == 1 || line[1] == '\t'))) {
+            continue;
+        }
+        const char *text = entry_text(line + is_device, length - is_device, &number);
+        if (!is_device && text && number != vendor) {
+            break;
+        }
+        is_its = is_device ? is_its : text != NULL; /* "C 03  Display controller" begins the classes */
+        if (text && is_its) {
+            nameless = take_entry(view, vendor, is_device, number, text, length - (size_t)(text - line));
+        }
+    }
+}
+
+/* One look for each vendor: afterwards all that the list has of it are named. */
+static bool is_looked_for(const gpuhal_hardware_view *view, uint32_t i)
+{
+    const gpuhal_hardware *one = &view->list[i];
+    bool is_wanted = one->info.vendor_id && !one->name[0];
+    for (uint32_t j = 0; j < i && is_wanted; j++) {
+        is_wanted = view->list[j].name[0] || view->list[j].info.vendor_id != one->info.vendor_id;
+    }
+    return is_wanted;
+}
+
+/* Returns whether there is such a list. */
+static bool search(gpuhal_hardware_view *view, const char *path)
+{
+    char whole[GPUHAL_SYSTEM_ROOT_BYTES + 64];
+    gpuhal_file_info info;
+    snprintf(whole, sizeof whole, "%s%s", view->root, path);
+    if (gpuhal_os_file_info(whole, &info) || !info.regular) {
+        return false;
+    }
+    pci_ids *list = malloc(sizeof *list);
+    if (!list) {
+        view->error = view->error ? view->error : ENOMEM;
+        return false;
+    }
+    list->bytes = info.bytes;
+    list->begin = list->held = 0;
+    const bool is_there = gpuhal_os_file_open(whole, false, &list->file) == 0;
+    for (uint32_t i = 0; is_there && i < view->count; i++) {
+        const uint32_t vendor = view->list[i].info.vendor_id;
+        if (is_looked_for(view, i) && find_vendor(list, vendor)) {
+            take_vendor(view, list, vendor);
+        }
+    }
+    if (is_there) {
+        gpuhal_os_descriptor_close(list->file);
+    }
+    free(list);
+    return is_there;
+}
+
+/* ---- without it */
+
+static void name_chip(gpuhal_hardware *one)
+{
+    for (size_t i = 0; i < sizeof chips / sizeof *chips; i++) {
+        if (strncmp(one->kernel_driver, chips[i].driver, strlen(chips[i].driver)) == 0) {
+            gpuhal_hardware_text(one->vendor, sizeof one->vendor, "%s", chips[i].vendor);
+            gpuhal_hardware_text(one->name, sizeof one->name, "%s %s", chips[i].vendor, chips[i].name);
+            return;
+        }
+    }
+    gpuhal_hardware_text(one->name, sizeof one->name, "GPU (%s)",
+                         one->kernel_driver[0] ? one->kernel_driver : "no driver");
+}
+
+static void name_by_number(gpuhal_hardware *one)
+{
+    if (!one->vendor[0]) {
+        gpuhal_hardware_text(one->vendor, sizeof one->vendor, "vendor %04x", one->info.vendor_id & 0xffff);
+    }
+    gpuhal_hardware_text(one->name, sizeof one->name, "%.80s device %04x", one->vendor, one->info.device_id & 0xffff);
+}
+
+void gpuhal_hardware_name(gpuhal_hardware_view *view)
+{
+    bool wanted = false;
+    for (uint32_t i = 0; i < view->count; i++) {
+        gpuhal_hardware *one = &view->list[i];
+        const char *vendor = vendor_of(one->info.vendor_id);
+        gpuhal_hardware_text(one->vendor, sizeof one->vendor, "%s", vendor ? vendor : "");
+        if (strcmp(one->kernel_driver, "dxgkrnl") == 0 && one->info.device_id == BASIC_RENDER) {
+            gpuhal_hardware_text(one->name, sizeof one->name, "GPU of Windows");
+        }
+        wanted = wanted || (one->info.vendor_id && !one->name[0]);
+    }
+    for (size_t i = 0; wanted && i < sizeof lists / sizeof *lists; i++) {
+        wanted = !search(view, lists[i]);
+    }
+    for (uint32_t i = 0; i < view->count; i++) {
+        if (!view->list[i].name[0]) {
+            (view->list[i].address[0] ? name_by_number : name_chip)(&view->list[i]);
+        }
+    }
+}

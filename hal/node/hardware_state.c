@@ -1,0 +1,64 @@
+/* node/hardware_state.c: what prevents the use of hardware: the first of the things that must be in order, from the
+ * bus over the kernel's driver and its nodes up to the vendor's library. */
+#include "node/hardware.h"
+
+#include "device/device.h"
+
+#include <stdio.h>
+
+/* What has been away for so long is no news: taken out, most likely. */
+#define LONG_AGO_SECONDS (UINT64_C(30) * 24 * 60 * 60)
+
+static void find_gone(const gpuhal_hardware *one, gpuhal_hardware_finding *out)
+{
+    const uint64_t now = gpuhal_os_wall_clock();
+    const bool is_old = now > one->info.last_seen && now - one->info.last_seen > LONG_AGO_SECONDS;
+    char day[24];
+    gpuhal_hardware_day(one->info.last_seen, day, sizeof day);
+    gpuhal_hardware_found(out, GPUHAL_HARDWARE_GONE, is_old ? GPUHAL_HARDWARE_WARNING : GPUHAL_HARDWARE_PROBLEM,
+                          "it was there on %s, and is not on the bus any more", day);
+    gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo dmesg | grep -E '%s|pcieport'",
+                         one->info.vendor_id == GPUHAL_VENDOR_NVIDIA ? "NVRM|Xid" : one->address);
+    gpuhal_hardware_add_line(out->fix, sizeof out->fix, "# \"Link Down\"%s: power off and on; if again: slot, card",
+                             one->info.vendor_id == GPUHAL_VENDOR_NVIDIA ? ", Xid 79" : "");
+}
+
+static void find(gpuhal_hardware_view *view, gpuhal *gpu, const gpuhal_hardware *one, gpuhal_hardware_finding *out)
+{
+    *out = (gpuhal_hardware_finding){.state = GPUHAL_HARDWARE_READY};
+    if (one->info.state == GPUHAL_HARDWARE_GONE) {
+        find_gone(one, out);
+    } else if (!one->is_seen && one->unlisted[0]) {
+        gpuhal_hardware_find_stated(one, out);
+    } else if (!one->is_seen && (gpuhal_hardware_find_others(view, gpu, one, out) ||
+                                 gpuhal_hardware_find_given(view, one, gpuhal_hardware_has_library(gpu, one), out))) {
+        return;
+    } else if (one->is_off_bus) {
+        gpuhal_hardware_found(out, GPUHAL_HARDWARE_OFF_BUS, GPUHAL_HARDWARE_PROBLEM,
+                              "it has fallen off the bus: its configuration space reads as ones");
+        gpuhal_hardware_read_log(one, GPUHAL_HARDWARE_LOST_ANSWERS, out->fix, sizeof out->fix);
+    } else if (one->info.device_count > 0) {
+        gpuhal_hardware_find_rest(view, gpu, one, out);
+    } else if (one->is_hidden) {
+        gpuhal_hardware_find_hidden(view, gpu, one, out);
+    } else if (!gpuhal_hardware_find_kernel(view, one, gpuhal_hardware_has_library(gpu, one), out)) {
+        gpuhal_hardware_find_api(view, gpu, one, out);
+    } else if (out->state == GPUHAL_HARDWARE_NO_KERNEL_DRIVER &&
+               gpuhal_hardware_machine_of(view)->place != GPUHAL_PLACE_HOST) {
+        gpuhal_hardware_text(out->fix, sizeof out->fix, "# on the host, whose drivers are used:");
+        gpuhal_hardware_add_line(out->fix, sizeof out->fix, "gpuhal-probe");
+    }
+}
+
+void gpuhal_hardware_judge(gpuhal_hardware_view *view, gpuhal *gpu)
+{
+    for (uint32_t i = 0; i < view->count; i++) {
+        gpuhal_hardware *one = &view->list[i];
+        gpuhal_hardware_finding found;
+        find(view, gpu, one, &found);
+        one->info.state = found.state;
+        one->info.grade = found.grade;
+        gpuhal_hardware_text(one->why, sizeof one->why, "%s", found.why);
+        snprintf(one->fix, sizeof one->fix, "%s", found.fix);
+    }
+}

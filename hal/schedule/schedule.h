@@ -1,0 +1,22 @@
+/* schedule/schedule.h: what this folder keeps in a gpuhal object: its leases and its strategies. */
+#ifndef GPUHAL_SCHEDULE_SCHEDULE_H
+#define GPUHAL_SCHEDULE_SCHEDULE_H
+
+#include "device/device.h"
+
+typedef struct gpuhal_schedule {
+    struct gpuhal_leases *leases;         /* schedule/leases.h */
+    struct gpuhal_strategies *strategies; /* schedule/strategy.h */
+} gpuhal_schedule;
+
+static inline struct gpuhal_leases *gpuhal_leases_of(const gpuhal *gpu)
+{
+    return ((const gpuhal_schedule *)gpu->layers.attached[GPUHAL_ATTACHED_SCHEDULE])->leases;
+}
+
+static inline struct gpuhal_strategies *gpuhal_strategies_of(const gpuhal *gpu)
+{
+    return ((const gpuhal_schedule *)gpu->layers.attached[GPUHAL_ATTACHED_SCHEDULE])->strategies;
+}
+
+#endif
