@@ -249,6 +249,20 @@ gpuhal_status gpuhal_device_start_backend(gpuhal_device *device, gpuhal_backend 
 /* Returns the current facts of the device: as listed by the driver in this process, else by the newest snapshot. Lives
  * as long as the gpuhal object. */
 const gpuhal_listed_device *gpuhal_device_current(const gpuhal_device *device);
+/* For the parts: their state in the object, and callbacks on its service thread (see gpuhal_layers). */
+static inline void *gpuhal_attached(const gpuhal *gpu, gpuhal_attachment_place place)
+{
+    return gpu->layers.attached[place];
+}
+static inline int gpuhal_serve(gpuhal *gpu)
+{
+    return gpu->layers.serve(gpu);
+}
+static inline bool gpuhal_serve_call(gpuhal *gpu, void (*call)(void *user, gpuhal_status status), void *user)
+{
+    return gpu->layers.serve_call(gpu, call, user);
+}
+
 /* The rule for forks: in the child no call touches an object of the parent's, nor one of its locks. Every public call
  * that returns a status first returns FORKED; a call that gives something back does nothing. */
 static inline bool gpuhal_is_inherited(const gpuhal *gpu)

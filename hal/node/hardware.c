@@ -1,8 +1,7 @@
 /* node/hardware.c: the functions of gpuhal/node/hardware.h. hardware.h has the steps that make a view. */
 #include "node/hardware.h"
 
-#include "core/error.h"
-#include "device/device.h"
+#include "device/for_node.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -13,8 +13,7 @@
 #ifndef GPUHAL_NODE_HARDWARE_H
 #define GPUHAL_NODE_HARDWARE_H
 
-#include "core/config.h"
-#include "loader/loader.h"
+#include "device/for_node.h"
 
 #include <gpuhal/node/hardware.h>
 

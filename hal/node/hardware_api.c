@@ -2,7 +2,7 @@
  * vendor's own API first, then those that drive any vendor's. */
 #include "node/hardware.h"
 
-#include "device/snapshot.h"
+#include "device/for_node.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,7 @@
 /* node/hardware_files.c: reading small files of the kernel below the root of a view. */
 #include "node/hardware.h"
 
-#include "core/records.h"
-#include "os/os.h"
+#include "device/for_node.h"
 
 #include <errno.h>
 #include <stdio.h>

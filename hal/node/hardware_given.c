@@ -2,7 +2,7 @@
  * GPUs; that it has not the others is no fault. */
 #include "node/hardware.h"
 
-#include "os/os.h"
+#include "device/for_node.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * and of this library. In a job, a container or a lease, that sets them, the rest was not given. */
 #include "node/hardware.h"
 
-#include "device/snapshot.h"
+#include "device/for_node.h"
 
 #include <string.h>
 

@@ -6,8 +6,7 @@
  */
 #include "node/hardware.h"
 
-#include "device/snapshot.h"
-#include "registry/registry.h"
+#include "device/for_node.h"
 
 #include <errno.h>
 #include <stdio.h>

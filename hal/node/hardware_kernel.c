@@ -2,7 +2,7 @@
  * missing or may not be opened. Whether a node may be opened is asked without opening it. */
 #include "node/hardware.h"
 
-#include "os/os.h"
+#include "device/for_node.h"
 
 #include <stdio.h>
 #include <string.h>

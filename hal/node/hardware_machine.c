@@ -2,7 +2,7 @@
  * packages it has. It is read once for a view, and only where something is wrong. */
 #include "node/hardware.h"
 
-#include "os/os.h"
+#include "device/for_node.h"
 
 #include <errno.h>
 #include <stdio.h>

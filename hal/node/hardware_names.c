@@ -5,7 +5,7 @@
  */
 #include "node/hardware.h"
 
-#include "os/os.h"
+#include "device/for_node.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * exist and may be opened is for hardware_state.c. */
 #include "node/hardware.h"
 
-#include "os/os.h"
+#include "device/for_node.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  */
 #include "node/hardware.h"
 
-#include "os/os.h"
+#include "device/for_node.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * it is given. */
 #include "node/hardware.h"
 
-#include "os/os.h"
+#include "device/for_node.h"
 
 #include <errno.h>
 #include <stdio.h>

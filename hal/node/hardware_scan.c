@@ -2,9 +2,7 @@
  * chip, and Windows' GPUs under WSL. */
 #include "node/hardware.h"
 
-#include "device/identity.h"
-#include "device/link.h"
-#include "os/os.h"
+#include "device/for_node.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * bus over the kernel's driver and its nodes up to the vendor's library. */
 #include "node/hardware.h"
 
-#include "device/device.h"
+#include "device/for_node.h"
 
 #include <stdio.h>
 

@@ -3,7 +3,7 @@
  * of the machine has a line of its own, and behind a question stands which answer means what. */
 #include "node/hardware.h"
 
-#include "os/os.h"
+#include "device/for_node.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  * events that are the fault of an application are left out by the plugin that reads them. */
 #include "node/sampler.h"
 
-#include "core/error.h"
+#include "device/for_node.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -196,7 +196,7 @@ gpuhal_status gpuhal_sampler_health(gpuhal_sampler *sampler, const gpuhal_device
 gpuhal_status gpuhal_sampler_on_health(gpuhal_sampler *sampler, gpuhal_sampler_fn *callback, void *user)
 {
     gpuhal_status status = gpuhal_sampler_check(sampler, "gpuhal_sampler_on_health");
-    const int error = !status && callback ? sampler->gpu->layers.serve(sampler->gpu) : 0;
+    const int error = !status && callback ? gpuhal_serve(sampler->gpu) : 0;
     if (status || error) {
         return status ? status : gpuhal_error_no_thread(error);
     }

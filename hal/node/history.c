@@ -1,7 +1,7 @@
 /* node/history.c: what a sampler has read: the newest sample, the ring, and statistics of a part of it. */
 #include "node/sampler.h"
 
-#include "core/error.h"
+#include "device/for_node.h"
 
 #include <stdio.h>
 #include <string.h>

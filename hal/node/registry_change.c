@@ -2,11 +2,7 @@
  * another process: open gpuhal objects see the change when they read the file again. */
 #include "node/registry_view.h"
 
-#include "core/error.h"
-#include "core/log.h"
-#include "device/fault_log.h"
-#include "os/os.h"
-#include "registry/serial.h"
+#include "device/for_node.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* node/registry_records.c: hands out the records of a view. */
 #include "node/registry_view.h"
 
-#include "core/error.h"
+#include "device/for_node.h"
 
 #include <string.h>
 

@@ -2,9 +2,7 @@
  * about: registry/key.h. */
 #include "node/registry_view.h"
 
-#include "core/error.h"
-#include "os/os.h"
-#include "registry/key.h"
+#include "device/for_node.h"
 
 #include <stdio.h>
 #include <stdlib.h>

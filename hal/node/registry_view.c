@@ -2,8 +2,7 @@
  * object's registry, or what was read from the disk. */
 #include "node/registry_view.h"
 
-#include "core/error.h"
-#include "registry/store.h"
+#include "device/for_node.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,8 +2,7 @@
 #ifndef GPUHAL_NODE_REGISTRY_VIEW_H
 #define GPUHAL_NODE_REGISTRY_VIEW_H
 
-#include "core/error.h"
-#include "device/device.h"
+#include "device/for_node.h"
 
 #include <gpuhal/node/registry.h>
 

@@ -1,7 +1,7 @@
 /* node/sampled.c: the structure of a sampler: its end, and what is found in it. */
 #include "node/sampler.h"
 
-#include "core/error.h"
+#include "device/for_node.h"
 
 #include <stdlib.h>
 

@@ -1,8 +1,7 @@
 /* node/sampler.c: the life of a sampler, and its worker; see sampler.h. */
 #include "node/sampler.h"
 
-#include "core/error.h"
-#include "core/job.h"
+#include "device/for_node.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +19,7 @@
 
 static gpuhal_samplers *samplers_of(const gpuhal *gpu)
 {
-    return gpu->layers.attached[GPUHAL_ATTACHED_NODE];
+    return gpuhal_attached(gpu, GPUHAL_ATTACHED_NODE);
 }
 
 static void *create_list(void)

@@ -8,7 +8,7 @@
 #ifndef GPUHAL_NODE_SAMPLER_H
 #define GPUHAL_NODE_SAMPLER_H
 
-#include "device/device.h"
+#include "device/for_node.h"
 
 #include <gpuhal/node/sampler.h>
 #include <gpuhal/telemetry.h>

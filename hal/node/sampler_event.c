@@ -1,8 +1,7 @@
 /* node/sampler_event.c: events of a sampler, on their way to callbacks and into the list of the application. */
 #include "node/sampler.h"
 
-#include "core/error.h"
-#include "core/job.h"
+#include "device/for_node.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -76,7 +75,7 @@ static void send(gpuhal_sampler *sampler, const gpuhal_sampler_event *event)
     if (own) {
         *own = (delivery){.sampler = sampler, .event = *event};
         atomic_fetch_add(&sampler->references, 1);
-        if (!sampler->gpu->layers.serve_call(sampler->gpu, deliver, own)) {
+        if (!gpuhal_serve_call(sampler->gpu, deliver, own)) {
             atomic_fetch_sub(&sampler->references, 1);
             free(own);
         }

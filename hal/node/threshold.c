@@ -1,7 +1,7 @@
 /* node/threshold.c: limits of values, with hysteresis. A limit on every device is one gpuhal_limit for each. */
 #include "node/sampler.h"
 
-#include "core/error.h"
+#include "device/for_node.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -109,7 +109,7 @@ gpuhal_status gpuhal_sampler_add_threshold(gpuhal_sampler *sampler, const gpuhal
     }
     gpuhal_status status = gpuhal_sampler_check(sampler, "gpuhal_sampler_add_threshold");
     status = status ? status : check(sampler, given, &threshold);
-    const int error = !status && threshold.callback ? sampler->gpu->layers.serve(sampler->gpu) : 0;
+    const int error = !status && threshold.callback ? gpuhal_serve(sampler->gpu) : 0;
     if (status || error) {
         return status ? status : gpuhal_error_no_thread(error);
     }

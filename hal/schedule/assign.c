@@ -2,9 +2,7 @@
  * finds. */
 #include "schedule/assign_call.h"
 
-#include "core/error.h"
-#include "core/text.h"
-#include "device/device.h"
+#include "device/for_schedule.h"
 
 #include <gpuhal/rescan.h>
 

@@ -1,8 +1,7 @@
 /* schedule/assign_refuse.c: says why steps get no device. */
 #include "schedule/assign_call.h"
 
-#include "core/error.h"
-#include "core/text.h"
+#include "device/for_schedule.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,8 +2,7 @@
  * by address alone. */
 #include "schedule/need.h"
 
-#include "core/error.h"
-#include "device/device.h"
+#include "device/for_schedule.h"
 
 #include <stdlib.h>
 #include <string.h>

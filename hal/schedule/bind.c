@@ -1,8 +1,7 @@
 /* schedule/bind.c: binds threads to the processors near a device, as the kernel lists them for its place on the bus. */
 #include "schedule/strategy.h"
 
-#include "core/error.h"
-#include "device/selector.h"
+#include "device/for_schedule.h"
 
 #include <gpuhal/node/hardware.h>
 

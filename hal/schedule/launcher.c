@@ -1,8 +1,7 @@
 /* schedule/launcher.c: reads the ranks that launchers of processes put into the environment. */
 #include "schedule/strategy.h"
 
-#include "core/error.h"
-#include "core/records.h"
+#include "device/for_schedule.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* schedule/lease.c: the functions for leases: waiting for what was asked for (lease_asked.c), and the end. */
 #include "schedule/leases.h"
 
-#include "core/error.h"
+#include "device/for_schedule.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -274,7 +274,7 @@ static void *wait_as_worker(void *user)
     const gpuhal_status status = conclude(lease, obtain(lease));
     if (due) {
         due->status = status;
-        if (!gpu->layers.serve_call(gpu, call_back, due)) {
+        if (!gpuhal_serve_call(gpu, call_back, due)) {
             call_back(due, status); /* without memory for the other thread */
         }
     }
@@ -295,7 +295,7 @@ static gpuhal_status begin_request(gpuhal_lease *lease, gpuhal_granted_fn *callb
     }
     lease->due = due;
     atomic_fetch_add(&lease->references, 1);
-    int error = callback ? gpu->layers.serve(gpu) : 0;
+    int error = callback ? gpuhal_serve(gpu) : 0;
     error = error ? error : gpuhal_worker_start(gpu, wait_as_worker, lease);
     if (error) {
         gpuhal_lease_unreference(lease);

@@ -1,8 +1,7 @@
 /* schedule/lease_asked.c: what a request asks for: its description is checked, and a lease made of it. */
 #include "schedule/leases.h"
 
-#include "core/error.h"
-#include "core/records.h"
+#include "device/for_schedule.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,8 +2,7 @@
  * that leases are for the allocations of the object. */
 #include "schedule/leases.h"
 
-#include "core/error.h"
-#include "device/snapshot.h"
+#include "device/for_schedule.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,9 +4,7 @@
  * its equals (grant.c). */
 #include "schedule/leases.h"
 
-#include "core/error.h"
-#include "core/text.h"
-#include "device/selector.h"
+#include "device/for_schedule.h"
 
 #include <gpuhal/telemetry.h>
 

@@ -1,9 +1,7 @@
 /* schedule/lease_json.c: the ledger and the devices as JSON. */
 #include "schedule/leases.h"
 
-#include "core/error.h"
-#include "core/records.h"
-#include "core/text.h"
+#include "device/for_schedule.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* schedule/lease_ledger.c: what is done to the ledger for one lease. Each function is one critical section. */
 #include "schedule/leases.h"
 
-#include "core/error.h"
+#include "device/for_schedule.h"
 
 #include <errno.h>
 #include <inttypes.h>

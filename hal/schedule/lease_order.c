@@ -2,7 +2,7 @@
  * Facts alone decide here; what is used decides among equals, in the ledger (grant.c). */
 #include "schedule/leases.h"
 
-#include "device/choice.h"
+#include "device/for_schedule.h"
 
 static gpuhal_lease_device *find(gpuhal_lease *lease, const gpuhal_device *device)
 {

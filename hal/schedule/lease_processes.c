@@ -4,7 +4,7 @@
  */
 #include "schedule/leases.h"
 
-#include "core/error.h"
+#include "device/for_schedule.h"
 
 #include <inttypes.h>
 #include <stdio.h>

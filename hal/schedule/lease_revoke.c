@@ -1,9 +1,7 @@
 /* schedule/lease_revoke.c: ends a lease from outside, or withdraws a request: for its user, and for root. */
 #include "schedule/leases.h"
 
-#include "core/error.h"
-#include "core/records.h"
-#include "core/text.h"
+#include "device/for_schedule.h"
 
 #include <inttypes.h>
 

@@ -2,7 +2,7 @@
  * the processes, if other holders use memory too. What was read a moment ago counts. */
 #include "schedule/leases.h"
 
-#include "core/error.h"
+#include "device/for_schedule.h"
 
 #include <gpuhal/telemetry.h>
 

@@ -1,8 +1,7 @@
 /* schedule/lease_state.c: what can be asked about a lease, its expiry, and the lease that a parent holds. */
 #include "schedule/leases.h"
 
-#include "core/error.h"
-#include "core/log.h"
+#include "device/for_schedule.h"
 
 #include <inttypes.h>
 #include <string.h>

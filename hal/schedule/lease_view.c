@@ -2,7 +2,7 @@
  * which processes have the leases. */
 #include "schedule/leases.h"
 
-#include "core/error.h"
+#include "device/for_schedule.h"
 
 #include <stdlib.h>
 

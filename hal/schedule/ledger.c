@@ -2,7 +2,7 @@
  * expired leases end, those of dead processes where that matters, and granted requests are woken. */
 #include "schedule/ledger.h"
 
-#include "core/error.h"
+#include "device/for_schedule.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -19,7 +19,7 @@
 #ifndef GPUHAL_SCHEDULE_LEDGER_H
 #define GPUHAL_SCHEDULE_LEDGER_H
 
-#include "os/os.h"
+#include "device/for_schedule.h"
 
 #include <gpuhal/schedule/lease.h>
 

@@ -3,8 +3,7 @@
  * its checksum is right and its generation is the higher one. */
 #include "schedule/ledger.h"
 
-#include "core/error.h"
-#include "core/text.h"
+#include "device/for_schedule.h"
 
 #include <errno.h>
 #include <inttypes.h>

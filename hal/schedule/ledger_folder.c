@@ -2,8 +2,7 @@
  * is there and unsafe is an error, and no reason to take another one. */
 #include "schedule/ledger.h"
 
-#include "core/error.h"
-#include "core/text.h"
+#include "device/for_schedule.h"
 
 #include <stdlib.h>
 

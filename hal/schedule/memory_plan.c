@@ -8,8 +8,7 @@
  */
 #include <gpuhal/schedule/memory_plan.h>
 
-#include "core/error.h"
-#include "os/os.h"
+#include "device/for_schedule.h"
 #include "schedule/plan_search.h"
 
 #include <inttypes.h>

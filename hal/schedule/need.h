@@ -4,7 +4,7 @@
 #ifndef GPUHAL_SCHEDULE_NEED_H
 #define GPUHAL_SCHEDULE_NEED_H
 
-#include "device/choice.h"
+#include "device/for_schedule.h"
 
 #include <gpuhal/schedule/rank.h>
 

@@ -1,7 +1,7 @@
 /* schedule/place.c: gpuhal_place(), from the check of its numbers to the result. */
 #include "schedule/place.h"
 
-#include "core/error.h"
+#include "device/for_schedule.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* schedule/place_devices.c: numbers for gpuhal_place() from devices that are there. */
-#include "core/error.h"
+#include "device/for_schedule.h"
 
 #include <gpuhal/link.h>
 #include <gpuhal/schedule/placement.h>

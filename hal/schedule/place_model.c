@@ -3,7 +3,7 @@
  * leaves one once. */
 #include "schedule/place.h"
 
-#include "core/error.h"
+#include "device/for_schedule.h"
 
 #include <stdlib.h>
 #include <string.h>

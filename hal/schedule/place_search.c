@@ -6,7 +6,7 @@
  * passing, in the way of a sliding minimum: layers whose successors are better leave the queue for ever. */
 #include "schedule/place.h"
 
-#include "core/error.h"
+#include "device/for_schedule.h"
 
 #include <math.h>
 #include <stdlib.h>

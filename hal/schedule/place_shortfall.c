@@ -2,7 +2,7 @@
  * how much memory would do. */
 #include "schedule/place.h"
 
-#include "core/error.h"
+#include "device/for_schedule.h"
 
 #include <inttypes.h>
 #include <math.h>

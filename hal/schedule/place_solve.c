@@ -2,7 +2,7 @@
  * a bound that is lowered until nothing is possible within it; then the shortest step within it is searched for. */
 #include "schedule/place.h"
 
-#include "core/error.h"
+#include "device/for_schedule.h"
 
 #include <float.h>
 #include <math.h>

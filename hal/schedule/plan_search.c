@@ -6,7 +6,7 @@
  */
 #include "schedule/plan_search_state.h"
 
-#include "os/os.h"
+#include "device/for_schedule.h"
 
 #include <stdlib.h>
 #include <string.h>

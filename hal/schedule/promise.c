@@ -1,8 +1,7 @@
 /* schedule/promise.c: adds what devices were promised for to what they offer. */
 #include "schedule/need.h"
 
-#include "core/error.h"
-#include "device/device.h"
+#include "device/for_schedule.h"
 
 static const gpuhal_promise *promise_at(const gpuhal_promise *promises, uint32_t index)
 {

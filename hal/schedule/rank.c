@@ -1,5 +1,5 @@
 /* schedule/rank.c: ranks devices for applications, with the reason for each place. */
-#include "core/error.h"
+#include "device/for_schedule.h"
 #include "schedule/need.h"
 
 #include <inttypes.h>

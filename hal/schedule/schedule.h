@@ -2,7 +2,7 @@
 #ifndef GPUHAL_SCHEDULE_SCHEDULE_H
 #define GPUHAL_SCHEDULE_SCHEDULE_H
 
-#include "device/device.h"
+#include "device/for_schedule.h"
 
 typedef struct gpuhal_schedule {
     struct gpuhal_leases *leases;         /* schedule/leases.h */
@@ -11,12 +11,12 @@ typedef struct gpuhal_schedule {
 
 static inline struct gpuhal_leases *gpuhal_leases_of(const gpuhal *gpu)
 {
-    return ((const gpuhal_schedule *)gpu->layers.attached[GPUHAL_ATTACHED_SCHEDULE])->leases;
+    return ((const gpuhal_schedule *)gpuhal_attached(gpu, GPUHAL_ATTACHED_SCHEDULE))->leases;
 }
 
 static inline struct gpuhal_strategies *gpuhal_strategies_of(const gpuhal *gpu)
 {
-    return ((const gpuhal_schedule *)gpu->layers.attached[GPUHAL_ATTACHED_SCHEDULE])->strategies;
+    return ((const gpuhal_schedule *)gpuhal_attached(gpu, GPUHAL_ATTACHED_SCHEDULE))->strategies;
 }
 
 #endif

@@ -2,7 +2,7 @@
  * gpuhal_leases; each request that waits has a condition of its own, so that a grant wakes the one that it is for. */
 #include "schedule/leases.h"
 
-#include "core/error.h"
+#include "device/for_schedule.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -95,7 +95,7 @@ static void end_wait(gpuhal_work_slot *slot, slot_state state)
     }
     if (call) {
         call->status = state == GRANTED ? GPUHAL_OK : GPUHAL_ERROR_CANCELLED;
-        if (!slot->gpu->layers.serve_call(slot->gpu, call_back, call)) {
+        if (!gpuhal_serve_call(slot->gpu, call_back, call)) {
             free(call); /* without memory: the state and the descriptor still say it */
         }
     }
@@ -299,7 +299,7 @@ gpuhal_status gpuhal_work_slot_request(gpuhal_device *device, int32_t priority, 
     if (status) {
         return status;
     }
-    const int error = callback ? device->gpu->layers.serve(device->gpu) : 0;
+    const int error = callback ? gpuhal_serve(device->gpu) : 0;
     slot->due = callback && !error ? malloc(sizeof *slot->due) : NULL;
     if (callback && !slot->due) {
         destroy(slot);

@@ -1,8 +1,7 @@
 /* schedule/strategy.c: creates strategies by name, the application's own among them, and asks them for devices. */
 #include "schedule/strategy.h"
 
-#include "core/error.h"
-#include "core/text.h"
+#include "device/for_schedule.h"
 
 #include <stdlib.h>
 #include <string.h>

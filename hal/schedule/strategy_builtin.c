@@ -2,8 +2,7 @@
  * `auto` is. */
 #include "schedule/strategy.h"
 
-#include "core/error.h"
-#include "device/choice.h"
+#include "device/for_schedule.h"
 
 #include <stdlib.h>
 #include <string.h>

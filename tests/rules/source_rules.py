@@ -66,6 +66,19 @@ def layers_include_only_themselves_and_lower_ones(root):
                 yield f"{place(root, path, line)}: {layer} includes {name}, but {other} is not below it"
 
 
+def parts_reach_the_core_by_one_header_each(root):
+    """Beside the public headers. What a part keeps in the gpuhal object, and callbacks, are functions there."""
+    for part in ("node", "schedule"):
+        for path in c_text.sources(root, f"hal/{part}"):
+            text = c_text.read(path)
+            for line, kind, name in c_text.includes(text):
+                if kind == '"' and "/" in name and name.split("/")[0] != part and name != f"device/for_{part}.h":
+                    yield f"{place(root, path, line)}: includes {name}, and not device/for_{part}.h"
+            for line, code in enumerate(c_text.code_only(text).split("\n"), 1):
+                if re.search(r"(->|\.)layers\b", code):
+                    yield f"{place(root, path, line)}: reads gpuhal_layers"
+
+
 def stays_at_home(root, path, home, public, vendors=True, shared=()):
     """The includes of one file: nothing of ours but the public headers named (None: all), files below `home` or in `shared`, and what the
     folder measures; and headers of vendors, unless it is to have none."""
@@ -335,6 +348,11 @@ EXAMPLES = {
          {"hal/os/a.c": "#include <core/log.h>\n"}, {"hal/core/a.c": '#include "nowhere.h"\n'}],
         [{"hal/loader/a.c": '#include "core/log.h"\n#include "loader.h"\n/* #include "device/d.h" */\n#include <stdio.h>\n'},
          {"hal/gpuhal.c": '#include "loader/loader.h"\n'}]),
+    parts_reach_the_core_by_one_header_each: (
+        [{"hal/node/a.c": '#include "core/log.h"\n'}, {"hal/schedule/a.c": '#include "device/for_node.h"\n', "hal/device/for_node.h": ""},
+         {"hal/schedule/a.c": "void f(gpuhal *gpu)\n{\n    gpu->layers.serve(gpu);\n}\n"}],
+        [{"hal/node/a.c": '#include "node/b.h"\n#include "device/for_node.h"\n#include <gpuhal/types.h>\n', "hal/node/b.h": "",
+          "hal/device/for_node.h": ""}]),
     plugins_see_the_vendor_headers_and_their_own_folder_only: (
         [{"plugins/x/a.c": "#include <gpuhal/buffer.h>\n"}, {"plugins/x/a.c": '#include "../y/b.h"\n', "plugins/y/b.h": ""},
          {"plugins/x/a.c": '#include "core/log.h"\n'}, {"plugins/x/a.c": "#include <core/log.h>\n"},
