@@ -75,7 +75,7 @@ def parts_reach_the_core_by_one_header_each(root):
                 if kind == '"' and "/" in name and name.split("/")[0] != part and name != f"device/for_{part}.h":
                     yield f"{place(root, path, line)}: includes {name}, and not device/for_{part}.h"
             for line, code in enumerate(c_text.code_only(text).split("\n"), 1):
-                if re.search(r"(->|\.)layers\b", code):
+                if re.search(r"\bgpu->layers\b", code):
                     yield f"{place(root, path, line)}: reads gpuhal_layers"
 
 
