@@ -91,8 +91,6 @@ typedef struct gpuhal_part {
                              since a release cannot fail. Its `waits` have the other queues. */
     size_t use_space;
     bool of_store; /* counted in `store_bytes` of the pool */
-    gpuhal_scope *scope; /* that has a reference; NULL: none. scope.c */
-    struct gpuhal_part *scope_before, *scope_after;
 } gpuhal_part;
 
 typedef struct gpuhal_segment {
@@ -165,7 +163,7 @@ struct gpuhal_pool {
     bool insists;                 /* that thread asks for no more than it needs */
     bool destroyed;
     bool has_unused; /* since the last look a whole segment may have come free */
-    uint64_t references; /* the application's, and one for each part and scope; 0: being freed */
+    uint64_t references; /* the application's, and one for each part; 0: being freed */
     gpuhal_blocks blocks;
     gpuhal_bins *common;
     gpuhal_sole sole;
@@ -409,11 +407,6 @@ uint64_t gpuhal_pool_give_kept(gpuhal_pool *pool);
 void gpuhal_pool_limit_kept(gpuhal_pool *pool, uint64_t block_bytes, uint64_t bytes);
 /* The pool was destroyed: nothing more is kept. What is comes back with the next poll. */
 void gpuhal_pool_close_lanes(gpuhal_pool *pool);
-
-/* ---- scope.c */
-
-/* Whether a scope has the reference with which the part was allocated. */
-bool gpuhal_scope_owns(const gpuhal_part *part);
 
 /* ---- segment.c */
 

@@ -87,9 +87,6 @@ static gpuhal_status check_part(const gpuhal_store *store, const char *call, con
         return invalid(call, desc->load ? "a loader fills buffers of the store's own"
                                         : "a buffer is not a part of the store's pool");
     }
-    if (buffer && gpuhal_scope_owns((const gpuhal_part *)buffer)) {
-        return invalid(call, "a buffer belongs to a scope; gpuhal_scope_keep() takes it out");
-    }
     if (!buffer && parts[i].bytes == 0) {
         return invalid(call, "a buffer has at least 1 byte");
     }

@@ -159,13 +159,10 @@ TEST(pools_and_their_buffers_outlive_the_close_of_the_gpuhal_object)
     expect_nothing_left();
 }
 
-static void expect_forked(gpuhal *gpu, gpuhal_pool *pool, gpuhal_queue *queue, gpuhal_buffer *part,
-                          gpuhal_scope *scope)
+static void expect_forked(gpuhal *gpu, gpuhal_pool *pool, gpuhal_queue *queue, gpuhal_buffer *part)
 {
     gpuhal_buffer *buffer = NULL;
     gpuhal_pool *made = NULL;
-    gpuhal_scope *begun = NULL;
-    gpuhal_scope_statistics in_scope = {.size = sizeof in_scope};
     gpuhal_pool_statistics state = {.size = sizeof state};
     gpuhal_memory_statistics memory = {.size = sizeof memory};
     uint64_t number = 0;
@@ -182,10 +179,6 @@ static void expect_forked(gpuhal *gpu, gpuhal_pool *pool, gpuhal_queue *queue, g
         gpuhal_maintain(gpu, 1),
         gpuhal_buffer_set_tag(part, "x"),
         gpuhal_pool_get_statistics(pool, &state),
-        gpuhal_scope_begin(pool, NULL, &begun),
-        gpuhal_scope_allocate(scope, NULL, 1, 0, 0, &buffer),
-        gpuhal_scope_keep(scope, part),
-        gpuhal_scope_get_statistics(scope, &in_scope),
         gpuhal_device_get_memory_statistics(gpuhal_device_at(gpu, 0), &memory),
         gpuhal_write(NULL, part, 0, "x", 1),
     };
@@ -194,11 +187,10 @@ static void expect_forked(gpuhal *gpu, gpuhal_pool *pool, gpuhal_queue *queue, g
             _exit(10 + (int)i);
         }
     }
-    gpuhal_scope_end(scope);
     gpuhal_buffer_release(part);
     gpuhal_pool_destroy(pool);
     gpuhal_close(gpu);
-    _exit(gpuhal_mock.devices[0].allocated_bytes != allocated || buffer || made || begun || number);
+    _exit(gpuhal_mock.devices[0].allocated_bytes != allocated || buffer || made || number);
 }
 
 TEST(in_the_child_of_a_fork_a_pool_answers_forked_and_releasing_does_nothing)
@@ -208,21 +200,16 @@ TEST(in_the_child_of_a_fork_a_pool_answers_forked_and_releasing_does_nothing)
     gpuhal_queue *queue = queue_or_fail(gpu);
     gpuhal_buffer *part = take(pool, queue, 100);
     gpuhal_buffer_release(take(pool, NULL, 4 * SEGMENT));
-    gpuhal_scope *scope = NULL;
-    gpuhal_buffer *inside = NULL;
-    assert_ok(gpuhal_scope_begin(pool, NULL, &scope));
-    assert_ok(gpuhal_scope_allocate(scope, NULL, 1, 0, 0, &inside));
     wait_until_other_threads_sleep();
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
         alarm(50);
-        expect_forked(gpu, pool, queue, part, scope);
+        expect_forked(gpu, pool, queue, part);
     }
     int status = -1;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    gpuhal_scope_end(scope);
     gpuhal_buffer_release(part);
     gpuhal_queue_destroy(queue);
     gpuhal_pool_destroy(pool);

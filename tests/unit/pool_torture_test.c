@@ -69,19 +69,10 @@ static gpuhal_status pool_around(void)
 {
     objects o = {.gpu = NULL};
     uint64_t freed = 0;
-    gpuhal_buffer *late = NULL, *kept = NULL, *inside = NULL;
-    gpuhal_scope *scope = NULL, *inner = NULL;
+    gpuhal_buffer *late = NULL;
     gpuhal_status status = open_objects(&o);
     status = status ? status : use_buffers(&o);
     status = status ? status : gpuhal_pool_allocate(o.pool, NULL, 4 * 8192, 0, PATIENCE_NS, &late);
-    status = status ? status : gpuhal_scope_begin(o.pool, NULL, &scope);
-    status = status ? status : gpuhal_scope_begin(o.pool, scope, &inner);
-    status = status ? status : gpuhal_scope_allocate(inner, o.queues[0], BYTES, 0, PATIENCE_NS, &inside);
-    status = status ? status : gpuhal_scope_allocate(scope, NULL, BYTES, 0, PATIENCE_NS, &kept);
-    if (kept) {
-        assert_int_equal(gpuhal_scope_keep(scope, kept), GPUHAL_OK);
-    }
-    gpuhal_scope_end(scope);
     status = status ? status : gpuhal_pool_trim(o.pool, 0, &freed);
     status = status ? status : gpuhal_trim(o.gpu, 0, NULL);
     status = status ? status : gpuhal_pool_trace_write(o.gpu, trace_path);
@@ -98,7 +89,6 @@ static gpuhal_status pool_around(void)
         gpuhal_buffer_release(o.buffers[i]);
     }
     gpuhal_buffer_release(late);
-    gpuhal_buffer_release(kept);
     gpuhal_close(o.gpu);
     expect_mock_closed();
     assert_int_equal(gpuhal_mock.devices[0].ranges, 0);

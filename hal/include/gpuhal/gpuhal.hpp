@@ -63,7 +63,6 @@ using instance = std::unique_ptr<::gpuhal, ender<gpuhal_close>>;
 using queue = std::unique_ptr<gpuhal_queue, ender<gpuhal_queue_destroy>>;
 using pool = std::unique_ptr<gpuhal_pool, ender<gpuhal_pool_destroy>>;
 using store = std::unique_ptr<gpuhal_store, ender<gpuhal_store_destroy>>;
-using scope = std::unique_ptr<gpuhal_scope, ender<gpuhal_scope_end>>;
 using event = std::unique_ptr<gpuhal_event, ender<gpuhal_event_destroy>>;
 
 /** An object with a reference count: a copy adds a reference. */

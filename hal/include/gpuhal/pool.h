@@ -124,34 +124,6 @@ GPUHAL_API void gpuhal_pool_destroy(gpuhal_pool *pool);
 GPUHAL_API gpuhal_status gpuhal_pool_allocate(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, uint32_t flags,
                                               uint64_t timeout_ns, gpuhal_buffer **out_buffer);
 
-/** Buffers of a pool that end together. */
-typedef struct gpuhal_scope gpuhal_scope;
-
-/** Begins a scope: buffers that are allocated in it are released by gpuhal_scope_end(), also on the way out of an
- *  error. Any number of scopes of a pool may be open, in one thread or several. @p outer: a scope of the same pool that
- *  ends this one as well, and counts its buffers among its own; may be NULL.
- *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY, FORKED
- *  Owner: caller, gpuhal_scope_end(), unless @p outer ends first. Threads: any. Blocks: no. */
-GPUHAL_API gpuhal_status gpuhal_scope_begin(gpuhal_pool *pool, gpuhal_scope *outer, gpuhal_scope **out_scope);
-
-/** gpuhal_pool_allocate() in a scope.
- *  @return as gpuhal_pool_allocate()
- *  Owner: the scope; gpuhal_scope_keep() makes it the caller. Threads: any. Blocks: as gpuhal_pool_allocate(). */
-GPUHAL_API gpuhal_status gpuhal_scope_allocate(gpuhal_scope *scope, gpuhal_queue *queue, uint64_t bytes,
-                                               uint32_t flags, uint64_t timeout_ns, gpuhal_buffer **out_buffer);
-
-/** Takes a buffer out of its scope, for one that is to outlive it, or that can be released before it ends.
- *  @return GPUHAL_OK; INVALID_ARGUMENT, also for a buffer that is not of this scope; FORKED
- *  Owner: caller, gpuhal_buffer_release(). Threads: any. Blocks: no. */
-GPUHAL_API gpuhal_status gpuhal_scope_keep(gpuhal_scope *scope, gpuhal_buffer *buffer);
-
-/** Ends a scope and those that are open in it: drops the reference with which each buffer was allocated, as
- *  gpuhal_buffer_release() does, so none is used any more but by work that was enqueued. NULL does nothing; the pool
- *  may have been destroyed.
- *  Owner: @p scope is invalid afterwards, and the scopes in it. Threads: any, with no other call on these scopes in
- *  progress. Blocks: as gpuhal_buffer_release(). */
-GPUHAL_API void gpuhal_scope_end(gpuhal_scope *scope);
-
 /** States that work in @p queue uses a buffer of a pool although the library does not see it, such as a kernel that was
  *  submitted during native access: after its release the memory is given to others once everything enqueued there until
  *  then has ended. Once for a buffer and a queue suffices.
@@ -204,6 +176,7 @@ GPUHAL_API gpuhal_status gpuhal_device_on_pressure(gpuhal_device *device, int32_
  *  @return GPUHAL_OK; INVALID_ARGUMENT; NOT_FOUND where the device does not have it; FORKED
  *  Owner: nothing. Threads: any. Blocks: until a running call has ended. */
 GPUHAL_API gpuhal_status gpuhal_device_off_pressure(gpuhal_device *device, gpuhal_pressure_fn *fn, void *user);
+
 /** For loops that tidy now and then: each @p every_n-th call for the gpuhal object, from any thread, does so; the
  *  others only count. Memory of pools whose work has ended becomes free for every queue. Unused segments go back to the
  *  driver under pressure alone: those above a pool's keep_bytes, and where the device has less free memory than its
@@ -248,20 +221,6 @@ typedef struct gpuhal_pool_statistics {
  *  @return GPUHAL_OK, INVALID_ARGUMENT, FORKED
  *  Owner: caller. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_pool_get_statistics(gpuhal_pool *pool, gpuhal_pool_statistics *out_statistics);
-
-/** What was allocated in a scope, and in scopes within it. */
-typedef struct gpuhal_scope_statistics {
-    uint32_t size;                /**< sizeof(gpuhal_scope_statistics). */
-    uint32_t reserved;
-    gpuhal_pool_amount requested; /**< Bytes of the buffers, as they were asked for; without those that were kept. */
-    gpuhal_pool_amount buffers;   /**< How many there are. */
-} gpuhal_scope_statistics;
-
-/** Reads what was allocated in a scope, without a lock. At most `size` bytes are written.
- *  @return GPUHAL_OK, INVALID_ARGUMENT, FORKED
- *  Owner: caller. Threads: any. Blocks: no. */
-GPUHAL_API gpuhal_status gpuhal_scope_get_statistics(const gpuhal_scope *scope,
-                                                     gpuhal_scope_statistics *out_statistics);
 
 /** Memory of a device, as one gpuhal object has it. */
 typedef struct gpuhal_memory_statistics {

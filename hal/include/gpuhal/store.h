@@ -79,7 +79,7 @@ typedef struct gpuhal_item_part {
     const char *name;      /**< Unlike those of the others; NULL: without a name. */
     uint64_t bytes;        /**< From 1 up; not used with a buffer. */
     /** For gpuhal_store_put(): a buffer of the store's pool, whose reference the store takes over when the call returns
-     *  OK. The caller has no other reference then, and no scope has it. NULL: the store allocates one. */
+     *  OK. The caller has no other reference then. NULL: the store allocates one. */
     gpuhal_buffer *buffer;
 } gpuhal_item_part;
 
