@@ -177,10 +177,3 @@ gpuhal_status gpuhal_registry_import(const gpuhal_config *config, const char *pa
     gpuhal_database_finish(&database);
     return status;
 }
-
-gpuhal_status gpuhal_registry_flush(gpuhal *gpu)
-{
-    gpuhal_status status =
-        gpu ? gpuhal_check(gpu) : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_registry_flush: gpu is NULL");
-    return status ? status : gpuhal_fault_log_write(gpu);
-}

@@ -351,11 +351,6 @@ void gpuhal_program_release(gpuhal_program *program)
     gpuhal_unreference(device->gpu);
 }
 
-gpuhal_device *gpuhal_program_device(const gpuhal_program *program)
-{
-    return program ? program->device : NULL;
-}
-
 uint32_t gpuhal_program_choice(const gpuhal_program *program)
 {
     return program ? program->choice : UINT32_MAX;

@@ -103,11 +103,6 @@ gpuhal_status gpuhal_queue_create(gpuhal_device *device, const gpuhal_queue_desc
     return GPUHAL_OK;
 }
 
-gpuhal_device *gpuhal_queue_device(const gpuhal_queue *queue)
-{
-    return queue ? queue->device : NULL;
-}
-
 /* Leaves the end of the queue's work to the worker. Waits for it where there is no work. */
 static void end_queue(gpuhal_queue *queue)
 {
@@ -219,9 +214,9 @@ gpuhal_status gpuhal_device_synchronize(gpuhal_device *device, uint64_t timeout_
      * same. */
     for (size_t pass = 0; waits && pass < 2; pass++) {
         for (size_t i = 0; i < count; i++) {
-            gpuhal_status status = pass == 0    ? gpuhal_queue_record_to_wait(queues[i], deadline, &timepoints[i])
+            gpuhal_status status = pass == 0       ? gpuhal_queue_record_to_wait(queues[i], deadline, &timepoints[i])
                                    : timepoints[i] ? gpuhal_timepoint_wait(timepoints[i], deadline)
-                                               : GPUHAL_OK;
+                                                   : GPUHAL_OK;
             if (status && !first) {
                 first = status;
                 gpuhal_error_save(&detail);

@@ -242,20 +242,6 @@ TEST(a_lost_device_is_on_the_disk_while_the_program_goes_on)
     remove_reports();
 }
 
-TEST(a_program_that_ends_without_closing_can_have_everything_written)
-{
-    use_machine("devices 1; lose 0 " LOSES);
-    use_registry();
-    warnings said = {0};
-    gpuhal *gpu = lose_device(&said);
-    assert_ok(gpuhal_registry_flush(gpu));
-    gpuhal_registry_view *view = view_or_fail();
-    assert_int_equal(find_fault(view, "lost").count, 1);
-    gpuhal_registry_view_release(view);
-    gpuhal_close(gpu);
-    remove_reports();
-}
-
 TEST(without_a_record_faults_and_links_are_as_they_were)
 {
     use_machine("devices 2; link 0 1 " OWN_LINK "; silent 0 1");

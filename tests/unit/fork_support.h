@@ -167,7 +167,6 @@ static inline void expect_object_refused(gpuhal *gpu, gpuhal_registry_view *of_p
     REFUSED(gpuhal_change_descriptor(gpu, &descriptor));
     REFUSED(gpuhal_next_change(gpu, &change));
     REFUSED(gpuhal_registry_view_of(gpu, &view));
-    REFUSED(gpuhal_registry_flush(gpu));
     REFUSED(gpuhal_registry_plugin(of_parent, 0, &plugin));
     REFUSED(gpuhal_registry_plugin_stale(of_parent, 0, why, sizeof why));
     REFUSED(gpuhal_registry_export(of_parent, "/nowhere/x"));

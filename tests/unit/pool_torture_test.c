@@ -22,9 +22,12 @@ typedef struct objects {
 
 static gpuhal_status open_objects(objects *o)
 {
-    const gpuhal_pool_desc desc = {
-        .size = sizeof desc, .segment_bytes = 8192, .limit_bytes = 6 * 8192, .keep_bytes = 8192, .tag = "torture",
-        .flags = checks ? GPUHAL_POOL_CHECKING : 0};
+    const gpuhal_pool_desc desc = {.size = sizeof desc,
+                                   .segment_bytes = 8192,
+                                   .limit_bytes = 6 * 8192,
+                                   .keep_bytes = 8192,
+                                   .tag = "torture",
+                                   .flags = checks ? GPUHAL_POOL_CHECKING : 0};
     gpuhal_device *device = NULL;
     gpuhal_mock.devices[0].page_bytes = page_bytes;
     gpuhal_mock.devices[0].total_bytes = 1 << 20;

@@ -80,13 +80,12 @@ static void work(void *user, int to)
         gpuhal_probe_judge(status, gpuhal_device_id(of_parent), &result);
     } else {
         verify_here(device, &result);
-        (void)gpuhal_registry_flush(gpu); /* the result is about the device, not about the disk */
+        gpuhal_close(gpu);
     }
     gpuhal_tool_send(to, &result, sizeof result);
 }
 
-void gpuhal_probe_verify(gpuhal_device *device, bool in_child, uint64_t timeout_ns,
-                         gpuhal_probe_result *out_result)
+void gpuhal_probe_verify(gpuhal_device *device, bool in_child, uint64_t timeout_ns, gpuhal_probe_result *out_result)
 {
     gpuhal_tool_child child;
     if (!in_child || !gpuhal_probe_wait_fork(work, device, &child)) {

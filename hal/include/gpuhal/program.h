@@ -82,11 +82,6 @@ GPUHAL_API gpuhal_program *gpuhal_program_retain(gpuhal_program *program);
  *  Owner: the caller's reference ends. Threads: any. Blocks: with the last reference. */
 GPUHAL_API void gpuhal_program_release(gpuhal_program *program);
 
-/** Returns the device of the program.
- *  @return the device; NULL for NULL
- *  Owner: its gpuhal object. Threads: any. Blocks: no. */
-GPUHAL_API gpuhal_device *gpuhal_program_device(const gpuhal_program *program);
-
 /** Returns which of the alternatives was taken, counted from 0 in the caller's order.
  *  @return the number; UINT32_MAX for NULL
  *  Owner: nothing. Threads: any. Blocks: no. */

@@ -81,11 +81,6 @@ GPUHAL_API gpuhal_status gpuhal_queue_create(gpuhal_device *device, const gpuhal
  *  Owner: @p queue is invalid afterwards. Threads: any, with no other call on @p queue in progress. Blocks: no. */
 GPUHAL_API void gpuhal_queue_destroy(gpuhal_queue *queue);
 
-/** Returns the device of the queue.
- *  @return the device; NULL for NULL
- *  Owner: its gpuhal object. Threads: any. Blocks: no. */
-GPUHAL_API gpuhal_device *gpuhal_queue_device(const gpuhal_queue *queue);
-
 /** Submits all enqueued work to the device.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, BUSY during native access, the cause of the queue's failure, DEVICE_LOST,
  *  FORKED

@@ -22,7 +22,7 @@ extern "C" {
 /** The whole record at one moment. */
 typedef struct gpuhal_registry_view gpuhal_registry_view;
 
-/** Returns the newest state in @p gpu. Results of a transfer are added within moments, or by gpuhal_registry_flush().
+/** Returns the newest state in @p gpu. Results of a transfer are added within moments.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY
  *  Owner: caller, gpuhal_registry_view_release(); may outlive @p gpu. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_registry_view_of(gpuhal *gpu, gpuhal_registry_view **out_view);
@@ -190,13 +190,6 @@ GPUHAL_API gpuhal_status gpuhal_registry_driver(const gpuhal_registry_view *view
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_registry_device(const gpuhal_device *device, uint32_t *out_interface,
                                                 uint32_t *out_physical);
-
-/** Writes results of @p gpu that are not on the disk yet, such as faults. gpuhal_close() does so, too: this is for
- *  programs that end without it.
- *  @return GPUHAL_OK, also when there is nothing to write, or no registry; INVALID_ARGUMENT; FORKED; FILE when it
- *  cannot be written; HOST_MEMORY
- *  Owner: nothing. Threads: any. Blocks: yes, for other writers and the disk. */
-GPUHAL_API gpuhal_status gpuhal_registry_flush(gpuhal *gpu);
 
 /** Removes the cached results and faults of the plugins named @p plugin; everything for NULL. Numbers are never given
  *  again.
