@@ -1,12 +1,9 @@
-/* pool/trace_file.c: traces of pools as JSON Lines; and the calls of the application. The file is written without a
- * lock, some records at a time. */
+/* pool/trace_file.c: traces of pools as JSON Lines. The file is written without a lock, some records at a time. */
 #include "pool/pool.h"
 
 #include "core/error.h"
 #include "core/text.h"
 #include "transfer/document.h"
-
-#include <gpuhal/pool_trace.h>
 
 #include <inttypes.h>
 
@@ -80,31 +77,9 @@ static gpuhal_status write_trace(void *user, const char *path)
     return gpuhal_document_end(&to, status);
 }
 
-static gpuhal_status check(const char *call, const gpuhal *gpu, bool complete)
+gpuhal_status gpuhal_trace_write_pools(gpuhal *gpu, const char *path)
 {
-    return gpu && complete ? gpuhal_check(gpu)
-                           : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: an argument is NULL", call);
-}
-
-gpuhal_status gpuhal_pool_trace_start(gpuhal *gpu)
-{
-    gpuhal_status status = check("gpuhal_pool_trace_start", gpu, true);
-    return status ? status : gpuhal_trace_begin(&gpu->layers.pools->trace);
-}
-
-gpuhal_status gpuhal_pool_trace_stop(gpuhal *gpu)
-{
-    gpuhal_status status = check("gpuhal_pool_trace_stop", gpu, true);
-    if (!status) {
-        atomic_store(&gpu->layers.pools->trace.on, false);
-    }
-    return status;
-}
-
-gpuhal_status gpuhal_pool_trace_write(gpuhal *gpu, const char *path)
-{
-    gpuhal_status status = check("gpuhal_pool_trace_write", gpu, path != NULL);
-    return status ? status : write_trace(&gpu->layers.pools->trace, path);
+    return write_trace(&gpu->layers.pools->trace, path);
 }
 
 /* Tried now, so that a mistake in the name shows. What is there stays until there is a trace. */

@@ -54,6 +54,8 @@ size_t gpuhal_trace_take(gpuhal_trace *trace, uint64_t *next, uint64_t end, gpuh
 
 /* ---- trace_file.c */
 
+/* Without a trace the file has its first line alone. */
+gpuhal_status gpuhal_trace_write_pools(gpuhal *gpu, const char *path);
 /* Do what GPUHAL_POOL_TRACE asks for. A failure at the end goes to the log. */
 gpuhal_status gpuhal_trace_begin_at_open(gpuhal *gpu);
 void gpuhal_trace_write_at_close(gpuhal *gpu);

@@ -85,6 +85,9 @@ void gpuhal_timeline_destroy(gpuhal_timeline *timeline);
 /* ---- timeline_ring.c. Nothing of all this fails work, or changes the thread's last error; without memory a piece is
  * missing. NULL for a piece: does nothing. */
 
+/* Begins with an empty ring of so many pieces; 0: the usual number. INVALID_ARGUMENT, HOST_MEMORY. The flag `on` ends
+ * it. */
+gpuhal_status gpuhal_timeline_start(gpuhal_timeline *timeline, uint32_t pieces);
 /* Takes over what is in the record, which has ended. */
 void gpuhal_timeline_keep(gpuhal_timeline *timeline, gpuhal_traced_record *record);
 /* With the mutex held: the piece has its place among those of the queue, enqueued. */
@@ -112,6 +115,8 @@ void gpuhal_timeline_ran(gpuhal_queue *queue, const struct gpuhal_op *op, uint64
 
 /* ---- timeline_file.c */
 
+/* Without a trace the file has no events. */
+gpuhal_status gpuhal_timeline_write(gpuhal *gpu, const char *path);
 /* Do what GPUHAL_TRACE asks for. A failure at the end goes to the log. */
 gpuhal_status gpuhal_timeline_begin_at_open(gpuhal *gpu);
 void gpuhal_timeline_write_at_close(gpuhal *gpu);

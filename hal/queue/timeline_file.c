@@ -22,9 +22,11 @@ static const gpuhal_document_kind kind = {.what = "a trace of queues", .header =
 /* How many bytes the character has; 0: it is not UTF-8. */
 static size_t character(const unsigned char *at)
 {
-    const size_t length = *at < 0x80 ? 1 : *at >= 0xc2 && *at < 0xe0 ? 2 : (*at & 0xf0) == 0xe0 ? 3
-                          : *at >= 0xf0 && *at < 0xf5                ? 4
-                                                                     : 0;
+    const size_t length = *at < 0x80                  ? 1
+                          : *at >= 0xc2 && *at < 0xe0 ? 2
+                          : (*at & 0xf0) == 0xe0      ? 3
+                          : *at >= 0xf0 && *at < 0xf5 ? 4
+                                                      : 0;
     for (size_t i = 1; i < length; i++) {
         if ((at[i] & 0xc0) != 0x80) {
             return 0;
@@ -53,9 +55,9 @@ static void print_text(gpuhal_text *text, const char *value)
 }
 
 static const char *const forms[] = {
-    [GPUHAL_OP_WRITE] = "write", [GPUHAL_OP_READ] = "read", [GPUHAL_OP_COPY] = "copy", [GPUHAL_OP_FILL] = "fill",
-    [GPUHAL_OP_RECT] = "rect",   [GPUHAL_OP_JOB] = "file",  [GPUHAL_OP_CALL] = "call", [GPUHAL_OP_LAUNCH] = "launch",
-    [GPUHAL_OP_EVENT] = "event",
+    [GPUHAL_OP_WRITE] = "write", [GPUHAL_OP_READ] = "read",     [GPUHAL_OP_COPY] = "copy",
+    [GPUHAL_OP_FILL] = "fill",   [GPUHAL_OP_RECT] = "rect",     [GPUHAL_OP_JOB] = "file",
+    [GPUHAL_OP_CALL] = "call",   [GPUHAL_OP_LAUNCH] = "launch", [GPUHAL_OP_EVENT] = "event",
 };
 static const char *const usages[] = {
     [GPUHAL_USAGE_WRITTEN] = "written", [GPUHAL_USAGE_READ] = "read", [GPUHAL_USAGE_FILLED] = "filled",
@@ -244,12 +246,9 @@ static gpuhal_status write_trace(void *user, const char *path)
     return gpuhal_document_end(&w.to, status);
 }
 
-gpuhal_status gpuhal_trace_write(gpuhal *gpu, const char *path)
+gpuhal_status gpuhal_timeline_write(gpuhal *gpu, const char *path)
 {
-    const gpuhal_status status =
-        gpu && path ? gpuhal_check(gpu)
-                    : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_trace_write: an argument is NULL");
-    return status ? status : write_trace(gpu, path);
+    return write_trace(gpu, path);
 }
 
 /* Tried now, so that a mistake in the name shows. What is there stays until there is a trace. */
@@ -257,7 +256,7 @@ gpuhal_status gpuhal_timeline_begin_at_open(gpuhal *gpu)
 {
     const char *path = gpu->settings.trace;
     const gpuhal_status status = path ? gpuhal_document_try("GPUHAL_TRACE", &kind, path) : GPUHAL_OK;
-    return status || !path ? status : gpuhal_trace_start(gpu, NULL);
+    return status || !path ? status : gpuhal_timeline_start(gpu->layers.timeline, 0);
 }
 
 /* An object whose queues did nothing leaves the file to the others of its process. */

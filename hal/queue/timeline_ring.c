@@ -1,11 +1,9 @@
-/* queue/timeline_ring.c: see timeline.h; the ring, the calls of the application that begin and end a trace, and a
- * queue's list of pieces. Nothing here calls a plugin. */
+/* queue/timeline_ring.c: see timeline.h; the ring, the begin and end of a trace, and a queue's list of pieces. Nothing
+ * here calls a plugin. */
 #include "queue/timeline.h"
 
 #include "core/error.h"
 #include "queue/queue.h"
-
-#include <gpuhal/trace.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -61,8 +59,13 @@ void gpuhal_timeline_keep(gpuhal_timeline *timeline, gpuhal_traced_record *recor
     free(record->name);
 }
 
-static gpuhal_status begin(gpuhal_timeline *timeline, uint64_t capacity)
+gpuhal_status gpuhal_timeline_start(gpuhal_timeline *timeline, uint32_t pieces)
 {
+    const uint64_t capacity = pieces ? pieces : PIECES;
+    if (pieces > PIECES_MOST) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_trace_start: %u pieces are more than %d", pieces,
+                                PIECES_MOST);
+    }
     gpuhal_mutex_lock(&timeline->mutex);
     empty(timeline);
     timeline->ring = gpuhal_os_pages_map(capacity * sizeof *timeline->ring);
@@ -73,37 +76,6 @@ static gpuhal_status begin(gpuhal_timeline *timeline, uint64_t capacity)
     atomic_store(&timeline->on, good);
     gpuhal_mutex_unlock(&timeline->mutex);
     return good ? GPUHAL_OK : gpuhal_error_host_memory();
-}
-
-gpuhal_status gpuhal_trace_start(gpuhal *gpu, const gpuhal_trace_desc *given)
-{
-    gpuhal_trace_desc desc = {.size = sizeof desc};
-    if (!gpu || (given && given->size == 0)) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                "gpuhal_trace_start: gpu is NULL, or the size of the description is 0");
-    }
-    const gpuhal_status status = gpuhal_check(gpu);
-    if (status) {
-        return status;
-    }
-    if (given) {
-        memcpy(&desc, given, given->size < sizeof desc ? given->size : sizeof desc);
-    }
-    return desc.pieces <= PIECES_MOST
-               ? begin(gpu->layers.timeline, desc.pieces ? desc.pieces : PIECES)
-               : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_trace_start: %u pieces are more than %d",
-                                  desc.pieces, PIECES_MOST);
-}
-
-gpuhal_status gpuhal_trace_stop(gpuhal *gpu)
-{
-    const gpuhal_status status =
-        gpu ? gpuhal_check(gpu)
-            : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_trace_stop: an argument is NULL");
-    if (!status) {
-        atomic_store(&gpu->layers.timeline->on, false);
-    }
-    return status;
 }
 
 /* ---- pieces of a queue */

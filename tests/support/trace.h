@@ -84,7 +84,7 @@ static inline traced read_traced(const char *path)
 
 static inline traced write_traced(gpuhal *gpu)
 {
-    if (gpuhal_trace_write(gpu, trace_path)) {
+    if (gpuhal_trace_write(gpu, GPUHAL_TRACE_QUEUES, trace_path)) {
         fail_msg("%s", gpuhal_last_error()->sentence);
     }
     return read_traced(trace_path);

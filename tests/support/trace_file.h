@@ -26,6 +26,12 @@ static inline void end_traces(void)
     forget_test_folder();
 }
 
+static inline gpuhal_status start_pool_trace(gpuhal *gpu)
+{
+    const gpuhal_trace_desc desc = {.size = sizeof desc, .kinds = GPUHAL_TRACE_POOLS};
+    return gpuhal_trace_start(gpu, &desc);
+}
+
 /* Whether the file has these bytes and no others. */
 static inline bool has_text(const char *path, const char *text)
 {
@@ -45,8 +51,7 @@ static inline void put_text(const char *path, const char *text)
     assert_int_equal(fclose(file), 0);
 }
 
-/* By gpuhal_trace_write() or its like. */
-static inline void expect_bad_files_refused(gpuhal *gpu, gpuhal_status (*write)(gpuhal *gpu, const char *path))
+static inline void expect_bad_files_refused(gpuhal *gpu, gpuhal_trace_kind kind)
 {
     char missing[80];
     snprintf(missing, sizeof missing, "%s/no/trace", test_folder);
@@ -57,11 +62,11 @@ static inline void expect_bad_files_refused(gpuhal *gpu, gpuhal_status (*write)(
                  {test_folder, GPUHAL_ERROR_INVALID_ARGUMENT},
                  {"/dev/full", GPUHAL_ERROR_FILE},
                  {"/dev/null", GPUHAL_OK}};
-    assert_int_equal(write(NULL, trace_path), GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(write(gpu, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_trace_write(NULL, kind, trace_path), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_trace_write(gpu, kind, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(access(trace_path, F_OK), -1);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        gpuhal_status status = write(gpu, cases[i].path);
+        gpuhal_status status = gpuhal_trace_write(gpu, kind, cases[i].path);
         if (status != cases[i].status || (status && !strstr(gpuhal_last_error()->sentence, cases[i].path))) {
             fail_msg("%s: %d, %s", cases[i].path, status, gpuhal_last_error()->sentence);
         }
@@ -71,16 +76,16 @@ static inline void expect_bad_files_refused(gpuhal *gpu, gpuhal_status (*write)(
     assert_true(S_ISCHR(info.st_mode));
 }
 
-/* By gpuhal_trace_write() or its like: what a symbolic link leads to is written, and one that leads nowhere refused. */
-static inline void expect_links_followed(gpuhal *gpu, gpuhal_status (*write)(gpuhal *gpu, const char *path))
+/* What a symbolic link leads to is written, and one that leads nowhere refused. */
+static inline void expect_links_followed(gpuhal *gpu, gpuhal_trace_kind kind)
 {
     char link[80];
     struct stat info;
     snprintf(link, sizeof link, "%s/link", test_folder);
     assert_int_equal(symlink("trace", link), 0);
-    assert_int_equal(write(gpu, link), GPUHAL_ERROR_NOT_FOUND);
+    assert_int_equal(gpuhal_trace_write(gpu, kind, link), GPUHAL_ERROR_NOT_FOUND);
     put_text(trace_path, "");
-    assert_ok(write(gpu, link));
+    assert_ok(gpuhal_trace_write(gpu, kind, link));
     assert_int_equal(stat(trace_path, &info), 0);
     assert_true(info.st_size > 0);
     assert_int_equal(lstat(link, &info), 0);
@@ -89,15 +94,16 @@ static inline void expect_links_followed(gpuhal *gpu, gpuhal_status (*write)(gpu
     unlink(trace_path);
 }
 
-/* By gpuhal_trace_write() or its like: what the program prints is not replaced, whatever name leads there. */
-static inline void expect_own_output_refused(gpuhal *gpu, gpuhal_status (*write)(gpuhal *gpu, const char *path))
+/* What the program prints is not replaced, whatever name leads there. */
+static inline void expect_own_output_refused(gpuhal *gpu, gpuhal_trace_kind kind)
 {
     char pipe_end[40];
     int ends[2];
     struct stat info;
     const int before = dup(STDERR_FILENO), output = open(trace_path, O_WRONLY | O_CREAT, 0600);
     assert_int_equal(dup2(output, STDERR_FILENO), STDERR_FILENO);
-    const gpuhal_status by_descriptor = write(gpu, "/dev/stderr"), by_name = write(gpu, trace_path);
+    const gpuhal_status by_descriptor = gpuhal_trace_write(gpu, kind, "/dev/stderr");
+    const gpuhal_status by_name = gpuhal_trace_write(gpu, kind, trace_path);
     assert_int_equal(dup2(before, STDERR_FILENO), STDERR_FILENO);
     close(before);
     assert_int_equal(by_descriptor, GPUHAL_ERROR_INVALID_ARGUMENT);
@@ -107,14 +113,14 @@ static inline void expect_own_output_refused(gpuhal *gpu, gpuhal_status (*write)
     close(output);
     assert_int_equal(pipe(ends), 0);
     snprintf(pipe_end, sizeof pipe_end, "/dev/fd/%d", ends[1]);
-    assert_int_equal(write(gpu, pipe_end), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_trace_write(gpu, kind, pipe_end), GPUHAL_ERROR_INVALID_ARGUMENT);
     close(ends[0]);
     close(ends[1]);
     unlink(trace_path);
 }
 
-/* By gpuhal_trace_write() or its like: a file that is not a trace of this kind stays as it is. */
-static inline void expect_other_files_kept(gpuhal *gpu, gpuhal_status (*write)(gpuhal *gpu, const char *path))
+/* A file that is not a trace of this kind stays as it is. */
+static inline void expect_other_files_kept(gpuhal *gpu, gpuhal_trace_kind kind)
 {
     static const char *const theirs[] = {"GGUF, or whatever it is", "{\"traceEvents\":[]}", "{",
                                          "{\"schema\":\"gpuhal.probe/2\"}", "{\"schema\":\"gpuhal.trac"};
@@ -123,14 +129,14 @@ static inline void expect_other_files_kept(gpuhal *gpu, gpuhal_status (*write)(g
     assert_int_equal(symlink("trace", link), 0);
     for (size_t i = 0; i < sizeof theirs / sizeof *theirs; i++) {
         put_text(trace_path, theirs[i]);
-        assert_int_equal(write(gpu, trace_path), GPUHAL_ERROR_INVALID_ARGUMENT);
+        assert_int_equal(gpuhal_trace_write(gpu, kind, trace_path), GPUHAL_ERROR_INVALID_ARGUMENT);
         assert_non_null(strstr(gpuhal_last_error()->sentence, "name another file"));
-        assert_int_equal(write(gpu, link), GPUHAL_ERROR_INVALID_ARGUMENT);
+        assert_int_equal(gpuhal_trace_write(gpu, kind, link), GPUHAL_ERROR_INVALID_ARGUMENT);
         assert_true(has_text(trace_path, theirs[i]));
         unlink(trace_path);
     }
-    assert_ok(write(gpu, trace_path));
-    assert_ok(write(gpu, trace_path)); /* one of its own is replaced */
+    assert_ok(gpuhal_trace_write(gpu, kind, trace_path));
+    assert_ok(gpuhal_trace_write(gpu, kind, trace_path)); /* one of its own is replaced */
     unlink(link);
     unlink(trace_path);
 }

@@ -54,7 +54,7 @@ TEST(work_behind_a_submission_that_was_retired_under_a_trace_keeps_its_buffer)
     ends_early = true;
     assert_ok(gpuhal_fill(queue, buffer, 0, 64, 1, 4));
     ends_early = false;
-    assert_ok(gpuhal_trace_stop(gpu));
+    assert_ok(gpuhal_trace_stop(gpu, GPUHAL_TRACE_QUEUES));
     assert_int_equal(buffer->references, 1);
     assert_ok(gpuhal_fill(queue, buffer, 0, 64, 2, 4));
     assert_int_equal(buffer->references, 2);

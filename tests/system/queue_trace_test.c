@@ -268,7 +268,7 @@ TEST(threads_that_share_a_queue_leave_pieces_in_one_order_on_every_device)
         for (int i = 0; i < THREADS; i++) {
             assert_int_equal(pthread_create(&threads[i], NULL, enqueue, &o), 0);
         }
-        assert_ok(gpuhal_trace_write(o.gpu, trace_path));
+        assert_ok(gpuhal_trace_write(o.gpu, GPUHAL_TRACE_QUEUES, trace_path));
         for (int i = 0; i < THREADS; i++) {
             void *failed = NULL;
             assert_int_equal(pthread_join(threads[i], &failed), 0);
@@ -296,7 +296,7 @@ TEST(a_trace_that_begins_and_ends_beside_work_changes_no_byte)
         uint32_t got[1024] = {0};
         for (uint32_t i = 0; i < 200; i++) {
             if (i % 7 == 0) {
-                assert_ok(i % 2 ? gpuhal_trace_start(o.gpu, NULL) : gpuhal_trace_stop(o.gpu));
+                assert_ok(i % 2 ? gpuhal_trace_start(o.gpu, NULL) : gpuhal_trace_stop(o.gpu, GPUHAL_TRACE_QUEUES));
             }
             assert_ok(gpuhal_fill(o.queue, o.one, 0, 4096, i, 4));
             assert_ok(gpuhal_fill(o.queue, o.one, 0, 2048, i + 1, 4));

@@ -349,8 +349,8 @@ static bool look(worker *own, uint32_t at)
     case 4:
         return own->number > 0 || good(own, gpuhal_trace_start(own->all->gpu, NULL), "trace");
     default:
-        return own->number > 0 || (good(own, gpuhal_trace_stop(own->all->gpu), "trace") &&
-                                   good(own, gpuhal_trace_write(own->all->gpu, path), "trace"));
+        return own->number > 0 || (good(own, gpuhal_trace_stop(own->all->gpu, GPUHAL_TRACE_QUEUES), "trace") &&
+                                   good(own, gpuhal_trace_write(own->all->gpu, GPUHAL_TRACE_QUEUES, path), "trace"));
     }
 }
 

@@ -2,8 +2,7 @@
  * block is given while a buffer has it, nor to a queue that does not come after the work of all others on it; and none
  * is refused while there is one. */
 #include "pool_support.h"
-
-#include <gpuhal/pool_trace.h>
+#include "support/trace_file.h"
 
 enum { BLOCKS = 12, QUEUES = 5, STEPS = 6000, NO_QUEUE = QUEUES, GONE_QUEUE };
 
@@ -190,7 +189,7 @@ static void step(model *m)
             release(m, at);
         }
     } else {
-        assert_ok(m->traced ? gpuhal_pool_trace_stop(m->gpu) : gpuhal_pool_trace_start(m->gpu));
+        assert_ok(m->traced ? gpuhal_trace_stop(m->gpu, GPUHAL_TRACE_POOLS) : start_pool_trace(m->gpu));
         m->traced = !m->traced;
     }
     expect_figures(m);

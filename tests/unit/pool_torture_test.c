@@ -4,7 +4,6 @@
 #include "support/trace_file.h"
 
 #include <gpuhal/pool.h>
-#include <gpuhal/pool_trace.h>
 #include <gpuhal/transfer.h>
 
 enum { BYTES = 3000, BUFFERS = 12, QUEUES = 3 };
@@ -32,7 +31,7 @@ static gpuhal_status open_objects(objects *o)
     gpuhal_mock.devices[0].page_bytes = page_bytes;
     gpuhal_mock.devices[0].total_bytes = 1 << 20;
     gpuhal_status status = open_mock(&o->gpu);
-    status = status ? status : gpuhal_pool_trace_start(o->gpu);
+    status = status ? status : start_pool_trace(o->gpu);
     status = status ? status : gpuhal_select(o->gpu, "mock:0", 0, &device, NULL);
     status = status ? status : gpuhal_pool_create(device, &desc, &o->pool);
     for (int i = 0; i < QUEUES && !status; i++) {
@@ -78,7 +77,7 @@ static gpuhal_status pool_around(void)
     status = status ? status : gpuhal_pool_allocate(o.pool, NULL, 4 * 8192, 0, PATIENCE_NS, &late);
     status = status ? status : gpuhal_pool_trim(o.pool, 0, &freed);
     status = status ? status : gpuhal_trim(o.gpu, 0, NULL);
-    status = status ? status : gpuhal_pool_trace_write(o.gpu, trace_path);
+    status = status ? status : gpuhal_trace_write(o.gpu, GPUHAL_TRACE_POOLS, trace_path);
     if (o.pool) {
         gpuhal_pool_statistics state = {.size = sizeof state};
         assert_int_equal(gpuhal_pool_get_statistics(o.pool, &state), GPUHAL_OK);

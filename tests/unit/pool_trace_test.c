@@ -2,8 +2,6 @@
 #include "pool_support.h"
 #include "support/trace_file.h"
 
-#include <gpuhal/pool_trace.h>
-
 #include <pthread.h>
 
 enum { RECORDS = 65536 };
@@ -46,7 +44,7 @@ static void free_lines(lines *all)
 
 static lines traced(gpuhal *gpu)
 {
-    assert_ok(gpuhal_pool_trace_write(gpu, trace_path));
+    assert_ok(gpuhal_trace_write(gpu, GPUHAL_TRACE_POOLS, trace_path));
     return read_lines();
 }
 
@@ -95,7 +93,7 @@ TEST(every_operation_of_a_pool_is_a_line_with_its_members)
 {
     begin_traces();
     gpuhal *gpu = open_one();
-    assert_ok(gpuhal_pool_trace_start(gpu));
+    assert_ok(start_pool_trace(gpu));
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.limit_bytes = SEGMENT});
     gpuhal_queue *first = queue_or_fail(gpu), *second = queue_or_fail(gpu);
     gpuhal_buffer *a = take(pool, first, 300), *b = take(pool, NULL, 1000);
@@ -153,7 +151,7 @@ TEST(each_line_has_what_the_pool_has_used_reserved_and_free_afterwards)
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
     gpuhal_queue *queue = queue_or_fail(gpu);
     gpuhal_buffer *before = take(pool, NULL, 100);
-    assert_ok(gpuhal_pool_trace_start(gpu));
+    assert_ok(start_pool_trace(gpu));
     gpuhal_buffer *a = take(pool, queue, 3 * UNIT - 1);
     expect_last_line_to_be_the_state(gpu, pool);
     gpuhal_buffer *b = take(pool, NULL, SEGMENT);
@@ -172,6 +170,11 @@ TEST(each_line_has_what_the_pool_has_used_reserved_and_free_afterwards)
     end_traces();
 }
 
+static gpuhal_status stop_pool_trace(gpuhal *gpu)
+{
+    return gpuhal_trace_stop(gpu, GPUHAL_TRACE_POOLS);
+}
+
 TEST(nothing_is_recorded_before_a_start_and_after_a_stop_and_a_new_start_drops_what_was)
 {
     begin_traces();
@@ -180,8 +183,7 @@ TEST(nothing_is_recorded_before_a_start_and_after_a_stop_and_a_new_start_drops_w
     const struct {
         gpuhal_status (*before)(gpuhal *);
         size_t lines;
-    } steps[] = {
-        {NULL, 0}, {gpuhal_pool_trace_start, 3}, {NULL, 5}, {gpuhal_pool_trace_stop, 5}, {gpuhal_pool_trace_start, 2}};
+    } steps[] = {{NULL, 0}, {start_pool_trace, 3}, {NULL, 5}, {stop_pool_trace, 5}, {start_pool_trace, 2}};
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         if (steps[i].before) {
             assert_ok(steps[i].before(gpu));
@@ -207,7 +209,7 @@ TEST(a_trace_that_begins_when_a_queue_keeps_a_buffer_has_its_next_use)
     gpuhal_buffer_release(one);
     gpuhal_buffer_release(other);
     gpuhal_buffer_release(take(pool, queue, UNIT));
-    assert_ok(gpuhal_pool_trace_start(gpu));
+    assert_ok(start_pool_trace(gpu));
     gpuhal_buffer_release(take(pool, queue, UNIT));
     lines all = traced(gpu);
     assert_int_equal(all.count, 2);
@@ -226,7 +228,7 @@ TEST(the_newest_records_stay_and_a_line_says_how_many_were_overwritten)
     gpuhal *gpu = open_one();
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
     gpuhal_buffer *first = take(pool, NULL, 1);
-    assert_ok(gpuhal_pool_trace_start(gpu));
+    assert_ok(start_pool_trace(gpu));
     const uint64_t pairs = RECORDS / 2;
     for (uint64_t i = 0; i < pairs; i++) {
         gpuhal_buffer_release(take(pool, NULL, 1));
@@ -247,7 +249,7 @@ TEST(the_newest_records_stay_and_a_line_says_how_many_were_overwritten)
     assert_true(is(all.line[RECORDS], "release", "ok"));
     assert_int_equal(number_of(all.line[RECORDS], "buffer"), 1);
     free_lines(&all);
-    assert_ok(gpuhal_pool_trace_start(gpu));
+    assert_ok(start_pool_trace(gpu));
     gpuhal_buffer_release(take(pool, NULL, 1));
     all = traced(gpu); /* what is dropped by a start is not lost, and the longer file is replaced as a whole */
     assert_int_equal(all.count, 2);
@@ -262,7 +264,7 @@ TEST(all_pools_of_an_object_are_in_its_trace_also_destroyed_ones)
     begin_traces();
     gpuhal_mock = (gpuhal_mock_state){.count = 2};
     gpuhal *gpu = gpuhal_mock_open(NULL, 0);
-    assert_ok(gpuhal_pool_trace_start(gpu));
+    assert_ok(start_pool_trace(gpu));
     gpuhal_pool *first = pool_or_fail(gpu, (gpuhal_pool_desc){0}), *second = NULL;
     assert_ok(gpuhal_pool_create(gpuhal_device_at(gpu, 1), NULL, &second));
     gpuhal_pool_destroy(first);
@@ -282,12 +284,12 @@ TEST(bad_arguments_and_files_that_cannot_be_written_are_refused_with_a_sentence)
 {
     begin_traces();
     gpuhal *gpu = open_one();
-    assert_int_equal(gpuhal_pool_trace_start(NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(gpuhal_pool_trace_stop(NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
-    expect_bad_files_refused(gpu, gpuhal_pool_trace_write);
-    expect_links_followed(gpu, gpuhal_pool_trace_write);
-    expect_own_output_refused(gpu, gpuhal_pool_trace_write);
-    expect_other_files_kept(gpu, gpuhal_pool_trace_write);
+    assert_int_equal(start_pool_trace(NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_trace_stop(NULL, GPUHAL_TRACE_POOLS), GPUHAL_ERROR_INVALID_ARGUMENT);
+    expect_bad_files_refused(gpu, GPUHAL_TRACE_POOLS);
+    expect_links_followed(gpu, GPUHAL_TRACE_POOLS);
+    expect_own_output_refused(gpu, GPUHAL_TRACE_POOLS);
+    expect_other_files_kept(gpu, GPUHAL_TRACE_POOLS);
     gpuhal_close(gpu);
     end_traces();
 }
@@ -325,12 +327,13 @@ TEST(in_the_child_of_a_fork_a_trace_answers_forked)
 {
     begin_traces();
     gpuhal *gpu = open_one();
-    assert_ok(gpuhal_pool_trace_start(gpu));
+    assert_ok(start_pool_trace(gpu));
     pid_t child = fork();
     if (child == 0) {
-        bool good = gpuhal_pool_trace_start(gpu) == GPUHAL_ERROR_FORKED &&
-                    gpuhal_pool_trace_stop(gpu) == GPUHAL_ERROR_FORKED &&
-                    gpuhal_pool_trace_write(gpu, trace_path) == GPUHAL_ERROR_FORKED && access(trace_path, F_OK) != 0;
+        bool good = start_pool_trace(gpu) == GPUHAL_ERROR_FORKED &&
+                    gpuhal_trace_stop(gpu, GPUHAL_TRACE_POOLS) == GPUHAL_ERROR_FORKED &&
+                    gpuhal_trace_write(gpu, GPUHAL_TRACE_POOLS, trace_path) == GPUHAL_ERROR_FORKED &&
+                    access(trace_path, F_OK) != 0;
         _exit(good ? 0 : 1);
     }
     int status = -1;
@@ -390,7 +393,7 @@ TEST(threads_that_allocate_while_a_trace_is_written_leave_whole_lines_in_a_possi
     gpuhal *gpu = open_one();
     gpuhal_pool *pools[2] = {pool_or_fail(gpu, (gpuhal_pool_desc){0}), pool_or_fail(gpu, (gpuhal_pool_desc){0})};
     pthread_t threads[THREADS];
-    assert_ok(gpuhal_pool_trace_start(gpu));
+    assert_ok(start_pool_trace(gpu));
     for (int i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, allocate_and_release, pools[i % 2]), 0);
     }

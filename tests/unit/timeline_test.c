@@ -10,7 +10,7 @@ enum { BYTES = 64 };
 
 typedef struct objects {
     gpuhal *gpu;
-    gpuhal_queue *queue, *second; /* of mock:0 and mock:1 */
+    gpuhal_queue *queue, *second;             /* of mock:0 and mock:1 */
     gpuhal_buffer *one, *other, *apart, *far; /* the last one on mock:1 */
 } objects;
 
@@ -168,7 +168,7 @@ TEST(any_name_of_a_kernel_leaves_a_valid_document)
         gpuhal_kernel_release(add);
     }
     assert_ok(gpuhal_queue_synchronize(o.queue, UINT64_MAX));
-    assert_ok(gpuhal_trace_write(o.gpu, trace_path));
+    assert_ok(gpuhal_trace_write(o.gpu, GPUHAL_TRACE_QUEUES, trace_path));
     char *text = NULL;
     size_t bytes = 0;
     FILE *file = fopen(trace_path, "r");
@@ -248,7 +248,7 @@ TEST(an_arrow_goes_from_the_piece_before_an_event_to_the_first_behind_the_wait)
     assert_ok(gpuhal_event_record(later, o.queue));
     assert_ok(gpuhal_queue_wait(o.queue, event)); /* its own */
     assert_ok(gpuhal_queue_wait(o.second, event));
-    assert_ok(gpuhal_queue_wait(o.second, event));          /* the same once more */
+    assert_ok(gpuhal_queue_wait(o.second, event));           /* the same once more */
     assert_ok(gpuhal_fill(o.second, o.far, 0, BYTES, 1, 4)); /* 7 */
     assert_ok(gpuhal_fill(o.second, o.far, 0, BYTES, 1, 4)); /* 8 */
     assert_ok(gpuhal_queue_wait(o.second, event));
@@ -331,7 +331,8 @@ TEST(nothing_is_recorded_before_a_start_and_after_a_stop_and_a_new_start_drops_w
     } steps[] = {{0, 0}, {1, 1}, {0, 2}, {2, 2}, {1, 1}};
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         if (steps[i].action) {
-            assert_ok(steps[i].action == 1 ? gpuhal_trace_start(o.gpu, NULL) : gpuhal_trace_stop(o.gpu));
+            assert_ok(steps[i].action == 1 ? gpuhal_trace_start(o.gpu, NULL)
+                                           : gpuhal_trace_stop(o.gpu, GPUHAL_TRACE_QUEUES));
         }
         assert_ok(gpuhal_fill(o.queue, o.one, 0, BYTES, 1, 4));
         assert_ok(gpuhal_queue_synchronize(o.queue, UINT64_MAX));
@@ -344,7 +345,7 @@ TEST(nothing_is_recorded_before_a_start_and_after_a_stop_and_a_new_start_drops_w
     assert_ok(gpuhal_fill(o.queue, o.one, 0, BYTES, 1, 4));
     assert_ok(gpuhal_queue_wait(o.second, gate));
     assert_ok(gpuhal_fill(o.second, o.far, 0, BYTES, 1, 4));
-    assert_ok(gpuhal_trace_stop(o.gpu));
+    assert_ok(gpuhal_trace_stop(o.gpu, GPUHAL_TRACE_QUEUES));
     traced all = write_traced(o.gpu);
     assert_int_equal(all.count, 1);
     assert_int_equal(all.unfinished, 2);
@@ -420,14 +421,93 @@ TEST(bad_arguments_and_files_that_cannot_be_written_are_refused_with_a_sentence)
     assert_int_equal(gpuhal_trace_start(NULL, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_trace_start(o.gpu, &none), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_trace_start(o.gpu, &many), GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(gpuhal_trace_stop(NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
-    expect_bad_files_refused(o.gpu, gpuhal_trace_write);
-    expect_links_followed(o.gpu, gpuhal_trace_write);
-    expect_own_output_refused(o.gpu, gpuhal_trace_write);
-    expect_other_files_kept(o.gpu, gpuhal_trace_write);
+    assert_int_equal(gpuhal_trace_stop(NULL, GPUHAL_TRACE_QUEUES), GPUHAL_ERROR_INVALID_ARGUMENT);
+    expect_bad_files_refused(o.gpu, GPUHAL_TRACE_QUEUES);
+    expect_links_followed(o.gpu, GPUHAL_TRACE_QUEUES);
+    expect_own_output_refused(o.gpu, GPUHAL_TRACE_QUEUES);
+    expect_other_files_kept(o.gpu, GPUHAL_TRACE_QUEUES);
     traced all = write_traced(o.gpu); /* without a trace */
     assert_int_equal(all.count + all.unfinished + all.dropped, 0);
     free_traced(&all);
+    end(&o);
+}
+
+static bool has_schema(gpuhal *gpu, gpuhal_trace_kind kind, const char *schema)
+{
+    char begin[64] = "";
+    assert_ok(gpuhal_trace_write(gpu, kind, trace_path));
+    FILE *file = fopen(trace_path, "r");
+    assert_non_null(file);
+    assert_non_null(fgets(begin, sizeof begin, file));
+    fclose(file);
+    unlink(trace_path);
+    return strstr(begin, schema) != NULL;
+}
+
+/* Lines of the trace of pools, the first one included. */
+static size_t pool_lines(gpuhal *gpu)
+{
+    char line[1024];
+    size_t count = 0;
+    assert_ok(gpuhal_trace_write(gpu, GPUHAL_TRACE_POOLS, trace_path));
+    FILE *file = fopen(trace_path, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file)) {
+        count++;
+    }
+    fclose(file);
+    unlink(trace_path);
+    return count;
+}
+
+static void work(const objects *o, gpuhal_pool *pool)
+{
+    gpuhal_buffer *buffer = NULL;
+    assert_ok(gpuhal_pool_allocate(pool, NULL, 8, 0, 0, &buffer));
+    gpuhal_buffer_release(buffer);
+    assert_ok(gpuhal_fill(o->queue, o->one, 0, BYTES, 1, 4));
+    assert_ok(gpuhal_queue_synchronize(o->queue, UINT64_MAX));
+}
+
+TEST(one_call_starts_both_kinds_and_each_is_stopped_and_written_by_itself)
+{
+    enum { BOTH = GPUHAL_TRACE_QUEUES | GPUHAL_TRACE_POOLS };
+    objects o = begin();
+    gpuhal_pool *pool = NULL;
+    assert_ok(gpuhal_trace_start(o.gpu, &(gpuhal_trace_desc){.size = sizeof(gpuhal_trace_desc), .kinds = BOTH}));
+    assert_ok(gpuhal_pool_create(gpuhal_device_at(o.gpu, 0), NULL, &pool));
+    work(&o, pool); /* of the pool it grows, allocates and releases */
+    assert_true(has_schema(o.gpu, GPUHAL_TRACE_QUEUES, "gpuhal.trace/1"));
+    assert_true(has_schema(o.gpu, GPUHAL_TRACE_POOLS, "gpuhal.pool-trace/1"));
+    assert_int_equal(pool_lines(o.gpu), 5);
+    assert_ok(gpuhal_trace_stop(o.gpu, GPUHAL_TRACE_POOLS));
+    work(&o, pool);
+    assert_int_equal(pool_lines(o.gpu), 5);
+    traced all = write_traced(o.gpu);
+    assert_int_equal(all.count, 2);
+    free_traced(&all);
+    assert_ok(gpuhal_trace_stop(o.gpu, BOTH));
+    work(&o, pool);
+    all = write_traced(o.gpu);
+    assert_int_equal(all.count, 2);
+    free_traced(&all);
+    gpuhal_pool_destroy(pool);
+    end(&o);
+}
+
+TEST(kinds_that_there_are_not_are_refused_and_a_file_is_of_one_kind)
+{
+    objects o = begin();
+    const gpuhal_trace_desc unknown = {.size = sizeof unknown, .kinds = 4 | GPUHAL_TRACE_QUEUES};
+    assert_int_equal(gpuhal_trace_start(o.gpu, &unknown), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_trace_stop(o.gpu, 0), GPUHAL_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(gpuhal_trace_stop(o.gpu, 4), GPUHAL_ERROR_INVALID_ARGUMENT);
+    for (int kind = 0; kind <= 4; kind++) {
+        const bool one = kind == GPUHAL_TRACE_QUEUES || kind == GPUHAL_TRACE_POOLS;
+        assert_int_equal(gpuhal_trace_write(o.gpu, (gpuhal_trace_kind)kind, trace_path),
+                         one ? GPUHAL_OK : GPUHAL_ERROR_INVALID_ARGUMENT);
+        unlink(trace_path);
+    }
     end(&o);
 }
 
@@ -491,9 +571,10 @@ TEST(in_the_child_of_a_fork_a_trace_answers_forked)
     pid_t child = fork();
     if (child == 0) {
         bool good = gpuhal_trace_start(o.gpu, NULL) == GPUHAL_ERROR_FORKED &&
-                    gpuhal_trace_stop(o.gpu) == GPUHAL_ERROR_FORKED &&
+                    gpuhal_trace_stop(o.gpu, GPUHAL_TRACE_QUEUES) == GPUHAL_ERROR_FORKED &&
                     gpuhal_fill(o.queue, o.one, 0, BYTES, 1, 4) == GPUHAL_ERROR_FORKED &&
-                    gpuhal_trace_write(o.gpu, trace_path) == GPUHAL_ERROR_FORKED && access(trace_path, F_OK) != 0;
+                    gpuhal_trace_write(o.gpu, GPUHAL_TRACE_QUEUES, trace_path) == GPUHAL_ERROR_FORKED &&
+                    access(trace_path, F_OK) != 0;
         give_back(&o);
         _exit(good ? 0 : 1);
     }

@@ -76,7 +76,7 @@ static gpuhal_status trace_work(void)
     status = status ? status : add_to(o.second, o.kernel, o.buffer, 1);
     status = status ? status : gpuhal_queue_synchronize(o.second, UINT64_C(20000000000));
     status = status ? status : gpuhal_queue_synchronize(o.queue, UINT64_C(20000000000));
-    status = status ? status : gpuhal_trace_write(o.gpu, trace_path);
+    status = status ? status : gpuhal_trace_write(o.gpu, GPUHAL_TRACE_QUEUES, trace_path);
     if (!status) {
         expect_numbers(o.buffer, 3);
     }

@@ -28,7 +28,7 @@ typedef struct gpuhal_bench_replay {
     uint32_t queues;
 } gpuhal_bench_replay;
 
-/* Reads a trace of pools (gpuhal/pool_trace.h) or the log of RMM's logging_resource_adaptor, by its first line. "-":
+/* Reads a trace of pools (gpuhal/trace.h) or the log of RMM's logging_resource_adaptor, by its first line. "-":
  * standard input. False with gpuhal_bench_failure(): "FILE:LINE: why" for the first malformed line. */
 bool gpuhal_bench_replay_read(const char *path, gpuhal_bench_replay *out_replay);
 void gpuhal_bench_replay_free(gpuhal_bench_replay *replay);

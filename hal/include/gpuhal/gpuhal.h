@@ -42,7 +42,6 @@
 #include <gpuhal/native.h>
 #include <gpuhal/physical.h>
 #include <gpuhal/pool.h>
-#include <gpuhal/pool_trace.h>
 #include <gpuhal/program.h>
 #include <gpuhal/queue.h>
 #include <gpuhal/report.h>
