@@ -123,8 +123,8 @@ def the_installed_examples_build_as_one_folder(o):
     expect("bytes there and back right" in output, "the installed example does not bring its bytes back", output)
     output = run(build / "examples/model_cache", env=clean_environment())
     expect("12 requests, 11 loads" in output, "the installed cache of models does not load each model and block once", output)
-    output = run(build / "examples/device_for_each_worker", "cpu", env=clean_environment(RANK="1", LOCAL_RANK="1"))
-    expect("worker 1: cpu:0, on the processors near it: ok" in output, "the installed example gives its worker no device", output)
+    output = run(build / "examples/workers", "cpu", env=clean_environment(RANK="1", LOCAL_RANK="1"))
+    expect("worker 1: cpu:0, on the processors near it: 65536 of 65536 values right" in output, "the installed example's worker computes nothing", output)
     listing = run(o.prefix / "bin/gpuhal-probe", "--all", env=clean_environment(GPUHAL_PLUGIN_PATH=str(build / "examples/vendor-plugin")))
     expect("example:0" in listing, "gpuhal-probe does not list the device of the example of a plugin", listing)
 

@@ -152,7 +152,7 @@ class Cluster:
 
     def srun(self, *options, program="gpuhal-probe", arguments=()):
         """Runs a program in tasks, each of which first says what it can open."""
-        path = self.build / {"gpuhal-probe": "bin", "device_for_each_worker": "examples"}[program] / program
+        path = self.build / {"gpuhal-probe": "bin", "workers": "examples"}[program] / program
         return self.run("srun", "--quiet", *options, sys.executable, "-B", os.path.abspath(__file__), "task", str(path), *arguments)
 
 
@@ -203,21 +203,21 @@ def a_job_without_a_gpu_has_none(cluster):
 
 def each_rank_has_its_own_gpu_without_a_flag(cluster):
     for options in (("--gpus-per-task=1",), ("--gres=gpu:2", "--gpu-bind=single:1")):
-        result = cluster.srun("-n2", *options, program="device_for_each_worker", arguments=("rank_per_device",))
+        result = cluster.srun("-n2", *options, program="workers", arguments=("rank_per_device",))
         ranks = opened(result)
         check(result.returncode == 0 and sorted(ranks) == [0, 1] and sorted(ranks.values()) == [[0], [1]], result)
         check(result.stdout.count("strategy rank_per_device: 2 workers, started by slurm\n") == 2, "both know the number of local ranks", result)
-        check(sorted(re.findall(r"^worker (\d): cuda:0.*: ok$", result.stdout, re.M)) == ["0", "1"], result)
+        check(sorted(re.findall(r"^worker (\d): cuda:0.*: 65536 of 65536 values right$", result.stdout, re.M)) == ["0", "1"], result)
 
 
 def ranks_that_see_all_gpus_have_them_by_their_number(cluster):
-    result = cluster.srun("-n2", "--gres=gpu:2", program="device_for_each_worker", arguments=("rank_per_device",))
+    result = cluster.srun("-n2", "--gres=gpu:2", program="workers", arguments=("rank_per_device",))
     check(result.returncode == 0 and opened(result) == {0: [0, 1], 1: [0, 1]}, result)
     check(sorted(re.findall(r"^worker (\d): cuda:(\d)", result.stdout, re.M)) == [("0", "0"), ("1", "1")], result)
 
 
 def two_ranks_on_one_gpu_are_refused(cluster):
-    result = cluster.srun("-n2", "--gres=gpu:1", program="device_for_each_worker", arguments=("rank_per_device",))
+    result = cluster.srun("-n2", "--gres=gpu:1", program="workers", arguments=("rank_per_device",))
     check(result.returncode != 0 and 'SLURM_LOCALID is "1", and this process sees 1 device' in result.stderr, result)
 
 
@@ -274,6 +274,8 @@ def what_is_lacking(build):
         return "namespaces cannot be made here"
     if not (Path(build) / "tests/fakes/cuda/libcuda.so.1").exists():
         return "the fake CUDA was not built"
+    if not list((Path(build) / "examples").glob("*/example_saxpy.ptx")):
+        return "the kernel of examples/workers.c has no form for CUDA (no nvcc)"
     return None
 
 

@@ -1,0 +1,145 @@
+/* workers.c [STRATEGY]: gives each worker of a program a device, binds it to the processors near that, has it compute
+ * y = a x + y there, and checks the result. STRATEGY: cpu, single_device (one device, which all share),
+ * rank_per_device, or this program's own, each_device; without it the number of devices decides. Started by torchrun,
+ * mpirun or srun, each process is the worker of its local rank; else this process is all workers, one after another. */
+#include "saxpy/launch.h"
+
+#include <stdio.h>
+
+enum { COUNT = 1 << 16, BYTES = COUNT * sizeof(float) };
+
+/* ---- a strategy of our own: a worker for each device with kernels, software drivers and the CPU included */
+
+static gpuhal_device *find(gpuhal *gpu, uint32_t number)
+{
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < gpuhal_device_count(gpu); i++) {
+        gpuhal_device *device = gpuhal_device_at(gpu, i);
+        if ((gpuhal_device_capabilities(device) & GPUHAL_CAPABILITY_PROGRAMS) && found++ == number) {
+            return device;
+        }
+    }
+    return NULL;
+}
+
+static uint32_t count_devices(void *state)
+{
+    uint32_t count = 0;
+    while (find(state, count)) {
+        count++;
+    }
+    return count;
+}
+
+static gpuhal_status device_for_worker(void *state, uint32_t worker, gpuhal_device **out_device)
+{
+    *out_device = find(state, worker);
+    return *out_device ? GPUHAL_OK : GPUHAL_ERROR_OUT_OF_RANGE;
+}
+
+static gpuhal_status add_own_strategy(gpuhal *gpu)
+{
+    const gpuhal_strategy_table table = {.size = sizeof table,
+                                         .name = "each_device",
+                                         .user = gpu,
+                                         .worker_count = count_devices,
+                                         .device_for_worker = device_for_worker};
+    return gpuhal_strategy_register(gpu, &table);
+}
+
+/* ---- the work of one worker */
+
+typedef struct objects {
+    gpuhal_queue *queue;
+    gpuhal_buffer *x, *y;
+    saxpy_kernel saxpy;
+} objects;
+
+static gpuhal_status create(gpuhal_device *device, objects *own)
+{
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = BYTES};
+    gpuhal_status status = saxpy_create(device, &own->saxpy);
+    status = status ? status : gpuhal_queue_create(device, NULL, &own->queue);
+    status = status ? status : gpuhal_buffer_create(device, &desc, &own->x);
+    return status ? status : gpuhal_buffer_create(device, &desc, &own->y);
+}
+
+static void destroy(objects *own)
+{
+    gpuhal_buffer_release(own->x);
+    gpuhal_buffer_release(own->y);
+    gpuhal_queue_destroy(own->queue);
+    saxpy_finish(&own->saxpy);
+}
+
+/* The numbers are small, so that every device has the same result to the last bit. */
+static gpuhal_status compute(const objects *own, float a, uint32_t *out_right)
+{
+    static float x[COUNT], y[COUNT];
+    for (uint32_t i = 0; i < COUNT; i++) {
+        x[i] = (float)i;
+        y[i] = 1;
+    }
+    gpuhal_status status = gpuhal_write(own->queue, own->x, 0, x, BYTES);
+    status = status ? status : gpuhal_write(own->queue, own->y, 0, y, BYTES);
+    status = status ? status : saxpy_launch(own->queue, &own->saxpy, own->y, own->x, a, COUNT);
+    status = status ? status : gpuhal_read(own->queue, y, own->y, 0, BYTES);
+    status = status ? status : gpuhal_queue_synchronize(own->queue, UINT64_MAX);
+    for (uint32_t i = 0; i < COUNT && !status; i++) {
+        *out_right += y[i] == a * (float)i + 1;
+    }
+    return status;
+}
+
+/* ---- all workers of this process */
+
+/* Returns whether all went well; else the reason is printed. */
+static int run(const gpuhal_strategy *strategy, uint32_t worker)
+{
+    gpuhal_device *device = NULL;
+    objects own = {0};
+    uint32_t right = 0;
+    gpuhal_status status = gpuhal_strategy_device(strategy, worker, &device);
+    const int bound = !status && gpuhal_strategy_bind(strategy, worker) == GPUHAL_OK; /* else it runs as before */
+    status = status ? status : create(device, &own);
+    status = status ? status : compute(&own, (float)(2 + worker), &right);
+    if (status) {
+        fprintf(stderr, "worker %u: %s\n", worker, gpuhal_last_error()->sentence);
+    } else {
+        printf("worker %u: %s%s: %u of %d values right\n", worker, gpuhal_device_id(device),
+               bound ? ", on the processors near it" : "", right, COUNT);
+    }
+    destroy(&own);
+    return right == COUNT;
+}
+
+static int run_all(const gpuhal_strategy *strategy, const gpuhal_launcher *launcher)
+{
+    const int launched = launcher->name[0] != 0;
+    const uint32_t workers = gpuhal_strategy_worker_count(strategy);
+    const uint32_t first = launched ? launcher->local_rank : 0, last = launched ? first + 1 : workers;
+    int good = workers > 0;
+    printf("strategy %s: %u workers%s%s\n", gpuhal_strategy_name(strategy), workers, launched ? ", started by " : "",
+           launcher->name);
+    for (uint32_t worker = first; worker < last; worker++) {
+        good = run(strategy, worker) && good;
+    }
+    return good;
+}
+
+int main(int count, char **arguments)
+{
+    const gpuhal_strategy_desc desc = {.size = sizeof desc, .name = count > 1 ? arguments[1] : NULL};
+    gpuhal_launcher launcher = {.size = sizeof launcher};
+    gpuhal *gpu = NULL;
+    gpuhal_strategy *strategy = NULL;
+    const int failed = gpuhal_launcher_read(&launcher) || gpuhal_open(NULL, &gpu) || add_own_strategy(gpu) ||
+                       gpuhal_strategy_create(gpu, &desc, &strategy);
+    if (failed) {
+        fprintf(stderr, "workers: %s\n", gpuhal_last_error()->sentence);
+    }
+    const int good = !failed && run_all(strategy, &launcher);
+    gpuhal_strategy_destroy(strategy);
+    gpuhal_close(gpu);
+    return good ? 0 : 1;
+}

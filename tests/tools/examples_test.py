@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""examples/workers.c and examples/pipeline.c: FILE TEST FOLDER FAKES CUDA, where TEST may be all (together.py) and CUDA is 1 if their kernel has a
+form for CUDA; 77 means skipped."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+import together
+from probe_support import check
+
+TWO_CARDS = "; ".join(f"pci {i} 0000:{i + 1}b:00.0; uuid {i} {i + 1:032x}" for i in range(2))
+
+
+class Examples:
+    def __init__(self, folder, fakes, cuda):
+        self.folder, self.fakes, self.cuda = folder, fakes, cuda == "1"
+
+    def run(self, program, *arguments, cards="", **variables):
+        """With `cards` over the fake of CUDA."""
+        environment = {**os.environ, "POCL_DEVICES": "pthread basic", **variables}
+        if cards:
+            if not self.cuda:
+                sys.exit(77)
+            environment.update(FAKE_CUDA=cards, GPUHAL_BACKENDS="cuda,cpu", GPUHAL_CUDA_LIBRARY=f"{self.fakes}/cuda/libcuda.so.1",
+                               GPUHAL_NVML_LIBRARY=f"{self.fakes}/cuda/libnvidia-ml.so.1")
+        return subprocess.run([os.path.join(self.folder, program), *arguments], env=environment, stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=100, check=False)
+
+
+def workers_of(done):
+    """The device of each worker, all of whose values were right."""
+    check(done.returncode == 0 and not done.stderr, done)
+    return re.findall(r"^worker \d+: ([^:]+:\d+).*: (?:65536) of 65536 values right$", done.stdout, re.M)
+
+
+def steps_of(done):
+    return dict(re.findall(r"^  (\w+): (.+)$", done.stdout, re.M))
+
+
+def each_worker_of_the_strategy_cpu_computes_on_the_cpu(examples):
+    devices = workers_of(examples.run("workers", "cpu"))
+    check(devices and set(devices) == {"cpu:0"}, devices)
+
+
+def a_strategy_of_the_program_gives_a_worker_to_each_device_with_kernels(examples):
+    done = examples.run("workers", "each_device")
+    devices = workers_of(done)
+    check("cpu:0" in devices and len(set(devices)) == len(devices), done)
+    check(done.stdout.startswith(f"strategy each_device: {len(devices)} workers\n"), done)
+
+
+def workers_have_a_device_each_or_share_one(examples):
+    cards = f"devices 2; {TWO_CARDS}"
+    check(workers_of(examples.run("workers", "rank_per_device", cards=cards)) == ["cuda:0", "cuda:1"])
+    check(workers_of(examples.run("workers", "single_device", cards=cards)) == ["cuda:0"])
+    done = examples.run("workers", cards=cards, RANK="1", LOCAL_RANK="1")
+    check(workers_of(done) == ["cuda:1"] and "started by torchrun" in done.stdout, done)
+    done = examples.run("workers", "rank_per_device", cards=cards, RANK="2", LOCAL_RANK="2")
+    check(done.returncode == 1 and "LOCAL_RANK" in done.stderr, done)
+
+
+def pipeline_on(examples, *arguments, **where):
+    done = examples.run("pipeline", *arguments, **where)
+    check(done.returncode == 0 and not done.stderr, done)
+    check("3 of 4 steps have a device" in done.stdout and "\n8 of 8 batches right, " in done.stdout and " in 2 slots\n" in done.stdout, done)
+    steps = steps_of(done)
+    check(steps["generate"] == "no device needed" and steps["combine"] == steps["refine"], done)
+    return steps, done
+
+
+def the_steps_of_a_pipeline_run_on_every_backend_that_is_named(examples):
+    check(pipeline_on(examples)[0]["combine"] == "cpu:0", "without a GPU the CPU does it")
+    for backend in ("cpu", "opencl", "vulkan"):
+        listed = examples.run("workers", "each_device").stdout
+        if f": {backend}:0" in listed:
+            check(pipeline_on(examples, backend)[0]["combine"] == f"{backend}:0", backend)
+
+
+def steps_of_one_group_share_a_device_and_the_last_one_has_another(examples):
+    steps, done = pipeline_on(examples, cards=f"devices 2; {TWO_CARDS}; link 0 1 nvlink 4 18")
+    check(steps == {"generate": "no device needed", "combine": "cuda:0", "refine": "cuda:0", "deliver": "cuda:1"}, done)
+    check("cuda:1: 8388608 bytes from there\n" in done.stdout, done)
+
+
+def nothing_runs_if_a_step_cannot_have_a_device(examples):
+    done = examples.run("pipeline", "nosuch")
+    check(done.returncode == 1 and not done.stdout and done.stderr.startswith("nothing was run:\n"), done)
+    check('step "combine": no device offers what it needs' in done.stderr and "  cpu:0: is of another backend\n" in done.stderr, done)
+
+
+def a_pipeline_writes_the_trace_of_its_queues(examples):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "trace.json")
+        pipeline_on(examples, "--trace", path, "cpu")
+        with open(path, encoding="utf-8") as file:
+            events = json.load(file)["traceEvents"]
+        check(sum(event["ph"] == "X" and event["name"] == "saxpy" for event in events) == 16, events[:5])
+
+
+if __name__ == "__main__":
+    sys.exit(together.run(globals(), "examples", sys.argv[1], lambda test: test(Examples(*sys.argv[2:]))))
