@@ -92,14 +92,24 @@ static bool make_angles(llama_engine *engine, llama_error *error)
     return true;
 }
 
+/* Whether nothing had to be compiled, since all of it was in an earlier run. */
+static bool is_from_cache(const llama_stage *stage)
+{
+    bool cached = true;
+    for (llama_kernel i = 0; i < KERNELS; i++) {
+        cached = cached && gpuhal_program_is_cached(stage->programs[i]) != 0;
+    }
+    return cached;
+}
+
 static void report(const llama_engine *engine, const llama_stage *stage)
 {
     const char *name = "";
     gpuhal_device_text(stage->device, GPUHAL_FACT_NAME, &name);
     const bool is_host = strcmp(stage->format, "host-function") == 0;
-    fprintf(engine->report, "%s (%s): layers %u to %u; %s%s%s; %s\n", gpuhal_device_id(stage->device), name,
+    fprintf(engine->report, "%s (%s): layers %u to %u; %s%s%s%s; %s\n", gpuhal_device_id(stage->device), name,
             stage->first_layer, stage->end_layer, stage->format, is_host ? ", " : "",
-            is_host ? llama_instructions() : "", stage->why);
+            is_host ? llama_instructions() : "", is_from_cache(stage) ? ", from the cache" : "", stage->why);
 }
 
 /* One device has the weights once that its embedding and its output share. */

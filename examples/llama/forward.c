@@ -93,7 +93,7 @@ static bool embed(const pass *own)
     add_number(&arguments, own->engine->model->embedding);
     add_number(&arguments, table.tensor->type);
     add_number(&arguments, own->position);
-    return run(own, KERNEL_EMBED, &arguments, own->tokens, 1);
+    return run(own, KERNEL_GET_ROWS, &arguments, own->tokens, 1);
 }
 
 /* Of rows from `first` on. */

@@ -305,7 +305,7 @@ static void multiply_q4_0(void *const *arguments, const gpuhal_host_group *group
 
 /* ---- what is done to each token */
 
-static void embed(void *const *arguments, const gpuhal_host_group *group)
+static void get_rows(void *const *arguments, const gpuhal_host_group *group)
 {
     const uint32_t columns = number(arguments[3]), type = number(arguments[4]), first = number(arguments[5]);
     const uint32_t token = ((const uint32_t *)arguments[2])[first + group->group[0]];
@@ -426,7 +426,7 @@ static void swiglu(void *const *arguments, const gpuhal_host_group *group)
     }
 }
 
-const gpuhal_host_function LLAMA_TABLE[] = {{"embed", embed},
+const gpuhal_host_function LLAMA_TABLE[] = {{"get_rows", get_rows},
                                             {"rms_norm", rms_norm},
                                             {"quantize", quantize},
                                             {"rope", rope},

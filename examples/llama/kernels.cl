@@ -157,7 +157,7 @@ MATRIX(matmul_q4_0, dot_q4_0, uint, uint, TILE)
 
 /* ---- what is done to each token */
 
-KERNEL(128) embed(GLOBAL float *out, GLOBAL const uint *table, GLOBAL const uint *tokens, uint columns, uint type,
+KERNEL(128) get_rows(GLOBAL float *out, GLOBAL const uint *table, GLOBAL const uint *tokens, uint columns, uint type,
                   uint first)
 {
     const uint row = tokens[first + GROUP(0)];

@@ -121,7 +121,7 @@ void main()
 }
 #endif
 
-#ifdef KERNEL_embed
+#ifdef KERNEL_get_rows
 BUFFER(0, result, float);
 BUFFER(1, table, uint);
 BUFFER(2, numbers, uint);

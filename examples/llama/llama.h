@@ -79,7 +79,7 @@ void llama_print_token(const llama_model *model, uint32_t token, FILE *to);
 enum { GROUP_ROWS = 4, TILE_TOKENS = 4 };
 
 typedef enum llama_kernel {
-    KERNEL_EMBED,
+    KERNEL_GET_ROWS,
     KERNEL_NORM,
     KERNEL_QUANTIZE,
     KERNEL_ROPE,

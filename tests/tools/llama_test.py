@@ -150,6 +150,18 @@ def a_run_says_what_it_chose_and_how_fast_it_was(llama):
         check(part in done.stderr, part, done.stderr)
 
 
+def a_second_run_says_that_its_kernels_are_from_the_cache(llama):
+    model, cache = llama.model(), llama.path("cache")
+    os.mkdir(cache)
+    os.environ["GPUHAL_PROGRAM_CACHE"] = cache
+    runs = [llama.run(model, "--tokens", "1,2", backends="opencl", devices="opencl:0") for _ in range(2)]
+    if "no device matches" in runs[0].stderr or "no backend named" in runs[0].stderr:
+        sys.exit(77)
+    check([", from the cache; " in done.stderr for done in runs] == [False, True], *runs)
+    processor = llama.run(model, "--tokens", "1,2")
+    check(", from the cache" not in processor.stderr, processor)
+
+
 def errors_name_what_is_wrong(llama):
     model = llama.model()
     for options, words in ((("--tokens", "1,320"), "320"), (("--tokens", "1,x"), "--tokens"), (("--split", "1,x", "--tokens", "1"), "--split"),
