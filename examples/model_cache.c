@@ -1,6 +1,7 @@
-/* model_cache.c: serves three models on device memory for one. A store loads a model when it is first asked for, copies
- * it to host memory when another one needs the room, and brings it back from there. The blocks of a conversation's
- * history are entries, too, many of which one call gets. */
+/* model_cache.c: serves three models on device memory for one. A store loads a model when it is first asked for,
+ * copies it to host memory when another one needs the room, and brings it back from there, ahead of the next request
+ * where that is known. The blocks of a conversation's history are entries, too, many of which one call gets, and one
+ * call drops. */
 #include <gpuhal/gpuhal.h>
 #include <gpuhal/store.h>
 
@@ -27,10 +28,13 @@ static gpuhal_status load_block(void *user, gpuhal_queue *queue, gpuhal_item *it
     return gpuhal_fill(queue, gpuhal_item_buffer(item, NULL), 0, BLOCK_BYTES, *(const uint32_t *)user, 4);
 }
 
-/* Has all blocks at once, or none of them. */
+static const char history[] = "block ";
+
+/* Has all blocks at once, or none of them. Every request needs them: a model leaves the device before they do. */
 static gpuhal_status look_back(gpuhal_store *store, gpuhal_queue *queue)
 {
     static uint32_t numbers[BLOCKS];
+    static char names[BLOCKS][16];
     gpuhal_item_desc descs[BLOCKS];
     gpuhal_store_key keys[BLOCKS];
     gpuhal_item *items[BLOCKS];
@@ -38,8 +42,9 @@ static gpuhal_status look_back(gpuhal_store *store, gpuhal_queue *queue)
     for (uint32_t i = 0; i < BLOCKS; i++) {
         numbers[i] = i;
         descs[i] = (gpuhal_item_desc){
-            .size = sizeof descs[i], .bytes = BLOCK_BYTES, .load = load_block, .user = &numbers[i]};
-        keys[i] = (gpuhal_store_key){.key = &numbers[i], .key_bytes = sizeof numbers[i], .desc = &descs[i]};
+            .size = sizeof descs[i], .bytes = BLOCK_BYTES, .priority = 1, .load = load_block, .user = &numbers[i]};
+        snprintf(names[i], sizeof names[i], "%s%u", history, i);
+        keys[i] = (gpuhal_store_key){.key = names[i], .key_bytes = strlen(names[i]), .desc = &descs[i]};
     }
     gpuhal_status status = gpuhal_store_acquire_many(store, queue, keys, BLOCKS, 0, UINT64_MAX, items);
     for (uint32_t i = 0; i < BLOCKS && !status; i++) {
@@ -78,35 +83,63 @@ static gpuhal_status serve(gpuhal_store *store, gpuhal_queue *queue, uint32_t nu
     return status ? status : word == 16 + number ? GPUHAL_OK : GPUHAL_ERROR_DRIVER;
 }
 
+/* Which request comes next is known already: if its model was here before, it comes back now, and not when it is asked
+ * for. */
+static gpuhal_status look_ahead(gpuhal_store *store, gpuhal_queue *queue, uint32_t number)
+{
+    char key[32];
+    gpuhal_store_entry entry = {.size = sizeof entry};
+    snprintf(key, sizeof key, "model %u", number);
+    const gpuhal_status status = gpuhal_store_describe(store, key, strlen(key), &entry);
+    if (status || (entry.tiers & GPUHAL_TIER_DEVICE)) {
+        return status == GPUHAL_ERROR_NOT_FOUND ? GPUHAL_OK : status; /* it is loaded when it is asked for */
+    }
+    printf("  model %u comes back\n", number);
+    return gpuhal_store_prefetch(store, queue, key, strlen(key), UINT64_MAX);
+}
+
+static int32_t print_entry(void *user, const void *key, uint64_t key_bytes, const gpuhal_store_entry *entry)
+{
+    (void)user;
+    printf("%.*s: %llu bytes%s%s\n", (int)key_bytes, (const char *)key, (unsigned long long)entry->bytes,
+           entry->tiers & GPUHAL_TIER_DEVICE ? ", on the device" : "",
+           entry->tiers & GPUHAL_TIER_HOST ? ", in host memory" : "");
+    return 0;
+}
+
 int main(void)
 {
     static const uint32_t requests[REQUESTS] = {0, 1, 2, 0, 0, 1, 2, 2, 1, 0, 1, 2};
-    const gpuhal_store_desc desc = {
-        .size = sizeof desc,
-        .device_bytes = LAYER_BYTES + 4096 + BLOCKS * BLOCK_BYTES,
-        .host_bytes = MODELS * (LAYER_BYTES + 8192)};
+    const gpuhal_store_desc desc = {.size = sizeof desc,
+                                    .device_bytes = LAYER_BYTES + 4096 + BLOCKS * BLOCK_BYTES,
+                                    .host_bytes = MODELS * (LAYER_BYTES + 8192)};
     gpuhal *gpu = NULL;
     gpuhal_device *device = NULL;
     gpuhal_queue *queue = NULL;
     gpuhal_pool *pool = NULL;
     gpuhal_store *store = NULL;
-    uint64_t freed = 0;
+    uint64_t freed = 0, dropped = 0;
     gpuhal_store_statistics counts = {.size = sizeof counts};
 
     int failed = gpuhal_open(NULL, &gpu) || gpuhal_select(gpu, "auto", 0, &device, NULL) ||
                  gpuhal_queue_create(device, NULL, &queue) || gpuhal_pool_create(device, NULL, &pool) ||
                  gpuhal_store_create(pool, &desc, &store);
     for (int i = 0; i < REQUESTS && !failed; i++) {
-        failed = look_back(store, queue) || serve(store, queue, requests[i]);
+        failed = look_back(store, queue) || serve(store, queue, requests[i]) ||
+                 (i + 1 < REQUESTS && look_ahead(store, queue, requests[i + 1])) ||
+                 gpuhal_maintain(gpu, 4); /* every fourth time memory goes back that other programs lack */
     }
-    /* In a pause: what is kept moves together, and segments go back for other programs. */
-    failed = failed || gpuhal_store_compact(store, UINT64_MAX, &freed);
+    /* The conversation has ended. In a pause what is kept moves together, and segments go back for other programs. */
+    failed = failed || gpuhal_store_clear(store, history, strlen(history), &dropped) ||
+             gpuhal_store_list(store, NULL, 0, print_entry, NULL) || gpuhal_store_compact(store, UINT64_MAX, &freed);
     if (failed || gpuhal_store_get_statistics(store, &counts)) {
         fprintf(stderr, "model_cache: %s\n", gpuhal_last_error()->sentence);
     } else {
-        printf("%s: %d requests, %llu loads, %llu from host memory, %llu at once; %llu bytes given back in a pause\n",
-               gpuhal_device_id(device), REQUESTS, (unsigned long long)counts.loads,
-               (unsigned long long)counts.restores, (unsigned long long)counts.hits, (unsigned long long)freed);
+        printf(
+            "%s: %d requests, %llu loads, %llu from host memory, %llu at once; %llu blocks dropped; %llu bytes given "
+            "back in a pause\n",
+            gpuhal_device_id(device), REQUESTS, (unsigned long long)counts.loads, (unsigned long long)counts.restores,
+            (unsigned long long)counts.hits, (unsigned long long)dropped, (unsigned long long)freed);
     }
 
     gpuhal_store_destroy(store);

@@ -1,7 +1,7 @@
-/* pipeline.c [--trace FILE] [BACKEND…]: a pipeline of steps with needs. Every step that needs a device is given one
- * before anything runs, or the program says which step cannot have one, and why. Then batches go through the steps,
- * each in a thread of its own; as many at once as the device has work slots, for so many is the memory that was
- * reckoned. With BACKENDs only their devices are used, software drivers included, those of the first one before the
+/* pipeline.c [--trace FILE] [--output FILE] [BACKEND…]: a pipeline of steps with needs. Every step that needs a device
+ * is given one before anything runs, or the program says which step cannot have one, and why. Then batches go through
+ * the steps, each in a thread of its own; as many at once as the device has work slots, for so many is the memory that
+ * was reckoned. With BACKENDs only their devices are used, software drivers included, those of the first one before the
  * others. */
 #include "saxpy/launch.h"
 
@@ -21,6 +21,7 @@ static const uint32_t is_written = 1u << GPUHAL_MEMORY_DEVICE | 1u << GPUHAL_MEM
 
 typedef struct plan {
     gpuhal *gpu;
+    const char *trace, *output; /* files; NULL: none */
     gpuhal_need combine, refine, deliver;
     gpuhal_assignment *assignment;
     gpuhal_device *device, *last; /* of COMBINE and REFINE, and of DELIVER */
@@ -132,6 +133,11 @@ static gpuhal_status enqueue(const batch *own)
     status = status ? status : saxpy_launch(own->queue, saxpy, own->y, own->x, 2, COUNT); /* COMBINE */
     status = status ? status : saxpy_launch(own->queue, saxpy, own->y, own->x, 3, COUNT); /* REFINE */
     status = status ? status : gpuhal_copy(own->queue, own->result, 0, own->y, 0, BYTES); /* DELIVER */
+    if (!status && own->all->of->output) { /* each batch has its place in the file, so their order does not matter */
+        const gpuhal_file file = {
+            .size = sizeof file, .path = own->all->of->output, .offset = (uint64_t)own->number * BYTES};
+        status = gpuhal_write_file(own->queue, &file, own->y, 0, BYTES);
+    }
     return status ? status : gpuhal_queue_synchronize(own->queue, UINT64_MAX);
 }
 
@@ -236,46 +242,71 @@ static gpuhal_status report(const plan *of, const run *all, int *out_good)
     return GPUHAL_OK;
 }
 
-static gpuhal_status run_all(const plan *of, const char *trace, int *out_good)
+static gpuhal_status run_all(const plan *of, int *out_good)
 {
     run all = {.of = of};
-    gpuhal_status status = trace ? gpuhal_trace_start(of->gpu, NULL) : GPUHAL_OK;
+    gpuhal_status status = of->trace ? gpuhal_trace_start(of->gpu, NULL) : GPUHAL_OK;
     status = status ? status : gpuhal_work_slots_set(of->device, SLOTS);
     status = status ? status : saxpy_create(of->device, &all.saxpy);
     status = status ? status : gpuhal_assignment_check(of->assignment); /* a device may have vanished meanwhile */
     const int through = !status && run_batches(&all);
     status = status ? status : report(of, &all, out_good);
-    if (trace && !status) {
+    if (of->trace && !status) {
         status = gpuhal_trace_stop(of->gpu, GPUHAL_TRACE_QUEUES);
-        status = status ? status : gpuhal_trace_write(of->gpu, GPUHAL_TRACE_QUEUES, trace);
+        status = status ? status : gpuhal_trace_write(of->gpu, GPUHAL_TRACE_QUEUES, of->trace);
     }
     saxpy_finish(&all.saxpy);
     *out_good = *out_good && through;
     return status;
 }
 
-int main(int count, char **arguments)
+/* Returns the place of the first backend; 0 for an option that there is not, or without its file. */
+static int read_options(int count, char **arguments, plan *own)
 {
-    const char *trace = count > 2 && strcmp(arguments[1], "--trace") == 0 ? arguments[2] : NULL;
-    const int first = trace ? 3 : 1;
-    plan own = {0};
-    int good = 0;
-    gpuhal_status status = gpuhal_open(NULL, &own.gpu);
-    if (!status) {
-        state_needs(&own, (const char *const *)&arguments[first], (uint32_t)(count - first));
-        status = assign(&own);
-        if (!status) {
-            status = run_all(&own, trace, &good);
-        } else {
-            fprintf(stderr, "nothing was run:\n");
+    int next = 1;
+    for (; next < count && arguments[next][0] == '-'; next += 2) {
+        const char **file = strcmp(arguments[next], "--trace") == 0    ? &own->trace
+                            : strcmp(arguments[next], "--output") == 0 ? &own->output
+                                                                       : NULL;
+        if (!file || next + 1 == count) {
+            return 0;
         }
+        *file = arguments[next + 1];
     }
+    return next;
+}
+
+static gpuhal_status assign_and_run(plan *own, int *out_good)
+{
+    gpuhal_status status = assign(own);
+    if (status) {
+        fprintf(stderr, "nothing was run: %s\n", gpuhal_last_error()->sentence);
+        explain(own);
+        return status;
+    }
+    status = run_all(own, out_good);
     if (status) {
         fprintf(stderr, "pipeline: %s\n", gpuhal_last_error()->sentence);
     }
-    if (own.gpu && !own.assignment) {
-        explain(&own);
+    return status;
+}
+
+int main(int count, char **arguments)
+{
+    plan own = {0};
+    int good = 0;
+    const int first = read_options(count, arguments, &own);
+    if (first == 0) {
+        fprintf(stderr, "usage: pipeline [--trace FILE] [--output FILE] [BACKEND...]\n");
+        return 2;
     }
+    gpuhal_status status = gpuhal_open(NULL, &own.gpu);
+    if (status) {
+        fprintf(stderr, "pipeline: %s\n", gpuhal_last_error()->sentence);
+        return 1;
+    }
+    state_needs(&own, (const char *const *)&arguments[first], (uint32_t)(count - first));
+    status = assign_and_run(&own, &good);
     gpuhal_assignment_destroy(own.assignment);
     gpuhal_close(own.gpu);
     return good && !status ? 0 : 1;

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""examples/workers.c and examples/pipeline.c: FILE TEST FOLDER FAKES CUDA, where TEST may be all (together.py) and CUDA is 1 if their kernel has a
+"""examples/workers.c, examples/pipeline.c and examples/model_cache.c: FILE TEST FOLDER FAKES CUDA, where TEST may be all (together.py) and CUDA is 1 if their kernel has a
 form for CUDA; 77 means skipped."""
 
+import array
 import json
 import os
 import re
@@ -88,7 +89,9 @@ def steps_of_one_group_share_a_device_and_the_last_one_has_another(examples):
 
 def nothing_runs_if_a_step_cannot_have_a_device(examples):
     done = examples.run("pipeline", "nosuch")
-    check(done.returncode == 1 and not done.stdout and done.stderr.startswith("nothing was run:\n"), done)
+    check(done.returncode == 1 and not done.stdout and done.stderr.startswith("nothing was run: gpuhal_assign: "), done)
+    for mistake in (("--trace",), ("--surprise", "x"), ("--output", "/dev/null", "--trace")):
+        check(examples.run("pipeline", *mistake).returncode == 2, mistake)
     check('step "combine": no device offers what it needs' in done.stderr and "  cpu:0: is of another backend\n" in done.stderr, done)
 
 
@@ -99,6 +102,26 @@ def a_pipeline_writes_the_trace_of_its_queues(examples):
         with open(path, encoding="utf-8") as file:
             events = json.load(file)["traceEvents"]
         check(sum(event["ph"] == "X" and event["name"] == "saxpy" for event in events) == 16, events[:5])
+
+
+def the_batches_of_a_pipeline_lie_in_their_order_in_its_file(examples):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "results")
+        pipeline_on(examples, "--output", path, "cpu")
+        with open(path, "rb") as file:
+            results = array.array("f", file.read())
+        wanted = [5.0 * (i % 1024 + batch) for batch in range(8) for i in range(1 << 18)]
+        check(list(results) == wanted, len(results))
+    done = examples.run("pipeline", "--output", "/dev/full/no", "cpu")
+    check(done.returncode == 1 and done.stderr.count("batch ") == 8, done)
+
+
+def a_cache_of_models_loads_each_once_and_knows_what_comes_next(examples):
+    done = examples.run("model_cache", GPUHAL_BACKENDS="cpu")
+    check(done.returncode == 0 and not done.stderr and "WRONG" not in done.stdout, done)
+    check(done.stdout.count("  loading model ") == 3 and done.stdout.count(" comes back\n") == 7, done)
+    check("model 2: 1052672 bytes, on the device, in host memory\n" in done.stdout and "block" not in done.stdout.split("\nmodel 0: ")[1].split("\ncpu")[0], done)
+    check("12 requests, 11 loads, 7 from host memory, 97 at once; 8 blocks dropped" in done.stdout, done)
 
 
 if __name__ == "__main__":
