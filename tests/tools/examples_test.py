@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""examples/workers.c, examples/pipeline.c and examples/model_cache.c: FILE TEST FOLDER FAKES CUDA, where TEST may be all (together.py) and CUDA is 1 if their kernel has a
+"""The programs of examples/ that need no other: FILE TEST FOLDER FAKES CUDA, where TEST may be all (together.py) and CUDA is 1 if their kernel has a
 form for CUDA; 77 means skipped."""
 
 import array
@@ -24,7 +24,7 @@ class Examples:
         """With `cards` over the fake of CUDA."""
         environment = {**os.environ, "POCL_DEVICES": "pthread basic", **variables}
         if cards:
-            if not self.cuda:
+            if program in ("workers", "pipeline") and not self.cuda:
                 sys.exit(77)
             environment.update(FAKE_CUDA=cards, GPUHAL_BACKENDS="cuda,cpu", GPUHAL_CUDA_LIBRARY=f"{self.fakes}/cuda/libcuda.so.1",
                                GPUHAL_NVML_LIBRARY=f"{self.fakes}/cuda/libnvidia-ml.so.1")
@@ -114,6 +114,23 @@ def the_batches_of_a_pipeline_lie_in_their_order_in_its_file(examples):
         check(list(results) == wanted, len(results))
     done = examples.run("pipeline", "--output", "/dev/full/no", "cpu")
     check(done.returncode == 1 and done.stderr.count("batch ") == 8, done)
+
+
+def a_script_waits_until_a_value_has_passed_a_limit_the_time_is_over_or_the_device_is_lost(examples):
+    for wait, code, words in ((("memory_free_bytes", "above", "1", "60"), 0, "cpu:0: memory_free_bytes is "),
+                              (("memory_free_bytes", "below", "1", "0.3"), 3, "\nhealth: ok\n"),
+                              (("pcie_width", "above", "999999", "60"), 1, "cpu:0 has no pcie_width"),
+                              (("nosuch", "above", "1"), 2, "usage: "), (("memory_free_bytes", "above", "x"), 2, "usage: ")):
+        done = examples.run("wait_for_value", "cpu", *wait, GPUHAL_BACKENDS="cpu")
+        check(done.returncode == code and words in done.stdout + done.stderr, wait, done)
+
+
+def a_script_learns_that_a_card_is_hot_or_lost(examples):
+    wait = ("wait_for_value", "cuda:0", "temperature_millicelsius", "above", "90000", "60")
+    done = examples.run(*wait, cards="devices 1; value 0 temperature 95")
+    check(done.returncode == 0 and "is 95000, above 90000\n" in done.stdout and "95000 on average" in done.stdout, done)
+    done = examples.run(*wait, cards="devices 1; value 0 temperature 60; fail nvml* 30+ 15")
+    check(done.returncode == 4 and "\nhealth: lost, cuda:0: " in done.stdout, done)
 
 
 def a_cache_of_models_loads_each_once_and_knows_what_comes_next(examples):
