@@ -100,11 +100,13 @@ static gpuhal_status look_ahead(gpuhal_store *store, gpuhal_queue *queue, uint32
 
 static int32_t print_entry(void *user, const void *key, uint64_t key_bytes, const gpuhal_store_entry *entry)
 {
-    (void)user;
-    printf("%.*s: %llu bytes%s%s\n", (int)key_bytes, (const char *)key, (unsigned long long)entry->bytes,
-           entry->tiers & GPUHAL_TIER_DEVICE ? ", on the device" : "",
-           entry->tiers & GPUHAL_TIER_HOST ? ", in host memory" : "");
-    return 0;
+    uint32_t word = 0;
+    const gpuhal_status status =
+        gpuhal_store_read(user, key, key_bytes, "weights", 0, &word, sizeof word, UINT64_MAX); /* wherever they are */
+    printf("%.*s: %llu bytes%s%s; its weights begin with %u\n", (int)key_bytes, (const char *)key,
+           (unsigned long long)entry->bytes, entry->tiers & GPUHAL_TIER_DEVICE ? ", on the device" : "",
+           entry->tiers & GPUHAL_TIER_HOST ? ", in host memory" : "", word);
+    return status;
 }
 
 int main(void)
@@ -118,7 +120,7 @@ int main(void)
     gpuhal_queue *queue = NULL;
     gpuhal_pool *pool = NULL;
     gpuhal_store *store = NULL;
-    uint64_t freed = 0, dropped = 0;
+    uint64_t freed = 0, trimmed = 0, dropped = 0;
     gpuhal_store_statistics counts = {.size = sizeof counts};
 
     int failed = gpuhal_open(NULL, &gpu) || gpuhal_select(gpu, "auto", 0, &device, NULL) ||
@@ -131,7 +133,8 @@ int main(void)
     }
     /* The conversation has ended. In a pause what is kept moves together, and segments go back for other programs. */
     failed = failed || gpuhal_store_clear(store, history, strlen(history), &dropped) ||
-             gpuhal_store_list(store, NULL, 0, print_entry, NULL) || gpuhal_store_compact(store, UINT64_MAX, &freed);
+             gpuhal_store_list(store, NULL, 0, print_entry, store) || gpuhal_store_compact(store, UINT64_MAX, &freed) ||
+             gpuhal_trim(gpu, 0, &trimmed);
     if (failed || gpuhal_store_get_statistics(store, &counts)) {
         fprintf(stderr, "model_cache: %s\n", gpuhal_last_error()->sentence);
     } else {
@@ -139,7 +142,7 @@ int main(void)
             "%s: %d requests, %llu loads, %llu from host memory, %llu at once; %llu blocks dropped; %llu bytes given "
             "back in a pause\n",
             gpuhal_device_id(device), REQUESTS, (unsigned long long)counts.loads, (unsigned long long)counts.restores,
-            (unsigned long long)counts.hits, (unsigned long long)dropped, (unsigned long long)freed);
+            (unsigned long long)counts.hits, (unsigned long long)dropped, (unsigned long long)(freed + trimmed));
     }
 
     gpuhal_store_destroy(store);

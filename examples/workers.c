@@ -51,6 +51,7 @@ static gpuhal_status add_own_strategy(gpuhal *gpu)
 
 typedef struct objects {
     gpuhal_queue *queue;
+    gpuhal_event *begin, *end; /* around the kernel */
     gpuhal_buffer *x, *y;
     saxpy_kernel saxpy;
 } objects;
@@ -58,8 +59,11 @@ typedef struct objects {
 static gpuhal_status create(gpuhal_device *device, objects *own)
 {
     const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = BYTES};
+    const gpuhal_queue_desc timed = {.size = sizeof timed, .flags = GPUHAL_QUEUE_TIMED};
     gpuhal_status status = saxpy_create(device, &own->saxpy);
-    status = status ? status : gpuhal_queue_create(device, NULL, &own->queue);
+    status = status ? status : gpuhal_queue_create(device, &timed, &own->queue);
+    status = status ? status : gpuhal_event_create(gpuhal_device_owner(device), GPUHAL_EVENT_TIMED, &own->begin);
+    status = status ? status : gpuhal_event_create(gpuhal_device_owner(device), GPUHAL_EVENT_TIMED, &own->end);
     status = status ? status : gpuhal_buffer_create(device, &desc, &own->x);
     return status ? status : gpuhal_buffer_create(device, &desc, &own->y);
 }
@@ -68,6 +72,8 @@ static void destroy(objects *own)
 {
     gpuhal_buffer_release(own->x);
     gpuhal_buffer_release(own->y);
+    gpuhal_event_destroy(own->begin);
+    gpuhal_event_destroy(own->end);
     gpuhal_queue_destroy(own->queue);
     saxpy_finish(&own->saxpy);
 }
@@ -82,7 +88,9 @@ static gpuhal_status compute(const objects *own, float a, uint32_t *out_right)
     }
     gpuhal_status status = gpuhal_write(own->queue, own->x, 0, x, BYTES);
     status = status ? status : gpuhal_write(own->queue, own->y, 0, y, BYTES);
+    status = status ? status : gpuhal_event_record(own->begin, own->queue);
     status = status ? status : saxpy_launch(own->queue, &own->saxpy, own->y, own->x, a, COUNT);
+    status = status ? status : gpuhal_event_record(own->end, own->queue);
     status = status ? status : gpuhal_read(own->queue, y, own->y, 0, BYTES);
     status = status ? status : gpuhal_queue_synchronize(own->queue, UINT64_MAX);
     for (uint32_t i = 0; i < COUNT && !status; i++) {
@@ -99,6 +107,7 @@ static int run(const gpuhal_strategy *strategy, uint32_t worker)
     gpuhal_device *device = NULL;
     objects own = {0};
     uint32_t right = 0;
+    uint64_t ns = 0;
     gpuhal_status status = gpuhal_strategy_device(strategy, worker, &device);
     const int bound = !status && gpuhal_strategy_bind(strategy, worker) == GPUHAL_OK; /* else it runs as before */
     status = status ? status : create(device, &own);
@@ -106,8 +115,12 @@ static int run(const gpuhal_strategy *strategy, uint32_t worker)
     if (status) {
         fprintf(stderr, "worker %u: %s\n", worker, gpuhal_last_error()->sentence);
     } else {
-        printf("worker %u: %s%s: %u of %d values right\n", worker, gpuhal_device_id(device),
+        printf("worker %u: %s%s: %u of %d values right", worker, gpuhal_device_id(device),
                bound ? ", on the processors near it" : "", right, COUNT);
+        if (gpuhal_event_elapsed(own.begin, own.end, &ns) == GPUHAL_OK) { /* not every API has times */
+            printf(", in %.3f ms", (double)ns / 1e6);
+        }
+        putchar('\n');
     }
     destroy(&own);
     return right == COUNT;

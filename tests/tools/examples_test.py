@@ -35,7 +35,7 @@ class Examples:
 def workers_of(done):
     """The device of each worker, all of whose values were right."""
     check(done.returncode == 0 and not done.stderr, done)
-    return re.findall(r"^worker \d+: ([^:]+:\d+).*: (?:65536) of 65536 values right$", done.stdout, re.M)
+    return re.findall(r"^worker \d+: ([^:]+:\d+).*: 65536 of 65536 values right(?:, in \d+\.\d{3} ms)?$", done.stdout, re.M)
 
 
 def steps_of(done):
@@ -137,7 +137,7 @@ def a_cache_of_models_loads_each_once_and_knows_what_comes_next(examples):
     done = examples.run("model_cache", GPUHAL_BACKENDS="cpu")
     check(done.returncode == 0 and not done.stderr and "WRONG" not in done.stdout, done)
     check(done.stdout.count("  loading model ") == 3 and done.stdout.count(" comes back\n") == 7, done)
-    check("model 2: 1052672 bytes, on the device, in host memory\n" in done.stdout and "block" not in done.stdout.split("\nmodel 0: ")[1].split("\ncpu")[0], done)
+    check("model 2: 1052672 bytes, on the device, in host memory; its weights begin with 18\n" in done.stdout and "block" not in done.stdout.split("\nmodel 0: ")[1].split("\ncpu")[0], done)
     check("12 requests, 11 loads, 7 from host memory, 97 at once; 8 blocks dropped" in done.stdout, done)
 
 
