@@ -9,18 +9,18 @@
 
 #include <string.h>
 
-enum { KINDS = GPUHAL_TRACE_QUEUES | GPUHAL_TRACE_POOLS };
+static const gpuhal_trace_kind every_kind = GPUHAL_TRACE_QUEUES | GPUHAL_TRACE_POOLS;
 
-static gpuhal_status check(const char *call, const gpuhal *gpu, uint32_t kinds)
+static gpuhal_status check(const char *call, const gpuhal *gpu, gpuhal_trace_kind kinds)
 {
-    if (!gpu || kinds == 0 || (kinds & ~(uint32_t)KINDS)) {
+    if (!gpu || kinds == 0 || (kinds & ~every_kind)) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: gpu is NULL, or there is no such kind of trace",
                                 call);
     }
     return gpuhal_check(gpu);
 }
 
-static void stop(gpuhal *gpu, uint32_t kinds)
+static void stop(gpuhal *gpu, gpuhal_trace_kind kinds)
 {
     if (kinds & GPUHAL_TRACE_QUEUES) {
         atomic_store(&gpu->layers.timeline->on, false);
@@ -39,7 +39,7 @@ gpuhal_status gpuhal_trace_start(gpuhal *gpu, const gpuhal_trace_desc *given)
     if (given) {
         memcpy(&desc, given, given->size < sizeof desc ? given->size : sizeof desc);
     }
-    const uint32_t kinds = desc.kinds ? desc.kinds : GPUHAL_TRACE_QUEUES;
+    const gpuhal_trace_kind kinds = desc.kinds ? desc.kinds : GPUHAL_TRACE_QUEUES;
     gpuhal_status status = check("gpuhal_trace_start", gpu, kinds);
     if (!status && (kinds & GPUHAL_TRACE_QUEUES)) {
         status = gpuhal_timeline_start(gpu->layers.timeline, desc.pieces);
@@ -53,7 +53,7 @@ gpuhal_status gpuhal_trace_start(gpuhal *gpu, const gpuhal_trace_desc *given)
     return status;
 }
 
-gpuhal_status gpuhal_trace_stop(gpuhal *gpu, uint32_t kinds)
+gpuhal_status gpuhal_trace_stop(gpuhal *gpu, gpuhal_trace_kind kinds)
 {
     const gpuhal_status status = check("gpuhal_trace_stop", gpu, kinds);
     if (!status) {
@@ -64,11 +64,11 @@ gpuhal_status gpuhal_trace_stop(gpuhal *gpu, uint32_t kinds)
 
 gpuhal_status gpuhal_trace_write(gpuhal *gpu, gpuhal_trace_kind kind, const char *path)
 {
-    if (!path || (uint32_t)kind == KINDS) {
+    if (!path || kind == every_kind) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
                                 "gpuhal_trace_write: path is NULL, or there is more than one kind");
     }
-    const gpuhal_status status = check("gpuhal_trace_write", gpu, (uint32_t)kind);
+    const gpuhal_status status = check("gpuhal_trace_write", gpu, kind);
     if (status) {
         return status;
     }

@@ -502,10 +502,9 @@ TEST(kinds_that_there_are_not_are_refused_and_a_file_is_of_one_kind)
     assert_int_equal(gpuhal_trace_start(o.gpu, &unknown), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_trace_stop(o.gpu, 0), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_trace_stop(o.gpu, 4), GPUHAL_ERROR_INVALID_ARGUMENT);
-    for (int kind = 0; kind <= 4; kind++) {
+    for (gpuhal_trace_kind kind = 0; kind <= 4; kind++) {
         const bool one = kind == GPUHAL_TRACE_QUEUES || kind == GPUHAL_TRACE_POOLS;
-        assert_int_equal(gpuhal_trace_write(o.gpu, (gpuhal_trace_kind)kind, trace_path),
-                         one ? GPUHAL_OK : GPUHAL_ERROR_INVALID_ARGUMENT);
+        assert_int_equal(gpuhal_trace_write(o.gpu, kind, trace_path), one ? GPUHAL_OK : GPUHAL_ERROR_INVALID_ARGUMENT);
         unlink(trace_path);
     }
     end(&o);

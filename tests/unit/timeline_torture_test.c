@@ -7,6 +7,9 @@
 #include "support/torture_mock.h"
 #include "support/trace.h"
 
+#include "pool/pool.h"
+#include "queue/timeline.h"
+
 #include <pthread.h>
 
 static gpuhal_status open_programs_mock(gpuhal **out_gpu)
@@ -104,6 +107,25 @@ TEST(every_system_call_of_a_trace_may_fail_once)
     begin_traces();
     torture(trace_work, GPUHAL_FAULT_FAIL, forget_trace);
     end_traces();
+}
+
+static gpuhal_status start_both(void)
+{
+    const gpuhal_trace_desc both = {.size = sizeof both, .kinds = GPUHAL_TRACE_QUEUES | GPUHAL_TRACE_POOLS};
+    gpuhal *gpu = NULL;
+    gpuhal_status status = open_programs_mock(&gpu);
+    if (!status) {
+        status = gpuhal_trace_start(gpu, &both);
+        const bool queues = atomic_load(&gpu->layers.timeline->on), pools = atomic_load(&gpu->layers.pools->trace.on);
+        assert_true(queues == !status && pools == !status);
+    }
+    gpuhal_close(gpu);
+    return status;
+}
+
+TEST(a_start_of_both_kinds_that_fails_leaves_neither_on)
+{
+    torture(start_both, GPUHAL_FAULT_FAIL, NULL);
 }
 
 /* ---- drivers that hang, refuse, or never end */

@@ -80,14 +80,15 @@
 extern "C" {
 #endif
 
-/** What a trace is of; bits, so that one call can begin or end both. */
-typedef enum gpuhal_trace_kind { GPUHAL_TRACE_QUEUES = 1, GPUHAL_TRACE_POOLS = 2 } gpuhal_trace_kind;
+/** What a trace is of. Bits, so that one call can begin or end both. */
+typedef uint32_t gpuhal_trace_kind;
+enum { GPUHAL_TRACE_QUEUES = 1u << 0, GPUHAL_TRACE_POOLS = 1u << 1 };
 
 /** What is recorded. All members but `size` may be 0. */
 typedef struct gpuhal_trace_desc {
     uint32_t size;   /**< sizeof(gpuhal_trace_desc), set by the caller. */
     uint32_t pieces; /**< Of queues: how many are kept, at most 16777216 (2^24); 0: 65536. Each takes 128 bytes. */
-    uint32_t kinds;  /**< GPUHAL_TRACE_ bits; 0: GPUHAL_TRACE_QUEUES. */
+    gpuhal_trace_kind kinds; /**< GPUHAL_TRACE_ bits; 0: GPUHAL_TRACE_QUEUES. */
 } gpuhal_trace_desc;
 
 /** Begins a trace of each kind of @p desc, of all queues or pools of the object, also of those that it has already.
@@ -100,7 +101,7 @@ GPUHAL_API gpuhal_status gpuhal_trace_start(gpuhal *gpu, const gpuhal_trace_desc
  *  that goes on.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, FORKED
  *  Owner: nothing. Threads: any. Blocks: no. */
-GPUHAL_API gpuhal_status gpuhal_trace_stop(gpuhal *gpu, uint32_t kinds);
+GPUHAL_API gpuhal_status gpuhal_trace_stop(gpuhal *gpu, gpuhal_trace_kind kinds);
 
 /** Writes what was recorded of one kind until now to the file @p path; a trace that is on goes on, and no queue or pool
  *  waits for the file. Without a trace the file has no events, or its first line alone. Once all of it is there, the
