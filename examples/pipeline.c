@@ -1,8 +1,8 @@
-/* pipeline.c [--trace FILE] [--output FILE] [BACKEND…]: a pipeline of steps with needs. Every step that needs a device
- * is given one before anything runs, or the program says which step cannot have one, and why. Then batches go through
- * the steps, each in a thread of its own; as many at once as the device has work slots, for so many is the memory that
- * was reckoned. With BACKENDs only their devices are used, software drivers included, those of the first one before the
- * others. */
+/* pipeline.c [--trace FILE] [--output FILE] [BACKEND…]: a pipeline of steps with needs. Each step that needs a device
+ * is given one before anything runs; otherwise the program names the step and says why no device satisfies it. Then
+ * batches go through the steps, each in a thread of its own. The work slots of the device limit how many run at once,
+ * so the memory that was checked before suffices. With BACKENDs only their devices are used, software drivers included,
+ * and those of the first one are preferred. */
 #include "saxpy/launch.h"
 
 #include <pthread.h>
@@ -15,7 +15,7 @@ enum { BATCHES = 8, SLOTS = 2, COUNT = 1 << 18, BYTES = COUNT * sizeof(float), R
 /* ---- the steps, and what each needs */
 
 enum { GENERATE, COMBINE, REFINE, DELIVER, STEPS };
-enum { SAME_DEVICE = 1 }; /* a group: what REFINE works on stays where COMBINE has left it */
+enum { SAME_DEVICE = 1 }; /* a group: REFINE works on what COMBINE has left in device memory */
 
 static const uint32_t is_written = 1u << GPUHAL_MEMORY_DEVICE | 1u << GPUHAL_MEMORY_UPLOAD;
 
@@ -31,28 +31,28 @@ static void state_needs(plan *of, const char *const *backends, uint32_t count)
 {
     of->combine = (gpuhal_need){.size = sizeof(gpuhal_need),
                                 .flags = count > 0 ? 0 : GPUHAL_NEED_ALLOW_CPU,
-                                .bytes = (uint64_t)SLOTS * 3 * BYTES, /* what is uploaded, x and y */
+                                .bytes = (uint64_t)SLOTS * 3 * BYTES, /* the upload, x and y of each batch */
                                 .allocation_bytes = BYTES,
                                 .memory_kinds = is_written,
                                 .capabilities = GPUHAL_CAPABILITY_PROGRAMS,
                                 .backends = backends,
                                 .backend_count = count};
     of->refine = of->combine;
-    of->refine.bytes = 0; /* it works on y */
+    of->refine.bytes = 0; /* it adds nothing: it works on y */
     of->deliver = of->refine;
     of->deliver.bytes = (uint64_t)SLOTS * BYTES;
     of->deliver.memory_kinds = 1u << GPUHAL_MEMORY_READBACK;
     of->deliver.capabilities = 0;
 }
 
-/* Prints of each device why it does, or does not, for the step whose needs are most. */
+/* Prints for each device whether it satisfies the largest need, and why. */
 static void explain(const plan *of)
 {
     static gpuhal_ranked list[RANKED];
     uint32_t count = 0;
     const gpuhal_rank_desc desc = {.size = sizeof desc, .need = &of->combine};
     list[0].size = sizeof *list;
-    (void)gpuhal_rank(of->gpu, &desc, list, RANKED, &count); /* the list is there also if no device does */
+    (void)gpuhal_rank(of->gpu, &desc, list, RANKED, &count); /* fills the list also on failure */
     for (uint32_t i = 0; i < count && i < RANKED; i++) {
         fprintf(stderr, "  %s: %s\n", gpuhal_device_id(list[i].device), list[i].reason);
     }
@@ -86,7 +86,7 @@ static gpuhal_status assign(plan *of)
 typedef struct run {
     const plan *of;
     saxpy_kernel saxpy;
-    _Atomic int inside, most; /* batches that have a slot, and the most at once */
+    _Atomic int inside, most; /* batches that have a slot now, and their peak */
     _Atomic uint32_t right;
 } run;
 
@@ -113,7 +113,7 @@ static gpuhal_status allocate(batch *own)
     return status ? status : gpuhal_buffer_create(of->last, &readback, &own->result);
 }
 
-/* Written where the device reads it: no copy in the host's memory. */
+/* Writes the input where the device reads it, without a copy in host memory. */
 static gpuhal_status generate(const batch *own)
 {
     void *mapping = NULL;
@@ -133,7 +133,7 @@ static gpuhal_status enqueue(const batch *own)
     status = status ? status : saxpy_launch(own->queue, saxpy, own->y, own->x, 2, COUNT); /* COMBINE */
     status = status ? status : saxpy_launch(own->queue, saxpy, own->y, own->x, 3, COUNT); /* REFINE */
     status = status ? status : gpuhal_copy(own->queue, own->result, 0, own->y, 0, BYTES); /* DELIVER */
-    if (!status && own->all->of->output) { /* each batch has its place in the file, so their order does not matter */
+    if (!status && own->all->of->output) { /* each batch has its own place in the file */
         const gpuhal_file file = {
             .size = sizeof file, .path = own->all->of->output, .offset = (uint64_t)own->number * BYTES};
         status = gpuhal_write_file(own->queue, &file, own->y, 0, BYTES);
@@ -141,7 +141,7 @@ static gpuhal_status enqueue(const batch *own)
     return status ? status : gpuhal_queue_synchronize(own->queue, UINT64_MAX);
 }
 
-/* Reads the result where it lies if the host sees it there, else through a mapping. */
+/* Compares the result in place if the host sees the device's writes there, else through a mapping. */
 static gpuhal_status check(const batch *own)
 {
     void *mapping = NULL;
@@ -182,7 +182,7 @@ static void *go_through(void *user)
         own->status = own->status ? own->status : enqueue(own);
         own->status = own->status ? own->status : check(own);
     }
-    if (own->status) { /* the error is the thread's */
+    if (own->status) { /* the last error belongs to this thread */
         snprintf(own->reason, sizeof own->reason, "%s", gpuhal_last_error()->sentence);
     }
     release(own);
@@ -215,7 +215,7 @@ static int run_batches(run *all)
     return good;
 }
 
-/* What it took: never more memory than was reckoned before anything ran. */
+/* Prints what was moved and allocated, which is never more than was estimated before anything ran. */
 static gpuhal_status report(const plan *of, const run *all, int *out_good)
 {
     gpuhal_memory_statistics memory = {.size = sizeof memory};
@@ -229,16 +229,16 @@ static gpuhal_status report(const plan *of, const run *all, int *out_good)
     if (status) {
         return status;
     }
-    const uint64_t reckoned = gpuhal_assignment_bytes(of->assignment, of->device);
+    const uint64_t estimated = gpuhal_assignment_bytes(of->assignment, of->device);
     const uint64_t moved = pair.peer.bytes + pair.shared.bytes + pair.staged.bytes;
     printf("%u of %d batches right, %d at once in %u slots\n", all->right, BATCHES, all->most, slots);
-    printf("%s: at most %llu bytes allocated, %llu reckoned; %llu bytes filled, %llu copied within it\n",
-           gpuhal_device_id(of->device), (unsigned long long)memory.allocated.peak, (unsigned long long)reckoned,
+    printf("%s: at most %llu bytes allocated, %llu estimated; %llu bytes filled, %llu copied within it\n",
+           gpuhal_device_id(of->device), (unsigned long long)memory.allocated.peak, (unsigned long long)estimated,
            (unsigned long long)usage.filled.bytes, (unsigned long long)usage.copied.bytes);
     if (of->last != of->device) {
         printf("%s: %llu bytes from there\n", gpuhal_device_id(of->last), (unsigned long long)moved);
     }
-    *out_good = all->right == BATCHES && all->most <= SLOTS && taken == 0 && memory.allocated.peak <= reckoned;
+    *out_good = all->right == BATCHES && all->most <= SLOTS && taken == 0 && memory.allocated.peak <= estimated;
     return GPUHAL_OK;
 }
 
