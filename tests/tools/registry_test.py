@@ -568,6 +568,14 @@ def links_that_were_measured_are_listed_without_measuring(probe):
     check(all(not link["cached"] and link["verified"] is None for link in listed["links"]), result)
 
 
+def a_device_that_is_lost_while_it_is_verified_has_a_fault_in_the_record(probe):
+    place = Place()
+    settings = place.settings() | fake_cuda("devices 1; lose 0 cuMemsetD8Async 1 719")
+    check(probe.run("--verify", "--backends", "cuda", **settings).code == 4)
+    faults = probe.json("--registry", **settings)[0]["faults"]
+    check([fault["kind"] for fault in faults] == ["lost"], faults)
+
+
 def a_link_that_failed_is_listed_so_until_it_is_verified(probe):
     place = Place()
     lying = place.settings() | fake_cuda("devices 2; link 0 1 nvlink 4 18; silent 0 1")

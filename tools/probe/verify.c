@@ -67,7 +67,8 @@ gpuhal_status gpuhal_probe_open_in_child(const char *backends, gpuhal **out_gpu)
     return gpuhal_open(&config, out_gpu);
 }
 
-/* The child ends once it has sent the result: faults of the device are recorded before. */
+/* The child ends once it has sent the result. It closes nothing: the library has recorded the result and the faults,
+ * and a driver that failed may hang while it is closed. */
 static void work(void *user, int to)
 {
     const gpuhal_device *of_parent = user;
@@ -80,7 +81,6 @@ static void work(void *user, int to)
         gpuhal_probe_judge(status, gpuhal_device_id(of_parent), &result);
     } else {
         verify_here(device, &result);
-        gpuhal_close(gpu);
     }
     gpuhal_tool_send(to, &result, sizeof result);
 }
