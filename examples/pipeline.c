@@ -5,6 +5,8 @@
  * and those of the first one are preferred. */
 #include "saxpy/launch.h"
 
+#include <gpuhal/schedule.h>
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>

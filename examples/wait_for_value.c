@@ -2,7 +2,7 @@
  * a limit, as in "wait_for_value cuda:0 memory_free_bytes above 20000000000 600 && ./train". VALUE is the name that
  * gpuhal-probe --json has. The exit status is 0 if it has passed, 3 if the time is over, 4 if the device is lost, and 1
  * for any other failure. The values are read by a sampler; the program sleeps until that has an event. */
-#include <gpuhal/gpuhal.h>
+#include <gpuhal/node.h>
 
 #include <poll.h>
 #include <stdio.h>

@@ -4,6 +4,8 @@
  * mpirun or srun, each process is the worker of its local rank; else this process is all workers, one after another. */
 #include "saxpy/launch.h"
 
+#include <gpuhal/schedule.h>
+
 #include <stdio.h>
 
 enum { COUNT = 1 << 16, BYTES = COUNT * sizeof(float) };

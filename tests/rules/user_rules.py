@@ -25,7 +25,7 @@ EXCEPTION = re.compile(r"(gpuhal_\w+): \S.*")
 
 def public_functions(root):
     """Each public function with its header."""
-    return {name: header.name for header in sorted((root / HEADERS).glob("*.h")) for name in PUBLIC.findall(c_text.code_only(c_text.read(header)))}
+    return {name: header.name for header in sorted((root / HEADERS).rglob("*.h")) for name in PUBLIC.findall(c_text.code_only(c_text.read(header)))}
 
 
 def python_code(text):
