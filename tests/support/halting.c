@@ -191,9 +191,9 @@ static gpuhal_status queue_create(gpuhal_plugin_device *device, int32_t priority
                                   const gpuhal_native *adopt, gpuhal_plugin_queue **out_queue)
 {
     (void)priority;
-    (void)flags;
     (void)adopt;
     gpuhal_halting_pass("queue_create");
+    gpuhal_halting.queue_flags = flags;
     *out_queue = malloc(sizeof **out_queue);
     if (*out_queue) {
         (*out_queue)->device = device;
@@ -246,7 +246,7 @@ static gpuhal_status event_query(gpuhal_plugin_event *event)
     (void)event;
     gpuhal_halting_pass("event_query");
     gpuhal_halting.answered++;
-    return gpuhal_halting.work_goes_on ? GPUHAL_NOT_READY : GPUHAL_OK;
+    return gpuhal_halting.work_goes_on ? GPUHAL_NOT_READY : gpuhal_halting.query_says;
 }
 
 static gpuhal_status event_block(gpuhal_plugin_event *event, uint64_t timeout_ns)
@@ -342,6 +342,7 @@ static gpuhal_status native_lock(gpuhal_plugin_queue *queue, uint64_t timeout_ns
     (void)queue;
     (void)timeout_ns;
     gpuhal_halting_pass("native_lock");
+    gpuhal_halting.native_locks++;
     return GPUHAL_OK;
 }
 
@@ -349,6 +350,7 @@ static void native_unlock(gpuhal_plugin_queue *queue)
 {
     (void)queue;
     gpuhal_halting_pass("native_unlock");
+    gpuhal_halting.native_locks--;
 }
 
 static gpuhal_status start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)

@@ -27,6 +27,9 @@ typedef struct gpuhal_halting_state {
     _Atomic uint32_t samples;   /* that were asked for */
     _Atomic uint32_t work_goes_on; /* events are not done */
     _Atomic gpuhal_status record_says; /* what event_record answers */
+    _Atomic gpuhal_status query_says;  /* what event_query answers once work is done */
+    _Atomic int32_t native_locks;      /* locked and not unlocked */
+    _Atomic uint32_t queue_flags;      /* of the last queue that was created */
     _Atomic uint32_t fail_peer_copy; /* with DEVICE_LOST */
     uint32_t no_queued_launch;       /* launches with a queue are left to its worker */
     gpuhal_status compiled_says;     /* what program_compiled answers */

@@ -1,4 +1,4 @@
-/* What queues and events answer: causes, marks, and descriptors for event loops. */
+/* What queues and events answer: causes, marks, memory that is pending, and descriptors for event loops. */
 #include "pool_support.h"
 
 #include "queue/queue.h"
@@ -50,6 +50,30 @@ TEST(a_mark_is_made_in_each_queue_with_work_and_in_no_other)
     gpuhal_queue_destroy(idle);
     gpuhal_queue_destroy(busy);
     gpuhal_close(gpu);
+}
+
+TEST(memory_that_only_queued_work_keeps_is_pending_once)
+{
+    enum { ONE = 4096, OTHER = 8192 };
+    gpuhal *gpu = open_one();
+    gpuhal_queue *queue = queue_or_fail(gpu);
+    gpuhal_event *gate = close_gate(gpu, queue);
+    gpuhal_buffer *one = gpuhal_mock_buffer(gpu, 0, ONE), *other = gpuhal_mock_buffer(gpu, 0, OTHER), *refused = NULL;
+    for (int i = 0; i < 4; i++) {
+        assert_ok(gpuhal_copy(queue, one, 0, other, 0, 1));
+        assert_ok(gpuhal_copy(queue, other, 0, one, 0, 1));
+    }
+    gpuhal_buffer_release(one);
+    gpuhal_buffer_release(other);
+    gpuhal_mock.devices[0].fail_allocate = GPUHAL_ERROR_OUT_OF_MEMORY;
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = ONE};
+    assert_int_equal(gpuhal_buffer_create(gpuhal_device_at(gpu, 0), &desc, &refused), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(gpuhal_last_error()->bytes_pending, ONE + OTHER);
+    gpuhal_mock.devices[0].fail_allocate = GPUHAL_OK;
+    open_gate(gate);
+    gpuhal_queue_destroy(queue);
+    gpuhal_close(gpu);
+    expect_nothing_left_soon();
 }
 
 TEST(a_descriptor_of_an_event_that_the_system_does_not_give_is_an_error)

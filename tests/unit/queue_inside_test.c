@@ -1,4 +1,5 @@
-/* What a queue promises inside: its lock, its count of native accesses, and the order of what it follows. */
+/* What a queue promises inside: its lock, its native accesses, the flags of the vendor's queue, the order of what it
+ * follows, and whose failure it has. */
 #include "support/halting.h"
 #include "test.h"
 
@@ -93,6 +94,50 @@ TEST(a_call_with_the_vendors_queue_counts_as_one_native_access_until_it_has_ende
     end(&o);
 }
 
+static gpuhal_status expect_one_lock(void *user, const gpuhal_native *native)
+{
+    (void)user, (void)native;
+    return gpuhal_halting.native_locks == 1 ? GPUHAL_OK : GPUHAL_ERROR_CANCELLED;
+}
+
+TEST(the_vendors_queue_is_unlocked_as_often_as_it_was_locked)
+{
+    objects o = begin();
+    gpuhal_queue *other = NULL;
+    gpuhal_native native = {.size = sizeof native};
+    assert_ok(gpuhal_queue_create(o.device, NULL, &other));
+    assert_ok(gpuhal_queue_native_call(o.queue, expect_one_lock, NULL));
+    assert_ok(gpuhal_queue_synchronize(o.queue, UINT64_MAX));
+    assert_int_equal(gpuhal_halting.native_locks, 0);
+    assert_ok(gpuhal_queue_native_begin(o.queue, UINT64_MAX, &native));
+    assert_ok(gpuhal_queue_native_begin(other, UINT64_MAX, &native));
+    assert_int_equal(gpuhal_halting.native_locks, 2);
+    assert_ok(gpuhal_queue_native_end(other));
+    assert_ok(gpuhal_queue_native_end(o.queue));
+    assert_int_equal(gpuhal_halting.native_locks, 0);
+    gpuhal_queue_destroy(other);
+    end(&o);
+}
+
+TEST(a_vendors_queue_is_created_with_times_for_a_timed_queue_or_a_trace_alone)
+{
+    const gpuhal_queue_desc timed = {.size = sizeof timed, .flags = GPUHAL_QUEUE_TIMED};
+    const struct {
+        const gpuhal_queue_desc *desc;
+        bool traced;
+        uint32_t flags;
+    } cases[] = {{NULL, false, 0}, {&timed, false, GPUHAL_TIMED}, {NULL, true, GPUHAL_TIMED}};
+    objects o = begin();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        gpuhal_queue *queue = NULL;
+        assert_ok(cases[i].traced ? gpuhal_trace_start(o.gpu, NULL) : GPUHAL_OK);
+        assert_ok(gpuhal_queue_create(o.device, cases[i].desc, &queue));
+        assert_int_equal(gpuhal_halting.queue_flags, cases[i].flags);
+        gpuhal_queue_destroy(queue);
+    }
+    end(&o);
+}
+
 static gpuhal_timepoint *record(gpuhal_queue *queue)
 {
     gpuhal_timepoint *timepoint = NULL;
@@ -127,6 +172,48 @@ TEST(what_a_queue_takes_over_to_follow_stays_in_the_order_of_recording)
         gpuhal_queue_destroy(others[i]);
     }
     gpuhal_queue_destroy(middle);
+    end(&o);
+}
+
+TEST(a_queue_does_not_keep_what_it_has_followed_to_a_good_end)
+{
+    objects o = begin();
+    gpuhal_queue *other = NULL;
+    assert_ok(gpuhal_queue_create(o.device, NULL, &other));
+    for (int i = 0; i < 3; i++) {
+        gpuhal_timepoint *timepoint = record(other);
+        assert_ok(gpuhal_queue_follow(o.queue, timepoint));
+        assert_int_equal(o.queue->followed_count, 1);
+        assert_ok(gpuhal_timepoint_wait(timepoint, UINT64_MAX));
+        gpuhal_timepoint_release(timepoint);
+    }
+    gpuhal_queue_destroy(other);
+    end(&o);
+}
+
+/* What the driver says of the first queue's work is the cause, whichever queue is asked first. */
+TEST(a_queue_that_waits_for_work_that_fails_has_the_failure_of_that_work)
+{
+    objects o = begin();
+    gpuhal_queue *other = NULL;
+    gpuhal_event *first = NULL, *last = NULL;
+    assert_ok(gpuhal_queue_create(o.device, NULL, &other));
+    assert_ok(gpuhal_event_create(o.gpu, 0, &first));
+    assert_ok(gpuhal_event_create(o.gpu, 0, &last));
+    gpuhal_halting.work_goes_on = 1;
+    assert_ok(gpuhal_event_record(first, other));
+    assert_ok(gpuhal_queue_wait(o.queue, first));
+    assert_ok(gpuhal_event_record(last, o.queue));
+    gpuhal_halting.query_says = GPUHAL_ERROR_DRIVER;
+    gpuhal_halting.work_goes_on = 0;
+    assert_int_equal(gpuhal_event_poll(last), GPUHAL_ERROR_DRIVER);
+    assert_true(gpuhal_queue_has_failed(other));
+    assert_true(gpuhal_queue_has_failed(o.queue));
+    assert_ptr_equal(o.queue->failure, other->failure);
+    gpuhal_halting.query_says = GPUHAL_OK;
+    gpuhal_event_destroy(first);
+    gpuhal_event_destroy(last);
+    gpuhal_queue_destroy(other);
     end(&o);
 }
 

@@ -154,6 +154,7 @@ TEST(any_name_of_a_kernel_leaves_a_valid_document)
                  {"quote\" back\\slash", "\"name\":\"quote\\u0022 back\\u005cslash\""},
                  {"line\n\x01\x7f", "\"name\":\"line\\u000a\\u0001\\u007f\""},
                  {"\xc3\xa9\xe2\x82\xac\xf0\x9f\x99\x82", "\"name\":\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x99\x82\""},
+                 {"\xc2\x80\xc2\xb5", "\"name\":\"\xc2\x80\xc2\xb5\""},
                  {"\xff\xc3(\xc0\xaf", "\"name\":\"\\ufffd\\ufffd(\\ufffd\\ufffd\""},
                  {"\xe0\x80\x80\xed\xa0\x80", "\"name\":\"\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\""},
                  {"\xf4\x90\x80\x80|\xe2\x82", "\"name\":\"\\ufffd\\ufffd\\ufffd\\ufffd|\\ufffd\\ufffd\""}};
