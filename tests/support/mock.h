@@ -80,6 +80,8 @@ typedef struct gpuhal_mock_device {
     /* Faults, may be set at any time. */
     gpuhal_mock_value values[4];
     _Atomic gpuhal_status fail_load, fail_kernel, fail_launch;
+    _Atomic gpuhal_status fail_compiled; /* when it is asked for the bytes */
+    _Atomic uint32_t no_group_size; /* kernels are created without one */
     _Atomic uint32_t hold_launches; /* launches wait until it is 0 */
     _Atomic gpuhal_status fail_reserve, fail_commit, fail_decommit, fail_sample;
     _Atomic gpuhal_status fail_open, fail_allocate, fail_import, fail_copy, fail_read, fail_write;

@@ -109,7 +109,7 @@ static gpuhal_status program_compiled(gpuhal_plugin_program *program, void *to, 
         memcpy((char *)to + sizeof mark - 1, program->code, strlen(program->code));
         memcpy((char *)to + front, program->kernels, strlen(program->kernels));
     }
-    return GPUHAL_OK;
+    return to ? program->device->mock->fail_compiled : GPUHAL_OK;
 }
 
 /* Tests that have this create kernels on one thread. */
@@ -144,7 +144,10 @@ static gpuhal_status kernel_create(gpuhal_plugin_program *program, const gpuhal_
     out_info->parameters = desc->parameters ? desc->parameters : adds ? add_parameters : sum_parameters;
     out_info->parameter_count = count;
     for (uint32_t i = 0; i < 3; i++) {
-        out_info->group_size[i] = desc->group_size[i] ? desc->group_size[i] : i == 0 ? 8 : 1;
+        out_info->group_size[i] = device->mock->no_group_size ? 0
+                                  : desc->group_size[i]       ? desc->group_size[i]
+                                  : i == 0                    ? 8
+                                                              : 1;
         out_info->groups_max[i] = i == 0 ? 1000 : 10;
     }
     out_info->local_bytes = 24;

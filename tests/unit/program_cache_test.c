@@ -168,6 +168,28 @@ TEST(what_was_used_longest_ago_goes_first_and_what_is_too_large_is_not_kept)
     remove_tree();
 }
 
+/* Two files have room to the byte. */
+TEST(a_folder_with_the_name_of_a_file_of_the_cache_takes_no_room_of_it)
+{
+    make_folder();
+    char setting[32], path[512];
+    unsigned char bytes[8192];
+    gpuhal_code other = plain_code;
+    other.target = "mock9";
+    assert_int_equal(run_with(NULL, &other, 0), 0);
+    const size_t size = read_kept(bytes, sizeof bytes, path);
+    snprintf(setting, sizeof setting, "%zu", 2 * size);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(run_with(setting, &plain_code, 0), 0);
+    snprintf(path, sizeof path, "%s/0123456789abcdef", programs);
+    assert_int_equal(mkdir(path, 0700), 0);
+    put("state/gpuhal-programs/0123456789abcdef/notes", "the folder is not empty");
+    assert_int_equal(run_with(setting, &other, 0), 0);
+    assert_int_equal(run_with(setting, &plain_code, 0), 1);
+    assert_int_equal(run_with(setting, &other, 0), 1);
+    remove_tree();
+}
+
 TEST(a_folder_that_others_may_write_to_is_not_used)
 {
     make_folder();

@@ -65,7 +65,7 @@ TEST(each_alternative_that_is_passed_over_is_named_with_its_reason)
     assert_string_equal(error->vendor_call, "mockLoad");
     assert_string_equal(error->vendor_text, "line 1: not a program");
     assert_string_equal(error->device, "mock:0");
-    assert_non_null(strstr(error->sentence, "alternative 0 (elsewhere)"));
+    assert_non_null(strstr(error->sentence, "; the device takes mock-exact mock, not alternative 0 (elsewhere)"));
     assert_non_null(strstr(error->sentence, "alternative 2 (mock)"));
     assert_non_null(strstr(log, "is passed over"));
     free(log);
@@ -195,6 +195,22 @@ TEST(kernels_that_are_not_there_and_other_parameters_are_refused)
     desc.parameters = NULL;
     desc.parameter_count = 0;
     assert_int_equal(gpuhal_kernel_create(program, &desc, &kernel), GPUHAL_ERROR_TOO_LARGE);
+    gpuhal_program_release(program);
+    gpuhal_close(gpu);
+    expect_mock_has_no_programs();
+}
+
+TEST(a_kernel_that_the_plugin_creates_without_a_group_size_is_refused_with_that_reason)
+{
+    gpuhal *gpu = open_programs(NULL);
+    gpuhal_program *program = load_program(gpu);
+    const gpuhal_kernel_desc desc = {.size = sizeof desc, .name = "add"};
+    gpuhal_kernel *kernel = NULL;
+    gpuhal_mock.devices[0].no_group_size = 1;
+    assert_int_equal(gpuhal_kernel_create(program, &desc, &kernel), GPUHAL_ERROR_DRIVER);
+    assert_null(kernel);
+    assert_string_equal(gpuhal_last_error()->vendor_call, "kernel_create");
+    assert_string_equal(gpuhal_last_error()->vendor_text, "the plugin left parameters or group_size out");
     gpuhal_program_release(program);
     gpuhal_close(gpu);
     expect_mock_has_no_programs();

@@ -6,7 +6,9 @@
 #include "support/torture_mock.h"
 #include "support/tree.h"
 
-static char cache[128];
+static char cache[128], cache_folder[160];
+static const gpuhal_code other_code = {
+    .size = sizeof other_code, .format = "mock", .code = "program sum\n", .bytes = sizeof "program sum\n" - 1};
 
 static gpuhal_status open_with_cache(gpuhal **out_gpu)
 {
@@ -54,6 +56,26 @@ static void give_back(const objects *o)
     gpuhal_close(o->gpu);
 }
 
+enum { MANY = 20 };
+
+/* More than a launch has room for without an allocation. */
+static gpuhal_status launch_with_many(const objects *o)
+{
+    const uint32_t value = 1;
+    const gpuhal_argument arguments[] = {{.buffer = o->buffer}, {.value = &value, .bytes = sizeof value}};
+    gpuhal_buffer *uses[MANY];
+    for (int i = 0; i < MANY; i++) {
+        uses[i] = o->buffer;
+    }
+    return gpuhal_kernel_launch(o->queue, o->kernel,
+                                &(gpuhal_launch){.size = sizeof(gpuhal_launch),
+                                                 .argument_count = 2,
+                                                 .arguments = arguments,
+                                                 .groups = {2, 1, 1},
+                                                 .uses = uses,
+                                                 .uses_count = MANY});
+}
+
 static gpuhal_status use_programs(void)
 {
     objects o = {.gpu = NULL};
@@ -61,9 +83,10 @@ static gpuhal_status use_programs(void)
     status = status ? status : gpuhal_fill(NULL, o.buffer, 0, 64, 1, 4);
     status = status ? status : add_to(NULL, o.kernel, o.buffer, 1);
     status = status ? status : add_to(o.queue, o.kernel, o.buffer, 1);
+    status = status ? status : launch_with_many(&o);
     status = status ? status : gpuhal_queue_synchronize(o.queue, UINT64_C(20000000000));
     if (!status) {
-        expect_numbers(o.buffer, 3);
+        expect_numbers(o.buffer, 4);
     }
     give_back(&o);
     expect_mock_closed();
@@ -77,6 +100,7 @@ static void begin_cache(void)
     begin_tree();
     unsetenv("GPUHAL_SYSTEM_ROOT");
     snprintf(cache, sizeof cache, "%s/programs", tree_root);
+    snprintf(cache_folder, sizeof cache_folder, "%s/gpuhal-programs", cache);
     setenv("GPUHAL_PROGRAM_CACHE", cache, 1);
 }
 
@@ -121,10 +145,44 @@ TEST(while_memory_is_short_no_program_is_used_that_was_compiled_with_other_varia
     remove_tree();
 }
 
-TEST(every_system_call_of_a_program_may_fail_once)
+static gpuhal_status use_and_expect_no_unfinished_file(void)
+{
+    const gpuhal_status status = use_programs();
+    char **names = NULL;
+    size_t count = 0;
+    if (gpuhal_os_directory_names(cache_folder, &names, &count) == 0) {
+        for (size_t i = 0; i < count; i++) {
+            assert_int_not_equal(strncmp(names[i], "new-", 4), 0);
+        }
+        gpuhal_os_names_free(names, count);
+    }
+    return status;
+}
+
+TEST(every_system_call_of_a_program_may_fail_once_and_no_unfinished_file_is_left)
 {
     begin_cache();
-    torture(use_programs, GPUHAL_FAULT_FAIL, empty_cache);
+    torture(use_and_expect_no_unfinished_file, GPUHAL_FAULT_FAIL, empty_cache);
+    remove_tree();
+}
+
+TEST(what_a_plugin_compiled_and_does_not_give_costs_no_memory)
+{
+    objects o = {.gpu = NULL};
+    begin_cache();
+    assert_ok(make(&o));
+    int64_t held = 0;
+    gpuhal_mock.devices[0].fail_compiled = GPUHAL_ERROR_DRIVER;
+    for (int i = 0; i < 3; i++) {
+        const gpuhal_program_desc desc = {.size = sizeof desc, .codes = &other_code, .code_count = 1};
+        gpuhal_program *program = NULL;
+        assert_ok(gpuhal_program_create(o.device, &desc, &program));
+        assert_false(gpuhal_program_is_cached(program));
+        gpuhal_program_release(program);
+        held = i == 0 ? gpuhal_fault_held() : held;
+        assert_int_equal(gpuhal_fault_held(), held);
+    }
+    give_back(&o);
     remove_tree();
 }
 

@@ -2,6 +2,8 @@
  * launched first, and in every call that waits for that. */
 #include "watchdog_support.h"
 
+#include "device/device.h"
+
 static gpuhal_status do_load_uncached(fixture *s)
 {
     return load_with(s, GPUHAL_PROGRAM_NO_CACHE);
@@ -264,6 +266,7 @@ static void wait_for_a_first_launch_of_the_worker(fixture *s)
     expect_timeout(gpuhal_queue_synchronize(s->queue, 10000000), false);
     stop_driver(NULL);
     assert_ok(do_synchronize(s));
+    assert_int_equal(atomic_load(&s->device->compiling), 0); /* or all later hangs are found ten times as late */
 }
 
 static const scenario waits[] = {
