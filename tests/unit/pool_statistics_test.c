@@ -185,6 +185,38 @@ TEST(the_memory_of_a_device_is_that_of_its_pools_and_its_other_buffers)
     expect_nothing_left();
 }
 
+typedef struct looker {
+    gpuhal *gpu;
+    _Atomic bool began, ended;
+} looker;
+
+static void *look(void *user)
+{
+    looker *own = user;
+    own->began = true;
+    (void)memory_of(own->gpu);
+    own->ended = true;
+    return NULL;
+}
+
+TEST(the_memory_of_a_device_is_not_read_while_another_call_changes_the_list_of_pools)
+{
+    looker own = {.gpu = open_one()};
+    gpuhal_pools *pools = gpuhal_device_at(own.gpu, 0)->gpu->layers.pools;
+    pthread_t thread;
+    gpuhal_mutex_lock(&pools->mutex);
+    assert_int_equal(pthread_create(&thread, NULL, look, &own), 0);
+    while (!own.began) {
+        gpuhal_os_sleep(1000000);
+    }
+    gpuhal_os_sleep(50000000);
+    assert_false(own.ended);
+    gpuhal_mutex_unlock(&pools->mutex);
+    pthread_join(thread, NULL);
+    assert_true(own.ended);
+    gpuhal_close(own.gpu);
+}
+
 TEST(what_the_driver_refuses_is_in_no_figure_of_the_device)
 {
     gpuhal *gpu = open_one();

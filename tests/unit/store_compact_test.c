@@ -213,6 +213,7 @@ TEST(an_entry_moves_once_what_fills_it_has_ended)
     store_fixture f = begin((gpuhal_store_desc){0}, 3 * SEGMENT);
     gpuhal_item *item = NULL;
     assert_ok(acquire_now(&f, "3", GPUHAL_ACQUIRE_MODIFY, &item));
+    assert_ok(gpuhal_fill(NULL, gpuhal_item_buffer(item, NULL), 0, SMALL, 0x55, 1)); /* what would move too early */
     gpuhal_event *gate = close_gate(f.gpu, f.queue);
     assert_ok(gpuhal_fill(f.queue, gpuhal_item_buffer(item, NULL), 0, SMALL, 4, 1));
     gpuhal_item_release(item, f.queue);

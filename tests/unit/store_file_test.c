@@ -176,6 +176,22 @@ TEST(large_and_odd_sizes_keep_every_byte)
     free(got);
 }
 
+TEST(a_copy_of_several_pieces_goes_from_host_memory_to_the_file_whole)
+{
+    enum { LARGE = 1 << 20 };
+    store_fixture f =
+        store_or_fail((gpuhal_store_desc){.device_bytes = LARGE, .host_bytes = LARGE, .folder = make_folder()}, 0);
+    static const char *const keys[] = {"a", "b", "c"};
+    for (int i = 0; i < 3; i++) {
+        assert_ok(put_now(&f, keys[i], LARGE, (unsigned char)(i + 1)));
+    }
+    assert_int_equal(entry_of(f.store, "a").tiers, GPUHAL_TIER_FILE);
+    for (int i = 0; i < 3; i++) {
+        expect(&f, keys[i], (unsigned char)(i + 1));
+    }
+    close_file_store(&f);
+}
+
 TEST(copies_in_memory_that_is_not_coherent_are_read_and_go_on_to_the_file)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices[0].not_coherent = 1};

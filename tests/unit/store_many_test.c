@@ -2,6 +2,7 @@
 #include "store_support.h"
 
 #include "os/os.h"
+#include "store/store.h"
 
 enum { MANY = 100 };
 
@@ -214,6 +215,24 @@ TEST(items_of_all_kinds_are_released_together)
     gpuhal_item_release(item, NULL);
     gpuhal_store_destroy(other);
     close_store(&f);
+}
+
+/* Else each search would go through a long row. */
+TEST(numbers_as_keys_are_spread_over_the_rows)
+{
+    enum { ROWS = 1024 };
+    static const uint32_t steps[] = {1, 4096, 1u << 21};
+    for (size_t s = 0; s < sizeof steps / sizeof *steps; s++) {
+        bool used[ROWS] = {false};
+        int count = 0;
+        for (uint32_t i = 0; i < ROWS; i++) {
+            const uint32_t key = i * steps[s];
+            bool *row = &used[gpuhal_key_hash(&key, sizeof key) % ROWS];
+            count += !*row;
+            *row = true;
+        }
+        assert_true(count > ROWS / 2);
+    }
 }
 
 TEST(many_items_outlive_their_store)

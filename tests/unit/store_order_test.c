@@ -73,6 +73,35 @@ TEST(readers_do_not_wait_for_each_other_and_modifying_waits_for_readers)
     close_store(&f);
 }
 
+/* The queue of the release need not have waited for what the queue of the acquire waits for. */
+TEST(work_from_before_counts_whatever_queue_the_next_item_is_released_in)
+{
+    store_fixture f = store_or_fail((gpuhal_store_desc){0}, 0);
+    gpuhal_queue *other = queue_or_fail(f.gpu), *idle = queue_or_fail(f.gpu), *reader = queue_or_fail(f.gpu);
+    gpuhal_item *item = NULL;
+    unsigned char got[UNIT] = {0};
+    assert_ok(put_in(&f, NULL, "a", 0x21));
+    gpuhal_event *gate = close_gate(f.gpu, f.queue);
+    assert_ok(gpuhal_store_acquire(f.store, f.queue, "a", 1, NULL, GPUHAL_ACQUIRE_MODIFY, 0, &item));
+    assert_ok(gpuhal_fill(f.queue, gpuhal_item_buffer(item, NULL), 0, UNIT, 0x22, 1));
+    gpuhal_item_release(item, f.queue);
+    assert_ok(gpuhal_store_acquire(f.store, other, "a", 1, NULL, GPUHAL_ACQUIRE_MODIFY, 0, &item));
+    gpuhal_item_release(item, idle);
+    assert_ok(gpuhal_queue_synchronize(idle, PATIENCE_NS));
+    assert_ok(gpuhal_store_acquire(f.store, reader, "a", 1, NULL, 0, 0, &item));
+    assert_ok(gpuhal_read(reader, got, gpuhal_item_buffer(item, NULL), 0, UNIT));
+    gpuhal_item_release(item, reader);
+    assert_int_equal(gpuhal_queue_synchronize(reader, 10000000), GPUHAL_ERROR_TIMEOUT);
+    open_gate(gate);
+    assert_ok(gpuhal_queue_synchronize(reader, PATIENCE_NS));
+    assert_int_equal(got[0], 0x22);
+    assert_int_equal(got[UNIT - 1], 0x22);
+    gpuhal_queue_destroy(reader);
+    gpuhal_queue_destroy(idle);
+    gpuhal_queue_destroy(other);
+    close_store(&f);
+}
+
 TEST(an_entry_whose_filling_failed_returns_why_until_it_is_dropped)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){0}, 0);

@@ -7,6 +7,7 @@
 #include <gpuhal/transfer.h>
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 
 enum { BYTES = 5000, ENTRIES = 6 };
@@ -149,6 +150,30 @@ static gpuhal_status store_around(void)
 TEST(every_allocation_of_a_store_may_fail)
 {
     torture(store_around, GPUHAL_FAULT_ALLOCATION, NULL);
+}
+
+/* What was not opened must not be closed either: a number that is not set is that of the standard input. */
+TEST(a_store_that_is_refused_leaves_every_descriptor_open)
+{
+    objects o = {.gpu = NULL};
+    const int input = open("/dev/null", O_RDONLY);
+    assert_true(dup2(input, 0) == 0);
+    assert_int_equal(open_objects(&o), GPUHAL_OK);
+    gpuhal_store_destroy(o.store);
+    const size_t before = count_descriptors();
+    bool failed = true;
+    for (unsigned at = 1; failed; at++) {
+        const gpuhal_store_desc desc = {.size = sizeof desc, .folder = folder};
+        gpuhal_fault_begin(GPUHAL_FAULT_ALLOCATION, at, 0);
+        const gpuhal_status status = gpuhal_store_create(o.pool, &desc, &o.store);
+        failed = gpuhal_fault_end();
+        assert_int_equal(status, failed ? GPUHAL_ERROR_HOST_MEMORY : GPUHAL_OK);
+        gpuhal_store_destroy(o.store);
+        assert_int_equal(count_descriptors(), before);
+    }
+    o.store = NULL;
+    close_objects(&o);
+    close(input);
 }
 
 TEST(every_call_of_a_store_may_fail)
