@@ -207,4 +207,36 @@ TEST(the_device_of_before_is_kept_exactly_within_the_margin)
     }
 }
 
+/* The first item goes to the first unit, which has too little room left for the second one then. Once it is taken back
+ * from there nothing of its share is left, and the third item finds that unit less busy. */
+TEST(an_item_that_is_taken_back_leaves_no_load_behind)
+{
+    const struct {
+        uint32_t former;
+        bool runs;
+    } cases[] = {{GPUHAL_NONE, false}, {GPUHAL_NONE, true}, {0, false}};
+    const gpuhal_assign_unit units[2] = {
+        {.total_bytes = GPUHAL_UNKNOWN_BYTES, .free_bytes = GPUHAL_UNKNOWN_BYTES},
+        {.total_bytes = GPUHAL_UNKNOWN_BYTES, .free_bytes = GPUHAL_UNKNOWN_BYTES, .busy_permille = 10}};
+    const gpuhal_assign_place small = {.offer = 0, .room = 4}, large = {.offer = 1, .room = 10},
+                              none = {.offer = GPUHAL_NONE}, places[] = {small, large, small, none, small, large};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const gpuhal_assign_item items[] = {
+            {.bytes = 4, .busy_permille = 500, .steps = 1, .former = cases[i].former, .runs = cases[i].runs},
+            {.bytes = 3, .busy_permille = 100, .steps = 1, .former = GPUHAL_NONE},
+            {.busy_permille = 100, .steps = 1, .former = GPUHAL_NONE}};
+        uint32_t chosen[3] = {9, 9, 9}, stuck = 0;
+        const gpuhal_assign_problem of = {.policy = GPUHAL_ASSIGN_LEAST_LOADED,
+                                          .item_count = 3,
+                                          .unit_count = 2,
+                                          .items = items,
+                                          .places = places,
+                                          .units = units};
+        assert_int_equal(gpuhal_assign_search(&of, chosen, &stuck), GPUHAL_ASSIGN_FOUND);
+        assert_int_equal(chosen[0], 1);
+        assert_int_equal(chosen[1], 0);
+        assert_int_equal(chosen[2], 0);
+    }
+}
+
 #include "test_main.h"

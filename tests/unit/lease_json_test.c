@@ -14,6 +14,25 @@ static void expect_label(gpuhal *gpu, const char *label, const char *expected)
     gpuhal_lease_release(lease);
 }
 
+/* Outside of texts, in which quotes are escaped. */
+static void expect_balanced(const char *json)
+{
+    char open[16];
+    size_t depth = 0;
+    bool inside = false;
+    for (const char *at = json; *at; at++) {
+        if (*at == '"' && (at == json || at[-1] != '\\')) {
+            inside = !inside;
+        } else if (!inside && (*at == '[' || *at == '{')) {
+            assert_true(depth < sizeof open);
+            open[depth++] = *at == '[' ? ']' : '}';
+        } else if (!inside && (*at == ']' || *at == '}')) {
+            assert_true(depth > 0 && open[--depth] == *at);
+        }
+    }
+    assert_true(depth == 0 && !inside);
+}
+
 TEST(a_label_is_kept_as_it_is_and_one_that_is_too_long_is_refused)
 {
     gpuhal *gpu = open_gpus(1);
@@ -39,6 +58,7 @@ TEST(the_ledger_is_described_as_json)
     desc.label = "a \"label\" with\nlines";
     assert_ok(gpuhal_lease_acquire(gpu, &desc, 0, &lease));
     const char *text = ledger_json(gpu);
+    expect_balanced(text);
     assert_non_null(strstr(text, "\"schema\": \"gpuhal.lease/1\""));
     assert_non_null(strstr(text, "a \\\"label\\\" with lines"));
     assert_non_null(strstr(text, "\"bytes_leased\": 629145600"));

@@ -249,6 +249,26 @@ TEST(a_process_that_dies_while_it_waits_stands_in_no_others_way)
     gpuhal_close(gpu);
 }
 
+TEST(a_request_whose_process_has_died_is_not_there_to_be_revoked)
+{
+    skip_under_thread_sanitizer();
+    const gpuhal_lease_desc desc = bytes_of(MOST);
+    prepare(1);
+    gpuhal *gpu = open_leasing();
+    gpuhal_lease *held = lease_bytes(gpu, MOST);
+    const pid_t first = start_process(wait_behind, &desc);
+    wait_until_waiting(gpu, 1);
+    const pid_t second = start_process(wait_behind, &desc);
+    wait_until_waiting(gpu, 2);
+    const uint64_t number = gpuhal_lease_number(held) + 2; /* not the one whose turn is next */
+    assert_int_equal(gpuhal_lease_revoke(gpu, number, 0), GPUHAL_ERROR_BUSY);
+    kill_process(second);
+    assert_int_equal(gpuhal_lease_revoke(gpu, number, 0), GPUHAL_ERROR_NOT_FOUND);
+    kill_process(first);
+    gpuhal_lease_release(held);
+    gpuhal_close(gpu);
+}
+
 TEST(a_stopped_process_that_waits_is_granted_what_it_asked_for_and_others_get_the_rest)
 {
     const gpuhal_lease_desc desc = bytes_of(MOST);

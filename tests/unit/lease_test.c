@@ -1,5 +1,6 @@
 /* tests/unit/lease_test.c: leases of one process: what is granted, refused and given back. */
 #include "lease_processes.h"
+#include "support/process.h"
 #include "schedule/leases.h"
 
 #include <poll.h>
@@ -33,6 +34,18 @@ TEST(a_lease_names_its_device_and_a_release_gives_everything_back)
     gpuhal_lease_release(lease);
     assert_ok(try_bytes(gpu, 1024 * MIB));
     gpuhal_close(gpu);
+}
+
+TEST(an_object_that_leased_leaves_no_descriptor_open)
+{
+    size_t before = 0;
+    for (int i = 0; i < 3; i++) {
+        gpuhal *gpu = open_gpus(1);
+        gpuhal_lease_release(lease_bytes(gpu, MOST));
+        gpuhal_close(gpu);
+        before = i == 0 ? count_descriptors() : before;
+        assert_int_equal(count_descriptors(), before);
+    }
 }
 
 TEST(several_devices_are_leased_at_once_or_not_at_all)

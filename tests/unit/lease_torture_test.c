@@ -258,6 +258,29 @@ TEST(every_system_call_of_a_lease_may_fail_once)
     }
 }
 
+/* In a folder without a ledger. What fails is refused, and the next request finds or makes a whole one. */
+TEST(every_system_call_of_the_first_lease_in_a_folder_may_fail_once)
+{
+    bool hit = true;
+    for (unsigned at = 1; hit; at++) {
+        fresh_ledger();
+        mock_gpus(1);
+        gpuhal *gpu = open_leasing();
+        const gpuhal_lease_desc desc = bytes_of(MOST);
+        gpuhal_lease *lease = NULL;
+        gpuhal_fault_begin(GPUHAL_FAULT_FAIL, at, EDQUOT);
+        const gpuhal_status status = gpuhal_lease_acquire(gpu, &desc, 0, &lease);
+        hit = gpuhal_fault_end();
+        assert_true(hit || status == GPUHAL_OK);
+        if (hit && strcmp(gpuhal_fault_name(), "ftruncate") == 0) {
+            assert_int_equal(status, GPUHAL_ERROR_FILE);
+        }
+        gpuhal_lease_release(lease);
+        assert_ok(try_bytes(gpu, MOST));
+        gpuhal_close(gpu);
+    }
+}
+
 TEST(every_allocation_of_a_lease_may_fail_once)
 {
     fail_everywhere(GPUHAL_FAULT_ALLOCATION, 0);
