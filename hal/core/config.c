@@ -63,7 +63,7 @@ static const char *read_variable(const gpuhal_settings *settings, const char *na
 /* The variable requests lines even without a listener: then they go to standard error. */
 static gpuhal_status read_log_level(const gpuhal_config *config, gpuhal_settings *settings)
 {
-    static const char *const words[] = {"error", "warning", "info", "debug", "trace"};
+    static const char words[][8] = {"error", "warning", "info", "debug", "trace"};
     if (config->log_level > 5) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
                                 "config.log_level is %u; levels are 1 (error) to 5 (trace)", config->log_level);

@@ -14,7 +14,7 @@
 static const struct {
     gpuhal_key key;
     bool is_text;
-    const char *name;
+    char name[40];
 } keys[] = {
     {GPUHAL_FACT_NAME, true, "name"},
     {GPUHAL_FACT_VENDOR, true, "vendor"},
@@ -152,8 +152,8 @@ uint32_t gpuhal_key_is_text(gpuhal_key key)
 
 const char *gpuhal_missing_name(gpuhal_missing reason)
 {
-    static const char *const names[] = {"unknown", "not supported", "no permission", "asleep", "timed out",
-                                        "failed",  "not read",      "reset needed",  "lost"};
+    static const char names[][14] = {"unknown", "not supported", "no permission", "asleep", "timed out",
+                                     "failed",  "not read",      "reset needed",  "lost"};
     return names[reason < sizeof names / sizeof *names ? reason : 0];
 }
 

@@ -29,7 +29,7 @@ static _Thread_local int depth; /* listeners that run on this thread */
 
 static void write_to_stderr(__attribute__((unused)) void *user, int32_t level, const char *line)
 {
-    static const char *const words[] = {"", "error", "warning", "info", "debug", "trace"};
+    static const char words[][8] = {"", "error", "warning", "info", "debug", "trace"};
     fprintf(stderr, "gpuhal: %s: %s\n", words[level > 0 && level < 6 ? level : 0], line);
 }
 

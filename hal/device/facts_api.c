@@ -270,7 +270,7 @@ gpuhal_status gpuhal_device_symbol(gpuhal_device *device, const char *name, gpuh
 
 const char *gpuhal_device_type_name(gpuhal_device_type type)
 {
-    static const char *const names[] = {"unknown", "gpu", "integrated_gpu", "cpu", "accelerator"};
+    static const char names[][15] = {"unknown", "gpu", "integrated_gpu", "cpu", "accelerator"};
     return names[type < sizeof names / sizeof *names ? type : 0];
 }
 

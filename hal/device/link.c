@@ -308,9 +308,9 @@ gpuhal_missing gpuhal_link_missing(gpuhal_device *from, gpuhal_device *to, gpuha
 
 const char *gpuhal_link_kind_name(gpuhal_link_kind kind)
 {
-    static const char *const names[] = {"unknown",     "nvlink",           "nvlink_switch", "xgmi",   "same_board",
-                                        "pcie_switch", "pcie_host_bridge", "numa_node",     "system", "same_memory",
-                                        "host"};
+    static const char names[][17] = {"unknown",     "nvlink",           "nvlink_switch", "xgmi",   "same_board",
+                                     "pcie_switch", "pcie_host_bridge", "numa_node",     "system", "same_memory",
+                                     "host"};
     return kind >= GPUHAL_VENDOR_FIRST ? "vendor" : names[kind < sizeof names / sizeof *names ? kind : 0];
 }
 

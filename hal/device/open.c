@@ -412,7 +412,7 @@ gpuhal_status gpuhal_device_adopt(gpuhal_device *device, const gpuhal_native *gi
 
 const char *gpuhal_native_type_name(uint32_t type)
 {
-    static const char *const names[] = {
+    static const char names[][17] = {
         "unknown",      "opencl_device",    "opencl_buffer", "opencl_queue", "vulkan_device", "vulkan_buffer",
         "vulkan_queue", "vulkan_semaphore", "cuda_device",   "cuda_memory",  "cuda_stream",   "cuda_event",
         "hip_device",   "hip_memory",       "hip_stream",    "hip_event",    "opencl_event"};

@@ -241,7 +241,7 @@ static gpuhal_status parse_row(const char *word, const char *whole, const char *
 static gpuhal_status parse_pattern(const char *word, const char *whole, const char *source,
                                    const gpuhal_selector *before, gpuhal_selector *selector)
 {
-    static const char *const words[] = {"auto", "gpu", "each", "most_free", "least_loaded"};
+    static const char words[][13] = {"auto", "gpu", "each", "most_free", "least_loaded"};
     static const gpuhal_selector_form forms[] = {GPUHAL_SELECT_AUTO, GPUHAL_SELECT_GPU, GPUHAL_SELECT_EACH,
                                                  GPUHAL_SELECT_MOST_FREE, GPUHAL_SELECT_LEAST_LOADED};
     size_t name = strcspn(word, ":=");

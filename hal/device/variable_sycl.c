@@ -178,7 +178,7 @@ static gpuhal_status read_devices(const gpuhal_variable *variable, const char *v
 
 static const char *known_backend(const char *name)
 {
-    static const char *const names[] = {"*", "opencl", "level_zero", "cuda", "hip", "native_cpu"};
+    static const char names[][11] = {"*", "opencl", "level_zero", "cuda", "hip", "native_cpu"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (strcmp(name, names[i]) == 0) {
             return names[i];

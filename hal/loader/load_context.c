@@ -194,16 +194,16 @@ void gpuhal_load_name_unknown_options(const gpuhal_load_context *load, const cha
 
 const char *gpuhal_plugin_state_name(gpuhal_plugin_state state)
 {
-    static const char *const names[] = {"ok",         "no_driver",    "no_device", "no_permission", "failed",
-                                        "timed_out",  "incompatible", "rejected",  "duplicate",     "excluded",
-                                        "not_probed", "quarantined",  "forked"};
+    static const char names[][14] = {"ok",         "no_driver",    "no_device", "no_permission", "failed",
+                                     "timed_out",  "incompatible", "rejected",  "duplicate",     "excluded",
+                                     "not_probed", "quarantined",  "forked"};
     return state < sizeof names / sizeof *names ? names[state] : "unknown";
 }
 
 const char *gpuhal_plugin_stage_name(gpuhal_plugin_stage stage)
 {
-    static const char *const names[] = {"search", "manifest",  "select", "file",      "spawn",
-                                        "load",   "handshake", "start",  "enumerate", "done"};
+    static const char names[][10] = {"search", "manifest",  "select", "file",      "spawn",
+                                     "load",   "handshake", "start",  "enumerate", "done"};
     return stage < sizeof names / sizeof *names ? names[stage] : "unknown";
 }
 

@@ -119,6 +119,6 @@ gpuhal_status gpuhal_buffer_plan(gpuhal_device *device, const gpuhal_buffer_desc
 
 const char *gpuhal_handle_kind_name(gpuhal_handle_kind kind)
 {
-    static const char *const names[] = {"unknown", "host_pointer", "opaque_fd", "dmabuf_fd", "win32", "ipc"};
+    static const char names[][13] = {"unknown", "host_pointer", "opaque_fd", "dmabuf_fd", "win32", "ipc"};
     return gpuhal_is_vendor_kind(kind) ? "vendor" : names[kind < sizeof names / sizeof *names ? kind : 0];
 }

@@ -118,9 +118,9 @@ void gpuhal_hardware_view_release(gpuhal_hardware_view *view)
 
 const char *gpuhal_hardware_state_name(gpuhal_hardware_state state)
 {
-    static const char *const names[] = {"unknown",      "ready",         "no_kernel_driver", "passed_through",
-                                        "node_missing", "no_permission", "no_library",       "version_mismatch",
-                                        "hidden",       "quarantined",   "driver_error",     "off_bus",
-                                        "gone",         "display_only",  "not_given",        "no_instance"};
+    static const char names[][17] = {"unknown",      "ready",         "no_kernel_driver", "passed_through",
+                                     "node_missing", "no_permission", "no_library",       "version_mismatch",
+                                     "hidden",       "quarantined",   "driver_error",     "off_bus",
+                                     "gone",         "display_only",  "not_given",        "no_instance"};
     return state < sizeof names / sizeof *names ? names[state] : names[0];
 }

@@ -16,7 +16,7 @@ static const char *const lists[] = {"/usr/share/misc/pci.ids", "/usr/share/hwdat
 /* As people say it; the list has the companies' full names. */
 static const struct {
     uint32_t vendor;
-    const char *name;
+    char name[16];
 } vendors[] = {
     {GPUHAL_VENDOR_NVIDIA, "NVIDIA"},
     {GPUHAL_VENDOR_AMD, "AMD"},
@@ -39,7 +39,7 @@ static const struct {
 };
 /* GPUs on a chip have no number; their kernel driver says what they are. */
 static const struct {
-    const char *driver, *vendor, *name;
+    char driver[12], vendor[12], name[16];
 } chips[] = {
     {"msm", "Qualcomm", "Adreno"},
     {"panfrost", "Arm", "Mali"},

@@ -60,8 +60,7 @@ static bool is_in_group(const char *text, size_t group)
  */
 static bool is_own_mount(const char *line)
 {
-    static const char *const points[] = {"/", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf",
-                                         "/dev/termination-log"};
+    static const char points[][21] = {"/", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/dev/termination-log"};
     char point[32] = "";
     (void)sscanf(line, "%*s %*s %*s %*s %31s", point);
     for (size_t i = 0; i < sizeof points / sizeof *points; i++) {
@@ -121,8 +120,8 @@ static bool has_variable(size_t sign)
 /* Process 1 of a host starts everything else; that of a container is its program. */
 static bool starts_the_system(const char *name)
 {
-    static const char *const names[] = {"systemd",     "init",  "runit", "s6-svscan",
-                                        "openrc-init", "dinit", "finit", "shepherd"};
+    static const char names[][12] = {"systemd",     "init",  "runit", "s6-svscan",
+                                     "openrc-init", "dinit", "finit", "shepherd"};
     bool found = false;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         found = found || strcmp(name, names[i]) == 0;

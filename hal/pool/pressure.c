@@ -359,13 +359,13 @@ uint64_t gpuhal_pressure_source_count(const gpuhal_device *device, gpuhal_pressu
 
 void gpuhal_pressure_describe(uint32_t lacks, char out_text[GPUHAL_LACKS_TEXT])
 {
-    static const char *const texts[] = {"host_bytes is 0",
-                                        "host_bytes leaves no room",
-                                        "the system gave no host memory",
-                                        "there is no folder",
-                                        "file_bytes leaves no room",
-                                        "the disk of the folder is full",
-                                        "the file could not be written to"};
+    static const char texts[][33] = {"host_bytes is 0",
+                                     "host_bytes leaves no room",
+                                     "the system gave no host memory",
+                                     "there is no folder",
+                                     "file_bytes leaves no room",
+                                     "the disk of the folder is full",
+                                     "the file could not be written to"};
     size_t used = 0;
     out_text[0] = 0;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {

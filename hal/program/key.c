@@ -19,7 +19,7 @@ enum { PROCESSOR_BYTES = 8192 };
 
 /* What compilers of drivers read begins so. A variable more costs a compilation if it changes; one too few, a wrong
  * kernel. */
-static const char *const prefixes[] = {
+static const char prefixes[][15] = {
     /* loaders and their layers */
     "VK_", "OCL_", "OPENCL_", "LD_",
     /* PoCL, LLVM and clang */
@@ -40,10 +40,10 @@ static const char *const prefixes[] = {
 
 /* Which devices a process sees, and where drivers keep what they compile: often another for each process, and nothing
  * to a compiler. */
-static const char *const no_matter[] = {"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
-                                        "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL",     "ZE_AFFINITY_MASK",
-                                        "POCL_CACHE_DIR",       "MESA_SHADER_CACHE_DIR",  "CUDA_CACHE_PATH",
-                                        "NEO_CACHE_DIR",        "AMD_COMGR_CACHE_DIR",    "XDG_CACHE_HOME"};
+static const char no_matter[][23] = {"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
+                                     "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL",     "ZE_AFFINITY_MASK",
+                                     "POCL_CACHE_DIR",       "MESA_SHADER_CACHE_DIR",  "CUDA_CACHE_PATH",
+                                     "NEO_CACHE_DIR",        "AMD_COMGR_CACHE_DIR",    "XDG_CACHE_HOME"};
 
 typedef struct choice {
     const char *named; /* in the plugin's manifest; NULL: nothing */

@@ -14,7 +14,7 @@
 typedef enum { TEXT, NUMBER32, NUMBER64, SIGNED32, TEXTS, VERSIONS, DEVICES } field_type;
 
 typedef struct field {
-    const char *name;
+    char name[24];
     size_t offset;
     field_type type;
     bool needed;

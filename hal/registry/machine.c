@@ -14,9 +14,9 @@
 #define NVIDIA_CAPABILITIES "/proc/driver/nvidia/capabilities"
 
 /* Kernel drivers whose devices are GPUs, or may be after a rebinding. */
-static const char *const gpu_drivers[] = {"nvidia", "nouveau", "amdgpu", "radeon", "i915", "xe", "vfio-pci"};
+static const char gpu_drivers[][9] = {"nvidia", "nouveau", "amdgpu", "radeon", "i915", "xe", "vfio-pci"};
 /* Prefixes of the names of GPU device nodes in /dev. */
-static const char *const gpu_nodes[] = {"nvidia", "kfd", "dxg", "mali", "kgsl"};
+static const char gpu_nodes[][7] = {"nvidia", "kfd", "dxg", "mali", "kgsl"};
 /* Nodes in folders of their own: the kernel lists their names elsewhere, so the folders need not be opened. */
 static const struct {
     const char *names, *folder;

@@ -43,8 +43,8 @@ static bool serves(engine_kind kind, gpuhal_key key)
 
 bool gpuhal_clients_are_of(const char *driver)
 {
-    static const char *const drivers[] = {"amdgpu", "i915", "xe", "msm", "adreno", "panfrost", "panthor", "v3d",
-                                          "etnaviv-gpu"};
+    static const char drivers[][12] = {"amdgpu",   "i915",    "xe",  "msm",        "adreno",
+                                       "panfrost", "panthor", "v3d", "etnaviv-gpu"};
     for (size_t i = 0; i < sizeof drivers / sizeof drivers[0]; i++) {
         if (strcmp(drivers[i], driver) == 0) {
             return true;

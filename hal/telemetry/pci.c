@@ -62,7 +62,7 @@ static const char *find_link(gpuhal_files *files)
 /* "16.0 GT/s PCIe", without its end on older kernels, or "Unknown". */
 static void read_generation(gpuhal_files *files, const char *name, gpuhal_value *value)
 {
-    static const char *const speeds[] = {"2.5 GT/s", "5.0 GT/s", "8.0 GT/s", "16.0 GT/s", "32.0 GT/s", "64.0 GT/s"};
+    static const char speeds[][10] = {"2.5 GT/s", "5.0 GT/s", "8.0 GT/s", "16.0 GT/s", "32.0 GT/s", "64.0 GT/s"};
     char text[40];
     if (!gpuhal_files_line(find_link(files), name, text, sizeof text, value)) {
         return;

@@ -225,7 +225,7 @@ gpuhal_status gpuhal_copy_blocking(gpuhal_buffer *to, uint64_t to_offset, gpuhal
 
 const char *gpuhal_path_name(gpuhal_path path)
 {
-    static const char *const names[] = {"unknown", "native", "peer", "shared", "staged"};
+    static const char names[][8] = {"unknown", "native", "peer", "shared", "staged"};
     return names[path < sizeof names / sizeof *names ? path : 0];
 }
 
