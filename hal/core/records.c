@@ -259,11 +259,28 @@ void gpuhal_records_write_kind(gpuhal_text *to, const char *kind)
 
 /* Whatever the value is, reading the line gives it back: blanks at either end, which the reader strips, and bytes that
  * are no UTF-8 or would end the line are escaped. */
+/* How many of these bytes are written as they are, wherever they stand. */
+static size_t plain_length(const char *bytes, size_t count)
+{
+    size_t length = 0;
+    while (length < count && bytes[length] > ' ' && bytes[length] < 0x7f && bytes[length] != '\\') {
+        length++;
+    }
+    return length;
+}
+
 void gpuhal_records_write(gpuhal_text *to, const char *key, const char *value)
 {
-    gpuhal_text_printf(to, "%s = ", key);
+    gpuhal_text_append(to, key, strlen(key));
+    gpuhal_text_append(to, " = ", 3);
     size_t length = strlen(value);
     for (size_t i = 0; i < length;) {
+        const size_t plain = plain_length(value + i, length - i);
+        if (plain > 0) {
+            gpuhal_text_append(to, value + i, plain);
+            i += plain;
+            continue;
+        }
         const char c = value[i];
         size_t step = character_length((const unsigned char *)value + i, length - i);
         bool at_end = i == 0 || i + 1 == length;
