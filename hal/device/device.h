@@ -133,21 +133,6 @@ typedef struct gpuhal_counter {
     _Atomic uint64_t operations, bytes, timed_operations, timed_bytes, timed_ns;
 } gpuhal_counter;
 
-/* How large writes from pageable memory are made. By rule: facts decide, nothing is measured. */
-enum {
-    GPUHAL_WRITE_UNKNOWN = 0,
-    GPUHAL_WRITE_MEASURING,
-    GPUHAL_WRITE_BY_PLUGIN,
-    GPUHAL_WRITE_STAGED,
-    GPUHAL_WRITE_BY_RULE
-};
-typedef struct gpuhal_write_path {
-    _Atomic uint32_t choice; /* GPUHAL_WRITE_…; transfer/write_path.c */
-    /* Written once by the measuring thread, before it sets `unwritten`. */
-    uint64_t plugin_bytes_per_second, staged_bytes_per_second, measured_seconds;
-    _Atomic uint32_t unwritten; /* not yet in the registry; fault_log.c */
-} gpuhal_write_path;
-
 /* For how long queues of the device had work; device/busy.c. */
 typedef struct gpuhal_busy {
     _Atomic bool wanted; /* the value was read before: nothing is counted until then */
@@ -229,7 +214,6 @@ struct gpuhal_device {
     _Atomic uint32_t group_state;     /* group_limit.c */
     gpuhal_tag untagged;              /* the first of all tags */
     gpuhal_fault_note faults[GPUHAL_FAULT_NOTES];
-    gpuhal_write_path write_path;
     gpuhal_busy busy;
     gpuhal_counter written, read, filled, copied; /* transfers of this device alone; transfer/account.h */
 };

@@ -55,9 +55,7 @@ typedef struct gathered {
     char (*details)[DETAIL_BYTES];
     gpuhal_database_link *links;
     gpuhal_link **of_links;
-    gpuhal_database_write *writes;
-    gpuhal_device **of_writes;
-    size_t fault_count, link_count, write_count;
+    size_t fault_count, link_count;
 } gathered;
 
 static void count_notes(const gpuhal *gpu, size_t *out_faults, size_t *out_links)
@@ -123,27 +121,9 @@ static void gather_links(gpuhal *gpu, gpuhal_device *from, size_t most, gathered
     }
 }
 
-static void gather_write(gpuhal_device *device, gathered *to)
-{
-    const gpuhal_write_path *path = &device->write_path;
-    if (atomic_exchange(&device->write_path.unwritten, 0)) {
-        to->of_writes[to->write_count] = device;
-        to->writes[to->write_count++] = (gpuhal_database_write){
-            .iface = device->interface_number,
-            .driver = (char *)driver_of(device),
-            .plugin = device->candidate->identity,
-            .staged = atomic_load(&path->choice) == GPUHAL_WRITE_STAGED,
-            .plugin_bytes_per_second = path->plugin_bytes_per_second,
-            .staged_bytes_per_second = path->staged_bytes_per_second,
-            .measured = path->measured_seconds,
-        };
-    }
-}
-
 static bool gather(gpuhal *gpu, gathered *out)
 {
     size_t faults, links;
-    const uint32_t devices = gpuhal_device_count(gpu);
     count_notes(gpu, &faults, &links);
     *out = (gathered){
         .faults = calloc(faults + 1, sizeof *out->faults),
@@ -151,17 +131,13 @@ static bool gather(gpuhal *gpu, gathered *out)
         .details = calloc(faults + 1, sizeof *out->details),
         .links = calloc(links + 1, sizeof *out->links),
         .of_links = calloc(links + 1, sizeof *out->of_links),
-        .writes = calloc(devices + 1, sizeof *out->writes),
-        .of_writes = calloc(devices + 1, sizeof *out->of_writes),
     };
-    if (!out->faults || !out->notes || !out->details || !out->links || !out->of_links || !out->writes ||
-        !out->of_writes) {
+    if (!out->faults || !out->notes || !out->details || !out->links || !out->of_links) {
         return false;
     }
-    for (uint32_t d = 0; d < devices; d++) {
+    for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
         gather_faults(gpuhal_device_at(gpu, d), faults, out);
         gather_links(gpu, gpuhal_device_at(gpu, d), links, out);
-        gather_write(gpuhal_device_at(gpu, d), out);
     }
     return true;
 }
@@ -175,9 +151,6 @@ static void put_back(const gathered *own)
     for (size_t i = 0; i < own->link_count; i++) {
         atomic_store(&own->of_links[i]->unwritten, 1);
     }
-    for (size_t i = 0; i < own->write_count; i++) {
-        atomic_store(&own->of_writes[i]->write_path.unwritten, 1);
-    }
 }
 
 static gpuhal_status write_notes(gpuhal *gpu)
@@ -188,13 +161,11 @@ static gpuhal_status write_notes(gpuhal *gpu)
     atomic_store(&gpu->fault_log->writer, &thread_mark);
     if (!gather(gpu, &own)) {
         status = gpuhal_error_host_memory();
-    } else if (own.fault_count + own.link_count + own.write_count > 0) {
+    } else if (own.fault_count + own.link_count > 0) {
         gpuhal_changes changes = {
             .now = gpuhal_os_wall_clock(),
             .links = own.links,
             .link_count = own.link_count,
-            .writes = own.writes,
-            .write_count = own.write_count,
             .faults = own.faults,
             .fault_count = own.fault_count,
         };
@@ -210,8 +181,6 @@ static gpuhal_status write_notes(gpuhal *gpu)
     free(own.details);
     free(own.links);
     free(own.of_links);
-    free(own.writes);
-    free(own.of_writes);
     return status;
 }
 
@@ -249,7 +218,8 @@ void gpuhal_fault_log_destroy(gpuhal *gpu)
 
 /* ---- recording */
 
-bool gpuhal_fault_log_is_kept(const gpuhal_device *device)
+/* Whether what is recorded about the device outlives this object. */
+static bool is_kept(const gpuhal_device *device)
 {
     return device->interface_number != 0 && gpuhal_registry_directory(device->gpu->registry) != NULL;
 }
@@ -257,7 +227,7 @@ bool gpuhal_fault_log_is_kept(const gpuhal_device *device)
 void gpuhal_fault_log_fault(gpuhal_device *device, gpuhal_fault_kind kind)
 {
     gpuhal_fault_note *note = &device->faults[kind - GPUHAL_FAULT_HANG];
-    if (!gpuhal_fault_log_is_kept(device)) {
+    if (!is_kept(device)) {
         return;
     }
     if (take_words(note, NO_WORDS, WORDS_KEPT)) {
@@ -273,7 +243,7 @@ void gpuhal_fault_log_fault(gpuhal_device *device, gpuhal_fault_kind kind)
 void gpuhal_fault_log_link(gpuhal_device *from, gpuhal_device *to, bool at_once)
 {
     gpuhal_link *link = gpuhal_link_between(from, to);
-    if (!gpuhal_fault_log_is_kept(from) || !gpuhal_fault_log_is_kept(to)) {
+    if (!is_kept(from) || !is_kept(to)) {
         return;
     }
     atomic_store(&link->tried_seconds, gpuhal_os_wall_clock());
@@ -281,16 +251,6 @@ void gpuhal_fault_log_link(gpuhal_device *from, gpuhal_device *to, bool at_once)
     if (at_once) {
         wake(from->gpu);
     }
-}
-
-void gpuhal_fault_log_write_path(gpuhal_device *device)
-{
-    if (!gpuhal_fault_log_is_kept(device)) {
-        return;
-    }
-    device->write_path.measured_seconds = gpuhal_os_wall_clock();
-    atomic_store(&device->write_path.unwritten, 1);
-    wake(device->gpu);
 }
 
 /* ---- reading */
@@ -326,20 +286,4 @@ bool gpuhal_fault_log_recall(const gpuhal_device *from, const gpuhal_device *to,
     }
     gpuhal_snapshot_release(snapshot);
     return found;
-}
-
-uint32_t gpuhal_fault_log_recall_write(const gpuhal_device *device)
-{
-    uint32_t choice = GPUHAL_WRITE_UNKNOWN;
-    size_t count;
-    gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(device->gpu->registry);
-    const gpuhal_database_write *writes = gpuhal_database_writes(&snapshot->database, &count);
-    for (size_t i = 0; i < count; i++) {
-        if (writes[i].iface == device->interface_number && same(writes[i].driver, driver_of(device)) &&
-            same(writes[i].plugin, device->candidate->identity)) {
-            choice = writes[i].staged ? GPUHAL_WRITE_STAGED : GPUHAL_WRITE_BY_PLUGIN;
-        }
-    }
-    gpuhal_snapshot_release(snapshot);
-    return choice;
 }

@@ -1,4 +1,4 @@
-/* device/fault_log.h: records faults of devices and links, and what was measured, for the registry.
+/* device/fault_log.h: records faults of devices and links, for the registry.
  *
  * Recording never blocks on I/O: it sets counts and flags, and a worker (device/worker.h) writes the important ones at
  * once: the first fault of each kind of each device, and a link that failed. The rest waits for gpuhal_close(). A
@@ -20,10 +20,6 @@ void gpuhal_fault_log_destroy(gpuhal *gpu);
 void gpuhal_fault_log_fault(gpuhal_device *device, gpuhal_fault_kind kind);
 /* Records the state of the link between the two. `at_once`: by the worker, else with the next write. */
 void gpuhal_fault_log_link(gpuhal_device *from, gpuhal_device *to, bool at_once);
-/* Records device->write_path after it was measured. */
-void gpuhal_fault_log_write_path(gpuhal_device *device);
-/* Returns whether what is recorded about the device outlives this object. */
-bool gpuhal_fault_log_is_kept(const gpuhal_device *device);
 /* Writes all that is recorded, after what another thread is writing. Returns OK also when nothing is recorded, or no
  * registry is kept. BLOCKS. */
 gpuhal_status gpuhal_fault_log_write(gpuhal *gpu);
@@ -35,8 +31,5 @@ typedef struct gpuhal_recalled_link {
     char reason[512];
 } gpuhal_recalled_link;
 bool gpuhal_fault_log_recall(const gpuhal_device *from, const gpuhal_device *to, gpuhal_recalled_link *out_link);
-/* Returns GPUHAL_WRITE_BY_PLUGIN or _STAGED, as measured with this driver and this plugin; UNKNOWN where it was not.
- */
-uint32_t gpuhal_fault_log_recall_write(const gpuhal_device *device);
 
 #endif

@@ -154,28 +154,6 @@ static const char *name_of(const gpuhal_database *database, const char *identity
     return gpuhal_view_text(identity);
 }
 
-gpuhal_status gpuhal_registry_write_path(const gpuhal_registry_view *view, uint32_t index,
-                                         gpuhal_write_path_record *out_write_path)
-{
-    const void *record = NULL;
-    gpuhal_status status = find("gpuhal_registry_write_path", view, GPUHAL_RECORD_WRITE, index,
-                                out_write_path ? &out_write_path->size : NULL, &record);
-    if (!status) {
-        const gpuhal_database_write *known = record;
-        const gpuhal_write_path_record write_path = {
-            .interface_number = known->iface,
-            .is_staged = known->staged,
-            .plugin_bytes_per_second = known->plugin_bytes_per_second,
-            .staged_bytes_per_second = known->staged_bytes_per_second,
-            .measured = known->measured,
-            .driver = gpuhal_view_text(known->driver),
-            .plugin = name_of(view->database, known->plugin),
-        };
-        hand_out(out_write_path, &write_path, sizeof write_path);
-    }
-    return status;
-}
-
 gpuhal_status gpuhal_registry_fault(const gpuhal_registry_view *view, uint32_t index, gpuhal_fault_record *out_fault)
 {
     static const char *const kinds[] = {

@@ -11,7 +11,7 @@
 
 size_t gpuhal_database_limit(gpuhal_record_kind kind)
 {
-    static const size_t limits[GPUHAL_RECORD_KINDS] = {64, 64, 256, 512, 256, 256};
+    static const size_t limits[GPUHAL_RECORD_KINDS] = {64, 64, 256, 512, 256};
     return limits[kind];
 }
 
@@ -80,8 +80,6 @@ static bool is_same(gpuhal_record_kind kind, const void *one, const void *other)
         return a->from == b->from && a->to == b->to && same_text(a->from_driver, b->from_driver) &&
                same_text(a->to_driver, b->to_driver);
     }
-    case GPUHAL_RECORD_WRITE:
-        return ((const gpuhal_database_write *)one)->iface == ((const gpuhal_database_write *)other)->iface;
     case GPUHAL_RECORD_FAULT: {
         const gpuhal_database_fault *a = one, *b = other;
         return a->kind == b->kind && a->iface == b->iface && same_text(a->plugin, b->plugin);
@@ -133,9 +131,7 @@ static bool is_present(const gpuhal_database *database, gpuhal_record_kind kind,
 /* The backend whose devices the record is about; "" for kinds that have none. */
 static const char *owner_of(const gpuhal_database *database, gpuhal_record_kind kind, const void *record)
 {
-    const uint32_t number = kind == GPUHAL_RECORD_LINK    ? ((const gpuhal_database_link *)record)->from
-                            : kind == GPUHAL_RECORD_WRITE ? ((const gpuhal_database_write *)record)->iface
-                                                          : 0;
+    const uint32_t number = kind == GPUHAL_RECORD_LINK ? ((const gpuhal_database_link *)record)->from : 0;
     const gpuhal_database_interface wanted = {.number = number};
     const gpuhal_database_interface *found = kind == GPUHAL_RECORD_INTERFACE ? record
                                              : number == 0
@@ -194,8 +190,8 @@ bool gpuhal_database_drop_oldest(gpuhal_database *database)
 {
     /* Probing finds results again, and measuring finds measurements again; stable numbers are lost for ever, so they
      * come last. */
-    static const gpuhal_record_kind order[] = {GPUHAL_RECORD_PLUGIN, GPUHAL_RECORD_LINK,      GPUHAL_RECORD_WRITE,
-                                               GPUHAL_RECORD_FAULT,  GPUHAL_RECORD_INTERFACE, GPUHAL_RECORD_PHYSICAL};
+    static const gpuhal_record_kind order[] = {GPUHAL_RECORD_PLUGIN, GPUHAL_RECORD_LINK, GPUHAL_RECORD_FAULT,
+                                               GPUHAL_RECORD_INTERFACE, GPUHAL_RECORD_PHYSICAL};
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
         if (database->records[order[i]].count > 0) {
             drop_one_of(database, order[i]);
@@ -248,9 +244,6 @@ static bool belongs(const gpuhal_database *database, gpuhal_record_kind kind, co
     if (kind == GPUHAL_RECORD_LINK) {
         const gpuhal_database_link *link = record;
         return has_interface(database, link->from) && has_interface(database, link->to);
-    }
-    if (kind == GPUHAL_RECORD_WRITE) {
-        return has_interface(database, ((const gpuhal_database_write *)record)->iface);
     }
     if (kind == GPUHAL_RECORD_FAULT) {
         const gpuhal_database_fault *fault = record;

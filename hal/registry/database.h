@@ -74,16 +74,6 @@ typedef struct gpuhal_database_link {
     uint64_t tried;
 } gpuhal_database_link;
 
-/* Which of two paths large writes from pageable memory take. Valid for this driver and this plugin only. */
-typedef struct gpuhal_database_write {
-    uint64_t generation;
-    uint32_t iface;
-    char *driver, *plugin; /* version, and identity of the plugin's file; NULL: unknown */
-    uint32_t staged;       /* 1: through the library's staging memory; 0: the plugin's own write */
-    uint64_t plugin_bytes_per_second, staged_bytes_per_second;
-    uint64_t measured;
-} gpuhal_database_write;
-
 typedef enum {
     GPUHAL_FAULT_CRASH = 1,
     GPUHAL_FAULT_HANG = 2,
@@ -106,7 +96,6 @@ typedef enum {
     GPUHAL_RECORD_PHYSICAL,
     GPUHAL_RECORD_INTERFACE,
     GPUHAL_RECORD_LINK,
-    GPUHAL_RECORD_WRITE,
     GPUHAL_RECORD_FAULT,
     GPUHAL_RECORD_KINDS
 } gpuhal_record_kind;
@@ -144,11 +133,6 @@ static inline gpuhal_database_link *gpuhal_database_links(const gpuhal_database 
 {
     *out_count = database->records[GPUHAL_RECORD_LINK].count;
     return database->records[GPUHAL_RECORD_LINK].list;
-}
-static inline gpuhal_database_write *gpuhal_database_writes(const gpuhal_database *database, size_t *out_count)
-{
-    *out_count = database->records[GPUHAL_RECORD_WRITE].count;
-    return database->records[GPUHAL_RECORD_WRITE].list;
 }
 static inline gpuhal_database_fault *gpuhal_database_faults(const gpuhal_database *database, size_t *out_count)
 {

@@ -21,12 +21,11 @@ typedef struct field {
     uint64_t most; /* largest value */
 } field;
 
-#define PLUGIN(member)   offsetof(gpuhal_database_plugin, member)
-#define PHYSICAL(member) offsetof(gpuhal_database_physical, member)
-#define INTERFACE(member)     offsetof(gpuhal_database_interface, member)
-#define LINK(member)     offsetof(gpuhal_database_link, member)
-#define WRITE(member)    offsetof(gpuhal_database_write, member)
-#define FAULT(member)    offsetof(gpuhal_database_fault, member)
+#define PLUGIN(member)    offsetof(gpuhal_database_plugin, member)
+#define PHYSICAL(member)  offsetof(gpuhal_database_physical, member)
+#define INTERFACE(member) offsetof(gpuhal_database_interface, member)
+#define LINK(member)      offsetof(gpuhal_database_link, member)
+#define FAULT(member)     offsetof(gpuhal_database_fault, member)
 
 static const field plugin_fields[] = {
     {"generation", PLUGIN(generation), NUMBER64, true, UINT64_MAX},
@@ -82,16 +81,6 @@ static const field link_fields[] = {
     {"reason", LINK(reason), TEXT, false, 0},
     {"tried", LINK(tried), NUMBER64, false, UINT64_MAX},
 };
-static const field write_fields[] = {
-    {"generation", WRITE(generation), NUMBER64, true, UINT64_MAX},
-    {"interface", WRITE(iface), NUMBER32, true, UINT32_MAX - 1},
-    {"driver", WRITE(driver), TEXT, false, 0},
-    {"plugin", WRITE(plugin), TEXT, false, 0},
-    {"staged", WRITE(staged), NUMBER32, true, 1},
-    {"plugin_bytes_per_second", WRITE(plugin_bytes_per_second), NUMBER64, false, UINT64_MAX},
-    {"staged_bytes_per_second", WRITE(staged_bytes_per_second), NUMBER64, false, UINT64_MAX},
-    {"measured", WRITE(measured), NUMBER64, false, UINT64_MAX},
-};
 static const field fault_fields[] = {
     {"generation", FAULT(generation), NUMBER64, true, UINT64_MAX},
     {"kind", FAULT(kind), NUMBER32, true, GPUHAL_FAULT_OUT_OF_MEMORY},
@@ -115,7 +104,6 @@ static const struct {
     [GPUHAL_RECORD_INTERFACE] = {"interface", interface_fields, COUNT(interface_fields),
                                  sizeof(gpuhal_database_interface)},
     [GPUHAL_RECORD_LINK] = {"link", link_fields, COUNT(link_fields), sizeof(gpuhal_database_link)},
-    [GPUHAL_RECORD_WRITE] = {"write", write_fields, COUNT(write_fields), sizeof(gpuhal_database_write)},
     [GPUHAL_RECORD_FAULT] = {"fault", fault_fields, COUNT(fault_fields), sizeof(gpuhal_database_fault)},
 };
 

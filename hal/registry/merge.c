@@ -187,7 +187,6 @@ bool gpuhal_database_merge(gpuhal_database *database, gpuhal_changes *changes)
     bool good = put_newest(database, GPUHAL_RECORD_PLUGIN, changes->plugins, changes->plugin_count, left_out) &&
                 gpuhal_database_number(database, changes) &&
                 put_newest(database, GPUHAL_RECORD_LINK, changes->links, changes->link_count, left_out) &&
-                put_newest(database, GPUHAL_RECORD_WRITE, changes->writes, changes->write_count, left_out) &&
                 put_faults(database, changes);
     gpuhal_database_trim(database);
     return good;
@@ -196,6 +195,6 @@ bool gpuhal_database_merge(gpuhal_database *database, gpuhal_changes *changes)
 bool gpuhal_database_has(const gpuhal_database *database, const gpuhal_changes *changes)
 {
     bool more = changes->replace || changes->forget_plugin || changes->forget_physical || changes->proven ||
-                changes->plugin_count || changes->link_count || changes->write_count || changes->fault_count;
+                changes->plugin_count || changes->link_count || changes->fault_count;
     return !more && gpuhal_database_has_noted(database, changes);
 }

@@ -35,8 +35,6 @@ typedef struct gpuhal_changes {
     const char *const *listed;
     const gpuhal_database_link *links;
     size_t link_count;
-    const gpuhal_database_write *writes;
-    size_t write_count;
     const gpuhal_database_fault *faults; /* `count` more of each, at `now` */
     size_t fault_count;
     size_t left_out; /* result: records that are too long to be saved */

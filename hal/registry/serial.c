@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CRC_LINE "crc = "
+#define CRC_LINE   "crc = "
 #define CRC_DIGITS 8u
 
 static void end_record(gpuhal_text *to, size_t begin)
@@ -213,11 +213,15 @@ static bool numbers_were_given(const gpuhal_database *database, gpuhal_record_ki
     return true;
 }
 
-/* Adds the record. A second record of the same object is damage, and so is one above the limit. */
+/* Adds the record. A second record of the same object is damage, and so is one above the limit. One of a kind that this
+ * version does not have is left out, as another version wrote it. */
 static gpuhal_read_result take_record(gpuhal_database *database, const piece *from)
 {
     gpuhal_record_kind kind = gpuhal_record_kind_of(from->kind);
-    if (kind == GPUHAL_RECORD_KINDS || database->records[kind].count >= gpuhal_database_limit(kind)) {
+    if (kind == GPUHAL_RECORD_KINDS) {
+        return GPUHAL_READ_OK;
+    }
+    if (database->records[kind].count >= gpuhal_database_limit(kind)) {
         return GPUHAL_READ_DAMAGED;
     }
     void *record = gpuhal_database_add(database, kind);

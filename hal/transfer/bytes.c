@@ -6,7 +6,6 @@
 #include "transfer/pageable.h"
 #include "transfer/ranges.h"
 #include "transfer/slot.h"
-#include "transfer/write_path.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -20,31 +19,19 @@ static uint64_t smaller(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* The slots for whole transfers, with a faster path for large ones. Without staging memory they fall back to the slot,
- * wherever that was found out. Bytes that were moved while the two paths were compared are not moved again; writing
- * some of the others twice, after staging failed in the middle, does no harm. */
+/* The slots for whole transfers, but staging where that is quicker. Without staging memory they fall back to the slot,
+ * wherever that was found out: moving some bytes twice, after staging failed in the middle, does no harm. */
 static gpuhal_status write_quickly(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset, const void *from,
                                    uint64_t bytes)
 {
-    if (!gpuhal_pageable_is_large(device, bytes) || !device->ops.write ||
-        !gpuhal_pageable_is_possible(device, GPUHAL_STAGING_TO_DEVICE, to, from, bytes)) {
-        return gpuhal_slot_write(device, to, to_offset, from, bytes);
-    }
-    uint64_t done = 0; /* while the two paths were compared */
-    bool staged = false;
-    const gpuhal_path_move move = {device, to, to_offset, from, bytes};
-    gpuhal_status status = gpuhal_write_path_find(&move, &staged, &done);
-    if (status || done == bytes) {
-        return status;
-    }
-    const char *rest = (const char *)from + done;
-    if (staged) {
-        status = gpuhal_pageable_write(device, to, to_offset + done, rest, bytes - done);
+    if (gpuhal_pageable_is_large(device, bytes) && device->ops.write && gpuhal_pageable_is_quicker(device) &&
+        gpuhal_pageable_is_possible(device, GPUHAL_STAGING_TO_DEVICE, to, from, bytes)) {
+        gpuhal_status status = gpuhal_pageable_write(device, to, to_offset, from, bytes);
         if (status != GPUHAL_ERROR_OUT_OF_MEMORY && status != GPUHAL_ERROR_HOST_MEMORY) {
             return status;
         }
     }
-    return gpuhal_slot_write(device, to, to_offset + done, rest, bytes - done);
+    return gpuhal_slot_write(device, to, to_offset, from, bytes);
 }
 
 static gpuhal_status read_quickly(gpuhal_device *device, void *to, const gpuhal_memory *from, uint64_t from_offset,

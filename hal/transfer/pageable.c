@@ -67,8 +67,8 @@ gpuhal_status gpuhal_locked_copy(gpuhal_device *device, gpuhal_plugin_queue *que
     return status;
 }
 
-bool gpuhal_pageable_is_possible(gpuhal_device *device, gpuhal_staging_direction direction,
-                                 const gpuhal_memory *memory, const void *host, uint64_t bytes)
+bool gpuhal_pageable_is_possible(gpuhal_device *device, gpuhal_staging_direction direction, const gpuhal_memory *memory,
+                                 const void *host, uint64_t bytes)
 {
     return !memory->host && gpuhal_chunk_has_memory(device, direction) && !is_page_locked(device, host, bytes);
 }
@@ -77,7 +77,8 @@ bool gpuhal_pageable_is_quicker(const gpuhal_device *device)
 {
     const gpuhal_facts *facts = &device->listed->facts;
     return gpuhal_chunk_has_engine(device) && gpuhal_facts_u64(facts, GPUHAL_FACT_TYPE, 0) == GPUHAL_DEVICE_GPU &&
-           gpuhal_facts_u64(facts, GPUHAL_FACT_PAGEABLE_ACCESS, 0) == 1;
+           gpuhal_facts_u64(facts, GPUHAL_FACT_PAGEABLE_ACCESS, 0) == 1 &&
+           gpuhal_facts_u64(facts, GPUHAL_FACT_UNIFIED_MEMORY, 0) == 0;
 }
 
 /* Measured (docs/measurements): of copies much larger than the caches, what is written past the caches arrives 1.3 to

@@ -9,8 +9,8 @@
  * library. */
 bool gpuhal_pageable_is_possible(gpuhal_device *device, gpuhal_staging_direction direction,
                                  const gpuhal_memory *memory, const void *host, uint64_t bytes);
-/* Whether it is expected to be quicker than the driver's own, unless that was measured: where the driver stages
- * pageable memory with one thread, and the device copies by itself. */
+/* Whether it is quicker than the driver's own, by what the device states: the driver stages pageable memory itself,
+ * which takes one thread, and a GPU with memory of its own copies by itself meanwhile (docs/transfers.md). */
 bool gpuhal_pageable_is_quicker(const gpuhal_device *device);
 
 /* From which size on it is worth asking: every chunk of the pool is then used at least twice, and looking an address up

@@ -76,6 +76,8 @@ static void list_device(const gpuhal_host *host, gpuhal_sink *sink, uint32_t ind
     host->text(host, sink, GPUHAL_FACT_NAME, mock->name ? mock->name : "mock");
     host->u64(host, sink, GPUHAL_FACT_TYPE, mock->type ? mock->type : GPUHAL_DEVICE_GPU);
     host->u64(host, sink, GPUHAL_FACT_SOFTWARE, mock->software);
+    optional_number(host, sink, GPUHAL_FACT_PAGEABLE_ACCESS, mock->pageable_access);
+    optional_number(host, sink, GPUHAL_FACT_UNIFIED_MEMORY, mock->unified);
     host->u64(host, sink, GPUHAL_FACT_VENDOR_ID, 0x1ab);
     host->u64(host, sink, GPUHAL_FACT_NATIVE_INDEX, 100 + index);
     host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS, kinds);

@@ -43,7 +43,7 @@ typedef struct gpuhal_mock_value {
 typedef struct gpuhal_mock_device {
     const char *name, *uuid, *pci; /* NULL: "mock", missing */
     gpuhal_device_type type;       /* 0: gpu */
-    uint32_t software;
+    uint32_t software, unified, pageable_access; /* facts; 0 of the last two: missing */
     uint32_t hidden;               /* device memory has no host address */
     uint32_t own_addresses;        /* the device sees its memory elsewhere than the host does */
     uint32_t skewed;               /* host addresses are 8 bytes behind what they should be a multiple of */

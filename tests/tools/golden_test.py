@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from probe_support import Probe
-from registry_test import Place, everything, interface, link, physical, plugin, registry_text, write_path
+from registry_test import Place, everything, link, plugin, registry_text
 
 WIDE = {"COLUMNS": "400"}
 INTERFACES = ("twin_a", "twin_b", "longname")
@@ -66,7 +66,6 @@ def show_the_record(script):
                                    plugin("chatty", state=11, stage=5, output=("\u00e9" * 500, "short"))))
     script.run("--registry", "--all", place=with_files, only="^plugin|valid|printed|short", **WIDE)
     script.title("records that say little or nothing")
-    script.run("--registry", place=Place(registry_text(interface(1, 1), physical(1), write_path(1, 1, driver="550.54.14"))), **WIDE)
     script.run("--registry", place=Place(), **WIDE)
     script.run("--registry")
     script.run("--registry", GPUHAL_REGISTRY="", HOME="", XDG_STATE_HOME="")

@@ -58,11 +58,6 @@ def link(of, to, verified=1, driver="560.35.03", reason=None, path=2, speed=25 <
     return record("link", *[pair for pair in pairs if pair[1] is not None])
 
 
-def write_path(of, staged, plugin_identity="1-2-3-opencl", driver="560.35.03"):
-    return record("write", ("generation", 3), ("interface", of), ("driver", driver), ("plugin", plugin_identity), ("staged", staged),
-                  ("plugin_bytes_per_second", 6 << 30), ("staged_bytes_per_second", 12 << 30), ("measured", JULY))
-
-
 def fault(kind, of=0, plugin_identity=None, count=12):
     pairs = [("generation", 3), ("kind", kind), ("interface", of), ("plugin", plugin_identity), ("driver_version", "560.35.03"),
              ("detail", "cuda:0: allocating 99 bytes: cuMemAlloc: out of memory (2)"), ("count", count), ("first", MARCH), ("last", JULY)]
@@ -78,7 +73,6 @@ def everything():
         interface(1, 1), interface(2, 2, present=0, name="Gone Card", drivers=((MARCH, "550.54.14"),), last=MARCH), interface(3, 3, backend="cpu", name="Processor", drivers=()),
         interface(4, 1, backend="vulkan", drivers=((JULY, "560.35.3"),), first=JULY),
         link(1, 3), link(1, 2, verified=0, driver="550.54.14", reason="after a copy 7 of 524288 bytes are wrong", speed=0, latency=0, path=0),
-        write_path(1, 1), write_path(2, 0, driver="550.54.14"), write_path(4, 1, plugin_identity="9-9-9-replaced", driver="560.35.3"),
         fault(4, of=1), fault(1, plugin_identity="1-2-3-crashing", count=1))
 
 
@@ -190,10 +184,6 @@ def the_document_has_what_the_record_has(probe):
     good, bad = document["links"]
     check((good["from"], good["to"], good["verified"], good["path"], good["bytes_per_second"]) == (1, 3, True, "peer", 25 << 30), good)
     check(bad["verified"] is False and bad["path"] is None and bad["latency_ns"] is None and "7 of 524288" in bad["reason"], bad)
-    first, second, third = document["write_paths"]
-    check(first == {"interface": 1, "driver": "560.35.03", "plugin": "opencl", "path": "staged", "plugin_bytes_per_second": 6 << 30,
-                    "staged_bytes_per_second": 12 << 30, "measured_at": "2026-07-12T09:03:00Z"}, first)
-    check((second["interface"], second["path"], third["plugin"]) == (2, "plugin", "9-9-9-replaced"), second, third)
     memory, crash = document["faults"]
     check((memory["kind"], memory["interface"], memory["count"], memory["plugin"]) == ("out_of_memory", 1, 12, None), memory)
     check((crash["kind"], crash["interface"], crash["plugin"]) == ("crash", None, "crashing"), crash)
@@ -213,7 +203,7 @@ def keys_of_the_record_come_in_the_order_of_the_schema(probe):
     check(list(document) == list(schema["properties"]), list(document))
     parts = schema["$defs"]
     for name, objects in (("physical_device", document["physical_devices"]), ("interface", document["physical_devices"][0]["interfaces"]),
-                          ("plugin", document["plugins"]), ("link", document["links"]), ("write_path", document["write_paths"]),
+                          ("plugin", document["plugins"]), ("link", document["links"]),
                           ("fault", document["faults"])):
         for one in objects:
             check(list(one) == list(parts[name]["properties"]), name, list(one))
@@ -233,7 +223,7 @@ def a_plugin_is_forgotten_with_its_faults_and_the_physical_devices_stay(probe):
 
 
 def a_gpu_that_was_taken_out_is_forgotten_alone(probe):
-    everything_else = ("plugins", "links", "write_paths", "faults")
+    everything_else = ("plugins", "links", "faults")
     for selector in ("df:00.0", "0000:DF:00.0", "pci=df:00.0", "GPU-70717273", "uuid=70717273-7475-7677-7879-7a7b7c7d7e7f", "cuda:7"):
         run = on_recorded("h100-8-one-gone")
         check(run().code == 4, "a GPU is gone")
@@ -277,7 +267,7 @@ def everything_is_forgotten_but_the_numbers_that_were_given(probe):
     result = probe.run("--forget", "all", **place.settings())
     check(result.code == 0, result)
     document, _ = probe.json("--registry", **place.settings())
-    check(document["physical_devices"] == document["plugins"] == document["links"] == document["write_paths"] == document["faults"] == [], document)
+    check(document["physical_devices"] == document["plugins"] == document["links"] == document["faults"] == [], document)
     check("next_physical = 9\nnext_interface = 9\n" in place.read(), place.read())
 
 
@@ -291,7 +281,7 @@ def what_was_exported_comes_back_with_an_import(probe):
     check(result.code == 0, result)
     one, _ = probe.json("--registry", **place.settings())
     two, _ = probe.json("--registry", **other.settings())
-    for key in ("physical_devices", "plugins", "links", "write_paths", "faults"):
+    for key in ("physical_devices", "plugins", "links", "faults"):
         check(one[key] == two[key], key, one[key], two[key])
 
 

@@ -78,7 +78,6 @@ TEST(a_view_returns_every_record_as_it_was_recorded)
     gpuhal_physical_record physical = {.size = sizeof physical};
     gpuhal_interface_record iface = {.size = sizeof iface};
     gpuhal_link_record link = {.size = sizeof link};
-    gpuhal_write_path_record path = {.size = sizeof path};
     gpuhal_fault_record fault = {.size = sizeof fault};
     const char *version = NULL;
     uint64_t since = 0;
@@ -125,15 +124,6 @@ TEST(a_view_returns_every_record_as_it_was_recorded)
     assert_int_equal(link.bytes_per_second, 25000000000);
     assert_string_equal(link.from_driver, "535.1");
     assert_string_equal(link.to_driver, "");
-
-    assert_int_equal(gpuhal_registry_write_path(view, 0, &path), GPUHAL_OK);
-    assert_int_equal(path.interface_number, 3);
-    assert_int_equal(path.is_staged, 1);
-    assert_int_equal(path.staged_bytes_per_second, 12000000000);
-    assert_int_equal(path.plugin_bytes_per_second, 0);
-    assert_string_equal(path.driver, "535.1");
-    assert_string_equal(path.plugin, "");
-    assert_int_equal(gpuhal_registry_write_path(view, 1, &path), GPUHAL_ERROR_NOT_FOUND);
 
     assert_int_equal(gpuhal_registry_fault(view, 0, &fault), GPUHAL_OK);
     assert_string_equal(fault.kind, "hang");

@@ -171,11 +171,7 @@ static inline gpuhal_status record_all_kinds(gpuhal_registry *registry)
                                  .from_driver = (char[]){"535.1"}};
     gpuhal_database_fault fault = {
         .kind = GPUHAL_FAULT_HANG, .iface = seen[1].iface, .count = 2, .detail = (char[]){"no answer"}};
-    const gpuhal_database_write write = {
-        .iface = seen[2].iface, .driver = (char[]){"535.1"}, .staged = 1, .staged_bytes_per_second = 12000000000};
     gpuhal_changes more = {.now = 1700000001, .links = &link, .link_count = 1, .faults = &fault, .fault_count = 1};
-    more.writes = &write;
-    more.write_count = 1;
     gpuhal_status second = gpuhal_registry_update(registry, &more);
     return status ? status : second;
 }

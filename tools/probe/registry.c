@@ -180,16 +180,15 @@ static void append_count(char *to, size_t bytes, uint32_t count, const char *wha
     }
 }
 
-/* "2 plugin results, 3 physical devices, 7 interfaces, 2 links, 1 write path, 1 fault". */
+/* "2 plugin results, 3 physical devices, 7 interfaces, 2 links, 1 fault". */
 static void format_counts(const gpuhal_registry_view *view, char *to, size_t bytes)
 {
     gpuhal_plugin_record plugin = {.size = sizeof plugin};
     gpuhal_physical_record physical = {.size = sizeof physical};
     gpuhal_interface_record entry = {.size = sizeof entry};
     gpuhal_link_record link = {.size = sizeof link};
-    gpuhal_write_path_record path = {.size = sizeof path};
     gpuhal_fault_record fault = {.size = sizeof fault};
-    uint32_t plugins = 0, physicals = 0, interfaces = 0, links = 0, paths = 0, faults = 0;
+    uint32_t plugins = 0, physicals = 0, interfaces = 0, links = 0, faults = 0;
     for (; gpuhal_registry_plugin(view, plugins, &plugin) == GPUHAL_OK; plugins++) {
     }
     for (; gpuhal_registry_physical(view, physicals, &physical) == GPUHAL_OK; physicals++) {
@@ -198,8 +197,6 @@ static void format_counts(const gpuhal_registry_view *view, char *to, size_t byt
     }
     for (; gpuhal_registry_link(view, links, &link) == GPUHAL_OK; links++) {
     }
-    for (; gpuhal_registry_write_path(view, paths, &path) == GPUHAL_OK; paths++) {
-    }
     for (; gpuhal_registry_fault(view, faults, &fault) == GPUHAL_OK; faults++) {
     }
     *to = 0;
@@ -207,7 +204,6 @@ static void format_counts(const gpuhal_registry_view *view, char *to, size_t byt
     append_count(to, bytes, physicals, "physical device");
     append_count(to, bytes, interfaces, "interface");
     append_count(to, bytes, links, "link");
-    append_count(to, bytes, paths, "write path");
     append_count(to, bytes, faults, "fault");
     gpuhal_tool_append(to, bytes, "", "%s", *to ? "" : "nothing");
 }

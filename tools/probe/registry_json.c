@@ -118,20 +118,6 @@ static json_t *make_link(gpuhal_probe_json *builder, const gpuhal_link_record *l
     return object;
 }
 
-static json_t *make_write_path(gpuhal_probe_json *builder, const gpuhal_write_path_record *path)
-{
-    const uint64_t plugin = path->plugin_bytes_per_second, staged = path->staged_bytes_per_second;
-    json_t *object = json_object();
-    gpuhal_probe_put(builder, object, "interface", gpuhal_probe_number(path->interface_number));
-    gpuhal_probe_put(builder, object, "driver", gpuhal_json_text(path->driver));
-    gpuhal_probe_put(builder, object, "plugin", gpuhal_json_text(path->plugin));
-    gpuhal_probe_put(builder, object, "path", gpuhal_json_text(path->is_staged ? "staged" : "plugin"));
-    gpuhal_probe_put(builder, object, "plugin_bytes_per_second", plugin ? gpuhal_probe_number(plugin) : json_null());
-    gpuhal_probe_put(builder, object, "staged_bytes_per_second", staged ? gpuhal_probe_number(staged) : json_null());
-    gpuhal_probe_put(builder, object, "measured_at", gpuhal_json_time(path->measured));
-    return object;
-}
-
 static json_t *make_fault(gpuhal_probe_json *builder, const gpuhal_fault_record *fault)
 {
     json_t *object = json_object();
@@ -151,7 +137,7 @@ bool gpuhal_probe_registry_json(const gpuhal_registry_view *view, FILE *out)
 {
     gpuhal_probe_json builder = {0};
     json_t *document = json_object(), *physicals = json_array(), *plugins = json_array();
-    json_t *links = json_array(), *write_paths = json_array(), *faults = json_array();
+    json_t *links = json_array(), *faults = json_array();
     gpuhal_probe_put(&builder, document, "schema", gpuhal_json_text("gpuhal.registry/2"));
     gpuhal_probe_put(&builder, document, "library_version", gpuhal_json_text(gpuhal_version()));
     gpuhal_probe_put(&builder, document, "place", gpuhal_json_text(gpuhal_registry_place(view)));
@@ -172,11 +158,6 @@ bool gpuhal_probe_registry_json(const gpuhal_registry_view *view, FILE *out)
         gpuhal_probe_append(&builder, links, make_link(&builder, &link));
     }
     gpuhal_probe_put(&builder, document, "links", links);
-    gpuhal_write_path_record path = {.size = sizeof path};
-    for (uint32_t i = 0; gpuhal_registry_write_path(view, i, &path) == GPUHAL_OK; i++) {
-        gpuhal_probe_append(&builder, write_paths, make_write_path(&builder, &path));
-    }
-    gpuhal_probe_put(&builder, document, "write_paths", write_paths);
     gpuhal_fault_record fault = {.size = sizeof fault};
     for (uint32_t i = 0; gpuhal_registry_fault(view, i, &fault) == GPUHAL_OK; i++) {
         gpuhal_probe_append(&builder, faults, make_fault(&builder, &fault));

@@ -1,4 +1,4 @@
-/* registry_print.c: the record for people: physical devices with their interfaces, plugins, links, write paths, faults.
+/* registry_print.c: the record for people: physical devices with their interfaces, plugins, links, faults.
  * What is empty is left out. */
 #include "machine.h"
 #include "registry.h"
@@ -44,7 +44,7 @@ static void print_title(const gpuhal_probe_screen *screen, const char *title, co
 /* ---- physical devices */
 
 static void print_interface(const gpuhal_registry_view *view, uint32_t index, const gpuhal_interface_record *entry,
-                       const gpuhal_physical_record *physical, const gpuhal_probe_screen *screen)
+                            const gpuhal_physical_record *physical, const gpuhal_probe_screen *screen)
 {
     char title[64], text[WORDS], span[128], uuid[PROBE_UUID_BYTES];
     snprintf(title, sizeof title, "  interface %u", entry->number);
@@ -200,7 +200,7 @@ static bool print_plugins(const gpuhal_registry_view *view, bool all, const gpuh
     return i > 0;
 }
 
-/* ---- links, write paths and faults */
+/* ---- links and faults */
 
 static bool is_newest_driver(const gpuhal_registry_view *view, uint32_t number, const char *driver)
 {
@@ -246,41 +246,6 @@ static void print_failed_link(const gpuhal_registry_view *view, const gpuhal_lin
     gpuhal_probe_screen_field(screen, "found", when);
     snprintf(text, sizeof text, "%.256s%s%.256s", link->from_driver, same ? "" : " and ", same ? "" : link->to_driver);
     gpuhal_probe_screen_field(screen, same ? "driver" : "drivers", text);
-}
-
-static bool knows_plugin(const gpuhal_registry_view *view, const char *name)
-{
-    gpuhal_plugin_record plugin = {.size = sizeof plugin};
-    bool known = false;
-    for (uint32_t i = 0; !known && gpuhal_registry_plugin(view, i, &plugin) == GPUHAL_OK; i++) {
-        known = strcmp(plugin.name, name) == 0;
-    }
-    return known;
-}
-
-static bool print_write_paths(const gpuhal_registry_view *view, const gpuhal_probe_screen *screen)
-{
-    gpuhal_write_path_record path = {.size = sizeof path};
-    uint32_t i = 0;
-    for (; gpuhal_registry_write_path(view, i, &path) == GPUHAL_OK; i++) {
-        char title[GPUHAL_PROBE_NAME_BYTES + 2] = "  ", text[WORDS], when[GPUHAL_PROBE_TIME_BYTES];
-        const bool earlier = !is_newest_driver(view, path.interface_number, path.driver);
-        if (i == 0) {
-            fputc('\n', screen->out);
-            print_title(screen, "large writes", "the path that was measured as faster; staged only where by a tenth",
-                        PROBE_GOOD);
-        }
-        gpuhal_probe_name_interface(view, path.interface_number, title + 2);
-        gpuhal_probe_format_time(path.measured, when);
-        snprintf(text, sizeof text, "%s; %.2f GiB/s staged, %.2f GiB/s by the plugin, %s%s",
-                 path.is_staged ? "staged" : "by the plugin", (double)path.staged_bytes_per_second / GIB,
-                 (double)path.plugin_bytes_per_second / GIB, when,
-                 earlier                            ? ", with an earlier driver"
-                 : !knows_plugin(view, path.plugin) ? ", by a file of the plugin that is not recorded"
-                                                    : "");
-        print_title(screen, title, text, PROBE_PLAIN);
-    }
-    return i > 0;
 }
 
 static void print_fault(const gpuhal_registry_view *view, const gpuhal_fault_record *fault,
@@ -401,7 +366,6 @@ void gpuhal_probe_registry_print(const gpuhal_registry_view *view, bool all, con
     bool any = print_hardware(view, screen);
     any = print_plugins(view, all, screen) || any;
     any = print_links(view, screen) || any;
-    any = print_write_paths(view, screen) || any;
     any = print_faults(view, screen) || any;
     if (!any) {
         int error = why_not_written(place);

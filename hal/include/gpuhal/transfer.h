@@ -21,9 +21,8 @@
 extern "C" {
 #endif
 
-/** Copies host memory into a buffer. Large blocking writes from pageable memory to memory without a host address use
- *  the faster of the plugin's own write and staging memory: the first one that is large enough measures both with its
- *  own bytes, and the registry stores the result (docs/registry.md).
+/** Copies host memory into a buffer. Large blocking writes from pageable memory go through staging memory where that is
+ *  quicker, by what the device states about itself (docs/transfers.md); so do reads.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, OUT_OF_RANGE, BUSY while mapped, OUT_OF_MEMORY for staging, DEVICE_LOST,
  *  FORKED, DRIVER
  *  Owner: caller must keep @p from until the call returns, with a queue until the work is done. Threads: any. Blocks:

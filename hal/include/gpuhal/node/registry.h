@@ -113,19 +113,6 @@ typedef struct gpuhal_link_record {
     const char *from_driver, *to_driver, *reason;
 } gpuhal_link_record;
 
-/** Which of two paths large writes from pageable memory take, as measured with the driver and the plugin's file of
- *  that time. */
-typedef struct gpuhal_write_path_record {
-    uint32_t size;
-    uint32_t interface_number;
-    uint32_t is_staged;     /**< 1: through the library's staging memory; 0: the plugin's own write. */
-    uint32_t reserved;
-    uint64_t plugin_bytes_per_second, staged_bytes_per_second; /**< 0: not measured. */
-    uint64_t measured;
-    const char *driver;     /**< Its version. */
-    const char *plugin;     /**< Name, else identity of the plugin's file, when it has no record any more. */
-} gpuhal_write_path_record;
-
 /** A kind of fault, and how often it happened. */
 typedef struct gpuhal_fault_record {
     uint32_t size;
@@ -166,12 +153,6 @@ GPUHAL_API gpuhal_status gpuhal_registry_interface(const gpuhal_registry_view *v
  *  Owner: texts are valid as long as @p view. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_registry_link(const gpuhal_registry_view *view, uint32_t index,
                                               gpuhal_link_record *out_link);
-
-/** Returns write path number @p index, counted from 0.
- *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND past the last
- *  Owner: texts are valid as long as @p view. Threads: any. Blocks: no. */
-GPUHAL_API gpuhal_status gpuhal_registry_write_path(const gpuhal_registry_view *view, uint32_t index,
-                                                    gpuhal_write_path_record *out_write_path);
 
 /** Returns fault number @p index, counted from 0.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND past the last
