@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "queue/queue.h"
 #include "transfer/copy.h"
-#include "transfer/pageable.h"
+#include "transfer/move.h"
 #include "transfer/peer.h"
 #include "transfer/rect.h"
 
@@ -57,8 +57,10 @@ static gpuhal_status submit_write(gpuhal_plugin_queue *queue, const gpuhal_op *o
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     gpuhal_status status = device->ops.write ? write_slot(device, queue, op) : GPUHAL_ERROR_NOT_SUPPORTED;
-    const gpuhal_locked_move move = {GPUHAL_STAGING_TO_DEVICE, &op->to->memory, op->to_offset, op->source, op->bytes};
-    return status == GPUHAL_ERROR_NOT_SUPPORTED ? gpuhal_locked_copy(device, queue, &move) : status;
+    return status == GPUHAL_ERROR_NOT_SUPPORTED
+               ? gpuhal_move_locked(queue, GPUHAL_TO_DEVICE, device, &op->to->memory, op->to_offset,
+                                    (void *)(uintptr_t)op->source, op->bytes)
+               : status;
 }
 
 static gpuhal_status run_write(const gpuhal_op *op)
@@ -73,9 +75,10 @@ static gpuhal_status submit_read(gpuhal_plugin_queue *queue, const gpuhal_op *op
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     gpuhal_status status = device->ops.read ? read_slot(device, queue, op) : GPUHAL_ERROR_NOT_SUPPORTED;
-    const gpuhal_locked_move move = {GPUHAL_STAGING_FROM_DEVICE, &op->from->memory, op->from_offset, op->target,
-                                     op->bytes};
-    return status == GPUHAL_ERROR_NOT_SUPPORTED ? gpuhal_locked_copy(device, queue, &move) : status;
+    return status == GPUHAL_ERROR_NOT_SUPPORTED
+               ? gpuhal_move_locked(queue, GPUHAL_FROM_DEVICE, device, &op->from->memory, op->from_offset, op->target,
+                                    op->bytes)
+               : status;
 }
 
 static gpuhal_status run_read(const gpuhal_op *op)

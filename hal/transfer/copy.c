@@ -7,6 +7,10 @@
 #include "transfer/staged.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
+
+/* How much goes through host memory at once when a copy inside a device breaks its alignment. */
+#define BOUNCE_BYTES (256u << 10)
 
 gpuhal_status gpuhal_range_outside(const gpuhal_device *device, uint64_t size, uint64_t offset, uint64_t bytes)
 {
@@ -22,13 +26,84 @@ gpuhal_status gpuhal_range_error(const gpuhal_buffer *buffer, uint64_t offset, u
     return gpuhal_range_outside(buffer->device, buffer->bytes, offset, bytes);
 }
 
-/* Between two devices. */
+/* ---- memory of devices */
+
+gpuhal_status gpuhal_memory_copy_bounced(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset,
+                                         const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+{
+    const uint64_t most = bytes < BOUNCE_BYTES ? bytes : BOUNCE_BYTES;
+    void *bounce = malloc((size_t)most);
+    if (!bounce) {
+        return gpuhal_error_host_memory();
+    }
+    gpuhal_status status = GPUHAL_OK;
+    for (uint64_t done = 0; done < bytes && !status;) {
+        uint64_t piece = bytes - done < most ? bytes - done : most;
+        status = gpuhal_move(GPUHAL_FROM_DEVICE, device, from, from_offset + done, bounce, piece);
+        status = status ? status : gpuhal_move(GPUHAL_TO_DEVICE, device, to, to_offset + done, bounce, piece);
+        done += piece;
+    }
+    free(bounce);
+    return status;
+}
+
+gpuhal_status gpuhal_memory_copy_large(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset,
+                                       const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+{
+    gpuhal_status status = gpuhal_slot_copy(device, NULL, to, to_offset, from, from_offset, bytes);
+    return status ? gpuhal_memory_copy_failed(device, status, bytes) : GPUHAL_OK;
+}
+
+/* Asked after every copy: the watchdog may have given the device up while the plugin was in the call, and what such a
+ * plugin returns in the end counts no more. */
+gpuhal_status gpuhal_memory_copy_failed(gpuhal_device *device, gpuhal_status status, uint64_t bytes)
+{
+    bool late = atomic_load_explicit(&device->lost, memory_order_relaxed) == GPUHAL_LOST_HUNG;
+    status = late ? gpuhal_device_late() : status;
+    return status ? gpuhal_device_failed(device, status, "copying %" PRIu64 " bytes", bytes) : GPUHAL_OK;
+}
+
+typedef struct destination {
+    gpuhal_device *device;
+    const gpuhal_memory *memory;
+    uint64_t offset;
+} destination;
+
+static gpuhal_status write_piece(void *user, void *chunk, uint64_t done, uint64_t bytes)
+{
+    const destination *to = user;
+    return gpuhal_move(GPUHAL_TO_DEVICE, to->device, to->memory, to->offset + done, chunk, bytes);
+}
+
+/* Pieces come out of the source; the thread that has one writes it to the destination. Two pieces must not share an
+ * alignment block of the destination, which is read, changed and written back: pieces begin at multiples of a page
+ * there, and one after the other where blocks are larger than that. */
+gpuhal_status gpuhal_memory_copy_between(gpuhal_device *to_device, const gpuhal_memory *to, uint64_t to_offset,
+                                         gpuhal_device *from_device, const gpuhal_memory *from, uint64_t from_offset,
+                                         uint64_t bytes)
+{
+    destination target = {to_device, to, to_offset};
+    return gpuhal_staged_run(&(gpuhal_staged_copy){
+        .device = from_device,
+        .direction = GPUHAL_FROM_DEVICE,
+        .memory = from,
+        .offset = from_offset,
+        .bytes = bytes,
+        .phase = to_offset,
+        .move = write_piece,
+        .user = &target,
+        .in_order = to_device->copy_mask >= GPUHAL_STAGED_PAGE_BYTES,
+    });
+}
+
+/* ---- buffers of two devices */
+
 typedef enum {
-    WAY_PEER,       /* over a link between the two that was proven */
-    WAY_WRITE,      /* the destination's device writes from the source's host address, or the host does */
-    WAY_READ,       /* the source's device reads into the destination's host address */
-    WAY_IMPORT_FROM,  /* the destination's device imports the source's host memory, and copies */
-    WAY_IMPORT_TO,    /* the source's device imports the destination's host memory, and copies */
+    WAY_PEER,        /* over a link between the two that was proven */
+    WAY_WRITE,       /* the destination's device writes from the source's host address, or the host does */
+    WAY_READ,        /* the source's device reads into the destination's host address */
+    WAY_IMPORT_FROM, /* the destination's device imports the source's host memory, and copies */
+    WAY_IMPORT_TO,   /* the source's device imports the destination's host memory, and copies */
     WAY_STAGED
 } way;
 
@@ -39,11 +114,11 @@ static way way_through_host(const gpuhal_buffer *to, const gpuhal_buffer *from)
     bool readable = gpuhal_host_reads(&from->memory), writable = gpuhal_host_writes(&to->memory);
     bool writes = to->device->ops.write && !atomic_load_explicit(&to->refuses_write, memory_order_relaxed);
     bool reads = from->device->ops.read && !atomic_load_explicit(&from->refuses_read, memory_order_relaxed);
-    return readable && (writes || writable)                      ? WAY_WRITE
-           : writable && reads                                   ? WAY_READ
+    return readable && (writes || writable)                              ? WAY_WRITE
+           : writable && reads                                           ? WAY_READ
            : readable && gpuhal_cached_import_possible(from, to->device) ? WAY_IMPORT_FROM
            : writable && gpuhal_cached_import_possible(to, from->device) ? WAY_IMPORT_TO
-                                                                 : WAY_STAGED;
+                                                                         : WAY_STAGED;
 }
 
 /* The one place that decides, from what is known so far; gpuhal_copy_path() asks it too. */
@@ -69,23 +144,15 @@ static gpuhal_status cross_staged(const gpuhal_buffer_copy *c)
 {
     gpuhal_buffer *to = c->to, *from = c->from;
     if (gpuhal_host_reads(&from->memory)) {
-        const char *source = (const char *)from->memory.host + c->from_offset;
-        return gpuhal_bytes_write(to->device, &to->memory, c->to_offset, source, c->bytes);
+        char *source = (char *)from->memory.host + c->from_offset;
+        return gpuhal_move(GPUHAL_TO_DEVICE, to->device, &to->memory, c->to_offset, source, c->bytes);
     }
     if (gpuhal_host_writes(&to->memory)) {
-        return gpuhal_bytes_read(from->device, (char *)to->memory.host + c->to_offset, &from->memory, c->from_offset,
-                                 c->bytes);
+        return gpuhal_move(GPUHAL_FROM_DEVICE, from->device, &from->memory, c->from_offset,
+                           (char *)to->memory.host + c->to_offset, c->bytes);
     }
-    return gpuhal_staged_copy(to->device, &to->memory, c->to_offset, from->device, &from->memory, c->from_offset,
-                              c->bytes);
-}
-
-static gpuhal_status copy_slot(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset,
-                               const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
-{
-    const gpuhal_call call = gpuhal_call_blocking(device, bytes);
-    return gpuhal_device_result(device, call,
-                                device->ops.copy(device->handle, NULL, to, to_offset, from, from_offset, bytes));
+    return gpuhal_memory_copy_between(to->device, &to->memory, c->to_offset, from->device, &from->memory,
+                                      c->from_offset, c->bytes);
 }
 
 /* Copies once between the plugin's own memory and a cached import, with flushes around it where that is not coherent.
@@ -107,12 +174,13 @@ static gpuhal_status cross_by_import(const gpuhal_buffer_copy *c, bool source_is
     gpuhal_status status = GPUHAL_OK;
     if (source_is_imported) {
         status = clean ? gpuhal_memory_clean(device, import, offset, c->bytes, false) : GPUHAL_OK;
-        status = status ? status : copy_slot(device, &c->to->memory, c->to_offset, import, offset, c->bytes);
+        status =
+            status ? status : gpuhal_slot_copy(device, NULL, &c->to->memory, c->to_offset, import, offset, c->bytes);
     } else {
-        status = copy_slot(device, import, offset, &c->from->memory, c->from_offset, c->bytes);
+        status = gpuhal_slot_copy(device, NULL, import, offset, &c->from->memory, c->from_offset, c->bytes);
         status = status || !clean ? status : gpuhal_memory_clean(device, import, offset, c->bytes, true);
     }
-    return status ? gpuhal_bytes_copy_failed(device, status, c->bytes) : GPUHAL_OK;
+    return status ? gpuhal_memory_copy_failed(device, status, c->bytes) : GPUHAL_OK;
 }
 
 /* Uses the slot of one side. A slot that refuses the memory is not tried again; one that the range does not fit proves
@@ -120,11 +188,10 @@ static gpuhal_status cross_by_import(const gpuhal_buffer_copy *c, bool source_is
 static gpuhal_status cross_directly(const gpuhal_buffer_copy *c, bool by_writing, bool *out_done)
 {
     gpuhal_buffer *to = c->to, *from = c->from;
-    gpuhal_status status = by_writing
-                               ? gpuhal_bytes_try_write(to->device, &to->memory, c->to_offset,
-                                                        (const char *)from->memory.host + c->from_offset, c->bytes)
-                               : gpuhal_bytes_try_read(from->device, (char *)to->memory.host + c->to_offset,
-                                                       &from->memory, c->from_offset, c->bytes);
+    gpuhal_status status = by_writing ? gpuhal_move_try(GPUHAL_TO_DEVICE, to->device, &to->memory, c->to_offset,
+                                                        (char *)from->memory.host + c->from_offset, c->bytes)
+                                      : gpuhal_move_try(GPUHAL_FROM_DEVICE, from->device, &from->memory, c->from_offset,
+                                                        (char *)to->memory.host + c->to_offset, c->bytes);
     if (status == GPUHAL_ERROR_NOT_SUPPORTED) {
         atomic_store(by_writing ? &to->refuses_write : &from->refuses_read, true);
     }
@@ -185,7 +252,7 @@ gpuhal_status gpuhal_copy_timed(const gpuhal_buffer_copy *c)
 {
     uint64_t begin_ns = gpuhal_os_monotonic_ns();
     gpuhal_status status =
-        gpuhal_bytes_copy(c->to->device, &c->to->memory, c->to_offset, &c->from->memory, c->from_offset, c->bytes);
+        gpuhal_memory_copy(c->to->device, &c->to->memory, c->to_offset, &c->from->memory, c->from_offset, c->bytes);
     if (!status) {
         gpuhal_count(&c->to->device->copied, c->bytes, begin_ns);
     }

@@ -8,8 +8,39 @@
 
 #include "memory/buffer.h"
 #include "transfer/account.h"
-#include "transfer/bytes.h"
+#include "transfer/move.h"
 #include "transfer/ranges.h"
+
+/* Between memory of one device, at any offsets: by the plugin, and through host memory what breaks its alignment. */
+gpuhal_status gpuhal_memory_copy_bounced(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset,
+                                         const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes);
+gpuhal_status gpuhal_memory_copy_large(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset,
+                                       const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes);
+/* The plugin returned a failure, or the device is lost meanwhile. */
+gpuhal_status gpuhal_memory_copy_failed(gpuhal_device *device, gpuhal_status status, uint64_t bytes);
+
+/* Inline, because nothing shall stand between a small copy and the plugin's own function. */
+static inline gpuhal_status gpuhal_memory_copy(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset,
+                                               const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
+{
+    if (__builtin_expect(((to_offset | from_offset | bytes) & device->copy_mask) != 0, 0)) {
+        return gpuhal_memory_copy_bounced(device, to, to_offset, from, from_offset, bytes);
+    }
+    if (__builtin_expect(bytes > GPUHAL_CALL_SMALL_BYTES, 0)) {
+        return gpuhal_memory_copy_large(device, to, to_offset, from, from_offset, bytes);
+    }
+    const gpuhal_call call = gpuhal_call_small(device);
+    gpuhal_status status = device->ops.copy(device->handle, NULL, to, to_offset, from, from_offset, bytes);
+    gpuhal_call_end(call);
+    int32_t lost = (int32_t)atomic_load_explicit(&device->lost, memory_order_relaxed);
+    return __builtin_expect((status | lost) != 0, 0) ? gpuhal_memory_copy_failed(device, status, bytes) : GPUHAL_OK;
+}
+
+/* Between two devices of which neither can reach the other's memory, at any offsets: through chunks of the source's
+ * pool, pieces of both halves at once. Ranges were checked, both devices are open and not the same. */
+gpuhal_status gpuhal_memory_copy_between(gpuhal_device *to_device, const gpuhal_memory *to, uint64_t to_offset,
+                                         gpuhal_device *from_device, const gpuhal_memory *from, uint64_t from_offset,
+                                         uint64_t bytes);
 
 /* A copy of `bytes` bytes between two buffers. */
 typedef struct gpuhal_buffer_copy {
@@ -54,7 +85,7 @@ static inline __attribute__((always_inline)) gpuhal_status gpuhal_write_now(gpuh
     to = to->whole;
     status = gpuhal_buffer_enter(to, true);
     if (!status) {
-        status = gpuhal_bytes_write(to->device, &to->memory, to_offset, from, bytes);
+        status = gpuhal_move(GPUHAL_TO_DEVICE, to->device, &to->memory, to_offset, (void *)(uintptr_t)from, bytes);
         status = status ? status : gpuhal_buffer_written(to, to_offset, bytes);
         gpuhal_buffer_leave(to, true);
     }
@@ -76,7 +107,7 @@ static inline __attribute__((always_inline)) gpuhal_status gpuhal_read_now(void 
     from = from->whole;
     status = gpuhal_buffer_enter(from, false);
     if (!status) {
-        status = gpuhal_bytes_read(from->device, to, &from->memory, from_offset, bytes);
+        status = gpuhal_move(GPUHAL_FROM_DEVICE, from->device, &from->memory, from_offset, to, bytes);
         gpuhal_buffer_leave(from, false);
     }
     if (!status) {
@@ -91,7 +122,7 @@ static inline gpuhal_status gpuhal_copy_inside(gpuhal_buffer *to, uint64_t to_of
     if (bytes >= GPUHAL_TIMED_FROM_BYTES) {
         return gpuhal_copy_timed(&(gpuhal_buffer_copy){to, from, to_offset, from_offset, bytes});
     }
-    gpuhal_status status = gpuhal_bytes_copy(to->device, &to->memory, to_offset, &from->memory, from_offset, bytes);
+    gpuhal_status status = gpuhal_memory_copy(to->device, &to->memory, to_offset, &from->memory, from_offset, bytes);
     if (!status) {
         gpuhal_count(&to->device->copied, bytes, 0);
     }

@@ -7,8 +7,8 @@
  * the cache 2.1 to 2.6 GiB/s into huge pages and 0.8 into small ones, through it 1.1 to 2.0, at five to thirty times
  * the processor time.) Files are written through the cache: when bytes get to the disk is then the system's business,
  * unless the application asks for it. */
-#include "transfer/bytes.h"
 #include "transfer/file_pieces.h"
+#include "transfer/move.h"
 #include "transfer/ranges.h"
 #include "transfer/staging.h"
 
@@ -117,7 +117,8 @@ static gpuhal_status move_edge(gpuhal_file_moving *moving, uint64_t at, uint64_t
         if (job->look) {
             job->look(job->look_user, at, block, bytes);
         }
-        status = gpuhal_bytes_write(job->buffer->device, &job->buffer->memory, job->buffer_offset + at, block, bytes);
+        status = gpuhal_move(GPUHAL_TO_DEVICE, job->buffer->device, &job->buffer->memory, job->buffer_offset + at,
+                             block, bytes);
     }
     free(block);
     moving->done += status ? 0 : bytes;

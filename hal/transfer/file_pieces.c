@@ -9,8 +9,8 @@
  * holds another. */
 #include "transfer/file_pieces.h"
 
-#include "transfer/bytes.h"
-#include "transfer/staging.h"
+#include "transfer/move.h"
+#include "transfer/staged.h"
 #include "transfer/thread_pool.h"
 
 #include <errno.h>
@@ -76,9 +76,9 @@ typedef struct reader {
     slot slots[SLOTS];
 } reader;
 
-static gpuhal_staging_direction direction_of(const gpuhal_file_job *job)
+static gpuhal_direction direction_of(const gpuhal_file_job *job)
 {
-    return job->writes ? GPUHAL_STAGING_FROM_DEVICE : GPUHAL_STAGING_TO_DEVICE;
+    return job->writes ? GPUHAL_FROM_DEVICE : GPUHAL_TO_DEVICE;
 }
 
 /* With the mutex held. Around the page cache all pieces but the first begin where the disk's blocks do: the first is
@@ -138,7 +138,7 @@ static bool begin_piece(reader *self, slot *piece, bool first)
 {
     gpuhal_file_moving *moving = self->moving;
     gpuhal_device *device = moving->job->buffer->device;
-    gpuhal_staging_direction direction = direction_of(moving->job);
+    gpuhal_direction direction = direction_of(moving->job);
     if (!has_more(moving)) {
         return false;
     }
@@ -157,7 +157,7 @@ static bool begin_piece(reader *self, slot *piece, bool first)
     gpuhal_mutex_unlock(&moving->mutex);
     if (!got) {
         if (piece->chunk) {
-            gpuhal_staging_give(device, direction, piece->chunk);
+            gpuhal_staging_give(piece->chunk);
         }
         return false;
     }
@@ -207,8 +207,9 @@ static gpuhal_status to_device(const gpuhal_file_moving *moving, const slot *pie
     if (status || !piece->chunk) {
         return status;
     }
-    return piece->chunk->plain ? gpuhal_bytes_write(device, &job->buffer->memory, offset, piece->memory, piece->bytes)
-                               : gpuhal_chunk_empty(device, piece->chunk, &job->buffer->memory, offset, piece->bytes);
+    return piece->chunk->plain
+               ? gpuhal_move(GPUHAL_TO_DEVICE, device, &job->buffer->memory, offset, piece->memory, piece->bytes)
+               : gpuhal_staged_move_chunk(piece->chunk, &job->buffer->memory, offset, piece->bytes);
 }
 
 static gpuhal_status from_device(const gpuhal_file_moving *moving, const slot *piece)
@@ -217,8 +218,8 @@ static gpuhal_status from_device(const gpuhal_file_moving *moving, const slot *p
     gpuhal_status status = GPUHAL_OK;
     uint64_t to = job->file_offset + piece->at, done = 0;
     if (piece->chunk) {
-        status = gpuhal_chunk_fill(job->buffer->device, piece->chunk, &job->buffer->memory,
-                                   job->buffer_offset + piece->at, piece->bytes);
+        status =
+            gpuhal_staged_move_chunk(piece->chunk, &job->buffer->memory, job->buffer_offset + piece->at, piece->bytes);
     }
     look(job, piece, 0, status ? 0 : piece->bytes);
     int error = status ? 0 : gpuhal_os_file_write_piece(job->file, to, piece->memory, piece->bytes, &done);
@@ -259,7 +260,7 @@ static void end_piece(gpuhal_file_moving *moving, slot *piece)
         note_failure(moving, status);
     }
     if (piece->chunk) {
-        gpuhal_staging_give(job->buffer->device, direction_of(job), piece->chunk);
+        gpuhal_staging_give(piece->chunk);
     }
     piece->taken = false;
     gpuhal_mutex_lock(&moving->mutex);

@@ -29,7 +29,7 @@ static gpuhal_status fill_by_writing(gpuhal_buffer *to, uint64_t offset, uint64_
     for (uint64_t done = 0; done < bytes && !status;) {
         /* BLOCK_BYTES is a multiple of every pattern, so each block begins at the same phase. */
         uint64_t piece = bytes - done < block_bytes ? bytes - done : block_bytes;
-        status = gpuhal_bytes_write(to->device, &to->memory, offset + done, block, piece);
+        status = gpuhal_move(GPUHAL_TO_DEVICE, to->device, &to->memory, offset + done, block, piece);
         done += piece;
     }
     free(block);

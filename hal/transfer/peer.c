@@ -6,9 +6,8 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "device/fault_log.h"
-#include "transfer/bytes.h"
+#include "transfer/move.h"
 #include "transfer/plugin_event.h"
-#include "transfer/slot.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -179,7 +178,7 @@ static gpuhal_status copy_on_queue(proof *p, gpuhal_device *runner)
     if (!status) {
         status = copy_pattern(p, queue);
         gpuhal_error_save(&detail);
-        gpuhal_status recorded = gpuhal_event_record_blocking(runner, queue, event);
+        gpuhal_status recorded = gpuhal_plugin_event_record_blocking(runner, queue, event);
         gpuhal_status ended = recorded ? recorded : wait_for(runner, event);
         p->stuck = ended == GPUHAL_ERROR_TIMEOUT && !recorded;
         if (!status) {
@@ -219,8 +218,8 @@ static gpuhal_status lay_out(proof *p, uint32_t seed)
         p->sent[i] = (unsigned char)(seed >> 24);
         p->got[i] = (unsigned char)~p->sent[i];
     }
-    gpuhal_status status = gpuhal_bytes_write(p->from_device, &p->from, 0, p->sent, PROOF_BYTES);
-    return status ? status : gpuhal_bytes_write(p->to_device, &p->to, 0, p->got, PROOF_BYTES);
+    gpuhal_status status = gpuhal_move(GPUHAL_TO_DEVICE, p->from_device, &p->from, 0, p->sent, PROOF_BYTES);
+    return status ? status : gpuhal_move(GPUHAL_TO_DEVICE, p->to_device, &p->to, 0, p->got, PROOF_BYTES);
 }
 
 /* In `got` lies what was at the destination before; the copy is played there too. `sent` is not needed afterwards: each
@@ -228,7 +227,7 @@ static gpuhal_status lay_out(proof *p, uint32_t seed)
 static gpuhal_status compare(proof *p, const gpuhal_device *runner)
 {
     memcpy(p->got + p->to_offset, p->sent + p->from_offset, (size_t)p->bytes);
-    gpuhal_status status = gpuhal_bytes_read(p->to_device, p->sent, &p->to, 0, PROOF_BYTES);
+    gpuhal_status status = gpuhal_move(GPUHAL_FROM_DEVICE, p->to_device, &p->to, 0, p->sent, PROOF_BYTES);
     size_t wrong = 0, first = PROOF_BYTES;
     for (size_t i = PROOF_BYTES; !status && i > 0; i--) {
         bool differs = p->sent[i - 1] != p->got[i - 1];

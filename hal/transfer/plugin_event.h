@@ -47,6 +47,24 @@ static inline gpuhal_status gpuhal_plugin_event_query(gpuhal_device *device, gpu
     return gpuhal_device_result(device, call, device->ops.event_query(event));
 }
 
+/* The same again and again with pauses where it is NOT_READY: for threads that may block. A plugin that is NOT_READY
+ * has recorded nothing. Its device is checked each time, or a lost one would be polled for ever. */
+static inline gpuhal_status gpuhal_plugin_event_record_blocking(gpuhal_device *device, gpuhal_plugin_queue *queue,
+                                                                gpuhal_plugin_event *event)
+{
+    gpuhal_status status = GPUHAL_NOT_READY;
+    uint64_t pause_ns = 0;
+    while (status == GPUHAL_NOT_READY) {
+        status = gpuhal_plugin_event_record(device, queue, event);
+        if (status == GPUHAL_NOT_READY) {
+            pause_ns = gpuhal_poll_longer(pause_ns);
+            gpuhal_os_sleep(pause_ns);
+            status = gpuhal_device_check(device) ? GPUHAL_ERROR_DEVICE_LOST : status;
+        }
+    }
+    return status;
+}
+
 /* NOT_READY when the time is over, whatever the plugin calls that. OK only where event_query confirms it; a plugin that
  * contradicts itself must not keep a processor busy. */
 static inline gpuhal_status gpuhal_plugin_event_block(gpuhal_device *device, gpuhal_plugin_event *event,

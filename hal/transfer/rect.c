@@ -4,10 +4,7 @@
 
 #include "core/error.h"
 #include "device/link.h"
-#include "transfer/account.h"
-#include "transfer/bytes.h"
-#include "transfer/ranges.h"
-#include "transfer/staged.h"
+#include "transfer/copy.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -121,13 +118,15 @@ static gpuhal_status copy_row(const side *to, uint64_t to_offset, const side *fr
                               uint64_t bytes)
 {
     if (!to->buffer) {
-        return gpuhal_bytes_read(from->buffer->device, to->host + to_offset, &from->buffer->memory, from_offset, bytes);
+        return gpuhal_move(GPUHAL_FROM_DEVICE, from->buffer->device, &from->buffer->memory, from_offset,
+                           to->host + to_offset, bytes);
     }
     if (!from->buffer) {
-        return gpuhal_bytes_write(to->buffer->device, &to->buffer->memory, to_offset, from->host + from_offset, bytes);
+        return gpuhal_move(GPUHAL_TO_DEVICE, to->buffer->device, &to->buffer->memory, to_offset,
+                           from->host + from_offset, bytes);
     }
-    return gpuhal_bytes_copy(to->buffer->device, &to->buffer->memory, to_offset, &from->buffer->memory, from_offset,
-                             bytes);
+    return gpuhal_memory_copy(to->buffer->device, &to->buffer->memory, to_offset, &from->buffer->memory, from_offset,
+                              bytes);
 }
 
 /* Uses the plugin's slot where it takes this box, else goes row by row. */
@@ -168,9 +167,9 @@ static gpuhal_status copy_between_devices(const side *to, const side *from, cons
             to_part.offset = row_offset(to, extent, first);
             from_part.offset = row_offset(from, extent, first);
             if (batch_rows == 0) {
-                status =
-                    gpuhal_staged_copy(to->buffer->device, &to->buffer->memory, to_part.offset, from->buffer->device,
-                                       &from->buffer->memory, from_part.offset, extent->width);
+                status = gpuhal_memory_copy_between(to->buffer->device, &to->buffer->memory, to_part.offset,
+                                                    from->buffer->device, &from->buffer->memory, from_part.offset,
+                                                    extent->width);
                 row++;
                 continue;
             }

@@ -3,6 +3,9 @@
 #include "transfer/staging.h"
 
 #include "core/error.h"
+#include "device/link.h"
+#include "memory/buffer.h"
+#include "transfer/plugin_event.h"
 #include "transfer/thread_pool.h"
 
 #include <stdlib.h>
@@ -31,15 +34,23 @@ struct gpuhal_staging {
     _Atomic uint32_t threads; /* not protected; see gpuhal_staging_threads */
 };
 
+/* Without event_block waiting would be polling, and a software device copies with the processors that are to be kept
+ * free: there a thread that blocks in the copy itself is better (docs/measurements). */
+bool gpuhal_staging_has_engine(const gpuhal_device *device)
+{
+    return device->ops.queue_create && device->ops.event_block &&
+           gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_SOFTWARE, 0) == 0;
+}
+
 static uint64_t chunk_bytes(const gpuhal_device *device)
 {
     uint64_t half = device->gpu->settings.staging_limit_bytes / 2;
-    uint64_t wanted = gpuhal_chunk_has_engine(device) ? ENGINE_CHUNK_BYTES : CHUNK_BYTES;
+    uint64_t wanted = gpuhal_staging_has_engine(device) ? ENGINE_CHUNK_BYTES : CHUNK_BYTES;
     return half < wanted ? half & ~(uint64_t)4095 : wanted;
 }
 
 /* Made when first asked for: most devices never stage. */
-static struct gpuhal_staging *pool_of(gpuhal_device *device, gpuhal_staging_direction direction)
+static struct gpuhal_staging *pool_of(gpuhal_device *device, gpuhal_direction direction)
 {
     gpuhal_mutex_lock(&device->mutex);
     struct gpuhal_staging *pool = device->staging[direction];
@@ -55,10 +66,72 @@ static struct gpuhal_staging *pool_of(gpuhal_device *device, gpuhal_staging_dire
     return pool;
 }
 
+/* ---- one chunk */
+
+/* Called with no lock held: a plugin may take long to page-lock memory. */
+static gpuhal_status chunk_create(gpuhal_device *device, gpuhal_direction direction, uint64_t bytes,
+                                  gpuhal_chunk **out_chunk)
+{
+    gpuhal_chunk *chunk = calloc(1, sizeof *chunk);
+    if (!chunk) {
+        return gpuhal_error_host_memory();
+    }
+    chunk->device = device;
+    chunk->direction = direction;
+    chunk->bytes = bytes;
+    chunk->plain = !gpuhal_staging_has_memory(device, direction);
+    chunk->can_begin = !chunk->plain && gpuhal_staging_has_engine(device);
+    gpuhal_status status = GPUHAL_OK;
+    if (chunk->plain) {
+        uint32_t node = 0;
+        chunk->host =
+            gpuhal_device_node(device, &node) ? gpuhal_os_pages_map_on(bytes, node) : gpuhal_os_pages_map(bytes);
+        status = chunk->host ? GPUHAL_OK : gpuhal_error_host_memory();
+    } else {
+        status = gpuhal_slot_allocate(device, direction, bytes, &chunk->memory);
+        chunk->host = status ? NULL : chunk->memory.host;
+    }
+    if (status) {
+        free(chunk);
+        return status;
+    }
+    *out_chunk = chunk;
+    return GPUHAL_OK;
+}
+
+/* The event goes before the queue: no plugin is asked about an event of a queue that is gone. */
+void gpuhal_staging_drop_queue(gpuhal_chunk *chunk)
+{
+    gpuhal_device *device = chunk->device;
+    bool reachable = gpuhal_device_is_reachable(device);
+    if (chunk->event && reachable) {
+        gpuhal_plugin_event_destroy(device, chunk->event);
+    }
+    if (chunk->queue && reachable) {
+        const gpuhal_call call = gpuhal_call_blocking(device, 0);
+        device->ops.queue_destroy(chunk->queue);
+        gpuhal_call_end(call);
+    }
+    chunk->queue = NULL;
+    chunk->event = NULL;
+    chunk->under_way = false;
+}
+
+static void chunk_destroy(gpuhal_chunk *chunk)
+{
+    gpuhal_staging_drop_queue(chunk);
+    if (chunk->plain) {
+        gpuhal_os_pages_unmap(chunk->host, chunk->bytes);
+    } else {
+        gpuhal_memory_release(chunk->device, &chunk->memory);
+    }
+    free(chunk);
+}
+
 /* ---- the bound of the process */
 
 /* Takes a free chunk out of any other pool of the object; NULL when there is none. */
-static gpuhal_chunk *take_anybodys(gpuhal *gpu, gpuhal_device **out_owner)
+static gpuhal_chunk *take_anybodys(gpuhal *gpu)
 {
     for (uint32_t i = 0; i < 2 * gpuhal_device_count(gpu); i++) {
         gpuhal_device *device = gpuhal_device_at(gpu, i / 2);
@@ -69,14 +142,13 @@ static gpuhal_chunk *take_anybodys(gpuhal *gpu, gpuhal_device **out_owner)
             continue;
         }
         gpuhal_mutex_lock(&pool->mutex);
-            gpuhal_chunk *chunk = pool->free;
+        gpuhal_chunk *chunk = pool->free;
         if (chunk) {
             pool->free = chunk->next;
             pool->made--;
         }
         gpuhal_mutex_unlock(&pool->mutex);
         if (chunk) {
-            *out_owner = device;
             return chunk;
         }
     }
@@ -105,10 +177,10 @@ static bool account(uint64_t add, uint64_t take_away, uint64_t most)
     return fits;
 }
 
-static void give_up(gpuhal_device *device, gpuhal_chunk *chunk)
+static void give_up(gpuhal_chunk *chunk)
 {
     uint64_t bytes = chunk->bytes;
-    gpuhal_chunk_destroy(device, chunk);
+    chunk_destroy(chunk);
     account(0, bytes, UINT64_MAX);
 }
 
@@ -116,13 +188,12 @@ static void give_up(gpuhal_device *device, gpuhal_chunk *chunk)
  * made in any case: waiting for other pools could be a deadlock. */
 static bool reserve(gpuhal *gpu, uint64_t bytes, bool is_first)
 {
-    gpuhal_device *owner = NULL;
     gpuhal_chunk *unused = NULL;
     while (!account(bytes, 0, gpu->settings.staging_total_bytes)) {
-        if (!(unused = take_anybodys(gpu, &owner))) {
+        if (!(unused = take_anybodys(gpu))) {
             return is_first && account(bytes, 0, UINT64_MAX);
         }
-        give_up(owner, unused);
+        give_up(unused);
     }
     return true;
 }
@@ -146,7 +217,7 @@ static gpuhal_chunk *take_free(struct gpuhal_staging *pool, bool *out_make)
 
 /* Makes the chunk that take_free allowed. When there is no room for it and others exist, `wait` says to wait for one of
  * those. */
-static gpuhal_status make(gpuhal_device *device, gpuhal_staging_direction direction, struct gpuhal_staging *pool,
+static gpuhal_status make(gpuhal_device *device, gpuhal_direction direction, struct gpuhal_staging *pool,
                           gpuhal_chunk **out_chunk, bool *out_wait)
 {
     gpuhal_mutex_lock(&pool->mutex);
@@ -154,7 +225,7 @@ static gpuhal_status make(gpuhal_device *device, gpuhal_staging_direction direct
     gpuhal_mutex_unlock(&pool->mutex);
     bool reserved = reserve(device->gpu, pool->chunk_bytes, is_first);
     gpuhal_status status =
-        reserved ? gpuhal_chunk_create(device, direction, pool->chunk_bytes, out_chunk) : GPUHAL_ERROR_OUT_OF_MEMORY;
+        reserved ? chunk_create(device, direction, pool->chunk_bytes, out_chunk) : GPUHAL_ERROR_OUT_OF_MEMORY;
     if (status) {
         account(0, reserved ? pool->chunk_bytes : 0, UINT64_MAX);
         gpuhal_mutex_lock(&pool->mutex);
@@ -166,7 +237,7 @@ static gpuhal_status make(gpuhal_device *device, gpuhal_staging_direction direct
     return status;
 }
 
-gpuhal_status gpuhal_staging_take(gpuhal_device *device, gpuhal_staging_direction direction, gpuhal_chunk **out_chunk)
+gpuhal_status gpuhal_staging_take(gpuhal_device *device, gpuhal_direction direction, gpuhal_chunk **out_chunk)
 {
     struct gpuhal_staging *pool = pool_of(device, direction);
     if (!pool) {
@@ -202,7 +273,7 @@ gpuhal_status gpuhal_staging_take(gpuhal_device *device, gpuhal_staging_directio
     }
 }
 
-gpuhal_chunk *gpuhal_staging_try_take(gpuhal_device *device, gpuhal_staging_direction direction)
+gpuhal_chunk *gpuhal_staging_try_take(gpuhal_device *device, gpuhal_direction direction)
 {
     struct gpuhal_staging *pool = pool_of(device, direction);
     bool make_one = false, wait = false;
@@ -218,9 +289,9 @@ gpuhal_chunk *gpuhal_staging_try_take(gpuhal_device *device, gpuhal_staging_dire
     return chunk;
 }
 
-void gpuhal_staging_give(gpuhal_device *device, gpuhal_staging_direction direction, gpuhal_chunk *chunk)
+void gpuhal_staging_give(gpuhal_chunk *chunk)
 {
-    struct gpuhal_staging *pool = pool_of(device, direction);
+    struct gpuhal_staging *pool = pool_of(chunk->device, chunk->direction);
     gpuhal_mutex_lock(&pool->mutex);
     chunk->next = pool->free;
     pool->free = chunk;
@@ -242,13 +313,13 @@ void gpuhal_staging_wake(gpuhal_device *device)
     }
 }
 
-uint32_t gpuhal_staging_threads(gpuhal_device *device, gpuhal_staging_direction direction)
+uint32_t gpuhal_staging_threads(gpuhal_device *device, gpuhal_direction direction)
 {
     struct gpuhal_staging *pool = pool_of(device, direction);
     return pool ? atomic_load_explicit(&pool->threads, memory_order_relaxed) : 1;
 }
 
-void gpuhal_staging_set_threads(gpuhal_device *device, gpuhal_staging_direction direction, uint32_t threads)
+void gpuhal_staging_set_threads(gpuhal_device *device, gpuhal_direction direction, uint32_t threads)
 {
     struct gpuhal_staging *pool = pool_of(device, direction);
     if (pool) {
@@ -264,7 +335,7 @@ uint64_t gpuhal_staging_process_bytes(void)
     return bytes;
 }
 
-static void pool_destroy(gpuhal_device *device, gpuhal_staging_direction direction)
+static void pool_destroy(gpuhal_device *device, gpuhal_direction direction)
 {
     struct gpuhal_staging *pool = device->staging[direction];
     if (!pool) {
@@ -273,7 +344,7 @@ static void pool_destroy(gpuhal_device *device, gpuhal_staging_direction directi
     while (pool->free) {
         gpuhal_chunk *chunk = pool->free;
         pool->free = chunk->next;
-        give_up(device, chunk);
+        give_up(chunk);
     }
     gpuhal_condition_finish(&pool->condition);
     gpuhal_mutex_finish(&pool->mutex);
@@ -285,8 +356,8 @@ void gpuhal_staging_destroy_all(gpuhal *gpu)
 {
     gpuhal_thread_pool_destroy(gpu);
     for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
-        pool_destroy(gpuhal_device_at(gpu, d), GPUHAL_STAGING_TO_DEVICE);
-        pool_destroy(gpuhal_device_at(gpu, d), GPUHAL_STAGING_FROM_DEVICE);
+        pool_destroy(gpuhal_device_at(gpu, d), GPUHAL_TO_DEVICE);
+        pool_destroy(gpuhal_device_at(gpu, d), GPUHAL_FROM_DEVICE);
     }
 }
 

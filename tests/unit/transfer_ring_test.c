@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "memory/buffer.h"
 #include "transfer/thread_pool.h"
-#include "transfer/ring.h"
+#include "transfer/staged.h"
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -139,7 +139,7 @@ static gpuhal_status take(void *user, void *chunk, uint64_t done, uint64_t bytes
 {
     taking *t = user;
     pthread_mutex_lock(&t->mutex);
-    t->unaligned += done > 0 && (t->phase + done) % GPUHAL_RING_PAGE_BYTES != 0;
+    t->unaligned += done > 0 && (t->phase + done) % GPUHAL_STAGED_PAGE_BYTES != 0;
     t->out_of_order += done != t->next;
     t->next = done + bytes;
     pthread_mutex_unlock(&t->mutex);
@@ -156,10 +156,10 @@ static void take_pieces(gpuhal *gpu, gpuhal_buffer *buffer, const unsigned char 
     for (int round = 0; round < 40; round++) {
         uint64_t offset = next_random() % BYTES, bytes = 1 + next_random() % (BYTES - offset);
         taking t = {.got = calloc(1, bytes), .phase = next_random() % 10000, .mutex = PTHREAD_MUTEX_INITIALIZER};
-        gpuhal_ring_copy copy = {.device = gpuhal_device_at(gpu, 0), .direction = GPUHAL_STAGING_FROM_DEVICE,
+        gpuhal_staged_copy copy = {.device = gpuhal_device_at(gpu, 0), .direction = GPUHAL_FROM_DEVICE,
                                  .memory = &buffer->memory, .offset = offset, .bytes = bytes, .phase = t.phase,
                                  .move = take, .user = &t, .in_order = round % 2};
-        assert_int_equal(gpuhal_ring_run(&copy), GPUHAL_OK);
+        assert_int_equal(gpuhal_staged_run(&copy), GPUHAL_OK);
         assert_int_equal(t.bytes, bytes);
         assert_int_equal(t.unaligned, 0);
         assert_true(!copy.in_order || t.out_of_order == 0);
@@ -187,13 +187,13 @@ TEST(the_consumer_can_end_a_ring_with_an_error_of_its_own)
     gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 0, BYTES);
     assert_int_equal(gpuhal_write(NULL, buffer, 0, model, BYTES), GPUHAL_OK);
     taking t = {.got = calloc(1, BYTES), .fail_at = BYTES / 2, .mutex = PTHREAD_MUTEX_INITIALIZER};
-    gpuhal_ring_copy copy = {.device = gpuhal_device_at(gpu, 0),
-                             .direction = GPUHAL_STAGING_FROM_DEVICE,
+    gpuhal_staged_copy copy = {.device = gpuhal_device_at(gpu, 0),
+                             .direction = GPUHAL_FROM_DEVICE,
                              .memory = &buffer->memory,
                              .bytes = BYTES,
                              .move = take,
                              .user = &t};
-    assert_int_equal(gpuhal_ring_run(&copy), GPUHAL_ERROR_CANCELLED);
+    assert_int_equal(gpuhal_staged_run(&copy), GPUHAL_ERROR_CANCELLED);
     assert_string_equal(gpuhal_last_error()->sentence, "it was enough");
     assert_true(t.bytes < BYTES);
     take_pieces(gpu, buffer, model);
