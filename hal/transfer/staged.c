@@ -33,9 +33,9 @@ static gpuhal_status fill_plain(gpuhal_chunk *chunk, const gpuhal_memory *from, 
 }
 
 /* From the device it copies whole alignment blocks: up to one more at each end, for which the payload leaves room
- * (gpuhal_staging_payload_bytes()). What comes in front stays in `lead` until end() has moved it away. */
-static gpuhal_status start(gpuhal_chunk *chunk, gpuhal_plugin_queue *queue, const gpuhal_memory *memory,
-                           uint64_t offset, uint64_t bytes)
+ * (gpuhal_staging_payload_bytes()). What comes in front stays in `lead` until end_copy() has moved it away. */
+static gpuhal_status start_copy(gpuhal_chunk *chunk, gpuhal_plugin_queue *queue, const gpuhal_memory *memory,
+                                uint64_t offset, uint64_t bytes)
 {
     gpuhal_device *device = chunk->device;
     gpuhal_status status;
@@ -56,7 +56,7 @@ static gpuhal_status start(gpuhal_chunk *chunk, gpuhal_plugin_queue *queue, cons
 
 /* Once the device is done: bytes that arrived become visible, and stand at the beginning. The members are cleared
  * first, so that a failure here does not end the same piece a second time. */
-static gpuhal_status end(gpuhal_chunk *chunk)
+static gpuhal_status end_copy(gpuhal_chunk *chunk)
 {
     const uint64_t bytes = chunk->arriving, lead = chunk->lead, mask = chunk->device->copy_mask;
     chunk->arriving = chunk->lead = 0;
@@ -75,8 +75,8 @@ gpuhal_status gpuhal_staged_move_chunk(gpuhal_chunk *chunk, const gpuhal_memory 
     if (chunk->plain) {
         return fill_plain(chunk, memory, offset, bytes);
     }
-    gpuhal_status status = start(chunk, NULL, memory, offset, bytes);
-    return status ? status : end(chunk);
+    gpuhal_status status = start_copy(chunk, NULL, memory, offset, bytes);
+    return status ? status : end_copy(chunk);
 }
 
 static gpuhal_status make_queue(gpuhal_chunk *chunk)
@@ -96,16 +96,16 @@ static gpuhal_status make_queue(gpuhal_chunk *chunk)
     return status;
 }
 
-/* Begins what await() ends. Where the event could not be recorded behind the copy, no thread could await the copy
+/* Begins what await_copy() ends. Where the event could not be recorded behind the copy, no thread could await the copy
  * later: destroying the queue does that now, and the next use makes another. */
-static gpuhal_status begin(gpuhal_chunk *chunk, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
+static gpuhal_status begin_copy(gpuhal_chunk *chunk, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
 {
     gpuhal_device *device = chunk->device;
     gpuhal_status status = make_queue(chunk);
     if (status) {
         return status;
     }
-    status = start(chunk, chunk->queue, memory, offset, bytes);
+    status = start_copy(chunk, chunk->queue, memory, offset, bytes);
     if (!status) {
         status = gpuhal_plugin_event_record_blocking(device, chunk->queue, chunk->event);
         status = status ? gpuhal_device_failed(device, status, "submitting a copy with staging memory") : GPUHAL_OK;
@@ -124,7 +124,7 @@ static bool has_ended(const gpuhal_chunk *chunk)
 }
 
 /* Sleeps until it has. OK where nothing is in flight. */
-static gpuhal_status await(gpuhal_chunk *chunk)
+static gpuhal_status await_copy(gpuhal_chunk *chunk)
 {
     gpuhal_status status = GPUHAL_NOT_READY;
     if (!chunk->under_way) {
@@ -139,7 +139,7 @@ static gpuhal_status await(gpuhal_chunk *chunk)
         gpuhal_staging_drop_queue(chunk);
         return status;
     }
-    return end(chunk);
+    return end_copy(chunk);
 }
 
 /* ---- many pieces */
@@ -228,7 +228,7 @@ static gpuhal_status begin_piece(ring *r, slot *s)
     if (status) {
         return status;
     }
-    return r->pieces > 1 && s->chunk->can_begin ? begin(s->chunk, copy->memory, offset, s->bytes)
+    return r->pieces > 1 && s->chunk->can_begin ? begin_copy(s->chunk, copy->memory, offset, s->bytes)
                                                 : gpuhal_staged_move_chunk(s->chunk, copy->memory, offset, s->bytes);
 }
 
@@ -238,7 +238,7 @@ static gpuhal_status end_piece(ring *r, slot *s, bool go_on)
     const gpuhal_staged_copy *copy = r->copy;
     const uint64_t bytes = s->bytes;
     s->bytes = 0;
-    gpuhal_status status = await(s->chunk);
+    gpuhal_status status = await_copy(s->chunk);
     bool take = !status && go_on && bytes > 0 && copy->direction == GPUHAL_FROM_DEVICE;
     return take ? copy->move(copy->user, s->chunk->host, s->done, bytes) : status;
 }
