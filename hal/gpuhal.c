@@ -1,5 +1,5 @@
 /* gpuhal.c: opens and closes the gpuhal object: the only file that sees every layer. */
-#include "core/error.h"
+#include "base/error.h"
 #include "device/fault_log.h"
 #include "device/selector.h"
 #include "hotplug/change.h"

@@ -1,7 +1,7 @@
 /* store/acquire.c: putting and acquiring entries: finding or making them, and waiting for other threads that do. */
 #include "store/store.h"
 
-#include "core/error.h"
+#include "base/error.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
  * was. */
 #include "store/store.h"
 
-#include "core/error.h"
+#include "base/error.h"
 
 #include <gpuhal/transfer.h>
 

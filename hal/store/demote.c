@@ -2,7 +2,7 @@
  * room, and from there to the file. */
 #include "store/store.h"
 
-#include "core/error.h"
+#include "base/error.h"
 
 #include <inttypes.h>
 

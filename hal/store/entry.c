@@ -1,7 +1,7 @@
 /* store/entry.c: the life of an entry: states, references, pins. */
 #include "store/store.h"
 
-#include "core/error.h"
+#include "base/error.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

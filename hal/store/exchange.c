@@ -2,7 +2,7 @@
  * leave for it. Its bytes go to memory of the library's own, and the place of its copy is for the other one. */
 #include "store/store.h"
 
-#include "core/error.h"
+#include "base/error.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * entry's bytes. */
 #include "store/store.h"
 
-#include "core/error.h"
+#include "base/error.h"
 #include "registry/checksum.h"
 #include "transfer/file_pieces.h"
 

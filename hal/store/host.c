@@ -1,7 +1,7 @@
 /* store/host.c: copies of entries in host memory: page-locked where the device has such memory, else plain. */
 #include "store/store.h"
 
-#include "core/error.h"
+#include "base/error.h"
 
 #include <gpuhal/transfer.h>
 

@@ -1,7 +1,7 @@
 /* store/index.c: entries by key, in rows of a table by the key's hash. */
 #include "store/store.h"
 
-#include "core/error.h"
+#include "base/error.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* store/item.c: what a caller has of an entry, and its release. */
 #include "store/store.h"
 
-#include "core/error.h"
+#include "base/error.h"
 
 #include <stdlib.h>
 #include <string.h>

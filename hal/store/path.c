@@ -3,7 +3,7 @@
  * is another entry; the old one makes room like any other that a loader can bring back. */
 #include "store/store.h"
 
-#include "core/error.h"
+#include "base/error.h"
 #include "os/os.h"
 #include "transfer/file_pieces.h"
 

@@ -2,7 +2,7 @@
  * which nothing has to be copied first, then the others; and larger pieces, by moving entries. */
 #include "store/store.h"
 
-#include "core/error.h"
+#include "base/error.h"
 
 static uint64_t give(gpuhal_store *store, const gpuhal_pool *pool, uint64_t bytes, uint32_t which,
                      uint64_t deadline_ns)

@@ -1,8 +1,8 @@
 /* store/read.c: the bytes of an entry for the host, wherever they are. */
 #include "store/store.h"
 
-#include "core/error.h"
-#include "core/job.h"
+#include "base/error.h"
+#include "base/job.h"
 
 #include <gpuhal/transfer.h>
 

@@ -1,7 +1,7 @@
 /* store/restore.c: back into device memory from a copy. */
 #include "store/store.h"
 
-#include "core/error.h"
+#include "base/error.h"
 
 /* Without the mutex: allocates, and copies, in the queue where the copy can be made there. */
 static gpuhal_status bring_back(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue, uint64_t deadline_ns,

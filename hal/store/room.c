@@ -1,8 +1,8 @@
 /* store/room.c: room in device memory for the buffers of an entry, which others leave. */
 #include "store/store.h"
 
-#include "core/error.h"
-#include "core/job.h"
+#include "base/error.h"
+#include "base/job.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* store/store.c: creating and destroying a store, and dropping entries. */
 #include "store/store.h"
 
-#include "core/error.h"
+#include "base/error.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * costs no event. */
 #include "store/store.h"
 
-#include "core/error.h"
+#include "base/error.h"
 
 #include <stdlib.h>
 

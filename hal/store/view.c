@@ -1,7 +1,7 @@
 /* store/view.c: what is in a store. */
 #include "store/store.h"
 
-#include "core/error.h"
+#include "base/error.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* tests/fuzz/manifest_fuzz.c: any bytes as a manifest. A refused one has a reason; an accepted one has all mandatory
  * keys. */
-#include "core/records.h"
+#include "base/records.h"
 #include "fuzz.h"
 #include "loader/load.h"
 #include "loader/manifest.h"

@@ -1,5 +1,5 @@
 /* tests/fuzz/records_fuzz.c: any bytes as records: what is read can be written, and comes back the same. */
-#include "core/records.h"
+#include "base/records.h"
 #include "fuzz.h"
 
 #include <string.h>

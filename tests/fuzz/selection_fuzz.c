@@ -4,8 +4,8 @@
  *
  * The library is opened with the first two as they would come from the environment, over three devices that are linked
  * in. The others are only read: what they name is not to be touched. */
-#include "core/config.h"
-#include "core/text.h"
+#include "base/config.h"
+#include "base/text.h"
 #include "device/selector.h"
 #include "device/variable.h"
 #include "fuzz.h"

@@ -26,22 +26,22 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # Folder of the sources: the tests that are to notice, as CTest's expression. The first that fits counts.
 TESTS = [
-    ("hal/core/", r"^(core|call_slots|device|selector|loader_(manifest|stream|selection|files)|registry_(form|open)|privileged|file|"
+    ("hal/core/base/", r"^(core|call_slots|device|selector|loader_(manifest|stream|selection|files)|registry_(form|open)|privileged|file|"
                   r"job|trace|options|fault_log|deadline|rescan)\."),
-    ("hal/os/", r"^(core|file|file_failure|loader_(process|stuck|files|backend)|registry_(place|store)|hotplug|transfer_ring|"
+    ("hal/core/os/", r"^(core|file|file_failure|loader_(process|stuck|files|backend)|registry_(place|store)|hotplug|transfer_ring|"
                 r"privileged|share_\w+|fork\w*|lease\w*)\."),
-    ("hal/registry/", r"^registry_|^loader_(cache|cache_key|warm)\."),
-    ("hal/loader/", r"^loader_|^(hotplug|privileged|options|deadline|replug|rescan)\."),
-    ("hal/device/", r"^(device|selector|identity|link|hotplug|registry_(api|known|numbers)|loader_backend|relisted|rescan|replug|fault_log|fork|threads)"),
-    ("hal/memory/", r"^(buffer|blocks|share|given_back|device|transfer_(ranges|paths)|sharing|opencl(_share)?\.|vulkan_memory)"),
-    ("hal/transfer/", r"^(transfer|queue|file|link|usage|hotplug|replug|opencl_queue|vulkan_queue)"),
-    ("hal/queue/", r"^(queue|timeline|watchdog|threads|fork|given_back|deadline|fault_log|opencl_queue|vulkan_queue)"),
-    ("hal/program/", r"^(program|launch|watchdog_compile)"),
-    ("hal/pool/", r"^(pool|blocks|ladder|relief|pressure)"),
+    ("hal/core/registry/", r"^registry_|^loader_(cache|cache_key|warm)\."),
+    ("hal/core/loader/", r"^loader_|^(hotplug|privileged|options|deadline|replug|rescan)\."),
+    ("hal/core/device/", r"^(device|selector|identity|link|hotplug|registry_(api|known|numbers)|loader_backend|relisted|rescan|replug|fault_log|fork|threads)"),
+    ("hal/core/memory/", r"^(buffer|blocks|share|given_back|device|transfer_(ranges|paths)|sharing|opencl(_share)?\.|vulkan_memory)"),
+    ("hal/core/transfer/", r"^(transfer|queue|file|link|usage|hotplug|replug|opencl_queue|vulkan_queue)"),
+    ("hal/core/queue/", r"^(queue|timeline|watchdog|threads|fork|given_back|deadline|fault_log|opencl_queue|vulkan_queue)"),
+    ("hal/core/program/", r"^(program|launch|watchdog_compile)"),
+    ("hal/core/pool/", r"^(pool|blocks|ladder|relief|pressure)"),
     ("hal/store/", r"^store[_.]"),
-    ("hal/telemetry/", r"^(telemetry|cpu_system|cpu_telemetry|core|cuda_telemetry_own|rocm_telemetry|vulkan_fake)"),
+    ("hal/core/telemetry/", r"^(telemetry|cpu_system|cpu_telemetry|core|cuda_telemetry_own|rocm_telemetry|vulkan_fake)"),
     ("hal/node/", r"^(hardware|sampler|registry_(api|known|numbers)|fault_log|relisted)"),
-    ("hal/hotplug/", r"^(hotplug|rescan|relisted|replug|fault_log|fork|cuda_together|rocm_together)"),
+    ("hal/core/hotplug/", r"^(hotplug|rescan|relisted|replug|fault_log|fork|cuda_together|rocm_together)"),
     ("hal/schedule/", r"^(lease|slots|place|rank|assign|strategy|memory_plan)"),
     ("hal/", r"^(core|call_slots|device|selector|transfer|queue|job|options|deadline|hotplug|watchdog|rescan|replug|fork|"
              r"loader_(backend|selection))"),
@@ -253,7 +253,7 @@ def summary(results):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
-    parser.add_argument("files", nargs="*", help="globs of sources, such as hal/core/*.c; all of hal and plugins without any")
+    parser.add_argument("files", nargs="*", help="globs of sources, such as hal/core/base/*.c; all of hal and plugins without any")
     parser.add_argument("--since", metavar="REVISION", help="only sources that changed since then")
     parser.add_argument("--count", type=int, default=300, help="how many mutants (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="which (default: %(default)s)")

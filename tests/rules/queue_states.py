@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The page of a queue's states: queue_states.py SOURCE_DIRECTORY [--write].
 
-Makes docs/queue-states.md from hal/queue/states.inc, or says where the page differs. Also: a state is reached from the first one of its
+Makes docs/queue-states.md from hal/core/queue/states.inc, or says where the page differs. Also: a state is reached from the first one of its
 region, and no change leads to another region.
 """
 
@@ -17,11 +17,11 @@ REGIONS = {
 }
 HEAD = """# The states of a queue
 
-This page is made from `hal/queue/states.inc` (`python3 tests/rules/queue_states.py . --write`), and a test compares them. A queue has one
+This page is made from `hal/core/queue/states.inc` (`python3 tests/rules/queue_states.py . --write`), and a test compares them. A queue has one
 state of each of four regions, which change independently, under the queue's mutex, by `gpuhal_queue_change()`. Builds for debugging and with
 sanitizers stop at a change that is not drawn here. [Transfers and queues](transfers.md) explains the rest.
 
-The one way past the mutex is the fast path of `hal/queue/fast_path.c`: for transfers like the one before, and for launches in a row, a thread
+The one way past the mutex is the fast path of `hal/core/queue/fast_path.c`: for transfers like the one before, and for launches in a row, a thread
 takes the right to call by one atomic exchange. Every thread that locks the mutex closes that path first, so no state below changes while it is open.
 """
 PLACES = """
@@ -36,7 +36,7 @@ All wait on the one condition of the queue, each for something else: `gpuhal_que
 
 
 def read(root):
-    text = (root / "hal/queue/states.inc").read_text(encoding="utf-8")
+    text = (root / "hal/core/queue/states.inc").read_text(encoding="utf-8")
     states = re.findall(r'^STATE\((\w+), (\w+), "(.*)"\)$', text, re.M)
     changes = re.findall(r'^CHANGE\((\w+), (\w+), "(.*)"\)$', text, re.M)
     places = re.findall(r'^PLACE\((\w+), "(.*)", "(.*)"\)$', text, re.M)
@@ -56,10 +56,10 @@ def page(states, changes, places):
 
 
 def complaints_about_the_source(root, rows):
-    text = (root / "hal/queue/states.inc").read_text(encoding="utf-8")
+    text = (root / "hal/core/queue/states.inc").read_text(encoding="utf-8")
     if len(re.findall(r"\b(?:STATE|CHANGE|PLACE)\(", text.split("*/", 1)[1])) != rows:
         yield "states.inc: a line is not of the form that this rule reads"
-    for path in sorted((root / "hal/queue").glob("*.c")):
+    for path in sorted((root / "hal/core/queue").glob("*.c")):
         for name in re.findall(r"->(?:life|health|right|worker) = (\w+)", path.read_text(encoding="utf-8")):
             if path.name != "queue.c" or name not in ("GPUHAL_QUEUE_OPEN", "GPUHAL_QUEUE_USABLE", "GPUHAL_QUEUE_FREE", "GPUHAL_QUEUE_UNATTENDED"):
                 yield f"{path.relative_to(root)}: sets {name} without gpuhal_queue_change()"
@@ -89,7 +89,7 @@ def main():
     if "--write" in sys.argv:
         path.write_text(made, encoding="utf-8")
     elif path.read_text(encoding="utf-8") != made:
-        found.append(f"{path.relative_to(root)} is not what hal/queue/states.inc says: python3 tests/rules/queue_states.py . --write")
+        found.append(f"{path.relative_to(root)} is not what hal/core/queue/states.inc says: python3 tests/rules/queue_states.py . --write")
     if not list(complaints([("life", "A", ""), ("life", "B", ""), ("right", "C", "")], [("A", "C", "")])):
         found.append("the rule itself is broken")
     print("\n".join(found))

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 
-FILES = ("tools/check/checks_slots.c", "hal/device/trace.c")
+FILES = ("tools/check/checks_slots.c", "hal/core/device/trace.c")
 
 
 def compiles(compiler, source, header, file):
@@ -19,7 +19,7 @@ def compiles(compiler, source, header, file):
         (Path(folder) / "gpuhal").mkdir()
         (Path(folder) / "gpuhal/plugin.h").write_text(header, encoding="utf-8")
         command = [compiler, "-std=c17", "-D_GNU_SOURCE", "-fsyntax-only", "-w", f"-I{folder}", f"-I{source}/hal/include",
-                   f"-I{source}/hal", f"{source}/{file}"]
+                   f"-I{source}/hal", f"-I{source}/hal/core", f"{source}/{file}"]
         result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         return result.returncode == 0, "slots.inc" in result.stdout
 

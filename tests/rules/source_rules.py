@@ -12,24 +12,24 @@ import tempfile
 from pathlib import Path
 
 import c_text
-from layers import LAYERS
+from layers import LAYERS, layer_of
 
 # Headers of vendors that are installed; tools call no vendor's library.
 OF_SYSTEM = re.compile(r"^(?:CL|cuda|hip|vk_mem_alloc|vulkan)\b")
 # Parts of the library that it keeps to itself, complete without the rest: these programs measure them, compiled in.
-MEASURED = {"tools/bench": {"hal/memory/blocks.h"}}
+MEASURED = {"tools/bench": {"hal/core/memory/blocks.h"}}
 OF_VENDORS = {"gpuhal/plugin.h", "gpuhal/types.h", "gpuhal/native.h"}
 BANNED = ("strcpy strcat sprintf vsprintf strtok atoi atol atoll atof gets system popen alloca abort exit _exit quick_exit assert "
           "dlclose dlopen dlsym getenv secure_getenv setenv putenv printf vprintf fprintf vfprintf dprintf puts putchar fputs fputc "
           "perror signal sigaction fork atexit").split()
 # Where a banned call is at its place, and why.
 PERMITTED = {
-    "hal/os/linux/environment.c": {"getenv", "secure_getenv"},           # the one reader of the environment
+    "hal/core/os/linux/environment.c": {"getenv", "secure_getenv"},           # the one reader of the environment
     "plugins/stream/environment.c": {"getenv"},                          # variables of the vendor's library, as it reads them
-    "hal/os/linux/library.c": {"dlopen", "dlsym"},                       # the one caller of the dynamic loader
+    "hal/core/os/linux/library.c": {"dlopen", "dlsym"},                       # the one caller of the dynamic loader
     "plugins/cpu/program.c": {"dlopen", "dlsym", "dlclose"},              # an application's kernels, which are unloaded with their program
-    "hal/os/linux/helper_process.c": {"_exit", "sigaction", "signal", "setenv"},   # called by the helper program alone, in its own process
-    "hal/core/log.c": {"fprintf"},                                       # GPUHAL_LOG: lines go to standard error when asked for
+    "hal/core/os/linux/helper_process.c": {"_exit", "sigaction", "signal", "setenv"},   # called by the helper program alone, in its own process
+    "hal/core/base/log.c": {"fprintf"},                                       # GPUHAL_LOG: lines go to standard error when asked for
 }
 LINES_AT_MOST = 800
 COLUMNS_AT_MOST = 120
@@ -44,7 +44,7 @@ def place(root, path, line):
 def layers_include_only_themselves_and_lower_ones(root):
     hal = root / "hal"
     for path in c_text.sources(root, "hal"):
-        layer = path.relative_to(hal).parts[0]
+        layer = layer_of(path.relative_to(hal).parts)
         if layer == "include" or path == hal / "gpuhal.c":
             continue
         if layer not in LAYERS:
@@ -52,14 +52,14 @@ def layers_include_only_themselves_and_lower_ones(root):
             continue
         for line, kind, name in c_text.includes(c_text.read(path)):
             if kind == "<":
-                if (hal / name).is_file():
+                if any((folder / name).is_file() for folder in (hal, hal / "core")):
                     yield f"{place(root, path, line)}: includes {name} of ours in angle brackets"
                 continue
-            target = next((p for p in (path.parent / name, hal / name) if p.is_file()), None)
+            target = next((p for p in (path.parent / name, hal / name, hal / "core" / name) if p.is_file()), None)
             if target is None:
                 yield f"{place(root, path, line)}: includes {name}, which is no file of hal/"
                 continue
-            other = target.resolve().relative_to(hal.resolve()).parts[0]
+            other = layer_of(target.resolve().relative_to(hal.resolve()).parts)
             if other not in LAYERS:
                 yield f"{place(root, path, line)}: includes {name}, which lies in no layer"
             elif LAYERS.index(other) > LAYERS.index(layer):
@@ -88,7 +88,7 @@ def stays_at_home(root, path, home, public, vendors=True, shared=()):
                 yield f"{place(root, path, line)}: includes <{name}>"
             elif name.startswith("gpuhal/") and not (root / "hal/include" / name).is_file():
                 yield f"{place(root, path, line)}: <{name}> is no public header"
-            elif (root / "hal" / name).is_file():
+            elif (root / "hal" / name).is_file() or (root / "hal/core" / name).is_file():
                 yield f"{place(root, path, line)}: includes <{name}> of the library's inside"
             elif not vendors and OF_SYSTEM.match(name):
                 yield f"{place(root, path, line)}: includes <{name}> of a vendor"
@@ -130,7 +130,7 @@ def the_library_and_the_plugins_make_no_banned_call(root):
     for path in c_text.sources(root, "hal", "plugins"):
         where = path.relative_to(root).as_posix()
         # The helper is a program: it may end itself, and its handlers are its own.
-        permitted = {"_exit", "exit", "sigaction", "signal"} if where.startswith("hal/loader/helper/") else PERMITTED.get(where, set())
+        permitted = {"_exit", "exit", "sigaction", "signal"} if where.startswith("hal/core/loader/helper/") else PERMITTED.get(where, set())
         text = c_text.code_only(c_text.read(path))
         for match in call.finditer(text):
             if match.group(1) not in permitted:
@@ -333,7 +333,7 @@ PLUGIN_HEADER = ("/** p */\ntypedef struct gpuhal_ops {\n    void (*release)(int
                  "typedef struct gpuhal_plugin {\n    int (*start)(int x);\n} gpuhal_plugin;\n")
 WATCHED = "void f(void)\n{\n    gpuhal_call call = gpuhal_call_prompt(d);\n    d->ops.copy(1);\n    gpuhal_call_end(call);\n}\n"
 PUBLIC = {"hal/include/gpuhal/plugin.h": "/** p */\n#define GPUHAL_PLUGIN_MACRO 1\n", "hal/include/gpuhal/types.h": "/** t */\n",
-          "hal/include/gpuhal/buffer.h": "/** b */\n", "hal/core/log.h": "/* l */\n", "hal/loader/loader.h": "/* l */\n"}
+          "hal/include/gpuhal/buffer.h": "/** b */\n", "hal/core/base/log.h": "/* l */\n", "hal/core/loader/loader.h": "/* l */\n"}
 CONTRACT = "/** Does.\n *  @return GPUHAL_OK\n *  Owner: nothing. Threads: any. Blocks: no. */\n"
 DECLARATION = "GPUHAL_API gpuhal_status gpuhal_do(void);\n"
 WORDS = "# forms = instead\ngadget gadgets = thing\nblue box | blue boxes = telephone\n"
@@ -343,19 +343,19 @@ STREAMS = {"plugins/stream/s.h": "", "plugins/x/stream_names.h": '#include "../s
 # rule: (trees that break it, trees that keep it); PUBLIC is in all of them.
 EXAMPLES = {
     layers_include_only_themselves_and_lower_ones: (
-        [{"hal/core/a.c": '#include "loader/loader.h"\n'}, {"hal/core/a.c": '#include "../loader/loader.h"\n'},
-         {"hal/transfer/a.c": '#include "queue/b.h"\n', "hal/queue/b.h": ""}, {"hal/utilities/a.c": ""},
-         {"hal/os/a.c": "#include <core/log.h>\n"}, {"hal/core/a.c": '#include "nowhere.h"\n'}],
-        [{"hal/loader/a.c": '#include "core/log.h"\n#include "loader.h"\n/* #include "device/d.h" */\n#include <stdio.h>\n'},
+        [{"hal/core/base/a.c": '#include "loader/loader.h"\n'}, {"hal/core/base/a.c": '#include "../loader/loader.h"\n'},
+         {"hal/core/transfer/a.c": '#include "queue/b.h"\n', "hal/core/queue/b.h": ""}, {"hal/utilities/a.c": ""},
+         {"hal/core/os/a.c": "#include <base/log.h>\n"}, {"hal/core/base/a.c": '#include "nowhere.h"\n'}],
+        [{"hal/core/loader/a.c": '#include "base/log.h"\n#include "loader.h"\n/* #include "device/d.h" */\n#include <stdio.h>\n'},
          {"hal/gpuhal.c": '#include "loader/loader.h"\n'}]),
     parts_reach_the_core_by_one_header_each: (
-        [{"hal/node/a.c": '#include "core/log.h"\n'}, {"hal/schedule/a.c": '#include "device/for_node.h"\n', "hal/device/for_node.h": ""},
+        [{"hal/node/a.c": '#include "base/log.h"\n'}, {"hal/schedule/a.c": '#include "device/for_node.h"\n', "hal/core/device/for_node.h": ""},
          {"hal/schedule/a.c": "void f(gpuhal *gpu)\n{\n    gpu->layers.serve(gpu);\n}\n"}],
         [{"hal/node/a.c": '#include "node/b.h"\n#include "device/for_node.h"\n#include <gpuhal/types.h>\n', "hal/node/b.h": "",
-          "hal/device/for_node.h": ""}]),
+          "hal/core/device/for_node.h": ""}]),
     plugins_see_the_vendor_headers_and_their_own_folder_only: (
         [{"plugins/x/a.c": "#include <gpuhal/buffer.h>\n"}, {"plugins/x/a.c": '#include "../y/b.h"\n', "plugins/y/b.h": ""},
-         {"plugins/x/a.c": '#include "core/log.h"\n'}, {"plugins/x/a.c": "#include <core/log.h>\n"},
+         {"plugins/x/a.c": '#include "base/log.h"\n'}, {"plugins/x/a.c": "#include <base/log.h>\n"},
          {"plugins/x/a.c": '#include "../stream/s.h"\n', "plugins/stream/s.h": ""},
          {**STREAMS, "plugins/x/a.c": '#include "../y/b.h"\n'}, {**STREAMS, "plugins/stream/s.c": '#include "../y/b.h"\n'},
          {**STREAMS, "plugins/stream/s.c": '#include "b.h"\n'}, {**STREAMS, "plugins/stream/s.c": "#include <gpuhal/buffer.h>\n"}],
@@ -367,21 +367,21 @@ EXAMPLES = {
         [{"tools/x/a.c": '#include "../../plugins/x/driver.h"\n', "plugins/x/driver.h": ""},
          {"examples/a.c": '#include "../plugins/x/x_api.h"\n', "plugins/x/x_api.h": ""},
          {"tools/x/a.c": '#include "../../plugins/x/x_y_api.h"\n', "plugins/x/x_y_api.h": ""}, {"tools/x/a.c": "#include <CL/cl.h>\n"},
-         {"tools/x/a.c": '#include "core/log.h"\n'}, {"tools/x/a.c": "#include <core/log.h>\n"},
-         {"examples/a.c": '#include "../hal/core/log.h"\n'}, {"tools/x/a.c": "#include <gpuhal/secret.h>\n"},
-         {"tools/x/a.c": '#include "../../hal/memory/blocks.h"\n', "hal/memory/blocks.h": ""},
-         {"tools/bench/a.c": '#include "../../hal/core/log.h"\n'}, {"tools/bench/a.c": '#include "memory/blocks.h"\n', "hal/memory/blocks.h": ""},
+         {"tools/x/a.c": '#include "base/log.h"\n'}, {"tools/x/a.c": "#include <base/log.h>\n"},
+         {"examples/a.c": '#include "../hal/core/base/log.h"\n'}, {"tools/x/a.c": "#include <gpuhal/secret.h>\n"},
+         {"tools/x/a.c": '#include "../../hal/core/memory/blocks.h"\n', "hal/core/memory/blocks.h": ""},
+         {"tools/bench/a.c": '#include "../../hal/core/base/log.h"\n'}, {"tools/bench/a.c": '#include "memory/blocks.h"\n', "hal/core/memory/blocks.h": ""},
          {"tools/x/a.c": '#include "../y/b.h"\n', "tools/y/b.h": ""}, {"tools/common/a.c": '#include "../x/b.h"\n', "tools/x/b.h": ""},
          {"examples/a.c": '#include "../tools/common/b.h"\n', "tools/common/b.h": ""}],
         [{"tools/x/a.c": '#include "b.h"\n#include <gpuhal/buffer.h>\n', "tools/x/b.h": ""},
          {"tools/x/a.c": '#include "../common/b.h"\n', "tools/common/b.h": ""}, {"tools/common/a.c": '#include "b.h"\n', "tools/common/b.h": ""},
-         {"tools/bench/a.c": '#include "../../hal/memory/blocks.h"\n', "hal/memory/blocks.h": ""},
+         {"tools/bench/a.c": '#include "../../hal/core/memory/blocks.h"\n', "hal/core/memory/blocks.h": ""},
          {"examples/a.c": "#include <stdio.h>\n#include <CL/cl.h>\n"}]),
     the_library_and_the_plugins_make_no_banned_call: (
-        [{"hal/core/a.c": "void f(void) { abort(); }\n"}, {"plugins/x/a.c": "void f(void) { dlclose (0); }\n"},
-         {"hal/core/a.c": "void f(void) { if (getenv(\"A\")) { } }\n"}, {"hal/device/a.c": "void f(void) { fprintf(stderr, 0); }\n"}],
-        [{"hal/core/a.c": '/* abort() */ const char *s = "exit()"; void f(void) { snprintf(0, 0, 0); g.exit(1); h->abort(); my_exit(); }\n'},
-         {"hal/os/linux/environment.c": "void f(void) { secure_getenv(0); }\n"}]),
+        [{"hal/core/base/a.c": "void f(void) { abort(); }\n"}, {"plugins/x/a.c": "void f(void) { dlclose (0); }\n"},
+         {"hal/core/base/a.c": "void f(void) { if (getenv(\"A\")) { } }\n"}, {"hal/core/device/a.c": "void f(void) { fprintf(stderr, 0); }\n"}],
+        [{"hal/core/base/a.c": '/* abort() */ const char *s = "exit()"; void f(void) { snprintf(0, 0, 0); g.exit(1); h->abort(); my_exit(); }\n'},
+         {"hal/core/os/linux/environment.c": "void f(void) { secure_getenv(0); }\n"}]),
     public_functions_state_owner_threads_blocks_and_errors: (
         [{"hal/include/gpuhal/a.h": DECLARATION}, {"hal/include/gpuhal/a.h": CONTRACT.replace("Threads: any. ", "") + DECLARATION},
          {"hal/include/gpuhal/a.h": CONTRACT.replace("@return", "") + DECLARATION},
@@ -389,42 +389,42 @@ EXAMPLES = {
         [{"hal/include/gpuhal/a.h": CONTRACT + DECLARATION},
          {"hal/include/gpuhal/a.h": CONTRACT.replace("@return", "") + "GPUHAL_API void gpuhal_do(void);\n"}]),
     source_files_open_with_what_they_are_about: (
-        [{"hal/core/a.c": "#include <stdio.h>\n"}, {"tests/unit/a.c": "/*\n*/\n"}], [{"hal/core/a.c": "/* core/a.c: a. */\n"}]),
+        [{"hal/core/base/a.c": "#include <stdio.h>\n"}, {"tests/unit/a.c": "/*\n*/\n"}], [{"hal/core/base/a.c": "/* core/a.c: a. */\n"}]),
     source_files_stay_short: (
-        [{"hal/core/a.c": "/* a */\n" * (LINES_AT_MOST + 1)}], [{"hal/core/a.c": "/* a */\n" * LINES_AT_MOST}]),
+        [{"hal/core/base/a.c": "/* a */\n" * (LINES_AT_MOST + 1)}], [{"hal/core/base/a.c": "/* a */\n" * LINES_AT_MOST}]),
     lines_stay_short: (
-        [{"hal/core/a.c": "/* " + "a" * COLUMNS_AT_MOST + " */\n"}], [{"hal/core/a.c": "/*" + "…" * (COLUMNS_AT_MOST - 4) + "*/\n"}]),
+        [{"hal/core/base/a.c": "/* " + "a" * COLUMNS_AT_MOST + " */\n"}], [{"hal/core/base/a.c": "/*" + "…" * (COLUMNS_AT_MOST - 4) + "*/\n"}]),
     nothing_is_left_marked_as_unfinished: (
-        [{"README.md": "TO" + "DO: write\n"}, {"hal/core/a.c": "/* FIX" + "ME */\n"}], [{"hal/core/a.c": '/* AUTODOC mastodon */ const char *s = "# TO' + 'DO";\n'}]),
+        [{"README.md": "TO" + "DO: write\n"}, {"hal/core/base/a.c": "/* FIX" + "ME */\n"}], [{"hal/core/base/a.c": '/* AUTODOC mastodon */ const char *s = "# TO' + 'DO";\n'}]),
     environment_variables_and_their_table_agree: (
-        [{"hal/core/a.c": 'const char *n = "GPUHAL_NEW";\n', "docs/environment.md": "| `GPUHAL_OLD` | x |\n"},
-         {"hal/core/a.c": "", "docs/environment.md": "| `GPUHAL_OLD` | x |\n"},
+        [{"hal/core/base/a.c": 'const char *n = "GPUHAL_NEW";\n', "docs/environment.md": "| `GPUHAL_OLD` | x |\n"},
+         {"hal/core/base/a.c": "", "docs/environment.md": "| `GPUHAL_OLD` | x |\n"},
          {"plugins/x/a.c": 'void f(void) { host->option(host, "x.limit", b, 9); }\n', "docs/environment.md": ""},
          {"plugins/x/a.c": 'void f(void) { h->library(h, "OPENCL", 0); }\n', "docs/environment.md": "not a table: `GPUHAL_OPENCL_LIBRARY`\n"}],
-        [{"hal/core/a.c": 'const char *n = "GPUHAL_OLD, GPUHAL_PLUGIN_MACRO, GPUHAL_%s_LIBRARY";\n', "docs/environment.md": "| `GPUHAL_OLD` | x |\n"},
+        [{"hal/core/base/a.c": 'const char *n = "GPUHAL_OLD, GPUHAL_PLUGIN_MACRO, GPUHAL_%s_LIBRARY";\n', "docs/environment.md": "| `GPUHAL_OLD` | x |\n"},
          {"plugins/x/a.c": 'void f(void) { h->library(h, "OPENCL", 0); }\n', "docs/environment.md": "| `GPUHAL_OPENCL_LIBRARY` | x |\n"}]),
     calls_of_plugins_are_watched: (
-        [{"hal/include/gpuhal/plugin.h": PLUGIN_HEADER, "hal/core/a.c": text} for text in (
+        [{"hal/include/gpuhal/plugin.h": PLUGIN_HEADER, "hal/core/base/a.c": text} for text in (
             "void f(void)\n{\n    d->ops.release(1);\n}\n", "void f(void)\n{\n    p->start(1);\n}\n",
             WATCHED.replace("}\n", "    d->ops.release(1);\n}\n"), WATCHED + "void g(void)\n{\n    d->ops.release(1);\n}\n",
             WATCHED.replace("    gpuhal_call_end(call);\n", ""), WATCHED.replace("d->ops.copy(1)", "(a ? b : d->ops.copy)(1)"),
             WATCHED.replace("d->ops.copy(1)", "f = d->ops.copy; f(1)"))],
-        [{"hal/include/gpuhal/plugin.h": PLUGIN_HEADER, "hal/core/a.c": text} for text in (
+        [{"hal/include/gpuhal/plugin.h": PLUGIN_HEADER, "hal/core/base/a.c": text} for text in (
             WATCHED, WATCHED.replace("d->ops.copy(1);\n    gpuhal_call_end(call)", "s = gpuhal_device_result(d, call, d->ops.copy(1))"),
             "void f(void)\n{\n    if (d->ops.copy && !plugin->start) {\n    }\n}\n")]),
     words_of_our_own_are_not_used: (
         [{"tests/rules/words.txt": WORDS, **tree} for tree in (
-            {"tests/unit/a.c": "/* a gadget */\n"}, {"hal/core/a.c": "int old_gadget_count;\n"}, {"hal/core/a.c": 'const char *s = "Gadgets";\n'},
-            {"hal/core/a.c": "/* a blue\n * box */\n"}, {"docs/a.md": "Two gadgets.\n"}, {"README.md": "a blue box\n"},
+            {"tests/unit/a.c": "/* a gadget */\n"}, {"hal/core/base/a.c": "int old_gadget_count;\n"}, {"hal/core/base/a.c": 'const char *s = "Gadgets";\n'},
+            {"hal/core/base/a.c": "/* a blue\n * box */\n"}, {"docs/a.md": "Two gadgets.\n"}, {"README.md": "a blue box\n"},
             {"examples/x/CMakeLists.txt": "# a gadget\n"})],
         [{"tests/rules/words.txt": WORDS, **tree} for tree in (
-            {"hal/core/a.c": "/* gadgetry; a blue sky; a box */\n"}, {"docs/a.md": "The old name is `gadget`.\n```\ngadget = 1\n```\n"})]),
+            {"hal/core/base/a.c": "/* gadgetry; a blue sky; a box */\n"}, {"docs/a.md": "The old name is `gadget`.\n```\ngadget = 1\n```\n"})]),
     every_page_stands_in_the_index_of_pages: (
         [{"docs/a.md": ""}, {"docs/a.md": "", "docs/README.md": "see `a.md`"}],
         [{"docs/a.md": "", "docs/README.md": "see [a](a.md)"}]),
     documents_name_only_files_that_exist: (
-        [{"docs/a.md": "see [b](b.md)\n"}, {"README.md": "open `hal/core/gone.c`\n"}, {"docs/a.md": "# A\n[b](#b) [a](a.md#a)\n"}],
-        [{"docs/a.md": "# Of A: b\n[b](#of-a-b), [log](../hal/core/log.h#top), [web](https://example.org), `hal/core/log.h`, `build/x`\n"}]),
+        [{"docs/a.md": "see [b](b.md)\n"}, {"README.md": "open `hal/core/base/gone.c`\n"}, {"docs/a.md": "# A\n[b](#b) [a](a.md#a)\n"}],
+        [{"docs/a.md": "# Of A: b\n[b](#of-a-b), [log](../hal/core/base/log.h#top), [web](https://example.org), `hal/core/base/log.h`, `build/x`\n"}]),
 }
 
 

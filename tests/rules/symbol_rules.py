@@ -12,16 +12,17 @@ import tempfile
 from collections import defaultdict
 from pathlib import Path
 
-from layers import LAYERS
+from layers import LAYERS, layer_of
 
 
 def file_of(path):
-    """hal/queue/wait.c for …/hal/CMakeFiles/gpuhal-objects.dir/queue/wait.c.o; None for what lies in no layer."""
+    """hal/core/queue/wait.c for …/hal/CMakeFiles/gpuhal-objects.dir/core/queue/wait.c.o; None for what lies in no layer."""
     parts = Path(path).with_suffix("").parts
     folders = [i for i, part in enumerate(parts) if part.endswith(".dir")]
     parts = parts[folders[-1] + 1:] if folders else parts  # a folder of the checkout's may be named like a layer
     starts = [i for i, part in enumerate(parts[:-1]) if part in LAYERS]
-    return "/".join(("hal",) + parts[starts[-1]:]) if starts else "hal/gpuhal.c" if parts[-1] == "gpuhal.c" else None
+    first = starts[-1] - (starts[-1] > 0 and parts[starts[-1] - 1] == "core") if starts else 0
+    return "/".join(("hal",) + parts[first:]) if starts else "hal/gpuhal.c" if parts[-1] == "gpuhal.c" else None
 
 
 def calls(objects):
@@ -45,7 +46,7 @@ def calls(objects):
 
 
 def layer(file):
-    return LAYERS.index(file.split("/")[1]) if "/" in file[len("hal/"):] else len(LAYERS)
+    return LAYERS.index(layer_of(file.split("/")[1:])) if "/" in file[len("hal/"):] else len(LAYERS)
 
 
 def circles(edges):
@@ -82,7 +83,7 @@ def complaints(objects):
         yield "a circle: " + ", ".join(f"{one} uses {edges[one][other]} of {other}" for one, other in zip(way, way[1:]))
 
 
-A, B, C = "os/linux/a.c", "core/b.c", "core/c.c"
+A, B, C = "os/linux/a.c", "core/base/b.c", "core/base/c.c"
 EXAMPLES = (
     ({A: "int a(void) { return 1; }", B: "int a(void); int b(void) { return a(); }", C: "int b(void); int c(void) { return b(); }"}, 0),
     ({A: "int b(void); int a(void) { return b(); }", B: "int b(void) { return 1; }"}, 1),

@@ -1,5 +1,5 @@
 /* tests/unit/call_slots_test.c: the slots in which threads note their calls of plugins, for the watchdog. */
-#include "core/call.h"
+#include "base/call.h"
 #include "test.h"
 
 #include <pthread.h>

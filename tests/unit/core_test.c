@@ -1,9 +1,9 @@
 /* The bottom layer: records, facts, texts, error details, configuration, log, fork generation. */
-#include "core/config.h"
-#include "core/error.h"
-#include "core/facts.h"
-#include "core/log.h"
-#include "core/records.h"
+#include "base/config.h"
+#include "base/error.h"
+#include "base/facts.h"
+#include "base/log.h"
+#include "base/records.h"
 #include "os/os.h"
 #include "test.h"
 

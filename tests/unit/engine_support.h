@@ -5,7 +5,7 @@
 
 #include "transfer_support.h"
 
-#include "core/error.h"
+#include "base/error.h"
 #include "transfer/staging.h"
 
 #include <pthread.h>

@@ -4,7 +4,7 @@
 #ifndef GPUHAL_TEST_IDENTITY_SUPPORT_H
 #define GPUHAL_TEST_IDENTITY_SUPPORT_H
 
-#include "core/records.h"
+#include "base/records.h"
 #include "loader/device_rules.h"
 #include "test.h"
 

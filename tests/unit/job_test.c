@@ -1,10 +1,10 @@
-/* Jobs under a deadline (core/job.h), and the threads that run them: the same ones again and again, none after the
+/* Jobs under a deadline (base/job.h), and the threads that run them: the same ones again and again, none after the
  * object's end. */
 #include "support/mock.h"
 #include "support/process.h"
 #include "test.h"
 
-#include "core/job.h"
+#include "base/job.h"
 
 #include <pthread.h>
 #include <sys/syscall.h>

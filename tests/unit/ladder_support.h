@@ -4,8 +4,8 @@
 
 #include "unit/pool_support.h"
 
-#include "core/error.h"
-#include "core/job.h"
+#include "base/error.h"
+#include "base/job.h"
 #include "pool/pool.h"
 
 #include <pthread.h>

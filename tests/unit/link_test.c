@@ -3,7 +3,7 @@
 #include "support/mock.h"
 #include "test.h"
 
-#include "core/text.h"
+#include "base/text.h"
 #include "device/link.h"
 
 #include <linux/mempolicy.h>

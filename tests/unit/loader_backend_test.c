@@ -2,7 +2,7 @@
  * get from the host table. */
 #include "loader_support.h"
 
-#include "core/log.h"
+#include "base/log.h"
 #include "loader/load_context.h"
 #include "loader/backend.h"
 #include "loader/host.h"

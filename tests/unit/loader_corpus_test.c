@@ -3,7 +3,7 @@
  * report names the fault. */
 #include "corpus_files.h"
 
-#include "core/records.h"
+#include "base/records.h"
 
 #include <gpuhal/gpuhal.h>
 

@@ -3,7 +3,7 @@
  * harmless. */
 #include "loader_support.h"
 
-#include "core/records.h"
+#include "base/records.h"
 #include "support/count.h"
 
 #include <pthread.h>

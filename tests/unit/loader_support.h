@@ -3,9 +3,9 @@
 #ifndef LOADER_SUPPORT_H
 #define LOADER_SUPPORT_H
 
-#include "core/config.h"
-#include "core/error.h"
-#include "core/text.h"
+#include "base/config.h"
+#include "base/error.h"
+#include "base/text.h"
 #include "loader/loader.h"
 #include "os/os.h"
 #include "support/process.h"

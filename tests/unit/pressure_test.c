@@ -2,8 +2,8 @@
 #include "unit/pool_support.h"
 #include "unit/pressure_support.h"
 
-#include "core/error.h"
-#include "core/job.h"
+#include "base/error.h"
+#include "base/job.h"
 
 #include <pthread.h>
 #include <sys/wait.h>

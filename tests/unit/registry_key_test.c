@@ -3,7 +3,7 @@
 #include "registry/key.h"
 #include "registry_support.h"
 
-#include "core/text.h"
+#include "base/text.h"
 
 #include <gpuhal/instance.h>
 

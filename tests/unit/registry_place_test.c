@@ -2,8 +2,8 @@
  * variables. */
 #include "registry_support.h"
 
-#include "core/config.h"
-#include "core/error.h"
+#include "base/config.h"
+#include "base/error.h"
 #include "os/os.h"
 
 #include <sys/wait.h>

@@ -2,7 +2,7 @@
  * do. */
 #include "registry_support.h"
 
-#include "core/job.h"
+#include "base/job.h"
 #include "registry/checksum.h"
 #include "registry/key.h"
 

@@ -2,8 +2,8 @@
 #include "transfer_support.h"
 #include "support/process.h"
 
-#include "core/config.h"
-#include "core/error.h"
+#include "base/config.h"
+#include "base/error.h"
 #include "memory/buffer.h"
 #include "transfer/thread_pool.h"
 #include "transfer/staged.h"

@@ -1,6 +1,6 @@
 /* tests/unit/watchdog_test.c: a driver that stops in one slot costs its device, and every other thread learns that in
  * time: by the status, by listeners and by the registry. */
-#include "core/call.h"
+#include "base/call.h"
 #include "device/device.h"
 #include "watchdog_support.h"
 

@@ -3,7 +3,7 @@
  *
  * The library keeps its blocks to itself: this program has a copy of them, compiled in. No device takes part, and
  * neither does a lock. */
-#include "../../hal/memory/blocks.h"
+#include "../../hal/core/memory/blocks.h"
 #include "bench.h"
 #include "traces.h"
 #include "watch.h"

@@ -1,0 +1,326 @@
+/* base/job.c: see job.h. */
+#include "base/job.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* Threads that wait for a job at most: a machine seldom has more GPUs, which are sampled side by side. */
+#define IDLE_MAX 8u
+
+/* The longest wait, and what one counts for at most: a process that was stopped for a minute has not waited for a
+ * minute. */
+#define SLICE_NS 500000000u
+
+static _Thread_local char thread_mark; /* its address names the thread */
+static _Thread_local gpuhal_job *current;
+
+/* A thread for jobs. It belongs to the caller of the job that it runs, to the list while it has none, and to itself
+ * once it was abandoned. */
+struct gpuhal_job_worker {
+    gpuhal_thread thread;
+    uint32_t generation;        /* fork generation in which it was started */
+    gpuhal_condition condition; /* it has a job, or shall end; its job has ended */
+    gpuhal_job *job;            /* NULL: none */
+    bool ends;
+    gpuhal_job_worker *next;    /* in the list */
+};
+
+static struct {
+    gpuhal_mutex mutex;  /* protects what follows, all workers, and the state of all jobs */
+    uint32_t generation; /* fork generation of the list */
+    gpuhal_job_worker *idle;        /* the one that worked last comes first */
+    uint32_t idle_count;
+} pool = {.mutex = GPUHAL_MUTEX_INITIALIZER};
+
+static void free_worker(gpuhal_job_worker *own)
+{
+    gpuhal_condition_finish(&own->condition);
+    free(own);
+}
+
+/* Takes a thread out of the list; NULL: it is empty. With the mutex held. */
+static gpuhal_job_worker *take_idle(void)
+{
+    gpuhal_job_worker *own = pool.idle;
+    if (own) {
+        pool.idle = own->next;
+        pool.idle_count--;
+    }
+    return own;
+}
+
+/* The child of a fork has none of its parent's threads. */
+static void lock_pool(void)
+{
+    gpuhal_mutex_lock(&pool.mutex);
+    if (pool.generation != gpuhal_os_fork_generation()) {
+        pool.generation = gpuhal_os_fork_generation();
+        for (gpuhal_job_worker *own; (own = take_idle());) {
+            free_worker(own);
+        }
+        pool.idle_count = 0; /* the parent may have forked between the list and the count */
+    }
+}
+
+gpuhal_job *gpuhal_job_current(void)
+{
+    return current;
+}
+
+const void *gpuhal_job_caller(void)
+{
+    return current ? current->caller : &thread_mark;
+}
+
+void gpuhal_job_init(gpuhal_job *job, gpuhal_job_fn *run, gpuhal_job_fn *late, gpuhal_job_fn *destroy)
+{
+    *job = (gpuhal_job){.run = run, .late = late, .destroy = destroy, .caller = gpuhal_job_caller(), .references = 1};
+}
+
+void gpuhal_job_stand_alone(gpuhal_job *job)
+{
+    job->caller = job;
+}
+
+void gpuhal_job_retain(gpuhal_job *job)
+{
+    atomic_fetch_add(&job->references, 1);
+}
+
+void gpuhal_job_release(gpuhal_job *job)
+{
+    if (job && atomic_fetch_sub(&job->references, 1) == 1) {
+        job->destroy(job);
+    }
+}
+
+void gpuhal_job_step(gpuhal_job *job)
+{
+    atomic_fetch_add(&job->steps, 1);
+}
+
+/* Called with the mutex held, which is not while the job runs. A caller that has waited for the job may free it as
+ * soon as the state says DONE, so nothing of it is touched afterwards. False: the caller has gone. */
+static bool run_job(gpuhal_job_worker *own)
+{
+    gpuhal_job *job = own->job;
+    gpuhal_mutex_unlock(&pool.mutex);
+    current = job;
+    gpuhal_error_clear();
+    job->run(job);
+    gpuhal_error_save(&job->detail);
+    lock_pool();
+    if (job->state == GPUHAL_JOB_ABANDONED) {
+        return false;
+    }
+    current = NULL;
+    own->job = NULL;
+    atomic_store(&job->ended, true);
+    atomic_fetch_sub(&job->references, 1);
+    job->state = GPUHAL_JOB_DONE;
+    gpuhal_condition_signal_all(&own->condition);
+    return true;
+}
+
+static void end_late(gpuhal_job_worker *own)
+{
+    gpuhal_job *job = own->job;
+    if (job->late) {
+        job->late(job);
+    }
+    atomic_store(&job->ended, true);
+    current = NULL; /* its end may close a gpuhal object, which begins jobs of its own */
+    gpuhal_job_release(job);
+    free_worker(own);
+}
+
+/* A plugin that forks inside a job comes back in the child too, where there are no further jobs for the thread. */
+static void *work(void *user)
+{
+    gpuhal_job_worker *own = user;
+    bool in_time = true;
+    gpuhal_os_thread_name("gpuhal-job");
+    lock_pool();
+    while (in_time && !own->ends && own->generation == gpuhal_os_fork_generation()) {
+        if (own->job) {
+            in_time = run_job(own);
+        } else {
+            gpuhal_condition_wait(&own->condition, &pool.mutex);
+        }
+    }
+    gpuhal_mutex_unlock(&pool.mutex);
+    if (!in_time) {
+        end_late(own);
+    }
+    return NULL;
+}
+
+uint64_t gpuhal_job_wait(gpuhal_condition *condition, gpuhal_mutex *mutex, uint64_t most_ns)
+{
+    uint64_t begun = gpuhal_os_monotonic_ns();
+    gpuhal_condition_wait_until(condition, mutex, begun + (most_ns < SLICE_NS ? most_ns : SLICE_NS));
+    uint64_t passed = gpuhal_os_monotonic_ns() - begun;
+    return passed < SLICE_NS ? passed : SLICE_NS;
+}
+
+uint64_t gpuhal_deadline(uint64_t timeout_ns)
+{
+    uint64_t now = timeout_ns == UINT64_MAX ? 0 : gpuhal_os_monotonic_ns();
+    return timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + timeout_ns;
+}
+
+/* Returns for how long it waited since the last step. With the mutex held. */
+static uint64_t wait_for(gpuhal_job_worker *own, const gpuhal_job *job, uint64_t deadline_ns)
+{
+    uint64_t waited = 0, steps = atomic_load(&job->steps);
+    while (job->state == GPUHAL_JOB_RUNNING && waited < deadline_ns) {
+        waited += gpuhal_job_wait(&own->condition, &pool.mutex, deadline_ns - waited);
+        uint64_t now = atomic_load(&job->steps);
+        waited = now == steps ? waited : 0;
+        steps = now;
+    }
+    return waited;
+}
+
+/* Has a new thread run the job. With the mutex held. NULL: no thread, *out_error says why. */
+static gpuhal_job_worker *start_worker(gpuhal_job *job, int *out_error)
+{
+    gpuhal_job_worker *own = calloc(1, sizeof *own);
+    *out_error = ENOMEM;
+    if (own) {
+        own->generation = pool.generation;
+        own->job = job;
+        gpuhal_condition_init(&own->condition);
+        *out_error = gpuhal_thread_start(&own->thread, work, own);
+    }
+    if (own && *out_error) {
+        free_worker(own);
+        own = NULL;
+    }
+    return own;
+}
+
+static gpuhal_job_worker *begin_job(gpuhal_job *job, int *out_error)
+{
+    gpuhal_job_worker *own = take_idle();
+    if (!own) {
+        return start_worker(job, out_error);
+    }
+    own->job = job;
+    gpuhal_condition_signal_all(&own->condition);
+    return own;
+}
+
+/* Called with the mutex held, and without a job of the thread's. */
+static void end_worker(gpuhal_job_worker *own)
+{
+    own->ends = true;
+    gpuhal_condition_signal_all(&own->condition);
+    gpuhal_mutex_unlock(&pool.mutex);
+    gpuhal_thread_join(&own->thread);
+    free_worker(own);
+    lock_pool();
+}
+
+static void keep_worker(gpuhal_job_worker *own)
+{
+    if (pool.idle_count == IDLE_MAX) {
+        end_worker(own);
+        return;
+    }
+    own->next = pool.idle;
+    pool.idle = own;
+    pool.idle_count++;
+}
+
+/* The job's detail and this thread's. Apart, so that the job runs on what this takes of the stack. */
+static __attribute__((noinline)) void swap_details(gpuhal_job *job)
+{
+    gpuhal_error_detail own;
+    gpuhal_error_save(&own);
+    gpuhal_error_restore(&job->detail);
+    job->detail = own;
+}
+
+/* On the caller's thread, which is not cancelled meanwhile: others wait for what it holds. */
+static void run_here(gpuhal_job *job)
+{
+    gpuhal_job *outer = current;
+    int cancel = gpuhal_os_cancel_defer();
+    gpuhal_error_save(&job->detail);
+    current = job;
+    gpuhal_error_clear();
+    job->run(job);
+    current = outer;
+    swap_details(job);
+    atomic_store(&job->ended, true);
+    job->state = GPUHAL_JOB_DONE;
+    gpuhal_os_cancel_restore(cancel);
+}
+
+gpuhal_job_state gpuhal_job_begin(gpuhal_job *job)
+{
+    int error = 0;
+    job->calls_no_driver = job->calls_no_driver || (current && current->calls_no_driver);
+    job->at_once = job->at_once || (current && current->at_once);
+    if (job->at_once) {
+        run_here(job);
+        return GPUHAL_JOB_DONE;
+    }
+    gpuhal_job_retain(job);
+    lock_pool();
+    job->worker = begin_job(job, &error);
+    gpuhal_mutex_unlock(&pool.mutex);
+    if (job->worker) {
+        return GPUHAL_JOB_RUNNING;
+    }
+    gpuhal_job_release(job);
+    if (job->calls_no_driver) {
+        run_here(job);
+        return GPUHAL_JOB_DONE;
+    }
+    gpuhal_error_no_thread(error);
+    return GPUHAL_JOB_NO_THREAD;
+}
+
+gpuhal_job_state gpuhal_job_await(gpuhal_job *job, uint64_t *left_ns)
+{
+    gpuhal_job_worker *own = job->worker;
+    lock_pool();
+    uint64_t waited = wait_for(own, job, *left_ns);
+    *left_ns -= waited < *left_ns ? waited : *left_ns;
+    if (job->state == GPUHAL_JOB_DONE) {
+        keep_worker(own);
+    } else {
+        job->state = GPUHAL_JOB_ABANDONED;
+        gpuhal_thread_detach(&own->thread); /* here, since a plugin may have ended it by pthread_exit() */
+    }
+    gpuhal_job_state state = job->state;
+    gpuhal_mutex_unlock(&pool.mutex);
+    return state;
+}
+
+gpuhal_job_state gpuhal_job_run(gpuhal_job *job, uint64_t deadline_ns)
+{
+    gpuhal_job_state state = gpuhal_job_begin(job);
+    return state == GPUHAL_JOB_RUNNING ? gpuhal_job_await(job, &deadline_ns) : state;
+}
+
+void gpuhal_jobs_end(void)
+{
+    lock_pool();
+    gpuhal_job_worker *ending = NULL;
+    for (gpuhal_job_worker *own;
+         (own = take_idle());) { /* all are asked to end before one is joined, so that they end side by side */
+        own->ends = true;
+        gpuhal_condition_signal_all(&own->condition);
+        own->next = ending;
+        ending = own;
+    }
+    while (ending) {
+        gpuhal_job_worker *own = ending;
+        ending = own->next;
+        end_worker(own);
+    }
+    gpuhal_mutex_unlock(&pool.mutex);
+}

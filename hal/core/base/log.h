@@ -1,0 +1,32 @@
+/* base/log.h: lines for the application's log.
+ *
+ * Every open gpuhal object registers one listener. A line of the core goes to its own object's listener; a plugin's
+ * line belongs to no object, because objects share backends, and goes to all. No lock is held while a listener runs;
+ * closing waits until none does.
+ */
+#ifndef GPUHAL_BASE_LOG_H
+#define GPUHAL_BASE_LOG_H
+
+#include <gpuhal/instance.h>
+
+#include <stdbool.h>
+
+typedef struct gpuhal_log gpuhal_log;
+
+enum {
+    GPUHAL_LEVEL_ERROR = 1,
+    GPUHAL_LEVEL_WARNING = 2,
+    GPUHAL_LEVEL_INFO = 3,
+    GPUHAL_LEVEL_DEBUG = 4,
+    GPUHAL_LEVEL_TRACE = 5
+};
+
+/* Creates a log. `listener` NULL with `to_stderr` false: lines are dropped. NULL without memory. */
+gpuhal_log *gpuhal_log_create(gpuhal_log_fn *listener, void *user, uint32_t level, bool to_stderr);
+void gpuhal_log_destroy(gpuhal_log *log);
+/* Returns whether lines of this level have a listener. */
+bool gpuhal_log_wants(const gpuhal_log *log, int32_t level);
+void gpuhal_log_line(gpuhal_log *log, int32_t level, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void gpuhal_log_to_all(int32_t level, const char *text);
+
+#endif

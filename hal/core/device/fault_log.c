@@ -1,0 +1,289 @@
+/* device/fault_log.c: see fault_log.h. Faults are recorded at the devices and links without a lock; `writing` is
+ * locked while they are gathered and written. */
+#include "device/fault_log.h"
+
+#include "base/error.h"
+#include "device/link.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct gpuhal_fault_log {
+    gpuhal_mutex writing;
+    _Atomic(const void *) writer; /* the thread that holds it, by the address of its mark */
+    gpuhal_worker worker;
+};
+
+static _Thread_local char thread_mark;
+
+/* gpuhal_fault_note.words: `detail` is empty; is being written or read, by the thread that set this; is new; was
+ * written to the record. */
+enum { NO_WORDS, WORDS_BUSY, WORDS_NEW, WORDS_KEPT };
+#define DETAIL_BYTES sizeof(((gpuhal_fault_note *)0)->detail)
+
+static bool take_words(gpuhal_fault_note *note, int from, int other)
+{
+    int state = from;
+    if (atomic_compare_exchange_strong(&note->words, &state, WORDS_BUSY)) {
+        return true;
+    }
+    state = other;
+    return atomic_compare_exchange_strong(&note->words, &state, WORDS_BUSY);
+}
+
+gpuhal_fault_log *gpuhal_fault_log_create(void)
+{
+    gpuhal_fault_log *log = calloc(1, sizeof *log);
+    if (log) {
+        gpuhal_mutex_init(&log->writing);
+    }
+    return log;
+}
+
+static const char *driver_of(const gpuhal_device *device)
+{
+    const char *version = gpuhal_facts_text(&gpuhal_device_current(device)->facts, GPUHAL_FACT_DRIVER_VERSION);
+    return version ? version : "";
+}
+
+/* ---- gathering */
+
+typedef struct gathered {
+    gpuhal_database_fault *faults;
+    gpuhal_fault_note **notes; /* of the faults */
+    char (*details)[DETAIL_BYTES];
+    gpuhal_database_link *links;
+    gpuhal_link **of_links;
+    size_t fault_count, link_count;
+} gathered;
+
+static void count_notes(const gpuhal *gpu, size_t *out_faults, size_t *out_links)
+{
+    *out_faults = *out_links = 0;
+    for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
+        const gpuhal_device *device = gpuhal_device_at(gpu, d);
+        for (size_t i = 0; i < GPUHAL_FAULT_NOTES; i++) {
+            *out_faults += atomic_load(&device->faults[i].count) > 0;
+        }
+        const gpuhal_link *link;
+        for (uint32_t other = 0; (link = gpuhal_link_to(device, other)) != NULL; other++) {
+            *out_links += atomic_load(&link->unwritten) != 0;
+        }
+    }
+}
+
+static void gather_faults(gpuhal_device *device, size_t most, gathered *to)
+{
+    for (size_t i = 0; i < GPUHAL_FAULT_NOTES && to->fault_count < most; i++) {
+        gpuhal_fault_note *note = &device->faults[i];
+        /* A fault whose detail is just being written waits for the next time. */
+        if (atomic_load(&note->count) > 0 && take_words(note, WORDS_NEW, WORDS_KEPT)) {
+            memcpy(to->details[to->fault_count], note->detail, DETAIL_BYTES);
+            uint64_t count = atomic_exchange(&note->count, 0);
+            atomic_store(&note->words, WORDS_KEPT);
+            to->notes[to->fault_count] = note;
+            to->faults[to->fault_count] = (gpuhal_database_fault){
+                .kind = GPUHAL_FAULT_HANG + (uint32_t)i,
+                .iface = device->interface_number,
+                .driver_version = (char *)driver_of(device),
+                .detail = to->details[to->fault_count],
+                .count = count,
+            };
+            to->fault_count++;
+        }
+    }
+}
+
+static void gather_links(gpuhal *gpu, gpuhal_device *from, size_t most, gathered *to)
+{
+    gpuhal_link *link;
+    for (uint32_t other = 0; (link = gpuhal_link_to(from, other)) != NULL && to->link_count < most; other++) {
+        if (!atomic_exchange(&link->unwritten, 0)) {
+            continue;
+        }
+        /* Unverified where a copy failed and nothing was measured: then nothing else is known. */
+        bool verified = atomic_load(&link->tried) && atomic_load(&link->verified);
+        const char *why = atomic_load(&link->why_broken), *reason = why ? why : "bytes arrived wrong";
+        to->of_links[to->link_count] = link;
+        to->links[to->link_count++] = (gpuhal_database_link){
+            .from = from->interface_number,
+            .to = gpuhal_device_at(gpu, other)->interface_number,
+            .from_driver = (char *)driver_of(from),
+            .to_driver = (char *)driver_of(gpuhal_device_at(gpu, other)),
+            .verified = verified,
+            .path = atomic_load(&link->path),
+            .bytes_per_second = atomic_load(&link->bytes_per_second),
+            .latency_ns = atomic_load(&link->latency_ns),
+            .reason = verified ? NULL : (char *)reason,
+            .tried = atomic_load(&link->tried_seconds),
+        };
+    }
+}
+
+static bool gather(gpuhal *gpu, gathered *out)
+{
+    size_t faults, links;
+    count_notes(gpu, &faults, &links);
+    *out = (gathered){
+        .faults = calloc(faults + 1, sizeof *out->faults),
+        .notes = calloc(faults + 1, sizeof *out->notes),
+        .details = calloc(faults + 1, sizeof *out->details),
+        .links = calloc(links + 1, sizeof *out->links),
+        .of_links = calloc(links + 1, sizeof *out->of_links),
+    };
+    if (!out->faults || !out->notes || !out->details || !out->links || !out->of_links) {
+        return false;
+    }
+    for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
+        gather_faults(gpuhal_device_at(gpu, d), faults, out);
+        gather_links(gpu, gpuhal_device_at(gpu, d), links, out);
+    }
+    return true;
+}
+
+/* Faults that could not be merged without memory wait for the next time. */
+static void put_back(const gathered *own)
+{
+    for (size_t i = 0; i < own->fault_count; i++) {
+        atomic_fetch_add(&own->notes[i]->count, own->faults[i].count);
+    }
+    for (size_t i = 0; i < own->link_count; i++) {
+        atomic_store(&own->of_links[i]->unwritten, 1);
+    }
+}
+
+static gpuhal_status write_notes(gpuhal *gpu)
+{
+    gathered own = {0};
+    gpuhal_status status = GPUHAL_OK;
+    gpuhal_mutex_lock(&gpu->fault_log->writing);
+    atomic_store(&gpu->fault_log->writer, &thread_mark);
+    if (!gather(gpu, &own)) {
+        status = gpuhal_error_host_memory();
+    } else if (own.fault_count + own.link_count > 0) {
+        gpuhal_changes changes = {
+            .now = gpuhal_os_wall_clock(),
+            .links = own.links,
+            .link_count = own.link_count,
+            .faults = own.faults,
+            .fault_count = own.fault_count,
+        };
+        status = gpuhal_registry_update(gpu->registry, &changes);
+        if (status == GPUHAL_ERROR_HOST_MEMORY) {
+            put_back(&own);
+        }
+    }
+    atomic_store(&gpu->fault_log->writer, NULL);
+    gpuhal_mutex_unlock(&gpu->fault_log->writing);
+    free(own.faults);
+    free(own.notes);
+    free(own.details);
+    free(own.links);
+    free(own.of_links);
+    return status;
+}
+
+/* ---- the worker */
+
+static void write_in_background(void *gpu)
+{
+    gpuhal_os_thread_name("gpuhal-faults");
+    (void)write_notes(gpu); /* the registry has logged the reason of a failure */
+}
+
+/* Without a thread the recorded faults wait. */
+static void wake(gpuhal *gpu)
+{
+    (void)gpuhal_worker_request(&gpu->fault_log->worker, gpu, write_in_background, gpu);
+}
+
+/* The log's listener may call this during a write. */
+gpuhal_status gpuhal_fault_log_write(gpuhal *gpu)
+{
+    return atomic_load(&gpu->fault_log->writer) == &thread_mark ? GPUHAL_OK : write_notes(gpu);
+}
+
+void gpuhal_fault_log_destroy(gpuhal *gpu)
+{
+    gpuhal_fault_log *log = gpu->fault_log;
+    if (!log) {
+        return;
+    }
+    (void)gpuhal_fault_log_write(gpu);
+    gpuhal_mutex_finish(&log->writing);
+    free(log);
+    gpu->fault_log = NULL;
+}
+
+/* ---- recording */
+
+/* Whether what is recorded about the device outlives this object. */
+static bool is_kept(const gpuhal_device *device)
+{
+    return device->interface_number != 0 && gpuhal_registry_directory(device->gpu->registry) != NULL;
+}
+
+void gpuhal_fault_log_fault(gpuhal_device *device, gpuhal_fault_kind kind)
+{
+    gpuhal_fault_note *note = &device->faults[kind - GPUHAL_FAULT_HANG];
+    if (!is_kept(device)) {
+        return;
+    }
+    if (take_words(note, NO_WORDS, WORDS_KEPT)) {
+        snprintf(note->detail, sizeof note->detail, "%s", gpuhal_last_error()->sentence);
+        atomic_store(&note->words, WORDS_NEW);
+    }
+    atomic_fetch_add(&note->count, 1);
+    if (!atomic_exchange(&note->reported, true)) {
+        wake(device->gpu);
+    }
+}
+
+void gpuhal_fault_log_link(gpuhal_device *from, gpuhal_device *to, bool at_once)
+{
+    gpuhal_link *link = gpuhal_link_between(from, to);
+    if (!is_kept(from) || !is_kept(to)) {
+        return;
+    }
+    atomic_store(&link->tried_seconds, gpuhal_os_wall_clock());
+    atomic_store(&link->unwritten, 1);
+    if (at_once) {
+        wake(from->gpu);
+    }
+}
+
+/* ---- reading */
+
+static bool same(const char *one, const char *other)
+{
+    return strcmp(one ? one : "", other ? other : "") == 0;
+}
+
+bool gpuhal_fault_log_recall(const gpuhal_device *from, const gpuhal_device *to, gpuhal_recalled_link *out_link)
+{
+    bool found = false;
+    if (from->interface_number == 0 || to->interface_number == 0) {
+        return false;
+    }
+    size_t count;
+    gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(from->gpu->registry);
+    const gpuhal_database_link *links = gpuhal_database_links(&snapshot->database, &count);
+    for (size_t i = 0; i < count && !found; i++) {
+        const gpuhal_database_link *link = &links[i];
+        found = link->from == from->interface_number && link->to == to->interface_number &&
+                same(link->from_driver, driver_of(from)) && same(link->to_driver, driver_of(to));
+        if (found) {
+            *out_link = (gpuhal_recalled_link){
+                .verified = link->verified,
+                .path = link->path,
+                .bytes_per_second = link->bytes_per_second,
+                .latency_ns = link->latency_ns,
+                .tried_seconds = link->tried,
+            };
+            snprintf(out_link->reason, sizeof out_link->reason, "%s", link->reason ? link->reason : "");
+        }
+    }
+    gpuhal_snapshot_release(snapshot);
+    return found;
+}

@@ -1,0 +1,15 @@
+/* device/for_schedule.h: what the part schedule needs of the core beside the public functions.
+ * It includes no other header of the core. */
+#ifndef GPUHAL_DEVICE_FOR_SCHEDULE_H
+#define GPUHAL_DEVICE_FOR_SCHEDULE_H
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/records.h"
+#include "base/text.h"
+#include "device/choice.h"
+#include "device/selector.h"
+#include "device/snapshot.h"
+#include "os/os.h"
+
+#endif

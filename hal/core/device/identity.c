@@ -1,0 +1,395 @@
+/* device/identity.c: see identity.h. Levels are processed from the strongest to the weakest; at each, interfaces that
+ * state the same value are joined, unless a stronger level contradicts. A contradicted value is doubted for all its
+ * interfaces: otherwise the device to which a third interface with the same UUID belongs would depend on the order.
+ * For the same reason values are processed in the order of their text, and makers in that of their numbers. */
+#include "device/identity.h"
+
+#include "base/error.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* vendor ids from here on name the author of a driver (Mesa, PoCL) or a chip, not the maker */
+#define FIRST_KHRONOS 0x10000u
+
+/* The sets of interfaces so far: a disjoint-set forest. */
+typedef struct joiner {
+    gpuhal_identity *identity;
+    uint32_t *parents;
+    uint32_t *members; /* of the group being processed */
+    uint32_t count;
+} joiner;
+
+/* Ends, as unite() lets parents only have lower numbers than their children. */
+static uint32_t root_of(const joiner *join, uint32_t iface)
+{
+    while (join->parents[iface] != iface) {
+        iface = join->parents[iface];
+    }
+    return iface;
+}
+
+/* The lower number becomes the root, so that it is the first interface of the set. */
+static void unite(joiner *join, uint32_t a, uint32_t b)
+{
+    a = root_of(join, a);
+    b = root_of(join, b);
+    join->parents[a > b ? a : b] = a > b ? b : a;
+}
+
+/* Records for the evidence that a value joins nothing. */
+static gpuhal_status refuse(joiner *join, gpuhal_refusal refusal)
+{
+    gpuhal_identity *identity = join->identity;
+    if (identity->refusal_count == identity->refusal_capacity) {
+        uint32_t capacity = identity->refusal_capacity ? 2 * identity->refusal_capacity : 8;
+        gpuhal_refusal *list = realloc(identity->refusals, capacity * sizeof *list);
+        if (!list) {
+            return gpuhal_error_host_memory();
+        }
+        identity->refusals = list;
+        identity->refusal_capacity = capacity;
+    }
+    identity->refusals[identity->refusal_count++] = refusal;
+    return GPUHAL_OK;
+}
+
+/* Finds an interface of each set such that the two state different places at this level. A place that both sets state
+ * (another level separated them) is not a contradiction. */
+static bool find_two_places(const joiner *join, gpuhal_identity_level level, const uint32_t sets[2],
+                            uint32_t out_witness[2])
+{
+    const gpuhal_interface *interfaces = join->identity->interfaces;
+    bool found = false;
+    for (uint32_t a = 0; a < join->identity->count; a++) {
+        bool stated = interfaces[a].values[level] && root_of(join, a) == sets[0];
+        for (uint32_t b = 0; stated && b < join->identity->count; b++) {
+            if (!interfaces[b].values[level] || root_of(join, b) != sets[1]) {
+                continue;
+            }
+            if (strcmp(interfaces[a].values[level], interfaces[b].values[level]) == 0) {
+                return false;
+            }
+            out_witness[0] = found ? out_witness[0] : a;
+            out_witness[1] = found ? out_witness[1] : b;
+            found = true;
+        }
+    }
+    return found;
+}
+
+/* Finds an interface of each set such that one driver lists the two as two devices. MoltenVK gives two equal cards one
+ * UUID and no address (KhronosGroup/MoltenVK#2683). */
+static bool find_one_driver(const joiner *join, const uint32_t sets[2], uint32_t out_witness[2])
+{
+    const gpuhal_interface *interfaces = join->identity->interfaces;
+    for (uint32_t a = 0; a < join->identity->count; a++) {
+        for (uint32_t b = 0; root_of(join, a) == sets[0] && b < join->identity->count; b++) {
+            bool partitions = *interfaces[a].partition_name && *interfaces[b].partition_name &&
+                              strcmp(interfaces[a].partition_name, interfaces[b].partition_name) != 0;
+            if (root_of(join, b) == sets[1] && !partitions &&
+                gpuhal_interface_same_driver(&interfaces[a], &interfaces[b])) {
+                out_witness[0] = a;
+                out_witness[1] = b;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Returns whether something stronger than the value separates the two sets. */
+static bool contradict(const joiner *join, gpuhal_identity_level level, const uint32_t sets[2],
+                       gpuhal_refusal *out_refusal)
+{
+    for (gpuhal_identity_level stronger = GPUHAL_IDENTITY_PCI; stronger <= GPUHAL_IDENTITY_DRM && stronger < level;
+         stronger++) {
+        out_refusal->doubt = stronger == GPUHAL_IDENTITY_PCI ? GPUHAL_DOUBT_PCI : GPUHAL_DOUBT_DRM;
+        if (find_two_places(join, stronger, sets, out_refusal->witness)) {
+            return true;
+        }
+    }
+    out_refusal->doubt = GPUHAL_DOUBT_ONE_DRIVER;
+    return level > GPUHAL_IDENTITY_DRM && find_one_driver(join, sets, out_refusal->witness);
+}
+
+/* Returns whether no earlier member is in the same set. */
+static bool is_first_of_set(const joiner *join, uint32_t member)
+{
+    for (uint32_t k = 0; k < member; k++) {
+        if (root_of(join, join->members[k]) == root_of(join, join->members[member])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Finds the first contradiction among the members' sets. Its existence does not depend on their order; which one is
+ * found may. */
+static bool find_contradiction(const joiner *join, gpuhal_identity_level level, gpuhal_refusal *out_refusal)
+{
+    for (uint32_t i = 0; i < join->count; i++) {
+        for (uint32_t k = 0; k < i && is_first_of_set(join, i); k++) {
+            const uint32_t sets[] = {root_of(join, join->members[k]), root_of(join, join->members[i])};
+            if (is_first_of_set(join, k) && contradict(join, level, sets, out_refusal)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* The members state the same value: joins all of them, or none where two contradict. */
+static gpuhal_status join_members(joiner *join, gpuhal_identity_level level)
+{
+    /* All pairs are checked before any is joined: a contradiction found later could not undo a join, and the result
+     * would depend on the order. */
+    gpuhal_refusal refusal = {.level = level, .iface = join->members[0]};
+    bool doubted = find_contradiction(join, level, &refusal);
+    for (uint32_t i = 0; i < join->count; i++) {
+        if (doubted) {
+            join->identity->interfaces[join->members[i]].doubted |= 1u << level;
+        } else {
+            unite(join, join->members[i], join->members[0]);
+        }
+    }
+    return doubted ? refuse(join, refusal) : GPUHAL_OK;
+}
+
+static bool states(const gpuhal_interface *iface, gpuhal_identity_level level, const char *value)
+{
+    return iface->values[level] && strcmp(iface->values[level], value) == 0;
+}
+
+/* A vendor id that names no maker is compatible with the one maker that the other interfaces name. */
+static void settle_makers(gpuhal_identity *identity, const char *uuid)
+{
+    uint64_t only = 0;
+    bool several = false;
+    for (uint32_t i = 0; i < identity->count; i++) {
+        const gpuhal_interface *iface = &identity->interfaces[i];
+        if (states(iface, GPUHAL_IDENTITY_UUID, uuid) && iface->maker && iface->maker < FIRST_KHRONOS) {
+            several = several || (only && only != iface->maker);
+            only = iface->maker;
+        }
+    }
+    for (uint32_t i = 0; i < identity->count; i++) {
+        gpuhal_interface *iface = &identity->interfaces[i];
+        if (states(iface, GPUHAL_IDENTITY_UUID, uuid) && iface->maker >= FIRST_KHRONOS && only && !several) {
+            iface->maker = only;
+        }
+    }
+}
+
+/* Returns the next maker above `maker` among the interfaces that state the UUID; 0 when there is none. */
+static uint64_t next_maker(const gpuhal_identity *identity, const char *uuid, uint64_t maker)
+{
+    uint64_t next = 0;
+    for (uint32_t i = 0; i < identity->count; i++) {
+        const gpuhal_interface *iface = &identity->interfaces[i];
+        if (states(iface, GPUHAL_IDENTITY_UUID, uuid) && iface->maker > maker && (!next || iface->maker < next)) {
+            next = iface->maker;
+        }
+    }
+    return next;
+}
+
+/* UUIDs are unique within one vendor: processes the interfaces of each maker separately, in the order of the makers.
+ */
+static gpuhal_status join_uuid(joiner *join, const char *uuid)
+{
+    gpuhal_identity *identity = join->identity;
+    settle_makers(identity, uuid);
+    /* A device without a vendor has maker 0 and is never visited: its UUID joins nothing. */
+    for (uint64_t maker = next_maker(identity, uuid, 0); maker; maker = next_maker(identity, uuid, maker)) {
+        join->count = 0;
+        for (uint32_t i = 0; i < identity->count; i++) {
+            if (states(&identity->interfaces[i], GPUHAL_IDENTITY_UUID, uuid) &&
+                identity->interfaces[i].maker == maker) {
+                join->members[join->count++] = i;
+            }
+        }
+        gpuhal_status status = join_members(join, GPUHAL_IDENTITY_UUID);
+        if (status) {
+            return status;
+        }
+    }
+    return GPUHAL_OK;
+}
+
+/* Processes one value; only UUIDs depend on the vendor. */
+static gpuhal_status join_value(joiner *join, gpuhal_identity_level level, const char *value)
+{
+    if (level == GPUHAL_IDENTITY_UUID) {
+        return join_uuid(join, value);
+    }
+    join->count = 0;
+    for (uint32_t i = 0; i < join->identity->count; i++) {
+        if (states(&join->identity->interfaces[i], level, value)) {
+            join->members[join->count++] = i;
+        }
+    }
+    return join_members(join, level);
+}
+
+/* Processes values in the order of their text: each join changes what the next one may contradict. */
+static gpuhal_status join_level(joiner *join, gpuhal_identity_level level)
+{
+    const char *done = NULL;
+    for (;;) {
+        const char *next = NULL;
+        for (uint32_t i = 0; i < join->identity->count; i++) {
+            const char *value = join->identity->interfaces[i].values[level];
+            if (value && (!done || strcmp(value, done) > 0) && (!next || strcmp(value, next) < 0)) {
+                next = value;
+            }
+        }
+        if (!next) {
+            return GPUHAL_OK;
+        }
+        gpuhal_status status = join_value(join, level, next);
+        if (status) {
+            return status;
+        }
+        done = next;
+    }
+}
+
+/* Interfaces of the processor have no values, so the levels never touch them. Sets are numbered by their first
+ * interface. */
+static gpuhal_status join_all(joiner *join)
+{
+    gpuhal_identity *identity = join->identity;
+    uint32_t host = UINT32_MAX;
+    for (uint32_t i = 0; i < identity->count; i++) {
+        join->parents[i] = i;
+        if (identity->interfaces[i].host) {
+            host = host == UINT32_MAX ? i : host;
+            unite(join, i, host);
+        }
+    }
+    for (gpuhal_identity_level level = GPUHAL_IDENTITY_PCI; level < GPUHAL_IDENTITY_HOST; level++) {
+        gpuhal_status status = join_level(join, level);
+        if (status) {
+            return status;
+        }
+    }
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < identity->count; i++) {
+        uint32_t root = root_of(join, i);
+        identity->interfaces[i].physical = root == i ? next++ : identity->interfaces[root].physical;
+    }
+    return GPUHAL_OK;
+}
+
+/* One driver that lists the same physical device several times lists its partitions (tiles), even without naming them;
+ * only when their UUIDs are equal is the driver itself there twice. In doubt they are partitions: then none is
+ * ignored. */
+static bool has_unnamed_sibling(const gpuhal_identity *identity, uint32_t index)
+{
+    const gpuhal_interface *iface = &identity->interfaces[index];
+    const char *uuid = iface->values[GPUHAL_IDENTITY_UUID];
+    for (uint32_t i = 0; i < identity->count && !iface->host && !*iface->partition_name; i++) {
+        const gpuhal_interface *other = &identity->interfaces[i];
+        /* Equal UUIDs: the same driver was registered twice, and lists one device twice. */
+        bool twice = uuid && states(other, GPUHAL_IDENTITY_UUID, uuid);
+        if (i != index && other->physical == iface->physical && !*other->partition_name && !twice &&
+            gpuhal_interface_same_driver(iface, other)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* An interface that states the value of exactly one partition is an interface of that partition. */
+static const char *partition_by_value(const gpuhal_identity *identity, const gpuhal_interface *iface)
+{
+    for (gpuhal_identity_level level = GPUHAL_IDENTITY_DRM; level < GPUHAL_IDENTITY_HOST && !*iface->partition_name;
+         level++) {
+        const char *name = NULL;
+        bool several = false;
+        for (uint32_t i = 0; i < identity->count && iface->values[level]; i++) {
+            const gpuhal_interface *other = &identity->interfaces[i];
+            if (other->physical == iface->physical && *other->partition_name &&
+                states(other, level, iface->values[level])) {
+                several = several || (name && strcmp(name, other->partition_name) != 0);
+                name = other->partition_name;
+            }
+        }
+        if (name && !several) {
+            return name;
+        }
+    }
+    return NULL;
+}
+
+/* `numbers` has one number for each interface. Each loop only reads what the loops before it have written, and writes
+ * what none of its own rounds reads: so no result depends on the order of the interfaces. That is why the siblings are
+ * all found before any of them gets a name, and the names that follow from values before any is set. */
+static void find_parts(gpuhal_identity *identity, uint32_t *numbers)
+{
+    gpuhal_interface *interfaces = identity->interfaces;
+    for (uint32_t i = 0; i < identity->count; i++) {
+        numbers[i] = has_unnamed_sibling(identity, i);
+    }
+    for (uint32_t i = 0; i < identity->count; i++) {
+        const char *uuid = interfaces[i].values[GPUHAL_IDENTITY_UUID];
+        if (numbers[i]) {
+            snprintf(interfaces[i].partition_space, sizeof interfaces[i].partition_space, "number %" PRIu32,
+                     interfaces[i].index);
+            interfaces[i].partition_name = uuid ? uuid : interfaces[i].partition_space;
+        }
+    }
+    for (uint32_t i = 0; i < identity->count; i++) {
+        const char *name = partition_by_value(identity, &interfaces[i]);
+        numbers[i] = UINT32_MAX;
+        for (uint32_t k = 0; name && numbers[i] == UINT32_MAX; k++) {
+            numbers[i] =
+                interfaces[k].physical == interfaces[i].physical && strcmp(interfaces[k].partition_name, name) == 0
+                    ? k
+                    : UINT32_MAX;
+        }
+    }
+    for (uint32_t i = 0; i < identity->count; i++) {
+        if (numbers[i] != UINT32_MAX) {
+            interfaces[i].partition_name = interfaces[numbers[i]].partition_name;
+        }
+    }
+    for (uint32_t i = 0; i < identity->count; i++) {
+        interfaces[i].partition = 0;
+        /* Ends at the latest with the interface itself. */
+        while (interfaces[interfaces[i].partition].physical != interfaces[i].physical ||
+               strcmp(interfaces[interfaces[i].partition].partition_name, interfaces[i].partition_name) != 0) {
+            interfaces[i].partition++;
+        }
+    }
+}
+
+gpuhal_status gpuhal_identity_find(gpuhal_identity *identity)
+{
+    joiner join = {
+        .identity = identity,
+        .parents = calloc(identity->count + 1u, sizeof *join.parents),
+        .members = calloc(identity->count + 1u, sizeof *join.members),
+    };
+    gpuhal_status status = join.parents && join.members ? GPUHAL_OK : gpuhal_error_host_memory();
+    if (!status) {
+        gpuhal_interfaces_read(identity);
+        status = join_all(&join);
+    }
+    if (!status) {
+        find_parts(identity, join.members);
+    }
+    free(join.parents);
+    free(join.members);
+    return status;
+}
+
+void gpuhal_identity_finish(gpuhal_identity *identity)
+{
+    free(identity->interfaces);
+    free(identity->refusals);
+    *identity = (gpuhal_identity){0};
+}

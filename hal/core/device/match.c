@@ -1,0 +1,177 @@
+/* device/match.c: finds the device object of a listed device. The registry's stable number decides where both have one
+ * and no fact contradicts; else a UUID or address; a device without these is found by its index, where the driver in
+ * this process lists it, else by backend, name and order, as long as none of the equal ones has gone. */
+#include "device/snapshot.h"
+
+#include "base/error.h"
+
+#include <string.h>
+
+static const char *text_of(const gpuhal_listed_device *listed, gpuhal_key key)
+{
+    const char *text = gpuhal_facts_text(&listed->facts, key);
+    return text && *text ? text : NULL;
+}
+
+bool gpuhal_listed_same(const gpuhal_listed_device *a, const gpuhal_listed_device *b)
+{
+    static const gpuhal_key identity[] = {GPUHAL_FACT_NAME, GPUHAL_FACT_UUID, GPUHAL_FACT_PCI_ADDRESS,
+                                          GPUHAL_FACT_PARTITION};
+    for (size_t i = 0; i < sizeof identity / sizeof *identity; i++) {
+        const char *one = gpuhal_facts_text(&a->facts, identity[i]);
+        const char *other = gpuhal_facts_text(&b->facts, identity[i]);
+        if (one && other && strcmp(one, other) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool state_the_same(const gpuhal_listed_device *a, const gpuhal_listed_device *b, gpuhal_key key)
+{
+    const char *one = text_of(a, key), *other = text_of(b, key);
+    return one && other && strcmp(one, other) == 0;
+}
+
+static bool is_nameless(const gpuhal_listed_device *listed)
+{
+    return !text_of(listed, GPUHAL_FACT_UUID) && !text_of(listed, GPUHAL_FACT_PCI_ADDRESS);
+}
+
+const gpuhal_listed_device *gpuhal_listed_find_same(const gpuhal_listed_devices *list,
+                                                    const gpuhal_listed_device *wanted)
+{
+    const gpuhal_listed_device *there = gpuhal_listed_devices_find(list, wanted->index);
+    if (there && gpuhal_listed_same(there, wanted)) {
+        return there;
+    }
+    for (size_t i = 0; i < list->count; i++) {
+        const gpuhal_listed_device *other = &list->list[i];
+        bool named =
+            state_the_same(other, wanted, GPUHAL_FACT_UUID) || state_the_same(other, wanted, GPUHAL_FACT_PCI_ADDRESS);
+        if (named && gpuhal_listed_same(other, wanted)) {
+            return other;
+        }
+    }
+    return NULL;
+}
+
+/* How certain it is that two entries are one device; the most certain ones are joined first. */
+enum { BY_INDEX, BY_NUMBER, BY_UUID, BY_ADDRESS, BY_ORDER, WAYS };
+
+static bool is_of_this_process(const gpuhal_candidate *candidate)
+{
+    return !candidate->isolated && !candidate->cached;
+}
+
+/* Returns the device as listed by the driver in this process, where an index never changes its owner; NULL when it is
+ * unknown. */
+static const gpuhal_listed_device *listed_here(const gpuhal_device *device)
+{
+    const gpuhal_listed_device *here = atomic_load(&device->here);
+    return here || !is_of_this_process(device->candidate) ? here : device->listed;
+}
+
+static bool is_it(const gpuhal_device *device, const gpuhal_entry *entry, int way)
+{
+    if (strcmp(device->candidate->name, entry->candidate->name) != 0 ||
+        !gpuhal_listed_same(device->listed, entry->listed)) {
+        return false;
+    }
+    /* An index keeps its owner in one process only. So nameless devices are matched by index where this process lists
+     * them, elsewhere by order. */
+    bool nameless = is_nameless(device->listed) && is_nameless(entry->listed);
+    const gpuhal_listed_device *here = is_of_this_process(entry->candidate) ? listed_here(device) : NULL;
+    if (nameless && here) {
+        return way == BY_INDEX && here->index == entry->listed->index;
+    }
+    switch (way) {
+    case BY_NUMBER:
+        /* The registry gives numbers of equal devices by order, so they mean nothing while it is unknown which of
+         * them are left. */
+        return device->interface_number != 0 && device->interface_number == entry->interface_number && !device->unsure;
+    case BY_UUID:
+        return state_the_same(device->listed, entry->listed, GPUHAL_FACT_UUID);
+    case BY_ADDRESS:
+        return state_the_same(device->listed, entry->listed, GPUHAL_FACT_PCI_ADDRESS);
+    case BY_ORDER:
+        return nameless && !device->unsure;
+    default:
+        return false;
+    }
+}
+
+/* ---- equal devices */
+
+static bool are_alike(const gpuhal_device *device, const gpuhal_entry *entry)
+{
+    return is_nameless(device->listed) && is_nameless(entry->listed) &&
+           strcmp(device->candidate->name, entry->candidate->name) == 0 &&
+           gpuhal_listed_same(device->listed, entry->listed);
+}
+
+/* Hidden ones count, too. */
+static uint32_t count_alike(const gpuhal_device *device, const gpuhal_device_snapshot *snapshot)
+{
+    uint32_t count = 0;
+    for (uint32_t e = 0; e < snapshot->identity.count; e++) {
+        count += are_alike(device, &snapshot->entries[e]);
+    }
+    return count;
+}
+
+/* Of several equal devices fewer are listed than before, by a process that counts from 0. Only the driver in this
+ * process can say which ones are left, because its indices never change owners; without it none is taken for another:
+ * all count as gone. */
+static bool is_known_to_be_left(const gpuhal *gpu, const gpuhal_device_snapshot *snapshot, const gpuhal_device *device)
+{
+    const gpuhal_device_snapshot *before = gpuhal_device_snapshot_now(gpu);
+    gpuhal_backend *backend = gpuhal_backend_started(device->candidate);
+    if (!backend) {
+        return false;
+    }
+    gpuhal_error_detail detail;
+    gpuhal_error_save(&detail);
+    (void)gpuhal_backend_refresh(backend, snapshot->begun_ns, gpu->settings.helper_deadline_ns);
+    gpuhal_error_restore(&detail);
+    const gpuhal_listed_devices *here = gpuhal_backend_devices(backend);
+    uint32_t left = 0;
+    for (uint32_t e = 0; e < before->identity.count; e++) {
+        left += are_alike(device, &before->entries[e]) && gpuhal_listed_find_same(here, before->entries[e].listed);
+    }
+    return left == count_alike(device, snapshot) && gpuhal_listed_find_same(here, device->listed);
+}
+
+/* Marks devices of which there are fewer equal ones than before, unless the driver in this process knows which are
+ * left. All devices are marked before any is matched: is_it() reads the marks. */
+static void find_unsure(const gpuhal *gpu, const gpuhal_device_snapshot *snapshot)
+{
+    const gpuhal_device_snapshot *before = gpuhal_device_snapshot_now(gpu);
+    for (uint32_t d = 0; before && d < before->device_count; d++) {
+        gpuhal_device *device = before->devices[d];
+        uint32_t has = before->places[d] == GPUHAL_NOWHERE ? 0 : count_alike(device, snapshot);
+        device->unsure = has > 0 && has < count_alike(device, before) && !is_known_to_be_left(gpu, snapshot, device);
+    }
+}
+
+void gpuhal_entries_match(const gpuhal *gpu, gpuhal_device_snapshot *snapshot)
+{
+    const gpuhal_device_snapshot *before = gpuhal_device_snapshot_now(gpu);
+    find_unsure(gpu, snapshot);
+    /* A certain match must not find its entry taken by a weak one: each way is tried for all devices before the
+     * next. */
+    for (int way = 0; way < WAYS; way++) {
+        for (uint32_t d = 0; before && d < before->device_count; d++) {
+            /* A device that is gone never comes back under the same handle: its memory and queues are lost. */
+            bool is_open = snapshot->places[d] == GPUHAL_NOWHERE && before->places[d] != GPUHAL_NOWHERE;
+            for (uint32_t e = 0; is_open && e < snapshot->identity.count; e++) {
+                gpuhal_entry *entry = &snapshot->entries[e];
+                if (!entry->device && is_it(before->devices[d], entry, way)) {
+                    entry->device = before->devices[d];
+                    snapshot->places[d] = e;
+                    is_open = false;
+                }
+            }
+        }
+    }
+}

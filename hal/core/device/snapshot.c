@@ -1,0 +1,416 @@
+/* device/snapshot.c: see snapshot.h. Plugins' lists become entries, entries find their device objects, and what is
+ * left on either side has appeared or is gone. Everything is complete before it is published, so that a failure
+ * changes nothing. */
+#include "device/snapshot.h"
+
+#include "base/error.h"
+#include "device/cached.h"
+#include "device/link.h"
+#include "device/selector.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void gpuhal_device_snapshot_free(gpuhal_device_snapshot *snapshot)
+{
+    if (snapshot) {
+        gpuhal_identity_finish(&snapshot->identity);
+        gpuhal_identity_evidence_finish(&snapshot->evidence);
+        gpuhal_candidates_finish(&snapshot->candidates);
+        free(snapshot->entries);
+        free(snapshot->physicals);
+        free(snapshot->devices);
+        free(snapshot->places);
+        free(snapshot);
+    }
+}
+
+/* ---- entries */
+
+/* If a plugin failed or did not run, absence from its list does not mean that a device is gone. */
+static bool has_result(const gpuhal_candidates *candidates, const char *backend)
+{
+    for (size_t i = 0; i < candidates->count; i++) {
+        const gpuhal_candidate *candidate = &candidates->list[i];
+        bool complete = candidate->state == GPUHAL_PLUGIN_OK || candidate->state == GPUHAL_PLUGIN_NO_DEVICE;
+        if (complete && candidate->name && strcmp(candidate->name, backend) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_found_again(const gpuhal_device_snapshot *snapshot, const gpuhal_entry *was)
+{
+    for (uint32_t i = 0; i < snapshot->fresh; i++) {
+        const gpuhal_entry *entry = &snapshot->entries[i];
+        if (strcmp(entry->candidate->name, was->candidate->name) == 0 &&
+            gpuhal_listed_same(entry->listed, was->listed)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_entry(gpuhal_device_snapshot *snapshot, const gpuhal_candidate *candidate,
+                      const gpuhal_listed_device *listed)
+{
+    uint32_t number = snapshot->identity.count++;
+    gpuhal_interface *iface = &snapshot->identity.interfaces[number];
+    snapshot->entries[number].candidate = candidate;
+    snapshot->entries[number].listed = listed;
+    iface->backend = candidate->name;
+    iface->index = listed->index;
+    iface->facts = &listed->facts;
+}
+
+/* Gathers everything that the candidates list, then the earlier entries of backends without a result this time, hidden
+ * ones included. An entry that is kept points into the candidates of the older snapshot: a snapshot can only be freed
+ * together with all older ones, by gpuhal_devices_destroy(). */
+static gpuhal_status gather(const gpuhal_device_snapshot *before, gpuhal_device_snapshot *snapshot)
+{
+    size_t most = before ? before->identity.count : 0;
+    for (size_t c = 0; c < snapshot->candidates.count; c++) {
+        most += snapshot->candidates.list[c].devices.count;
+    }
+    snapshot->entries = calloc(most + 1, sizeof *snapshot->entries);
+    snapshot->identity.interfaces = calloc(most + 1, sizeof *snapshot->identity.interfaces);
+    if (!snapshot->entries || !snapshot->identity.interfaces) {
+        return gpuhal_error_host_memory();
+    }
+    for (size_t c = 0; c < snapshot->candidates.count; c++) {
+        const gpuhal_candidate *candidate = &snapshot->candidates.list[c];
+        for (size_t i = 0; i < candidate->devices.count; i++) {
+            if (gpuhal_listed_is_device(&candidate->devices.list[i])) {
+                add_entry(snapshot, candidate, &candidate->devices.list[i]);
+            }
+        }
+    }
+    /* Entries from here on are of backends without a result: their devices stay, with the numbers that they had. */
+    snapshot->fresh = snapshot->identity.count;
+    for (uint32_t i = 0; before && i < before->identity.count; i++) {
+        const gpuhal_entry *was = &before->entries[i];
+        if (!has_result(&snapshot->candidates, was->candidate->name) && !is_found_again(snapshot, was)) {
+            add_entry(snapshot, was->candidate, was->listed);
+            gpuhal_entry *entry = &snapshot->entries[snapshot->identity.count - 1];
+            entry->physical_number = was->physical_number;
+            entry->interface_number = was->interface_number;
+        }
+    }
+    return GPUHAL_OK;
+}
+
+/* Makes room for all earlier and all new devices; the earlier ones have no entry yet. */
+static gpuhal_status make_room(const gpuhal_device_snapshot *before, gpuhal_device_snapshot *snapshot)
+{
+    uint32_t old = before ? before->device_count : 0;
+    size_t most = (size_t)old + snapshot->identity.count + 1;
+    snapshot->devices = calloc(most, sizeof(gpuhal_device *));
+    snapshot->places = calloc(most, sizeof *snapshot->places);
+    if (!snapshot->devices || !snapshot->places) {
+        return gpuhal_error_host_memory();
+    }
+    for (uint32_t d = 0; d < old; d++) {
+        snapshot->devices[d] = before->devices[d];
+        snapshot->places[d] = GPUHAL_NOWHERE;
+    }
+    snapshot->device_count = old;
+    return GPUHAL_OK;
+}
+
+/* ---- new devices */
+
+static bool is_taken(const gpuhal_device_snapshot *snapshot, const char *backend, uint32_t index, bool also_gone)
+{
+    for (uint32_t d = 0; d < snapshot->device_count; d++) {
+        const gpuhal_device *device = snapshot->devices[d];
+        bool counts = also_gone || snapshot->places[d] != GPUHAL_NOWHERE;
+        if (counts && device->index == index && strcmp(device->candidate->name, backend) == 0) {
+            return true;
+        }
+    }
+    for (uint32_t i = 0; also_gone && i < snapshot->identity.count; i++) {
+        if (snapshot->entries[i].listed->index == index && strcmp(snapshot->entries[i].candidate->name, backend) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A driver that counts from 0 again may give an index that is part of another device's id by now, and ids never change
+ * owners. */
+static uint32_t index_for(const gpuhal_device_snapshot *snapshot, const gpuhal_entry *entry)
+{
+    uint32_t index = entry->listed->index;
+    if (is_taken(snapshot, entry->candidate->name, index, false)) {
+        for (index = 0; is_taken(snapshot, entry->candidate->name, index, true);) {
+            index++;
+        }
+    }
+    return index;
+}
+
+/* Each new device belongs to drop_devices() from here until the snapshot is published: no other thread can have found
+ * it. An entry for which a device was found keeps that. */
+static gpuhal_status make_devices(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
+{
+    for (uint32_t i = 0; i < snapshot->identity.count; i++) {
+        gpuhal_entry *entry = &snapshot->entries[i];
+        if (entry->device) {
+            continue;
+        }
+        gpuhal_device *device = gpuhal_device_create(gpu, entry->candidate, entry->listed, index_for(snapshot, entry));
+        if (!device) {
+            return gpuhal_error_host_memory();
+        }
+        device->physical_number = entry->physical_number;
+        device->interface_number = entry->interface_number;
+        device->position = snapshot->device_count;
+        entry->device = device;
+        entry->is_new = true;
+        snapshot->places[snapshot->device_count] = i;
+        snapshot->devices[snapshot->device_count++] = device;
+    }
+    return GPUHAL_OK;
+}
+
+/* The lowest limit counts: the lists narrow what the member memory_limit_bytes allows. */
+static void limit_memory(gpuhal_device *device, const uint64_t limits[2])
+{
+    uint64_t lowest = atomic_load(&device->limit_bytes);
+    for (uint32_t i = 0; i < 2; i++) {
+        lowest = limits[i] > 0 && (lowest == 0 || limits[i] < lowest) ? limits[i] : lowest;
+    }
+    atomic_store(&device->limit_bytes, lowest);
+}
+
+/* Removes the hidden devices from `old` on; kept NULL: all of them. Those below `old` are of an earlier snapshot, and
+ * callers may hold them: they are never destroyed here. The devices that stay close the gaps, so position and place in
+ * the list stay equal; links are found by position. */
+static void drop_devices(gpuhal_device_snapshot *snapshot, uint32_t old, const gpuhal_visibility *kept)
+{
+    uint32_t left = old;
+    for (uint32_t d = old; d < snapshot->device_count; d++) {
+        gpuhal_device *device = snapshot->devices[d];
+        if (kept && gpuhal_is_visible(&kept[d])) {
+            limit_memory(device, kept[d].limits);
+            device->position = left;
+            snapshot->places[left] = snapshot->places[d];
+            snapshot->devices[left++] = device;
+        } else {
+            snapshot->entries[snapshot->places[d]].device = NULL;
+            gpuhal_device_destroy(device);
+        }
+    }
+    snapshot->device_count = left;
+}
+
+static gpuhal_status hide_devices(const gpuhal *gpu, gpuhal_device_snapshot *snapshot, uint32_t old)
+{
+    if (!gpu->settings.devices && !gpu->settings.environment_devices) {
+        return GPUHAL_OK;
+    }
+    gpuhal_device_snapshot_mark_preferred(snapshot); /* numbers are places in the list that nothing is hidden from */
+    gpuhal_visibility *kept = calloc(snapshot->device_count + 1u, sizeof *kept);
+    gpuhal_status status = kept ? gpuhal_devices_filter(gpu, snapshot, kept) : gpuhal_error_host_memory();
+    if (!status) {
+        drop_devices(snapshot, old, kept);
+    }
+    free(kept);
+    return status;
+}
+
+/* Every device gets a link to each other one, older devices too. What was grown stays when a later step fails: it is
+ * unused memory, and the next rescan finds it there. */
+static gpuhal_status grow_links(const gpuhal_device_snapshot *snapshot)
+{
+    gpuhal_status status = GPUHAL_OK;
+    for (uint32_t d = 0; d < snapshot->device_count && !status; d++) {
+        status = gpuhal_links_grow(snapshot->devices[d], snapshot->device_count);
+    }
+    return status;
+}
+
+/* ---- changes */
+
+__attribute__((format(printf, 4, 5))) static void add_event(gpuhal_device_events *events, gpuhal_device *device,
+                                                            gpuhal_change_kind kind, const char *format, ...)
+{
+    gpuhal_change *change = &events->list[events->count++];
+    *change = (gpuhal_change){.size = sizeof *change, .kind = kind, .device = device};
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(change->sentence, sizeof change->sentence, format, arguments);
+    va_end(arguments);
+}
+
+static const char *text_or(const gpuhal_listed_device *listed, gpuhal_key key, const char *instead)
+{
+    const char *text = gpuhal_facts_text(&listed->facts, key);
+    return text && *text ? text : instead;
+}
+
+static void compare(const gpuhal_device_snapshot *before, const gpuhal_device_snapshot *snapshot,
+                    gpuhal_device_events *events)
+{
+    for (uint32_t d = 0; d < snapshot->device_count; d++) {
+        gpuhal_device *device = snapshot->devices[d];
+        const gpuhal_entry *entry = gpuhal_device_snapshot_entry(snapshot, device);
+        if (entry && entry->is_new) {
+            add_event(events, device, GPUHAL_CHANGE_APPEARED, "%s appeared: %s", device->id,
+                      text_or(entry->listed, GPUHAL_FACT_NAME, "no name"));
+            continue;
+        }
+        const gpuhal_entry *was = gpuhal_device_snapshot_entry(before, device);
+        if (!entry && was) {
+            add_event(events, device, GPUHAL_CHANGE_VANISHED, "%s is not listed any more", device->id);
+        }
+        /* Another index of the driver does not change the device. */
+        char sentence[GPUHAL_DIFFERENCE_BYTES];
+        if (entry && gpuhal_listed_differ(device->id, was->listed, entry->listed, GPUHAL_FACT_NATIVE_INDEX, sentence)) {
+            add_event(events, device, GPUHAL_CHANGE_CHANGED, "%s", sentence);
+        }
+    }
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool same_report(const gpuhal_candidate *a, const gpuhal_candidate *b)
+{
+    return a->state == b->state && a->stage == b->stage && a->priority == b->priority && a->isolated == b->isolated &&
+           a->devices.count == b->devices.count && same_text(a->name, b->name) && same_text(a->version, b->version) &&
+           same_text(a->file, b->file) && same_text(a->reason, b->reason) && same_text(a->driver, b->driver) &&
+           gpuhal_texts_same(&a->key, &b->key);
+}
+
+/* Returns whether the older snapshot says the same. */
+static bool is_the_same(const gpuhal_device_snapshot *before, const gpuhal_device_snapshot *snapshot,
+                        const gpuhal_device_events *events)
+{
+    const gpuhal_candidates *old = &before->candidates, *new = &snapshot->candidates;
+    bool same = events->count == 0 && before->identity.count == snapshot->identity.count && old->count == new->count &&
+                old->note_count == new->note_count;
+    for (uint32_t i = 0; same && i < snapshot->identity.count; i++) {
+        same = before->entries[i].device == snapshot->entries[i].device;
+    }
+    for (size_t i = 0; same && i < new->count; i++) {
+        same = same_report(&old->list[i], &new->list[i]);
+    }
+    for (size_t i = 0; same && i < new->note_count; i++) {
+        same = same_text(old->notes[i], new->notes[i]);
+    }
+    return same;
+}
+
+/* ---- the whole */
+
+/* Whatever can fail comes before anyone can see the snapshot. Numbers of the registry are read before devices are made,
+ * for a new device takes its own from its entry; devices are hidden before the preferred ones are chosen, for a hidden
+ * device must not be preferred. */
+static gpuhal_status prepare(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
+{
+    const gpuhal_device_snapshot *before = gpuhal_device_snapshot_now(gpu);
+    gpuhal_status status = gather(before, snapshot);
+    status = status ? status : gpuhal_identity_find(&snapshot->identity);
+    status = status ? status : gpuhal_devices_know(gpu, snapshot);
+    status = status ? status : make_room(before, snapshot);
+    if (status) {
+        return status;
+    }
+    gpuhal_entries_match(gpu, snapshot);
+    uint32_t old = snapshot->device_count;
+    status = make_devices(gpu, snapshot);
+    status = status ? status : hide_devices(gpu, snapshot, old);
+    status = status ? status : gpuhal_device_snapshot_prefer(snapshot);
+    status = status ? status : grow_links(snapshot);
+    if (status) {
+        drop_devices(snapshot, old, NULL);
+    }
+    return status;
+}
+
+/* Links must be ready for every device before it can be found. One thread at a time is here; readers take no lock and
+ * no reference: the store makes visible all that the snapshot leads to, and older snapshots stay until the object ends,
+ * as a reader may still walk one. */
+static void publish(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
+{
+    uint64_t now = gpuhal_os_wall_clock();
+    snapshot->older = atomic_load(&gpu->snapshot);
+    atomic_store(&gpu->snapshot, snapshot);
+    for (uint32_t d = 0; d < snapshot->device_count; d++) {
+        gpuhal_device *device = snapshot->devices[d];
+        /* Every new device has an entry: one without was in the older snapshot already, at the same position. */
+        if (snapshot->places[d] == GPUHAL_NOWHERE && snapshot->older->places[d] != GPUHAL_NOWHERE) {
+            /* The time is written before the state that lets others read it. HUNG is never replaced: it forbids every
+             * call of the plugin, while objects of a device that vanished are still released by it. */
+            uint32_t lost = atomic_load(&device->lost);
+            device->vanished = now;
+            while (lost != GPUHAL_LOST_HUNG &&
+                   !atomic_compare_exchange_weak(&device->lost, &lost, (uint32_t)GPUHAL_LOST_VANISHED)) {
+            }
+        }
+    }
+}
+
+static gpuhal_status list(gpuhal *gpu, gpuhal_device_events *out_events)
+{
+    const gpuhal_device_snapshot *before = gpuhal_device_snapshot_now(gpu);
+    *out_events = (gpuhal_device_events){0};
+    gpuhal_device_snapshot *snapshot = calloc(1, sizeof *snapshot);
+    if (!snapshot) {
+        return gpuhal_error_host_memory();
+    }
+    /* Without a registry nothing is looked up or written. */
+    snapshot->begun_ns = gpuhal_os_monotonic_ns();
+    if (before) {
+        gpuhal_registry_refresh(gpu->registry); /* a quarantine may have been lifted by another process */
+    }
+    gpuhal_snapshot *known = gpu->settings.registry ? gpuhal_registry_snapshot(gpu->registry) : NULL;
+    gpuhal_status status = gpuhal_loader_run(&gpu->settings, gpu->log, known ? &known->database : NULL, before != NULL,
+                                             &snapshot->candidates);
+    gpuhal_snapshot_release(known);
+    status = status ? status : prepare(gpu, snapshot);
+    if (status) {
+        gpuhal_device_snapshot_free(snapshot);
+        return status;
+    }
+    out_events->list = calloc(snapshot->device_count + 1u, sizeof *out_events->list);
+    if (!out_events->list) {
+        /* prepare() succeeded, so the new devices are not destroyed yet. */
+        drop_devices(snapshot, before ? before->device_count : 0, NULL);
+        gpuhal_device_snapshot_free(snapshot);
+        return gpuhal_error_host_memory();
+    }
+    compare(before, snapshot, out_events);
+    if (before && is_the_same(before, snapshot, out_events)) {
+        gpuhal_device_snapshot_free(snapshot);
+    } else {
+        publish(gpu, snapshot);
+    }
+    return GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_devices_list(gpuhal *gpu, gpuhal_device_events *out_events)
+{
+    int cancel = gpuhal_os_cancel_defer();
+    gpuhal_status status = list(gpu, out_events);
+    gpuhal_os_cancel_restore(cancel);
+    return status;
+}
+
+uint32_t gpuhal_device_count(const gpuhal *gpu)
+{
+    const gpuhal_device_snapshot *snapshot = gpu ? gpuhal_device_snapshot_now(gpu) : NULL;
+    return snapshot ? snapshot->device_count : 0;
+}
+
+gpuhal_device *gpuhal_device_at(const gpuhal *gpu, uint32_t index)
+{
+    const gpuhal_device_snapshot *snapshot = gpu ? gpuhal_device_snapshot_now(gpu) : NULL;
+    return snapshot && index < snapshot->device_count ? snapshot->devices[index] : NULL;
+}

@@ -1,0 +1,124 @@
+/* device/trace.c: see trace.h.
+ *
+ * Queues and events are the plugin's own objects and do not name their device; the slot of the calling thread does
+ * (base/call.h), because every call is begun for a device. The line is logged inside of that call, but outside of the
+ * driver's time: the thread's slot is cleared before. The end of the call restores it anyway.
+ *
+ * slots.inc names every slot with its parameters and what is logged of them. A missing or misplaced line does not
+ * compile.
+ */
+#include "device/trace.h"
+
+#include "base/call.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define FIRST_SLOT offsetof(gpuhal_ops, allocate)
+
+/* Every slot at its place: a missing or additional line moves the later ones. */
+enum {
+#define STATUS(name, parameters, arguments, ...) NUMBER_##name,
+#define NOTHING(name, parameters, arguments, ...) NUMBER_##name,
+#include "device/slots.inc"
+#undef STATUS
+#undef NOTHING
+    SLOTS
+};
+#define STATUS(name, parameters, arguments, ...)                                                                       \
+    _Static_assert(offsetof(gpuhal_ops, name) == FIRST_SLOT + sizeof(void (*)(void)) * NUMBER_##name,                  \
+                   #name " stands elsewhere in slots.inc");
+#define NOTHING STATUS
+#include "device/slots.inc"
+#undef STATUS
+#undef NOTHING
+_Static_assert(sizeof(gpuhal_ops) == FIRST_SLOT + sizeof(void (*)(void)) * SLOTS,
+               "a slot is missing at the end of slots.inc");
+
+/* The driver's time ends before the line is formatted. */
+typedef struct traced_call {
+    gpuhal_call_slot *thread;
+    const gpuhal_device *device;
+    uint64_t begun_ns, ns;
+} traced_call;
+
+static traced_call begin(void)
+{
+    gpuhal_call_slot *thread = gpuhal_call_slot_own();
+    uintptr_t call = atomic_load_explicit(&thread->call, memory_order_relaxed);
+    return (traced_call){.thread = thread,
+                         .device = (const gpuhal_device *)(call & ~(uintptr_t)GPUHAL_CALL_BITS),
+                         .begun_ns = gpuhal_os_monotonic_ns()};
+}
+
+/* "trace opencl:0 copy(no queue, to memory 0x…, …): ok, 1234 ns"; `answer` is "" where the slot has none. */
+static __attribute__((format(printf, 4, 5))) void end(traced_call call, const char *slot, const char *answer,
+                                                      const char *format, ...)
+{
+    char text[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    atomic_store_explicit(&call.thread->call, 0, memory_order_relaxed);
+    gpuhal_log_line(call.device->gpu->log, GPUHAL_LEVEL_TRACE, "%s %s(%s): %s%s%" PRIu64 " ns", call.device->id, slot,
+                    text, answer, answer[0] ? ", " : "", call.ns);
+}
+
+enum { OBJECT_BYTES = 40 };
+
+/* "queue 0x7f12…", or "no queue" for NULL: the result of "%p" depends on the C library. */
+static const char *name_object(const char *kind, const void *object, char text[OBJECT_BYTES])
+{
+    if (object) {
+        snprintf(text, OBJECT_BYTES, "%s 0x%" PRIxPTR, kind, (uintptr_t)object);
+    } else {
+        snprintf(text, OBJECT_BYTES, "no %s", kind);
+    }
+    return text;
+}
+#define OBJECT(kind, object) name_object(kind, object, (char[OBJECT_BYTES]){0})
+#define RECT_PLACE(rect)                                                                                               \
+    OBJECT((rect)->memory ? "memory" : "host memory", (rect)->memory ? (rect)->memory->object : (rect)->host)
+
+#define STATUS(name, parameters, arguments, ...)                                                                       \
+    static gpuhal_status trace_##name parameters                                                                       \
+    {                                                                                                                  \
+        traced_call call = begin();                                                                                    \
+        const gpuhal_status status = call.device->traced->name arguments;                                              \
+        call.ns = gpuhal_os_monotonic_ns() - call.begun_ns;                                                            \
+        end(call, #name, gpuhal_status_name(status), __VA_ARGS__);                                                     \
+        return status;                                                                                                 \
+    }
+#define NOTHING(name, parameters, arguments, ...)                                                                      \
+    static void trace_##name parameters                                                                                \
+    {                                                                                                                  \
+        traced_call call = begin();                                                                                    \
+        call.device->traced->name arguments;                                                                           \
+        call.ns = gpuhal_os_monotonic_ns() - call.begun_ns;                                                            \
+        end(call, #name, "", __VA_ARGS__);                                                                             \
+    }
+#include "device/slots.inc"
+#undef STATUS
+#undef NOTHING
+
+void gpuhal_trace_slots(gpuhal_device *device)
+{
+    if (!gpuhal_log_wants(device->gpu->log, GPUHAL_LEVEL_TRACE)) {
+        return;
+    }
+    device->traced = device->traced ? device->traced : malloc(sizeof *device->traced);
+    if (!device->traced) {
+        gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_WARNING, "%s is not traced: the host has no memory left",
+                        device->id);
+        return;
+    }
+    *device->traced = device->ops;
+#define STATUS(name, parameters, arguments, ...) device->ops.name = device->ops.name ? trace_##name : NULL;
+#define NOTHING STATUS
+#include "device/slots.inc"
+#undef STATUS
+#undef NOTHING
+}

@@ -1,0 +1,172 @@
+/* loader/probe.c: see probe.h. */
+#include "loader/probe.h"
+
+#include "base/call.h"
+#include "loader/device_rules.h"
+#include "loader/query.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static bool broke_rule(gpuhal_load_context *load, const char *problem)
+{
+    return gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER, "the plugin broke a rule: %s", problem);
+}
+
+/* Each step enters and leaves the load context around the call, so that the plugin's reports belong to it. */
+static bool start(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuhal_plugin_instance **out_instance)
+{
+    gpuhal_load_enter(load, GPUHAL_STAGE_START);
+    gpuhal_load_call_begin(load);
+    const gpuhal_call call = gpuhal_call_blocking(plugin, 0);
+    *out_instance = NULL;
+    gpuhal_status status = plugin->start(gpuhal_host_table(), out_instance);
+    gpuhal_call_end(call);
+    gpuhal_load_call_end(load);
+    if (status) {
+        *out_instance = NULL;
+        return gpuhal_load_fail_call(load, status, "starting");
+    }
+    gpuhal_load_name_unknown_options(load, plugin->name);
+    return true;
+}
+
+/* The area is larger than the slots of this library, so that a plugin with a later minor version stays inside. */
+static bool describe(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
+                     gpuhal_listed_device *device)
+{
+    union {
+        gpuhal_ops ops;
+        unsigned char space[GPUHAL_OPS_SPACE];
+    } answer = {.space = {0}};
+    answer.ops.size = sizeof answer.ops;
+    gpuhal_load_call_begin(load);
+    const gpuhal_call call = gpuhal_call_prompt(plugin);
+    gpuhal_status status = plugin->describe(gpuhal_host_table(), instance, device->index, &answer.ops);
+    gpuhal_call_end(call);
+    gpuhal_load_call_end(load);
+    char what[48], problem[160], sentence[224];
+    if (status != GPUHAL_OK) {
+        snprintf(what, sizeof what, "describing device %" PRIu32, device->index);
+        return gpuhal_load_fail_call(load, status, what);
+    }
+    if (!gpuhal_rules_slots(&answer.ops, problem, sizeof problem)) {
+        snprintf(sentence, sizeof sentence, "device %" PRIu32 ": %s", device->index, problem);
+        return broke_rule(load, sentence);
+    }
+    device->capabilities = gpuhal_rules_capabilities(&answer.ops, &device->facts);
+    return true;
+}
+
+/* Free memory is sampled here so that lists can show it without opening the device. The value is optional. */
+static bool sample(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
+                   gpuhal_listed_device *device)
+{
+    const gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES;
+    if (!plugin->sample) {
+        gpuhal_facts_set_missing(&device->facts, key, GPUHAL_MISSING_NOT_SUPPORTED, "the plugin offers no samples");
+        return !device->facts.failed || gpuhal_load_no_memory(load);
+    }
+    /* Asked for each device, a driver that hangs could cost the deadline as many times. */
+    if (load->hangs) {
+        gpuhal_facts_set_missing(&device->facts, key, GPUHAL_MISSING_TIMED_OUT, "reading it from another device hangs");
+        return !device->facts.failed || gpuhal_load_no_memory(load);
+    }
+    gpuhal_facts values;
+    char problem[GPUHAL_QUERY_PROBLEM_BYTES];
+    const gpuhal_query_request request = {
+        .plugin = plugin,
+        .instance = instance,
+        .index = device->index,
+        .keys = &key,
+        .count = 1,
+        .deadline_ns = load->sample_ns ? load->sample_ns : GPUHAL_QUERY_NS,
+    };
+    gpuhal_status status = gpuhal_query_sample(&request, &values, problem);
+    const gpuhal_fact *value = gpuhal_facts_find(&values, key);
+    if (problem[0] == 0 && status != GPUHAL_OK) {
+        gpuhal_facts_set_missing(&device->facts, key, GPUHAL_MISSING_FAILED, "the plugin could not read it");
+    } else if (!value) {
+        gpuhal_facts_set_missing(&device->facts, key, GPUHAL_MISSING_NOT_SUPPORTED, "the plugin does not sample it");
+    } else if (value->missing) {
+        gpuhal_facts_set_missing(&device->facts, key, value->missing, value->text);
+    } else {
+        gpuhal_facts_set_u64(&device->facts, key, value->u64);
+    }
+    load->hangs = load->hangs || (value && value->missing == GPUHAL_MISSING_TIMED_OUT);
+    bool whole = !values.failed && !device->facts.failed;
+    gpuhal_facts_finish(&values);
+    if (problem[0]) {
+        return broke_rule(load, problem);
+    }
+    return whole || gpuhal_load_no_memory(load);
+}
+
+/* Facts are checked once more as a whole: the sink sees them one by one and cannot find missing ones. */
+static bool complete(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
+                     gpuhal_listed_devices *devices)
+{
+    char problem[160];
+    for (size_t i = 0; i < devices->count; i++) {
+        gpuhal_listed_device *device = &devices->list[i];
+        if (device->facts.failed) {
+            return gpuhal_load_no_memory(load);
+        }
+        if (!gpuhal_rules_device(device, problem, sizeof problem)) {
+            return broke_rule(load, problem);
+        }
+        if (gpuhal_listed_is_device(device) &&
+            (!describe(load, plugin, instance, device) || !sample(load, plugin, instance, device))) {
+            return false;
+        }
+        if (load->on_device) {
+            load->on_device(load->user, device);
+        }
+    }
+    return true;
+}
+
+/* A broken rule weighs more than the returned status: the list cannot be trusted. */
+static bool enumerate(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
+                      gpuhal_listed_devices *devices)
+{
+    gpuhal_load_enter(load, GPUHAL_STAGE_ENUMERATE);
+    gpuhal_sink sink = {.devices = devices};
+    gpuhal_load_call_begin(load);
+    const gpuhal_call call = gpuhal_call_blocking(plugin, 0);
+    gpuhal_status status = plugin->enumerate(gpuhal_host_table(), instance, &sink);
+    gpuhal_call_end(call);
+    gpuhal_load_call_end(load);
+    if (sink.problem[0]) {
+        return broke_rule(load, sink.problem);
+    }
+    const bool is_none = gpuhal_listed_devices_usable(devices) == 0;
+    if (is_none && (status == GPUHAL_OK || status == GPUHAL_ERROR_NO_DEVICE) &&
+        !complete(load, plugin, instance, devices)) {
+        return false;
+    }
+    if (status != GPUHAL_OK) {
+        return gpuhal_load_fail_call(load, status, "listing its devices");
+    }
+    if (is_none) {
+        return gpuhal_load_fail(load, GPUHAL_PLUGIN_NO_DEVICE, GPUHAL_ERROR_NO_DEVICE, "the driver lists no device");
+    }
+    return true;
+}
+
+bool gpuhal_plugin_probe(gpuhal_load_context *load, const gpuhal_plugin *plugin, bool *started_before,
+                         gpuhal_plugin_instance **instance, gpuhal_listed_devices *out_devices)
+{
+    *out_devices = (gpuhal_listed_devices){0};
+    bool started = *started_before || start(load, plugin, instance);
+    *started_before = started;
+    if (started && enumerate(load, plugin, *instance, out_devices) && complete(load, plugin, *instance, out_devices)) {
+        return true;
+    }
+    if (load->state == GPUHAL_PLUGIN_NO_DEVICE && gpuhal_listed_devices_usable(out_devices) == 0) {
+        load->unlisted = *out_devices;
+        *out_devices = (gpuhal_listed_devices){0};
+    }
+    gpuhal_listed_devices_finish(out_devices);
+    return false;
+}

@@ -1,0 +1,72 @@
+/* loader/stream.h: the protocol of the helper program: records, written as events happen, each as a whole.
+ *
+ *     [hello]  protocol, abi                  first of all
+ *     [stage]  number                         before each stage
+ *     [library] path                          the vendor's library that was opened
+ *     [plugin] version
+ *     [log]    level, text
+ *     [device] index, capabilities, facts, complete = 1         as soon as it is
+ *     [mapped] path                           an executable mapping of the helper, one pair each, before the end
+ *     [end]    state, status, devices, reason, complete = 1     the result
+ *     [crash]  signal                         instead of an end, from the signal handler
+ *
+ * The reader must trust nothing: the plugin's code runs in the writing process. Only a complete [end] counts, and
+ * complete devices.
+ */
+#ifndef GPUHAL_LOADER_STREAM_H
+#define GPUHAL_LOADER_STREAM_H
+
+#include "base/records.h"
+#include "base/text.h"
+#include "loader/load_context.h"
+#include "loader/loader.h"
+#include "registry/texts.h"
+
+#define GPUHAL_HELPER_PROTOCOL     4u
+#define GPUHAL_HELPER_EXIT_USAGE   96 /* exit codes of the helper itself, not of a plugin */
+#define GPUHAL_HELPER_EXIT_UNHEARD 97 /* the parent closed the stream */
+#define GPUHAL_HELPER_EXIT_HUNGRY  98 /* it had no memory for its records */
+#define GPUHAL_STREAM_BYTES_MAX    (4u << 20)
+#define GPUHAL_STREAM_LINE_MAX     (64u << 10)
+#define GPUHAL_STREAM_MAPPED_MAX   1000u
+
+void gpuhal_stream_write_hello(gpuhal_text *to);
+void gpuhal_stream_write_stage(gpuhal_text *to, gpuhal_plugin_stage stage);
+void gpuhal_stream_write_library(gpuhal_text *to, const char *path);
+void gpuhal_stream_write_version(gpuhal_text *to, const char *version);
+void gpuhal_stream_write_log(gpuhal_text *to, int32_t level, const char *line);
+void gpuhal_stream_write_device(gpuhal_text *to, const gpuhal_listed_device *device);
+void gpuhal_stream_write_mapped(gpuhal_text *to, const gpuhal_texts *paths);
+/* `devices`: how many were sent. */
+void gpuhal_stream_write_end(gpuhal_text *to, const gpuhal_load_context *load, bool good, size_t devices);
+
+typedef enum {
+    GPUHAL_STREAM_MORE,  /* go on reading */
+    GPUHAL_STREAM_ENDED, /* a complete [end] */
+    GPUHAL_STREAM_CRASHED,
+    GPUHAL_STREAM_RUBBISH /* `problem` says what is wrong, `line` where */
+} gpuhal_stream_state;
+
+/* A stream being read. Zero-initialised is the beginning, with `attempt` set. */
+typedef struct gpuhal_stream {
+    gpuhal_load_context *load; /* gets stage, driver, version, and the result */
+    gpuhal_stream_state state;
+    bool hello; /* it is a helper of this version */
+    bool state_reported; /* by [end] */
+    bool good;  /* at the end: the plugin lists devices */
+    int signal; /* of the crash */
+    uint32_t line;
+    char problem[160];
+    gpuhal_listed_devices devices; /* the first `whole` of them are complete and checked */
+    size_t whole;
+    gpuhal_texts mapped;
+    /* Inside. */
+    uint64_t bytes, protocol, abi, devices_reported, level;
+    char kind[64];
+    gpuhal_text pending; /* an incomplete line */
+} gpuhal_stream;
+
+gpuhal_stream_state gpuhal_stream_feed(gpuhal_stream *stream, const char *bytes, size_t count);
+void gpuhal_stream_finish(gpuhal_stream *stream);
+
+#endif

@@ -1,0 +1,171 @@
+/* loader/vendor_library.c: implements gpuhal_host.library(): opens a vendor's runtime library for a plugin.
+ *
+ * A bare soname is allowed only here: the system's dynamic loader knows where drivers are. The opened path is kept in
+ * the load context, for the report; the failed names become the sentence of the error.
+ */
+#include "base/error.h"
+#include "base/job.h"
+#include "base/text.h"
+#include "loader/load_context.h"
+#include "loader/host.h"
+#include "os/os.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How many threads are in dlopen, and in the upper half the fork generation in which the first of them went there. */
+static _Atomic uint64_t loading;
+
+bool gpuhal_dlopen_is_forked(void)
+{
+    const uint64_t now = atomic_load(&loading);
+    return (uint32_t)now != 0 && now >> 32 != gpuhal_os_fork_generation();
+}
+
+/* A count of the parent's never falls to 0 in the child, where only the thread that forked returns from dlopen. */
+static bool enter_dlopen(void)
+{
+    const uint64_t generation = (uint64_t)gpuhal_os_fork_generation() << 32;
+    uint64_t now = atomic_load(&loading);
+    do {
+        if (gpuhal_dlopen_is_forked()) {
+            return false;
+        }
+    } while (!atomic_compare_exchange_weak(&loading, &now, generation | ((uint32_t)now + 1)));
+    return true;
+}
+
+/* The mark is for a thread that is given up in there: the dynamic loader's lock is the whole process's, so the next
+ * dlopen would hang, too (job.h). */
+void *gpuhal_plugin_dlopen(const char *name, char *reason, size_t reason_bytes)
+{
+    gpuhal_job *job = gpuhal_job_current();
+    if (!enter_dlopen()) {
+        snprintf(reason, reason_bytes, "%s", GPUHAL_DLOPEN_IS_FORKED);
+        return NULL;
+    }
+    if (job) {
+        atomic_store(&job->in_dynamic_loader, true);
+    }
+    void *library = gpuhal_os_library_open(name, reason, reason_bytes);
+    atomic_fetch_sub(&loading, 1);
+    if (job) {
+        atomic_store(&job->in_dynamic_loader, false);
+    }
+    return library;
+}
+
+/* Frees the malloc'ed line. */
+static void log_debug(char *line)
+{
+    if (line) {
+        gpuhal_log_to_all(GPUHAL_LEVEL_DEBUG, line);
+    }
+    free(line);
+}
+
+/* Frees the malloc'ed sentence. */
+static gpuhal_status no_driver(char *sentence)
+{
+    gpuhal_error_report(GPUHAL_ERROR_NO_DRIVER, NULL, 0, sentence);
+    log_debug(sentence);
+    return GPUHAL_ERROR_NO_DRIVER;
+}
+
+/* Opens one name; a failure is added to `tried`. */
+static void *try_name(const char *name, gpuhal_text *tried)
+{
+    char reason[512];
+    void *library = gpuhal_plugin_dlopen(name, reason, sizeof reason);
+    if (!library) {
+        const size_t length = strlen(name);
+        const bool named =
+            strncmp(reason, name, length) == 0 && strncmp(reason + length, ": ", 2) == 0; /* by dlerror() */
+        gpuhal_text_printf(tried, "%s%s: %s", tried->length ? "; " : "tried ", name,
+                           named ? reason + length + 2 : reason);
+    }
+    return library;
+}
+
+static void *open_first(const char *setting, const char *const *sonames, gpuhal_text *tried)
+{
+    const char *override = setting ? gpuhal_load_variable(setting, "_LIBRARY") : NULL;
+    if (override && !gpuhal_os_path_is_absolute(override)) {
+        gpuhal_text_printf(tried, "GPUHAL_%s_LIBRARY is \"%s\", which is not an absolute path", setting, override);
+        return NULL;
+    }
+    if (override) {
+        return try_name(override, tried);
+    }
+    for (const char *const *name = sonames; name && *name; name++) {
+        void *library = **name ? try_name(*name, tried) : NULL;
+        if (library) {
+            return library;
+        }
+    }
+    if (!tried->length) {
+        gpuhal_text_printf(tried, "the plugin names no library to open");
+    }
+    return NULL;
+}
+
+/* The type of a slot is unknown here: the pointer is copied as bytes. */
+static void set_slot(const gpuhal_symbol *symbol, const void *address)
+{
+    memcpy(symbol->slot, &address, sizeof address);
+}
+
+static void clear_slots(const gpuhal_symbol *symbols, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        set_slot(&symbols[i], NULL);
+    }
+}
+
+/* Returns the first required symbol that is missing, NULL when none is. All slots are set, also behind a missing one:
+ * the caller clears all of them then. */
+static const char *fill_slots(void *library, const char *path, const gpuhal_symbol *symbols, uint32_t count)
+{
+    const char *missing = NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        const void *address = gpuhal_os_library_symbol(library, symbols[i].name);
+        set_slot(&symbols[i], address);
+        if (!address && symbols[i].required) {
+            missing = missing ? missing : symbols[i].name;
+        } else if (!address) {
+            log_debug(gpuhal_text_format("%s has no %s, which is optional", path, symbols[i].name));
+        }
+    }
+    return missing;
+}
+
+gpuhal_status gpuhal_vendor_library(__attribute__((unused)) const gpuhal_host *host, const char *setting,
+                                    const char *const *sonames, const gpuhal_symbol *symbols, uint32_t count)
+{
+    clear_slots(symbols, count);
+    if (gpuhal_dlopen_is_forked()) {
+        gpuhal_error_report(GPUHAL_ERROR_FORKED, NULL, 0, GPUHAL_DLOPEN_IS_FORKED);
+        return GPUHAL_ERROR_FORKED;
+    }
+    gpuhal_text tried = {0};
+    void *library = open_first(setting, sonames, &tried);
+    if (!library) {
+        return no_driver(gpuhal_text_take(&tried));
+    }
+    gpuhal_text_finish(&tried);
+    char *path = gpuhal_os_library_file(library);
+    const char *name = path ? path : "the vendor's library";
+    log_debug(gpuhal_text_format("opened %s", name));
+    if (gpuhal_load_current()) {
+        gpuhal_load_set_driver(gpuhal_load_current(), path);
+    }
+    const char *missing = fill_slots(library, name, symbols, count);
+    gpuhal_status status = GPUHAL_OK;
+    if (missing) {
+        clear_slots(symbols, count);
+        status = no_driver(gpuhal_text_format("%s has no function %s: it is too old, or a stub", name, missing));
+    }
+    free(path);
+    return status;
+}

@@ -1,0 +1,489 @@
+/* memory/buffer.c: creating, counting and freeing buffers, and the limit on what a device may hold. */
+#include "memory/buffer.h"
+
+#include "base/error.h"
+#include "base/log.h"
+#include "device/fault_log.h"
+#include "memory/cached_import.h"
+
+#include <gpuhal/native.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Takes `bytes` from the device's limit, before they are allocated: two threads can then not both pass the same check.
+ * The limit may be set below what is held, so that is compared first and no difference is negative. */
+static bool charge(gpuhal_device *device, uint64_t bytes)
+{
+    uint64_t limit = gpuhal_device_limit(device);
+    if (limit == 0) {
+        atomic_fetch_add(&device->allocated_bytes, bytes);
+        return true;
+    }
+    uint64_t held = atomic_load(&device->allocated_bytes);
+    do {
+        if (held > limit || bytes > limit - held) {
+            return false;
+        }
+    } while (!atomic_compare_exchange_weak(&device->allocated_bytes, &held, held + bytes));
+    return true;
+}
+
+void gpuhal_memory_discharge(gpuhal_device *device, uint64_t bytes)
+{
+    atomic_fetch_sub(&device->allocated_bytes, bytes);
+}
+
+/* For statistics: memory that the driver gave. */
+void gpuhal_memory_count_in(gpuhal_device *device, uint64_t bytes)
+{
+    const uint64_t in = atomic_fetch_add(&device->allocated_in, bytes) + bytes;
+    const uint64_t now = in - atomic_load(&device->allocated_out);
+    uint64_t peak = atomic_load(&device->allocated_peak);
+    while (now > peak && !atomic_compare_exchange_weak(&device->allocated_peak, &peak, now)) {
+    }
+}
+
+/* Figures are of the limit, not of the device: that is what the caller ran into. */
+static gpuhal_status over_limit(const gpuhal_device *device, uint64_t bytes)
+{
+    uint64_t limit = gpuhal_device_limit(device);
+    uint64_t held = atomic_load(&device->allocated_bytes);
+    uint64_t left = limit > held ? limit - held : 0;
+    char by[32] = "limit";
+    if (limit == atomic_load(&device->lease_bytes)) {
+        snprintf(by, sizeof by, "lease %" PRIu64, atomic_load(&device->lease_number));
+    }
+    gpuhal_error_set(GPUHAL_ERROR_OUT_OF_MEMORY,
+                     "%s: %" PRIu64 " bytes requested, %" PRIu64 " left of the %s of %" PRIu64 " bytes", device->id,
+                     bytes, left, by, limit);
+    gpuhal_error_add_device(device->candidate->name, device->id);
+    gpuhal_error_add_bytes(bytes, left, limit);
+    return GPUHAL_ERROR_OUT_OF_MEMORY;
+}
+
+gpuhal_status gpuhal_memory_charge(gpuhal_device *device, uint64_t bytes, uint64_t asked)
+{
+    return charge(device, bytes) ? GPUHAL_OK : over_limit(device, asked);
+}
+
+/* Above that limit drivers move memory to the host instead of refusing, so it is refused here. A pool has looked. */
+static gpuhal_status check_groups(gpuhal_device *device, const gpuhal_buffer_desc *desc, uint64_t bytes)
+{
+    uint64_t limit = UINT64_MAX;
+    const uint64_t left = desc->kind == GPUHAL_MEMORY_DEVICE ? gpuhal_device_group_left(device, &limit) : UINT64_MAX;
+    if (bytes <= left) {
+        return GPUHAL_OK;
+    }
+    gpuhal_error_set(GPUHAL_ERROR_OUT_OF_MEMORY,
+                     "%s: %" PRIu64 " bytes requested, %" PRIu64 " left of what the control group of this process "
+                     "allows (dmem.max), %" PRIu64 " bytes",
+                     device->id, desc->bytes, left, limit);
+    gpuhal_error_add_device(device->candidate->name, device->id);
+    gpuhal_error_add_bytes(desc->bytes, left, limit);
+    return GPUHAL_ERROR_OUT_OF_MEMORY;
+}
+
+gpuhal_buffer *gpuhal_buffer_blank(gpuhal_device *device, uint64_t bytes)
+{
+    /* malloc and not calloc: glibc keeps a thread's recent blocks at hand for malloc alone, which shows in small
+     * allocations. Nor memset: compilers make calloc of the two. */
+    gpuhal_buffer *buffer = malloc(sizeof *buffer);
+    if (buffer) {
+        *buffer = (gpuhal_buffer){0};
+        atomic_init(&buffer->references, 1);
+        buffer->device = device;
+        buffer->root = buffer->whole = buffer;
+        buffer->bytes = bytes;
+    }
+    return buffer;
+}
+
+void gpuhal_buffer_free(gpuhal_buffer *buffer)
+{
+    free(buffer);
+}
+
+static gpuhal_address_range range_from(uint64_t begin, gpuhal_buffer *buffer)
+{
+    return (gpuhal_address_range){.begin = begin, .bytes = begin ? buffer->bytes : 0, .buffer = buffer};
+}
+
+void gpuhal_buffer_enlist(gpuhal_buffer *buffer)
+{
+    gpuhal_device *device = buffer->device;
+    buffer->needs_clean =
+        buffer->memory.host && !(buffer->memory.flags & GPUHAL_MEMORY_HOST_COHERENT) && device->ops.memory_flush;
+    /* Only memory without a host address is mapped by the driver, and only then can a transfer be in the way. */
+    buffer->counted = buffer->needs_clean || (!buffer->memory.host && device->ops.map);
+    buffer->ranges[GPUHAL_ADDRESS_DEVICE] = range_from(buffer->memory.address, buffer);
+    buffer->ranges[GPUHAL_ADDRESS_HOST] = range_from((uintptr_t)buffer->memory.host, buffer);
+    if (!buffer->pool && gpuhal_log_wants(device->gpu->log, GPUHAL_LEVEL_INFO)) {
+        atomic_init(&buffer->tag, &device->untagged);
+        gpuhal_tag_count(&device->untagged, buffer->bytes, true);
+    }
+    /* From here on other threads find the buffer: everything else in it is complete. */
+    gpuhal_address_index_add(device->gpu->layers.addresses, buffer->ranges);
+    atomic_fetch_add(&device->gpu->references, 1);
+}
+
+/* What is to be created. */
+typedef struct creation {
+    gpuhal_device *device;
+    const gpuhal_buffer_desc *desc;
+    struct gpuhal_pool *pool; /* of a segment */
+    gpuhal_buffer *buffer;
+    bool full; /* the device has no room, whatever limit was set for it */
+} creation;
+
+static gpuhal_status create(void *user)
+{
+    creation *own = user;
+    gpuhal_device *device = own->device;
+    const gpuhal_buffer_desc *desc = own->desc;
+    gpuhal_alloc alloc;
+    own->full = false;
+    gpuhal_status status = gpuhal_buffer_plan(device, desc, &alloc);
+    status = status || own->pool ? status : check_groups(device, desc, alloc.bytes);
+    if (status) {
+        return status;
+    }
+    gpuhal_buffer *buffer = gpuhal_buffer_blank(device, desc->bytes);
+    if (!buffer) {
+        return gpuhal_error_host_memory();
+    }
+    status = gpuhal_memory_charge(device, alloc.bytes, desc->bytes);
+    if (status) {
+        gpuhal_buffer_free(buffer);
+        return status;
+    }
+    status = gpuhal_memory_allocate(device, &alloc, desc->bytes, &buffer->memory);
+    own->full = status == GPUHAL_ERROR_OUT_OF_MEMORY;
+    status = status ? status : gpuhal_memory_check_shareable(device, desc->export_kinds, &buffer->memory);
+    if (status) {
+        gpuhal_memory_discharge(device, alloc.bytes);
+        gpuhal_buffer_free(buffer);
+        return status;
+    }
+    gpuhal_memory_count_in(device, alloc.bytes);
+    atomic_init(&buffer->charged, alloc.bytes);
+    buffer->allocated = alloc.bytes;
+    buffer->pool = own->pool;
+    buffer->kind = desc->kind;
+    buffer->alignment = alloc.alignment;
+    buffer->export_kinds = desc->export_kinds;
+    gpuhal_buffer_enlist(buffer);
+    own->buffer = buffer;
+    return GPUHAL_OK;
+}
+
+/* Whatever can be given back is looked for before memory is called short. */
+static gpuhal_status create_or_relieve(creation *own)
+{
+    const uint64_t held = atomic_load(&own->device->allocated_bytes);
+    gpuhal_status status = create(own);
+    if (status != GPUHAL_ERROR_OUT_OF_MEMORY) {
+        return status;
+    }
+    const gpuhal_buffer_desc *desc = own->desc;
+    gpuhal_relief relief = {.device = own->device,
+                            .bytes = desc->bytes,
+                            .held_bytes = held,
+                            .deadline_ns = desc->timeout_ns ? gpuhal_deadline(desc->timeout_ns) : 0,
+                            .asks = !own->pool && !(desc->flags & GPUHAL_ALLOCATE_NO_EVICT),
+                            .pool = own->pool,
+                            .again = create,
+                            .user = own};
+    return own->device->gpu->layers.relieve(&relief);
+}
+
+gpuhal_status gpuhal_buffer_create(gpuhal_device *device, const gpuhal_buffer_desc *given, gpuhal_buffer **out_buffer)
+{
+    if (out_buffer) {
+        *out_buffer = NULL;
+    }
+    if (!device || !out_buffer) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_create: device or out_buffer is NULL");
+    }
+    gpuhal_buffer_desc desc;
+    gpuhal_status status = gpuhal_buffer_take_desc("gpuhal_buffer_create", given, &desc);
+    status = status ? status : gpuhal_device_open(device);
+    if (status) {
+        return status;
+    }
+    creation own = {.device = device, .desc = &desc};
+    status = create_or_relieve(&own);
+    *out_buffer = own.buffer;
+    if (own.full) {
+        gpuhal_fault_log_fault(device, GPUHAL_FAULT_OUT_OF_MEMORY);
+    }
+    return status;
+}
+
+gpuhal_status gpuhal_buffer_create_segment(gpuhal_device *device, const gpuhal_buffer_desc *desc,
+                                           struct gpuhal_pool *pool, gpuhal_buffer **out_buffer)
+{
+    creation own = {.device = device, .desc = desc, .pool = pool};
+    gpuhal_status status = create_or_relieve(&own);
+    *out_buffer = own.buffer;
+    return status;
+}
+
+/* Relaxed: the caller has a reference, so the count cannot become 0 meanwhile. */
+gpuhal_buffer *gpuhal_buffer_retain(gpuhal_buffer *buffer)
+{
+    if (buffer) {
+        atomic_fetch_add_explicit(&buffer->references, 1, memory_order_relaxed);
+    }
+    return buffer;
+}
+
+void gpuhal_buffer_end(gpuhal_buffer *buffer)
+{
+    gpuhal *gpu = buffer->device->gpu;
+    if (buffer->origin.released) {
+        buffer->origin.released(buffer->origin.user, buffer->origin.memory);
+    }
+    gpuhal_buffer_free(buffer);
+    gpuhal_unreference(gpu);
+}
+
+/* The structure of a part stays after its last reference, so one too many is noticed there, and taken back. */
+static bool is_last_reference(gpuhal_buffer *buffer)
+{
+    const uint32_t before = atomic_fetch_sub_explicit(&buffer->references, 1, memory_order_acq_rel);
+    if (__builtin_expect(before == 0, 0) && buffer->is_part) {
+        atomic_fetch_add(&buffer->references, 1);
+        buffer->device->gpu->layers.released_twice(buffer);
+    }
+    return before == 1;
+}
+
+/* The memory of an original goes after the last that looked at it; originals have no originals, so this ends. The
+ * order: out of the index, what others made of the memory, the memory, its place in the limit, and last the caller's
+ * function, which may free host memory that no vendor uses any more. A thread that retires
+ * work leaves that to the service, since no function of the application may run in the middle of it. */
+static void unreference(gpuhal_buffer *buffer, bool by_caller)
+{
+    while (buffer && is_last_reference(buffer)) {
+        gpuhal_device *device = buffer->device;
+        if (buffer->is_part) {
+            device->gpu->layers.release_part(buffer);
+            return;
+        }
+        gpuhal_buffer *original = buffer->origin.original;
+        /* First out of the index: a search must not find memory that is being freed. */
+        gpuhal_address_index_remove(device->gpu->layers.addresses, buffer->ranges);
+        gpuhal_cached_imports_release(buffer);
+        if (buffer->range) {
+            gpuhal_memory_release_range(buffer);
+        } else {
+            gpuhal_memory_release(device, &buffer->memory);
+        }
+        gpuhal_memory_discharge(device, buffer->charged);
+        atomic_fetch_add(&device->allocated_out, buffer->charged);
+        gpuhal_tag_count(atomic_load(&buffer->tag), buffer->bytes, false);
+        if (by_caller || !buffer->origin.released) {
+            gpuhal_buffer_end(buffer);
+        } else {
+            device->gpu->layers.serve_released(buffer);
+        }
+        buffer = original;
+    }
+}
+
+void gpuhal_buffer_release(gpuhal_buffer *buffer)
+{
+    if (buffer && !gpuhal_is_inherited(buffer->device->gpu)) {
+        unreference(buffer, true);
+    }
+}
+
+void gpuhal_buffer_drop(gpuhal_buffer *buffer)
+{
+    unreference(buffer, false);
+}
+
+/* Waits for the thread that writes, unless that is stuck in the driver: false. Not inline, since it needs registers
+ * that a small copy would save and restore for nothing. */
+static __attribute__((noinline)) bool begin_writing(gpuhal_buffer *buffer)
+{
+    gpuhal_device *device = buffer->device;
+    gpuhal_mutex_lock(&device->mutex);
+    while (buffer->writing && gpuhal_device_is_reachable(device)) {
+        gpuhal_condition_wait(&device->condition, &device->mutex);
+    }
+    bool free_now = !buffer->writing;
+    buffer->writing = true;
+    gpuhal_mutex_unlock(&device->mutex);
+    return free_now;
+}
+
+gpuhal_status gpuhal_buffer_refuse_write(const gpuhal_buffer *buffer)
+{
+    gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: the buffer is host memory that was imported read-only",
+                     buffer->device->id);
+    gpuhal_error_add_device(buffer->device->candidate->name, buffer->device->id);
+    return GPUHAL_ERROR_INVALID_ARGUMENT;
+}
+
+/* Below 0 the buffer is mapped, or about to be: the exchange never counts up from there. Acquire, with the release of
+ * the thread that unmapped: what the host wrote through the mapping comes before the transfer. */
+gpuhal_status gpuhal_buffer_enter_counted(gpuhal_buffer *buffer, bool writes)
+{
+    int32_t use = atomic_load_explicit(&buffer->use, memory_order_relaxed);
+    do {
+        if (use < 0) {
+            return gpuhal_buffer_busy(buffer);
+        }
+    } while (!atomic_compare_exchange_weak_explicit(&buffer->use, &use, use + 1, memory_order_acquire,
+                                                    memory_order_relaxed));
+    if (__builtin_expect(writes && buffer->needs_clean, 0) && !begin_writing(buffer)) {
+        atomic_fetch_sub_explicit(&buffer->use, 1, memory_order_release);
+        return gpuhal_device_unusable(buffer->device);
+    }
+    return GPUHAL_OK;
+}
+
+static __attribute__((noinline)) void end_writing(gpuhal_buffer *buffer)
+{
+    gpuhal_mutex_lock(&buffer->device->mutex);
+    buffer->writing = false;
+    gpuhal_condition_signal_all(&buffer->device->condition);
+    gpuhal_mutex_unlock(&buffer->device->mutex);
+}
+
+void gpuhal_buffer_leave_counted(gpuhal_buffer *buffer, bool writes)
+{
+    if (writes && buffer->needs_clean) {
+        end_writing(buffer);
+    }
+    /* Release: a thread that maps the buffer once it is idle finds all that this transfer did. The right to write is
+     * given back first: counted out, the buffer may be mapped. */
+    atomic_fetch_sub_explicit(&buffer->use, 1, memory_order_release);
+}
+
+gpuhal_status gpuhal_buffer_clean(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes, bool invalidate)
+{
+    gpuhal_device *device = buffer->device;
+    gpuhal_status status = gpuhal_memory_clean(device, &buffer->memory, offset, bytes, invalidate);
+    return status ? gpuhal_device_failed(device, status, "making memory coherent") : GPUHAL_OK;
+}
+
+uint64_t gpuhal_buffer_bytes(const gpuhal_buffer *buffer)
+{
+    return buffer ? buffer->bytes : 0;
+}
+
+uint64_t gpuhal_buffer_address(const gpuhal_buffer *buffer)
+{
+    return buffer ? buffer->memory.address : 0;
+}
+
+void *gpuhal_buffer_host(const gpuhal_buffer *buffer)
+{
+    return buffer && (!buffer->is_part || gpuhal_buffer_is_coherent(buffer)) ? buffer->memory.host : NULL;
+}
+
+int32_t gpuhal_buffer_is_coherent(const gpuhal_buffer *buffer)
+{
+    return buffer && buffer->memory.host && (buffer->memory.flags & GPUHAL_MEMORY_HOST_COHERENT) ? 1 : 0;
+}
+
+gpuhal_device *gpuhal_buffer_device(const gpuhal_buffer *buffer)
+{
+    return buffer ? buffer->device : NULL;
+}
+
+gpuhal_status gpuhal_buffer_find(gpuhal *gpu, uint64_t address, gpuhal_buffer **out_buffer, uint64_t *out_offset)
+{
+    if (out_buffer) {
+        *out_buffer = NULL;
+    }
+    if (out_offset) {
+        *out_offset = 0;
+    }
+    if (!gpu || !out_buffer || !out_offset) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_find: an argument is NULL");
+    }
+    gpuhal_status status = gpuhal_check(gpu);
+    if (status) {
+        return status;
+    }
+    gpuhal_buffer *buffer = NULL;
+    for (gpuhal_address_kind kind = GPUHAL_ADDRESS_DEVICE; !buffer && kind < GPUHAL_ADDRESS_KINDS; kind++) {
+        buffer = gpuhal_address_index_find(gpu->layers.addresses, kind, address, out_offset);
+    }
+    if (buffer && buffer->pool) {
+        buffer = gpu->layers.find_part(buffer, out_offset);
+    }
+    if (!buffer) {
+        return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "no buffer contains the address 0x%" PRIx64, address);
+    }
+    *out_buffer = buffer;
+    return GPUHAL_OK;
+}
+
+/* A part begins inside the vendor's object. Returns the offset, or 0 where the values state it. */
+static uint64_t begin_inside(gpuhal_native *native, uint64_t begin)
+{
+    const bool is_pointer = native->type == GPUHAL_NATIVE_CUDA_MEMORY || native->type == GPUHAL_NATIVE_HIP_MEMORY;
+    if (!is_pointer && native->type != GPUHAL_NATIVE_OPENCL_BUFFER) {
+        return begin;
+    }
+    native->values[is_pointer ? 0 : 1] += begin;
+    return 0;
+}
+
+uint64_t gpuhal_buffer_offset(const gpuhal_buffer *buffer)
+{
+    gpuhal_native native = {.size = sizeof native};
+    const bool inside = buffer && buffer->begin > 0 && !gpuhal_device_check(buffer->device);
+    if (!inside || !buffer->device->ops.native_memory) {
+        return 0;
+    }
+    const gpuhal_call call = gpuhal_call_prompt(buffer->device);
+    const gpuhal_status status =
+        buffer->device->ops.native_memory(buffer->device->handle, &buffer->whole->memory, &native);
+    return gpuhal_device_result(buffer->device, call, status) ? 0 : begin_inside(&native, buffer->begin);
+}
+
+gpuhal_status gpuhal_buffer_native(const gpuhal_buffer *buffer, gpuhal_native *out_native)
+{
+    if (!buffer || !out_native) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_buffer_native: an argument is NULL");
+    }
+    gpuhal_device *device = buffer->device;
+    gpuhal_native native = {.size = sizeof native};
+    gpuhal_status status = gpuhal_native_check("gpuhal_buffer_native", out_native);
+    status = status ? status : gpuhal_device_check(device);
+    if (status) {
+        return status;
+    }
+    const gpuhal_call call = gpuhal_call_prompt(device);
+    status = device->ops.native_memory ? device->ops.native_memory(device->handle, &buffer->whole->memory, &native)
+                                       : GPUHAL_ERROR_NOT_SUPPORTED;
+    status = gpuhal_device_result(device, call, status);
+    (void)begin_inside(&native, buffer->begin);
+    gpuhal_native_give(out_native, status ? (gpuhal_native){0} : native);
+    return status ? gpuhal_device_failed(device, status, "getting the vendor's object") : GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_buffer_busy(const gpuhal_buffer *buffer)
+{
+    gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s: the buffer is mapped: unmap it first", buffer->device->id);
+    gpuhal_error_add_device(buffer->device->candidate->name, buffer->device->id);
+    return GPUHAL_ERROR_BUSY;
+}
+
+gpuhal_status gpuhal_buffer_check_separate(const gpuhal_buffer *buffer, const char *action)
+{
+    if (!buffer->is_part || buffer->export_kinds) {
+        return GPUHAL_OK;
+    }
+    gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s: the buffer is a part of a pool's memory: %s takes one of its own",
+                     buffer->device->id, action);
+    gpuhal_error_add_device(buffer->device->candidate->name, buffer->device->id);
+    return GPUHAL_ERROR_NOT_SUPPORTED;
+}

@@ -1,0 +1,116 @@
+/* memory/cached_import.c: see cached_import.h. The list of a buffer only grows while the buffer lives, and its entries
+ * never change: no lock. Two threads that ask at once may both import; the second one in gives its import back. */
+#include "memory/cached_import.h"
+
+#include "base/error.h"
+
+#include <stdlib.h>
+
+/* Smaller buffers are copied through staging sooner than imported. */
+#define LEAST_BYTES (1u << 20)
+
+/* What drivers of all systems lock memory by. Host memory is rounded outwards to whole pages, never further: a page of
+ * which the buffer has a byte is mapped, the next one may not be. */
+#define PAGE_BYTES 4096u
+
+typedef struct gpuhal_cached_import {
+    struct gpuhal_cached_import *next;
+    gpuhal_device *device;
+    gpuhal_memory memory;
+    uint64_t begin;
+    bool refused;
+} gpuhal_cached_import;
+
+static const gpuhal_cached_import *find(const gpuhal_buffer *buffer, const gpuhal_device *device)
+{
+    const gpuhal_cached_import *import = atomic_load_explicit(&buffer->cached_imports, memory_order_acquire);
+    while (import && import->device != device) {
+        import = import->next;
+    }
+    return import;
+}
+
+bool gpuhal_cached_import_possible(const gpuhal_buffer *buffer, const gpuhal_device *device)
+{
+    uint64_t kinds = gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_IMPORT_KINDS, 0);
+    if (buffer->bytes < LEAST_BYTES || !buffer->memory.host || !(kinds >> GPUHAL_HANDLE_HOST_POINTER & 1) ||
+        gpuhal_import_unit(device) > PAGE_BYTES) {
+        return false;
+    }
+    const gpuhal_cached_import *import = find(buffer, device);
+    return !import || !import->refused;
+}
+
+/* An entry in any case, or NULL without memory: a refusal is kept too, so that the plugin is asked once for each pair.
+ * No lock is held over its call, which may page-lock gigabytes. */
+static gpuhal_cached_import *ask(const gpuhal_buffer *buffer, gpuhal_device *device)
+{
+    gpuhal_cached_import *import = calloc(1, sizeof *import);
+    if (!import) {
+        return NULL;
+    }
+    uintptr_t first = (uintptr_t)buffer->memory.host & ~(uintptr_t)(PAGE_BYTES - 1);
+    import->begin = (uintptr_t)buffer->memory.host - first;
+    uint64_t bytes = (import->begin + buffer->bytes + PAGE_BYTES - 1) & ~(uint64_t)(PAGE_BYTES - 1);
+    const gpuhal_alloc alloc = {
+        .size = sizeof alloc,
+        .bytes = bytes,
+        .import = {.size = sizeof alloc.import,
+                   .kind = GPUHAL_HANDLE_HOST_POINTER,
+                   .as.pointer = (char *)buffer->memory.host - import->begin},
+        .flags = gpuhal_buffer_import_flags(buffer),
+    };
+    import->device = device;
+    import->memory.size = sizeof import->memory;
+    const gpuhal_call call = gpuhal_call_blocking(device, bytes);
+    gpuhal_status status =
+        gpuhal_device_result(device, call, device->ops.allocate(device->handle, &alloc, &import->memory));
+    if (!status && import->memory.bytes < bytes) {
+        gpuhal_memory_release(device, &import->memory);
+        status = GPUHAL_ERROR_DRIVER;
+    }
+    import->refused = status != GPUHAL_OK;
+    gpuhal_error_forget_report();
+    return import;
+}
+
+static void destroy_import(gpuhal_cached_import *import)
+{
+    if (!import->refused) {
+        gpuhal_memory_release(import->device, &import->memory);
+    }
+    free(import);
+}
+
+const gpuhal_memory *gpuhal_cached_import_get(gpuhal_buffer *buffer, gpuhal_device *device, uint64_t *out_begin)
+{
+    /* Read before the list is searched: what another thread adds since then makes the exchange below fail. */
+    gpuhal_cached_import *head = atomic_load_explicit(&buffer->cached_imports, memory_order_acquire);
+    const gpuhal_cached_import *found = find(buffer, device);
+    gpuhal_cached_import *made = found ? NULL : ask(buffer, device);
+    while (made && !found) {
+        made->next = head;
+        if (atomic_compare_exchange_weak_explicit(&buffer->cached_imports, &head, made, memory_order_release,
+                                                  memory_order_acquire)) {
+            found = made;
+        } else if ((found = find(buffer, device))) {
+            destroy_import(made);
+        }
+    }
+    if (!found || found->refused) {
+        return NULL;
+    }
+    *out_begin = found->begin;
+    return &found->memory;
+}
+
+/* Relaxed: the last reference is gone, and what other threads added came before they dropped theirs. */
+void gpuhal_cached_imports_release(gpuhal_buffer *buffer)
+{
+    gpuhal_cached_import *import = atomic_load_explicit(&buffer->cached_imports, memory_order_relaxed);
+    while (import) {
+        gpuhal_cached_import *next = import->next;
+        destroy_import(import);
+        import = next;
+    }
+}

@@ -1,0 +1,124 @@
+/* memory/plan.c: from what the application asks for to what the plugin is asked for: checked descriptions, and sizes
+ * and alignments with room for aligned pieces and for importers. */
+#include "memory/buffer.h"
+
+#include "base/error.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
+
+const char *gpuhal_memory_kind_name(gpuhal_memory_kind kind)
+{
+    static const char *const names[] = {"device", "upload", "readback", "device_mapped"};
+    const bool vendors = kind >= GPUHAL_VENDOR_KIND_FIRST && kind < 32;
+    return kind < sizeof names / sizeof *names ? names[kind] : vendors ? "vendor" : "unknown";
+}
+
+gpuhal_status gpuhal_buffer_take_desc(const char *call, const gpuhal_buffer_desc *given, gpuhal_buffer_desc *out)
+{
+    *out = (gpuhal_buffer_desc){0};
+    if (!given || given->size == 0) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: desc is NULL or its size is 0", call);
+    }
+    memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
+    if (given->size <= offsetof(gpuhal_buffer_desc, timeout_ns)) {
+        out->flags = 0; /* such a description ended with padding there, which may be anything */
+    }
+    if (out->bytes == 0) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: a buffer has at least 1 byte", call);
+    }
+    if (out->flags & ~(uint32_t)GPUHAL_ALLOCATE_NO_EVICT) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: flags has bits that are not for buffers", call);
+    }
+    if (out->alignment & (out->alignment - 1)) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: the alignment %" PRIu64 " is not a power of two",
+                                call, out->alignment);
+    }
+    if (out->kind > GPUHAL_MEMORY_DEVICE_MAPPED && (out->kind < GPUHAL_VENDOR_KIND_FIRST || out->kind > 31)) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: %u is not a memory kind", call, out->kind);
+    }
+    return GPUHAL_OK;
+}
+
+/* Address and size of host memory must be multiples of this so that every visible device can import it. Over all
+ * devices of the object, opened or not: the device that will import the memory is unknown when it is made. Units are
+ * powers of two, so the largest is a multiple of all. */
+static uint64_t share_unit(const gpuhal *gpu)
+{
+    uint64_t most = 4096;
+    for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
+        const gpuhal_facts *facts = &gpuhal_device_at(gpu, d)->listed->facts;
+        bool imports = gpuhal_facts_u64(facts, GPUHAL_FACT_IMPORT_KINDS, 0) >> GPUHAL_HANDLE_HOST_POINTER & 1;
+        uint64_t unit = imports ? gpuhal_facts_u64(facts, GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES, 1) : 1;
+        most = unit > most ? unit : most;
+    }
+    return most;
+}
+
+uint64_t gpuhal_import_unit(const gpuhal_device *device)
+{
+    uint64_t unit = gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_IMPORT_ALIGNMENT_BYTES, 4096);
+    return unit > device->copy_mask ? unit : device->copy_mask + 1;
+}
+
+static gpuhal_status too_large(const gpuhal_device *device, uint64_t bytes)
+{
+    gpuhal_error_set(GPUHAL_ERROR_TOO_LARGE,
+                     "%s: %" PRIu64 " bytes requested in one allocation, the largest is %" PRIu64, device->id, bytes,
+                     device->allocation_max_bytes);
+    gpuhal_error_add_device(device->candidate->name, device->id);
+    gpuhal_error_add_bytes(bytes, UINT64_MAX, device->allocation_max_bytes);
+    return GPUHAL_ERROR_TOO_LARGE;
+}
+
+/* Every kind asked for must be one that the device gives for this kind of memory. */
+static gpuhal_status check_export_kinds(gpuhal_device *device, const gpuhal_buffer_desc *desc)
+{
+    uint64_t offered = gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_EXPORT_KINDS, 0);
+    if (desc->kind != GPUHAL_MEMORY_DEVICE) {
+        offered |= 1u << GPUHAL_HANDLE_HOST_POINTER;
+    }
+    uint32_t lacking = desc->export_kinds & ~(uint32_t)offered;
+    if (lacking == 0) {
+        return GPUHAL_OK;
+    }
+    gpuhal_handle_kind kind = (gpuhal_handle_kind)__builtin_ctz(lacking);
+    gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "%s: memory of kind %s cannot be shared as %s%s", device->id,
+                     gpuhal_memory_kind_name(desc->kind), gpuhal_handle_kind_name(kind),
+                     kind == GPUHAL_HANDLE_HOST_POINTER ? ": it has no host address" : "");
+    gpuhal_error_add_device(device->candidate->name, device->id);
+    return GPUHAL_ERROR_NOT_SUPPORTED;
+}
+
+gpuhal_status gpuhal_buffer_plan(gpuhal_device *device, const gpuhal_buffer_desc *desc, gpuhal_alloc *out_alloc)
+{
+    const uint32_t host_pointer = 1u << GPUHAL_HANDLE_HOST_POINTER;
+    uint64_t mask = device->copy_mask;
+    *out_alloc = (gpuhal_alloc){.size = sizeof *out_alloc,
+                                .kind = desc->kind,
+                                .alignment = desc->alignment,
+                                .export_kinds = desc->export_kinds & ~host_pointer};
+    /* Begin and size then suit whichever device imports it, and no importer sees bytes of another allocation. */
+    if (__builtin_expect((desc->export_kinds & host_pointer) != 0, 0)) {
+        uint64_t unit = share_unit(device->gpu);
+        mask |= unit - 1;
+        out_alloc->alignment = desc->alignment > unit ? desc->alignment : unit;
+    }
+    /* The second keeps rounding up from overflowing, also where the device states no limit. */
+    if (desc->bytes > device->allocation_max_bytes || desc->bytes > UINT64_MAX - mask) {
+        return too_large(device, desc->bytes);
+    }
+    if (!(device->memory_kinds & 1u << desc->kind)) {
+        return gpuhal_device_failed(device, GPUHAL_ERROR_NOT_SUPPORTED, "allocating memory of kind %s",
+                                    gpuhal_memory_kind_name(desc->kind));
+    }
+    out_alloc->bytes = (desc->bytes + mask) & ~mask;
+    return desc->export_kinds ? check_export_kinds(device, desc) : GPUHAL_OK;
+}
+
+const char *gpuhal_handle_kind_name(gpuhal_handle_kind kind)
+{
+    static const char names[][13] = {"unknown", "host_pointer", "opaque_fd", "dmabuf_fd", "win32", "ipc"};
+    return gpuhal_is_vendor_kind(kind) ? "vendor" : names[kind < sizeof names / sizeof *names ? kind : 0];
+}

@@ -1,0 +1,388 @@
+/* pool/ladder.c: what a pool does when it has no free block that fits. After every step it searches again, so nothing
+ * is called impossible for which there is room. */
+#include "pool/pool.h"
+
+#include "base/error.h"
+#include "base/job.h"
+#include "device/fault_log.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* An allocation on its way up. */
+typedef struct climb {
+    const gpuhal_request *request;
+    uint64_t deadline_ns;  /* 0: nothing is waited for */
+    gpuhal_block_id block; /* what was found; 0: nothing yet */
+    gpuhal_memory_report report;
+    bool refused;
+    gpuhal_error_detail refusal; /* why the pool could not grow; that sentence names the limit or the driver's call */
+} climb;
+
+static bool search(climb *c)
+{
+    gpuhal_pool *pool = c->request->pool;
+    gpuhal_mutex_lock(&pool->mutex);
+    bool space = gpuhal_blocks_reserve(&pool->blocks);
+    gpuhal_pool_give_kept(pool);
+    c->block = space ? gpuhal_pool_search(pool, c->request->queue, c->request->block_bytes) : 0;
+    gpuhal_mutex_unlock(&pool->mutex);
+    return c->block != 0;
+}
+
+/* What has ended since the last look. */
+static bool poll(climb *c)
+{
+    if (!(c->request->pool->desc.flags & GPUHAL_POOL_NO_REUSE_OPPORTUNISTIC)) {
+        gpuhal_report_count(&c->report, GPUHAL_RUNG_POLL, gpuhal_pool_poll(c->request->pool));
+    }
+    return search(c);
+}
+
+/* Memory behind which the queue comes anyway, by an event for which the application has made it wait. */
+static bool follow_events(climb *c)
+{
+    gpuhal_pool *pool = c->request->pool;
+    gpuhal_queue *queue = c->request->queue;
+    const bool follows = queue && !(pool->desc.flags & GPUHAL_POOL_NO_REUSE_FOLLOW_EVENT_DEPENDENCIES);
+    uint64_t bytes = 0;
+    while (follows && gpuhal_pool_follow_event(pool, queue, c->request->block_bytes, &bytes)) {
+        gpuhal_report_count(&c->report, GPUHAL_RUNG_TAKE, bytes);
+        if (search(c)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Merges what the queue may have now, also what others may have as well: the pool does not grow while that suffices. */
+static bool gather(climb *c)
+{
+    gpuhal_pool *pool = c->request->pool;
+    gpuhal_mutex_lock(&pool->mutex);
+    const bool merged = gpuhal_lane_gather(pool, c->request->queue, c->request->block_bytes);
+    gpuhal_mutex_unlock(&pool->mutex);
+    return merged && search(c);
+}
+
+/* ---- growing */
+
+/* How often a thread looks whether the driver that another one is waiting for hangs. */
+enum { LOST_POLL_NS = 20000000 };
+
+/* One thread at a time: a second one would ask for a segment although the first's may have room for both, and would
+ * fail at the limit because of a request that is then refused. DEVICE_LOST when the first one is stuck. */
+static gpuhal_status begin_growing(gpuhal_pool *pool)
+{
+    gpuhal_status status = GPUHAL_OK;
+    gpuhal_mutex_lock(&pool->mutex);
+    while (pool->growing && !(status = gpuhal_device_check(pool->device))) {
+        gpuhal_condition_wait_until(&pool->condition, &pool->mutex, gpuhal_deadline(LOST_POLL_NS));
+    }
+    pool->growing = pool->growing || !status;
+    gpuhal_mutex_unlock(&pool->mutex);
+    return status;
+}
+
+static void end_growing(gpuhal_pool *pool)
+{
+    gpuhal_mutex_lock(&pool->mutex);
+    pool->growing = false;
+    gpuhal_condition_signal_all(&pool->condition);
+    gpuhal_mutex_unlock(&pool->mutex);
+}
+
+static gpuhal_status note_refusal(climb *c, gpuhal_status status)
+{
+    if (status == GPUHAL_ERROR_OUT_OF_MEMORY) {
+        c->refused = true;
+        gpuhal_error_save(&c->refusal);
+    }
+    return status;
+}
+
+/* Gives back unused segments, only as many as are needed; false if all are used. */
+static bool trim(climb *c)
+{
+    gpuhal_pool *pool = c->request->pool;
+    uint64_t freed = 0;
+    gpuhal_mutex_lock(&pool->mutex);
+    gpuhal_buffer *list = gpuhal_pool_take_unused(pool, 0, c->request->block_bytes, &freed);
+    gpuhal_mutex_unlock(&pool->mutex);
+    gpuhal_segments_release(list);
+    gpuhal_report_count(&c->report, GPUHAL_RUNG_TRIM, freed);
+    return freed > 0;
+}
+
+static bool may_grow(const climb *c)
+{
+    return !(c->request->flags & GPUHAL_ALLOCATE_WITHIN_POOL);
+}
+
+/* A further segment; where that is refused, one in place of unused ones. Searches first: another thread may have made
+ * room while this one waited for its turn. */
+static gpuhal_status grow(climb *c)
+{
+    gpuhal_pool *pool = c->request->pool;
+    gpuhal_status status = may_grow(c) ? begin_growing(pool) : GPUHAL_ERROR_OUT_OF_MEMORY;
+    if (status) {
+        return status;
+    }
+    pool->report = &c->report;
+    while (!search(c) && !status) {
+        const uint64_t before = atomic_load(&pool->reserved.in);
+        status = gpuhal_pool_grow(pool, c->request->block_bytes);
+        gpuhal_report_count(&c->report, GPUHAL_RUNG_GROW, atomic_load(&pool->reserved.in) - before);
+        if (note_refusal(c, status) == GPUHAL_ERROR_OUT_OF_MEMORY) {
+            status = trim(c) ? GPUHAL_OK : status;
+        }
+    }
+    end_growing(pool);
+    return c->block ? GPUHAL_OK : status;
+}
+
+/* ---- memory that waits for work of queues */
+
+/* Makes the caller's queue wait for others. */
+static bool take(climb *c)
+{
+    gpuhal_pool *pool = c->request->pool;
+    gpuhal_queue *queue = c->request->queue;
+    const bool follows = queue && !(pool->desc.flags & GPUHAL_POOL_NO_REUSE_INTERNAL_DEPENDENCIES);
+    uint64_t bytes = 0;
+    if (follows) {
+        gpuhal_report_count(&c->report, GPUHAL_RUNG_TAKE, 0);
+        gpuhal_pool_part_lanes(pool, queue, c->request->block_bytes);
+    }
+    while (follows && gpuhal_pool_follow(pool, queue, c->request->block_bytes, &bytes)) {
+        c->report.rungs[GPUHAL_RUNG_TAKE].bytes += bytes;
+        if (search(c)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Waits here, for all that is pending now, the oldest first. The queue's own lane as well: what becomes common is
+ * merged with its neighbours there. */
+static bool wait(climb *c, uint64_t deadline_ns)
+{
+    gpuhal_pool *pool = c->request->pool;
+    if (deadline_ns == 0) {
+        return false;
+    }
+    gpuhal_report_count(&c->report, GPUHAL_RUNG_WAIT, 0);
+    const uint64_t newest = gpuhal_pool_part_lanes(pool, NULL, 1);
+    while (gpuhal_pool_wait_oldest(pool, newest, deadline_ns)) {
+        c->report.rungs[GPUHAL_RUNG_WAIT].bytes += gpuhal_pool_poll(pool);
+        if (search(c)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Another thread may have been faster, or have released its memory behind work that came later. It is worth waiting for
+ * that where it suffices: what no end of work brings is refused, however long work goes on. While there are others to
+ * ask, who may give at once, the caller's time is not spent on it. */
+bool gpuhal_ladder_waits_on(const gpuhal_shortage *shortage, uint64_t deadline_ns, uint64_t callers_deadline_ns)
+{
+    /* Where enough is left it was refused for another reason, which more of it does not mend. */
+    const uint64_t left_bytes = shortage->left_bytes < shortage->bytes ? shortage->left_bytes : 0;
+    return deadline_ns == callers_deadline_ns && gpuhal_os_monotonic_ns() < deadline_ns &&
+           shortage->ordered_bytes > 0 &&
+           shortage->ordered_bytes + shortage->free_bytes + left_bytes >= shortage->bytes;
+}
+
+/* How often a thread that waits on goes up again at most. */
+enum { ROUND_NS = 100000 };
+
+static bool waits_on(const climb *c, uint64_t deadline_ns)
+{
+    gpuhal_pool *pool = c->request->pool;
+    gpuhal_shortage shortage = {.bytes = c->request->block_bytes,
+                                .left_bytes = c->refused ? c->refusal.error.bytes_free : 0};
+    gpuhal_mutex_lock(&pool->mutex);
+    shortage.free_bytes = gpuhal_bins_free_bytes(pool->common);
+    shortage.ordered_bytes = gpuhal_amount_now(&pool->reserved) - gpuhal_pool_used_now(pool) - shortage.free_bytes;
+    gpuhal_mutex_unlock(&pool->mutex);
+    const bool on = gpuhal_ladder_waits_on(&shortage, deadline_ns, c->deadline_ns);
+    if (on) {
+        gpuhal_os_sleep(ROUND_NS);
+    }
+    return on;
+}
+
+/* ---- the order */
+
+/* What takes nothing from others. OUT_OF_MEMORY: there is more to try. */
+static gpuhal_status climb_alone(climb *c, uint64_t deadline_ns)
+{
+    gpuhal_status status = GPUHAL_ERROR_OUT_OF_MEMORY;
+    do {
+        status = follow_events(c) || poll(c) || gather(c) ? GPUHAL_OK : grow(c);
+        status = status == GPUHAL_ERROR_OUT_OF_MEMORY && (take(c) || wait(c, deadline_ns)) ? GPUHAL_OK : status;
+    } while (status == GPUHAL_ERROR_OUT_OF_MEMORY && waits_on(c, deadline_ns));
+    return status;
+}
+
+uint64_t gpuhal_ladder_patience(uint64_t deadline_ns)
+{
+    const uint64_t most_ns = 1000000000, now_ns = gpuhal_os_monotonic_ns();
+    if (deadline_ns <= now_ns) {
+        return deadline_ns;
+    }
+    const uint64_t half_ns = (deadline_ns - now_ns) / 2;
+    return now_ns + (half_ns < most_ns ? half_ns : most_ns);
+}
+
+/* Asks the sources of a rung. What they gave may be behind work, so the whole way up is tried again after each. */
+static gpuhal_status ask(climb *c, gpuhal_pressure_rung rung, gpuhal_pool *pool)
+{
+    const gpuhal_request *request = c->request;
+    const gpuhal_rung number = GPUHAL_RUNG_EVICT + rung;
+    gpuhal_pressure_attempt attempt = {.device = request->pool->device,
+                                       .pool = pool,
+                                       .rung = rung,
+                                       .bytes = request->block_bytes,
+                                       .deadline_ns = c->deadline_ns};
+    gpuhal_status status = GPUHAL_ERROR_OUT_OF_MEMORY;
+    uint64_t given = 0;
+    while (status == GPUHAL_ERROR_OUT_OF_MEMORY && gpuhal_pressure_ask(&attempt, &given)) {
+        gpuhal_report_add(&c->report, number, given);
+        status = climb_alone(c, gpuhal_ladder_patience(c->deadline_ns));
+    }
+    c->report.rungs[number].tries += attempt.times;
+    /* A callback may have forked, and this be the child: there nothing goes on. */
+    return gpuhal_is_inherited(attempt.device->gpu) ? gpuhal_error_forked() : status;
+}
+
+/* Where the device is what is short, memory elsewhere on it helps, too. */
+static bool may_grow_elsewhere(const climb *c)
+{
+    const gpuhal_pool *pool = c->request->pool;
+    const uint64_t limit = atomic_load(&pool->limit_bytes), reserved = gpuhal_amount_now(&pool->reserved);
+    return may_grow(c) && (limit == 0 || (reserved < limit && limit - reserved >= c->request->block_bytes));
+}
+
+static bool others_gave(const climb *c)
+{
+    bool gave = false;
+    for (int rung = GPUHAL_RUNG_EVICT; rung <= GPUHAL_RUNG_CALL; rung++) {
+        gave = gave || c->report.rungs[rung].bytes > 0;
+    }
+    return gave;
+}
+
+/* Moves what is in the way, where there is room enough in pieces. */
+static gpuhal_status compact(climb *c)
+{
+    gpuhal_pool *pool = c->request->pool;
+    return may_grow(c) && gpuhal_compact_may_help(pool, c->request->block_bytes)
+               ? ask(c, GPUHAL_PRESSURE_COMPACT, pool)
+               : GPUHAL_ERROR_OUT_OF_MEMORY;
+}
+
+/* Moving takes nothing from others, so it comes first where it may suffice; and last, where they gave something, which
+ * may lie in pieces. Between, first memory of this pool, which is of use wherever it lies. Callbacks are asked once. */
+static gpuhal_status ask_all(climb *c)
+{
+    gpuhal_status status = compact(c);
+    for (gpuhal_pressure_rung rung = GPUHAL_PRESSURE_EVICT; rung <= GPUHAL_PRESSURE_CALL; rung++) {
+        status = status == GPUHAL_ERROR_OUT_OF_MEMORY ? ask(c, rung, c->request->pool) : status;
+        if (status == GPUHAL_ERROR_OUT_OF_MEMORY && rung < GPUHAL_PRESSURE_CALL && may_grow_elsewhere(c)) {
+            status = ask(c, rung, NULL);
+        }
+    }
+    status = status == GPUHAL_ERROR_OUT_OF_MEMORY && others_gave(c) ? compact(c) : status;
+    return status == GPUHAL_ERROR_OUT_OF_MEMORY ? climb_alone(c, c->deadline_ns) : status;
+}
+
+static gpuhal_status out_of_memory(climb *c)
+{
+    gpuhal_pool *pool = c->request->pool;
+    gpuhal_memory_report *report = &c->report;
+    gpuhal_mutex_lock(&pool->mutex);
+    report->reserved_bytes = gpuhal_amount_now(&pool->reserved);
+    report->used_bytes = gpuhal_pool_used_now(pool);
+    report->free_bytes = gpuhal_bins_free_bytes(pool->common);
+    report->largest_free_bytes = gpuhal_bins_largest(&pool->blocks, pool->common);
+    const gpuhal_lane *lane = c->request->queue ? gpuhal_lane_find(pool, c->request->queue) : NULL;
+    const uint64_t own_bytes = !lane ? 0
+                               : pool->sole.bins ? gpuhal_bins_largest(&pool->sole.blocks, pool->sole.bins)
+                                                 : gpuhal_bins_largest(&pool->blocks, lane->bins);
+    gpuhal_mutex_unlock(&pool->mutex);
+    char own[64] = "";
+    if (own_bytes > report->largest_free_bytes) { /* behind the queue's own work, which it need not wait for */
+        snprintf(own, sizeof own, ", for this queue %" PRIu64, own_bytes);
+    }
+    report->asked_bytes = c->request->bytes;
+    report->limit_bytes = atomic_load(&pool->limit_bytes);
+    report->limit_bytes = report->limit_bytes ? report->limit_bytes : gpuhal_device_limit(pool->device);
+    report->ordered_bytes = report->reserved_bytes - report->used_bytes - report->free_bytes;
+    report->driver_free_bytes = c->refused ? c->refusal.memory.driver_free_bytes : UINT64_MAX;
+    atomic_fetch_add(&pool->out_of_memory, 1);
+    gpuhal_error_set(GPUHAL_ERROR_OUT_OF_MEMORY,
+                     "%s: %" PRIu64 " bytes requested of a pool of %" PRIu64 ", of which %" PRIu64
+                     " are in use, %" PRIu64 " behind work of queues and %" PRIu64 " free, %" PRIu64
+                     " in one piece%s%s%s",
+                     pool->device->id, report->asked_bytes, report->reserved_bytes, report->used_bytes,
+                     report->ordered_bytes, report->free_bytes, report->largest_free_bytes, own, c->refused ? "; " : "",
+                     c->refused ? c->refusal.sentence : "");
+    gpuhal_error_add_device(pool->device->candidate->name, pool->device->id);
+    gpuhal_error_add_bytes(report->asked_bytes, report->free_bytes,
+                           report->limit_bytes ? report->limit_bytes : report->reserved_bytes);
+    gpuhal_error_add_pending(report->ordered_bytes + (c->refused ? c->refusal.error.bytes_pending : 0));
+    gpuhal_pressure_report(pool->device, pool, report);
+    return GPUHAL_ERROR_OUT_OF_MEMORY;
+}
+
+gpuhal_status gpuhal_pool_check_request(const gpuhal_request *request)
+{
+    climb c = {.request = request};
+    const gpuhal_status status = gpuhal_pool_check_limits(request->pool, request->block_bytes, true);
+    return note_refusal(&c, status) ? out_of_memory(&c) : GPUHAL_OK;
+}
+
+/* Whether a limit would refuse the request even if stores gave up all that they can. */
+static bool is_in_vain(climb *c)
+{
+    return note_refusal(c, gpuhal_pool_check_limits(c->request->pool, c->request->block_bytes, true)) != GPUHAL_OK;
+}
+
+/* What no rung can bring is refused before any is tried, so stores and callbacks give nothing for it. */
+static gpuhal_status climb_all(climb *c)
+{
+    const gpuhal_request *request = c->request;
+    gpuhal_pool *pool = request->pool;
+    const bool asks = !(request->flags & GPUHAL_ALLOCATE_NO_EVICT) && gpuhal_pressure_has_source(pool->device);
+    gpuhal_status status = note_refusal(c, gpuhal_pool_check_limits(pool, request->block_bytes, false));
+    if (status) {
+        return status;
+    }
+    status = climb_alone(c, asks ? gpuhal_ladder_patience(c->deadline_ns) : c->deadline_ns);
+    if (status == GPUHAL_ERROR_OUT_OF_MEMORY && asks && is_in_vain(c)) {
+        status = climb_alone(c, c->deadline_ns);
+    }
+    if (status == GPUHAL_ERROR_OUT_OF_MEMORY && asks) {
+        if (is_in_vain(c)) {
+            return status;
+        }
+        status = ask_all(c);
+    }
+    /* What has ended meanwhile may be whole segments, and one in their place may do. */
+    if (status == GPUHAL_ERROR_OUT_OF_MEMORY) {
+        status = may_grow(c) ? grow(c) : search(c) ? GPUHAL_OK : status;
+    }
+    return status;
+}
+
+gpuhal_status gpuhal_pool_climb(const gpuhal_request *request, gpuhal_block_id *out_block)
+{
+    climb c = {.request = request,
+               .deadline_ns = request->flags & GPUHAL_ALLOCATE_NO_WAIT ? 0 : request->deadline_ns};
+    atomic_fetch_add(&request->pool->searches_failed, 1);
+    const gpuhal_status status = climb_all(&c);
+    *out_block = c.block;
+    return status == GPUHAL_ERROR_OUT_OF_MEMORY ? out_of_memory(&c) : status;
+}

@@ -1,0 +1,395 @@
+/* pool/segment.c: what the pool has of the driver's memory: how large the next segment is, limits, and giving back what
+ * is not used. */
+#include "pool/pool.h"
+
+#include "base/error.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* What the pool may still take, and why not more. */
+typedef struct room {
+    uint64_t bytes, limit;
+    const char *what;
+} room;
+
+/* Above the limit of a control group drivers move memory to the host instead of refusing. Reads files. */
+static room room_of_groups(const gpuhal_pool *pool)
+{
+    room out = {.bytes = UINT64_MAX, .what = "what the control group allows,"};
+    if (pool->desc.kind == GPUHAL_MEMORY_DEVICE) {
+        out.bytes = gpuhal_device_group_left(pool->device, &out.limit);
+    }
+    return out;
+}
+
+/* The lower one of the two. */
+static room room_of(const gpuhal_pool *pool, room groups)
+{
+    const uint64_t limit = atomic_load(&pool->limit_bytes), reserved = gpuhal_amount_now(&pool->reserved);
+    const uint64_t bytes = limit == 0 ? UINT64_MAX : reserved < limit ? limit - reserved : 0;
+    return bytes <= groups.bytes ? (room){.bytes = bytes, .limit = limit, .what = "the pool's limit of"} : groups;
+}
+
+/* Bytes that come free when work of queues ends. */
+static uint64_t ordered_bytes(const gpuhal_pool *pool)
+{
+    return gpuhal_amount_now(&pool->reserved) - gpuhal_pool_used_now(pool) - gpuhal_bins_free_bytes(pool->common);
+}
+
+/* An eighth of the preferred size at first, then a quarter, a half and the whole: small programs take little. An eighth
+ * also where as much as is needed only waits for work to end, if that is room for it: then what is free will do. */
+static uint64_t next_bytes(const gpuhal_pool *pool, uint64_t bytes)
+{
+    const uint64_t preferred = pool->desc.segment_bytes;
+    if (bytes > preferred / 2 || pool->desc.export_kinds) {
+        return bytes;
+    }
+    const bool waits = !pool->sole.bins && bytes <= preferred >> 3 && ordered_bytes(pool) >= bytes;
+    uint32_t shift = waits ? 3 : pool->segment_count < 3 ? 3 - pool->segment_count : 0;
+    while (preferred >> shift < bytes) {
+        shift--;
+    }
+    return (preferred >> shift) & ~(pool->unit - 1);
+}
+
+/* `fixed` bytes of what is taken could not leave; 0: that does not matter. */
+static gpuhal_status over_limit(const gpuhal_pool *pool, uint64_t bytes, room limit, uint64_t fixed)
+{
+    char beside[80] = "";
+    if (fixed > 0) {
+        snprintf(beside, sizeof beside, ", of which %" PRIu64 " are used by what cannot leave now", fixed);
+    }
+    gpuhal_error_set(GPUHAL_ERROR_OUT_OF_MEMORY,
+                     "%s: %" PRIu64 " bytes requested for a pool, %" PRIu64 " left of %s %" PRIu64 " bytes%s",
+                     pool->device->id, bytes, limit.bytes, limit.what, limit.limit, beside);
+    gpuhal_error_add_device(pool->device->candidate->name, pool->device->id);
+    gpuhal_error_add_bytes(bytes, limit.bytes, limit.limit);
+    return GPUHAL_ERROR_OUT_OF_MEMORY;
+}
+
+/* One limit and what is taken of it. */
+static room whole(uint64_t limit, uint64_t taken, const char *what)
+{
+    return (room){.bytes = taken < limit ? limit - taken : 0, .limit = limit ? limit : UINT64_MAX, .what = what};
+}
+
+static uint64_t fixed_bytes(gpuhal_pool *pool)
+{
+    gpuhal_mutex_lock(&pool->mutex);
+    const uint64_t bytes = gpuhal_pool_fixed_now(pool);
+    gpuhal_mutex_unlock(&pool->mutex);
+    return bytes;
+}
+
+uint64_t gpuhal_device_fixed_bytes(const gpuhal_device *device)
+{
+    gpuhal_pools *pools = device->gpu->layers.pools;
+    uint64_t fixed = 0;
+    gpuhal_mutex_lock(&pools->mutex);
+    for (gpuhal_pool *pool = pools->first; pool; pool = pool->next) {
+        fixed += pool->device == device ? fixed_bytes(pool) : 0;
+    }
+    gpuhal_mutex_unlock(&pools->mutex);
+    return fixed;
+}
+
+static gpuhal_status check_limit(const gpuhal_pool *pool, uint64_t need, room limit, uint64_t fixed)
+{
+    return limit.limit >= fixed && limit.limit - fixed >= need
+               ? GPUHAL_OK
+               : over_limit(pool, need, limit, need <= limit.limit ? fixed : 0);
+}
+
+gpuhal_status gpuhal_pool_check_limits(gpuhal_pool *pool, uint64_t need, bool all)
+{
+    const gpuhal_device *device = pool->device;
+    const uint64_t reserved = gpuhal_amount_now(&pool->reserved), held = atomic_load(&device->allocated_bytes);
+    const bool counts = all && gpuhal_pressure_source_count(device, GPUHAL_PRESSURE_CALL) == 0;
+    const uint64_t own = counts ? fixed_bytes(pool) : 0;
+    if (own <= reserved && need <= reserved - own) {
+        return GPUHAL_OK; /* the pool has them, whatever its limit is now */
+    }
+    const room limit = whole(atomic_load(&pool->limit_bytes), reserved, "the pool's limit of");
+    const room of_device = whole(gpuhal_device_limit(device), held, "the device's limit or lease of");
+    const bool looks = counts && of_device.limit < UINT64_MAX;
+    gpuhal_status status = check_limit(pool, need, limit, own);
+    status = status ? status : check_limit(pool, need, of_device, looks ? gpuhal_device_fixed_bytes(device) : 0);
+    const room groups = all && !status ? room_of_groups(pool) : (room){.bytes = UINT64_MAX};
+    return status || groups.bytes == UINT64_MAX ? status : check_limit(pool, need, groups, 0);
+}
+
+/* Where the driver does not state what is free, nothing is refused. */
+static gpuhal_status check_headroom(const gpuhal_pool *pool, uint64_t bytes)
+{
+    const uint64_t headroom = pool->desc.headroom_bytes;
+    uint64_t left = headroom ? gpuhal_memory_free_bytes(pool->device) : UINT64_MAX;
+    return left == UINT64_MAX || (left >= headroom && left - headroom >= bytes)
+               ? GPUHAL_OK
+               : over_limit(pool, bytes,
+                            (room){.bytes = left > headroom ? left - headroom : 0,
+                                   .limit = headroom,
+                                   .what = "what is to stay free,"},
+                            0);
+}
+
+/* A segment, or with a place memory there. */
+static gpuhal_status ask(gpuhal_pool *pool, const gpuhal_hole *place, uint64_t bytes, gpuhal_buffer **out_buffer)
+{
+    const gpuhal_buffer_desc desc = {.size = sizeof desc,
+                                     .kind = pool->desc.kind,
+                                     .bytes = bytes,
+                                     .alignment = pool->desc.alignment,
+                                     .export_kinds = pool->desc.export_kinds};
+    const gpuhal_status status = check_headroom(pool, bytes);
+    if (status) {
+        return status;
+    }
+    return place ? gpuhal_range_commit(pool->range.buffer, place->offset, bytes)
+                 : gpuhal_buffer_create_segment(pool->device, &desc, pool, out_buffer);
+}
+
+/* The size that was meant, at most what the limit leaves and at least what is needed; half of it where the driver
+ * refuses, until it is no more than that. */
+static gpuhal_status allocate(gpuhal_pool *pool, const gpuhal_hole *place, uint64_t *bytes, uint64_t need,
+                              gpuhal_buffer **out_buffer)
+{
+    const uint64_t mask = (place ? pool->range.page_bytes : pool->unit) - 1;
+    gpuhal_status status;
+    *bytes = (*bytes + mask) & ~mask;
+    pool->insists = *bytes <= need;
+    while ((status = ask(pool, place, *bytes, out_buffer)) == GPUHAL_ERROR_OUT_OF_MEMORY && *bytes > need) {
+        *bytes = ((*bytes / 2 > need ? *bytes / 2 : need) + mask) & ~mask;
+        pool->insists = *bytes <= need;
+    }
+    return status;
+}
+
+/* Room in the table, before the driver is asked. With the mutex held. */
+static bool make_number(gpuhal_pool *pool, uint32_t *out_number)
+{
+    for (*out_number = 0; *out_number < pool->segment_space; (*out_number)++) {
+        if (!pool->segments[*out_number].buffer) {
+            return true;
+        }
+    }
+    uint32_t space = pool->segment_space ? 2 * pool->segment_space : 8;
+    gpuhal_segment *grown = realloc(pool->segments, space * sizeof *grown);
+    if (!grown) {
+        return false;
+    }
+    for (uint32_t i = pool->segment_space; i < space; i++) {
+        grown[i] = (gpuhal_segment){0};
+    }
+    pool->segments = grown;
+    pool->segment_space = space;
+    return true;
+}
+
+/* With the mutex held. */
+static gpuhal_status add(gpuhal_pool *pool, gpuhal_buffer *buffer)
+{
+    uint32_t number = 0;
+    if (!make_number(pool, &number) || !gpuhal_blocks_add(&pool->blocks, pool->common, number, buffer->bytes)) {
+        return gpuhal_error_host_memory();
+    }
+    gpuhal_sole_add(pool, number, buffer->bytes);
+    pool->segments[number] = (gpuhal_segment){.buffer = buffer, .bytes = buffer->bytes};
+    gpuhal_pool_begin_change(pool);
+    pool->segment_count++;
+    gpuhal_amount_add(&pool->reserved, buffer->bytes);
+    gpuhal_pool_end_change(pool);
+    gpuhal_trace_pool(pool, GPUHAL_TRACE_GROW, number, buffer->bytes);
+    return GPUHAL_OK;
+}
+
+/* ---- virtual memory */
+
+/* An eighth more than there can be memory for, since holes between pieces in use keep their addresses. */
+static uint64_t range_bytes(const gpuhal_pool *pool, uint64_t page)
+{
+    const uint64_t total = gpuhal_facts_u64(&pool->device->listed->facts, GPUHAL_FACT_MEMORY_TOTAL_BYTES, 0);
+    return total < UINT64_MAX / 4 ? (total + total / 8 + page - 1) & ~(page - 1) : 0;
+}
+
+/* Access between devices is given to allocations, not to memory behind reserved addresses: copies between peers would
+ * go through host memory. */
+static bool has_peers(const gpuhal_device *device)
+{
+    uint32_t others = 0;
+    for (uint32_t i = 0; i < gpuhal_device_count(device->gpu); i++) {
+        const gpuhal_device *other = gpuhal_device_at(device->gpu, i);
+        others += other != device && other->candidate == device->candidate;
+    }
+    return others > 0 && device->ops.peer_copy;
+}
+
+/* With the mutex held. */
+static bool add_range(gpuhal_pool *pool, gpuhal_buffer *buffer, uint64_t page)
+{
+    gpuhal_pool_range *range = &pool->range;
+    range->holes = gpuhal_bins_create();
+    if (!range->holes || !make_number(pool, &range->region) ||
+        !gpuhal_blocks_add(&pool->blocks, range->holes, range->region, buffer->bytes)) {
+        return false;
+    }
+    pool->segments[range->region] = (gpuhal_segment){.buffer = buffer, .bytes = buffer->bytes};
+    range->page_bytes = page;
+    range->buffer = buffer;
+    return true;
+}
+
+/* Once, by the first thread that grows the pool. Where pieces would be larger than the segments that were asked for, or
+ * less aligned, where peers or importers would lose access, and whatever goes wrong, there are segments: memory is what
+ * the caller wants. */
+static void make_range(gpuhal_pool *pool)
+{
+    gpuhal_error_detail before;
+    gpuhal_buffer *buffer = NULL;
+    pool->range.tried = true;
+    const bool suits =
+        pool->desc.kind == GPUHAL_MEMORY_DEVICE && !pool->desc.export_kinds && !has_peers(pool->device);
+    const uint64_t page = suits ? gpuhal_memory_page_bytes(pool->device) : 0;
+    const uint64_t bytes = page >= pool->unit && page <= pool->desc.segment_bytes ? range_bytes(pool, page) : 0;
+    if (bytes == 0) {
+        return;
+    }
+    gpuhal_error_save(&before);
+    if (gpuhal_range_create(pool->device, bytes, pool, &buffer) == GPUHAL_OK) {
+        gpuhal_mutex_lock(&pool->mutex);
+        const bool added = add_range(pool, buffer, page);
+        gpuhal_mutex_unlock(&pool->mutex);
+        if (!added) {
+            gpuhal_buffer_release(buffer);
+        }
+    }
+    gpuhal_error_restore(&before);
+}
+
+/* ---- growing */
+
+static gpuhal_status grow_by_segment(gpuhal_pool *pool, uint64_t bytes, uint64_t need, room left)
+{
+    gpuhal_buffer *buffer = NULL;
+    if (left.bytes < need) {
+        return over_limit(pool, need, left, 0);
+    }
+    const uint64_t most = left.bytes & ~(pool->unit - 1);
+    bytes = bytes < most ? bytes : most < need ? need : most;
+    gpuhal_status status = allocate(pool, NULL, &bytes, need, &buffer);
+    if (status) {
+        return status;
+    }
+    gpuhal_mutex_lock(&pool->mutex);
+    status = add(pool, buffer);
+    gpuhal_mutex_unlock(&pool->mutex);
+    if (status) {
+        gpuhal_buffer_release(buffer);
+    }
+    return status;
+}
+
+static gpuhal_status grow_by_piece(gpuhal_pool *pool, gpuhal_hole *place)
+{
+    const gpuhal_status status = allocate(pool, place, &place->most, place->least, NULL);
+    const gpuhal_status ended = gpuhal_pool_end_piece(pool, place, status ? 0 : place->most);
+    return status ? status : ended;
+}
+
+gpuhal_status gpuhal_pool_grow(gpuhal_pool *pool, uint64_t need)
+{
+    gpuhal_hole place;
+    if (!pool->range.tried) {
+        make_range(pool);
+    }
+    const room groups = room_of_groups(pool);
+    gpuhal_mutex_lock(&pool->mutex);
+    gpuhal_pool_await_pieces_unlocks(pool);
+    const uint64_t bytes = next_bytes(pool, need);
+    const room left = room_of(pool, groups);
+    const bool in_range = gpuhal_pool_begin_piece(pool, bytes, need, left.bytes, &place);
+    gpuhal_mutex_unlock(&pool->mutex);
+    const gpuhal_status status = in_range ? grow_by_piece(pool, &place) : grow_by_segment(pool, bytes, need, left);
+    if (status) {
+        gpuhal_mutex_lock(&pool->mutex);
+        gpuhal_trace_refusal(pool, GPUHAL_TRACE_GROW, NULL, need, status);
+        gpuhal_mutex_unlock(&pool->mutex);
+    }
+    return status;
+}
+
+/* ---- giving back */
+
+/* Whether it is a whole segment, free for everybody. */
+static bool is_unused(const gpuhal_pool *pool, const gpuhal_block *block)
+{
+    const bool is_range = pool->range.buffer && block->region == pool->range.region;
+    return block->bytes > 0 && block->bins == pool->common && !block->before && !block->after && !is_range;
+}
+
+uint64_t gpuhal_pool_unused_bytes(const gpuhal_pool *pool)
+{
+    return gpuhal_bins_whole_bytes(pool->common) + gpuhal_pool_unused_piece_bytes(pool);
+}
+
+uint64_t gpuhal_pool_unused_now(gpuhal_pool *pool)
+{
+    if (!pool->device->ops.range_reserve) {
+        return atomic_load_explicit(&pool->unused_bytes, memory_order_relaxed);
+    }
+    gpuhal_mutex_lock(&pool->mutex);
+    const uint64_t bytes = gpuhal_pool_unused_bytes(pool);
+    gpuhal_mutex_unlock(&pool->mutex);
+    return bytes;
+}
+
+gpuhal_buffer *gpuhal_pool_take_unused(gpuhal_pool *pool, uint64_t keep_bytes, uint64_t want_bytes,
+                                       uint64_t *out_bytes)
+{
+    gpuhal_buffer *list = NULL;
+    uint64_t left = gpuhal_pool_unused_bytes(pool);
+    *out_bytes = 0;
+    gpuhal_pool_begin_change(pool);
+    for (gpuhal_block_id id = 1; id < pool->blocks.touched && left > keep_bytes && *out_bytes < want_bytes; id++) {
+        const gpuhal_block *block = gpuhal_block_at(&pool->blocks, id);
+        if (!is_unused(pool, block)) {
+            continue;
+        }
+        gpuhal_segment *segment = &pool->segments[block->region];
+        gpuhal_amount_remove(&pool->reserved, segment->bytes);
+        const uint32_t number = block->region;
+        gpuhal_blocks_remove(&pool->blocks, id);
+        gpuhal_sole_remove(pool, number);
+        gpuhal_trace_pool(pool, GPUHAL_TRACE_TRIM, number, segment->bytes);
+        left -= segment->bytes;
+        *out_bytes += segment->bytes;
+        segment->buffer->next_released = list;
+        list = segment->buffer;
+        *segment = (gpuhal_segment){0};
+        pool->segment_count--;
+    }
+    left = left > keep_bytes ? left - keep_bytes : 0;
+    want_bytes -= *out_bytes < want_bytes ? *out_bytes : want_bytes;
+    const uint64_t pieces = gpuhal_pool_take_pieces(pool, left < want_bytes ? left : want_bytes);
+    if (pieces > 0) {
+        gpuhal_buffer *range = gpuhal_buffer_retain(pool->range.buffer);
+        range->next_released = list;
+        list = range;
+        *out_bytes += pieces;
+    }
+    gpuhal_pool_end_change(pool);
+    return list;
+}
+
+void gpuhal_segments_release(gpuhal_buffer *list)
+{
+    while (list) {
+        gpuhal_buffer *buffer = list;
+        list = buffer->next_released;
+        if (buffer->range) {
+            gpuhal_pool_give_pieces(buffer->pool);
+        }
+        gpuhal_buffer_release(buffer);
+    }
+}

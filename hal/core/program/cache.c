@@ -1,0 +1,346 @@
+/* program/cache.c: what drivers compiled, kept between runs in files of a folder that has nothing else.
+ *
+ * A file is named after its key's checksum and has the whole key in it (key.c): a file whose key differs in one byte is
+ * not used. At its end it lists the driver's files with the compiler's, which may have come while it compiled: all must
+ * still be the same. A file is written under another name and then renamed, so that whichever process is killed,
+ * and whenever, what has the name is whole; a checksum finds what a disk damaged. What was used last has the latest
+ * time of change, and what was used longest ago goes when there is too much. Only a file that begins as ours do is
+ * removed or replaced: whatever else lies in the folder is the user's. Nothing here fails a program: the driver
+ * compiles.
+ */
+#include "program/program.h"
+
+#include "base/error.h"
+#include "base/log.h"
+#include "registry/checksum.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The library writes no larger file. */
+#define FILE_BYTES_MAX (UINT64_C(1) << 30)
+/* What a process that was killed has left is removed after so long. */
+#define LEFT_SECONDS    3600
+#define NAME_CHARACTERS 16u
+#define NEW_PREFIX      "new-"
+
+/* As it stands at the beginning of a file. The number in `magic` differs where bytes have another order. */
+typedef struct header {
+    uint64_t magic;
+    uint64_t key_bytes, compiled_bytes, files_bytes;
+    uint32_t checksum; /* of what follows the header */
+    uint32_t reserved;
+} header;
+#define MAGIC UINT64_C(0x3330707564616867)
+/* Without the version of the format. */
+#define MAGIC_OF_ALL UINT64_C(0x0000ffffffffffff)
+
+/* Two checksums with different beginnings. That two keys share a name costs the older one its file. */
+static char *path_of(const gpuhal_device *device, const gpuhal_program_key *key)
+{
+    const uint32_t first = gpuhal_checksum(0, key->text, key->bytes);
+    const uint32_t second = gpuhal_checksum(~first, key->text, key->bytes / 2);
+    return gpuhal_text_format("%s/%08x%08x", device->gpu->settings.program_cache, first, second);
+}
+
+/* ---- reading */
+
+/* Code that others could have put there is not given to a driver. */
+static bool is_ours(const char *path, bool directory)
+{
+    gpuhal_file_info info;
+    return gpuhal_os_file_info(path, &info) == 0 && info.owner == gpuhal_os_user() && !info.group_writable &&
+           !info.world_writable && (directory ? info.directory : info.regular);
+}
+
+/* Whether it is a file that begins as those of the cache do, of this version or another. */
+static bool is_of_cache(const char *path)
+{
+    uint64_t magic = 0;
+    size_t bytes = 0;
+    gpuhal_file_info info;
+    char *target = NULL;
+    const bool regular = gpuhal_os_link_info(path, &info, &target) == 0 && info.regular;
+    free(target);
+    return regular && gpuhal_os_file_read_at(path, 0, &magic, sizeof magic, &bytes) == 0 && bytes == sizeof magic &&
+           (magic & MAGIC_OF_ALL) == (MAGIC & MAGIC_OF_ALL);
+}
+
+/* Whether the sizes of the parts are those of a file of so many bytes, of which no sum overflows. */
+static bool has_sizes(const header *head, uint64_t bytes)
+{
+    uint64_t rest = bytes - sizeof *head;
+    if (head->key_bytes > rest || head->files_bytes > rest - head->key_bytes) {
+        return false;
+    }
+    rest -= head->key_bytes + head->files_bytes;
+    return head->files_bytes > 0 && head->compiled_bytes > 0 && head->compiled_bytes == rest;
+}
+
+/* Whether the driver's files, and those that came to them while it compiled, are as they were then. The list ends with
+ * a zero. */
+static bool has_files(const char *files, uint64_t bytes)
+{
+    return files[bytes - 1] == 0 && gpuhal_driver_files_are_current(files);
+}
+
+static void *take_out(const char *text, size_t bytes, const gpuhal_program_key *key, uint64_t *out_bytes)
+{
+    header head;
+    if (bytes < sizeof head) {
+        return NULL;
+    }
+    memcpy(&head, text, sizeof head);
+    const char *kept_key = text + sizeof head;
+    if (head.magic != MAGIC || head.reserved || head.key_bytes != key->bytes || !has_sizes(&head, bytes) ||
+        head.checksum != gpuhal_checksum(0, kept_key, bytes - sizeof head) ||
+        memcmp(kept_key, key->text, key->bytes) != 0 ||
+        !has_files(kept_key + head.key_bytes + head.compiled_bytes, head.files_bytes)) {
+        return NULL;
+    }
+    void *compiled = malloc((size_t)head.compiled_bytes);
+    if (compiled) {
+        memcpy(compiled, kept_key + head.key_bytes, (size_t)head.compiled_bytes);
+        *out_bytes = head.compiled_bytes;
+    }
+    return compiled;
+}
+
+void *gpuhal_program_cache_get(gpuhal_device *device, const gpuhal_program_key *key, uint64_t *out_bytes)
+{
+    char *text = NULL, *path = key->text ? path_of(device, key) : NULL;
+    size_t bytes = 0;
+    void *compiled = NULL;
+    *out_bytes = 0;
+    if (path && is_ours(device->gpu->settings.program_cache, true) && is_ours(path, false) &&
+        gpuhal_os_file_read(path, FILE_BYTES_MAX, &text, &bytes) == 0) {
+        compiled = take_out(text, bytes, key, out_bytes);
+    }
+    if (compiled) {
+        gpuhal_os_file_touch(path);
+    }
+    free(text);
+    free(path);
+    return compiled;
+}
+
+/* ---- room */
+
+typedef struct kept_file {
+    char *path;
+    uint64_t bytes;
+    int64_t used_ns;
+} kept_file;
+
+static int by_use(const void *one, const void *other)
+{
+    const int64_t a = ((const kept_file *)one)->used_ns, b = ((const kept_file *)other)->used_ns;
+    return (a > b) - (a < b);
+}
+
+/* Only what has a name as we give them is looked at. */
+static bool is_name(const char *name)
+{
+    return (strlen(name) == NAME_CHARACTERS && strspn(name, "0123456789abcdef") == NAME_CHARACTERS) ||
+           strncmp(name, NEW_PREFIX, sizeof NEW_PREFIX - 1) == 0;
+}
+
+static uint64_t list_files(const char *folder, char **names, size_t count, kept_file *out_files, size_t *out_count)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < count; i++) {
+        gpuhal_file_state state;
+        char *path = is_name(names[i]) ? gpuhal_text_format("%s/%s", folder, names[i]) : NULL;
+        if (!path || gpuhal_os_file_state(path, &state) != 0 || state.directory) {
+            free(path);
+            continue;
+        }
+        const int64_t age = (int64_t)gpuhal_os_wall_clock() - state.modified_ns / 1000000000;
+        if (names[i][0] == NEW_PREFIX[0]) {
+            if (age > LEFT_SECONDS && is_of_cache(path)) {
+                (void)gpuhal_os_file_remove(path);
+            }
+            free(path);
+            continue;
+        }
+        out_files[(*out_count)++] = (kept_file){path, state.bytes, state.modified_ns};
+        total += state.bytes;
+    }
+    return total;
+}
+
+/* Removes what was used longest ago until there is room for `bytes` more. False: there is none. */
+static bool make_room(const gpuhal_settings *settings, uint64_t bytes)
+{
+    char **names = NULL;
+    size_t name_count = 0, count = 0;
+    if (bytes > settings->program_cache_bytes) {
+        return false;
+    }
+    if (gpuhal_os_directory_names(settings->program_cache, &names, &name_count) != 0) {
+        return true;
+    }
+    kept_file *files = calloc(name_count + 1, sizeof *files);
+    uint64_t total = files ? list_files(settings->program_cache, names, name_count, files, &count) : 0;
+    if (files && total > settings->program_cache_bytes - bytes) {
+        qsort(files, count, sizeof *files, by_use);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const bool wanted = total > settings->program_cache_bytes - bytes;
+        /* what is not of the cache does not count either */
+        if (wanted && (!is_of_cache(files[i].path) || gpuhal_os_file_remove(files[i].path) == 0)) {
+            total -= files[i].bytes;
+        }
+        free(files[i].path);
+    }
+    free(files);
+    gpuhal_os_names_free(names, name_count);
+    return total <= settings->program_cache_bytes - bytes;
+}
+
+/* ---- writing */
+
+/* Whether nothing has that name, or what the cache may replace. */
+static bool is_free(const char *path)
+{
+    gpuhal_file_info info;
+    char *target = NULL;
+    const int error = gpuhal_os_link_info(path, &info, &target);
+    free(target);
+    return error == ENOENT || is_of_cache(path);
+}
+
+static int write_file(gpuhal_device *device, const gpuhal_program_key *key, const char *block, size_t bytes)
+{
+    static _Atomic uint32_t number;
+    const char *folder = device->gpu->settings.program_cache;
+    char *path = path_of(device, key);
+    char *fresh = gpuhal_text_format("%s/" NEW_PREFIX "%" PRId64 "-%u", folder, gpuhal_os_process_own(),
+                                     atomic_fetch_add(&number, 1));
+    int error = path && fresh ? gpuhal_os_directory_make(folder) : ENOMEM;
+    if (!error && !is_ours(folder, true)) {
+        error = EPERM;
+    }
+    if (!error && !is_free(path)) {
+        error = EEXIST;
+    }
+    if (!error && !make_room(&device->gpu->settings, bytes)) {
+        error = EFBIG;
+    }
+    error = error ? error : gpuhal_os_file_write_new(fresh, block, bytes);
+    if (!error && (error = gpuhal_os_file_rename(fresh, path))) {
+        (void)gpuhal_os_file_remove(fresh);
+    }
+    free(path);
+    free(fresh);
+    return error;
+}
+
+/* The bytes come behind `before` others. NULL: nothing to keep, or no memory. */
+static char *ask_plugin(gpuhal_program *program, size_t before, uint64_t *out_bytes)
+{
+    gpuhal_device *device = program->device;
+    uint64_t bytes = 0;
+    gpuhal_call call = gpuhal_device_begin_compiling(device); /* PoCL compiles when it is asked for a binary */
+    gpuhal_status status =
+        gpuhal_device_end_compiling(device, call, device->ops.program_compiled(program->handle, NULL, &bytes));
+    const bool wanted = !status && bytes > program->kept_bytes && bytes < FILE_BYTES_MAX - before;
+    char *block = wanted ? malloc(before + (size_t)bytes) : NULL;
+    if (!status && bytes > program->kept_bytes) {
+        atomic_store(&program->cached, false);
+    }
+    uint64_t room = bytes;
+    if (block) {
+        call = gpuhal_device_begin_compiling(device);
+        status = gpuhal_device_end_compiling(device, call,
+                                             device->ops.program_compiled(program->handle, block + before, &room));
+    }
+    if (status == GPUHAL_ERROR_DEVICE_LOST) {
+        (void)gpuhal_device_failed(device, status, "keeping a program");
+    }
+    if (!block || status || room == 0 || room > bytes) { /* another thread created a kernel meanwhile, and keeps more */
+        free(block);
+        return NULL;
+    }
+    *out_bytes = room;
+    return block;
+}
+
+/* A folder that cannot be used costs every program its compilation, so the first such failure is a warning. */
+static void log_failure(const gpuhal_program *program, int error, uint64_t bytes)
+{
+    gpuhal *gpu = program->device->gpu;
+    const char *id = program->device->id, *folder = gpu->settings.program_cache;
+    const uint64_t most = gpu->settings.program_cache_bytes;
+    if (error == EFBIG && bytes > most) {
+        gpuhal_log_line(gpu->log, GPUHAL_LEVEL_INFO,
+                        "%s: what was compiled, %" PRIu64 " bytes, is not kept in %s, which has %" PRIu64
+                        " at most (GPUHAL_PROGRAM_CACHE)",
+                        id, bytes, folder, most);
+        return;
+    }
+    gpuhal_log_line(gpu->log, atomic_exchange(&gpu->cache_warned, true) ? GPUHAL_LEVEL_INFO : GPUHAL_LEVEL_WARNING,
+                    "%s: what was compiled is not kept in %s, and is compiled in each run: %s", id, folder,
+                    error == EPERM    ? "the folder must belong to this user, and no other may write to it"
+                    : error == EEXIST ? "a file there has the name of one of the cache, and is none"
+                                      : strerror(error));
+}
+
+/* `block`: what was compiled, behind room for the header and the key. Adds them and the driver's files, and returns how
+ * many bytes that makes; 0: it is not known what the compiler has read, or there is no memory. */
+static size_t complete(gpuhal_program *program, char **block, uint64_t compiled)
+{
+    const gpuhal_program_key *key = &program->key;
+    char *files = gpuhal_driver_files_now(gpuhal_backend_files(program->device->backend));
+    const size_t files_bytes = files ? strlen(files) + 1 : 0, files_at = sizeof(header) + key->bytes + (size_t)compiled;
+    char *larger = files && gpuhal_program_key_is_current(program->device, key)
+                       ? realloc(*block, files_at + files_bytes)
+                       : NULL;
+    if (larger) {
+        header head = {
+            .magic = MAGIC, .key_bytes = key->bytes, .compiled_bytes = compiled, .files_bytes = files_bytes};
+        *block = larger;
+        memcpy(larger + sizeof head, key->text, key->bytes);
+        memcpy(larger + files_at, files, files_bytes);
+        head.checksum = gpuhal_checksum(0, larger + sizeof head, files_at + files_bytes - sizeof head);
+        memcpy(larger, &head, sizeof head);
+    }
+    free(files);
+    return larger ? files_at + files_bytes : 0;
+}
+
+/* The files are listed after the compiler was asked, which may have been loaded for that. */
+static void put(gpuhal_program *program)
+{
+    uint64_t compiled = 0;
+    char *block = ask_plugin(program, sizeof(header) + program->key.bytes, &compiled);
+    const size_t bytes = block ? complete(program, &block, compiled) : 0;
+    if (bytes > 0) {
+        const int error = write_file(program->device, &program->key, block, bytes);
+        if (error) {
+            log_failure(program, error, bytes);
+        }
+        program->kept_bytes = compiled; /* also after a failure: it would come again */
+    } else if (block) {
+        gpuhal_program_key_finish(&program->key);
+    }
+    free(block);
+}
+
+gpuhal_status gpuhal_program_cache_put(gpuhal_program *program)
+{
+    if (gpuhal_device_is_reachable(program->device)) {
+        gpuhal_error_detail before;
+        gpuhal_error_save(&before);
+        gpuhal_mutex_lock(&program->mutex);
+        if (program->key.text) {
+            put(program);
+        }
+        gpuhal_mutex_unlock(&program->mutex);
+        gpuhal_error_restore(&before);
+    }
+    return gpuhal_device_check(program->device);
+}

@@ -1,0 +1,195 @@
+/* queue/complete.c: what it means for a queue that a timepoint is done, or that work failed. */
+#include "base/error.h"
+#include "queue/queue.h"
+#include "transfer/plugin_event.h"
+
+/* Takes timepoints up to `last` out of the list and ends them. With the mutex held. */
+static void end_points(gpuhal_queue *queue, const gpuhal_timepoint *last, gpuhal_failure *failure,
+                       gpuhal_completion **completions)
+{
+    for (bool more = true; more && queue->timepoints;) {
+        gpuhal_timepoint *timepoint = queue->timepoints;
+        more = timepoint != last;
+        queue->timepoints = timepoint->next;
+        queue->done = timepoint->number > queue->done ? timepoint->number : queue->done;
+        gpuhal_timepoint_finish(timepoint, failure, completions);
+        timepoint->next = queue->ended;
+        queue->ended = timepoint;
+    }
+    if (!queue->timepoints) {
+        queue->timepoints_end = &queue->timepoints;
+    }
+    gpuhal_queue_note_busy(queue);
+}
+
+/* The front of the list stays while the worker is at it, for the worker to remove. Its timepoint ends all the same: the
+ * worker may be stuck, and threads that wait must learn of the failure. */
+static void drop_held(gpuhal_queue *queue, gpuhal_completion **completions)
+{
+    gpuhal_deferred **rest = &queue->deferred;
+    if (queue->deferred && queue->worker == GPUHAL_QUEUE_RUNNING) {
+        rest = &queue->deferred->next;
+        if (queue->deferred->op.record) {
+            gpuhal_timepoint_finish(queue->deferred->op.record, queue->failure, completions);
+        }
+    }
+    while (*rest) {
+        gpuhal_deferred *deferred = *rest;
+        *rest = deferred->next;
+        if (deferred->op.record) {
+            gpuhal_timepoint_finish(deferred->op.record, queue->failure, completions);
+        }
+        if (deferred->op.traced) {
+            deferred->op.traced->record.status = (int16_t)queue->failure->detail.error.status;
+        }
+        deferred->next = queue->dropped;
+        queue->dropped = deferred;
+    }
+    queue->deferred_end = rest;
+}
+
+void gpuhal_queue_fail(gpuhal_queue *queue, gpuhal_failure *failure, bool submitted, gpuhal_completion **completions)
+{
+    if (!gpuhal_queue_has_failed(queue)) {
+        gpuhal_queue_change(&queue->health, GPUHAL_QUEUE_FAILED);
+        queue->failure = gpuhal_failure_retain(failure);
+        atomic_store(&queue->in_flight, queue->vendor || queue->worker == GPUHAL_QUEUE_RUNNING);
+    }
+    if (submitted) {
+        uint64_t done = queue->done;
+        end_points(queue, NULL, failure, completions);
+        queue->done = atomic_load(&queue->device->lost) ? queue->submitted : done;
+        gpuhal_queue_note_busy(queue);
+    }
+    drop_held(queue, completions);
+    gpuhal_condition_signal_all(&queue->condition);
+}
+
+void gpuhal_queue_break(gpuhal_queue *queue, gpuhal_failure *failure, bool submitted)
+{
+    gpuhal_completion *completions = NULL;
+    gpuhal_queue_lock(queue);
+    gpuhal_queue_fail(queue, failure, submitted, &completions);
+    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_completions_notify(completions);
+}
+
+/* The failure of the first failed timepoint that the plugin's queue itself waited for, up to a submission; NULL: none
+ * is known. With the mutex held. */
+static gpuhal_failure *failure_of_awaited(const gpuhal_queue *queue, uint64_t number)
+{
+    for (size_t i = 0; i < queue->submission_count; i++) {
+        const gpuhal_submission *submission =
+            &queue->submissions[(queue->first_submission + i) % queue->submission_space];
+        const gpuhal_timepoint *awaited = submission->number <= number ? submission->awaited : NULL;
+        if (awaited && gpuhal_timepoint_now(awaited) == GPUHAL_TIMEPOINT_DONE && awaited->failure) {
+            return gpuhal_failure_retain(awaited->failure);
+        }
+    }
+    return NULL;
+}
+
+/* Completions are put in front of *completions. `may_retire`: this is no callback of the driver. */
+static void settle(gpuhal_timepoint *timepoint, gpuhal_status status, bool may_retire, gpuhal_completion **completions)
+{
+    gpuhal_queue *queue = timepoint->queue;
+    gpuhal_failure *failure = status ? gpuhal_failure_create() : NULL;
+    gpuhal_queue_lock(queue);
+    if (gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_SUBMITTED && status) {
+        gpuhal_failure *original = failure_of_awaited(queue, timepoint->number);
+        queue->done = timepoint->number > queue->done ? timepoint->number : queue->done;
+        gpuhal_queue_fail(queue, original ? original : failure, true, completions);
+        gpuhal_failure_release(original);
+    } else if (gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_SUBMITTED) {
+        end_points(queue, timepoint, NULL, completions);
+        if (gpuhal_queue_has_waiters(queue)) {
+            gpuhal_condition_signal_all(&queue->condition);
+        }
+    }
+    if (may_retire) {
+        (void)gpuhal_queue_retire_unlocks(queue);
+        atomic_store_explicit(&timepoint->retired, !status && queue->retiring == 0, memory_order_release);
+    }
+    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_failure_release(failure);
+}
+
+/* Memory is given back before any completion is notified. */
+void gpuhal_timepoint_settle(gpuhal_timepoint *timepoint, gpuhal_status status)
+{
+    gpuhal_completion *completions = NULL;
+    settle(timepoint, status, true, &completions);
+    gpuhal_completions_notify(completions);
+}
+
+void gpuhal_timepoint_settle_notified(gpuhal_timepoint *timepoint, gpuhal_status status)
+{
+    gpuhal_completion *completions = NULL;
+    settle(timepoint, status, false, &completions);
+    gpuhal_completions_notify(completions);
+}
+
+/* What the queue waited for may have failed without a thread that polled it. A queue does this once at a time, so the
+ * recursion is no deeper than there are queues. */
+static void ask_awaited(gpuhal_queue *queue, uint64_t number)
+{
+    if (atomic_exchange(&queue->asking, true)) {
+        return;
+    }
+    bool more = true;
+    for (size_t i = 0; more; i++) {
+        gpuhal_queue_lock(queue);
+        const gpuhal_submission *submission =
+            i < queue->submission_count ? &queue->submissions[(queue->first_submission + i) % queue->submission_space]
+                                        : NULL;
+        more = submission && submission->number <= number;
+        gpuhal_timepoint *awaited = more && submission->awaited ? gpuhal_timepoint_retain(submission->awaited) : NULL;
+        gpuhal_mutex_unlock(&queue->mutex);
+        if (awaited) {
+            (void)gpuhal_timepoint_poll(awaited);
+            gpuhal_timepoint_release(awaited);
+        }
+    }
+    atomic_store(&queue->asking, false);
+}
+
+void gpuhal_timepoint_failed(gpuhal_timepoint *timepoint, gpuhal_status status)
+{
+    gpuhal_error_detail detail;
+    status = gpuhal_device_failed(timepoint->queue->device, status, "the work before an event");
+    gpuhal_error_save(&detail);
+    ask_awaited(timepoint->queue, timepoint->number);
+    (void)gpuhal_error_restore(&detail);
+    gpuhal_timepoint_settle(timepoint, status);
+}
+
+gpuhal_status gpuhal_timepoint_poll(gpuhal_timepoint *timepoint)
+{
+    gpuhal_timepoint_state state = gpuhal_timepoint_now(timepoint);
+    if (state == GPUHAL_TIMEPOINT_DONE) {
+        return gpuhal_timepoint_result(timepoint);
+    }
+    if (!timepoint->queue) {
+        return GPUHAL_NOT_READY;
+    }
+    gpuhal_device *device = timepoint->queue->device;
+    gpuhal_status status = gpuhal_queue_check(timepoint->queue);
+    status = !status && state == GPUHAL_TIMEPOINT_DEFERRED ? GPUHAL_NOT_READY : status;
+    if (status) {
+        return status;
+    }
+    if (!gpuhal_timepoint_use_event(timepoint)) { /* it has ended meanwhile */
+        return gpuhal_timepoint_result(timepoint);
+    }
+    status = gpuhal_plugin_event_query(device, timepoint->event);
+    gpuhal_timepoint_leave_event(timepoint);
+    if (status == GPUHAL_NOT_READY) {
+        return status;
+    }
+    if (status) {
+        gpuhal_timepoint_failed(timepoint, status);
+    } else {
+        gpuhal_timepoint_settle(timepoint, GPUHAL_OK);
+    }
+    return gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_DONE ? gpuhal_timepoint_result(timepoint) : status;
+}

@@ -1,0 +1,182 @@
+/* queue/follow.c: a queue has memory that work of another queue still uses, and waits for that work in its own order.
+ *
+ * A failure or a reset drops waits, but not the memory. So the queue has a list of what it follows, until that work has
+ * ended: a reset and the end of the queue wait for it. It also takes over what the other queue follows, whose memory
+ * this may be; so nothing here waits for what the other one waits for, and queues that follow each other all come to
+ * their end. */
+#include "base/error.h"
+#include "queue/queue.h"
+#include "transfer/plugin_event.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* So many are forgotten with the mutex held once. */
+enum { AT_A_TIME = 64 };
+
+/* How long to wait for one timepoint before the device is looked at again. */
+#define SLICE_NS UINT64_C(10000000)
+
+static bool is_done_well(const gpuhal_timepoint *timepoint)
+{
+    return gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_DONE && !timepoint->failure;
+}
+
+/* After a failure the driver may still be at the work. A lost device is not waited for. */
+static bool is_over(const gpuhal_timepoint *timepoint)
+{
+    return gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_DONE &&
+           (!timepoint->failure || !atomic_load(&timepoint->queue->in_flight) ||
+            atomic_load(&timepoint->queue->device->lost));
+}
+
+/* What a queue follows, by ordinal, with a reference to each, and room for one more; NULL without memory. */
+static gpuhal_timepoint **copy_list(gpuhal_queue *queue, uint32_t *out_count)
+{
+    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_timepoint **copy = malloc((queue->followed_count + 1) * sizeof *copy);
+    *out_count = copy ? queue->followed_count : 0;
+    for (uint32_t i = 0; i < *out_count; i++) {
+        copy[i] = gpuhal_timepoint_retain(queue->followed[i]);
+    }
+    gpuhal_mutex_unlock(&queue->mutex);
+    return copy;
+}
+
+/* Puts the timepoint into the list where it is not in it, with a reference. Returns how many there are. */
+static uint32_t insert(gpuhal_timepoint **list, uint32_t count, gpuhal_timepoint *timepoint)
+{
+    uint32_t at = count;
+    while (at > 0 && list[at - 1]->ordinal > timepoint->ordinal) {
+        at--;
+    }
+    if (at > 0 && list[at - 1] == timepoint) {
+        return count;
+    }
+    memmove(list + at + 1, list + at, (count - at) * sizeof *list);
+    list[at] = gpuhal_timepoint_retain(timepoint);
+    return count + 1;
+}
+
+/* The references go from the list to the queue, but for what the queue follows already: that stays in the list, and
+ * *count says how many these are. Queues that take turns with memory would else follow twice as much each time. False
+ * without memory. */
+static bool merge(gpuhal_queue *queue, gpuhal_timepoint **list, uint32_t *count)
+{
+    uint32_t known = 0, merged_count = 0;
+    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_timepoint **own = queue->followed;
+    const uint32_t own_count = queue->followed_count;
+    gpuhal_timepoint **merged = malloc(((size_t)own_count + *count) * sizeof *merged);
+    for (uint32_t i = 0, o = 0; merged && (i < *count || o < own_count);) {
+        if (i < *count && o < own_count && list[i] == own[o]) {
+            list[known++] = list[i++];
+        } else {
+            const bool is_own = i == *count || (o < own_count && own[o]->ordinal < list[i]->ordinal);
+            merged[merged_count++] = is_own ? own[o++] : list[i++];
+        }
+    }
+    if (merged) {
+        free(own);
+        queue->followed = merged;
+        queue->followed_count = merged_count;
+        *count = known;
+    }
+    gpuhal_mutex_unlock(&queue->mutex);
+    return merged;
+}
+
+/* Up to `space` that need not stay in the list, taken out of it. Returns how many. */
+static uint32_t take_some(gpuhal_queue *queue, bool (*is_past)(const gpuhal_timepoint *timepoint),
+                          gpuhal_timepoint **out, uint32_t space)
+{
+    uint32_t taken = 0, left = 0;
+    gpuhal_mutex_lock(&queue->mutex);
+    for (uint32_t i = 0; i < queue->followed_count; i++) {
+        gpuhal_timepoint *timepoint = queue->followed[i];
+        if (taken < space && is_past(timepoint)) {
+            out[taken++] = timepoint;
+        } else {
+            queue->followed[left++] = timepoint;
+        }
+    }
+    queue->followed_count = left;
+    gpuhal_mutex_unlock(&queue->mutex);
+    return taken;
+}
+
+static void forget(gpuhal_queue *queue, bool (*is_past)(const gpuhal_timepoint *timepoint))
+{
+    gpuhal_timepoint *past[AT_A_TIME];
+    uint32_t count = 0;
+    do {
+        count = take_some(queue, is_past, past, AT_A_TIME);
+        for (uint32_t i = 0; i < count; i++) {
+            gpuhal_timepoint_release(past[i]);
+        }
+    } while (count == AT_A_TIME);
+}
+
+/* In the list before it waits: a queue that then refuses to wait does without the memory. */
+gpuhal_status gpuhal_queue_follow(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
+{
+    uint32_t count = 0;
+    gpuhal_timepoint **added = copy_list(timepoint->queue, &count);
+    if (!added) {
+        return gpuhal_error_host_memory();
+    }
+    count = insert(added, count, timepoint);
+    forget(queue, is_done_well);
+    const bool merged = merge(queue, added, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        gpuhal_timepoint_release(added[i]);
+    }
+    free(added);
+    return merged ? gpuhal_queue_wait_for_timepoint(queue, timepoint) : gpuhal_error_host_memory();
+}
+
+/* One whose work may go on; NULL: all are over. With the mutex held. */
+static gpuhal_timepoint *find_open(const gpuhal_queue *queue)
+{
+    for (uint32_t i = 0; i < queue->followed_count; i++) {
+        if (!is_over(queue->followed[i])) {
+            return queue->followed[i];
+        }
+    }
+    return NULL;
+}
+
+bool gpuhal_queue_follows(const gpuhal_queue *queue)
+{
+    return find_open(queue) != NULL;
+}
+
+/* With a reference. */
+static gpuhal_timepoint *next_open(gpuhal_queue *queue)
+{
+    gpuhal_mutex_lock(&queue->mutex);
+    gpuhal_timepoint *open = atomic_load(&queue->device->lost) ? NULL : find_open(queue);
+    open = open ? gpuhal_timepoint_retain(open) : NULL;
+    gpuhal_mutex_unlock(&queue->mutex);
+    return open;
+}
+
+static bool is_any(const gpuhal_timepoint *timepoint)
+{
+    return timepoint != NULL;
+}
+
+void gpuhal_queue_await_followed(gpuhal_queue *queue)
+{
+    uint64_t pause_ns = 0;
+    for (gpuhal_timepoint *open = NULL; (open = next_open(queue));) {
+        if (gpuhal_timepoint_now(open) != GPUHAL_TIMEPOINT_DONE) {
+            (void)gpuhal_timepoint_wait(open, gpuhal_deadline(SLICE_NS));
+        } else { /* its queue has failed, and nothing wakes this thread when that one is reset */
+            pause_ns = gpuhal_poll_longer(pause_ns);
+            gpuhal_os_sleep(pause_ns);
+        }
+        gpuhal_timepoint_release(open);
+    }
+    forget(queue, is_any);
+}

@@ -1,0 +1,64 @@
+/* queue/record.c: timepoints into the plugin's queue, and what a refusal of the plugin means. */
+#include "base/error.h"
+#include "queue/queue.h"
+#include "transfer/plugin_event.h"
+
+/* How much of it the plugin has enqueued is not known, so the queue fails. BUSY alone is before any effect: this
+ * thread's own native access holds the vendor's queue. */
+gpuhal_status gpuhal_queue_refused(gpuhal_queue *queue, gpuhal_status status)
+{
+    if (status == GPUHAL_ERROR_BUSY) {
+        return status;
+    }
+    gpuhal_failure *failure = gpuhal_failure_create();
+    gpuhal_queue_break(queue, failure, false);
+    status = gpuhal_failure_status(failure);
+    gpuhal_failure_release(failure);
+    return status;
+}
+
+gpuhal_status gpuhal_queue_submit_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
+{
+    gpuhal_device *device = queue->device;
+    gpuhal_plugin_event *event = gpuhal_queue_take_event(queue, timepoint->timed);
+    gpuhal_status status =
+        event ? GPUHAL_OK : gpuhal_plugin_event_create(device, timepoint->timed ? GPUHAL_TIMED : 0, &event);
+    if (status) {
+        return gpuhal_device_failed(device, status, "creating an event");
+    }
+    status = gpuhal_plugin_event_record(device, queue->vendor, event);
+    if (status) {
+        status = status == GPUHAL_NOT_READY
+                     ? status
+                     : gpuhal_queue_refused(queue, gpuhal_device_failed(device, status, "recording an event"));
+        gpuhal_queue_put_event(queue, event, timepoint->timed);
+        return status;
+    }
+    gpuhal_timepoint_give_event(timepoint, event);
+    return GPUHAL_OK;
+}
+
+/* The list has a reference of its own. The state is stored last, with release: a thread that reads SUBMITTED without
+ * the mutex may poll the event at once. */
+void gpuhal_queue_append_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
+{
+    timepoint->number = queue->submitted;
+    queue->recorded = queue->submitted;
+    timepoint->next = NULL;
+    *queue->timepoints_end = gpuhal_timepoint_retain(timepoint);
+    queue->timepoints_end = &timepoint->next;
+    gpuhal_timeline_recorded(timepoint);
+    atomic_store_explicit(&timepoint->state, GPUHAL_TIMEPOINT_SUBMITTED, memory_order_release);
+}
+
+/* The queue may have failed by now, also where the plugin took the timepoint. */
+void gpuhal_queue_track_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint, gpuhal_completion **completions)
+{
+    if (gpuhal_queue_has_failed(queue)) {
+        gpuhal_timepoint_finish(timepoint, queue->failure, completions);
+        timepoint->next = queue->ended;
+        queue->ended = gpuhal_timepoint_retain(timepoint);
+    } else {
+        gpuhal_queue_append_timepoint(queue, timepoint);
+    }
+}

@@ -1,0 +1,158 @@
+/* queue/reset.c: making a failed queue usable again.
+ *
+ * The worker does that, since it takes calls of the plugin that block, and waits for work of other queues whose memory
+ * this one has: the caller is back in its time, and the queue may become usable later. */
+#include "base/error.h"
+#include "queue/queue.h"
+
+/* Pause before a plugin is asked again that cannot record an event now. */
+#define RETRY_NS UINT64_C(1000000)
+
+/* Waits until the driver has ended what it still has of the old queue. One that records no more events has ended as far
+ * as is known. With the right to call. */
+static gpuhal_status drain(gpuhal_queue *queue)
+{
+    gpuhal_timepoint *timepoint = gpuhal_timepoint_create(queue, false);
+    if (!timepoint) {
+        return gpuhal_error_host_memory();
+    }
+    gpuhal_status status = gpuhal_queue_submit_timepoint(queue, timepoint);
+    while (status == GPUHAL_NOT_READY && gpuhal_queue_check(queue) == GPUHAL_OK) {
+        gpuhal_os_sleep(RETRY_NS);
+        status = gpuhal_queue_submit_timepoint(queue, timepoint);
+    }
+    if (status == GPUHAL_OK) {
+        gpuhal_queue_lock(queue);
+        gpuhal_queue_append_timepoint(queue, timepoint);
+        gpuhal_mutex_unlock(&queue->mutex);
+        gpuhal_timepoint_block(timepoint);
+    }
+    gpuhal_timepoint_release(timepoint);
+    return gpuhal_queue_check(queue);
+}
+
+/* Replaces the plugin's queue that failed by a new one. With the right to call. The old one goes only once there is a
+ * new one: a reset that fails leaves the queue as it was. */
+static gpuhal_status replace(gpuhal_queue *queue, gpuhal_vendor_queue **out_fresh)
+{
+    gpuhal_status status = gpuhal_queue_make_vendor(queue, out_fresh);
+    if (!status) {
+        gpuhal_queue_drop_vendor(queue);
+    }
+    return status;
+}
+
+/* With the mutex held. Nothing of the old queue is in flight any more, so all its work counts as done, and what it kept
+ * can be given back. */
+static void clear_failure(gpuhal_queue *queue, gpuhal_completion **completions)
+{
+    gpuhal_queue_fail(queue, queue->failure, true, completions);
+    gpuhal_failure_release(queue->failure);
+    queue->failure = NULL;
+    atomic_store(&queue->in_flight, false);
+    gpuhal_queue_change(&queue->health, GPUHAL_QUEUE_USABLE);
+    queue->done = queue->recorded = queue->submitted;
+    gpuhal_queue_note_busy(queue);
+}
+
+/* With the right to call only as long as the plugin is called: first what this queue has in flight ends, which
+ * others may wait for, then what it follows. With the mutex held. */
+static gpuhal_status settle_unlocks(gpuhal_queue *queue)
+{
+    gpuhal_status status = queue->vendor ? gpuhal_queue_begin_late_call(queue) : GPUHAL_OK;
+    if (!status && queue->vendor) {
+        gpuhal_mutex_unlock(&queue->mutex);
+        status = drain(queue);
+        gpuhal_queue_lock(queue);
+        gpuhal_queue_end_call(queue);
+    }
+    if (!status) {
+        atomic_store(&queue->in_flight, false);
+        gpuhal_mutex_unlock(&queue->mutex);
+        gpuhal_queue_await_followed(queue);
+        gpuhal_queue_lock(queue);
+    }
+    return status;
+}
+
+void gpuhal_queue_run_reset_unlocks(gpuhal_queue *queue)
+{
+    gpuhal_vendor_queue *fresh = NULL;
+    gpuhal_completion *completions = NULL;
+    gpuhal_status status = settle_unlocks(queue);
+    status = status ? status : gpuhal_queue_begin_late_call(queue);
+    bool may_call = !status;
+    if (may_call && queue->vendor) {
+        gpuhal_mutex_unlock(&queue->mutex);
+        status = replace(queue, &fresh);
+        gpuhal_queue_lock(queue);
+    }
+    if (queue->health != GPUHAL_QUEUE_RESETTING) {
+        /* another thread has reset it meanwhile: it has no plugin's queue */
+    } else if (status) {
+        queue->refusal = gpuhal_failure_create();
+        gpuhal_queue_change(&queue->health, GPUHAL_QUEUE_FAILED);
+    } else {
+        queue->counted = fresh;
+        queue->vendor = fresh ? fresh->queue : NULL;
+        clear_failure(queue, &completions);
+    }
+    if (may_call) {
+        gpuhal_queue_end_call(queue);
+    }
+    gpuhal_condition_signal_all(&queue->condition);
+    gpuhal_mutex_unlock(&queue->mutex);
+    /* They call the application, for which no mutex may be held. The worker goes on with the queue afterwards. */
+    gpuhal_completions_notify(completions);
+    gpuhal_queue_lock(queue);
+}
+
+/* With the mutex held. */
+static gpuhal_status begin(gpuhal_queue *queue)
+{
+    if (queue->health == GPUHAL_QUEUE_RESETTING) {
+        return GPUHAL_OK;
+    }
+    const int error = gpuhal_queue_need_thread(queue);
+    if (error) {
+        return gpuhal_error_no_thread(error);
+    }
+    gpuhal_failure_release(queue->refusal);
+    queue->refusal = NULL;
+    gpuhal_queue_change(&queue->health, GPUHAL_QUEUE_RESETTING);
+    gpuhal_condition_signal_all(&queue->condition);
+    return GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_queue_reset(gpuhal_queue *queue, uint64_t timeout_ns)
+{
+    if (!queue) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_queue_reset: an argument is NULL");
+    }
+    uint64_t deadline = gpuhal_deadline(timeout_ns);
+    gpuhal_completion *completions = NULL;
+    gpuhal_status status = gpuhal_queue_check(queue);
+    status = status ? status : gpuhal_queue_own_call(queue);
+    if (status) {
+        return status;
+    }
+    gpuhal_queue_lock(queue);
+    if (queue->right == GPUHAL_QUEUE_NATIVE) {
+        status = gpuhal_queue_native_error(queue);
+    } else if (gpuhal_queue_has_failed(queue) && !queue->vendor && !gpuhal_queue_has_deferred(queue) &&
+               !gpuhal_queue_follows(queue)) {
+        clear_failure(queue, &completions);
+    } else if (gpuhal_queue_has_failed(queue)) {
+        status = begin(queue);
+    }
+    while (!status && queue->health == GPUHAL_QUEUE_RESETTING) {
+        status = gpuhal_queue_wait_until(queue, GPUHAL_WAITS_RESET, deadline);
+        status = status ? status : gpuhal_queue_check(queue);
+    }
+    if (!status && gpuhal_queue_has_failed(queue)) {
+        status = gpuhal_failure_status(queue->refusal ? queue->refusal : queue->failure);
+    }
+    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_completions_notify(completions);
+    return status;
+}

@@ -1,0 +1,440 @@
+/* queue/submit.c: from the caller to the plugin's queue, or to the list of deferred work. */
+#include "base/error.h"
+#include "memory/buffer.h"
+#include "queue/queue.h"
+#include "transfer/account.h"
+#include "transfer/plugin_event.h"
+
+/* Memory that has to be flushed around every access is blocking work: the plugin's flush blocks, and no other access
+ * may come between. */
+static bool is_plain(const gpuhal_buffer *buffer)
+{
+    return !buffer || !buffer->needs_clean;
+}
+
+/* These are no failures: the work is to be deferred. The plugin has done nothing for either (plugin.h), so the worker
+ * may do the same work from the beginning. */
+static bool is_deferred(gpuhal_status status)
+{
+    return status == GPUHAL_ERROR_NOT_SUPPORTED || status == GPUHAL_NOT_READY;
+}
+
+/* With the right to call and without the mutex. Buffers are entered before the plugin gets them, so that none is mapped
+ * meanwhile, and left again unless they were submitted; where the work is joined the newest submission has entered
+ * them. */
+gpuhal_status gpuhal_queue_submit(gpuhal_queue *queue, const gpuhal_op *op)
+{
+    if (!queue->vendor || !op->kind->submit || !is_plain(op->to) || !is_plain(op->from) ||
+        gpuhal_uses_need_clean(op->uses)) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    gpuhal_status status = queue->joined ? GPUHAL_OK
+                           : op->uses    ? gpuhal_uses_enter(op->uses)
+                                         : gpuhal_buffers_enter(op->to, op->from);
+    if (status) {
+        return status;
+    }
+    gpuhal_timeline_submit(queue, op->traced);
+    status = op->kind->submit(queue->vendor, op);
+    if (status && !queue->joined) {
+        gpuhal_buffers_leave(op->to, op->from);
+        gpuhal_uses_leave(op->uses);
+    }
+    return status && !is_deferred(status) ? gpuhal_queue_refused(queue, status) : status;
+}
+
+/* With the mutex held, right after the plugin took the work and before the right to call is given back: only so are
+ * the numbers in the order in which the plugin has the work. gpuhal_queue_reserve() has made the room, so nothing
+ * can fail. */
+void gpuhal_queue_track(gpuhal_queue *queue, const gpuhal_op *op)
+{
+    queue->submitted++;
+    if (!queue->joined) {
+        queue->submission_count++;
+        *gpuhal_queue_last_submission(queue) = (gpuhal_submission){.to = gpuhal_buffer_retain(op->to),
+                                              .from = gpuhal_buffer_retain(op->from),
+                                              .kept = gpuhal_buffer_retain(op->kept),
+                                              .uses = gpuhal_uses_retain(op->uses),
+                                              .awaited = op->await ? gpuhal_timepoint_retain(op->await) : NULL};
+    }
+    gpuhal_queue_last_submission(queue)->number = queue->submitted;
+    if (op->counter) {
+        gpuhal_count(op->counter, op->bytes, 0);
+    }
+    gpuhal_queue_note_busy(queue);
+}
+
+/* With the mutex held. OK, with the right to call; NOT_READY: the work must be deferred; or why it is refused. Each
+ * turn looks at everything anew: while this thread waited the queue may have failed, or another thread deferred
+ * work, which comes first. */
+static gpuhal_status admit_unlocks(gpuhal_queue *queue, uint64_t deadline_ns)
+{
+    while (gpuhal_queue_is_called(queue) && !gpuhal_queue_has_failed(queue) && !gpuhal_queue_has_deferred(queue)) {
+        gpuhal_status status = gpuhal_queue_wait_for_call(queue, GPUHAL_WAITS_CALL, deadline_ns);
+        if (status) {
+            return status;
+        }
+    }
+    if (gpuhal_queue_has_failed(queue)) {
+        return gpuhal_failure_status(queue->failure);
+    }
+    return gpuhal_queue_has_deferred(queue) ? GPUHAL_NOT_READY : gpuhal_queue_begin_call_unlocks(queue, deadline_ns);
+}
+
+/* Handles the plugin's answer for a transfer and gives back the right to call. With the mutex held. Deferring comes
+ * before the right is given back, too: a thread that gets it next would otherwise submit its later work first. The fast
+ * path is opened last, for it lets in threads without the mutex. */
+static gpuhal_status conclude(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status)
+{
+    if (status == GPUHAL_OK) {
+        gpuhal_queue_track(queue, op);
+        gpuhal_timeline_order(queue, op->traced);
+        gpuhal_timeline_submitted_unlocks(queue, op);
+        if (gpuhal_queue_needs_timepoint(queue)) {
+            gpuhal_queue_record_own_unlocks(queue, false);
+        }
+    } else if (is_deferred(status)) {
+        bool on_host = status == GPUHAL_ERROR_NOT_SUPPORTED;
+        queue->submitted += on_host && queue->adopted; /* what the caller submitted by itself comes before, too */
+        status = gpuhal_queue_append_deferred(queue, op, on_host);
+    }
+    gpuhal_queue_end_call(queue);
+    if (status == GPUHAL_OK) {
+        gpuhal_queue_open_fast_path(queue);
+    }
+    return status;
+}
+
+static gpuhal_status defer_locked(gpuhal_queue *queue, const gpuhal_op *op)
+{
+    gpuhal_queue_lock(queue);
+    gpuhal_status status = gpuhal_queue_refusal(queue);
+    status = status ? status : gpuhal_queue_append_deferred(queue, op, false);
+    gpuhal_mutex_unlock(&queue->mutex);
+    return status;
+}
+
+/* While there is a trace. */
+static __attribute__((noinline)) gpuhal_status
+enqueue_traced(gpuhal_queue *queue, const gpuhal_op *op,
+               gpuhal_status (*enqueue)(gpuhal_queue *queue, const gpuhal_op *op))
+{
+    gpuhal_op traced = *op;
+    traced.traced = gpuhal_timeline_enqueue(queue, op);
+    const gpuhal_status status = enqueue(queue, &traced);
+    if (status) {
+        gpuhal_timeline_dropped(traced.traced, status);
+    }
+    return status;
+}
+
+gpuhal_status gpuhal_queue_defer(gpuhal_queue *queue, const gpuhal_op *op)
+{
+    const gpuhal_status status = gpuhal_queue_check(queue);
+    return status                         ? status
+           : gpuhal_timeline_is_on(queue) ? enqueue_traced(queue, op, defer_locked)
+                                          : defer_locked(queue, op);
+}
+
+/* The general path; the fast path is for work right behind its like. */
+static gpuhal_status enqueue_locked(gpuhal_queue *queue, const gpuhal_op *op)
+{
+    gpuhal_queue_lock(queue);
+    gpuhal_status status = admit_unlocks(queue, UINT64_MAX);
+    if (status == GPUHAL_OK) {
+        /* Before the plugin has the work: once it has, the library must be able to keep the buffers alive. */
+        bool space = gpuhal_queue_reserve(queue, op);
+        gpuhal_mutex_unlock(&queue->mutex);
+        status = space ? gpuhal_queue_submit(queue, op) : gpuhal_error_host_memory();
+        gpuhal_queue_lock(queue);
+        status = conclude(queue, op, status);
+    } else if (status == GPUHAL_NOT_READY) {
+        status = gpuhal_queue_append_deferred(queue, op, false);
+    }
+    bool rest = queue->worker == GPUHAL_QUEUE_UNATTENDED && gpuhal_queue_has_completed(queue);
+    gpuhal_mutex_unlock(&queue->mutex);
+    if (rest) {
+        (void)gpuhal_queue_retire(queue);
+    }
+    return status;
+}
+
+/* Of a launch whose record is the caller's a copy is enqueued, made before the plugin has the work. */
+static gpuhal_status enqueue_kept(gpuhal_queue *queue, const gpuhal_op *op)
+{
+    gpuhal_op own = *op;
+    own.uses = gpuhal_uses_keep(op->uses);
+    const gpuhal_status status = own.uses ? enqueue_locked(queue, &own) : gpuhal_error_host_memory();
+    gpuhal_uses_release(own.uses);
+    return status;
+}
+
+/* The plugin's answer on the fast path was not OK; this thread has the right to call. */
+static gpuhal_status conclude_fast(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status)
+{
+    gpuhal_op own = *op;
+    const bool deferred = is_deferred(status);
+    status = deferred ? status : gpuhal_queue_refused(queue, status);
+    own.uses = op->uses && deferred ? gpuhal_uses_keep(op->uses) : NULL;
+    if (op->uses && deferred && !own.uses) {
+        status = gpuhal_error_host_memory(); /* the plugin has done nothing */
+    }
+    gpuhal_queue_lock(queue);
+    status = conclude(queue, &own, status);
+    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_uses_release(own.uses);
+    return status;
+}
+
+static gpuhal_status foreign_queue(const gpuhal_device *device, const gpuhal_device *other)
+{
+    return device->gpu != other->gpu
+               ? gpuhal_two_objects("a transfer", "queue and buffer", device->gpu, other->gpu)
+               : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                  "%s: the queue is of a device that has none of the buffers; they are of %s",
+                                  device->id, other->id);
+}
+
+gpuhal_status gpuhal_queue_enqueue(gpuhal_queue *queue, const gpuhal_op *op)
+{
+    const gpuhal_device *device = queue->device;
+    gpuhal_status status = gpuhal_queue_check(queue);
+    if (status) {
+        return status;
+    }
+    if (!op->kept && !op->uses && !(op->to && op->to->device == device) && !(op->from && op->from->device == device)) {
+        return foreign_queue(device, (op->to ? op->to : op->from)->device);
+    }
+    if (gpuhal_timeline_is_on(queue)) {
+        return enqueue_traced(queue, op, op->uses ? enqueue_kept : enqueue_locked);
+    }
+    if (!gpuhal_queue_try_fast_path(queue, op, &status)) {
+        return op->uses ? enqueue_kept(queue, op) : enqueue_locked(queue, op);
+    }
+    return __builtin_expect(status != GPUHAL_OK, 0) ? conclude_fast(queue, op, status) : GPUHAL_OK;
+}
+
+/* Polls the oldest timepoints, so that buffers do not stay with a queue for which no thread waits. The newest is left
+ * alone: it was recorded just now. */
+static void look_back(gpuhal_queue *queue)
+{
+    for (bool more = true; more;) {
+        gpuhal_queue_lock(queue);
+        gpuhal_timepoint *oldest =
+            queue->timepoints && queue->timepoints->next ? gpuhal_timepoint_retain(queue->timepoints) : NULL;
+        gpuhal_mutex_unlock(&queue->mutex);
+        more = oldest && gpuhal_timepoint_poll(oldest) == GPUHAL_OK;
+        gpuhal_timepoint_release(oldest);
+    }
+}
+
+/* With the mutex held and the right to call. In a queue without a plugin's queue nothing is in flight when nothing is
+ * deferred. */
+static gpuhal_status record_now(gpuhal_queue *queue, gpuhal_timepoint *timepoint, gpuhal_completion **completions)
+{
+    if (!queue->vendor) {
+        timepoint->number = queue->submitted;
+        gpuhal_timepoint_finish(timepoint, NULL, completions);
+        return GPUHAL_OK;
+    }
+    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_status status = gpuhal_queue_submit_timepoint(queue, timepoint);
+    gpuhal_queue_lock(queue);
+    if (!status) {
+        gpuhal_queue_track_timepoint(queue, timepoint, completions);
+    }
+    return status;
+}
+
+/* The event shows whether that work goes on when a driver whose ring is full blocks in a later call. Behind native
+ * access such a driver blocks here already, for work that nothing else reports: so that counts as lasting until the
+ * call is back. Without memory for it, or where the driver does not record now, the work goes on without it. */
+void gpuhal_queue_record_own_unlocks(gpuhal_queue *queue, bool is_access)
+{
+    gpuhal_completion *none = NULL; /* no other thread knows the timepoint before it is in the queue */
+    gpuhal_mutex_unlock(&queue->mutex);
+    look_back(queue);
+    gpuhal_timepoint *timepoint = gpuhal_timepoint_create(queue, false);
+    gpuhal_queue_lock(queue);
+    if (timepoint && !gpuhal_queue_has_failed(queue)) {
+        atomic_fetch_add(&queue->device->native_accesses, is_access);
+        (void)record_now(queue, timepoint, &none);
+        atomic_fetch_sub(&queue->device->native_accesses, is_access);
+    }
+    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_timepoint_release(timepoint);
+    gpuhal_queue_lock(queue);
+}
+
+/* With the mutex held. */
+static gpuhal_status record_unlocks(gpuhal_queue *queue, gpuhal_timepoint *timepoint, uint64_t deadline_ns,
+                                    gpuhal_completion **completions)
+{
+    gpuhal_status status = admit_unlocks(queue, deadline_ns);
+    if (status == GPUHAL_OK && gpuhal_queue_is_closed(queue)) { /* destroyed meanwhile: all its work has ended */
+        timepoint->number = queue->submitted;
+        gpuhal_timepoint_finish(timepoint, queue->failure, completions);
+        gpuhal_queue_end_call(queue);
+    } else if (status == GPUHAL_OK) {
+        status = record_now(queue, timepoint, completions);
+        gpuhal_queue_end_call(queue);
+    }
+    return status == GPUHAL_NOT_READY ? gpuhal_queue_append_deferred(queue, &(gpuhal_op){.record = timepoint}, false)
+                                      : status;
+}
+
+/* With the mutex held. Nothing to wait for: done at once, without a call. A plugin that does not promise to be back
+ * in time is called by the worker, which a deferred timepoint starts; where that cannot be, this thread calls. */
+static gpuhal_status record_to_wait_unlocks(gpuhal_queue *queue, gpuhal_timepoint *timepoint, uint64_t deadline_ns,
+                                            gpuhal_completion **completions)
+{
+    bool may_call = gpuhal_device_honors_timeouts(queue->device);
+    if (!queue->adopted && !gpuhal_queue_has_failed(queue) && gpuhal_queue_is_idle(queue)) {
+        timepoint->number = queue->submitted;
+        gpuhal_timepoint_finish(timepoint, NULL, completions);
+        return GPUHAL_OK;
+    }
+    if (!may_call && queue->vendor && queue->right != GPUHAL_QUEUE_NATIVE && !gpuhal_queue_has_failed(queue) &&
+        gpuhal_queue_append_deferred(queue, &(gpuhal_op){.record = timepoint}, false) == GPUHAL_OK) {
+        return GPUHAL_OK;
+    }
+    return record_unlocks(queue, timepoint, deadline_ns, completions);
+}
+
+/* `waits`: the caller will wait, until the deadline. `traced`: its piece of the trace, which stays the caller's on
+ * failure. */
+static gpuhal_status make_timepoint(gpuhal_queue *queue, bool timed, bool waits, uint64_t deadline_ns,
+                                    gpuhal_traced *traced, gpuhal_timepoint **out_point)
+{
+    gpuhal_status status = gpuhal_queue_check(queue);
+    status = !status && waits ? gpuhal_queue_own_call(queue) : status;
+    if (status) {
+        return status;
+    }
+    gpuhal_timepoint *timepoint = gpuhal_timepoint_create(queue, timed);
+    if (!timepoint) {
+        return gpuhal_error_host_memory();
+    }
+    gpuhal_completion *completions = NULL;
+    gpuhal_queue_lock(queue);
+    timepoint->piece = queue->trace.last;
+    timepoint->traced = traced;
+    timepoint->stamped = traced != NULL;
+    if (gpuhal_queue_is_closed(queue)) {
+        timepoint->number = queue->submitted;
+        gpuhal_timepoint_finish(timepoint, queue->failure, &completions);
+    } else {
+        status = waits ? record_to_wait_unlocks(queue, timepoint, deadline_ns, &completions)
+                       : record_unlocks(queue, timepoint, deadline_ns, &completions);
+    }
+    bool older = queue->timepoints && queue->timepoints->next;
+    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_completions_notify(completions);
+    if (status) {
+        gpuhal_timepoint_release(timepoint);
+        return status;
+    }
+    if (!waits && older) {
+        look_back(queue);
+    }
+    *out_point = timepoint;
+    return GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_queue_record(gpuhal_queue *queue, bool timed, gpuhal_timepoint **out_point)
+{
+    return make_timepoint(queue, timed, false, UINT64_MAX, NULL, out_point);
+}
+
+/* Timed where the queue is, so that the trace has the device's time of it. */
+gpuhal_status gpuhal_queue_record_event(gpuhal_queue *queue, bool timed, gpuhal_timepoint **out_point)
+{
+    gpuhal_traced *traced = gpuhal_timeline_is_on(queue) ? gpuhal_timeline_enqueue(queue, NULL) : NULL;
+    timed = timed || (traced && atomic_load(&queue->trace.timed));
+    const gpuhal_status status = make_timepoint(queue, timed, false, UINT64_MAX, traced, out_point);
+    if (status) {
+        gpuhal_timeline_dropped(traced, status);
+    }
+    return status;
+}
+
+gpuhal_status gpuhal_queue_record_to_wait(gpuhal_queue *queue, uint64_t deadline_ns, gpuhal_timepoint **out_point)
+{
+    return make_timepoint(queue, false, true, deadline_ns, NULL, out_point);
+}
+
+/* The plugin's queue waits only for what the same device has been given already: where a device waits for another one,
+ * drivers do not report that the other's work failed. */
+static bool may_wait_natively(const gpuhal_queue *queue, const gpuhal_timepoint *timepoint)
+{
+    return queue->vendor && timepoint->queue && queue->device->ops.queue_wait &&
+           queue->device == timepoint->queue->device &&
+           gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_SUBMITTED;
+}
+
+/* With the right to call and without the mutex. NOT_SUPPORTED: the worker has to wait, also when the timepoint turns
+ * out to be done or to have failed. OK: the event has this queue's work as a user, which the caller tracks. */
+static gpuhal_status wait_natively(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
+{
+    gpuhal_error_detail detail;
+    if (!gpuhal_timepoint_use_event(timepoint)) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    const gpuhal_call call = gpuhal_call_small(queue->device); /* as for recording */
+    gpuhal_status status =
+        gpuhal_device_result(queue->device, call, queue->device->ops.queue_wait(queue->vendor, timepoint->event));
+    if (!status) {
+        return status;
+    }
+    gpuhal_timepoint_leave_event(timepoint);
+    if (is_deferred(status)) {
+        return status;
+    }
+    gpuhal_device_failed(queue->device, status, "waiting for an event");
+    gpuhal_error_save(&detail);
+    status = gpuhal_timepoint_poll(timepoint);
+    if (status && status != GPUHAL_NOT_READY && gpuhal_device_is_reachable(queue->device)) {
+        return GPUHAL_ERROR_NOT_SUPPORTED;
+    }
+    return gpuhal_queue_refused(queue, gpuhal_error_restore(&detail));
+}
+
+gpuhal_status gpuhal_queue_wait_for_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
+{
+    const gpuhal_op op = {.await = timepoint};
+    gpuhal_status status = gpuhal_queue_check(queue);
+    bool is_done = !timepoint || gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_DONE;
+    /* Read without the mutex: the failure is written before the state says DONE, and stays. */
+    bool has_failed = timepoint && is_done && timepoint->failure;
+    bool is_behind = !has_failed && (is_done || timepoint->queue == queue);
+    if (status) {
+        return status;
+    }
+    gpuhal_queue_lock(queue);
+    if (is_behind) {
+        status = gpuhal_queue_refusal(queue);
+        gpuhal_mutex_unlock(&queue->mutex);
+        return status;
+    }
+    status = admit_unlocks(queue, UINT64_MAX);
+    bool hold = status == GPUHAL_NOT_READY;
+    if (status == GPUHAL_OK) {
+        hold = !may_wait_natively(queue, timepoint) || !gpuhal_queue_reserve(queue, &op);
+        if (!hold) {
+            gpuhal_mutex_unlock(&queue->mutex);
+            status = wait_natively(queue, timepoint);
+            gpuhal_queue_lock(queue);
+            hold = is_deferred(status);
+        }
+        if (status == GPUHAL_OK && !hold) {
+            gpuhal_queue_track(queue, &op);
+        }
+        /* Still with the right to call, as in conclude(). */
+        status = hold ? gpuhal_queue_append_deferred(queue, &op, false) : status;
+        gpuhal_queue_end_call(queue);
+    } else if (hold) {
+        status = gpuhal_queue_append_deferred(queue, &op, false);
+    }
+    gpuhal_mutex_unlock(&queue->mutex);
+    return status;
+}

@@ -1,0 +1,382 @@
+/* queue/worker.c: the worker, a queue's thread. It exists only where something has to be waited for or done by blocking
+ * calls. It takes deferred work from the front of the list, and waits for the timepoints whose end has to be noticed.
+ *
+ * No thread joins the worker: the queue outlives its user until the worker has ended, and gpuhal_workers_settle() waits
+ * for that. */
+#include "base/error.h"
+#include "memory/buffer.h"
+#include "queue/completion_service.h"
+#include "queue/queue.h"
+#include "transfer/plugin_event.h"
+
+#include <stdlib.h>
+
+/* Releases what the front of the list kept alive, once it is done or submitted. RUNNING keeps it in its place
+ * meanwhile, so that nothing behind it ends before its memory is given back. With the mutex held. */
+static void empty_first_unlocks(gpuhal_queue *queue, gpuhal_deferred *deferred)
+{
+    gpuhal_buffer *to = deferred->op.to, *from = deferred->op.from, *kept = deferred->op.kept;
+    gpuhal_uses *uses = deferred->op.uses;
+    void *job = deferred->op.kind && deferred->op.kind->form == GPUHAL_OP_JOB ? deferred->op.job : NULL;
+    deferred->op.to = deferred->op.from = deferred->op.kept = NULL;
+    deferred->op.uses = NULL;
+    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_buffer_drop(from);
+    gpuhal_buffer_drop(to);
+    gpuhal_buffer_drop(kept);
+    gpuhal_uses_release(uses);
+    if (job) {
+        deferred->op.free_job(job);
+    }
+    gpuhal_queue_lock(queue);
+    if (job) {
+        deferred->op.job = NULL;
+    }
+}
+
+/* Removes the front of the list. With the mutex held; the caller frees it without. */
+static gpuhal_deferred *take_first(gpuhal_queue *queue)
+{
+    gpuhal_deferred *deferred = queue->deferred;
+    queue->deferred = deferred->next;
+    if (!queue->deferred) {
+        queue->deferred_end = &queue->deferred;
+    }
+    return deferred;
+}
+
+/* The front of the list is done, or failed with this thread's last error. With the mutex held. */
+static void finish_first_unlocks(gpuhal_queue *queue, gpuhal_status status)
+{
+    gpuhal_completion *completions = NULL;
+    gpuhal_failure *failure = status ? gpuhal_failure_create() : NULL;
+    gpuhal_deferred *deferred = take_first(queue);
+    if (status) {
+        gpuhal_queue_fail(queue, failure, false, &completions);
+    }
+    if (deferred->op.traced) {
+        deferred->op.traced->record.status = (int16_t)status;
+    }
+    if (deferred->op.record && (status || !queue->vendor)) {
+        deferred->op.record->number = queue->submitted;
+        gpuhal_timepoint_finish(deferred->op.record, gpuhal_queue_has_failed(queue) ? queue->failure : NULL,
+                                &completions);
+    }
+    gpuhal_condition_signal_all(&queue->condition);
+    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_completions_notify(completions);
+    gpuhal_failure_release(failure);
+    gpuhal_deferred_free(deferred);
+    (void)gpuhal_queue_retire(queue);
+    gpuhal_queue_lock(queue);
+}
+
+/* Waits for a timepoint of this queue, however the plugin can. With the mutex held. */
+static void wait_for_unlocks(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
+{
+    gpuhal_timepoint_retain(timepoint);
+    bool notifies = queue->device->ops.event_notify && !queue->probed;
+    gpuhal_mutex_unlock(&queue->mutex);
+    if (notifies) {
+        (void)gpuhal_timepoint_request_notify(timepoint);
+        gpuhal_queue_lock(queue);
+        bool sleeps = gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_SUBMITTED && timepoint->armed;
+        if (sleeps) {
+            gpuhal_queue_wait_at(queue, GPUHAL_WAITS_NOTIFICATION, UINT64_MAX);
+        }
+        gpuhal_mutex_unlock(&queue->mutex);
+        notifies = sleeps || gpuhal_timepoint_now(timepoint) != GPUHAL_TIMEPOINT_SUBMITTED;
+    }
+    if (!notifies) {
+        gpuhal_timepoint_block(timepoint);
+    }
+    (void)gpuhal_queue_retire(queue);
+    gpuhal_timepoint_release(timepoint);
+    gpuhal_queue_lock(queue);
+}
+
+/* The plugin was NOT_READY: waits a while before it is asked again. With the mutex held. */
+static void sleep_before_retry_unlocks(gpuhal_queue *queue)
+{
+    queue->retry_ns = gpuhal_poll_longer(queue->retry_ns);
+    gpuhal_queue_wait_at(queue, GPUHAL_WAITS_RETRY, gpuhal_deadline(queue->retry_ns));
+}
+
+/* Records a timepoint behind everything submitted. If the plugin refuses it, the queue has failed. With the mutex
+ * held. */
+static void record_tail_unlocks(gpuhal_queue *queue)
+{
+    gpuhal_completion *completions = NULL;
+    gpuhal_failure *failure = NULL;
+    gpuhal_timepoint *timepoint = gpuhal_timepoint_create(queue, false);
+    gpuhal_status status = timepoint ? gpuhal_queue_begin_late_call(queue) : gpuhal_error_host_memory();
+    if (!status) {
+        gpuhal_mutex_unlock(&queue->mutex);
+        status = gpuhal_queue_submit_timepoint(queue, timepoint);
+        gpuhal_queue_lock(queue);
+        if (!status) {
+            gpuhal_queue_append_timepoint(queue, timepoint);
+        }
+        gpuhal_queue_end_call(queue);
+    }
+    if (status == GPUHAL_NOT_READY || status == GPUHAL_ERROR_BUSY) {
+        sleep_before_retry_unlocks(queue);
+    } else if (status) {
+        failure = gpuhal_failure_create();
+        gpuhal_queue_fail(queue, failure, false, &completions);
+        if (queue->health == GPUHAL_QUEUE_FAILED) { /* a reset may have begun meanwhile */
+            gpuhal_queue_change(&queue->health, GPUHAL_QUEUE_SILENT);
+        }
+    }
+    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_completions_notify(completions);
+    gpuhal_failure_release(failure);
+    gpuhal_timepoint_release(timepoint);
+    gpuhal_queue_lock(queue);
+}
+
+/* Whether everything submitted so far has ended; if not, waits for a part of it. With the mutex held. */
+static bool tail_has_ended_unlocks(gpuhal_queue *queue)
+{
+    if (!queue->vendor || (queue->done == queue->submitted && !queue->timepoints)) {
+        return true;
+    }
+    if (queue->timepoints && (queue->health == GPUHAL_QUEUE_SILENT || queue->recorded == queue->submitted)) {
+        gpuhal_timepoint *last = queue->timepoints;
+        while (last->next) {
+            last = last->next;
+        }
+        wait_for_unlocks(queue, last);
+        return false;
+    }
+    if (queue->health != GPUHAL_QUEUE_SILENT) {
+        record_tail_unlocks(queue);
+    }
+    return false;
+}
+
+/* Does the front of the list by blocking calls, once everything submitted has ended. */
+static void run_first(gpuhal_queue *queue)
+{
+    gpuhal_deferred *deferred = queue->deferred;
+    if (!tail_has_ended_unlocks(queue) || queue->deferred != deferred) {
+        return;
+    }
+    gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_RUNNING);
+    gpuhal_queue_note_busy(queue);
+    gpuhal_mutex_unlock(&queue->mutex);
+    const uint64_t begin_ns = deferred->op.traced ? gpuhal_os_monotonic_ns() : 0;
+    gpuhal_status status = deferred->op.kind->run(&deferred->op);
+    gpuhal_timeline_ran(queue, &deferred->op, begin_ns, status);
+    gpuhal_queue_lock(queue);
+    deferred->op.traced = NULL;
+    empty_first_unlocks(queue, deferred);
+    gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_ATTENDED);
+    gpuhal_queue_note_busy(queue);
+    finish_first_unlocks(queue, gpuhal_queue_has_failed(queue) ? gpuhal_failure_status(queue->failure) : status);
+}
+
+/* What the plugin cannot take now but will: another thread captures the vendor's queue or has native access to it. A
+ * mapping, though, is the application's own to end. */
+static bool comes_later(const gpuhal_op *op, gpuhal_status status)
+{
+    const bool mapped = gpuhal_buffer_is_mapped(op->to) || gpuhal_buffer_is_mapped(op->from) ||
+                        gpuhal_uses_are_mapped(op->uses);
+    return status == GPUHAL_NOT_READY || (status == GPUHAL_ERROR_BUSY && !mapped);
+}
+
+/* Submits the front of the list to the plugin. */
+static void submit_first(gpuhal_queue *queue)
+{
+    gpuhal_deferred *deferred = queue->deferred;
+    gpuhal_status status = gpuhal_queue_begin_late_call(queue);
+    if (status || queue->deferred != deferred) {
+        if (!status) {
+            gpuhal_queue_end_call(queue);
+        }
+        return; /* it was dropped meanwhile */
+    }
+    bool space = gpuhal_queue_reserve(queue, &deferred->op);
+    gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_RUNNING); /* so that it stays at the front */
+    gpuhal_mutex_unlock(&queue->mutex);
+    if (!space) {
+        status = gpuhal_error_host_memory();
+    } else {
+        status = deferred->op.record ? gpuhal_queue_submit_timepoint(queue, deferred->op.record)
+                                     : gpuhal_queue_submit(queue, &deferred->op);
+    }
+    gpuhal_queue_lock(queue);
+    bool refused = status == GPUHAL_ERROR_NOT_SUPPORTED && !deferred->op.record;
+    bool later = comes_later(&deferred->op, status);
+    gpuhal_completion *completions = NULL;
+    if (status == GPUHAL_OK && deferred->op.record) {
+        gpuhal_queue_track_timepoint(queue, deferred->op.record, &completions);
+    } else if (status == GPUHAL_OK) {
+        gpuhal_queue_track(queue, &deferred->op);
+        gpuhal_timeline_submitted_unlocks(queue, &deferred->op);
+        deferred->op.traced = NULL;
+        empty_first_unlocks(queue, deferred);
+        const bool is_access = deferred->op.kind->form == GPUHAL_OP_CALL;
+        if (gpuhal_queue_needs_timepoint(queue) || (is_access && gpuhal_queue_records_access(queue))) {
+            gpuhal_queue_record_own_unlocks(queue, is_access);
+        }
+    }
+    gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_ATTENDED);
+    queue->submitted += refused && queue->adopted; /* as in submit.c */
+    gpuhal_queue_end_call(queue);
+    if ((refused || later) && !gpuhal_queue_has_failed(queue)) {
+        deferred->on_host = refused;
+        if (later && queue->recorded != queue->submitted) {
+            record_tail_unlocks(queue); /* which flushes: the plugin may have no room only because nothing of the work
+                                   before was flushed */
+        } else if (later) {
+            sleep_before_retry_unlocks(queue);
+        }
+        return;
+    }
+    queue->retry_ns = 0;
+    bool notify_requested = status == GPUHAL_OK && deferred->op.record && deferred->op.record->notify_requested;
+    gpuhal_timepoint *timepoint = notify_requested ? gpuhal_timepoint_retain(deferred->op.record) : NULL;
+    finish_first_unlocks(queue, status);
+    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_completions_notify(completions);
+    if (timepoint) {
+        (void)gpuhal_timepoint_request_notify(timepoint);
+        gpuhal_timepoint_release(timepoint);
+    }
+    gpuhal_queue_lock(queue);
+}
+
+/* The front of the list waits for a timepoint of another queue. With the mutex held. True when there was something to
+ * do. */
+static bool look_at_wait(gpuhal_queue *queue)
+{
+    gpuhal_deferred *deferred = queue->deferred;
+    gpuhal_timepoint *timepoint = deferred->op.await;
+    if (gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_DONE) {
+        finish_first_unlocks(queue, gpuhal_timepoint_result(timepoint));
+        return true;
+    }
+    if (deferred->on_host) { /* a completion is set already */
+        return false;
+    }
+    gpuhal_completion *completion = calloc(1, sizeof *completion);
+    if (!completion) {
+        finish_first_unlocks(queue, gpuhal_error_host_memory());
+        return true;
+    }
+    completion->queue = gpuhal_queue_retain(queue);
+    deferred->on_host = true;
+    gpuhal_timepoint_retain(timepoint);
+    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_status status = gpuhal_timepoint_add_completion(timepoint, completion);
+    gpuhal_timepoint_release(timepoint);
+    gpuhal_queue_lock(queue);
+    if (status && queue->deferred == deferred) {
+        finish_first_unlocks(queue, status);
+    }
+    return true;
+}
+
+/* Does the next thing, with the mutex held. False when there is nothing to do but wait. */
+static bool step(gpuhal_queue *queue)
+{
+    gpuhal_deferred *deferred = queue->deferred;
+    if (deferred && gpuhal_queue_has_failed(queue)) { /* enqueued while the queue failed */
+        finish_first_unlocks(queue, gpuhal_failure_status(queue->failure));
+        return true;
+    }
+    if (!deferred && queue->health == GPUHAL_QUEUE_RESETTING) {
+        gpuhal_queue_run_reset_unlocks(queue);
+        return true;
+    }
+    if (deferred && deferred->op.await) {
+        if (look_at_wait(queue)) {
+            return true;
+        }
+    } else if (deferred && deferred->op.record && !queue->vendor) {
+        finish_first_unlocks(queue, GPUHAL_OK);
+        return true;
+    } else if (deferred && (deferred->on_host || !queue->vendor)) {
+        run_first(queue);
+        return true;
+    } else if (deferred) {
+        submit_first(queue);
+        return true;
+    }
+    queue->probed = queue->probed && !gpuhal_queue_has_failed(queue);
+    if (queue->probed && queue->vendor) {
+        queue->probed = !tail_has_ended_unlocks(queue) && (queue->timepoints || queue->health != GPUHAL_QUEUE_SILENT);
+        return true;
+    }
+    gpuhal_timepoint *notify_requested = queue->timepoints;
+    while (notify_requested &&
+           (!notify_requested->notify_requested || notify_requested->armed || notify_requested->blocked_on)) {
+        notify_requested = notify_requested->next;
+    }
+    if (notify_requested) {
+        wait_for_unlocks(queue, notify_requested);
+        return true;
+    }
+    return false;
+}
+
+/* Whether nothing is left to do for a queue without a user and without deferred work. With the mutex held, which is
+ * released only when there is something. */
+static bool may_end(gpuhal_queue *queue)
+{
+    if (!gpuhal_device_is_reachable(queue->device)) {
+        return true;
+    }
+    if (!tail_has_ended_unlocks(queue) && !(queue->health == GPUHAL_QUEUE_SILENT && !queue->timepoints)) {
+        return false;
+    }
+    if (queue->ended || gpuhal_queue_is_called(queue)) { /* the plugin still has to call back, or a thread calls it */
+        gpuhal_queue_wait_at(queue, GPUHAL_WAITS_LAST, UINT64_MAX);
+        return false;
+    }
+    return !queue->deferred;
+}
+
+void gpuhal_queue_work(gpuhal_queue *queue)
+{
+    gpuhal_queue_lock(queue);
+    for (bool ends = false; !ends;) {
+        if (step(queue)) {
+            continue;
+        }
+        if (gpuhal_queue_has_completed(queue)) {
+            gpuhal_mutex_unlock(&queue->mutex);
+            (void)gpuhal_queue_retire(queue);
+            gpuhal_queue_lock(queue);
+        } else if (queue->life != GPUHAL_QUEUE_OPEN && !queue->deferred) {
+            ends = may_end(queue);
+            if (ends) {
+                gpuhal_queue_change(&queue->life, GPUHAL_QUEUE_CLOSED);
+            }
+        } else {
+            gpuhal_queue_wait_at(queue, GPUHAL_WAITS_WORK, UINT64_MAX);
+        }
+    }
+    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_queue_finish(queue);
+}
+
+/* An abandoned worker does not touch the gpuhal object any more, which may end without it. */
+void *gpuhal_queue_thread(void *user)
+{
+    gpuhal_queue *queue = user;
+    gpuhal *gpu = queue->device->gpu;
+    gpuhal_os_thread_name("gpuhal-queue");
+    gpuhal_worker_is_this(gpu);
+    gpuhal_queue_work(queue);
+    gpuhal_queue_lock(queue);
+    bool counted = !queue->uncounted;
+    queue->uncounted = true; /* a thread that has come back is not abandoned later */
+    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_queue_release(queue);
+    if (counted) {
+        gpuhal_worker_ends(gpu);
+    }
+    return NULL;
+}

@@ -1,0 +1,161 @@
+/* registry/database.h: the registry's records, in memory.
+ *
+ * One list for each kind of record. Text members are malloc'ed; NULL means unknown. Every record begins with the
+ * generation in which it was last written. Records are ordered by generation, never by time: clocks go back. Times are
+ * for people. Stable numbers of physical devices and interfaces begin with 1 and are never given to another device.
+ */
+#ifndef GPUHAL_REGISTRY_DATABASE_H
+#define GPUHAL_REGISTRY_DATABASE_H
+
+#include "base/listed.h"
+#include "registry/texts.h"
+
+#include <gpuhal/report.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The result of probing a plugin. The same file probed under another cache key is another record. */
+typedef struct gpuhal_database_plugin {
+    uint64_t generation;
+    char *identity;   /* of the file: gpuhal_key_identity() */
+    gpuhal_texts key; /* cache key: key.h */
+    char *name, *file, *version, *driver;
+    gpuhal_plugin_state state;
+    gpuhal_plugin_stage stage;
+    int32_t status;
+    uint32_t signal; /* that ended the helper; 0: none */
+    char *reason;
+    gpuhal_texts output; /* the helper's last lines */
+    uint64_t probed_at;        /* seconds since 1970, as all times here */
+    uint64_t deadline_ns; /* the deadline that the helper exceeded; 0: none */
+    gpuhal_listed_devices devices;
+} gpuhal_database_plugin;
+
+/* A physical device. It is present while one of its interfaces is. */
+typedef struct gpuhal_database_physical {
+    uint64_t generation;
+    uint32_t number;
+    uint32_t host;      /* 1: the host's processor */
+    uint32_t vendor_id; /* 0: unknown */
+    char *pci, *name;
+    uint64_t first_seen, last_seen;
+} gpuhal_database_physical;
+
+typedef struct gpuhal_database_version {
+    uint64_t since;
+    char *version;
+} gpuhal_database_version;
+
+typedef struct gpuhal_database_versions {
+    gpuhal_database_version *list;
+    size_t count, capacity;
+} gpuhal_database_versions;
+
+/* A physical device, or a partition of it, as one backend lists it. */
+typedef struct gpuhal_database_interface {
+    uint64_t generation;
+    uint32_t number, physical;
+    uint32_t present; /* 1: the backend listed it the last time */
+    char *backend, *partition, *name, *uuid;
+    uint64_t first_seen, last_seen;
+    gpuhal_database_versions drivers; /* the newest is the last */
+} gpuhal_database_interface;
+
+/* What was found out about the path from one interface to another, with these drivers. */
+typedef struct gpuhal_database_link {
+    uint64_t generation;
+    uint32_t from, to; /* stable numbers of interfaces */
+    char *from_driver, *to_driver;
+    uint32_t verified; /* 1: the bytes arrived unchanged; 0: they did not */
+    uint64_t path, bytes_per_second, latency_ns; /* 0: not measured */
+    char *reason;
+    uint64_t tried;
+} gpuhal_database_link;
+
+typedef enum {
+    GPUHAL_FAULT_CRASH = 1,
+    GPUHAL_FAULT_HANG = 2,
+    GPUHAL_FAULT_LOST = 3,
+    GPUHAL_FAULT_OUT_OF_MEMORY = 4
+} gpuhal_fault_kind;
+
+/* A kind of fault and how often it happened, to an interface, or to a plugin where the interface is unknown. */
+typedef struct gpuhal_database_fault {
+    uint64_t generation;
+    uint32_t kind; /* gpuhal_fault_kind */
+    uint32_t iface; /* 0: none */
+    char *plugin;  /* identity; NULL: none */
+    char *driver_version, *detail; /* of the last time */
+    uint64_t count, first, last;
+} gpuhal_database_fault;
+
+typedef enum {
+    GPUHAL_RECORD_PLUGIN,
+    GPUHAL_RECORD_PHYSICAL,
+    GPUHAL_RECORD_INTERFACE,
+    GPUHAL_RECORD_LINK,
+    GPUHAL_RECORD_FAULT,
+    GPUHAL_RECORD_KINDS
+} gpuhal_record_kind;
+
+/* An array of the structures above. */
+typedef struct gpuhal_record_list {
+    void *list;
+    size_t count, capacity;
+} gpuhal_record_list;
+
+typedef struct gpuhal_database {
+    uint64_t generation; /* incremented by every change */
+    uint32_t next_physical, next_interface;
+    gpuhal_record_list records[GPUHAL_RECORD_KINDS];
+} gpuhal_database;
+
+#define GPUHAL_DATABASE_EMPTY ((gpuhal_database){.next_physical = 1, .next_interface = 1})
+
+static inline gpuhal_database_plugin *gpuhal_database_plugins(const gpuhal_database *database, size_t *out_count)
+{
+    *out_count = database->records[GPUHAL_RECORD_PLUGIN].count;
+    return database->records[GPUHAL_RECORD_PLUGIN].list;
+}
+static inline gpuhal_database_physical *gpuhal_database_physicals(const gpuhal_database *database, size_t *out_count)
+{
+    *out_count = database->records[GPUHAL_RECORD_PHYSICAL].count;
+    return database->records[GPUHAL_RECORD_PHYSICAL].list;
+}
+static inline gpuhal_database_interface *gpuhal_database_interfaces(const gpuhal_database *database, size_t *out_count)
+{
+    *out_count = database->records[GPUHAL_RECORD_INTERFACE].count;
+    return database->records[GPUHAL_RECORD_INTERFACE].list;
+}
+static inline gpuhal_database_link *gpuhal_database_links(const gpuhal_database *database, size_t *out_count)
+{
+    *out_count = database->records[GPUHAL_RECORD_LINK].count;
+    return database->records[GPUHAL_RECORD_LINK].list;
+}
+static inline gpuhal_database_fault *gpuhal_database_faults(const gpuhal_database *database, size_t *out_count)
+{
+    *out_count = database->records[GPUHAL_RECORD_FAULT].count;
+    return database->records[GPUHAL_RECORD_FAULT].list;
+}
+
+/* Appends a zeroed record to its list. Returns NULL without memory. */
+void *gpuhal_database_add(gpuhal_database *database, gpuhal_record_kind kind);
+void *gpuhal_database_at(const gpuhal_database *database, gpuhal_record_kind kind, size_t index);
+void gpuhal_database_remove(gpuhal_database *database, gpuhal_record_kind kind, size_t index);
+/* Returns the other record that stands for the same object as `record`; NULL when there is none. */
+void *gpuhal_database_same(const gpuhal_database *database, gpuhal_record_kind kind, const void *record);
+/* Drops records above the limits, and the records that belonged to them. The oldest go first; of physical devices the
+ * absent ones, then the last that was added. */
+void gpuhal_database_trim(gpuhal_database *database);
+/* Returns whether a new physical device can be recorded: fewer than the limit are present. Absent ones make room. */
+bool gpuhal_database_has_room(const gpuhal_database *database);
+/* Drops the oldest record of the kind that is easiest to find out again. Returns false when no record is left. */
+bool gpuhal_database_drop_oldest(gpuhal_database *database);
+void gpuhal_database_finish(gpuhal_database *database);
+
+/* Returns the largest number of records of a kind. */
+size_t gpuhal_database_limit(gpuhal_record_kind kind);
+
+#endif

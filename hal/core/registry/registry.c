@@ -1,0 +1,392 @@
+/* registry/registry.c: see registry.h. `updating` is locked while files are read and written, `mutex` only while the
+ * pointer to the newest snapshot is read or replaced, so that readers never wait for a disk. */
+#include "registry/registry.h"
+
+#include "base/error.h"
+#include "os/os.h"
+#include "registry/outdated.h"
+#include "registry/store.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct gpuhal_registry {
+    char *directory; /* NULL: none */
+    uint64_t lock_timeout_ns;
+    gpuhal_log *log;
+    gpuhal_mutex updating; /* protects the four members below; locked before `mutex` */
+    bool memory_only;             /* a change could not be saved: from then on changes stay in this object */
+    bool reported_memory_only;    /* `memory_only` was logged */
+    bool reported_damage;
+    char why_memory_only[160];
+    gpuhal_file_state seen; /* state of the file that the snapshot was read from; all zero for none */
+    gpuhal_mutex mutex;     /* protects `newest` */
+    gpuhal_snapshot *newest;
+};
+
+/* ---- snapshots */
+
+/* Takes over the database. Returns NULL without memory; then the caller keeps it. */
+static gpuhal_snapshot *snapshot_of(const gpuhal_database *database)
+{
+    gpuhal_snapshot *snapshot = malloc(sizeof *snapshot);
+    if (snapshot) {
+        atomic_init(&snapshot->references, 1);
+        snapshot->database = *database;
+    }
+    return snapshot;
+}
+
+void gpuhal_snapshot_release(gpuhal_snapshot *snapshot)
+{
+    if (snapshot && atomic_fetch_sub_explicit(&snapshot->references, 1, memory_order_acq_rel) == 1) {
+        gpuhal_database_finish(&snapshot->database);
+        free(snapshot);
+    }
+}
+
+/* Counted under the mutex: between reading the pointer and counting, the registry's own reference keeps it alive. */
+gpuhal_snapshot *gpuhal_registry_snapshot(gpuhal_registry *registry)
+{
+    gpuhal_mutex_lock(&registry->mutex);
+    gpuhal_snapshot *snapshot = registry->newest;
+    atomic_fetch_add_explicit(&snapshot->references, 1, memory_order_relaxed);
+    gpuhal_mutex_unlock(&registry->mutex);
+    return snapshot;
+}
+
+/* Makes the database the newest snapshot. Returns false without memory. The older one lives until its last reader
+ * releases it; it is released outside the mutex, as freeing takes time. */
+static bool publish(gpuhal_registry *registry, const gpuhal_database *database)
+{
+    gpuhal_snapshot *snapshot = snapshot_of(database);
+    if (!snapshot) {
+        return false;
+    }
+    gpuhal_mutex_lock(&registry->mutex);
+    gpuhal_snapshot *older = registry->newest;
+    registry->newest = snapshot;
+    gpuhal_mutex_unlock(&registry->mutex);
+    gpuhal_snapshot_release(older);
+    return true;
+}
+
+/* ---- log */
+
+/* Messages that are logged once `updating` is unlocked: a listener of the log may call the library. */
+typedef struct log_lines {
+    const char *memory_only; /* reason; NULL: nothing to log */
+    const char *damaged;     /* what the reader does about it */
+} log_lines;
+
+static void keep_in_memory(gpuhal_registry *registry, const char *why, log_lines *lines)
+{
+    lines->memory_only = registry->reported_memory_only ? lines->memory_only : why;
+    registry->memory_only = registry->reported_memory_only = true;
+    snprintf(registry->why_memory_only, sizeof registry->why_memory_only, "%s", why);
+}
+
+static void note_damage(gpuhal_registry *registry, const gpuhal_store_reading *reading, log_lines *lines)
+{
+    if (reading->damaged && !registry->reported_damage) {
+        registry->reported_damage = true;
+        lines->damaged = reading->report.headless ? "it is ignored, and will be replaced"
+                                                    : "the undamaged records are used, the others are dropped";
+    }
+}
+
+static void write_log(const gpuhal_registry *registry, const log_lines *lines)
+{
+    if (lines->damaged) {
+        gpuhal_log_line(registry->log, GPUHAL_LEVEL_WARNING, "the registry in %s is damaged: %s", registry->directory,
+                        lines->damaged);
+    }
+    if (lines->memory_only) {
+        gpuhal_log_line(registry->log, GPUHAL_LEVEL_WARNING, "results are not cached in the registry in %s: %s",
+                        registry->directory, lines->memory_only);
+    }
+}
+
+static const char *words_of(int error)
+{
+    return error == ETIMEDOUT ? "another process has locked it" : strerror(error);
+}
+
+/* Returns why the file may not be replaced; NULL when it may. */
+static const char *stands_in_the_way(const gpuhal_store_reading *reading)
+{
+    if (reading->error) {
+        return strerror(reading->error);
+    }
+    return reading->report.newer ? "a newer version of the library wrote it" : NULL;
+}
+
+/* ---- reading */
+
+/* Must be called with `updating` locked, or before the object is published. */
+static bool load(gpuhal_registry *registry, uint64_t generation_least, log_lines *lines)
+{
+    gpuhal_database database;
+    gpuhal_store_reading reading;
+    gpuhal_store_read_database(registry->directory, &database, &reading);
+    if (reading.error == ENOMEM) {
+        gpuhal_database_finish(&database);
+        return false;
+    }
+    note_damage(registry, &reading, lines);
+    const char *why = stands_in_the_way(&reading);
+    if (why) {
+        keep_in_memory(registry, why, lines);
+    }
+    /* Generations of one object never go back, even when the file was deleted or restored from an older export:
+     * readers compare them. */
+    if (database.generation < generation_least) {
+        database.generation = generation_least;
+    }
+    if (!publish(registry, &database)) {
+        gpuhal_database_finish(&database);
+        return false;
+    }
+    registry->seen = reading.state;
+    return true;
+}
+
+gpuhal_registry *gpuhal_registry_create(const char *directory, uint64_t lock_timeout_ns, gpuhal_log *log)
+{
+    gpuhal_registry *registry = calloc(1, sizeof *registry);
+    if (!registry) {
+        return NULL;
+    }
+    gpuhal_mutex_init(&registry->mutex);
+    gpuhal_mutex_init(&registry->updating);
+    registry->lock_timeout_ns = lock_timeout_ns;
+    registry->log = log;
+    bool good = true;
+    log_lines lines = {0};
+    if (directory && !gpuhal_os_privileged()) {
+        registry->directory = gpuhal_text_copy(directory);
+        good = registry->directory && load(registry, 0, &lines);
+    } else {
+        /* Without a directory this needs no message. */
+        registry->memory_only = registry->reported_memory_only = true;
+        snprintf(registry->why_memory_only, sizeof registry->why_memory_only, "%s", "no registry is kept");
+        good = publish(registry, &GPUHAL_DATABASE_EMPTY);
+    }
+    if (!good) {
+        gpuhal_registry_destroy(registry);
+        return NULL;
+    }
+    write_log(registry, &lines);
+    return registry;
+}
+
+void gpuhal_registry_destroy(gpuhal_registry *registry)
+{
+    if (!registry) {
+        return;
+    }
+    gpuhal_snapshot_release(registry->newest);
+    gpuhal_mutex_finish(&registry->mutex);
+    gpuhal_mutex_finish(&registry->updating);
+    free(registry->directory);
+    free(registry);
+}
+
+const char *gpuhal_registry_directory(const gpuhal_registry *registry)
+{
+    return registry->directory;
+}
+
+static uint64_t newest_generation(gpuhal_registry *registry)
+{
+    gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
+    uint64_t generation = snapshot->database.generation;
+    gpuhal_snapshot_release(snapshot);
+    return generation;
+}
+
+static bool same_state(const gpuhal_file_state *one, const gpuhal_file_state *other)
+{
+    return one->device == other->device && one->inode == other->inode && one->bytes == other->bytes &&
+           one->modified_ns == other->modified_ns && one->changed_ns == other->changed_ns;
+}
+
+bool gpuhal_registry_refresh(gpuhal_registry *registry)
+{
+    bool changed = false;
+    log_lines lines = {0};
+    if (!registry->directory) {
+        return false;
+    }
+    char *path = gpuhal_text_format("%s/registry", registry->directory);
+    gpuhal_file_state state;
+    gpuhal_mutex_lock(&registry->updating);
+    int error = path ? gpuhal_os_file_state(path, &state) : ENOMEM;
+    bool same = (!error || error == ENOENT) && same_state(&state, &registry->seen);
+    if (error != ENOMEM && (!same || registry->memory_only)) {
+        /* The reason may be gone (a full disk, a newer file that was removed): the next update tries the file
+         * again. */
+        registry->memory_only = false;
+        changed = load(registry, newest_generation(registry) + 1, &lines);
+    }
+    gpuhal_mutex_unlock(&registry->updating);
+    write_log(registry, &lines);
+    free(path);
+    return changed;
+}
+
+/* ---- writing */
+
+/* Merges the changes into `database` and makes its text; drops the oldest records while it is too long. Returns false
+ * without memory. Trimmed after each drop: records of an object that was dropped go with it. */
+static bool merge_and_write(gpuhal_database *database, gpuhal_changes *changes, gpuhal_text *out_text)
+{
+    if (!gpuhal_database_merge(database, changes)) {
+        return false;
+    }
+    gpuhal_serial_write(database, out_text);
+    /* Terminates: each round drops a record, and an empty database fits. */
+    while (!out_text->failed && out_text->length > GPUHAL_REGISTRY_BYTES_MAX && gpuhal_database_drop_oldest(database)) {
+        gpuhal_database_trim(database);
+        gpuhal_text_finish(out_text);
+        gpuhal_serial_write(database, out_text);
+    }
+    return !out_text->failed;
+}
+
+/* Publishes what a reader of the file would see. */
+static bool publish_text(gpuhal_registry *registry, const gpuhal_text *text)
+{
+    gpuhal_database database;
+    gpuhal_serial_report report;
+    bool good = gpuhal_serial_read(text->data, text->length, &database, &report) == GPUHAL_READ_OK &&
+                publish(registry, &database);
+    if (!good) {
+        gpuhal_database_finish(&database);
+    }
+    return good;
+}
+
+/* Copies the newest snapshot through its text. Returns false without memory. */
+static bool copy_newest(gpuhal_registry *registry, gpuhal_database *out_content)
+{
+    gpuhal_text text = {0};
+    gpuhal_serial_report report;
+    gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
+    gpuhal_serial_write(&snapshot->database, &text);
+    gpuhal_snapshot_release(snapshot);
+    bool good = !text.failed && gpuhal_serial_read(text.data, text.length, out_content, &report) == GPUHAL_READ_OK;
+    gpuhal_text_finish(&text);
+    return good;
+}
+
+/* Keeps the changes in this object. Returns OK, or HOST_MEMORY. */
+static gpuhal_status update_here(gpuhal_registry *registry, gpuhal_changes *changes)
+{
+    gpuhal_database database = GPUHAL_DATABASE_EMPTY;
+    gpuhal_text text = {0};
+    bool good =
+        copy_newest(registry, &database) && merge_and_write(&database, changes, &text) && publish_text(registry, &text);
+    gpuhal_text_finish(&text);
+    gpuhal_database_finish(&database);
+    return good ? GPUHAL_OK : gpuhal_error_host_memory();
+}
+
+/* Must be called with the lock between processes. *out_why is set when nothing was written; then nothing was published
+ * either. */
+static gpuhal_status update_file(gpuhal_registry *registry, gpuhal_changes *changes, const char **out_why,
+                                 log_lines *lines)
+{
+    gpuhal_database database;
+    gpuhal_store_reading reading;
+    gpuhal_text text = {0};
+    gpuhal_status status = GPUHAL_OK;
+    /* Under the lock the file is read again, so that changes of other processes since the last snapshot are merged
+     * and not overwritten. */
+    gpuhal_store_read_database(registry->directory, &database, &reading);
+    *out_why = reading.error == ENOMEM ? NULL : stands_in_the_way(&reading);
+    if (reading.error == ENOMEM) {
+        status = gpuhal_error_host_memory();
+    }
+    if (status || *out_why) {
+        goto end;
+    }
+    note_damage(registry, &reading, lines);
+    uint64_t generation = newest_generation(registry);
+    database.generation = generation > database.generation ? generation : database.generation;
+    gpuhal_outdated_drop(&database, changes);
+    if (!merge_and_write(&database, changes, &text)) {
+        status = gpuhal_error_host_memory();
+        goto end;
+    }
+    int error = gpuhal_store_replace(registry->directory, text.data, text.length, reading.damaged);
+    *out_why = error ? strerror(error) : NULL;
+    /* The state of the new file is unknown here, so this is none that a file has: the next refresh reads it once more.
+     */
+    registry->seen = (gpuhal_file_state){.bytes = UINT64_MAX};
+    if (!error && !publish_text(registry, &text)) {
+        status = gpuhal_error_host_memory();
+    }
+end:
+    gpuhal_text_finish(&text);
+    gpuhal_database_finish(&database);
+    return status;
+}
+
+/* On a machine where nothing changes, opening the library writes nothing and waits for no other process. */
+static bool has_already(gpuhal_registry *registry, const gpuhal_changes *changes)
+{
+    gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
+    bool has = gpuhal_database_has(&snapshot->database, changes);
+    gpuhal_snapshot_release(snapshot);
+    return has;
+}
+
+/* `updating` keeps threads of this object apart, the lock between processes all others; it is taken second, with a
+ * timeout, since its owner may be stopped. Whatever keeps the file from being written, the changes go into this
+ * object. */
+static gpuhal_status update(gpuhal_registry *registry, gpuhal_changes *changes)
+{
+    gpuhal_status status = GPUHAL_OK;
+    const char *why = NULL;
+    log_lines lines = {0};
+    intptr_t lock = -1;
+    gpuhal_mutex_lock(&registry->updating);
+    if (!registry->memory_only && has_already(registry, changes)) {
+        gpuhal_mutex_unlock(&registry->updating);
+        return GPUHAL_OK;
+    }
+    if (!registry->memory_only && gpuhal_store_is_foreign(registry->directory)) {
+        why = "its directory belongs to another user";
+    } else if (!registry->memory_only) {
+        int error = gpuhal_store_lock(registry->directory, registry->lock_timeout_ns, &lock);
+        why = error ? words_of(error) : NULL;
+    }
+    if (lock >= 0) {
+        status = update_file(registry, changes, &why, &lines);
+        gpuhal_os_lock_give(lock);
+    }
+    if (why) {
+        keep_in_memory(registry, why, &lines);
+    }
+    if (!status && registry->memory_only) {
+        status = update_here(registry, changes);
+        status = status ? status
+                        : gpuhal_error_set(GPUHAL_ERROR_FILE, "the registry%s%s cannot be written: %s",
+                                           registry->directory ? " in " : "",
+                                           registry->directory ? registry->directory : "", registry->why_memory_only);
+    }
+    gpuhal_mutex_unlock(&registry->updating);
+    write_log(registry, &lines);
+    return status;
+}
+
+gpuhal_status gpuhal_registry_update(gpuhal_registry *registry, gpuhal_changes *changes)
+{
+    int cancel = gpuhal_os_cancel_defer();
+    gpuhal_status status = update(registry, changes);
+    gpuhal_os_cancel_restore(cancel);
+    return status;
+}

@@ -1,0 +1,78 @@
+/* transfer/account.c: see account.h; and what the application is given of it. */
+#include "transfer/account.h"
+
+#include "base/error.h"
+#include "device/link.h"
+
+#include <gpuhal/usage.h>
+
+#include <string.h>
+
+void gpuhal_count_time(gpuhal_counter *counter, uint64_t bytes, uint64_t begin_ns)
+{
+    atomic_fetch_add_explicit(&counter->timed_operations, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&counter->timed_bytes, bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&counter->timed_ns, gpuhal_os_monotonic_ns() - begin_ns, memory_order_relaxed);
+}
+
+/* Each number is exact for itself; while work is counted, they may be of different moments. */
+static gpuhal_traffic traffic_of(const gpuhal_counter *counter)
+{
+    return (gpuhal_traffic){
+        .operations = atomic_load_explicit(&counter->operations, memory_order_relaxed),
+        .bytes = atomic_load_explicit(&counter->bytes, memory_order_relaxed),
+        .timed_operations = atomic_load_explicit(&counter->timed_operations, memory_order_relaxed),
+        .timed_bytes = atomic_load_explicit(&counter->timed_bytes, memory_order_relaxed),
+        .timed_ns = atomic_load_explicit(&counter->timed_ns, memory_order_relaxed),
+    };
+}
+
+/* The caller may know fewer members than this library. */
+static void give(void *out, uint32_t size, const void *from, size_t known)
+{
+    memcpy(out, from, size < known ? size : known);
+}
+
+gpuhal_status gpuhal_device_usage(const gpuhal_device *device, gpuhal_usage *out_usage)
+{
+    if (!device || !out_usage || out_usage->size == 0) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_device_usage: an argument is NULL, or the size is 0");
+    }
+    gpuhal_status status = gpuhal_check(device->gpu);
+    if (status) {
+        return status;
+    }
+    const gpuhal_usage usage = {
+        .size = out_usage->size,
+        .written = traffic_of(&device->written),
+        .read = traffic_of(&device->read),
+        .filled = traffic_of(&device->filled),
+        .copied = traffic_of(&device->copied),
+    };
+    give(out_usage, usage.size, &usage, sizeof usage);
+    return GPUHAL_OK;
+}
+
+gpuhal_status gpuhal_pair_usage(const gpuhal_device *from, const gpuhal_device *to, gpuhal_pair_traffic *out_traffic)
+{
+    if (!out_traffic || out_traffic->size == 0) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
+                                "gpuhal_pair_usage: out_traffic is NULL, or its size is 0");
+    }
+    gpuhal_status status =
+        from && from == to ? gpuhal_check(from->gpu) : gpuhal_link_check("gpuhal_pair_usage", from, to);
+    if (status) {
+        return status;
+    }
+    const gpuhal_link *link = gpuhal_link_between(from, to);
+    const gpuhal_pair_traffic traffic = {
+        .size = out_traffic->size,
+        .native = traffic_of(from == to ? &from->copied : &link->traffic[GPUHAL_PATH_NATIVE]),
+        .peer = traffic_of(&link->traffic[GPUHAL_PATH_PEER]),
+        .shared = traffic_of(&link->traffic[GPUHAL_PATH_SHARED]),
+        .staged = traffic_of(&link->traffic[GPUHAL_PATH_STAGED]),
+    };
+    give(out_traffic, traffic.size, &traffic, sizeof traffic);
+    return GPUHAL_OK;
+}

@@ -1,0 +1,412 @@
+/* transfer/peer.c: see peer.h. Exactly one thread changes a link from UNKNOWN to TRYING and owns it until it states the
+ * result, so there is no lock. Access in both directions is switched on for each ordered pair: a copy may be run by the
+ * destination's device, which then reads over the link, or by the source's, which writes. Both are proven. */
+#include "transfer/peer.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "device/fault_log.h"
+#include "transfer/move.h"
+#include "transfer/plugin_event.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Many pages: what maps the other's memory wrongly does so by the page. */
+#define PROOF_BYTES (512u << 10)
+
+/* For a copy of a quarter of a MiB: a link over which it takes longer is of no use. */
+#define PATIENCE_NS UINT64_C(5000000000)
+
+enum { ENABLED_READING = 1, ENABLED_WRITING = 2 }; /* gpuhal_link.enabled */
+
+typedef struct proof {
+    gpuhal_device *to_device, *from_device;
+    gpuhal_memory to, from;
+    uint64_t to_offset, from_offset, bytes; /* of the copy: odd and different where the devices allow that */
+    unsigned char *sent, *got;
+    bool stuck; /* the driver still holds both memories */
+    char how[512]; /* what is wrong with the link, in words; "": nothing is known to be */
+} proof;
+
+bool gpuhal_peer_suits(const gpuhal_buffer *to, const gpuhal_buffer *from)
+{
+    const gpuhal_buffer *both[] = {to, from};
+    for (size_t i = 0; i < 2; i++) {
+        const gpuhal_buffer *b = both[i];
+        bool on_device = !b->memory.host || (b->memory.flags & GPUHAL_MEMORY_DEVICE_LOCAL);
+        bool shared = b->charged == 0 || (b->export_kinds & ~(1u << GPUHAL_HANDLE_HOST_POINTER));
+        if (!on_device || shared || b->range) { /* a peer's access does not reach the memory of a range */
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_offered(const gpuhal_device *to, const gpuhal_device *from)
+{
+    return to->backend == from->backend && to->ops.peer_copy && from->ops.peer_copy &&
+           !gpuhal_devices_same_part(to, from);
+}
+
+/* ---- access */
+
+static gpuhal_status enable_one(gpuhal_device *device, gpuhal_device *other)
+{
+    const gpuhal_call call = gpuhal_call_blocking(device, 0);
+    return gpuhal_device_result(device, call, device->ops.peer_enable(device->handle, other->handle));
+}
+
+static void disable_one(gpuhal_device *device, gpuhal_device *other)
+{
+    const gpuhal_call call = gpuhal_call_blocking(device, 0);
+    device->ops.peer_disable(device->handle, other->handle);
+    gpuhal_call_end(call);
+}
+
+/* Without access in the other direction a driver that runs the copy on the source finds a path by itself. */
+static gpuhal_status enable(gpuhal_link *link, gpuhal_device *to, gpuhal_device *from)
+{
+    gpuhal_status status = enable_one(to, from);
+    if (status) {
+        return status;
+    }
+    link->enabled = ENABLED_READING;
+    if (enable_one(from, to) == GPUHAL_OK) {
+        link->enabled |= ENABLED_WRITING;
+    }
+    gpuhal_error_forget_report();
+    return GPUHAL_OK;
+}
+
+static void disable(gpuhal_link *link, gpuhal_device *to, gpuhal_device *from)
+{
+    if (link->enabled & ENABLED_WRITING) {
+        disable_one(from, to);
+    }
+    if (link->enabled & ENABLED_READING) {
+        disable_one(to, from);
+    }
+    link->enabled = 0;
+}
+
+void gpuhal_peers_destroy(gpuhal *gpu)
+{
+    for (uint32_t i = 0; i < gpuhal_device_count(gpu); i++) {
+        gpuhal_device *from = gpuhal_device_at(gpu, i);
+        for (uint32_t k = 0; k < gpuhal_device_count(gpu); k++) {
+            if (gpuhal_device_is_reachable(from) && gpuhal_device_is_reachable(gpuhal_device_at(gpu, k))) {
+                disable(gpuhal_link_between(from, gpuhal_device_at(gpu, k)), gpuhal_device_at(gpu, k), from);
+            }
+        }
+    }
+}
+
+/* ---- copying */
+
+static gpuhal_status health(gpuhal_device *device)
+{
+    const gpuhal_call call = gpuhal_call_aside(device);
+    return gpuhal_device_result(device, call, device->ops.query_health(device->handle));
+}
+
+/* Which of the two a plugin means by "lost" only they know. One that hangs is not asked. */
+static gpuhal_device *culprit(gpuhal_status status, gpuhal_device *to, gpuhal_device *from)
+{
+    bool asked = status == GPUHAL_ERROR_DEVICE_LOST && to->ops.query_health && from->ops.query_health &&
+                 gpuhal_device_is_reachable(to) && gpuhal_device_is_reachable(from);
+    return asked && health(to) == GPUHAL_OK && health(from) != GPUHAL_OK ? from : to;
+}
+
+static gpuhal_status peer_copy(gpuhal_plugin_queue *queue, gpuhal_device *to_device, const gpuhal_memory *to,
+                               uint64_t to_offset, gpuhal_device *from_device, const gpuhal_memory *from,
+                               uint64_t from_offset, uint64_t bytes)
+{
+    const gpuhal_call call = gpuhal_call_blocking(to_device, bytes);
+    return gpuhal_device_result(to_device, call,
+                                to_device->ops.peer_copy(queue, to_device->handle, to, to_offset, from_device->handle,
+                                                         from, from_offset, bytes));
+}
+
+gpuhal_status gpuhal_peer_copy_blocking(gpuhal_device *to_device, const gpuhal_memory *to, uint64_t to_offset,
+                                        gpuhal_device *from_device, const gpuhal_memory *from, uint64_t from_offset,
+                                        uint64_t bytes)
+{
+    gpuhal_status status = peer_copy(NULL, to_device, to, to_offset, from_device, from, from_offset, bytes);
+    if (!status || status == GPUHAL_ERROR_NOT_SUPPORTED) {
+        return status;
+    }
+    return gpuhal_device_failed(culprit(status, to_device, from_device), status,
+                                "copying %" PRIu64 " bytes from %s to %s", bytes, from_device->id, to_device->id);
+}
+
+/* Polls with growing pauses: the link is new, and no other work waits for this. */
+static gpuhal_status wait_for(gpuhal_device *runner, gpuhal_plugin_event *event)
+{
+    uint64_t end = gpuhal_os_monotonic_ns() + PATIENCE_NS, pause = 20000;
+    gpuhal_status status = gpuhal_plugin_event_query(runner, event);
+    while (status == GPUHAL_NOT_READY && gpuhal_os_monotonic_ns() < end) {
+        gpuhal_os_sleep(pause);
+        pause = pause < 2000000 ? 2 * pause : pause;
+        status = gpuhal_plugin_event_query(runner, event);
+    }
+    return status == GPUHAL_NOT_READY ? GPUHAL_ERROR_TIMEOUT : status;
+}
+
+static gpuhal_status copy_pattern(const proof *p, gpuhal_plugin_queue *queue)
+{
+    return peer_copy(queue, p->to_device, &p->to, p->to_offset, p->from_device, &p->from, p->from_offset, p->bytes);
+}
+
+/* What is stuck in a driver cannot be given back, and stays. The event is recorded and awaited after a copy that
+ * failed, too: a part of it may be under way in both memories, which are released next. The first failure is the one
+ * that is reported. */
+static gpuhal_status copy_on_queue(proof *p, gpuhal_device *runner)
+{
+    gpuhal_plugin_queue *queue = NULL;
+    gpuhal_plugin_event *event = NULL;
+    gpuhal_error_detail detail;
+    gpuhal_call call = gpuhal_call_prompt(runner);
+    gpuhal_status status =
+        gpuhal_device_result(runner, call, runner->ops.queue_create(runner->handle, 0, 0, NULL, &queue));
+    if (status) {
+        return status;
+    }
+    status = gpuhal_plugin_event_create(runner, 0, &event);
+    if (!status) {
+        status = copy_pattern(p, queue);
+        gpuhal_error_save(&detail);
+        gpuhal_status recorded = gpuhal_plugin_event_record_blocking(runner, queue, event);
+        gpuhal_status ended = recorded ? recorded : wait_for(runner, event);
+        p->stuck = ended == GPUHAL_ERROR_TIMEOUT && !recorded;
+        if (!status) {
+            status = ended;
+            gpuhal_error_save(&detail);
+        }
+    } else {
+        gpuhal_error_save(&detail);
+    }
+    if (!p->stuck) {
+        if (event) {
+            gpuhal_plugin_event_destroy(runner, event);
+        }
+        call = gpuhal_call_blocking(runner, 0);
+        runner->ops.queue_destroy(queue);
+        gpuhal_call_end(call);
+    }
+    (void)gpuhal_error_restore(&detail); /* with the plugin's words for the failure */
+    return status;
+}
+
+/* On a queue of its own where there is one that takes it, so that a link over which nothing ever arrives does not keep
+ * the caller for ever. */
+static gpuhal_status copy_in_time(proof *p, gpuhal_device *runner)
+{
+    gpuhal_status status = runner->ops.queue_create ? copy_on_queue(p, runner) : GPUHAL_ERROR_NOT_SUPPORTED;
+    return status == GPUHAL_ERROR_NOT_SUPPORTED ? copy_pattern(p, NULL) : status;
+}
+
+/* ---- proving */
+
+/* Bytes of the source, and others at the destination. Each run has its own, so that none is taken for another's. */
+static gpuhal_status lay_out(proof *p, uint32_t seed)
+{
+    for (size_t i = 0; i < PROOF_BYTES; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        p->sent[i] = (unsigned char)(seed >> 24);
+        p->got[i] = (unsigned char)~p->sent[i];
+    }
+    gpuhal_status status = gpuhal_move(GPUHAL_TO_DEVICE, p->from_device, &p->from, 0, p->sent, PROOF_BYTES);
+    return status ? status : gpuhal_move(GPUHAL_TO_DEVICE, p->to_device, &p->to, 0, p->got, PROOF_BYTES);
+}
+
+/* In `got` lies what was at the destination before; the copy is played there too. `sent` is not needed afterwards: each
+ * run lays out its own. */
+static gpuhal_status compare(proof *p, const gpuhal_device *runner)
+{
+    memcpy(p->got + p->to_offset, p->sent + p->from_offset, (size_t)p->bytes);
+    gpuhal_status status = gpuhal_move(GPUHAL_FROM_DEVICE, p->to_device, &p->to, 0, p->sent, PROOF_BYTES);
+    size_t wrong = 0, first = PROOF_BYTES;
+    for (size_t i = PROOF_BYTES; !status && i > 0; i--) {
+        bool differs = p->sent[i - 1] != p->got[i - 1];
+        wrong += differs;
+        first = differs ? i - 1 : first;
+    }
+    if (wrong > 0) {
+        snprintf(p->how, sizeof p->how,
+                 "the driver reports that %s can access memory of %s, but after a copy by %s %zu of %u bytes are "
+                 "wrong, the first at offset %zu",
+                 p->to_device->id, p->from_device->id, runner->id, wrong, PROOF_BYTES, first);
+    }
+    return status;
+}
+
+/* Keeps the words of a failure of the link, which is not the caller's: the copy has other paths. */
+static gpuhal_status prove(proof *p, gpuhal_device *runner)
+{
+    gpuhal_status status = lay_out(p, runner == p->to_device ? 1 : 2);
+    if (status) {
+        return status;
+    }
+    status = copy_in_time(p, runner);
+    if (status == GPUHAL_ERROR_TIMEOUT) {
+        snprintf(p->how, sizeof p->how,
+                 "the driver reports that %s can access memory of %s, but a copy by %s did not end within %u s",
+                 p->to_device->id, p->from_device->id, runner->id, (unsigned)(PATIENCE_NS / 1000000000));
+        return GPUHAL_OK;
+    }
+    if (status) {
+        status = gpuhal_device_failed(culprit(status, p->to_device, p->from_device), status,
+                                      "copying over the link to the other device");
+        snprintf(p->how, sizeof p->how, "the driver reports that %s can access memory of %s, but a copy failed: %s",
+                 p->to_device->id, p->from_device->id, gpuhal_last_error()->sentence);
+        bool other = status == GPUHAL_ERROR_OUT_OF_MEMORY || status == GPUHAL_ERROR_HOST_MEMORY ||
+                     status == GPUHAL_ERROR_DEVICE_LOST || status == GPUHAL_ERROR_NOT_SUPPORTED;
+        return other ? status : GPUHAL_OK;
+    }
+    return compare(p, runner);
+}
+
+static gpuhal_status take_memory(proof *p)
+{
+    const gpuhal_alloc alloc = {.size = sizeof alloc, .bytes = PROOF_BYTES};
+    gpuhal_status status = gpuhal_memory_allocate(p->from_device, &alloc, PROOF_BYTES, &p->from);
+    if (!status) {
+        status = gpuhal_memory_allocate(p->to_device, &alloc, PROOF_BYTES, &p->to);
+        if (status) {
+            gpuhal_memory_release(p->from_device, &p->from);
+        }
+    }
+    return status;
+}
+
+/* Tries both devices as the runner of the copy, where both can. An error concerns something other than the link. Memory
+ * that the driver still holds is left to it: released, it could be another buffer's when the copy arrives. */
+static gpuhal_status prove_both(proof *p)
+{
+    p->sent = malloc(PROOF_BYTES);
+    p->got = malloc(PROOF_BYTES);
+    gpuhal_status status = p->sent && p->got ? take_memory(p) : gpuhal_error_host_memory();
+    if (!status) {
+        status = prove(p, p->to_device);
+        if (!status && !p->how[0] && p->from_device->ops.queue_create) {
+            status = prove(p, p->from_device);
+        }
+        if (!p->stuck) {
+            gpuhal_memory_release(p->to_device, &p->to);
+            gpuhal_memory_release(p->from_device, &p->from);
+        }
+    }
+    free(p->sent);
+    free(p->got);
+    return status;
+}
+
+/* ---- finding out */
+
+static void warn(const gpuhal_device *to, const gpuhal_device *from, const char *how)
+{
+    gpuhal_log_line(to->gpu->log, GPUHAL_LEVEL_WARNING, "%s: copies from %s to %s take another path", how, from->id,
+                    to->id);
+}
+
+static gpuhal_peer_state try_link(gpuhal_link *link, gpuhal_device *to, gpuhal_device *from)
+{
+    gpuhal_status status = enable(link, to, from);
+    if (status) {
+        status = gpuhal_error_from_plugin(status, to->candidate->name, to->id, "accessing memory of another device");
+        gpuhal_log_line(to->gpu->log, status == GPUHAL_ERROR_NOT_SUPPORTED ? GPUHAL_LEVEL_DEBUG : GPUHAL_LEVEL_WARNING,
+                        "%s: copies from %s to %s take another path", gpuhal_last_error()->sentence, from->id, to->id);
+        return GPUHAL_PEER_NONE;
+    }
+    uint64_t unit = (to->copy_mask | from->copy_mask) + 1;
+    /* Of each memory some units are left in front and behind: bytes that a copy writes beside its range are seen as
+     * well. */
+    proof p = {.to_device = to,
+               .from_device = from,
+               .to_offset = 3 * unit,
+               .from_offset = 5 * unit,
+               .bytes = PROOF_BYTES - 7 * unit};
+    status = prove_both(&p);
+    if (!status && !p.how[0]) {
+        gpuhal_log_line(to->gpu->log, GPUHAL_LEVEL_DEBUG, "copies from %s to %s use a link between them", from->id,
+                        to->id);
+        return GPUHAL_PEER_USABLE;
+    }
+    if (p.stuck) {
+        link->enabled = 0; /* never again a call about it */
+        atomic_store(&to->stuck, true);
+        atomic_store(&from->stuck, true);
+    } else {
+        disable(link, to, from);
+    }
+    if (status) {
+        gpuhal_log_line(to->gpu->log, GPUHAL_LEVEL_DEBUG, "the link from %s to %s could not be tested: %s", from->id,
+                        to->id, gpuhal_last_error()->sentence);
+        return status == GPUHAL_ERROR_NOT_SUPPORTED ? GPUHAL_PEER_NONE : GPUHAL_PEER_UNKNOWN;
+    }
+    link->why_broken = gpuhal_text_copy(p.how);
+    warn(to, from, p.how);
+    return GPUHAL_PEER_BROKEN;
+}
+
+/* A link that hangs or lies is not tried again in every process. */
+static bool was_broken(const gpuhal_link *link, const gpuhal_device *to, const gpuhal_device *from)
+{
+    gpuhal_recalled_link known;
+    if (atomic_load(&link->refresh) || !gpuhal_fault_log_recall(from, to, &known) || known.verified) {
+        return false;
+    }
+    char how[640];
+    snprintf(how, sizeof how, "the link failed before, with the same drivers: %s", known.reason);
+    warn(to, from, how);
+    return true;
+}
+
+/* A thread that comes while another tries the link does not wait: TRYING is not usable, so its copy takes another path.
+ * The state is stored last, with release: a thread that reads it, with acquire, finds `enabled` and `why_broken` in
+ * place. */
+void gpuhal_peer_find_out(gpuhal_device *to_device, gpuhal_device *from_device)
+{
+    gpuhal_link *link = gpuhal_link_between(from_device, to_device);
+    uint32_t state = GPUHAL_PEER_UNKNOWN;
+    if (atomic_load_explicit(&link->peer, memory_order_acquire) != GPUHAL_PEER_UNKNOWN ||
+        !atomic_compare_exchange_strong(&link->peer, &state, GPUHAL_PEER_TRYING)) {
+        return;
+    }
+    if (!is_offered(to_device, from_device)) {
+        state = GPUHAL_PEER_NONE;
+    } else if (was_broken(link, to_device, from_device)) {
+        state = GPUHAL_PEER_RECALLED;
+    } else {
+        state = try_link(link, to_device, from_device);
+    }
+    atomic_store_explicit(&link->peer, state, memory_order_release);
+    if (state == GPUHAL_PEER_BROKEN) {
+        gpuhal_fault_log_link(from_device, to_device, true);
+    }
+}
+
+void gpuhal_peer_forget(gpuhal_device *to_device, gpuhal_device *from_device)
+{
+    gpuhal_link *link = gpuhal_link_between(from_device, to_device);
+    uint32_t state = GPUHAL_PEER_RECALLED;
+    atomic_store(&link->refresh, 1);
+    atomic_compare_exchange_strong(&link->peer, &state, GPUHAL_PEER_UNKNOWN);
+}
+
+/* Access stays on until the end: copies of other threads may be in flight. TRYING meanwhile, so that no other thread
+ * owns the link, and none reads `why_broken` while it is written. */
+void gpuhal_peer_break(gpuhal_device *to_device, gpuhal_device *from_device, const char *how)
+{
+    gpuhal_link *link = gpuhal_link_between(from_device, to_device);
+    uint32_t state = GPUHAL_PEER_USABLE;
+    if (atomic_compare_exchange_strong(&link->peer, &state, GPUHAL_PEER_TRYING)) {
+        link->why_broken = gpuhal_text_copy(how);
+        warn(to_device, from_device, how);
+        atomic_store_explicit(&link->peer, GPUHAL_PEER_BROKEN, memory_order_release);
+        gpuhal_fault_log_link(from_device, to_device, true);
+    }
+}

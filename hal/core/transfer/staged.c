@@ -1,0 +1,362 @@
+/* transfer/staged.c: see staged.h. A thread takes the next free piece, begins it in the older of its chunks once that
+ * chunk's last piece has ended, and so on until none is left. The order between pieces does not matter, since they
+ * share no byte. After any failure nothing is in flight in a chunk: destroying its queue waits for the device. */
+#include "transfer/staged.h"
+
+#include "base/error.h"
+#include "transfer/plugin_event.h"
+#include "transfer/ranges.h"
+#include "transfer/thread_pool.h"
+
+#include <string.h>
+
+/* Pieces are an eighth of the copy, so that both halves of a middling one overlap too, within these bounds: the chunk's
+ * size above, and below what is worth a submission. */
+#define LEAST_PIECE_BYTES (256u << 10)
+
+/* ---- one chunk, with a queue or blocking */
+
+/* Where the device has no memory for this direction it has a slot, or the host sees its memory. */
+static gpuhal_status fill_plain(gpuhal_chunk *chunk, const gpuhal_memory *from, uint64_t offset, uint64_t bytes)
+{
+    gpuhal_device *device = chunk->device;
+    gpuhal_status status = GPUHAL_ERROR_NOT_SUPPORTED;
+    if (gpuhal_is_aligned(device, offset, bytes) || !gpuhal_host_writes(from)) {
+        status =
+            gpuhal_slot_move_blocks(GPUHAL_FROM_DEVICE, device, from, offset, chunk->host, bytes, gpuhal_slot_move);
+    }
+    if (status == GPUHAL_ERROR_NOT_SUPPORTED && gpuhal_host_writes(from)) {
+        memcpy(chunk->host, (const char *)from->host + offset, (size_t)bytes);
+        return GPUHAL_OK;
+    }
+    return status == GPUHAL_ERROR_NOT_SUPPORTED ? gpuhal_slot_no_way(device, GPUHAL_FROM_DEVICE) : status;
+}
+
+/* From the device it copies whole alignment blocks: up to one more at each end, for which the payload leaves room
+ * (gpuhal_staging_payload_bytes()). What comes in front stays in `lead` until end_copy() has moved it away. */
+static gpuhal_status start_copy(gpuhal_chunk *chunk, gpuhal_plugin_queue *queue, const gpuhal_memory *memory,
+                                uint64_t offset, uint64_t bytes)
+{
+    gpuhal_device *device = chunk->device;
+    gpuhal_status status;
+    if (chunk->direction == GPUHAL_TO_DEVICE) {
+        status = gpuhal_slot_clean(device, GPUHAL_TO_DEVICE, &chunk->memory, bytes);
+        if (status) {
+            return status;
+        }
+        status = gpuhal_slot_copy(device, queue, memory, offset, &chunk->memory, 0, bytes);
+        return status ? gpuhal_device_failed(device, status, "copying from staging memory") : GPUHAL_OK;
+    }
+    chunk->lead = offset & device->copy_mask;
+    chunk->arriving = bytes;
+    const uint64_t whole = (chunk->lead + bytes + device->copy_mask) & ~device->copy_mask;
+    status = gpuhal_slot_copy(device, queue, &chunk->memory, 0, memory, offset - chunk->lead, whole);
+    return status ? gpuhal_device_failed(device, status, "copying to staging memory") : GPUHAL_OK;
+}
+
+/* Once the device is done: bytes that arrived become visible, and stand at the beginning. The members are cleared
+ * first, so that a failure here does not end the same piece a second time. */
+static gpuhal_status end_copy(gpuhal_chunk *chunk)
+{
+    const uint64_t bytes = chunk->arriving, lead = chunk->lead, mask = chunk->device->copy_mask;
+    chunk->arriving = chunk->lead = 0;
+    gpuhal_status status =
+        bytes > 0 ? gpuhal_slot_clean(chunk->device, GPUHAL_FROM_DEVICE, &chunk->memory, (lead + bytes + mask) & ~mask)
+                  : GPUHAL_OK;
+    if (!status && lead > 0) {
+        memmove(chunk->host, (char *)chunk->host + lead, (size_t)bytes);
+    }
+    return status;
+}
+
+gpuhal_status gpuhal_staged_move_chunk(gpuhal_chunk *chunk, const gpuhal_memory *memory, uint64_t offset,
+                                       uint64_t bytes)
+{
+    if (chunk->plain) {
+        return fill_plain(chunk, memory, offset, bytes);
+    }
+    gpuhal_status status = start_copy(chunk, NULL, memory, offset, bytes);
+    return status ? status : end_copy(chunk);
+}
+
+static gpuhal_status make_queue(gpuhal_chunk *chunk)
+{
+    gpuhal_device *device = chunk->device;
+    if (chunk->queue) {
+        return GPUHAL_OK;
+    }
+    const gpuhal_call call = gpuhal_call_prompt(device);
+    gpuhal_status status =
+        gpuhal_device_result(device, call, device->ops.queue_create(device->handle, 0, 0, NULL, &chunk->queue));
+    status = status ? status : gpuhal_plugin_event_create(device, 0, &chunk->event);
+    if (status) {
+        status = gpuhal_device_failed(device, status, "creating a queue for staging");
+        gpuhal_staging_drop_queue(chunk);
+    }
+    return status;
+}
+
+/* Begins what await_copy() ends. Where the event could not be recorded behind the copy, no thread could await the copy
+ * later: destroying the queue does that now, and the next use makes another. */
+static gpuhal_status begin_copy(gpuhal_chunk *chunk, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
+{
+    gpuhal_device *device = chunk->device;
+    gpuhal_status status = make_queue(chunk);
+    if (status) {
+        return status;
+    }
+    status = start_copy(chunk, chunk->queue, memory, offset, bytes);
+    if (!status) {
+        status = gpuhal_plugin_event_record_blocking(device, chunk->queue, chunk->event);
+        status = status ? gpuhal_device_failed(device, status, "submitting a copy with staging memory") : GPUHAL_OK;
+    }
+    chunk->under_way = !status;
+    if (status) {
+        gpuhal_staging_drop_queue(chunk);
+    }
+    return status;
+}
+
+/* Whether what was begun has ended, well or not. */
+static bool has_ended(const gpuhal_chunk *chunk)
+{
+    return gpuhal_plugin_event_query(chunk->device, chunk->event) != GPUHAL_NOT_READY;
+}
+
+/* Sleeps until it has. OK where nothing is in flight. */
+static gpuhal_status await_copy(gpuhal_chunk *chunk)
+{
+    gpuhal_status status = GPUHAL_NOT_READY;
+    if (!chunk->under_way) {
+        return GPUHAL_OK;
+    }
+    while (status == GPUHAL_NOT_READY) {
+        status = gpuhal_plugin_event_block(chunk->device, chunk->event, GPUHAL_BLOCK_NS);
+    }
+    chunk->under_way = false;
+    if (status) {
+        status = gpuhal_device_failed(chunk->device, status, "copying through staging memory");
+        gpuhal_staging_drop_queue(chunk);
+        return status;
+    }
+    return end_copy(chunk);
+}
+
+/* ---- many pieces */
+
+typedef struct ring {
+    const gpuhal_staged_copy *copy;
+    uint64_t piece_bytes, pieces, phase;
+    gpuhal_thread_pool_job job;
+
+    gpuhal_mutex mutex; /* protects what follows */
+    uint64_t next;      /* the first free piece; `pieces` after a failure */
+    uint32_t threads;   /* that were asked for, the caller's included */
+    uint32_t most_threads;
+    uint32_t starved;     /* how often the device was found waiting, less how often it was not */
+    gpuhal_status status; /* of the first failure */
+    gpuhal_error_detail error;
+} ring;
+
+/* One chunk of a worker, with the piece that is in it. */
+typedef struct slot {
+    gpuhal_chunk *chunk;
+    uint64_t done, bytes; /* bytes 0: empty */
+} slot;
+
+enum { SLOTS = 2 };
+
+/* No thread finds a free piece from here on; what is in flight each thread awaits itself. The first failure is what the
+ * caller gets. */
+static void fail(ring *r, gpuhal_status status)
+{
+    gpuhal_mutex_lock(&r->mutex);
+    r->next = r->pieces;
+    if (!r->status) {
+        r->status = status;
+        gpuhal_error_save(&r->error);
+    }
+    gpuhal_mutex_unlock(&r->mutex);
+}
+
+/* Takes the next free piece; false when none is left. Pieces lie on a grid of piece_bytes that begins `phase` bytes
+ * before the copy, so the first is shorter by the phase and the last ends with the copy: all others begin on the
+ * grid. */
+static bool claim(ring *r, slot *s)
+{
+    gpuhal_mutex_lock(&r->mutex);
+    uint64_t piece = r->next;
+    r->next += piece < r->pieces;
+    gpuhal_mutex_unlock(&r->mutex);
+    if (piece == r->pieces) {
+        return false;
+    }
+    uint64_t begin = piece * r->piece_bytes, end = begin + r->piece_bytes, all = r->phase + r->copy->bytes;
+    begin = begin < r->phase ? r->phase : begin;
+    end = end > all ? all : end;
+    s->done = begin - r->phase;
+    s->bytes = end - begin;
+    return true;
+}
+
+/* Adds a helper when the device keeps waiting for the threads that there are: twice per thread, so that one late
+ * wake-up is no reason. The count grows where a piece had ended before its thread came back to it, and sinks where it
+ * had not. The pool is called without the mutex, which the new helper takes. */
+static void learn(ring *r, bool starved)
+{
+    bool more = false;
+    gpuhal_mutex_lock(&r->mutex);
+    r->starved = starved ? r->starved + 1 : r->starved - (r->starved > 0);
+    if (r->starved >= 2 * r->threads && r->threads < r->most_threads && r->next < r->pieces) {
+        r->starved = 0;
+        r->threads++;
+        more = true;
+    }
+    gpuhal_mutex_unlock(&r->mutex);
+    if (more) {
+        gpuhal_thread_pool_submit(r->copy->device->gpu, &r->job, 1);
+    }
+}
+
+/* A single piece has nothing to overlap with, and blocking copies are quicker than those that are begun and awaited. */
+static gpuhal_status begin_piece(ring *r, slot *s)
+{
+    const gpuhal_staged_copy *copy = r->copy;
+    const uint64_t offset = copy->offset + s->done;
+    gpuhal_status status =
+        copy->direction == GPUHAL_TO_DEVICE ? copy->move(copy->user, s->chunk->host, s->done, s->bytes) : GPUHAL_OK;
+    if (status) {
+        return status;
+    }
+    return r->pieces > 1 && s->chunk->can_begin ? begin_copy(s->chunk, copy->memory, offset, s->bytes)
+                                                : gpuhal_staged_move_chunk(s->chunk, copy->memory, offset, s->bytes);
+}
+
+/* After a failure of another piece, what is in flight is awaited and taken no further. */
+static gpuhal_status end_piece(ring *r, slot *s, bool go_on)
+{
+    const gpuhal_staged_copy *copy = r->copy;
+    const uint64_t bytes = s->bytes;
+    s->bytes = 0;
+    gpuhal_status status = await_copy(s->chunk);
+    bool take = !status && go_on && bytes > 0 && copy->direction == GPUHAL_FROM_DEVICE;
+    return take ? copy->move(copy->user, s->chunk->host, s->done, bytes) : status;
+}
+
+/* What one thread does, its slots in turn: awaits the older piece, and begins the next in its place. The loop may end
+ * with pieces in flight in either slot, so the second loop awaits every slot, also after a failure: a chunk that is
+ * passed on must have nothing under way (staging.h). */
+static void carry(ring *r, slot *slots, uint32_t count)
+{
+    gpuhal_status status = GPUHAL_OK;
+    uint32_t turn = 0;
+    for (; !status; turn = (turn + 1) % count) {
+        slot *s = &slots[turn];
+        if (s->bytes > 0 && s->chunk->under_way && count > 1) {
+            learn(r, has_ended(s->chunk));
+        }
+        if ((status = end_piece(r, s, true)) || !claim(r, s)) {
+            break;
+        }
+        status = begin_piece(r, s);
+    }
+    if (status) {
+        fail(r, status);
+    }
+    for (uint32_t i = 0; i < count; i++, turn = (turn + 1) % count) {
+        gpuhal_status late = end_piece(r, &slots[turn], !status);
+        if (late && !status) {
+            status = late;
+            fail(r, late);
+        }
+    }
+}
+
+/* With `first`, and a second chunk where the device copies by itself and one is to be had without waiting. */
+static void carry_with(ring *r, gpuhal_chunk *first)
+{
+    const gpuhal_staged_copy *copy = r->copy;
+    slot slots[SLOTS] = {{.chunk = first}};
+    uint32_t count = 1;
+    if (r->pieces > 1 && first->can_begin &&
+        (slots[1].chunk = gpuhal_staging_try_take(copy->device, copy->direction))) {
+        count = 2;
+    }
+    carry(r, slots, count);
+    for (uint32_t i = 0; i < count; i++) {
+        gpuhal_staging_give(slots[i].chunk);
+    }
+}
+
+/* A helper. Without a free chunk it is one too many. No other is added then either: chunks are what is short, not
+ * threads. */
+static void help(void *user)
+{
+    ring *r = user;
+    gpuhal_chunk *chunk = gpuhal_staging_try_take(r->copy->device, r->copy->direction);
+    if (chunk) {
+        carry_with(r, chunk);
+        return;
+    }
+    gpuhal_mutex_lock(&r->mutex);
+    r->threads--;
+    r->most_threads = r->threads;
+    gpuhal_mutex_unlock(&r->mutex);
+}
+
+static void plan(ring *r)
+{
+    const gpuhal_staged_copy *copy = r->copy;
+    uint64_t most = gpuhal_staging_payload_bytes(copy->device);
+    most = most > GPUHAL_STAGED_PAGE_BYTES ? most & ~(uint64_t)(GPUHAL_STAGED_PAGE_BYTES - 1) : most;
+    uint64_t piece = copy->bytes / 8 & ~(uint64_t)(LEAST_PIECE_BYTES - 1);
+    piece = piece < LEAST_PIECE_BYTES ? LEAST_PIECE_BYTES : piece;
+    r->piece_bytes = piece < most ? piece : most;
+    r->phase = copy->phase % GPUHAL_STAGED_PAGE_BYTES;
+    r->pieces = (r->phase + copy->bytes - 1) / r->piece_bytes + 1;
+}
+
+/* A thread is worth waking for two pieces or more. Without queues both halves are blocking calls, which two threads
+ * overlap; which half waits for the other cannot be seen then. */
+static void plan_threads(ring *r, const gpuhal_chunk *chunk)
+{
+    const gpuhal_staged_copy *copy = r->copy;
+    uint64_t worth = (r->pieces + 1) / 2;
+    uint32_t most = gpuhal_thread_pool_most();
+    if (copy->in_order) {
+        r->most_threads = r->threads = 1;
+    } else if (chunk->can_begin) {
+        r->most_threads = worth < most ? (uint32_t)worth : most;
+        r->threads = gpuhal_staging_threads(copy->device, copy->direction);
+        r->threads = r->threads < r->most_threads ? r->threads : r->most_threads;
+    } else {
+        r->most_threads = r->threads = r->pieces > 1 ? 2 : 1;
+    }
+}
+
+gpuhal_status gpuhal_staged_run(const gpuhal_staged_copy *copy)
+{
+    if (copy->bytes == 0) {
+        return GPUHAL_OK;
+    }
+    gpuhal_chunk *chunk = NULL;
+    gpuhal_status status = gpuhal_staging_take(copy->device, copy->direction, &chunk);
+    if (status) {
+        return status;
+    }
+    ring r = {.copy = copy, .job = {.work = help, .user = &r}};
+    gpuhal *gpu = copy->device->gpu;
+    plan(&r);
+    plan_threads(&r, chunk);
+    uint32_t began_with = r.threads;
+    gpuhal_mutex_init(&r.mutex);
+    gpuhal_thread_pool_submit(gpu, &r.job, r.threads - 1);
+    carry_with(&r, chunk);
+    /* Returns once no helper is inside: `r` lies on this stack, and is read without the mutex from here on. */
+    gpuhal_thread_pool_cancel(gpu, &r.job);
+    gpuhal_mutex_finish(&r.mutex);
+    if (r.threads > began_with) {
+        gpuhal_staging_set_threads(copy->device, copy->direction, r.threads);
+    }
+    return r.status ? gpuhal_error_restore(&r.error) : GPUHAL_OK;
+}
