@@ -158,8 +158,12 @@ static gpuhal_status check(const batch *own)
     return mapped && !status ? gpuhal_buffer_unmap(own->result, mapping) : status;
 }
 
+/* A queue whose work failed or was not awaited keeps its buffers until that has ended. */
 static void release(const batch *own)
 {
+    if (own->queue && own->status) {
+        (void)gpuhal_queue_synchronize(own->queue, UINT64_MAX);
+    }
     gpuhal_buffer_release(own->result);
     gpuhal_buffer_release(own->y);
     gpuhal_buffer_release(own->x);

@@ -13,6 +13,7 @@ typedef struct ranking {
     gpuhal_lack *lacks;
     uint32_t *listed;
     gpuhal_chosen *chosen;
+    gpuhal_choice_request request;
     uint32_t count;
 } ranking;
 
@@ -60,7 +61,7 @@ static gpuhal_status rank(const gpuhal_rank_desc *desc, const gpuhal_need *need,
         own->lacks[i] = gpuhal_offer_lacks(&own->offers.list[i], need, need->bytes);
         own->listed[i] = gpuhal_need_backend_place(need, &own->offers.list[i]);
     }
-    const gpuhal_choice_request request = {
+    own->request = (gpuhal_choice_request){
         .order = orders[desc->order],
         .one_each = (desc->flags & GPUHAL_RANK_ONE_EACH) != 0,
         .cpu_last = true,
@@ -71,7 +72,7 @@ static gpuhal_status rank(const gpuhal_rank_desc *desc, const gpuhal_need *need,
         .kept = find_kept(desc->balance, &own->offers),
         .margin_permille = gpuhal_balance_margin(desc->balance),
     };
-    own->count = gpuhal_choose(&request, own->chosen);
+    own->count = gpuhal_choose(&own->request, own->chosen);
     return GPUHAL_OK;
 }
 
@@ -184,11 +185,11 @@ static void describe_first(const ranking *own, gpuhal_ranked *out)
     }
     static const char *const words[] = {
         [GPUHAL_BY_LACK] = "first",
-        [GPUHAL_BY_CPU] = "not the CPU",
-        [GPUHAL_BY_KEPT] = "first before, and within the margin",
+        [GPUHAL_BY_CPU] = "not the CPU,",
+        [GPUHAL_BY_KEPT] = "first before, and within the margin,",
         [GPUHAL_BY_LISTED] = "first backend of the need",
-        [GPUHAL_BY_HEALTH] = "usable",
-        [GPUHAL_BY_SOFTWARE] = "not a software driver",
+        [GPUHAL_BY_HEALTH] = "passed its self-test,",
+        [GPUHAL_BY_SOFTWARE] = "not a software driver,",
         [GPUHAL_BY_BACKEND] = "first backend",
         [GPUHAL_BY_TYPE] = "best type",
         [GPUHAL_BY_TOTAL] = "most memory",
@@ -203,8 +204,13 @@ static void describe_first(const ranking *own, gpuhal_ranked *out)
     if (fitting == 1) {
         snprintf(out->reason, sizeof out->reason, "the only one that satisfies the need");
     } else if (fitting > 1) {
-        snprintf(out->reason, sizeof out->reason, "%s of %u that satisfy the need", words[own->chosen[1].rule],
-                 fitting);
+        const uint32_t rivals = gpuhal_choice_rivals(&own->request, own->chosen[0].index, own->chosen[1].rule);
+        char better[64] = "";
+        if (rivals < fitting) {
+            snprintf(better, sizeof better, "of %u that are equal before that, ", rivals);
+        }
+        snprintf(out->reason, sizeof out->reason, "%s %sof %u that satisfy the need", words[own->chosen[1].rule],
+                 better, fitting);
     }
 }
 

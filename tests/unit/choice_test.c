@@ -187,7 +187,9 @@ TEST(each_machine_and_request_has_the_order_and_the_reasons_of_the_table)
         {"cuda:0 busy=800; cuda:1 busy=200", "least_loaded", "cuda:1; cuda:0 by load"},
         {"cuda:0; cuda:1 busy=1000", "least_loaded", "cuda:1; cuda:0 by load"}, /* unknown comes last */
         {"cuda:0 total=8 free=8 busy=500; cuda:1 total=8 free=2 busy=0", "least_loaded", "cuda:0; cuda:1 by load"},
-        {"cuda:0 total=8 free=4; cuda:1 total=16 free=8", "least_loaded", "cuda:1; cuda:0 by room"},
+        {"cuda:0 total=8 free=4; cuda:1 total=16 free=8", "least_loaded", "cuda:1; cuda:0 by total"},
+        {"cuda:0 total=8 free=8 limit=1 busy=0; cuda:1 total=8 free=6 busy=0", "least_loaded",
+         "cuda:0; cuda:1 by load"},
         {"cuda:0 busy=200; cuda:1 busy=150", "least_loaded kept=0", "cuda:0; cuda:1 by kept"},
         {"cuda:0 busy=251; cuda:1 busy=150", "least_loaded kept=0", "cuda:1; cuda:0 by load"}, /* beyond the margin */
         {"cuda:0; cuda:1 busy=900", "least_loaded kept=0", "cuda:1; cuda:0 by load"},
@@ -214,6 +216,7 @@ TEST(as_many_are_alike_as_are_equal_by_each_rule_so_far)
     assert_int_equal(gpuhal_choice_alike(&m.request, 1, GPUHAL_BY_BACKEND), 3);
     assert_int_equal(gpuhal_choice_alike(&m.request, 1, GPUHAL_BY_TOTAL), 2);
     assert_int_equal(gpuhal_choice_alike(&m.request, 1, GPUHAL_BY_PLACE), 1);
+    assert_int_equal(gpuhal_choice_rivals(&m.request, 1, GPUHAL_BY_TOTAL), 3);
 }
 
 #include "test_main.h"

@@ -13,7 +13,7 @@ static const gpuhal_choice_rule orders[][RULES] = {
                                  GPUHAL_BY_TYPE, GPUHAL_BY_TOTAL, GPUHAL_BY_UNITS, GPUHAL_BY_PREFERRED,
                                  GPUHAL_BY_PLACE},
     [GPUHAL_CHOOSE_LEAST_LOADED] = {GPUHAL_BY_LACK, GPUHAL_BY_CPU, GPUHAL_BY_HEALTH, GPUHAL_BY_SOFTWARE, GPUHAL_BY_KEPT,
-                                    GPUHAL_BY_LOAD, GPUHAL_BY_ROOM, GPUHAL_BY_LISTED, GPUHAL_BY_BACKEND, GPUHAL_BY_TYPE,
+                                    GPUHAL_BY_LOAD, GPUHAL_BY_LISTED, GPUHAL_BY_BACKEND, GPUHAL_BY_TYPE,
                                     GPUHAL_BY_TOTAL, GPUHAL_BY_UNITS, GPUHAL_BY_PREFERRED, GPUHAL_BY_PLACE},
 };
 
@@ -43,11 +43,14 @@ uint32_t gpuhal_load(uint64_t total_bytes, uint64_t room_bytes, uint32_t busy_pe
     return load < 1000 ? (uint32_t)load : 1000;
 }
 
-/* Where only the total is known, the share that is free is not. */
+/* A limit of the process is no use of the memory. If only the total is known, the share that is free is not. */
 uint32_t gpuhal_offer_load(const gpuhal_offer *offer)
 {
+    const uint64_t bytes = offer->unit_free_bytes, promised = offer->promised_bytes;
     return gpuhal_load(offer->total_bytes,
-                       offer->free_bytes != GPUHAL_UNKNOWN_BYTES ? gpuhal_offer_room(offer) : GPUHAL_UNKNOWN_BYTES,
+                       bytes == GPUHAL_UNKNOWN_BYTES ? bytes
+                       : bytes > promised            ? bytes - promised
+                                                     : 0,
                        offer->busy_permille, offer->promised_permille);
 }
 
@@ -170,7 +173,8 @@ uint32_t gpuhal_choose(const gpuhal_choice_request *request, gpuhal_chosen *out_
     return kept;
 }
 
-uint32_t gpuhal_choice_alike(const gpuhal_choice_request *request, uint32_t index, gpuhal_choice_rule rule)
+/* `until`: that rule does not count any more. */
+static uint32_t count_alike(const gpuhal_choice_request *request, uint32_t index, gpuhal_choice_rule rule, bool until)
 {
     const uint32_t least = least_load(request);
     uint32_t alike = 0;
@@ -178,10 +182,20 @@ uint32_t gpuhal_choice_alike(const gpuhal_choice_request *request, uint32_t inde
         bool same = true, later = false;
         for (uint32_t i = 0; i < RULES && same && !later; i++) {
             const gpuhal_choice_rule by = orders[request->order][i];
-            same = value_of(request, index, by, least) == value_of(request, other, by, least);
             later = by == rule;
+            same = (later && until) || value_of(request, index, by, least) == value_of(request, other, by, least);
         }
         alike += same;
     }
     return alike;
+}
+
+uint32_t gpuhal_choice_alike(const gpuhal_choice_request *request, uint32_t index, gpuhal_choice_rule rule)
+{
+    return count_alike(request, index, rule, false);
+}
+
+uint32_t gpuhal_choice_rivals(const gpuhal_choice_request *request, uint32_t index, gpuhal_choice_rule rule)
+{
+    return count_alike(request, index, rule, true);
 }

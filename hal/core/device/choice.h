@@ -145,5 +145,7 @@ typedef struct gpuhal_chosen {
 uint32_t gpuhal_choose(const gpuhal_choice_request *request, gpuhal_chosen *out_chosen);
 /* Returns how many offers are like one of them by this rule and by each that comes before it. */
 uint32_t gpuhal_choice_alike(const gpuhal_choice_request *request, uint32_t index, gpuhal_choice_rule rule);
+/* The same without this rule: among how many it decides. */
+uint32_t gpuhal_choice_rivals(const gpuhal_choice_request *request, uint32_t index, gpuhal_choice_rule rule);
 
 #endif

@@ -216,6 +216,15 @@ static void say_variables(const gpuhal_device_snapshot *snapshot, const char *te
     }
 }
 
+static uint32_t count_hardware(const choice *own)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < own->offers.count; i++) {
+        count += own->lacks[i] == GPUHAL_LACK_NOTHING && !own->offers.list[i].software;
+    }
+    return count;
+}
+
 static void describe(const gpuhal_device_snapshot *snapshot, const char *text, const choice *own)
 {
     const char *rest = text;
@@ -230,9 +239,14 @@ static void describe(const gpuhal_device_snapshot *snapshot, const char *text, c
             best_device(own)->candidate->name);
         say_ids(snapshot, best_device(own), is_other_interface, "; also reachable through ", "", "");
     } else if (own->named == 1) {
-        say("\"%.256s\" names it", text);
+        say("\"%.256s\" %s it", text, first.excludes ? "leaves" : "names");
     } else {
-        say("\"%.256s\" names %u; first backend (%s), ", text, own->named, best_device(own)->candidate->name);
+        const uint32_t hardware = count_hardware(own);
+        say("\"%.256s\" %s %u; ", text, first.excludes ? "leaves" : "names", own->named);
+        if (hardware > 0 && hardware < own->named) {
+            say("%u of them hardware; ", hardware);
+        }
+        say("first backend (%s), ", best_device(own)->candidate->name);
         say_decision(own);
         say_left_out(snapshot, best_device(own));
     }
@@ -263,7 +277,8 @@ static void describe_value(const choice *own, bool by_memory)
         say("least load of %u: %u.%u %%", own->named, permille / 10, permille % 10);
     }
     if (equal > 1) {
-        say("; the best of %u that are equal in that, by the rule of auto", equal);
+        say("; the best of %u that are equal in that, by %s", equal,
+            alike(own, GPUHAL_BY_UNIT_ROOM) < equal ? "what is free whatever the limits" : "the rule of auto");
     }
     if (unknown > 0) {
         say(" (%u without that value)", unknown);
@@ -400,6 +415,9 @@ gpuhal_status gpuhal_select(gpuhal *gpu, const char *text, uint32_t flags, gpuha
     const gpuhal_offers_desc all = {.call = "gpuhal_select"};
     choice own = {.named = 0};
     gpuhal_device *cpu = flags & GPUHAL_SELECT_ALLOW_CPU ? find_cpu(snapshot) : NULL;
+    if (cpu && gpuhal_name_device(snapshot, text, cpu).taken) {
+        cpu = NULL;
+    }
     status = check_all(snapshot, text);
     status = status ? status : choose(gpu, &all, text, GPUHAL_CHOOSE_BEST, &own);
     status = status || own.named > 0 ? status : refuse_all(snapshot, text);

@@ -1,6 +1,6 @@
 /** gpuhal/gpuhal.hpp: the same API for C++17: handles that release their objects, and exceptions for failures.
  *
- *  Header-only, over gpuhal.h alone: nothing here is exported, and functions of gpuhal.h take the handles' get().
+ *  Header-only, over gpuhal.h and store.h: nothing here is exported, and their functions take the handles' get().
  *  GPUHAL_INIT makes structures with their size. The namespace is gpuhal_cpp because `gpuhal` is a type of the C API.
  *
  *      auto gpu = gpuhal_cpp::open();
@@ -11,6 +11,9 @@
 #define GPUHAL_GPUHAL_HPP
 
 #include <gpuhal/gpuhal.h>
+#if __has_include(<gpuhal/store.h>) // not in a library that was built without stores
+#include <gpuhal/store.h>
+#endif
 
 #include <memory>
 #include <stdexcept>
@@ -62,7 +65,9 @@ template <auto End> struct ender {
 using instance = std::unique_ptr<::gpuhal, ender<gpuhal_close>>;
 using queue = std::unique_ptr<gpuhal_queue, ender<gpuhal_queue_destroy>>;
 using pool = std::unique_ptr<gpuhal_pool, ender<gpuhal_pool_destroy>>;
+#ifdef GPUHAL_STORE_H
 using store = std::unique_ptr<gpuhal_store, ender<gpuhal_store_destroy>>;
+#endif
 using event = std::unique_ptr<gpuhal_event, ender<gpuhal_event_destroy>>;
 
 /** An object with a reference count: a copy adds a reference. */

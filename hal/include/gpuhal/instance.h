@@ -91,8 +91,8 @@ typedef struct gpuhal_config {
      *  "example.memory_mib=64;cpu.devices=5G,6G". Of two for one key the later one counts; an option that its plugin
      *  does not know causes a warning. Plugins document theirs. */
     const char *options;
-    /** (GPUHAL_LEDGER) Absolute directory in which leases are recorded (lease.h), "none" for none; NULL: gpuhal/ in the
-     *  user's runtime directory. */
+    /** (GPUHAL_LEDGER) Absolute directory in which leases are recorded (gpuhal/schedule/lease.h), "none" for none;
+     *  NULL: gpuhal/ in the user's runtime directory. */
     const char *ledger;
 } gpuhal_config;
 

@@ -95,7 +95,7 @@ typedef struct gpuhal_rank_desc {
     gpuhal_rank_order order;
     uint32_t device_count;         /**< 0: all devices of the gpuhal object. */
     gpuhal_device *const *devices; /**< Those that are lost are left out. */
-    const gpuhal_need *need;       /**< NULL: any device. */
+    const gpuhal_need *need;       /**< NULL: of nothing in particular. */
     const gpuhal_promise *promises;
     uint32_t promise_count;
     uint32_t reserved;       /**< 0. */
