@@ -4,6 +4,7 @@
  * for any other failure. The values are read by a sampler; the program sleeps until that has an event. */
 #include <gpuhal/node.h>
 
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,7 +88,8 @@ static double now(void)
 
 static int wait_for(const watch *own, double seconds)
 {
-    const double end = now() + seconds;
+    const double least = 2e-3 * PERIOD_MS; /* for the first samples */
+    const double end = now() + (seconds > least ? seconds : least);
     struct pollfd descriptor = {.fd = (int)own->events, .events = POLLIN};
     int result = TOO_LATE;
     while (!take_events(own, &result)) {
@@ -116,21 +118,53 @@ static void report(const watch *own)
     }
 }
 
-int main(int count, char **arguments)
+/* Digits alone: strtoull() would take a sign, and what is too large for the largest number. */
+static int read_limit(const char *text, uint64_t *out_limit)
 {
     char *rest = NULL;
-    watch own = {.key = count > 4 ? find_key(arguments[2]) : 0, .events = -1};
-    const uint32_t is_below = count > 4 && strcmp(arguments[3], "below") == 0;
-    const unsigned long long limit = count > 4 ? strtoull(arguments[4], &rest, 10) : 0;
-    if (own.key == 0 || (!is_below && strcmp(arguments[3], "above") != 0) || *rest) {
+    errno = 0;
+    *out_limit = strtoull(text, &rest, 10);
+    return *text && strspn(text, "0123456789") == strlen(text) && errno == 0;
+}
+
+static int read_arguments(int count, char **arguments, watch *own, uint64_t *out_limit, double *out_seconds)
+{
+    char *rest = NULL;
+    const char *wrong = NULL;
+    if (count < 5 || count > 6) {
         fprintf(stderr, "usage: wait_for_value SELECTOR VALUE above|below LIMIT [SECONDS]\n");
+        return 0;
+    }
+    own->key = find_key(arguments[2]);
+    *out_seconds = count > 5 ? strtod(arguments[5], &rest) : 3600;
+    if (own->key == 0) {
+        wrong = "a value that changes, such as memory_free_bytes (gpuhal-probe --json has their names)";
+    } else if (strcmp(arguments[3], "above") != 0 && strcmp(arguments[3], "below") != 0) {
+        wrong = "above or below, in the third place";
+    } else if (!read_limit(arguments[4], out_limit)) {
+        wrong = "a whole number as the limit";
+    } else if (count > 5 && (rest == arguments[5] || *rest || !(*out_seconds >= 0))) {
+        wrong = "a number of seconds in the last place";
+    }
+    if (wrong) {
+        fprintf(stderr, "wait_for_value: expected %s\n", wrong);
+    }
+    return !wrong;
+}
+
+int main(int count, char **arguments)
+{
+    uint64_t limit = 0;
+    double seconds = 0;
+    watch own = {.events = -1};
+    if (!read_arguments(count, arguments, &own, &limit, &seconds)) {
         return USAGE;
     }
     int result = FAILED;
-    if (start(&own, arguments[1], limit, is_below) != GPUHAL_OK) {
+    if (start(&own, arguments[1], limit, strcmp(arguments[3], "below") == 0) != GPUHAL_OK) {
         fprintf(stderr, "wait_for_value: %s\n", gpuhal_last_error()->sentence);
     } else {
-        result = wait_for(&own, count > 5 ? atof(arguments[5]) : 3600);
+        result = wait_for(&own, seconds);
         report(&own);
     }
     gpuhal_os_handle_close(own.events);

@@ -1,7 +1,8 @@
 /* workers.c [STRATEGY]: gives each worker of a program a device, binds it to the processors near that, has it compute
  * y = a x + y there, and checks the result. STRATEGY: cpu, single_device (one device, which all share),
- * rank_per_device, or this program's own, each_device; without it the number of devices decides. Started by torchrun,
- * mpirun or srun, each process is the worker of its local rank; else this process is all workers, one after another. */
+ * rank_per_device, or this program's own, each_device; without it, or with auto, the number of devices decides.
+ * Started by torchrun, mpirun or srun, each process is the worker of its local rank; else this process is all
+ * workers, one after another. */
 #include "saxpy/launch.h"
 
 #include <gpuhal/schedule.h>

@@ -120,7 +120,10 @@ def a_script_waits_until_a_value_has_passed_a_limit_the_time_is_over_or_the_devi
     for wait, code, words in ((("memory_free_bytes", "above", "1", "60"), 0, "cpu:0: memory_free_bytes is "),
                               (("memory_free_bytes", "below", "1", "0.3"), 3, "\nhealth: ok\n"),
                               (("pcie_width", "above", "999999", "60"), 1, "cpu:0 has no pcie_width"),
-                              (("nosuch", "above", "1"), 2, "usage: "), (("memory_free_bytes", "above", "x"), 2, "usage: ")):
+                              (("memory_free_bytes", "above", "1", "0"), 0, "cpu:0: memory_free_bytes is "),
+                              (("nosuch", "above", "1"), 2, "expected a value"), (("memory_free_bytes", "above", "x"), 2, "expected a whole number"),
+                              (("memory_free_bytes", "above", "-5"), 2, "expected a whole number"), (("memory_free_bytes", "over", "1"), 2, "above or below"),
+                              (("memory_free_bytes", "above", "1", "abc"), 2, "expected a number of seconds"), (("memory_free_bytes",), 2, "usage: ")):
         done = examples.run("wait_for_value", "cpu", *wait, GPUHAL_BACKENDS="cpu")
         check(done.returncode == code and words in done.stdout + done.stderr, wait, done)
 
