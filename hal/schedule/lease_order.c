@@ -35,7 +35,7 @@ gpuhal_status gpuhal_lease_order(gpuhal_lease *lease)
     for (uint32_t i = 0; i < count; i++) {
         gpuhal_lease_device *device = find(lease, offers.devices[chosen[i].index]);
         device->place = (uint8_t)i;
-        device->lesser = i > 0 && chosen[i].rule != GPUHAL_BY_PREFERRED && chosen[i].rule != GPUHAL_BY_PLACE;
+        device->lesser = i > 0 && chosen[i].rule != GPUHAL_BY_PLACE;
     }
     gpuhal_offers_finish(&offers);
     return GPUHAL_OK;

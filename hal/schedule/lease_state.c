@@ -137,6 +137,13 @@ gpuhal_status gpuhal_lease_ledger(gpuhal *gpu, const char **out_folder, uint32_t
 
 /* ---- the lease of a parent */
 
+/* gpuhal-lease run puts the limit into GPUHAL_DEVICES, too. Here the lease has it, to which leases of this process's
+ * own add. */
+static void take_over_limit(gpuhal_device *device, uint64_t bytes)
+{
+    (void)atomic_compare_exchange_strong(&device->limit_bytes, &bytes, device->gpu->settings.memory_limit_bytes);
+}
+
 /* In the critical section. */
 static void adopt(gpuhal *gpu, gpuhal_device *device, const gpuhal_ledger_device *described)
 {
@@ -150,6 +157,7 @@ static void adopt(gpuhal *gpu, gpuhal_device *device, const gpuhal_ledger_device
             struct gpuhal_known_device *known = gpuhal_lease_known(leases, device);
             if (known) {
                 known->adopted_bytes = item->bytes;
+                take_over_limit(device, item->bytes);
             }
             gpuhal_mutex_unlock(&leases->mutex);
         }
@@ -182,7 +190,7 @@ void gpuhal_leases_adopt(gpuhal *gpu)
         if (!status && !held) {
             gpuhal_log_line(gpu->log, GPUHAL_LEVEL_WARNING,
                             "GPUHAL_LEASE is %" PRIu64 ", a lease that %s does not have: it has expired or was "
-                            "released, and limits nothing",
+                            "released",
                             gpu->settings.lease, ledger->files.ledger_path);
         }
     }

@@ -113,7 +113,8 @@ static void describe_place(const gpuhal_offer *own, const gpuhal_offer *before, 
         snprintf(to, size, "%s comes later in the need than %s", own->backend, before->backend);
         break;
     case GPUHAL_BY_HEALTH:
-        snprintf(to, size, "it failed its self-test, or its compute mode is prohibited");
+        snprintf(to, size, "%s",
+                 own->avoided == GPUHAL_LACK_HEALTH ? "it failed its self-test" : "its compute mode is prohibited");
         break;
     case GPUHAL_BY_SOFTWARE:
         snprintf(to, size, "a software driver on the CPU");
@@ -146,9 +147,6 @@ static void describe_place(const gpuhal_offer *own, const gpuhal_offer *before, 
         } else {
             snprintf(to, size, "more load: %u permille, %s has %u", load, before->id, gpuhal_offer_load(before));
         }
-        break;
-    case GPUHAL_BY_PREFERRED:
-        snprintf(to, size, "another interface of the physical device is preferred");
         break;
     case GPUHAL_BY_LACK:
     case GPUHAL_BY_PLACE:
@@ -188,7 +186,7 @@ static void describe_first(const ranking *own, gpuhal_ranked *out)
         [GPUHAL_BY_CPU] = "not the CPU,",
         [GPUHAL_BY_KEPT] = "first before, and within the margin,",
         [GPUHAL_BY_LISTED] = "first backend of the need",
-        [GPUHAL_BY_HEALTH] = "passed its self-test,",
+        [GPUHAL_BY_HEALTH] = "neither failed nor prohibited,",
         [GPUHAL_BY_SOFTWARE] = "not a software driver,",
         [GPUHAL_BY_BACKEND] = "first backend",
         [GPUHAL_BY_TYPE] = "best type",
@@ -198,7 +196,6 @@ static void describe_first(const ranking *own, gpuhal_ranked *out)
         [GPUHAL_BY_ROOM] = "most free memory",
         [GPUHAL_BY_UNIT_ROOM] = "most memory that others left",
         [GPUHAL_BY_LOAD] = "least load",
-        [GPUHAL_BY_PREFERRED] = "preferred interface",
         [GPUHAL_BY_PLACE] = "listed first",
     };
     if (fitting == 1) {

@@ -20,8 +20,7 @@ static gpuhal_offer offer_of(const uint8_t *byte, uint32_t index)
                           .lack = byte[0] & 1 ? GPUHAL_LACK_CPU : GPUHAL_LACK_NOTHING,
                           .is_cpu = byte[0] & 1,
                           .software = byte[0] & 2,
-                          .preferred = byte[0] & 4,
-                          .avoided = byte[0] & 8,
+                          .avoided = byte[0] & 8 ? GPUHAL_LACK_HEALTH : GPUHAL_LACK_NOTHING,
                           .type = byte[1] % 4,
                           .backend_at = byte[2] % 3,
                           .total_bytes = size_of(byte[3]),
@@ -47,7 +46,7 @@ static void check_two(const gpuhal_choice_request *all, uint32_t a, uint32_t b, 
     gpuhal_chosen chosen[2];
     CHECK(gpuhal_choose(&two, chosen) == 2);
     CHECK(chosen[1].rule == rule && chosen[0].index == (rule == GPUHAL_BY_PLACE ? 0 : 1));
-    CHECK((rule == GPUHAL_BY_PLACE) == (a < b && gpuhal_choice_alike(&two, 0, GPUHAL_BY_PREFERRED) == 2));
+    CHECK((rule == GPUHAL_BY_PLACE) == (a < b && gpuhal_choice_alike(&two, 0, GPUHAL_BY_UNITS) == 2));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)

@@ -47,7 +47,8 @@ def main():
                 if complaint_of(compiler, standard, bad, name) is None:
                     print(f"the test itself is broken: {compiler} takes {name}: {BAD_HEADERS[name]}")
                     failed = True
-    headers = sorted(path.relative_to(directory).as_posix() for path in directory.glob("gpuhal/**/*.h"))
+    endings = ("*.h", "*.hpp") if "++" in standard else ("*.h",)
+    headers = sorted(path.relative_to(directory).as_posix() for ending in endings for path in directory.glob(f"gpuhal/**/{ending}"))
     for compiler, seen in [(found[0], [header]) for header in headers] + [(compiler, headers) for compiler in found[1:]]:
         complaint = complaint_of(compiler, standard, directory, *seen)
         if complaint is not None:

@@ -21,8 +21,7 @@ static const char *const rule_names[] = {
     [GPUHAL_BY_SOFTWARE] = "software", [GPUHAL_BY_KEPT] = "kept",       [GPUHAL_BY_LOAD] = "load",
     [GPUHAL_BY_MEASURE] = "measure",   [GPUHAL_BY_ROOM] = "room",       [GPUHAL_BY_UNIT_ROOM] = "unit_room",
     [GPUHAL_BY_LISTED] = "listed",     [GPUHAL_BY_BACKEND] = "backend", [GPUHAL_BY_TYPE] = "type",
-    [GPUHAL_BY_TOTAL] = "total",       [GPUHAL_BY_UNITS] = "units",     [GPUHAL_BY_PREFERRED] = "preferred",
-    [GPUHAL_BY_PLACE] = "place"};
+    [GPUHAL_BY_TOTAL] = "total",       [GPUHAL_BY_UNITS] = "units",     [GPUHAL_BY_PLACE] = "place"};
 
 static void read_word(const char *word, machine *m, uint32_t at)
 {
@@ -47,9 +46,7 @@ static void read_word(const char *word, machine *m, uint32_t at)
     } else if (strcmp(word, "software") == 0) {
         offer->software = true;
     } else if (strcmp(word, "avoided") == 0) {
-        offer->avoided = true;
-    } else if (strcmp(word, "second") == 0) {
-        offer->preferred = false;
+        offer->avoided = GPUHAL_LACK_HEALTH;
     } else if (strcmp(word, "lack") == 0) {
         m->lacks[at] = GPUHAL_LACK_NAME;
     } else if (strcmp(word, "cpu") == 0) { /* which is only allowed */
@@ -71,7 +68,6 @@ static void read_offer(char *text, machine *m)
     m->offers[at] = (gpuhal_offer){.id = m->ids[at],
                                    .backend = m->backends[at],
                                    .unit = at,
-                                   .preferred = true,
                                    .type = 3,
                                    .backend_at = at,
                                    .total_bytes = GPUHAL_UNKNOWN_BYTES,
@@ -156,7 +152,6 @@ TEST(each_machine_and_request_has_the_order_and_the_reasons_of_the_table)
         {"vulkan:0 software; cuda:0", "best", "cuda:0; vulkan:0 by software"},
         {"cuda:0 avoided total=80; cuda:1 total=8; vulkan:0 software", "best",
          "cuda:1; vulkan:0 by software; cuda:0 by health"},
-        {"cuda:0 second; cuda:1", "best", "cuda:1; cuda:0 by preferred"},
         {"cuda:0; cuda:1 total=1", "best", "cuda:1; cuda:0 by total"}, /* unknown counts as none */
         /* what lacks something comes last, and the processor before it */
         {"cuda:0 lack total=80; cuda:1 total=8", "best", "cuda:1; cuda:0 by lack"},
@@ -169,9 +164,9 @@ TEST(each_machine_and_request_has_the_order_and_the_reasons_of_the_table)
         {"cuda:0; rocm:0; vulkan:0", "best vulkan", "vulkan:0; cuda:0 by listed; rocm:0 by backend"},
         {"vulkan:0 avoided; cuda:0", "best vulkan cuda", "cuda:0; vulkan:0 by health"},
         /* one interface of each unit */
-        {"cuda:0; vulkan:0 of=0 second; cuda:1", "best one_each", "cuda:0; cuda:1 by place"},
-        {"cuda:0; vulkan:0 of=0 second; cuda:1", "best one_each vulkan", "vulkan:0; cuda:1 by listed"},
-        {"cuda:0 lack; vulkan:0 of=0 second; cuda:1", "best one_each", "cuda:1; vulkan:0 by backend"},
+        {"cuda:0; vulkan:0 of=0; cuda:1", "best one_each", "cuda:0; cuda:1 by place"},
+        {"cuda:0; vulkan:0 of=0; cuda:1", "best one_each vulkan", "vulkan:0; cuda:1 by listed"},
+        {"cuda:0 lack; vulkan:0 of=0; cuda:1", "best one_each", "cuda:1; vulkan:0 by backend"},
         /* free memory */
         {"cuda:0 total=16 free=4; cuda:1 total=16 free=12", "most_free", "cuda:1; cuda:0 by room"},
         {"cuda:0 total=80; cuda:1 total=16 free=1", "most_free", "cuda:1; cuda:0 by measure"},
@@ -195,6 +190,9 @@ TEST(each_machine_and_request_has_the_order_and_the_reasons_of_the_table)
         {"cuda:0; cuda:1 busy=900", "least_loaded kept=0", "cuda:1; cuda:0 by load"},
         {"cpu:0 cpu busy=0; cuda:0 busy=200; cuda:1 busy=150", "least_loaded cpu_last kept=1",
          "cuda:0; cuda:1 by kept; cpu:0 by cpu"}, /* the processor's load moves no GPU */
+        {"cuda:0 busy=200; cuda:1 busy=150; cuda:2 avoided busy=0; vulkan:0 software busy=0", "least_loaded kept=0",
+         "cuda:0; cuda:1 by kept; vulkan:0 by software; cuda:2 by health"}, /* nor does that of what comes last */
+        {"cuda:0 avoided busy=200; cuda:1 avoided busy=150", "least_loaded kept=0", "cuda:0; cuda:1 by kept"},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         machine m;

@@ -18,6 +18,7 @@ TEST(a_program_under_a_lease_of_its_parent_is_limited_to_it)
     large.bytes = 9 * MIB;
     assert_ok(gpuhal_lease_acquire(parent, &desc, 0, &lease));
     gpu->settings.lease = gpuhal_lease_number(lease);
+    assert_ok(gpuhal_device_limit_memory(device, part.bytes)); /* as GPUHAL_DEVICES from gpuhal-lease run says */
     gpuhal_leases_adopt(gpu);
     assert_int_equal(gpuhal_buffer_create(device, &large, &buffer), GPUHAL_ERROR_OUT_OF_MEMORY);
     assert_ok(gpuhal_buffer_create(gpuhal_device_at(gpu, 1), &large, &buffer));

@@ -45,6 +45,21 @@ TEST(most_free_puts_the_device_with_most_free_memory_first_and_says_how_much)
     gpuhal_close(gpu);
 }
 
+TEST(a_prohibited_device_comes_last_and_the_reason_says_that_it_is_prohibited)
+{
+    gpuhal_mock.count = 2;
+    gpuhal_mock.devices[0].compute_mode = GPUHAL_COMPUTE_PROHIBITED;
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
+    gpuhal_device *const devices[] = {gpuhal_device_at(gpu, 0), gpuhal_device_at(gpu, 1)};
+    const gpuhal_rank_desc desc = {.size = sizeof desc, .devices = devices, .device_count = 2};
+    ranks own;
+    assert_ok(rank(gpu, &desc, &own));
+    expect_place(&own, 0, "mock:1", 1, "neither failed nor prohibited, of 2 that satisfy the need");
+    expect_place(&own, 1, "mock:0", 1, "its compute mode is prohibited");
+    assert_null(strstr(own.list[1].reason, "self-test"));
+    gpuhal_close(gpu);
+}
+
 TEST(best_follows_the_rule_of_selection_and_loads_no_plugin)
 {
     gpuhal_mock_five_kinds();

@@ -72,6 +72,18 @@ TEST(auto_takes_most_memory_then_most_compute_units_then_the_first_and_says_what
     }
 }
 
+TEST(the_first_in_the_list_is_so_in_a_later_list_too)
+{
+    gpuhal_mock.count = 2;
+    gpuhal_mock.unplugged = 1;
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
+    expect(gpu, "auto", "mock:1", "first working backend (mock), its only GPU");
+    gpuhal_mock.unplugged = 0;
+    assert_int_equal(gpuhal_rescan(gpu, NULL), GPUHAL_OK);
+    expect(gpu, "auto", "mock:0", "first working backend (mock), first of 2 equal GPUs");
+    gpuhal_close(gpu);
+}
+
 TEST(of_several_named_devices_the_best_is_selected_and_the_reason_counts_them)
 {
     gpuhal_mock = (gpuhal_mock_state){

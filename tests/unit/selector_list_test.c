@@ -244,6 +244,40 @@ TEST(the_lowest_of_the_limits_of_the_program_and_of_the_environment_counts)
     unsetenv("GPUHAL_DEVICES");
 }
 
+TEST(of_equal_devices_the_first_is_selected_whether_another_api_is_preferred_for_it_or_not)
+{
+    for (uint32_t i = 0; i < 3; i++) { /* as CUDA_VISIBLE_DEVICES=0 leaves two cards */
+        recorded_device *device = add_device(i == 0 ? "cuda" : "vulkan", "Big GPU");
+        keep_fact(device, "pci_address", i < 2 ? "0000:41:00.0" : "0000:c1:00.0");
+        keep_fact(device, "memory_total_bytes", "25769803776");
+    }
+    gpuhal *gpu = open_machine(NULL);
+    gpuhal_device *device = NULL;
+    const char *reason = NULL;
+    assert_int_equal(gpuhal_select(gpu, "vulkan", 0, &device, &reason), GPUHAL_OK);
+    assert_string_equal(gpuhal_device_id(device), "vulkan:0");
+    assert_string_equal(reason, "\"vulkan\" names 2; first backend (vulkan), first of 2 equal GPUs");
+    gpuhal_close(gpu);
+}
+
+TEST(a_machine_without_devices_is_no_fault_of_the_list_that_is_not_set)
+{
+    static gpuhal_builtin_fn *const none[] = {NULL};
+    const gpuhal_config config = {.size = sizeof config,
+                                  .registry = "none",
+                                  .backends = "cpu",
+                                  .isolation = GPUHAL_ISOLATION_NEVER,
+                                  .plugin_path = "/nonexistent",
+                                  .builtins = none};
+    gpuhal *gpu = NULL;
+    assert_int_equal(setenv("GPUHAL_DEVICES", "gpu", 1), 0);
+    const gpuhal_status status = gpuhal_open(&config, &gpu);
+    unsetenv("GPUHAL_DEVICES");
+    gpuhal_close(gpu);
+    assert_int_equal(status, GPUHAL_ERROR_NOT_FOUND);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "GPUHAL_DEVICES: no device matches \"gpu\""));
+}
+
 TEST(gpuhal_select_takes_no_limit_and_a_share_needs_a_known_size)
 {
     make_machine();

@@ -6,15 +6,13 @@ enum { RULES = GPUHAL_BY_PLACE + 1 };
 /* In the order in which they count. Nothing comes behind BY_PLACE, which leaves no two alike. */
 static const gpuhal_choice_rule orders[][RULES] = {
     [GPUHAL_CHOOSE_BEST] = {GPUHAL_BY_LACK, GPUHAL_BY_CPU, GPUHAL_BY_HEALTH, GPUHAL_BY_LISTED, GPUHAL_BY_SOFTWARE,
-                            GPUHAL_BY_BACKEND, GPUHAL_BY_TYPE, GPUHAL_BY_TOTAL, GPUHAL_BY_UNITS, GPUHAL_BY_PREFERRED,
-                            GPUHAL_BY_PLACE},
+                            GPUHAL_BY_BACKEND, GPUHAL_BY_TYPE, GPUHAL_BY_TOTAL, GPUHAL_BY_UNITS, GPUHAL_BY_PLACE},
     [GPUHAL_CHOOSE_MOST_FREE] = {GPUHAL_BY_LACK, GPUHAL_BY_CPU, GPUHAL_BY_HEALTH, GPUHAL_BY_SOFTWARE, GPUHAL_BY_MEASURE,
                                  GPUHAL_BY_ROOM, GPUHAL_BY_UNIT_ROOM, GPUHAL_BY_LISTED, GPUHAL_BY_BACKEND,
-                                 GPUHAL_BY_TYPE, GPUHAL_BY_TOTAL, GPUHAL_BY_UNITS, GPUHAL_BY_PREFERRED,
-                                 GPUHAL_BY_PLACE},
+                                 GPUHAL_BY_TYPE, GPUHAL_BY_TOTAL, GPUHAL_BY_UNITS, GPUHAL_BY_PLACE},
     [GPUHAL_CHOOSE_LEAST_LOADED] = {GPUHAL_BY_LACK, GPUHAL_BY_CPU, GPUHAL_BY_HEALTH, GPUHAL_BY_SOFTWARE, GPUHAL_BY_KEPT,
                                     GPUHAL_BY_LOAD, GPUHAL_BY_LISTED, GPUHAL_BY_BACKEND, GPUHAL_BY_TYPE,
-                                    GPUHAL_BY_TOTAL, GPUHAL_BY_UNITS, GPUHAL_BY_PREFERRED, GPUHAL_BY_PLACE},
+                                    GPUHAL_BY_TOTAL, GPUHAL_BY_UNITS, GPUHAL_BY_PLACE},
 };
 
 uint64_t gpuhal_offer_room(const gpuhal_offer *offer)
@@ -64,14 +62,18 @@ static uint32_t listed_of(const gpuhal_choice_request *request, uint32_t index)
     return request->listed ? request->listed[index] : GPUHAL_NONE;
 }
 
-/* The least load of those that lack nothing, the CPU apart, which they all come before. */
+/* The least load of those that can come first: they lack nothing, are not the CPU, and are no worse than others by the
+ * rules that come before the load. */
 static uint32_t least_load(const gpuhal_choice_request *request)
 {
-    uint32_t least = GPUHAL_UNKNOWN_PERMILLE;
+    uint32_t least = GPUHAL_UNKNOWN_PERMILLE, best = UINT32_MAX;
     for (uint32_t i = 0; i < request->count; i++) {
-        const uint32_t load = gpuhal_offer_load(&request->offers[i]);
-        if (lack_of(request, i) == GPUHAL_LACK_NOTHING && !request->offers[i].is_cpu && load < least) {
-            least = load;
+        const gpuhal_offer *offer = &request->offers[i];
+        const uint32_t load = gpuhal_offer_load(offer),
+                       group = 2u * (offer->avoided != GPUHAL_LACK_NOTHING) + offer->software;
+        if (lack_of(request, i) == GPUHAL_LACK_NOTHING && !offer->is_cpu && group <= best) {
+            least = group < best || load < least ? load : least;
+            best = group;
         }
     }
     return least;
@@ -100,7 +102,7 @@ static uint64_t value_of(const gpuhal_choice_request *request, uint32_t index, g
     case GPUHAL_BY_CPU:
         return request->cpu_last && offer->lack == GPUHAL_LACK_CPU && listed_of(request, index) == GPUHAL_NONE;
     case GPUHAL_BY_HEALTH:
-        return offer->avoided;
+        return offer->avoided != GPUHAL_LACK_NOTHING;
     case GPUHAL_BY_SOFTWARE:
         return offer->software;
     case GPUHAL_BY_KEPT:
@@ -123,8 +125,6 @@ static uint64_t value_of(const gpuhal_choice_request *request, uint32_t index, g
         return most_first(offer->total_bytes);
     case GPUHAL_BY_UNITS:
         return UINT64_MAX - offer->compute_units;
-    case GPUHAL_BY_PREFERRED:
-        return !offer->preferred;
     case GPUHAL_BY_PLACE:
     default:
         return index;

@@ -40,8 +40,8 @@ typedef struct gpuhal_offer {
     const char *id, *backend;
     uint32_t unit;    /* interfaces with the same number share memory and load */
     gpuhal_lack lack; /* HEALTH to CPU: it is used only by name; NOTHING also for a device that the caller named */
+    gpuhal_lack avoided; /* HEALTH or PERMISSION, for a device that the caller named, too; else NOTHING */
     bool is_cpu, software, preferred;
-    bool avoided;                     /* it failed its self-test, or its compute mode is prohibited */
     int type;                         /* the higher, the better */
     uint32_t backend_at;              /* the place of its backend in the order of priority */
     uint64_t total_bytes, free_bytes; /* free: within the limit of the device; UNKNOWN_BYTES */
@@ -120,7 +120,6 @@ typedef enum gpuhal_choice_rule {
     GPUHAL_BY_TYPE,
     GPUHAL_BY_TOTAL,
     GPUHAL_BY_UNITS,
-    GPUHAL_BY_PREFERRED,
     GPUHAL_BY_PLACE /* in the list of offers: no two share it */
 } gpuhal_choice_rule;
 

@@ -79,7 +79,7 @@ static gpuhal_status choose_by(const filter *by, gpuhal_device_snapshot *snapsho
     for (uint32_t d = 0; d < snapshot->device_count; d++) {
         any = any || *decision_of(by, &visibilities[d]);
     }
-    return status || any || !is_first_time(by)
+    return status || any || !by->list || !is_first_time(by)
                ? status
                : gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s: \"%s\" leaves no device", by->source, by->list);
 }

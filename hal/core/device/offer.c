@@ -74,10 +74,9 @@ static void read_facts(const gpuhal_device_snapshot *snapshot, const gpuhal_devi
         .busy_permille = GPUHAL_UNKNOWN_PERMILLE,
     };
     const bool failed = gpuhal_device_failed_self_test(device), prohibited = gpuhal_device_is_prohibited(device);
-    out->avoided = failed || prohibited;
+    out->avoided = failed ? GPUHAL_LACK_HEALTH : prohibited ? GPUHAL_LACK_PERMISSION : GPUHAL_LACK_NOTHING;
     out->lack = by_caller       ? GPUHAL_LACK_NOTHING
-                : failed        ? GPUHAL_LACK_HEALTH
-                : prohibited    ? GPUHAL_LACK_PERMISSION
+                : out->avoided  ? out->avoided
                 : out->software ? GPUHAL_LACK_HARDWARE
                 : out->is_cpu   ? GPUHAL_LACK_CPU
                                 : GPUHAL_LACK_NOTHING;
@@ -224,7 +223,7 @@ gpuhal_status gpuhal_offers_read(gpuhal *gpu, const gpuhal_offers_desc *desc, gp
         return status;
     }
     const gpuhal_device_snapshot *snapshot = gpuhal_device_snapshot_now(gpu);
-    const uint32_t count = desc->device_count ? desc->device_count : snapshot->device_count;
+    const uint32_t count = desc->device_count ? desc->device_count : snapshot->identity.count;
     out_offers->list = calloc((size_t)count + 1, sizeof *out_offers->list);
     out_offers->devices = calloc((size_t)count + 1, sizeof(gpuhal_device *));
     if (!out_offers->list || !out_offers->devices) {
@@ -232,8 +231,8 @@ gpuhal_status gpuhal_offers_read(gpuhal *gpu, const gpuhal_offers_desc *desc, gp
         return gpuhal_error_host_memory();
     }
     for (uint32_t i = 0; i < count; i++) {
-        gpuhal_device *device = desc->device_count ? desc->devices[i] : snapshot->devices[i];
-        if (device->position < snapshot->device_count) { /* not one of a later snapshot */
+        gpuhal_device *device = desc->device_count ? desc->devices[i] : snapshot->entries[i].device;
+        if (device && device->position < snapshot->device_count) { /* not one of a later snapshot */
             add(snapshot, device, desc->device_count > 0, out_offers);
         }
     }
