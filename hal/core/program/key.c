@@ -19,31 +19,31 @@ enum { PROCESSOR_BYTES = 8192 };
 
 /* What compilers of drivers read begins so. A variable more costs a compilation if it changes; one too few, a wrong
  * kernel. */
-static const char prefixes[][15] = {
+static const char prefixes[] =
     /* loaders and their layers */
-    "VK_", "OCL_", "OPENCL_", "LD_",
+    "VK_ OCL_ OPENCL_ LD_ "
     /* PoCL, LLVM and clang */
-    "POCL_", "LLVM_", "CLANG_", "CCC_", "CPATH", "C_INCLUDE_PATH",
+    "POCL_ LLVM_ CLANG_ CCC_ CPATH C_INCLUDE_PATH "
     /* Mesa: what is common, then its drivers */
-    "MESA_", "NIR_", "GALLIUM_", "GALLIVM_", "DRAW_", "TGSI_", "ST_", "CLC_", "RUSTICL_", "CLOVER_", "LIBGL_", "DRI_",
-    "LP_", "LVP_", "RADV_", "ACO_", "R600_", "SI_", "ANV_", "HASVK_", "INTEL_", "IRIS_", "NVK_", "NAK_", "NOUVEAU_",
-    "NV50_", "ZINK_", "VENUS_", "VN_", "TU_", "FD_", "IR3_", "V3D_", "V3DV_", "PAN_", "PANVK_", "BIFROST_", "MIDGARD_",
-    "ETNA_", "AGX_", "HK_", "PVR_", "ROGUE_", "DZN_",
+    "MESA_ NIR_ GALLIUM_ GALLIVM_ DRAW_ TGSI_ ST_ CLC_ RUSTICL_ CLOVER_ LIBGL_ DRI_ "
+    "LP_ LVP_ RADV_ ACO_ R600_ SI_ ANV_ HASVK_ INTEL_ IRIS_ NVK_ NAK_ NOUVEAU_ "
+    "NV50_ ZINK_ VENUS_ VN_ TU_ FD_ IR3_ V3D_ V3DV_ PAN_ PANVK_ BIFROST_ MIDGARD_ "
+    "ETNA_ AGX_ HK_ PVR_ ROGUE_ DZN_ "
     /* NVIDIA */
-    "CUDA_", "NVIDIA_", "NVVM_", "NV_", "__GL_",
+    "CUDA_ NVIDIA_ NVVM_ NV_ __GL_ "
     /* AMD */
-    "AMD_", "AMDVLK_", "GPU_", "HIP_", "HSA_", "ROCM_", "ROCR_", "COMGR_",
+    "AMD_ AMDVLK_ GPU_ HIP_ HSA_ ROCM_ ROCR_ COMGR_ "
     /* Intel */
-    "IGC_", "NEO", "ZE_", "CL_", "ISPC_", "VISA_",
+    "IGC_ NEO ZE_ CL_ ISPC_ VISA_ "
     /* Arm, Qualcomm, Oclgrind, clvk, chipStar, ZLUDA, SwiftShader, MoltenVK */
-    "MALI_", "ADRENO_", "OCLGRIND_", "CLVK_", "CHIP_", "ZLUDA_", "SWIFTSHADER_", "MVK_"};
+    "MALI_ ADRENO_ OCLGRIND_ CLVK_ CHIP_ ZLUDA_ SWIFTSHADER_ MVK_ ";
 
 /* Which devices a process sees, and where drivers keep what they compile: often another for each process, and nothing
  * to a compiler. */
-static const char no_matter[][23] = {"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
-                                     "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL",     "ZE_AFFINITY_MASK",
-                                     "POCL_CACHE_DIR",       "MESA_SHADER_CACHE_DIR",  "CUDA_CACHE_PATH",
-                                     "NEO_CACHE_DIR",        "AMD_COMGR_CACHE_DIR",    "XDG_CACHE_HOME"};
+static const char no_matter[] =
+    "CUDA_VISIBLE_DEVICES NVIDIA_VISIBLE_DEVICES HIP_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES "
+    "GPU_DEVICE_ORDINAL ZE_AFFINITY_MASK POCL_CACHE_DIR MESA_SHADER_CACHE_DIR CUDA_CACHE_PATH "
+    "NEO_CACHE_DIR AMD_COMGR_CACHE_DIR XDG_CACHE_HOME ";
 
 typedef struct choice {
     const char *named; /* in the plugin's manifest; NULL: nothing */
@@ -61,18 +61,23 @@ static bool is_word_of(const char *words, const char *name, size_t length)
     return is;
 }
 
+static bool begins_with_one(const char *words, const char *name)
+{
+    bool begins = false;
+    for (const char *at = words; *at && !begins; at += strspn(at, " ")) {
+        const size_t word = strcspn(at, " ");
+        begins = strncmp(name, at, word) == 0;
+        at += word;
+    }
+    return begins;
+}
+
 static void choose(void *user, const char *entry)
 {
     choice *own = user;
     const size_t length = strcspn(entry, "=");
-    bool matters = is_word_of(own->named, entry, length);
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes && !matters; i++) {
-        matters = strncmp(entry, prefixes[i], strlen(prefixes[i])) == 0;
-    }
-    for (size_t i = 0; i < sizeof no_matter / sizeof *no_matter && matters; i++) {
-        matters = strlen(no_matter[i]) != length || memcmp(entry, no_matter[i], length) != 0;
-    }
-    if (matters) {
+    const bool matters = is_word_of(own->named, entry, length) || begins_with_one(prefixes, entry);
+    if (matters && !is_word_of(no_matter, entry, length)) {
         gpuhal_texts_add(&own->texts, entry);
     }
 }
