@@ -66,6 +66,15 @@ def libraries_need_libc_only(*libraries):
             yield f"{Path(path).name} has the {tag} {value}"
 
 
+def programs_search_libraries_beside_themselves_alone(*programs):
+    """PROGRAM…: an empty entry of a search path, or one that does not begin with the program's own folder, is wherever its user stands."""
+    for path in programs:
+        for value in re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", run("readelf", "--dynamic", "--wide", path)):
+            for entry in value.split(":"):
+                if not entry.startswith("$ORIGIN/"):
+                    yield f'{Path(path).name} searches "{entry}"'
+
+
 def libraries_are_bound_at_once_and_never_unloaded(*libraries):
     """LIBRARY…: -z now, -z nodelete."""
     for path in libraries:
@@ -95,6 +104,7 @@ EXAMPLES = {
     exports_are_the_public_functions: (LINKED, GOOD.replace("query", "other"), GOOD, ["{headers}", "{file}"]),
     plugins_export_the_query_function_only: (LINKED, GOOD + GOOD.replace("query", "other"), GOOD, ["{file}"]),
     libraries_need_libc_only: (LINKED + ["-Wl,--no-as-needed"], ["-lm"], [], ["{file}"]),
+    programs_search_libraries_beside_themselves_alone: (LINKED, ["-Wl,-rpath,$ORIGIN/../lib:"], ["-Wl,-rpath,$ORIGIN/../lib"], ["{file}"]),
     libraries_are_bound_at_once_and_never_unloaded: (LINKED, ["-Wl,-z,lazy"], [], ["{file}"]),
     libraries_run_no_code_when_loaded: (LINKED, GOOD + "__attribute__((constructor)) static void early(void) { __asm__(\"\"); }\n", GOOD, ["{file}"]),
 }
