@@ -16,7 +16,7 @@ static void find_gone(const gpuhal_hardware *one, gpuhal_hardware_finding *out)
     char day[24];
     gpuhal_hardware_day(one->info.last_seen, day, sizeof day);
     gpuhal_hardware_found(out, GPUHAL_HARDWARE_GONE, is_old ? GPUHAL_HARDWARE_WARNING : GPUHAL_HARDWARE_PROBLEM,
-                          "it was there on %s, and is not on the bus any more", day);
+                          "seen on %s, and not on the bus any more", day);
     gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo dmesg | grep -E '%s|pcieport'",
                          one->info.vendor_id == GPUHAL_VENDOR_NVIDIA ? "NVRM|Xid" : one->address);
     gpuhal_hardware_add_line(out->fix, sizeof out->fix, "# \"Link Down\"%s: power off and on; if again: slot, card",

@@ -74,7 +74,7 @@ def an_unknown_selector_answers_5_and_is_named(probe):
 def a_selected_gpu_that_cannot_be_used_answers_4_or_6_with_its_reason_and_the_next_command(probe):
     for name, selectors, code, words in (
             ("h100-8-one-gone", ("df:00.0", "pci=0000:DF:00.0", "00000000:DF:00.0", "cuda:7", "cuda:0-7", "cuda:0,cuda:7", "7", "0-7", "0,7", "GPU-70717273", "uuid=70717273",
-                                 "70717273-7475-7677-7879-7a7b7c7d7e7f"), 4, r"at 0000:df:00\.0: it was there on .*; next: sudo dmesg"),
+                                 "70717273-7475-7677-7879-7a7b7c7d7e7f"), 4, r"at 0000:df:00\.0: seen on .*; next: sudo dmesg"),
             ("h100-8-one-off-bus", ("GPU-70717273", "df:00.0"), 4, "at 0000:df:00\\.0: .*; next: sudo dmesg"),
             ("h100-8-hidden-by-variable", ("1b:00.0", "gpu", "cpu,gpu"), 4, r'CUDA_VISIBLE_DEVICES="" hides it from CUDA; next: unset CUDA_VISIBLE_DEVICES'),
             ("laptop-without-nvidia-driver", ("01:00.0",), 4, "at 0000:01:00\\.0: no kernel driver is bound to it.*; next: "),
@@ -109,7 +109,7 @@ def a_selector_with_an_exclusion_or_a_limit_lists_what_it_leaves(probe):
         for result in (run("--device", selector), run(GPUHAL_DEVICES=selector)):
             check(result.code == 0 and len(rows_of(result)) == 1 and f", {words}" in result.out and not result.err, selector, result)
     gone = on_recorded("h100-8-one-gone")("--device", "0,7@8GiB")
-    check(gone.code == 4 and "it was there on" in gone.err, gone)
+    check(gone.code == 4 and "seen on" in gone.err, gone)
 
 
 def a_selector_of_a_vendors_variable_says_what_in_it_does_not_count(probe):
