@@ -40,7 +40,7 @@ def a_line_and_a_status_say_whether_the_gpus_are_healthy(probe):
 
 def recorded_machines_are_judged_as_by_their_screens(probe):
     for name, code, line in (("h100-8", 0, "healthy: 8 GPUs ready"), ("amd-discrete", 0, "healthy: 1 GPU ready"),
-                             ("h100-8-one-gone", 4, r"not healthy: 7 of 8 GPUs ready; NVIDIA H100 80GB HBM3 at 0000:df:00.0: it was there .*"),
+                             ("h100-8-one-gone", 4, r"not healthy: 7 of 8 GPUs ready; NVIDIA H100 80GB HBM3 at 0000:df:00.0: seen on .*"),
                              ("reset-required", 4, "not healthy: .*needs a reset.*"), ("gpu-lost-values", 4, "not healthy: .* is lost.*"),
                              ("secure-boot", 4, "not healthy: 0 of 1 GPU ready; .*Secure Boot.*"), ("server-plain", 3, "no GPU.*"),
                              ("docker-one-of-8", 0, "healthy: 1 GPU ready; 7 more of this host are not given to this container"),
