@@ -1,7 +1,7 @@
 /* device/choice.h: the one answer to "which device".
  *
- * An offer is what is known of one device, as plain numbers: facts, and, if wanted, free memory and load (offer.c reads
- * them). What a device lacks keeps it out of a choice: nothing names it (naming.c), or a need is not satisfied
+ * An offer is one device as plain numbers: its facts and, if the caller wants them, its free memory and load (offer.c
+ * reads them). A lack keeps a device out of a choice: no selector names it (naming.c), or it does not satisfy a need
  * (schedule/need.c). gpuhal_choose() (choice.c) puts offers in an order, and says which rule decided each place.
  * gpuhal_select(), filters by values, gpuhal_rank() and leases all call it. It is pure. */
 #ifndef GPUHAL_DEVICE_CHOICE_H
@@ -70,12 +70,12 @@ typedef struct gpuhal_offers_desc {
     bool wants_memory, wants_load;
     uint64_t timeout_ns;
 } gpuhal_offers_desc;
-/* Reads what the devices offer that can be used now. Blocks where memory or load is wanted. Returns INVALID_ARGUMENT,
+/* Reads the offers of the devices that can be used now. Blocks if memory or load is wanted. Returns INVALID_ARGUMENT,
  * FORKED, HOST_MEMORY. */
 gpuhal_status gpuhal_offers_read(gpuhal *gpu, const gpuhal_offers_desc *desc, gpuhal_offers *out_offers);
 void gpuhal_offers_finish(gpuhal_offers *offers);
 
-/* The free memory less what is promised; the total where the former is unknown; UNKNOWN_BYTES where both are. */
+/* The free memory less the promised bytes; if it is unknown, the total less them; UNKNOWN_BYTES if both are unknown. */
 uint64_t gpuhal_offer_room(const gpuhal_offer *offer);
 /* The load of a device with this room of a total, that works for a share of the time, and is to work for more of it:
  * GPUHAL_RANK_LEAST_LOADED has the rule. Less room and more work never make it less. */
@@ -84,8 +84,8 @@ uint32_t gpuhal_offer_load(const gpuhal_offer *offer);
 
 /* ---- naming.c */
 
-/* How a list names a device: by `auto`, `gpu`, or by what it leaves where it begins with `!`; by its physical device;
- * by itself. Taken away is what an element with `!` was the last one to match. */
+/* How a list names a device: by `auto`, by `gpu`, or by a list that begins with `!`, which names all that it leaves;
+ * by its physical device; by itself. It is taken away if the last element that matches it has a `!`. */
 typedef struct gpuhal_naming {
     bool general, hardware, itself, taken;
     bool limited;         /* by the last element with a limit that matches */

@@ -142,7 +142,7 @@ static uint32_t name_ids(const gpuhal_device_snapshot *snapshot, const gpuhal_de
     return count;
 }
 
-/* Says the format around the ids; nothing where there are none. `one` and `several` go with their number. */
+/* Says the format around the ids; nothing if there are none. `one` and `several` go with their number. */
 static void say_ids(const gpuhal_device_snapshot *snapshot, const gpuhal_device *chosen, is_listed_fn *is_listed,
                     const char *before, const char *one, const char *several)
 {
