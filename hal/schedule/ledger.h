@@ -38,8 +38,8 @@ enum {
 #define GPUHAL_LEDGER_COUNTER_MAX (UINT64_C(1) << 63)
 /* No request asks for more of a device. */
 #define GPUHAL_LEDGER_BYTES_MAX (UINT64_C(1) << 62)
-/* Waiting for so long raises a request by one priority. */
-#define GPUHAL_LEDGER_AGING_NS UINT64_C(5000000000)
+/* Waiting for so long raises a request by one priority: one of the lowest is passed by none that comes 3 s later. */
+#define GPUHAL_LEDGER_AGING_NS UINT64_C(500000000)
 
 /* A part of a physical device. */
 typedef struct gpuhal_ledger_device {

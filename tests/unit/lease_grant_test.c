@@ -286,6 +286,42 @@ TEST(priority_decides_and_waiting_raises_it)
     assert_int_equal(gpuhal_grant_priority(1, now, 0), 1);
 }
 
+/* A random history of requests that exclude each other, with every priority, granted one after the other. */
+TEST(no_request_is_passed_by_one_that_comes_three_seconds_after_it)
+{
+    const uint64_t bound = 3 * UINT64_C(1000000000);
+    unsigned random = 11, passed = 0;
+    uint64_t now = 0, held_ticket = 0;
+    begin(1);
+    for (unsigned step = 0; step < 30000; step++) {
+        random = random * 1103515245u + 12345u;
+        const unsigned dice = random >> 16;
+        now += dice % 100 * UINT64_C(1000000);
+        if (state->next_ticket > GPUHAL_LEDGER_RECORDS) {
+            begin(1);
+            held_ticket = 0;
+        }
+        if (dice % 2 == 0 || state->record_count == 0) {
+            ask(1, GPUHAL_LEDGER_ALL_SLOTS, 0, (int32_t)(dice / 2 % 7) - 3, now);
+        } else if (held_ticket) {
+            gpuhal_ledger_remove(state, held_ticket);
+            held_ticket = 0;
+        }
+        settle(now);
+        for (uint32_t i = 0; i < state->record_count; i++) {
+            const gpuhal_ledger_record *one = &state->records[i];
+            held_ticket = one->state == GPUHAL_RECORD_HELD ? one->ticket : held_ticket;
+        }
+        const gpuhal_ledger_record *granted = held_ticket ? gpuhal_ledger_find(state, held_ticket) : NULL;
+        for (uint32_t i = 0; granted && granted->since_ns == now && i < state->record_count; i++) {
+            const gpuhal_ledger_record *one = &state->records[i];
+            assert_true(one->state == GPUHAL_RECORD_HELD || granted->asked_ns <= one->asked_ns + bound);
+            passed += one->state == GPUHAL_RECORD_WAITS && one->ticket < granted->ticket;
+        }
+    }
+    assert_true(passed > 100); /* priority did decide */
+}
+
 /* A random history: sound after each step, and no request of equal priority overtaken too often. */
 TEST(no_random_history_overtakes_a_request_more_than_eight_times)
 {

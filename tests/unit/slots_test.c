@@ -119,22 +119,32 @@ TEST(a_higher_priority_comes_first_and_equal_ones_as_they_came)
     gpuhal_close(gpu);
 }
 
-TEST(five_seconds_of_waiting_raise_a_request_by_one_priority)
+/* Whether a request that has waited so long is granted before one of the next priority. */
+static bool comes_first_after(uint64_t waited_ns)
 {
-    for (uint64_t seconds = 4; seconds <= 6; seconds++) {
-        gpuhal *gpu = open_with_slots(1);
-        gpuhal_device *device = gpuhal_device_at(gpu, 0);
-        gpuhal_work_slot *held = take(device), *early = NULL, *important = NULL;
-        assert_ok(gpuhal_work_slot_request(device, 0, NULL, NULL, &early));
-        atomic_fetch_add(&later_ns, seconds * 1000 * MS);
-        assert_ok(gpuhal_work_slot_request(device, 1, NULL, NULL, &important));
-        gpuhal_work_slot_release(held);
-        assert_int_equal(gpuhal_work_slot_state(early), seconds < 5 ? GPUHAL_NOT_READY : GPUHAL_OK);
-        assert_int_equal(gpuhal_work_slot_state(important), seconds < 5 ? GPUHAL_OK : GPUHAL_NOT_READY);
-        gpuhal_work_slot_release(early);
-        gpuhal_work_slot_release(important);
-        gpuhal_close(gpu);
+    gpuhal *gpu = open_with_slots(1);
+    gpuhal_device *device = gpuhal_device_at(gpu, 0);
+    gpuhal_work_slot *held = take(device), *early = NULL, *important = NULL;
+    assert_ok(gpuhal_work_slot_request(device, 0, NULL, NULL, &early));
+    atomic_fetch_add(&later_ns, waited_ns);
+    assert_ok(gpuhal_work_slot_request(device, 1, NULL, NULL, &important));
+    gpuhal_work_slot_release(held);
+    const bool first = gpuhal_work_slot_state(early) == GPUHAL_OK;
+    assert_int_equal(gpuhal_work_slot_state(important), first ? GPUHAL_NOT_READY : GPUHAL_OK);
+    gpuhal_work_slot_release(early);
+    gpuhal_work_slot_release(important);
+    gpuhal_close(gpu);
+    return first;
+}
+
+TEST(half_a_second_of_waiting_raises_a_request_by_one_priority)
+{
+    assert_true(comes_first_after(500 * MS));
+    bool first = true;
+    for (int i = 0; i < 20 && first; i++) { /* a busy machine may take half a second by itself */
+        first = comes_first_after(0);
     }
+    assert_false(first);
 }
 
 static void count_call(void *user, gpuhal_status status)

@@ -1,8 +1,9 @@
 /** gpuhal/schedule/lease.h: who may use which device: work slots within a process, leases across processes.
  *
  *  A **work slot** is the right to run one work item on a device. Of each device there are so many at once; who comes
- *  later waits, in order of priority, then as they came. Waiting for 5 s raises a request by one priority. Slots are
- *  counted for the gpuhal object, for all interfaces of a physical device together.
+ *  later waits, in order of priority, then as they came. Waiting for 0.5 s raises a request by one priority, so that
+ *  one of the lowest is passed by none that comes 3 s after it. Slots are counted for the gpuhal object, for all
+ *  interfaces of a physical device together.
  *
  *  A **lease** is a claim of a process on slots and bytes of one or several devices, all of them or none. For leases
  *  a device has as many slots as for work, at least 8. Leases of all processes stand in a ledger, two files in the
@@ -31,8 +32,9 @@
  *  its self-test, either. One whose compute mode is exclusive is not leased as long as another process computes on
  *  it.
  *
- *  Requests are granted by priority, then as they came. One that does not fit lets later, smaller ones pass, at most 8
- *  of them; then its devices are kept for it. A process that ends while it waits stands in no other's way.
+ *  Requests are granted by priority, which waiting raises as that of a slot, then as they came. One that does not fit
+ *  lets later, smaller ones pass, at most 8 of them; then its devices are kept for it. A process that ends while it
+ *  waits stands in no other's way.
  *
  *  With GPUHAL_LEASE_INHERIT programs that this process starts from then on have the lease, too: it lives until the
  *  last of them has ended, it expires, or it is released here; gpuhal_lease_hand_down() leaves it to them. Every
