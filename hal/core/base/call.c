@@ -7,8 +7,8 @@
 
 enum { ASKED_AT_ONCE = 16 };
 
-/* Slots are only added, in front, and never freed: the watchdog walks the list without a lock while threads come and
- * go. */
+/* Slots are only added, in front, and never freed: the watchdog walks the list without a lock while threads start and
+ * end. */
 static _Atomic(gpuhal_call_slot *) first;
 /* for threads without memory for a slot: the watchdog ignores it */
 static _Thread_local gpuhal_call_slot nowhere;
@@ -25,9 +25,9 @@ bool gpuhal_call_slot_is_alive(const gpuhal_call_slot *slot)
            gpuhal_os_thread_is_alive(atomic_load_explicit(&slot->thread, memory_order_relaxed));
 }
 
-/* Takes over a slot whose thread has ended: the system has given its number to this thread, or no thread has it. Of
- * several threads that find it free the exchange lets one have it. The generation is compared first: the number of a
- * thread of the parent may be another thread's here. */
+/* Takes over a slot whose thread has ended: the system has given its number to this thread, or no thread has it. If
+ * several threads find it free, the exchange gives it to one of them. The generation is compared first: the number of a
+ * parent's thread may be another thread's here. */
 static bool take_over(gpuhal_call_slot *slot, uint64_t thread)
 {
     uint64_t owner = atomic_load_explicit(&slot->thread, memory_order_relaxed);
@@ -41,8 +41,8 @@ static bool take_over(gpuhal_call_slot *slot, uint64_t thread)
     return true;
 }
 
-/* Finds the slot of an ended thread, first one with this thread's number. The system is asked about a few slots at a
- * time, so that the first call of a thread stays cheap where thousands have slots. NULL: none. */
+/* Finds the slot of an ended thread, first one with this thread's number; NULL: none. It asks the system about a few
+ * slots at a time, so that the first call of a thread stays cheap even if thousands have slots. */
 static gpuhal_call_slot *find_free(uint64_t thread)
 {
     static _Atomic(gpuhal_call_slot *) next; /* the next slot to check; NULL: the first */
@@ -92,8 +92,8 @@ gpuhal_call_slot *gpuhal_call_slot_add(void)
     return gpuhal_own.slot;
 }
 
-/* In the child of a fork, where this is the only thread: the marks that the parent's watchdog left are of calls that no
- * thread here is in. The forking thread's slot keeps its old generation, so no other thread takes it over. */
+/* Runs in the child of a fork, in its only thread: the marks of the parent's watchdog are of calls that no thread here
+ * is in. The forking thread's slot keeps its old generation, so no other thread takes it over. */
 void gpuhal_call_slots_inherit(void)
 {
     for (gpuhal_call_slot *slot = gpuhal_call_slots(); slot; slot = slot->next) {

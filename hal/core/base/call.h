@@ -1,15 +1,15 @@
-/* base/call.h: records which call into a plugin each thread is in, for the watchdog (queue/watchdog.c).
+/* base/call.h: records the call into a plugin that each thread is in, for the watchdog (queue/watchdog.c).
  *
  * Every call of a function of a plugin must stand between one of the functions below that begin a call and
- * gpuhal_call_end(), or gpuhal_device_result() of device/device.h; a rule test finds those that do not. Beginning
- * stores the subject of the call and its time limit in the calling thread's slot; ending restores what was there
- * before, so that calls may nest. No clock, no lock, and no cache line that two threads write. The watchdog marks the
- * calls that it sees: a call that still has the mark at its next look is the same one, since every store of the thread
- * itself removes the mark.
+ * gpuhal_call_end(), or gpuhal_device_result() of device/device.h. A rule test finds calls that do not. Beginning
+ * stores the subject of the call and its time limit in the calling thread's slot; ending restores the previous
+ * contents, so that calls may nest. This takes no clock, no lock, and no cache line that two threads write. The
+ * watchdog marks the calls that it sees: a call that still has the mark at its next check is the same one, since every
+ * store of the thread itself removes the mark.
  *
- * Slots are in one list on the heap from which none is ever removed, so that it may be read without a lock. The slot
- * of a thread that has ended serves a new one; no destructor runs with a thread. In the child of a fork the slots of
- * the parent's threads stay unused, except that of the forking thread.
+ * Slots are in one list on the heap, and none is ever removed, so that the list may be read without a lock. The slot of
+ * a thread that has ended serves a new one; no destructor runs with a thread. In the child of a fork the slots of the
+ * parent's threads stay unused, except that of the forking thread.
  */
 #ifndef GPUHAL_BASE_CALL_H
 #define GPUHAL_BASE_CALL_H
@@ -20,8 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The bits of gpuhal_call_slot.call beside the address of the subject: the device, or the gpuhal_plugin, of the call.
- */
+/* The bits of gpuhal_call_slot.call beside the address of the call's subject: the device, or the gpuhal_plugin. */
 enum {
     GPUHAL_CALL_MARKED = 1,  /* the watchdog has seen it */
     GPUHAL_CALL_BLOCKS = 2,  /* may wait for work in progress */
@@ -115,14 +114,15 @@ static inline gpuhal_call gpuhal_call_aside(const void *subject)
     return gpuhal_call_begin_in(gpuhal_call_slot_own(), subject, 0);
 }
 
-/* Begins a call that may wait for the device's work, and then handles less than a MiB, whose time does not matter. */
+/* Begins a call that may wait for the device's work and then handles less than a MiB; the time for that does not
+ * matter. */
 static inline gpuhal_call gpuhal_call_small(const void *subject)
 {
     return gpuhal_call_begin_in(gpuhal_call_slot_fresh(), subject, GPUHAL_CALL_BLOCKS);
 }
 
-/* Begins a blocking call for any number of bytes: 50 MB/s is slower than any device, and than the system clears pages.
- */
+/* Begins a blocking call for any number of bytes. It allows for 50 MB/s: any device is faster, and so is the system
+ * when it clears pages. */
 static inline gpuhal_call gpuhal_call_blocking(const void *subject, uint64_t bytes)
 {
     uint64_t extra_ns = bytes < UINT64_MAX / GPUHAL_CALL_NS_PER_BYTE ? bytes * GPUHAL_CALL_NS_PER_BYTE : UINT64_MAX;

@@ -45,22 +45,22 @@ static const struct {
 
 #define DEADLINE_NS 15000000000u
 #define HANG_NS UINT64_C(30000000000)
-/* The watchdog looks four times as often, and a call that the system interrupts for a moment must not count as a hang.
- */
+/* The watchdog checks four times in that time, and a call that the system interrupts for a moment must not count as a
+ * hang. */
 #define HANG_LEAST_NS UINT64_C(20000000)
 #define STAGING_BYTES (16u << 20)
 #define STAGING_TOTAL_BYTES (256u << 20)
 #define STAGING_LEAST (64u << 10)
 #define PROGRAM_CACHE_BYTES (256u << 20)
 
-/* Returns NULL for a variable that is not set, empty, or not to be read. */
+/* Returns NULL for a variable that is not set, is empty, or must not be read. */
 static const char *read_variable(const gpuhal_settings *settings, const char *name)
 {
     const char *value = settings->ignore_environment ? NULL : gpuhal_os_environment(name);
     return value && *value ? value : NULL;
 }
 
-/* The variable requests lines even without a listener: then they go to standard error. */
+/* The variable requests lines even without a listener; they then go to standard error. */
 static gpuhal_status read_log_level(const gpuhal_config *config, gpuhal_settings *settings)
 {
     static const char words[][8] = {"error", "warning", "info", "debug", "trace"};
@@ -143,8 +143,8 @@ static gpuhal_status read_staging(const gpuhal_config *config, gpuhal_settings *
     return GPUHAL_OK;
 }
 
-/* Finds a folder of the user by the XDG base directory specification, which ignores relative paths; NULL where neither
- * variable is set. These variables are the system's: they are read also where GPUHAL_ ones are not. */
+/* Finds a folder of the user by the XDG base directory specification, which ignores relative paths; NULL if neither
+ * variable gives one. These variables are the system's: they are read even if GPUHAL_ ones are not. */
 static char *user_folder(const char *variable, const char *below_home, const char *name)
 {
     const char *folder = gpuhal_os_environment(variable);
@@ -176,8 +176,8 @@ static gpuhal_status read_registry(const gpuhal_config *config, gpuhal_settings 
     return GPUHAL_OK;
 }
 
-/* In a folder of its own below the one that is given, or beside the registry, and none without one. Directory and limit
- * may stand in any order: "/var/cache/gpuhal,1G". */
+/* The cache has a separate folder below the given one, or below that of the registry; without either there is none.
+ * Directory and limit may stand in any order: "/var/cache/gpuhal,1G". */
 static gpuhal_status read_program_cache(gpuhal_settings *settings)
 {
     const char *value = read_variable(settings, "GPUHAL_PROGRAM_CACHE");
@@ -208,7 +208,7 @@ static gpuhal_status read_program_cache(gpuhal_settings *settings)
                                      value);
 }
 
-/* A file that is written when the object is closed. */
+/* Reads the path of a file that is written when the object is closed. */
 static gpuhal_status read_trace(gpuhal_settings *settings, const char *name, char **out_path)
 {
     const char *value = read_variable(settings, name);
@@ -252,7 +252,8 @@ static gpuhal_status read_pool_check(gpuhal_settings *settings)
                : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "GPUHAL_POOL_CHECK is \"%s\"; expected 1 or 0", value);
 }
 
-/* Plugins get it as an option, so it must be a value of one. A "/" at the end would stand twice in every path. */
+/* Plugins get the root as an option, so it must be a valid value of one. A "/" at its end would appear twice in every
+ * path. */
 static gpuhal_status read_system_root(gpuhal_settings *settings)
 {
     const char *value = read_variable(settings, "GPUHAL_SYSTEM_ROOT");
@@ -270,7 +271,7 @@ static gpuhal_status read_system_root(gpuhal_settings *settings)
     return GPUHAL_OK;
 }
 
-/* The operator's options come last, and so override. */
+/* The operator's options come last, and so override the application's. */
 static gpuhal_status read_options(const gpuhal_config *config, gpuhal_settings *settings)
 {
     const char *texts[] = {config->options, read_variable(settings, "GPUHAL_OPTIONS")};
@@ -317,7 +318,7 @@ static bool keep_texts(const gpuhal_config *config, gpuhal_settings *settings)
            keep(&settings->helper_path, config->helper_path) && keep(&settings->retry, config->retry);
 }
 
-/* Copies the structure in this library's size: members missing in an older program are zero, additional ones of a
+/* Copies the structure in this library's size: members missing in an older program are zero, and additional ones of a
  * newer program are ignored. */
 static gpuhal_status take_structure(const gpuhal_config *given, gpuhal_config *out)
 {

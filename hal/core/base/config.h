@@ -1,5 +1,5 @@
-/* base/config.h: the settings: defaults, the application's structure and the environment together; and the one table
- * of environment variables. */
+/* base/config.h: the settings, made of defaults, the application's structure and the environment; and the only table of
+ * environment variables. */
 #ifndef GPUHAL_BASE_CONFIG_H
 #define GPUHAL_BASE_CONFIG_H
 
@@ -7,10 +7,10 @@
 
 #include <stdbool.h>
 
-/* The longest that GPUHAL_SYSTEM_ROOT may be, with its 0. */
+/* The longest GPUHAL_SYSTEM_ROOT, with its 0. */
 #define GPUHAL_SYSTEM_ROOT_BYTES 256u
 
-/* Texts are malloc'ed copies; NULL where nothing was set. */
+/* Texts are malloc'ed copies; NULL if nothing was set. */
 typedef struct gpuhal_settings {
     char *backends, *environment_backends; /* the member, and GPUHAL_BACKENDS, which narrows it */
     char *plugin_path;      /* the member: a list of directories */
@@ -18,16 +18,16 @@ typedef struct gpuhal_settings {
     char *user_plugin_directory; /* the user's own; NULL: none */
     char *helper_path;
     char *devices, *environment_devices; /* the member, and GPUHAL_DEVICES, which narrows it */
-    char *decision; /* by which value the one device that these name was found; NULL: by none */
+    char *decision; /* the value that decided which one device these name; NULL: none */
     char *registry;         /* absolute directory of the persistent record; NULL: none */
-    char *program_cache;    /* absolute directory of what drivers compiled; NULL: none */
-    uint64_t program_cache_bytes; /* the most that it may have */
+    char *program_cache;    /* absolute directory of compiled programs; NULL: none */
+    uint64_t program_cache_bytes; /* the limit of that directory */
     char *pool_trace;       /* absolute file; NULL: none */
     char *trace;            /* the same, of queues */
     char *ledger;           /* absolute directory of leases, or "none"; NULL: the user's own */
     uint64_t lease;         /* number of the lease that a parent holds for this process; 0: none */
     char *options;          /* for plugins, see base/options.h */
-    /* stands for `/` where /sys, /proc and /dev are read; "": the machine's own */
+    /* replaces `/` when /sys, /proc and /dev are read; "": the machine's own */
     char system_root[GPUHAL_SYSTEM_ROOT_BYTES];
     uint32_t isolation; /* GPUHAL_ISOLATION_ALWAYS, _ONCE or _NEVER */
     char *retry;        /* comma list of plugins that are probed without cached results, or "all" */
@@ -44,7 +44,7 @@ typedef struct gpuhal_settings {
 
 gpuhal_status gpuhal_settings_make(const gpuhal_config *given, gpuhal_settings *out_settings);
 void gpuhal_settings_finish(gpuhal_settings *settings);
-/* Returns "GPUHAL_A, GPUHAL_B": the variables that are set and were not read; malloc'ed, NULL when there are none. */
+/* Returns "GPUHAL_A, GPUHAL_B": the variables that are set and were not read, malloc'ed; NULL if there are none. */
 char *gpuhal_settings_ignored(const gpuhal_settings *settings);
 
 /* Returns the names of environment variables in alphabetical order; NULL past the last. */

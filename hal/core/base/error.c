@@ -63,7 +63,7 @@ static void point_inside(gpuhal_error_detail *detail)
     detail->error.vendor_text = detail->vendor_text;
 }
 
-/* Begins a detail; the kept report survives, since the detail may be made of it. */
+/* Begins a detail. The kept report survives, since the detail may be made of it. */
 static void begin(gpuhal_status status)
 {
     last.error = (gpuhal_error){.size = sizeof last.error, .status = status};
@@ -75,7 +75,7 @@ static void begin(gpuhal_status status)
 
 gpuhal_status gpuhal_error_set(gpuhal_status status, const char *format, ...)
 {
-    /* First into a text of its own: an argument may be a text of the very detail that is begun anew. */
+    /* The sentence is first formatted separately: an argument may be a text of the detail that begins again. */
     char sentence[sizeof last.sentence];
     va_list arguments;
     va_start(arguments, format);
@@ -146,8 +146,7 @@ void gpuhal_error_clear(void)
     begin(GPUHAL_OK);
 }
 
-/* Large and negative codes stand in the vendors' headers, and so in what people search for, as bit patterns: Level
- * Zero's, HRESULTs. */
+/* Vendors' headers, and so people's searches, have large and negative codes as bit patterns: Level Zero's, HRESULTs. */
 void gpuhal_error_code_words(const char *call, int64_t code, char *out_words, size_t size)
 {
     char number[48] = "";
@@ -165,7 +164,8 @@ void gpuhal_error_code_words(const char *call, int64_t code, char *out_words, si
     }
 }
 
-/* "opencl:1: allocating 64 bytes: out of memory: CL_OUT_OF_RESOURCES (clCreateBuffer returned -5, 0xfffffffb)". */
+/* Writes "opencl:1: allocating 64 bytes: out of memory: CL_OUT_OF_RESOURCES (clCreateBuffer returned -5,
+ * 0xfffffffb)". */
 static void describe_sentence(gpuhal_status status, const char *where, const char *what, int64_t code)
 {
     char words[128];
@@ -185,7 +185,7 @@ static void describe_sentence(gpuhal_status status, const char *where, const cha
 gpuhal_status gpuhal_error_from_plugin(gpuhal_status status, const char *backend, const char *device, const char *what)
 {
     gpuhal_status answer = status;
-    int64_t code = 0; /* that the sentence ends with */
+    int64_t code = 0; /* at the end of the sentence */
     bool known = status < 0 && status >= GPUHAL_ERROR_DRIVER;
     if (!known) {
         answer = GPUHAL_ERROR_DRIVER;
@@ -254,7 +254,7 @@ void gpuhal_error_add_report(const gpuhal_memory_report *report, const char *why
     gpuhal_memory_report *own = &last.memory;
     *own = *report;
     own->size = sizeof *own;
-    /* The larger the numbers the fewer of their digits count, and thousands of them would overflow. */
+    /* A thousand times a large number would overflow; the larger the number, the fewer of its digits matter. */
     const uint64_t scale = own->free_bytes > UINT64_MAX / 1000 ? 1000 : 1, all = own->free_bytes / scale;
     own->fragmentation_permille = all ? (uint32_t)(1000 - own->largest_free_bytes / scale * 1000 / all) : 0;
     append_number(own->evictable_bytes, "of stores could be evicted");
@@ -267,8 +267,8 @@ void gpuhal_error_add_report(const gpuhal_memory_report *report, const char *why
     append_number(own->rungs[GPUHAL_RUNG_CALL].bytes, "were given by callbacks");
 }
 
-/* A thread's detail has no pointers before its first use; asking for it sets them. In the copy they must lead into the
- * copy. */
+/* A thread's detail has no pointers before its first use; gpuhal_last_error() sets them. In the copy they must point
+ * into the copy. */
 void gpuhal_error_save(gpuhal_error_detail *out_detail)
 {
     (void)gpuhal_last_error();

@@ -172,8 +172,8 @@ static size_t place_of(const gpuhal_facts *facts, gpuhal_key key)
     return low;
 }
 
-/* Copies the text before anything is freed: it may be that of the fact which is replaced. Without memory the set is
- * marked as failed, and stays as it was. */
+/* Copies the text before anything is freed: it may be that of the replaced fact. Without memory the set is marked as
+ * failed and stays as it was. */
 static void set(gpuhal_facts *facts, gpuhal_fact fact, const char *text)
 {
     fact.text = text ? gpuhal_text_copy(text) : NULL;
@@ -296,7 +296,7 @@ void gpuhal_facts_write(const gpuhal_facts *facts, gpuhal_text *to)
 }
 
 /* Parses a name of the table, or 0x and up to eight digits for a key that only the plugin knows. Facts are written in
- * the order of the table: the search begins at `from`, where the next one is likely. */
+ * the order of the table, so the search begins at `from`, the likely place of the next one. */
 static bool read_key(const char *name, size_t from, gpuhal_key *out_key)
 {
     for (size_t i = 0; i < KEY_COUNT; i++) {

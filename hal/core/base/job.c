@@ -4,21 +4,21 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Threads that wait for a job at most: a machine seldom has more GPUs, which are sampled side by side. */
+/* The most threads that wait for a job: a machine seldom has more GPUs, which are sampled side by side. */
 #define IDLE_MAX 8u
 
-/* The longest wait, and what one counts for at most: a process that was stopped for a minute has not waited for a
+/* The longest wait, and the most time that it counts for: a process that was stopped for a minute has not waited for a
  * minute. */
 #define SLICE_NS 500000000u
 
-static _Thread_local char thread_mark; /* its address names the thread */
+static _Thread_local char thread_mark; /* its address identifies the thread */
 static _Thread_local gpuhal_job *current;
 
-/* A thread for jobs. It belongs to the caller of the job that it runs, to the list while it has none, and to itself
+/* A thread for jobs. It belongs to the caller of the job that it runs, to the list while it has no job, and to itself
  * once it was abandoned. */
 struct gpuhal_job_worker {
     gpuhal_thread thread;
-    uint32_t generation;        /* fork generation in which it was started */
+    uint32_t generation;        /* fork generation at its start */
     gpuhal_condition condition; /* it has a job, or shall end; its job has ended */
     gpuhal_job *job;            /* NULL: none */
     bool ends;
@@ -26,9 +26,9 @@ struct gpuhal_job_worker {
 };
 
 static struct {
-    gpuhal_mutex mutex;  /* protects what follows, all workers, and the state of all jobs */
+    gpuhal_mutex mutex;  /* protects the members below, all workers, and the state of all jobs */
     uint32_t generation; /* fork generation of the list */
-    gpuhal_job_worker *idle;        /* the one that worked last comes first */
+    gpuhal_job_worker *idle;        /* the thread that worked last comes first */
     uint32_t idle_count;
 } pool = {.mutex = GPUHAL_MUTEX_INITIALIZER};
 
@@ -38,7 +38,7 @@ static void free_worker(gpuhal_job_worker *own)
     free(own);
 }
 
-/* Takes a thread out of the list; NULL: it is empty. With the mutex held. */
+/* Takes a thread out of the list; NULL: it is empty. Called with the mutex held. */
 static gpuhal_job_worker *take_idle(void)
 {
     gpuhal_job_worker *own = pool.idle;
@@ -99,8 +99,8 @@ void gpuhal_job_step(gpuhal_job *job)
     atomic_fetch_add(&job->steps, 1);
 }
 
-/* Called with the mutex held, which is not while the job runs. A caller that has waited for the job may free it as
- * soon as the state says DONE, so nothing of it is touched afterwards. False: the caller has gone. */
+/* Called with the mutex held, and releases it while the job runs. A caller that has waited for the job may free it as
+ * soon as the state says DONE, so none of it is touched afterwards. Returns false if the caller has gone. */
 static bool run_job(gpuhal_job_worker *own)
 {
     gpuhal_job *job = own->job;
@@ -129,12 +129,12 @@ static void end_late(gpuhal_job_worker *own)
         job->late(job);
     }
     atomic_store(&job->ended, true);
-    current = NULL; /* its end may close a gpuhal object, which begins jobs of its own */
+    current = NULL; /* destroying the job may close a gpuhal object, which begins further jobs */
     gpuhal_job_release(job);
     free_worker(own);
 }
 
-/* A plugin that forks inside a job comes back in the child too, where there are no further jobs for the thread. */
+/* A plugin that forks inside a job also returns in the child. There are no further jobs for the thread there. */
 static void *work(void *user)
 {
     gpuhal_job_worker *own = user;
@@ -169,7 +169,7 @@ uint64_t gpuhal_deadline(uint64_t timeout_ns)
     return timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + timeout_ns;
 }
 
-/* Returns for how long it waited since the last step. With the mutex held. */
+/* Returns how long it waited since the last step. Called with the mutex held. */
 static uint64_t wait_for(gpuhal_job_worker *own, const gpuhal_job *job, uint64_t deadline_ns)
 {
     uint64_t waited = 0, steps = atomic_load(&job->steps);
@@ -182,7 +182,7 @@ static uint64_t wait_for(gpuhal_job_worker *own, const gpuhal_job *job, uint64_t
     return waited;
 }
 
-/* Has a new thread run the job. With the mutex held. NULL: no thread, *out_error says why. */
+/* Has a new thread run the job. Called with the mutex held. NULL: no thread, *out_error says why. */
 static gpuhal_job_worker *start_worker(gpuhal_job *job, int *out_error)
 {
     gpuhal_job_worker *own = calloc(1, sizeof *own);
@@ -211,7 +211,7 @@ static gpuhal_job_worker *begin_job(gpuhal_job *job, int *out_error)
     return own;
 }
 
-/* Called with the mutex held, and without a job of the thread's. */
+/* Called with the mutex held, for a thread without a job. */
 static void end_worker(gpuhal_job_worker *own)
 {
     own->ends = true;
@@ -233,7 +233,8 @@ static void keep_worker(gpuhal_job_worker *own)
     pool.idle_count++;
 }
 
-/* The job's detail and this thread's. Apart, so that the job runs on what this takes of the stack. */
+/* Swaps the job's detail and this thread's. It is a separate function, so that the job can use the stack that this
+ * takes. */
 static __attribute__((noinline)) void swap_details(gpuhal_job *job)
 {
     gpuhal_error_detail own;
@@ -242,7 +243,7 @@ static __attribute__((noinline)) void swap_details(gpuhal_job *job)
     job->detail = own;
 }
 
-/* On the caller's thread, which is not cancelled meanwhile: others wait for what it holds. */
+/* Runs the job on the caller's thread, which is not cancelled meanwhile: others wait for its locks and promises. */
 static void run_here(gpuhal_job *job)
 {
     gpuhal_job *outer = current;
@@ -311,7 +312,7 @@ void gpuhal_jobs_end(void)
     lock_pool();
     gpuhal_job_worker *ending = NULL;
     for (gpuhal_job_worker *own;
-         (own = take_idle());) { /* all are asked to end before one is joined, so that they end side by side */
+         (own = take_idle());) { /* all are asked to end before the first is joined, so that they end side by side */
         own->ends = true;
         gpuhal_condition_signal_all(&own->condition);
         own->next = ending;

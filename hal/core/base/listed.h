@@ -8,7 +8,7 @@
 typedef struct gpuhal_listed_device {
     uint32_t index;
     uint32_t capabilities; /* GPUHAL_CAPABILITY_ bits, from the slots */
-    gpuhal_facts facts;    /* facts, and the value memory_free_bytes where the plugin samples it without opening */
+    gpuhal_facts facts;    /* facts, and the value memory_free_bytes if the plugin samples it without opening */
 } gpuhal_listed_device;
 
 /* Zero-initialised is empty. */
@@ -19,11 +19,12 @@ typedef struct gpuhal_listed_devices {
 
 /* Appends a device without facts; NULL without memory. */
 gpuhal_listed_device *gpuhal_listed_devices_add(gpuhal_listed_devices *devices, uint32_t index);
-/* False for what the driver has and its API does not list (GPUHAL_FACT_UNLISTED): it is shown as hardware. */
+/* Returns false for an entry that the driver has but its API does not list (GPUHAL_FACT_UNLISTED): it is shown as
+ * hardware. */
 bool gpuhal_listed_is_device(const gpuhal_listed_device *listed);
-/* How many are devices. */
+/* Counts the entries that are devices. */
 size_t gpuhal_listed_devices_usable(const gpuhal_listed_devices *devices);
-/* Returns the device with the index; NULL when there is none. */
+/* Returns the device with the index; NULL if there is none. */
 const gpuhal_listed_device *gpuhal_listed_devices_find(const gpuhal_listed_devices *devices, uint32_t index);
 /* Copies every device with its facts; returns false without memory. */
 bool gpuhal_listed_devices_copy(const gpuhal_listed_devices *from, gpuhal_listed_devices *to);

@@ -1,5 +1,5 @@
-/* base/log.c: see log.h. The list of listeners is protected by list_mutex; a listener runs with no lock held, counted
- * in `running` so that destroy can wait for it. A listener that destroys its own log would wait for itself: the
+/* base/log.c: see log.h. list_mutex protects the list of listeners. A listener runs with no lock held, counted in
+ * `running` so that destroy can wait for it. A listener that destroys its own log would wait for itself: the
  * documentation forbids it, and the thread-local depth makes destroy return instead of hanging. */
 #include "base/log.h"
 
@@ -20,7 +20,7 @@ struct gpuhal_log {
     uint32_t running; /* listeners running now */
 };
 
-static gpuhal_mutex list_mutex = GPUHAL_MUTEX_INITIALIZER; /* protects the list, what follows, and `running` */
+static gpuhal_mutex list_mutex = GPUHAL_MUTEX_INITIALIZER; /* protects the list, the variables below, and `running` */
 static gpuhal_condition list_condition = GPUHAL_CONDITION_INITIALIZER;
 static gpuhal_log *first; /* newest first: numbers fall along the list */
 static uint64_t last_number;
@@ -85,12 +85,12 @@ bool gpuhal_log_wants(const gpuhal_log *log, int32_t level)
     return log && log->listener && level > 0 && (uint32_t)level <= log->level;
 }
 
-/* Called with list_mutex held, which is given up while the listener runs. */
+/* Called with list_mutex held, which is released while the listener runs. */
 static void pass_on(gpuhal_log *log, int32_t level, const char *line)
 {
     log->running++;
     gpuhal_mutex_unlock(&list_mutex);
-    /* What the listener calls must not replace the detail of the failure that is just being logged. */
+    /* Calls of the listener must not replace the detail of the failure that is being logged. */
     gpuhal_error_detail detail;
     gpuhal_error_save(&detail);
     /* A thread that is cancelled in the listener would leave it running for ever. */
@@ -115,15 +115,15 @@ void gpuhal_log_line(gpuhal_log *log, int32_t level, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
-    /* File names and vendors' texts may hold anything: no line of the log breaks, colours or turns the terminal it ends
-     * on. */
+    /* File names and vendors' texts may hold any bytes. They must not break a line of the log, or colour or turn the
+     * terminal that shows it. */
     gpuhal_records_clean(line);
     lock_list();
     pass_on(log, level, line);
     gpuhal_mutex_unlock(&list_mutex);
 }
 
-/* The log with the highest number below `number`; called with list_mutex held. */
+/* Returns the log with the highest number below `number`. Called with list_mutex held. */
 static gpuhal_log *next_below(uint64_t number)
 {
     gpuhal_log *log = first;
@@ -138,7 +138,7 @@ void gpuhal_log_to_all(int32_t level, const char *text)
     char line[1024];
     snprintf(line, sizeof line, "%s", text);
     gpuhal_records_clean(line);
-    /* While a listener runs the list may change: the walk goes on by number, never by a pointer kept from before. */
+    /* The list may change while a listener runs: the walk continues by number, never by a kept pointer. */
     lock_list();
     gpuhal_log *log = next_below(UINT64_MAX);
     while (log) {

@@ -1,8 +1,8 @@
 /* base/log.h: lines for the application's log.
  *
- * Every open gpuhal object registers one listener. A line of the core goes to its own object's listener; a plugin's
+ * Every open gpuhal object registers one listener. A line of the core goes to the listener of its object. A plugin's
  * line belongs to no object, because objects share backends, and goes to all. No lock is held while a listener runs;
- * closing waits until none does.
+ * closing waits until none runs.
  */
 #ifndef GPUHAL_BASE_LOG_H
 #define GPUHAL_BASE_LOG_H

@@ -1,4 +1,4 @@
-/* base/records.c: see records.h. The reader never reads behind `end`, copies its results, and stops at the first
+/* base/records.c: see records.h. The reader never reads beyond `end`, copies its results, and stops at the first
  * error. */
 #include "base/records.h"
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the length of the well-formed UTF-8 character at `at`, 0 when there is none. RFC 3629: shortest form, no
+/* Returns the length of the well-formed UTF-8 character at `at`, 0 if there is none. RFC 3629: shortest form, no
  * surrogates. */
 static size_t character_length(const unsigned char *at, size_t left)
 {
@@ -41,7 +41,7 @@ static bool is_control(unsigned char c)
     return c < 0x20 || c == 0x7f;
 }
 
-/* Whether all of the eight bytes are from 0x20 to 0x7e: none has its top bit set, now or after an addition that
+/* Returns whether all eight bytes are from 0x20 to 0x7e: none has its top bit set, now or after an addition that
  * carries it from 0x20 and from 0x7f on. */
 static bool are_plain(const unsigned char at[8])
 {
@@ -119,7 +119,7 @@ void gpuhal_records_finish(gpuhal_records_reader *reader)
     reader->next = reader->end;
 }
 
-/* Reading stops at an error: what follows a broken line cannot be trusted. */
+/* Reading stops at an error: the lines after a broken one cannot be trusted. */
 static gpuhal_records_item fail(gpuhal_records_reader *reader, const char *what)
 {
     snprintf(reader->error, sizeof reader->error, "%s", what);
@@ -150,8 +150,8 @@ static unsigned hexadecimal(char c)
     return c >= '0' && c <= '9' ? (unsigned)(c - '0') : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : 16;
 }
 
-/* Reads the escape behind a `\`; returns its length, 0 for an invalid one. A zero byte is invalid, too: it would end
- * the value for everything that reads it as a text. */
+/* Reads the escape after a `\`; returns its length, 0 for an invalid one. A zero byte is invalid, too: it would end the
+ * value for every reader of texts. */
 static size_t unescape(const char *at, const char *end, char *out)
 {
     static const char letters[] = "nrts\\", meanings[] = "\n\r\t \\";
@@ -190,7 +190,7 @@ static gpuhal_records_item read_value(gpuhal_records_reader *reader, const char 
     return reader->value.failed ? fail(reader, "out of memory for the value") : GPUHAL_RECORDS_PAIR;
 }
 
-/* Names the invisible characters that editors of other systems add, so that the message is clear. */
+/* Describes the invisible characters that editors of other systems add, so that the message is clear. */
 static const char *invisible_fault(const gpuhal_records_reader *reader, const char *begin, const char *end)
 {
     if (reader->line == 1 && end - begin >= 3 && memcmp(begin, "\xef\xbb\xbf", 3) == 0) {
@@ -257,9 +257,7 @@ void gpuhal_records_write_kind(gpuhal_text *to, const char *kind)
     gpuhal_text_printf(to, "%s[%s]\n", to->length > 0 ? "\n" : "", kind);
 }
 
-/* Whatever the value is, reading the line gives it back: blanks at either end, which the reader strips, and bytes that
- * are no UTF-8 or would end the line are escaped. */
-/* How many of these bytes are written as they are, wherever they stand. */
+/* Counts the first bytes that are written unchanged at any place. */
 static size_t plain_length(const char *bytes, size_t count)
 {
     size_t length = 0;
@@ -269,6 +267,8 @@ static size_t plain_length(const char *bytes, size_t count)
     return length;
 }
 
+/* The reader returns any value unchanged: blanks at either end, which it would strip, and bytes that are not UTF-8 or
+ * would end the line are escaped. */
 void gpuhal_records_write(gpuhal_text *to, const char *key, const char *value)
 {
     gpuhal_text_append(to, key, strlen(key));

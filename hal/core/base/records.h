@@ -26,7 +26,7 @@ typedef struct gpuhal_records_reader {
     uint32_t line;     /* of the last item, counted from 1 */
     char name[64];     /* kind or key of the last item */
     gpuhal_text value; /* of the last item, escapes resolved */
-    char error[128];   /* what is wrong with the line */
+    char error[128];   /* the fault of the line */
 } gpuhal_records_reader;
 
 typedef enum { GPUHAL_RECORDS_END, GPUHAL_RECORDS_KIND, GPUHAL_RECORDS_PAIR, GPUHAL_RECORDS_ERROR } gpuhal_records_item;
@@ -46,9 +46,9 @@ bool gpuhal_records_u64(const char *text, uint64_t *out_value);
 bool gpuhal_records_i32(const char *text, int32_t *out_value);
 /* Returns whether `bytes` are well-formed UTF-8 without control characters. */
 bool gpuhal_records_is_clean(const char *text, size_t bytes);
-/* Makes the text printable, in place: line ends and tabs become blanks, other characters that a terminal would
- * interpret or cannot show become `?`, also Unicode's line ends and changes of direction: a sentence must not be shown
- * as another one. */
+/* Makes the text printable, in place: line ends and tabs become blanks. Other characters that a terminal would
+ * interpret or cannot show become `?`, including Unicode's line ends and changes of direction: a sentence must not be
+ * shown as another one. */
 void gpuhal_records_clean(char *text);
 
 #endif

@@ -1,4 +1,4 @@
-/* hotplug/change.c: what applications call to hear of devices that change: the listener, the descriptor, the list. */
+/* hotplug/change.c: the applications' access to device events: the listener, the descriptor, the list. */
 #include "hotplug/change.h"
 
 #include "base/error.h"
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Waits until the listener is not being called, with the mutex held. In the listener itself there is nothing to wait
- * for. */
+/* Removes the listener, and waits until it is not being called; the listener itself does not wait. Called with the
+ * mutex held. */
 static void silence(gpuhal_notifier *notifier)
 {
     notifier->listener = NULL;

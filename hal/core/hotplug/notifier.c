@@ -1,4 +1,4 @@
-/* hotplug/notifier.c: passing device events on to listeners; see change.h. */
+/* hotplug/notifier.c: passes device events on to listeners; see change.h. */
 #include "hotplug/change.h"
 
 #include "base/job.h"
@@ -60,7 +60,7 @@ typedef struct delivery {
     gpuhal_change change;
 } delivery;
 
-/* On the thread that calls back. */
+/* Runs on the thread that calls back. */
 static void deliver(void *user, gpuhal_status status)
 {
     (void)status;
@@ -83,7 +83,7 @@ static void deliver(void *user, gpuhal_status status)
     free(due);
 }
 
-/* With the mutex held. Without memory the listener misses this event; the generation shows it. */
+/* Called with the mutex held. Without memory the listener misses this event; the generation shows it. */
 static void send(gpuhal *gpu, const gpuhal_change *change)
 {
     delivery *due = malloc(sizeof *due);
@@ -95,7 +95,7 @@ static void send(gpuhal *gpu, const gpuhal_change *change)
     }
 }
 
-/* With the mutex held. */
+/* Called with the mutex held. */
 static void keep(gpuhal_notifier *notifier, const gpuhal_change *change)
 {
     if (notifier->count == GPUHAL_CHANGES_KEPT) {

@@ -1,4 +1,4 @@
-/* hotplug/rescan.c: looking at the machine again, because the application asks, or because watch.c heard something. */
+/* hotplug/rescan.c: looks at the machine again, because the application asks, or because watch.c has news. */
 #include "base/error.h"
 #include "base/job.h"
 #include "hotplug/change.h"
@@ -24,8 +24,8 @@ static gpuhal_status look(gpuhal *gpu)
     return status;
 }
 
-/* A look that began before the call may have missed what the caller knows: only a later one counts, which other callers
- * may share. The application's log function may call this during a look. */
+/* A look that began before the call may have missed a change that the caller knows: only a later look counts, and other
+ * callers may share it. The application's log function may call this during a look. */
 static gpuhal_status look_or_wait(gpuhal *gpu)
 {
     gpuhal_notifier *notifier = gpu->layers.notifier;

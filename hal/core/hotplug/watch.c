@@ -1,5 +1,5 @@
-/* hotplug/watch.c: what gpuhal-watch waits for (the kernel, plugins, files that manifests name), and the worker that it
- * starts after that. */
+/* hotplug/watch.c: the sources of gpuhal-watch (the kernel, plugins, files that manifests name), and the worker that it
+ * starts after news. */
 #include "base/error.h"
 #include "hotplug/change.h"
 #include "loader/cache_key.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Watches the files that manifests name; returns how many names are watched now. */
+/* Watches the files that manifests name. Returns how many names are watched now. */
 static size_t watch_files(gpuhal *gpu)
 {
     const gpuhal_candidates *candidates = &gpuhal_device_snapshot_now(gpu)->candidates;
@@ -23,8 +23,8 @@ static size_t watch_files(gpuhal *gpu)
     return files ? gpuhal_os_file_watch_count(files) : 0;
 }
 
-/* Folders may have appeared, and with the look plugins. Changes in a folder are heard only from when it is watched, so
- * if the look made one more to watch, only another look shows what happened in between. */
+/* Folders may have appeared, and the look may add plugins. Changes in a folder are noticed only once it is watched, so
+ * if the look made one more to watch, only another look shows the changes in between. */
 static void look_at_news(gpuhal *gpu)
 {
     size_t watched = watch_files(gpu);
@@ -54,7 +54,7 @@ static void rescan(void *user)
     }
 }
 
-/* Announcing plugins and files are watched as far as the system allows; a failure is not worth a warning of its own. */
+/* Announcing plugins and files are watched as far as the system allows; a failure is not worth a warning. */
 static void open_sources(gpuhal *gpu, intptr_t kernel)
 {
     gpuhal_notifier *notifier = gpu->layers.notifier;

@@ -1,9 +1,9 @@
-/* loader/backend.c: backends that were started in this process. They are never stopped, and are shared by all gpuhal
- * objects.
+/* loader/backend.c: backends that were started in this process. They are never stopped, and all gpuhal objects share
+ * them.
  *
- * A backend is identified by its file (device and inode), or by its query function where it is linked in. One thread
- * starts it, which its caller abandons at the deadline; other callers wait for the same result, each until its own
- * deadline. No lock is held while the plugin's code runs. The members of a READY backend never change.
+ * A backend is identified by its file (device and inode), or by its query function if it is linked in. One thread
+ * starts it. The caller abandons that thread at the deadline. Other callers wait for the same result, each until the
+ * caller's own deadline. No lock is held while the plugin's code runs. The members of a READY backend never change.
  */
 #include "loader/backend.h"
 
@@ -24,11 +24,12 @@
 /* STUCK: starting for longer than a caller waits. Its thread may still return; then the backend is READY or FAILED. */
 typedef enum { BACKEND_FAILED, BACKEND_STARTING, BACKEND_STUCK, BACKEND_READY } backend_progress;
 
-/* What the plugin listed at one time. Never changes, except for `asked_ns`. */
+/* A list of devices that the plugin returned at one time. Never changes, except for `asked_ns`. */
 typedef struct backend_snapshot {
     struct backend_snapshot *older;
     uint64_t begun_ns;         /* when the plugin was first asked and returned this list */
-    _Atomic uint64_t asked_ns; /* and when it last was: most drivers repeat what they found when they were started */
+    /* when it was last asked and returned it: most drivers repeat the list from their start */
+    _Atomic uint64_t asked_ns;
     gpuhal_listed_devices devices;
 } backend_snapshot;
 
@@ -39,24 +40,25 @@ struct gpuhal_backend {
     char *options; /* for the plugin; NULL: none */
     backend_progress progress;
     const void *starter;  /* gpuhal_job_caller() of the starting thread */
-    gpuhal_job *job;      /* the start; NULL: none, or on the caller's own thread */
+    gpuhal_job *job;      /* the start; NULL: no start, or it runs on the caller's own thread */
     uint32_t generation;  /* fork generation of the start */
-    bool calls_no_driver;    /* it is the library's own cpu plugin */
-    bool ignore_environment; /* started by a program that allows it no library from the environment */
+    bool calls_no_driver;    /* the library's own cpu plugin */
+    bool ignore_environment; /* started by a program that lets it use no library from the environment */
     gpuhal_plugin plugin; /* a copy: members that the plugin's own structure lacks are zero */
     bool started;         /* its start() has returned OK */
     gpuhal_plugin_instance *instance; /* created by start() */
     _Atomic(backend_snapshot *) snapshot; /* the newest; older ones are kept, since devices point into them */
-    uint32_t lists;          /* fork generation in which it is listing again; 0: it is not */
-    bool hangs_enumerating;  /* a caller has abandoned that */
+    uint32_t lists;          /* fork generation of a listing in progress; 0: none */
+    bool hangs_enumerating;  /* a caller has abandoned that listing */
     gpuhal_load_context outcome; /* of the last start: texts and result */
-    gpuhal_driver_files files;   /* not known of the own cpu, which has no driver */
+    gpuhal_driver_files files;   /* unknown for the own cpu plugin, which has no driver */
 };
 
 static gpuhal_mutex list_mutex = GPUHAL_MUTEX_INITIALIZER; /* protects the list and every backend that is not READY */
 static gpuhal_condition list_changed = GPUHAL_CONDITION_INITIALIZER;
 static gpuhal_backend *first;
-/* not 0: in this fork generation the own cpu is being loaded on its caller's thread, and no driver meanwhile */
+/* not 0: in this fork generation the own cpu plugin is being loaded on its caller's thread, and no driver is loaded
+ * meanwhile */
 static uint32_t loads_here;
 
 static bool same_text(const char *one, const char *other)
@@ -74,18 +76,18 @@ static bool is_inherited(const gpuhal_backend *backend)
     return backend->generation != 0 && backend->generation != gpuhal_os_fork_generation();
 }
 
-/* Returns whether a parent of this process started its driver, which then does not work here, even if it listed
- * nothing. Only the own cpu is known to be fork-safe while it starts. */
+/* Returns whether a parent of this process started the backend's driver. That driver does not work here, even if it
+ * listed nothing. Only the own cpu plugin is known to be fork-safe while it starts. */
 static bool is_forked(const gpuhal_backend *backend)
 {
-    if (!is_inherited(backend)) { /* another thread of this process may be writing what follows */
+    if (!is_inherited(backend)) { /* another thread of this process may be writing the members below */
         return false;
     }
     bool safe = backend->calls_no_driver || (!is_starting(backend) && backend->plugin.flags & GPUHAL_PLUGIN_FORK_SAFE);
     return !safe && (backend->progress != BACKEND_FAILED || backend->started);
 }
 
-/* A start of the own cpu that was under way in the parent does not end here: the child begins another. */
+/* A start of the own cpu plugin that was under way in the parent never ends in the child, which begins another. */
 static gpuhal_backend *find(const gpuhal_candidate *candidate, uint64_t device, uint64_t inode)
 {
     for (gpuhal_backend *backend = first; backend; backend = backend->next) {
@@ -220,7 +222,7 @@ static bool has_name(const gpuhal_backend *backend, const char *name)
     return backend->started && name && strcmp(backend->plugin.name, name) == 0;
 }
 
-/* The driver is one for all options of the plugin, and for every copy of its file. Called with list_mutex held. */
+/* All options of a plugin and all copies of its file share one driver. Called with list_mutex held. */
 static bool has_forked_driver(const gpuhal_candidate *candidate, uint64_t device, uint64_t inode)
 {
     bool forked = false;
@@ -241,13 +243,13 @@ bool gpuhal_backend_is_forked(const gpuhal_candidate *candidate)
 
 /* ---- starting */
 
-/* A start on its own thread. It has copies of what its caller may free: only the backend is never freed. */
+/* A start in a separate thread. It copies everything its caller may free: only the backend is never freed. */
 typedef struct start_job {
     gpuhal_job job;
     gpuhal_backend *backend;
     gpuhal_load_context load;
     char *name, *path;
-    _Atomic uint32_t stage; /* gpuhal_plugin_stage, for the message of a caller that abandons it */
+    _Atomic uint32_t stage; /* gpuhal_plugin_stage, for the message of a caller that abandons the start */
 } start_job;
 
 static void end_start(gpuhal_backend *backend, const gpuhal_load_context *load, bool good)
@@ -326,7 +328,7 @@ static bool wait_for_start(gpuhal_load_context *load, gpuhal_backend *backend)
     return backend->progress != BACKEND_STARTING || stuck(load, backend);
 }
 
-/* Runs the start on its own thread and waits for it. Called without a lock. Returns false when it exceeded the
+/* Runs the start in a separate thread and waits for it. Called without a lock. Returns false if it exceeded the
  * deadline. */
 static bool start_in_time(gpuhal_load_context *load, gpuhal_backend *backend, start_job *own)
 {
@@ -341,12 +343,12 @@ static bool start_in_time(gpuhal_load_context *load, gpuhal_backend *backend, st
     return state != GPUHAL_JOB_ABANDONED;
 }
 
-/* Loading takes the dynamic loader's lock, in which a driver may hang once one is in this process. Called with
+/* Loading takes the dynamic loader's lock. A driver may hang in that lock once one is in this process. Called with
  * list_mutex held. */
 static bool is_first_of_process(const gpuhal_backend *backend)
 {
     for (const gpuhal_backend *other = first; other; other = other->next) {
-        /* While it is being started, the thread that starts it writes `started` without the lock. */
+        /* While a backend is being started, its starting thread writes `started` without the lock. */
         if (other != backend && (other->progress != BACKEND_FAILED || other->started)) {
             return false;
         }
@@ -354,7 +356,7 @@ static bool is_first_of_process(const gpuhal_backend *backend)
     return true;
 }
 
-/* With list_mutex held. */
+/* Called with list_mutex held. */
 static bool start_unlocks(gpuhal_load_context *load, gpuhal_backend *backend, const char *path)
 {
     while (loads_here == gpuhal_os_fork_generation()) {
@@ -423,7 +425,7 @@ static bool loader_is_free(gpuhal_load_context *load)
 /* Called with list_mutex held. */
 static bool use(gpuhal_load_context *load, gpuhal_backend *backend, const char *path)
 {
-    /* A caller that waited takes the result as it is, also a failure; only a later one tries again. */
+    /* A caller that waited takes the result as it is, even a failure; only a later caller tries again. */
     bool waited = backend->progress == BACKEND_STARTING;
     if (waited && !wait_for_start(load, backend)) {
         return false;
@@ -512,7 +514,7 @@ static bool is_listing(const gpuhal_backend *backend)
     return backend->lists == gpuhal_os_fork_generation();
 }
 
-/* Returns whether this caller must list. Called with list_mutex held: `enumerate` runs alone. */
+/* Returns whether this caller must list. Called with list_mutex held. Calls of `enumerate` never overlap. */
 static bool claim_enumeration(const gpuhal_load_context *load, const gpuhal_backend *backend, uint64_t since_ns)
 {
     for (uint64_t waited = 0; is_listing(backend) && !backend->hangs_enumerating && waited < load->deadline_ns;) {

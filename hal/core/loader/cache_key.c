@@ -20,7 +20,7 @@ static void add_once(gpuhal_texts *texts, const char *text)
     gpuhal_texts_add(texts, text);
 }
 
-/* "$NAME/rest": adds `rest` behind each path in the variable. */
+/* Adds `rest` after each path in the variable, for "$NAME/rest". */
 static void add_from_variable(const char *word, gpuhal_texts *to)
 {
     size_t length = strcspn(word + 1, "/"), count = 0;
@@ -71,7 +71,7 @@ static void add_watched(const char *word, gpuhal_texts *to)
     }
 }
 
-/* What belongs to the machine, not to what is installed on it. */
+/* Returns whether the path belongs to the machine, not to the files installed on it. */
 static bool is_of_machine(const char *path)
 {
     return strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0 || strncmp(path, "/sys/", 5) == 0;
@@ -93,8 +93,8 @@ void gpuhal_cache_key_watched(const char *root, const gpuhal_candidate *candidat
     gpuhal_texts_finish(&named);
 }
 
-/* A driver may be installed later where the dynamic loader would find it; other places are in the loader's cache file.
- */
+/* A driver may be installed later at a place that the dynamic loader searches; other places are in the loader's cache
+ * file. */
 static void add_library_places(const char *word, gpuhal_texts *to)
 {
     char *places = gpuhal_text_format("$LD_LIBRARY_PATH/%s", word);
@@ -105,9 +105,9 @@ static void add_library_places(const char *word, gpuhal_texts *to)
     free(places);
 }
 
-/* A driver may be installed later where a variable says, by its path or its name; one that was loaded is among the
- * mapped files. GPUHAL_…_LIBRARY is one path, whatever it ends in; others may be lists (ZE_ENABLE_ALT_DRIVERS), of
- * which only libraries count: the entries of folders would change with every file in them. */
+/* A driver may be installed later at a path or under a name that a variable gives; a loaded driver is among the mapped
+ * files. GPUHAL_…_LIBRARY is one path with any ending. Other variables may be lists (ZE_ENABLE_ALT_DRIVERS). Only
+ * libraries in them count: the entries of folders would change with every file in them. */
 static void add_named_libraries(const char *word, gpuhal_texts *to)
 {
     static const char front[] = "GPUHAL_", back[] = "_LIBRARY";
@@ -132,7 +132,7 @@ static void add_named_libraries(const char *word, gpuhal_texts *to)
     }
 }
 
-/* Paths in the key are those of the current value: another value gives another key. */
+/* The key has the paths of the variable's current value: another value gives another key. */
 static void add_watched_variable(const char *word, gpuhal_texts *to)
 {
     char *name = word[0] == '$' ? gpuhal_text_copy_range(word + 1, strcspn(word + 1, "/")) : NULL;
@@ -155,8 +155,8 @@ static int compare_texts(const void *one, const void *other)
     return strcmp(*(char *const *)one, *(char *const *)other);
 }
 
-/* Files that were there and used, files whose coming would change the result, and variables that lead to either. A
- * mapping of a removed file has no path to look at; gpuhal_cache_key_replaced() says when that makes the result
+/* Lists the files that were used, absent files that would change the result, and the variables that name either. A
+ * mapping of a removed file has no path to check; gpuhal_cache_key_replaced() says when that makes the result
  * worthless. */
 bool gpuhal_cache_key_make(const char *root, const gpuhal_candidate *candidate, const gpuhal_texts *mapped,
                            const gpuhal_texts *machine, gpuhal_texts *out_key)
@@ -194,7 +194,7 @@ bool gpuhal_cache_key_make(const char *root, const gpuhal_candidate *candidate, 
     return good && !out_key->failed;
 }
 
-/* Drivers map code that they generate from files without a name: these have no successor, and no library's name. */
+/* Drivers map generated code from files without a name. Such files have no successor, and no library's name. */
 bool gpuhal_cache_key_replaced(const gpuhal_texts *mapped)
 {
     for (size_t i = 0; mapped && i < mapped->count; i++) {

@@ -1,11 +1,11 @@
-/* loader/cache_key.h: the cache key of one plugin, from its manifest and the files that its helper mapped. */
+/* loader/cache_key.h: makes the cache key of one plugin from its manifest and the files that its helper mapped. */
 #ifndef GPUHAL_LOADER_CACHE_KEY_H
 #define GPUHAL_LOADER_CACHE_KEY_H
 
 #include "loader/loader.h"
 
-/* Makes the key of registry/key.h for which the result is valid. `root`: the machine's, GPUHAL_SYSTEM_ROOT. `mapped`:
- * executable mappings of the helper, as the system shows them; may be NULL. Returns false without memory. */
+/* Makes the cache key (registry/key.h) of the result. `root`: the machine's, GPUHAL_SYSTEM_ROOT. `mapped`: executable
+ * mappings of the helper, as the system shows them; may be NULL. Returns false without memory. */
 bool gpuhal_cache_key_make(const char *root, const gpuhal_candidate *candidate, const gpuhal_texts *mapped,
                            const gpuhal_texts *machine, gpuhal_texts *out_key);
 /* Returns whether one of these files was replaced while the plugin was probed: its result then belongs to the old

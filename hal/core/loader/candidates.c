@@ -37,7 +37,7 @@ gpuhal_candidate *gpuhal_candidates_add(gpuhal_candidates *candidates, const cha
     return &candidates->list[candidates->count++];
 }
 
-/* A note that is lost without memory was still logged. */
+/* A note that is lost for lack of memory was still logged. */
 void gpuhal_candidates_add_note(gpuhal_candidates *candidates, gpuhal_log *log, const char *format, ...)
 {
     char sentence[SENTENCE_MAX];
@@ -86,7 +86,7 @@ bool gpuhal_candidate_is_own_cpu(const gpuhal_candidate *candidate)
     return gpuhal_candidate_is_cpu(candidate) && (candidate->builtin || candidate->own);
 }
 
-/* Keeps the earlier text where `load` has none. */
+/* Keeps the earlier text if `load` has none. */
 static void move_text(char **to, char **from)
 {
     if (*from) {

@@ -1,5 +1,5 @@
-/* loader/device_rules.c: see device_rules.h. Text forms are checked by a pattern in which `x` is a lower-case
- * hexadecimal digit, `d` a decimal number without leading zeros, and other characters match themselves. */
+/* loader/device_rules.c: see device_rules.h. Patterns check the form of texts: `x` is a lower-case hexadecimal digit,
+ * `d` a decimal number without leading zeros, and other characters match themselves. */
 #include "loader/device_rules.h"
 
 #include "base/records.h"
@@ -13,7 +13,7 @@
 /* Staging chunks have room for a few blocks of this size, whatever the limit on staging. */
 #define SPLIT_ALIGNMENT_MAX 4096u
 
-/* Texts by which devices are matched: two spellings of one address would be two devices. */
+/* Texts that identify devices: two spellings of one address would be two devices. */
 static const struct {
     gpuhal_key key;
     const char *pattern, *form;
@@ -30,7 +30,7 @@ static bool is_hex(char c)
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 }
 
-/* Counts the bytes at `text` that match one character of a pattern; 0 where they do not. */
+/* Counts the bytes at `text` that match one character of a pattern; 0 if they do not match. */
 static size_t match_one(const char *text, char pattern)
 {
     if (pattern == 'd') {
@@ -49,7 +49,7 @@ static bool matches(const char *text, const char *pattern)
     return !*text && !*pattern;
 }
 
-/* PCI domains have more than four digits where a hypervisor assigns them. */
+/* A hypervisor may assign PCI domains of more than four digits. */
 static bool is_form(gpuhal_key key, const char *text, const char *pattern)
 {
     while (key == GPUHAL_FACT_PCI_ADDRESS && strlen(text) > strlen(pattern) && is_hex(*text) && strlen(text) <= 16) {
@@ -74,9 +74,9 @@ static void write_name(gpuhal_key key, char *out, size_t bytes)
     }
 }
 
-/* Returns what is wrong with a number, NULL when nothing is. Checks only what the core relies on: a wrong alignment
- * would become a wrong address later, a wrong type a wrong choice. Plausible values are the vendor's responsibility.
- */
+/* Describes the fault of a number; NULL if it has none. Checks only properties that the core relies on: a wrong
+ * alignment would become a wrong address later, a wrong type a wrong choice. Plausible values are the vendor's
+ * responsibility. */
 static const char *number_fault(gpuhal_key key, uint64_t value)
 {
     switch (key) {
@@ -184,7 +184,7 @@ bool gpuhal_rules_missing(gpuhal_key key, gpuhal_missing reason, const char *why
     return !why || check_clean(name, why, problem, bytes);
 }
 
-/* The same checks as in the sink, for facts from a helper's stream. */
+/* Makes the same checks as the sink, for facts from a helper's stream. */
 static bool check_fact(const gpuhal_fact *fact, char *problem, size_t bytes)
 {
     if (fact->missing) {
@@ -272,8 +272,7 @@ bool gpuhal_rules_slots(const gpuhal_ops *ops, char *problem, size_t bytes)
     return true;
 }
 
-/* Export needs a slot and a kind; import, adopting and wrapping have no slot of their own, so their facts alone
- * decide. */
+/* Export needs a slot and a kind. Import, adopting and wrapping have no slot, so their facts alone decide. */
 uint32_t gpuhal_rules_capabilities(const gpuhal_ops *ops, const gpuhal_facts *facts)
 {
     const struct {

@@ -1,6 +1,6 @@
-/* loader/device_rules.h: what the ABI demands of a device that a plugin lists: of one fact, of all facts together, and
- * of the slots. Pure functions: the same rules are checked in the helper, in this process, and for what a helper sent.
- */
+/* loader/device_rules.h: the ABI's demands on a device that a plugin lists: on one fact, on all facts together, and on
+ * the slots. The functions are pure: the helper, this process, and the reader of a helper's stream check the same
+ * rules. */
 #ifndef GPUHAL_LOADER_DEVICE_RULES_H
 #define GPUHAL_LOADER_DEVICE_RULES_H
 

@@ -1,4 +1,4 @@
-/* loader/direct.c: implements gpuhal/direct.h: a plugin for callers that drive it themselves. */
+/* loader/direct.c: implements gpuhal/direct.h: callers drive a plugin themselves. */
 #include "base/call.h"
 #include "base/error.h"
 #include "loader/load_context.h"
@@ -9,7 +9,7 @@
 
 #include <gpuhal/direct.h>
 
-/* The same steps as in gpuhal_backend_start(), without starting or registering a backend. */
+/* Takes the same steps as gpuhal_backend_start(), without starting or registering a backend. */
 static bool open_file(gpuhal_load_context *load, const char *file, const gpuhal_plugin **out_plugin)
 {
     gpuhal_checked_file checked;

@@ -1,5 +1,5 @@
 /* loader/driver_files.c: see driver_files.h. A library is identified when it is first seen, right after it was loaded:
- * its file may be replaced while the process goes on with what it has. */
+ * its file may be replaced while the process goes on using the old one. */
 #include "loader/driver_files.h"
 
 #include "base/text.h"
@@ -12,18 +12,18 @@
 #include <string.h>
 
 typedef struct file {
-    char *path, *name; /* `name`: by which others need it; NULL: none */
-    char *identity;    /* NULL: the file that is mapped is not at its path any more */
+    char *path, *name; /* `name`: the name that other libraries need; NULL: none */
+    char *identity;    /* NULL: the mapped file is no longer at its path */
     gpuhal_texts needs;
 } file;
 
-/* Protects the list, which only grows: a library that was unloaded may still be a part of what was compiled. */
+/* Protects the list, which only grows: compiled code may still contain parts of an unloaded library. */
 static gpuhal_mutex list_mutex = GPUHAL_MUTEX_INITIALIZER;
 static file *list;
 static size_t count, capacity;
-static uint64_t seen; /* how many libraries the process had loaded when the list was last complete */
+static uint64_t seen; /* number of libraries that the process had loaded when the list was last complete */
 
-/* Not by the number of the file system, which is another one each time a container is started. */
+/* Leaves out the number of the file system, which changes each time a container is started. */
 static char *identify(const char *path)
 {
     gpuhal_file_state state;
@@ -54,8 +54,8 @@ static bool has_room(void)
     return larger != NULL;
 }
 
-/* `identity`: of the file at the path, from before the mapping was looked up. Where another file has the path by now,
- * the one that is mapped has no path, or another one. */
+/* `identity` is that of the file at the path, from before the mapping was looked up. If another file has the path by
+ * now, the mapped one has no path, or another one. */
 static bool add(const gpuhal_loaded_library *loaded, const char *path, const char *identity)
 {
     file one = {.path = gpuhal_text_copy(path),
@@ -85,7 +85,7 @@ static bool is_known(const char *path)
     return known;
 }
 
-/* The path of a library that the dynamic loader has under a relative name is that of its mapping. */
+/* If the dynamic loader has a library under a relative name, its path is that of its mapping. */
 static bool add_new(gpuhal_loaded_library *libraries, size_t library_count)
 {
     char **identities = calloc(library_count + 1, sizeof *identities);
@@ -122,21 +122,21 @@ static bool complete(void)
     return loads == seen;
 }
 
-/* What drivers compile and load into this process has no name, nor have extensions of Python and the like. */
+/* Neither code that drivers compile and load into this process nor extensions of Python and the like have a name. */
 static bool is_root(const gpuhal_driver_files *files, size_t i)
 {
     const bool came_with_plugin = i >= files->begin && i < files->end;
     return came_with_plugin || ((files->shared || i >= files->end) && list[i].name);
 }
 
-/* Whether the dynamic loader takes it for that name. */
+/* Returns whether the dynamic loader accepts the file under that name. */
 static bool is_named(const file *one, const char *name)
 {
     return (one->name && strcmp(one->name, name) == 0) || strcmp(strrchr(one->path, '/') + 1, name) == 0 ||
            strcmp(one->path, name) == 0;
 }
 
-/* Marks the roots before `end`, and what these are linked to. `work` has room for all. */
+/* Marks the roots before `end`, and the libraries that they are linked to. `work` has room for all. */
 static void mark(const gpuhal_driver_files *files, size_t end, bool *marks, size_t *work)
 {
     size_t marked = 0;

@@ -1,4 +1,4 @@
-/* loader/file_trust.c: which users may change a file, or replace it: by owners and modes of the file and of every
+/* loader/file_trust.c: which users may change or replace a file, by the owners and modes of the file and of every
  * directory and link on its path. See file_check.h. */
 #include "loader/file_check.h"
 
@@ -13,7 +13,7 @@
 #define NAMED_MAX 256u /* bytes of a path in a message */
 #define LINKS_MAX 40u  /* on one path, as in the kernel */
 
-/* A missing file is the usual case: it gets a sentence of its own. */
+/* A missing file is the usual case and has a separate sentence. */
 bool gpuhal_file_refuse_unreadable(gpuhal_load_context *load, const char *path, int error)
 {
     if (error == ENOENT) {
@@ -42,8 +42,8 @@ static bool is_trusted_owner(uint32_t owner)
 }
 
 /* No other user may replace the file that links lead to. In a sticky directory, such as /tmp, only owners can rename or
- * remove. Going up, each directory is looked at with the owner of what lies in it: the sticky bit protects that entry
- * alone. */
+ * remove entries. Each directory on the way up is checked with the owner of the entry below it: the sticky bit protects
+ * only that entry. */
 static bool check_parents(gpuhal_load_context *load, const char *path, uint32_t owner)
 {
     char *directory = gpuhal_text_copy(path);
@@ -98,12 +98,12 @@ typedef struct walk {
     const char *path;              /* the whole path, for messages */
     uint32_t links;                /* followed so far: limited, since links to links could multiply without end */
     bool is_plain;                 /* no link, "." or "..", so that the path is the resolved one */
-    gpuhal_file_info folder, file; /* of a plain path: where it ends, and in which folder */
+    gpuhal_file_info folder, file; /* of a plain path: the folder that it ends in, and its end */
 } walk;
 
 static bool check_way(walk *at, const char *path);
 
-/* The link at the end of `part`, whose own name begins at `name`. */
+/* Checks the target of the link at the end of `part`, whose own name begins at `name`. */
 static bool check_target(walk *at, const char *part, size_t name, const char *target)
 {
     if (++at->links > LINKS_MAX) {
@@ -121,9 +121,9 @@ static bool refuse_step(walk *at, int error)
     return error == ENOMEM ? gpuhal_load_no_memory(at->load) : gpuhal_file_refuse_unreadable(at->load, at->path, error);
 }
 
-/* A user that can write to a directory decides where the path leads: where all users may write, only an entry of a
- * trusted user counts, and only where others cannot rename it. `directory` has the state of the one that the part lies
- * in, and then that of the part. */
+/* A user that can write to a directory decides where the path leads. If all users may write to it, only an entry of a
+ * trusted user counts, and only if others cannot rename it. `directory` has the state of the directory that holds the
+ * part, and afterwards that of the part. */
 static bool check_part(walk *at, const char *part, size_t name, gpuhal_file_info *directory)
 {
     gpuhal_file_info info;
@@ -150,7 +150,7 @@ static bool check_part(walk *at, const char *part, size_t name, gpuhal_file_info
     return good;
 }
 
-/* Where following the path begins: behind the folder that is known, or behind the first slash. */
+/* Returns the first place of the path to follow: after the known folder, or after the first slash. */
 static size_t begin_way(const walk *at, const char *path, gpuhal_file_info *out_directory, int *out_error)
 {
     const gpuhal_known_folder *known = at->load->folder;
@@ -169,7 +169,7 @@ void gpuhal_known_folder_finish(gpuhal_known_folder *folder)
     *folder = (gpuhal_known_folder){0};
 }
 
-/* Without memory it stays unknown. */
+/* Without memory the folder stays unknown. */
 static void record_folder(const walk *at)
 {
     const size_t length = (size_t)(strrchr(at->path, '/') - at->path);
@@ -181,8 +181,8 @@ static void record_folder(const walk *at)
     }
 }
 
-/* Follows the path part by part, like the kernel. The resolved path alone would not do: it no longer has the links, and
- * a directory on their way may be one in which others can turn a link round. */
+/* Follows the path part by part, like the kernel. The resolved path alone is not enough: it no longer has the links,
+ * and others may be able to redirect a link in a directory on the way. */
 static bool check_way(walk *at, const char *path)
 {
     char *part = gpuhal_text_copy(path);

@@ -18,7 +18,7 @@ static char *check_file(const char *path, gpuhal_log *log, char **out_reason)
     if (gpuhal_file_check(&load, path, true, &file)) {
         helper = file.path;
     } else if (!*out_reason || load.status != GPUHAL_ERROR_NOT_FOUND) {
-        /* Why a helper was refused says more than that another place has none. */
+        /* The reason for refusing a helper says more than its absence at another place. */
         free(*out_reason);
         *out_reason = gpuhal_text_copy(load.reason);
     }
@@ -36,7 +36,7 @@ static char *check_helper(const char *directory, gpuhal_log *log, char **out_rea
 }
 
 /* Looks beside plugins, which are trusted as much as the helper: a user that can write there can install a plugin.
- * NULL where none is. */
+ * Returns NULL if no helper is there. */
 static char *look_beside_plugins(const char *paths, gpuhal_log *log, char **out_reason)
 {
     size_t count = 0;
@@ -49,7 +49,7 @@ static char *look_beside_plugins(const char *paths, gpuhal_log *log, char **out_
     return helper;
 }
 
-/* An explicitly named helper is used or none is: another one is not what the caller asked for. */
+/* If a helper is explicitly named, no other one is used: the caller did not ask for it. */
 char *gpuhal_helper_find(const gpuhal_settings *settings, gpuhal_log *log, char **out_reason)
 {
     if (gpuhal_os_privileged()) {

@@ -5,8 +5,8 @@
 #include "base/config.h"
 #include "base/log.h"
 
-/* Returns its resolved path, malloc'ed: that of the configuration, else beside the library, at the compiled-in place,
- * or beside plugins. NULL with the reason, malloc'ed; the reason too is NULL when there is none. */
+/* Returns the helper's resolved path, malloc'ed: that of the configuration, else beside the library, at the compiled-in
+ * place, or beside plugins. Otherwise NULL with the reason, malloc'ed; the reason may be NULL too. */
 char *gpuhal_helper_find(const gpuhal_settings *settings, gpuhal_log *log, char **out_reason);
 
 #endif

@@ -16,10 +16,10 @@ void gpuhal_sink_source(const gpuhal_host *host, gpuhal_sink *sink, const char *
 void gpuhal_sink_process(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_plugin_process *process);
 
 /* Calls gpuhal_os_library_open(), and marks the job that runs it: a call that hangs there holds the lock of the
- * process's dynamic loader. Refused where gpuhal_dlopen_is_forked(). */
+ * process's dynamic loader. Refuses if gpuhal_dlopen_is_forked(). */
 void *gpuhal_plugin_dlopen(const char *name, char *reason, size_t reason_bytes);
-/* Returns whether this process was forked while another thread was in gpuhal_plugin_dlopen(): the C library may end a
- * process that calls dlopen then. */
+/* Returns whether this process was forked while another thread was in gpuhal_plugin_dlopen(). The C library may then
+ * end a process that calls dlopen. */
 bool gpuhal_dlopen_is_forked(void);
 #define GPUHAL_DLOPEN_IS_FORKED                                                                                        \
     "this process was forked while another thread was loading a library, which leaves the dynamic loader in the "      \

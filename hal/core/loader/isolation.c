@@ -1,7 +1,7 @@
 /* loader/isolation.c: see isolation.h.
  *
- * The result comes from what the helper sent; how the process ended only adds to the message. Devices count only after
- * a complete [end], and the result is written to the registry. Where no helper can be started, or one never sends its
+ * The result comes from the helper's stream; the end of the process only adds to the message. Devices count only after
+ * a complete [end], and the result is written to the registry. If no helper can be started, or a helper never sends its
  * hello, the plugin is not probed: only the configuration may have it loaded into this process, never a shortage of
  * descriptors.
  */
@@ -23,11 +23,11 @@
 
 #define GRACE_NS    1000000000u /* for an orderly process to exit, on a busy machine too */
 #define TERM_NS     100000000u  /* for a hanging process to exit after SIGTERM */
-/* the longest wait, and what one counts for at most: a host may be stopped meanwhile */
+/* the longest wait, and the most time that it counts for: a host may be stopped meanwhile */
 #define SLICE_NS    500000000u
 #define READ_BYTES  16384
 #define READ_BLOCKS 8
-#define PRINTED_MAX (4u << 20) /* a plugin's output while it is probed */
+#define PRINTED_MAX (4u << 20) /* limit of a plugin's output while it is probed */
 
 /* One running helper. */
 typedef struct helper_run {
@@ -36,15 +36,15 @@ typedef struct helper_run {
     gpuhal_child process;
     gpuhal_stream stream;
     gpuhal_output output;
-    bool unruly;    /* it ended in another way than a helper does */
+    bool unruly;    /* it ended in a way that a helper does not */
     bool doubtful;  /* maybe because of another process */
     bool hungry;    /* memory ran out, which is not the plugin's result */
     uint32_t fault; /* gpuhal_fault_kind */
     uint64_t begun_ns;
     uint64_t looked_ns;  /* its time was counted up to here */
-    uint64_t used_ns;    /* of its deadline */
-    uint64_t starved_ns; /* of that, without a processor, as far as it was read */
-    uint64_t starved_before_ns; /* until its stream ended */
+    uint64_t used_ns;    /* spent of its deadline */
+    uint64_t starved_ns; /* the part of it without a processor, as last read */
+    uint64_t starved_before_ns; /* the same until its stream ended */
     uint64_t printed;    /* bytes */
     bool flooding;       /* above the limit */
     bool silent;         /* its stream ended without [end] or [crash]: now its exit is awaited */
@@ -57,9 +57,9 @@ typedef struct round_of_runs {
     gpuhal_log *log;
     gpuhal_candidates *candidates;
     const char *helper;
-    char *block; /* READ_BYTES: more than a thread with a small stack has */
+    char *block; /* READ_BYTES: too much for a thread with a small stack */
     bool said;   /* the note about plugins that were not probed was written */
-    size_t most; /* how many helpers the system can run at once, as far as is known */
+    size_t most; /* the most helpers that the system can run at once, as far as is known */
     helper_run *runs[GPUHAL_PROCESSES_MAX];
     size_t count;
 } round_of_runs;
@@ -83,14 +83,14 @@ static uint32_t level_wanted(const gpuhal_settings *settings)
     return settings->log || settings->log_to_stderr ? settings->log_level : 0;
 }
 
-/* Resources that are free again when other helpers end. */
+/* Returns whether the error is a shortage of resources that are free again when other helpers end. */
 static bool is_shortage(int error)
 {
     return error == EMFILE || error == ENFILE || error == EAGAIN || error == ENOMEM;
 }
 
-/* Starts a helper for the candidate, or decides it without; or returns false: it is tried again when another helper
- * has ended. */
+/* Starts a helper for the candidate, or decides it without one. Returns false if it must be tried again when another
+ * helper has ended. */
 static bool begin_run(round_of_runs *round, gpuhal_candidate *candidate)
 {
     char level[16], protocol[16], parent[24], reason[512];
@@ -154,7 +154,7 @@ static void describe_silence(gpuhal_load_context *load, gpuhal_ended ended, int 
     }
 }
 
-/* The devices sent before a failure are not a list; the message names the last one. */
+/* The devices sent before a failure are not a list; the message names them. */
 static void describe_partial(const gpuhal_stream *stream, gpuhal_load_context *load)
 {
     gpuhal_text text = {0};
@@ -191,8 +191,8 @@ static void describe_late(helper_run *run, uint64_t deadline_ns)
 }
 
 /* Judges a helper that ended, or was ended, without [end] or [crash]. The order of the questions matters: lack of
- * memory and a flood of output are no crashes, though the process ends the same way; a crash that the helper reported
- * itself counts before the deadline. */
+ * memory and a flood of output are no crashes, though the process ends the same way. A crash that the helper itself
+ * reported counts before the deadline. */
 static void judge_unruly(helper_run *run, uint64_t deadline_ns, bool late, gpuhal_ended ended, int value)
 {
     gpuhal_load_context *load = &run->load;
@@ -244,7 +244,8 @@ static void read_output(const round_of_runs *round, helper_run *run)
 
 /* Writes the result into the load context. `late`: the deadline has passed. Returns whether the plugin lists devices.
  *
- * Output is read before the process is ended, since its descriptors go with that. */
+ * Output is read before the process is ended, since that closes its descriptors.
+ */
 static bool judge(round_of_runs *round, helper_run *run, bool late)
 {
     int value = 0;
@@ -262,7 +263,7 @@ static bool judge(round_of_runs *round, helper_run *run, bool late)
     return run->stream.state == GPUHAL_STREAM_ENDED && run->stream.good;
 }
 
-/* A result can be cached when its files are known. A helper that is none, sends nothing, or had no memory, has no
+/* A result can be cached if its files are known. A process that is not a helper, sends nothing, or had no memory has no
  * result. */
 static bool is_cacheable(const helper_run *run)
 {
@@ -299,8 +300,8 @@ static void store_result(round_of_runs *round, helper_run *run)
     gpuhal_texts_finish(&lines);
 }
 
-/* Ends a run and removes it from the list. The devices move to the candidate after the result was stored, which copies
- * them; the stream is freed without them. */
+/* Ends a run and removes it from the list. The result is stored first, which copies the devices. Then they move to the
+ * candidate, and the stream is freed without them. */
 static void end_run(round_of_runs *round, size_t place, bool late)
 {
     helper_run *run = round->runs[place];
@@ -335,7 +336,8 @@ static void end_run(round_of_runs *round, size_t place, bool late)
     round->runs[place] = round->runs[--round->count];
 }
 
-/* Reads what is there, up to a limit, since other helpers and the deadline wait. Returns whether the run is over. */
+/* Reads the bytes that are available, up to a limit, since other helpers and the deadline wait. Returns whether the run
+ * is over. */
 static bool read_run(const round_of_runs *round, helper_run *run)
 {
     if (run->silent) {
@@ -352,7 +354,7 @@ static bool read_run(const round_of_runs *round, helper_run *run)
             return false;
         }
         if (got <= 0) {
-            /* Only the exit status is left to learn. The process gets a moment for it, in which the others go on. */
+            /* Only the exit status is missing. The process gets a moment for it; meanwhile the others go on. */
             gpuhal_os_process_close_stream(&run->process);
             run->silent = true;
             run->used_ns = run->starved_ns = 0;
@@ -372,7 +374,7 @@ static uint64_t time_left(const round_of_runs *round, const helper_run *run)
     return run->used_ns < deadline ? deadline - run->used_ns : 0;
 }
 
-/* Counts all elapsed time, also while other runs were served: otherwise a helper that prints without end would extend
+/* Counts all elapsed time, even while other runs were served: otherwise a helper that prints without end would extend
  * every deadline. */
 static void count_time(helper_run *run)
 {
@@ -381,8 +383,8 @@ static void count_time(helper_run *run)
     run->looked_ns = now;
 }
 
-/* Load is not a hang: the time in which the helper was ready to run but had no processor does not count. It is read
- * only at the deadline, and adds one deadline at most, so that an endless loop ends on a busy machine, too. */
+/* Load is not a hang: time that the helper spent ready to run but without a processor does not count. That time is read
+ * only at the deadline and adds at most one deadline, so that an endless loop ends even on a busy machine. */
 static bool is_late(const round_of_runs *round, helper_run *run)
 {
     if (time_left(round, run) == 0) {
@@ -393,12 +395,12 @@ static bool is_late(const round_of_runs *round, helper_run *run)
     return time_left(round, run) == 0;
 }
 
-/* Waits for an event, until the nearest deadline at most, and handles it. */
+/* Waits for an event, at most until the nearest deadline, and handles it. */
 static gpuhal_status attend(round_of_runs *round)
 {
     gpuhal_child *processes[GPUHAL_PROCESSES_MAX];
     bool ready[GPUHAL_PROCESSES_MAX];
-    /* Waits are cut into slices, so that a host that is stopped for long counts for one slice at most. */
+    /* Waits are cut into slices, so that a host that is stopped for long counts for at most one slice. */
     uint64_t nearest = SLICE_NS;
     for (size_t i = 0; i < round->count; i++) {
         uint64_t left = time_left(round, round->runs[i]);
@@ -410,7 +412,7 @@ static gpuhal_status attend(round_of_runs *round)
         return gpuhal_error_set(GPUHAL_ERROR_HOST_MEMORY, "the host cannot wait for helper processes: %s",
                                 strerror(error));
     }
-    /* Backwards: the last run, which was served already, replaces one that ended. */
+    /* Runs backwards: the last run, which was served already, replaces one that ended. */
     for (size_t i = round->count; i-- > 0;) {
         count_time(round->runs[i]);
         bool over = ready[i] && read_run(round, round->runs[i]);
@@ -421,8 +423,8 @@ static gpuhal_status attend(round_of_runs *round)
     return GPUHAL_OK;
 }
 
-/* Runs as many helpers at once as poll and the system can handle; the next is started when one has ended, and its time
- * counts from then. */
+/* Runs as many helpers at once as poll and the system can handle. The next one is started when one has ended, and its
+ * time counts from then. */
 static gpuhal_status run_all(round_of_runs *round)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -435,7 +437,7 @@ static gpuhal_status run_all(round_of_runs *round)
         }
         status = round->count > 0 ? attend(round) : GPUHAL_OK;
     }
-    /* After an error the other helpers must not go on: they are ended and judged as late. */
+    /* After an error the other helpers must not continue: they are ended and judged as late. */
     while (round->count > 0) {
         end_run(round, round->count - 1, true);
     }

@@ -1,4 +1,4 @@
-/* loader/isolation.h: probes plugins in helper processes, one each, concurrently, each with its own deadline. */
+/* loader/isolation.h: probes plugins in helper processes, one for each, concurrently, each with its own deadline. */
 #ifndef GPUHAL_LOADER_ISOLATION_H
 #define GPUHAL_LOADER_ISOLATION_H
 

@@ -1,4 +1,4 @@
-/* loader/load.c: see load.h. From dlopen on the plugin's code runs in this process. Its structures are read from the
+/* loader/load.c: see load.h. From dlopen on, the plugin's code runs in this process. Its structures are read from the
  * front: no member may be read before `size` covers it. */
 #include "loader/load.h"
 
@@ -58,7 +58,7 @@ static bool check_names(gpuhal_load_context *load, const gpuhal_plugin *plugin)
     return true;
 }
 
-/* The ABI is checked first: where it differs, size and members have another meaning, and the user needs to know both
+/* The ABI is checked first: if it differs, size and members have another meaning, and the user needs to know both
  * numbers. */
 static bool check_answer(gpuhal_load_context *load, const gpuhal_plugin *plugin)
 {
@@ -86,7 +86,7 @@ static bool check_answer(gpuhal_load_context *load, const gpuhal_plugin *plugin)
     return check_names(load, plugin);
 }
 
-/* NULL with a report is a refusal with the plugin's own reason; without one it is a mistake of the plugin. */
+/* NULL with a report is a refusal with the plugin's own reason; NULL without a report is a mistake of the plugin. */
 bool gpuhal_plugin_negotiate(gpuhal_load_context *load, gpuhal_plugin_query_fn *query, const gpuhal_plugin **out_plugin)
 {
     gpuhal_load_enter(load, GPUHAL_STAGE_HANDSHAKE);
@@ -95,7 +95,7 @@ bool gpuhal_plugin_negotiate(gpuhal_load_context *load, gpuhal_plugin_query_fn *
     gpuhal_load_call_end(load);
     if (!plugin) {
         gpuhal_status reported = gpuhal_load_reported();
-        if (reported == GPUHAL_ERROR_INCOMPATIBLE) { /* of the two sides the plugin knows its own */
+        if (reported == GPUHAL_ERROR_INCOMPATIBLE) { /* the plugin knows only its own side */
             char words[64];
             snprintf(words, sizeof words, "this library speaks plugin ABI %u.%u", GPUHAL_ABI_MAJOR, GPUHAL_ABI_MINOR);
             gpuhal_error_extend_report(words);
@@ -112,7 +112,7 @@ bool gpuhal_plugin_negotiate(gpuhal_load_context *load, gpuhal_plugin_query_fn *
     return true;
 }
 
-/* The function must be in the file that was checked: not in a library that the plugin links, and not in a file that
+/* The function must be in the file that was checked, not in a library that the plugin links, and not in a file that
  * replaced the plugin after the checks. */
 static bool check_origin(gpuhal_load_context *load, const char *path, const void *query, uint64_t device,
                          uint64_t inode)
@@ -130,9 +130,8 @@ static bool check_origin(gpuhal_load_context *load, const char *path, const void
     return good;
 }
 
-/* In this order: nothing of the plugin but constructors may run before the symbol was found, is a function, and is in
- * the file that was checked. A library that was refused stays loaded, as all are: unloading code whose threads may run
- * is worse. */
+/* The order matters: only constructors of the plugin may run before the symbol was found, is a function, and is in the
+ * checked file. A refused library stays loaded, like all libraries: unloading code whose threads may run is worse. */
 bool gpuhal_plugin_load(gpuhal_load_context *load, const char *path, uint64_t device, uint64_t inode,
                         const gpuhal_plugin **out_plugin)
 {
@@ -143,7 +142,7 @@ bool gpuhal_plugin_load(gpuhal_load_context *load, const char *path, uint64_t de
         return gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER, "it cannot be loaded: %s", reason);
     }
     gpuhal_load_enter(load, GPUHAL_STAGE_HANDSHAKE);
-    /* So far only constructors have run, the plugin's and those of its libraries. */
+    /* So far only the constructors of the plugin and of its libraries have run. */
     void *address = gpuhal_os_library_symbol(library, "gpuhal_plugin_query");
     if (!address) {
         return gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER,

@@ -84,7 +84,7 @@ bool gpuhal_load_no_memory(gpuhal_load_context *load)
                             "out of host memory for the library's own records");
 }
 
-/* The first library counts: it is the driver; the plugin opens its helper libraries later. */
+/* The first library is the driver; the plugin opens its helper libraries later. */
 void gpuhal_load_set_driver(gpuhal_load_context *load, const char *path)
 {
     if (load->driver || !path) {
@@ -101,7 +101,7 @@ gpuhal_status gpuhal_load_set_error(const gpuhal_load_context *load)
     if (!load->reason) {
         return gpuhal_error_host_memory();
     }
-    /* A detail about this failure, behind a name, has the vendor's code too. */
+    /* A detail about this failure, after a name, has the vendor's code too. */
     const char *last = gpuhal_last_error()->sentence;
     const size_t all = strlen(last), length = strlen(load->reason);
     if (all >= length && strcmp(last + all - length, load->reason) == 0) {
@@ -120,8 +120,8 @@ void gpuhal_load_finish(gpuhal_load_context *load)
     *load = (gpuhal_load_context){0};
 }
 
-/* Calls nest where a plugin, while it starts, makes the core probe another one. The report of an earlier call must not
- * be taken for this one's. */
+/* Calls nest if a plugin makes the core probe another plugin while it starts. The report of an earlier call must not be
+ * taken for one of this call. */
 void gpuhal_load_call_begin(gpuhal_load_context *load)
 {
     load->outer = current;
@@ -177,7 +177,7 @@ gpuhal_status gpuhal_load_option(const char *options, uint64_t *asked, const cha
     return GPUHAL_OK;
 }
 
-/* All listeners get it: one start serves every object with these options. */
+/* All listeners get the warning: one start serves every object with these options. */
 void gpuhal_load_name_unknown_options(const gpuhal_load_context *load, const char *plugin)
 {
     char line[256];
@@ -224,7 +224,7 @@ gpuhal_status gpuhal_load_reported(void)
 }
 
 /* A name that is too long is not a setting. An empty variable counts as not set, as in base/config.c. During a load on
- * this thread its configuration decides; without one it is unknown whose configuration applies. */
+ * this thread the load's configuration decides; without a load it is unknown whose configuration applies. */
 const char *gpuhal_load_variable(const char *name, const char *suffix)
 {
     const gpuhal_load_context *load = gpuhal_load_current();

@@ -1,7 +1,7 @@
 /* loader/load_context.h: the state of loading one plugin: its stage, and where and why it failed.
  *
- * Every step of the loader takes the load context, enters its stage, and on failure sets state, status and reason and
- * returns false. Only gpuhal_load_fail_call sets the thread's last error, which then has the vendor's code too.
+ * Every step of the loader takes the load context and enters its stage. On failure the step sets state, status and
+ * reason and returns false. Only gpuhal_load_fail_call also sets the thread's last error, with the vendor's code.
  */
 #ifndef GPUHAL_LOADER_LOAD_CONTEXT_H
 #define GPUHAL_LOADER_LOAD_CONTEXT_H
@@ -25,7 +25,7 @@ typedef struct gpuhal_load_context {
     /* of the plugin's start in this process; 0: it runs on the caller's thread, however long it takes */
     uint64_t deadline_ns;
     uint64_t sample_ns;   /* for each value that is read while listing; 0: GPUHAL_QUERY_NS */
-    bool hangs;           /* a value of an earlier device timed out: no further one is read while listing */
+    bool hangs;           /* a value of an earlier device timed out: no further value is read while listing */
     gpuhal_plugin_state state;
     gpuhal_plugin_stage stage;
     gpuhal_status status; /* for callers that named this plugin */
@@ -33,8 +33,8 @@ typedef struct gpuhal_load_context {
     char *reason;         /* malloc'ed, NULL while nothing failed */
     char *driver;         /* malloc'ed path of the vendor library that was opened first */
     char *version;        /* malloc'ed, of the plugin */
-    gpuhal_listed_devices unlisted; /* with NO_DEVICE: what the driver has, and its API lists none of */
-    /* Called before the step, so that the stage is known even when it never returns. May be NULL. */
+    gpuhal_listed_devices unlisted; /* with NO_DEVICE: devices of the driver that its API does not list */
+    /* Called before the step, so that the stage is known even if the step never returns. May be NULL. */
     void (*on_stage)(void *user, gpuhal_plugin_stage stage);
     void (*on_driver)(void *user, const char *path);
     void (*on_device)(void *user, const gpuhal_listed_device *device); /* complete and checked */
@@ -46,11 +46,12 @@ void gpuhal_load_enter(gpuhal_load_context *load, gpuhal_plugin_stage stage);
 /* Returns false. */
 bool gpuhal_load_fail(gpuhal_load_context *load, gpuhal_plugin_state state, gpuhal_status status, const char *format,
                       ...) __attribute__((format(printf, 4, 5)));
-/* Fails with the plugin's `status` and its report in the sentence. `what` as in gpuhal_error_from_plugin. Returns
+/* Fails with the plugin's `status` and its report in the sentence. gpuhal_error_from_plugin describes `what`. Returns
  * false. */
 bool gpuhal_load_fail_call(gpuhal_load_context *load, gpuhal_status status, const char *what);
 bool gpuhal_load_no_memory(gpuhal_load_context *load);
-/* Copies an option for the plugin to `out_value`, as gpuhal_host.option() does. Both as in a load context. */
+/* Copies an option for the plugin to `out_value`, as gpuhal_host.option() does. `options` and `asked` are as in a load
+ * context. */
 gpuhal_status gpuhal_load_option(const char *options, uint64_t *asked, const char *key, char *out_value,
                                     uint32_t bytes);
 /* Warns of options that the plugin did not ask for while it started. */
@@ -64,15 +65,15 @@ void gpuhal_load_finish(gpuhal_load_context *load);
 void gpuhal_load_call_begin(gpuhal_load_context *load);
 void gpuhal_load_call_end(gpuhal_load_context *load);
 gpuhal_load_context *gpuhal_load_current(void);
-/* Returns the status that a plugin reported last on this thread, GPUHAL_OK when there was none: the only way to learn
- * why a query returned NULL. The report is cleared before a call that may fail without one. */
+/* Returns the status that a plugin reported last on this thread, or GPUHAL_OK if there was none. It is the only way to
+ * learn why a query returned NULL. The report is cleared before a call that may fail without one. */
 void gpuhal_load_forget_report(void);
 void gpuhal_load_note_report(gpuhal_status status);
 gpuhal_status gpuhal_load_reported(void);
-/* Returns the value of GPUHAL_<name><suffix>, where the current load may read the environment. */
+/* Returns the value of GPUHAL_<name><suffix>, if the current load may read the environment. */
 const char *gpuhal_load_variable(const char *name, const char *suffix);
 
-/* Returns "while loading" and the like: a stage for the end of a sentence. */
+/* Returns the stage as the end of a sentence, such as "while loading". */
 const char *gpuhal_load_while(gpuhal_plugin_stage stage);
 
 #endif

@@ -1,7 +1,7 @@
-/* loader/loader.c: from directories to backends that list devices, step by step; each step has its own file.
+/* loader/loader.c: the steps from directories to backends that list devices; each step has its own file.
  *
- * Built-in plugins, search, selection, file checks, duplicates, order; then every remaining plugin is probed. Only an
- * invalid argument and lack of memory end the run; a fault of a plugin decides only its own candidate.
+ * The order is: built-in plugins, search, selection, file checks, duplicates, sorting. Then every remaining plugin is
+ * probed. Only an invalid argument and lack of memory end the run; a fault of a plugin decides only its own candidate.
  */
 #include "loader/loader.h"
 
@@ -64,7 +64,8 @@ static bool same_file(const gpuhal_candidate *a, const gpuhal_candidate *b)
     return a->builtin || b->builtin ? a->builtin == b->builtin : a->device == b->device && a->inode == b->inode;
 }
 
-/* The folder is searched by file name, which no vendor means: a manifest that an update left behind may come first. */
+/* The folder is searched by file name, an order that no vendor intends: a manifest that an update left behind may come
+ * first. */
 static bool is_ambiguous(const gpuhal_candidate *earlier, const gpuhal_candidate *later)
 {
     const char *one = earlier->manifest ? strrchr(earlier->manifest, '/') : NULL;
@@ -135,8 +136,8 @@ static void check_files(gpuhal_log *log, gpuhal_candidates *candidates)
     gpuhal_known_folder_finish(&folder);
 }
 
-/* Drivers and their loaders read names of libraries from the environment, which the user controls, and most ignore
- * that the process has more rights than the user. So none of them is probed there. */
+/* Drivers and their loaders read names of libraries from the environment. The user controls it, and most drivers ignore
+ * that the process has more rights than the user. So no driver is probed in such a process. */
 static void leave_drivers_to_clean_processes(const gpuhal_settings *settings, gpuhal_candidates *candidates)
 {
     if (!gpuhal_os_privileged() || settings->environment_is_clean) {
@@ -153,7 +154,8 @@ static void leave_drivers_to_clean_processes(const gpuhal_settings *settings, gp
     }
 }
 
-/* Their drivers would hang or fail here, and a helper would list devices that this process cannot open. */
+/* The drivers of forked plugins would hang or fail here, and a helper would list devices that this process cannot
+ * open. */
 static void leave_forked(gpuhal_candidates *candidates)
 {
     for (size_t i = 0; i < candidates->count; i++) {
@@ -189,8 +191,8 @@ static gpuhal_status probe_here(const gpuhal_probe_cache *cache, gpuhal_candidat
                : gpuhal_error_host_memory();
 }
 
-/* Cached plugins need no probe. Candidates that the helpers left undecided are probed here: built-in plugins, and the
- * library's own cpu where no helper can be started. */
+/* Cached plugins need no probe. This process probes the candidates that the helpers left undecided: built-in plugins,
+ * and the library's own cpu plugin if no helper can be started. */
 static gpuhal_status probe_all(gpuhal_probe_cache *cache)
 {
     gpuhal_candidates *candidates = cache->candidates;
@@ -212,8 +214,9 @@ static gpuhal_status probe_all(gpuhal_probe_cache *cache)
     return status;
 }
 
-/* Returns whether a duplicate must be tried: the earlier candidate failed, it is another plugin, and no candidate of
- * its name or its file works, is undecided, or was left because of a fork: the duplicate may use the same driver. */
+/* Returns whether a duplicate must be tried: a candidate of its name or file failed, that candidate is another plugin,
+ * and no candidate of its name or file works, is undecided, or was left because of a fork: the duplicate may use the
+ * same driver. */
 static bool deserves_a_turn(const gpuhal_candidates *candidates, const gpuhal_candidate *duplicate)
 {
     bool first_failed = false;
@@ -232,8 +235,8 @@ static bool deserves_a_turn(const gpuhal_candidates *candidates, const gpuhal_ca
     return first_failed;
 }
 
-/* The first of several that works is used, so that a bad plugin cannot replace a good one by taking its name or its
- * file. Each round tries duplicates of failed plugins; each is tried once at most. */
+/* The first plugin that works is used, so that a bad plugin cannot replace a good one by taking its name or its file.
+ * Each round tries duplicates of failed plugins; each duplicate is tried at most once. */
 static gpuhal_status probe_second_choices(gpuhal_probe_cache *cache)
 {
     gpuhal_candidates *candidates = cache->candidates;
@@ -254,7 +257,7 @@ static gpuhal_status probe_second_choices(gpuhal_probe_cache *cache)
     return GPUHAL_OK;
 }
 
-/* Without watched files a change of the plugin's devices is noticed late. */
+/* Without watched files, a change of the plugin's devices is noticed late. */
 static void note_what_watches_nothing(gpuhal_candidates *candidates)
 {
     for (size_t i = 0; i < candidates->count; i++) {
@@ -328,14 +331,14 @@ static gpuhal_status give_options(const gpuhal_settings *settings, gpuhal_log *l
     return GPUHAL_OK;
 }
 
-/* Duplicates are decided while the candidates are in the order of the search, which is a promise; only then they are
+/* Duplicates are decided while the candidates are in the order of the search, which is a promise. Only then are they
  * sorted by priority. */
 static gpuhal_status run(gpuhal_probe_cache *cache)
 {
     const gpuhal_settings *settings = cache->settings;
     gpuhal_log *log = cache->log;
     gpuhal_candidates *candidates = cache->candidates;
-    /* A driver that uses this library would probe itself, in a helper that would probe it, without end. */
+    /* A driver that uses this library would probe itself in a helper, which would probe it again, without end. */
     if (gpuhal_os_environment(GPUHAL_WITHIN_HELPER)) {
         gpuhal_candidates_add_note(candidates, log,
                                    "plugins are not searched for: this process is the helper that probes one");

@@ -1,4 +1,4 @@
-/* loader/manifest.c: see manifest.h. Every error names the file, and the line where there is one. */
+/* loader/manifest.c: see manifest.h. Every error names the file, and the line if there is one. */
 #include "loader/manifest.h"
 
 #include "base/records.h"
@@ -23,7 +23,7 @@ typedef struct reading {
     uint32_t seen; /* bit per entry of keys */
 } reading;
 
-/* Errors about the file as a whole, and about a line. */
+/* Reports errors about the file as a whole; refuse_line reports those about a line. */
 static bool refuse(gpuhal_load_context *load, const char *path, const char *why)
 {
     return gpuhal_load_fail(load, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_INVALID_ARGUMENT, "%s %s", path, why);
@@ -44,9 +44,9 @@ static bool take_name(reading *at, const char *value, uint32_t line)
     return at->manifest->name || gpuhal_load_no_memory(at->load);
 }
 
-/* Relative means beside the manifest, so that a folder of plugins can be moved as a whole. In the vendors' directory
- * there are only manifests, and a relative name there would look like a missing file. `gpuhal-NAME` alone gets the
- * system's suffix: so one manifest serves every system. */
+/* A relative library lies beside the manifest, so that a folder of plugins can be moved as a whole. In the vendors'
+ * directory there are only manifests, and a relative name there would look like a missing file. Only `gpuhal-NAME` gets
+ * the system's suffix, so that one manifest serves every system. */
 static bool take_library(reading *at, const char *value, uint32_t line)
 {
     if (!*value) {
@@ -62,7 +62,7 @@ static bool take_library(reading *at, const char *value, uint32_t line)
     return at->manifest->library || gpuhal_load_no_memory(at->load);
 }
 
-/* Keeps the list as written. A comma would become part of a word, which then matches nothing. */
+/* Keeps the list as written. A comma would become part of a word, and the word would then match nothing. */
 static bool take_list(const reading *at, const char *value, uint32_t line, char **out_list)
 {
     if (strchr(value, ',')) {
@@ -72,7 +72,7 @@ static bool take_list(const reading *at, const char *value, uint32_t line, char 
     return *out_list || gpuhal_load_no_memory(at->load);
 }
 
-/* Returns the next word of a list, with its length; NULL behind the last. */
+/* Returns the next word of a list, with its length; NULL after the last. */
 static const char *next_word(const char *at, size_t *out_length)
 {
     at += strspn(at, " ");
@@ -80,7 +80,7 @@ static const char *next_word(const char *at, size_t *out_length)
     return *out_length > 0 ? at : NULL;
 }
 
-/* "0.2" */
+/* Reads a version such as "0.2". */
 static bool read_version(const char *word, size_t length, uint32_t *out_abi)
 {
     uint64_t major = 0, minor = 0;
@@ -95,8 +95,8 @@ static bool read_version(const char *word, size_t length, uint32_t *out_abi)
     return good;
 }
 
-/* Checked here so that a plugin of another ABI is refused by name and number without running its code. One binary may
- * serve several versions, and lists them. */
+/* The ABI is checked here, so that a plugin of another ABI is refused by name and number without running its code. One
+ * binary may serve several versions, and lists them. */
 static bool take_abi(reading *at, const char *value, uint32_t line)
 {
     size_t length = 0, count = 0;
@@ -129,7 +129,7 @@ static bool take_priority(reading *at, const char *value, uint32_t line)
     return at->manifest->has_priority || refuse_line(at, line, "priority must be a whole number");
 }
 
-/* For the cache key; nothing to check here. */
+/* Keeps the list for the cache key; there is nothing to check. */
 static bool take_environment(reading *at, const char *value, uint32_t line)
 {
     return take_list(at, value, line, &at->manifest->environment);
@@ -147,8 +147,8 @@ static bool take_libraries(reading *at, const char *value, uint32_t line)
     return take_list(at, value, line, &at->manifest->libraries);
 }
 
-/* Unknown keys are allowed, so that later versions can add some; a misspelt one is worth a warning. Known ones may
- * occur once, since the right one of two is unknown. */
+/* Unknown keys are allowed, so that later versions can add some; a misspelt one is worth a warning. A known key may
+ * occur only once, since the right one of two is unknown. */
 static const struct {
     const char *key;
     bool (*take)(reading *at, const char *value, uint32_t line);
@@ -175,7 +175,7 @@ static bool take_pair(reading *at, const gpuhal_records_reader *reader)
         }
         at->seen |= 1u << i;
         const char *value = gpuhal_text_get(&reader->value);
-        /* Values appear in messages and log lines, where a line feed would look like the end. */
+        /* Values appear in messages and log lines, and a line feed would look like their end. */
         if (!gpuhal_records_is_clean(value, strlen(value))) {
             return refuse_line(at, reader->line, "a manifest's values have no line feeds, carriage returns and tabs");
         }
@@ -211,7 +211,7 @@ static bool read_records(reading *at, const char *text, size_t bytes)
     return good;
 }
 
-/* Runs last, so that a mistake in a line is reported before what is missing because of it. */
+/* Runs last, so that a mistake in a line is reported before a missing key that it causes. */
 static bool check_complete(reading *at)
 {
     const gpuhal_manifest *manifest = at->manifest;

@@ -14,18 +14,17 @@ typedef struct gpuhal_manifest {
     char *name;
     char *library;   /* absolute, maybe with symbolic links */
     char *abi;       /* as written: versions separated by blanks */
-    char *platforms; /* likewise: words; NULL: every platform */
-    char *environment; /* likewise: variables that the result depends on; NULL: none */
-    char *libraries;   /* likewise: sonames of the vendor's libraries; NULL: none */
-    char *watch;       /* likewise: files and folders, with variables in them (probe_cache.h) */
+    char *platforms; /* as written: words; NULL: every platform */
+    char *environment; /* as written: variables that the result depends on; NULL: none */
+    char *libraries;   /* as written: sonames of the vendor's libraries; NULL: none */
+    char *watch;       /* as written: files and folders, with variables in them (probe_cache.h) */
     bool speaks_abi; /* one of the versions is this library's */
     bool has_priority;
     int32_t priority;
 } gpuhal_manifest;
 
-/* Runs stage MANIFEST. A relative `library` is taken from the manifest's own directory, unless `absolute_only`.
- * Members that were read before an error are kept in *out_manifest, for the report; it must be finished in any case.
- */
+/* Runs stage MANIFEST. A relative `library` is taken from the manifest's own directory, unless `absolute_only`. Members
+ * that were read before an error are kept in *out_manifest, for the report. It must be finished in any case. */
 bool gpuhal_manifest_read(gpuhal_load_context *load, const char *path, bool absolute_only,
                           gpuhal_manifest *out_manifest);
 void gpuhal_manifest_finish(gpuhal_manifest *manifest);

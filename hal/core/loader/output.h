@@ -1,4 +1,4 @@
-/* loader/output.h: the end of a helper's output: the last words of a driver often explain its crash. */
+/* loader/output.h: the end of a helper's output: the last lines of a driver often explain its crash. */
 #ifndef GPUHAL_LOADER_OUTPUT_H
 #define GPUHAL_LOADER_OUTPUT_H
 
@@ -15,7 +15,7 @@ typedef struct gpuhal_output {
 
 /* Keeps the last bytes of all output. */
 void gpuhal_output_add(gpuhal_output *output, const char *bytes, size_t count);
-/* Lists the last lines, without empty ones, with `?` for bytes that no terminal must get. */
+/* Lists the last lines without empty ones. Bytes that no terminal must get become `?`. */
 void gpuhal_output_lines(const gpuhal_output *output, gpuhal_texts *out_lines);
 
 #endif

@@ -67,7 +67,7 @@ static bool sample(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuha
         gpuhal_facts_set_missing(&device->facts, key, GPUHAL_MISSING_NOT_SUPPORTED, "the plugin offers no samples");
         return !device->facts.failed || gpuhal_load_no_memory(load);
     }
-    /* Asked for each device, a driver that hangs could cost the deadline as many times. */
+    /* A hanging driver that is asked for each device could cost the deadline once for each. */
     if (load->hangs) {
         gpuhal_facts_set_missing(&device->facts, key, GPUHAL_MISSING_TIMED_OUT, "reading it from another device hangs");
         return !device->facts.failed || gpuhal_load_no_memory(load);

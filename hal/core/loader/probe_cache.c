@@ -15,7 +15,7 @@
 
 /* ---- cache key */
 
-/* Whether the environment is read is part of the key. */
+/* The cache key includes whether the environment is read. */
 static const gpuhal_texts *machine_of(gpuhal_probe_cache *cache)
 {
     if (!cache->machine_made) {
@@ -80,9 +80,9 @@ void gpuhal_probe_cache_check_retry(const gpuhal_probe_cache *cache)
     }
 }
 
-/* Maps a cached state to that of the candidate: the same, a reason not to run the plugin, or none. The cpu plugin is
- * the last resort, and is probed whatever its failures; and a new device of a plugin whose manifest watches nothing
- * would never be noticed. */
+/* Maps a cached state to that of the candidate: the same state, a reason not to run the plugin, or none. The cpu plugin
+ * is the last resort and is probed despite its failures. A new device of a plugin whose manifest watches nothing would
+ * never be noticed. */
 static gpuhal_plugin_state state_now(const gpuhal_settings *settings, const gpuhal_candidate *candidate,
                                      const gpuhal_database_plugin *record)
 {
@@ -99,7 +99,7 @@ static gpuhal_plugin_state state_now(const gpuhal_settings *settings, const gpuh
     case GPUHAL_PLUGIN_QUARANTINED:
         return record->state;
     case GPUHAL_PLUGIN_TIMED_OUT:
-        /* With a longer deadline it may succeed. A deadline of 0 is that of a plugin that had listed its devices here
+        /* With a longer deadline it may succeed. A deadline of 0 marks a plugin that had listed its devices here
          * before. */
         return settings->helper_deadline_ns > record->deadline_ns ? GPUHAL_PLUGIN_NOT_PROBED
                                                                   : GPUHAL_PLUGIN_QUARANTINED;
@@ -150,7 +150,7 @@ static bool copy_texts(const gpuhal_texts *from, gpuhal_texts *to)
     return !to->failed;
 }
 
-/* Decided in any case: without memory the whole run ends, and nothing may be probed in between. */
+/* Decides the candidate in any case: without memory the whole run ends, and nothing may be probed in between. */
 static gpuhal_status take_over(gpuhal_candidate *candidate, const gpuhal_database_plugin *record,
                                gpuhal_plugin_state state)
 {
@@ -171,14 +171,14 @@ static gpuhal_status take_over(gpuhal_candidate *candidate, const gpuhal_databas
     return good ? GPUHAL_OK : gpuhal_error_host_memory();
 }
 
-/* `known` is one snapshot for the whole run, so that what other processes store meanwhile cannot change an answer half
- * way. A rescan asks every plugin again but those in quarantine. */
+/* `known` is one snapshot for the whole run, so that results that other processes store meanwhile cannot change an
+ * answer half way. A rescan probes every plugin again, except those in quarantine. */
 gpuhal_status gpuhal_probe_cache_recall(gpuhal_probe_cache *cache, gpuhal_candidate *candidate)
 {
     if (!cache->known) {
         return GPUHAL_OK;
     }
-    /* The identity is needed in any case: the new result of a plugin that is probed is stored under it. */
+    /* The identity is needed in any case: a new result of the plugin is stored under it. */
     free(candidate->identity);
     candidate->identity = gpuhal_key_identity(candidate->file);
     if (!candidate->identity || cache->settings->isolation != GPUHAL_ISOLATION_ONCE ||
@@ -244,7 +244,7 @@ bool gpuhal_probe_cache_is_valid(const gpuhal_settings *settings, const gpuhal_c
     return holds;
 }
 
-/* Returns whether the registry has the same result, which a later start will find. */
+/* Returns whether the registry has the same result and a later start will find it. */
 static bool is_known(gpuhal_probe_cache *cache, const gpuhal_database_plugin *record)
 {
     const gpuhal_database_plugin *known =
@@ -254,7 +254,8 @@ static bool is_known(gpuhal_probe_cache *cache, const gpuhal_database_plugin *re
 
 bool gpuhal_probe_cache_same(const gpuhal_database_plugin *known, const gpuhal_database_plugin *record)
 {
-    /* Compared as text without the times, so that every member takes part, also one that is added later. */
+    /* The records are compared as text without the times, so that every member takes part, even one that is added
+     * later. */
     gpuhal_database_plugin one = *known, other = *record;
     gpuhal_text texts[2] = {{0}, {0}};
     one.generation = other.generation = one.probed_at = other.probed_at = 0;
@@ -267,7 +268,7 @@ bool gpuhal_probe_cache_same(const gpuhal_database_plugin *known, const gpuhal_d
     return same;
 }
 
-/* Takes over what the record points to, unless it returns false. */
+/* Takes over the members of the record, unless it returns false. */
 static bool add_record(gpuhal_candidates *candidates, const gpuhal_database_plugin *record)
 {
     gpuhal_database_plugin *list = realloc(candidates->learned, (candidates->learned_count + 1) * sizeof *list);
@@ -278,7 +279,7 @@ static bool add_record(gpuhal_candidates *candidates, const gpuhal_database_plug
     return list != NULL;
 }
 
-/* What has no owner on a failure is freed here: the copies may have been made and the list not grown. */
+/* After a failure the copies have no owner and are freed here: they may have been made and the list not grown. */
 static bool add_fault(gpuhal_candidates *candidates, const gpuhal_candidate *candidate, uint32_t kind)
 {
     bool failed = false;
@@ -297,7 +298,7 @@ static bool add_fault(gpuhal_candidates *candidates, const gpuhal_candidate *can
     return true;
 }
 
-/* A fault that another process may have caused counts when it happened the last time, too. */
+/* A fault that another process may have caused counts only if it also happened the last time. */
 static bool is_to_blame(gpuhal_probe_cache *cache, const gpuhal_database_plugin *record,
                         const gpuhal_probe_result *result)
 {
@@ -309,7 +310,7 @@ static bool is_to_blame(gpuhal_probe_cache *cache, const gpuhal_database_plugin 
     return known && known->signal == record->signal;
 }
 
-/* Returns whether the plugin listed devices under the current key: then one stall, of the machine or of the driver,
+/* Returns whether the plugin listed devices under the current key. If so, one stall, of the machine or of the driver,
  * does not put it in quarantine; a second one in a row does. */
 static bool has_worked(gpuhal_probe_cache *cache, const gpuhal_candidate *candidate)
 {
@@ -318,7 +319,7 @@ static bool has_worked(gpuhal_probe_cache *cache, const gpuhal_candidate *candid
     return known && known->state == GPUHAL_PLUGIN_OK;
 }
 
-/* A restricted process fails where others succeed; and the cpu plugin must stay usable when all others fail. */
+/* A restricted process fails where others succeed, and the cpu plugin must stay usable if all others fail. */
 static bool is_kept(const gpuhal_probe_cache *cache, gpuhal_candidate *candidate)
 {
     char why[128];
@@ -346,7 +347,7 @@ static bool learn(gpuhal_probe_cache *cache, gpuhal_candidate *candidate, const 
                 gpuhal_probe_cache_record(candidate, result->devices, &record) &&
                 copy_texts(result->output, &record.output);
     record.status = result->status;
-    /* A timeout keeps its deadline instead of becoming QUARANTINED: a start with a longer one tries again, and 0
+    /* A timeout keeps its deadline instead of becoming QUARANTINED: a start with a longer deadline tries again, and 0
      * allows one more stall. */
     if (candidate->state == GPUHAL_PLUGIN_TIMED_OUT) {
         record.deadline_ns = has_worked(cache, candidate) ? 0 : cache->settings->helper_deadline_ns;
@@ -362,7 +363,7 @@ static bool learn(gpuhal_probe_cache *cache, gpuhal_candidate *candidate, const 
 
 void gpuhal_probe_cache_learn(gpuhal_probe_cache *cache, gpuhal_candidate *candidate, const gpuhal_probe_result *result)
 {
-    /* A rejected plugin was not run, and a file that was replaced meanwhile is not the one that was. */
+    /* A rejected plugin was not run, and the result does not belong to a file that was replaced meanwhile. */
     if (!cache->known || !candidate->identity || candidate->state == GPUHAL_PLUGIN_REJECTED ||
         gpuhal_cache_key_replaced(result->mapped) || !is_kept(cache, candidate)) {
         return;

@@ -13,7 +13,8 @@
      GPUHAL_PROCESS_FOREIGN_NAMESPACE | GPUHAL_PROCESS_SHARES)
 #define SMALLEST ((uint32_t)(offsetof(gpuhal_plugin_process, name) + sizeof(const char *)))
 
-/* Copies a name that is clean, cut between two characters. The end is looked for in as many bytes as are read. */
+/* Copies a clean name, cut between two characters. Looks for its end only in the first GPUHAL_PROCESS_NAME_BYTES
+ * bytes. */
 static bool copy_name(const char *name, char out_name[GPUHAL_PROCESS_NAME_BYTES])
 {
     size_t length = strnlen(name, GPUHAL_PROCESS_NAME_BYTES);
@@ -78,7 +79,7 @@ void gpuhal_process_list_add(gpuhal_process_list *list, const gpuhal_plugin_proc
     }
 }
 
-/* Of two namespaces, a pid means two processes. */
+/* The same pid in two namespaces means two processes. */
 static uint64_t identity(const gpuhal_listed_process *process)
 {
     return (uint64_t)process->pid << 1 | ((process->flags & GPUHAL_PROCESS_FOREIGN_NAMESPACE) != 0);

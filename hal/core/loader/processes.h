@@ -9,24 +9,25 @@ enum { GPUHAL_PROCESS_NAME_BYTES = 64 };
 
 typedef struct gpuhal_listed_process {
     uint32_t pid;   /* 0: hidden by the driver */
-    uint32_t flags; /* GPUHAL_PROCESS_ bits; what is not known is 0 */
+    uint32_t flags; /* GPUHAL_PROCESS_ bits; the unknown members are 0 */
     uint32_t busy_permille;
     uint64_t memory_bytes;
-    char name[GPUHAL_PROCESS_NAME_BYTES];  /* the driver's, cut where it is longer; "" for none */
+    char name[GPUHAL_PROCESS_NAME_BYTES];  /* the driver's, cut if it is longer; "": none */
     char source[GPUHAL_SOURCE_BYTES];
 } gpuhal_listed_process;
 
-/* Zero-initialised is empty. */
+/* Zero-initialised means empty. */
 struct gpuhal_process_list {
     gpuhal_listed_process *list;
     size_t count, capacity;
     bool failed; /* an allocation failed: the list is incomplete */
 };
 
-/* Appends one. Describes the broken rule in `problem`; only what breaks it is left out. */
+/* Appends one process. Describes the broken rule in `problem`, and leaves out only the data that break it. */
 void gpuhal_process_list_add(gpuhal_process_list *list, const gpuhal_plugin_process *process, const char *source,
                              char *problem, size_t bytes);
-/* Sorts by pid and makes one entry of those that the driver listed several times: as computing and as drawing. */
+/* Sorts by pid and merges the entries of a process that the driver listed several times: as computing and as
+ * drawing. */
 void gpuhal_process_list_merge(gpuhal_process_list *list);
 void gpuhal_process_list_finish(gpuhal_process_list *list);
 

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SECOND_NS     1000000000u /* for the other values of a sample after one hung */
-#define ABANDONED_MAX 8u          /* calls of one plugin that have not returned: no more are begun */
+#define SECOND_NS     1000000000u /* for the other values of a sample after one that hung */
+#define ABANDONED_MAX 8u          /* calls of one plugin that have not returned: no more are begun then */
 #define NO_KEY        0u
 
 typedef enum { VALUES, LINK, PROCESSES } query_kind;
@@ -24,7 +24,7 @@ typedef struct query {
     gpuhal_plugin_instance *instance;
     uint32_t index, other;       /* `other` is for a link only */
     uint32_t flags;              /* of sample() or processes() */
-    bool whole;                  /* the deadline is that of all values */
+    bool whole;                  /* the deadline covers all values together */
     uint32_t count;              /* of keys, for values */
     _Atomic uint32_t at;         /* the key that is being read */
     gpuhal_status status;
@@ -32,7 +32,7 @@ typedef struct query {
     gpuhal_facts facts;
     gpuhal_process_list processes;
     gpuhal_sink sink;
-    struct query *next; /* in the list of abandoned ones */
+    struct query *next; /* in the list of abandoned queries */
     bool listed, returned;
     gpuhal_key keys[];
 } query;
@@ -40,7 +40,7 @@ typedef struct query {
 static gpuhal_mutex list_mutex = GPUHAL_MUTEX_INITIALIZER; /* protects the list and `listed` and `returned` of each */
 static query *abandoned;
 
-/* Once the caller has abandoned this call, another call reads the other values. */
+/* When the caller has abandoned this call, another call reads the other values. */
 static bool is_wanted(query *own)
 {
     gpuhal_mutex_lock(&own->mutex);
@@ -49,7 +49,7 @@ static bool is_wanted(query *own)
     return wanted;
 }
 
-/* A source that was named counts for one call. */
+/* A named source counts for one call. */
 static void forget_source(query *own)
 {
     gpuhal_mutex_lock(&own->mutex);
@@ -57,7 +57,7 @@ static void forget_source(query *own)
     gpuhal_mutex_unlock(&own->mutex);
 }
 
-/* Whether the plugin gave it with another one. */
+/* Returns whether the plugin gave the value together with another one. */
 static bool is_there(query *own, gpuhal_key key)
 {
     gpuhal_mutex_lock(&own->mutex);
@@ -66,7 +66,7 @@ static bool is_there(query *own, gpuhal_key key)
     return there;
 }
 
-/* Not a subject of the watchdog: a hang here must not mark a device as lost. */
+/* Calls here are not subject to the watchdog: a hang must not mark a device as lost. */
 static void run(gpuhal_job *job)
 {
     query *own = (query *)job;
@@ -109,7 +109,7 @@ static void leave_list(gpuhal_job *job)
     gpuhal_mutex_unlock(&list_mutex);
 }
 
-/* The list has no reference: its members leave it themselves, before their thread releases them. */
+/* The list has no references: its members leave it themselves before their thread releases them. */
 static void enter_list(query *own)
 {
     gpuhal_mutex_lock(&list_mutex);
@@ -149,8 +149,8 @@ static query *make(query_kind kind, const gpuhal_plugin *plugin, gpuhal_plugin_i
     return own;
 }
 
-/* Returns whether an abandoned call is still reading this. In the child of a fork no thread of the parent's returns.
- */
+/* Returns whether an abandoned call is still reading this value. In the child of a fork no thread of the parent
+ * returns. */
 static bool is_being_asked(query_kind kind, const gpuhal_plugin *plugin, uint32_t index, uint32_t other,
                            gpuhal_key key)
 {
@@ -167,7 +167,7 @@ static bool is_being_asked(query_kind kind, const gpuhal_plugin *plugin, uint32_
     return same || stuck >= ABANDONED_MAX;
 }
 
-/* Moves what the plugin gave; of an abandoned call, what it gave until now. */
+/* Moves the facts that the plugin gave. For an abandoned call, these are the facts until now. */
 static void take_facts(query *own, gpuhal_facts *to)
 {
     gpuhal_mutex_lock(&own->mutex);
@@ -215,7 +215,7 @@ static void time_out(gpuhal_facts *facts, gpuhal_key key, const char *why)
     }
 }
 
-/* Reads the keys that have no result yet. When one hangs the others get a second chance, since they may have another
+/* Reads the keys that have no result yet. If one hangs, the others get a second chance, since they may have another
  * source: a vendor's management library that hangs must not cost values that the system has in files. */
 static gpuhal_job_state sample_rest(const gpuhal_query_request *request, uint64_t deadline_ns,
                                     gpuhal_status *out_status, gpuhal_facts *facts, char *out_problem)
@@ -290,7 +290,7 @@ gpuhal_status gpuhal_query_link(const gpuhal_plugin *plugin, gpuhal_plugin_insta
     return status;
 }
 
-/* Of an abandoned call what it gave until then counts: the caller gets it with TIMEOUT. */
+/* The processes that an abandoned call gave until then count: the caller gets them with TIMEOUT. */
 gpuhal_status gpuhal_query_processes(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t index,
                                      uint32_t flags, uint64_t deadline_ns, gpuhal_process_list *out_list,
                                      char out_problem[GPUHAL_QUERY_PROBLEM_BYTES])

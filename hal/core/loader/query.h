@@ -1,8 +1,8 @@
 /* loader/query.h: reads values or processes of a device, or facts of a link, from a started plugin under a deadline.
  *
- * The plugin runs on a thread that is abandoned at the deadline (base/job.h). That loses the value, not the device:
- * what the plugin gave until then counts, the rest is missing (timed out), and a value that an abandoned call is still
- * reading is not read again until that call has returned.
+ * The plugin runs on a thread that is abandoned at the deadline (base/job.h). That loses the value, not the device. The
+ * values that the plugin gave until then count, and the rest is missing (timed out). A value that an abandoned call is
+ * still reading is not read again until that call has returned.
  */
 #ifndef GPUHAL_LOADER_QUERY_H
 #define GPUHAL_LOADER_QUERY_H
@@ -12,12 +12,12 @@
 
 #include <gpuhal/plugin.h>
 
-/* The deadline of one value, or one link. Without its persistence daemon NVIDIA's driver initialises a GPU at the
- * first query, which takes seconds. */
+/* The deadline of one value, or one link. Without its persistence daemon, NVIDIA's driver initialises a GPU at the
+ * first query and takes seconds. */
 #define GPUHAL_QUERY_NS UINT64_C(5000000000)
 enum { GPUHAL_QUERY_PROBLEM_BYTES = 160 };
 
-/* Which values are read. */
+/* The values to read. */
 typedef struct gpuhal_query_request {
     const gpuhal_plugin *plugin;
     gpuhal_plugin_instance *instance;
@@ -25,7 +25,7 @@ typedef struct gpuhal_query_request {
     const gpuhal_key *keys;
     uint32_t count;
     uint32_t flags;       /* of sample() */
-    /* of each value; where `whole` is set, of all, and half as much for those behind one that hangs */
+    /* of each value; if `whole` is set, of all together, and half of it for the values after one that hangs */
     uint64_t deadline_ns;
     bool whole;
 } gpuhal_query_request;
@@ -34,12 +34,13 @@ typedef struct gpuhal_query_request {
  * its detail and `out_facts->failed`. The plugin must offer sample(). */
 gpuhal_status gpuhal_query_sample(const gpuhal_query_request *request, gpuhal_facts *out_facts,
                                   char out_problem[GPUHAL_QUERY_PROBLEM_BYTES]);
-/* The same for a link; TIMEOUT when the plugin exceeds the deadline. The plugin must offer link(). */
+/* Reads the facts of a link in the same way. Returns TIMEOUT if the plugin exceeds the deadline. The plugin must offer
+ * link(). */
 gpuhal_status gpuhal_query_link(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t from,
                                 uint32_t to, uint64_t deadline_ns, gpuhal_facts *out_facts,
                                 char out_problem[GPUHAL_QUERY_PROBLEM_BYTES]);
-/* The same for the processes of a device, which the caller must finish in any case; TIMEOUT with those that were given
- * until the deadline. The plugin must offer processes(). */
+/* Lists the processes of a device in the same way. The caller must finish the list in any case. Returns TIMEOUT with
+ * the processes that the plugin gave until the deadline. The plugin must offer processes(). */
 gpuhal_status gpuhal_query_processes(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t index,
                                      uint32_t flags, uint64_t deadline_ns, gpuhal_process_list *out_list,
                                      char out_problem[GPUHAL_QUERY_PROBLEM_BYTES]);

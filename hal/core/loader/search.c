@@ -1,8 +1,8 @@
 /* loader/search.c: see search.h.
  *
- * Order: GPUHAL_PLUGIN_PATH, the configuration's plugin_path, `gpuhal/` beside the library, the compiled-in directory,
- * then the directories of vendors' manifests: the user's, the administrator's, that of packages. A process with more
- * rights than its user searches the compiled-in ones only. A directory that is found twice is searched once.
+ * The order is: GPUHAL_PLUGIN_PATH, the configuration's plugin_path, `gpuhal/` beside the library, the compiled-in
+ * directory, then the directories of vendors' manifests: the user's, the administrator's, that of packages. A process
+ * with more rights than its user searches only the compiled-in ones. A directory that is found twice is searched once.
  */
 #include "loader/search.h"
 
@@ -37,7 +37,7 @@ typedef struct named_library {
 } named_library;
 
 typedef struct search {
-    gpuhal_text looked_in; /* every directory that was searched for, also absent ones */
+    gpuhal_text looked_in; /* every directory that was searched for, including absent ones */
     const gpuhal_settings *settings;
     gpuhal_log *log;
     gpuhal_candidates *candidates;
@@ -104,7 +104,7 @@ static gpuhal_status add_directory(search *at, const char *path, const char *sou
     return GPUHAL_OK;
 }
 
-/* A list of directories, separated as the system does. */
+/* Adds a list of directories with the system's separator. */
 static gpuhal_status add_list(search *at, const char *paths, const char *source)
 {
     if (!paths) {
@@ -134,7 +134,8 @@ static gpuhal_status add_list(search *at, const char *paths, const char *source)
     return status;
 }
 
-/* Derived from the place of the library, not from the compiled-in one: a build tree and a moved installation work. */
+/* The path is derived from the place of the library, not from the compiled-in one, so that a build tree and a moved
+ * installation work. */
 static gpuhal_status add_own(search *at)
 {
     char *own = gpuhal_os_privileged() ? NULL : gpuhal_os_own_directory();
@@ -167,7 +168,7 @@ static bool has_suffix(const char *name, const char *suffix)
     return length > end && strcmp(name + length - end, suffix) == 0;
 }
 
-/* Returns the name between a prefix and a suffix where it is a backend's name, else NULL without an error. */
+/* Returns the name between a prefix and a suffix if it is a backend's name, else NULL without an error. */
 static char *name_inside(const char *file, const char *prefix, const char *suffix)
 {
     size_t front = strlen(prefix), back = strlen(suffix), length = strlen(file);
@@ -179,7 +180,7 @@ static char *name_inside(const char *file, const char *prefix, const char *suffi
     return name;
 }
 
-/* Identified by file, not by name alone: manifests may go through symbolic links. */
+/* Libraries are identified by file, not only by name: manifests may go through symbolic links. */
 static bool note_library(search *at, const char *library)
 {
     gpuhal_file_info info;
@@ -194,7 +195,7 @@ static bool note_library(search *at, const char *library)
     return libraries != NULL;
 }
 
-/* Adds the candidate of a manifest, also of an invalid one. */
+/* Adds the candidate of a manifest, even of an invalid one. */
 static gpuhal_status add_manifest(search *at, const searched_directory *directory, const char *file)
 {
     char *path = gpuhal_text_format("%s/%s", directory->path, file);
@@ -257,7 +258,8 @@ static bool has_name(const searched_directory *directory, const char *name)
            bsearch(name, directory->names, directory->count, sizeof *directory->names, compare_names) != NULL;
 }
 
-/* A library that looks like a plugin but has no manifest. Where its manifest is invalid, that one has the reason. */
+/* Adds a library that looks like a plugin but has no manifest. If its manifest is invalid, the candidate of the
+ * manifest has the reason. */
 static gpuhal_status add_stray(search *at, const searched_directory *directory, const char *file)
 {
     char *path = gpuhal_text_format("%s/%s", directory->path, file);
@@ -291,7 +293,7 @@ static gpuhal_status read_directories(search *at)
                                                                       : GPUHAL_OK;
         }
     }
-    /* Only now all manifests were read, and one may name a library of another directory. */
+    /* Only now all manifests were read. One of them may name a library of another directory. */
     if (at->library_count > 1) {
         qsort(at->libraries, at->library_count, sizeof *at->libraries, compare_libraries);
     }

@@ -4,9 +4,9 @@
 
 #include "loader/loader.h"
 
-/* Adds a candidate for each manifest, directories in the documented order, files by strcmp, and for each `gpuhal-*.so`
- * without one. Manifests for other platforms are refused here. INVALID_ARGUMENT for a path that is not absolute,
- * HOST_MEMORY. */
+/* Adds a candidate for each manifest, directories in the documented order and files by strcmp, and for each
+ * `gpuhal-*.so` without a manifest. Refuses manifests for other platforms. Returns INVALID_ARGUMENT for a path that is
+ * not absolute, or HOST_MEMORY. */
 gpuhal_status gpuhal_search(const gpuhal_settings *settings, gpuhal_log *log, gpuhal_candidates *candidates);
 
 #endif

@@ -41,7 +41,7 @@ static gpuhal_status refuse(const gpuhal_selection_list *list, const char *why)
     return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s is \"%s\": %s", list->source, list->text, why);
 }
 
-/* Checks what does not depend on the installed backends. */
+/* Makes the checks that do not depend on the installed backends. */
 static gpuhal_status check_names(const gpuhal_selection_list *list)
 {
     for (size_t i = 0; i < list->count; i++) {
@@ -61,7 +61,7 @@ static gpuhal_status check_names(const gpuhal_selection_list *list)
     return GPUHAL_OK;
 }
 
-/* Removes the `-` of the names; a list in which all names have it excludes, one in which some do is refused. */
+/* Removes the `-` of the names. If all names have it, the list excludes; if only some do, it is refused. */
 static gpuhal_status parse(const char *text, const char *source, gpuhal_selection_list *list)
 {
     if (!text) {
@@ -123,7 +123,7 @@ static bool is_found(const gpuhal_candidates *candidates, const char *name)
     return false;
 }
 
-/* Returns the place of a name in the list; NOT_LISTED when it is absent. */
+/* Returns the place of a name in the list; NOT_LISTED if it is absent. */
 static size_t place_of(const gpuhal_selection_list *list, const char *name)
 {
     for (size_t i = 0; name && i < list->count; i++) {
@@ -205,7 +205,7 @@ static gpuhal_status record_absent(const gpuhal_selection *selection, const gpuh
     return GPUHAL_OK;
 }
 
-/* Where one list excludes all names of the other, only cpu is left. */
+/* If one list excludes all names of the other, only cpu is left. */
 static void note_nothing_in_common(const gpuhal_selection *selection, gpuhal_log *log, gpuhal_candidates *candidates)
 {
     const gpuhal_selection_list *allowed = &selection->allowed, *narrowed = &selection->narrowed;
@@ -243,8 +243,8 @@ gpuhal_status gpuhal_selection_apply(const gpuhal_selection *selection, gpuhal_l
     return status;
 }
 
-/* Returns whether `a` comes before `b`: wanted ones in the order of the lists, then cpu, the others by priority, cpu
- * last of all. The environment's order comes before the configuration's. */
+/* Returns whether `a` comes before `b`: first wanted ones in the order of the lists, then cpu; the others follow by
+ * priority, cpu last of all. The environment's order comes before the configuration's. */
 static bool is_before(const gpuhal_selection *selection, const gpuhal_candidate *a, const gpuhal_candidate *b)
 {
     const gpuhal_selection_list *list = takes_only(&selection->narrowed) ? &selection->narrowed : &selection->allowed;

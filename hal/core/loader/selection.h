@@ -1,4 +1,4 @@
-/* loader/selection.h: which backends are wanted, and their order: the table of known names, GPUHAL_BACKENDS, and
+/* loader/selection.h: which backends are wanted and their order, from the table of known names, GPUHAL_BACKENDS, and
  * priorities. */
 #ifndef GPUHAL_LOADER_SELECTION_H
 #define GPUHAL_LOADER_SELECTION_H
@@ -10,19 +10,19 @@ typedef struct gpuhal_selection_list {
     const char *text, *source; /* as given, and its source: "GPUHAL_BACKENDS" */
     char **names;              /* from gpuhal_text_split; without the `-` */
     size_t count;
-    bool excludes; /* the names are excluded; else only they are used, in this order, then cpu */
+    bool excludes; /* the names are excluded; else only they are used, in this order, and then cpu */
 } gpuhal_selection_list;
 
-/* What the configuration allows, and what the environment selects of that, in its own order. */
+/* The configuration's list of allowed backends, and the environment's selection from it in an order of its own. */
 typedef struct gpuhal_selection {
     gpuhal_selection_list allowed, narrowed;
 } gpuhal_selection;
 
-/* Parses the lists. INVALID_ARGUMENT for a malformed one; whether the names exist is not known yet. */
+/* Parses the lists. Returns INVALID_ARGUMENT for a malformed one. Whether the names exist is not known yet. */
 gpuhal_status gpuhal_selection_parse(const gpuhal_settings *settings, gpuhal_selection *out_selection);
 void gpuhal_selection_finish(gpuhal_selection *selection);
-/* Returns NOT_FOUND for a name that is neither known nor found. Then records selected backends that are not installed,
- * and excludes the others; a note says where the two lists have nothing in common. */
+/* Returns NOT_FOUND for a name that is neither known nor found. Otherwise records selected backends that are not
+ * installed, and excludes the backends that are not selected. Adds a note if the two lists have nothing in common. */
 gpuhal_status gpuhal_selection_apply(const gpuhal_selection *selection, gpuhal_log *log, gpuhal_candidates *candidates);
 /* Sorts the candidates by priority; equal ones keep their order. */
 void gpuhal_selection_sort(const gpuhal_selection *selection, gpuhal_candidates *candidates);

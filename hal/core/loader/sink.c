@@ -1,7 +1,7 @@
-/* loader/sink.c: checks what plugins give about their devices as it arrives, and stores it.
+/* loader/sink.c: checks the facts and processes that plugins give as they arrive, and stores them.
  *
- * The first broken rule is described in the sink's `problem`, which the caller of the plugin reads afterwards. Later
- * facts are dropped: the plugin's list is refused anyway.
+ * The sink's `problem` describes the first broken rule. The caller of the plugin reads it afterwards. Later facts are
+ * dropped: the plugin's list is refused anyway.
  */
 #include "loader/device_rules.h"
 #include "loader/host.h"
@@ -19,7 +19,7 @@ static const gpuhal_direct_listener *listener_of(const gpuhal_sink *sink)
     return sink->listener;
 }
 
-/* Adds an empty entry for `index`; NULL with a problem. */
+/* Adds an empty entry for `index`. Returns NULL with a problem. */
 static gpuhal_listed_device *add_device(gpuhal_sink *sink, uint32_t index)
 {
     gpuhal_listed_devices *devices = sink->devices;
@@ -58,8 +58,8 @@ void gpuhal_sink_device(__attribute__((unused)) const gpuhal_host *host, gpuhal_
     sink->facts = device ? &device->facts : NULL;
 }
 
-/* Where a thread may be given up inside the plugin, the mutex keeps it from writing facts that its caller is just
- * taking; afterwards `closed` refuses them. */
+/* If a thread may be abandoned inside the plugin, the mutex keeps it from writing facts while its caller takes them;
+ * afterwards `closed` refuses them. */
 static void lock(const gpuhal_sink *sink)
 {
     if (sink && sink->mutex) {
@@ -143,7 +143,7 @@ void gpuhal_sink_missing(__attribute__((unused)) const gpuhal_host *host, gpuhal
     unlock(sink);
 }
 
-/* ---- where values come from, and processes */
+/* ---- sources of values, and processes */
 
 static bool is_source(const char *name)
 {

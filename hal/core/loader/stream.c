@@ -152,7 +152,7 @@ static bool begin_device(gpuhal_stream *stream)
 }
 
 /* Checks the completed device: its index is new, and its facts obey the rules. The search finds the first device with
- * that index: it is this one only where there is no other. */
+ * that index. It is this device only if there is no other. */
 static bool is_whole_device(gpuhal_stream *stream)
 {
     const gpuhal_listed_devices *devices = &stream->devices;
@@ -180,7 +180,7 @@ static bool take_device(gpuhal_stream *stream, const char *key, const char *valu
         *(key[0] == 'i' ? &device->index : &device->capabilities) = (uint32_t)number;
         return good;
     }
-    /* One more than a plugin may give: the free memory that is sampled for the list. */
+    /* One fact more than a plugin may give: the free memory that is sampled for the list. */
     if (device->facts.count > GPUHAL_FACTS_MAX) {
         snprintf(stream->problem, sizeof stream->problem, "more than %u facts of a device", GPUHAL_FACTS_MAX);
         return false;
@@ -214,7 +214,7 @@ static bool is_whole(gpuhal_stream *stream)
     return all && !is_empty;
 }
 
-/* Checks the [end]: success without a reason, or one of the failures with one. */
+/* Checks the [end]: success without a reason, or a failure with one. */
 static bool is_result(gpuhal_stream *stream)
 {
     const gpuhal_load_context *load = stream->load;
@@ -254,7 +254,7 @@ static bool take_end(gpuhal_stream *stream, const char *key, const char *value)
         return gpuhal_records_u64(value, &stream->devices_reported);
     }
     if (strcmp(key, "reason") == 0) {
-        /* Escapes in the stream may yield control characters: a plugin can write here too. */
+        /* Escapes in the stream may yield control characters: a plugin can write to it too. */
         bool kept = keep_text(&load->reason, value);
         gpuhal_records_clean(kept ? load->reason : (char[]){""});
         return kept;
@@ -286,7 +286,7 @@ static const struct {
     {"mapped", take_mapped}, {"end", take_end},     {"crash", take_crash},
 };
 
-/* The hello comes first and once, so that another program at the other end is detected at its first line. */
+/* The hello comes first and only once, so that another program at the other end is detected at its first line. */
 static gpuhal_stream_state begin_record(gpuhal_stream *stream, const char *kind)
 {
     bool first = !stream->kind[0];
@@ -333,8 +333,8 @@ static gpuhal_stream_state take_line(gpuhal_stream *stream, const char *line, si
     return state;
 }
 
-/* A crash report ends the line that another thread was writing. It is written at once, so it is read at once but for a
- * rare block that ends within it: then the line counts as invalid. */
+/* A crash report ends the line that another thread was writing. It is written in one piece, and so is read in one
+ * piece, unless a block happens to end within it: then the line counts as invalid. */
 static bool is_cut_by_crash(const gpuhal_stream *stream, const char *next, size_t count)
 {
     static const char crash[] = "[crash]\n";
@@ -342,8 +342,8 @@ static bool is_cut_by_crash(const gpuhal_stream *stream, const char *next, size_
            memcmp(next, crash, sizeof crash - 1) == 0;
 }
 
-/* Bytes arrive in pieces of any size; only whole lines are parsed, which also bounds the buffer. What comes behind
- * [end] or [crash] is not read any more: a plugin may write there, too. */
+/* Bytes arrive in pieces of any size; only whole lines are parsed, which also bounds the buffer. Nothing after [end] or
+ * [crash] is read: a plugin may write there, too. */
 gpuhal_stream_state gpuhal_stream_feed(gpuhal_stream *stream, const char *bytes, size_t count)
 {
     stream->bytes += count;

@@ -1,17 +1,17 @@
-/* loader/stream.h: the protocol of the helper program: records, written as events happen, each as a whole.
+/* loader/stream.h: the protocol of the helper program: records, each written as a whole when its event happens.
  *
  *     [hello]  protocol, abi                  first of all
  *     [stage]  number                         before each stage
  *     [library] path                          the vendor's library that was opened
  *     [plugin] version
  *     [log]    level, text
- *     [device] index, capabilities, facts, complete = 1         as soon as it is
+ *     [device] index, capabilities, facts, complete = 1         as soon as it is complete
  *     [mapped] path                           an executable mapping of the helper, one pair each, before the end
- *     [end]    state, status, devices, reason, complete = 1     the result
+ *     [end]    state, status, devices, code, reason, complete = 1     the result
  *     [crash]  signal                         instead of an end, from the signal handler
  *
- * The reader must trust nothing: the plugin's code runs in the writing process. Only a complete [end] counts, and
- * complete devices.
+ * The reader must trust nothing: the plugin's code runs in the writing process. Only a complete [end] and complete
+ * devices count.
  */
 #ifndef GPUHAL_LOADER_STREAM_H
 #define GPUHAL_LOADER_STREAM_H
@@ -37,17 +37,17 @@ void gpuhal_stream_write_version(gpuhal_text *to, const char *version);
 void gpuhal_stream_write_log(gpuhal_text *to, int32_t level, const char *line);
 void gpuhal_stream_write_device(gpuhal_text *to, const gpuhal_listed_device *device);
 void gpuhal_stream_write_mapped(gpuhal_text *to, const gpuhal_texts *paths);
-/* `devices`: how many were sent. */
+/* `devices`: number of devices that were sent. */
 void gpuhal_stream_write_end(gpuhal_text *to, const gpuhal_load_context *load, bool good, size_t devices);
 
 typedef enum {
-    GPUHAL_STREAM_MORE,  /* go on reading */
+    GPUHAL_STREAM_MORE,  /* continue reading */
     GPUHAL_STREAM_ENDED, /* a complete [end] */
     GPUHAL_STREAM_CRASHED,
-    GPUHAL_STREAM_RUBBISH /* `problem` says what is wrong, `line` where */
+    GPUHAL_STREAM_RUBBISH /* `problem` describes the fault, `line` has its place */
 } gpuhal_stream_state;
 
-/* A stream being read. Zero-initialised is the beginning, with `attempt` set. */
+/* A stream being read. Zero-initialised with `load` set is the beginning. */
 typedef struct gpuhal_stream {
     gpuhal_load_context *load; /* gets stage, driver, version, and the result */
     gpuhal_stream_state state;
@@ -57,10 +57,10 @@ typedef struct gpuhal_stream {
     int signal; /* of the crash */
     uint32_t line;
     char problem[160];
-    gpuhal_listed_devices devices; /* the first `whole` of them are complete and checked */
+    gpuhal_listed_devices devices; /* the first `whole` devices are complete and checked */
     size_t whole;
     gpuhal_texts mapped;
-    /* Inside. */
+    /* Internal. */
     uint64_t bytes, protocol, abi, devices_reported, level;
     char kind[64];
     gpuhal_text pending; /* an incomplete line */

@@ -1,7 +1,7 @@
-/* loader/vendor_library.c: implements gpuhal_host.library(): opens a vendor's runtime library for a plugin.
+/* loader/vendor_library.c: implements gpuhal_host.library(), which opens a vendor's runtime library for a plugin.
  *
- * A bare soname is allowed only here: the system's dynamic loader knows where drivers are. The opened path is kept in
- * the load context, for the report; the failed names become the sentence of the error.
+ * A bare soname is allowed only here: the system's dynamic loader knows the places of drivers. The opened path is kept
+ * in the load context, for the report; the failed names become the sentence of the error.
  */
 #include "base/error.h"
 #include "base/job.h"
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many threads are in dlopen, and in the upper half the fork generation in which the first of them went there. */
+/* number of threads in dlopen; the upper half has the fork generation of the first of them */
 static _Atomic uint64_t loading;
 
 bool gpuhal_dlopen_is_forked(void)
@@ -23,7 +23,7 @@ bool gpuhal_dlopen_is_forked(void)
     return (uint32_t)now != 0 && now >> 32 != gpuhal_os_fork_generation();
 }
 
-/* A count of the parent's never falls to 0 in the child, where only the thread that forked returns from dlopen. */
+/* A count from the parent never falls to 0 in the child: only the thread that forked returns from dlopen there. */
 static bool enter_dlopen(void)
 {
     const uint64_t generation = (uint64_t)gpuhal_os_fork_generation() << 32;
@@ -36,7 +36,7 @@ static bool enter_dlopen(void)
     return true;
 }
 
-/* The mark is for a thread that is given up in there: the dynamic loader's lock is the whole process's, so the next
+/* The mark is for a thread that is abandoned in dlopen: the dynamic loader's lock is the whole process's, so the next
  * dlopen would hang, too (job.h). */
 void *gpuhal_plugin_dlopen(const char *name, char *reason, size_t reason_bytes)
 {
@@ -123,8 +123,8 @@ static void clear_slots(const gpuhal_symbol *symbols, uint32_t count)
     }
 }
 
-/* Returns the first required symbol that is missing, NULL when none is. All slots are set, also behind a missing one:
- * the caller clears all of them then. */
+/* Returns the first required symbol that is missing; NULL if none is. Sets all slots, even after a missing one: the
+ * caller then clears all of them. */
 static const char *fill_slots(void *library, const char *path, const gpuhal_symbol *symbols, uint32_t count)
 {
     const char *missing = NULL;

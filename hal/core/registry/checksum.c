@@ -1,9 +1,10 @@
-/* registry/checksum.c: see checksum.h. By the processor's instruction where there is one, since gigabytes go through
- * here (hal/store); else half a byte at a time, by a table of 64 bytes.
+/* registry/checksum.c: see checksum.h. It uses the processor's instruction if there is one, since gigabytes go through
+ * here (hal/store); else it takes half a byte at a time, by a table of 64 bytes.
  *
- * A sum is the remainder of a polynomial by the one below, bit 31 being the coefficient of x^0. Bytes that follow
- * multiply it by x^8 each, so the sum of neighbouring stretches is that of the first, multiplied, plus that of the
- * second: they may be computed in any order, or at once. */
+ * A sum is the remainder of a polynomial by the one below; bit 31 is the coefficient of x^0. Each byte that follows
+ * multiplies it by x^8, so the sum of neighbouring stretches is that of the first, multiplied, plus that of the second:
+ * they may be computed in any order, or at once.
+ */
 #include "registry/checksum.h"
 
 #include <stdatomic.h>
@@ -23,7 +24,7 @@ static uint32_t multiply(uint32_t a, uint32_t b)
     return product;
 }
 
-/* x^(8 bytes), by squaring. */
+/* Returns x^(8 bytes), by squaring. */
 static uint32_t power_of(uint64_t bytes)
 {
     uint32_t power = ONE, factor = ONE >> 8;
@@ -42,8 +43,8 @@ uint32_t gpuhal_checksum_shift(uint32_t sum, uint64_t bytes)
 #if defined __x86_64__ && defined __GNUC__
 #include <cpuid.h>
 
-/* Three stretches at a time: the instruction takes three cycles, and one can begin in each. Three of them are just less
- * than 64 KiB, a multiple of which most callers have. */
+/* Takes three stretches at a time: the instruction takes three cycles, and one can begin in each. Three stretches are
+ * just less than 64 KiB: most callers have a multiple of 64 KiB. */
 enum { STRETCH = 21840 };
 #define STRETCH_POWER UINT32_C(0xb060d9b5) /* power_of(STRETCH) */
 
@@ -62,7 +63,7 @@ __attribute__((target("sse4.2"))) static uint32_t three_stretches(uint32_t sum, 
     return multiply(STRETCH_POWER, both) ^ (uint32_t)third;
 }
 
-/* SSE 4.2 has an instruction for this very polynomial. */
+/* SSE 4.2 has an instruction for exactly this polynomial. */
 __attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t sum, const unsigned char *at, size_t count)
 {
     for (; count >= 3 * (size_t)STRETCH; at += 3 * (size_t)STRETCH, count -= 3 * (size_t)STRETCH) {
@@ -80,7 +81,7 @@ __attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t sum, c
     return sum;
 }
 
-/* Not by __builtin_cpu_supports(), which would have code run when the library is loaded. Asked once: in a virtual
+/* Does without __builtin_cpu_supports(), which would run code when the library is loaded. Asks once: in a virtual
  * machine the question costs as much as a sum of 100 KiB. */
 static bool has_instruction(void)
 {

@@ -5,10 +5,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* `before` is the checksum of what comes before these bytes; 0 for nothing. */
+/* Returns the checksum. `before` is the checksum of the bytes before these; 0 if there are none. */
 uint32_t gpuhal_checksum(uint32_t before, const void *bytes, size_t count);
-/* What a sum becomes when so many bytes follow, without those: the sum of neighbouring stretches is that of the last,
- * XOR those of the others, each shifted by what follows it. */
+/* Returns the value of a sum after `bytes` further bytes, without their share. The sum of neighbouring stretches is
+ * that of the last, XOR those of the others, each shifted by the bytes after it. */
 uint32_t gpuhal_checksum_shift(uint32_t sum, uint64_t bytes);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many results one plugin file may have, under different keys: in containers, with other variables. */
+/* The most results of one plugin file, under different keys: in containers, with other variables. */
 #define RESULTS_PER_PLUGIN_MAX 8
 
 size_t gpuhal_database_limit(gpuhal_record_kind kind)
@@ -108,8 +108,8 @@ static uint64_t generation_of(const void *record)
     return generation;
 }
 
-/* A physical device is present while one of its interfaces is, or when it was recorded just now. Other records count
- * as absent. */
+/* A physical device is present while one of its interfaces is, or if it was recorded just now. Other records count as
+ * absent. */
 static bool is_present(const gpuhal_database *database, gpuhal_record_kind kind, const void *record)
 {
     size_t count;
@@ -128,7 +128,7 @@ static bool is_present(const gpuhal_database *database, gpuhal_record_kind kind,
     return false;
 }
 
-/* The backend whose devices the record is about; "" for kinds that have none. */
+/* Returns the backend whose devices the record is about; "" for kinds without a backend. */
 static const char *owner_of(const gpuhal_database *database, gpuhal_record_kind kind, const void *record)
 {
     const uint32_t number = kind == GPUHAL_RECORD_LINK ? ((const gpuhal_database_link *)record)->from : 0;
@@ -140,8 +140,8 @@ static const char *owner_of(const gpuhal_database *database, gpuhal_record_kind 
     return found && found->backend ? found->backend : "";
 }
 
-/* The backend with most records of the kind: what is too much is its. A tie is the first one's; with more backends than
- * there is room for, those that come later do not count. */
+/* Returns the backend with most records of the kind. It loses the surplus. In a tie the first backend is returned;
+ * backends after the first OWNERS_MOST do not count. */
 static const char *largest_owner(const gpuhal_database *database, gpuhal_record_kind kind)
 {
     enum { OWNERS_MOST = 32 };
@@ -164,8 +164,9 @@ static const char *largest_owner(const gpuhal_database *database, gpuhal_record_
     return owners[largest];
 }
 
-/* Drops one of the backend that has most of them, so that the many devices of one cost no other its records: the oldest
- * that is absent; of present devices the last that was added, since others may be referred to by number. */
+/* Drops one record of the backend that has most of them, so that its many devices cost no other backend its records.
+ * Drops the oldest absent record; if all are present, the last that was added, since others may be referred to by
+ * number. */
 static void drop_one_of(gpuhal_database *database, gpuhal_record_kind kind)
 {
     const char *owner = largest_owner(database, kind);
@@ -201,7 +202,7 @@ bool gpuhal_database_drop_oldest(gpuhal_database *database)
     return false;
 }
 
-/* Drops the results of this identity above the limit, the oldest first. After each the same place is looked at again,
+/* Drops results above the limit for each identity, the oldest first. After each drop the same place is checked again,
  * since the rest has moved up; i-- at 0 wraps, and i++ brings it back. */
 static void trim_results(gpuhal_database *database)
 {

@@ -1,8 +1,8 @@
 /* registry/database.h: the registry's records, in memory.
  *
- * One list for each kind of record. Text members are malloc'ed; NULL means unknown. Every record begins with the
- * generation in which it was last written. Records are ordered by generation, never by time: clocks go back. Times are
- * for people. Stable numbers of physical devices and interfaces begin with 1 and are never given to another device.
+ * There is one list for each kind of record. Text members are malloc'ed; NULL means unknown. Every record begins with
+ * the generation of its last write. Records are ordered by generation, never by time: clocks go back. Times are for
+ * people. Stable numbers of physical devices and interfaces begin with 1 and are never given to another device.
  */
 #ifndef GPUHAL_REGISTRY_DATABASE_H
 #define GPUHAL_REGISTRY_DATABASE_H
@@ -25,7 +25,7 @@ typedef struct gpuhal_database_plugin {
     gpuhal_plugin_state state;
     gpuhal_plugin_stage stage;
     int32_t status;
-    uint32_t signal; /* that ended the helper; 0: none */
+    uint32_t signal; /* the signal that ended the helper; 0: none */
     char *reason;
     gpuhal_texts output; /* the helper's last lines */
     uint64_t probed_at;        /* seconds since 1970, as all times here */
@@ -63,7 +63,7 @@ typedef struct gpuhal_database_interface {
     gpuhal_database_versions drivers; /* the newest is the last */
 } gpuhal_database_interface;
 
-/* What was found out about the path from one interface to another, with these drivers. */
+/* Results about the path from one interface to another, with these drivers. */
 typedef struct gpuhal_database_link {
     uint64_t generation;
     uint32_t from, to; /* stable numbers of interfaces */
@@ -81,7 +81,7 @@ typedef enum {
     GPUHAL_FAULT_OUT_OF_MEMORY = 4
 } gpuhal_fault_kind;
 
-/* A kind of fault and how often it happened, to an interface, or to a plugin where the interface is unknown. */
+/* A kind of fault and how often it happened, to an interface, or to a plugin if the interface is unknown. */
 typedef struct gpuhal_database_fault {
     uint64_t generation;
     uint32_t kind; /* gpuhal_fault_kind */
@@ -144,14 +144,14 @@ static inline gpuhal_database_fault *gpuhal_database_faults(const gpuhal_databas
 void *gpuhal_database_add(gpuhal_database *database, gpuhal_record_kind kind);
 void *gpuhal_database_at(const gpuhal_database *database, gpuhal_record_kind kind, size_t index);
 void gpuhal_database_remove(gpuhal_database *database, gpuhal_record_kind kind, size_t index);
-/* Returns the other record that stands for the same object as `record`; NULL when there is none. */
+/* Returns the other record of the same object as `record`; NULL if there is none. */
 void *gpuhal_database_same(const gpuhal_database *database, gpuhal_record_kind kind, const void *record);
-/* Drops records above the limits, and the records that belonged to them. The oldest go first; of physical devices the
- * absent ones, then the last that was added. */
+/* Drops records above the limits, and the records that belonged to them. The oldest go first; of physical devices first
+ * the absent ones, then the last that was added. */
 void gpuhal_database_trim(gpuhal_database *database);
 /* Returns whether a new physical device can be recorded: fewer than the limit are present. Absent ones make room. */
 bool gpuhal_database_has_room(const gpuhal_database *database);
-/* Drops the oldest record of the kind that is easiest to find out again. Returns false when no record is left. */
+/* Drops the oldest record of the kind that is easiest to find out again. Returns false if no record is left. */
 bool gpuhal_database_drop_oldest(gpuhal_database *database);
 void gpuhal_database_finish(gpuhal_database *database);
 

@@ -1,5 +1,5 @@
 /* registry/fields.c: see fields.h. Reading bounds and checks everything against the table, so that callers need no
- * checks of their own: required members are there, numbers are in range, no key occurs twice. */
+ * checks: required members are there, numbers are in range, no key occurs twice. */
 #include "registry/fields.h"
 
 #include <inttypes.h>
@@ -226,7 +226,7 @@ static void *grow(void *list, size_t count, size_t *capacity, size_t size)
     return grown;
 }
 
-/* Parses "1700000000 535.54": when the version was first seen, and the version. */
+/* Parses "1700000000 535.54": the time when the version was first seen, and the version. */
 static gpuhal_read_result read_version(gpuhal_database_versions *to, const char *value)
 {
     const char *blank = strchr(value, ' ');
@@ -258,7 +258,7 @@ static gpuhal_read_result read_device(gpuhal_listed_devices *to, const char *val
     return gpuhal_listed_devices_add(to, (uint32_t)index) ? GPUHAL_READ_OK : GPUHAL_READ_NO_MEMORY;
 }
 
-/* Pairs behind a `device` belong to it, up to the end of the record. */
+/* Pairs after a `device` belong to it, up to the end of the record. */
 static gpuhal_read_result read_of_device(gpuhal_listed_devices *devices, const char *key, const char *value)
 {
     gpuhal_listed_device *device = &devices->list[devices->count - 1];

@@ -11,7 +11,7 @@
 #define MAPS_BYTES_MAX   (4u << 20)
 #define FOLDER_NAMES_MAX 4096u
 
-/* What the dynamic loader reads for every program. */
+/* The variables that the dynamic loader reads for every program. */
 static const char *const library_variables[] = {"LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT"};
 
 /* ---- files */
@@ -27,7 +27,7 @@ static void put_number(uint64_t number, gpuhal_text *to)
     gpuhal_text_append(to, digits + at, sizeof digits - at);
 }
 
-/* A cached listing makes some hundred of these, and printf() would take as long as the system does to find the files.
+/* A cached listing makes some hundred of these, and printf() would take as long as the system takes to find the files.
  * Times before 1970 are negative. */
 static void put_words(const gpuhal_file_state *state, gpuhal_text *to)
 {
@@ -92,7 +92,7 @@ static bool is_made_up(const char *path)
     return strncmp(path, "/sys/", 5) == 0 || strncmp(path, "/proc/", 6) == 0;
 }
 
-/* NULL without memory. */
+/* Returns NULL without memory. */
 static char *file_line(const char *path)
 {
     gpuhal_file_state state;
@@ -154,8 +154,8 @@ void gpuhal_key_make(const char *root, const gpuhal_key_request *request, const 
     add_all(machine, out_lines);
 }
 
-/* Makes the line again for the object of this one. NULL for a line about the machine, and without memory. The path or
- * name is the rest of the line, so that one with blanks is found whole. */
+/* Makes the line again for the object of this one. NULL for a line about the machine, and without memory. The rest of
+ * the line is the path or name, which may have blanks. */
 static char *line_again(const char *line, bool *out_own)
 {
     const char *path = strncmp(line, "file ", 5) == 0     ? strchr(line + 5, ' ')
@@ -182,7 +182,7 @@ static void say_why(char **out_why, const char *line)
     }
 }
 
-/* Where the line is among those that were seen, or the free place for it. */
+/* Returns the line's place among the seen ones, or the free place for it. */
 static const char **place_of(gpuhal_key_seen *seen, const char *line)
 {
     size_t at = gpuhal_checksum(0, line, strlen(line)) % GPUHAL_KEY_SEEN;
@@ -197,7 +197,7 @@ static bool is_seen(gpuhal_key_seen *seen, const char *line)
     return seen && *place_of(seen, line);
 }
 
-/* A quarter of the places stays free, so that what is not there is soon known. */
+/* A quarter of the places stays free, so that a search for an absent line ends soon. */
 static void add_seen(gpuhal_key_seen *seen, const char *line)
 {
     if (seen && seen->count < GPUHAL_KEY_SEEN / 4 * 3) {
@@ -206,8 +206,8 @@ static void add_seen(gpuhal_key_seen *seen, const char *line)
     }
 }
 
-/* Lines about the machine are compared in order with the lines made now, and all of them must have been used: a line
- * that is new today makes the key as old as one that changed. */
+/* Lines about the machine are compared in order with the lines made now, and all of those must have been used: a line
+ * that is new today makes the key as outdated as one that changed. */
 static bool is_current(const gpuhal_texts *lines, const gpuhal_texts *machine, gpuhal_key_seen *seen, char **out_why)
 {
     size_t of_machine = 0;
@@ -263,7 +263,7 @@ const gpuhal_database_plugin *gpuhal_key_find(const gpuhal_database *database, c
 
 /* ---- mappings */
 
-/* Parses "7f0…-7f0… r-xp 00000000 fe:00 131 /usr/lib/libc.so.6": returns the path of an executable mapping; NULL for
+/* Parses "7f0…-7f0… r-xp 00000000 fe:00 131 /usr/lib/libc.so.6". Returns the path of an executable mapping; NULL for
  * any other line. */
 static const char *code_path(const char *line)
 {

@@ -1,5 +1,5 @@
-/* registry/limit.c: see limit.h. A process belongs to one group of each hierarchy, and is bound by the limits of all
- * groups above too. In a container the upper part of the path is often not visible: missing levels are skipped. */
+/* registry/limit.c: see limit.h. A process belongs to one group of each hierarchy, and the limits of all groups above
+ * bind it too. In a container the upper part of the path is often not visible: missing levels are skipped. */
 #include "registry/limit.h"
 
 #include "base/records.h"
@@ -12,9 +12,9 @@
 
 #define GROUPS_BYTES_MAX 65536u
 #define LIMIT_BYTES_MAX  64u
-#define NO_LIMIT         (UINT64_C(1) << 62) /* the first version reports a value above this where no limit is set */
+#define NO_LIMIT         (UINT64_C(1) << 62) /* the first version reports a value above this if no limit is set */
 
-/* Returns the text of a file below `root`; NULL when it cannot be read. */
+/* Returns the text of a file below `root`; NULL if it cannot be read. */
 static char *text_of(const char *root, const char *mount, const char *group, const char *file, size_t most)
 {
     size_t bytes;
@@ -87,7 +87,7 @@ uint64_t gpuhal_limit_memory(const char *root)
 }
 
 /* ---- memory of devices. Regions are keyed "drm/0000:03:00.0/vram0", or without a number, and by NVIDIA's drivers from
- * 615 on "nvidia/0000:03:00.0/vidmem"; others of a device are not its own memory. */
+ * 615 on "nvidia/0000:03:00.0/vidmem". A device's other regions are not its memory. */
 
 static bool is_of_device(const char *line, const char *pci)
 {
@@ -108,7 +108,7 @@ static const char *next_line(const char *line)
     return end ? end + 1 : line + strlen(line);
 }
 
-/* The number behind a key and a blank; false for "max". */
+/* Reads the number after a key and a blank; false for "max". */
 static bool value_at(const char *line, size_t key, uint64_t *out_value)
 {
     char *text = gpuhal_text_format("%.*s", (int)strcspn(line + key + 1, "\n"), line + key + 1);
@@ -117,7 +117,7 @@ static bool value_at(const char *line, size_t key, uint64_t *out_value)
     return known;
 }
 
-/* What `text` states of the region whose key begins the line; 0: nothing. */
+/* Returns the value that `text` has for the region whose key begins the line; 0: none. */
 static uint64_t value_of(const char *text, const char *line, size_t key)
 {
     uint64_t value = 0;
@@ -156,7 +156,8 @@ static void narrow_device(const char *root, const char *mount, const char *group
     free(current);
 }
 
-/* The process's own group of version 2; "" for one outside of the visible tree; NULL: none, or without memory. */
+/* Returns the process's own group of version 2; "" for one outside of the visible tree; NULL: none, or without
+ * memory. */
 static char *own_group(const char *root)
 {
     char *text = text_of(root, "/proc/self", "", "cgroup", GROUPS_BYTES_MAX);

@@ -1,5 +1,5 @@
-/* registry/machine.c: the lines of a key about the machine. No device and no folder of devices may be opened: nodes
- * are stat'ed by name, and only the folder /dev is read. */
+/* registry/machine.c: the lines of a key about the machine. No device and no folder of devices may be opened: nodes are
+ * stat'ed by name, and the only folder that is read is /dev. */
 #include "base/text.h"
 #include "registry/key.h"
 #include "registry/limit.h"
@@ -17,7 +17,7 @@
 static const char gpu_drivers[][9] = {"nvidia", "nouveau", "amdgpu", "radeon", "i915", "xe", "vfio-pci"};
 /* Prefixes of the names of GPU device nodes in /dev. */
 static const char gpu_nodes[][7] = {"nvidia", "kfd", "dxg", "mali", "kgsl"};
-/* Nodes in folders of their own: the kernel lists their names elsewhere, so the folders need not be opened. */
+/* Nodes in separate folders: the kernel lists their names elsewhere, so the folders need not be opened. */
 static const struct {
     const char *names, *folder;
 } node_folders[] = {{"/sys/class/drm", "/dev/dri"}, {"/sys/class/accel", "/dev/accel"}};
@@ -30,7 +30,7 @@ char *gpuhal_key_node_words(const char *seen, const gpuhal_file_state *state)
                               state->mode, state->owner, state->group, gpuhal_os_may_use(seen) == 0 ? "rw" : "no");
 }
 
-/* Returns the first line of a small file below `root`; "" when it cannot be read. NULL without memory. */
+/* Returns the first line of a small file below `root`; "" if it cannot be read. NULL without memory. */
 static char *first_line_of(const char *root, const char *path)
 {
     char *text = NULL;
@@ -169,7 +169,7 @@ static void add_nodes_in(const char *root, const char *names_folder, const char 
     free(path);
 }
 
-/* The rights of the file decide who may use a capability, or those of the node whose number is in the file:
+/* The rights of the file decide who may use a capability, or those of the node whose number the file has:
  * "DeviceFileMinor: 12". */
 static void add_capability(const char *root, const char *file, gpuhal_texts *to)
 {
@@ -189,7 +189,7 @@ static void add_capability(const char *root, const char *file, gpuhal_texts *to)
     free(line);
 }
 
-/* The entries of an instance's folder go into the line; access rights have lines of their own. */
+/* The entries of an instance's folder go into the line; access rights have separate lines. */
 static void add_instance(const char *root, const char *folder, gpuhal_text *line, gpuhal_texts *to)
 {
     char **names;
@@ -257,7 +257,7 @@ static void add_instances(const char *root, gpuhal_texts *to)
     add_capability(root, NVIDIA_CAPABILITIES "/mig/monitor", to);
 }
 
-/* Adds the limits of this process, and the library's version: another version may come to another result. */
+/* Adds the limits of this process, and the library's version: another version may have another result. */
 static void add_grants(const char *root, gpuhal_texts *to)
 {
     uint64_t limit = gpuhal_limit_memory(root);

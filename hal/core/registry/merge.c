@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Limit of every kind but a plugin with its devices. */
+/* The limit of every kind except a plugin with its devices. */
 #define SMALL_RECORD_BYTES_MAX 8192u
 
 static size_t most_bytes(gpuhal_record_kind kind)
@@ -22,7 +22,7 @@ static bool add_copy(gpuhal_database *database, gpuhal_record_kind kind, const v
     gpuhal_read_result result = GPUHAL_READ_NO_MEMORY;
     *out_copy = NULL;
     gpuhal_record_write(kind, record, &text);
-    /* Added before it is read, since it is read into its place; taken out again where it cannot be read. */
+    /* The copy is added before it is read, since it is read into its place; it is removed if it cannot be read. */
     void *copy = text.failed ? NULL : gpuhal_database_add(database, kind);
     if (copy) {
         result = text.length > most_bytes(kind) ? GPUHAL_READ_DAMAGED
@@ -68,7 +68,7 @@ static bool put_newest(gpuhal_database *database, gpuhal_record_kind kind, const
     return true;
 }
 
-/* Counts are added: processes that saw the same fault each bring their own count. */
+/* Counts are added: each process that saw a fault brings its own count. */
 static bool put_faults(gpuhal_database *database, gpuhal_changes *changes)
 {
     for (size_t i = 0; i < changes->fault_count; i++) {
@@ -116,7 +116,7 @@ static void forget_plugin(gpuhal_database *database, const char *name)
     }
 }
 
-/* Its interfaces, and what is recorded of them, go when the database is trimmed. */
+/* Its interfaces, and the records about them, go when the database is trimmed. */
 static void forget_physical(gpuhal_database *database, uint32_t number)
 {
     const gpuhal_database_physical wanted = {.number = number};
@@ -164,9 +164,9 @@ static bool replace(gpuhal_database *database, const gpuhal_database *with)
     return true;
 }
 
-/* In this order: what is replaced or forgotten goes first, so that new records are not; numbers are given before links
- * and speeds, which refer to them; trimming comes last, when all references are there. After a failure the database is
- * half changed, and the caller drops it. */
+/* The order matters. Replaced or forgotten records go first, so that new ones stay. Numbers are given before links and
+ * faults, which refer to them. Trimming comes last, when all references are there. After a failure the database is half
+ * changed, and the caller drops it. */
 bool gpuhal_database_merge(gpuhal_database *database, gpuhal_changes *changes)
 {
     changes->left_out = 0;

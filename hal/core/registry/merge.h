@@ -1,5 +1,4 @@
-/* registry/merge.h: changes, and how they are merged into the database. Pure: nothing here may touch a file or a
- * clock. */
+/* registry/merge.h: changes, and how they are merged into the database. Nothing here may touch a file or a clock. */
 #ifndef GPUHAL_REGISTRY_MERGE_H
 #define GPUHAL_REGISTRY_MERGE_H
 
@@ -16,17 +15,17 @@ typedef struct gpuhal_sighting {
     uint32_t physical, iface; /* their stable numbers; 0 for those beyond the 256th */
 } gpuhal_sighting;
 
-/* What changes. Zero-initialised: nothing; `now` in seconds since 1970. The caller keeps everything it passes. */
+/* The changes. Zero-initialised: none; `now` in seconds since 1970. The caller keeps all data that it passes. */
 typedef struct gpuhal_changes {
     uint64_t now;
-    /* First: replaces the whole database; an empty one forgets everything. Stable numbers given before are never given
-     * again. */
+    /* Done first: replaces the whole database; an empty one forgets everything. Stable numbers given before are never
+     * given again. */
     const gpuhal_database *replace;
-    const char *forget_plugin; /* then removes results and faults of the plugins of this name */
-    uint32_t forget_physical;  /* and a physical device with all that belongs to it; 0: none */
+    const char *forget_plugin; /* then removes the results and faults of plugins with this name */
+    uint32_t forget_physical;  /* and a physical device with all its records; 0: none */
     /* identity of a plugin whose device was opened: its earlier hangs and crashes no longer count */
     const char *proven;
-    const gpuhal_database_plugin *plugins; /* generation is filled in, likewise below */
+    const gpuhal_database_plugin *plugins; /* `generation` is filled in, here and below */
     size_t plugin_count;
     gpuhal_sighting *sightings;
     size_t sighting_count;
@@ -35,7 +34,7 @@ typedef struct gpuhal_changes {
     const char *const *listed;
     const gpuhal_database_link *links;
     size_t link_count;
-    const gpuhal_database_fault *faults; /* `count` more of each, at `now` */
+    const gpuhal_database_fault *faults; /* `count` more of each kind, at `now` */
     size_t fault_count;
     size_t left_out; /* result: records that are too long to be saved */
 } gpuhal_changes;
@@ -47,8 +46,8 @@ bool gpuhal_database_merge(gpuhal_database *database, gpuhal_changes *changes);
 /* Returns whether the record keeps the plugin of this identity from being run. */
 bool gpuhal_database_is_quarantine(const gpuhal_database_plugin *plugin, const char *identity);
 
-/* Returns whether the changes add nothing that a reader would miss: then nothing needs to be written. Sets the stable
- * numbers if so. */
+/* Returns whether a reader would miss none of the changes, so that nothing needs to be written. Sets the stable numbers
+ * if so. */
 bool gpuhal_database_has(const gpuhal_database *database, const gpuhal_changes *changes);
 
 /* Finds the stable numbers of the sightings, or gives new ones, and records them as seen (stable_ids.c). */

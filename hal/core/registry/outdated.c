@@ -1,5 +1,5 @@
 /* registry/outdated.c: see outdated.h. A file on a network drive that does not answer must not stop the writer, so jobs
- * look at the files. */
+ * read the states. */
 #include "registry/outdated.h"
 
 #include "base/job.h"
@@ -36,7 +36,7 @@ static void destroy(gpuhal_job *job)
     free(own);
 }
 
-/* Returns false when the file does not answer in time, and without memory. */
+/* Returns false if the file does not answer in time, and without memory. */
 static bool look_at(const gpuhal_database_plugin *plugin, bool *out_gone)
 {
     look *own = calloc(1, sizeof *own);
@@ -54,7 +54,7 @@ static bool look_at(const gpuhal_database_plugin *plugin, bool *out_gone)
     return in_time;
 }
 
-/* The rest of the line that begins with `word`, "" where there is none. */
+/* Returns the rest of the line that begins with `word`; "" if there is none. */
 static const char *line_of(const gpuhal_texts *key, const char *word)
 {
     const size_t length = strlen(word);
@@ -72,7 +72,7 @@ static bool is_same_line(const gpuhal_texts *one, const gpuhal_texts *other, con
     return line[0] && strcmp(line, line_of(other, word)) == 0;
 }
 
-/* Whether it was made where the new results are made. */
+/* Returns whether it was made since the same start of the machine and in the same mount namespace as a new result. */
 static bool is_from_here(const gpuhal_database_plugin *plugin, const gpuhal_changes *changes)
 {
     bool here = false;

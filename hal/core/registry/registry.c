@@ -16,7 +16,7 @@ struct gpuhal_registry {
     char *directory; /* NULL: none */
     uint64_t lock_timeout_ns;
     gpuhal_log *log;
-    gpuhal_mutex updating; /* protects the four members below; locked before `mutex` */
+    gpuhal_mutex updating; /* protects the five members below; locked before `mutex` */
     bool memory_only;             /* a change could not be saved: from then on changes stay in this object */
     bool reported_memory_only;    /* `memory_only` was logged */
     bool reported_damage;
@@ -47,7 +47,8 @@ void gpuhal_snapshot_release(gpuhal_snapshot *snapshot)
     }
 }
 
-/* Counted under the mutex: between reading the pointer and counting, the registry's own reference keeps it alive. */
+/* Counting is done under the mutex: between reading the pointer and counting, the registry's own reference keeps the
+ * snapshot alive. */
 gpuhal_snapshot *gpuhal_registry_snapshot(gpuhal_registry *registry)
 {
     gpuhal_mutex_lock(&registry->mutex);
@@ -57,8 +58,8 @@ gpuhal_snapshot *gpuhal_registry_snapshot(gpuhal_registry *registry)
     return snapshot;
 }
 
-/* Makes the database the newest snapshot. Returns false without memory. The older one lives until its last reader
- * releases it; it is released outside the mutex, as freeing takes time. */
+/* Makes the database the newest snapshot. Returns false without memory. The older snapshot lives until its last reader
+ * releases it. It is released outside the mutex, since freeing takes time. */
 static bool publish(gpuhal_registry *registry, const gpuhal_database *database)
 {
     gpuhal_snapshot *snapshot = snapshot_of(database);
@@ -78,7 +79,7 @@ static bool publish(gpuhal_registry *registry, const gpuhal_database *database)
 /* Messages that are logged once `updating` is unlocked: a listener of the log may call the library. */
 typedef struct log_lines {
     const char *memory_only; /* reason; NULL: nothing to log */
-    const char *damaged;     /* what the reader does about it */
+    const char *damaged;     /* the reader's treatment of the damage */
 } log_lines;
 
 static void keep_in_memory(gpuhal_registry *registry, const char *why, log_lines *lines)
@@ -114,7 +115,7 @@ static const char *words_of(int error)
     return error == ETIMEDOUT ? "another process has locked it" : strerror(error);
 }
 
-/* Returns why the file may not be replaced; NULL when it may. */
+/* Returns why the file may not be replaced; NULL if it may. */
 static const char *stands_in_the_way(const gpuhal_store_reading *reading)
 {
     if (reading->error) {
@@ -140,8 +141,8 @@ static bool load(gpuhal_registry *registry, uint64_t generation_least, log_lines
     if (why) {
         keep_in_memory(registry, why, lines);
     }
-    /* Generations of one object never go back, even when the file was deleted or restored from an older export:
-     * readers compare them. */
+    /* Generations of one object never go back, even if the file was deleted or restored from an older export: readers
+     * compare them. */
     if (database.generation < generation_least) {
         database.generation = generation_least;
     }
@@ -240,7 +241,7 @@ bool gpuhal_registry_refresh(gpuhal_registry *registry)
 /* ---- writing */
 
 /* Merges the changes into `database` and makes its text; drops the oldest records while it is too long. Returns false
- * without memory. Trimmed after each drop: records of an object that was dropped go with it. */
+ * without memory. Trims after each drop, so that a dropped object's records go with it. */
 static bool merge_and_write(gpuhal_database *database, gpuhal_changes *changes, gpuhal_text *out_text)
 {
     if (!gpuhal_database_merge(database, changes)) {
@@ -256,7 +257,7 @@ static bool merge_and_write(gpuhal_database *database, gpuhal_changes *changes, 
     return !out_text->failed;
 }
 
-/* Publishes what a reader of the file would see. */
+/* Publishes the database as a reader of the file would see it. */
 static bool publish_text(gpuhal_registry *registry, const gpuhal_text *text)
 {
     gpuhal_database database;
@@ -294,8 +295,7 @@ static gpuhal_status update_here(gpuhal_registry *registry, gpuhal_changes *chan
     return good ? GPUHAL_OK : gpuhal_error_host_memory();
 }
 
-/* Must be called with the lock between processes. *out_why is set when nothing was written; then nothing was published
- * either. */
+/* Called with the lock between processes. *out_why is set if nothing was written; then nothing was published either. */
 static gpuhal_status update_file(gpuhal_registry *registry, gpuhal_changes *changes, const char **out_why,
                                  log_lines *lines)
 {
@@ -323,8 +323,8 @@ static gpuhal_status update_file(gpuhal_registry *registry, gpuhal_changes *chan
     }
     int error = gpuhal_store_replace(registry->directory, text.data, text.length, reading.damaged);
     *out_why = error ? strerror(error) : NULL;
-    /* The state of the new file is unknown here, so this is none that a file has: the next refresh reads it once more.
-     */
+    /* The state of the new file is unknown here, so this one fits no file: the next refresh reads the file once
+     * more. */
     registry->seen = (gpuhal_file_state){.bytes = UINT64_MAX};
     if (!error && !publish_text(registry, &text)) {
         status = gpuhal_error_host_memory();
@@ -335,7 +335,7 @@ end:
     return status;
 }
 
-/* On a machine where nothing changes, opening the library writes nothing and waits for no other process. */
+/* If nothing changes on a machine, opening the library writes nothing and waits for no other process. */
 static bool has_already(gpuhal_registry *registry, const gpuhal_changes *changes)
 {
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
@@ -344,8 +344,8 @@ static bool has_already(gpuhal_registry *registry, const gpuhal_changes *changes
     return has;
 }
 
-/* `updating` keeps threads of this object apart, the lock between processes all others; it is taken second, with a
- * timeout, since its owner may be stopped. Whatever keeps the file from being written, the changes go into this
+/* `updating` separates threads of this object, the lock between processes all others. That lock is taken second, with a
+ * timeout, since its owner may be stopped. If the file cannot be written for any reason, the changes go into this
  * object. */
 static gpuhal_status update(gpuhal_registry *registry, gpuhal_changes *changes)
 {

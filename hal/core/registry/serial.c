@@ -1,5 +1,5 @@
-/* registry/serial.c: see serial.h. The text is cut into records, and only records whose checksum is right are parsed.
- * A damaged `[` or `crc` line costs its own record. */
+/* registry/serial.c: see serial.h. The text is cut into records, and only those with a correct checksum are parsed. A
+ * damaged `[` or `crc` line costs only its record. */
 #include "registry/serial.h"
 
 #include "registry/checksum.h"
@@ -116,8 +116,8 @@ static bool take_kind(piece *to, const char *line, size_t length)
     return true;
 }
 
-/* Finds the next record whose checksum is right, and counts the damaged ones before it. The sum covers the line with
- * the kind and all up to the crc line. A `[` always begins anew, so damage costs no record but its own. */
+/* Finds the next record with a correct checksum, and counts the damaged ones before it. The sum covers the line with
+ * the kind and all others up to the crc line. A `[` always begins another record, so damage costs only one. */
 static bool next_piece(cutter *at, piece *out_piece)
 {
     const char *line, *begin = NULL;
@@ -213,8 +213,8 @@ static bool numbers_were_given(const gpuhal_database *database, gpuhal_record_ki
     return true;
 }
 
-/* Adds the record. A second record of the same object is damage, and so is one above the limit. One of a kind that this
- * version does not have is left out, as another version wrote it. */
+/* Adds the record. A second record of the same object is damage, and so is one above the limit. A record of a kind that
+ * this version lacks is left out, since another version wrote it. */
 static gpuhal_read_result take_record(gpuhal_database *database, const piece *from)
 {
     gpuhal_record_kind kind = gpuhal_record_kind_of(from->kind);
@@ -263,7 +263,7 @@ gpuhal_read_result gpuhal_serial_read(const char *text, size_t bytes, gpuhal_dat
         gpuhal_database_finish(out_content);
         return result;
     }
-    /* The last record counts the others: fewer of them, or anything behind it, says that the file was cut or joined. */
+    /* The last record counts the others: fewer of them, or anything after it, shows that the file was cut or joined. */
     out_report->cut = usable && (expected != records || next_piece(&at, &found));
     out_report->damaged = at.damaged;
     gpuhal_database_trim(out_content);

@@ -32,7 +32,7 @@ typedef struct gpuhal_serial_report {
     bool newer;     /* written by a later version of the library: nothing was read */
     bool headless;  /* the first record is damaged: nothing was read */
     bool cut;       /* the last record is missing, or its count is wrong */
-    size_t damaged; /* records, and lines between them, that were ignored */
+    size_t damaged; /* ignored records, and lines between them */
 } gpuhal_serial_report;
 
 /* Reads every valid record into *out_database. Fails only without memory, and then leaves it empty. */

@@ -1,10 +1,10 @@
 /* registry/stable_ids.c: finds the stable numbers of the physical devices that are listed now.
  *
  * A physical device is recognised by a UUID of one of its interfaces; else by its PCI address, if the vendor is the
- * same and no interface contradicts; else, where an address is unknown, by backend and name, in the order in which it
- * is listed. An interface contradicts when its UUID changed although its driver did not: then another device is in the
- * same slot. (Some drivers derive UUIDs from their version.) Each number is given to one physical device at most, the
- * strongest reason first.
+ * same and no interface contradicts; else, if an address is unknown, by backend and name, in the order of the list. An
+ * interface contradicts if its UUID changed although its driver did not: then another device is in the same slot. (Some
+ * drivers derive UUIDs from their version.) Each number is given to at most one physical device, the strongest reason
+ * first.
  */
 #include "registry/merge.h"
 
@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define TEXT_BYTES_MAX    256u
-#define FRESH_SECONDS     86400u /* a sighting needs no new record for so long */
+#define FRESH_SECONDS     86400u /* a sighting needs no new record for this time */
 #define VERSIONS_KEPT_MAX 16u
 
 /* The state of one call. */
@@ -123,7 +123,7 @@ static bool states_same_uuid(const gpuhal_sighting *seen, const gpuhal_database_
     return same_said(seen->uuid, known->uuid) && same(seen->partition, known->partition);
 }
 
-/* The driver must be the same: some derive the UUID from their version, so another version proves nothing. */
+/* The driver must be the same: some drivers derive the UUID from their version, so another version proves nothing. */
 static bool denies(const gpuhal_sighting *seen, const gpuhal_database_interface *known)
 {
     return same(seen->backend, known->backend) && same(seen->partition, known->partition) && is_said(seen->uuid) &&
@@ -159,7 +159,7 @@ static bool match_pci(const numbering *at, uint32_t group, const gpuhal_database
            !any_pair(at, group, physical->number, denies);
 }
 
-/* The weakest reason: valid only where an address is unknown on one side, since two known ones would have matched
+/* The weakest reason is valid only if an address is unknown on one side, since two known ones would have matched
  * before. */
 static bool match_name(const numbering *at, uint32_t group, const gpuhal_database_physical *physical)
 {
@@ -195,9 +195,9 @@ static bool is_taken(const numbering *at, uint32_t number)
     return taken;
 }
 
-/* Groups in the order of their first sighting, physical devices in the order of their numbers: the result is
- * deterministic. A group that has a number is passed over, and so is a number that was given: an earlier reason is
- * never taken back. */
+/* Takes groups in the order of their first sighting and physical devices in the order of their numbers, so that the
+ * result is deterministic. Skips groups that have a number and numbers that were given: an earlier reason is never
+ * revoked. */
 static void match_all(const numbering *at, match_fn *matches)
 {
     size_t count;
@@ -212,7 +212,7 @@ static void match_all(const numbering *at, match_fn *matches)
     }
 }
 
-/* Copies at most so many bytes; an empty text keeps the earlier one. */
+/* Copies at most TEXT_BYTES_MAX bytes; an empty text keeps the earlier one. */
 static bool keep(char **to, const char *text)
 {
     if (!is_said(text)) {
@@ -226,7 +226,8 @@ static bool keep(char **to, const char *text)
     return copy != NULL;
 }
 
-/* Returns the physical device of a group that has a number, and adds it where it is new. NULL without memory. */
+/* Returns the physical device with the number of a group. Adds a new device if the group has no number. NULL without
+ * memory. */
 static gpuhal_database_physical *physical_of(const numbering *at, gpuhal_database *to, uint32_t group)
 {
     gpuhal_database_physical wanted = {.number = number_of(at, group)};
@@ -242,7 +243,8 @@ static gpuhal_database_physical *physical_of(const numbering *at, gpuhal_databas
     return physical;
 }
 
-/* More physical devices are present than are recorded: the last ones get no number, so that the others keep theirs. */
+/* If more physical devices are present than are recorded, the last ones get no number, so that the others keep
+ * theirs. */
 static bool is_beyond(const gpuhal_database *database, uint32_t number)
 {
     return number == 0 && !gpuhal_database_has_room(database);
@@ -367,8 +369,9 @@ static numbering begin_numbering(const gpuhal_database *database, const gpuhal_c
     return at;
 }
 
-/* Runs once every physical device has its number. Twice over all: names first, because they distinguish interfaces of
- * one backend; what is left then was renamed, and is matched by what remains. */
+/* Runs once every physical device has its number. Goes over all sightings twice. Names come first, because they
+ * distinguish interfaces of one backend. The interfaces that are left then were renamed, and match the remaining
+ * records. */
 static void match_interfaces(const numbering *at)
 {
     for (size_t i = 0; i < 2 * at->count; i++) {
@@ -380,7 +383,7 @@ bool gpuhal_database_number(gpuhal_database *database, const gpuhal_changes *cha
 {
     note_absence(database, changes->listed);
     const numbering at = begin_numbering(database, changes);
-    /* Recorded devices first: only then it is known how much room is left for new ones. */
+    /* Recorded devices come first: only then is it known how much room is left for new ones. */
     for (size_t i = 0; i < 2 * at.count; i++) {
         const gpuhal_sighting *seen = &at.sightings[i % at.count];
         bool known = number_of(&at, seen->group) != 0;

@@ -1,4 +1,4 @@
-/* registry/store.c: see store.h. At every moment, whichever process is killed, `registry` is a complete text or does
+/* registry/store.c: see store.h. At every moment, even if a process is killed, `registry` is a complete text or does
  * not exist. */
 #include "registry/store.h"
 
@@ -17,8 +17,8 @@ static char *path_of(const char *directory, const char *name)
     return gpuhal_text_format("%s/%s", directory, name);
 }
 
-/* Root with a user's HOME (sudo -E) must not own that user's .local. Below a directory of root's, such as /tmp, one
- * may be made. */
+/* Root with a user's HOME (sudo -E) must not own that user's .local. A directory may be made below one of root's, such
+ * as /tmp. */
 static bool would_be_foreign(const char *directory)
 {
     gpuhal_file_info info = {0};
@@ -118,7 +118,7 @@ static int age_damaged(const char *directory)
         error = from && to ? gpuhal_os_file_rename(from, to) : ENOMEM;
         error = error == ENOENT ? 0 : error;
         if (!error) {
-            /* Needed where both names are one file: renaming does nothing then. */
+            /* This is needed if both names are one file: renaming does nothing then. */
             gpuhal_os_file_remove(from);
         }
         free(from);
@@ -127,7 +127,7 @@ static int age_damaged(const char *directory)
     return error;
 }
 
-/* Adds a second name, so that the file stays readable until the new one replaces it; moves it where there are no hard
+/* Adds a second name, so that the file stays readable until the new one replaces it; moves it if there are no hard
  * links. */
 static int set_aside(const char *directory, const char *path)
 {
@@ -143,8 +143,9 @@ static int set_aside(const char *directory, const char *path)
     return error;
 }
 
-/* With the lock between processes. Written to another name and synced, then renamed, then the directory is synced: at
- * no moment does `registry` name a part of a text. A damaged one is set aside only once the new one is on the disk. */
+/* Called with the lock between processes. The text is written to another name and synced, then renamed, then the
+ * directory is synced: at no moment does `registry` name a part of a text. A damaged file is set aside only once the
+ * new one is on the disk. */
 int gpuhal_store_replace(const char *directory, const char *text, size_t bytes, bool damaged)
 {
     char *path = path_of(directory, FILE_NAME);

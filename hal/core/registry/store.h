@@ -1,8 +1,8 @@
-/* registry/store.h: the registry's files, in a directory of their own:
+/* registry/store.h: the registry's files, in a separate directory:
  *
  *     registry             the text of serial.h; replaced as a whole, so that a reader sees one state or the next
  *     registry.lock        locked by the one process that writes
- *     registry.new-…       being written; the next writer removes what a killed writer left
+ *     registry.new-…       being written; the next writer removes a killed writer's file
  *     registry.damaged-1   set aside, the newest; up to 3
  */
 #ifndef GPUHAL_REGISTRY_STORE_H
@@ -21,14 +21,14 @@ typedef struct gpuhal_store_reading {
     gpuhal_file_state state;   /* of the file */
 } gpuhal_store_reading;
 
-/* Returns whether the directory belongs to another user: then the registry is only read. Where the directory is
- * missing, its nearest existing ancestor decides: no directory is made below one of another user, other than root. */
+/* Returns whether the directory belongs to another user: then the registry is only read. If the directory is missing,
+ * its nearest existing ancestor decides: no directory is made below one of another user, other than root. */
 bool gpuhal_store_is_foreign(const char *directory);
-/* Reads the registry. Never waits or locks. out_reading->error is ENOMEM when the library itself is out of memory. The
+/* Reads the registry. Never waits or locks. out_reading->error is ENOMEM if the library itself is out of memory. The
  * database must be finished in any case. */
 void gpuhal_store_read_database(const char *directory, gpuhal_database *out_content, gpuhal_store_reading *out_reading);
-/* Makes the directory where it is missing, and takes the lock. Returns 0 or errno; ETIMEDOUT while another process
- * keeps the lock. */
+/* Makes the directory if it is missing, and takes the lock. Returns 0 or errno; ETIMEDOUT while another process keeps
+ * the lock. */
 int gpuhal_store_lock(const char *directory, uint64_t timeout_ns, intptr_t *out_lock);
 /* Replaces the file's contents. The caller must have the lock. With `damaged` the old file is set aside. Returns 0
  * once the disk has the text, or errno. */

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Zero-initialised is empty. The texts are malloc'ed. */
+/* Zero-initialised means empty. The texts are malloc'ed. */
 typedef struct gpuhal_texts {
     char **list;
     size_t count, capacity;

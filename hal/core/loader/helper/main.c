@@ -1,9 +1,9 @@
-/* loader/helper/main.c: the helper program: probes one plugin in a process of its own, and sends what happens to the
+/* loader/helper/main.c: the helper program: probes one plugin in a separate process, and reports the events to the
  * parent through the stream between them.
  *
  *     gpuhal-helper PROTOCOL NAME FILE LOG_LEVEL IGNORE_ENVIRONMENT PARENT OPTIONS
  *
- * A fault of the plugin ends this process only. It leaves without running exit handlers, which drivers may have added.
+ * A fault of the plugin ends this process only. It exits without running exit handlers, which drivers may have added.
  */
 #include "base/log.h"
 #include "base/records.h"
@@ -87,7 +87,7 @@ static bool send_crash(int signal_number)
     return gpuhal_os_helper_send(record, sizeof record - 1);
 }
 
-/* Sends each device at once, so that it arrives even when the next one never comes. */
+/* Sends each device immediately, so that it arrives even if the next one never comes. */
 static void send_device(__attribute__((unused)) void *user, const gpuhal_listed_device *device)
 {
     gpuhal_text records = {0};
@@ -96,8 +96,8 @@ static void send_device(__attribute__((unused)) void *user, const gpuhal_listed_
     device_count++;
 }
 
-/* Sends the mapped files: the result is cached while they stay the same, and is not cached without them. Running out
- * of memory is not a result of the plugin. */
+/* Sends the mapped files: the result is cached while they stay the same, and is not cached without them. Lack of memory
+ * is not a result of the plugin. */
 static void send_result(const gpuhal_load_context *load, bool good)
 {
     gpuhal_text records = {0};

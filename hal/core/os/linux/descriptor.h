@@ -7,7 +7,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* Returns what open() returned, moved up if need be; below 0 with errno. */
+/* Returns the result of open(), moved up if need be; below 0 with errno. */
 static inline int gpuhal_descriptor_move_up(int file)
 {
     if (file < 0 || file > STDERR_FILENO) {

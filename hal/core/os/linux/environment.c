@@ -5,7 +5,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-/* AT_SECURE covers set-user-id, set-group-id, file capabilities and what security modules add; comparing ids would
+/* AT_SECURE covers set-user-id, set-group-id, file capabilities and additions of security modules; comparing ids would
  * not. */
 bool gpuhal_os_privileged(void)
 {

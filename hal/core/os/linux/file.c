@@ -1,6 +1,6 @@
 /* os/linux/file.c: files' attributes and contents. No function here may wait on a FIFO or wake a device: the type is
- * checked before a file is opened, and again afterwards, since it may change in between. Of the kernel's own files it
- * is checked afterwards alone: none of them is a device. */
+ * checked before a file is opened, and again afterwards, since it may change in between. The type of the kernel's own
+ * files is checked only afterwards: none of them is a device. */
 #include "os/os.h"
 
 #include <dirent.h>
@@ -79,7 +79,7 @@ char *gpuhal_os_real_path(const char *path, int *out_errno)
     return real;
 }
 
-/* Opens a file for reading, and refuses what is no regular one. Returns 0 or errno. */
+/* Opens a file for reading, and refuses any that is not regular. Returns 0 or errno. */
 static int open_checked(int folder, const char *path, int *out_file, uint64_t *out_bytes)
 {
     int file = openat(folder, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
@@ -97,7 +97,7 @@ static int open_checked(int folder, const char *path, int *out_file, uint64_t *o
     return 0;
 }
 
-/* Opens what is a regular file already. Returns 0 or errno. */
+/* Opens a file that is already regular. Returns 0 or errno. */
 static int open_regular(const char *path, int *out_file, uint64_t *out_bytes)
 {
     gpuhal_file_info info;
@@ -142,8 +142,8 @@ int gpuhal_os_file_read(const char *path, size_t limit, char **out_text, size_t 
         error = EFBIG;
         goto end;
     }
-    /* Files in /proc and /sys have no size, and others may grow meanwhile: one byte more than there is room for is
-     * read, to detect longer ones. */
+    /* Files in /proc and /sys have no size, and others may grow meanwhile. One byte beyond the room is read, to detect
+     * longer ones. */
     for (size_t room = size > 0 ? (size_t)size : limit;; room = limit) {
         text = malloc(room + 2);
         error = text ? read_fully(file, 0, text, room + 1, out_bytes) : ENOMEM;

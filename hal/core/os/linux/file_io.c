@@ -13,7 +13,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* The alignment of O_DIRECT on practically all disks, where the kernel does not report it (before Linux 6.1). */
+/* The alignment of O_DIRECT on practically all disks, if the kernel does not report it (before Linux 6.1). */
 enum { USUAL_ALIGNMENT = 4096 };
 
 /* Refuses files without offsets: directories, FIFOs, sockets, terminals. The type of a device is known only once it is
@@ -29,7 +29,7 @@ static int check_form(mode_t mode, int file)
     return file >= 0 && lseek(file, 0, SEEK_CUR) < 0 ? errno : 0;
 }
 
-/* Opening a FIFO would wait, or end the wait of another process: so the type is checked before, and once more
+/* Opening a FIFO would wait, or end the wait of another process, so the type is checked before and once more
  * afterwards. */
 int gpuhal_os_file_open(const char *path, bool writes, intptr_t *out_file)
 {
@@ -53,7 +53,7 @@ int gpuhal_os_file_open(const char *path, bool writes, intptr_t *out_file)
     return 0;
 }
 
-/* Opens the same file again, also one without a name. */
+/* Opens the same file again, even one without a name. */
 static int open_again(int file, int flags)
 {
     char name[40];
@@ -62,7 +62,7 @@ static int open_again(int file, int flags)
 }
 
 /* Linux: "if a file is opened with O_APPEND, pwrite() appends data to the end of the file, regardless of the value of
- * offset" (pwrite(2), BUGS). With O_DIRECT a descriptor accepts aligned pieces only: then the file is opened again
+ * offset" (pwrite(2), BUGS). With O_DIRECT a descriptor accepts only aligned pieces: then the file is opened again
  * without it. */
 int gpuhal_os_file_adopt(intptr_t descriptor, bool writes, intptr_t *out_file)
 {
@@ -133,8 +133,8 @@ int gpuhal_os_file_write_piece(intptr_t file, uint64_t offset, const void *from,
     return error;
 }
 
-/* RWF_NOWAIT (Linux 4.14) reads cached bytes and returns EAGAIN for others; a file on a filesystem without it counts
- * as cached, since then the page cache is as good. */
+/* RWF_NOWAIT (Linux 4.14) reads cached bytes and returns EAGAIN for others. On a filesystem without it a file counts as
+ * cached, since the page cache is then as good. */
 bool gpuhal_os_file_is_cached(intptr_t file, uint64_t offset)
 {
 #ifdef RWF_NOWAIT
@@ -147,7 +147,7 @@ bool gpuhal_os_file_is_cached(intptr_t file, uint64_t offset)
 #endif
 }
 
-/* A filesystem without it refuses the flag (tmpfs before Linux 6.6), or states no alignment. */
+/* A filesystem without O_DIRECT refuses the flag (tmpfs before Linux 6.6), or states no alignment. */
 int gpuhal_os_file_open_direct(intptr_t file, gpuhal_direct_file *out_direct)
 {
     *out_direct =
@@ -171,8 +171,8 @@ int gpuhal_os_file_open_direct(intptr_t file, gpuhal_direct_file *out_direct)
     return 0;
 }
 
-/* Filesystems without O_TMPFILE return EOPNOTSUPP, kernels before 3.11 EISDIR. There the file has a name for a moment,
- * which nothing had before; O_EXCL in mkostemp() follows no symbolic link. */
+/* Filesystems without O_TMPFILE return EOPNOTSUPP, kernels before 3.11 EISDIR. The file then has a name for a moment
+ * that no file had before; O_EXCL in mkostemp() follows no symbolic link. */
 int gpuhal_os_file_open_unnamed(const char *folder, intptr_t *out_file)
 {
     int file = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);

@@ -1,11 +1,11 @@
 /* os/linux/file_watch.c: reports that files and folders are created, removed or changed: inotify.
  *
- * A path is watched through its folder, so that a file that is removed and created again is seen; where that folder is
- * missing, through its nearest existing ancestor, for the name that leads on. Other changes in such a folder are
+ * A path is watched through its folder, so that a file that is removed and created again is seen. If that folder is
+ * missing, its nearest existing ancestor is watched for the next name on the path. Other changes in such a folder are
  * ignored.
  *
- * Names are in a list that only grows, at its front, so that the thread that takes events never waits for the one that
- * adds paths, which asks the file system.
+ * The list of names only grows, at its front, so that the thread that takes events never waits for the thread that adds
+ * paths and asks the file system.
  */
 #include "os/os.h"
 
@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Not IN_CLOSE_WRITE: a driver that closes its device node has not changed anything. */
+/* IN_CLOSE_WRITE is left out: a driver that closes its device node has not changed anything. */
 #define EVENTS                                                                                                         \
     (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_MODIFY | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF)
 
@@ -30,7 +30,7 @@ typedef struct watched_name {
 struct gpuhal_file_watch {
     int descriptor;
     _Atomic(watched_name *) names;
-    size_t count; /* of the thread that adds */
+    size_t count; /* belongs to the thread that adds */
 };
 
 int gpuhal_os_file_watch_create(gpuhal_file_watch **out_watch)
@@ -96,7 +96,7 @@ static int add(gpuhal_file_watch *watch, const char *folder, const char *name)
     return 0;
 }
 
-/* Cut from its end part by part: what stands behind the cut is the name that leads on from there. */
+/* The path is cut from its end part by part: after the cut stands the name to watch for in the folder before it. */
 int gpuhal_os_file_watch_add(gpuhal_file_watch *watch, const char *path)
 {
     struct stat info;

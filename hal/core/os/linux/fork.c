@@ -1,7 +1,7 @@
 /* os/linux/fork.c: detects a fork without a handler that takes locks.
  *
- * One page holds the generation; the kernel clears that page in a child (MADV_WIPEONFORK). From the ordinary copy of
- * the number, which the child inherits, it derives the next generation. Kernels before 4.14 lack MADV_WIPEONFORK:
+ * One page holds the generation; the kernel clears that page in a child (MADV_WIPEONFORK). The next generation is
+ * derived from an ordinary copy of the number, which the child inherits. Kernels before 4.14 lack MADV_WIPEONFORK:
  * there the process id is compared.
  */
 #include "os/os.h"
@@ -37,7 +37,8 @@ static _Atomic uint32_t *make_word(void)
     return mine;
 }
 
-/* The word is 0: first use in this process. Several threads may come here at once; one increments the number. */
+/* Called if the word is 0, at first use in this process. Several threads may do so at once; one increments the
+ * number. */
 static uint32_t begin_generation(_Atomic uint32_t *at)
 {
     uint32_t before = atomic_load(&generation);

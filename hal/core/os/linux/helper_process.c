@@ -1,4 +1,4 @@
-/* os/linux/helper_process.c: the helper program's side: what it may keep, and its crash report. */
+/* os/linux/helper_process.c: the helper program's side: its descriptors, limits and crash report. */
 #include "os/os.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ static void close_descriptors(void)
     }
 }
 
-/* A driver that uses memory without limit must end its own process, not one that the kernel chooses. */
+/* A driver that uses memory without limit must end its own process, not one of the kernel's choice. */
 static void be_first_without_memory(void)
 {
     int file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -48,15 +48,15 @@ static void be_first_without_memory(void)
 void gpuhal_os_helper_prepare(int64_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    /* A parent that ended before that line sends no signal. Being 1 proves nothing: in a container the host may be 1.
-     */
+    /* A parent that ended before that line sends no signal. A parent id of 1 proves nothing: in a container the host
+     * may be 1. */
     if (getppid() != (pid_t)parent) {
         _exit(CRASH_EXIT_BASE);
     }
     close_descriptors();
     /* Processes that the driver starts must not inherit the stream. */
     fcntl(STREAM, F_SETFD, FD_CLOEXEC);
-    /* 1 byte, not 0: only that stops the kernel from passing a dump to a program too (fs/coredump.c). */
+    /* 1 byte, not 0: only 1 also stops the kernel from passing a dump to a program (fs/coredump.c). */
     const struct rlimit no_core = {.rlim_cur = 1, .rlim_max = 1};
     setrlimit(RLIMIT_CORE, &no_core);
     be_first_without_memory();
@@ -82,8 +82,8 @@ void gpuhal_os_helper_exit(int code)
 }
 
 /* Exits at once: returning into the fault would only crash again. A child that the driver forked has inherited this
- * handler, but its crash is the driver's: it dies of the signal that is raised again, as soon as this handler returns;
- * and so does a helper whose stream the driver has closed. Async-signal-safe functions alone: the thread may hold any
+ * handler, but its crash is the driver's: it dies of the signal that is raised again, as soon as this handler returns.
+ * So does a helper whose stream the driver has closed. Calls only async-signal-safe functions: the thread may hold any
  * lock. */
 static void on_crash(int signal_number)
 {
@@ -102,7 +102,7 @@ void gpuhal_os_helper_on_crash(bool (*describe)(int signal_number))
     static _Alignas(16) unsigned char crash_stack[CRASH_STACK_BYTES];
     describe_crash = describe;
     helper_pid = getpid();
-    /* A separate stack: the crash may be an overflow of the usual one. */
+    /* The stack is separate, since the crash may be an overflow of the usual one. */
     const stack_t stack = {.ss_sp = crash_stack, .ss_size = sizeof crash_stack};
     sigaltstack(&stack, NULL);
     struct sigaction action = {.sa_handler = on_crash, .sa_flags = (int)(SA_ONSTACK | SA_RESETHAND)};

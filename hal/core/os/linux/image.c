@@ -118,13 +118,13 @@ static gpuhal_image check_header(const judged *at, const ElfW(Ehdr) * header)
     return GPUHAL_IMAGE_GOOD;
 }
 
-/* Never overflows, whatever the numbers are. */
+/* Never overflows, for any numbers. */
 static bool lies_within(uint64_t offset, uint64_t size, uint64_t bytes)
 {
     return offset <= bytes && size <= bytes - offset;
 }
 
-/* A mapping that reaches behind the end of the file kills the thread that touches it (SIGBUS), long after dlopen has
+/* A mapping that reaches beyond the end of the file kills the thread that touches it (SIGBUS), long after dlopen has
  * succeeded. */
 static gpuhal_image check_segments(const judged *at, const ElfW(Phdr) * segments, size_t count)
 {
@@ -180,7 +180,7 @@ gpuhal_image gpuhal_os_image_check(const char *path, uint64_t bytes, bool progra
     if (image) {
         return image;
     }
-    /* Sections are not needed to run, but are at the end: where they are missing, a copy was incomplete. */
+    /* Sections are not needed to run, but are at the end: if they are missing, a copy was incomplete. */
     uint64_t sections = (uint64_t)header.e_shnum * header.e_shentsize;
     size_t table = (size_t)header.e_phnum * sizeof(ElfW(Phdr));
     if (!lies_within(header.e_phoff, table, bytes) ||

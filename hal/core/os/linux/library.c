@@ -1,5 +1,5 @@
-/* os/linux/library.c: shared libraries. Nothing is ever closed: drivers leave threads, thread-local destructors and
- * exit handlers behind that would run in unmapped memory. */
+/* os/linux/library.c: shared libraries. None is ever closed: drivers leave threads, thread-local destructors and exit
+ * handlers behind that would run in unmapped memory. */
 #include "os/os.h"
 
 #include <dlfcn.h>
@@ -55,7 +55,7 @@ static int look_into(struct dl_phdr_info *object, size_t size, void *user)
     return at->is_found;
 }
 
-/* dladdr() names the program differently in each C library, and says nothing of segments. X */
+/* dladdr() names the program differently in each C library, and says nothing about segments. */
 static place place_of(const void *address, char *name)
 {
     place at = {.address = (uintptr_t)address, .name = name};
@@ -71,8 +71,8 @@ bool gpuhal_os_library_is_data(const void *address)
 
 /* ---- mappings */
 
-/* Parses "7f0…-7f0… r-xp 00000000 fe:00 131 /usr/lib/libc.so.6": returns the path, NULL for a mapping without a file.
- * Behind the path of a file that was removed or replaced stands " (deleted)". */
+/* Parses "7f0…-7f0… r-xp 00000000 fe:00 131 /usr/lib/libc.so.6". Returns the path, NULL for a mapping without a file. "
+ * (deleted)" follows the path of a file that was removed or replaced. */
 static const char *parse_mapping(char *line, uintptr_t *out_begin, uintptr_t *out_end)
 {
     unsigned long begin = 0, end = 0;
@@ -133,7 +133,8 @@ char *gpuhal_os_library_file(void *library)
 
 /* ---- all of them */
 
-/* Where the system leaves the section as it is in the file, addresses are offsets, which are lower than any address. */
+/* If the system leaves the section as it is in the file, its addresses are offsets, which are lower than any
+ * address. */
 static const char *strings_of(const ElfW(Dyn) *entry, uintptr_t base)
 {
     for (; entry && entry->d_tag != DT_NULL; entry++) {
@@ -148,11 +149,11 @@ static const char *strings_of(const ElfW(Dyn) *entry, uintptr_t base)
 typedef struct copy {
     gpuhal_loaded_library *libraries;
     char *texts;
-    size_t places, room; /* there is this much for both */
-    size_t count, bytes; /* so much is needed */
+    size_t places, room; /* available entries, and bytes of texts */
+    size_t count, bytes; /* needed entries, and bytes of texts */
 } copy;
 
-/* NULL: no room for it. */
+/* Returns NULL if there is no room. */
 static const char *copy_text(copy *own, const char *text)
 {
     const size_t bytes = strlen(text) + 1, at = own->bytes;
@@ -160,8 +161,8 @@ static const char *copy_text(copy *own, const char *text)
     return own->bytes <= own->room ? memcpy(own->texts + at, text, bytes) : NULL;
 }
 
-/* Called with the dynamic loader's lock held, for which an allocator or a profiler may wait with one of its own: so it
- * allocates nothing and opens nothing. The program and what the kernel maps have no name. */
+/* Called with the dynamic loader's lock held. An allocator or a profiler may wait for it with a lock of its own, so
+ * this allocates and opens nothing. The program and mappings of the kernel have no name. */
 static int copy_library(struct dl_phdr_info *object, size_t size, void *user)
 {
     (void)size;

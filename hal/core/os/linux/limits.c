@@ -9,7 +9,7 @@
 
 #define STATUS_BYTES_MAX 65536u
 
-/* The defaults of Linux, below which no distribution goes. */
+/* The defaults of Linux; no distribution goes below them. */
 static const struct {
     unsigned char resource; /* int for one C library, an enumeration for another */
     const char *name;
@@ -20,14 +20,14 @@ static const struct {
     {RLIMIT_NOFILE, "RLIMIT_NOFILE", 1024},
 };
 
-/* Returns the number behind a key of the status, "Seccomp:\t2"; 0 when it is absent, as in older kernels. */
+/* Returns the number after a key of the status, "Seccomp:\t2"; 0 if it is absent, as in older kernels. */
 static unsigned long number_of(const char *status, const char *word)
 {
     const char *at = strstr(status, word);
     return at ? strtoul(at + strlen(word), NULL, 10) : 0;
 }
 
-/* Filters belong to threads: a helper inherits the filter of the calling one. */
+/* Filters belong to threads: a helper inherits the filter of the calling thread. */
 static const char *filtered_by(void)
 {
     char *status = NULL;

@@ -58,7 +58,7 @@ static bool is_readable(const void *bytes)
 }
 
 /* The query does not change the page. Linux before 5.14 lacks it, and mappings of devices fail like inaccessible
- * memory: memory that cannot be read, or can be read and not written, is detected by a second query. */
+ * memory. A second query detects memory that cannot be read, or can be read but not written. */
 static bool page_is_accessible(void *page, size_t bytes, bool written)
 {
     if (madvise(page, bytes, written ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0) {
@@ -69,8 +69,8 @@ static bool page_is_accessible(void *page, size_t bytes, bool written)
     return !behind_its_file && !read_only && is_readable(page);
 }
 
-/* msync with MS_ASYNC does nothing since Linux 2.6.19 but walk the mappings and return ENOMEM for a hole: mincore
- * would check every page. */
+/* Since Linux 2.6.19, msync with MS_ASYNC only walks the mappings and returns ENOMEM for a hole; mincore would check
+ * every page. */
 bool gpuhal_os_is_accessible(const void *memory, uint64_t bytes, bool written)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);

@@ -21,7 +21,7 @@
 
 #define SIGNAL_PROCESS_GROUP 4u /* PIDFD_SIGNAL_PROCESS_GROUP, Linux 6.9 */
 #define STREAM               3
-/* for a killed process to go, on a busy machine too; one stuck in a driver may never go */
+/* for a killed process to end, even on a busy machine; one that is stuck in a driver may never end */
 #define REAP_NS              2000000000u
 #define BLIND_NS             20000000u  /* between two checks of a process without a pidfd */
 #define NO_PROCESS           ((gpuhal_child){.pid = 0, .stream = -1, .output = -1, .pidfd = -1})
@@ -53,8 +53,8 @@ static void close_both(const int ends[2])
     close(ends[1]);
 }
 
-/* A group of its own, so that all that the driver starts can be ended with it; default dispositions and an empty mask,
- * whatever the host's thread has. */
+/* Sets a process group of its own, so that all processes that the driver starts can be ended with it. Sets default
+ * dispositions and an empty mask, in place of those of the host's thread. */
 static int set_attributes(posix_spawnattr_t *attributes)
 {
     sigset_t all, none;
@@ -76,8 +76,8 @@ static int set_actions(posix_spawn_file_actions_t *actions, int stream, int outp
     return error ? error : posix_spawn_file_actions_adddup2(actions, output, 2);
 }
 
-/* A privileged process passes nothing of its caller's environment to a child that does not know it is privileged:
- * drivers' own loaders would read names of libraries from there. */
+/* A privileged process passes nothing of its caller's environment to a child that does not know that it is privileged:
+ * drivers' own loaders would read names of libraries there. */
 static char *const *environment_for_helper(void)
 {
     static char path[] = "PATH=/usr/bin:/bin", language[] = "LANG=C.UTF-8";
@@ -121,7 +121,7 @@ int64_t gpuhal_os_process_own(void)
     return getpid();
 }
 
-/* The child's ends are closed here once it has them: while this process kept one, the stream would never end. */
+/* The child's ends are closed here once the child has them: if this process kept one, the stream would never end. */
 int gpuhal_os_process_start(const char *const *arguments, gpuhal_child *out_process)
 {
     *out_process = NO_PROCESS;
@@ -155,9 +155,9 @@ static int poll_time(uint64_t ns)
     return milliseconds > INT32_MAX ? INT32_MAX : (int)milliseconds;
 }
 
-/* Checks whether the process has ended, without reaping it. Returns 1 when it has, 0 when it runs, -1 when it does not
- * belong to this process any more. Not reaping keeps the number: no other process can have it, and its group can still
- * be signalled. */
+/* Checks whether the process has ended, without reaping it. Returns 1 if it has, 0 if it runs, -1 if it does not belong
+ * to this process any more. Not reaping keeps the number: no other process can get it, and its group can still be
+ * signalled. */
 static int peek(const gpuhal_child *process, siginfo_t *out_info)
 {
     *out_info = (siginfo_t){0};
@@ -176,8 +176,8 @@ static bool has_ended(const gpuhal_child *process)
     return process->pidfd >= 0 ? poll(&polled, 1, 0) > 0 : peek(process, &info) != 0;
 }
 
-/* Streams first, then output, then pidfds: poll refuses more entries than the process may have descriptors; then fewer
- * sorts are polled, and processes with an open stream are checked periodically. */
+/* Polls streams first, then output, then pidfds: poll refuses more entries than the process may have descriptors. Then
+ * fewer kinds are polled, and processes with an open stream are checked periodically. */
 int gpuhal_os_process_wait(gpuhal_child *const *processes, size_t count, uint64_t timeout_ns, bool *ready)
 {
     struct pollfd polled[3 * GPUHAL_PROCESSES_MAX];
@@ -209,7 +209,7 @@ int gpuhal_os_process_wait(gpuhal_child *const *processes, size_t count, uint64_
     return 0;
 }
 
-/* Returns -1 when there is nothing, -2 for an error. */
+/* Returns -1 if there is nothing to read, -2 for an error. */
 static int64_t read_once(int from, void *to, size_t bytes)
 {
     for (;;) {
@@ -229,7 +229,7 @@ int64_t gpuhal_os_process_read(gpuhal_child *process, void *to, size_t bytes)
     if (got != -1 || !has_ended(process)) {
         return got;
     }
-    /* Reads again what it wrote just before its end. */
+    /* Reads again for bytes written just before its end. */
     got = read_once(process->stream, to, bytes);
     return got == -1 ? 0 : got;
 }
@@ -252,8 +252,8 @@ size_t gpuhal_os_process_read_output(gpuhal_child *process, void *to, size_t byt
     return got > 0 ? (size_t)got : 0;
 }
 
-/* "147318 2951 6": time on a processor, time in the run queue, turns (Documentation/scheduler/sched-stats.rst); of the
- * main thread, which loads and probes the plugin. */
+/* Parses "147318 2951 6": time on a processor, time in the run queue, turns (Documentation/scheduler/sched-stats.rst).
+ * These are of the main thread, which loads and probes the plugin. */
 uint64_t gpuhal_os_process_starved_ns(const gpuhal_child *process)
 {
     char path[48], text[96] = "", *second = text;
@@ -287,8 +287,8 @@ static void signal_group(const gpuhal_child *process, int number)
         }
     }
 #endif
-    /* The number belongs to the process while it exists, dead or alive; afterwards to its group, unless a new process
-     * has it. */
+    /* The number belongs to the process while it exists, dead or alive, and afterwards to its group, unless a new
+     * process has it. */
     siginfo_t info;
     int state = peek(process, &info);
     if (state == 0) {

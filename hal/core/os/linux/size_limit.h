@@ -1,6 +1,6 @@
-/* os/linux/size_limit.h: holds SIGXFSZ back, which would kill a host whose file grows above its limit (RLIMIT_FSIZE).
- * A signal that was pending before is the host's and stays. One that was raised meanwhile is taken back, or it would be
- * delivered once the mask is restored: the kernel sends it to the thread that writes. */
+/* os/linux/size_limit.h: holds SIGXFSZ back, which would kill a host whose file grows above its limit (RLIMIT_FSIZE). A
+ * signal that was pending before is the host's and stays. A signal that was raised meanwhile is taken back, since it
+ * would be delivered once the mask is restored: the kernel sends it to the thread that writes. */
 #ifndef GPUHAL_OS_SIZE_LIMIT_H
 #define GPUHAL_OS_SIZE_LIMIT_H
 

@@ -1,5 +1,5 @@
-/* os/linux/state.c: files that are replaced as a whole, and a lock between processes. Only the owner may access what
- * is made here. A file counts as written when the disk has it. */
+/* os/linux/state.c: files that are replaced as a whole, and a lock between processes. Only the owner may access files
+ * made here. A file counts as written when the disk has it. */
 #include "os/linux/size_limit.h"
 #include "os/os.h"
 
@@ -124,8 +124,8 @@ static int write_fully(int file, const char *bytes, size_t count)
     return 0;
 }
 
-/* O_EXCL and O_NOFOLLOW: neither a file that is there nor a link of another user's is written to. Synced before it
- * is closed, since the caller renames it over the old one: without that a crash could leave the name with an empty
+/* O_EXCL and O_NOFOLLOW: neither an existing file nor a link of another user is written to. The file is synced before
+ * it is closed, since the caller renames it over the old one: without that a crash could leave the name with an empty
  * file. */
 int gpuhal_os_file_write_new(const char *path, const void *bytes, size_t count)
 {

@@ -24,13 +24,14 @@ static pthread_cond_t *own_condition(gpuhal_condition *condition)
     return (pthread_cond_t *)(void *)condition->system;
 }
 
-/* A number in one C library, a pointer in another. */
+/* A thread is a number in one C library, a pointer in another. */
 static pthread_t own_thread(const gpuhal_thread *thread)
 {
     return (pthread_t)thread->system;
 }
 
-/* Marks a lock that a thread of generation `now` is making anew; another generation's mark is as old as its lock. */
+/* Marks a lock that a thread of generation `now` is initialising again; a mark of another generation is as old as its
+ * lock. */
 static uint32_t being_made(uint32_t now)
 {
     return now | 1u << 31;
@@ -47,9 +48,9 @@ void gpuhal_mutex_finish(gpuhal_mutex *mutex)
     pthread_mutex_destroy(own_mutex(mutex));
 }
 
-/* In the child of a fork the lock may be held by a thread that is not there: exactly one thread makes it anew. A static
- * mutex comes here too, once. What the lock protects may be in the middle of a change only if the parent forked in the
- * middle of it. */
+/* In the child of a fork, a thread that does not exist there may hold the lock: exactly one thread initialises it
+ * again. A static mutex comes here too, once. The protected data may be in the middle of a change only if the parent
+ * forked in the middle of it. */
 static void make_anew(gpuhal_mutex *mutex, uint32_t seen, uint32_t now)
 {
     if (seen != being_made(now) && atomic_compare_exchange_strong(&mutex->generation, &seen, being_made(now))) {
@@ -87,7 +88,7 @@ void gpuhal_condition_init(gpuhal_condition *condition)
     condition->generation = gpuhal_os_fork_generation();
 }
 
-/* A child inherits waiters that it does not have: destroying would wait for them, so the old state is left behind. */
+/* A child inherits waiters that do not exist there. Destroying would wait for them, so the old state is left behind. */
 void gpuhal_condition_finish(gpuhal_condition *condition)
 {
     if (condition->generation == gpuhal_os_fork_generation()) {
@@ -137,8 +138,9 @@ void gpuhal_condition_signal_all(gpuhal_condition *condition)
     pthread_cond_broadcast(own_condition(condition));
 }
 
-/* What a thread's own instruction causes reaches the handler all the same: blocked, it would end the process without a
- * crash report, or, as SIGSYS of a seccomp filter, where the handler would have answered the call. */
+/* A signal that a thread's own instruction causes still reaches the handler. A blocked one would end the process
+ * without a crash report. A blocked SIGSYS of a seccomp filter would end it although the handler would have answered
+ * the call. */
 int gpuhal_thread_start(gpuhal_thread *out_thread, void *(*run)(void *), void *user)
 {
     static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
@@ -195,8 +197,8 @@ void gpuhal_os_thread_name(const char *name)
     (void)pthread_setname_np(pthread_self(), name);
 }
 
-/* The set is asked for anew each time, since it may change; it fails on machines with more processors than cpu_set_t
- * has bits. */
+/* The set is read each time, since it may change. Reading it fails on machines with more processors than cpu_set_t has
+ * bits. */
 uint32_t gpuhal_os_processors(void)
 {
     cpu_set_t set;
@@ -204,7 +206,7 @@ uint32_t gpuhal_os_processors(void)
     return count > 0 ? (uint32_t)count : 1;
 }
 
-/* The kernel's set is of longs; it is asked for with more bits than any kernel has. */
+/* The kernel's set consists of longs; it is read with more bits than any kernel has. */
 enum { LONG_BITS = 8 * sizeof(unsigned long), LONGS = GPUHAL_PROCESSORS_MAX / LONG_BITS };
 
 int gpuhal_os_thread_processors(gpuhal_processors *out_processors)

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define KERNEL_GROUP  1u   /* the kernel's messages; udev's come in another group */
+#define KERNEL_GROUP  1u   /* the kernel's messages; those of udev come in another group */
 #define MESSAGE_BYTES 8192 /* the kernel's are at most 2 KiB, with a little more in front */
 #define MESSAGES_AT_ONCE 64
 
@@ -31,7 +31,7 @@ int gpuhal_os_hotplug_open(intptr_t *out_source)
     return 0;
 }
 
-/* Returns the value of "KEY=value" among the strings of a message, NULL for none. A last string without its end is
+/* Returns the value of "KEY=value" among the strings of a message; NULL: none. A last string without its end is
  * ignored. */
 static const char *value_of(const char *message, size_t bytes, const char *key)
 {
@@ -59,8 +59,8 @@ static bool is_one_of(const char *word, const char *const *words)
     return false;
 }
 
-/* A display controller (3) or a processing accelerator (0x12); the class is written in hexadecimal without leading
- * zeros. */
+/* Accepts a display controller (3) or a processing accelerator (0x12); the class is written in hexadecimal without
+ * leading zeros. */
 static bool is_our_pci_class(const char *class)
 {
     return class && ((strlen(class) == 5 && class[0] == '3') || (strlen(class) == 6 && strncmp(class, "12", 2) == 0));
@@ -86,8 +86,8 @@ bool gpuhal_os_hotplug_concerns(const char *message, size_t bytes)
     return is_one_of(subsystem, subsystems) && !(type && strcmp(type, "drm_connector") == 0);
 }
 
-/* Reads what is pending, of a storm a part. Several messages are one piece of news: one change of a device sends
- * several, and it is enumerated once for all. */
+/* Reads pending messages, only a part of a storm. Several messages are one piece of news: one change of a device sends
+ * several, and its devices are listed once for all. */
 static unsigned take_messages(int source)
 {
     unsigned found = GPUHAL_HOTPLUG_QUIET;
