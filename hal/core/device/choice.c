@@ -3,7 +3,7 @@
 
 enum { RULES = GPUHAL_BY_PLACE + 1 };
 
-/* In the order in which they count. Nothing comes behind BY_PLACE, which leaves no two alike. */
+/* The rules of each order, most important first. Nothing follows BY_PLACE, which leaves no two alike. */
 static const gpuhal_choice_rule orders[][RULES] = {
     [GPUHAL_CHOOSE_BEST] = {GPUHAL_BY_LACK, GPUHAL_BY_CPU, GPUHAL_BY_HEALTH, GPUHAL_BY_LISTED, GPUHAL_BY_SOFTWARE,
                             GPUHAL_BY_BACKEND, GPUHAL_BY_TYPE, GPUHAL_BY_TOTAL, GPUHAL_BY_UNITS, GPUHAL_BY_PLACE},
@@ -41,7 +41,8 @@ uint32_t gpuhal_load(uint64_t total_bytes, uint64_t room_bytes, uint32_t busy_pe
     return load < 1000 ? (uint32_t)load : 1000;
 }
 
-/* A limit of the process is no use of the memory. If only the total is known, the share that is free is not. */
+/* Returns an offer's load. A limit of the process is no use of the memory. If only the total is known, the free share
+ * is unknown. */
 uint32_t gpuhal_offer_load(const gpuhal_offer *offer)
 {
     const uint64_t bytes = offer->unit_free_bytes, promised = offer->promised_bytes;
@@ -62,8 +63,8 @@ static uint32_t listed_of(const gpuhal_choice_request *request, uint32_t index)
     return request->listed ? request->listed[index] : GPUHAL_NONE;
 }
 
-/* The least load of those that can come first: they lack nothing, are not the CPU, and are no worse than others by the
- * rules that come before the load. */
+/* Returns the least load of the offers that can come first: they lack nothing, are not the CPU, and are no worse by the
+ * rules before the load. */
 static uint32_t least_load(const gpuhal_choice_request *request)
 {
     uint32_t least = GPUHAL_UNKNOWN_PERMILLE, best = UINT32_MAX;
@@ -86,13 +87,13 @@ static bool is_kept(const gpuhal_choice_request *request, const gpuhal_offer *of
            load <= (uint64_t)least + request->margin_permille;
 }
 
-/* Unknown counts as none. */
+/* Puts most bytes first. Unknown counts as none. */
 static uint64_t most_first(uint64_t bytes)
 {
     return UINT64_MAX - (bytes == GPUHAL_UNKNOWN_BYTES ? 0 : bytes);
 }
 
-/* The smaller, the better. */
+/* Returns a value by a rule. The smaller, the better. */
 static uint64_t value_of(const gpuhal_choice_request *request, uint32_t index, gpuhal_choice_rule rule, uint32_t least)
 {
     const gpuhal_offer *offer = &request->offers[index];
@@ -131,7 +132,7 @@ static uint64_t value_of(const gpuhal_choice_request *request, uint32_t index, g
     }
 }
 
-/* Whether `a` comes before `b`, and which rule decides. */
+/* Returns whether `a` comes before `b`, and which rule decides. */
 static bool comes_before(const gpuhal_choice_request *request, uint32_t a, uint32_t b, uint32_t least,
                          gpuhal_choice_rule *out_rule)
 {
@@ -173,7 +174,7 @@ uint32_t gpuhal_choose(const gpuhal_choice_request *request, gpuhal_chosen *out_
     return kept;
 }
 
-/* `until`: that rule does not count any more. */
+/* Counts alike offers, by the rules up to this one; `until`: without it. */
 static uint32_t count_alike(const gpuhal_choice_request *request, uint32_t index, gpuhal_choice_rule rule, bool until)
 {
     const uint32_t least = least_load(request);

@@ -14,7 +14,7 @@
 /* No unit, no offer. */
 #define GPUHAL_NONE UINT32_MAX
 
-/* What a device lacks, so that it is not chosen. */
+/* The reason why a device is not chosen. */
 typedef enum gpuhal_lack {
     GPUHAL_LACK_NOTHING = 0,
     /* of a list of selectors */
@@ -26,7 +26,7 @@ typedef enum gpuhal_lack {
     GPUHAL_LACK_PERMISSION, /* its compute mode keeps every program out */
     GPUHAL_LACK_HARDWARE,   /* it is a software driver on the processor */
     GPUHAL_LACK_CPU,        /* it is the processor, which `auto` takes last */
-    /* of a need; the last one, memory, changes with time and with what else is assigned */
+    /* of a need; the last one, memory, changes with time and with other assignments */
     GPUHAL_LACK_BACKEND,
     GPUHAL_LACK_KINDS,
     GPUHAL_LACK_DATA_TYPES,
@@ -39,19 +39,19 @@ typedef enum gpuhal_lack {
 typedef struct gpuhal_offer {
     const char *id, *backend;
     uint32_t unit;    /* interfaces with the same number share memory and load */
-    gpuhal_lack lack; /* HEALTH to CPU: it is used only by name; NOTHING also for a device that the caller named */
+    gpuhal_lack lack; /* HEALTH to CPU: used only by name; NOTHING also for a device that the caller named */
     gpuhal_lack avoided; /* HEALTH or PERMISSION, for a device that the caller named, too; else NOTHING */
     bool is_cpu, software, preferred;
     int type;                         /* the higher, the better */
     uint32_t backend_at;              /* the place of its backend in the order of priority */
     uint64_t total_bytes, free_bytes; /* free: within the limit of the device; UNKNOWN_BYTES */
-    uint64_t unit_free_bytes;         /* whatever the limit; UNKNOWN_BYTES */
-    uint64_t limit_left_bytes;        /* what the limit leaves; UINT64_MAX: there is none */
+    uint64_t unit_free_bytes;         /* regardless of the limit; UNKNOWN_BYTES */
+    uint64_t limit_left_bytes;        /* bytes within the limit; UINT64_MAX: there is none */
     uint64_t allocation_max_bytes;    /* UNKNOWN_BYTES: none is stated */
     uint64_t compute_units;
     uint32_t memory_kinds, data_types, capabilities;
     uint32_t busy_permille;  /* UNKNOWN_PERMILLE */
-    uint64_t promised_bytes; /* of the unit, as the next one; not part of what is measured */
+    uint64_t promised_bytes; /* of the unit, as the next one; not included in measured values */
     uint32_t promised_permille;
 } gpuhal_offer;
 
@@ -62,7 +62,7 @@ typedef struct gpuhal_offers {
     gpuhal_device **devices; /* of each offer */
     uint32_t count, unit_count;
 } gpuhal_offers;
-/* What is asked for. */
+/* A request for offers. */
 typedef struct gpuhal_offers_desc {
     const char *call; /* for messages */
     gpuhal_device *const *devices;
@@ -75,38 +75,39 @@ typedef struct gpuhal_offers_desc {
 gpuhal_status gpuhal_offers_read(gpuhal *gpu, const gpuhal_offers_desc *desc, gpuhal_offers *out_offers);
 void gpuhal_offers_finish(gpuhal_offers *offers);
 
-/* The free memory less the promised bytes; if it is unknown, the total less them; UNKNOWN_BYTES if both are unknown. */
+/* Returns the free memory less the promised bytes; if it is unknown, the total less them; UNKNOWN_BYTES if both are
+ * unknown. */
 uint64_t gpuhal_offer_room(const gpuhal_offer *offer);
-/* The load of a device with this room of a total, that works for a share of the time, and is to work for more of it:
+/* Returns the load of a device with this room of the total, which is busy and is to get more work.
  * GPUHAL_RANK_LEAST_LOADED has the rule. Less room and more work never make it less. */
 uint32_t gpuhal_load(uint64_t total_bytes, uint64_t room_bytes, uint32_t busy_permille, uint64_t added_permille);
 uint32_t gpuhal_offer_load(const gpuhal_offer *offer);
 
 /* ---- naming.c */
 
-/* How a list names a device: by `auto`, by `gpu`, or by a list that begins with `!`, which names all that it leaves;
- * by its physical device; by itself. It is taken away if the last element that matches it has a `!`. */
+/* How a list names a device: by `auto`, by `gpu`, or by beginning with `!`, which names every device it leaves; by its
+ * physical device; by itself. The device is taken away if the last element that matches it has a `!`. */
 typedef struct gpuhal_naming {
     bool general, hardware, itself, taken;
-    bool limited;         /* by the last element with a limit that matches */
+    bool limited;         /* by the last matching element with a limit */
     uint64_t limit_bytes; /* 0: a share of an unknown size */
 } gpuhal_naming;
-/* The list has been checked, see gpuhal_selectors_check(). */
+/* Returns how the list names the device. The list has been checked, see gpuhal_selectors_check(). */
 gpuhal_naming gpuhal_name_device(const gpuhal_device_snapshot *snapshot, const char *list, const gpuhal_device *device);
-/* Writes for each offer what it lacks for the list to choose it. */
+/* Writes for each offer why the list does not choose it. */
 void gpuhal_name_offers(const gpuhal_device_snapshot *snapshot, const char *list, const gpuhal_offers *offers,
                         gpuhal_lack *out_lacks);
 
 /* ---- choice.c */
 
-/* What decides, in the order of gpuhal_choose(). */
+/* The orders of gpuhal_choose(). */
 typedef enum gpuhal_choice_order {
     GPUHAL_CHOOSE_BEST = 0,
     GPUHAL_CHOOSE_MOST_FREE,
     GPUHAL_CHOOSE_LEAST_LOADED
 } gpuhal_choice_order;
 typedef enum gpuhal_choice_rule {
-    GPUHAL_BY_LACK = 0, /* what lacks nothing comes first */
+    GPUHAL_BY_LACK = 0, /* offers that lack nothing come first */
     GPUHAL_BY_CPU,      /* see `cpu_last` */
     GPUHAL_BY_HEALTH,   /* see `avoided` */
     GPUHAL_BY_SOFTWARE,
@@ -114,8 +115,8 @@ typedef enum gpuhal_choice_rule {
     GPUHAL_BY_LOAD,     /* unknown ones come last */
     GPUHAL_BY_MEASURE,  /* whether its free memory was measured */
     GPUHAL_BY_ROOM,
-    GPUHAL_BY_UNIT_ROOM, /* one limit for all makes equals of them, and most free memory still suits best */
-    GPUHAL_BY_LISTED,    /* the place of its backend in what the caller prefers */
+    GPUHAL_BY_UNIT_ROOM, /* a common limit makes them equal, and most free memory still suits best */
+    GPUHAL_BY_LISTED,    /* the place of its backend in the caller's preferences */
     GPUHAL_BY_BACKEND,
     GPUHAL_BY_TYPE,
     GPUHAL_BY_TOTAL,
@@ -137,14 +138,14 @@ typedef struct gpuhal_choice_request {
 
 typedef struct gpuhal_chosen {
     uint32_t index;
-    gpuhal_choice_rule rule; /* which puts it behind the one before it */
+    gpuhal_choice_rule rule; /* puts it behind the offer before it */
 } gpuhal_chosen;
 
-/* Writes all offers, those that lack nothing first, to room for `count`; with `one_each` fewer. Returns how many. */
+/* Writes all offers, first the ones that lack nothing, to room for `count`; with `one_each` fewer. Returns how many. */
 uint32_t gpuhal_choose(const gpuhal_choice_request *request, gpuhal_chosen *out_chosen);
-/* Returns how many offers are like one of them by this rule and by each that comes before it. */
+/* Returns how many offers are like this one by this rule and each before it. */
 uint32_t gpuhal_choice_alike(const gpuhal_choice_request *request, uint32_t index, gpuhal_choice_rule rule);
-/* The same without this rule: among how many it decides. */
+/* Does the same without this rule: it decides among these. */
 uint32_t gpuhal_choice_rivals(const gpuhal_choice_request *request, uint32_t index, gpuhal_choice_rule rule);
 
 #endif

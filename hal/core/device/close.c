@@ -6,8 +6,8 @@
 
 #include <stdlib.h>
 
-/* The thread uses only what is in here: if it is abandoned, the device and the gpuhal object may be gone when the
- * driver returns. */
+/* The thread uses only these members: if it is abandoned, the device and the gpuhal object may be gone when the driver
+ * returns. */
 typedef struct closing {
     gpuhal_job job;
     const gpuhal_plugin *plugin;
@@ -54,7 +54,8 @@ static void begin_closing(gpuhal_device *device)
     }
 }
 
-/* Each close that ends restores the whole timeout for the others: a driver may close one after the other. */
+/* Awaits a close. Each one that ends restores the whole timeout for the others: a driver may close one after the
+ * other. */
 static void end_closing(gpuhal_device *device, uint64_t *left_ns)
 {
     if (device->closing && gpuhal_job_await(device->closing, left_ns) == GPUHAL_JOB_ABANDONED) {
@@ -71,7 +72,7 @@ void gpuhal_devices_destroy(gpuhal *gpu)
     gpuhal_error_detail before;
     gpuhal_error_save(&before);
     uint64_t left_ns = gpu->settings.hang_ns;
-    /* All closings are begun before the first is awaited: what waits in one driver does not delay the others. */
+    /* All closings are begun before the first is awaited, so that a wait in one driver does not delay the others. */
     for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
         begin_closing(gpuhal_device_at(gpu, d));
     }

@@ -79,7 +79,7 @@ gpuhal_status gpuhal_device_late(void)
                                "the call returned after the device had been given up (hung)");
 }
 
-/* With the loss as this thread's last error. */
+/* Keeps the loss, which is this thread's last error. */
 static void keep_loss(gpuhal_device *device)
 {
     const gpuhal_error *error = gpuhal_last_error();

@@ -102,7 +102,7 @@ static void gather_links(gpuhal *gpu, gpuhal_device *from, size_t most, gathered
         if (!atomic_exchange(&link->unwritten, 0)) {
             continue;
         }
-        /* Unverified where a copy failed and nothing was measured: then nothing else is known. */
+        /* Unverified if a copy failed and nothing was measured: then nothing else is known. */
         bool verified = atomic_load(&link->tried) && atomic_load(&link->verified);
         const char *why = atomic_load(&link->why_broken), *reason = why ? why : "bytes arrived wrong";
         to->of_links[to->link_count] = link;
@@ -142,7 +142,7 @@ static bool gather(gpuhal *gpu, gathered *out)
     return true;
 }
 
-/* Faults that could not be merged without memory wait for the next time. */
+/* Puts back faults that could not be merged without memory, for the next time. */
 static void put_back(const gathered *own)
 {
     for (size_t i = 0; i < own->fault_count; i++) {
@@ -192,13 +192,13 @@ static void write_in_background(void *gpu)
     (void)write_notes(gpu); /* the registry has logged the reason of a failure */
 }
 
-/* Without a thread the recorded faults wait. */
+/* Wakes the worker. Without a thread the recorded faults wait. */
 static void wake(gpuhal *gpu)
 {
     (void)gpuhal_worker_request(&gpu->fault_log->worker, gpu, write_in_background, gpu);
 }
 
-/* The log's listener may call this during a write. */
+/* Skips a nested write: the log's listener may call this during one. */
 gpuhal_status gpuhal_fault_log_write(gpuhal *gpu)
 {
     return atomic_load(&gpu->fault_log->writer) == &thread_mark ? GPUHAL_OK : write_notes(gpu);
@@ -218,7 +218,7 @@ void gpuhal_fault_log_destroy(gpuhal *gpu)
 
 /* ---- recording */
 
-/* Whether what is recorded about the device outlives this object. */
+/* Returns whether records of the device outlive this object. */
 static bool is_kept(const gpuhal_device *device)
 {
     return device->interface_number != 0 && gpuhal_registry_directory(device->gpu->registry) != NULL;

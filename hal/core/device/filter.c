@@ -1,7 +1,7 @@
-/* device/filter.c: which devices GPUHAL_DEVICES and gpuhal_config.devices leave visible, and how much memory each of
- * them may use. The variable narrows what the member allows, and never adds to it. most_free and least_loaded are here
- * as gpu: gpuhal_open() filters once with them, has the values decide among what that leaves, and then filters by the
- * id of that device. */
+/* device/filter.c: which devices GPUHAL_DEVICES and gpuhal_config.devices leave visible, and how much memory each may
+ * use. The variable narrows the member's choice, and never adds to it. most_free and least_loaded count as gpu here:
+ * gpuhal_open() filters once with them, has the values decide among the devices left, and then filters by the id of the
+ * chosen one. */
 #include "device/choice.h"
 #include "device/selector.h"
 
@@ -22,14 +22,14 @@ static bool *decision_of(const filter *by, gpuhal_visibility *visibility)
     return by->number == 0 ? &visibility->allowed : &visibility->narrowed;
 }
 
-/* A rescan must not fail because a device that a selector names has gone. */
+/* Returns whether this is the first time. A rescan must not fail because a device that a selector names has gone. */
 static bool is_first_time(const filter *by)
 {
     return !gpuhal_device_snapshot_now(by->gpu);
 }
 
-/* The devices that a list names, with their limits. A device whose limit is a share of an unknown size stays hidden,
- * rather than without its limit. */
+/* Marks the devices that a list names, with their limits. A device whose limit is a share of an unknown size stays
+ * hidden, rather than without its limit. */
 static gpuhal_status apply(const filter *by, const gpuhal_device_snapshot *snapshot, gpuhal_visibility *visibilities)
 {
     for (uint32_t d = 0; d < snapshot->device_count; d++) {
@@ -47,7 +47,7 @@ static gpuhal_status apply(const filter *by, const gpuhal_device_snapshot *snaps
     return GPUHAL_OK;
 }
 
-/* Notes what a vendor's variable says that does not count. */
+/* Notes the parts of a vendor's variable that do not count. */
 static void explain(const filter *by, const gpuhal_selector *selector, gpuhal_device_snapshot *snapshot)
 {
     gpuhal_text note = {0};
@@ -59,7 +59,7 @@ static void explain(const filter *by, const gpuhal_selector *selector, gpuhal_de
     gpuhal_text_finish(&note);
 }
 
-/* Finds the devices that one list of selectors names. */
+/* Marks the devices that one list of selectors names. */
 static gpuhal_status choose_by(const filter *by, gpuhal_device_snapshot *snapshot,
                                gpuhal_visibility *visibilities)
 {
@@ -84,8 +84,8 @@ static gpuhal_status choose_by(const filter *by, gpuhal_device_snapshot *snapsho
                : gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s: \"%s\" leaves no device", by->source, by->list);
 }
 
-/* No device is in both lists: the devices of the cpu backend that the program allows are left, and the environment
- * cannot hide them. */
+/* Leaves the cpu backend's devices that the program allows if no device is in both lists. The environment cannot hide
+ * them. */
 static gpuhal_status fall_back_to_cpu(const gpuhal *gpu, gpuhal_device_snapshot *snapshot,
                                       gpuhal_visibility *visibilities)
 {

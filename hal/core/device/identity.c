@@ -1,7 +1,7 @@
 /* device/identity.c: see identity.h. Levels are processed from the strongest to the weakest; at each, interfaces that
  * state the same value are joined, unless a stronger level contradicts. A contradicted value is doubted for all its
- * interfaces: otherwise the device to which a third interface with the same UUID belongs would depend on the order.
- * For the same reason values are processed in the order of their text, and makers in that of their numbers. */
+ * interfaces: otherwise the order would decide which device a third interface with the same UUID belongs to. For the
+ * same reason values are processed in the order of their text, and makers in that of their numbers. */
 #include "device/identity.h"
 
 #include "base/error.h"
@@ -22,7 +22,7 @@ typedef struct joiner {
     uint32_t count;
 } joiner;
 
-/* Ends, as unite() lets parents only have lower numbers than their children. */
+/* Returns the root of its set. This ends, as unite() gives parents lower numbers than their children. */
 static uint32_t root_of(const joiner *join, uint32_t iface)
 {
     while (join->parents[iface] != iface) {
@@ -31,7 +31,7 @@ static uint32_t root_of(const joiner *join, uint32_t iface)
     return iface;
 }
 
-/* The lower number becomes the root, so that it is the first interface of the set. */
+/* Joins two sets. The lower number becomes the root, so that it is the first interface of the set. */
 static void unite(joiner *join, uint32_t a, uint32_t b)
 {
     a = root_of(join, a);
@@ -141,7 +141,7 @@ static bool find_contradiction(const joiner *join, gpuhal_identity_level level, 
     return false;
 }
 
-/* The members state the same value: joins all of them, or none where two contradict. */
+/* Joins all members, which state the same value, or none if two contradict. */
 static gpuhal_status join_members(joiner *join, gpuhal_identity_level level)
 {
     /* All pairs are checked before any is joined: a contradiction found later could not undo a join, and the result
@@ -163,7 +163,7 @@ static bool states(const gpuhal_interface *iface, gpuhal_identity_level level, c
     return iface->values[level] && strcmp(iface->values[level], value) == 0;
 }
 
-/* A vendor id that names no maker is compatible with the one maker that the other interfaces name. */
+/* Settles makers: an id that names no maker is compatible with the one maker that the others name. */
 static void settle_makers(gpuhal_identity *identity, const char *uuid)
 {
     uint64_t only = 0;
@@ -257,8 +257,8 @@ static gpuhal_status join_level(joiner *join, gpuhal_identity_level level)
     }
 }
 
-/* Interfaces of the processor have no values, so the levels never touch them. Sets are numbered by their first
- * interface. */
+/* Joins all interfaces. Those of the processor have no values, so the levels never touch them. Sets are numbered by
+ * their first interface. */
 static gpuhal_status join_all(joiner *join)
 {
     gpuhal_identity *identity = join->identity;
@@ -284,16 +284,15 @@ static gpuhal_status join_all(joiner *join)
     return GPUHAL_OK;
 }
 
-/* One driver that lists the same physical device several times lists its partitions (tiles), even without naming them;
- * only when their UUIDs are equal is the driver itself there twice. In doubt they are partitions: then none is
- * ignored. */
+/* Returns whether the interface is one of several unnamed partitions. One driver that lists the same physical device
+ * several times lists its partitions (tiles), even without naming them; only when their UUIDs are equal is the driver
+ * itself there twice, and lists one device twice. In doubt they are partitions: then none is ignored. */
 static bool has_unnamed_sibling(const gpuhal_identity *identity, uint32_t index)
 {
     const gpuhal_interface *iface = &identity->interfaces[index];
     const char *uuid = iface->values[GPUHAL_IDENTITY_UUID];
     for (uint32_t i = 0; i < identity->count && !iface->host && !*iface->partition_name; i++) {
         const gpuhal_interface *other = &identity->interfaces[i];
-        /* Equal UUIDs: the same driver was registered twice, and lists one device twice. */
         bool twice = uuid && states(other, GPUHAL_IDENTITY_UUID, uuid);
         if (i != index && other->physical == iface->physical && !*other->partition_name && !twice &&
             gpuhal_interface_same_driver(iface, other)) {
@@ -303,7 +302,7 @@ static bool has_unnamed_sibling(const gpuhal_identity *identity, uint32_t index)
     return false;
 }
 
-/* An interface that states the value of exactly one partition is an interface of that partition. */
+/* Returns the partition of an interface that states the value of exactly one partition. */
 static const char *partition_by_value(const gpuhal_identity *identity, const gpuhal_interface *iface)
 {
     for (gpuhal_identity_level level = GPUHAL_IDENTITY_DRM; level < GPUHAL_IDENTITY_HOST && !*iface->partition_name;
@@ -325,9 +324,9 @@ static const char *partition_by_value(const gpuhal_identity *identity, const gpu
     return NULL;
 }
 
-/* `numbers` has one number for each interface. Each loop only reads what the loops before it have written, and writes
- * what none of its own rounds reads: so no result depends on the order of the interfaces. That is why the siblings are
- * all found before any of them gets a name, and the names that follow from values before any is set. */
+/* Finds partitions. `numbers` has one number for each interface. Each loop reads only results of the loops before it,
+ * and writes none that its own rounds read: so no result depends on the order of the interfaces. That is why all
+ * siblings are found before any gets a name, and the names that follow from values before any is set. */
 static void find_parts(gpuhal_identity *identity, uint32_t *numbers)
 {
     gpuhal_interface *interfaces = identity->interfaces;

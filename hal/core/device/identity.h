@@ -11,7 +11,7 @@
 
 #include <gpuhal/physical.h>
 
-/* What interfaces are matched by, the strongest first. */
+/* The values that interfaces are matched by, the strongest first. */
 typedef enum gpuhal_identity_level {
     GPUHAL_IDENTITY_PCI,
     GPUHAL_IDENTITY_DRM,
@@ -36,7 +36,7 @@ typedef struct gpuhal_interface {
     uint32_t doubted;
     bool host;                                  /* an emulating device, or the processor itself */
     const char *partition_name;                      /* the partition, "" for the whole device */
-    char partition_space[24];                        /* storage of the name, where no fact has it */
+    char partition_space[24];                        /* storage of the name, if no fact has it */
     /* the same number for all interfaces of one physical device, counted from 0 */
     uint32_t physical;
     /* the first interface of the same partition of the same physical device */
@@ -50,7 +50,7 @@ typedef enum gpuhal_doubt {
     GPUHAL_DOUBT_ONE_DRIVER, /* one driver lists both */
 } gpuhal_doubt;
 
-/* A value that is doubted: among those that state it, UUIDs within one maker. */
+/* A doubted value, of the interfaces that state it; UUIDs within one maker. */
 typedef struct gpuhal_refusal {
     uint32_t iface; /* one interface that states it */
     gpuhal_identity_level level;
@@ -70,10 +70,10 @@ typedef struct gpuhal_identity {
 gpuhal_status gpuhal_identity_find(gpuhal_identity *identity);
 void gpuhal_identity_finish(gpuhal_identity *identity);
 
-/* AMD's UUID is the characters of a hexadecimal number of 16 digits, which its tools print: writes that number. False
- * for other UUIDs. */
+/* Writes the number in AMD's UUID: that is the characters of a hexadecimal number of 16 digits, which its tools print.
+ * False for other UUIDs. */
 bool gpuhal_interface_unique_id(const char *uuid, char out[17]);
-/* Fills in what follows from a device's own facts, and from its siblings in the same driver (interface.c). */
+/* Fills in the results of a device's own facts, and of its siblings in the same driver (interface.c). */
 void gpuhal_interfaces_read(gpuhal_identity *identity);
 /* Returns whether one driver lists both. Two builds of one driver, or two drivers, may list the same device in one
  * backend; one driver lists it once. */
@@ -94,7 +94,7 @@ typedef struct gpuhal_identity_evidence_list {
 } gpuhal_identity_evidence_list;
 
 /* Explains why the visible interfaces belong together or not: for each but the first of its physical device, the
- * interface that it was matched with, a hidden one where there is no other; then why visible ones that state the same
+ * interface that it was matched with, a hidden one if there is no other; then why visible ones that state the same
  * value are different devices. evidence.c. */
 gpuhal_status gpuhal_identity_explain(const gpuhal_identity *identity, const bool *visible,
                                       gpuhal_identity_evidence_list *out_list);

@@ -1,5 +1,5 @@
-/* device/link.c: facts about links: what the plugin returns for two of its devices, and what follows from their places
- * in the machine. */
+/* device/link.c: facts about links: the plugin's report on two of its devices, and conclusions from their places in the
+ * machine. */
 #include "device/link.h"
 
 #include "base/error.h"
@@ -31,7 +31,7 @@ static bool works_in_host_memory(const gpuhal_device *device)
            gpuhal_facts_u64(facts, GPUHAL_FACT_SOFTWARE, 0) || gpuhal_facts_u64(facts, GPUHAL_FACT_UNIFIED_MEMORY, 0);
 }
 
-/* The device's own fact comes first: a partition may be elsewhere than its board. */
+/* Returns the address. The device's own fact comes first: a partition may be elsewhere than its board. */
 static const char *address_of(const gpuhal_device *device)
 {
     const char *own = gpuhal_facts_text(&device->listed->facts, GPUHAL_FACT_PCI_ADDRESS);
@@ -46,7 +46,7 @@ bool gpuhal_device_node(const gpuhal_device *device, uint32_t *out_node)
     return address ? gpuhal_pci_node(device->gpu->settings.system_root, address, out_node) : node <= INT32_MAX;
 }
 
-/* The plugin's kind counts, 0 where it has none; but two interfaces of one physical device are always that. */
+/* Returns the kind: the plugin's, 0 if it has none; but two interfaces of one physical device always share memory. */
 static gpuhal_link_kind kind_between(const gpuhal_device *from, const gpuhal_device *to, gpuhal_link_kind reported)
 {
     bool from_host = works_in_host_memory(from), to_host = works_in_host_memory(to);
@@ -75,7 +75,7 @@ static void set_missing(gpuhal_facts *facts, gpuhal_missing reason, const char *
     }
 }
 
-/* A plugin that fails, or breaks a rule, gives no facts: that is the reason of those that are missing. */
+/* Asks the plugin. If it fails, or breaks a rule, it gives no facts: that is the reason of the missing ones. */
 static gpuhal_status ask_plugin(gpuhal_device *from, gpuhal_device *to, gpuhal_facts *facts)
 {
     gpuhal_backend *backend = NULL, *other = NULL;
@@ -127,9 +127,9 @@ static gpuhal_status ask(gpuhal_device *from, gpuhal_device *to, gpuhal_facts *f
     return status;
 }
 
-/* No lock is held while the plugin works: two threads may ask at once, and the first result is kept. Facts are complete
- * when they are published, never change afterwards, and live as long as the device: callers keep texts of them without
- * a reference. */
+/* Returns the facts of a link. No lock is held while the plugin works: two threads may ask at once, and the first
+ * result is kept. Facts are complete when they are published, never change afterwards, and live as long as the device:
+ * callers keep texts of them without a reference. */
 static gpuhal_status facts_of(gpuhal_device *from, gpuhal_device *to, const gpuhal_facts **out_facts)
 {
     gpuhal_link *link = gpuhal_link_between(from, to);
@@ -146,7 +146,7 @@ static gpuhal_status facts_of(gpuhal_device *from, gpuhal_device *to, const gpuh
     }
     if (!atomic_compare_exchange_strong_explicit(&link->facts, &known, mine, memory_order_acq_rel,
                                                  memory_order_acquire)) {
-        /* Another thread was first, and its result may have been returned already: all callers must see that one. */
+        /* Another thread was first, and its result may have been returned already: all callers must see the same. */
         gpuhal_facts_free(mine);
         mine = known;
     }
@@ -170,11 +170,11 @@ gpuhal_status gpuhal_link_check(const char *call, const gpuhal_device *from, con
     return gpuhal_check(from->gpu);
 }
 
-/* Returns what moving bytes has shown in this gpuhal object, else the cached result; false when there is none. */
+/* Returns the results of moving bytes in this gpuhal object, else the cached result; false when there is none. */
 static bool found_out(const gpuhal_device *from, const gpuhal_device *to, gpuhal_key key, uint64_t *out_value)
 {
     const gpuhal_link *link = gpuhal_link_between(from, to);
-    /* gpuhal_link_verify() writes the path and what it measured before it sets this. So it is read first: read after
+    /* gpuhal_link_verify() writes the path and its measurements before it sets this. So it is read first: read after
      * the values, it could announce some that were read before they were written. */
     const bool tried = atomic_load(&link->tried);
     gpuhal_recalled_link known = {
@@ -227,7 +227,7 @@ static gpuhal_status look_up(gpuhal_device *from, gpuhal_device *to, gpuhal_key 
     return status;
 }
 
-/* Keys of links are a block of their own, beside those of vendors. */
+/* Returns whether it is a key of links: these are a separate block, beside those of vendors. */
 static bool is_link_key(gpuhal_key key)
 {
     return (key >= GPUHAL_LINK_KIND && key < GPUHAL_LINK_KIND + 0x1000) || key >= GPUHAL_VENDOR_FIRST;

@@ -1,9 +1,9 @@
 /* device/link.h: facts about the link from one device to another, and where devices are in the machine.
  *
  * Each device has one gpuhal_link for every visible device; links to new devices are added in further rows, so that
- * links never move. Plugin and system are asked once, on first use, and the result never changes. What moving bytes
- * shows is written by transfer/peer.c and transfer/link_verify.c; until then the registry's result for the two with
- * their current drivers is used.
+ * links never move. Plugin and system are asked once, on first use, and the result never changes. transfer/peer.c and
+ * transfer/link_verify.c write the results of moving bytes; until then the registry's result for the two with their
+ * current drivers is used.
  */
 #ifndef GPUHAL_DEVICE_LINK_H
 #define GPUHAL_DEVICE_LINK_H
@@ -37,7 +37,7 @@ static inline gpuhal_link *gpuhal_link_to(const gpuhal_device *from, uint32_t po
     gpuhal_link *links = atomic_load_explicit(&from->links[row], memory_order_acquire);
     return links ? &links[position + 1 - (UINT32_C(1) << row)] : NULL;
 }
-/* Both devices must be published. */
+/* Requires both devices to be published. */
 static inline gpuhal_link *gpuhal_link_between(const gpuhal_device *from, const gpuhal_device *to)
 {
     return gpuhal_link_to(from, to->position);
@@ -56,7 +56,7 @@ bool gpuhal_device_node(const gpuhal_device *device, uint32_t *out_node);
 
 /* Returns the kind of link by where the paths of the devices join; 0 when the tree does not say. */
 gpuhal_link_kind gpuhal_pci_link_kind(const char *root, const char *one, const char *other);
-/* Finds the node of a device, by what its file `numa_node` has or by its address; a machine with a single node has
+/* Finds the node of a device, by the text of its file `numa_node` or by its address; a machine with a single node has
  * number 0. Returns false when the tree does not say. */
 bool gpuhal_pci_node_of(const char *root, const char *text, uint32_t *out_node);
 bool gpuhal_pci_node(const char *root, const char *address, uint32_t *out_node);

@@ -65,7 +65,7 @@ static char *read_text(const char *root, const char *folder, const char *name, c
     return text;
 }
 
-/* Kernels without NUMA do not list nodes. */
+/* Returns whether there is one node. Kernels without NUMA do not list nodes. */
 static bool has_one_node(const char *root)
 {
     char *online = read_text(root, "devices/system", "node", "online");
@@ -79,7 +79,7 @@ bool gpuhal_pci_node_of(const char *root, const char *text, uint32_t *out_node)
     char *end = NULL;
     long node = strtol(text, &end, 10);
     bool known = end != text && !*end;
-    /* The kernel has -1 where the firmware gives no node. */
+    /* The kernel has -1 if the firmware gives no node. */
     if (known && node < 0 && has_one_node(root)) {
         node = 0;
     }
@@ -95,7 +95,7 @@ bool gpuhal_pci_node(const char *root, const char *address, uint32_t *out_node)
     return known;
 }
 
-/* Both devices are below different host bridges. */
+/* Returns the kind for devices below different host bridges. */
 static gpuhal_link_kind kind_by_nodes(const char *root, const char *one, const char *other)
 {
     uint32_t node = 0, other_node = 0;

@@ -14,7 +14,7 @@ bool gpuhal_selector_names_device_of(const gpuhal_selector *selector, const gpuh
            (selector->form == GPUHAL_SELECT_ROW || !gpuhal_device_is_ignored(match));
 }
 
-/* An element that matches. */
+/* Adds an element that matches. */
 static void add(const gpuhal_selector *selector, const gpuhal_device *device, gpuhal_naming *is)
 {
     if (selector->excludes) {
@@ -50,8 +50,8 @@ gpuhal_naming gpuhal_name_device(const gpuhal_device_snapshot *snapshot, const c
     return is;
 }
 
-/* Whether this interface is the one to use for its partition: the preferred one, or the first that is left if the list
- * takes that away. `only_usable`: interfaces that are lost do not count. */
+/* Returns whether this interface is the one to use for its partition: the preferred one, or the first that is left if
+ * the list takes that away. `only_usable`: interfaces that are lost do not count. */
 static bool stands_for_partition(const gpuhal_device_snapshot *snapshot, const char *list, const gpuhal_device *device,
                                  bool only_usable)
 {

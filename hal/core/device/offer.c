@@ -1,4 +1,5 @@
-/* device/offer.c: reads what devices offer now: listed facts, and their free memory and load if they are wanted. */
+/* device/offer.c: reads the present offers of devices: listed facts, and their free memory and load if they are
+ * wanted. */
 #include "device/choice.h"
 
 #include "base/error.h"
@@ -27,8 +28,8 @@ int gpuhal_device_type_rank(const gpuhal_device *device)
     }
 }
 
-/* By this process, else by an earlier one with the same driver: gpuhal_device_verify() records it as the device's link
- * to itself. */
+/* Returns whether the self-test failed in this process, else in an earlier one with the same driver:
+ * gpuhal_device_verify() records it as the device's link to itself. */
 bool gpuhal_device_failed_self_test(const gpuhal_device *device)
 {
     const gpuhal_link *own = gpuhal_link_between(device, device);
@@ -39,7 +40,7 @@ bool gpuhal_device_failed_self_test(const gpuhal_device *device)
     return gpuhal_fault_log_recall(device, device, &known) && !known.verified;
 }
 
-/* No program may compute on it: its administrator's will, which only a selector by name does not know. */
+/* Returns whether no program may compute on it: its administrator's will, which only a selector by name disregards. */
 bool gpuhal_device_is_prohibited(const gpuhal_device *device)
 {
     return gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_COMPUTE_MODE, 0) == GPUHAL_COMPUTE_PROHIBITED;
@@ -82,7 +83,7 @@ static void read_facts(const gpuhal_device_snapshot *snapshot, const gpuhal_devi
                                 : GPUHAL_LACK_NOTHING;
 }
 
-/* The place of its first entry. */
+/* Returns the place of its backend's first entry. */
 static uint32_t place_of_backend(const gpuhal_device_snapshot *snapshot, const gpuhal_device *device)
 {
     uint32_t place = 0;
@@ -127,7 +128,7 @@ static gpuhal_status check(const gpuhal *gpu, const gpuhal_offers_desc *desc)
                 : GPUHAL_OK;
 }
 
-/* What the limits of the gpuhal object and of the process's control groups leave on the device. */
+/* Returns the bytes left on the device by the limits of the gpuhal object and of the process's control groups. */
 static uint64_t left_by_limits(gpuhal_device *device)
 {
     const uint64_t limit = atomic_load(&device->limit_bytes), allocated = atomic_load(&device->allocated_bytes);
@@ -137,7 +138,7 @@ static uint64_t left_by_limits(gpuhal_device *device)
     return left < left_by_groups ? left : left_by_groups;
 }
 
-/* Without a measured value the total counts, and the limit within it. */
+/* Applies limits. Without a measured value the total counts, and the limit within it. */
 static void use_limits(gpuhal_offers *offers)
 {
     for (uint32_t i = 0; i < offers->count; i++) {
@@ -150,7 +151,7 @@ static void use_limits(gpuhal_offers *offers)
     }
 }
 
-/* Takes out what turned out to be lost. */
+/* Takes out a device that turned out to be lost. */
 static void drop(gpuhal_offers *offers, uint32_t index)
 {
     offers->count--;
@@ -158,7 +159,7 @@ static void drop(gpuhal_offers *offers, uint32_t index)
     memmove(&offers->devices[index], &offers->devices[index + 1], (offers->count - index) * sizeof *offers->devices);
 }
 
-/* All interfaces of a unit have the values of its first one. */
+/* Takes the samples. All interfaces of a unit have the values of its first one. */
 static void take(gpuhal_offers *offers, const gpuhal_sample *samples, uint32_t unit_count)
 {
     for (uint32_t i = offers->count; i-- > 0;) {
@@ -170,7 +171,7 @@ static void take(gpuhal_offers *offers, const gpuhal_sample *samples, uint32_t u
                 lost = true;
             } else if (samples[u].status == GPUHAL_OK &&
                        gpuhal_devices_same_part(samples[u].device, offers->devices[i])) {
-                /* What is free of the host's memory may be more than a software device has. */
+                /* The host may have more free memory than a software device has. */
                 const uint64_t most = values[FREE].u64 < offer->total_bytes ? values[FREE].u64 : offer->total_bytes;
                 offer->free_bytes = values[FREE].missing ? GPUHAL_UNKNOWN_BYTES : most;
                 offer->busy_permille = values[BUSY].missing || values[BUSY].u64 > 1000 ? GPUHAL_UNKNOWN_PERMILLE
@@ -190,7 +191,7 @@ static gpuhal_status sample(gpuhal *gpu, const gpuhal_offers_desc *desc, gpuhal_
     gpuhal_status status = samples && values ? GPUHAL_OK : gpuhal_error_host_memory();
     uint32_t count = 0;
     for (uint32_t i = 0; i < offers->count && !status; i++) {
-        if (offers->list[i].unit == count) { /* the first of it: numbers ascend */
+        if (offers->list[i].unit == count) { /* the first of its unit: numbers ascend */
             gpuhal_value *own = &values[(size_t)VALUES * count];
             own[FREE].key = GPUHAL_VALUE_MEMORY_FREE_BYTES;
             own[BUSY].key = GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE;

@@ -1,9 +1,9 @@
-/* device/open.c: opens a device once, over a device of the library's own or an adopted one.
+/* device/open.c: opens a device once, either the library's own or an adopted one.
  *
  * Opening happens without the device's lock, on a thread that is abandoned when the driver hangs (base/job.h); for an
- * adopted device on the caller's thread, whose current context may matter. A second caller waits on the condition
- * until its own deadline. The device then counts as lost (hung), and must not be opened again before that thread has
- * returned; the thread closes what it opened itself.
+ * adopted device on the caller's thread, whose current context may matter. A second caller waits on the condition until
+ * its own deadline. The device then counts as lost (hung), and must not be opened again before that thread has
+ * returned; the thread closes the device that it opened.
  */
 #include "device/snapshot.h"
 
@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The fact was checked already; a value that is not a power of two counts as 1. */
+/* Returns the mask. The fact was checked already; a value that is not a power of two counts as 1. */
 static uint64_t alignment_mask(const gpuhal_facts *facts, gpuhal_key key)
 {
     uint64_t alignment = gpuhal_facts_u64(facts, key, 1);
@@ -49,7 +49,8 @@ static gpuhal_status another_identity(const gpuhal_device *device, const gpuhal_
     return gpuhal_error_set(GPUHAL_ERROR_NO_DEVICE, "%s: the driver lists another device in this process", device->id);
 }
 
-/* Most drivers keep the devices that they found when they were started, whatever a helper's driver finds later. */
+/* Reports a missing device. Most drivers keep the devices that they found when they were started, even if a helper's
+ * driver finds others later. */
 static gpuhal_status not_in_this_process(const gpuhal_device *device, const gpuhal_listed_devices *devices)
 {
     const gpuhal_listed_device *there = gpuhal_listed_devices_find(devices, device->listed->index);
@@ -75,7 +76,7 @@ static void opening_hangs(gpuhal_device *device)
     }
 }
 
-/* A plugin that hangs while starting or listing blocks all its devices until it returns. */
+/* Marks all devices of a plugin that hangs while starting or listing: it blocks them until it returns. */
 static void backend_hangs(gpuhal_device *device)
 {
     for (uint32_t d = 0; d < gpuhal_device_count(device->gpu); d++) {
@@ -118,7 +119,7 @@ gpuhal_status gpuhal_device_start_backend(gpuhal_device *device, gpuhal_backend 
     return *out_listed ? GPUHAL_OK : not_in_this_process(device, gpuhal_backend_devices(*out_backend));
 }
 
-/* A failed opening may have left the device lost; a device that is gone stays so. */
+/* Clears a loss that a failed opening may have left; a device that is gone stays so. */
 static void begin_anew(gpuhal_device *device)
 {
     uint32_t lost = atomic_load(&device->lost);
@@ -153,7 +154,7 @@ typedef struct opening {
     gpuhal_plugin_instance *instance;
     uint32_t index;
     const gpuhal_native *adopt; /* the caller's, which waits until it ends; NULL: none */
-    /* the watchdog's subject: the device; in a job the opening itself, which has a deadline of its own */
+    /* the watchdog's subject: the device; in a job the opening itself, which has a separate deadline */
     const void *subject;
     gpuhal_status status;
     const char *failed; /* the action that failed */
@@ -257,7 +258,7 @@ static bool is_still_opening(gpuhal_device *device)
     return device->abandoned != NULL;
 }
 
-/* `adopt` may be NULL. */
+/* Opens the device. `adopt` may be NULL. */
 static gpuhal_status open_now(gpuhal_device *device, const gpuhal_native *adopt)
 {
     const gpuhal_listed_device *listed = NULL;
@@ -295,8 +296,8 @@ static uint64_t sum(uint64_t a, uint64_t b)
     return a < UINT64_MAX - b ? a + b : UINT64_MAX;
 }
 
-/* Claims the right to open the device: *out_state is CLOSED for the one thread that must open it, OPENING for one
- * whose wait is over. A start, another list and an opening that keep their deadlines take no longer. */
+/* Claims the right to open the device: *out_state is CLOSED for the one thread that must open it, OPENING for one whose
+ * wait is over. A start, another list and an opening that keep their deadlines take no longer. */
 static void claim_opening(gpuhal_device *device, int *out_state, bool *out_by_itself)
 {
     const gpuhal_settings *settings = &device->gpu->settings;
@@ -317,7 +318,7 @@ static void claim_opening(gpuhal_device *device, int *out_state, bool *out_by_it
     *out_by_itself = by_itself;
 }
 
-/* Another thread is opening the device and cannot be waited for. */
+/* Fails while the device is being opened, by this thread or by one that cannot be waited for. */
 static gpuhal_status stuck_opening(gpuhal_device *device, bool by_itself)
 {
     if (by_itself) {
@@ -327,7 +328,7 @@ static gpuhal_status stuck_opening(gpuhal_device *device, bool by_itself)
     return gpuhal_device_unusable(device);
 }
 
-/* *out_opened: this call opened it. */
+/* Opens the device once. *out_opened: this call did. */
 static gpuhal_status open_once(gpuhal_device *device, const gpuhal_native *adopt, bool *out_opened)
 {
     int state = GPUHAL_DEVICE_CLOSED;
@@ -372,7 +373,7 @@ gpuhal_status gpuhal_device_open(gpuhal_device *device)
     return open_once(device, NULL, &opened);
 }
 
-/* One fact lists what open and wrap_memory accept; the plugin checks the objects. */
+/* Checks the type: one fact lists the types for open and wrap_memory. The plugin checks the objects. */
 gpuhal_status gpuhal_device_takes(const gpuhal_device *device, const gpuhal_native *native)
 {
     uint64_t kinds = gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_ADOPT_KINDS, 0);

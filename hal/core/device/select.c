@@ -1,6 +1,6 @@
-/* device/select.c: chooses one device among those that selectors name (naming.c), from cached facts alone unless
- * most_free or least_loaded want values, and says what decided (choice.c). Nothing falls back to the CPU unless the
- * caller allows that. */
+/* device/select.c: chooses one of the devices that selectors name (naming.c), from cached facts alone unless most_free
+ * or least_loaded want values, and says why (choice.c). It does not fall back to the CPU unless the caller allows
+ * that. */
 #include "device/choice.h"
 #include "device/selector.h"
 
@@ -24,7 +24,7 @@ static bool same_partition(const gpuhal_device_snapshot *snapshot, const gpuhal_
            gpuhal_device_snapshot_interface(snapshot, b)->partition;
 }
 
-/* All that can be used, those that the list names first. */
+/* All usable offers, the named ones first. */
 typedef struct choice {
     gpuhal_offers offers;
     gpuhal_lack *lacks;
@@ -142,7 +142,7 @@ static uint32_t name_ids(const gpuhal_device_snapshot *snapshot, const gpuhal_de
     return count;
 }
 
-/* Says the format around the ids; nothing if there are none. `one` and `several` go with their number. */
+/* Says the ids with `before` in front and, by their number, `one` or `several` behind; nothing if there are none. */
 static void say_ids(const gpuhal_device_snapshot *snapshot, const gpuhal_device *chosen, is_listed_fn *is_listed,
                     const char *before, const char *one, const char *several)
 {
@@ -160,7 +160,7 @@ static void say_left_out(const gpuhal_device_snapshot *snapshot, const gpuhal_de
     say_ids(snapshot, chosen, is_prohibited, " (the compute mode of ", " is prohibited)", " is prohibited)");
 }
 
-/* What decided within the backend. */
+/* Says which rule decided within the backend. */
 static void say_decision(const choice *own)
 {
     static const char *const kinds[] = {"device", "accelerator", "integrated GPU", "GPU"};
@@ -204,7 +204,7 @@ static void describe_general(const gpuhal_device_snapshot *snapshot, const choic
     say_forked(snapshot);
 }
 
-/* Adds what vendors' variables say that does not count. */
+/* Adds the parts of vendors' variables that do not count. */
 static void say_variables(const gpuhal_device_snapshot *snapshot, const char *text)
 {
     gpuhal_selector selector = {0};
@@ -325,7 +325,8 @@ static gpuhal_status choose_by_value(gpuhal *gpu, bool by_memory, choice *own)
 
 /* ---- the choice */
 
-/* Every element of a list names something, and none has a limit: a device is selected, and not changed. */
+/* Checks that every element of a list names something, and that none has a limit: a device is selected, and not
+ * changed. */
 static gpuhal_status check_all(const gpuhal_device_snapshot *snapshot, const char *list)
 {
     gpuhal_selector selector = {0};
@@ -364,7 +365,8 @@ static bool takes_away(const char *list)
     return takes;
 }
 
-/* `auto` or `gpu` match devices, of which none is to be used; or what was named was taken away again. */
+/* Says why none is left: `auto` or `gpu` match devices, but none is to be used; or the named ones were taken away
+ * again. */
 static gpuhal_status refuse_all(const gpuhal_device_snapshot *snapshot, const char *text)
 {
     gpuhal_text failed = {0};

@@ -17,7 +17,6 @@ static void lower(char *text)
     }
 }
 
-/* Names the malformed part, and the grammar. */
 static __attribute__((format(printf, 3, 4))) gpuhal_status refuse(const char *text, const char *source,
                                                                   const char *format, ...)
 {
@@ -36,7 +35,7 @@ static __attribute__((format(printf, 3, 4))) gpuhal_status refuse(const char *te
                             source, QUOTED_MAX, text, strlen(text) > QUOTED_MAX ? "..." : "", problem);
 }
 
-/* The grammar of gpuhal_plugin.name. */
+/* Returns whether it follows the grammar of gpuhal_plugin.name. */
 static bool is_backend_name(const char *text, size_t length)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
@@ -96,8 +95,8 @@ static bool has_vendor_form(const char *text)
     return begins_with(text, "GPU-") || begins_with(text, "MIG-");
 }
 
-/* Whole and without a prefix, as this library has it, or as the kernel has AMD's unique id: the beginning of one could
- * be a number or a name. */
+/* Returns whether it is a whole UUID without a prefix, as this library has it, or as the kernel has AMD's unique id:
+ * the beginning of one could be a number or a name. */
 static bool has_plain_form(const char *text)
 {
     const size_t length = strlen(text);
@@ -142,7 +141,7 @@ static gpuhal_status parse_variable(const char *word, const char *text, const ch
     return GPUHAL_OK;
 }
 
-/* Parses "pci=0000:c1:00.0", whose key ends before the `=` at `equals`. */
+/* Parses "pci=0000:c1:00.0"; its key ends before the `=` at `equals`. */
 static gpuhal_status parse_key(const char *word, const char *source, const char *equals, gpuhal_selector *selector)
 {
     const int length = (int)(equals - word);
@@ -179,7 +178,7 @@ static gpuhal_status parse_glob(const char *word, const char *source, gpuhal_sel
     return GPUHAL_OK;
 }
 
-/* Whether the first bytes are one of the words. */
+/* Returns whether the first bytes are one of the words. */
 static bool is_word(const char *text, size_t length, const char *const words[])
 {
     while (*words && (strlen(*words) != length || strncmp(*words, text, length) != 0)) {
@@ -215,7 +214,7 @@ static gpuhal_status parse_backend(const char *word, const char *source, size_t 
     return index_text ? parse_numbers(word, index_text, source, selector) : GPUHAL_OK;
 }
 
-/* Parses a number alone: a row of the list, or, behind "cuda:0", another device of that backend. Behind "!cuda:0" it
+/* Parses a number alone: a row of the list or, behind "cuda:0", another device of that backend. Behind "!cuda:0" it
  * could be meant either way. `whole` is the element with its `!` and its limit. */
 static gpuhal_status parse_row(const char *word, const char *whole, const char *source, const gpuhal_selector *before,
                                gpuhal_selector *selector)
@@ -269,7 +268,7 @@ static gpuhal_status parse_pattern(const char *word, const char *whole, const ch
                                          : parse_backend(word, source, name, selector);
 }
 
-/* Parses one element: `!`, the pattern, `@` and a limit. Names of devices have an `@` of their own. */
+/* Parses one element: `!`, the pattern, `@` and a limit. Names of devices may contain an `@`. */
 static gpuhal_status parse(const char *word, const char *source, const gpuhal_selector *before,
                            gpuhal_selector *selector)
 {
@@ -297,7 +296,7 @@ static gpuhal_status parse(const char *word, const char *source, const gpuhal_se
     return parse_pattern(pattern, word, source, before, selector);
 }
 
-/* Blanks around an element are ignored. */
+/* Ignores blanks around an element. */
 gpuhal_status gpuhal_selector_next(const char **list, const char *source, gpuhal_selector *selector)
 {
     char word[GPUHAL_SELECTOR_BYTES];

@@ -1,5 +1,5 @@
-/* device/selector_check.c: whether a selector names what it may name: a device that is there, one alone where it names
- * one, and every number of a range. */
+/* device/selector_check.c: checks that a selector names devices that are there: a single one if it names one, and every
+ * number of a range. */
 #include "device/selector.h"
 
 #include "base/error.h"
@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Whether the text names one device, but may fit several: the beginning of a UUID, an address without its domain. */
+/* Returns whether the text names one device, but may fit several: the beginning of a UUID, an address without its
+ * domain. */
 static bool is_abbreviated(const gpuhal_selector *selector)
 {
     const char *colon = strchr(selector->text, ':');
@@ -17,8 +18,8 @@ static bool is_abbreviated(const gpuhal_selector *selector)
                                                  : false;
 }
 
-/* Whether both are what the selector names, not two candidates: an address names the physical device, and so does a
- * UUID that all its partitions state, as AMD's do. */
+/* Returns whether the selector names both, not two candidates: an address names the physical device, and so does a UUID
+ * that all its partitions state, as AMD's do. */
 static bool is_the_same(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot, uint32_t a, uint32_t b)
 {
     const gpuhal_interface *one = &snapshot->identity.interfaces[a], *other = &snapshot->identity.interfaces[b];
@@ -39,8 +40,8 @@ static void add_candidate(const gpuhal_device *device, bool pci, uint32_t number
     }
 }
 
-/* Counts the devices, or partitions, that the selector names, and names an interface of each: the first of those that
- * match. */
+/* Counts the devices, or partitions, that the selector names, and names an interface of each: the first that
+ * matches. */
 static uint32_t name_candidates(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot,
                                 gpuhal_text *to)
 {
@@ -84,7 +85,7 @@ static bool matches_any(const gpuhal_selector *selector, const gpuhal_device_sna
     return false;
 }
 
-/* "cuda:0-3" says that there are four. At most as many numbers are tried as there are devices. */
+/* Checks a range: "cuda:0-3" says that there are four. It tries at most as many numbers as there are devices. */
 static gpuhal_status check_range(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot,
                                  const char *source)
 {
@@ -101,8 +102,8 @@ static gpuhal_status check_range(const gpuhal_selector *selector, const gpuhal_d
     return GPUHAL_OK;
 }
 
-/* A variable that its own reader refuses, or of which it is not known what it names; or that leaves nothing, which its
- * text explains. */
+/* Fails for a variable that its reader refuses, or if it is not known which devices it names; or if it leaves none,
+ * which its text explains. */
 static gpuhal_status check_variable(const gpuhal_selector *selector, const gpuhal_device_snapshot *snapshot,
                                     const char *source)
 {

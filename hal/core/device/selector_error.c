@@ -1,5 +1,5 @@
-/* device/selector_error.c: what is said where a selector matches no device: the device that the caller may have
- * expected, why a backend that was named has none, and which devices there are. */
+/* device/selector_error.c: the message if a selector matches no device: the device that the caller may have expected,
+ * why a named backend has none, and which devices there are. */
 #include "device/selector.h"
 
 #include "base/error.h"
@@ -64,7 +64,7 @@ static void say_why_not(const gpuhal_device_snapshot *snapshot, const gpuhal_sel
     }
 }
 
-/* Lists devices to choose from. Where there is none at all, the search has given the reason. */
+/* Lists devices to choose from. If there is none at all, the search has given the reason. */
 static void say_what_there_is(const gpuhal_device_snapshot *snapshot, gpuhal_text *to)
 {
     uint32_t count = 0;
@@ -85,7 +85,7 @@ static void say_what_there_is(const gpuhal_device_snapshot *snapshot, gpuhal_tex
     }
 }
 
-/* @return whether there are software devices, which the caller may have expected */
+/* Names software devices, which the caller may have expected. Returns whether there are any. */
 static bool say_ignored(const gpuhal_device_snapshot *snapshot, gpuhal_text *to)
 {
     uint32_t count = 0;
@@ -116,7 +116,6 @@ static void say_hidden(const gpuhal_device_snapshot *snapshot, gpuhal_text *to)
     }
 }
 
-/* Names the device that the caller may have expected: a lost one, or a software device. */
 gpuhal_status gpuhal_selector_unmatched(const gpuhal_device_snapshot *snapshot, const gpuhal_selector *selector,
                                         const char *word, const char *source)
 {

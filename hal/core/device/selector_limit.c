@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Reads the digits at *text, which it moves behind them; false without any, and for an overflow. */
+/* Reads the digits at *text, and moves it behind them; false without any, and for an overflow. */
 static bool read_number(const char **text, uint64_t *out_number)
 {
     const char *begin = *text;

@@ -38,7 +38,8 @@ gpuhal_device *gpuhal_entry_usable(const gpuhal_device_snapshot *snapshot, uint3
     return device && atomic_load(&device->lost) == GPUHAL_NOT_LOST ? device : NULL;
 }
 
-/* `*` matches any bytes, `?` one. On a mismatch the last `*` takes one byte more: earlier ones never need to. */
+/* Matches a glob: `*` is any bytes, `?` one. On a mismatch the last `*` takes one byte more: earlier ones never need
+ * to. */
 static bool glob_matches(const char *glob, const char *text)
 {
     const char *behind_star = NULL, *taken = NULL;
@@ -61,7 +62,7 @@ static bool glob_matches(const char *glob, const char *text)
 
 /* ---- PCI addresses */
 
-/* An address without its domain is equal in every domain. */
+/* Compares addresses. One without its domain is equal in every domain. */
 static bool same_address(const char *stated, const char *wanted)
 {
     const char *colon = strchr(wanted, ':');
@@ -70,8 +71,8 @@ static bool same_address(const char *stated, const char *wanted)
     return from && strcmp(has_domain ? from : from + 1, wanted) == 0;
 }
 
-/* Any interface of the physical device may state the address. The address that an emulating device states is that of a
- * card that it draws for. */
+/* Returns whether an interface of the physical device states the address. The address of an emulating device is that of
+ * a card that it draws for. */
 static bool is_at_pci(const gpuhal_device_snapshot *snapshot, const gpuhal_device *device, const char *address)
 {
     const gpuhal_identity *identity = &snapshot->identity;
@@ -108,7 +109,8 @@ static bool begins_with(const char *uuid, const char *digits)
            (gpuhal_interface_unique_id(uuid, characters) && digits_begin(characters, digits));
 }
 
-/* A UUID that several devices state, or an emulating device, identifies only that interface. */
+/* Returns whether the device has the UUID. A UUID that several devices state, or an emulating device, identifies only
+ * that interface. */
 static bool has_uuid(const gpuhal_device_snapshot *snapshot, const gpuhal_device *device,
                      const gpuhal_selector *selector)
 {
@@ -133,7 +135,8 @@ static bool has_uuid(const gpuhal_device_snapshot *snapshot, const gpuhal_device
 
 /* ---- numbers */
 
-/* Whether the device is an interface of what the list of preferred interfaces has at one of these places. */
+/* Returns whether the device is an interface of a partition at one of these places in the list of preferred
+ * interfaces. */
 static bool is_in_row(const gpuhal_device_snapshot *snapshot, const gpuhal_device *device, uint32_t first,
                       uint32_t last)
 {
@@ -156,7 +159,7 @@ static bool is_in_row(const gpuhal_device_snapshot *snapshot, const gpuhal_devic
 
 /* ---- vendors' variables */
 
-/* Whether the device is an interface of what the variable leaves. */
+/* Returns whether the device is an interface of a partition that the variable leaves. */
 static bool is_left(const gpuhal_device_snapshot *snapshot, const gpuhal_device *device, const char *variable)
 {
     const gpuhal_interface *interfaces = snapshot->identity.interfaces;

@@ -4,7 +4,7 @@
  * (base/call.h), because every call is begun for a device. The line is logged inside of that call, but outside of the
  * driver's time: the thread's slot is cleared before. The end of the call restores it anyway.
  *
- * slots.inc names every slot with its parameters and what is logged of them. A missing or misplaced line does not
+ * slots.inc names every slot with its parameters and their logged form. A missing or misplaced line does not
  * compile.
  */
 #include "device/trace.h"
@@ -37,7 +37,7 @@ enum {
 _Static_assert(sizeof(gpuhal_ops) == FIRST_SLOT + sizeof(void (*)(void)) * SLOTS,
                "a slot is missing at the end of slots.inc");
 
-/* The driver's time ends before the line is formatted. */
+/* A traced call. The driver's time ends before the line is formatted. */
 typedef struct traced_call {
     gpuhal_call_slot *thread;
     const gpuhal_device *device;
@@ -53,7 +53,7 @@ static traced_call begin(void)
                          .begun_ns = gpuhal_os_monotonic_ns()};
 }
 
-/* "trace opencl:0 copy(no queue, to memory 0x…, …): ok, 1234 ns"; `answer` is "" where the slot has none. */
+/* Logs "trace opencl:0 copy(no queue, to memory 0x…, …): ok, 1234 ns"; `answer` is "" if the slot has none. */
 static __attribute__((format(printf, 4, 5))) void end(traced_call call, const char *slot, const char *answer,
                                                       const char *format, ...)
 {
@@ -69,7 +69,7 @@ static __attribute__((format(printf, 4, 5))) void end(traced_call call, const ch
 
 enum { OBJECT_BYTES = 40 };
 
-/* "queue 0x7f12…", or "no queue" for NULL: the result of "%p" depends on the C library. */
+/* Writes "queue 0x7f12…", or "no queue" for NULL: the result of "%p" depends on the C library. */
 static const char *name_object(const char *kind, const void *object, char text[OBJECT_BYTES])
 {
     if (object) {

@@ -62,7 +62,7 @@ static const char *value_of(const char *name)
     return value ? value : "";
 }
 
-/* Whether the variable chooses from this entry's kind: the GPUs of its vendor, or every device. */
+/* Returns whether the variable chooses from this entry's kind: the GPUs of its vendor, or every device. */
 static bool is_governed(const gpuhal_variable *variable, const gpuhal_entry *entry)
 {
     const gpuhal_facts *facts = &entry->listed->facts;
@@ -78,7 +78,7 @@ static bool is_governed(const gpuhal_variable *variable, const gpuhal_entry *ent
 
 static bool is_listed_by(const gpuhal_variable *variable, const gpuhal_entry *entry)
 {
-    /* A backend of the vendor's own may omit the vendor. */
+    /* A backend of the vendor may omit the vendor. */
     return strcmp(entry->candidate->name, variable->backend) == 0 &&
            (strcmp(variable->backend, "opencl") != 0 || is_governed(variable, entry));
 }
@@ -101,7 +101,7 @@ static const char *pci_of(const gpuhal_device_snapshot *snapshot, uint32_t entry
     return "";
 }
 
-/* Writes the UUID as vendors write it. Of AMD's GPUs only HIP states that one. */
+/* Writes the UUID as vendors write it. Only HIP states such UUIDs of AMD's GPUs. */
 static const char *uuid_of(const gpuhal_device_snapshot *snapshot, uint32_t entry, uint32_t vendor, char space[40])
 {
     for (uint32_t i = 0; i < snapshot->identity.count; i++) {
@@ -120,7 +120,7 @@ static const char *uuid_of(const gpuhal_device_snapshot *snapshot, uint32_t entr
     return NULL;
 }
 
-/* One place of the list of what a variable chooses from. */
+/* One place in the list that a variable chooses from. */
 typedef struct place {
     gpuhal_counted counted;
     char pci[24], uuid[40];
@@ -132,7 +132,7 @@ static int compare_places(const void *one, const void *other)
     return a->counted.partition != b->counted.partition ? (a->counted.partition ? 1 : -1) : strcmp(a->pci, b->pci);
 }
 
-/* Numbers the GPUs where their order is known: there is one, or they are counted by their addresses. */
+/* Numbers the GPUs if their order is known: there is one, or they are counted by their addresses. */
 static void number(const gpuhal_variable *variable, place *places, uint32_t count)
 {
     uint32_t wholes = 0;
@@ -147,7 +147,7 @@ static void number(const gpuhal_variable *variable, place *places, uint32_t coun
     }
 }
 
-/* Reads what there is to choose from: one place for each partition, of llama.cpp one for each Vulkan device. */
+/* Reads the devices to choose from: one place for each partition, or of llama.cpp for each Vulkan device. */
 static uint32_t read_places(const gpuhal_variable *variable, const gpuhal_device_snapshot *snapshot, place *places)
 {
     const bool vulkan = is(variable, GPUHAL_VARIABLE_OF_VULKAN);
@@ -176,7 +176,7 @@ static uint32_t read_places(const gpuhal_variable *variable, const gpuhal_device
     return count;
 }
 
-/* No library that runs here has applied the variable: its text decides. */
+/* Reads the text, which decides since no library that runs here has applied the variable. */
 static gpuhal_status read_text(const gpuhal_variable *variable, const char *value,
                                const gpuhal_device_snapshot *snapshot, gpuhal_picks *picks)
 {
@@ -199,9 +199,10 @@ static gpuhal_status read_text(const gpuhal_variable *variable, const char *valu
     return status;
 }
 
-/* ---- what a library has applied */
+/* ---- variables that a library has applied */
 
-/* The variables of ROCr and HIP act one upon the other: then the list of the backend is what both leave. */
+/* Returns whether no other variable counts. Those of ROCr and HIP act one upon the other: the backend then lists the
+ * devices that both leave. */
 static bool is_alone(const gpuhal_variable *variable)
 {
     static const char *const of_amd[] = {"ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"};
@@ -234,7 +235,7 @@ static void read_listed(const gpuhal_variable *variable, const char *value, cons
     }
 }
 
-/* A library that lists nothing may have other reasons than its variable. */
+/* Returns whether the library lists devices. If not, that may have other reasons than its variable. */
 static bool has_listed(const gpuhal_variable *variable, const gpuhal_device_snapshot *snapshot)
 {
     bool has = false;
@@ -259,7 +260,7 @@ static void pick_all(const gpuhal_variable *variable, const gpuhal_device_snapsh
     for (uint32_t i = 0; i < snapshot->identity.count && picks->count < GPUHAL_VARIABLE_PICKS; i++) {
         const gpuhal_entry *entry = &snapshot->entries[i];
         const uint64_t type = gpuhal_facts_u64(&entry->listed->facts, GPUHAL_FACT_TYPE, 0);
-        /* llama.cpp then takes GPUs alone. */
+        /* llama.cpp then takes only GPUs. */
         const bool kind = !is(variable, GPUHAL_VARIABLE_OF_VULKAN) || type == GPUHAL_DEVICE_GPU ||
                           type == GPUHAL_DEVICE_INTEGRATED_GPU;
         if (kind && is_governed(variable, entry)) {

@@ -1,5 +1,5 @@
 /* device/variable_sycl.c: ONEAPI_DEVICE_SELECTOR, "level_zero:gpu;opencl:0,1;!opencl:cpu": terms that name devices,
- * then terms with `!` that take devices away, from all where there is no other term. What SYCL refuses was read in its
+ * then terms with `!` that take devices away, from all if there is no other term. SYCL's refusals were read in its
  * parser (device_filter.cpp of intel/llvm). */
 #include "device/variable.h"
 
@@ -35,7 +35,8 @@ static gpuhal_device_type type_of(const gpuhal_entry *entry)
     return (gpuhal_device_type)gpuhal_facts_u64(&entry->listed->facts, GPUHAL_FACT_TYPE, 0);
 }
 
-/* Level Zero is no backend here: its GPUs are those of Intel, through whichever interface. */
+/* Returns whether it is of the backend. Level Zero is no backend here: its GPUs are those of Intel, through any
+ * interface. */
 static bool is_of_backend(const char *backend, const gpuhal_entry *entry)
 {
     const gpuhal_facts *facts = &entry->listed->facts;
@@ -49,7 +50,7 @@ static bool is_of_backend(const char *backend, const gpuhal_entry *entry)
     return strcmp(backend, "*") == 0 || strcmp(entry->candidate->name, name) == 0;
 }
 
-/* CUDA and HIP number devices for SYCL as for everyone. */
+/* Returns whether SYCL takes the backend's numbers: CUDA and HIP number devices for SYCL as for everyone. */
 static bool has_own_numbers(const char *backend)
 {
     return strcmp(backend, "cuda") == 0 || strcmp(backend, "hip") == 0;
@@ -64,7 +65,7 @@ static bool fits(const target *wanted, const gpuhal_entry *entry)
             gpuhal_facts_u64(&entry->listed->facts, GPUHAL_FACT_NATIVE_INDEX, UINT64_MAX) == (uint64_t)wanted->number);
 }
 
-/* Counts what a target without its number fits, by partitions of physical devices. */
+/* Counts the devices that fit a target without its number, by partitions of physical devices. */
 static uint32_t count_fitting(const target *wanted, const gpuhal_device_snapshot *snapshot)
 {
     const gpuhal_interface *interfaces = snapshot->identity.interfaces;
@@ -97,7 +98,7 @@ static void pick(const target *wanted, const gpuhal_device_snapshot *snapshot, b
     }
 }
 
-/* "gpu", "*", "0", "0.1": SYCL takes what stands behind the digits of a number for nothing. */
+/* Reads "gpu", "*", "0", "0.1": SYCL ignores the rest behind the digits of a number. */
 static gpuhal_status read_device(const gpuhal_variable *variable, const char *value, char *text, target *out,
                                  gpuhal_picks *picks)
 {
@@ -138,7 +139,7 @@ static gpuhal_status read_device(const gpuhal_variable *variable, const char *va
     return GPUHAL_OK;
 }
 
-/* A number counts where SYCL's order is known: of CUDA's and HIP's devices, and of one device. */
+/* Checks a number. It counts if SYCL's order is known: for CUDA's and HIP's devices, and for one device. */
 static gpuhal_status check_number(const gpuhal_variable *variable, const gpuhal_device_snapshot *snapshot,
                                   const target *wanted, const char *text, bool *out_is_beyond)
 {
@@ -152,7 +153,7 @@ static gpuhal_status check_number(const gpuhal_variable *variable, const gpuhal_
                             variable->name, count, wanted->backend, text);
 }
 
-/* The devices of a term, behind its colon. */
+/* Reads the devices of a term, behind its colon. */
 static gpuhal_status read_devices(const gpuhal_variable *variable, const char *value, const char *backend,
                                   char *devices, bool take_away, const gpuhal_device_snapshot *snapshot,
                                   gpuhal_picks *picks)
@@ -187,12 +188,12 @@ static const char *known_backend(const char *name)
     return NULL;
 }
 
-/* Which kinds of terms there were. */
+/* The kinds of terms read so far. */
 typedef struct terms {
     bool positive, negative;
 } terms;
 
-/* One term, "!opencl:gpu". */
+/* Reads one term, "!opencl:gpu". */
 static gpuhal_status read_term(const gpuhal_variable *variable, const char *value, char *term, terms *earlier,
                                const gpuhal_device_snapshot *snapshot, gpuhal_picks *picks)
 {

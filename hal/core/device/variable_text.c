@@ -1,6 +1,6 @@
-/* device/variable_text.c: the lists of vendors' variables. What each reader does with a malformed list was read in
- * NVIDIA's documentation of CUDA_VISIBLE_DEVICES and in PyTorch's model of it (torch/cuda), in ROCclr (rocdevice.cpp),
- * in ROCR (amd_filter_device.cpp), in ggml-vulkan.cpp, and in Level Zero's specification ("Affinity Mask") and Intel's
+/* device/variable_text.c: the lists of vendors' variables. How each reader treats a malformed list was read in NVIDIA's
+ * documentation of CUDA_VISIBLE_DEVICES and in PyTorch's model of it (torch/cuda), in ROCclr (rocdevice.cpp), in ROCR
+ * (amd_filter_device.cpp), in ggml-vulkan.cpp, and in Level Zero's specification ("Affinity Mask") and Intel's
  * compute-runtime (execution_environment.cpp). */
 #include "device/variable.h"
 
@@ -35,7 +35,7 @@ void gpuhal_variable_say(gpuhal_picks *picks, const char *format, ...)
     va_end(arguments);
 }
 
-/* Takes the element at *list, which it moves behind the separator; NULL behind the last. */
+/* Takes the element at *list, and moves that behind the separator; NULL behind the last. */
 static void take(const char **list, const char *separators, element *out)
 {
     const char *text = *list;
@@ -95,7 +95,7 @@ void gpuhal_variable_read_clr(element *one)
     one->number = one->invalid ? -1 : strtol(one->text, NULL, 10);
 }
 
-/* The text is trimmed first. */
+/* Trims the text first. */
 void gpuhal_variable_read_rocr(element *one)
 {
     const char *begin = one->text + strspn(one->text, " \t");
@@ -148,12 +148,12 @@ static int64_t find(const element *one, const gpuhal_counted *devices, uint32_t 
                                        : device->number == one->number;
         found = !fits ? found : found == NONE ? (int64_t)i : SEVERAL;
     }
-    /* An index beyond all of them names none, whatever their order is. */
+    /* An index beyond all of them names none. */
     const bool beyond = !one->is_uuid && one->number >= (int64_t)count;
     return found == NONE && unknown && !beyond ? UNKNOWN : found;
 }
 
-/* Where no devices are given an element is the same as an earlier one with its number, or its text. */
+/* Finds an earlier element with the same number or text, if no devices are given. */
 static int64_t place_of(const element *one, const element *earlier, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -184,7 +184,7 @@ static gpuhal_status say_unknown(const gpuhal_variable *variable, const element 
                             !ordered || one->is_uuid ? "" : "; a UUID, or CUDA_DEVICE_ORDER=PCI_BUS_ID, would say it");
 }
 
-/* What ends a list: says it, and that the rest does not count. */
+/* Says that an element ends a list, and that the rest does not count. */
 static void say_end(const gpuhal_variable *variable, const element *one, const char *why, const char *rest,
                     gpuhal_picks *picks)
 {
@@ -192,7 +192,7 @@ static void say_end(const gpuhal_variable *variable, const element *one, const c
                         rest ? ", and \"" : "", rest ? rest : "", rest ? "\" does not count" : "");
 }
 
-/* What happens at an element that names a device that an earlier one named. Returns whether the list ends. */
+/* Handles an element whose device an earlier one named. Returns whether the list ends. */
 static bool repeat(const gpuhal_variable *variable, const element *one, const char *rest, gpuhal_picks *picks)
 {
     if (variable->repeat == GPUHAL_REPEAT_LEAVES_NONE) {
@@ -279,7 +279,7 @@ gpuhal_status gpuhal_variable_read_numbers(const gpuhal_variable *variable, cons
     return GPUHAL_OK;
 }
 
-/* "0", "0.1": without digits, or with other characters, it is malformed. */
+/* Reads "0" or "0.1": without digits, or with other characters, it is malformed. */
 static bool read_ordinals(element *one, bool *out_has_part)
 {
     const char *text = one->text + strspn(one->text, " ");
@@ -292,8 +292,8 @@ static bool read_ordinals(element *one, bool *out_has_part)
     return digits > 0 && digits <= 9 && (part > 0 || !*out_has_part) && !end[strspn(end, " ")];
 }
 
-/* A sub-device is its whole device here. How many there are is not known: with a flat hierarchy any number above 0 may
- * be a sub-device of the first device. */
+/* Reads a mask. A sub-device is its whole device here. How many there are is not known: with a flat hierarchy any
+ * number above 0 may be a sub-device of the first device. */
 gpuhal_status gpuhal_variable_read_mask(const gpuhal_variable *variable, const char *value,
                                         const gpuhal_counted *devices, uint32_t count, gpuhal_picks *picks)
 {

@@ -46,7 +46,7 @@ static bool release_early(gpuhal *gpu)
     return false;
 }
 
-/* One reference to the object stands for all workers. With the mutex held. */
+/* Counts a worker. One reference to the object stands for all workers. With the mutex held. */
 static bool count(gpuhal *gpu)
 {
     bool counted = gpu->workers.count > 0 || gpuhal_reference(gpu);
@@ -54,8 +54,8 @@ static bool count(gpuhal *gpu)
     return counted;
 }
 
-/* False, and nothing has changed, if the object's last reference would go with this worker. With the mutex held: a
- * thread in gpuhal_workers_settle() then finds no worker and has the last reference. */
+/* Counts a worker out. False, and nothing has changed, if the object's last reference would go with it. With the mutex
+ * held: a thread in gpuhal_workers_settle() then finds no worker and has the last reference. */
 static bool uncount(gpuhal *gpu)
 {
     if (gpu->workers.count == 1 && !release_early(gpu)) {

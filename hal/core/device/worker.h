@@ -2,7 +2,7 @@
  *
  * They are counted, and the gpuhal object stays as long as there is one; gpuhal_close() waits for them. A queue has a
  * worker until its work has ended. All others are started when there is something to do, at most one of a kind for its
- * subject: that reports a hang, asks a driver whether work goes on, rescans, or writes the fault log.
+ * subject: it reports a hang, asks a driver whether work goes on, rescans, or writes the fault log.
  */
 #ifndef GPUHAL_DEVICE_WORKER_H
 #define GPUHAL_DEVICE_WORKER_H
@@ -13,7 +13,7 @@
 
 /* The workers of one gpuhal object. */
 typedef struct gpuhal_workers {
-    gpuhal_mutex mutex; /* protects what follows, and the states of the object's gpuhal_worker */
+    gpuhal_mutex mutex; /* protects the members below, and the states of the object's gpuhal_worker */
     gpuhal_condition condition;
     uint64_t count;
     uint64_t open_queues; /* that their users have not destroyed */
@@ -22,11 +22,11 @@ typedef struct gpuhal_workers {
 void gpuhal_workers_init(gpuhal_workers *workers);
 void gpuhal_workers_finish(gpuhal_workers *workers);
 
-/* Starts a worker, which must call gpuhal_worker_ends() as the last thing that it does with the object. Returns 0 or
- * errno. The caller has a reference to the object. */
+/* Starts a worker, which must call gpuhal_worker_ends() as its last use of the object. Returns 0 or errno. The caller
+ * has a reference to the object. */
 int gpuhal_worker_start(gpuhal *gpu, void *(*run)(void *user), void *user);
 void gpuhal_worker_ends(gpuhal *gpu);
-/* Marks this thread as a worker: a function that a queue calls does not wait for the end of its own worker. */
+/* Marks this thread as a worker: a function that a queue calls does not wait for the end of its worker. */
 void gpuhal_worker_is_this(const gpuhal *gpu);
 
 /* Work of one kind for one subject. Zeroed: no worker does it. */
@@ -40,15 +40,15 @@ typedef struct gpuhal_worker {
  * destroyed, which is ESRCH. Never blocks, and the object's last reference is never released here, so a caller without
  * one may call this while it keeps the object's memory from being freed. */
 int gpuhal_worker_request(gpuhal_worker *worker, gpuhal *gpu, void (*run)(void *subject), void *subject);
-/* Returns when no worker is at it. */
+/* Returns when no worker is at it any more. */
 void gpuhal_worker_await(gpuhal *gpu, const gpuhal_worker *worker);
 
 /* Takes a reference to the object, unless its last one has gone: then it is being destroyed. */
 bool gpuhal_reference(gpuhal *gpu);
 /* Counts the queues that the user has. */
 void gpuhal_workers_queue(gpuhal *gpu, int change);
-/* Called when the user closes the object (`closing`), or after that destroys a queue. With the last of them it waits
- * until no worker is left, for as long as a driver may take, so that no thread is in a driver when the program ends. */
+/* Called when the user closes the object (`closing`), or destroys a queue after that. The last such call waits until no
+ * worker is left, for as long as a driver may take, so that no thread is in a driver when the program ends. */
 void gpuhal_workers_settle(gpuhal *gpu, bool closing);
 
 #endif

@@ -31,15 +31,15 @@ void gpuhal_address_index_destroy(gpuhal_address_index *index)
     }
 }
 
-/* Addresses are multiples of large powers of two, and often in ascending order: the product has neither in its upper
- * bits. */
+/* Returns the rank. Addresses are multiples of large powers of two, and often in ascending order: the product has
+ * neither in its upper bits. */
 static uint64_t rank_of(const gpuhal_address_range *range)
 {
     return range->begin * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-/* Where the range that has one of these bytes hangs, or where it would hang. Last bytes are compared, not ends: a range
- * may end with the address space, where its end would be 0. */
+/* Returns the link to the range that has one of these bytes, or to its place if there is none. Compares last bytes, not
+ * ends: a range may end with the address space, and its end would be 0. */
 static gpuhal_address_range **place_of(gpuhal_address_range **root, uint64_t begin, uint64_t bytes)
 {
     gpuhal_address_range **at = root;
@@ -55,9 +55,9 @@ static gpuhal_address_range **place_of(gpuhal_address_range **root, uint64_t beg
     return at;
 }
 
-/* Puts the range above all whose rank is lower, and what was there beneath it, on the two sides. `left` and `right` are
- * where the next smaller and the next larger part of the old subtree goes; each step passes one node on to its side,
- * and its other half stays beneath it. */
+/* Puts the range above all with a lower rank, and the old subtree beneath it on the two sides. `left` and `right` are
+ * the links for the next smaller and the next larger part of it; each step passes one node on to its side, and its
+ * other half stays beneath it. */
 static void insert(gpuhal_address_range **root, gpuhal_address_range *range)
 {
     const uint64_t rank = rank_of(range);
@@ -81,7 +81,7 @@ static void insert(gpuhal_address_range **root, gpuhal_address_range *range)
     *left = *right = NULL;
 }
 
-/* The two subtrees are joined in the range's place; the higher rank comes up, so that ranks stay in order. */
+/* Joins the two subtrees in the range's place; the higher rank comes up, so that ranks stay in order. */
 static void take_out(gpuhal_address_range **root, const gpuhal_address_range *range)
 {
     gpuhal_address_range **at = place_of(root, range->begin, range->bytes);
@@ -105,8 +105,8 @@ void gpuhal_address_index_add(gpuhal_address_index *index, gpuhal_address_range 
     gpuhal_mutex_lock(&index->mutex);
     for (int kind = 0; kind < GPUHAL_ADDRESS_KINDS; kind++) {
         gpuhal_address_range *range = &ranges[kind];
-        /* Imports may lie over memory that another buffer has: the first keeps the addresses. A length of 0 says that
-         * this one is not in the tree. */
+        /* Imports may lie over memory that another buffer has: the first keeps the addresses. A length of 0 marks this
+         * range as not in the tree. */
         if (range->bytes && *place_of(&index->roots[kind], range->begin, range->bytes)) {
             range->bytes = 0;
         } else if (range->bytes) {

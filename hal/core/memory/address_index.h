@@ -1,4 +1,4 @@
-/* memory/address_index.h: from an address to the buffer in which it lies. */
+/* memory/address_index.h: finds the buffer that contains an address. */
 #ifndef GPUHAL_MEMORY_ADDRESS_INDEX_H
 #define GPUHAL_MEMORY_ADDRESS_INDEX_H
 
@@ -13,17 +13,17 @@ typedef struct gpuhal_address_range {
     struct gpuhal_address_range *left, *right; /* the index's own */
 } gpuhal_address_range;
 
-/* Addresses of devices and of the host are separate spaces: a device may number its own from anywhere. */
+/* Addresses of devices and of the host are separate spaces: a device may number its addresses from anywhere. */
 typedef enum { GPUHAL_ADDRESS_DEVICE, GPUHAL_ADDRESS_HOST, GPUHAL_ADDRESS_KINDS } gpuhal_address_kind;
 
 /* NULL without memory. */
 gpuhal_address_index *gpuhal_address_index_create(void);
 void gpuhal_address_index_destroy(gpuhal_address_index *index);
-/* Both ranges of a buffer at once, under one lock. One that overlaps another already there (two devices whose APIs
- * count addresses for themselves, shared memory) is left out. */
+/* Adds both ranges of a buffer at once, under one lock. A range that overlaps another one already there (two devices
+ * whose APIs count addresses for themselves, shared memory) is left out. */
 void gpuhal_address_index_add(gpuhal_address_index *index, gpuhal_address_range ranges[GPUHAL_ADDRESS_KINDS]);
 void gpuhal_address_index_remove(gpuhal_address_index *index, gpuhal_address_range ranges[GPUHAL_ADDRESS_KINDS]);
-/* The buffer with a new reference, and where the address lies in it; NULL when there is none. */
+/* Returns the buffer with a new reference, and the offset of the address in it; NULL when there is none. */
 gpuhal_buffer *gpuhal_address_index_find(gpuhal_address_index *index, gpuhal_address_kind kind, uint64_t address,
                                          uint64_t *out_offset);
 

@@ -1,9 +1,9 @@
 /* memory/blocks.c: two-level segregated fit with the blocks' records out of band.
  *
  * Each power of two is divided into 32 bins, lists of free blocks of about one size; two levels of bit maps find the
- * next bin that has any. A request looks at a bounded number of blocks of its own bin, whose blocks may be too small,
- * then of the first larger bin that has one which fits, and takes the smallest: that wastes less than the first, and
- * costs little more. Only before a request fails are the lists searched to their ends. */
+ * next bin that has any. A request looks at a bounded number of blocks of its bin, some of them too small, then of the
+ * first larger bin with one that fits, and takes the smallest: that wastes less than the first, and costs little more.
+ * Only before a request fails are the lists searched to their ends. */
 #include "memory/blocks.h"
 
 #include <stdlib.h>
@@ -18,17 +18,18 @@ enum {
     BINS = CLASSES * PER_CLASS
 };
 
-/* So many blocks of one bin are compared before the smallest that fits is taken. */
+/* At most this many blocks of one bin are compared before the smallest that fits is taken. */
 enum { COMPARED = 8 };
 
 enum { FIRST_CAPACITY = 64 };
 
-/* A split needs two at most: for what is left before and after the used block, one keeps the entry of the free one. */
+/* A split needs two at most, for the rests before and after the used block; one of the blocks keeps the free one's
+ * entry. */
 enum { ENTRIES_OF_A_SPLIT = 2 };
 
 struct gpuhal_bins {
     uint64_t free_bytes;
-    uint64_t whole_bytes; /* of blocks that are all of their region */
+    uint64_t whole_bytes; /* of blocks that fill their region */
     uint64_t classes; /* bit c: filled[c] is not 0 */
     uint32_t free_count;
     uint32_t filled[CLASSES + 1]; /* bit f of word c: first[c * PER_CLASS + f] is not 0; the last word stays 0 */
@@ -105,7 +106,7 @@ bool gpuhal_blocks_reserve(gpuhal_blocks *blocks)
     return blocks->spare >= ENTRIES_OF_A_SPLIT || grow(blocks);
 }
 
-/* An entry that gpuhal_blocks.spare promises. */
+/* Takes an entry that gpuhal_blocks.spare promises. */
 static gpuhal_block_id new_entry(gpuhal_blocks *blocks)
 {
     blocks->spare--;
@@ -132,7 +133,7 @@ static unsigned bin_of(uint64_t bytes)
     return (shift << FRACTION_BITS) + (unsigned)(bytes >> shift);
 }
 
-/* The first bin from there on that has a block; BINS: none. */
+/* Returns the first bin from `from` on that has a block; BINS: none. */
 static unsigned next_bin(const gpuhal_bins *bins, unsigned from)
 {
     unsigned class = from >> FRACTION_BITS;
@@ -179,8 +180,8 @@ static void delist(gpuhal_block *table, gpuhal_block_id id, unsigned bin)
     bins->free_count--;
 }
 
-/* The free block has other bytes from now on. It keeps its place where its bin stays the same, which of large blocks,
- * that most requests are cut from, it mostly does. */
+/* Changes the bytes of a free block. It keeps its place if its bin stays the same. That is mostly so for large blocks,
+ * and most requests are cut from those. */
 static void resize(gpuhal_block *table, gpuhal_block_id id, uint64_t bytes)
 {
     const unsigned old = bin_of(table[id].bytes), new = bin_of(bytes);
@@ -191,13 +192,13 @@ static void resize(gpuhal_block *table, gpuhal_block_id id, uint64_t bytes)
     }
 }
 
-/* Bytes of a block that is all of its region; 0 of any other. */
+/* Returns the bytes of a block that fills its region; 0 of any other. */
 static uint64_t whole_bytes_of(const gpuhal_block *block)
 {
     return block->before == 0 && block->after == 0 ? block->bytes : 0;
 }
 
-/* A block that is in no list becomes free in `bins`. A free neighbour is never all of its region. */
+/* Makes a block that is in no list free in `bins`. A free neighbour never fills its region. */
 static gpuhal_block_id settle(gpuhal_blocks *blocks, gpuhal_bins *bins, gpuhal_block_id id)
 {
     gpuhal_block *table = blocks->table;
@@ -237,7 +238,7 @@ static gpuhal_block_id settle(gpuhal_blocks *blocks, gpuhal_bins *bins, gpuhal_b
     return kept;
 }
 
-/* The smallest of the first blocks of a list that fits; 0: none of them does. */
+/* Returns the smallest block that fits among the first of a list; 0: none of them does. */
 static gpuhal_block_id best_of(const gpuhal_block *table, gpuhal_block_id first, uint64_t bytes, uint64_t alignment,
                                uint32_t compared)
 {
@@ -253,7 +254,7 @@ static gpuhal_block_id best_of(const gpuhal_block *table, gpuhal_block_id first,
     return best;
 }
 
-/* A free block that fits, among the first blocks of each bin. In a bin above the request's own each block is large
+/* Returns a free block that fits, among the first blocks of each bin. In a bin above the request's each block is large
  * enough, but its alignment may still cost too much. */
 static gpuhal_block_id find(const gpuhal_blocks *blocks, const gpuhal_bins *bins, uint64_t bytes, uint64_t alignment,
                             uint32_t compared)
@@ -275,7 +276,7 @@ static void insert(gpuhal_block *table, gpuhal_block_id id, gpuhal_block block)
     table[block.after].before = id;
 }
 
-/* Where there is something left, the free block's entry stays with that, and the used block gets a new one. */
+/* Splits a free block. Its entry stays with a rest, and the used block gets a new one. */
 static gpuhal_block_id split(gpuhal_blocks *blocks, gpuhal_block_id id, uint64_t front, uint64_t bytes, uint64_t rest)
 {
     const gpuhal_block_id used = new_entry(blocks), behind = front > 0 && rest > 0 ? new_entry(blocks) : 0;
@@ -306,7 +307,7 @@ static gpuhal_block_id split(gpuhal_blocks *blocks, gpuhal_block_id id, uint64_t
     return used;
 }
 
-/* The block becomes used, but for the bytes before and after that are left of it. */
+/* Makes the block used, except for the bytes before and after that are left of it. */
 static gpuhal_block_id cut(gpuhal_blocks *blocks, gpuhal_block_id id, uint64_t front, uint64_t bytes, uint64_t rest)
 {
     gpuhal_block *block = &blocks->table[id];
@@ -436,7 +437,7 @@ uint64_t gpuhal_bins_whole_bytes(const gpuhal_bins *bins)
     return bins->whole_bytes;
 }
 
-/* The last bin that has a block; there is one. */
+/* Returns the last bin that has a block; there is one. */
 static unsigned last_bin(const gpuhal_bins *bins)
 {
     const unsigned class = 63 - (unsigned)__builtin_clzll(bins->classes);

@@ -1,4 +1,4 @@
-/* memory/buffer.c: creating, counting and freeing buffers, and the limit on what a device may hold. */
+/* memory/buffer.c: creates, counts and frees buffers, and limits the memory of a device. */
 #include "memory/buffer.h"
 
 #include "base/error.h"
@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Takes `bytes` from the device's limit, before they are allocated: two threads can then not both pass the same check.
- * The limit may be set below what is held, so that is compared first and no difference is negative. */
+/* Takes `bytes` from the device's limit, before they are allocated, so that two threads cannot both pass the same
+ * check. The limit may be set below the bytes that are held: that is compared first, so no difference is negative. */
 static bool charge(gpuhal_device *device, uint64_t bytes)
 {
     uint64_t limit = gpuhal_device_limit(device);
@@ -35,7 +35,6 @@ void gpuhal_memory_discharge(gpuhal_device *device, uint64_t bytes)
     atomic_fetch_sub(&device->allocated_bytes, bytes);
 }
 
-/* For statistics: memory that the driver gave. */
 void gpuhal_memory_count_in(gpuhal_device *device, uint64_t bytes)
 {
     const uint64_t in = atomic_fetch_add(&device->allocated_in, bytes) + bytes;
@@ -45,7 +44,7 @@ void gpuhal_memory_count_in(gpuhal_device *device, uint64_t bytes)
     }
 }
 
-/* Figures are of the limit, not of the device: that is what the caller ran into. */
+/* Reports figures of the limit, not of the device, since the limit refused. */
 static gpuhal_status over_limit(const gpuhal_device *device, uint64_t bytes)
 {
     uint64_t limit = gpuhal_device_limit(device);
@@ -68,7 +67,7 @@ gpuhal_status gpuhal_memory_charge(gpuhal_device *device, uint64_t bytes, uint64
     return charge(device, bytes) ? GPUHAL_OK : over_limit(device, asked);
 }
 
-/* Above that limit drivers move memory to the host instead of refusing, so it is refused here. A pool has looked. */
+/* Refuses here, because above that limit drivers move memory to the host instead of refusing. A pool has looked. */
 static gpuhal_status check_groups(gpuhal_device *device, const gpuhal_buffer_desc *desc, uint64_t bytes)
 {
     uint64_t limit = UINT64_MAX;
@@ -88,7 +87,7 @@ static gpuhal_status check_groups(gpuhal_device *device, const gpuhal_buffer_des
 gpuhal_buffer *gpuhal_buffer_blank(gpuhal_device *device, uint64_t bytes)
 {
     /* malloc and not calloc: glibc keeps a thread's recent blocks at hand for malloc alone, which shows in small
-     * allocations. Nor memset: compilers make calloc of the two. */
+     * allocations. Nor memset: compilers turn the two into calloc. */
     gpuhal_buffer *buffer = malloc(sizeof *buffer);
     if (buffer) {
         *buffer = (gpuhal_buffer){0};
@@ -115,7 +114,7 @@ void gpuhal_buffer_enlist(gpuhal_buffer *buffer)
     gpuhal_device *device = buffer->device;
     buffer->needs_clean =
         buffer->memory.host && !(buffer->memory.flags & GPUHAL_MEMORY_HOST_COHERENT) && device->ops.memory_flush;
-    /* Only memory without a host address is mapped by the driver, and only then can a transfer be in the way. */
+    /* The driver maps only memory without a host address, and only then can a transfer be in the way. */
     buffer->counted = buffer->needs_clean || (!buffer->memory.host && device->ops.map);
     buffer->ranges[GPUHAL_ADDRESS_DEVICE] = range_from(buffer->memory.address, buffer);
     buffer->ranges[GPUHAL_ADDRESS_HOST] = range_from((uintptr_t)buffer->memory.host, buffer);
@@ -123,18 +122,18 @@ void gpuhal_buffer_enlist(gpuhal_buffer *buffer)
         atomic_init(&buffer->tag, &device->untagged);
         gpuhal_tag_count(&device->untagged, buffer->bytes, true);
     }
-    /* From here on other threads find the buffer: everything else in it is complete. */
+    /* From here on other threads find the buffer: the rest of it is complete. */
     gpuhal_address_index_add(device->gpu->layers.addresses, buffer->ranges);
     atomic_fetch_add(&device->gpu->references, 1);
 }
 
-/* What is to be created. */
+/* A buffer to create. */
 typedef struct creation {
     gpuhal_device *device;
     const gpuhal_buffer_desc *desc;
     struct gpuhal_pool *pool; /* of a segment */
     gpuhal_buffer *buffer;
-    bool full; /* the device has no room, whatever limit was set for it */
+    bool full; /* the device has no room, apart from any limit that was set for it */
 } creation;
 
 static gpuhal_status create(void *user)
@@ -178,7 +177,7 @@ static gpuhal_status create(void *user)
     return GPUHAL_OK;
 }
 
-/* Whatever can be given back is looked for before memory is called short. */
+/* Looks for memory that can be given back before it reports a shortage. */
 static gpuhal_status create_or_relieve(creation *own)
 {
     const uint64_t held = atomic_load(&own->device->allocated_bytes);
@@ -230,7 +229,7 @@ gpuhal_status gpuhal_buffer_create_segment(gpuhal_device *device, const gpuhal_b
     return status;
 }
 
-/* Relaxed: the caller has a reference, so the count cannot become 0 meanwhile. */
+/* Adds relaxed: the caller has a reference, so the count cannot become 0 meanwhile. */
 gpuhal_buffer *gpuhal_buffer_retain(gpuhal_buffer *buffer)
 {
     if (buffer) {
@@ -249,7 +248,8 @@ void gpuhal_buffer_end(gpuhal_buffer *buffer)
     gpuhal_unreference(gpu);
 }
 
-/* The structure of a part stays after its last reference, so one too many is noticed there, and taken back. */
+/* Drops a reference. The structure of a part stays after its last one, so one drop too many is noticed there, and taken
+ * back. */
 static bool is_last_reference(gpuhal_buffer *buffer)
 {
     const uint32_t before = atomic_fetch_sub_explicit(&buffer->references, 1, memory_order_acq_rel);
@@ -260,10 +260,10 @@ static bool is_last_reference(gpuhal_buffer *buffer)
     return before == 1;
 }
 
-/* The memory of an original goes after the last that looked at it; originals have no originals, so this ends. The
- * order: out of the index, what others made of the memory, the memory, its place in the limit, and last the caller's
- * function, which may free host memory that no vendor uses any more. A thread that retires
- * work leaves that to the service, since no function of the application may run in the middle of it. */
+/* Releases the memory of an original after its last user; originals have no originals, so this ends. The order: out of
+ * the index, imports of the memory, the memory, its place in the limit, and last the caller's function, which may free
+ * host memory that no vendor uses any more. A thread that retires work leaves that to the service, since no function of
+ * the application may run in the middle of it. */
 static void unreference(gpuhal_buffer *buffer, bool by_caller)
 {
     while (buffer && is_last_reference(buffer)) {
@@ -305,8 +305,8 @@ void gpuhal_buffer_drop(gpuhal_buffer *buffer)
     unreference(buffer, false);
 }
 
-/* Waits for the thread that writes, unless that is stuck in the driver: false. Not inline, since it needs registers
- * that a small copy would save and restore for nothing. */
+/* Waits for the thread that writes; false if that is stuck in the driver. Not inline, since it needs registers that a
+ * small copy would save and restore for nothing. */
 static __attribute__((noinline)) bool begin_writing(gpuhal_buffer *buffer)
 {
     gpuhal_device *device = buffer->device;
@@ -328,8 +328,8 @@ gpuhal_status gpuhal_buffer_refuse_write(const gpuhal_buffer *buffer)
     return GPUHAL_ERROR_INVALID_ARGUMENT;
 }
 
-/* Below 0 the buffer is mapped, or about to be: the exchange never counts up from there. Acquire, with the release of
- * the thread that unmapped: what the host wrote through the mapping comes before the transfer. */
+/* Counts a transfer in. Below 0 the buffer is mapped, or about to be: the exchange never counts up from there. Acquire,
+ * with the release of the thread that unmapped: the host's writes through the mapping come before the transfer. */
 gpuhal_status gpuhal_buffer_enter_counted(gpuhal_buffer *buffer, bool writes)
 {
     int32_t use = atomic_load_explicit(&buffer->use, memory_order_relaxed);
@@ -359,7 +359,7 @@ void gpuhal_buffer_leave_counted(gpuhal_buffer *buffer, bool writes)
     if (writes && buffer->needs_clean) {
         end_writing(buffer);
     }
-    /* Release: a thread that maps the buffer once it is idle finds all that this transfer did. The right to write is
+    /* Release: a thread that maps the buffer once it is idle finds all results of this transfer. The right to write is
      * given back first: counted out, the buffer may be mapped. */
     atomic_fetch_sub_explicit(&buffer->use, 1, memory_order_release);
 }
@@ -425,7 +425,7 @@ gpuhal_status gpuhal_buffer_find(gpuhal *gpu, uint64_t address, gpuhal_buffer **
     return GPUHAL_OK;
 }
 
-/* A part begins inside the vendor's object. Returns the offset, or 0 where the values state it. */
+/* Adds the beginning of a part inside the vendor's object. Returns the offset, or 0 if the values state it. */
 static uint64_t begin_inside(gpuhal_native *native, uint64_t begin)
 {
     const bool is_pointer = native->type == GPUHAL_NATIVE_CUDA_MEMORY || native->type == GPUHAL_NATIVE_HIP_MEMORY;

@@ -1,4 +1,4 @@
-/* memory/map.c: letting the host see a part of a buffer for a while. Memory with a lasting host address is shown there;
+/* memory/map.c: lets the host see a part of a buffer for a while. Memory with a lasting host address is shown there;
  * other memory through the plugin's map. In both cases transfers with the buffer are refused meanwhile, so that a
  * program that runs on one device runs on all. */
 #include "memory/buffer.h"
@@ -7,14 +7,14 @@
 
 #include <inttypes.h>
 
-/* Where that needs saying: what the host is to see, or has written, in the mapping. */
+/* Makes bytes in the mapping visible that the host is to see, or has written, if that is needed. */
 static gpuhal_status clean(gpuhal_buffer *buffer, int32_t invalidate)
 {
     return buffer->needs_clean ? gpuhal_buffer_clean(buffer, buffer->mapped_offset, buffer->mapped_bytes, invalidate)
                                : GPUHAL_OK;
 }
 
-/* Called with `use` CHANGING: no transfer and no other mapping comes in between. */
+/* Maps. Called with `use` CHANGING: no transfer and no other mapping comes in between. */
 static gpuhal_status map_now(gpuhal_buffer *buffer)
 {
     gpuhal_device *device = buffer->device;
@@ -32,7 +32,7 @@ static gpuhal_status map_now(gpuhal_buffer *buffer)
     return status ? gpuhal_device_failed(device, status, "mapping %" PRIu64 " bytes", buffer->mapped_bytes) : GPUHAL_OK;
 }
 
-/* DISCARD promises that nothing is read, so it goes with WRITE alone. */
+/* Checks a request. DISCARD promises that nothing is read, so it goes with WRITE alone. */
 static gpuhal_status check_map(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes, uint32_t access)
 {
     const uint32_t known = GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE | GPUHAL_ACCESS_DISCARD;
@@ -73,7 +73,7 @@ gpuhal_status gpuhal_buffer_map(gpuhal_buffer *buffer, uint64_t offset, uint64_t
     if (status) {
         return status;
     }
-    buffer = buffer->whole; /* which transfers ask */
+    buffer = buffer->whole; /* transfers ask the whole */
     int32_t idle = 0;
     if (!atomic_compare_exchange_strong(&buffer->use, &idle, GPUHAL_BUFFER_CHANGING)) {
         return idle < 0 ? gpuhal_buffer_busy(buffer)

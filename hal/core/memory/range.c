@@ -1,7 +1,8 @@
 /* memory/range.c: buffers of reserved addresses, whose memory comes and goes piece by piece. Only pools have them, and
- * give parts of what has memory.
+ * give parts of the memory in them.
  *
- * Only memory counts against the device's limit. What cannot be given back stays counted until the buffer ends. */
+ * Only memory counts against the device's limit. Memory that cannot be given back stays counted until the buffer
+ * ends. */
 #include "memory/buffer.h"
 
 gpuhal_status gpuhal_range_create(gpuhal_device *device, uint64_t bytes, struct gpuhal_pool *pool,
@@ -46,7 +47,7 @@ static gpuhal_status commit(void *user)
     return status;
 }
 
-/* As for a pool's segment, memory of completed work is looked for before it is called short. */
+/* Puts memory there. As for a pool's segment, memory of completed work is looked for before a shortage is reported. */
 gpuhal_status gpuhal_range_commit(gpuhal_buffer *range, uint64_t offset, uint64_t bytes)
 {
     gpuhal_device *device = range->device;

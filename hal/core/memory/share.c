@@ -1,8 +1,7 @@
-/* memory/share.c: one device's memory seen by another: whether, in which form, and making it so.
+/* memory/share.c: one device's memory seen by another: whether, in what form, and making it so.
  *
- * Whether a pair can share is decided from facts alone, by the same function for the question and for the sharing
- * itself, which knows more of the one buffer in question (its address, the kinds that it was made for) and passes that
- * in. */
+ * Facts alone decide whether a pair can share, by the same function for the question and for sharing itself. Sharing
+ * knows more of the one buffer in question (its address, the kinds that it was made for) and passes that in. */
 #include "memory/buffer.h"
 
 #include "base/error.h"
@@ -11,11 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What is offered for sharing. */
+/* Memory offered for sharing. */
 typedef struct offer {
     const gpuhal_device *owner, *user;
     bool has_host;         /* the memory has a host address */
-    uint32_t export_kinds; /* descriptors that it can be given out as */
+    uint32_t export_kinds; /* descriptors that it can be exported as */
 } offer;
 
 /* Reasons against, one after the other. */
@@ -24,7 +23,8 @@ typedef struct reasons {
     size_t length;
 } reasons;
 
-/* Three come together at most, and fit with the longest ids: so there is always room for more than the separator. */
+/* Adds a reason. Three come together at most, and fit with the longest ids: so there is always room for more than the
+ * separator. */
 static bool refuse(reasons *why, const char *format, const char *who, const char *what)
 {
     size_t room = sizeof why->text - why->length;
@@ -66,8 +66,8 @@ static bool can_pass(const offer *o, gpuhal_handle_kind kind, reasons *why)
     return true;
 }
 
-/* Opaque means that only the driver that made it knows what it is: both must state the same driver and the same
- * hardware. Software devices have no hardware to compare. */
+/* Returns whether an opaque descriptor can be passed. Only the driver that made it can read it: both must state the
+ * same driver and the same hardware. Software devices have no hardware to compare. */
 static bool can_pass_opaque(const offer *o, reasons *why)
 {
     if (!can_pass(o, GPUHAL_HANDLE_OPAQUE_FD, why)) {
@@ -94,7 +94,7 @@ static bool can_pass_opaque(const offer *o, reasons *why)
     return true;
 }
 
-/* The best kind, or 0 with all reasons. */
+/* Returns the best kind, or 0 with all reasons. */
 static gpuhal_handle_kind choose(const offer *o, reasons *why)
 {
     return can_point(o, why)                           ? GPUHAL_HANDLE_HOST_POINTER
@@ -150,7 +150,8 @@ gpuhal_status gpuhal_share_query(gpuhal_device *owner, gpuhal_memory_kind kind, 
     return GPUHAL_OK;
 }
 
-/* Sizes are rounded up only over bytes that belong to the allocation. */
+/* Returns whether the user can import the host memory. Sizes are rounded up only over bytes that belong to the
+ * allocation. */
 static bool fits(const gpuhal_buffer *buffer, const gpuhal_device *user, uint64_t *out_bytes, reasons *why)
 {
     uint64_t unit = gpuhal_import_unit(user);
@@ -168,7 +169,8 @@ static bool fits(const gpuhal_buffer *buffer, const gpuhal_device *user, uint64_
         user->id, number);
 }
 
-/* The new buffer holds a reference to the original: the memory must not go while another driver has its pages. */
+/* Shares by address. The new buffer holds a reference to the original: the memory must not go while another driver has
+ * its pages. */
 static gpuhal_status share_pointer(gpuhal_buffer *root, gpuhal_device *user, uint64_t bytes, gpuhal_buffer **out_shared)
 {
     const gpuhal_alloc alloc = {
@@ -180,8 +182,9 @@ static gpuhal_status share_pointer(gpuhal_buffer *root, gpuhal_device *user, uin
     return gpuhal_buffer_of_import(user, &alloc, root->bytes, (gpuhal_origin){.original = root}, out_shared);
 }
 
-/* Size, alignment and kinds are those of the exporting allocation: Vulkan imports an opaque descriptor only where the
- * importer names the same (plugin.h). The descriptor is closed in any case: the plugin has got a copy (vendor.c). */
+/* Shares by a descriptor. Size, alignment and kinds are those of the exporting allocation: Vulkan imports an opaque
+ * descriptor only if the importer names the same (plugin.h). The descriptor is closed in any case: the plugin has got a
+ * copy (vendor.c). */
 static gpuhal_status share_descriptor(gpuhal_buffer *root, gpuhal_device *user, gpuhal_handle_kind kind,
                                       gpuhal_buffer **out_shared)
 {

@@ -1,5 +1,5 @@
-/* memory/tag.c: short texts that say what buffers are for. A device has each text once, as long as it is there itself;
- * how many buffers have it is counted, those of pools apart (pool/left.c). */
+/* memory/tag.c: short texts that name the purpose of buffers. A device has each text once, for its whole life. It
+ * counts the buffers of each text, except those of pools (pool/left.c). */
 #include "memory/buffer.h"
 
 #include "base/error.h"

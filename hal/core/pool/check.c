@@ -1,6 +1,6 @@
-/* pool/check.c: what a pool in checking mode writes into and behind its buffers, and looks at again before their memory
- * is given to others. Blocking transfers, of memory that no work uses: before a buffer is given, and once all work
- * behind which it was released has ended. Without the pool's mutex. */
+/* pool/check.c: checking mode. The pool writes patterns into and behind its buffers, and checks the bytes behind them
+ * before their memory is used again. It does so with blocking transfers while no work uses the memory: before a buffer
+ * is given, and once all work before its release has ended. Without the pool's mutex. */
 #include "pool/pool.h"
 
 #include "base/error.h"
@@ -11,10 +11,10 @@
 
 #include <inttypes.h>
 
-/* A new buffer has NEW bytes, the memory of a released one OLD ones; BEHIND bytes follow each buffer. */
+/* Patterns of new buffers, of the memory of released ones, and of the bytes behind each buffer. */
 enum { NEW = 0xc5, OLD = 0xd9, BEHIND = 0xa7 };
 
-/* So many bytes behind a buffer are looked at, at most. */
+/* At most this many bytes behind a buffer are checked. */
 enum { GUARD_MOST = 1024 };
 
 static uint64_t guard_bytes(uint64_t block_bytes, uint64_t bytes)
@@ -30,7 +30,7 @@ gpuhal_status gpuhal_check_begin(gpuhal_buffer *buffer, gpuhal_queue *queue)
     if (status) {
         return status;
     }
-    /* From here on its release is followed by a look at it. */
+    /* From here on its release leads to a check. */
     gpuhal_part *part = (gpuhal_part *)buffer;
     gpuhal_mutex_lock(&part->pool->mutex);
     const bool begun = gpuhal_part_begin_uses(part, queue);
@@ -47,7 +47,7 @@ static void report_damage(const gpuhal_pool *pool, const gpuhal_pending *pending
                     pool->device->id, index, pending->bytes, *tag ? ", tagged \"" : "", tag, *tag ? "\"," : "", begin);
 }
 
-/* Looks at what is behind the buffer, and overwrites all of it. */
+/* Checks the bytes behind the buffer, and overwrites all of its memory. */
 static gpuhal_status look(const gpuhal_pool *pool, const gpuhal_pending *pending, const gpuhal_block *block,
                           gpuhal_buffer *whole)
 {

@@ -1,10 +1,10 @@
-/* pool/compact.c: a stretch of a segment that is to come free, while its owners move what they have there elsewhere.
+/* pool/compact.c: empties a stretch of a segment: the owners of its parts move them elsewhere.
  *
- * Its free memory is in bins of its own, `fenced`, which no search looks into, so that nothing comes to lie there again
- * meanwhile. Statistics count it among what waits for work. One stretch of a pool at a time. */
+ * The free memory of the stretch is in separate bins, the fence. No search looks into these, so nothing new is placed
+ * there meanwhile. Statistics count it as waiting for work. A pool has one stretch at a time. */
 #include "pool/pool.h"
 
-/* Blocks from one on that are free or can move. */
+/* Adjacent blocks that are free or can move. */
 typedef struct stretch {
     gpuhal_block_id first;
     uint64_t bytes, moved_bytes;
@@ -20,32 +20,32 @@ static bool is_free(const gpuhal_pool *pool, const gpuhal_block *block)
     return block->bins == pool->common;
 }
 
-/* Whether it is used by an owner that can move it; marks are of one search. */
+/* Returns whether the block's user can move it. Marks count for one search. */
 static bool is_movable(const gpuhal_pool *pool, const gpuhal_block *block)
 {
     const gpuhal_part *part = block->user;
     return !block->bins && part && part->mark == pool->marks;
 }
 
-/* Bytes that the pool may still take from the driver, as far as it knows. */
+/* Returns how many bytes the pool may still take from the driver, as far as it knows. */
 static uint64_t room_to_grow(const gpuhal_pool *pool)
 {
     const uint64_t limit = atomic_load(&pool->limit_bytes), reserved = gpuhal_amount_now(&pool->reserved);
     return limit == 0 ? UINT64_MAX / 2 : limit > reserved ? limit - reserved : 0;
 }
 
-/* What is behind work may end in time. */
+/* Counts memory behind work as free, since the work may end in time. */
 bool gpuhal_compact_may_help(gpuhal_pool *pool, uint64_t bytes)
 {
     gpuhal_mutex_lock(&pool->mutex);
     const uint64_t unused = gpuhal_amount_now(&pool->reserved) - gpuhal_pool_used_now(pool);
-    /* Without a limit it is the driver that has refused. */
+    /* Without a limit it was the driver that refused. */
     const uint64_t room = atomic_load(&pool->limit_bytes) == 0 ? 0 : room_to_grow(pool);
     gpuhal_mutex_unlock(&pool->mutex);
     return unused > 0 && unused + room >= bytes;
 }
 
-/* Whether what has to move finds room elsewhere, in a growing pool or in what it has. */
+/* Returns whether the moving parts find room elsewhere, in a growing pool or in the memory it has. */
 static bool has_room(const gpuhal_pool *pool, const stretch *s, bool grows)
 {
     const uint64_t inside = s->bytes - s->moved_bytes;
@@ -65,7 +65,7 @@ static void extend(const gpuhal_pool *pool, stretch *s, gpuhal_block_id id)
     s->moved_bytes += is_free(pool, block) ? 0 : block->bytes;
 }
 
-/* Leaves out blocks at its beginning that are not needed for so many bytes. */
+/* Drops blocks at the beginning of the stretch that `bytes` do not need. */
 static void shorten(const gpuhal_pool *pool, stretch *s, uint64_t bytes)
 {
     const gpuhal_block *first = block_of(pool, s->first);
@@ -77,7 +77,7 @@ static void shorten(const gpuhal_pool *pool, stretch *s, uint64_t bytes)
     }
 }
 
-/* Without what is too much at its end, of free memory, which is then for what moves. */
+/* Returns the stretch without the surplus free memory at its end, which moving parts can then use. */
 static stretch cut(const gpuhal_pool *pool, stretch s, gpuhal_block_id last, uint64_t bytes)
 {
     const gpuhal_block *block = block_of(pool, last);
@@ -86,7 +86,8 @@ static stretch cut(const gpuhal_pool *pool, stretch s, gpuhal_block_id last, uin
     return s;
 }
 
-/* Of a segment, whose first block this is; without a size the whole of it. Takes what moves less than *best. */
+/* Searches the segment of this first block for a stretch; without a size that is the whole segment. Replaces *best if
+ * less has to move. */
 static void choose_in(const gpuhal_pool *pool, gpuhal_block_id head, uint64_t bytes, stretch *best)
 {
     const uint32_t region = block_of(pool, head)->region;
@@ -105,8 +106,8 @@ static void choose_in(const gpuhal_pool *pool, gpuhal_block_id head, uint64_t by
     }
 }
 
-/* The stretch that moves least. Without a size it is a segment, for which the pool does not grow; virtual memory needs
- * that not. */
+/* Finds the stretch with the least to move. Without a size it is a segment, and the pool does not grow for it; virtual
+ * memory needs no such stretch. */
 static bool choose(const gpuhal_pool *pool, uint64_t bytes, stretch *out)
 {
     *out = (stretch){.moved_bytes = UINT64_MAX};
@@ -128,7 +129,7 @@ static void mark(gpuhal_pool *pool, gpuhal_buffer *const *movable, size_t count)
     }
 }
 
-/* What of the stretch is free now goes behind the fence. With the mutex held. */
+/* Moves the free memory of the stretch behind the fence. With the mutex held. */
 static void sweep(gpuhal_pool *pool)
 {
     const gpuhal_fence *fence = &pool->fence;
@@ -154,7 +155,7 @@ static void wait_for_work(gpuhal_pool *pool, uint64_t deadline_ns)
     }
 }
 
-/* Chooses a stretch, and puts a fence around it: false, and the bins are the caller's. */
+/* Chooses a stretch, and puts a fence around it. False: the bins stay the caller's. */
 static bool try_begin(gpuhal_pool *pool, gpuhal_buffer *const *movable, size_t count, uint64_t bytes, gpuhal_bins *bins)
 {
     stretch s = {0};
@@ -173,7 +174,7 @@ static bool try_begin(gpuhal_pool *pool, gpuhal_buffer *const *movable, size_t c
     return begins;
 }
 
-/* In a pool that exports, segments are parts, as they are. */
+/* In a pool that exports, each part is a segment of its own, so nothing has to move. */
 uint64_t gpuhal_compact_begin(gpuhal_pool *pool, gpuhal_buffer *const *movable, size_t count, uint64_t bytes,
                               uint64_t deadline_ns)
 {
@@ -213,7 +214,7 @@ void gpuhal_compact_release(gpuhal_pool *pool, gpuhal_buffer *const *moved, size
     gpuhal_mutex_unlock(&pool->mutex);
 }
 
-/* Sweeps; whether all of the stretch is free. */
+/* Sweeps, and returns whether all of the stretch is free. */
 static bool is_swept(gpuhal_pool *pool)
 {
     gpuhal_mutex_lock(&pool->mutex);

@@ -1,13 +1,13 @@
 /* pool/kept.c: parts that a lane keeps as they are. The next request of its queue, if it is for as many bytes, gets the
- * one that was kept last: the lane's mutex suffices for that, which other threads hardly ever want. Whatever else the
- * queue asks for, and whatever looks for free memory, gives them back first.
+ * part that was kept last. That needs only the lane's mutex, which other threads hardly ever want. Any other request of
+ * the queue, and any search for free memory, gives kept parts back first.
  *
- * A part is kept only if the queue has allocated and released nothing since, but for parts that are kept as well. Then
- * a pool that kept nothing would have free again what was free before the part was allocated, so nothing is wasted.
- * Only the order in which it finds free blocks of about one size may be another one. */
+ * A part is kept only if the queue has allocated and released nothing since, apart from parts that are kept as well. A
+ * pool that kept nothing would then have the same free memory as before the part was allocated, so nothing is wasted.
+ * Only the order of its free blocks of about one size may differ. */
 #include "pool/pool.h"
 
-/* Each store releases those before it, as in the figures of pools. */
+/* Each store releases the earlier ones, as in the figures of pools. */
 static void add(_Atomic uint64_t *figure, uint64_t more)
 {
     atomic_store_explicit(figure, atomic_load_explicit(figure, memory_order_relaxed) + more, memory_order_release);
@@ -49,7 +49,7 @@ static void list_lane(gpuhal_pool *pool, gpuhal_lane *lane)
     }
 }
 
-/* A trace has to have it in order with what else the pool does. */
+/* Keeps nothing during a trace, which must have the release in order with the pool's other operations. */
 bool gpuhal_part_keep(gpuhal_part *part)
 {
     gpuhal_lane *lane = part->home;
@@ -96,10 +96,10 @@ gpuhal_part *gpuhal_part_take_kept(gpuhal_pool *pool, const gpuhal_queue *queue,
     return part;
 }
 
-/* A thread may be interrupted while it changes a lane; then its figures are taken as they are. */
+/* A thread may be interrupted while it changes a lane. After this many tries its figures are taken as they are. */
 enum { TRIES = 100 };
 
-/* Returns the lane's `changes` at which the figures were so. */
+/* Adds the lane's figures. Returns its `changes` at that moment. */
 static uint32_t read_lane(const gpuhal_lane *lane, uint64_t keeps[GPUHAL_SUM_COUNT], uint64_t again[GPUHAL_SUM_COUNT])
 {
     uint64_t read[2][GPUHAL_SUM_COUNT];
@@ -122,7 +122,7 @@ static uint32_t read_lane(const gpuhal_lane *lane, uint64_t keeps[GPUHAL_SUM_COU
 
 bool gpuhal_lanes_read(const gpuhal_pool *pool, uint64_t keeps[GPUHAL_SUM_COUNT], uint64_t again[GPUHAL_SUM_COUNT])
 {
-    uint32_t before = 0, after = 0; /* sums of what only grows */
+    uint32_t before = 0, after = 0; /* sums of counters that only grow */
     for (const gpuhal_lane *lane = pool->lanes; lane; lane = lane->next) {
         before += read_lane(lane, keeps, again);
     }

@@ -1,5 +1,5 @@
-/* pool/ladder.c: what a pool does when it has no free block that fits. After every step it searches again, so nothing
- * is called impossible for which there is room. */
+/* pool/ladder.c: the steps of a pool without a free block that fits. After every step it searches again, so no request
+ * is refused if there is room for it. */
 #include "pool/pool.h"
 
 #include "base/error.h"
@@ -12,11 +12,11 @@
 /* An allocation on its way up. */
 typedef struct climb {
     const gpuhal_request *request;
-    uint64_t deadline_ns;  /* 0: nothing is waited for */
-    gpuhal_block_id block; /* what was found; 0: nothing yet */
+    uint64_t deadline_ns;  /* 0: does not wait */
+    gpuhal_block_id block; /* found; 0: none yet */
     gpuhal_memory_report report;
     bool refused;
-    gpuhal_error_detail refusal; /* why the pool could not grow; that sentence names the limit or the driver's call */
+    gpuhal_error_detail refusal; /* why the pool could not grow; its sentence names the limit or the driver's call */
 } climb;
 
 static bool search(climb *c)
@@ -30,7 +30,7 @@ static bool search(climb *c)
     return c->block != 0;
 }
 
-/* What has ended since the last look. */
+/* Makes memory common whose work has ended since the last look. */
 static bool poll(climb *c)
 {
     if (!(c->request->pool->desc.flags & GPUHAL_POOL_NO_REUSE_OPPORTUNISTIC)) {
@@ -39,7 +39,8 @@ static bool poll(climb *c)
     return search(c);
 }
 
-/* Memory behind which the queue comes anyway, by an event for which the application has made it wait. */
+/* Takes memory that another queue released before an event, if the application has made this queue wait for that
+ * event. */
 static bool follow_events(climb *c)
 {
     gpuhal_pool *pool = c->request->pool;
@@ -55,7 +56,8 @@ static bool follow_events(climb *c)
     return false;
 }
 
-/* Merges what the queue may have now, also what others may have as well: the pool does not grow while that suffices. */
+/* Merges blocks that the queue can use now, even if others can use them as well: the pool does not grow while they
+ * suffice. */
 static bool gather(climb *c)
 {
     gpuhal_pool *pool = c->request->pool;
@@ -67,11 +69,12 @@ static bool gather(climb *c)
 
 /* ---- growing */
 
-/* How often a thread looks whether the driver that another one is waiting for hangs. */
+/* How often a thread that waits for another one's driver call checks whether the driver hangs. */
 enum { LOST_POLL_NS = 20000000 };
 
-/* One thread at a time: a second one would ask for a segment although the first's may have room for both, and would
- * fail at the limit because of a request that is then refused. DEVICE_LOST when the first one is stuck. */
+/* Lets one thread at a time grow the pool. A second one would ask for a segment although the first's may have room for
+ * both, and would fail at the limit because of a request that is then refused. DEVICE_LOST if the first thread is
+ * stuck. */
 static gpuhal_status begin_growing(gpuhal_pool *pool)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -101,7 +104,7 @@ static gpuhal_status note_refusal(climb *c, gpuhal_status status)
     return status;
 }
 
-/* Gives back unused segments, only as many as are needed; false if all are used. */
+/* Gives back unused segments, only as many as needed; false if all are used. */
 static bool trim(climb *c)
 {
     gpuhal_pool *pool = c->request->pool;
@@ -119,8 +122,8 @@ static bool may_grow(const climb *c)
     return !(c->request->flags & GPUHAL_ALLOCATE_WITHIN_POOL);
 }
 
-/* A further segment; where that is refused, one in place of unused ones. Searches first: another thread may have made
- * room while this one waited for its turn. */
+/* Adds a segment or, if that is refused, replaces unused ones by it. Searches first: another thread may have made room
+ * while this one waited for its turn. */
 static gpuhal_status grow(climb *c)
 {
     gpuhal_pool *pool = c->request->pool;
@@ -143,7 +146,7 @@ static gpuhal_status grow(climb *c)
 
 /* ---- memory that waits for work of queues */
 
-/* Makes the caller's queue wait for others. */
+/* Makes the caller's queue wait for other queues. */
 static bool take(climb *c)
 {
     gpuhal_pool *pool = c->request->pool;
@@ -163,8 +166,8 @@ static bool take(climb *c)
     return false;
 }
 
-/* Waits here, for all that is pending now, the oldest first. The queue's own lane as well: what becomes common is
- * merged with its neighbours there. */
+/* Waits here for all entries pending now, the oldest first. That includes the queue's own lane: memory that becomes
+ * common is merged with its neighbours there. */
 static bool wait(climb *c, uint64_t deadline_ns)
 {
     gpuhal_pool *pool = c->request->pool;
@@ -182,19 +185,19 @@ static bool wait(climb *c, uint64_t deadline_ns)
     return false;
 }
 
-/* Another thread may have been faster, or have released its memory behind work that came later. It is worth waiting for
- * that where it suffices: what no end of work brings is refused, however long work goes on. While there are others to
- * ask, who may give at once, the caller's time is not spent on it. */
+/* Decides whether to wait on. Another thread may have been faster, or have released its memory behind newer work. It is
+ * worth waiting for that if it suffices: a request that no end of work can satisfy is refused, however long work goes
+ * on. The caller's time is not spent on it while there are sources to ask, which may give at once. */
 bool gpuhal_ladder_waits_on(const gpuhal_shortage *shortage, uint64_t deadline_ns, uint64_t callers_deadline_ns)
 {
-    /* Where enough is left it was refused for another reason, which more of it does not mend. */
+    /* If enough is left, the refusal had another reason, and more memory does not help. */
     const uint64_t left_bytes = shortage->left_bytes < shortage->bytes ? shortage->left_bytes : 0;
     return deadline_ns == callers_deadline_ns && gpuhal_os_monotonic_ns() < deadline_ns &&
            shortage->ordered_bytes > 0 &&
            shortage->ordered_bytes + shortage->free_bytes + left_bytes >= shortage->bytes;
 }
 
-/* How often a thread that waits on goes up again at most. */
+/* Least time between two climbs of a thread that goes on waiting. */
 enum { ROUND_NS = 100000 };
 
 static bool waits_on(const climb *c, uint64_t deadline_ns)
@@ -215,7 +218,7 @@ static bool waits_on(const climb *c, uint64_t deadline_ns)
 
 /* ---- the order */
 
-/* What takes nothing from others. OUT_OF_MEMORY: there is more to try. */
+/* Tries all steps that take nothing from others. OUT_OF_MEMORY: there is more to try. */
 static gpuhal_status climb_alone(climb *c, uint64_t deadline_ns)
 {
     gpuhal_status status = GPUHAL_ERROR_OUT_OF_MEMORY;
@@ -236,7 +239,7 @@ uint64_t gpuhal_ladder_patience(uint64_t deadline_ns)
     return now_ns + (half_ns < most_ns ? half_ns : most_ns);
 }
 
-/* Asks the sources of a rung. What they gave may be behind work, so the whole way up is tried again after each. */
+/* Asks the sources of a rung. Their memory may be behind work, so the whole climb is tried again after each. */
 static gpuhal_status ask(climb *c, gpuhal_pressure_rung rung, gpuhal_pool *pool)
 {
     const gpuhal_request *request = c->request;
@@ -253,11 +256,11 @@ static gpuhal_status ask(climb *c, gpuhal_pressure_rung rung, gpuhal_pool *pool)
         status = climb_alone(c, gpuhal_ladder_patience(c->deadline_ns));
     }
     c->report.rungs[number].tries += attempt.times;
-    /* A callback may have forked, and this be the child: there nothing goes on. */
+    /* A callback may have forked, and this may be the child: nothing goes on there. */
     return gpuhal_is_inherited(attempt.device->gpu) ? gpuhal_error_forked() : status;
 }
 
-/* Where the device is what is short, memory elsewhere on it helps, too. */
+/* Returns whether the device is short, not the limit of the pool: then memory elsewhere on the device helps, too. */
 static bool may_grow_elsewhere(const climb *c)
 {
     const gpuhal_pool *pool = c->request->pool;
@@ -274,7 +277,7 @@ static bool others_gave(const climb *c)
     return gave;
 }
 
-/* Moves what is in the way, where there is room enough in pieces. */
+/* Moves parts that are in the way, if there is room enough in pieces. */
 static gpuhal_status compact(climb *c)
 {
     gpuhal_pool *pool = c->request->pool;
@@ -283,8 +286,9 @@ static gpuhal_status compact(climb *c)
                : GPUHAL_ERROR_OUT_OF_MEMORY;
 }
 
-/* Moving takes nothing from others, so it comes first where it may suffice; and last, where they gave something, which
- * may lie in pieces. Between, first memory of this pool, which is of use wherever it lies. Callbacks are asked once. */
+/* Moving takes nothing from others, so it comes first if it may suffice; and last if they gave memory, which may lie in
+ * pieces. In between, sources first give memory of this pool, which helps wherever it lies. Callbacks are asked
+ * once. */
 static gpuhal_status ask_all(climb *c)
 {
     gpuhal_status status = compact(c);
@@ -313,7 +317,7 @@ static gpuhal_status out_of_memory(climb *c)
                                                  : gpuhal_bins_largest(&pool->blocks, lane->bins);
     gpuhal_mutex_unlock(&pool->mutex);
     char own[64] = "";
-    if (own_bytes > report->largest_free_bytes) { /* behind the queue's own work, which it need not wait for */
+    if (own_bytes > report->largest_free_bytes) { /* behind this queue's work, which needs no wait */
         snprintf(own, sizeof own, ", for this queue %" PRIu64, own_bytes);
     }
     report->asked_bytes = c->request->bytes;
@@ -344,13 +348,13 @@ gpuhal_status gpuhal_pool_check_request(const gpuhal_request *request)
     return note_refusal(&c, status) ? out_of_memory(&c) : GPUHAL_OK;
 }
 
-/* Whether a limit would refuse the request even if stores gave up all that they can. */
+/* Returns whether a limit would refuse the request even if stores gave up all they can. */
 static bool is_in_vain(climb *c)
 {
     return note_refusal(c, gpuhal_pool_check_limits(c->request->pool, c->request->block_bytes, true)) != GPUHAL_OK;
 }
 
-/* What no rung can bring is refused before any is tried, so stores and callbacks give nothing for it. */
+/* Refuses a request that no rung can satisfy before any is tried, so that stores and callbacks give nothing for it. */
 static gpuhal_status climb_all(climb *c)
 {
     const gpuhal_request *request = c->request;
@@ -370,7 +374,7 @@ static gpuhal_status climb_all(climb *c)
         }
         status = ask_all(c);
     }
-    /* What has ended meanwhile may be whole segments, and one in their place may do. */
+    /* Memory freed meanwhile may be whole segments, and one in their place may do. */
     if (status == GPUHAL_ERROR_OUT_OF_MEMORY) {
         status = may_grow(c) ? grow(c) : search(c) ? GPUHAL_OK : status;
     }

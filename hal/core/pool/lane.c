@@ -1,15 +1,15 @@
-/* pool/lane.c: blocks in the order of queues: who may have which, and what a released part goes behind. All with the
- * pool's mutex held; nothing here calls a plugin. */
+/* pool/lane.c: decides which queue can reuse a block, and which work must end first. All with the pool's mutex held;
+ * nothing here calls a plugin. */
 #include "pool/pool.h"
 
 #include "queue/queue.h"
 
 #include <stdlib.h>
 
-/* So many releases without new work, and the queue counts as idle. */
+/* After this many releases without new work a queue counts as idle. */
 enum { IDLE_RELEASES = 256 };
 
-/* All work of a queue that was destroyed has ended when it is FINISHED, and it gets no more. */
+/* Frees lanes of queues that are FINISHED: they were destroyed, all their work has ended, and they get no more. */
 static void free_finished_lanes(gpuhal_pool *pool)
 {
     for (gpuhal_lane *lane = pool->lanes; lane; lane = lane->next) {
@@ -23,7 +23,7 @@ static void free_finished_lanes(gpuhal_pool *pool)
         if (lane->parts == 0) {
             gpuhal_blocks_move(&pool->blocks, lane->bins, pool->common);
             gpuhal_pool_changed(pool);
-            lane->queue = NULL; /* first: no thread may take another queue at its address for this one */
+            lane->queue = NULL; /* first, so that no thread takes another queue at its address for this one */
             gpuhal_queue_release(queue);
         }
     }
@@ -80,7 +80,7 @@ gpuhal_lane *gpuhal_lane_get(gpuhal_pool *pool, gpuhal_queue *queue)
     return lane;
 }
 
-/* Of a pool whose buffers have segments of their own the whole of one. */
+/* Finds a free block; if every buffer has its own segment, a whole segment of `bytes`. */
 static gpuhal_block_id find(const gpuhal_pool *pool, const gpuhal_bins *bins, uint64_t bytes)
 {
     if (!pool->desc.export_kinds) {
@@ -94,7 +94,7 @@ static gpuhal_block_id find(const gpuhal_pool *pool, const gpuhal_bins *bins, ui
     return id < pool->blocks.touched ? id : 0;
 }
 
-/* The smaller one of two blocks that fit; 0 stands for none. */
+/* Returns the smaller of two blocks that fit; 0 stands for none. */
 static gpuhal_block_id better(const gpuhal_pool *pool, gpuhal_block_id one, gpuhal_block_id other)
 {
     if (one == 0 || other == 0) {
@@ -122,7 +122,7 @@ gpuhal_block_id gpuhal_pool_search(gpuhal_pool *pool, const gpuhal_queue *queue,
     return block ? gpuhal_blocks_take_found(&pool->blocks, block, bytes, pool->unit) : 0;
 }
 
-/* Whether it is a free block, which an entry without bytes is not, and the lane's queue may have it at once. */
+/* Returns whether the lane's queue can use the block at once: it is free, which an entry without bytes is not. */
 static bool may_have(const gpuhal_pool *pool, const gpuhal_lane *lane, gpuhal_block_id id)
 {
     const gpuhal_block *block = gpuhal_block_at(&pool->blocks, id);
@@ -134,7 +134,7 @@ static bool may_have(const gpuhal_pool *pool, const gpuhal_lane *lane, gpuhal_bl
     return may;
 }
 
-/* Bytes of the neighbours from this block on that the queue may have. */
+/* Returns the bytes of the neighbours, from this block on, that the queue can use. */
 static uint64_t bytes_from(const gpuhal_pool *pool, const gpuhal_lane *lane, gpuhal_block_id id)
 {
     uint64_t sum = 0;
@@ -144,7 +144,7 @@ static uint64_t bytes_from(const gpuhal_pool *pool, const gpuhal_lane *lane, gpu
     return sum;
 }
 
-/* The first block of the fewest bytes in a row that suffice and that the queue may have; 0: there are none. */
+/* Returns the first block of the smallest sufficient row of neighbours that the queue can use; 0: there is none. */
 static gpuhal_block_id smallest_row(const gpuhal_pool *pool, const gpuhal_lane *lane, uint64_t bytes)
 {
     gpuhal_block_id best = 0;
@@ -204,7 +204,7 @@ bool gpuhal_part_add_use(gpuhal_part *part, gpuhal_queue *queue)
     }
     if (!part->home && !part->pool->checks) {
         part->home = lane;
-        part->made = gpuhal_lane_count(lane); /* so it is not kept: the pool was another one before it */
+        part->made = gpuhal_lane_count(lane); /* so it is not kept: the lane did not count its allocation */
         lane->parts++;
     }
     if (part->home == lane) {
@@ -228,7 +228,7 @@ bool gpuhal_part_begin_uses(gpuhal_part *part, gpuhal_queue *queue)
     return make_room(part) && (!queue || gpuhal_part_add_use(part, queue));
 }
 
-/* So many structures of released parts are kept as they are, so that a second release is noticed. */
+/* This many structures of released parts stay as they are, so that a second release is noticed. */
 enum { RELEASED_PARTS = 4096 };
 
 gpuhal_part *gpuhal_part_take(gpuhal_pool *pool)
@@ -290,8 +290,9 @@ static void retire_part(gpuhal_part *part)
     gpuhal_part_put_back(part);
 }
 
-/* Where a block goes that is behind no work but the home queue's: free for everybody while that one is idle. Of a queue
- * that gets work now and then the lane has all until a search fails, since what is in two bins is not merged. */
+/* Chooses the bins for a block that is behind no work but the home queue's: the common ones while that queue is idle.
+ * If it gets work now and then, the lane has all its blocks until a search fails, since blocks in different bins are
+ * not merged. */
 static gpuhal_bins *bins_for_release(gpuhal_pool *pool, gpuhal_lane *home)
 {
     const uint64_t submitted = atomic_load_explicit(&home->queue->submitted, memory_order_relaxed);
@@ -307,8 +308,8 @@ static gpuhal_bins *bins_for_release(gpuhal_pool *pool, gpuhal_lane *home)
     return pool->common;
 }
 
-/* The home queue's own work is before its lane's next user anyway. So where other queues have used the part, only those
- * are waited for, and the block then goes to the lane, which keeps its queue until then. */
+/* The home queue's own work comes before its lane's next user anyway. If other queues have used the part, the entry
+ * waits only for those. Then the block goes to the lane, which keeps its queue until then. */
 gpuhal_pending *gpuhal_part_give(gpuhal_part *part)
 {
     gpuhal_pool *pool = part->pool;
@@ -344,9 +345,9 @@ gpuhal_pending *gpuhal_part_give(gpuhal_part *part)
     return pending;
 }
 
-/* ---- what lanes keep */
+/* ---- parts that lanes keep */
 
-/* One that keeps nothing leaves the list, where it may. */
+/* Gives back the kept parts of a lane. A lane without any leaves the list if it may. */
 static uint64_t give_kept(gpuhal_pool *pool, gpuhal_lane *lane, bool may_leave)
 {
     uint64_t given = 0;
@@ -357,7 +358,7 @@ static uint64_t give_kept(gpuhal_pool *pool, gpuhal_lane *lane, bool may_leave)
     while (lane->kept) {
         gpuhal_part *part = lane->kept;
         lane->kept = part->next;
-        (void)gpuhal_part_give(part); /* behind no other queue */
+        (void)gpuhal_part_give(part); /* no other queue has used it */
         given++;
     }
     lane->listed &= given > 0 || !may_leave;
@@ -378,8 +379,8 @@ uint64_t gpuhal_pool_give_kept(gpuhal_pool *pool)
     uint64_t given = 0;
     gpuhal_lane *lane = atomic_load_explicit(&pool->keeping, memory_order_acquire), *before = NULL;
     while (lane) {
-        gpuhal_lane *next = lane->keeping; /* before it leaves: then another thread may add it again */
-        const uint64_t parts = give_kept(pool, lane, before != NULL); /* the first is where others add */
+        gpuhal_lane *next = lane->keeping; /* read before it leaves: then another thread may add it again */
+        const uint64_t parts = give_kept(pool, lane, before != NULL); /* others add before the first */
         if (parts == 0 && before) {
             before->keeping = next;
         } else {

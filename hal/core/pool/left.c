@@ -1,4 +1,4 @@
-/* pool/left.c: what a program has not released when it closes its gpuhal object. */
+/* pool/left.c: reports objects that a program has not released when it closes its gpuhal object. */
 #include "pool/pool.h"
 
 #include "base/log.h"
@@ -7,7 +7,7 @@
 
 #include <inttypes.h>
 
-/* Parts are counted here, not when they are allocated, which has to be fast. With the pool's mutex held. */
+/* Counts parts here, not when they are allocated, which has to be fast. With the pool's mutex held. */
 static void count_parts(gpuhal_pool *pool)
 {
     gpuhal_pool_give_kept(pool);
@@ -53,7 +53,8 @@ static void report_tag(const gpuhal_device *device, gpuhal_tag *tag)
     }
 }
 
-/* A store has its pool, and so its entries' memory, until it is destroyed. Each is one source that evicts. */
+/* Reports stores. A store keeps its pool, and so its entries' memory, until it is destroyed. Each is one source that
+ * evicts. */
 static void report_stores(const gpuhal_device *device)
 {
     const uint64_t stores = gpuhal_pressure_source_count(device, GPUHAL_PRESSURE_EVICT);
@@ -63,7 +64,7 @@ static void report_stores(const gpuhal_device *device)
     }
 }
 
-/* Nothing else is done with the object meanwhile, so tags are only added by what comes back from the log. */
+/* Nothing else is done with the object meanwhile, so only a callback of the log can add tags. */
 void gpuhal_pools_report_left(gpuhal *gpu)
 {
     const bool wanted = gpuhal_log_wants(gpu->log, GPUHAL_LEVEL_INFO);

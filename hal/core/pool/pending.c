@@ -1,6 +1,5 @@
-/* pool/pending.c: memory that waits for the end of work: recording events where a block leaves its queue, asking
- * whether they are done, and waiting. Queues are called without the pool's mutex; a pending with users stays where it
- * is. */
+/* pool/pending.c: memory that waits for the end of work: recording events when a block leaves its queue, polling them,
+ * and waiting. Queues are called without the pool's mutex; an entry with users stays in the list. */
 #include "pool/pool.h"
 
 #include "base/error.h"
@@ -8,7 +7,8 @@
 
 #include <stdlib.h>
 
-/* How long to wait for the oldest before the others are looked at again: one queue that hangs must not hide them. */
+/* How long to wait for the oldest before the others are polled again, since one queue that hangs must not hide them;
+ * and how often to poll queues that refuse. */
 enum { SLICE_NS = 10000000, REFUSING_QUEUE_POLL_NS = 100000 };
 
 /* ---- one queue */
@@ -22,7 +22,8 @@ static void record(gpuhal_pool_wait *wait)
     gpuhal_error_restore(&before);
 }
 
-/* After a failure the driver may still be at the work, until the queue was reset or is finished. */
+/* Returns whether the work has ended. After a failure the driver may still execute it until the queue is reset or
+ * finished. */
 static bool is_over(const gpuhal_pool_wait *wait)
 {
     if (!wait->timepoint) {
@@ -72,8 +73,8 @@ static void free_list(gpuhal_pending *list)
     }
 }
 
-/* A single block goes behind the queue that it belonged to; that one's work was not among what was waited for. Returns
- * how many bytes there are. */
+/* Frees the entry's memory and returns how many bytes. A single block goes behind its home queue, whose work was not
+ * waited for. */
 static uint64_t make_free(gpuhal_pool *pool, gpuhal_pending *pending)
 {
     pool->has_unused = true;
@@ -93,7 +94,7 @@ static uint64_t make_free(gpuhal_pool *pool, gpuhal_pending *pending)
     return bytes;
 }
 
-/* Those that have ended: a list to be freed, and the bytes that came free. */
+/* Entries that have ended: a list to be freed, and the bytes that became free. */
 typedef struct ending {
     gpuhal_pending *list;
     uint64_t bytes;
@@ -116,7 +117,7 @@ static void enter(gpuhal_pending *pending)
     pending->users++;
 }
 
-/* Ends the look at a pending; `over` as it was found: then it has ended. Returns the next one. */
+/* Ends the look at an entry. If `over`, its work was found to have ended. Returns the next one. */
 static gpuhal_pending *leave(gpuhal_pool *pool, gpuhal_pending *pending, bool over, ending *ended)
 {
     gpuhal_pending *next = pending->next;
@@ -171,15 +172,15 @@ static uint64_t poll_pending(gpuhal_pool *pool)
     return ended.bytes;
 }
 
-/* The queue of a lane with anything in it, retained; NULL for none. With the mutex held. */
+/* Returns the queue, retained, of a lane that has any block; NULL for none. With the mutex held. */
 static gpuhal_queue *queue_of(const gpuhal_lane *lane)
 {
     gpuhal_queue *queue = lane->queue;
     return queue && gpuhal_bins_free_count(lane->bins) > 0 ? gpuhal_queue_retain(queue) : NULL;
 }
 
-/* No event is needed for a queue that has nothing to do. The queue is asked with the mutex held, so that what another
- * thread releases behind newer work is not taken for idle; this calls no driver. */
+/* Makes lanes of idle queues common, which needs no event. It asks the queue with the mutex held: memory that another
+ * thread releases behind newer work must not count as idle. This calls no driver. */
 static uint64_t poll_lanes(gpuhal_pool *pool)
 {
     uint64_t bytes = 0;
@@ -210,7 +211,7 @@ uint64_t gpuhal_pool_poll(gpuhal_pool *pool)
     return bytes + poll_lanes(pool);
 }
 
-/* The lane's bins themselves move, so this costs the same however many blocks it has. */
+/* Makes a lane pending. Its bins themselves move, so this costs the same however many blocks it has. */
 static gpuhal_pending *part_lane(gpuhal_pool *pool, gpuhal_lane *lane)
 {
     gpuhal_pending *pending = calloc(1, sizeof *pending + sizeof *pending->waits);
@@ -258,7 +259,8 @@ static bool wait_in_queue(gpuhal_queue *queue, const gpuhal_pending *pending)
     return waits;
 }
 
-/* A timepoint that has failed would fail the queue that waits for it, so such a pending is left alone. */
+/* Returns whether the queue may wait for the entry. A timepoint that has failed would fail the waiting queue, so such
+ * an entry is left alone. */
 static bool suits(const gpuhal_pool *pool, const gpuhal_pending *pending, const gpuhal_queue *queue, uint64_t bytes)
 {
     return pending->bins && pending->owner != queue && !pending->follower && pending->users == 0 &&
@@ -288,14 +290,14 @@ bool gpuhal_pool_follow(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, 
     return follows;
 }
 
-/* Whether the lane's queue has released the block before it recorded the timepoint. */
+/* Returns whether the lane's queue released the block before it recorded the timepoint. */
 static bool is_before(const gpuhal_block *block, const gpuhal_lane *lane, const gpuhal_timepoint *timepoint)
 {
     return block->bytes > 0 && block->bins == lane->bins && block->stamp < timepoint->ordinal;
 }
 
-/* A new pending behind the timepoint, whose reference it gets, of all such blocks of the lane; NULL where none of them
- * is large enough, and without memory. With the mutex held. */
+/* Makes an entry behind the timepoint from all blocks of the lane released before it. The entry gets the reference to
+ * the timepoint. NULL if none of the blocks is large enough, or without memory. With the mutex held. */
 static gpuhal_pending *part_before(gpuhal_pool *pool, gpuhal_lane *lane, gpuhal_timepoint *timepoint, uint64_t bytes)
 {
     gpuhal_block_id id = 1;
@@ -316,7 +318,7 @@ static gpuhal_pending *part_before(gpuhal_pool *pool, gpuhal_lane *lane, gpuhal_
     return pending;
 }
 
-/* The same, if the queue has been made to wait for the lane's queue. */
+/* Does the same if the queue has been made to wait for the lane's queue. */
 static gpuhal_pending *part_before_event(gpuhal_pool *pool, gpuhal_lane *lane, gpuhal_queue *queue, uint64_t bytes)
 {
     gpuhal_mutex_lock(&pool->mutex);
@@ -385,8 +387,8 @@ bool gpuhal_pool_wait_oldest(gpuhal_pool *pool, uint64_t newest, uint64_t deadli
     return pending && gpuhal_os_monotonic_ns() < deadline_ns;
 }
 
-/* Also for work that the library does not see, behind which a part was released. Without host memory the work is waited
- * for instead, as long as a driver that goes on may take. */
+/* Makes the queue hold the segments, also for work that the library does not see but that used a released part. Without
+ * host memory it waits for the work instead, no longer than a working driver may take. */
 static void hold_segments(const gpuhal_pool *pool, gpuhal_queue *queue)
 {
     gpuhal_status status = GPUHAL_OK;

@@ -1,10 +1,10 @@
-/* pool/piece.c: virtual memory. A pool reserves addresses for more than its device has, once, and has memory put
- * behind them piece by piece. Neighbouring pieces are one for its buffers, so free memory does not fall apart into
- * segments; and each goes back to the driver by itself, wherever it lies, when no buffer has a byte of it.
+/* pool/piece.c: virtual memory. A pool reserves addresses once, for more than its device has, and the driver puts
+ * memory behind them piece by piece. Neighbouring pieces are one for its buffers, so free memory does not fall apart
+ * into segments. Each piece goes back to the driver by itself, wherever it lies, once no buffer has a byte of it.
  *
- * The addresses are one region of the table. Those without memory are free in bins of their own, `holes`, which no
- * search looks into. A piece on its way back is a used block. While `changing` is set one thread calls the driver,
- * without the mutex: only it takes holes away or adds pieces. */
+ * The addresses are one region of the table. Addresses without memory are free in separate bins, `holes`. No search
+ * looks into these. A piece on its way back is a used block. While `changing` is set, one thread calls the driver
+ * without the mutex, and only that thread removes holes or adds pieces. */
 #include "pool/pool.h"
 
 #include "base/error.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How often a thread looks whether the driver that another one is waiting for hangs. */
+/* How often a thread that waits for another one's driver call checks whether the driver hangs. */
 enum { LOST_POLL_NS = 20000000 };
 
 /* ---- growing */
@@ -29,8 +29,8 @@ static uint64_t free_bytes_of(const gpuhal_pool *pool, gpuhal_block_id id)
     return id != 0 && block->bins == pool->common ? block->bytes : 0;
 }
 
-/* What has to be added at the beginning of a hole, behind the free memory before it, so that `need` bytes are free in
- * one piece; UINT64_MAX: the hole is too small. */
+/* Returns the bytes to add at the beginning of a hole, behind the free memory before it, so that `need` bytes are free
+ * in one block; UINT64_MAX: the hole is too small. */
 static uint64_t least_in(const gpuhal_pool *pool, const gpuhal_block *hole, uint64_t need)
 {
     const uint64_t before = free_bytes_of(pool, hole->before), after = free_bytes_of(pool, hole->after);
@@ -41,7 +41,7 @@ static uint64_t least_in(const gpuhal_pool *pool, const gpuhal_block *hole, uint
     return need - before <= hole->bytes + after ? hole->bytes : UINT64_MAX;
 }
 
-/* The hole in which the least memory suffices; of several the lowest. With the mutex held. */
+/* Finds the hole that needs the least memory; of several the lowest. With the mutex held. */
 static bool choose_hole(const gpuhal_pool *pool, uint64_t need, gpuhal_hole *out)
 {
     *out = (gpuhal_hole){.least = UINT64_MAX};
@@ -142,7 +142,7 @@ gpuhal_status gpuhal_pool_end_piece(gpuhal_pool *pool, const gpuhal_hole *place,
 
 /* ---- giving back, the highest first */
 
-/* The block in which the byte at `offset` lies, at `id` or before it. */
+/* Returns the block that has the byte at `offset`: `id` or one before it. */
 static gpuhal_block_id down_to(const gpuhal_pool *pool, gpuhal_block_id id, uint64_t offset)
 {
     while (gpuhal_block_at(&pool->blocks, id)->offset > offset) {
@@ -216,7 +216,8 @@ uint64_t gpuhal_pool_take_pieces(gpuhal_pool *pool, uint64_t want_bytes)
     return bytes;
 }
 
-/* What the driver does not take back is memory of the pool as before. With the mutex held. */
+/* Ends the way back of a piece. If the driver did not take it, it is memory of the pool as before. With the mutex
+ * held. */
 static void end_leaving(gpuhal_pool *pool, size_t index, bool left)
 {
     gpuhal_pool_range *range = &pool->range;

@@ -50,13 +50,14 @@ static gpuhal_status take_desc(const gpuhal_pool_desc *given, gpuhal_pool_desc *
     return GPUHAL_OK;
 }
 
-/* Of two limits the lower one; 0 stands for no limit. */
+/* Returns the lower of two limits; 0 stands for no limit. */
 static uint64_t lower_limit(uint64_t one, uint64_t other)
 {
     return one == 0 || (other != 0 && other < one) ? other : one;
 }
 
-/* Every buffer begins and ends on this: no two share what the device copies, fills or binds as one. */
+/* Returns the unit of all blocks. Every buffer begins and ends at a multiple of it, so that no two share bytes that the
+ * device copies, fills or binds as one. */
 static uint64_t unit_of(const gpuhal_device *device, uint64_t asked)
 {
     const gpuhal_facts *facts = &device->listed->facts;
@@ -98,7 +99,7 @@ static void free_lanes(gpuhal_pool *pool)
     }
 }
 
-/* Nothing has it any more but work of queues. */
+/* Frees a pool that only work of queues still uses. */
 static void free_pool(gpuhal_pool *pool)
 {
     gpuhal *gpu = pool->device->gpu;
@@ -144,8 +145,8 @@ static gpuhal_pool *make_pool(gpuhal_device *device, const gpuhal_pool_desc *des
     pool->desc = *desc;
     pool->trace = &device->gpu->layers.pools->trace;
     pool->checks = (desc->flags & GPUHAL_POOL_CHECKING) || device->gpu->settings.pool_check;
-    /* A release gives unused segments above keep_bytes back at once; one of a pool that exports has a segment of its
-     * own. In checking mode no part has a home. */
+    /* Lanes keep no parts if keep_bytes is set, since a release then gives unused segments above it back at once, nor
+     * in a pool that exports, whose parts are segments. In checking mode no part has a home. */
     pool->keeps = desc->keep_bytes == 0 && desc->export_kinds == 0;
     pool->references = 1;
     pool->common = common;
@@ -198,7 +199,7 @@ gpuhal_status gpuhal_pool_create(gpuhal_device *device, const gpuhal_pool_desc *
 
 /* ---- allocating and releasing */
 
-/* It becomes a buffer of the application's, given to a queue, which may be NULL. */
+/* Makes it a buffer of the application, for a queue, which may be NULL. */
 static gpuhal_buffer *begin_part(gpuhal_part *part, gpuhal_queue *queue)
 {
     atomic_store_explicit(&part->buffer.used_in, queue, memory_order_relaxed);
@@ -226,7 +227,7 @@ static gpuhal_buffer *fill_part(gpuhal_part *part, const gpuhal_request *request
     buffer->begin = block->offset;
     buffer->bytes = request->bytes;
     buffer->memory = whole->memory;
-    if (whole->export_kinds) { /* there is nothing beside it, so it is imported and exported as the whole is */
+    if (whole->export_kinds) { /* nothing lies beside it, so it is imported and exported as the whole is */
         buffer->export_kinds = whole->export_kinds;
         buffer->alignment = whole->alignment;
         buffer->allocated = whole->allocated;
@@ -266,7 +267,7 @@ static gpuhal_status check_request(const gpuhal_pool *pool, const gpuhal_queue *
     if (flags & ~ALLOCATE_FLAGS) {
         return unknown_flags("gpuhal_pool_allocate", flags & ~ALLOCATE_FLAGS);
     }
-    /* What is asked of the driver is a multiple of the unit; rounding up to it cannot overflow then. */
+    /* Requests to the driver are multiples of the unit, so rounding up to it cannot overflow. */
     const uint64_t guard = pool->checks ? GPUHAL_CHECK_BYTES : 0;
     const uint64_t whole = pool->device->allocation_max_bytes & ~(pool->unit - 1);
     const uint64_t most = whole > guard ? whole - guard : 0;
@@ -303,12 +304,12 @@ static gpuhal_status find_block_unlocks(const gpuhal_request *request, gpuhal_bl
     gpuhal_status status = gpuhal_pool_climb(request, out_block);
     gpuhal_mutex_lock(&pool->mutex);
     if (lane) {
-        (void)gpuhal_lane_count(lane); /* the pool is another one now */
+        (void)gpuhal_lane_count(lane); /* the pool has changed */
     }
     return status;
 }
 
-/* In checking mode. */
+/* Prepares the buffer in checking mode, or releases it. */
 static gpuhal_status prepare(gpuhal_queue *queue, gpuhal_buffer **buffer)
 {
     gpuhal_status status = gpuhal_check_begin(*buffer, queue);
@@ -387,8 +388,8 @@ void gpuhal_part_join_store(gpuhal_buffer *buffer)
     gpuhal_mutex_unlock(&pool->mutex);
 }
 
-/* Gives back one reference, and unused segments above what is kept; those behind work that has ended are unused, too.
- * With the mutex held, which is released. */
+/* Gives back one reference, and unused segments above the bytes to keep. Segments behind work that has ended are
+ * unused, too. With the mutex held, which is released. */
 static void settle(gpuhal_pool *pool)
 {
     const uint64_t keep = pool->destroyed ? 0 : pool->desc.keep_bytes ? pool->desc.keep_bytes : UINT64_MAX;
@@ -456,8 +457,8 @@ void gpuhal_pool_destroy(gpuhal_pool *pool)
     settle(pool);
 }
 
-/* Called before the queue has checked what it is asked to do: a queue of another object may be gone before the pool, so
- * the pool must not have one. */
+/* Compares the objects, since the queue has not checked its arguments yet. A queue of another object may be gone before
+ * the pool, so the pool must not have one. */
 gpuhal_status gpuhal_part_use(gpuhal_buffer *buffer, gpuhal_queue *queue)
 {
     gpuhal_part *part = (gpuhal_part *)buffer;
@@ -493,7 +494,7 @@ gpuhal_status gpuhal_buffer_use(gpuhal_buffer *buffer, gpuhal_queue *queue)
     return status ? status : gpuhal_part_use(buffer, queue);
 }
 
-/* An address is looked up so rarely that no release keeps an index for it: the blocks are gone through. With the
+/* Goes through the blocks: addresses are looked up too rarely for an index that every release would maintain. With the
  * mutex held. */
 static gpuhal_buffer *find_in(gpuhal_pool *pool, const gpuhal_buffer *segment, const uint64_t *offset)
 {
@@ -510,7 +511,7 @@ static gpuhal_buffer *find_in(gpuhal_pool *pool, const gpuhal_buffer *segment, c
     return found;
 }
 
-/* The caller has a reference to the segment, not to its pool, which may be gone. */
+/* Finds the part at an offset. The caller has a reference to the segment, not to its pool, which may be gone. */
 gpuhal_buffer *gpuhal_part_find(gpuhal_buffer *segment, uint64_t *offset)
 {
     gpuhal_pools *pools = segment->device->gpu->layers.pools;

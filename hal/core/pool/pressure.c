@@ -1,4 +1,4 @@
-/* pool/pressure.c: the list of sources, and threads taking turns in asking them. */
+/* pool/pressure.c: the list of sources, and the turns of threads that ask them. */
 #include "pool/pressure.h"
 
 #include "base/error.h"
@@ -8,16 +8,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* How often a thread that waits for its turn looks whether the device is lost; and how long one waits that has no time,
- * for one that is prompt: only a callback that is at fault takes longer, such as one that needs a lock which the
- * waiting thread holds. */
+/* How often a thread that waits for its turn checks whether the device is lost; and how long a thread without time
+ * waits for a prompt one. Only a faulty callback takes longer, for example one that needs a lock of the waiting
+ * thread. */
 enum { LOST_POLL_NS = 20000000, PROMPT_NS = 1000000000 };
 
-/* How often one source is asked for one allocation: those of the application may claim to give for ever. */
+/* How often one source is asked for one allocation, since the application's may claim to give for ever. */
 enum { ASKS_MAX = 64 };
 
 struct gpuhal_pressure_entry {
-    gpuhal_pressure_entry *next; /* in the order in which they are asked */
+    gpuhal_pressure_entry *next; /* in the order of asking */
     gpuhal_device *device;
     gpuhal_pressure_source source;
     uint64_t number;
@@ -28,8 +28,8 @@ struct gpuhal_pressure_turn {
     const gpuhal_device *device;
     const void *caller; /* gpuhal_job_caller() */
     uint64_t deadline_ns;
-    bool prompt; /* does not wait, or asks for what costs no copy */
-    const gpuhal_pressure_entry *entry; /* that is being asked; NULL: none, or it has removed itself */
+    bool prompt; /* does not wait, or asks for memory that costs no copy */
+    const gpuhal_pressure_entry *entry; /* being asked; NULL: none, or it has removed itself */
 };
 
 void gpuhal_pressure_init(gpuhal_pressure *pressure)
@@ -57,7 +57,7 @@ static gpuhal_pressure *pressure_of(const gpuhal_device *device)
 
 /* ---- the list */
 
-/* Whether it is asked after a source of this rung, priority and number. */
+/* Returns whether it is asked after a source of this rung, priority and number. */
 static bool comes_after(const gpuhal_pressure_entry *entry, gpuhal_pressure_rung rung, int32_t priority,
                         uint64_t number)
 {
@@ -68,7 +68,7 @@ static bool comes_after(const gpuhal_pressure_entry *entry, gpuhal_pressure_rung
     return source->priority != priority ? source->priority > priority : entry->number > number;
 }
 
-/* Where the list points to the application's callback, or to NULL at its end. With the mutex held. */
+/* Returns the link that leads to the application's callback, or to NULL at the end of the list. With the mutex held. */
 static gpuhal_pressure_entry **find_call(gpuhal_pressure *pressure, const gpuhal_device *device,
                                          gpuhal_pressure_fn *call, const void *user)
 {
@@ -112,7 +112,7 @@ gpuhal_status gpuhal_pressure_add(gpuhal_device *device, const gpuhal_pressure_s
     return GPUHAL_OK;
 }
 
-/* The turn in which the source is being asked; NULL: it is not. A source belongs to one device, which has one turn at a
+/* Returns the turn that asks the source now; NULL: none does. A source belongs to one device, which has one turn at a
  * time. With the mutex held. */
 static gpuhal_pressure_turn *turn_that_asks(const gpuhal_pressure *pressure, const gpuhal_pressure_entry *entry)
 {
@@ -123,8 +123,8 @@ static gpuhal_pressure_turn *turn_that_asks(const gpuhal_pressure *pressure, con
     return turn;
 }
 
-/* Takes the source out to which the list points at `link`, waits until it has returned, and frees it. With the mutex
- * held, which is released. */
+/* Takes the source at `link` out of the list, waits until it has returned, and frees it. With the mutex held, which is
+ * released. */
 static void take_out(gpuhal_pressure *pressure, gpuhal_pressure_entry **link)
 {
     gpuhal_pressure_entry *entry = *link;
@@ -191,7 +191,7 @@ gpuhal_status gpuhal_device_off_pressure(gpuhal_device *device, gpuhal_pressure_
 
 /* ---- turns, with the mutex held */
 
-/* The turn that another thread has for the device; *out_own: this thread is inside a source, of whichever device. */
+/* Returns the turn that a thread has for the device. *out_own: this thread is inside a source, of any device. */
 static const gpuhal_pressure_turn *other_turn(const gpuhal_pressure *pressure, const gpuhal_device *device,
                                               bool *out_own)
 {
@@ -204,14 +204,15 @@ static const gpuhal_pressure_turn *other_turn(const gpuhal_pressure *pressure, c
     return found;
 }
 
-/* A thread that has no time waits for one that is prompt, which is as quick as a thread that grows a pool. */
+/* Returns whether to go on waiting for a turn. With a timeout of 0 a thread waits only for a prompt one, which is as
+ * quick as growing a pool. */
 static bool may_wait(const gpuhal_pressure_turn *own, const gpuhal_pressure_turn *other, uint64_t end_ns)
 {
     return (own->deadline_ns > 0 || other->prompt) && gpuhal_os_monotonic_ns() < end_ns &&
            !gpuhal_device_check(own->device);
 }
 
-/* False: this thread is inside a source, or its time is over. */
+/* Waits for the turn. False: this thread is inside a source, or may not wait longer. */
 static bool begin_turn(gpuhal_pressure *pressure, gpuhal_pressure_turn *own)
 {
     bool inside = false;
@@ -242,7 +243,7 @@ static void end_turn(gpuhal_pressure *pressure, const gpuhal_pressure_turn *own)
 
 /* ---- asking */
 
-/* More than all memory of the device is of no use to an allocation. */
+/* Returns the most bytes to ask for. More than all memory of the device is of no use to an allocation. */
 static uint64_t most_bytes(const gpuhal_pressure_attempt *attempt)
 {
     const uint64_t total =
@@ -250,7 +251,7 @@ static uint64_t most_bytes(const gpuhal_pressure_attempt *attempt)
     return total > attempt->bytes ? total : attempt->bytes;
 }
 
-/* The source to ask next, which is written down in the attempt; NULL: all were asked. With the mutex held. */
+/* Returns the source to ask next, and notes it in the attempt; NULL: all were asked. With the mutex held. */
 static const gpuhal_pressure_entry *next_source(const gpuhal_pressure *pressure, gpuhal_pressure_attempt *attempt)
 {
     attempt->newest = attempt->newest ? attempt->newest : pressure->added;
@@ -277,8 +278,8 @@ static const gpuhal_pressure_entry *next_source(const gpuhal_pressure *pressure,
     return entry;
 }
 
-/* With the mutex held. False in the child, where the source has forked: there nothing of the parent's is touched any
- * more. */
+/* Asks the source once. With the mutex held. False in the child if the source has forked: nothing of the parent's may
+ * be touched there. */
 static bool give_once_unlocks(gpuhal_pressure *pressure, gpuhal_pressure_turn *own,
                               const gpuhal_pressure_attempt *attempt, uint64_t *out_given)
 {

@@ -1,5 +1,5 @@
-/* pool/relief.c: what is tried when a device refuses a buffer outside pools, or a pool's segment: the rungs of
- * ladder.c that give memory back to the driver. After each the allocation is tried again. */
+/* pool/relief.c: climbs the rungs of ladder.c that give memory back to the driver, if a device refuses a buffer outside
+ * pools, or a pool's segment. After each the allocation is tried again. */
 #include "pool/pool.h"
 
 #include "base/error.h"
@@ -8,9 +8,9 @@
 /* An allocation on its way up. */
 typedef struct climb {
     const gpuhal_relief *relief;
-    gpuhal_memory_report *report; /* for a segment its pool's */
-    uint64_t held_bytes;         /* of the device, when it was tried last */
-    uint64_t pending_bytes;      /* come free when queued work ends */
+    gpuhal_memory_report *report; /* for a segment that of its pool */
+    uint64_t held_bytes;         /* of the device, at the last try */
+    uint64_t pending_bytes;      /* free once queued work ends */
     gpuhal_error_detail refusal; /* the last one */
 } climb;
 
@@ -24,7 +24,8 @@ static gpuhal_status try_again(climb *c)
     return status;
 }
 
-/* Gives back what completed work still kept, whichever thread has done so since the last try. */
+/* Gives back buffers that completed work still kept. Tries again if any thread has given some back since the last
+ * try. */
 static gpuhal_status retire(climb *c, gpuhal_rung rung)
 {
     gpuhal_device *device = c->relief->device;
@@ -35,7 +36,7 @@ static gpuhal_status retire(climb *c, gpuhal_rung rung)
     return gave ? try_again(c) : GPUHAL_ERROR_OUT_OF_MEMORY;
 }
 
-/* Gives unused segments of the device's pools back, as many as are needed and then more, since those need not lie
+/* Gives unused segments of the device's pools back, as many as needed and then more, since they need not lie
  * together. */
 static gpuhal_status trim(climb *c, gpuhal_rung rung)
 {
@@ -52,7 +53,7 @@ static gpuhal_status trim(climb *c, gpuhal_rung rung)
     return status;
 }
 
-/* A pool does not take other pools' segments for one that is larger than it needs. */
+/* Retires work and trims pools, but takes no other pools' segments for one that is larger than its pool needs. */
 static gpuhal_status give_back(climb *c, gpuhal_rung rung)
 {
     const gpuhal_pool *pool = c->relief->pool;
@@ -60,18 +61,18 @@ static gpuhal_status give_back(climb *c, gpuhal_rung rung)
     return status == GPUHAL_ERROR_OUT_OF_MEMORY && (!pool || pool->insists) ? trim(c, rung) : status;
 }
 
-/* How often queues are looked at again that refuse to be recorded; and how long others are waited for meanwhile. */
+/* How often queues that refuse to be recorded are polled, and how long others are waited for meanwhile. */
 enum { REFUSING_QUEUE_POLL_NS = 100000, SLICE_NS = 10000000 };
 
-/* Waits for the work of all queues, as far as it is enqueued now: any of it may keep buffers, or be what a pool's
- * segments wait for. *out_ended: some has ended in time, or may have in a queue that refuses to be recorded. */
+/* Waits for the work enqueued now in all queues: any of it may keep buffers, or pools' segments may wait for it.
+ * *out_ended: some has ended in time, or may have in a queue that refuses to be recorded. */
 static gpuhal_status wait_for_work(climb *c, uint64_t deadline_ns, bool *out_ended)
 {
     gpuhal_device *device = c->relief->device;
     gpuhal_queue_marks marks = {0};
     gpuhal_status status = gpuhal_pools_part_lanes(device);
     status = status ? status : gpuhal_queues_mark(device->gpu, &marks);
-    /* What has ended since the last try is in no mark, and behind another queue's work there may be no other sign. */
+    /* Work that ended since the last try is in no mark, and behind another queue's work nothing else may show it. */
     status = status ? status : give_back(c, GPUHAL_RUNG_POLL);
     const uint64_t slice_ns = gpuhal_deadline(SLICE_NS);
     const bool polls = marks.refused && deadline_ns == c->relief->deadline_ns;
@@ -89,7 +90,7 @@ static gpuhal_status wait_for_work(climb *c, uint64_t deadline_ns, bool *out_end
     return status;
 }
 
-/* For a buffer alone: a pool waits by itself. */
+/* Returns whether to wait on, for a buffer alone: a pool waits by itself. */
 static bool waits_on(const climb *c, uint64_t deadline_ns)
 {
     const gpuhal_relief *relief = c->relief;
@@ -118,7 +119,8 @@ static gpuhal_status climb_alone(climb *c, uint64_t deadline_ns)
     return status == GPUHAL_ERROR_OUT_OF_MEMORY && deadline_ns > 0 ? wait_on(c, deadline_ns) : status;
 }
 
-/* What they give may be a part of a pool, whose segment then goes back; or memory that the library does not count. */
+/* Asks the sources of a rung. They may give a part of a pool, whose segment then goes back, or memory that the library
+ * does not count. */
 static gpuhal_status ask(climb *c, gpuhal_pressure_rung rung)
 {
     const gpuhal_relief *relief = c->relief;
@@ -164,7 +166,7 @@ static gpuhal_status out_of_memory(climb *c)
     return GPUHAL_ERROR_OUT_OF_MEMORY;
 }
 
-/* Whether the limit would refuse the buffer even if stores gave up all that they can. */
+/* Returns whether the limit would refuse the buffer even if stores gave up all they can. */
 static bool is_in_vain(const gpuhal_relief *relief, uint64_t limit)
 {
     const bool counts = limit > 0 && gpuhal_pressure_source_count(relief->device, GPUHAL_PRESSURE_CALL) == 0;
@@ -182,7 +184,7 @@ gpuhal_status gpuhal_pools_relieve(gpuhal_relief *relief)
     const uint64_t limit = gpuhal_device_limit(relief->device);
     gpuhal_error_save(&c.refusal);
     if (limit > 0 && relief->bytes > limit) {
-        return out_of_memory(&c); /* whatever others gave would be in vain */
+        return out_of_memory(&c); /* nothing that others gave would help */
     }
     gpuhal_status status = climb_alone(&c, asks ? gpuhal_ladder_patience(deadline_ns) : deadline_ns);
     if (status == GPUHAL_ERROR_OUT_OF_MEMORY && asks && is_in_vain(relief, limit)) {

@@ -1,5 +1,5 @@
-/* pool/segment.c: what the pool has of the driver's memory: how large the next segment is, limits, and giving back what
- * is not used. */
+/* pool/segment.c: the pool's share of the driver's memory: how large the next segment is, limits, and giving unused
+ * memory back. */
 #include "pool/pool.h"
 
 #include "base/error.h"
@@ -8,13 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What the pool may still take, and why not more. */
+/* Bytes that the pool may still take, and the limit that allows no more. */
 typedef struct room {
     uint64_t bytes, limit;
     const char *what;
 } room;
 
-/* Above the limit of a control group drivers move memory to the host instead of refusing. Reads files. */
+/* Returns the room under the control groups' limit: above it drivers move memory to the host instead of refusing. Reads
+ * files. */
 static room room_of_groups(const gpuhal_pool *pool)
 {
     room out = {.bytes = UINT64_MAX, .what = "what the control group allows,"};
@@ -24,7 +25,7 @@ static room room_of_groups(const gpuhal_pool *pool)
     return out;
 }
 
-/* The lower one of the two. */
+/* Returns the smaller of the pool's room and the groups'. */
 static room room_of(const gpuhal_pool *pool, room groups)
 {
     const uint64_t limit = atomic_load(&pool->limit_bytes), reserved = gpuhal_amount_now(&pool->reserved);
@@ -32,14 +33,15 @@ static room room_of(const gpuhal_pool *pool, room groups)
     return bytes <= groups.bytes ? (room){.bytes = bytes, .limit = limit, .what = "the pool's limit of"} : groups;
 }
 
-/* Bytes that come free when work of queues ends. */
+/* Returns the bytes that become free when work of queues ends. */
 static uint64_t ordered_bytes(const gpuhal_pool *pool)
 {
     return gpuhal_amount_now(&pool->reserved) - gpuhal_pool_used_now(pool) - gpuhal_bins_free_bytes(pool->common);
 }
 
-/* An eighth of the preferred size at first, then a quarter, a half and the whole: small programs take little. An eighth
- * also where as much as is needed only waits for work to end, if that is room for it: then what is free will do. */
+/* Returns the size of the next segment: an eighth of the preferred size at first, then a quarter, a half and the whole,
+ * since small programs take little. It is also an eighth if that has room for the request and as many bytes as needed
+ * only wait for work to end: then these will do. */
 static uint64_t next_bytes(const gpuhal_pool *pool, uint64_t bytes)
 {
     const uint64_t preferred = pool->desc.segment_bytes;
@@ -54,7 +56,7 @@ static uint64_t next_bytes(const gpuhal_pool *pool, uint64_t bytes)
     return (preferred >> shift) & ~(pool->unit - 1);
 }
 
-/* `fixed` bytes of what is taken could not leave; 0: that does not matter. */
+/* Sets OUT_OF_MEMORY. `fixed` of the bytes taken could not leave; 0: that does not matter. */
 static gpuhal_status over_limit(const gpuhal_pool *pool, uint64_t bytes, room limit, uint64_t fixed)
 {
     char beside[80] = "";
@@ -69,7 +71,7 @@ static gpuhal_status over_limit(const gpuhal_pool *pool, uint64_t bytes, room li
     return GPUHAL_ERROR_OUT_OF_MEMORY;
 }
 
-/* One limit and what is taken of it. */
+/* Returns the room under one limit when `taken` bytes are in use. */
 static room whole(uint64_t limit, uint64_t taken, const char *what)
 {
     return (room){.bytes = taken < limit ? limit - taken : 0, .limit = limit ? limit : UINT64_MAX, .what = what};
@@ -109,7 +111,7 @@ gpuhal_status gpuhal_pool_check_limits(gpuhal_pool *pool, uint64_t need, bool al
     const bool counts = all && gpuhal_pressure_source_count(device, GPUHAL_PRESSURE_CALL) == 0;
     const uint64_t own = counts ? fixed_bytes(pool) : 0;
     if (own <= reserved && need <= reserved - own) {
-        return GPUHAL_OK; /* the pool has them, whatever its limit is now */
+        return GPUHAL_OK; /* the pool has them already, whatever its limit is */
     }
     const room limit = whole(atomic_load(&pool->limit_bytes), reserved, "the pool's limit of");
     const room of_device = whole(gpuhal_device_limit(device), held, "the device's limit or lease of");
@@ -120,7 +122,7 @@ gpuhal_status gpuhal_pool_check_limits(gpuhal_pool *pool, uint64_t need, bool al
     return status || groups.bytes == UINT64_MAX ? status : check_limit(pool, need, groups, 0);
 }
 
-/* Where the driver does not state what is free, nothing is refused. */
+/* Refuses nothing if the driver does not state its free memory. */
 static gpuhal_status check_headroom(const gpuhal_pool *pool, uint64_t bytes)
 {
     const uint64_t headroom = pool->desc.headroom_bytes;
@@ -134,7 +136,7 @@ static gpuhal_status check_headroom(const gpuhal_pool *pool, uint64_t bytes)
                             0);
 }
 
-/* A segment, or with a place memory there. */
+/* Asks for a segment or, with a place, for memory there. */
 static gpuhal_status ask(gpuhal_pool *pool, const gpuhal_hole *place, uint64_t bytes, gpuhal_buffer **out_buffer)
 {
     const gpuhal_buffer_desc desc = {.size = sizeof desc,
@@ -150,8 +152,8 @@ static gpuhal_status ask(gpuhal_pool *pool, const gpuhal_hole *place, uint64_t b
                  : gpuhal_buffer_create_segment(pool->device, &desc, pool, out_buffer);
 }
 
-/* The size that was meant, at most what the limit leaves and at least what is needed; half of it where the driver
- * refuses, until it is no more than that. */
+/* Asks for the intended size, which is at most the room and at least `need`, and for half of it each time the driver
+ * refuses, down to `need`. */
 static gpuhal_status allocate(gpuhal_pool *pool, const gpuhal_hole *place, uint64_t *bytes, uint64_t need,
                               gpuhal_buffer **out_buffer)
 {
@@ -166,7 +168,7 @@ static gpuhal_status allocate(gpuhal_pool *pool, const gpuhal_hole *place, uint6
     return status;
 }
 
-/* Room in the table, before the driver is asked. With the mutex held. */
+/* Finds a free number for a segment, and makes room in the table for it. With the mutex held. */
 static bool make_number(gpuhal_pool *pool, uint32_t *out_number)
 {
     for (*out_number = 0; *out_number < pool->segment_space; (*out_number)++) {
@@ -206,15 +208,15 @@ static gpuhal_status add(gpuhal_pool *pool, gpuhal_buffer *buffer)
 
 /* ---- virtual memory */
 
-/* An eighth more than there can be memory for, since holes between pieces in use keep their addresses. */
+/* Returns an eighth more than there can be memory for, since holes between pieces in use keep their addresses. */
 static uint64_t range_bytes(const gpuhal_pool *pool, uint64_t page)
 {
     const uint64_t total = gpuhal_facts_u64(&pool->device->listed->facts, GPUHAL_FACT_MEMORY_TOTAL_BYTES, 0);
     return total < UINT64_MAX / 4 ? (total + total / 8 + page - 1) & ~(page - 1) : 0;
 }
 
-/* Access between devices is given to allocations, not to memory behind reserved addresses: copies between peers would
- * go through host memory. */
+/* Returns whether the device has peers. Drivers give them access to allocations, not to memory behind reserved
+ * addresses: copies between peers would go through host memory. */
 static bool has_peers(const gpuhal_device *device)
 {
     uint32_t others = 0;
@@ -240,9 +242,8 @@ static bool add_range(gpuhal_pool *pool, gpuhal_buffer *buffer, uint64_t page)
     return true;
 }
 
-/* Once, by the first thread that grows the pool. Where pieces would be larger than the segments that were asked for, or
- * less aligned, where peers or importers would lose access, and whatever goes wrong, there are segments: memory is what
- * the caller wants. */
+/* Makes the range, once, by the first thread that grows the pool. Falls back to segments if pieces would be larger or
+ * less aligned than requested, if peers or importers would lose access, or on any error: the caller wants memory. */
 static void make_range(gpuhal_pool *pool)
 {
     gpuhal_error_detail before;
@@ -321,7 +322,7 @@ gpuhal_status gpuhal_pool_grow(gpuhal_pool *pool, uint64_t need)
 
 /* ---- giving back */
 
-/* Whether it is a whole segment, free for everybody. */
+/* Returns whether it is a whole segment, free for all queues. */
 static bool is_unused(const gpuhal_pool *pool, const gpuhal_block *block)
 {
     const bool is_range = pool->range.buffer && block->region == pool->range.region;

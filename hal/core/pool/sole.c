@@ -1,7 +1,7 @@
-/* pool/sole.c: a second view of the blocks, while one queue alone uses the pool. In the pool's own view the blocks
- * behind that queue's work are in one set of bins, the common ones in another, and neighbours in two sets are not
- * merged. The queue may have both. So the second view has both in one set, merged, as a pool without queues has them:
- * the order of the queue costs no fragmentation. All with the pool's mutex held; nothing here calls a plugin. */
+/* pool/sole.c: a second view of the blocks, while only one queue uses the pool. In the pool's own view, blocks behind
+ * that queue's work and common ones are in different bins, so neighbours are not merged. The queue can use both. So the
+ * second view has both in one set of bins, merged, as in a pool without queues: the order of the queue costs no
+ * fragmentation. All with the pool's mutex held; nothing here calls a plugin. */
 #include "pool/pool.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static bool has_one_queue(const gpuhal_pool *pool)
     return queues == 1;
 }
 
-/* Up to now all free blocks are common, so the view is a copy. */
+/* Copies the blocks, since all free ones are common until now. */
 void gpuhal_sole_begin(gpuhal_pool *pool, const gpuhal_lane *lane)
 {
     gpuhal_sole *sole = &pool->sole;
@@ -30,7 +30,7 @@ void gpuhal_sole_begin(gpuhal_pool *pool, const gpuhal_lane *lane)
     }
 }
 
-/* It never begins again: a copy for each change between one queue and several would cost more than it gives. */
+/* Ends the view for good: a copy at each change between one queue and several would cost more than it gives. */
 void gpuhal_sole_end(gpuhal_pool *pool)
 {
     gpuhal_sole *sole = &pool->sole;
@@ -54,7 +54,7 @@ static bool begins_region(const gpuhal_pool *pool, gpuhal_block_id id, uint32_t 
     return id != 0 && block->bytes > 0 && block->region == region && block->before == 0;
 }
 
-/* Finds the first block of a region anew: merging has changed it since the last look. */
+/* Finds the first block of a region again, since merging has changed it. */
 static gpuhal_block_id find_first(const gpuhal_pool *pool, const gpuhal_block *merged)
 {
     gpuhal_block_id id = 1;
@@ -85,7 +85,7 @@ static gpuhal_block_id first_piece(gpuhal_pool *pool, gpuhal_block_id merged)
     return segment->first;
 }
 
-/* Merges it with as many of the blocks after it as have so many bytes, and takes them. */
+/* Merges the block with as many after it as `bytes` need, and takes them. */
 static gpuhal_block_id take_from(gpuhal_pool *pool, const gpuhal_lane *lane, gpuhal_block_id id, uint64_t bytes)
 {
     gpuhal_blocks *blocks = &pool->blocks;
@@ -106,7 +106,7 @@ static gpuhal_block_id take_from(gpuhal_pool *pool, const gpuhal_lane *lane, gpu
     return gpuhal_blocks_take_at(blocks, id, gpuhal_block_at(blocks, id)->offset, bytes);
 }
 
-/* If the pool's block begins its segment, the next search need not look for it. */
+/* Notes the block if it begins its segment, so that the next search need not look for it. */
 static void note_first(gpuhal_pool *pool, gpuhal_block_id id)
 {
     const gpuhal_block *block = gpuhal_block_at(&pool->blocks, id);
@@ -130,7 +130,7 @@ gpuhal_block_id gpuhal_sole_take(gpuhal_pool *pool, const gpuhal_lane *lane, uin
     return id;
 }
 
-/* ---- what else changes */
+/* ---- other changes */
 
 void gpuhal_sole_give(gpuhal_pool *pool, gpuhal_block_id twin, gpuhal_block_id merged)
 {

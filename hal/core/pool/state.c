@@ -1,4 +1,4 @@
-/* pool/state.c: the pools of an object, trimming and maintaining them. */
+/* pool/state.c: the pools of an object; trimming and maintaining them. */
 #include "pool/pool.h"
 
 #include "base/error.h"
@@ -17,7 +17,7 @@ gpuhal_pools *gpuhal_pools_create(void)
     return pools;
 }
 
-/* There is no pool any more: each has a reference to the object. */
+/* No pool is left, since each has a reference to the object. */
 void gpuhal_pools_destroy(gpuhal_pools *pools)
 {
     if (pools) {
@@ -28,7 +28,7 @@ void gpuhal_pools_destroy(gpuhal_pools *pools)
     }
 }
 
-/* What has ended since the last look is unused, too. */
+/* Polls first: memory whose work has ended is unused, too. */
 static uint64_t trim(gpuhal_pool *pool, uint64_t keep_bytes, uint64_t want_bytes, uint64_t *polled)
 {
     uint64_t freed = 0;
@@ -40,7 +40,7 @@ static uint64_t trim(gpuhal_pool *pool, uint64_t keep_bytes, uint64_t want_bytes
     return freed;
 }
 
-/* The pools of a device, or of all (NULL), each with a reference; NULL where there are none. HOST_MEMORY. */
+/* Returns the pools of a device, or of all (NULL), each with a reference; no list if there are none. HOST_MEMORY. */
 static gpuhal_status pools_of(gpuhal *gpu, const gpuhal_device *device, gpuhal_pool ***out_list, size_t *out_count)
 {
     gpuhal_pools *pools = gpu->layers.pools;
@@ -66,7 +66,7 @@ static gpuhal_status pools_of(gpuhal *gpu, const gpuhal_device *device, gpuhal_p
     return count && !list ? gpuhal_error_host_memory() : GPUHAL_OK;
 }
 
-/* Of several pools the older ones are trimmed last: `keep_bytes` is for all of them together. */
+/* Trims older pools last: `keep_bytes` is for all of them together. */
 gpuhal_status gpuhal_pools_trim(gpuhal *gpu, const gpuhal_device *device, uint64_t keep_bytes, uint64_t want_bytes,
                                 uint64_t *out_polled, uint64_t *out_freed)
 {
@@ -124,7 +124,7 @@ void gpuhal_pools_report(const gpuhal_device *device, gpuhal_memory_report *repo
     report->reserved_bytes = report->used_bytes + idle;
 }
 
-/* A gpuhal object that a child inherited is not looked into any further. */
+/* Checks the object. One that a child inherited is not looked into any further. */
 static gpuhal_status check(const gpuhal *gpu, uint64_t *out_freed)
 {
     if (out_freed) {
@@ -188,7 +188,7 @@ gpuhal_status gpuhal_pool_set_limit(gpuhal_pool *pool, uint64_t limit_bytes)
     return GPUHAL_OK;
 }
 
-/* What other programs have taken may be below what the pool is to leave to them. */
+/* Gives unused segments back, also if other programs have left less free than the pool's headroom. */
 static void maintain(gpuhal_pool *pool)
 {
     const uint64_t headroom = pool->desc.headroom_bytes, keep = pool->desc.keep_bytes;

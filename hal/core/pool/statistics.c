@@ -1,15 +1,15 @@
-/* pool/statistics.c: figures of pools and devices. Those of a pool are read without its mutex. */
+/* pool/statistics.c: figures of pools and devices. A pool's are read without its mutex. */
 #include "pool/pool.h"
 
 #include "base/error.h"
 
 #include <string.h>
 
-/* A thread may be interrupted while it writes figures, for long. Then they are taken as they are. */
+/* A thread may be interrupted for long while it writes figures. After this many tries they are taken as they are. */
 enum { TRIES = 100 };
 
-/* Threads that take what their lanes keep may change those all the time. After so many tries each lane's figures are
- * taken as it had them, at moments of their own. */
+/* Threads that take kept parts may change their lanes' figures all the time. After this many tries each lane's figures
+ * are taken as they are, at different moments. */
 enum { LANE_TRIES = 10 };
 
 static gpuhal_pool_amount amount(uint64_t in, uint64_t out, uint64_t peak)
@@ -22,8 +22,8 @@ static uint64_t load(const _Atomic uint64_t *figure)
     return atomic_load_explicit(figure, memory_order_acquire);
 }
 
-/* Both only grow, so that where `out` is the same before and after, the difference is that of the moment between. A
- * thread that changes it at each try makes it larger, never negative. */
+/* Both only grow. If `out` is the same before and after, the difference is that of the moment between. A thread that
+ * changes it at each try makes it larger, never negative. */
 static void read_both(const gpuhal_amount *figure, uint64_t *out_in, uint64_t *out_out)
 {
     bool same = false;
@@ -46,7 +46,7 @@ static uint64_t difference(uint64_t from, uint64_t bytes)
     return from > bytes ? from - bytes : 0;
 }
 
-/* What fits once `unused` bytes are back, where `taken` count for the limit now; 0: no limit. */
+/* Returns how much fits once `unused` bytes are back, if `taken` count for the limit now; 0: no limit. */
 static uint64_t room(uint64_t limit, uint64_t taken, uint64_t unused)
 {
     return limit ? difference(limit, difference(taken, unused)) : UINT64_MAX;
@@ -65,7 +65,7 @@ static uint64_t room_on(const gpuhal_device *device, uint64_t unused)
     return least(fits, device->allocation_max_bytes);
 }
 
-/* Parts that a lane has kept were released, and each that came of it again was allocated and released once more. */
+/* Adds kept parts: they were released, and each one taken again was allocated and released once more. */
 static gpuhal_pool_amount with_kept(const gpuhal_amount *figure, uint64_t keeps, uint64_t again)
 {
     uint64_t in = 0, out = 0;
@@ -146,7 +146,7 @@ static void add_pool(gpuhal_memory_statistics *sum, gpuhal_pool *pool)
     sum->largest_free_bytes = larger ? one.largest_free_bytes : sum->largest_free_bytes;
 }
 
-/* The list is locked, which creating and destroying pools wait for; allocating does not. */
+/* Locks the list. Creating and destroying pools wait for that, allocating does not. */
 gpuhal_status gpuhal_device_get_memory_statistics(gpuhal_device *device, gpuhal_memory_statistics *out_statistics)
 {
     gpuhal_status status =

@@ -1,5 +1,5 @@
-/* pool/trace_calls.c: the calls of the application that begin, end and write traces. This layer is the lowest that sees
- * both kinds: queues have theirs in queue/timeline.h. */
+/* pool/trace_calls.c: the application's calls that begin, end and write traces. This is the lowest layer that sees both
+ * kinds: traces of queues are in queue/timeline.h. */
 #include "pool/pool.h"
 
 #include "base/error.h"

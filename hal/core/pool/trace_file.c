@@ -16,7 +16,7 @@ static const char *const operations[] = {
     [GPUHAL_TRACE_TRIM] = "trim",       [GPUHAL_TRACE_LIMIT] = "limit",
 };
 
-/* A member with a number, or null. */
+/* Prints a member with a number, or null. */
 static void print_number(gpuhal_text *text, const char *name, bool applies, uint64_t value)
 {
     if (applies) {
@@ -26,7 +26,7 @@ static void print_number(gpuhal_text *text, const char *name, bool applies, uint
     }
 }
 
-/* A device's id has no character that JSON escapes, and neither has a status's name. */
+/* Prints a record. A device's id has no character that JSON escapes, nor has a status's name. */
 static void print_record(gpuhal_text *text, const gpuhal_trace_record *record)
 {
     const bool placed = record->buffer != 0;
@@ -48,7 +48,7 @@ static void print_record(gpuhal_text *text, const gpuhal_trace_record *record)
                        record->used, record->reserved, record->free_bytes, record->thread);
 }
 
-/* What is recorded meanwhile is not waited for, so this ends however busy the pools are. */
+/* Writes the records that exist now and waits for no others, so it ends however busy the pools are. */
 static gpuhal_status write_trace(void *user, const char *path)
 {
     gpuhal_trace *trace = user;
@@ -82,7 +82,7 @@ gpuhal_status gpuhal_trace_write_pools(gpuhal *gpu, const char *path)
     return write_trace(&gpu->layers.pools->trace, path);
 }
 
-/* Tried now, so that a mistake in the name shows. What is there stays until there is a trace. */
+/* Tries the file now, so that a mistake in its name shows. An existing file stays until the trace is complete. */
 gpuhal_status gpuhal_trace_begin_at_open(gpuhal *gpu)
 {
     const char *path = gpu->settings.pool_trace;
@@ -90,7 +90,7 @@ gpuhal_status gpuhal_trace_begin_at_open(gpuhal *gpu)
     return status || !path ? status : gpuhal_trace_begin(&gpu->layers.pools->trace);
 }
 
-/* An object without pools leaves the file to the others of its process. */
+/* Leaves the file to other objects of the process if this one has no pools. */
 void gpuhal_trace_write_at_close(gpuhal *gpu)
 {
     gpuhal_trace *trace = &gpu->layers.pools->trace;

@@ -1,7 +1,7 @@
 /* telemetry/ask.c: asks plugins for values. A plugin of another interface is loaded only for a value that it may have.
  *
  * The start of a plugin may take longer than the caller waits, so it is a job with a reference to the gpuhal object.
- * The call of its sample() has deadlines of its own (loader/query.h).
+ * The call of its sample() has separate deadlines (loader/query.h).
  */
 #include "telemetry/telemetry.h"
 
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Values that were asked of one interface. */
+/* Values requested of one interface. */
 struct gpuhal_asking {
     gpuhal_job job;
     gpuhal *gpu; /* with a reference */
@@ -22,7 +22,7 @@ struct gpuhal_asking {
     _Atomic bool given_up;
     uint32_t flags, count;
     uint64_t deadline_ns;
-    bool whole; /* the deadline is that of all values */
+    bool whole; /* the deadline is for all values together */
     gpuhal_status status;
     bool offers_none; /* the plugin has no sample() */
     gpuhal_facts facts;
@@ -30,7 +30,8 @@ struct gpuhal_asking {
 };
 typedef gpuhal_asking asking;
 
-/* Vulkan and OpenCL know of memory, and of nothing else that changes. */
+/* Returns whether the interface may have the value. Vulkan and OpenCL know of memory, and of no other value that
+ * changes. */
 static bool may_have(const gpuhal_device *iface, gpuhal_key key)
 {
     const char *name = iface->candidate->name;
@@ -40,7 +41,7 @@ static bool may_have(const gpuhal_device *iface, gpuhal_key key)
     return !refused && (!api_alone || key == GPUHAL_VALUE_MEMORY_FREE_BYTES || key == GPUHAL_VALUE_MEMORY_USED_BYTES);
 }
 
-/* The interface that the caller named is asked for everything, so that the reasons are its own. */
+/* Returns whether to ask for the value. The interface that the caller named is asked for all, and gives the reasons. */
 static bool is_for(const gpuhal_gather *own, const gpuhal_device *iface, uint32_t i)
 {
     return own->wanted[i] && (iface == own->device || may_have(iface, own->values[i].key));
@@ -101,7 +102,7 @@ static asking *make(gpuhal_gather *gather, gpuhal_device *iface, uint64_t share_
     own->gpu = iface->gpu;
     own->iface = iface;
     own->gather = gather;
-    /* What was awake a moment ago need not be looked at by the plugin again, for each value. */
+    /* If the device was awake a moment ago, the plugin need not check that again for each value. */
     own->flags = gather->may_wake || gather->power == GPUHAL_POWER_AWAKE ? GPUHAL_SAMPLE_MAY_WAKE : 0;
     own->deadline_ns = share_ns;
     own->whole = time->deadline_ns != 0;
@@ -115,7 +116,7 @@ static asking *make(gpuhal_gather *gather, gpuhal_device *iface, uint64_t share_
 
 /* ---- results */
 
-/* A value is there or has a reason; a plugin that gives a text for a number has failed. */
+/* Takes one result. A value is there or has a reason; a plugin that gives a text for a number has failed. */
 static void take_fact(const asking *own, gpuhal_value *value)
 {
     const gpuhal_fact *fact = gpuhal_facts_find(&own->facts, value->key);
@@ -146,7 +147,7 @@ static gpuhal_missing reason_of(gpuhal_status status)
                                                   : GPUHAL_MISSING_FAILED;
 }
 
-/* Of a plugin that failed, what it gave before counts. */
+/* Takes all results. Values that a plugin gave before it failed count. */
 static void take_all(const asking *own, const char *sentence)
 {
     gpuhal_gather *gather = own->gather;
@@ -182,9 +183,9 @@ static void take(asking *own)
  * Devices of one backend are asked one after the other: their driver would have the threads wait for each other, at a
  * switch of threads for each value. Backends are asked side by side. */
 
-#define LATE_NS UINT64_C(1000000000) /* for all other devices of a backend of which one did not answer in time */
+#define LATE_NS UINT64_C(1000000000) /* for all other devices of a backend once one of them is late */
 
-/* Without a deadline for all, and alone, it needs no job: its parts have deadlines of their own. */
+/* Begins. Alone, and without a deadline for all, it needs no job: its parts have deadlines. */
 static void begin(asking *own, bool alone)
 {
     const bool is_quick = gpuhal_backend_started(own->iface->candidate) || !own->whole;
@@ -245,7 +246,7 @@ static gpuhal_device *interface_of(const gpuhal_gather *gather, uint32_t n)
     return iface && !is_off && is_any_for(gather, iface) ? iface : NULL;
 }
 
-/* Whether it is the first of its backend's devices that have not been asked yet. */
+/* Returns whether it is the first of its backend's devices that have not been asked yet. */
 static bool is_first(const gpuhal_gather *list, uint32_t i)
 {
     bool first = list[i].iface != NULL;
@@ -255,7 +256,7 @@ static bool is_first(const gpuhal_gather *list, uint32_t i)
     return first;
 }
 
-/* Those devices share the time, this one among them. */
+/* Divides the time among its backend's devices that are still to be asked. */
 static uint64_t share_of(const gpuhal_gather *list, uint32_t count, uint32_t i, const gpuhal_time *time)
 {
     uint64_t left_ns = gpuhal_time_share(time), devices = 0;
@@ -276,7 +277,7 @@ static void begin_one(gpuhal_gather *list, uint32_t count, uint32_t i, bool alon
     }
 }
 
-/* Whether the driver answered all that was asked, or refused it. */
+/* Returns whether the driver answered all requests, or refused them. */
 static bool answered(const asking *own)
 {
     bool in_time = own->status != GPUHAL_ERROR_TIMEOUT;

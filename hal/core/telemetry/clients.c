@@ -1,11 +1,11 @@
-/* telemetry/clients.c: what the latest walks say of one device; see clients.h. */
+/* telemetry/clients.c: values of one device from the latest walks; see clients.h. */
 #include "telemetry/clients.h"
 
 #include "telemetry/rate.h"
 
 #include <string.h>
 
-/* What an engine is for, by the names that drivers give. */
+/* The purpose of an engine, by the names that drivers give. */
 typedef enum { CORE, ENCODER, DECODER, VIDEO, OTHER } engine_kind;
 
 static engine_kind kind_of(const char *name)
@@ -80,8 +80,8 @@ static const gpuhal_client *find(const gpuhal_clients *clients, const gpuhal_cli
     return NULL;
 }
 
-/* Returns how much of an engine's time the client had between two walks, in permille of all engines of the name.
- * `then` is NULL for a client that is new: all that it had was since then. A counter that went back counts as new. */
+/* Returns how much of an engine's time the client had between two walks, in permille of all engines of the name. `then`
+ * is NULL for a new client: all of its time was since then. A counter that went back counts as new. */
 static double share_of(const gpuhal_client *then, const gpuhal_engine *now, uint64_t passed_ns)
 {
     const gpuhal_engine *before = NULL;
@@ -93,21 +93,21 @@ static double share_of(const gpuhal_client *then, const gpuhal_engine *now, uint
     }
     const double busy = (double)(now->busy - (before ? before->busy : 0));
     double passed = (double)passed_ns;
-    if (now->passed > 0) { /* of cycles, without an earlier reading nothing is known */
+    if (now->passed > 0) { /* in cycles: without an earlier reading nothing is known */
         passed = before && now->passed > before->passed ? (double)(now->passed - before->passed) : 0;
     }
     const double share = passed > 0 ? busy * 1000 / passed / now->capacity : 0;
     return !before && share > 1000 ? 0 : share;
 }
 
-/* An engine of a device: what all clients had of it. */
+/* An engine of a device, with the shares of all clients. */
 typedef struct engine_sum {
     const char *name;
     double share;
 } engine_sum;
 
-/* Returns the time of the busiest engine that serves the key, in permille. Several run at once, so their sum is not the
- * time in which any did. */
+/* Returns the time of the busiest engine that serves the key, in permille. Several run at once, so a sum would count
+ * the same time twice. */
 static double busiest(const gpuhal_walks *walks, const gpuhal_client_match *match, gpuhal_key key)
 {
     engine_sum sums[GPUHAL_CLIENT_ENGINES] = {0};
@@ -141,7 +141,8 @@ bool gpuhal_walks_has(gpuhal_key key)
            key == GPUHAL_VALUE_MEMORY_FREE_BYTES;
 }
 
-/* Whether two walks may be compared: to a client that the earlier one left out, all of its time would be new. */
+/* Returns whether two walks may be compared. For a client that the earlier one left out, all of its time would be
+ * new. */
 static bool are_two(const gpuhal_walks *walks)
 {
     return walks->before.time_ns != 0 && !walks->before.partial &&
@@ -155,7 +156,7 @@ static void set_busy(const gpuhal_walks *walks, const gpuhal_client_match *match
         return;
     }
     const double share = busiest(walks, match, value->key);
-    /* Counters are read one after the other, so the sum may be a little more than there was. */
+    /* Counters are read one after the other, so the sum may be slightly too large. */
     if (share > 1100) {
         gpuhal_value_miss(value, GPUHAL_MISSING_FAILED, "the engines' counters add up to more than 100 percent");
     } else {
@@ -171,7 +172,7 @@ static void set_memory(const gpuhal_walks *walks, const gpuhal_client_match *mat
         const gpuhal_client *client = &walks->latest.list[c];
         used += gpuhal_client_is_of(client, match) ? client->device_memory : 0;
     }
-    /* Memory of a device that shares the host's is used by others, too. */
+    /* If a device shares the host's memory, others use that, too. */
     if (match->is_unified || total == 0 || used > total) {
         gpuhal_value_miss(value, GPUHAL_MISSING_NOT_SUPPORTED, "the system counts no memory of the device's own");
     } else {

@@ -1,9 +1,9 @@
-/* telemetry/clients.h: the clients of all graphics devices, found by a walk over the processes (fdinfo.h), and what
- * two walks show: how busy the engines were.
+/* telemetry/clients.h: the clients of all graphics devices, found by a walk over the processes (fdinfo.h), and how busy
+ * the engines were between two walks.
  *
- * A process of another user shows its clients to root alone. So a sum over all clients is a value only where every
- * process could be read. A walk over many processes takes milliseconds: it is made at most four times a second, on a
- * job, and ends at a deadline. */
+ * A process of another user shows its clients to root alone. So a sum over all clients is a value only if every process
+ * could be read. A walk over many processes takes milliseconds: it is made at most four times a second, on a job, and
+ * ends at a deadline. */
 #ifndef GPUHAL_TELEMETRY_CLIENTS_H
 #define GPUHAL_TELEMETRY_CLIENTS_H
 
@@ -12,9 +12,9 @@
 #include "telemetry/value.h"
 
 enum { GPUHAL_CLIENTS_MAX = 4096 };
-/* What /proc/self/ns/pid points to outside of containers (PROC_PID_INIT_INO of the kernel). */
+/* The target of /proc/self/ns/pid outside of containers (PROC_PID_INIT_INO of the kernel). */
 #define GPUHAL_FIRST_PID_NAMESPACE "pid:[4026531836]"
-/* Whether this process is in another one: drivers then list pids that mean other processes here, or none. */
+/* Returns whether this process is in another one: drivers then list pids that mean other processes here, or none. */
 bool gpuhal_pids_are_contained(const char *root);
 #define GPUHAL_WALK_MIN_NS UINT64_C(250000000)
 
@@ -30,7 +30,7 @@ typedef struct gpuhal_clients {
 /* The two latest walks. Freed with the last reference: one is the owner's, others are those of jobs. */
 typedef struct gpuhal_walks {
     _Atomic uint32_t references;
-    gpuhal_mutex mutex; /* protects what follows */
+    gpuhal_mutex mutex; /* protects the members below */
     gpuhal_clients before, latest;
     uint32_t abandoned; /* walks that have not returned */
 } gpuhal_walks;
@@ -39,7 +39,7 @@ gpuhal_walks *gpuhal_walks_create(void);
 void gpuhal_walks_release(gpuhal_walks *walks);
 /* Returns whether the latest walk need not be made again. */
 bool gpuhal_walks_are_recent(gpuhal_walks *walks);
-/* Makes a walk over ROOT/proc unless the latest is recent. Returns false when none could be made in time. */
+/* Makes a walk over ROOT/proc unless the latest is recent. Returns false if none could be made in time. */
 bool gpuhal_walks_update(gpuhal_walks *walks, const char *root, uint64_t *left_ns);
 
 /* Returns whether a kernel driver reports its clients. */
@@ -48,7 +48,7 @@ bool gpuhal_clients_are_of(const char *driver);
 /* A device among the clients. */
 typedef struct gpuhal_client_match {
     char address[GPUHAL_CLIENT_PLACE_BYTES]; /* PCI address, or "" */
-    char nodes[2][GPUHAL_CLIENT_PLACE_BYTES]; /* names of its nodes, where it has no address */
+    char nodes[2][GPUHAL_CLIENT_PLACE_BYTES]; /* names of its nodes, if it has no address */
     bool is_unified; /* its memory is the host's */
 } gpuhal_client_match;
 bool gpuhal_client_is_of(const gpuhal_client *client, const gpuhal_client_match *match);

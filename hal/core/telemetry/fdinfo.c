@@ -5,20 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of memory, the resident bytes; drivers before those call them "drm-memory-". */
+/* Sums of memory: resident bytes; older drivers call them "drm-memory-". */
 typedef struct memory_sums {
     uint64_t resident, resident_own, older, older_own;
     bool has_resident, has_older;
 } memory_sums;
 
-/* Returns what follows the prefix of a key, NULL for another key. */
+/* Returns the rest of a key after the prefix, NULL for another key. */
 static const char *after(const char *key, const char *prefix)
 {
     const size_t length = strlen(prefix);
     return strncmp(key, prefix, length) == 0 ? key + length : NULL;
 }
 
-/* A number with a unit of bytes or nanoseconds, or without one. */
+/* Reads a number with a unit of bytes or nanoseconds, or without one. */
 static bool read_amount(const char *text, uint64_t *out_amount)
 {
     char *end = NULL;
@@ -36,10 +36,10 @@ static bool read_amount(const char *text, uint64_t *out_amount)
         unit = UINT64_C(1) << 30;
     }
     *out_amount = number * unit;
-    return number <= UINT64_MAX / 2 / unit; /* beyond it is no amount, -1 among it */
+    return number <= UINT64_MAX / 2 / unit; /* a larger one is no amount, for example -1 */
 }
 
-/* Returns the engine with the name, a new one where there is room; NULL without. */
+/* Returns the engine with the name, a new one if there is room; else NULL. */
 static gpuhal_engine *engine_of(gpuhal_client *client, const char *name)
 {
     for (uint32_t i = 0; i < client->engine_count; i++) {

@@ -13,17 +13,17 @@ enum {
     GPUHAL_PLACE_BYTES = GPUHAL_SYSTEM_ROOT_BYTES + 64, /* of the directory of a device */
     GPUHAL_PATH_BYTES = GPUHAL_PLACE_BYTES + 160,
     GPUHAL_DRIVER_BYTES = 32,
-    GPUHAL_SENSORS = 8, /* temperatures of one device that are looked at */
+    GPUHAL_SENSORS = 8, /* temperatures of one device that are read */
     GPUHAL_LABEL_BYTES = 12
 };
 
 typedef struct gpuhal_files {
     char device[GPUHAL_PLACE_BYTES];                                  /* its directory */
-    char root[GPUHAL_SYSTEM_ROOT_BYTES], driver[GPUHAL_DRIVER_BYTES]; /* of the system; of the kernel, "" for none */
+    char root[GPUHAL_SYSTEM_ROOT_BYTES], driver[GPUHAL_DRIVER_BYTES]; /* of the system; the kernel's, "" for none */
     gpuhal_client_match match;
     uint64_t memory_total; /* as the device's preferred interface lists it; 0: unknown */
-    bool is_part;          /* a part of a divided device, which has no files of its own */
-    uint64_t left_ns;      /* for a file that takes a second */
+    bool is_part;          /* a part of a divided device; its files are the device's */
+    uint64_t left_ns;      /* time left, for a file that takes a second */
     char traffic[96];      /* its line, once it was read */
     /* Found when they are first needed. */
     bool looked_for_sensors, looked_for_card, looked_for_labels, is_labelled;
@@ -32,20 +32,20 @@ typedef struct gpuhal_files {
     char labels[GPUHAL_SENSORS][GPUHAL_LABEL_BYTES];
 } gpuhal_files;
 
-/* NVIDIA's kernel driver for GPUs of Tegra, which has files of its own. */
+/* NVIDIA's kernel driver for GPUs of Tegra, which has other files. */
 #define GPUHAL_TEGRA "gk20a"
 bool gpuhal_files_are_of_tegra(const gpuhal_files *files);
 
-/* NVIDIA's kernel driver adds no files to those of the PCI core, and its cards have no bridges of their own. To look
- * for them in vain costs more than all that is read. */
+/* Returns whether only the PCI core has files: NVIDIA's kernel driver adds none, and there are no bridges on its cards.
+ * Looking for them in vain costs more than reading all the files. */
 bool gpuhal_files_are_of_bus(const gpuhal_files *files);
 
-/* Reads at most `size` - 1 bytes and ends them with 0. Returns their number; 0: nothing was there, and the reason is in
- * the value. `name` is relative to `directory`. */
+/* Reads at most `size` - 1 bytes and ends them with 0. Returns their number; 0: nothing was there, and the value has
+ * the reason. `name` is relative to `directory`. */
 size_t gpuhal_files_bytes(const char *directory, const char *name, void *out_bytes, size_t size, gpuhal_value *value);
-/* The same for one line, without its end. */
+/* Does the same for one line, without its end. */
 bool gpuhal_files_line(const char *directory, const char *name, char *out_text, size_t size, gpuhal_value *value);
-/* The same for one decimal number. */
+/* Does the same for one decimal number. */
 bool gpuhal_files_number(const char *directory, const char *name, uint64_t *out_number, gpuhal_value *value);
 /* Finds the first name in a directory that begins with `prefix`; "" for none. */
 bool gpuhal_files_find(const char *directory, const char *prefix, char out_path[GPUHAL_PATH_BYTES]);

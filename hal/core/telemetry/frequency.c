@@ -13,7 +13,7 @@ static bool read_clock(const char *directory, const char *name, uint64_t unit, c
     if (number == 0) {
         gpuhal_value_miss(value, GPUHAL_MISSING_ASLEEP, "the clock stands still while there is nothing to do");
     } else {
-        /* Above what the value can have, and without an overflow. */
+        /* Larger than any value can be, and without an overflow. */
         gpuhal_value_set(value, number < UINT64_C(1000000000000) ? number * unit : UINT64_MAX, source);
     }
     return true;
@@ -55,8 +55,8 @@ static const struct {
     {"vr_thermalert", GPUHAL_THROTTLE_THERMAL}, {"vr_tdc", GPUHAL_THROTTLE_POWER_CAP},
 };
 
-/* Reads a directory's file `status`, whether there is a reason, and the flags of the reasons. Returns false where it
- * has none. */
+/* Reads a directory's file `status`, whether there is a reason, and the flags of the reasons. Returns false without
+ * such a file. */
 static bool read_flags(const char *directory, const char *status, const char *prefix, gpuhal_value *value)
 {
     uint64_t limited = 0, bits = 0;
@@ -74,7 +74,7 @@ static bool read_flags(const char *directory, const char *status, const char *pr
     return true;
 }
 
-/* amdgpu has bits in its table of measurements; xe and i915 have files. */
+/* Reads the reasons: amdgpu has bits in its table of measurements; xe and i915 have files. */
 void gpuhal_frequency_throttle(gpuhal_files *files, gpuhal_value *value)
 {
     char directory[GPUHAL_PATH_BYTES];

@@ -1,4 +1,4 @@
-/* telemetry/gather.c: the steps in which values are read; see telemetry.h. */
+/* telemetry/gather.c: the steps that read values; see telemetry.h. */
 #include "telemetry/processes.h"
 
 #include <string.h>
@@ -23,7 +23,8 @@ static bool has_same_files(const gpuhal_gather *one, const gpuhal_gather *other)
     return same;
 }
 
-/* Parts of a divided device have its files: what is read for the first one is true of the others. */
+/* Finds a part of the same divided device that is being read: all parts have its files, so its results count for this
+ * one. */
 static const gpuhal_gather *find_read(const gpuhal_gather *list, const gpuhal_gather *own)
 {
     const gpuhal_gather *found = NULL;
@@ -90,7 +91,7 @@ static void read_files(gpuhal *gpu, gpuhal_gather *list, uint32_t count, const g
 
 /* ---- the clients */
 
-/* amdgpu counts its memory itself. */
+/* Returns whether the clients may have the value. amdgpu counts its memory itself. */
 static bool may_have(const gpuhal_gather *own, uint32_t i)
 {
     const gpuhal_key key = own->values[i].key;
@@ -127,7 +128,7 @@ static void read_clients(gpuhal *gpu, gpuhal_gather *list, uint32_t count, const
 
 /* ---- all */
 
-/* Drivers without clients list processes, and this one is among them. */
+/* Reads this process's memory from the list of processes, for drivers without clients. */
 static void read_own_memory(gpuhal_gather *own, const gpuhal_time *time)
 {
     for (uint32_t i = 0; i < own->count; i++) {

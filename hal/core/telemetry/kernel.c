@@ -44,13 +44,13 @@ struct gpuhal_kernel_reading {
     gpuhal_kernel_device *device; /* a reference */
     gpuhal_files files;
     bool may_wake;
-    gpuhal_mutex mutex;          /* protects what follows */
+    gpuhal_mutex mutex;          /* protects the members below */
     bool closed;                 /* its caller has taken the values */
     bool looked, absent, asleep; /* whether the device has files, and sleeps */
     bool returned, counted;      /* protected by the device's mutex */
     char driver[GPUHAL_DRIVER_BYTES];
     uint32_t count;
-    gpuhal_value values[]; /* of the job; `why` is "" and `missing` 0 and `source` "" for one that was not read yet */
+    gpuhal_value values[]; /* of the job; `why` is "" and `missing` 0 and `source` "" until it is read */
 };
 
 /* Stores a value; returns false once the caller has gone. */
@@ -73,7 +73,7 @@ static bool is_asleep(const gpuhal_files *files)
            strcmp(text, "suspended") == 0;
 }
 
-/* The driver is a link to ".../drivers/amdgpu". */
+/* Reads the driver's name, from a link to ".../drivers/amdgpu". */
 static void read_driver(gpuhal_files *files)
 {
     char path[GPUHAL_PATH_BYTES], *target = NULL;
@@ -86,7 +86,7 @@ static void read_driver(gpuhal_files *files)
     free(target);
 }
 
-/* Power of a device that has no sensor for it is the growth of its counter of energy. */
+/* Calculates the power of a device without a sensor for it, from the growth of its counter of energy. */
 static void power_from_energy(gpuhal_kernel_reading *own, gpuhal_value *value)
 {
     gpuhal_value energy = {.key = GPUHAL_VALUE_ENERGY_MICROJOULES};
@@ -225,7 +225,7 @@ gpuhal_kernel_reading *gpuhal_kernel_begin(const gpuhal_kernel_request *request,
     return own;
 }
 
-/* Of a value that was not read. */
+/* Gives the reason for a value that was not read. */
 static void say_unread(const gpuhal_kernel_reading *own, gpuhal_value *value)
 {
     if (own->absent) {

@@ -1,7 +1,7 @@
-/* telemetry/kernel.h: values from the kernel's files of a device, whatever its driver is.
+/* telemetry/kernel.h: values from the kernel's files of a device, for any driver.
  *
- * A driver may never return from reading one of its files, so a job reads them (base/job.h). What it read until its
- * caller abandons it counts; a device of which a reading has not returned is not read again until it has.
+ * A driver may never return from reading one of its files, so a job reads them (base/job.h). Values that it read before
+ * its caller abandons it count. While a reading of a device has not returned, the device is not read again.
  */
 #ifndef GPUHAL_TELEMETRY_KERNEL_H
 #define GPUHAL_TELEMETRY_KERNEL_H
@@ -10,12 +10,12 @@
 #include "telemetry/files.h"
 #include "telemetry/rate.h"
 
-/* What is kept of one physical device between two readings. Freed with the last reference: one is the table's, others
- * are those of jobs. */
+/* The state of one physical device between two readings. Freed with the last reference: one is the table's, others are
+ * those of jobs. */
 typedef struct gpuhal_kernel_device {
     _Atomic uint32_t references;
     char path[GPUHAL_PLACE_BYTES]; /* its directory; constant */
-    gpuhal_mutex mutex;            /* protects what follows */
+    gpuhal_mutex mutex;            /* protects the members below */
     uint32_t abandoned;            /* readings that have not returned */
     gpuhal_rate energy;
 } gpuhal_kernel_device;
@@ -53,17 +53,18 @@ typedef enum gpuhal_power {
     GPUHAL_POWER_AWAKE /* or it may be woken */
 } gpuhal_power;
 
-/* Begins to read those of the values that are wanted: NULL without memory or thread, and then their reasons say so. */
+/* Begins to read the wanted values. NULL without memory or while an earlier reading has not returned: then the values
+ * have that reason. */
 gpuhal_kernel_reading *gpuhal_kernel_begin(const gpuhal_kernel_request *request, gpuhal_value *values, uint32_t count,
                                            const bool *wanted);
-/* Waits for the end of a reading, subtracts the time from *left_ns, and writes the wanted values, also those that are
- * missing. Nothing is read of a device that sleeps. `out_driver`: its kernel driver, "" for none or when it is not
- * known in time. NULL does nothing. */
+/* Waits for the end of a reading, subtracts the time from *left_ns, and writes the wanted values, also missing ones.
+ * Nothing is read of a device that sleeps. `out_driver`: its kernel driver, "" for none or when it is not known in
+ * time. NULL does nothing. */
 gpuhal_power gpuhal_kernel_end(gpuhal_kernel_reading *own, uint64_t *left_ns, gpuhal_value *values, uint32_t count,
                                const bool *wanted, char out_driver[GPUHAL_DRIVER_BYTES]);
 #define GPUHAL_SLEEPS "the GPU sleeps, and reading would wake it"
 
-/* kernel_values.c: the values that the kernel may have a file for, in the order in which they are read. */
+/* kernel_values.c: the values that the kernel may have a file for, in the order of reading. */
 uint32_t gpuhal_kernel_value_count(void);
 gpuhal_key gpuhal_kernel_key(uint32_t number);
 void gpuhal_kernel_value(uint32_t number, gpuhal_files *files, gpuhal_value *value);

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where the device's interface lists much more than the memory that is set apart, it allocates from the processor's,
- * which amdgpu counts as GTT: so it is for processors with graphics. Where it lists much less it is a part of the GPU,
- * whose siblings may be hidden. */
+/* Reads the memory. If the device's interface lists much more than its dedicated memory, it allocates from the
+ * processor's, which amdgpu counts as GTT, as processors with graphics do. If it lists much less, it is a part of the
+ * GPU, and its siblings may be hidden. */
 static bool read_memory(gpuhal_files *files, uint64_t *out_total, uint64_t *out_used, gpuhal_value *value)
 {
     const uint64_t listed = files->memory_total;
@@ -50,15 +50,15 @@ static void read_free(gpuhal_files *files, gpuhal_value *value)
     if (!read_memory(files, &total, &used, value)) {
         return;
     }
-    if (used > total && used - total > total / 8) { /* a little more may be what the other total leaves out */
+    if (used > total && used - total > total / 8) { /* the total may leave a little out */
         gpuhal_value_miss(value, GPUHAL_MISSING_FAILED, "the system's files report more memory in use than there is");
     } else {
         gpuhal_value_set(value, used < total ? total - used : 0, "sysfs");
     }
 }
 
-/* A GPU that shares the processor's memory, and whose driver does not count it (GB10, Tegra): what the system has in
- * use is not there for the GPU. "MemTotal:       122502144 kB" */
+/* Reads a line such as "MemTotal: 122502144 kB", for a GPU that shares the processor's memory, if its driver does not
+ * count it (GB10, Tegra): memory that the system uses is not there for the GPU. */
 static bool read_line_of(const char *text, const char *name, uint64_t *out_bytes)
 {
     const char *at = strstr(text, name);
@@ -89,7 +89,7 @@ static bool is_memory(gpuhal_key key)
     return key == GPUHAL_VALUE_MEMORY_FREE_BYTES || key == GPUHAL_VALUE_MEMORY_USED_BYTES;
 }
 
-/* Firmware has been seen to give all ones. */
+/* Reads a percentage. Firmware has been seen to give all ones. */
 static void read_percent(gpuhal_files *files, const char *name, gpuhal_value *value)
 {
     uint64_t percent = 0;
@@ -103,7 +103,7 @@ static void read_percent(gpuhal_files *files, const char *name, gpuhal_value *va
     }
 }
 
-/* That of Tegra holds permille: 237 (glances#3580, autoware_universe#11326). */
+/* Reads the utilization. Tegra's file holds permille: 237 (glances#3580, autoware_universe#11326). */
 static void read_busy(gpuhal_files *files, gpuhal_value *value)
 {
     uint64_t permille = 0;
@@ -121,13 +121,13 @@ static void read_memory_busy(gpuhal_files *files, gpuhal_value *value)
     read_percent(files, "mem_busy_percent", value);
 }
 
-/* One engine encodes and decodes. */
+/* Reads the one engine that encodes and decodes. */
 static void read_video_busy(gpuhal_files *files, gpuhal_value *value)
 {
     read_percent(files, "vcn_busy_percent", value);
 }
 
-/* Two lines, "ue: 0" and "ce: 0", of errors since the driver was loaded: the kernel keeps no longer count. */
+/* Reads two lines, "ue: 0" and "ce: 0", of errors since the driver was loaded: the kernel keeps no longer count. */
 static void read_errors(gpuhal_files *files, const char *which, gpuhal_value *value)
 {
     char text[64], *end = NULL;
@@ -163,7 +163,7 @@ static void read_energy(gpuhal_files *files, gpuhal_value *value)
     }
 }
 
-/* What this process has on the device is in its own descriptors. */
+/* Reads this process's memory on the device from its descriptors. */
 static void read_own_memory(gpuhal_files *files, gpuhal_value *value)
 {
     char path[GPUHAL_PATH_BYTES];
@@ -194,7 +194,7 @@ static void read_own_memory(gpuhal_files *files, gpuhal_value *value)
     gpuhal_clients_finish(&clients);
 }
 
-/* BUS: the PCI core of the kernel reports it, whatever the driver. WHOLE: of a divided device, it says nothing of one
+/* BUS: the PCI core of the kernel reports it, with any driver. WHOLE: of a divided device, it says nothing of one
  * part. */
 enum { DRIVER = 0, WHOLE = 1, BUS = 2 };
 

@@ -1,4 +1,4 @@
-/* telemetry/location.c: where a device lies in the system, and through which interfaces it is reached, by facts. */
+/* telemetry/location.c: finds, by facts, a device's place in the system and its interfaces. */
 #include "telemetry/telemetry.h"
 
 #include "device/snapshot.h"
@@ -33,8 +33,8 @@ static void copy_name(char out_name[GPUHAL_CLIENT_PLACE_BYTES], const char *pref
     snprintf(out_name, GPUHAL_CLIENT_PLACE_BYTES, "%s%u", prefix, number);
 }
 
-/* Cards are counted from 0, render nodes from 128, those of one device with the same distance unless some have only
- * one. */
+/* Finds names of nodes. Cards are counted from 0, render nodes from 128, those of one device with the same distance
+ * unless some have only one. */
 static void find_nodes(const char *node, gpuhal_client_match *match)
 {
     unsigned major = 0, minor = 0;
@@ -49,7 +49,7 @@ typedef struct tegra_search {
     gpuhal_location *place;
 } tegra_search;
 
-/* "17000000.gpu" leads to the device, "module" to something else. */
+/* Takes the link to the device, such as "17000000.gpu"; "module" leads elsewhere. */
 static bool look_at_link(void *user, const char *name, const char *target)
 {
     const tegra_search *own = user;
@@ -62,7 +62,8 @@ static bool look_at_link(void *user, const char *name, const char *target)
     return false;
 }
 
-/* The GPU of a Tegra is on no bus, and CUDA says no place: it is the only one of NVIDIA's driver for it. */
+/* Finds the GPU of a Tegra, which is on no bus, and CUDA gives no place: it is the only one of NVIDIA's driver for
+ * it. */
 static void find_tegra(const char *root, gpuhal_location *place)
 {
     char drivers[GPUHAL_PLACE_BYTES];
@@ -99,7 +100,7 @@ void gpuhal_location_find(gpuhal_device *device, gpuhal_location *place)
         length = snprintf(place->directory, sizeof place->directory, "%s/sys/dev/char/%s/device", root, node);
     }
     if (length >= (int)sizeof place->directory) {
-        place->directory[0] = 0; /* cut off, it names something else */
+        place->directory[0] = 0; /* cut off, it names another file */
     }
     place->memory_total = gpuhal_facts_u64(facts, GPUHAL_FACT_MEMORY_TOTAL_BYTES, 0);
     place->match.is_unified = gpuhal_facts_u64(facts, GPUHAL_FACT_UNIFIED_MEMORY, 0) == 1;

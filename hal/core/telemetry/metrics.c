@@ -1,6 +1,6 @@
 /* telemetry/metrics.c: gpu_metrics of amdgpu, a table that the kernel copies from the GPU's firmware: size (2 bytes),
- * format (1), content (1), and then fields that each content has in other places, as the kernel's kgd_pp_interface.h
- * says. A field of ones alone is one that the GPU does not have.
+ * format (1), content (1), and then fields, with other offsets in each content, as the kernel's kgd_pp_interface.h
+ * says. A field of only ones is one that the GPU does not have.
  *
  * Listed are the counter of energy, and the bits for throttling that mean the same on every GPU. Later tables of
  * accelerators count how long each limit held instead, which one reading does not show; earlier ones have bits whose
@@ -12,8 +12,8 @@
 
 typedef enum { ENERGY, THROTTLING } field;
 
-/* Where the fields begin, of 8 bytes each; 0: there is none. Not here: 1.0, whose counter is of another size and
- * unit, 1.9, where nothing has a fixed place, and those of processors with graphics that have neither field. */
+/* Offsets of the fields, of 8 bytes each; 0: there is none. Not here: 1.0, whose counter is of another size and unit,
+ * 1.9, which has no fixed offsets, and those of processors with graphics that have neither field. */
 static const struct layout {
     unsigned char format, content, at[2];
 } layouts[] = {
@@ -33,13 +33,13 @@ static size_t place_of(field which, unsigned char format, unsigned char content)
 
 static bool read_field(const gpuhal_files *files, field which, uint64_t *out_number, gpuhal_value *value)
 {
-    unsigned char table[256]; /* all that is read */
+    unsigned char table[256]; /* no more is read */
     const size_t length = gpuhal_files_bytes(files->device, "gpu_metrics", table, sizeof table, value);
     if (length == 0) {
         return false;
     }
     const size_t at = length < 4 ? 0 : place_of(which, table[2], table[3]);
-    /* The format is the firmware's word, the length the kernel's: the field is read only where it was delivered. */
+    /* The format is the firmware's word, the length the kernel's: the field is read only if it was delivered. */
     if (at == 0 || length < at + sizeof *out_number) {
         gpuhal_value_miss(value, GPUHAL_MISSING_NOT_SUPPORTED,
                           "the system's file gpu_metrics is of format %u.%u, where it is not known",
@@ -53,8 +53,9 @@ static bool read_field(const gpuhal_files *files, field which, uint64_t *out_num
     return *out_number != UINT64_MAX;
 }
 
-/* A count is 2 to the -16th of a joule, 15625/1024 of a microjoule. Most GPUs for displays do not count, and leave
- * zeros. Divided before it is multiplied, so that a counter of any age does not overflow; the remainder is not lost. */
+/* Reads the energy. A count is 2 to the -16th of a joule, 15625/1024 of a microjoule. Most GPUs for displays do not
+ * count, and leave zeros. Divided before it is multiplied, so that a counter of any age does not overflow; the
+ * remainder is not lost. */
 void gpuhal_metrics_energy(gpuhal_files *files, gpuhal_value *value)
 {
     uint64_t count = 0;
@@ -68,7 +69,7 @@ void gpuhal_metrics_energy(gpuhal_files *files, gpuhal_value *value)
     }
 }
 
-/* Groups of the kernel's bits: limits of power and of current, which a full load reaches by itself, temperatures, and
+/* Groups the kernel's bits: limits of power and of current, which a full load reaches by itself, temperatures, and
  * requests of others. */
 void gpuhal_metrics_throttle(gpuhal_files *files, gpuhal_value *value)
 {

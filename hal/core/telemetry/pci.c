@@ -1,8 +1,8 @@
-/* telemetry/pci.c: the link of a PCI Express device, as the PCI core of the kernel reports it, and what moves on it.
+/* telemetry/pci.c: the link of a PCI Express device, as the PCI core of the kernel reports it, and its traffic.
  *
- * GPUs with bridges of their own on the card (AMD since Vega, Intel Arc) have a fixed link to those, and report it; the
- * link to the machine is that of the topmost bridge of the card. Those bridges have the vendor of the device and lie
- * below the machine's root port, which lies directly below the host bridge. */
+ * GPUs with bridges on the card (AMD since Vega, Intel Arc) have a fixed link to those, and report it; the link to the
+ * machine is that of the topmost bridge of the card. Those bridges have the vendor of the device and lie below the
+ * machine's root port, which lies directly below the host bridge. */
 #include "telemetry/files.h"
 
 #include "os/os.h"
@@ -59,7 +59,7 @@ static const char *find_link(gpuhal_files *files)
     return files->link;
 }
 
-/* "16.0 GT/s PCIe", without its end on older kernels, or "Unknown". */
+/* Reads a speed: "16.0 GT/s PCIe", without its end on older kernels, or "Unknown". */
 static void read_generation(gpuhal_files *files, const char *name, gpuhal_value *value)
 {
     static const char speeds[][10] = {"2.5 GT/s", "5.0 GT/s", "8.0 GT/s", "16.0 GT/s", "32.0 GT/s", "64.0 GT/s"};
@@ -80,7 +80,7 @@ static void read_generation(gpuhal_files *files, const char *name, gpuhal_value 
     gpuhal_value_miss(value, GPUHAL_MISSING_NOT_SUPPORTED, "the system does not know the speed of its link");
 }
 
-/* 0 where there is no link, 255 where the device has fallen off the bus. */
+/* Reads a width: 0 without a link, 255 if the device has fallen off the bus. */
 static void read_width(gpuhal_files *files, const char *name, gpuhal_value *value)
 {
     uint64_t lanes = 0;
@@ -122,8 +122,8 @@ void gpuhal_pci_replays(gpuhal_files *files, gpuhal_value *value)
     }
 }
 
-/* amdgpu counts for a second while the file is read. "received sent largest": messages of that second, and the bytes
- * that one may carry: more than that it cannot have been. */
+/* Reads the traffic: amdgpu counts for a second while the file is read. "received sent largest": messages of that
+ * second, and the most bytes in one. So the result is an upper bound. */
 static void read_traffic(gpuhal_files *files, bool sent, gpuhal_value *value)
 {
     uint64_t numbers[3] = {0};

@@ -10,7 +10,7 @@
 
 /* ---- clients */
 
-/* What a process has of the device through all its clients. */
+/* The use of the device by a process through all its clients. */
 typedef struct usage {
     uint32_t pid, busy_permille;
     bool has_memory, has_busy;
@@ -23,7 +23,7 @@ typedef struct usages {
     uint32_t count;
 } usages;
 
-/* There is room for all clients. */
+/* Adds a client. There is room for all. */
 static void add_client(void *user, const gpuhal_client *client, uint32_t busy_permille)
 {
     usages *own = user;
@@ -138,7 +138,8 @@ static void destroy(gpuhal_job *job)
     gpuhal_unreference(gpu);
 }
 
-/* In a container, drivers list the pids of the machine: one that exists here, too, is another process. */
+/* Takes a plugin's list. In a container, drivers list the pids of the machine: one that exists here, too, is another
+ * process. */
 static void take(listing *own, gpuhal_process_list *to)
 {
     char problem[GPUHAL_QUERY_PROBLEM_BYTES] = "";
@@ -173,7 +174,7 @@ static gpuhal_status list_one(gpuhal_device *iface, bool may_wake, const gpuhal_
     own->flags = may_wake ? GPUHAL_SAMPLE_MAY_WAKE : 0;
     own->deadline_ns = gpuhal_time_share(time);
     gpuhal_job_stand_alone(&own->job);
-    /* Twice its own deadline, so that it is the call of the driver that is abandoned, and what it gave is there. */
+    /* Allows twice the deadline: so the driver's call is abandoned first, and its partial result is there. */
     gpuhal_job_state state = gpuhal_job_run(&own->job, 2 * own->deadline_ns);
     gpuhal_status status = GPUHAL_ERROR_HOST_MEMORY;
     if (state == GPUHAL_JOB_DONE) {

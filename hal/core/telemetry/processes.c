@@ -1,4 +1,4 @@
-/* telemetry/processes.c: gpuhal_device_processes(). Names, users and containers are those of /proc, read in a job: its
+/* telemetry/processes.c: gpuhal_device_processes(). Names, users and containers come from /proc, read in a job: its
  * files can be those of a process that hangs in the kernel. */
 #include "telemetry/processes.h"
 
@@ -21,7 +21,7 @@ typedef struct naming {
     gpuhal_process list[];
 } naming;
 
-/* A program may call itself anything. */
+/* Sets the name. A program may call itself anything. */
 static void set_name(gpuhal_process *process, char *name)
 {
     name[strcspn(name, "\n")] = 0;
@@ -29,8 +29,8 @@ static void set_name(gpuhal_process *process, char *name)
     snprintf(process->command, sizeof process->command, "%s", name);
 }
 
-/* Docker, containerd, CRI-O and Podman put the id of a container, 64 hexadecimal digits, into the name of its control
- * group ("docker-ID.scope", "/docker/ID"): the last one counts, for containers may run in others. */
+/* Sets the container. Docker, containerd, CRI-O and Podman put its id, 64 hexadecimal digits, into the name of its
+ * control group ("docker-ID.scope", "/docker/ID"): the last one counts, since containers may run in others. */
 static void set_container(gpuhal_process *process, const char *groups)
 {
     enum { ID_DIGITS = 64 };
@@ -44,7 +44,7 @@ static void set_container(gpuhal_process *process, const char *groups)
     }
 }
 
-/* The directory of a process belongs to root where its memory is not to be seen; its real user stands inside. */
+/* Names a process. Its directory belongs to root if its memory may not be read; its real user is in a file there. */
 static void name_one(const char *root, gpuhal_process *process)
 {
     char path[GPUHAL_SYSTEM_ROOT_BYTES + 64], status[2048], name[64], groups[4096];
@@ -61,7 +61,7 @@ static void name_one(const char *root, gpuhal_process *process)
     if (!gpuhal_os_file_read_at(path, 0, name, sizeof name - 1, &bytes)) {
         name[bytes] = 0;
         set_name(process, name);
-        /* NVML has its clients in a list of their own, and the server among all others. */
+        /* NVML has its clients in a separate list, and the server among all others. */
         process->flags |= strncmp(process->command, "nvidia-cuda-mps", 15) == 0 ? GPUHAL_PROCESS_SHARES : 0;
     }
     snprintf(path, sizeof path, "%s/proc/%u/cgroup", root, process->pid);
@@ -144,7 +144,7 @@ static gpuhal_status give(const gpuhal *gpu, gpuhal_process_list *list, const gp
     if (!own) {
         return gpuhal_error_host_memory();
     }
-    put(own->list, own->count, size, out_processes); /* what is known without the names */
+    put(own->list, own->count, size, out_processes); /* known without the names */
     const bool in_time = gpuhal_job_run(&own->job, gpuhal_time_share(time) + 1000000) == GPUHAL_JOB_DONE;
     if (in_time) {
         put(own->list, own->count, size, out_processes);

@@ -10,16 +10,16 @@
 /* An average over a longer time is not the value of now. */
 #define GPUHAL_RATE_MAX_NS UINT64_C(120000000000)
 
-/* Zero-initialised, it has no reading yet. Protected by what contains it. */
+/* Zero-initialised, it has no reading yet. Protected by its container. */
 typedef struct gpuhal_rate {
-    uint64_t count, time_ns; /* the reading that the next one is compared with; time_ns 0: none */
+    uint64_t count, time_ns; /* the reading to compare the next one with; time_ns 0: none */
     uint64_t per_second;     /* the latest result */
     bool known;
 } gpuhal_rate;
 
 typedef enum { GPUHAL_RATE_KNOWN, GPUHAL_RATE_FIRST, GPUHAL_RATE_WENT_BACK } gpuhal_rate_state;
 
-/* Adds a reading. KNOWN: *out_per_second is the growth since the one before, or, where that is too recent, the latest
+/* Adds a reading. KNOWN: *out_per_second is the growth since the one before or, if that is too recent, the latest
  * result. After FIRST and WENT_BACK (a counter that was reset or has wrapped) the next reading gives a result. */
 gpuhal_rate_state gpuhal_rate_take(gpuhal_rate *rate, uint64_t now_ns, uint64_t count, uint64_t *out_per_second);
 

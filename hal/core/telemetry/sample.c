@@ -27,7 +27,7 @@ static uint64_t transferred_bytes(const gpuhal_device *device)
            atomic_load(&device->copied.bytes);
 }
 
-/* Of all interfaces, so that each has the same. */
+/* Sums over all interfaces, so that each has the same. */
 static uint64_t sum(gpuhal_device *device, uint64_t (*bytes_of)(const gpuhal_device *device))
 {
     gpuhal_device *interfaces[GPUHAL_INTERFACES_MAX];
@@ -62,7 +62,7 @@ static uint32_t find(const gpuhal_gather *own, gpuhal_key key)
     return i;
 }
 
-/* Sources are asked what is free, once, also if the caller asks only for what is available. */
+/* Asks sources for free memory, once, also if the caller asks only for available memory. */
 static void find_free(gpuhal_gather *own)
 {
     own->free_at = find(own, GPUHAL_VALUE_MEMORY_FREE_BYTES);
@@ -80,7 +80,7 @@ static uint64_t what_is_left(uint64_t of, uint64_t held)
     return of > held ? of - held : 0;
 }
 
-/* The value has what is free. */
+/* Turns the value, which has the free memory, into the available memory. */
 static void calculate_available(gpuhal_device *device, gpuhal_value *value)
 {
     uint64_t ignored;
@@ -99,7 +99,7 @@ static void calculate_available(gpuhal_device *device, gpuhal_value *value)
     }
 }
 
-/* The kernel's limit comes before that of the driver, which is asked else. */
+/* Returns whether the kernel knows the limit. It comes before the driver's, which is asked otherwise. */
 static bool knows_limit(gpuhal_device *device, gpuhal_value *value)
 {
     uint64_t limit = UINT64_MAX;
@@ -125,7 +125,7 @@ static void calculate(const gpuhal_gather *own)
     }
 }
 
-/* Writes what the library has, and marks the rest as wanted. Returns whether any is. */
+/* Writes the library's own values, and marks the rest as wanted. Returns whether any is. */
 static bool begin(gpuhal_gather *own)
 {
     bool any = false;
@@ -143,7 +143,7 @@ static bool begin(gpuhal_gather *own)
     return any;
 }
 
-/* A plugin that fails costs its values; where no other source has one, the caller gets its error. */
+/* Completes the values. A plugin that fails costs its values; if no other source has one, the caller gets its error. */
 static gpuhal_status result(gpuhal_gather *own)
 {
     calculate(own);
@@ -157,7 +157,7 @@ static gpuhal_status result(gpuhal_gather *own)
     return own->status && (is_fatal || !own->has_any) ? gpuhal_error_restore(&own->detail) : GPUHAL_OK;
 }
 
-/* `list` has the devices and their values; the results are in `statuses`. */
+/* Samples the devices and values in `list`; the results are in its members `status`. */
 static gpuhal_status sample_all(gpuhal *gpu, gpuhal_gather *list, uint32_t count, uint64_t timeout_ns)
 {
     uint64_t hang_ns = gpu->settings.hang_ns;

@@ -19,7 +19,7 @@ static bool read_sensor(gpuhal_files *files, const char *name, gpuhal_value *val
     return false;
 }
 
-/* The second is what some devices have instead. */
+/* Reads the first file or the second, which some devices have instead. */
 static void read_either(gpuhal_files *files, const char *one, const char *other, gpuhal_value *value)
 {
     gpuhal_value second = {.key = value->key};
@@ -43,7 +43,7 @@ static void read_labels(gpuhal_files *files)
     files->looked_for_labels = true;
 }
 
-/* Reads the temperature with one of the labels; `number` is where drivers without labels have it, 0: nowhere. */
+/* Reads the temperature with one of the labels. `number` is its number in drivers without labels, 0: none. */
 static bool read_labelled(gpuhal_files *files, const char *const *labels, uint32_t number, gpuhal_value *value)
 {
     char name[24];
@@ -66,7 +66,7 @@ static bool read_labelled(gpuhal_files *files, const char *const *labels, uint32
     return false;
 }
 
-/* "gpu-thermal" or, in older releases, "GPU-therm". */
+/* Returns whether it is "gpu-thermal" or, in older releases, "GPU-therm". */
 static bool is_zone_of_gpu(const char *type)
 {
     static const char beginning[] = "gpu-therm";
@@ -94,7 +94,7 @@ static void read_zone_of_tegra(const char *zone, gpuhal_value *value)
     }
 }
 
-/* Of a Tegra the system's zones have it. */
+/* Reads the temperature of a Tegra, from the system's zones. */
 static void read_zones(gpuhal_files *files, gpuhal_value *value)
 {
     char folder[GPUHAL_PATH_BYTES], zone[2 * GPUHAL_PATH_BYTES], type[32];
@@ -117,8 +117,8 @@ static void read_zones(gpuhal_files *files, gpuhal_value *value)
     }
 }
 
-/* At the edge of the chip where there is a sensor, as everywhere else; large accelerators measure the hottest spot
- * alone. xe calls it the package. */
+/* Reads the temperature at the edge of the chip if there is a sensor, as everywhere else; large accelerators measure
+ * only the hottest spot. xe calls it the package. */
 void gpuhal_sensors_temperature(gpuhal_files *files, gpuhal_value *value)
 {
     if (gpuhal_files_are_of_tegra(files)) {
@@ -150,7 +150,7 @@ void gpuhal_sensors_power(gpuhal_files *files, gpuhal_value *value)
     read_either(files, "power1_average", "power1_input", value);
 }
 
-/* i915 and xe call the limit that is in force the maximum. */
+/* Reads the limit. i915 and xe call the limit that is in force the maximum. */
 void gpuhal_sensors_power_limit(gpuhal_files *files, gpuhal_value *value)
 {
     read_either(files, "power1_cap", "power1_max", value);

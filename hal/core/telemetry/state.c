@@ -1,4 +1,4 @@
-/* telemetry/state.c: what a gpuhal object keeps between readings, and the time of one call. */
+/* telemetry/state.c: the state of a gpuhal object between readings, and the time of one call. */
 #include "telemetry/telemetry.h"
 
 #include <stdlib.h>

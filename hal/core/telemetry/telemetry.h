@@ -16,7 +16,7 @@
 #include "telemetry/kernel.h"
 #include "telemetry/value.h"
 
-/* What a gpuhal object keeps between readings. */
+/* The state of a gpuhal object between readings. */
 typedef struct gpuhal_telemetry {
     gpuhal_kernel_devices devices;
     gpuhal_walks *walks;
@@ -30,10 +30,10 @@ typedef struct gpuhal_time {
     uint64_t deadline_ns; /* on the monotonic clock; 0: none */
     uint64_t each_ns;
 } gpuhal_time;
-/* Returns what the next step may use. */
+/* Returns how much time the next step may use. */
 uint64_t gpuhal_time_share(const gpuhal_time *time);
 
-/* location.c: where a device lies in the system. */
+/* location.c: a device's place in the system. */
 enum { GPUHAL_INTERFACES_MAX = 16 };
 typedef struct gpuhal_location {
     gpuhal_device *interfaces[GPUHAL_INTERFACES_MAX]; /* of its partition, in the order of sources */
@@ -58,8 +58,8 @@ typedef struct gpuhal_gather {
     gpuhal_value *values;
     uint32_t count;
     bool may_wake;
-    bool *wanted;     /* which values no source has yet; the others are the library's own */
-    uint32_t free_at; /* what is free, from which MEMORY_AVAILABLE_BYTES is calculated; `count`: neither is asked for */
+    bool *wanted;     /* values that no source has yet; the others are the library's own */
+    uint32_t free_at; /* index of free memory, to calculate MEMORY_AVAILABLE_BYTES; `count`: none is requested */
     bool free_is_extra; /* only for that: the value is the caller's MEMORY_AVAILABLE_BYTES */
     bool is_unusable; /* lost: nothing is read */
     bool has_any;     /* some source had a value */
@@ -67,11 +67,11 @@ typedef struct gpuhal_gather {
     gpuhal_location place;
     gpuhal_kernel_device *kernel;
     gpuhal_kernel_reading *reading;
-    const struct gpuhal_gather *read; /* another part of the same device, whose files are read; NULL: its own */
-    gpuhal_status status;       /* of its own plugin, or why it is unusable */
+    const struct gpuhal_gather *read; /* another part of the same device, whose files are read; NULL: none */
+    gpuhal_status status;       /* of the device's plugin, or why the device is unusable */
     gpuhal_error_detail detail; /* with `status` */
     /* ask.c */
-    gpuhal_device *iface; /* the interface that is to be asked next; NULL: none */
+    gpuhal_device *iface; /* to be asked next; NULL: none */
     gpuhal_asking *asking;
     bool is_asked, is_late; /* in this round; a device of its backend did not answer in time */
 } gpuhal_gather;

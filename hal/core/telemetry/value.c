@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Returns the largest number that a device can have. The limits are generous: they are there to detect what is no
- * measurement at all, 0xffff degrees or megahertz among it. */
+/* Returns the largest number that a device can have. The limits are generous: they detect numbers that are no
+ * measurement at all, such as 0xffff degrees or megahertz. */
 static uint64_t largest(gpuhal_key key)
 {
     switch (key) {
@@ -45,7 +45,7 @@ static uint64_t largest(gpuhal_key key)
     }
 }
 
-/* Keys of vendors may have any number. */
+/* Returns whether the number may be right. Keys of vendors may have any number. */
 static bool is_plausible(gpuhal_key key, uint64_t number)
 {
     const bool link = key >= GPUHAL_VALUE_PCIE_GENERATION && key <= GPUHAL_VALUE_PCIE_WIDTH_MAX;

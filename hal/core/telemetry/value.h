@@ -13,8 +13,8 @@ void gpuhal_value_set(gpuhal_value *value, uint64_t number, const char *source);
 void gpuhal_value_of_board(gpuhal_value *value);
 void gpuhal_value_miss(gpuhal_value *value, gpuhal_missing reason, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Takes what another source has, where that is better: a number, or a reason that a user can act on in the place of
- * NOT_SUPPORTED. The first source comes first: what it has stays. */
+/* Takes another source's result if it is better: a number, or a reason that a user can act on in place of
+ * NOT_SUPPORTED. The first source comes first: its result stays. */
 void gpuhal_value_improve(gpuhal_value *value, const gpuhal_value *other);
 
 #endif

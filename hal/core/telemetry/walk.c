@@ -1,5 +1,5 @@
-/* telemetry/walk.c: walks over the processes, for clients.h. A file that is gone when it is to be read belonged to a
- * process that has ended. */
+/* telemetry/walk.c: walks over the processes, for clients.h. If a file is gone before it is read, its process has
+ * ended. */
 #include "telemetry/clients.h"
 
 #include "base/config.h"
@@ -43,7 +43,7 @@ static bool add(gpuhal_clients *clients, const gpuhal_client *client)
     return true;
 }
 
-/* Descriptors that were copied show the same client. */
+/* Returns whether the process has the client already. Descriptors that were copied show the same client. */
 static bool is_listed(const gpuhal_clients *clients, const gpuhal_client *client)
 {
     for (uint32_t i = clients->count; i > 0 && clients->list[i - 1].pid == client->pid; i--) {
@@ -103,7 +103,7 @@ typedef struct walk {
     char root[GPUHAL_SYSTEM_ROOT_BYTES];
 } walk;
 
-/* Each client once, that of the process with the lowest number: a client that was passed on is one all the same. */
+/* Keeps each client once, that of the process with the lowest number: a client that was passed on is still one. */
 static void sort(gpuhal_clients *clients)
 {
     uint32_t kept = 0;
@@ -144,7 +144,8 @@ bool gpuhal_pids_are_contained(const char *root)
     return contained;
 }
 
-/* Whether processes of the machine are out of sight: in a container, or where /proc hides those of other users. */
+/* Returns whether processes of the machine are out of sight: in a container, or because /proc hides those of other
+ * users. */
 static bool is_blinkered(const char *root, char *const *names, size_t count)
 {
     bool has_first = false;

@@ -1,4 +1,4 @@
-/* transfer/account.c: see account.h; and what the application is given of it. */
+/* transfer/account.c: see account.h; and the counters as the application reads them. */
 #include "transfer/account.h"
 
 #include "base/error.h"
@@ -15,7 +15,7 @@ void gpuhal_count_time(gpuhal_counter *counter, uint64_t bytes, uint64_t begin_n
     atomic_fetch_add_explicit(&counter->timed_ns, gpuhal_os_monotonic_ns() - begin_ns, memory_order_relaxed);
 }
 
-/* Each number is exact for itself; while work is counted, they may be of different moments. */
+/* Reads a counter. Each number is exact for itself; while work is counted, they may differ in time. */
 static gpuhal_traffic traffic_of(const gpuhal_counter *counter)
 {
     return (gpuhal_traffic){
@@ -27,7 +27,7 @@ static gpuhal_traffic traffic_of(const gpuhal_counter *counter)
     };
 }
 
-/* The caller may know fewer members than this library. */
+/* Copies a result. The caller may know fewer members than this library. */
 static void give(void *out, uint32_t size, const void *from, size_t known)
 {
     memcpy(out, from, size < known ? size : known);

@@ -1,4 +1,4 @@
-/* transfer/account.h: counting what was moved: operations and bytes always, time from 64 KiB up, where a look at the
+/* transfer/account.h: counts transfers: operations and bytes always, time from 64 KiB up, since then a look at the
  * clock costs nothing beside the transfer.
  *
  * Counters only grow, and each is read for itself: a reader may see the operations of a transfer whose bytes it does
@@ -11,7 +11,7 @@
 
 #define GPUHAL_TIMED_FROM_BYTES (64u << 10)
 
-/* When a transfer of that size begins; 0: it is not timed. */
+/* Returns when a transfer of that size begins; 0: it is not timed. */
 static inline uint64_t gpuhal_count_from(uint64_t bytes)
 {
     return __builtin_expect(bytes >= GPUHAL_TIMED_FROM_BYTES, 0) ? gpuhal_os_monotonic_ns() : 0;
@@ -19,7 +19,7 @@ static inline uint64_t gpuhal_count_from(uint64_t bytes)
 
 void gpuhal_count_time(gpuhal_counter *counter, uint64_t bytes, uint64_t begin_ns);
 
-/* A transfer that went well. */
+/* Counts a transfer that succeeded. */
 static inline void gpuhal_count(gpuhal_counter *counter, uint64_t bytes, uint64_t begin_ns)
 {
     atomic_fetch_add_explicit(&counter->operations, 1, memory_order_relaxed);

@@ -1,8 +1,8 @@
 /* transfer/copy.h: the transfers between host memory and buffers, and between buffers: check, find the path, move. They
  * block.
  *
- * The path to the plugin's own function is short on purpose: no lock, no allocation, below 64 KiB no clock; two
- * counters behind it. So it is inline here, and what is long stands in copy.c. */
+ * The path to the plugin's own function is short on purpose: no lock, no allocation, no clock below 64 KiB, and two
+ * counters after it. So it is inline here, and the long parts are in copy.c. */
 #ifndef GPUHAL_TRANSFER_COPY_H
 #define GPUHAL_TRANSFER_COPY_H
 
@@ -11,15 +11,16 @@
 #include "transfer/move.h"
 #include "transfer/ranges.h"
 
-/* Between memory of one device, at any offsets: by the plugin, and through host memory what breaks its alignment. */
+/* Copy within memory of one device, at any offsets: by the plugin, and through host memory if its alignment is
+ * broken. */
 gpuhal_status gpuhal_memory_copy_bounced(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset,
                                          const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes);
 gpuhal_status gpuhal_memory_copy_large(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset,
                                        const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes);
-/* The plugin returned a failure, or the device is lost meanwhile. */
+/* Returns the plugin's failure, or that the device is lost meanwhile. */
 gpuhal_status gpuhal_memory_copy_failed(gpuhal_device *device, gpuhal_status status, uint64_t bytes);
 
-/* Inline, because nothing shall stand between a small copy and the plugin's own function. */
+/* Copies within a device. Inline, so that nothing stands between a small copy and the plugin's own function. */
 static inline gpuhal_status gpuhal_memory_copy(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset,
                                                const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
@@ -36,7 +37,7 @@ static inline gpuhal_status gpuhal_memory_copy(gpuhal_device *device, const gpuh
     return __builtin_expect((status | lost) != 0, 0) ? gpuhal_memory_copy_failed(device, status, bytes) : GPUHAL_OK;
 }
 
-/* Between two devices of which neither can reach the other's memory, at any offsets: through chunks of the source's
+/* Copies between two devices that cannot reach each other's memory, at any offsets: through chunks of the source's
  * pool, pieces of both halves at once. Ranges were checked, both devices are open and not the same. */
 gpuhal_status gpuhal_memory_copy_between(gpuhal_device *to_device, const gpuhal_memory *to, uint64_t to_offset,
                                          gpuhal_device *from_device, const gpuhal_memory *from, uint64_t from_offset,
@@ -48,10 +49,10 @@ typedef struct gpuhal_buffer_copy {
     uint64_t to_offset, from_offset, bytes;
 } gpuhal_buffer_copy;
 
-/* INVALID_ARGUMENT with its detail for buffers of two gpuhal objects, and for ranges of one piece of memory that
- * overlap. */
+/* Returns INVALID_ARGUMENT with its detail for buffers of two gpuhal objects, and for overlapping ranges of one piece
+ * of memory. */
 gpuhal_status gpuhal_copy_check_pair(const gpuhal_buffer_copy *copy);
-/* The parts of gpuhal_copy_now() that are long. */
+/* The long parts of gpuhal_copy_now(). */
 gpuhal_status gpuhal_copy_timed(const gpuhal_buffer_copy *copy);
 gpuhal_status gpuhal_copy_between_devices(const gpuhal_buffer_copy *copy);
 
@@ -72,7 +73,8 @@ static inline gpuhal_status gpuhal_copy_check(gpuhal_buffer *to, uint64_t to_off
                                                               from->begin + from_offset, bytes});
 }
 
-/* The whole of a transfer: for the application's own calls. GCC would divide them where there are more callers. */
+/* Do the whole of a transfer, for the application's own calls. always_inline: with more callers GCC would divide
+ * them. */
 static inline __attribute__((always_inline)) gpuhal_status gpuhal_write_now(gpuhal_buffer *to, uint64_t to_offset,
                                                                             const void *from, uint64_t bytes)
 {
@@ -154,12 +156,12 @@ gpuhal_copy_now(gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from, uint
     return status;
 }
 
-/* The same for everybody else. */
+/* The same for all other callers. */
 gpuhal_status gpuhal_write_blocking(gpuhal_buffer *to, uint64_t to_offset, const void *from, uint64_t bytes);
 gpuhal_status gpuhal_read_blocking(void *to, gpuhal_buffer *from, uint64_t from_offset, uint64_t bytes);
 gpuhal_status gpuhal_copy_blocking(gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from, uint64_t from_offset,
                                    uint64_t bytes);
-/* fill.c: the pattern has 1, 2 or 4 bytes, of which `bytes` is a multiple. */
+/* fill.c: the pattern has 1, 2 or 4 bytes, and `bytes` is a multiple of that. */
 gpuhal_status gpuhal_fill_blocking(gpuhal_buffer *to, uint64_t to_offset, uint64_t bytes, uint32_t pattern,
                                    uint32_t pattern_bytes);
 

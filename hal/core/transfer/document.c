@@ -18,7 +18,7 @@ static gpuhal_status failed(const gpuhal_document *document, const char *call, i
     return gpuhal_file_status(error);
 }
 
-/* Where the file is: what links lead to, malloc'ed; the path itself where nothing is yet. */
+/* Returns the file's path with links followed, malloc'ed; the path itself if nothing is there yet. */
 static char *followed(const char *path, int *out_error)
 {
     gpuhal_file_info info;
@@ -32,14 +32,14 @@ static char *followed(const char *path, int *out_error)
     return real;
 }
 
-/* The name under which the file at `place` is written first, malloc'ed. */
+/* Returns the name of the file at `place` until it is complete, malloc'ed. */
 static char *fresh_name(const char *place)
 {
     static _Atomic uint32_t number;
     return gpuhal_text_format("%s.new-%" PRId64 "-%u", place, gpuhal_os_process_own(), atomic_fetch_add(&number, 1));
 }
 
-/* No other file is lost by a mistake in a name. A file that cannot be read may be any, so it is refused. */
+/* Lets no other file be lost by a mistake in a name. A file that cannot be read may be any, so it is refused. */
 static gpuhal_status check_replaceable(const gpuhal_document *document)
 {
     char begin[64];
@@ -66,7 +66,7 @@ gpuhal_status gpuhal_document_create(const gpuhal_document_kind *kind, const cha
     const char *call = "stat";
     int error = gpuhal_os_file_info(path, &info);
     const bool in_place = !error && !info.regular; /* a device must not be replaced, and a pipe has no name */
-    /* A file in its place would take away what the program prints, before and afterwards. */
+    /* Replacing this file would take away the program's own output, before and afterwards. */
     if (!error && info.regular && gpuhal_os_is_own_output(&info)) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
                                 "%s cannot be written to %s: the output of this program goes there", kind->what, path);

@@ -1,5 +1,5 @@
-/* transfer/file.c: see file.h. What is checked before bytes move between a file and a buffer, and what comes after the
- * last one. */
+/* transfer/file.c: see file.h. The checks before bytes move between a file and a buffer, and the steps after the last
+ * byte. */
 #include "transfer/file.h"
 
 #include "base/error.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Says what is wrong with a descriptor or a path in better words than the system's. */
+/* Explains why a descriptor or a path is refused in better words than the system's. */
 static gpuhal_status open_failed(const gpuhal_file_job *job, bool by_path, int error)
 {
     const char *why = strerror(error);
@@ -69,7 +69,7 @@ static gpuhal_status check_arguments(const char *call, const gpuhal_buffer *buff
     return GPUHAL_OK;
 }
 
-/* Offsets of files end at INT64_MAX. */
+/* Checks offsets of the file, which end at INT64_MAX. */
 static gpuhal_status check_offsets(const char *call, uint64_t offset, uint64_t bytes)
 {
     if (offset > INT64_MAX || (bytes != GPUHAL_WHOLE_SIZE && bytes > INT64_MAX - offset)) {
@@ -80,7 +80,7 @@ static gpuhal_status check_offsets(const char *call, uint64_t offset, uint64_t b
     return GPUHAL_OK;
 }
 
-/* The rest of the buffer is known now, that of the file when its turn comes. */
+/* Checks the range. The rest of the buffer is known now, that of the file when its turn comes. */
 static gpuhal_status check_range(const char *call, gpuhal_file_job *job)
 {
     const gpuhal_buffer *buffer = job->buffer;
@@ -95,7 +95,7 @@ static gpuhal_status check_range(const char *call, gpuhal_file_job *job)
     return status ? status : check_offsets(call, job->file_offset, job->bytes);
 }
 
-/* The size of a device is unknown, so reading the whole of it is the caller's mistake; refused at once, with a queue
+/* Refuses to read the whole of a device, whose size is unknown: the caller's mistake, refused at once, with a queue
  * too. */
 static gpuhal_status check_whole(const gpuhal_file_job *job)
 {
@@ -108,7 +108,7 @@ static gpuhal_status check_whole(const gpuhal_file_job *job)
     return GPUHAL_OK;
 }
 
-/* Finds how much there is to read. A device does not state its size: there the end shows when it is reached. */
+/* Finds how much there is to read. A device does not state its size: its end shows when it is reached. */
 static gpuhal_status look_at_size(const gpuhal_file_job *job, uint64_t *out_bytes)
 {
     uint64_t size = 0;
@@ -128,7 +128,7 @@ static gpuhal_status look_at_size(const gpuhal_file_job *job, uint64_t *out_byte
                                            : gpuhal_device_check(job->buffer->device);
 }
 
-/* What comes after the last byte of a file that was written. */
+/* Truncates and syncs a file after the last byte was written. */
 static gpuhal_status finish_file(const gpuhal_file_job *job, uint64_t bytes)
 {
     uint64_t end = job->file_offset + bytes, size = 0;
@@ -143,8 +143,8 @@ static gpuhal_status finish_file(const gpuhal_file_job *job, uint64_t bytes)
     return error ? gpuhal_file_failed(job->name, "syncing", job->file_offset, "fdatasync", error) : GPUHAL_OK;
 }
 
-/* The buffer is entered before the first byte moves and left after the last, whatever fails between; a file is
- * truncated and synced after that only, so a transfer that failed removes nothing from it. */
+/* Enters the buffer before the first byte moves and leaves it after the last, also after a failure. Only then is a file
+ * truncated and synced, so a transfer that failed removes nothing from it. */
 static gpuhal_status transfer(const gpuhal_file_job *job)
 {
     gpuhal_buffer *buffer = job->buffer;

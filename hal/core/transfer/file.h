@@ -1,7 +1,7 @@
 /* transfer/file.h: a transfer between a file and a buffer, as a job that any thread can do.
  *
- * gpuhal_file_transfer() does it and blocks. Its arguments were checked and its file opened when it was made, so it can
- * wait in a queue while the application renames or closes what it likes. The owner of the job keeps the buffer alive.
+ * gpuhal_file_transfer() does it and blocks. The job's arguments were checked and its file opened when it was made, so
+ * it can wait in a queue while the application renames or closes files. The owner of the job keeps the buffer alive.
  */
 #ifndef GPUHAL_TRANSFER_FILE_H
 #define GPUHAL_TRANSFER_FILE_H
@@ -19,21 +19,21 @@ typedef struct gpuhal_file_job {
     uint32_t flags;
     gpuhal_buffer *buffer; /* once begun, the one that has the memory */
     uint64_t buffer_offset, file_offset;
-    uint64_t begin, size; /* of the buffer that the caller named, in that one */
-    uint64_t bytes; /* GPUHAL_WHOLE_SIZE: of the file, which is looked at when the transfer begins */
+    uint64_t begin, size; /* of the buffer that the caller named, in this one */
+    uint64_t bytes; /* GPUHAL_WHOLE_SIZE: of the file, whose size is read when the transfer begins */
     intptr_t file;  /* a descriptor of the job's own */
     char *name;     /* of the file, for messages; malloc'ed */
     gpuhal_progress_fn *progress;
     void *user;
     gpuhal_file_look_fn *look; /* NULL: none */
     void *look_user;
-    uint64_t *moved; /* NULL, or where to put how many bytes the transfer has */
+    uint64_t *moved; /* NULL, or receives the number of bytes that the transfer has */
 } gpuhal_file_job;
 
-/* Takes over what `file` states and opens it. `call` is for messages. The caller finishes the job, also where this
- * fails. */
+/* Takes over the members of `file` and opens it. `call` is for messages. The caller finishes the job, also after a
+ * failure. */
 gpuhal_status gpuhal_file_begin(const char *call, gpuhal_file_job *job, const gpuhal_file *file);
-/* The range begins there, in the buffer that has the memory. The caller states the rest of the job. */
+/* Sets the beginning of the range, in the buffer that has the memory. The caller sets the rest of the job. */
 void gpuhal_file_job_set_buffer(gpuhal_file_job *job, gpuhal_buffer *buffer, uint64_t offset);
 gpuhal_status gpuhal_file_transfer(const gpuhal_file_job *job);
 /* Closes the file. */

@@ -3,10 +3,10 @@
  *
  * A file that the system has in its cache is read from there. For any other it cannot be known beforehand whether
  * reading around the cache is faster: that depends on the disk, its driver, and on how the memory lies. So a large
- * transfer begins with a stretch each way and goes on with the better one. (Measured on a virtual disk, 1 GiB: around
- * the cache 2.1 to 2.6 GiB/s into huge pages and 0.8 into small ones, through it 1.1 to 2.0, at five to thirty times
- * the processor time.) Files are written through the cache: when bytes get to the disk is then the system's business,
- * unless the application asks for it. */
+ * transfer begins with a stretch by each path and goes on with the better one. (Measured on a virtual disk, 1 GiB:
+ * around the cache 2.1 to 2.6 GiB/s into huge pages and 0.8 into small ones, through it 1.1 to 2.0, at five to thirty
+ * times the processor time.) Files are written through the cache: the system decides when bytes get to the disk, unless
+ * the application asks for it. */
 #include "transfer/file_pieces.h"
 #include "transfer/move.h"
 #include "transfer/ranges.h"
@@ -30,7 +30,7 @@ static char *straight_address(const gpuhal_file_job *job)
     return straight ? (char *)memory->host + job->buffer_offset : NULL;
 }
 
-/* Pieces are small enough that all threads have some. One transfer takes at most half of the chunks. */
+/* Chooses pieces small enough that all threads have some. One transfer takes at most half of the chunks. */
 static void choose_pieces(gpuhal_file_moving *moving)
 {
     const gpuhal_device *device = moving->job->buffer->device;
@@ -42,7 +42,7 @@ static void choose_pieces(gpuhal_file_moving *moving)
     moving->pieces_at_once = moving->host || chunks > MOST_AT_ONCE ? MOST_AT_ONCE : chunks > 0 ? (uint32_t)chunks : 1;
 }
 
-/* Whether most of the file lies with the system. */
+/* Returns whether the page cache has more than a quarter of the samples. */
 static bool is_cached(const gpuhal_file_moving *moving, uint64_t begin, uint64_t end)
 {
     uint32_t cached = 0;
@@ -53,7 +53,7 @@ static bool is_cached(const gpuhal_file_moving *moving, uint64_t begin, uint64_t
     return cached > SAMPLES / 4;
 }
 
-/* Whether blocks of the file come to lie where both the disk and the device can take them. */
+/* Returns whether blocks of the file come to lie at addresses that both the disk and the device can take. */
 static bool fits(const gpuhal_file_moving *moving, const gpuhal_direct_file *direct, uint64_t begin)
 {
     uint64_t skew = (0 - (moving->job->file_offset + begin)) & direct->offset_mask;
@@ -68,9 +68,9 @@ static uint64_t timed_pass(gpuhal_file_moving *moving, uint64_t begin, uint64_t 
     return gpuhal_os_monotonic_ns() - start;
 }
 
-/* Around the cache is better as soon as it is about as fast: it costs less of the processor, and evicts no other
- * pages. `direct` changes between passes alone, when no other thread is inside. A failure in one pass ends the next
- * at once. */
+/* Reads a stretch through the cache, one around it, and the rest by the better path. Around the cache is better as soon
+ * as it is about as fast: it costs less of the processor, and evicts no other pages. `direct` changes only between
+ * passes, when no other thread is inside. A failure in one pass ends the next at once. */
 static void read_both_ways(gpuhal_file_moving *moving, const gpuhal_direct_file *direct, uint64_t begin, uint64_t end)
 {
     uint64_t through = timed_pass(moving, begin, begin + TRIAL_BYTES);
@@ -98,7 +98,7 @@ static void move_middle(gpuhal_file_moving *moving, uint64_t begin, uint64_t end
     }
 }
 
-/* The part of an alignment block at one end of the range. */
+/* Moves the part of an alignment block at one end of the range. */
 static gpuhal_status move_edge(gpuhal_file_moving *moving, uint64_t at, uint64_t bytes)
 {
     const gpuhal_file_job *job = moving->job;
@@ -125,8 +125,8 @@ static gpuhal_status move_edge(gpuhal_file_moving *moving, uint64_t at, uint64_t
     return status;
 }
 
-/* Before any chunk is taken: edges may need memory of their own. A thread that holds a chunk and waits for another
- * could wait for itself. */
+/* Moves the edges before any chunk is taken, since they may need other memory. A thread that holds a chunk and waits
+ * for another could wait for itself. */
 static gpuhal_status move_edges(gpuhal_file_moving *moving, uint64_t head, uint64_t tail)
 {
     gpuhal_status status = head > 0 ? move_edge(moving, 0, head) : GPUHAL_OK;
@@ -140,7 +140,7 @@ gpuhal_status gpuhal_file_move(const gpuhal_file_job *job, uint64_t total)
     uint64_t head = (0 - job->buffer_offset) & mask;
     head = head < total ? head : total;
     uint64_t tail = (total - head) & mask;
-    /* No mutex yet, nor another thread: the edges count their bytes in `done` unlocked. */
+    /* There is no mutex yet, nor another thread: the edges count their bytes in `done` unlocked. */
     gpuhal_status status = move_edges(&moving, head, tail);
     if (status || head + tail == total) {
         return status;

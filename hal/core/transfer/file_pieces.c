@@ -1,9 +1,9 @@
 /* transfer/file_pieces.c: see file_pieces.h.
  *
  * Each thread takes the next free piece, reads it from the file into a chunk and has the device take it from there, or
- * the other way round; where the host sees the buffer's memory there is no chunk. While one thread waits for the disk
+ * the other way round. If the host sees the buffer's memory, there is no chunk. While one thread waits for the disk
  * another waits for the device, so both halves overlap without any hand-over between threads. Around the page cache one
- * thread keeps several reads in flight by an io_uring, where the system has that.
+ * thread keeps several reads in flight by an io_uring, if the system has that.
  *
  * A thread holds a chunk for one piece, so a large file lets short copies through. It never waits for a chunk while it
  * holds another. */
@@ -17,7 +17,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* What the caller can do about it decides. The descriptor is the caller's, so a bad one is a mistake in the program. */
+/* Chooses the status by the caller's remedy. The descriptor is the caller's, so a bad one is a mistake in the
+ * program. */
 gpuhal_status gpuhal_file_status(int error)
 {
     switch (error) {
@@ -58,11 +59,12 @@ gpuhal_status gpuhal_file_ended(const char *name, uint64_t offset)
                             offset);
 }
 
-/* Reads of one thread; and how much is read before it is looked at, which the processor's cache then still has. */
+/* Reads of one thread; and how many bytes are read before they are looked at, while the processor's cache still has
+ * them. */
 enum { SLOTS = 4, LOOK_BYTES = 256 << 10 };
 
 typedef struct slot {
-    gpuhal_chunk *chunk; /* NULL without */
+    gpuhal_chunk *chunk; /* NULL: none */
     char *memory;
     uint64_t at, bytes; /* of the job's range */
     bool taken, in_ring;
@@ -81,8 +83,8 @@ static gpuhal_direction direction_of(const gpuhal_file_job *job)
     return job->writes ? GPUHAL_FROM_DEVICE : GPUHAL_TO_DEVICE;
 }
 
-/* With the mutex held. Around the page cache all pieces but the first begin where the disk's blocks do: the first is
- * shorter by what is missing there. */
+/* Takes the next free piece. With the mutex held. Around the page cache all pieces but the first begin with a block of
+ * the disk: the first is shorter by its distance from the block's beginning. */
 static bool take_piece(gpuhal_file_moving *moving, slot *piece)
 {
     uint64_t skew =
@@ -132,8 +134,8 @@ static void begin_reading(reader *self, slot *piece)
 }
 
 /* Takes a piece, and a chunk for it. It waits for the first chunk; when pieces are in flight it does not wait. The
- * chunk comes before the piece: a piece that was taken must be moved, and there may be no chunk for it for long. So a
- * look for work comes first, without which a thread would take a chunk for nothing. */
+ * chunk comes before the piece: a piece that was taken must be moved, and there may be no chunk for it for long. It
+ * looks for work first, or a thread would take a chunk for nothing. */
 static bool begin_piece(reader *self, slot *piece, bool first)
 {
     gpuhal_file_moving *moving = self->moving;
@@ -173,8 +175,8 @@ static void look(const gpuhal_file_job *job, const slot *piece, uint64_t from, u
     }
 }
 
-/* Reads by plain calls what the io_uring did not bring: first around the page cache, and through it where that is
- * refused or the file's last bytes are no whole block. */
+/* Reads by plain calls the bytes that the io_uring did not bring: first around the page cache, and through it if that
+ * is refused or the file's last bytes are no whole block. */
 static gpuhal_status read_piece(const gpuhal_file_moving *moving, const slot *piece)
 {
     const gpuhal_file_job *job = moving->job;
@@ -226,9 +228,9 @@ static gpuhal_status from_device(const gpuhal_file_moving *moving, const slot *p
     return error ? gpuhal_file_failed(job->name, "writing", to + done, "pwrite", error) : status;
 }
 
-/* With the mutex held. The thread that ends a piece reports progress, unless another thread is in the function: so
- * the application is called by one thread at a time, and no thread waits for it. The last call comes when everything
- * is done. */
+/* Reports progress on the thread that ends a piece, unless another thread is in the function. So one thread at a time
+ * calls the application, and no thread waits for it. The last call comes when the transfer is done. With the mutex
+ * held. */
 static void report_progress_unlocks(gpuhal_file_moving *moving)
 {
     const gpuhal_file_job *job = moving->job;
@@ -248,7 +250,7 @@ static void report_progress_unlocks(gpuhal_file_moving *moving)
     moving->reporting = false;
 }
 
-/* After a failure elsewhere what was begun is only put away. */
+/* Ends a piece. After a failure elsewhere it only gives the chunk back. */
 static void end_piece(gpuhal_file_moving *moving, slot *piece)
 {
     const gpuhal_file_job *job = moving->job;
@@ -271,10 +273,10 @@ static void end_piece(gpuhal_file_moving *moving, slot *piece)
     gpuhal_mutex_unlock(&moving->mutex);
 }
 
-/* The next one to end; NULL when none is left. An io_uring that cannot be waited for (the program closed its
- * descriptor) may still write to the chunks of its reads, so those are never used again. What was to go straight into
- * the buffer may arrive there after the transfer has failed: nothing then shows when the kernel is done. Pieces that
- * are not in the ring come first: they are read by the thread itself, while the ring's go on. */
+/* Returns the next piece to end; NULL when none is left. An io_uring that cannot be waited for (the program closed its
+ * descriptor) may still write to the chunks of its reads, so those are never used again. Bytes that were to go straight
+ * into the buffer may arrive there after the transfer has failed: nothing then shows when the kernel is done. Pieces
+ * that are not in the ring come first: the thread reads them itself, while the ring's go on. */
 static slot *next_piece(reader *self)
 {
     bool any = false;
@@ -298,7 +300,7 @@ static slot *next_piece(reader *self)
     return &self->slots[tag];
 }
 
-/* What each thread does. */
+/* Moves pieces on one thread until none is left. */
 static void work(void *user)
 {
     gpuhal_file_moving *moving = user;

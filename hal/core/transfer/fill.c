@@ -1,5 +1,5 @@
-/* transfer/fill.c: repeating a pattern: by the plugin where it offers that and the range is aligned, else by writing
- * blocks of it. */
+/* transfer/fill.c: repeats a pattern: by the plugin if it offers that and the range is aligned, else by writing blocks
+ * of it. */
 #include "base/error.h"
 #include "transfer/copy.h"
 
@@ -8,7 +8,7 @@
 
 #define BLOCK_BYTES (64u << 10)
 
-/* Writes the pattern from host memory; `phase` is where in the pattern the range begins. */
+/* Writes the pattern from host memory; `phase` is the offset in the pattern at the beginning of the range. */
 static gpuhal_status fill_by_writing(gpuhal_buffer *to, uint64_t offset, uint64_t bytes, uint32_t pattern,
                                      uint32_t pattern_bytes, uint64_t phase)
 {
@@ -36,9 +36,8 @@ static gpuhal_status fill_by_writing(gpuhal_buffer *to, uint64_t offset, uint64_
     return status;
 }
 
-/* The aligned middle by the plugin, head and tail by writing. Where the middle would begin inside a pattern, or there
- * is none, all is written. The middle has whole patterns, so
- * the tail begins with the pattern's first byte. */
+/* Fills the aligned middle by the plugin, head and tail by writing. If the middle would begin inside a pattern, or
+ * there is none, all is written. The middle has whole patterns, so the tail begins with the pattern's first byte. */
 static gpuhal_status fill_now(gpuhal_buffer *to, uint64_t offset, uint64_t bytes, uint32_t pattern,
                               uint32_t pattern_bytes)
 {

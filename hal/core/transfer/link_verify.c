@@ -1,6 +1,6 @@
-/* transfer/link_verify.c: proving and measuring the path between two devices, by the same functions as the
- * application's calls, with buffers like theirs. Odd offsets, and ranges from one byte to many pages, because drivers
- * handle the ragged ends and the middle differently. */
+/* transfer/link_verify.c: proves and measures the path between two devices, by the same functions as the application's
+ * calls, with buffers like theirs. It uses odd offsets, and ranges from one byte to many pages, because drivers handle
+ * the ragged ends and the middle differently. */
 #include "transfer/peer.h"
 
 #include "base/error.h"
@@ -45,7 +45,7 @@ static gpuhal_status make_buffers(verification *v)
             .size = sizeof desc, .bytes = v->bytes, .flags = GPUHAL_ALLOCATE_NO_EVICT};
         status = gpuhal_buffer_create(v->from_device, &desc, &v->from);
         status = status ? status : gpuhal_buffer_create(v->to_device, &desc, &v->to);
-        /* What was made is in `v`, also after a failure: run() releases it. */
+        /* `v` has the buffers that were made, also after a failure: run() releases them. */
         if (status != GPUHAL_ERROR_OUT_OF_MEMORY && status != GPUHAL_ERROR_TOO_LARGE) {
             return status;
         }
@@ -55,7 +55,7 @@ static gpuhal_status make_buffers(verification *v)
     return status;
 }
 
-/* Wrong bytes over a link between two devices are the link's fault; over any other path they are a device's. */
+/* Blames the link for wrong bytes over a link between two devices; over any other path they are a device's fault. */
 static gpuhal_status found_wrong(const verification *v, uint64_t bytes, uint64_t at)
 {
     char how[256];
@@ -68,7 +68,7 @@ static gpuhal_status found_wrong(const verification *v, uint64_t bytes, uint64_t
     return gpuhal_error_set(GPUHAL_ERROR_DEVICE_LOST, "%s", how);
 }
 
-/* One copy, and the whole of the destination afterwards: what lay beside the range is still there. */
+/* Copies once, and compares the whole of the destination: the bytes beside the range must still be there. */
 static gpuhal_status copy_once(const verification *v, uint64_t to_offset, uint64_t from_offset, uint64_t bytes,
                                uint32_t seed)
 {
@@ -114,7 +114,8 @@ static int compare_times(const void *left, const void *right)
     return (one > other) - (one < other);
 }
 
-/* The best of large copies, since others can only slow them down; the median of small ones, whose best is luck. */
+/* Takes the best of large copies, since others can only slow them down, and the median of small ones, whose best is
+ * luck. */
 static gpuhal_status measure(const verification *v, gpuhal_link *link)
 {
     uint64_t times[SMALL_ROUNDS] = {0}, best = UINT64_MAX, spent = 0;
@@ -178,7 +179,7 @@ static gpuhal_status judge(const gpuhal_device *from, const gpuhal_device *to)
     return GPUHAL_ERROR_DRIVER;
 }
 
-/* What the caller hears is what came of the trial, not of writing it down. */
+/* Records the result. The caller gets the error of the trial, not that of writing it down. */
 static void record(gpuhal_device *from, gpuhal_device *to)
 {
     gpuhal_error_detail detail;

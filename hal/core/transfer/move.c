@@ -1,5 +1,5 @@
-/* transfer/move.c: see move.h. The common case, an aligned range and a slot for it, is one call; everything else is for
- * large copies, and for devices that offer less. */
+/* transfer/move.c: see move.h. The common case, an aligned range and a slot for it, is one call; the rest is for large
+ * copies, and for devices that offer less. */
 #include "transfer/move.h"
 
 #include "memory/buffer.h"
@@ -15,8 +15,8 @@
 
 /* ---- page-locked host memory */
 
-/* The buffer in which all of these bytes lie and which is page-locked for this driver, as far as the library knows:
- * made by this backend for staging, or imported from the application. With a reference; NULL for none. Memory that the
+/* Returns the buffer that has all of these bytes and is page-locked for this driver, as far as the library knows: made
+ * by this backend for staging, or imported from the application. With a reference; NULL for none. Memory that the
  * application page-locked by the vendor's own calls is not recognised. */
 static gpuhal_buffer *find_page_locked(const gpuhal_device *device, void *host, uint64_t bytes, uint64_t *out_offset)
 {
@@ -35,8 +35,8 @@ static gpuhal_buffer *find_page_locked(const gpuhal_device *device, void *host, 
     return NULL;
 }
 
-/* Memory that is not coherent is left to staging: writing to it takes the buffer's lock. The reference lasts for this
- * call alone: until work on a queue has ended the caller keeps the host memory, as always. */
+/* Leaves memory that is not coherent to staging, since writing to it takes the buffer's lock. The reference lasts for
+ * this call alone: until work on a queue has ended the caller keeps the host memory, as always. */
 gpuhal_status gpuhal_move_locked(gpuhal_plugin_queue *queue, gpuhal_direction direction, gpuhal_device *device,
                                  const gpuhal_memory *memory, uint64_t offset, void *host, uint64_t bytes)
 {
@@ -61,16 +61,16 @@ gpuhal_status gpuhal_move_locked(gpuhal_plugin_queue *queue, gpuhal_direction di
 
 /* ---- staging */
 
-/* From which size on it is worth asking: every chunk of the pool is then used at least twice, and looking an address up
- * costs nothing. What gpuhal_move() gives to the slot at once, up to a MiB, is not asked about. */
+/* Returns whether it is worth asking: every chunk of the pool is then used at least twice, and looking an address up
+ * costs nothing. Ranges that gpuhal_move() gives to the slot at once, up to a MiB, are not asked about. */
 static bool is_large(const gpuhal_device *device, uint64_t bytes)
 {
     return __builtin_expect(bytes > device->gpu->settings.staging_limit_bytes, 0);
 }
 
-/* What the device states, and where the bytes are: the driver stages pageable memory itself, which takes one thread,
- * and a GPU with memory of its own copies by itself meanwhile. Not where the host sees the memory, nor page-locked
- * memory of the library. */
+/* Returns whether the library stages faster, by the device's facts and the place of the bytes: the driver stages
+ * pageable memory itself, which takes one thread, and a GPU with separate memory copies by itself meanwhile. Not if the
+ * host sees the memory, nor for page-locked memory of the library. */
 static bool is_quicker_staged(gpuhal_direction direction, gpuhal_device *device, const gpuhal_memory *memory,
                               void *host, uint64_t bytes)
 {
@@ -87,8 +87,8 @@ static bool is_quicker_staged(gpuhal_direction direction, gpuhal_device *device,
     return !locked;
 }
 
-/* Measured (docs/measurements): of copies much larger than the caches, what is written past the caches arrives 1.3 to
- * 1.5 times as fast, since the destination need not be read first. Such stores need a destination at a multiple of 16
+/* Measured (docs/measurements): in copies much larger than the caches, bytes written past the caches arrive 1.3 to 1.5
+ * times as fast, since the destination need not be read first. Such stores need a destination at a multiple of 16
  * bytes, and come in no order with others: without the fence the device, or another thread, could be given bytes that
  * are not in memory yet. */
 static void copy_past_caches(char *to, const char *from, uint64_t bytes)
@@ -136,7 +136,8 @@ static gpuhal_status move_piece(void *user, void *chunk, uint64_t done, uint64_t
     return GPUHAL_OK;
 }
 
-/* Towards the device at aligned offset and size, from it at any. NOT_SUPPORTED where the device has no such memory. */
+/* Moves towards the device at aligned offset and size, from it at any. NOT_SUPPORTED if the device has no such
+ * memory. */
 static gpuhal_status move_staged(gpuhal_direction direction, gpuhal_device *device, const gpuhal_memory *memory,
                                  uint64_t offset, void *host, uint64_t bytes)
 {
@@ -161,8 +162,8 @@ static gpuhal_status move_staged(gpuhal_direction direction, gpuhal_device *devi
 
 /* ---- the rule */
 
-/* At aligned offset and size: the slot, but staging where that is quicker. Without staging memory it falls back to the
- * slot, wherever that was found out: moving some bytes twice, after staging failed in the middle, does no harm. */
+/* Moves at aligned offset and size: by the slot, or by staging if that is quicker. Without staging memory it falls back
+ * to the slot, also if that shows in the middle: moving some bytes twice does no harm. */
 static gpuhal_status move_quickly(gpuhal_direction direction, gpuhal_device *device, const gpuhal_memory *memory,
                                   uint64_t offset, void *host, uint64_t bytes)
 {
@@ -191,7 +192,7 @@ static gpuhal_status move_whole_blocks(gpuhal_direction direction, gpuhal_device
     return status == GPUHAL_ERROR_NOT_SUPPORTED ? move_staged(direction, device, memory, offset, host, bytes) : status;
 }
 
-/* For a range that no slot takes. Chunks are filled from any offset, so reading needs no slot for the ends of one. */
+/* Moves a range that no slot takes. Chunks are filled from any offset, so reading needs no slot for the ends of one. */
 static gpuhal_status move_without_slot(gpuhal_direction direction, gpuhal_device *device, const gpuhal_memory *memory,
                                        uint64_t offset, void *host, uint64_t bytes)
 {

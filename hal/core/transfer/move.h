@@ -1,6 +1,6 @@
 /* transfer/move.h: the one path of bytes between host memory and memory of a device, in either direction, by the one
- * rule of docs/transfers.md: the plugin's own write or read, its copy where the host memory is page-locked memory of
- * the device's own, memcpy where the host sees the device's memory, or staging memory.
+ * rule of docs/transfers.md: the plugin's own write or read, its copy if the host memory is page-locked memory of this
+ * device, memcpy if the host sees the device's memory, or staging memory.
  *
  * All take ranges that were checked, of devices that are open. */
 #ifndef GPUHAL_TRANSFER_MOVE_H
@@ -8,13 +8,13 @@
 
 #include "transfer/slot.h"
 
-/* The parts of gpuhal_move() that are long: any range, and what follows when a slot has not returned OK. */
+/* The long parts of gpuhal_move(): any range, and the steps after a slot that has not returned OK. */
 gpuhal_move_fn gpuhal_move_any;
 gpuhal_status gpuhal_move_after(gpuhal_status status, gpuhal_direction direction, gpuhal_device *device,
                                 const gpuhal_memory *memory, uint64_t offset, void *host, uint64_t bytes);
 
-/* At any offset and size, whatever the plugin offers. Pieces that break the device's alignment are read, changed and
- * written back. Inline, because nothing shall stand between a small move and the plugin's own function. */
+/* Moves at any offset and size, with any plugin. Pieces that break the device's alignment are read, changed and written
+ * back. Inline, so that nothing stands between a small move and the plugin's own function. */
 static inline __attribute__((always_inline)) gpuhal_status gpuhal_move(gpuhal_direction direction,
                                                                        gpuhal_device *device,
                                                                        const gpuhal_memory *memory, uint64_t offset,
@@ -35,12 +35,11 @@ static inline __attribute__((always_inline)) gpuhal_status gpuhal_move(gpuhal_di
                : GPUHAL_OK;
 }
 
-/* By the plugin's slot, or staged where that is quicker. NOT_SUPPORTED, without a detail, when the plugin has no slot
- * for this memory; NOT_READY, likewise, when the range breaks the device's alignment, which shows nothing about the
- * memory. */
+/* Moves by the plugin's slot, or staged if that is quicker. Without a detail: NOT_SUPPORTED if the plugin has no slot
+ * for this memory; NOT_READY if the range breaks the device's alignment, which shows nothing about the memory. */
 gpuhal_move_fn gpuhal_move_try;
-/* By the device's copy, if the host memory is page-locked memory of the device's own: on a queue of the plugin's, or
- * NULL and at once. NOT_SUPPORTED without a detail where it is not; with a queue also NOT_READY, as of a slot. */
+/* Moves by the device's copy, if the host memory is page-locked memory of this device: on a queue of the plugin's, or
+ * NULL and at once. Else NOT_SUPPORTED without a detail; with a queue also NOT_READY, as of a slot. */
 gpuhal_status gpuhal_move_locked(gpuhal_plugin_queue *queue, gpuhal_direction direction, gpuhal_device *device,
                                  const gpuhal_memory *memory, uint64_t offset, void *host, uint64_t bytes);
 

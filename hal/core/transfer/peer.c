@@ -1,6 +1,6 @@
 /* transfer/peer.c: see peer.h. Exactly one thread changes a link from UNKNOWN to TRYING and owns it until it states the
- * result, so there is no lock. Access in both directions is switched on for each ordered pair: a copy may be run by the
- * destination's device, which then reads over the link, or by the source's, which writes. Both are proven. */
+ * result, so there is no lock. Each ordered pair has access in both directions switched on: the destination's device
+ * may run a copy and read over the link, or the source's may run it and write. Both are proven. */
 #include "transfer/peer.h"
 
 #include "base/error.h"
@@ -14,10 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Many pages: what maps the other's memory wrongly does so by the page. */
+/* Many pages: a driver that maps a peer's memory wrongly does so by the page. */
 #define PROOF_BYTES (512u << 10)
 
-/* For a copy of a quarter of a MiB: a link over which it takes longer is of no use. */
+/* Most time for a copy of half a MiB: a slower link is of no use. */
 #define PATIENCE_NS UINT64_C(5000000000)
 
 enum { ENABLED_READING = 1, ENABLED_WRITING = 2 }; /* gpuhal_link.enabled */
@@ -25,10 +25,10 @@ enum { ENABLED_READING = 1, ENABLED_WRITING = 2 }; /* gpuhal_link.enabled */
 typedef struct proof {
     gpuhal_device *to_device, *from_device;
     gpuhal_memory to, from;
-    uint64_t to_offset, from_offset, bytes; /* of the copy: odd and different where the devices allow that */
+    uint64_t to_offset, from_offset, bytes; /* of the copy: odd and different if the devices allow that */
     unsigned char *sent, *got;
     bool stuck; /* the driver still holds both memories */
-    char how[512]; /* what is wrong with the link, in words; "": nothing is known to be */
+    char how[512]; /* the link's fault, in words; "": none is known */
 } proof;
 
 bool gpuhal_peer_suits(const gpuhal_buffer *to, const gpuhal_buffer *from)
@@ -66,7 +66,7 @@ static void disable_one(gpuhal_device *device, gpuhal_device *other)
     gpuhal_call_end(call);
 }
 
-/* Without access in the other direction a driver that runs the copy on the source finds a path by itself. */
+/* Enables access. Without the other direction a driver that runs the copy on the source finds a path by itself. */
 static gpuhal_status enable(gpuhal_link *link, gpuhal_device *to, gpuhal_device *from)
 {
     gpuhal_status status = enable_one(to, from);
@@ -112,7 +112,7 @@ static gpuhal_status health(gpuhal_device *device)
     return gpuhal_device_result(device, call, device->ops.query_health(device->handle));
 }
 
-/* Which of the two a plugin means by "lost" only they know. One that hangs is not asked. */
+/* Asks the two devices which of them a plugin means by "lost", unless one hangs. */
 static gpuhal_device *culprit(gpuhal_status status, gpuhal_device *to, gpuhal_device *from)
 {
     bool asked = status == GPUHAL_ERROR_DEVICE_LOST && to->ops.query_health && from->ops.query_health &&
@@ -160,9 +160,9 @@ static gpuhal_status copy_pattern(const proof *p, gpuhal_plugin_queue *queue)
     return peer_copy(queue, p->to_device, &p->to, p->to_offset, p->from_device, &p->from, p->from_offset, p->bytes);
 }
 
-/* What is stuck in a driver cannot be given back, and stays. The event is recorded and awaited after a copy that
- * failed, too: a part of it may be under way in both memories, which are released next. The first failure is the one
- * that is reported. */
+/* Copies on a new queue. Objects that are stuck in a driver cannot be given back, and stay. The event is recorded and
+ * awaited after a copy that failed, too: a part of it may be under way in both memories, which are released next. The
+ * first failure is reported. */
 static gpuhal_status copy_on_queue(proof *p, gpuhal_device *runner)
 {
     gpuhal_plugin_queue *queue = NULL;
@@ -200,8 +200,8 @@ static gpuhal_status copy_on_queue(proof *p, gpuhal_device *runner)
     return status;
 }
 
-/* On a queue of its own where there is one that takes it, so that a link over which nothing ever arrives does not keep
- * the caller for ever. */
+/* Copies on a new queue if there is one that takes the copy, so that a link that never delivers does not keep the
+ * caller for ever. */
 static gpuhal_status copy_in_time(proof *p, gpuhal_device *runner)
 {
     gpuhal_status status = runner->ops.queue_create ? copy_on_queue(p, runner) : GPUHAL_ERROR_NOT_SUPPORTED;
@@ -210,7 +210,8 @@ static gpuhal_status copy_in_time(proof *p, gpuhal_device *runner)
 
 /* ---- proving */
 
-/* Bytes of the source, and others at the destination. Each run has its own, so that none is taken for another's. */
+/* Writes bytes to the source, and others to the destination. Each run has different ones, so that none is taken for
+ * another's. */
 static gpuhal_status lay_out(proof *p, uint32_t seed)
 {
     for (size_t i = 0; i < PROOF_BYTES; i++) {
@@ -222,8 +223,8 @@ static gpuhal_status lay_out(proof *p, uint32_t seed)
     return status ? status : gpuhal_move(GPUHAL_TO_DEVICE, p->to_device, &p->to, 0, p->got, PROOF_BYTES);
 }
 
-/* In `got` lies what was at the destination before; the copy is played there too. `sent` is not needed afterwards: each
- * run lays out its own. */
+/* Compares. `got` has the earlier bytes of the destination; the copy is played there too. `sent` is not needed
+ * afterwards: each run lays out new bytes. */
 static gpuhal_status compare(proof *p, const gpuhal_device *runner)
 {
     memcpy(p->got + p->to_offset, p->sent + p->from_offset, (size_t)p->bytes);
@@ -243,7 +244,8 @@ static gpuhal_status compare(proof *p, const gpuhal_device *runner)
     return status;
 }
 
-/* Keeps the words of a failure of the link, which is not the caller's: the copy has other paths. */
+/* Proves the link with one runner. It keeps the words of a failure of the link, which is not the caller's: the copy has
+ * other paths. */
 static gpuhal_status prove(proof *p, gpuhal_device *runner)
 {
     gpuhal_status status = lay_out(p, runner == p->to_device ? 1 : 2);
@@ -282,7 +284,7 @@ static gpuhal_status take_memory(proof *p)
     return status;
 }
 
-/* Tries both devices as the runner of the copy, where both can. An error concerns something other than the link. Memory
+/* Tries both devices as the runner of the copy, if both can. An error concerns something other than the link. Memory
  * that the driver still holds is left to it: released, it could be another buffer's when the copy arrives. */
 static gpuhal_status prove_both(proof *p)
 {
@@ -322,7 +324,7 @@ static gpuhal_peer_state try_link(gpuhal_link *link, gpuhal_device *to, gpuhal_d
         return GPUHAL_PEER_NONE;
     }
     uint64_t unit = (to->copy_mask | from->copy_mask) + 1;
-    /* Of each memory some units are left in front and behind: bytes that a copy writes beside its range are seen as
+    /* Some units of each memory are left in front and behind: bytes that a copy writes beside its range are seen as
      * well. */
     proof p = {.to_device = to,
                .from_device = from,
@@ -336,7 +338,7 @@ static gpuhal_peer_state try_link(gpuhal_link *link, gpuhal_device *to, gpuhal_d
         return GPUHAL_PEER_USABLE;
     }
     if (p.stuck) {
-        link->enabled = 0; /* never again a call about it */
+        link->enabled = 0; /* no further call about it */
         atomic_store(&to->stuck, true);
         atomic_store(&from->stuck, true);
     } else {
@@ -352,7 +354,7 @@ static gpuhal_peer_state try_link(gpuhal_link *link, gpuhal_device *to, gpuhal_d
     return GPUHAL_PEER_BROKEN;
 }
 
-/* A link that hangs or lies is not tried again in every process. */
+/* Returns whether the link failed before, so that a link that hangs or lies is not tried again in every process. */
 static bool was_broken(const gpuhal_link *link, const gpuhal_device *to, const gpuhal_device *from)
 {
     gpuhal_recalled_link known;
@@ -365,9 +367,9 @@ static bool was_broken(const gpuhal_link *link, const gpuhal_device *to, const g
     return true;
 }
 
-/* A thread that comes while another tries the link does not wait: TRYING is not usable, so its copy takes another path.
- * The state is stored last, with release: a thread that reads it, with acquire, finds `enabled` and `why_broken` in
- * place. */
+/* Lets one thread try the link. A thread that comes meanwhile does not wait: TRYING is not usable, so its copy takes
+ * another path. The state is stored last, with release: a thread that reads it, with acquire, finds `enabled` and
+ * `why_broken` in place. */
 void gpuhal_peer_find_out(gpuhal_device *to_device, gpuhal_device *from_device)
 {
     gpuhal_link *link = gpuhal_link_between(from_device, to_device);
@@ -397,8 +399,8 @@ void gpuhal_peer_forget(gpuhal_device *to_device, gpuhal_device *from_device)
     atomic_compare_exchange_strong(&link->peer, &state, GPUHAL_PEER_UNKNOWN);
 }
 
-/* Access stays on until the end: copies of other threads may be in flight. TRYING meanwhile, so that no other thread
- * owns the link, and none reads `why_broken` while it is written. */
+/* Breaks the link. Access stays on until the end: copies of other threads may be in flight. TRYING meanwhile, so that
+ * no other thread owns the link, and none reads `why_broken` while it is written. */
 void gpuhal_peer_break(gpuhal_device *to_device, gpuhal_device *from_device, const char *how)
 {
     gpuhal_link *link = gpuhal_link_between(from_device, to_device);

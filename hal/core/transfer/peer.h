@@ -1,9 +1,9 @@
 /* transfer/peer.h: copies between two devices of one backend, without a detour, once that was proven.
  *
- * What a driver states about peer access is not trusted. The first copy between two devices switches access on, and
- * sends patterns over the link; only when they were read back right from the destination, by its own slots, is the link
- * USABLE. The result stays for the life of the gpuhal object. While one thread finds out, others take the paths that
- * they would take without a link.
+ * A driver's statement about peer access is not trusted. The first copy between two devices switches access on and
+ * sends patterns over the link. Only if the destination's own slots then read them back right is the link USABLE. The
+ * result stays for the life of the gpuhal object. While one thread finds out, others take the paths that they would
+ * take without a link.
  */
 #ifndef GPUHAL_TRANSFER_PEER_H
 #define GPUHAL_TRANSFER_PEER_H
@@ -27,27 +27,27 @@ static inline gpuhal_peer_state gpuhal_peer_state_of(const gpuhal_device *to_dev
                                                    memory_order_acquire);
 }
 
-/* Whether copies may go over the link now: by peer_copy with a queue of either device, or none. */
+/* Returns whether copies may go over the link now: by peer_copy with a queue of either device, or none. */
 static inline bool gpuhal_peer_usable(const gpuhal_device *to_device, const gpuhal_device *from_device)
 {
     return gpuhal_peer_state_of(to_device, from_device) == GPUHAL_PEER_USABLE;
 }
 
-/* Whether the link is made for such buffers: both are memory that lies on its device and was allocated there without
- * being shared. Host memory is reached without a link, and the access to other memory is a matter of its own. */
+/* Returns whether the link is made for such buffers: both are memory that lies on its device and was allocated there
+ * without being shared. Host memory is reached without a link, and access to other memory is a separate matter. */
 bool gpuhal_peer_suits(const gpuhal_buffer *to, const gpuhal_buffer *from);
-/* Finds out, unless that is done. Both devices are open, and may be used. BLOCKS. */
+/* Finds the state out, unless that is done. Both devices are open, and may be used. BLOCKS. */
 void gpuhal_peer_find_out(gpuhal_device *to_device, gpuhal_device *from_device);
-/* Drops what the registry has of the link: the next copy tries it. */
+/* Drops the registry's result about the link: the next copy tries it. */
 void gpuhal_peer_forget(gpuhal_device *to_device, gpuhal_device *from_device);
-/* A usable link brought wrong bytes after all: it is broken from now on. `how` is a sentence for people. */
+/* Marks a usable link as broken from now on: it brought wrong bytes after all. `how` is a sentence for people. */
 void gpuhal_peer_break(gpuhal_device *to_device, gpuhal_device *from_device, const char *how);
-/* Over a usable link; ranges are checked, and keep the alignments of both. NOT_SUPPORTED, without a detail, for memory
- * that the plugin does not take. BLOCKS until the bytes are there. */
+/* Copies over a usable link; ranges are checked, and keep the alignments of both. NOT_SUPPORTED, without a detail, for
+ * memory that the plugin does not take. BLOCKS until the bytes are there. */
 gpuhal_status gpuhal_peer_copy_blocking(gpuhal_device *to_device, const gpuhal_memory *to, uint64_t to_offset,
                                         gpuhal_device *from_device, const gpuhal_memory *from, uint64_t from_offset,
                                         uint64_t bytes);
-/* Switches off all access that was switched on. No copy is in flight any more; before the devices are closed. */
+/* Switches off all access that was switched on, before the devices are closed. No copy is in flight any more. */
 void gpuhal_peers_destroy(gpuhal *gpu);
 
 #endif

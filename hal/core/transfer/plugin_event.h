@@ -6,11 +6,11 @@
 
 /* How long a thread of the library stays in event_block at once. */
 #define GPUHAL_BLOCK_NS UINT64_C(100000000)
-/* Pause before a plugin is asked again that reported an event as done and was wrong. */
+/* Pause before a plugin is asked again that wrongly reported an event as done. */
 #define GPUHAL_DOUBT_NS UINT64_C(1000000)
 
-/* Pauses between two questions to a plugin that can neither block nor call back, or that is not ready: longer and
- * longer. 0: before the first. */
+/* Growing pauses between two queries of a plugin that can neither block nor call back, or that is not ready. 0: before
+ * the first. */
 #define GPUHAL_POLL_LEAST_NS UINT64_C(20000)
 #define GPUHAL_POLL_MOST_NS  UINT64_C(1000000)
 static inline uint64_t gpuhal_poll_longer(uint64_t pause_ns)
@@ -37,7 +37,7 @@ static inline void gpuhal_plugin_event_destroy(gpuhal_device *device, gpuhal_plu
 static inline gpuhal_status gpuhal_plugin_event_record(gpuhal_device *device, gpuhal_plugin_queue *queue,
                                                        gpuhal_plugin_event *event)
 {
-    const gpuhal_call call = gpuhal_call_small(device); /* some drivers wait where their ring is full */
+    const gpuhal_call call = gpuhal_call_small(device); /* some drivers wait while their ring is full */
     return gpuhal_device_result(device, call, device->ops.event_record(queue, event));
 }
 
@@ -47,8 +47,8 @@ static inline gpuhal_status gpuhal_plugin_event_query(gpuhal_device *device, gpu
     return gpuhal_device_result(device, call, device->ops.event_query(event));
 }
 
-/* The same again and again with pauses where it is NOT_READY: for threads that may block. A plugin that is NOT_READY
- * has recorded nothing. Its device is checked each time, or a lost one would be polled for ever. */
+/* Does the same again and again, with pauses, while it is NOT_READY: for threads that may block. A plugin that is
+ * NOT_READY has recorded nothing. Its device is checked each time, or a lost one would be polled for ever. */
 static inline gpuhal_status gpuhal_plugin_event_record_blocking(gpuhal_device *device, gpuhal_plugin_queue *queue,
                                                                 gpuhal_plugin_event *event)
 {
@@ -65,8 +65,8 @@ static inline gpuhal_status gpuhal_plugin_event_record_blocking(gpuhal_device *d
     return status;
 }
 
-/* NOT_READY when the time is over, whatever the plugin calls that. OK only where event_query confirms it; a plugin that
- * contradicts itself must not keep a processor busy. */
+/* Blocks for the event. NOT_READY when the time is over, however the plugin calls that. OK only if event_query confirms
+ * it; a plugin that contradicts itself must not keep a processor busy. */
 static inline gpuhal_status gpuhal_plugin_event_block(gpuhal_device *device, gpuhal_plugin_event *event,
                                                       uint64_t timeout_ns)
 {

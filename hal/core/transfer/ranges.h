@@ -1,4 +1,4 @@
-/* transfer/ranges.h: what every transfer checks before anything moves. */
+/* transfer/ranges.h: the checks of every transfer before anything moves. */
 #ifndef GPUHAL_TRANSFER_RANGES_H
 #define GPUHAL_TRANSFER_RANGES_H
 
@@ -6,11 +6,11 @@
 
 #include <gpuhal/transfer.h>
 
-/* OUT_OF_RANGE and INVALID_ARGUMENT with their details. */
+/* Return OUT_OF_RANGE with its detail. */
 gpuhal_status gpuhal_range_error(const gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes);
 gpuhal_status gpuhal_range_outside(const gpuhal_device *device, uint64_t size, uint64_t offset, uint64_t bytes);
 
-/* The range lies in the buffer, and its device may be used. */
+/* Checks that the range lies in the buffer, and that its device may be used. */
 static inline gpuhal_status gpuhal_range_check(const gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes)
 {
     if (__builtin_expect(offset > buffer->bytes || bytes > buffer->bytes - offset, 0)) {
@@ -19,15 +19,15 @@ static inline gpuhal_status gpuhal_range_check(const gpuhal_buffer *buffer, uint
     return gpuhal_device_check(buffer->device);
 }
 
-/* The same for a destination. */
+/* Checks the range of a destination. */
 static inline gpuhal_status gpuhal_range_check_written(const gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes)
 {
     return __builtin_expect(buffer->read_only, 0) ? gpuhal_buffer_refuse_write(buffer)
                                                   : gpuhal_range_check(buffer, offset, bytes);
 }
 
-/* Whether other devices may read or write this memory at its host address: coherent, and for reading cached, since
- * reading device memory over a bus byte by byte is slower than any copy. */
+/* Return whether other devices may write or read this memory at its host address: coherent, and for reading cached,
+ * since reading device memory over a bus byte by byte is slower than any copy. */
 static inline bool gpuhal_host_writes(const gpuhal_memory *memory)
 {
     return memory->host && (memory->flags & GPUHAL_MEMORY_HOST_COHERENT);

@@ -1,4 +1,4 @@
-/* transfer/rect.c: rectangular copies. One call of the plugin where one device can do it; else row by row; between two
+/* transfer/rect.c: rectangular copies: one call of the plugin if one device can do it, else row by row; between two
  * devices through host memory in batches of rows. */
 #include "transfer/rect.h"
 
@@ -54,15 +54,15 @@ static gpuhal_status take_side(const gpuhal_rect *rect, const box *extent, side 
     return GPUHAL_OK;
 }
 
-/* Rows are counted through all slices. */
+/* Returns the offset of a row. Rows are counted through all slices. */
 static uint64_t row_offset(const side *s, const box *extent, uint64_t row)
 {
     return s->offset + row / extent->rows * s->slice_pitch + row % extent->rows * s->row_pitch;
 }
 
-/* Whether two boxes in one buffer share a byte: both walk their rows upwards, so one pass over both suffices. Of two
- * rows that share none the lower one is passed: the rows of either side come in rising order, so it shares none with
- * the other side's later ones. */
+/* Returns whether two boxes in one buffer share a byte. Both walk their rows upwards, so one pass over both suffices.
+ * Of two rows that share none the lower one is passed: the rows of either side come in rising order, so it shares none
+ * with the other side's later ones. */
 static bool overlap(const side *a, const side *b, const box *extent)
 {
     uint64_t rows = extent->rows * extent->slices;
@@ -81,7 +81,7 @@ static bool overlap(const side *a, const side *b, const box *extent)
     return false;
 }
 
-/* Every row must begin and end on the alignment, or the plugin would have to split rows. */
+/* Returns whether every row begins and ends on the alignment; else the plugin would have to split rows. */
 static bool is_aligned(const gpuhal_device *device, const side *s, const box *extent)
 {
     return ((s->offset | s->row_pitch | s->slice_pitch | extent->width) & device->copy_mask) == 0;
@@ -93,7 +93,7 @@ static gpuhal_plugin_rect plugin_rect(const side *s)
                                 s->slice_pitch};
 }
 
-/* Uses the plugin's slot; NOT_SUPPORTED without a detail where it has none for this box. */
+/* Uses the plugin's slot; NOT_SUPPORTED without a detail if it has none for this box. */
 static gpuhal_status by_plugin(gpuhal_device *device, gpuhal_plugin_queue *queue, const side *to, const side *from,
                                const box *extent)
 {
@@ -113,7 +113,7 @@ static gpuhal_status by_plugin(gpuhal_device *device, gpuhal_plugin_queue *queue
     return failed ? gpuhal_device_failed(device, status, "copying a rectangle") : status;
 }
 
-/* One row; at least one side is a buffer, two buffers are on one device. */
+/* Copies one row; at least one side is a buffer, two buffers are on one device. */
 static gpuhal_status copy_row(const side *to, uint64_t to_offset, const side *from, uint64_t from_offset,
                               uint64_t bytes)
 {
@@ -129,7 +129,7 @@ static gpuhal_status copy_row(const side *to, uint64_t to_offset, const side *fr
                               bytes);
 }
 
-/* Uses the plugin's slot where it takes this box, else goes row by row. */
+/* Uses the plugin's slot if it takes this box, else goes row by row. */
 static gpuhal_status copy_on_one_device(gpuhal_device *device, const side *to, const side *from, const box *extent)
 {
     gpuhal_status status = by_plugin(device, NULL, to, from, extent);
@@ -143,7 +143,7 @@ static gpuhal_status copy_on_one_device(gpuhal_device *device, const side *to, c
     return status;
 }
 
-/* `rows` rows of one slice through packed host memory. */
+/* Copies `rows` rows of one slice through packed host memory. */
 static gpuhal_status copy_batch(const side *to, const side *from, uint64_t width, uint64_t rows, char *packed)
 {
     const box extent = {width, rows, 1};
@@ -152,8 +152,8 @@ static gpuhal_status copy_batch(const side *to, const side *from, uint64_t width
     return status ? status : copy_on_one_device(to->buffer->device, to, &middle, &extent);
 }
 
-/* Neither side's memory can be seen by the host: packed rows go through a bounded piece of host memory, single rows
- * above it through the ring. */
+/* Copies if the host sees neither side's memory: packed rows go through a bounded piece of host memory, larger ones one
+ * by one through the ring. */
 static gpuhal_status copy_between_devices(const side *to, const side *from, const box *extent)
 {
     uint64_t batch_rows = extent->width <= BATCH_BYTES ? BATCH_BYTES / extent->width : 0;
@@ -182,7 +182,7 @@ static gpuhal_status copy_between_devices(const side *to, const side *from, cons
     return status;
 }
 
-/* A buffer as the host memory that it is, for the other device to read or write. */
+/* Returns a buffer as the host memory that it is, for the other device to read or write. */
 static side host_side(const side *s)
 {
     return (side){NULL, s->buffer->memory.host, s->offset, s->row_pitch, s->slice_pitch};
@@ -204,7 +204,7 @@ static gpuhal_status copy_now(const side *to, const side *from, const box *exten
     return copy_on_one_device(to->buffer ? to->buffer->device : from->buffer->device, to, from, extent);
 }
 
-/* The counter of the path that copy_now() takes. */
+/* Returns the counter of the path that copy_now() takes. */
 static gpuhal_counter *counter_of(const side *to, const side *from)
 {
     if (!to->buffer) {
@@ -221,7 +221,7 @@ static gpuhal_counter *counter_of(const side *to, const side *from)
     return &gpuhal_link_between(from_device, to_device)->traffic[shared ? GPUHAL_PATH_SHARED : GPUHAL_PATH_STAGED];
 }
 
-/* Row by row: other threads may have changed the bytes between them by now. */
+/* Makes the bytes visible row by row: other threads may have changed those between rows by now. */
 static gpuhal_status publish_rows(const side *to, const box *extent)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -232,7 +232,7 @@ static gpuhal_status publish_rows(const side *to, const box *extent)
     return status;
 }
 
-/* Every check that needs both sides. */
+/* Makes every check that needs both sides. */
 static gpuhal_status check(const side *to, const side *from, const box *extent, uint64_t to_span, uint64_t from_span)
 {
     gpuhal_status status = to->buffer ? gpuhal_range_check_written(to->buffer, to->offset, to_span) : GPUHAL_OK;
@@ -260,7 +260,7 @@ static gpuhal_status check(const side *to, const side *from, const box *extent, 
     return GPUHAL_OK;
 }
 
-/* With its pitches filled in, and in the buffer that has the memory. */
+/* Returns the side with its pitches filled in, and in the buffer that has the memory. */
 static gpuhal_rect whole_rect(const side *s)
 {
     gpuhal_buffer *whole = s->buffer ? s->buffer->whole : NULL;

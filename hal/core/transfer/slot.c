@@ -30,7 +30,7 @@ gpuhal_status gpuhal_slot_move(gpuhal_direction direction, gpuhal_device *device
     return gpuhal_slot_result(direction, device, gpuhal_device_result(device, call, status), bytes);
 }
 
-/* plugin.h wants one of the two for all memory that a plugin hides; here is neither. */
+/* Reports that there is neither: plugin.h requires one of the two for all memory that a plugin hides. */
 gpuhal_status gpuhal_slot_no_way(gpuhal_device *device, gpuhal_direction direction)
 {
     return gpuhal_device_failed(device, GPUHAL_ERROR_NOT_SUPPORTED,
@@ -114,10 +114,10 @@ static gpuhal_status move_block(gpuhal_direction direction, gpuhal_device *devic
                                                 : status;
 }
 
-/* The part of an alignment block that a range touches is changed (towards the device) or taken out. A block is read,
- * changed and written back, and nothing here keeps two threads from doing that to one block, where the later would undo
- * the earlier: pieces of one copy must not share a block (gpuhal_memory_copy_between()). The whole block may be
- * touched: memory is always made, imported or wrapped in whole blocks (gpuhal_buffer_plan(), gpuhal_import_unit(),
+/* Changes (towards the device) or takes out the part of an alignment block that a range touches. A block is read,
+ * changed and written back. Nothing here keeps two threads from doing that to one block, and the later would undo the
+ * earlier: pieces of one copy must not share a block (gpuhal_memory_copy_between()). The whole block may be touched:
+ * memory is always made, imported or wrapped in whole blocks (gpuhal_buffer_plan(), gpuhal_import_unit(),
  * gpuhal_buffer_wrap()). */
 static gpuhal_status edge(gpuhal_direction direction, gpuhal_device *device, const gpuhal_memory *memory,
                           uint64_t offset, void *host, uint64_t bytes)

@@ -1,6 +1,6 @@
 /* transfer/staged.c: see staged.h. A thread takes the next free piece, begins it in the older of its chunks once that
- * chunk's last piece has ended, and so on until none is left. The order between pieces does not matter, since they
- * share no byte. After any failure nothing is in flight in a chunk: destroying its queue waits for the device. */
+ * chunk's last piece has ended, and so on until none is left. The order of pieces does not matter, since they share no
+ * byte. After any failure nothing is in flight in a chunk: destroying its queue waits for the device. */
 #include "transfer/staged.h"
 
 #include "base/error.h"
@@ -10,13 +10,13 @@
 
 #include <string.h>
 
-/* Pieces are an eighth of the copy, so that both halves of a middling one overlap too, within these bounds: the chunk's
- * size above, and below what is worth a submission. */
+/* Pieces are an eighth of the copy, so that both halves of a middling one overlap too, within bounds: at most the
+ * chunk's size, and at least enough to be worth a submission. */
 #define LEAST_PIECE_BYTES (256u << 10)
 
 /* ---- one chunk, with a queue or blocking */
 
-/* Where the device has no memory for this direction it has a slot, or the host sees its memory. */
+/* Fills a plain chunk. If the device has no memory for this direction it has a slot, or the host sees its memory. */
 static gpuhal_status fill_plain(gpuhal_chunk *chunk, const gpuhal_memory *from, uint64_t offset, uint64_t bytes)
 {
     gpuhal_device *device = chunk->device;
@@ -32,8 +32,8 @@ static gpuhal_status fill_plain(gpuhal_chunk *chunk, const gpuhal_memory *from, 
     return status == GPUHAL_ERROR_NOT_SUPPORTED ? gpuhal_slot_no_way(device, GPUHAL_FROM_DEVICE) : status;
 }
 
-/* From the device it copies whole alignment blocks: up to one more at each end, for which the payload leaves room
- * (gpuhal_staging_payload_bytes()). What comes in front stays in `lead` until end_copy() has moved it away. */
+/* Starts a copy. From the device it copies whole alignment blocks: up to one more at each end; the payload leaves room
+ * for them (gpuhal_staging_payload_bytes()). `lead` counts the bytes in front until end_copy() has moved them away. */
 static gpuhal_status start_copy(gpuhal_chunk *chunk, gpuhal_plugin_queue *queue, const gpuhal_memory *memory,
                                 uint64_t offset, uint64_t bytes)
 {
@@ -54,8 +54,8 @@ static gpuhal_status start_copy(gpuhal_chunk *chunk, gpuhal_plugin_queue *queue,
     return status ? gpuhal_device_failed(device, status, "copying to staging memory") : GPUHAL_OK;
 }
 
-/* Once the device is done: bytes that arrived become visible, and stand at the beginning. The members are cleared
- * first, so that a failure here does not end the same piece a second time. */
+/* Ends a copy once the device is done: bytes that arrived become visible, and stand at the beginning. The members are
+ * cleared first, so that a failure here does not end the same piece a second time. */
 static gpuhal_status end_copy(gpuhal_chunk *chunk)
 {
     const uint64_t bytes = chunk->arriving, lead = chunk->lead, mask = chunk->device->copy_mask;
@@ -96,8 +96,8 @@ static gpuhal_status make_queue(gpuhal_chunk *chunk)
     return status;
 }
 
-/* Begins what await_copy() ends. Where the event could not be recorded behind the copy, no thread could await the copy
- * later: destroying the queue does that now, and the next use makes another. */
+/* Begins a copy that await_copy() ends. If the event could not be recorded behind the copy, no thread could await the
+ * copy later: destroying the queue does that now, and the next use makes another. */
 static gpuhal_status begin_copy(gpuhal_chunk *chunk, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
 {
     gpuhal_device *device = chunk->device;
@@ -117,13 +117,13 @@ static gpuhal_status begin_copy(gpuhal_chunk *chunk, const gpuhal_memory *memory
     return status;
 }
 
-/* Whether what was begun has ended, well or not. */
+/* Returns whether the copy that was begun has ended, well or not. */
 static bool has_ended(const gpuhal_chunk *chunk)
 {
     return gpuhal_plugin_event_query(chunk->device, chunk->event) != GPUHAL_NOT_READY;
 }
 
-/* Sleeps until it has. OK where nothing is in flight. */
+/* Sleeps until it has. OK if nothing is in flight. */
 static gpuhal_status await_copy(gpuhal_chunk *chunk)
 {
     gpuhal_status status = GPUHAL_NOT_READY;
@@ -149,9 +149,9 @@ typedef struct ring {
     uint64_t piece_bytes, pieces, phase;
     gpuhal_thread_pool_job job;
 
-    gpuhal_mutex mutex; /* protects what follows */
+    gpuhal_mutex mutex; /* protects the members below */
     uint64_t next;      /* the first free piece; `pieces` after a failure */
-    uint32_t threads;   /* that were asked for, the caller's included */
+    uint32_t threads;   /* requested, the caller's included */
     uint32_t most_threads;
     uint32_t starved;     /* how often the device was found waiting, less how often it was not */
     gpuhal_status status; /* of the first failure */
@@ -166,8 +166,8 @@ typedef struct slot {
 
 enum { SLOTS = 2 };
 
-/* No thread finds a free piece from here on; what is in flight each thread awaits itself. The first failure is what the
- * caller gets. */
+/* Lets no thread find a free piece from here on; each thread awaits its pieces in flight. The caller gets the first
+ * failure. */
 static void fail(ring *r, gpuhal_status status)
 {
     gpuhal_mutex_lock(&r->mutex);
@@ -199,9 +199,9 @@ static bool claim(ring *r, slot *s)
     return true;
 }
 
-/* Adds a helper when the device keeps waiting for the threads that there are: twice per thread, so that one late
- * wake-up is no reason. The count grows where a piece had ended before its thread came back to it, and sinks where it
- * had not. The pool is called without the mutex, which the new helper takes. */
+/* Adds a helper when the device keeps waiting for the present threads, twice per thread: one late wake-up is no reason.
+ * The count grows if a piece had ended before its thread came back to it, and sinks if it had not. The pool is called
+ * without the mutex, which the new helper takes. */
 static void learn(ring *r, bool starved)
 {
     bool more = false;
@@ -218,7 +218,8 @@ static void learn(ring *r, bool starved)
     }
 }
 
-/* A single piece has nothing to overlap with, and blocking copies are quicker than those that are begun and awaited. */
+/* Begins a piece. A single one has nothing to overlap with, and blocking copies are quicker than begun and awaited
+ * ones. */
 static gpuhal_status begin_piece(ring *r, slot *s)
 {
     const gpuhal_staged_copy *copy = r->copy;
@@ -232,7 +233,7 @@ static gpuhal_status begin_piece(ring *r, slot *s)
                                                 : gpuhal_staged_move_chunk(s->chunk, copy->memory, offset, s->bytes);
 }
 
-/* After a failure of another piece, what is in flight is awaited and taken no further. */
+/* Ends a piece. After a failure of another piece it awaits the bytes in flight and takes them no further. */
 static gpuhal_status end_piece(ring *r, slot *s, bool go_on)
 {
     const gpuhal_staged_copy *copy = r->copy;
@@ -243,9 +244,9 @@ static gpuhal_status end_piece(ring *r, slot *s, bool go_on)
     return take ? copy->move(copy->user, s->chunk->host, s->done, bytes) : status;
 }
 
-/* What one thread does, its slots in turn: awaits the older piece, and begins the next in its place. The loop may end
- * with pieces in flight in either slot, so the second loop awaits every slot, also after a failure: a chunk that is
- * passed on must have nothing under way (staging.h). */
+/* Runs one thread, its slots in turn: awaits the older piece, and begins the next in its place. The loop may end with
+ * pieces in flight in either slot, so the second loop awaits every slot, also after a failure: a chunk that is passed
+ * on must have nothing under way (staging.h). */
 static void carry(ring *r, slot *slots, uint32_t count)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -272,7 +273,7 @@ static void carry(ring *r, slot *slots, uint32_t count)
     }
 }
 
-/* With `first`, and a second chunk where the device copies by itself and one is to be had without waiting. */
+/* Works with `first`, and with a second chunk if the device copies by itself and one is free without waiting. */
 static void carry_with(ring *r, gpuhal_chunk *first)
 {
     const gpuhal_staged_copy *copy = r->copy;
@@ -288,7 +289,7 @@ static void carry_with(ring *r, gpuhal_chunk *first)
     }
 }
 
-/* A helper. Without a free chunk it is one too many. No other is added then either: chunks are what is short, not
+/* Runs a helper. Without a free chunk it is one too many. No other is added then either: chunks are short, not
  * threads. */
 static void help(void *user)
 {
@@ -316,8 +317,8 @@ static void plan(ring *r)
     r->pieces = (r->phase + copy->bytes - 1) / r->piece_bytes + 1;
 }
 
-/* A thread is worth waking for two pieces or more. Without queues both halves are blocking calls, which two threads
- * overlap; which half waits for the other cannot be seen then. */
+/* Plans threads. One is worth waking for two pieces or more. Without queues both halves are blocking calls, which two
+ * threads overlap; nothing then shows which half waits for the other. */
 static void plan_threads(ring *r, const gpuhal_chunk *chunk)
 {
     const gpuhal_staged_copy *copy = r->copy;

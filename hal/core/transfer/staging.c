@@ -1,5 +1,5 @@
 /* transfer/staging.c: see staging.h. A pool is made under the device's mutex; its chunks are counted and given out
- * under the pool's own, which is not held while a plugin allocates. */
+ * under the pool's, which is not held while a plugin allocates. */
 #include "transfer/staging.h"
 
 #include "base/error.h"
@@ -10,23 +10,23 @@
 
 #include <stdlib.h>
 
-/* Measured (docs/measurements): below it, waking a software device's threads for each piece costs more than moving the
+/* Measured (docs/measurements): with smaller ones, waking a software device's threads costs more than moving a
  * piece. */
 #define CHUNK_BYTES (2u << 20)
 /* Devices that copy by themselves need no thread for each piece, but many pieces in flight: each thread that fills
- * chunks has two, and to saturate a link of 64 GB/s takes five to eight threads of 8 to 12 GB/s each, for which the 16
- * MiB of a pool must be enough. */
+ * chunks has two. To saturate a link of 64 GB/s takes five to eight threads of 8 to 12 GB/s each, and the 16 MiB of a
+ * pool must be enough for them. */
 #define ENGINE_CHUNK_BYTES (1u << 20)
 
 /* All chunks of this process. */
 static struct {
-    gpuhal_mutex mutex; /* protects what follows; taken last */
+    gpuhal_mutex mutex; /* protects the members below; taken last */
     uint64_t bytes;
     uint32_t generation; /* fork generation that they belong to */
 } process = {.mutex = GPUHAL_MUTEX_INITIALIZER};
 
 struct gpuhal_staging {
-    gpuhal_mutex mutex;         /* protects what follows */
+    gpuhal_mutex mutex;         /* protects the members below */
     gpuhal_condition condition; /* a chunk was given back */
     gpuhal_chunk *free;
     uint64_t made, most; /* chunks in existence, and how many there may be */
@@ -34,8 +34,8 @@ struct gpuhal_staging {
     _Atomic uint32_t threads; /* not protected; see gpuhal_staging_threads */
 };
 
-/* Without event_block waiting would be polling, and a software device copies with the processors that are to be kept
- * free: there a thread that blocks in the copy itself is better (docs/measurements). */
+/* Returns whether queues help. Without event_block waiting would be polling, and a software device copies with the
+ * processors that are to be kept free: then a thread that blocks in the copy itself is better (docs/measurements). */
 bool gpuhal_staging_has_engine(const gpuhal_device *device)
 {
     return device->ops.queue_create && device->ops.event_block &&
@@ -49,7 +49,7 @@ static uint64_t chunk_bytes(const gpuhal_device *device)
     return half < wanted ? half & ~(uint64_t)4095 : wanted;
 }
 
-/* Made when first asked for: most devices never stage. */
+/* Returns the pool, made at the first request: most devices never stage. */
 static struct gpuhal_staging *pool_of(gpuhal_device *device, gpuhal_direction direction)
 {
     gpuhal_mutex_lock(&device->mutex);
@@ -68,7 +68,7 @@ static struct gpuhal_staging *pool_of(gpuhal_device *device, gpuhal_direction di
 
 /* ---- one chunk */
 
-/* Called with no lock held: a plugin may take long to page-lock memory. */
+/* Makes a chunk. With no lock held: a plugin may take long to page-lock memory. */
 static gpuhal_status chunk_create(gpuhal_device *device, gpuhal_direction direction, uint64_t bytes,
                                   gpuhal_chunk **out_chunk)
 {
@@ -99,7 +99,7 @@ static gpuhal_status chunk_create(gpuhal_device *device, gpuhal_direction direct
     return GPUHAL_OK;
 }
 
-/* The event goes before the queue: no plugin is asked about an event of a queue that is gone. */
+/* Destroys the event before the queue: no plugin is asked about an event of a queue that is gone. */
 void gpuhal_staging_drop_queue(gpuhal_chunk *chunk)
 {
     gpuhal_device *device = chunk->device;
@@ -155,7 +155,7 @@ static gpuhal_chunk *take_anybodys(gpuhal *gpu)
     return NULL;
 }
 
-/* In the child of a fork it begins from nothing. */
+/* Locks the counter. In the child of a fork it begins from nothing. */
 static void lock_process(void)
 {
     uint32_t now = gpuhal_os_fork_generation();
@@ -166,7 +166,7 @@ static void lock_process(void)
     }
 }
 
-/* Adds to what the process has unless that goes above `most`, or takes away. */
+/* Adds to the bytes of the process unless that goes above `most`, or takes away. */
 static bool account(uint64_t add, uint64_t take_away, uint64_t most)
 {
     lock_process();
@@ -200,7 +200,7 @@ static bool reserve(gpuhal *gpu, uint64_t bytes, bool is_first)
 
 /* ---- taking and giving */
 
-/* A free chunk, or the right to make one (*out_make), or neither. Called with the pool's mutex held. */
+/* Returns a free chunk, or the right to make one (*out_make), or neither. Called with the pool's mutex held. */
 static gpuhal_chunk *take_free(struct gpuhal_staging *pool, bool *out_make)
 {
     gpuhal_chunk *chunk = pool->free;
@@ -215,8 +215,8 @@ static gpuhal_chunk *take_free(struct gpuhal_staging *pool, bool *out_make)
     return chunk;
 }
 
-/* Makes the chunk that take_free allowed. When there is no room for it and others exist, `wait` says to wait for one of
- * those. */
+/* Makes the chunk that take_free() allowed. If there is no room for it and others exist, `wait` says to wait for one of
+ * them. */
 static gpuhal_status make(gpuhal_device *device, gpuhal_direction direction, struct gpuhal_staging *pool,
                           gpuhal_chunk **out_chunk, bool *out_wait)
 {

@@ -1,5 +1,5 @@
-/* transfer/thread_pool.c: see thread_pool.h. One list of jobs that want helpers; a thread that becomes free takes the
- * first. There are never more threads than helpers wanted at one time, nor than processors. */
+/* transfer/thread_pool.c: see thread_pool.h. Jobs that want helpers are in one list; a thread that becomes free takes
+ * the first. There are never more threads than helpers wanted at one time, nor than processors. */
 #include "transfer/thread_pool.h"
 
 #include <stdlib.h>
@@ -7,11 +7,11 @@
 enum { THREADS_MAX = 64 };
 
 struct gpuhal_thread_pool {
-    gpuhal_mutex mutex;         /* protects what follows */
+    gpuhal_mutex mutex;         /* protects the members below */
     gpuhal_condition wake;      /* a job wants helpers, or the pool ends */
     gpuhal_condition ended;     /* a helper has ended its work */
-    gpuhal_thread_pool_job *jobs;      /* those that want more helpers */
-    uint32_t wanted;            /* by all of them */
+    gpuhal_thread_pool_job *jobs;      /* that want more helpers */
+    uint32_t wanted;            /* by all jobs */
     bool closing;
     uint32_t count, busy;       /* threads, and how many of them help right now */
     gpuhal_thread threads[THREADS_MAX];
@@ -33,7 +33,7 @@ static void unlist(struct gpuhal_thread_pool *pool, gpuhal_thread_pool_job *job)
     job->listed = false;
 }
 
-/* A thread: helps with the first job that wants helpers, and sleeps otherwise. */
+/* Helps with the first job that wants helpers, and sleeps otherwise. */
 static void *serve(void *user)
 {
     struct gpuhal_thread_pool *pool = user;
@@ -51,7 +51,7 @@ static void *serve(void *user)
         if (--job->wanted == 0) {
             unlist(pool, job);
         }
-        /* Under the same lock that took it off the list: a thread that cancels finds the helper on the list, or
+        /* Under the same lock that took the job off the list: a thread that cancels finds the helper on the list, or
          * running. */
         job->running++;
         pool->busy++;
@@ -66,7 +66,7 @@ static void *serve(void *user)
     return NULL;
 }
 
-/* Made when first asked for: most gpuhal objects move little. NULL without memory. */
+/* Returns the pool, made at the first request: most gpuhal objects move little. NULL without memory. */
 static struct gpuhal_thread_pool *pool_of(gpuhal *gpu)
 {
     struct gpuhal_thread_pool *pool = atomic_load_explicit(&gpu->layers.thread_pool, memory_order_acquire);
@@ -76,7 +76,7 @@ static struct gpuhal_thread_pool *pool_of(gpuhal *gpu)
     gpuhal_mutex_init(&pool->mutex);
     gpuhal_condition_init(&pool->wake);
     gpuhal_condition_init(&pool->ended);
-    /* Two threads may both make one; the one that comes second gives its own up, which no thread has seen. */
+    /* Two threads may both make one; the second frees the one it made, which no thread has seen. */
     struct gpuhal_thread_pool *other = NULL;
     if (!atomic_compare_exchange_strong(&gpu->layers.thread_pool, &other, pool)) {
         gpuhal_condition_finish(&pool->ended);
@@ -107,7 +107,7 @@ void gpuhal_thread_pool_submit(gpuhal *gpu, gpuhal_thread_pool_job *job, uint32_
     }
     job->wanted += helpers;
     pool->wanted += helpers;
-    /* What is not busy sleeps, or is about to look for work. */
+    /* Threads that are not busy sleep, or are about to look for work. */
     while (pool->count - pool->busy < pool->wanted && pool->count < most &&
            gpuhal_thread_start(&pool->threads[pool->count], serve, pool) == 0) {
         pool->count++;
@@ -116,8 +116,8 @@ void gpuhal_thread_pool_submit(gpuhal *gpu, gpuhal_thread_pool_job *job, uint32_
     gpuhal_mutex_unlock(&pool->mutex);
 }
 
-/* From here on no thread takes the job, and none is inside when it returns: its memory is the caller's again. Helpers
- * may still ask for more helpers until then, which `withdrawn` refuses. */
+/* Cancels the job. From here on no thread takes it, and on return none is inside: its memory is the caller's again.
+ * Helpers may still ask for more helpers until then; `withdrawn` refuses that. */
 void gpuhal_thread_pool_cancel(gpuhal *gpu, gpuhal_thread_pool_job *job)
 {
     struct gpuhal_thread_pool *pool = atomic_load_explicit(&gpu->layers.thread_pool, memory_order_acquire);

@@ -1,5 +1,5 @@
 /* transfer/verify.c: the self-test of a device: patterns to it, within it and back, compared byte by byte. It uses the
- * functions behind the application's own calls, so what it proves is what an application gets. */
+ * functions behind the application's own calls, so it proves the paths that an application gets. */
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -13,7 +13,8 @@
 
 #define TEST_BYTES ((1u << 20) + 13u)
 
-/* Bytes that depend on their place and on `seed`, with a period far above any block size (xorshift over the index). */
+/* Makes bytes that depend on their place and on `seed`, with a period far above any block size (xorshift over the
+ * index). */
 static void make_pattern(unsigned char *bytes, size_t count, uint32_t seed)
 {
     uint32_t state = seed * 2654435761u + 1u;
@@ -31,7 +32,7 @@ typedef struct verification {
     unsigned char *sent, *received;
 } verification;
 
-/* DEVICE_LOST, because a device that returns wrong bytes is of no use. */
+/* Returns DEVICE_LOST for a difference, because a device that returns wrong bytes is of no use. */
 static gpuhal_status compare(const verification *v, const char *action, uint64_t offset, const unsigned char *expected,
                              uint64_t bytes)
 {
@@ -58,8 +59,8 @@ static gpuhal_status expect(const verification *v, gpuhal_buffer *buffer, const 
     return status ? status : compare(v, action, offset, expected, bytes);
 }
 
-/* Odd ranges beside each other: a driver that rounds offsets or sizes spoils a neighbour, which the last comparison
- * sees. */
+/* Uses odd ranges beside each other: a driver that rounds offsets or sizes spoils a neighbour, which the last
+ * comparison sees. */
 static gpuhal_status write_and_read(const verification *v)
 {
     static const struct {
@@ -109,7 +110,7 @@ static void record(gpuhal_device *device, gpuhal_status status)
     gpuhal_error_save(&detail);
     char *why = status ? gpuhal_text_copy(detail.sentence) : NULL, *none = NULL;
     if (!atomic_compare_exchange_strong(&own->why_broken, &none, why)) {
-        free(why); /* the first failure is the one that is kept; readers may hold it */
+        free(why); /* the first failure is kept; readers may hold it */
     }
     atomic_store(&own->verified, status == GPUHAL_OK);
     atomic_store(&own->tried, 1);
