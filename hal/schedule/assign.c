@@ -1,5 +1,5 @@
-/* schedule/assign.c: assigns devices to steps for applications: makes items of steps, and devices of what the search
- * finds. */
+/* schedule/assign.c: assigns devices to steps for applications: makes items of steps, and devices of the search's
+ * result. */
 #include "schedule/assign_call.h"
 
 #include "device/for_schedule.h"
@@ -22,7 +22,7 @@ struct gpuhal_assignment {
 /* How groups are divided, from one attempt to the next. */
 typedef enum division { WHOLE_GROUPS = 0, TOO_LARGE_ONES, ALL_GROUPS, DIVISIONS } division;
 
-/* ---- what comes from the caller */
+/* ---- arguments */
 
 static gpuhal_status read_step(const gpuhal_assign_desc *desc, uint32_t index, gpuhal_assign_need *out)
 {
@@ -108,7 +108,7 @@ static uint64_t sum(uint64_t a, uint64_t b)
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* The key under which a balance has the device of an item. */
+/* Makes the key of an item's device in a balance. */
 static char *make_key(const gpuhal_assign_call *own, uint32_t index)
 {
     const gpuhal_assign_need *from = &own->steps[index];
@@ -169,7 +169,7 @@ static gpuhal_status make_items(gpuhal_assign_call *own)
 }
 
 /* Whether the offer satisfies all steps of the item, apart from bytes; *out_place: the place of its backend in the list
- * of the first one, *out_last: it is the CPU, which not all of them name. */
+ * of the first one, *out_last: it is the CPU, and not all of them name it. */
 static bool satisfies(const gpuhal_assign_call *own, uint32_t item, const gpuhal_offer *offer, uint32_t *out_place,
                       bool *out_last)
 {
@@ -188,7 +188,7 @@ static bool satisfies(const gpuhal_assign_call *own, uint32_t item, const gpuhal
     return good;
 }
 
-/* The interfaces of a unit share its memory, and each has a limit of its own. */
+/* The interfaces of a unit share its memory, and each has a separate limit. */
 static gpuhal_assign_place place_at(const gpuhal_offer *offer, uint32_t index, bool last)
 {
     gpuhal_offer of_unit = *offer;
@@ -201,7 +201,7 @@ static gpuhal_assign_place place_at(const gpuhal_offer *offer, uint32_t index, b
                                  .last = last};
 }
 
-/* Of the interfaces of one unit the first in the need's list, then the preferred one, then the first. */
+/* Chooses among the interfaces of one unit the first in the need's list, then the preferred one, then the first. */
 static void make_places(gpuhal_assign_call *own)
 {
     const uint32_t units = own->offers.unit_count;
@@ -242,7 +242,7 @@ static bool has_place(const gpuhal_assign_call *own, uint32_t item)
     return has;
 }
 
-/* Divides groups for the next attempt: those that no unit can have whole, then all. False where nothing changes. */
+/* Divides groups for the next attempt: groups that no unit can have whole, then all. False if nothing changes. */
 static bool divide(gpuhal_assign_call *own, division how)
 {
     bool changed = false;
@@ -258,7 +258,7 @@ static bool divide(gpuhal_assign_call *own, division how)
 
 /* ---- the search */
 
-/* Steps that no device would take alone are found before anything else. */
+/* Finds steps that no device would take alone, before anything else. */
 static gpuhal_status check_steps(const gpuhal_assign_call *own)
 {
     for (uint32_t i = 0; i < own->desc.step_count; i++) {
@@ -334,7 +334,7 @@ static gpuhal_device *device_of(const gpuhal_assign_call *own, uint32_t index)
                : NULL;
 }
 
-/* Makes what the balance has from now on; it is changed only when everything else is done. */
+/* Makes the new entries of the balance; it is changed only when everything else is done. */
 static gpuhal_status make_entries(const gpuhal_assign_call *own, struct gpuhal_balance_entry **out_entries)
 {
     struct gpuhal_balance_entry *entries = calloc((size_t)own->item_count + 1, sizeof *entries);

@@ -4,7 +4,7 @@
 
 #include "schedule/assign.h"
 
-/* What of one step is used. */
+/* The used members of one step. */
 typedef struct gpuhal_assign_need {
     const char *name; /* NULL: none */
     uint32_t flags, group, busy_permille;
@@ -13,7 +13,7 @@ typedef struct gpuhal_assign_need {
     uint32_t item; /* of the attempt under way */
 } gpuhal_assign_need;
 
-/* One call: everything that is freed at its end. */
+/* One call, with all memory that its end frees. */
 typedef struct gpuhal_assign_call {
     gpuhal_assign_desc desc;
     gpuhal_assign_need *steps;
@@ -28,10 +28,10 @@ typedef struct gpuhal_assign_call {
 
 /* Returns the first step of an item. */
 uint32_t gpuhal_assign_first_step(const gpuhal_assign_call *own, uint32_t item);
-/* Refuses a step that no device would take even if it were alone. Returns INFEASIBLE where only bytes are short, else
+/* Refuses a step that no device would take even if it were alone. Returns INFEASIBLE if only bytes are short, else
  * NOT_FOUND. */
 gpuhal_status gpuhal_assign_refuse_step(const gpuhal_assign_call *own, uint32_t index, bool by_bytes);
-/* Returns INFEASIBLE with what is short for an item: a unit for the whole group, or room beside the others. */
+/* Returns INFEASIBLE, and says which an item lacks: a unit for the whole group, or room beside the others. */
 gpuhal_status gpuhal_assign_refuse_item(const gpuhal_assign_call *own, uint32_t item, gpuhal_assign_result result);
 
 #endif

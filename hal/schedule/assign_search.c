@@ -6,7 +6,7 @@
 
 enum { USUAL_EFFORT = 100000, KEYS = 4 };
 
-/* The smaller, the earlier it is tried; the unit's number comes last. */
+/* A smaller key is tried earlier; the unit's number comes last. */
 typedef struct key {
     uint64_t of[KEYS];
     uint32_t unit;
@@ -30,7 +30,7 @@ typedef struct search {
     uint32_t units_used;
     uint32_t deepest;  /* how many items had a unit at once */
     bool packs;        /* fills units, whatever the policy */
-    bool without_cpu;  /* where it is only allowed */
+    bool without_cpu;  /* if it is only allowed */
     uint64_t *used;    /* bytes, of each unit */
     uint64_t *limited; /* bytes, of each offer that has a limit */
     uint64_t *busy;
@@ -49,7 +49,7 @@ static uint64_t add(uint64_t a, uint64_t b)
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* The bytes of the unit with the item on it. Of one that runs there they are not counted again. */
+/* The bytes of the unit with the item on it. The bytes of an item that runs there are not counted again. */
 static uint64_t used_with(const search *own, const gpuhal_assign_item *item, uint32_t unit)
 {
     const uint64_t used = own->used[unit], bytes = item->runs && is_former(item, unit) ? 0 : item->bytes;
@@ -75,7 +75,7 @@ static const gpuhal_assign_place *place_of(const search *own, uint32_t item, uin
     return &own->problem->places[(size_t)item * own->problem->unit_count + unit];
 }
 
-/* The bytes of the place's offer with the item on it, which its limit counts. */
+/* The bytes that the limit of the place's offer counts with the item on it. */
 static uint64_t limited_with(const search *own, const gpuhal_assign_item *item, uint32_t unit,
                              const gpuhal_assign_place *place)
 {
@@ -83,7 +83,7 @@ static uint64_t limited_with(const search *own, const gpuhal_assign_item *item, 
     return own->problem->in_turn ? (used > bytes ? used : bytes) : add(used, bytes);
 }
 
-/* What is left for further items beside this one. */
+/* The bytes left for further items beside this one. */
 static uint64_t left_with(const search *own, uint32_t index, uint32_t unit)
 {
     const gpuhal_assign_item *item = &own->problem->items[index];
@@ -141,7 +141,7 @@ static void set_policy(const search *own, uint32_t index, uint32_t unit, uint32_
     case GPUHAL_ASSIGN_SPREAD:
         out->of[2] = own->steps[unit];
         break;
-    case GPUHAL_ASSIGN_PACK: /* what is used already, the fullest first */
+    case GPUHAL_ASSIGN_PACK: /* used units first, the fullest before others */
         out->of[2] = own->items[unit] == 0;
         out->of[3] = left;
         break;
@@ -171,7 +171,7 @@ static bool comes_before(const key *a, const key *b)
     return a->unit < b->unit;
 }
 
-/* Finds the unit that comes next after the one that was tried. */
+/* Finds the unit that comes next after the tried one. */
 static bool next_unit(const search *own, uint32_t depth, const key *tried, key *out)
 {
     const uint32_t index = own->order[depth];
@@ -264,7 +264,7 @@ static gpuhal_assign_result descend(search *own)
     return GPUHAL_ASSIGN_FOUND;
 }
 
-/* Tries stricter limits before weaker ones: the first that is possible is the best. */
+/* Tries stricter limits before weaker ones: the first possible one is the best. */
 static gpuhal_assign_result descend_by_limits(search *own)
 {
     const bool packs = own->problem->policy == GPUHAL_ASSIGN_PACK;
@@ -285,7 +285,7 @@ static gpuhal_assign_result descend_by_limits(search *own)
     return result;
 }
 
-/* The larger ones first, which finds room where the policy's order did not. */
+/* Puts larger items first, which finds room if the policy's order did not. */
 static void order_by_size(const gpuhal_assign_problem *problem, uint32_t *order)
 {
     for (uint32_t i = 1; i < problem->item_count; i++) {
@@ -298,7 +298,7 @@ static void order_by_size(const gpuhal_assign_problem *problem, uint32_t *order)
     }
 }
 
-/* With the limits of the policy, then in its order alone, then by size. */
+/* Searches with the limits of the policy, then in its order alone, then by size. */
 static gpuhal_assign_result attempt(search *own, bool has_limits, uint32_t *order, uint32_t *out_stuck)
 {
     const gpuhal_assign_problem *problem = own->problem;
@@ -313,7 +313,7 @@ static gpuhal_assign_result attempt(search *own, bool has_limits, uint32_t *orde
         result = descend_by_limits(own);
         own->left = effort;
     }
-    if (result != GPUHAL_ASSIGN_FOUND) { /* also for where it is stuck without limits */
+    if (result != GPUHAL_ASSIGN_FOUND) { /* also to find the item that is stuck without limits */
         result = descend(own);
         *out_stuck = own->deepest < problem->item_count ? order[own->deepest] : 0;
     }
@@ -326,7 +326,7 @@ static gpuhal_assign_result attempt(search *own, bool has_limits, uint32_t *orde
     return result;
 }
 
-/* The CPU, where it is only allowed, is for what no other unit has room for: no limit must drive an item there. */
+/* A CPU that is only allowed is for items that no other unit has room for: no limit must drive an item there. */
 static gpuhal_assign_result run(search *own, uint32_t *order, uint32_t *out_stuck)
 {
     const gpuhal_assign_problem *problem = own->problem;

@@ -43,7 +43,7 @@ bool gpuhal_processors_read(const char *list, gpuhal_processors *out_processors)
     return true;
 }
 
-/* The list of the device's place: by its address, else by the number of the physical device; "": unknown. */
+/* Finds the list of the device's place: by its address, else by the number of the physical device; "": unknown. */
 static gpuhal_status find_list(const gpuhal_device *device, char *to, size_t size)
 {
     gpuhal_hardware_view *view = NULL;

@@ -1,21 +1,21 @@
-/* schedule/grant.c: which request is granted next, and which devices it gets. It knows the table alone: no file, no
- * process, no clock.
+/* schedule/grant.c: decides which request is granted next, and which devices it gets. It knows the table alone: no
+ * file, no process, no clock.
  *
- * One pass goes through the waiting requests in their order. What leases have of each device is summed up once. A
- * request that fits is granted; each one before it that wanted one of the same devices has been overtaken. */
+ * One pass goes through the waiting requests in their order. The leased part of each device is summed up once. A
+ * request that fits is granted; each request before it that wanted one of its devices has been overtaken. */
 #include "schedule/ledger.h"
 #include "schedule/need.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* What is free of each device. */
+/* The free part of each device. */
 typedef struct room {
     uint32_t slots[GPUHAL_LEDGER_DEVICES];
     uint64_t bytes[GPUHAL_LEDGER_DEVICES];
 } room;
 
-/* What a request is to get of one device. */
+/* The part of one device that a request is to get. */
 typedef struct share {
     uint32_t device, slots;
     uint64_t bytes;
@@ -36,7 +36,7 @@ static uint64_t less(uint64_t from, uint64_t bytes)
     return from > bytes ? from - bytes : 0;
 }
 
-/* `empty`: as if nothing were leased or used. A device whose memory is unknown has any amount. */
+/* `empty`: as if nothing were leased or used. A device of unknown memory has any amount. */
 static void room_of(const gpuhal_ledger_state *state, bool empty, room *out)
 {
     gpuhal_ledger_use use = {0};
@@ -51,7 +51,7 @@ static void room_of(const gpuhal_ledger_state *state, bool empty, room *out)
     }
 }
 
-/* All slots of a device: only while no other lease has one. */
+/* A request for all slots of a device fits only while no other lease has one. */
 static bool fits(const gpuhal_ledger_state *state, const room *left, uint32_t device, uint32_t slots, uint64_t bytes,
                  share *out)
 {
@@ -65,14 +65,14 @@ static uint32_t place_of(const gpuhal_ledger_record *record, uint32_t device)
     return record->places[device] % GPUHAL_LEDGER_DEVICES;
 }
 
-/* How many of the places up to its own have a lesser device than those before: equal for equal devices. */
+/* Counts the places up to the device's that have a lesser device than the place before: equal for equal devices. */
 static uint32_t tier_of(const gpuhal_ledger_record *record, uint32_t device)
 {
     const uint64_t own = bit(place_of(record, device));
     return (uint32_t)__builtin_popcountll(record->lesser & (own | (own - 1)));
 }
 
-/* The rule of gpuhal_load(), with the share of the slots that is leased as work to come. */
+/* By the rule of gpuhal_load(), with the leased share of the slots as work to come. */
 static uint32_t use_of(const gpuhal_ledger_state *state, const room *left, uint32_t index)
 {
     const gpuhal_ledger_device *device = &state->devices[index];
@@ -82,8 +82,8 @@ static uint32_t use_of(const gpuhal_ledger_state *state, const room *left, uint3
     return load == GPUHAL_UNKNOWN_PERMILLE ? (uint32_t)leased : load;
 }
 
-/* In the order of the requester; of equal devices those that are well, and then the one that is used least, by leases
- * and by others. */
+/* The order of the requester decides; among equal devices, first health, then the least use, by leases and by
+ * others. */
 static bool is_better(const gpuhal_ledger_state *state, const gpuhal_ledger_record *record, const room *left,
                       uint32_t one, uint32_t other)
 {
@@ -123,7 +123,7 @@ static bool choose_any(const gpuhal_ledger_state *state, const gpuhal_ledger_rec
     return true;
 }
 
-/* Which items are a request's: all of it are between these, usually with none of another one. */
+/* The range of a request's items, usually with no items of other requests in it. */
 typedef struct range {
     uint32_t first, past;
 } range;
@@ -167,7 +167,7 @@ int64_t gpuhal_grant_priority(int32_t priority, uint64_t asked_ns, uint64_t now_
 /* A waiting request in the pass. */
 typedef struct waiting {
     uint64_t ticket;
-    uint64_t wanted; /* the devices that it may get; 0: it can get none before others that have no lease have ended */
+    uint64_t wanted; /* the devices that it may get; 0: none before processes without a lease have ended */
     int64_t priority;
     range items;
 } waiting;
@@ -221,13 +221,13 @@ static bool grant(gpuhal_ledger_state *state, gpuhal_ledger_record *record, cons
 typedef struct pass {
     gpuhal_ledger_state *state;
     waiting *list;
-    uint32_t count, passed; /* in the list; of them, those that did not fit, at its beginning */
+    uint32_t count, passed; /* in the list; of them, requests that did not fit, at its beginning */
     room left;
-    uint64_t kept; /* devices that are kept for those that were overtaken too often */
-    bool moved;    /* a request was removed, and items lie elsewhere than they were found */
+    uint64_t kept; /* devices that are kept for requests that were overtaken too often */
+    bool moved;    /* a request was removed, so items may lie elsewhere now */
 } pass;
 
-/* Counts a request that is granted against those before it. */
+/* Counts a granted request against the requests before it. */
 static void overtake(pass *own, uint64_t mask)
 {
     for (uint32_t i = 0; i < own->passed; i++) {
@@ -240,15 +240,15 @@ static void overtake(pass *own, uint64_t mask)
     }
 }
 
-/* A process without a lease has a device alone that the request cannot do without. How long that takes cannot be
- * known here, so that nothing is kept for the request meanwhile, and nothing that is granted overtakes it. */
+/* Whether a process without a lease has a device alone that the request cannot do without. How long that takes cannot
+ * be known here, so nothing is kept for the request meanwhile, and no granted request overtakes it. */
 static bool waits_for_stranger(const gpuhal_ledger_record *record, uint64_t wanted)
 {
     return record->count > 0 ? (uint32_t)__builtin_popcountll(record->candidates) < record->count
                              : (wanted & ~record->candidates) != 0;
 }
 
-/* One way through all items: a thousand requests would need a thousand. The list is in the order of tickets. */
+/* Goes through all items once, not once for each request. The list is in the order of tickets. */
 static void find_items(pass *own)
 {
     for (uint32_t i = 0; i < own->state->item_count; i++) {
@@ -303,7 +303,7 @@ uint32_t gpuhal_grant_settle(gpuhal_ledger_state *state, uint64_t now_ns,
         const range items = own.moved ? (range){0, state->item_count} : list[i].items;
         const bool fits_now = choose(state, record, items, &own.left, own.kept, &got);
         const bool blocks = own.passed == 0 || record->overtaken >= GPUHAL_LEDGER_OVERTAKEN_MAX;
-        /* Those behind in a queue that does not move are not asked whether they live. */
+        /* Later requests in a queue that does not move are not asked whether they live. */
         if ((fits_now || blocks) && !is_alive(user, record)) {
             gpuhal_ledger_remove(state, list[i].ticket);
             own.moved = true;

@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of Slurm, for each machine of a step: "2(x3),1". The other variable counts the machines from 0. */
+/* Slurm's tasks for each machine of a step: "2(x3),1". The other variable counts the machines from 0. */
 #define TASKS_PER_NODE "SLURM_STEP_TASKS_PER_NODE"
 #define NODE           "SLURM_NODEID"
 
-/* In the order in which they count: one that is started inside another one comes first. Inside a batch job Slurm's
- * variables are those of the job's script, whatever mpirun or torchrun starts there. */
+/* In order of precedence: a launcher that is started inside another one comes first. Inside a batch job Slurm's
+ * variables are those of the job's script, also for ranks that mpirun or torchrun starts there. */
 static const struct rules {
     const char *name, *rank, *rank_count, *local_rank, *local_count;
 } launchers[] = {
@@ -22,7 +22,7 @@ static const struct rules {
     {"slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", TASKS_PER_NODE},
 };
 enum { LAUNCHERS = sizeof launchers / sizeof *launchers };
-/* PMIx states a rank and nothing of the machine. */
+/* PMIx states a rank and nothing about the machine. */
 static const char pmix_rank[] = "PMIX_RANK";
 
 /* One variable. */
@@ -65,7 +65,7 @@ static gpuhal_status read_variable(gpuhal_lookup_fn *lookup, void *user, const c
                                   "%s is \"%s\", which is not a number from 0 to 4294967294", name, out->text);
 }
 
-/* Digits at the beginning of a text; returns what is behind them, NULL: there are none, or too many. */
+/* Reads the digits at the beginning of a text; returns the rest, NULL: there are none, or too many. */
 static const char *take_number(const char *text, uint64_t *out_number)
 {
     char digits[12];
@@ -77,7 +77,8 @@ static const char *take_number(const char *text, uint64_t *out_number)
     return gpuhal_records_u64(digits, out_number) && *out_number < UINT32_MAX ? text + length : NULL;
 }
 
-/* The number for machine `place` of a list "2(x3),1"; false for any other text, and for one without that machine. */
+/* Reads the number for machine `place` of a list "2(x3),1"; false for any other text, and for a list without that
+ * machine. */
 static bool read_list(const char *text, uint32_t place, uint32_t *out_number)
 {
     uint64_t before = 0; /* machines */
@@ -102,7 +103,7 @@ static bool read_list(const char *text, uint32_t place, uint32_t *out_number)
     return false;
 }
 
-/* How many ranks there are on this machine. Of a list without a number of the machine nothing is known. */
+/* Reads how many ranks there are on this machine. A list without a number of the machine says nothing. */
 static gpuhal_status read_local_count(gpuhal_lookup_fn *lookup, void *user, const struct rules *rules, variable *out)
 {
     variable node;
@@ -123,7 +124,7 @@ static gpuhal_status read_local_count(gpuhal_lookup_fn *lookup, void *user, cons
                                   out->text, node.number);
 }
 
-/* Two variables that must stand in an order, where both are set. */
+/* Checks the order of two variables, if both are set. */
 static gpuhal_status check_pair(const variable *smaller, bool may_equal, const variable *larger)
 {
     const bool good = !smaller->is_set || !larger->is_set || smaller->number < larger->number ||
@@ -162,7 +163,7 @@ static gpuhal_status read_launcher(gpuhal_lookup_fn *lookup, void *user, const s
     return status;
 }
 
-/* A rank without a local one is of no use, and must not be taken for none. */
+/* A rank without a local one is of no use, and must not be taken for no rank. */
 static gpuhal_status check_lone_rank(gpuhal_lookup_fn *lookup, void *user)
 {
     for (size_t i = 0; i <= LAUNCHERS; i++) {
@@ -194,7 +195,7 @@ gpuhal_status gpuhal_launcher_find(gpuhal_lookup_fn *lookup, void *user, gpuhal_
     return check_lone_rank(lookup, user);
 }
 
-/* How many entries the variable has by which Slurm shows a rank its GPUs; `otherwise` if there is none. */
+/* Counts the entries of the variable that Slurm sets to show a rank its GPUs; `otherwise` if there is none. */
 static uint32_t count_shown(gpuhal_lookup_fn *lookup, void *user, uint32_t otherwise)
 {
     static const char *const names[] = {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"};

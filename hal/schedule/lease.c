@@ -1,4 +1,4 @@
-/* schedule/lease.c: the functions for leases: waiting for what was asked for (lease_asked.c), and the end. */
+/* schedule/lease.c: the functions for leases: waiting for the grant of a request (lease_asked.c), and the end. */
 #include "schedule/leases.h"
 
 #include "device/for_schedule.h"
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How often the first processes in the queue look for leases of dead ones. Those behind them look less often: a
- * thousand waiting processes must not keep the machine busy. */
+/* How often the first processes in the queue look for leases of dead processes. Later ones look less often: a thousand
+ * waiting processes must not keep the machine busy. */
 #define LOOK_NS      UINT64_C(40000000)
 #define LOOK_LAST_NS UINT64_C(2000000000)
 #define CANCEL_NS    UINT64_C(250000000)
@@ -42,7 +42,7 @@ static void take_out(gpuhal_leases *leases, const gpuhal_lease *lease)
 
 /* ---- waiting */
 
-/* A device whose driver is late: what others use of it is not known. */
+/* Finds a device whose driver is late: its use by others is not known. */
 static const gpuhal_lease_device *find_late(const gpuhal_lease *lease)
 {
     uint32_t i = 0;
@@ -52,7 +52,7 @@ static const gpuhal_lease_device *find_late(const gpuhal_lease *lease)
     return i < lease->device_count ? &lease->devices[i] : NULL;
 }
 
-/* What a device is used for, and whether it is well, is asked for every decision. */
+/* Reads the use and health of the devices for every decision. */
 static gpuhal_status sample_all(gpuhal_lease *lease)
 {
     const gpuhal_status status =
@@ -83,7 +83,7 @@ static uint64_t earlier(uint64_t one, uint64_t other)
     return one < other ? one : other;
 }
 
-/* Returns when the request's word has changed, or it is time. */
+/* Returns when the request's word has changed, it was cancelled, or it is time. */
 static void wait_for_word(const gpuhal_lease *lease, uint32_t word, uint64_t until_ns)
 {
     uint64_t now = gpuhal_os_monotonic_ns();
@@ -102,7 +102,7 @@ static gpuhal_status not_in_time(const gpuhal_lease *lease)
                             lease->record.ticket, taken);
 }
 
-/* A ledger that another process, or another object of this one, keeps locked is looked at again. */
+/* Looks again at a ledger that another process, or another object of this one, keeps locked. */
 static gpuhal_status wait_until_held(gpuhal_lease *lease, bool *out_held)
 {
     uint32_t before = 0, word = 0;
@@ -141,7 +141,7 @@ static gpuhal_status enter_once(gpuhal_lease *lease, bool *out_held)
     return status ? status : gpuhal_lease_enter(lease, out_held, NULL);
 }
 
-/* A ledger that is locked, or has no room, is tried again as long as the caller waits. */
+/* Tries again, as long as the caller waits, if the ledger is locked or has no room. */
 static gpuhal_status enter_in_time(gpuhal_lease *lease, bool *out_held)
 {
     for (;;) {
@@ -172,7 +172,7 @@ static gpuhal_status obtain(gpuhal_lease *lease)
     if (status) {
         gpuhal_error_detail why;
         gpuhal_error_save(&why);
-        /* What was granted at the last moment is taken, unless it is not wanted any more. */
+        /* A lease that was granted at the last moment is taken, unless it is not wanted any more. */
         (void)gpuhal_lease_leave(lease, status == GPUHAL_ERROR_TIMEOUT, &held);
         status = held ? GPUHAL_OK : gpuhal_error_restore(&why);
     }
@@ -217,7 +217,7 @@ static gpuhal_status start(gpuhal *gpu, const gpuhal_lease_desc *desc, uint64_t 
     return status ? status : gpuhal_lease_make(gpu, desc, timeout_ns, out_made);
 }
 
-/* The end of a public call: the caller has the lease, or it is gone. */
+/* Ends a public call: the caller has the lease, or it is gone. */
 static gpuhal_status finish(gpuhal_lease *lease, gpuhal_status status, gpuhal_lease **out_lease)
 {
     gpuhal_leases *leases = gpuhal_leases_of(lease->gpu);
@@ -371,7 +371,7 @@ gpuhal_leases *gpuhal_leases_create(void)
     return leases;
 }
 
-/* Those that wait are withdrawn by their workers, which gpuhal_close() waits for. */
+/* Workers withdraw the waiting requests; gpuhal_close() waits for the workers. */
 void gpuhal_leases_end(gpuhal *gpu)
 {
     gpuhal_leases *leases = gpuhal_leases_of(gpu);

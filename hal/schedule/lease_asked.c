@@ -1,4 +1,4 @@
-/* schedule/lease_asked.c: what a request asks for: its description is checked, and a lease made of it. */
+/* schedule/lease_asked.c: checks the description of a request, and makes a lease of it. */
 #include "schedule/leases.h"
 
 #include "device/for_schedule.h"

@@ -1,5 +1,5 @@
 /* schedule/lease_device.c: devices as the ledger knows them: by UUID, else by PCI address, else by id; and the limits
- * that leases are for the allocations of the object. */
+ * that leases set for the object's allocations. */
 #include "schedule/leases.h"
 
 #include "device/for_schedule.h"
@@ -27,7 +27,7 @@ static uint64_t number_of(const gpuhal_device *device, gpuhal_key key)
     return found ? number : 0;
 }
 
-/* The first interface of the device's part that states the text. */
+/* Returns the text of the first interface of the device's part that states it. */
 static const char *text_of_part(gpuhal_device *device, gpuhal_key key)
 {
     for (uint32_t d = 0; d < gpuhal_device_count(device->gpu); d++) {
@@ -80,8 +80,8 @@ static uint32_t slots_for_leases(const gpuhal_device *device)
     return slots > LEAST ? slots : LEAST;
 }
 
-/* The address is that of the whole device, so it identifies no partition. Of AMD the UUID is that of the whole, too;
- * those of NVIDIA's have one of their own. */
+/* The address is that of the whole device, so it identifies no partition. For AMD the UUID is that of the whole, too;
+ * NVIDIA's partitions have different ones. */
 static void describe(gpuhal_device *device, gpuhal_ledger_device *out)
 {
     const char *uuid = text_of_part(device, GPUHAL_FACT_UUID);
@@ -102,7 +102,7 @@ static void describe(gpuhal_device *device, gpuhal_ledger_device *out)
     }
 }
 
-/* What identifies a device does not change. */
+/* The identity of a device does not change. */
 void gpuhal_lease_describe(gpuhal_device *device, gpuhal_ledger_device *out)
 {
     gpuhal_leases *leases = gpuhal_leases_of(device->gpu);
@@ -158,7 +158,7 @@ uint64_t gpuhal_lease_allocated(gpuhal_device *device)
     return bytes;
 }
 
-/* One lease without bytes lifts the limit: its holder does not want one. */
+/* One lease without bytes lifts the limit: its holder wants none. */
 static void limit_device(gpuhal_leases *leases, gpuhal_device *device)
 {
     const struct gpuhal_known_device *known = gpuhal_lease_known(leases, device);

@@ -10,7 +10,7 @@
 
 #define NS_PER_MS UINT64_C(1000000)
 
-/* Bytes from the file of others: what a terminal would interpret and what is not UTF-8 is replaced. */
+/* Appends bytes from the file of others: bytes that a terminal would interpret, or that are not UTF-8, are replaced. */
 static void append_text(gpuhal_text *json, const char *text)
 {
     char *printable = gpuhal_text_copy(text);
@@ -56,7 +56,7 @@ static const char *name_of(const gpuhal_device *device)
     return gpuhal_device_text(device, GPUHAL_FACT_NAME, &name) == GPUHAL_OK ? name : NULL;
 }
 
-/* `own`: as this object sees it, NULL: it does not; `known`: in the ledger, NULL: it is not there. */
+/* `own`: as this object sees it, NULL: it does not; `index`: in the ledger, GPUHAL_LEDGER_DEVICES: it is not there. */
 static void append_device(gpuhal_text *json, gpuhal *gpu, const gpuhal_lease_view *view, const gpuhal_lease_device *own,
                           uint32_t index)
 {
@@ -87,7 +87,7 @@ static bool is_listed(const gpuhal_lease_view *view, uint32_t index)
     return listed;
 }
 
-/* Those of this object in its order, then those that only others see. */
+/* Appends the devices of this object in its order, then devices that only others see. */
 static void append_devices(gpuhal_text *json, gpuhal *gpu, const gpuhal_lease_view *view)
 {
     uint32_t listed = view->device_count;
@@ -125,7 +125,7 @@ static void append_items(gpuhal_text *json, const gpuhal_ledger_state *state, co
     gpuhal_text_printf(json, "]");
 }
 
-/* What a waiting request wants of any devices. */
+/* Appends the wish of a waiting request for any devices. */
 static void append_wish(gpuhal_text *json, const gpuhal_ledger_record *record)
 {
     if (record->state != GPUHAL_RECORD_WAITS || record->count == 0) {
@@ -154,8 +154,8 @@ static void append_process(gpuhal_text *json, int64_t pid, const char *before)
     gpuhal_text_printf(json, "}");
 }
 
-/* The process that asked for it as long as it lives, then the one that has had it longest. A number of another
- * namespace, or one that the system has given to another process since, says nothing about a process here. */
+/* Appends the process that asked for the lease as long as it lives, then the holder with the lowest number. A number of
+ * another namespace, or one that the system has given to another process since, says nothing about a process here. */
 static void append_holder(gpuhal_text *json, const gpuhal_ledger *ledger, const gpuhal_lease_view *view,
                           const gpuhal_ledger_record *record)
 {

@@ -1,4 +1,5 @@
-/* schedule/lease_ledger.c: what is done to the ledger for one lease. Each function is one critical section. */
+/* schedule/lease_ledger.c: enters one lease in the ledger, looks at it, and takes it out. Each function is one critical
+ * section. */
 #include "schedule/leases.h"
 
 #include "device/for_schedule.h"
@@ -37,7 +38,7 @@ static gpuhal_status no_room(const char *what, unsigned most)
     return gpuhal_error_set(GPUHAL_ERROR_BUSY, "leases: the ledger has no room for more than %u %s", most, what);
 }
 
-/* Finds the request's devices in the ledger, and states what others use of them. */
+/* Finds the request's devices in the ledger, and states their use by others. */
 static gpuhal_status find_devices(gpuhal_lease *lease, gpuhal_ledger *ledger)
 {
     uint64_t found = 0;
@@ -55,7 +56,7 @@ static gpuhal_status find_devices(gpuhal_lease *lease, gpuhal_ledger *ledger)
     return GPUHAL_OK;
 }
 
-/* Locks a byte that no record has, and that no lease has whose record is gone: one that has expired. */
+/* Locks a byte that no record has. A lease that has expired may still have its byte, without a record. */
 static gpuhal_status take_place(gpuhal_lease *lease, gpuhal_ledger *ledger)
 {
     uint64_t taken[GPUHAL_LEDGER_RECORDS / 64] = {0};
@@ -84,7 +85,7 @@ static gpuhal_status take_place(gpuhal_lease *lease, gpuhal_ledger *ledger)
     return no_room("leases and requests", GPUHAL_LEDGER_RECORDS);
 }
 
-/* Which of the devices may be granted now, and in which order. */
+/* States which devices may be granted now, and their order. */
 static void state_candidates(gpuhal_lease *lease)
 {
     gpuhal_ledger_record *record = &lease->record;
@@ -92,7 +93,7 @@ static void state_candidates(gpuhal_lease *lease)
     for (uint32_t i = 0; i < lease->device_count; i++) {
         const gpuhal_lease_device *device = &lease->devices[i];
         record->lesser |= (uint64_t)device->lesser
-                          << device->place; /* also where the one that begins a step is left out */
+                          << device->place; /* also if the device that begins a step is left out */
         record->places[device->index] = device->place;
         if (!device->left_out) {
             record->candidates |= UINT64_C(1) << device->index;
@@ -126,7 +127,7 @@ static gpuhal_status give_up(gpuhal_ledger *ledger, uint64_t ticket, gpuhal_stat
     return status;
 }
 
-/* Also with what a process has alone now. */
+/* Counts devices that a process has alone now, too. */
 static bool is_possible(const gpuhal_lease *lease, const gpuhal_ledger_state *state)
 {
     gpuhal_ledger_record record = lease->record;
@@ -151,7 +152,7 @@ static gpuhal_status infeasible(const gpuhal_lease *lease)
                             lease->device_count, lease->device_count == 1 ? "" : "s", fewer);
 }
 
-/* Takes over what was granted. */
+/* Takes over the granted devices. */
 static void collect(gpuhal_lease *lease, const gpuhal_ledger_state *state, const gpuhal_ledger_record *record)
 {
     for (uint32_t i = 0; i < state->item_count; i++) {
@@ -175,7 +176,7 @@ static gpuhal_status enter(gpuhal_lease *lease, gpuhal_ledger *ledger)
     gpuhal_ledger_record *record = &lease->record;
     const bool full = gpuhal_ledger_is_full(state);
     if (full) {
-        gpuhal_ledger_settle(ledger, true); /* without room there is no first look, which does that */
+        gpuhal_ledger_settle(ledger, true); /* without room there is no first look to do that */
     }
     if (full || lease->waits_not) {
         (void)gpuhal_ledger_sweep(ledger, 0); /* a request that waits does that in its first look */
@@ -309,7 +310,7 @@ gpuhal_status gpuhal_lease_look(gpuhal_lease *lease, bool *out_held, uint32_t *o
     return status ? status : ended;
 }
 
-/* Where `liveness` was replaced, the record shows by itself that it is this lease's. */
+/* Finds the lease's record. If `liveness` was replaced, the record shows by itself that it is this lease's. */
 static const gpuhal_ledger_record *find_own(const gpuhal_lease *lease, const gpuhal_ledger *ledger)
 {
     const gpuhal_ledger_record *record = gpuhal_ledger_find(ledger->state, lease->record.ticket);
@@ -328,7 +329,7 @@ static void remove_own(const gpuhal_lease *lease, gpuhal_ledger *ledger)
     }
 }
 
-/* Unlocked in any case: when the ledger cannot be written, others find that the lease is dead. */
+/* Unlocks the byte in any case: if the ledger cannot be written, others find that the lease is dead. */
 gpuhal_status gpuhal_lease_leave(gpuhal_lease *lease, bool unless_held, bool *out_held)
 {
     gpuhal_ledger *ledger = &gpuhal_leases_of(lease->gpu)->ledger;
@@ -349,7 +350,7 @@ gpuhal_status gpuhal_lease_leave(gpuhal_lease *lease, bool unless_held, bool *ou
     if (same) {
         gpuhal_ledger_files_close_liveness(&ledger->files, lease->file, lease->record.place, !inherited);
     } else {
-        (void)gpuhal_os_byte_unlock(lease->file, lease->record.place); /* where children have the file, too */
+        (void)gpuhal_os_byte_unlock(lease->file, lease->record.place); /* children may have the file, too */
         gpuhal_os_descriptor_close(lease->file);
     }
     lease->file = -1;

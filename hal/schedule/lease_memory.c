@@ -1,9 +1,9 @@
-/* schedule/lease_memory.c: what processes without a lease use of a device's memory.
+/* schedule/lease_memory.c: the part of a device's memory that processes without a lease use.
  *
- * Of what is used, the part that holders of leases have allocated is taken off, up to what they have leased. What a
- * holder has allocated is known of this object itself, and of other processes where a source lists them; of one that
- * nothing is known of, and of other objects of this process, all that it has leased counts as allocated: so no memory
- * is taken for a stranger's wrongly, but a stranger's may be taken for the holder's until that allocates. */
+ * The allocations of lease holders are subtracted from the used bytes, up to their leased bytes. They are known for
+ * this object, and for other processes that a source lists. For unknown holders, and for other objects of this process,
+ * all leased bytes count as allocated. So no memory is taken for a stranger's wrongly, but a stranger's may be taken
+ * for the holder's until the holder allocates. */
 #include "schedule/leases.h"
 
 static uint64_t least(uint64_t one, uint64_t other)
@@ -14,8 +14,8 @@ static uint64_t least(uint64_t one, uint64_t other)
 static uint64_t allocated_by(const gpuhal_lease_reading *sample, const gpuhal_ledger *ledger,
                              const gpuhal_ledger_record *record, uint64_t leased)
 {
-    /* A holder in another pid namespace is listed under another number, and what a program uses that was started under
-     * an inherited lease under its own. */
+    /* A holder in another pid namespace is listed under another number, and so is a program that was started under an
+     * inherited lease. */
     if (record->space != ledger->space || (record->flags & GPUHAL_LEASE_INHERIT)) {
         return leased;
     }
@@ -27,7 +27,7 @@ static uint64_t allocated_by(const gpuhal_lease_reading *sample, const gpuhal_le
     return sample->has_processes ? 0 : leased;
 }
 
-/* What is allocated under an inherited lease is allocated by other processes. */
+/* Under an inherited lease other processes allocate. */
 static bool is_of_object(gpuhal_leases *leases, uint64_t epoch, const gpuhal_ledger_record *record)
 {
     bool found = false;
@@ -39,7 +39,7 @@ static bool is_of_object(gpuhal_leases *leases, uint64_t epoch, const gpuhal_led
     return found && !(record->flags & GPUHAL_LEASE_INHERIT);
 }
 
-/* What the sample says is used beyond what leases have. *out_others: other processes have bytes of it. */
+/* Returns the bytes that the sample shows as used beyond leases. *out_others: other processes have leased bytes. */
 static uint64_t foreign_of(gpuhal_leases *leases, const gpuhal_ledger_state *state, uint64_t epoch,
                            const gpuhal_lease_device *device, bool *out_others)
 {
@@ -101,7 +101,7 @@ bool gpuhal_lease_state_foreign(gpuhal *gpu, gpuhal_ledger *ledger, gpuhal_lease
     return state_use(known, foreign, &device->sample);
 }
 
-/* A lease without bytes has no limit: only a list of processes shows what its holder uses. */
+/* A lease without bytes has no limit: only a list of processes shows its holder's use. */
 static bool has_unlimited(const gpuhal_ledger_state *state, uint32_t index)
 {
     bool found = false;

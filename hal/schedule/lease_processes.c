@@ -1,6 +1,7 @@
-/* schedule/lease_processes.c: which processes have a lease. A lease is a lock on one byte of `liveness`, which belongs
- * to the opened file: every process with a descriptor of that file has it. The kernel lists the locks of an opened file
- * in /proc/PID/fdinfo/FD (proc(5): "lock:", since Linux 4.1), for processes of the same user, or for root all of them.
+/* schedule/lease_processes.c: finds the processes that have a lease. A lease is a lock on one byte of `liveness`. It
+ * belongs to the opened file: every process with a descriptor of that file has it. The kernel lists the locks of an
+ * opened file in /proc/PID/fdinfo/FD (proc(5): "lock:", since Linux 4.1), for processes of the same user, or for root
+ * all of them.
  */
 #include "schedule/leases.h"
 
@@ -38,7 +39,7 @@ static void add(gpuhal_lease_holders *holders, int64_t pid, uint32_t place)
     holders->list[holders->count++] = (gpuhal_lease_holder){.pid = pid, .place = place};
 }
 
-/* Reads the number at *text, and moves it behind that and one more character. */
+/* Reads the number at *text, and moves *text past it and one more character. */
 static uint64_t read_number(const char **text)
 {
     char *end = NULL;
@@ -125,7 +126,8 @@ bool gpuhal_lease_holder_name(int64_t pid, char out_name[GPUHAL_LEASE_COMMAND_BY
     return true;
 }
 
-/* Only of an inherited lease does every process with its descriptor count; of any other the one that asked for it. */
+/* Of an inherited lease, or one of another pid namespace, every process with its descriptor counts; of any other only
+ * the one that asked for it. */
 static bool is_holder(const gpuhal_ledger *ledger, const gpuhal_ledger_record *record,
                       const gpuhal_lease_holder *holder)
 {

@@ -39,7 +39,7 @@ static void name_processes(const gpuhal_ledger *ledger, const gpuhal_lease_holde
     }
 }
 
-/* What was found in the ledger lived then: it removes those whose processes have ended. */
+/* The record lived when it was found: records of ended processes were removed before. */
 static gpuhal_status refuse(const gpuhal_ledger *ledger, const gpuhal_ledger_record *record, uint64_t inode)
 {
     gpuhal_lease_holders holders;

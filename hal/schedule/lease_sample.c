@@ -1,5 +1,5 @@
-/* schedule/lease_sample.c: what is read of devices before one of them is leased: memory, how busy they are, health, and
- * the processes, if other holders use memory too. What was read a moment ago counts. */
+/* schedule/lease_sample.c: reads devices before one of them is leased: memory, how busy they are, health, and the
+ * processes, if other holders use memory too. A reading of a moment ago counts. */
 #include "schedule/leases.h"
 
 #include "device/for_schedule.h"
@@ -11,8 +11,8 @@
 
 #define FRESH_NS     UINT64_C(100000000)
 #define PROCESSES_NS UINT64_C(1000000000) /* for the processes of all devices */
-/* What drivers that hang may cost without a deadline; and what drivers are given in any case, since a lease that is
- * granted without knowing what is free takes memory that others use. */
+/* The time that hanging drivers may cost without a deadline; and the time that drivers get in any case, since a lease
+ * that is granted without knowing the free memory takes memory that others use. */
 #define FAR_NS   UINT64_C(6000000000)
 #define LEAST_NS UINT64_C(1000000000)
 
@@ -46,21 +46,21 @@ static bool is_exclusive(const gpuhal_device *device)
     return gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_COMPUTE_MODE, 0) == GPUHAL_COMPUTE_EXCLUSIVE;
 }
 
-/* In another pid namespace, as that of a container, this process is listed by another number (NVML has those of the
- * machine, /proc none above its own namespace), and what cannot be attributed is this process if that has the device
- * open: no other one can have an exclusive one then. */
+/* In another pid namespace, such as a container's, this process is listed under another number (NVML has those of the
+ * machine, /proc none above its namespace). An unknown process is this one if this one has the device open: no other
+ * can have an exclusive device then. */
 static bool is_stranger(gpuhal_device *device, const gpuhal_process *process, const gpuhal_lease_reading *last)
 {
     const bool is_here = last->own_bytes > 0 || atomic_load(&device->state) == GPUHAL_DEVICE_IS_OPEN;
     return (process->flags & GPUHAL_PROCESS_COMPUTE) && process->pid != (uint32_t)gpuhal_os_process_own() && !is_here;
 }
 
-/* A service that shares an exclusive device takes in others. */
+/* A service that shares an exclusive device admits others. */
 static void sample_processes(gpuhal_device *device, uint64_t until_ns, gpuhal_lease_reading *out)
 {
     gpuhal_process list[GPUHAL_LEASE_PROCESSES] = {{.size = sizeof *list}};
     uint32_t count = 0;
-    /* One that hangs takes half of the time that is left, so that others have their turn. */
+    /* A hanging driver takes half of the time that is left, so that others have their turn. */
     const uint64_t now = gpuhal_os_monotonic_ns(), limit_ns = until_ns > now ? (until_ns - now) / 2 : 0;
     const gpuhal_status status =
         limit_ns == 0 ? GPUHAL_ERROR_TIMEOUT
@@ -80,13 +80,13 @@ static void sample_processes(gpuhal_device *device, uint64_t until_ns, gpuhal_le
     out->taken = out->taken && !shares;
 }
 
-/* How busy a processor is takes a while to find out, and decides nothing. */
+/* Finding out how busy a processor is takes a while, and decides nothing. */
 static bool asks_busy(const gpuhal_lease_device *device, bool compares)
 {
     return compares && !gpuhal_lease_is_processor(device->device);
 }
 
-/* Of a processor there is nothing to know if none of its memory is wanted. */
+/* A processor need not be read if none of its memory is wanted. */
 static bool is_needed(const gpuhal_lease_device *device, bool compares)
 {
     const gpuhal_lease_reading *last = &device->sample;
@@ -96,7 +96,7 @@ static bool is_needed(const gpuhal_lease_device *device, bool compares)
     return !fresh && (device->bytes > 0 || !gpuhal_lease_is_processor(device->device));
 }
 
-/* Takes over what the object has read last of each device, and lists those that are to be read now. */
+/* Takes over the object's last reading of each device, and lists the devices that are to be read now. */
 static void list(gpuhal *gpu, gpuhal_lease_device *devices, uint32_t count, reading *own)
 {
     gpuhal_leases *leases = gpuhal_leases_of(gpu);
@@ -116,7 +116,7 @@ static void list(gpuhal *gpu, gpuhal_lease_device *devices, uint32_t count, read
         for (uint32_t k = 0; k < VALUES; k++) {
             values[k].key = keys[k];
         }
-        /* Before the driver says what is used. */
+        /* Read before the driver's used bytes. */
         devices[i].sample.own_bytes = gpuhal_lease_allocated(devices[i].device);
         own->samples[own->count] = (gpuhal_sample){.size = sizeof *own->samples,
                                                    .device = devices[i].device,
@@ -126,16 +126,16 @@ static void list(gpuhal *gpu, gpuhal_lease_device *devices, uint32_t count, read
     }
 }
 
-/* A limit that cannot be read is kept by the kernel or the driver itself. */
+/* The kernel or the driver itself keeps a limit that cannot be read. */
 static void take_limit(const gpuhal_value *limit, gpuhal_lease_reading *out)
 {
     out->limit_bytes = limit->missing ? UINT64_MAX : limit->u64;
     snprintf(out->limit_source, sizeof out->limit_source, "%s", limit->source);
 }
 
-/* What is free ends at a limit of this process's group (NVML from 615 on), and what that keeps away is not in use. A
- * driver that says how much it keeps for itself counts that neither as used nor, in CUDA, as a part of the total:
- * nvidia-smi has 81559 MiB for an H100, 551 of them reserved, and CUDA 79.1 GiB. One that does not say it counts it as
+/* The free bytes end at a limit of this process's group (NVML from 615 on), and the bytes beyond it are not in use. A
+ * driver that reports how much it reserves counts that neither as used nor, in CUDA, as a part of the total: nvidia-smi
+ * has 81559 MiB for an H100, 551 of them reserved, and CUDA 79.1 GiB. A driver that does not report it counts it as
  * used. */
 static uint64_t used_of(const gpuhal_value *values, uint64_t total)
 {
@@ -168,7 +168,7 @@ static void take(const gpuhal_sample *sample, uint64_t until_ns, gpuhal_lease_de
     out->when_ns = gpuhal_os_monotonic_ns();
 }
 
-/* 0: the deadlines of gpuhal_sample_all(). */
+/* Returns 0 for the deadlines of gpuhal_sample_all(). */
 static uint64_t time_for_drivers(uint64_t deadline_ns)
 {
     const uint64_t now = gpuhal_os_monotonic_ns(), left_ns = deadline_ns > now ? deadline_ns - now : 0;
@@ -221,7 +221,7 @@ gpuhal_status gpuhal_lease_sample(gpuhal *gpu, gpuhal_lease_device *devices, uin
     }
     if (!status) {
         keep(gpuhal_leases_of(gpu), &own);
-        gpuhal_error_restore(&before); /* what a driver lacks is no failure of the lease */
+        gpuhal_error_restore(&before); /* a value that a driver lacks is no failure of the lease */
     }
     free(own.devices);
     free(own.samples);

@@ -1,4 +1,4 @@
-/* schedule/lease_state.c: what can be asked about a lease, its expiry, and the lease that a parent holds. */
+/* schedule/lease_state.c: the state of a lease, its expiry, and the lease that a parent holds. */
 #include "schedule/leases.h"
 
 #include "device/for_schedule.h"
@@ -137,8 +137,8 @@ gpuhal_status gpuhal_lease_ledger(gpuhal *gpu, const char **out_folder, uint32_t
 
 /* ---- the lease of a parent */
 
-/* gpuhal-lease run puts the limit into GPUHAL_DEVICES, too. Here the lease has it, to which leases of this process's
- * own add. */
+/* gpuhal-lease run puts the limit into GPUHAL_DEVICES, too. Here the lease has it, and leases of this process add to
+ * it. */
 static void take_over_limit(gpuhal_device *device, uint64_t bytes)
 {
     (void)atomic_compare_exchange_strong(&device->limit_bytes, &bytes, device->gpu->settings.memory_limit_bytes);

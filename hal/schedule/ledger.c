@@ -1,5 +1,5 @@
-/* schedule/ledger.c: the critical section of the ledger between threads and processes, and what is done in every one:
- * expired leases end, those of dead processes where that matters, and granted requests are woken. */
+/* schedule/ledger.c: the critical section of the ledger between threads and processes. In every section expired leases
+ * end, and leases of dead processes if that matters, and granted requests are woken. */
 #include "schedule/ledger.h"
 
 #include "device/for_schedule.h"
@@ -56,9 +56,9 @@ static gpuhal_status locked(gpuhal_ledger *ledger, uint64_t begin_ns, uint64_t n
                             ledger->files.ledger_path, (now_ns - ledger->locked_ns) / 1000000);
 }
 
-/* The system's own wait has no end. So a thread sleeps until the one that unlocks wakes it, and tries again from time
- * to time, since a process that is killed wakes none. It must not try often: many that do take the processors from the
- * one that has the lock. One thread that has waited in vain is enough: those behind it try once each. */
+/* The system's own wait has no end. So a thread sleeps until the unlocking thread wakes it, and tries again from time
+ * to time, since a killed process wakes none. It must not try often: many such threads take the processors from the one
+ * that has the lock. One thread that has waited in vain is enough: threads after it try once each. */
 static gpuhal_status lock_file(gpuhal_ledger *ledger, uint64_t until_ns)
 {
     const gpuhal_ledger_files *files = &ledger->files;
@@ -102,7 +102,7 @@ static bool is_linked(intptr_t file)
     return gpuhal_os_shared_info(file, &info, &unlinked) == 0 && !unlinked;
 }
 
-/* Files that were removed are left to those who have them open. */
+/* Leaves removed files to the processes that have them open. */
 static gpuhal_status lock(gpuhal_ledger *ledger, uint64_t until_ns)
 {
     for (int tries = 0; tries < 4; tries++) {
@@ -122,7 +122,7 @@ static gpuhal_status lock(gpuhal_ledger *ledger, uint64_t until_ns)
 
 /* ---- who lives */
 
-/* Whether the process may live that has the record. */
+/* Whether the process of the record may live. */
 static bool process_lives(const gpuhal_ledger *ledger, const gpuhal_ledger_record *record)
 {
     if ((record->flags & GPUHAL_LEASE_INHERIT) || record->space == 0 || record->space != ledger->space) {
@@ -134,14 +134,14 @@ static bool process_lives(const gpuhal_ledger *ledger, const gpuhal_ledger_recor
     return started == UINT64_MAX || started == record->started;
 }
 
-/* Where that cannot be found out, it counts as locked. */
+/* A byte counts as locked if that cannot be found out. */
 static bool has_its_byte(const gpuhal_ledger *ledger, const gpuhal_ledger_record *record)
 {
     bool locked = true;
     return gpuhal_os_byte_is_locked(ledger->files.liveness, record->place, 1, &locked) != 0 || locked;
 }
 
-/* The child of a fork has the descriptors of its parent, and keeps their locks: so the process itself is looked at,
+/* The child of a fork has the descriptors of its parent, and keeps their locks. So this looks at the process itself,
  * too, unless the lease was to be inherited. */
 static bool is_alive(void *user, const gpuhal_ledger_record *record)
 {
@@ -190,8 +190,8 @@ static bool waits(const gpuhal_ledger_record *record)
     return record->state == GPUHAL_RECORD_WAITS;
 }
 
-/* Requests anywhere, others each time: without that those of dead processes would stay until it is their turn. A look
- * at the byte is enough here, which costs a tenth of one at the process. */
+/* Looks at requests anywhere, at others each time: otherwise requests of dead processes would stay until their turn. A
+ * look at the byte is enough here, and costs a tenth of a look at the process. */
 static void sweep_some(gpuhal_ledger *ledger)
 {
     gpuhal_ledger_state *state = ledger->state;
@@ -264,8 +264,8 @@ static gpuhal_status replaced(const gpuhal_ledger *ledger, const gpuhal_ledger_r
                             ledger->files.liveness_path, record->pid, ledger->files.ledger_path);
 }
 
-/* The bytes of the records are in another file than the one that is there: of requests nothing is left to wake, and of
- * leases the processes alone show whether they are held. Once there is none, the new file counts. */
+/* Handles a new `liveness`, without the bytes of the records. No request is left to wake, and the processes alone show
+ * whether leases are held. Once none is, the new file counts. */
 static gpuhal_status pair(gpuhal_ledger *ledger, bool leaves)
 {
     gpuhal_ledger_state *state = ledger->state;
@@ -295,7 +295,7 @@ static gpuhal_status begin(gpuhal_ledger *ledger, uint64_t until_ns, bool leaves
     gpuhal_status status = lock_and_load(ledger, until_ns);
     if (!status && !gpuhal_ledger_files_are_paired(&ledger->files, ledger->state)) {
         unlock(ledger);
-        gpuhal_ledger_files_lose(&ledger->files); /* it may be this process that has an old one */
+        gpuhal_ledger_files_lose(&ledger->files); /* perhaps this process has an old one */
         status = lock_and_load(ledger, until_ns);
     }
     if (!status && !gpuhal_ledger_files_are_paired(&ledger->files, ledger->state)) {
@@ -328,7 +328,7 @@ gpuhal_status gpuhal_ledger_begin(gpuhal_ledger *ledger, uint64_t until_ns)
     return GPUHAL_OK;
 }
 
-/* Changes the words of granted requests, without this thread's own. */
+/* Changes the words of granted requests, except this thread's. */
 static void announce(gpuhal_ledger *ledger)
 {
     const uint32_t word = (uint32_t)ledger->state->generation;

@@ -1,6 +1,6 @@
-/* schedule/ledger_file.c: the ledger's files; see ledger.h. `ledger` begins with a head, which is written once, and has
- * the two copies behind it, for which room on the disk is taken at once. A copy is written in one call, and counts when
- * its checksum is right and its generation is the higher one. */
+/* schedule/ledger_file.c: the ledger's files; see ledger.h. `ledger` begins with a head, which is written once. The two
+ * copies follow; their room on the disk is taken at once. A copy is written in one call, and counts if its checksum is
+ * right and its generation is the higher one. */
 #include "schedule/ledger.h"
 
 #include "device/for_schedule.h"
@@ -19,7 +19,7 @@ typedef struct head {
 } head;
 
 typedef struct copy_head {
-    uint64_t checksum; /* of all that follows */
+    uint64_t checksum; /* of the rest */
     uint64_t generation, next_ticket;
     uint32_t device_count, record_count, item_count, reserved;
     uint64_t liveness_inode, liveness_device;
@@ -119,7 +119,7 @@ static gpuhal_status foreign(const char *path, const char *what)
                             what);
 }
 
-/* Others' leases are shared through a folder of root's, writable for a group. *out_mode: of the files in it. */
+/* Users share leases through a folder of root, writable for a group. *out_mode: of the files in it. */
 static gpuhal_status check_folder(const gpuhal_ledger_files *files, uint32_t *out_mode)
 {
     gpuhal_file_info info;
@@ -214,7 +214,7 @@ int gpuhal_ledger_files_open_liveness(gpuhal_ledger_files *files, bool inherited
     if (error) {
         return error;
     }
-    /* Another file of that name has nothing to do with the words and bytes that are used here. */
+    /* Another file of that name has nothing to do with the words and bytes in use here. */
     error = gpuhal_os_shared_info(files->liveness, &own, &unlinked);
     error = error ? error : gpuhal_os_shared_info(*out_file, &again, &unlinked);
     error = error ? error : own.inode == again.inode && own.device == again.device ? 0 : ENOENT;
@@ -244,7 +244,7 @@ static uint64_t copy_offset(uint32_t copy)
     return FIRST_COPY + (uint64_t)copy * COPY_BYTES;
 }
 
-/* False where the file ends before. */
+/* False if the file ends before. */
 static bool read_all(intptr_t file, uint64_t offset, void *to, uint64_t bytes, int *out_error)
 {
     uint64_t done = 0;
@@ -264,8 +264,8 @@ static size_t payload_bytes(const copy_head *own)
            own->item_count * sizeof(gpuhal_ledger_item);
 }
 
-/* Reads one copy into the state; false for one that is not whole or not sound: then the next ticket is left, which a
- * new table begins with. */
+/* Reads one copy into the state; false if it is not whole or not sound: then the next ticket stays, for a new table to
+ * begin with. */
 static bool read_copy(gpuhal_ledger_files *files, uint32_t copy, const copy_head *own, gpuhal_ledger_state *state,
                       int *out_error)
 {
@@ -320,7 +320,7 @@ gpuhal_status gpuhal_ledger_files_store(gpuhal_ledger_files *files, gpuhal_ledge
     memcpy(files->image, &own.checksum, sizeof own.checksum);
     const int error = gpuhal_os_shared_write(files->ledger, copy_offset(copy), files->image, bytes);
     if (error) {
-        /* What was written of it must not count as damage of the table. */
+        /* The written part must not count as damage of the table. */
         const copy_head none = {0};
         (void)gpuhal_os_shared_write(files->ledger, copy_offset(copy), &none, sizeof none);
         files->known = 0;
@@ -361,7 +361,7 @@ static gpuhal_status damaged(const gpuhal_ledger_files *files)
                             files->ledger_path, files->liveness_path);
 }
 
-/* A file of another program, which is left as it is. */
+/* Refuses a file of another program, and leaves it as it is. */
 static gpuhal_status not_ours(const char *path)
 {
     return gpuhal_error_set(GPUHAL_ERROR_FILE,
@@ -370,7 +370,7 @@ static gpuhal_status not_ours(const char *path)
                             path);
 }
 
-/* Gives `liveness` its size. It has no head: one that the table does not name is new, or has that size already. */
+/* Gives `liveness` its size. It has no head: a file that the table does not name is new, or has that size already. */
 static gpuhal_status size_liveness(const gpuhal_ledger_files *files, bool is_named)
 {
     const uint64_t wanted = (uint64_t)GPUHAL_LEDGER_RECORDS * sizeof(uint32_t);
@@ -398,7 +398,7 @@ static gpuhal_status begin_anew(gpuhal_ledger_files *files, gpuhal_ledger_state 
     if (has_unknown_leases(files, state)) {
         return damaged(files);
     }
-    /* Both copies: one that is left of before would count if its generation were higher. */
+    /* Clears both copies: an earlier one would count if its generation were higher. */
     int error = gpuhal_os_file_truncate(files->ledger, 0);
     error = error ? error : gpuhal_os_shared_write(files->ledger, 0, &the_head, sizeof the_head);
     error = error ? error : gpuhal_os_shared_allocate(files->ledger, copy_offset(COPIES));
@@ -413,7 +413,7 @@ static gpuhal_status begin_anew(gpuhal_ledger_files *files, gpuhal_ledger_state 
     return gpuhal_ledger_files_store(files, state);
 }
 
-/* The head is of this version, or the file is empty, or a damaged ledger: OK with *out_new. */
+/* Returns OK for a head of this version; for an empty file, or a damaged ledger, with *out_new. */
 static gpuhal_status check_head(gpuhal_ledger_files *files, bool *out_new)
 {
     head found = {0};
@@ -436,7 +436,7 @@ static gpuhal_status check_head(gpuhal_ledger_files *files, bool *out_new)
                : GPUHAL_OK;
 }
 
-/* Both copies were read; the newer one is not whole, or neither is. */
+/* Recovers the ledger after both copies were read: the newer one is not whole, or neither is. */
 static gpuhal_status recover(gpuhal_ledger_files *files, gpuhal_ledger_state *state, bool has_older)
 {
     if (!has_older) {
@@ -463,7 +463,7 @@ gpuhal_status gpuhal_ledger_files_load(gpuhal_ledger_files *files, gpuhal_ledger
         }
     }
     const uint32_t newer = heads[1].generation > heads[0].generation;
-    /* Nothing was written since this process did. */
+    /* No process has written since this one did. */
     if (files->known > 0 && newer == files->copy && heads[newer].checksum == files->known &&
         heads[newer].generation == state->generation) {
         return GPUHAL_OK;

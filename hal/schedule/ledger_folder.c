@@ -1,5 +1,5 @@
-/* schedule/ledger_folder.c: in which folder the ledger is. Whether that is safe is checked when it is opened: one that
- * is there and unsafe is an error, and no reason to take another one. */
+/* schedule/ledger_folder.c: finds the ledger's folder. Its safety is checked when it is opened: an unsafe folder is an
+ * error, and no reason to take another one. */
 #include "schedule/ledger.h"
 
 #include "device/for_schedule.h"

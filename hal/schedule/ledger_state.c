@@ -1,4 +1,4 @@
-/* schedule/ledger_state.c: the table of the ledger by itself: whether it is sound, finding, adding, removing. */
+/* schedule/ledger_state.c: checks, searches and changes the table of the ledger by itself. */
 #include "schedule/ledger.h"
 
 #include <string.h>
@@ -155,7 +155,7 @@ uint32_t gpuhal_ledger_find_device(gpuhal_ledger_state *state, const gpuhal_ledg
     return GPUHAL_LEDGER_DEVICES;
 }
 
-/* Devices come and go: partitions that are made anew have other UUIDs. */
+/* Devices come and go: new partitions have other UUIDs. */
 uint32_t gpuhal_ledger_device_index(gpuhal_ledger_state *state, const gpuhal_ledger_device *device, uint64_t kept)
 {
     uint32_t index = gpuhal_ledger_find_device(state, device);

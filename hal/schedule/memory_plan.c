@@ -1,10 +1,10 @@
 /* schedule/memory_plan.c: gpuhal_memory_plan(), from the check of its numbers to the offsets.
  *
  * Only the order of the first and last steps matters: they become columns. A first plan comes from the rules of
- * skyline.c alone, which is the best one for many models. Where it is not known to be, keys that prefer some boxes are
+ * skyline.c alone, and is the best one for many models. If it is not known to be, keys that prefer some boxes are
  * changed at random, always the same way, and changes that make it no worse are kept, as long as the work is bounded.
- * Where the caller gives time, plan_search.c looks among all plans; if there are too many items for that, the changes
- * go on.
+ * If the caller gives time, plan_search.c looks among all plans; if there are too many items for that, the changes go
+ * on.
  */
 #include <gpuhal/schedule/memory_plan.h>
 
@@ -61,7 +61,7 @@ static int by_value(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-/* How many of the sorted edges, which differ, are below the value. */
+/* Counts how many of the sorted edges, which differ, are below the value. */
 static uint32_t edges_below(const uint64_t *edges, uint32_t count, uint64_t value)
 {
     uint32_t low = 0;
@@ -76,7 +76,8 @@ static uint32_t edges_below(const uint64_t *edges, uint32_t count, uint64_t valu
     return low;
 }
 
-/* Boxes of the items that take bytes. A column lies between two steps where an item begins, or one has ended. */
+/* Makes boxes of the items that take bytes. A column lies between two steps that begin an item, or follow the end of
+ * one. */
 static void make_boxes(const gpuhal_memory_plan_problem *problem, uint64_t *edges, gpuhal_skyline_box *boxes,
                        uint32_t *out_boxes, uint32_t *out_columns)
 {
@@ -122,7 +123,7 @@ static void change(uint16_t *keys, uint32_t count, uint32_t *state)
     }
 }
 
-/* What one plan needs beside the skyline; each has room for all items. */
+/* The memory of one plan beside the skyline; each array has room for all items. */
 typedef struct memory {
     uint64_t *edges; /* two for each item; afterwards the offsets of the best plan, and of a trial */
     gpuhal_skyline_box *boxes;
@@ -139,7 +140,7 @@ typedef struct planning {
     uint64_t goal;     /* the search ends with a total that is not above it */
     uint64_t until_ns; /* of processor time */
     uint32_t random;
-    bool impossible;   /* there is no plan of the goal */
+    bool impossible;   /* no plan reaches the goal */
 } planning;
 
 static bool has_time(const planning *p)
@@ -153,7 +154,7 @@ static void take_trial(planning *p, uint64_t total)
     p->best = total;
 }
 
-/* Changes keys until so much work is done, or nothing better is asked for. */
+/* Changes keys until `most` work is done, or nothing better is asked for. */
 static void change_keys(planning *p, uint64_t most)
 {
     memory *m = p->memory;
@@ -179,8 +180,8 @@ static uint64_t total_of(const planning *p, const uint64_t *offsets)
     return total;
 }
 
-/* Tries the goal, which often is possible, and then halves what is between it and the best plan. Each try has half of
- * the time that is left, but there is one alone for a capacity. */
+/* Tries the goal, which often is possible, and then halves the distance between it and the best plan. Each try has half
+ * of the time that is left; for a capacity, one try has all of it. */
 static void search_all(planning *p, gpuhal_plan_search *search, bool has_capacity)
 {
     uint64_t low = p->goal;
@@ -220,7 +221,7 @@ static gpuhal_status search(planning *p, bool has_capacity)
     return GPUHAL_OK;
 }
 
-/* The result for one who wants no more than a capacity. */
+/* Returns the result for a caller with a capacity. */
 static gpuhal_status judge(const planning *p, uint64_t capacity, const gpuhal_memory_plan_info *info)
 {
     if (capacity == 0 || info->total_bytes <= capacity) {

@@ -1,4 +1,4 @@
-/* schedule/need.c: compares needs with what a device offers, and says what is lacking. Pure. */
+/* schedule/need.c: compares needs with the offer of a device, and names what it lacks. Pure. */
 #include "schedule/need.h"
 
 #include <gpuhal/buffer.h>
@@ -59,7 +59,7 @@ static const char *kind_name(uint32_t bit)
     return gpuhal_memory_kind_name((gpuhal_memory_kind)bit);
 }
 
-/* Writes "fp64, bf16": the names of the bits; a number for one without a name. */
+/* Writes "fp64, bf16": the names of the bits; a number for a bit without a name. */
 static void list_bits(uint32_t bits, const char *(*name_of)(uint32_t bit), char *to, size_t size)
 {
     size_t at = 0;

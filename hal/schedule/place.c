@@ -11,7 +11,7 @@ struct gpuhal_placement {
     gpuhal_placement_stage stages[]; /* info.stage_count */
 };
 
-/* ---- what a problem may be */
+/* ---- checks of a problem */
 
 /* Adds, unless the sum is above 2^63. */
 static bool add(uint64_t *sum, uint64_t bytes)
@@ -157,7 +157,7 @@ static gpuhal_placement *placement_of(gpuhal_place_model *model, const gpuhal_pl
     return placement;
 }
 
-/* Why there are no ranges. For free orders that are too many, in the order given. */
+/* Says why there are no ranges; for too many free orders, in the order given. */
 static gpuhal_status refuse(gpuhal_place_model *model, gpuhal_placement_shortfall *shortfall)
 {
     gpuhal_place_order order;

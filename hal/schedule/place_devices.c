@@ -1,4 +1,4 @@
-/* schedule/place_devices.c: numbers for gpuhal_place() from devices that are there. */
+/* schedule/place_devices.c: reads numbers for gpuhal_place() from devices of the machine. */
 #include "device/for_schedule.h"
 
 #include <gpuhal/link.h>

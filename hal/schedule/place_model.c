@@ -1,6 +1,6 @@
 /* schedule/place_model.c: sums over layers, and windows: for each device and boundary, the longest range of layers that
  * ends there and fits. A longer range never needs less, so windows move in one direction, and each layer enters and
- * leaves one once. */
+ * leaves a window once. */
 #include "schedule/place.h"
 
 #include "device/for_schedule.h"
@@ -36,7 +36,7 @@ static int compare_ties(const void *one, const void *other)
     return (a > b) - (a < b);
 }
 
-/* Numbers the ties without gaps. Their weights have to have one size. */
+/* Numbers the ties without gaps. The weights of a tie have to have one size. */
 static gpuhal_status number_ties(gpuhal_place_model *model)
 {
     uint64_t *sorted = malloc(model->layer_count * sizeof *sorted); /* tie << 32 | layer */
@@ -67,7 +67,7 @@ static gpuhal_status number_ties(gpuhal_place_model *model)
     return status;
 }
 
-/* All seconds of a device together have to be a number, so that differences of sums are. */
+/* The sum of all seconds of a device has to be a number, so that differences of sums are numbers, too. */
 static gpuhal_status sum(gpuhal_place_model *model)
 {
     const gpuhal_placement_problem *problem = model->problem;

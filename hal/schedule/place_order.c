@@ -1,5 +1,5 @@
 /* schedule/place_order.c: the orders in which a search may use devices, as numbers of states. A state is always larger
- * than the one before it, so that a search goes through them once, upwards. */
+ * than the one before it, so a search goes through the states once, upwards. */
 #include "schedule/place.h"
 
 #include <string.h>

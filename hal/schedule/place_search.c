@@ -3,7 +3,7 @@
  * best(state, last, j): the least cost of having the layers before j on the devices of the state, the last range on
  * `last`. It follows from arrive(i): the least cost of having the layers before i on the devices before, and handing
  * over to `last`. Since the cost of a range is a difference of sums, the least over all i of a window is found in
- * passing, in the way of a sliding minimum: layers whose successors are better leave the queue for ever. */
+ * passing, as a sliding minimum: layers whose successors are better leave the queue for ever. */
 #include "schedule/place.h"
 
 #include "device/for_schedule.h"
@@ -22,21 +22,21 @@ typedef struct search {
 
 static const gpuhal_cost unreachable = {INFINITY, INFINITY};
 
-/* A device of another class, or another one of the same. */
+/* The link to a device of another class, or to another one of the same. */
 static gpuhal_place_line line_of(const search *s, uint32_t from, uint32_t to)
 {
     return gpuhal_place_line_of(s->model, gpuhal_place_device(s->order, from),
                                 gpuhal_place_next_device(s->order, from, to));
 }
 
-/* What a range on `device` costs besides its layers. */
+/* The cost of a range on `device` besides its layers. */
 static gpuhal_cost begin_cost(const gpuhal_place_model *model, uint32_t device)
 {
     return (gpuhal_cost){.first = model->problem->objective == GPUHAL_PLACEMENT_FEWEST_DEVICES,
                          .second = model->problem->devices[device].start_seconds};
 }
 
-/* What the layers before `column` cost on it. */
+/* The cost of the layers before `column` on the device. */
 static gpuhal_cost sum_at(const gpuhal_place_model *model, uint32_t device, uint32_t column)
 {
     const size_t cell = device * model->columns + column;
@@ -65,7 +65,7 @@ static from first_from(const gpuhal_place_order *order, uint64_t state, uint32_t
     return order->is_free ? (from){before, before + 1, 0} : (from){0, before + 1, 0};
 }
 
-/* Goes on to the next that has been somewhere; false: no more. */
+/* Goes on to the next state with a last device; false: no more. */
 static bool next_from(const gpuhal_place_order *order, from *f, uint64_t *out_state, uint32_t *out_last)
 {
     for (; f->state < f->end; f->state++, f->last = 0) {
@@ -121,7 +121,7 @@ static void fill_arrive(search *s, uint64_t state, uint32_t last)
     }
 }
 
-/* Of the queue of columns only those stay that some later window may want: their costs rise from head to end. */
+/* The queue keeps only columns that some later window may want: their costs rise from head to end. */
 static void fill_best(search *s, uint64_t state, uint32_t last)
 {
     gpuhal_place_model *model = s->model;
@@ -268,7 +268,7 @@ static bool bit(const uint64_t *bits, uint32_t column)
     return bits[column / 64] >> column % 64 & 1;
 }
 
-/* Adds the columns that are reached from there. Where even the most bytes are in time, all of them. */
+/* Adds the columns that are reached from there: all of them if even the most bytes are in time. */
 static void arrive_bits(const search *s, const uint64_t *reached, uint32_t from_last, uint32_t to, uint64_t *out_bits)
 {
     const gpuhal_place_model *model = s->model;
@@ -287,7 +287,7 @@ static void arrive_bits(const search *s, const uint64_t *reached, uint32_t from_
     }
 }
 
-/* Sets a bit for each column at which a range may end that begins at one of `arrive`. */
+/* Sets a bit for each column that may end a range from a column of `arrive`. */
 static void range_bits(const gpuhal_place_model *model, uint32_t device, const uint64_t *arrive, uint64_t *out_bits)
 {
     const uint32_t *window = &model->window[device * model->columns];

@@ -1,4 +1,4 @@
-/* schedule/place_shortfall.c: why there is no placement: the first of the constraints without which there is one, and
+/* schedule/place_shortfall.c: finds why there is no placement: the first constraint whose removal would allow one, and
  * how much memory would do. */
 #include "schedule/place.h"
 
@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the fewest bytes that are missing: a search whose costs are bytes, which are no differences of sums, since ties
- * and workspaces are not; so each range is looked at */
+/* ---- the fewest bytes that are missing: a search with bytes as costs. They are no differences of sums, since ties and
+ * workspaces are not, so it looks at each range */
 
 typedef struct bytes_search {
     gpuhal_place_model *model;
@@ -58,12 +58,12 @@ static void fill_arrive(bytes_search *s, uint64_t state, uint32_t last)
     }
 }
 
-/* Ranges that end at `past`, the shortest first. `model->tied` counts what the range has. */
+/* Looks at the ranges that end at `past`, the shortest first. `model->tied` counts the ties of the range. */
 static uint64_t least_before(bytes_search *s, uint32_t device, uint32_t past)
 {
     gpuhal_place_model *model = s->model;
     uint64_t least = UINT64_MAX, bytes = 0, workspace = 0;
-    /* The windows are those without limits of memory. */
+    /* The windows ignore limits of memory. */
     const uint32_t begin = model->window[device * model->columns + past];
     for (uint32_t layer = past; layer-- > begin;) {
         const gpuhal_placement_layer *l = &model->problem->layers[layer];
@@ -96,7 +96,7 @@ gpuhal_status gpuhal_place_missing(gpuhal_place_model *model, const gpuhal_place
 {
     const uint32_t relaxed = model->relaxed;
     bytes_search s = {.model = model, .order = order};
-    /* Each row looks at each pair of boundaries: at some of them only, where that would take long. */
+    /* Each row looks at each pair of boundaries, or only at some of them if that would take long. */
     s.stride = 1 + (uint32_t)((double)gpuhal_place_rows(order) * (double)model->columns * (double)model->columns / 1e9);
     s.best = malloc(gpuhal_place_rows(order) * model->columns * sizeof *s.best);
     s.arrive = malloc(model->columns * sizeof *s.arrive);
@@ -125,7 +125,7 @@ gpuhal_status gpuhal_place_missing(gpuhal_place_model *model, const gpuhal_place
     return GPUHAL_OK;
 }
 
-/* ---- what stands in the way */
+/* ---- the constraint in the way */
 
 static const char *layer_name(const gpuhal_place_model *model, uint32_t layer, char text[32])
 {
@@ -141,7 +141,7 @@ static const char *device_name(const gpuhal_place_model *model, uint32_t device,
     return name ? name : text;
 }
 
-/* The first layer that fits no device alone. */
+/* Finds the first layer that fits no device alone. */
 static gpuhal_status find_layer(gpuhal_place_model *model, gpuhal_placement_shortfall *shortfall)
 {
     for (uint32_t layer = 0; layer < model->layer_count; layer++) {
@@ -239,7 +239,7 @@ gpuhal_status gpuhal_place_refuse(gpuhal_place_model *model, const gpuhal_place_
     };
     bool possible = false;
     gpuhal_status status = find_layer(model, shortfall);
-    /* With all links there would be a placement in the memory that there is. */
+    /* Tries whether all links would allow a placement in the memory that there is. */
     status = status ? status : is_possible_without(model, order, GPUHAL_PLACE_NO_LINKS, &possible);
     if (!status && possible) {
         shortfall->constraint = GPUHAL_PLACEMENT_BY_LINKS;

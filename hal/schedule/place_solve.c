@@ -1,5 +1,5 @@
-/* schedule/place_solve.c: what the objectives are as searches. Those of the slowest stage and of the largest share are
- * a bound that is lowered until nothing is possible within it; then the shortest step within it is searched for. */
+/* schedule/place_solve.c: turns objectives into searches. The slowest stage and the largest share are a bound that is
+ * lowered until nothing lower is possible; then the shortest step within it is searched for. */
 #include "schedule/place.h"
 
 #include "device/for_schedule.h"
@@ -57,8 +57,8 @@ double gpuhal_place_value(gpuhal_place_model *model, const gpuhal_place_ranges *
 
 /* ---- one set of orders */
 
-/* The least value of a bound within which there are ranges, but for a hundred billionth. Doubles that are not negative
- * have their bits in the order of their values. */
+/* Finds the least bound that allows ranges, to a hundred billionth. The bits of doubles that are not negative are in
+ * the order of their values. */
 static gpuhal_status least_bound(gpuhal_place_model *model, const gpuhal_place_order *order, double *out_value)
 {
     uint64_t *bits = malloc(gpuhal_place_bit_words(model, order) * sizeof *bits);
@@ -99,7 +99,7 @@ static gpuhal_status solve_orders(gpuhal_place_model *model, const gpuhal_place_
         if (status) {
             return status;
         }
-        bound = bound_of(model, value * (1 + 1e-11)); /* what is equal but for rounding counts as equal */
+        bound = bound_of(model, value * (1 + 1e-11)); /* values that differ by rounding alone count as equal */
     }
     gpuhal_cost cost;
     gpuhal_place_windows(model, bound);
@@ -108,7 +108,7 @@ static gpuhal_status solve_orders(gpuhal_place_model *model, const gpuhal_place_
 
 /* ---- too many orders */
 
-/* So many of the devices with most memory have room for so many bytes. */
+/* Returns how many of the devices with most memory have room for `bytes`. */
 static uint32_t fewest_devices(const gpuhal_place_model *model, double bytes)
 {
     uint64_t usable[GPUHAL_PLACEMENT_DEVICES_MAX];
@@ -165,7 +165,7 @@ static double lower_bound(gpuhal_place_model *model)
     }
 }
 
-/* How good an order is: first by what is missing, then by its value. */
+/* How good an order is: first by its missing bytes, then by its value. */
 typedef struct attempt {
     gpuhal_cost cost;
     gpuhal_place_ranges ranges;
@@ -198,7 +198,7 @@ static void move(uint32_t *devices, uint32_t from, uint32_t to)
     devices[to] = device;
 }
 
-/* Moves one device at a time to where that is better, until it is nowhere, or until so many orders were tried. */
+/* Moves one device at a time to a better place, until there is none, or until `tries` orders were tried. */
 static gpuhal_status improve(gpuhal_place_model *model, uint32_t count, uint32_t tries, attempt *best)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -245,7 +245,7 @@ static gpuhal_status search_orders(gpuhal_place_model *model, gpuhal_place_range
     if (!status && gpuhal_cost_less(sorted.cost, best.cost)) {
         best = sorted;
     }
-    /* Of an order without a placement, each pair of boundaries is looked at. */
+    /* An order without a placement costs a look at each pair of boundaries. */
     if (best.cost.first > 0) {
         tries = gpuhal_smaller(tries, 1e9 / (work * (double)model->columns));
     }

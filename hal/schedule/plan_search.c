@@ -1,8 +1,8 @@
 /* schedule/plan_search.c: the search for a plan below a capacity (plan_search.h).
  *
- * A node of the search has a list of the boxes of one part that are not placed, and places one of them. A bound shows
- * whether all the others can still fit, before they are split into parts, and ends a node as soon as the boxes that it
- * has tried cannot be passed over.
+ * A node of the search has a list of the unplaced boxes of one part, and places one of them. A bound shows whether all
+ * the others can still fit, before they are split into parts, and ends a node as soon as the boxes that it has tried
+ * cannot be passed over.
  */
 #include "schedule/plan_search_state.h"
 
@@ -13,7 +13,7 @@
 
 enum { ORDERS = 4, STEPS_PER_LOOK = 16 /* at the clock */ };
 
-/* What is placed next lies at `offset` and has the rank, or comes behind that. */
+/* The next box lies at `offset` and has the rank, or comes after that. */
 typedef struct position {
     double offset;
     uint32_t rank;
@@ -29,7 +29,7 @@ static double higher(double a, double b)
     return a > b ? a : b;
 }
 
-/* ---- what is left */
+/* ---- remaining boxes */
 
 static bool is_before(const tile *a, position b)
 {
@@ -50,7 +50,7 @@ static void sort(const gpuhal_plan_search *s, uint16_t *list, uint32_t count)
     }
 }
 
-/* One that was passed over has no use for its lowest place any more: it lies on a box that comes later. */
+/* A box that was passed over cannot use its lowest place any more: it lies on a box that comes later. */
 static double place_on_others(const gpuhal_plan_search *s, const tile *own, double from)
 {
     double place = (double)UINT64_MAX;
@@ -62,13 +62,13 @@ static double place_on_others(const gpuhal_plan_search *s, const tile *own, doub
     return place;
 }
 
-/* Returns the lowest place of a box when the next one is placed at a position or behind it. */
+/* Returns the lowest place of a box when the next one is placed at a position or after it. */
 static double place_from(const gpuhal_plan_search *s, const tile *own, position from)
 {
     return is_before(own, from) ? place_on_others(s, own, from.offset) : own->lowest;
 }
 
-/* Records the places at a node, at which all fits; fits() compares with them. */
+/* Records the places at a node whose boxes all fit; fits() compares with them. */
 static void find_places(gpuhal_plan_search *s, const uint16_t *list, uint32_t count, position from)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -85,9 +85,9 @@ static void insert(fall *falling, uint32_t at, fall added)
     falling[at] = added;
 }
 
-/* Returns whether the boxes of a node's list that are not placed can fit when the next one is placed at a position or
- * behind it: in each section, a box and all those that lie no lower need room above its place. The sum of a section can
- * only have grown if a place is higher than it was at the node, so that the others are not looked at. */
+/* Returns whether the unplaced boxes of a node's list can fit when the next one is placed at a position or after it: in
+ * each section, a box and all boxes that lie no lower need room above its place. The sum of a section can only have
+ * grown if a place is higher than it was at the node, so other sections are skipped. */
 static bool fits(gpuhal_plan_search *s, const uint16_t *list, uint32_t count, position from)
 {
     const double *before = &s->places[list - s->lists];
@@ -127,8 +127,8 @@ static bool fits(gpuhal_plan_search *s, const uint16_t *list, uint32_t count, po
 
 /* ---- placing */
 
-/* Places the box at its lowest place. Returns false when one above it does not fit any more; *out_covered: whether one
- * is above it. */
+/* Places the box at its lowest place. Returns false if a box above it does not fit any more; *out_covered: whether a
+ * box is above it. */
 static bool place(gpuhal_plan_search *s, tile *own, bool *out_covered)
 {
     const double top = own->lowest + own->height;
@@ -152,7 +152,7 @@ static bool place(gpuhal_plan_search *s, tile *own, bool *out_covered)
     return true;
 }
 
-/* Takes back every box of the list that is placed, and what it changed. */
+/* Takes back every placed box of the list, and its changes. */
 static void take_back(gpuhal_plan_search *s, const uint16_t *list, uint32_t count, uint32_t changes)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -168,7 +168,7 @@ static void take_back(gpuhal_plan_search *s, const uint16_t *list, uint32_t coun
     }
 }
 
-/* Two that are alike lead to the same plans. */
+/* Two boxes that are alike lead to the same plans. */
 static bool is_like_one_before(const gpuhal_plan_search *s, const uint16_t *list, uint32_t at, position from)
 {
     const tile *own = &s->tiles[list[at]];
@@ -207,8 +207,8 @@ static void sum_sections(gpuhal_plan_search *s, const uint16_t *list, uint32_t c
     }
 }
 
-/* Ranks the boxes of a part: of two with the same place, that of the fuller section comes first, or the longer one, and
- * so on. No order is good for all problems, and the right one often leads to a plan at once. */
+/* Ranks the boxes of a part: of two with the same place, the box of the fuller section comes first, or the longer box,
+ * and so on. No order is good for all problems, and the right one often leads to a plan at once. */
 static void rank(gpuhal_plan_search *s, const uint16_t *list, uint32_t count, const part *own)
 {
     sum_sections(s, list, count, own);
@@ -247,7 +247,7 @@ static uint32_t move_to_front(const gpuhal_plan_search *s, uint16_t *list, uint3
     return moved;
 }
 
-/* Solves a part that was split off. It gets ranks of its own, by what is left in its sections: with those of the whole
+/* Solves a part that was split off. It gets new ranks, by the boxes left in its sections: with the ranks of the whole
  * problem many problems are not solved. */
 static gpuhal_plan_result solve_ranked(gpuhal_plan_search *s, uint16_t *list, uint32_t count, const part *own)
 {
@@ -263,7 +263,7 @@ static gpuhal_plan_result solve_ranked(gpuhal_plan_search *s, uint16_t *list, ui
     return result;
 }
 
-/* Solves each part of what is left of a list. */
+/* Solves each part of a list's unplaced boxes. */
 static gpuhal_plan_result solve_parts(gpuhal_plan_search *s, const uint16_t *list, uint32_t count, const part *own)
 {
     uint16_t *left = &s->lists[s->list_end];
@@ -306,7 +306,7 @@ static bool is_over(gpuhal_plan_search *s)
     return over;
 }
 
-/* A box is never put so high that another one has room beneath it, and none is put below those that came before. */
+/* A box is never put so high that another one has room beneath it, and none is put below earlier boxes. */
 static gpuhal_plan_result solve(gpuhal_plan_search *s, uint16_t *list, uint32_t count, const part *own)
 {
     double room = (double)UINT64_MAX;
@@ -330,7 +330,7 @@ static gpuhal_plan_result solve(gpuhal_plan_search *s, uint16_t *list, uint32_t 
             return GPUHAL_PLAN_STOPPED;
         }
         if (tried && !fits(s, list, count, at)) {
-            break; /* one of those that were tried must come now */
+            break; /* one of the tried boxes must come now */
         }
         tried = true;
         const uint32_t changes = s->change_end;

@@ -1,13 +1,12 @@
-/* schedule/plan_search.h: looks for a plan that is not higher than a capacity, among all that there are.
+/* schedule/plan_search.h: looks for a plan that is not higher than a capacity, among all plans.
  *
- * For gpuhal_memory_plan(): boxes as in skyline.h. The search puts one box after the other as low as it can lie,
- * never lower than the one before it, and goes back when what is left cannot fit any more; so it finds a plan if
- * there is one, or that there is none, if it has time enough. What it does before a number of steps depends on the
- * problem alone.
+ * For gpuhal_memory_plan(): boxes as in skyline.h. The search puts one box after the other as low as it can lie, never
+ * lower than the one before it, and goes back when the remaining boxes cannot fit any more. With enough time it finds a
+ * plan, or that there is none. Its course up to a number of steps depends on the problem alone.
  *
  * It is the method of "MiniMalloc: A Lightweight Memory Allocator for Hardware-Accelerated Machine Learning" (Moffitt,
- * ASPLOS 2023), with a stronger bound: in one column, a box and all those whose lowest places are no lower have to fit
- * above its lowest place, and one that was passed over lies on a later one.
+ * ASPLOS 2023), with a stronger bound: in one column, a box and all boxes with lowest places no lower have to fit above
+ * its lowest place, and a box that was passed over lies on a later one.
  */
 #ifndef GPUHAL_SCHEDULE_PLAN_SEARCH_H
 #define GPUHAL_SCHEDULE_PLAN_SEARCH_H

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The section of each column; returns how many there are. */
+/* Finds the section of each column; returns how many there are. */
 static uint32_t make_sections(const gpuhal_skyline_box *boxes, uint32_t box_count, uint32_t *columns,
                               uint32_t column_count)
 {

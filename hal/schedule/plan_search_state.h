@@ -1,9 +1,9 @@
-/* schedule/plan_search_state.h: the state of a search for a plan, which plan_search_create.c makes and plan_search.c
- * uses.
+/* schedule/plan_search_state.h: the state of a search for a plan: plan_search_create.c makes it, and plan_search.c uses
+ * it.
  *
- * A part is a range of sections, which no box crosses that is not placed yet, and so can be solved by itself. A section
- * stands for all columns between two where a box begins after another one has ended: what overlaps at all overlaps in
- * one of them.
+ * A part is a range of sections. No box that is not placed yet crosses its ends, so it can be solved by itself. A
+ * section begins with a box after another one has ended, and stands for all columns up to the next: boxes that overlap
+ * at all overlap in a section.
  */
 #ifndef GPUHAL_SCHEDULE_PLAN_SEARCH_STATE_H
 #define GPUHAL_SCHEDULE_PLAN_SEARCH_STATE_H
@@ -12,12 +12,12 @@
 
 typedef struct tile {
     double height, width, area;
-    double lowest; /* no lower place is left by those that are placed */
+    double lowest; /* the placed tiles leave no lower place */
     double offset; /* where it is placed */
     uint32_t first, last;
     uint32_t item;
-    uint32_t neighbour, neighbours_end; /* those that it overlaps with, in the list */
-    uint32_t rank;                      /* of two with the same lowest place, the lower one comes first */
+    uint32_t neighbour, neighbours_end; /* the tiles that overlap with it, in the list */
+    uint32_t rank;                      /* of two tiles with the same lowest place, the lower rank comes first */
     bool placed;
 } tile;
 
@@ -46,10 +46,10 @@ struct gpuhal_plan_search {
     uint32_t count, section_count;
     tile *tiles;
     uint16_t *neighbours;
-    uint32_t *spanning; /* for each section, how many go on into the next one that are not placed */
-    /* Of tiles that are left, those of each depth behind those of the one above; and for each index there: */
+    uint32_t *spanning; /* for each section, how many tiles that are not placed go on into the next one */
+    /* The remaining tiles, those of each depth after those of the depth above; and for each index there: */
     uint16_t *lists;
-    double *places; /* the lowest one of the tile at its node */
+    double *places; /* the tile's lowest place at its node */
     rank_change *rank_changes;
     change *changes;
     uint32_t list_end, change_end;

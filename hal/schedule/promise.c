@@ -1,4 +1,4 @@
-/* schedule/promise.c: adds what devices were promised for to what they offer. */
+/* schedule/promise.c: adds promises to the offers of devices. */
 #include "schedule/need.h"
 
 #include "device/for_schedule.h"

@@ -1,4 +1,4 @@
-/* schedule/schedule.h: what this folder keeps in a gpuhal object: its leases and its strategies. */
+/* schedule/schedule.h: this folder's part of a gpuhal object: its leases and its strategies. */
 #ifndef GPUHAL_SCHEDULE_SCHEDULE_H
 #define GPUHAL_SCHEDULE_SCHEDULE_H
 

@@ -1,4 +1,4 @@
-/* schedule/skyline.c: filling a floor of columns with boxes (skyline.h).
+/* schedule/skyline.c: fills a floor of columns with boxes (skyline.h).
  *
  * Each choice looks at CANDIDATES_MAX boxes at most, and everything else is a search in a tree or a heap, so that n
  * boxes take n log n. A segment is named by its first column.
@@ -11,10 +11,10 @@
 enum {
     NONE = UINT32_MAX,
     CANDIDATES_MAX = 256, /* boxes that one choice looks at, from the left */
-    FINALISTS = 3         /* of which it compares what they lose */
+    FINALISTS = 3         /* boxes whose losses it compares */
 };
 
-/* Leaf c of the tree is column c; what is added to a node counts for all leaves below it. */
+/* Leaf c of the tree is column c; an addition to a node counts for all leaves below it. */
 typedef struct node {
     uint64_t most, added; /* of the leaves below, with `added` */
 } node;
@@ -34,7 +34,7 @@ struct gpuhal_skyline {
     uint32_t *ends, *all_ends; /* tree: the least last column of the boxes below; NONE: they lie already; as at first */
     node *potentials, *all_potentials;
     segment *segments;
-    uint32_t *heap; /* of segments, the lowest on top, of several the one on the left */
+    uint32_t *heap; /* of segments, the lowest on top, of equal ones the left one */
     uint32_t heap_count;
 };
 
@@ -72,7 +72,7 @@ static void potential_add(gpuhal_skyline *s, uint32_t first, uint32_t last, uint
     }
 }
 
-/* The largest one of the columns; @p at is a node with `leaves` leaves from column `from` on. */
+/* The largest potential of the columns; @p at is a node with `leaves` leaves from column `from` on. */
 static uint64_t potential_of(const gpuhal_skyline *s, uint32_t at, uint32_t from, uint32_t leaves, uint32_t first,
                              uint32_t last)
 {
@@ -97,7 +97,7 @@ static void box_set_end(gpuhal_skyline *s, uint32_t box, uint32_t end)
     }
 }
 
-/* The first box from `box`, which is one, on that ends at column `end` or before; NONE: there is none. */
+/* The first box, from an existing `box` on, that ends at column `end` or before; NONE: there is none. */
 static uint32_t box_next(const gpuhal_skyline *s, uint32_t box, uint32_t end)
 {
     uint32_t p = box + s->box_leaves;
@@ -130,7 +130,7 @@ static void heap_put(gpuhal_skyline *s, uint32_t at, uint32_t x)
     s->segments[x].heap = at;
 }
 
-/* Moves segment x, for which there is room at place `at`, to where it belongs. */
+/* Moves segment x from the free place `at` to its place in the heap. */
 static void heap_settle(gpuhal_skyline *s, uint32_t at, uint32_t x)
 {
     for (; at > 0 && is_lower(s, x, s->heap[(at - 1) / 2]); at = (at - 1) / 2) {
@@ -162,7 +162,7 @@ static void heap_remove(gpuhal_skyline *s, uint32_t x)
 
 /* ---- segments */
 
-/* The segment behind x; NONE: there is none. */
+/* The segment to the right of x; NONE: there is none. */
 static uint32_t right_of(const gpuhal_skyline *s, uint32_t x)
 {
     return s->segments[x].end + 1 < s->column_count ? s->segments[x].end + 1 : NONE;
@@ -213,7 +213,7 @@ static void raise(gpuhal_skyline *s, uint32_t x)
     merge(s, x);
 }
 
-/* Puts the box on segment x. What lies beside it stays as low as it is. */
+/* Puts the box on segment x. The rest of the segment stays as low as it is. */
 static void put(gpuhal_skyline *s, uint32_t x, const gpuhal_skyline_box *box)
 {
     const segment before = s->segments[x];
@@ -256,8 +256,8 @@ static bool begins_at(const gpuhal_skyline *s, uint32_t column, uint32_t end)
     return box < past && box_next(s, box, end) < past;
 }
 
-/* Full width and each edge are worth as much as a key at most. Where another box that fits begins right behind this
- * one, that is an edge too. */
+/* Full width and each edge are worth as much as a key at most. If another box that fits begins right after this one,
+ * that is an edge, too. */
 static uint32_t score_of(const gpuhal_skyline *s, const floor_segment *on, uint32_t box, uint32_t key)
 {
     const uint32_t first = s->boxes[box].first, last = s->boxes[box].last;
@@ -299,7 +299,8 @@ static uint32_t look(const gpuhal_skyline *s, uint32_t x, const uint16_t *keys, 
     return seen;
 }
 
-/* What is lost at once over columns first to last of segment x beside a box that is `height` high. */
+/* Adds the room that is lost at once over columns first to last of segment x beside a box that is `height` high, and
+ * raises the potential to that of these columns. */
 static void lose(const gpuhal_skyline *s, uint32_t x, uint32_t first, uint32_t last, uint64_t height, uint64_t outside,
                  uint64_t *potential, double *lost)
 {
@@ -309,7 +310,7 @@ static void lose(const gpuhal_skyline *s, uint32_t x, uint32_t first, uint32_t l
     *lost += (double)rise * (last - first + 1);
 }
 
-/* The finalist after which the total is least, as far as is known, and that loses least room. */
+/* Returns the finalist with the least total, as far as is known, and then the least lost room. */
 static uint32_t choose(const gpuhal_skyline *s, uint32_t x, const choice *c)
 {
     const uint32_t end = s->segments[x].end;

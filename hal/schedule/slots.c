@@ -1,5 +1,5 @@
-/* schedule/slots.c: work slots of the devices of one gpuhal object. One lock protects all of them, the mutex of
- * gpuhal_leases; each request that waits has a condition of its own, so that a grant wakes the one that it is for. */
+/* schedule/slots.c: work slots of the devices of one gpuhal object. One lock, the mutex of gpuhal_leases, protects all
+ * of them. Each waiting request has a separate condition, so that a grant wakes its request alone. */
 #include "schedule/leases.h"
 
 #include "device/for_schedule.h"
@@ -12,7 +12,7 @@ struct gpuhal_work_slots {
     const gpuhal_device *device; /* one interface of the part */
     uint32_t total, taken, waiting_count;
     gpuhal_work_slot *waiting, **waiting_end; /* in the order of requests */
-    gpuhal_work_slot *all;                    /* that were not released */
+    gpuhal_work_slot *all;                    /* slots that were not released */
 };
 
 typedef enum { WAITING = 0, GRANTED, CANCELLED } slot_state;
@@ -101,7 +101,7 @@ static void end_wait(gpuhal_work_slot *slot, slot_state state)
     }
 }
 
-/* The first of those with the highest priority. */
+/* The first request of the highest priority. */
 static gpuhal_work_slot *first_of(const gpuhal_work_slots *slots)
 {
     const uint64_t now_ns = gpuhal_os_monotonic_ns();
@@ -223,7 +223,7 @@ static void forget(gpuhal_work_slot *slot)
     }
 }
 
-/* With the mutex held. Appends the request, and grants it where one is free. False without memory. */
+/* With the mutex held. Appends the request, and grants it if a slot is free. False without memory. */
 static bool enter(gpuhal_work_slot *slot, gpuhal_device *device)
 {
     slot->of = find(gpuhal_leases_of(device->gpu), device);

@@ -8,7 +8,7 @@
 
 enum { NAME_BYTES = 64 };
 
-/* One that was registered. */
+/* A registered strategy. */
 typedef struct gpuhal_strategy_entry {
     struct gpuhal_strategy_entry *next;
     gpuhal_strategy_table table;
@@ -20,7 +20,7 @@ struct gpuhal_strategy {
     const gpuhal_strategy_table *table; /* the library's, or of an entry */
     void *state;
     uint32_t worker_count;
-    gpuhal_processors allowed; /* of the thread that created it; none where the system does not report them */
+    gpuhal_processors allowed; /* of the thread that created it; none if the system does not report them */
 };
 
 gpuhal_strategies *gpuhal_strategies_create(void)
@@ -97,7 +97,7 @@ gpuhal_status gpuhal_strategy_register(gpuhal *gpu, const gpuhal_strategy_table 
     return status;
 }
 
-/* Names all of them. */
+/* Names all strategies. */
 static gpuhal_status refuse_name(const gpuhal_strategies *strategies, const char *name)
 {
     gpuhal_text names = {0};
@@ -127,7 +127,8 @@ static gpuhal_status find_table(gpuhal *gpu, const char *name, const gpuhal_stra
     return status;
 }
 
-/* The status of a function of the application's. Where it made no detail, or one of another status, it gets one. */
+/* Returns the status of an application's function. Adds a detail if the function made none, or made one of another
+ * status. */
 static gpuhal_status result_of(const gpuhal_strategy_table *table, const char *function, gpuhal_status status)
 {
     if (status == GPUHAL_OK || (status < 0 && gpuhal_last_error()->status == status)) {

@@ -1,5 +1,5 @@
-/* schedule/strategy_builtin.c: the strategies of the library: cpu, single_device, rank_per_device, and which of them
- * `auto` is. */
+/* schedule/strategy_builtin.c: the strategies of the library: cpu, single_device, rank_per_device, and the choice of
+ * `auto`. */
 #include "schedule/strategy.h"
 
 #include "device/for_schedule.h"
@@ -9,7 +9,7 @@
 
 enum { SHARE_PERMILLE = 900 };
 
-/* The state of each of them. */
+/* The state of each strategy. */
 typedef struct workers {
     uint32_t count;
     uint32_t device_count;       /* at least 1: worker i has device i modulo this */
@@ -17,8 +17,8 @@ typedef struct workers {
     gpuhal_device *devices[];
 } workers;
 
-/* Lists the devices that count: one interface of each, and neither the CPU nor what is used only by name; or the CPU
- * alone. */
+/* Lists the devices that count: one interface of each, and neither the CPU nor devices that are used only by name; or
+ * the CPU alone. */
 static gpuhal_status list_devices(gpuhal *gpu, bool of_cpu, gpuhal_offers *out_offers)
 {
     const gpuhal_offers_desc all = {.call = "gpuhal_strategy_create"};
@@ -90,8 +90,8 @@ static gpuhal_status select_device(gpuhal *gpu, const char *selector, gpuhal_dev
     return status;
 }
 
-/* With the mutex held: sets the smallest limit of the device's strategies, which never allows more than what the
- * application had set. Nothing where none is left. */
+/* With the mutex held: sets the smallest limit of the device's strategies, which never allows more than the
+ * application's limit. If no strategy is left, sets that limit again. */
 static void set_smallest(gpuhal_strategies *strategies, gpuhal_device *device, uint64_t before_bytes)
 {
     uint64_t bytes = before_bytes;
@@ -107,7 +107,7 @@ static void set_smallest(gpuhal_strategies *strategies, gpuhal_device *device, u
     (void)gpuhal_device_limit_memory(device, bytes);
 }
 
-/* A limit that the application has set since is what there was. */
+/* If the application has set a limit since, that is the one to restore. */
 static void add_limit(gpuhal_strategy_limit *own)
 {
     gpuhal_strategies *strategies = gpuhal_strategies_of(own->device->gpu);
@@ -125,7 +125,7 @@ static void add_limit(gpuhal_strategy_limit *own)
     gpuhal_mutex_unlock(&strategies->mutex);
 }
 
-/* One that the application has set since stays. */
+/* A limit that the application has set since stays. */
 static void remove_limit(gpuhal_strategy_limit *own)
 {
     gpuhal_strategies *strategies = gpuhal_strategies_of(own->device->gpu);
@@ -192,7 +192,7 @@ static gpuhal_status begin_ranks(void *user, gpuhal *gpu, const gpuhal_strategy_
         return status;
     }
     status = list_devices(gpu, false, &offers);
-    bool is_bound = false; /* a selection of the program's own takes devices away, too, from every rank the same */
+    bool is_bound = false; /* a program's selection takes devices away, too, the same from every rank */
     if (!status && !gpu->settings.devices && !gpu->settings.environment_devices) {
         status = gpuhal_launcher_is_bound(&launcher, offers.count, &is_bound);
     }
@@ -220,7 +220,7 @@ static gpuhal_status begin_ranks(void *user, gpuhal *gpu, const gpuhal_strategy_
     return status;
 }
 
-/* ---- which of them */
+/* ---- the choice */
 
 const gpuhal_strategy_table *gpuhal_strategy_builtin(const char *name)
 {

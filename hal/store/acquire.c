@@ -1,4 +1,4 @@
-/* store/acquire.c: putting and acquiring entries: finding or making them, and waiting for other threads that do. */
+/* store/acquire.c: puts and acquires entries: finds or makes them, and waits for other threads that do. */
 #include "store/store.h"
 
 #include "base/error.h"
@@ -12,9 +12,9 @@ typedef struct request {
     gpuhal_queue *queue;
     const void *key;
     uint64_t key_bytes, hash;
-    uint64_t deadline_ns; /* 0: nothing is waited for. A hit reads no clock, and does without it. */
+    uint64_t deadline_ns; /* 0: does not wait. A hit does without it, and reads no clock. */
     const gpuhal_item_desc *desc; /* completed; NULL: nothing is made */
-    gpuhal_item *item;            /* where the entry goes */
+    gpuhal_item *item;            /* receives the entry */
     bool modifies;
     bool counted; /* as a hit or a miss */
 } request;
@@ -45,7 +45,7 @@ static gpuhal_status begin_filling(const request *r, gpuhal_entry *entry)
     if (!status) {
         gpuhal_index_add(store, entry);
         for (int list = 0; list < GPUHAL_STORE_LISTS; list++) {
-            entry->links[list].attempt = store->attempts; /* searches come to an end, however many others put */
+            entry->links[list].attempt = store->attempts; /* so that searches end, however many others put */
         }
         store->pinned++;
         entry->references++;
@@ -55,7 +55,7 @@ static gpuhal_status begin_filling(const request *r, gpuhal_entry *entry)
     return status;
 }
 
-/* With the mutex held: the entry, in the table, or why it cannot be had. */
+/* Returns the new entry, in the table, or why there is none. With the mutex held. */
 static gpuhal_status make_unlocks(const request *r, gpuhal_entry **out_entry)
 {
     gpuhal_store *store = r->store;
@@ -75,8 +75,8 @@ static gpuhal_status make_unlocks(const request *r, gpuhal_entry **out_entry)
     return status;
 }
 
-/* The entry is not to be had: it leaves the table, and threads that wait for it return the same failure. With the
- * mutex held. */
+/* Gives the entry up: it leaves the table, and threads that wait for it return the same failure. With the mutex
+ * held. */
 static gpuhal_status give_up_unlocks(const request *r, gpuhal_entry *entry)
 {
     gpuhal_store *store = r->store;
@@ -96,7 +96,7 @@ static gpuhal_status give_up_unlocks(const request *r, gpuhal_entry *entry)
     return status;
 }
 
-/* A loader may return what no call of this library does, or nothing that says why. */
+/* A loader may return an unknown status, or one without a sentence that says why. */
 static gpuhal_status call_loader(const request *r, gpuhal_item *item)
 {
     gpuhal_error_clear();
@@ -113,14 +113,14 @@ static gpuhal_status call_loader(const request *r, gpuhal_item *item)
                             is_known ? ": " : "", is_known ? why.sentence : "");
 }
 
-/* Without the mutex: calls the loader, and records behind what it has enqueued. Its own work with the buffers may begin
- * at once, whether it uses the queue or not. */
+/* Calls the loader, and records a timepoint after its work. The buffers are allocated without the queue: the loader may
+ * use them at once, in the queue or not. Without the mutex. */
 static gpuhal_status run_loader(const request *r, gpuhal_entry *entry, gpuhal_entry_use *out_use)
 {
     gpuhal_item item = {.store = r->store, .entry = entry};
     *out_use = (gpuhal_entry_use){.queue = r->queue, .modifies = true};
     gpuhal_status status = gpuhal_entry_allocate(r->store, entry, NULL, r->deadline_ns);
-    status = status ? status : gpuhal_uses_announce(entry, r->queue); /* also where the loader then fails */
+    status = status ? status : gpuhal_uses_announce(entry, r->queue); /* even if the loader then fails */
     status = status ? status : call_loader(r, &item);
     return status || !r->queue ? status : gpuhal_queue_record(r->queue, false, &out_use->timepoint);
 }
@@ -159,7 +159,7 @@ static gpuhal_status load_unlocks(request *r)
 
 /* ---- finding one */
 
-/* Out of the table, so that it is made again. With the mutex held. */
+/* Removes the entry from the table, so that it is made again. With the mutex held. */
 static gpuhal_status forget_unlocks(const request *r, gpuhal_entry *entry)
 {
     gpuhal_entry *gone = gpuhal_entry_remove(r->store, entry);
@@ -169,7 +169,8 @@ static gpuhal_status forget_unlocks(const request *r, gpuhal_entry *entry)
     return GPUHAL_NOT_READY;
 }
 
-/* The work failed that was to fill or modify it. What others have pinned stays as it is until they release it. */
+/* Handles an entry after the work failed that was to fill or modify it. If others have it pinned, its buffers stay
+ * until they release it. */
 static gpuhal_status take_failed(const request *r, gpuhal_entry *entry)
 {
     if (entry->host || entry->file) {
@@ -214,8 +215,7 @@ static gpuhal_status look_unlocks(request *r)
     return status;
 }
 
-/* Pins the entry where nothing has to be done or waited for; what look_unlocks() does in every case. With the mutex
- * held. */
+/* Pins the entry if nothing has to be done or waited for; look_unlocks() handles every case. With the mutex held. */
 static bool hit(request *r)
 {
     gpuhal_entry *entry = gpuhal_index_find(r->store, r->key, r->key_bytes, r->hash);
@@ -230,7 +230,7 @@ static bool hit(request *r)
 
 /* ---- the calls */
 
-/* What both calls check, with the object for the result. */
+/* Checks the arguments of both calls, and makes the object for the result. */
 static gpuhal_status begin(request *r, const gpuhal_item_desc *given, bool loads, gpuhal_item_desc *desc)
 {
     gpuhal *gpu = r->store->device->gpu;
@@ -265,7 +265,7 @@ static gpuhal_status adopt(const request *r, gpuhal_entry *entry)
     return gpuhal_entry_allocate(r->store, entry, r->queue, r->deadline_ns);
 }
 
-/* The caller fills it: so long it stays LOADING. */
+/* The entry stays LOADING while the caller fills it. */
 static gpuhal_status put(request *r)
 {
     gpuhal_store *store = r->store;
@@ -319,8 +319,8 @@ gpuhal_status gpuhal_store_put(gpuhal_store *store, gpuhal_queue *queue, const v
     return GPUHAL_OK;
 }
 
-/* A pinned entry, whose work the queue or the thread then waits for. Where that turns out to have failed, the entry is
- * looked at again. */
+/* Pins the entry, then makes the queue, or this thread, wait for its work. If that work turns out to have failed, looks
+ * at the entry again. */
 static gpuhal_status acquire_slowly(request *r)
 {
     gpuhal_store *store = r->store;
@@ -350,7 +350,7 @@ static gpuhal_status acquire_slowly(request *r)
     return status;
 }
 
-/* As many of the requests as need nothing but a pin, from the first one on. Returns how many. */
+/* Pins requests from the first one on, as long as they need nothing but a pin. Returns how many. */
 static uint32_t pin_hits(request *requests, uint32_t count)
 {
     gpuhal_store *store = requests[0].store;
@@ -379,7 +379,7 @@ static uint64_t deadline_of(patience *time)
     return time->deadline_ns;
 }
 
-/* Returns how many are pinned: all where the status is OK. */
+/* Returns how many are pinned: all if the status is OK. */
 static uint32_t acquire(request *requests, uint32_t count, patience *time, gpuhal_status *out_status)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -400,7 +400,7 @@ static uint32_t acquire(request *requests, uint32_t count, patience *time, gpuha
     return pinned;
 }
 
-/* Of one that was acquired nothing has been used yet. */
+/* The caller has not used an acquired item yet. */
 static void undo(gpuhal_item *item, bool is_acquired)
 {
     if (is_acquired) {
@@ -411,10 +411,10 @@ static void undo(gpuhal_item *item, bool is_acquired)
     }
 }
 
-/* So many at a time: other threads have the store in between. */
+/* Entries per lock of the store: other threads can have it in between. */
 enum { TURN = 32 };
 
-/* The first keys, up to TURN of them, as `like` says. */
+/* Acquires the keys, at most TURN, as `like` says. */
 static gpuhal_status acquire_turn(const request *like, const gpuhal_store_key *keys, uint32_t count, patience *time,
                                   gpuhal_item **out_items)
 {

@@ -1,6 +1,5 @@
-/* store/compact.c: entries that are not pinned move elsewhere in the pool, so that memory comes free in one piece,
- * or whole segments do. Each has all its bytes in its new place before it gives up the old one, and stays as old as it
- * was. */
+/* store/compact.c: moves unpinned entries elsewhere in the pool, so that memory comes free in one piece, or whole
+ * segments do. An entry has all its bytes in its new place before it gives up the old one, and keeps its age. */
 #include "store/store.h"
 
 #include "base/error.h"
@@ -9,16 +8,16 @@
 
 #include <stdlib.h>
 
-/* So many places are given up together: looking for what came free costs the same for one. */
+/* Places that are given up together: a search for the memory that came free costs the same for one. */
 enum { PLACES = 64 };
 
-/* Entries that can move, with their parts, and what has moved. */
+/* Entries that can move, with their parts, and the places that they have left. */
 typedef struct moving {
     gpuhal_store *store;
     uint64_t deadline_ns;
     uint32_t flags;         /* of allocations */
     gpuhal_entry **entries; /* each with a reference */
-    gpuhal_buffer **parts;  /* theirs, which the pool is to look at */
+    gpuhal_buffer **parts;  /* of the entries, for the pool to look at */
     size_t entry_count, part_count;
     gpuhal_buffer *places[PLACES];
     size_t place_count;
@@ -26,8 +25,8 @@ typedef struct moving {
 
 /* ---- which entries */
 
-/* With the mutex held: counts them, or lists them if there is memory for that. What could not be filled has to stay.
- */
+/* Counts the entries, or lists them if there is memory for that. An entry that could not be filled has to stay. With
+ * the mutex held. */
 static void list_movable(moving *m)
 {
     m->entry_count = m->part_count = 0;
@@ -78,7 +77,7 @@ static void release_entry(gpuhal_store *store, gpuhal_entry *entry)
     gpuhal_entry_free(gone);
 }
 
-/* Leaves only those of which a part lies in the stretch, and no parts. */
+/* Keeps only the entries with a part in the stretch, and frees the list of parts. */
 static void keep_inside(moving *m, bool begun)
 {
     const size_t count = m->entry_count;
@@ -102,7 +101,7 @@ static void keep_inside(moving *m, bool begun)
     free((void *)m->parts);
 }
 
-/* Chooses what is to come free. Returns its bytes; 0: nothing suits. */
+/* Chooses the stretch that is to come free. Returns its bytes; 0: none suits. */
 static uint64_t begin(moving *m, uint64_t bytes)
 {
     uint64_t begun = 0;
@@ -130,7 +129,7 @@ static void give_up_places(moving *m)
     m->place_count = 0;
 }
 
-/* The part gets other memory with the same bytes. Without the mutex; only this thread touches it. */
+/* Gives the part other memory with the same bytes. Without the mutex; only this thread touches it. */
 static gpuhal_status move_part(moving *m, gpuhal_entry_part *part)
 {
     gpuhal_buffer *from = part->device, *to = NULL;
@@ -168,8 +167,8 @@ static bool is_late(const moving *m)
     return m->deadline_ns > 0 && gpuhal_os_monotonic_ns() >= m->deadline_ns;
 }
 
-/* False if it stays, although it is in the way: it is pinned by now, or its filling does not end, or there is no
- * room. What has left meanwhile is not in the way. */
+/* False if the entry stays in the way: it is pinned by now, its filling does not end, or there is no room. An entry
+ * that has left meanwhile is not in the way. */
 static bool move_entry(moving *m, gpuhal_entry *entry)
 {
     gpuhal_store *store = m->store;
@@ -189,9 +188,9 @@ static bool move_entry(moving *m, gpuhal_entry *entry)
     return moved;
 }
 
-/* ---- what comes free */
+/* ---- freeing memory */
 
-/* Others that need room wait until this has ended. */
+/* Other threads that need room wait until note_end(). */
 static void note_begin(gpuhal_store *store)
 {
     gpuhal_mutex_lock(&store->mutex);
@@ -207,7 +206,8 @@ static void note_end(gpuhal_store *store)
     gpuhal_mutex_unlock(&store->mutex);
 }
 
-/* Moves what is in a stretch of so many bytes; 0: of a segment. Returns its bytes; *out_begun: one suited. */
+/* Moves the entries in a stretch of `bytes`; 0: of a segment. Returns its bytes, or 0 if it did not come free.
+ * *out_begun: one suited. */
 static uint64_t make_free(gpuhal_store *store, uint64_t bytes, uint32_t flags, uint64_t deadline_ns, bool *out_begun)
 {
     moving m = {.store = store, .flags = GPUHAL_ALLOCATE_NO_EVICT | flags, .deadline_ns = deadline_ns};

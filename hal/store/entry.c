@@ -61,7 +61,7 @@ gpuhal_status gpuhal_item_desc_take(const char *call, const gpuhal_item_desc *gi
                : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: desc has %s loader", call, loads ? "no" : "a");
 }
 
-/* The parts as they were given; one without a name where there are none. */
+/* The parts as they were given, or one without a name if there are none. */
 static uint32_t parts_of(const gpuhal_item_desc *desc, gpuhal_item_part *one, const gpuhal_item_part **out_parts)
 {
     *one = (gpuhal_item_part){.bytes = desc->bytes};
@@ -275,7 +275,7 @@ gpuhal_file_copy *gpuhal_entry_detach_file(gpuhal_store *store, gpuhal_entry *en
     return copy;
 }
 
-/* What is freed without the mutex counts no more. */
+/* An entry that will be freed without the mutex leaves the counts now. */
 gpuhal_entry *gpuhal_entry_unreference(gpuhal_store *store, gpuhal_entry *entry)
 {
     if (--entry->references > 0) {
@@ -294,14 +294,14 @@ gpuhal_entry *gpuhal_entry_remove(gpuhal_store *store, gpuhal_entry *entry)
     gpuhal_entry_unlink(store, entry, GPUHAL_STORE_COPIED);
     store->pinned -= entry->pins > 0;
     gpuhal_entry_count(store, entry);
-    /* One that a thread works with becomes ABSENT when that ends. */
+    /* An entry that a thread works with becomes ABSENT when the work ends. */
     if (!entry->worker) {
         gpuhal_entry_change(store, entry, GPUHAL_ENTRY_ABSENT);
     }
     return gpuhal_entry_unreference(store, entry);
 }
 
-/* Into the lists that it belongs to: by gpuhal_entry_append() or gpuhal_entry_return(). */
+/* Puts the entry into its lists, by gpuhal_entry_append() or gpuhal_entry_return(). */
 static void enlist(gpuhal_store *store, gpuhal_entry *entry,
                    void (*insert)(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_order list))
 {
@@ -364,7 +364,7 @@ gpuhal_entry_state gpuhal_entry_tier(const gpuhal_entry *entry)
     return entry->host ? GPUHAL_ENTRY_HOST : GPUHAL_ENTRY_FILE;
 }
 
-/* A thread that waits for itself would do so until its deadline. */
+/* A thread that waited for itself would wait until its deadline. */
 gpuhal_status gpuhal_entry_wait_unlocks(gpuhal_store *store, gpuhal_entry *entry, const char *call,
                                         uint64_t deadline_ns)
 {
@@ -376,8 +376,7 @@ gpuhal_status gpuhal_entry_wait_unlocks(gpuhal_store *store, gpuhal_entry *entry
         return gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s: \"%s\": this thread is filling the entry", call, text);
     }
     entry->references++;
-    /* Callers come again after each change, then perhaps for another entry of the key: no wait begins after the
-     * deadline. */
+    /* Callers call again after each change, perhaps for another entry of the key: no wait begins after the deadline. */
     while (entry->state == state && status == GPUHAL_NOT_READY) {
         if (gpuhal_os_monotonic_ns() < deadline_ns) {
             gpuhal_condition_wait_until(&store->condition, &store->mutex, deadline_ns);

@@ -1,12 +1,12 @@
-/* store/exchange.c: an entry comes back if neither host memory nor the file has room for the one that would have to
- * leave for it. Its bytes go to memory of the library's own, and the place of its copy is for the other one. */
+/* store/exchange.c: brings an entry back if neither host memory nor the file has room for the entry that would have to
+ * leave for it. Its bytes go to other memory of the library, and the entry that leaves gets the place of its copy. */
 #include "store/store.h"
 
 #include "base/error.h"
 
 #include <string.h>
 
-/* Whether an entry stays in device memory for want of such a place. */
+/* Whether an entry stays in device memory because there is no place for its copy. */
 static bool would_help(gpuhal_store *store)
 {
     gpuhal_pressure_figures figures = {0};
@@ -30,7 +30,7 @@ static gpuhal_status fill_spare(gpuhal_store *store, const gpuhal_entry *entry, 
     return status;
 }
 
-/* With a copy that does not count. Readers of an old one have references. */
+/* Gives the entry a copy that no limit counts. Readers of an old copy have references. */
 static void change_copy(gpuhal_store *store, gpuhal_entry *entry, gpuhal_host_copy *spare)
 {
     gpuhal_mutex_lock(&store->mutex);
@@ -60,7 +60,7 @@ gpuhal_status gpuhal_exchange_begin(gpuhal_store *store, gpuhal_entry *entry)
     return GPUHAL_OK;
 }
 
-/* The copy is all there is of the entry: without room in the file it counts from now on, above the limit. */
+/* Only the copy has the entry's bytes: without room in the file it counts from now on, above the limit. */
 static void keep_spare(gpuhal_store *store, gpuhal_entry *entry)
 {
     gpuhal_error_detail before;

@@ -1,4 +1,4 @@
-/* store/figures.c: what a store could give of device memory, and why not more. All with the mutex held. */
+/* store/figures.c: counts the device memory that a store could give, and says why not more. All with the mutex held. */
 #include "store/store.h"
 
 uint32_t gpuhal_entry_rung(const gpuhal_store *store, const gpuhal_entry *entry)
@@ -8,15 +8,15 @@ uint32_t gpuhal_entry_rung(const gpuhal_store *store, const gpuhal_entry *entry)
     return wants_copy ? GPUHAL_ROOM_SPILL : GPUHAL_ROOM_EVICT;
 }
 
-/* Room for copies, by the limits and by what the last attempts found. */
+/* Room for copies, by the limits and by the results of the last attempts. */
 typedef struct room {
     uint64_t host, file;
     uint64_t file_piece; /* the largest one */
     uint32_t lacks;      /* if that does not suffice */
 } room;
 
-/* Copies that can be given up for others: a loader or the file has the entry, too. Those of what is in device memory
- * stay, since it leaves without a copy. */
+/* Copies that can be given up for others: a loader or the file has the entry, too. Copies of entries in device memory
+ * stay, since these then leave without copying. */
 static uint64_t spare_in_host(const gpuhal_store *store)
 {
     uint64_t bytes = 0;
@@ -43,7 +43,7 @@ static room find_room(const gpuhal_store *store)
     return r;
 }
 
-/* Takes it for the entry: false if there is none. */
+/* Takes room for the entry; false if there is none. */
 static bool take_room(room *r, const gpuhal_entry *entry)
 {
     uint64_t largest = 0;
@@ -57,7 +57,7 @@ static bool take_room(room *r, const gpuhal_entry *entry)
     return fits;
 }
 
-/* What a loader can bring back leaves without a copy, too. */
+/* An entry that a loader can bring back leaves without a copy, too. */
 static void count_entry(const gpuhal_store *store, const gpuhal_entry *entry, uint32_t which, room *r,
                         gpuhal_pressure_figures *out_figures)
 {

@@ -1,6 +1,5 @@
 /* store/file.c: copies of entries in the store's file, which has no name. Each part has a block of it, and each piece
- * of a block a checksum in memory, so that nothing that the file does not give back as it was written is taken for the
- * entry's bytes. */
+ * of a block a checksum in memory: bytes that differ from the written ones are never taken for the entry's. */
 #include "store/store.h"
 
 #include "base/error.h"
@@ -13,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Blocks and pieces begin at multiples of what reading around the page cache needs. */
+/* Blocks and pieces begin at multiples of UNIT, as reading around the page cache requires. */
 enum { PIECE_BYTES = 256 << 10, UNIT = 4096 };
-/* Within what a region of blocks may have, and an offset in a file. */
+/* Within the limits of a region of blocks and of an offset in a file. */
 #define FILE_BYTES_MAX (UINT64_C(1) << 60)
 
 struct gpuhal_store_file {
@@ -39,7 +38,7 @@ void gpuhal_file_close(gpuhal_store *store)
     }
 }
 
-/* The file may have holes: only what was written takes room on the disk. */
+/* The file may have holes: only written bytes take room on the disk. */
 static bool set_up(struct gpuhal_store_file *own, const char *folder, uint64_t limit)
 {
     const size_t bytes = strlen(folder) + sizeof "a store's file in ";
@@ -67,7 +66,7 @@ gpuhal_status gpuhal_file_open(gpuhal_store *store, const char *folder)
     }
     const int error = gpuhal_os_file_open_unnamed(folder, &own->file);
     if (error) {
-        /* Making the folder would not help where something else is in its place. */
+        /* Making the folder would not help if something else is in its place. */
         const gpuhal_status status = error == ENOTDIR ? GPUHAL_ERROR_INVALID_ARGUMENT : gpuhal_file_status(error);
         gpuhal_error_set(status, "gpuhal_store_create: no file can be made in %s: %s", folder, strerror(error));
         gpuhal_error_add_call("open", error, strerror(error));
@@ -191,7 +190,7 @@ static gpuhal_status create(gpuhal_store *store, const gpuhal_entry *entry, gpuh
 
 /* ---- sums */
 
-/* Of the pieces of a part, whose bytes may be added in any order. */
+/* The sums of the pieces of a part. Its bytes may be added in any order. */
 typedef struct summing {
     _Atomic uint32_t *sums;
     uint64_t size; /* of the part */
@@ -221,7 +220,7 @@ static gpuhal_status damaged(const gpuhal_store *store, const gpuhal_entry *entr
                             gpuhal_key_text(entry->key, entry->key_bytes, text), store->file->name, offset);
 }
 
-/* The key before the sentence of what reading has failed with. */
+/* Puts the key before the sentence of the failed read. */
 static gpuhal_status unreadable(const gpuhal_entry *entry, gpuhal_status status)
 {
     gpuhal_error_detail why;
@@ -235,8 +234,8 @@ static gpuhal_status unreadable(const gpuhal_entry *entry, gpuhal_status status)
 
 /* ---- between the file and device memory, without the mutex */
 
-/* By pieces that threads move at once. Reading, the bytes are in device memory before they are known to be right: the
- * entry is in no other thread's hands until then. */
+/* Moves a part by pieces that threads move at once. When reading, the bytes are in device memory before they are known
+ * to be right: until then no other thread uses the entry. */
 static gpuhal_status move_part(gpuhal_store *store, const gpuhal_file_copy *copy, const gpuhal_entry *entry,
                                uint32_t part, bool writes, _Atomic uint32_t *sums)
 {
@@ -282,9 +281,9 @@ gpuhal_status gpuhal_file_give(gpuhal_store *store, gpuhal_file_copy *copy, cons
     return status;
 }
 
-/* ---- between the file and host memory, likewise */
+/* ---- between the file and host memory, without the mutex */
 
-/* What the disk takes while the processor goes on is the system's business. */
+/* Leaves it to the system when the disk writes. */
 static gpuhal_status write_part(const gpuhal_store *store, const gpuhal_file_copy *copy, uint32_t part,
                                 const char *from, uint64_t size)
 {
@@ -316,7 +315,7 @@ gpuhal_status gpuhal_file_take(gpuhal_store *store, const gpuhal_entry *entry, c
         gpuhal_file_release(copy);
         copy = NULL;
     }
-    if (error || !status) { /* a file that is full may still be written to */
+    if (error || !status) { /* a full file can still be written to */
         gpuhal_mutex_lock(&store->mutex);
         store->file_error = error;
         gpuhal_mutex_unlock(&store->mutex);
@@ -325,7 +324,7 @@ gpuhal_status gpuhal_file_take(gpuhal_store *store, const gpuhal_entry *entry, c
     return status;
 }
 
-/* A whole piece, which is checked. */
+/* Reads and checks a whole piece. */
 static gpuhal_status read_piece(const gpuhal_store *store, const gpuhal_file_copy *copy, const gpuhal_entry *entry,
                                 uint32_t part, uint64_t at, char *to)
 {

@@ -1,4 +1,4 @@
-/* store/host.c: copies of entries in host memory: page-locked where the device has such memory, else plain. */
+/* store/host.c: copies of entries in host memory: page-locked if the device has such memory, else plain. */
 #include "store/store.h"
 
 #include "base/error.h"
@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A pool of memory that the device writes and the host reads, or at least reads; plain memory needs none. */
+/* Creates a pool of memory that the device writes and the host reads, or else of UPLOAD memory. Plain memory needs
+ * none. */
 gpuhal_status gpuhal_host_open(gpuhal_store *store)
 {
     const uint32_t kinds = store->device->memory_kinds;
@@ -51,7 +52,7 @@ gpuhal_host_copy *gpuhal_host_retain(gpuhal_host_copy *copy)
     return copy;
 }
 
-/* Of the pool, or without one plain memory. */
+/* Allocates from the pool, or without one plain memory. */
 static gpuhal_status allocate(gpuhal_pool *pool, uint64_t bytes, gpuhal_host_part *part)
 {
     if (!pool) {
@@ -60,7 +61,7 @@ static gpuhal_status allocate(gpuhal_pool *pool, uint64_t bytes, gpuhal_host_par
     }
     const uint32_t flags = GPUHAL_ALLOCATE_NO_WAIT | GPUHAL_ALLOCATE_NO_EVICT;
     gpuhal_status status = gpuhal_pool_allocate(pool, NULL, bytes, flags, 0, &part->buffer);
-    /* Only transfers write it, after each of which the host sees what they wrote, coherent or not. */
+    /* Only transfers write it. After each of them the host sees the written bytes, coherent or not. */
     part->memory = status ? NULL : part->buffer->memory.host;
     return status;
 }

@@ -22,7 +22,8 @@ void gpuhal_index_finish(gpuhal_store *store)
     free(store->rows);
 }
 
-/* Eight bytes at a time, each time with the upper half mixed into the lower one, which chooses the row. */
+/* Hashes eight bytes at a time, and mixes the upper half into the lower one each time, since that half chooses the
+ * row. */
 uint64_t gpuhal_key_hash(const void *key, uint64_t bytes)
 {
     const unsigned char *at = key;
@@ -52,7 +53,7 @@ static void insert(gpuhal_store *store, gpuhal_entry *entry)
     *row = entry;
 }
 
-/* Without memory the rows become longer. */
+/* Without memory the rows become longer instead. */
 static void grow(gpuhal_store *store)
 {
     gpuhal_entry **old = store->rows;

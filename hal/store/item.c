@@ -1,4 +1,4 @@
-/* store/item.c: what a caller has of an entry, and its release. */
+/* store/item.c: the items that callers have of entries, and their release. */
 #include "store/store.h"
 
 #include "base/error.h"
@@ -18,8 +18,8 @@ gpuhal_buffer *gpuhal_item_buffer(const gpuhal_item *item, const char *name)
     return NULL;
 }
 
-/* Without the mutex. What cannot be recorded now is recorded when it is waited for, unless the queue has failed: then
- * the contents are unknown, and *out_failure says why. */
+/* Records the use. If that fails, it is recorded when a thread waits for it, unless the queue has failed: then the
+ * contents are unknown, and *out_failure says why. Without the mutex. */
 static void record(gpuhal_entry_use *use, gpuhal_failure **out_failure)
 {
     gpuhal_error_detail before;
@@ -31,8 +31,8 @@ static void record(gpuhal_entry_use *use, gpuhal_failure **out_failure)
     gpuhal_error_restore(&before);
 }
 
-/* Without the mutex. The memory may go as soon as the item does, so its pool has to know the queue, which need not be
- * the one that the item was acquired for. */
+/* The memory may go as soon as the item does, so its pool has to know the queue, which may differ from the acquire's.
+ * Without the mutex. */
 static void announce(const gpuhal_entry *entry, gpuhal_queue *queue)
 {
     gpuhal_error_detail before;
@@ -40,12 +40,12 @@ static void announce(const gpuhal_entry *entry, gpuhal_queue *queue)
         return;
     }
     gpuhal_error_save(&before);
-    (void)gpuhal_uses_announce(entry, queue); /* without host memory the pool knows what the library has seen */
+    (void)gpuhal_uses_announce(entry, queue); /* without host memory the pool knows work that the library sees */
     gpuhal_error_restore(&before);
 }
 
-/* With the mutex held: what the item's work means for the entry. Returns a timepoint, and gives copies that are out
- * of date, to release without it, or NULL. */
+/* Ends the item's modifying of the entry. Returns a timepoint or NULL, and the copies that are out of date, to release
+ * without the mutex. With the mutex held. */
 static gpuhal_timepoint *end_use(const gpuhal_item *item, const gpuhal_entry_use *use, gpuhal_failure *failure,
                                  gpuhal_host_copy **out_host, gpuhal_file_copy **out_file)
 {
@@ -92,10 +92,10 @@ static void end_modifying(gpuhal_item *item, gpuhal_queue *queue)
     free(item);
 }
 
-/* So many at a time: other threads have the store in between. */
+/* Items per lock of the store: other threads can have it in between. */
 enum { TURN = 32 };
 
-/* Items of one store. Locks once, unless something is to be freed. */
+/* Ends items of one store. Locks once, unless something has to be freed. */
 static void end_reading(gpuhal_item *const *items, uint32_t count, gpuhal_queue *queue)
 {
     gpuhal_store *store = items[0]->store;
@@ -121,7 +121,7 @@ static void end_reading(gpuhal_item *const *items, uint32_t count, gpuhal_queue 
     }
 }
 
-/* Those at the beginning that were read only, and are of one store; one that was modified stands alone. */
+/* Counts the first items that only read and are of one store; an item that modifies stands alone. */
 static uint32_t turn_of(gpuhal_item *const *items, uint32_t count)
 {
     uint32_t turn = 1;

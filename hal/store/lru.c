@@ -1,5 +1,5 @@
-/* store/lru.c: entries by use, of those that can leave a tier: one list for each priority, with links in the entries,
- * so that using one costs the same however many there are. */
+/* store/lru.c: lists, by use, of the entries that can leave a tier: one for each priority, with links in the entries,
+ * so that using an entry costs the same however many there are. */
 #include "store/store.h"
 
 static uint32_t class_of(const gpuhal_entry *entry)

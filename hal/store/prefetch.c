@@ -1,4 +1,4 @@
-/* store/prefetch.c: bringing an entry back ahead of its use. */
+/* store/prefetch.c: brings an entry back ahead of its use. */
 #include "store/store.h"
 
 gpuhal_status gpuhal_store_prefetch(gpuhal_store *store, gpuhal_queue *queue, const void *key, uint64_t key_bytes,

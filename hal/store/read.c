@@ -1,4 +1,4 @@
-/* store/read.c: the bytes of an entry for the host, wherever they are. */
+/* store/read.c: reads bytes of an entry for the host, from any tier. */
 #include "store/store.h"
 
 #include "base/error.h"
@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* What is to be read, from which part. */
+/* The bytes to read, and the name of their part. */
 typedef struct reading {
     gpuhal_store *store;
     const char *name;
@@ -17,7 +17,7 @@ typedef struct reading {
     void *to;
 } reading;
 
-/* NULL: any. */
+/* NULL: any name. */
 static bool is_named(const gpuhal_entry_part *part, const char *name)
 {
     return !name || (part->name && strcmp(part->name, name) == 0);
@@ -89,7 +89,7 @@ static gpuhal_status read_device_unlocks(const reading *r, gpuhal_entry *entry, 
     return status;
 }
 
-/* Copies first: they are there although the device is lost. NOT_READY: look again. */
+/* Tries copies first, since they remain when the device is lost. NOT_READY: look again. */
 static gpuhal_status look(const reading *r, gpuhal_entry *entry)
 {
     uint32_t part = 0;

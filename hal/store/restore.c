@@ -1,9 +1,9 @@
-/* store/restore.c: back into device memory from a copy. */
+/* store/restore.c: brings entries back into device memory from a copy. */
 #include "store/store.h"
 
 #include "base/error.h"
 
-/* Without the mutex: allocates, and copies, in the queue where the copy can be made there. */
+/* Allocates, and copies, in the queue if the copy can be made there. Without the mutex. */
 static gpuhal_status bring_back(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue, uint64_t deadline_ns,
                                 gpuhal_entry_use *out_use)
 {
@@ -30,7 +30,7 @@ static gpuhal_status bring_back(gpuhal_store *store, gpuhal_entry *entry, gpuhal
     return status;
 }
 
-/* The same, in exchange for an entry that has nowhere else to go. */
+/* Does the same in exchange for an entry that has no other place to go to. */
 static gpuhal_status exchange(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns, gpuhal_entry_use *out_use)
 {
     gpuhal_status status = gpuhal_exchange_begin(store, entry);
@@ -78,7 +78,7 @@ gpuhal_status gpuhal_restore_unlocks(gpuhal_store *store, gpuhal_entry *entry, g
     return status;
 }
 
-/* A thread that looks at copies may read the uses, without a pin: they are out of the entry before they are freed. */
+/* A thread that looks at copies may read the uses without a pin, so they leave the entry before they are freed. */
 gpuhal_status gpuhal_restore_failed(gpuhal_store *store, gpuhal_entry *entry)
 {
     gpuhal_entry past = {.uses = entry->uses, .use_count = entry->use_count};

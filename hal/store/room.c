@@ -1,4 +1,4 @@
-/* store/room.c: room in device memory for the buffers of an entry, which others leave. */
+/* store/room.c: makes room in device memory for the buffers of an entry: others leave. */
 #include "store/store.h"
 
 #include "base/error.h"
@@ -17,7 +17,7 @@ void gpuhal_entry_release_parts(gpuhal_entry *entry)
     }
 }
 
-/* The second half of every way out: the memory goes back once a copy is there, or none is needed. With the mutex
+/* Does the second half of every way out: the memory goes back once a copy is there, or none is needed. With the mutex
  * held. */
 static void end_leaving_unlocks(gpuhal_store *store, gpuhal_entry *entry)
 {
@@ -35,14 +35,14 @@ static void end_leaving_unlocks(gpuhal_store *store, gpuhal_entry *entry)
     gpuhal_mutex_lock(&store->mutex);
 }
 
-/* What a search for room is for. */
+/* A search for room. */
 typedef struct search {
     uint32_t rungs;
-    uint64_t too_large; /* no tier has room for a copy of so many bytes */
+    uint64_t too_large; /* no tier has room for a copy of this size */
     uint64_t deadline_ns;
 } search;
 
-/* Whether the limits of the other tiers alone leave no room for so many bytes. */
+/* Whether the limits of the other tiers alone leave no room for `bytes`. */
 static bool is_too_large(const gpuhal_store *store, uint64_t bytes)
 {
     const uint64_t limit = store->desc.host_bytes, used = store->in_host.bytes + store->host_reserved;
@@ -51,8 +51,8 @@ static bool is_too_large(const gpuhal_store *store, uint64_t bytes)
     return (used < limit ? limit - used : 0) < bytes && in_file < bytes;
 }
 
-/* The first half: a copy. Where there is no room for it, there is none for others as large: they are not tried. With
- * the mutex held. */
+/* Does the first half: makes a copy. If there is no room for it, entries as large are not tried. With the mutex
+ * held. */
 static bool copy_out_unlocks(gpuhal_store *store, gpuhal_entry *entry, search *s)
 {
     gpuhal_mutex_unlock(&store->mutex);
@@ -71,7 +71,7 @@ static bool may_leave(const gpuhal_store *store, const gpuhal_entry *entry, cons
     return (rung & s->rungs) && (rung == GPUHAL_ROOM_EVICT || entry->reloadable || entry->bytes < s->too_large);
 }
 
-/* With the mutex held. Returns how many bytes that gave. */
+/* Makes the entry leave. Returns how many bytes that gave. With the mutex held. */
 static uint64_t leave_unlocks(gpuhal_store *store, gpuhal_entry *entry, search *s)
 {
     const uint64_t bytes = entry->bytes;
@@ -109,8 +109,9 @@ static uint64_t make_room(gpuhal_store *store, uint64_t bytes, uint32_t which, u
     return given;
 }
 
-/* The order of use counts before time does: what fills an older entry is waited for as long as others would be asked
- * for memory meanwhile. Then a younger one leaves, which may have no such work; and at last all time is for waiting. */
+/* The order of use counts before time does: the first pass waits for the work that fills an older entry, until the
+ * deadline of gpuhal_ladder_patience(). Then a younger entry leaves, which may have no such work. The last pass waits
+ * until the deadline. */
 uint64_t gpuhal_store_make_room(gpuhal_store *store, uint64_t bytes, uint32_t which, uint64_t deadline_ns)
 {
     gpuhal_error_detail before;
@@ -123,8 +124,8 @@ uint64_t gpuhal_store_make_room(gpuhal_store *store, uint64_t bytes, uint32_t wh
     return given;
 }
 
-/* Waits for another thread that has an entry leave, or moves entries, among which may be some that were dropped; false:
- * no thread does that, or the time is over. */
+/* Waits for another thread that makes an entry leave, or that moves entries, perhaps dropped ones. False: no thread
+ * does that, or the time is over. */
 static bool await_room(gpuhal_store *store, uint64_t deadline_ns)
 {
     gpuhal_mutex_lock(&store->mutex);
@@ -136,15 +137,15 @@ static bool await_room(gpuhal_store *store, uint64_t deadline_ns)
     return waits;
 }
 
-/* What others leave counts as well. */
+/* Room that other threads make counts as well. */
 static bool find_room(gpuhal_store *store, uint64_t bytes, uint64_t deadline_ns)
 {
     const uint32_t both = GPUHAL_ROOM_EVICT | GPUHAL_ROOM_SPILL;
     return gpuhal_store_make_room(store, bytes, both, deadline_ns) > 0 || await_room(store, deadline_ns);
 }
 
-/* What would have to be given of what is in device memory: 0: there is room for the entry. UINT64_MAX: giving up all
- * that can leave would not help. With the mutex held. */
+/* Returns how many bytes would have to leave device memory. 0: there is room for the entry. UINT64_MAX: there would be
+ * none even if all entries left that can. With the mutex held. */
 static uint64_t excess_of(const gpuhal_store *store, const gpuhal_entry *entry)
 {
     const uint64_t limit = store->desc.device_bytes ? store->desc.device_bytes : UINT64_MAX;
@@ -168,7 +169,7 @@ static void describe_limits(const gpuhal_store_desc *desc, char *text, size_t si
     }
 }
 
-/* What keeps the entries that are there from leaving. */
+/* Describes why entries stay in device memory. */
 static void describe_kept(const gpuhal_pressure_figures *kept, char *text, size_t size)
 {
     char lacks[GPUHAL_LACKS_TEXT];
@@ -206,23 +207,22 @@ static gpuhal_status no_room(const gpuhal_store *store, const gpuhal_entry *entr
     return GPUHAL_ERROR_OUT_OF_MEMORY;
 }
 
-/* Whether others have changed what a search would find since the store had so much in device memory and had moved so
- * many entries. With the mutex held. */
+/* Whether other threads have changed the result of a search since the store had `had` in device memory and had made
+ * `moves`. With the mutex held. */
 static bool has_changed(const gpuhal_store *store, gpuhal_store_tier had, uint64_t moves)
 {
     return store->in_device.bytes < had.bytes || store->in_device.entries < had.entries || store->moves != moves;
 }
 
-/* Whether a call that may wait has no time left. One that may not goes on as long as it finds room: it waits for
- * nothing. */
+/* Whether a call that may wait has no time left. A call that may not wait goes on as long as it finds room. */
 static bool is_late(uint64_t deadline_ns)
 {
     return deadline_ns > 0 && gpuhal_os_monotonic_ns() >= deadline_ns;
 }
 
-/* Takes the entry's share of the store's limits, making room as far as possible. What others gave back meanwhile
- * counts, also where this thread finds nothing more. Others may take what it found: no further search begins after the
- * deadline. */
+/* Takes the entry's share of the store's limits, and makes room as far as possible. Room that others gave back
+ * meanwhile counts, even if this thread finds no more. Others may take the room that it found: no further search begins
+ * after the deadline. */
 static gpuhal_status reserve(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -248,8 +248,8 @@ static gpuhal_status reserve(gpuhal_store *store, gpuhal_entry *entry, uint64_t 
     return status;
 }
 
-/* A pool that may not wait at all does so for other threads that ask for memory, which is not for those whose time is
- * over. */
+/* With a timeout of 0 a pool still waits for other threads that ask for memory, up to a second. A caller whose deadline
+ * has passed must not wait for them: it has 1 ns left. */
 static gpuhal_status try_part(gpuhal_store *store, gpuhal_entry_part *part, gpuhal_queue *queue, uint32_t flags,
                               uint64_t deadline_ns)
 {
@@ -258,15 +258,15 @@ static gpuhal_status try_part(gpuhal_store *store, gpuhal_entry_part *part, gpuh
     return gpuhal_pool_allocate_for_store(store->pool, queue, part->bytes, flags, left_ns, &part->device);
 }
 
-/* What left may be behind work that ends soon; if not, more leaves. */
+/* Work that ends soon may still use the memory that came free; if it does not end, more entries leave. */
 static uint64_t soon(uint64_t deadline_ns)
 {
     const uint64_t slice_ns = gpuhal_deadline(SLICE_NS);
     return slice_ns < deadline_ns ? slice_ns : deadline_ns;
 }
 
-/* Others are asked when the store's own entries do not suffice: those move, where that may do, then leave in their
- * order, whatever leaving costs. None does for what is above the pool's limit by itself. */
+/* Asks other sources if the store's own entries do not suffice: these move, if that may do, then leave in their order,
+ * whatever leaving costs. None leaves for a request that alone is above the pool's limit. */
 static gpuhal_status allocate_part(gpuhal_store *store, gpuhal_entry_part *part, gpuhal_queue *queue,
                                    uint64_t deadline_ns, bool hopeless)
 {
@@ -287,7 +287,7 @@ static gpuhal_status allocate_part(gpuhal_store *store, gpuhal_entry_part *part,
     return status == GPUHAL_ERROR_OUT_OF_MEMORY ? try_part(store, part, queue, 0, deadline_ns) : status;
 }
 
-/* Without what the caller brought. */
+/* The bytes of the parts that have no buffer yet. */
 static uint64_t missing_bytes(const gpuhal_entry *entry)
 {
     uint64_t bytes = 0;
@@ -299,7 +299,7 @@ static uint64_t missing_bytes(const gpuhal_entry *entry)
 
 gpuhal_status gpuhal_entry_allocate(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue, uint64_t deadline_ns)
 {
-    /* First: nothing leaves for what the pool will refuse all the same. */
+    /* Checked first: no entry leaves for a request that the pool will refuse all the same. */
     const uint64_t bytes = missing_bytes(entry);
     const gpuhal_request whole = {.pool = store->pool, .queue = queue, .bytes = bytes, .block_bytes = bytes};
     gpuhal_status status = gpuhal_pool_check_request(&whole);

@@ -1,4 +1,4 @@
-/* store/store.c: creating and destroying a store, and dropping entries. */
+/* store/store.c: creates and destroys a store, and drops entries. */
 #include "store/store.h"
 
 #include "base/error.h"
@@ -86,7 +86,8 @@ gpuhal_status gpuhal_store_drop(gpuhal_store *store, const void *key, uint64_t k
     return entry ? GPUHAL_OK : gpuhal_store_not_found("gpuhal_store_drop", key, key_bytes);
 }
 
-/* With the mutex held: of the entries that begin so, those without users as a list by `next`. */
+/* Removes the entries whose keys begin with the prefix. Returns the ones without users, as a list by `next`. With the
+ * mutex held. */
 static gpuhal_entry *remove_all(gpuhal_store *store, const void *prefix, uint64_t bytes, uint64_t *out_count)
 {
     gpuhal_entry *list = NULL;

@@ -1,7 +1,7 @@
 /* store/uses.c: work of queues with an entry from before it was released, so that later users can be made to come after
- * it. Of what modifies the entry a timepoint is recorded at the release, since its failure matters. Of what reads it
- * only the queue is kept, and a timepoint is recorded when one who will modify it has to come after that: reading
- * costs no event. */
+ * it. For work that modifies the entry a timepoint is recorded at the release, since its failure matters. For work that
+ * reads it only the queue is kept: reading costs no event. A timepoint is recorded when a modifying user has to come
+ * after the reads. */
 #include "store/store.h"
 
 #include "base/error.h"
@@ -29,7 +29,7 @@ static bool is_done(const gpuhal_entry_use *use)
     return use->timepoint && gpuhal_timepoint_now(use->timepoint) == GPUHAL_TIMEPOINT_DONE;
 }
 
-/* With the mutex held: queues only free memory when the last reference goes. */
+/* With the mutex held: a queue only frees memory when its last reference goes. */
 static gpuhal_timepoint *take_out(gpuhal_entry *entry, size_t i)
 {
     gpuhal_timepoint *timepoint = entry->uses[i].timepoint;
@@ -38,8 +38,8 @@ static gpuhal_timepoint *take_out(gpuhal_entry *entry, size_t i)
     return timepoint;
 }
 
-/* What the new use makes superfluous: a recording that was there when this one began; any that has ended well. One at a
- * time suffices: each release adds one. */
+/* Whether the new use makes the old one superfluous: a recording from before this one began, or one that has ended
+ * well. Removing one at a time suffices: each release adds one. */
 static bool is_superfluous(const gpuhal_entry_use *old, const gpuhal_entry_use *use)
 {
     bool covered = old->queue == use->queue && old->modifies && use->modifies && use->timepoint && old->timepoint &&
@@ -97,8 +97,8 @@ gpuhal_failure *gpuhal_uses_failure(const gpuhal_entry *entry)
 
 /* ---- waiting, without the mutex, for copies of the uses */
 
-/* Work that was not recorded at its release. That of a queue that has failed was dropped, or the driver's answer to it
- * is not known before the queue is reset: then nothing that comes later can be ordered behind it. */
+/* Records work that was not recorded at its release. If the queue has failed, its work was dropped, or the driver's
+ * result is not known before the queue is reset: then no later work can be ordered after it. */
 static gpuhal_status record(gpuhal_entry_use *use, uint64_t deadline_ns)
 {
     gpuhal_status status = GPUHAL_NOT_READY;
@@ -117,7 +117,7 @@ static gpuhal_status record(gpuhal_entry_use *use, uint64_t deadline_ns)
     return status;
 }
 
-/* A read that has failed does not matter to others. */
+/* A failed read does not matter to others. */
 static gpuhal_status wait_for(gpuhal_entry_use *use, gpuhal_queue *queue, uint64_t deadline_ns)
 {
     gpuhal_status status = use->timepoint ? GPUHAL_OK : record(use, deadline_ns);

@@ -1,4 +1,4 @@
-/* store/view.c: what is in a store. */
+/* store/view.c: describes a store and its entries. */
 #include "store/store.h"
 
 #include "base/error.h"

@@ -1,8 +1,8 @@
-/** gpuhal/schedule/assign.h: which step of a program runs on which device, decided before the first one runs.
+/** gpuhal/schedule/assign.h: chooses a device for each step of a program, before the first one runs.
  *
  *  Each step has a need (rank.h), or none: then it needs no device. gpuhal_assign() finds a device for every step, or
- *  returns an error that names a step and says what no device offers. Where the policy's own choices lead to a step
- *  without room, others are tried, so that an assignment is found whenever there is one, up to a limit of the effort.
+ *  returns an error that names a step and its unmet need. If the policy's own choices lead to a step without room,
+ *  others are tried, so that an assignment is found whenever there is one, up to a limit of the effort.
  *
  *      gpuhal_need small = {.size = sizeof small, .bytes = UINT64_C(1) << 30};
  *      gpuhal_need large = {.size = sizeof large, .bytes = UINT64_C(8) << 30};
@@ -16,7 +16,7 @@
  *          gpuhal_assignment_destroy(assignment);
  *      }
  *
- *  Nothing is allocated or reserved by an assignment. When a device vanishes (rescan.h), assign again.
+ *  An assignment allocates and reserves nothing. When a device vanishes (rescan.h), assign again.
  */
 #ifndef GPUHAL_ASSIGN_H
 #define GPUHAL_ASSIGN_H
@@ -29,10 +29,10 @@ extern "C" {
 
 /** Flags of steps. */
 enum {
-    /** Where its group does not fit on one device, this step may be on another one. */
+    /** If its group does not fit on one device, this step may be on another one. */
     GPUHAL_STEP_MAY_SPLIT = 1u << 0,
-    /** It runs already, on the device that the balance has for it: its bytes and its share of the time are in what is
-     *  measured there. */
+    /** It runs already, on the device that the balance has for it: the values that are measured there include its bytes
+     *  and its share of the time. */
     GPUHAL_STEP_RUNS = 1u << 1
 };
 
@@ -43,17 +43,17 @@ typedef struct gpuhal_assign_step {
     const char *name;        /**< For messages, and for the balance; NULL: its number. */
     const gpuhal_need *need; /**< NULL: it needs no device. */
     uint32_t group;          /**< Steps of one group are on one device; 0: of none. */
-    uint32_t busy_permille;  /**< Share of the time in which a device works for it, where that is known. */
+    uint32_t busy_permille;  /**< Share of the time that a device works for it, if that is known. */
 } gpuhal_assign_step;
 
-/** Which of the devices that satisfy a step's need it gets. */
+/** The choice among the devices that satisfy a step's need. */
 typedef uint32_t gpuhal_assign_policy;
 enum {
     GPUHAL_ASSIGN_FIRST = 0,       /**< The first one with room. */
-    GPUHAL_ASSIGN_ROUND_ROBIN = 1, /**< The next one after that of the step before; of the last call with a balance. */
+    GPUHAL_ASSIGN_ROUND_ROBIN = 1, /**< The one after that of the step before; with a balance also of the last call. */
     GPUHAL_ASSIGN_SPREAD = 2,      /**< So that the device with most steps has as few as possible. */
     GPUHAL_ASSIGN_PACK = 3,        /**< So that as few devices as possible are used. */
-    GPUHAL_ASSIGN_MOST_FREE = 4,   /**< The one with most free memory, less what earlier steps take. */
+    GPUHAL_ASSIGN_MOST_FREE = 4,   /**< The one with most free memory, less the bytes of earlier steps. */
     /** The one with the least load, as in GPUHAL_RANK_LEAST_LOADED, with that of earlier steps; with a balance the one
      *  that the step had before, unless another one has less load by more than the margin. */
     GPUHAL_ASSIGN_LEAST_LOADED = 5
@@ -61,36 +61,36 @@ enum {
 
 /** Flags of gpuhal_assign(). */
 enum {
-    /** The steps run one after another and keep no memory: of those on one device, the largest must fit, not all
+    /** The steps run one after another and keep no memory: of the steps on one device, the largest must fit, not all
      *  together. */
     GPUHAL_ASSIGN_IN_TURN = 1u
 };
 
-/** What to assign, and how. */
+/** The description of an assignment. */
 typedef struct gpuhal_assign_desc {
     uint32_t size;  /**< sizeof(gpuhal_assign_desc). */
     uint32_t flags; /**< GPUHAL_ASSIGN_IN_TURN, or 0. */
     gpuhal_assign_policy policy;
     uint32_t step_count;
     const gpuhal_assign_step *steps; /**< All with the same size. */
-    gpuhal_device *const *devices;   /**< In the order in which they are tried; those that are lost are left out. */
+    gpuhal_device *const *devices;   /**< In the order of trying; lost ones are left out. */
     uint32_t device_count;           /**< 0: all devices of the gpuhal object. */
     uint32_t promise_count;
     const gpuhal_promise *promises;
-    gpuhal_balance *balance; /**< What was chosen before; changed when the call returns OK. May be NULL. */
-    uint64_t timeout_ns;     /**< To read what changes; 0: as gpuhal_device_sample(). */
+    gpuhal_balance *balance; /**< The earlier choices; changed when the call returns OK. May be NULL. */
+    uint64_t timeout_ns;     /**< To read values; 0: as gpuhal_device_sample(). */
 } gpuhal_assign_desc;
 
 /** A device for each step. */
 typedef struct gpuhal_assignment gpuhal_assignment;
 
-/** Assigns a device to each step that needs one. Values are read, and plugins loaded for that, only where a step needs
- *  bytes or the policy depends on them; where the free memory of a device is unknown, its total counts. Without a step
+/** Assigns a device to each step that needs one. Values are read, and plugins loaded for that, only if a step needs
+ *  bytes or the policy depends on them; if the free memory of a device is unknown, its total counts. Without a step
  *  that needs a device the assignment is empty, also on a machine without devices.
- *  @return GPUHAL_OK; NOT_FOUND when no device offers what a step needs; INFEASIBLE when there is not enough memory, or
- *  no device for a whole group; FORKED; INVALID_ARGUMENT; HOST_MEMORY. The detail names the step
+ *  @return GPUHAL_OK; NOT_FOUND when no device satisfies the need of a step, apart from bytes; INFEASIBLE when there is
+ *  not enough memory, or no device for a whole group; FORKED; INVALID_ARGUMENT; HOST_MEMORY. The detail names the step
  *  Owner: caller, gpuhal_assignment_destroy(), before gpuhal_close(). Threads: any; one call at a time with the same
- *  balance. Blocks: where values are read. */
+ *  balance. Blocks: if values are read. */
 GPUHAL_API gpuhal_status gpuhal_assign(gpuhal *gpu, const gpuhal_assign_desc *desc, gpuhal_assignment **out_assignment);
 
 /** Counts the steps that have a device.

@@ -1,16 +1,16 @@
-/** gpuhal/schedule/lease.h: who may use which device: work slots within a process, leases across processes.
+/** gpuhal/schedule/lease.h: the right to use a device: work slots within a process, leases across processes.
  *
- *  A **work slot** is the right to run one work item on a device. Of each device there are so many at once; who comes
- *  later waits, in order of priority, then as they came. Waiting for 0.5 s raises a request by one priority, so that
- *  one of the lowest is passed by none that comes 3 s after it. Slots are counted for the gpuhal object, for all
+ *  A **work slot** is the right to run one work item on a device. Each device has a limited number of them; later
+ *  requests wait, in order of priority, then as they came. Waiting for 0.5 s raises a request by one priority, so that
+ *  a request that comes 3 s later passes none of the lowest priority. Slots are counted for the gpuhal object, for all
  *  interfaces of a physical device together.
  *
- *  A **lease** is a claim of a process on slots and bytes of one or several devices, all of them or none. For leases
- *  a device has as many slots as for work, at least 8. Leases of all processes stand in a ledger, two files in the
- *  folder that GPUHAL_LEDGER names, else in /run/gpuhal where an administrator has made that and the user may write
- *  there, else in the user's runtime folder: then they are of this user alone. They are advisory: a process without a
- *  lease is not kept from a device. But what such processes take of a device's memory is sampled and subtracted, and
- *  this gpuhal object itself allocates no more than the bytes of its leases.
+ *  A **lease** is a claim of a process on slots and bytes of one or several devices, all of them or none. For leases a
+ *  device has as many slots as for work, at least 8. Leases of all processes stand in a ledger, two files in the folder
+ *  that GPUHAL_LEDGER names, else in /run/gpuhal if an administrator has made that and the user may write there, else
+ *  in the user's runtime folder: then they are of this user alone. They are advisory: a process without a lease is not
+ *  kept from a device. But the memory that such processes take of a device is sampled and subtracted, and this gpuhal
+ *  object itself allocates no more than the bytes of its leases.
  *
  *      gpuhal_lease_desc desc = GPUHAL_INIT(gpuhal_lease_desc);
  *      desc.count = 2;                                  // any two GPUs,
@@ -19,31 +19,31 @@
  *      gpuhal_lease_acquire(gpu, &desc, UINT64_MAX, &lease);
  *      gpuhal_device *first = gpuhal_lease_device_at(lease, 0);
  *
- *  A lease ends when it is released, when it expires, when its gpuhal object is closed, or when its process ends in
- *  whatever way: a process that is killed while others wait costs them less than 100 ms. Only if the four processes
- *  that have waited longest are killed with it, or are stopped, it may be two seconds. A process that is stopped
- *  (SIGSTOP) keeps its leases until they expire. Expiry counts time since the machine was started, so setting the clock
- *  changes nothing.
+ *  A lease ends when it is released, when it expires, when its gpuhal object is closed, or when its process ends in any
+ *  way: a process that is killed while others wait costs them less than 100 ms. Only if the four processes that have
+ *  waited longest are killed with it, or are stopped, it may be two seconds. A process that is stopped (SIGSTOP) keeps
+ *  its leases until they expire. Expiry counts time since the machine was started, so setting the clock changes
+ *  nothing.
  *
- *  A request for any GPUs gets those that come first by the rule of gpuhal_select(), whatever is used of them; of equal
- *  ones first those that gpuhal_ailments() does not warn of, then the one with least load (see gpuhal_rank()), where
- *  leased slots count as work. What others use is read at most 100 ms before. A device that is lost or needs a reset is
- *  never leased: a request for it returns DEVICE_LOST, and one for any GPUs takes others; that takes none that failed
- *  its self-test, either. One whose compute mode is exclusive is not leased as long as another process computes on
- *  it.
+ *  A request for any GPUs gets the ones that come first by the rule of gpuhal_select(), however much of them is used;
+ *  of equal ones first those without a warning of gpuhal_ailments(), then the one with least load (see gpuhal_rank()),
+ *  with leased slots counted as work. The use by others is read at most 100 ms before. A device that is lost or needs a
+ *  reset is never leased: a request for it returns DEVICE_LOST, and one for any GPUs takes others; such a request takes
+ *  no GPU that failed its self-test, either. A device with an exclusive compute mode is not leased as long as another
+ *  process computes on it.
  *
- *  Requests are granted by priority, which waiting raises as that of a slot, then as they came. One that does not fit
+ *  Requests are granted by priority, which waiting raises as for slots, then as they came. A request that does not fit
  *  lets later, smaller ones pass, at most 8 of them; then its devices are kept for it. A process that ends while it
  *  waits stands in no other's way.
  *
  *  With GPUHAL_LEASE_INHERIT programs that this process starts from then on have the lease, too: it lives until the
- *  last of them has ended, it expires, or it is released here; gpuhal_lease_hand_down() leaves it to them. Every
- *  other lease ends with its process, also where children of a fork go on; in them every call with objects of the
- *  parent returns FORKED.
+ *  last of them has ended, it expires, or it is released here; gpuhal_lease_hand_down() leaves it to them. Every other
+ *  lease ends with its process, also if children of a fork go on; in these every call with objects of the parent
+ *  returns FORKED.
  *
- *  What has expired is granted to others. Allocations of gpuhal objects that had the lease stay limited to it: those of
- *  its holder until it is released, those that were opened under it (GPUHAL_LEASE) until they are closed. One that is
- *  opened under it later has no lease: nothing limits it, and its log has a warning.
+ *  Slots and bytes of an expired lease are granted to others. Allocations of gpuhal objects that had the lease stay
+ *  limited to it: in its holder until it is released, in objects that were opened under it (GPUHAL_LEASE) until they
+ *  are closed. An object that is opened under it later has no lease: nothing limits it, and its log has a warning.
  */
 #ifndef GPUHAL_LEASE_H
 #define GPUHAL_LEASE_H
@@ -76,7 +76,7 @@ typedef void gpuhal_granted_fn(void *user, gpuhal_status status);
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_work_slots_set(gpuhal_device *device, uint32_t count);
 
-/** Counts the work slots of the device, those that are taken, and the requests that wait. Each may be NULL.
+/** Counts the work slots of the device, the taken ones, and the requests that wait. Each output may be NULL.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY, FORKED
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_work_slots_count(gpuhal_device *device, uint32_t *out_total, uint32_t *out_taken,
@@ -85,16 +85,16 @@ GPUHAL_API gpuhal_status gpuhal_work_slots_count(gpuhal_device *device, uint32_t
 /** Takes a work slot, waiting up to @p timeout_ns; 0: not at all, UINT64_MAX: without end.
  *  @return GPUHAL_OK; BUSY when none is free and @p timeout_ns is 0; TIMEOUT; INVALID_ARGUMENT (also for a priority out
  *  of range), HOST_MEMORY, FORKED
- *  Owner: caller, gpuhal_work_slot_release(); gpuhal_close() frees those that are left. Threads: any. Blocks: up to
+ *  Owner: caller, gpuhal_work_slot_release(); gpuhal_close() frees the remaining ones. Threads: any. Blocks: up to
  *  @p timeout_ns. */
 GPUHAL_API gpuhal_status gpuhal_work_slot_acquire(gpuhal_device *device, int32_t priority, uint64_t timeout_ns,
                                                   gpuhal_work_slot **out_slot);
 
-/** Requests a work slot and returns at once. @p callback, which may be NULL, is called once when the wait ends; it may
- *  be before this returns. gpuhal_work_slot_descriptor() and gpuhal_work_slot_state() are the other ways to learn that.
+/** Requests a work slot and returns at once. @p callback, which may be NULL, is called once when the wait ends, perhaps
+ *  before this call returns. gpuhal_work_slot_descriptor() and gpuhal_work_slot_state() show that, too.
  *  @return GPUHAL_OK; INVALID_ARGUMENT, HOST_MEMORY, FORKED
- *  Owner: caller, gpuhal_work_slot_release(), granted or not: before, that withdraws the request, and @p callback is
- *  not called unless it was granted already. Threads: any. Blocks: no. */
+ *  Owner: caller, gpuhal_work_slot_release(), granted or not; before the grant, that withdraws the request, and
+ *  @p callback is not called. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_work_slot_request(gpuhal_device *device, int32_t priority, gpuhal_granted_fn *callback,
                                                   void *user, gpuhal_work_slot **out_slot);
 
@@ -103,8 +103,7 @@ GPUHAL_API gpuhal_status gpuhal_work_slot_request(gpuhal_device *device, int32_t
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_work_slot_state(gpuhal_work_slot *slot);
 
-/** Returns a descriptor that is readable from the moment on when the request does not wait any more. It must not be
- *  read.
+/** Returns a descriptor that is readable as soon as the request does not wait any more. It must not be read.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, FORKED, DRIVER when the system gives no descriptor
  *  Owner: caller closes @p out_descriptor with gpuhal_os_handle_close(), at any time. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_work_slot_descriptor(gpuhal_work_slot *slot, gpuhal_os_handle *out_descriptor);
@@ -124,10 +123,10 @@ enum {
     GPUHAL_LEASE_INHERIT = 1u
 };
 
-/** In the place of a number of slots: all that a device has, while no other lease has one. */
+/** In the place of a number of slots: all slots of a device, while no other lease has one. */
 #define GPUHAL_LEASE_ALL_SLOTS UINT32_MAX
 
-/** What is leased of one certain device. */
+/** The part of a lease on one certain device. */
 typedef struct gpuhal_lease_part {
     gpuhal_device *device; /**< Any interface of it. */
     uint64_t bytes;        /**< Of its memory, up to 2^62; 0: none are counted, and allocations are not limited. */
@@ -135,7 +134,7 @@ typedef struct gpuhal_lease_part {
     uint32_t reserved;     /**< 0. */
 } gpuhal_lease_part;
 
-/** What to lease: certain devices (`parts`), or so many of several. Members not used are zero. */
+/** The description of a lease: certain devices (`parts`), or `count` of several. Members not used are zero. */
 typedef struct gpuhal_lease_desc {
     uint32_t size;         /**< sizeof(gpuhal_lease_desc). */
     uint32_t flags;        /**< GPUHAL_LEASE_ bits. */
@@ -144,52 +143,51 @@ typedef struct gpuhal_lease_desc {
     uint32_t device_count; /**< 0: any visible GPU or accelerator that is not a program on the processor. */
     uint32_t slots;        /**< Of each; 0: one. */
     uint64_t bytes;        /**< Of each, up to 2^62; 0: none are counted, and allocations are not limited. */
-    gpuhal_device *const *devices; /**< Of which `count` are chosen. */
+    gpuhal_device *const *devices; /**< `count` of them are chosen. */
     const gpuhal_lease_part *parts;
     uint64_t duration_ns;  /**< From the grant on; 0: it does not expire. */
     int32_t priority;
     uint32_t reserved;     /**< 0. */
-    /** For people: UTF-8, up to GPUHAL_LEASE_LABEL_MAX bytes; more are INVALID_ARGUMENT. What a terminal would
-     *  interpret or cannot show becomes blanks or `?`. NULL: none. */
+    /** For people: UTF-8, up to GPUHAL_LEASE_LABEL_MAX bytes; more are INVALID_ARGUMENT. Characters that a terminal
+     *  would interpret or cannot show become blanks or `?`. NULL: none. */
     const char *label;
 } gpuhal_lease_desc;
 
 /** Leases devices, waiting up to @p timeout_ns; 0: not at all, UINT64_MAX: without end. A buffer that would take more
  *  of a device than the bytes of the object's leases on it is refused with OUT_OF_MEMORY, which names the lease.
  *  @return GPUHAL_OK; BUSY when it cannot be granted now and @p timeout_ns is 0, or when in all of that time (two
- *  seconds where it is 0) others had the ledger locked, or the ledger had no room; TIMEOUT; INFEASIBLE when it
- *  could not be granted on an idle machine either, or the kernel or a driver allows this process less; NO_DEVICE when
- *  there are too few to choose from, or too few that are well; DEVICE_LOST when a certain one is lost or needs a reset;
- *  INVALID_ARGUMENT; FILE for what is wrong with the ledger, and what to do; NOT_SUPPORTED without a ledger; CANCELLED
- *  when the object is being closed; HOST_MEMORY; FORKED
- *  Owner: caller, gpuhal_lease_release(); gpuhal_close() releases those that are left. Threads: any. Blocks: up to
- *  @p timeout_ns, up to a second more for drivers that do not state what memory is free (with 0: as long as
+ *  seconds if it is 0) others had the ledger locked, or the ledger had no room; TIMEOUT; INFEASIBLE when it could not
+ *  be granted on an idle machine either, or the kernel or a driver allows this process less; NO_DEVICE when there are
+ *  too few to choose from, or too few that are well; DEVICE_LOST when a certain one is lost or needs a reset;
+ *  INVALID_ARGUMENT; FILE for an error of the ledger, with the remedy; NOT_SUPPORTED without a ledger; CANCELLED when
+ *  the object is being closed; HOST_MEMORY; FORKED
+ *  Owner: caller, gpuhal_lease_release(); gpuhal_close() releases the remaining ones. Threads: any. Blocks: up to
+ *  @p timeout_ns, up to a second more for drivers that do not state their free memory (with 0: as long as
  *  gpuhal_sample_all() with 0), and up to two seconds more while another process has the ledger locked. */
 GPUHAL_API gpuhal_status gpuhal_lease_acquire(gpuhal *gpu, const gpuhal_lease_desc *desc, uint64_t timeout_ns,
                                               gpuhal_lease **out_lease);
 
-/** The same without waiting: a thread of the library waits, one for each request. @p callback, which may be NULL, is
- *  called once when the wait has ended, with what gpuhal_lease_acquire() would have returned; gpuhal_lease_state() and
- *  gpuhal_lease_descriptor() say it, too.
+/** Does the same without waiting: a thread of the library waits, one for each request. @p callback, which may be NULL,
+ *  is called once when the wait has ended, with the status that gpuhal_lease_acquire() would have returned;
+ *  gpuhal_lease_state() and gpuhal_lease_descriptor() show it, too.
  *  @return GPUHAL_OK; INVALID_ARGUMENT, NO_DEVICE, NOT_SUPPORTED, HOST_MEMORY, FORKED
- *  Owner: caller, gpuhal_lease_release(), granted or not; before, that withdraws the request, and @p callback gets
- *  CANCELLED. Threads: any. Blocks: no. */
+ *  Owner: caller, gpuhal_lease_release(), granted or not; before the grant, that withdraws the request, and @p callback
+ *  gets CANCELLED. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_lease_request(gpuhal *gpu, const gpuhal_lease_desc *desc, uint64_t timeout_ns,
                                               gpuhal_granted_fn *callback, void *user, gpuhal_lease **out_lease);
 
 /** Returns the state of a lease, without reading the ledger.
- *  @return GPUHAL_OK while it is held; NOT_READY while it waits; TIMEOUT when it has expired; else why the request
- *  failed; INVALID_ARGUMENT, FORKED
+ *  @return GPUHAL_OK while it is held; NOT_READY while it waits; TIMEOUT when it has expired; else the failure of the
+ *  request; INVALID_ARGUMENT, FORKED
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_lease_state(gpuhal_lease *lease);
 
-/** Returns a descriptor that is readable from the moment on when the request does not wait any more. It must not be
- *  read.
+/** Returns a descriptor that is readable as soon as the request does not wait any more. It must not be read.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, FORKED, DRIVER when the system gives no descriptor
  *  Owner: caller closes @p out_descriptor with gpuhal_os_handle_close(), at any time. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_lease_descriptor(gpuhal_lease *lease, gpuhal_os_handle *out_descriptor);
 
-/** Returns the number of the lease in its ledger, which no other one there ever has.
+/** Returns the number of the lease in its ledger; no other lease there ever has it.
  *  @return the number; 0 for NULL and before it is known
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API uint64_t gpuhal_lease_number(const gpuhal_lease *lease);
@@ -200,7 +198,7 @@ GPUHAL_API uint64_t gpuhal_lease_number(const gpuhal_lease *lease);
  *  Owner: the gpuhal object. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_device *gpuhal_lease_device_at(const gpuhal_lease *lease, uint32_t index);
 
-/** Has a lease expire @p duration_ns from now on; 0: not at all.
+/** Makes a lease expire @p duration_ns from now on; 0: never.
  *  @return GPUHAL_OK; TIMEOUT when it has expired already; NOT_READY while it waits; INVALID_ARGUMENT, BUSY, FILE,
  *  FORKED
  *  Owner: nothing. Threads: any. Blocks: briefly, for the lock on the ledger. */
@@ -212,16 +210,16 @@ GPUHAL_API gpuhal_status gpuhal_lease_renew(gpuhal_lease *lease, uint64_t durati
 GPUHAL_API void gpuhal_lease_release(gpuhal_lease *lease);
 
 /** Leaves a lease to the programs that were started under it (GPUHAL_LEASE_INHERIT): it ends with the last one of them,
- *  and at once where there is none. Any other lease, and a request, is released. NULL does nothing.
+ *  and at once if there is none. Any other lease, and a request, is released. NULL does nothing.
  *  Owner: @p lease is invalid afterwards. Threads: any, with no other call on @p lease in progress. Blocks: briefly,
  *  for the lock on the ledger. */
 GPUHAL_API void gpuhal_lease_hand_down(gpuhal_lease *lease);
 
 /** Ends a lease of any process from outside, or withdraws a request, by its number in the ledger: for its user, and for
  *  root. Its processes are neither ended nor notified, and their allocations stay, beside those of the next holder. A
- *  request that waits fails with FILE. With @p force 0 only a lease that no process has any more is ended, with 1 any.
- *  @return GPUHAL_OK; BUSY when it lives and @p force is 0, with the processes that have it; NOT_FOUND when there is
- *  none of that number; NO_PERMISSION for another user's; INVALID_ARGUMENT, FILE, NOT_SUPPORTED, HOST_MEMORY, FORKED
+ *  waiting request fails with FILE. With @p force 0 only a lease that no process has any more is ended, with 1 any.
+ *  @return GPUHAL_OK; BUSY when it lives and @p force is 0, with the processes that have it; NOT_FOUND when no lease
+ *  has that number; NO_PERMISSION for another user's; INVALID_ARGUMENT, FILE, NOT_SUPPORTED, HOST_MEMORY, FORKED
  *  Owner: nothing. Threads: any. Blocks: briefly, for the lock on the ledger. */
 GPUHAL_API gpuhal_status gpuhal_lease_revoke(gpuhal *gpu, uint64_t number, uint32_t force);
 
@@ -232,14 +230,14 @@ GPUHAL_API gpuhal_status gpuhal_lease_revoke(gpuhal *gpu, uint64_t number, uint3
  *  Owner: the gpuhal object. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_lease_ledger(gpuhal *gpu, const char **out_folder, uint32_t *out_shared);
 
-/** Writes what stands in the ledger as JSON, schema gpuhal.lease/1 (docs/gpuhal.lease-1.schema.json): the devices with
- *  what is leased of them and what others use now, why one is left out, the leases and the requests that wait. At
- *  most @p bytes are written, with a NUL at the end; @p out_needed, which may be NULL, is how many all of it takes.
+/** Writes the ledger as JSON, schema gpuhal.lease/1 (docs/gpuhal.lease-1.schema.json): the devices with their leased
+ *  part, the use by others now and the reason why one is left out, the leases and the waiting requests. At most
+ *  @p bytes are written, with a NUL at the end; @p out_needed, which may be NULL, is how many the whole text takes.
  *  @p out_text may be NULL with 0 @p bytes.
  *  @return GPUHAL_OK; OUT_OF_RANGE when it did not fit; INVALID_ARGUMENT, BUSY, FILE, NOT_SUPPORTED, HOST_MEMORY,
  *  FORKED
- *  Owner: caller. Threads: any. Blocks: for the lock on the ledger, and as gpuhal_sample_all() for what was not read in
- *  the last 100 ms. */
+ *  Owner: caller. Threads: any. Blocks: for the lock on the ledger, and as gpuhal_sample_all() for values that were not
+ *  read in the last 100 ms. */
 GPUHAL_API gpuhal_status gpuhal_lease_json(gpuhal *gpu, char *out_text, uint64_t bytes, uint64_t *out_needed);
 
 #ifdef __cplusplus

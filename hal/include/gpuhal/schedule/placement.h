@@ -1,8 +1,8 @@
-/** gpuhal/schedule/placement.h: which layers of a model go on which device.
+/** gpuhal/schedule/placement.h: the placement of a model's layers on devices.
  *
  *  A placement gives each device that it uses one range of consecutive layers, its stage. gpuhal_place() finds the best
- *  one for an objective: a pure function of the numbers that it is given, the same at every call. No device is opened,
- *  nothing is allocated on one, and what the numbers come from is the caller's: a file's header, a measurement,
+ *  one for an objective: a pure function of its numbers, the same at every call. No device is opened, nothing is
+ *  allocated on one, and the caller chooses the source of the numbers: a file's header, a measurement,
  *  gpuhal_placement_describe().
  *
  *      gpuhal_placement_problem problem = {.size = sizeof problem, .objective = GPUHAL_PLACEMENT_LATENCY,
@@ -11,8 +11,9 @@
  *      if (gpuhal_place(&problem, NULL, &placement) == GPUHAL_ERROR_INFEASIBLE)
  *          puts(gpuhal_last_error()->sentence);
  *
- *  The time of a layer on a device is the longer one of reading its bytes and of its operations; of a stage, the sum,
- *  and `start_seconds` of its device; of a link, its latency and what the last layer before it hands over.
+ *  The time of a layer on a device is the longer one of the times for reading its bytes and for its operations. The
+ *  time of a stage is the sum over its layers, plus `start_seconds` of its device. The time of a link is its latency
+ *  plus the time for the output of the last layer before it.
  */
 #ifndef GPUHAL_PLACEMENT_H
 #define GPUHAL_PLACEMENT_H
@@ -32,11 +33,11 @@ enum {
     GPUHAL_PLACEMENT_DEVICES_MAX = 64
 };
 
-/** What is to be least. Of several that are equally good, the one with the shortest step. */
+/** The value that is to be least. Of several equally good placements, the one with the shortest step is taken. */
 typedef uint32_t gpuhal_placement_objective;
 enum {
     GPUHAL_PLACEMENT_LATENCY = 0,       /**< The time of one step: of all stages and links, one after the other. */
-    GPUHAL_PLACEMENT_THROUGHPUT = 1,    /**< The time of the slowest stage or link, where steps follow each other. */
+    GPUHAL_PLACEMENT_THROUGHPUT = 1,    /**< The time of the slowest stage or link, if steps follow each other. */
     GPUHAL_PLACEMENT_FEWEST_DEVICES = 2,
     GPUHAL_PLACEMENT_BALANCED = 3,      /**< The largest share of a device's memory that is used. */
     GPUHAL_PLACEMENT_LEAST_MOVED = 4    /**< The bytes of layers that are elsewhere than `previous` has them. */
@@ -61,8 +62,8 @@ typedef struct gpuhal_placement_layer {
 /** One device. */
 typedef struct gpuhal_placement_device {
     const char *name;             /**< For messages; NULL: its number. */
-    uint64_t capacity_bytes;      /**< What layers may use. 0: the device takes none, as one that is lost. */
-    uint64_t margin_bytes;        /**< Of it, what is left free. */
+    uint64_t capacity_bytes;      /**< The bytes that layers may use. 0: the device takes none, such as a lost one. */
+    uint64_t margin_bytes;        /**< The part of it that is left free. */
     double bytes_per_second;      /**< Of its memory; 0: unknown, reading takes no time. */
     double operations_per_second; /**< 0: unknown, operations take no time. */
     double start_seconds;         /**< In each step, before its first layer. */
@@ -78,28 +79,28 @@ typedef struct gpuhal_placement_link {
 
 /** Flags of a problem. */
 enum {
-    /** Devices in any order. Without it the first layers are on the device with the lowest number that is used, and so
-     *  on; devices are left out in both cases. */
+    /** Devices may be in any order. Without it the first layers are on the used device with the lowest number, and so
+     *  on; devices may be left out in both cases. */
     GPUHAL_PLACEMENT_FREE_ORDER = 1u
 };
 
-/** What to place. */
+/** A problem for gpuhal_place(). */
 typedef struct gpuhal_placement_problem {
     uint32_t size; /**< sizeof(gpuhal_placement_problem). */
     gpuhal_placement_objective objective;
     const gpuhal_placement_layer *layers;
     const gpuhal_placement_device *devices;
-    /** Number `from * device_count + to`; those from a device to itself are not used. NULL: links take no time. */
+    /** Number `from * device_count + to`; links from a device to itself are not used. NULL: links take no time. */
     const gpuhal_placement_link *links;
     /** For each layer the device that has it now, UINT32_MAX: none. For LEAST_MOVED and the count of moved bytes; NULL:
-     *  no layer is anywhere. */
+     *  no layer is on a device. */
     const uint32_t *previous;
     uint32_t layer_count;  /**< 1 to GPUHAL_PLACEMENT_LAYERS_MAX. */
     uint32_t device_count; /**< 1 to GPUHAL_PLACEMENT_DEVICES_MAX. */
     uint32_t flags;        /**< GPUHAL_PLACEMENT_ bits. */
 } gpuhal_placement_problem;
 
-/** What stands in the way of every placement. */
+/** The constraint in the way of every placement. */
 typedef uint32_t gpuhal_placement_constraint;
 enum {
     GPUHAL_PLACEMENT_BY_LAYER = 1,      /**< `layer` fits no device that it may be on, even alone. */
@@ -113,19 +114,21 @@ enum {
 typedef struct gpuhal_placement_shortfall {
     uint32_t size; /**< sizeof(gpuhal_placement_shortfall). */
     gpuhal_placement_constraint constraint;
-    uint32_t layer, device; /**< BY_LAYER: which, and the device where least is missing; else UINT32_MAX. */
-    /** BY_LAYER and BY_MEMORY: how many bytes more would do, on all devices together, if they were where they are
-     *  needed. The least possible, except where all orders are not compared or the layers are thousands: then there may
-     *  be a lower number; 0: unknown. */
+    /** BY_LAYER: the layer, and the device with the least missing bytes; BY_DEVICES: the layer if no device takes it;
+     *  else UINT32_MAX. */
+    uint32_t layer, device;
+    /** BY_LAYER and BY_MEMORY: how many bytes more would do, on all devices together, if they were on the devices that
+     *  need them. This is the least possible, unless not all orders are compared or there are thousands of layers: then
+     *  there may be a lower number; 0: unknown. */
     uint64_t missing_bytes;
 } gpuhal_placement_shortfall;
 
-/** Finds the best placement. @p out_shortfall, which may be NULL, has why there is none when INFEASIBLE is returned:
- *  set its size first. In free order all orders are compared where that takes at most 64 MiB of memory, which devices
- *  that are equal in all numbers and links make easy: always up to 12 devices and 80 layers. Above that a good order
- *  is searched for, and `gap` says how far from the best it may be.
- *  @return GPUHAL_OK; INVALID_ARGUMENT, which the detail names: a number that is negative or none, a size that is not
- *  set, more seconds than a number can say, weights that are tied and differ in size, more than 2^63 bytes in all;
+/** Finds the best placement. @p out_shortfall, which may be NULL, says why there is none when INFEASIBLE is returned:
+ *  set its size first. In free order all orders are compared if that takes at most 64 MiB of memory: always up to 12
+ *  devices and 80 layers. Devices that are equal in all numbers and links take less. Above that a good order is
+ *  searched for, and `gap` says how far from the best it may be.
+ *  @return GPUHAL_OK; INVALID_ARGUMENT, with the cause in the detail: a number that is negative or NAN, a size that is
+ *  not set, more seconds than a number can express, tied weights that differ in size, more than 2^63 bytes in all;
  *  INFEASIBLE; HOST_MEMORY
  *  Owner: caller, gpuhal_placement_destroy(); nothing of @p problem is needed afterwards. Threads: any. Blocks: no, but
  *  it computes: for 80 layers on 12 unlike devices in free order some tenths of a second. */
@@ -138,14 +141,14 @@ typedef struct gpuhal_placement_info {
     uint32_t stage_count;
     double step_seconds;      /**< All stages and links, one after the other. */
     double slowest_seconds;   /**< The slowest stage or link. */
-    double largest_share;     /**< Of a device's capacity without margin that is used: 0 to 1. */
-    uint64_t moved_bytes;     /**< Weights and states of layers that are elsewhere than before, or were nowhere. */
-    /** How much of the objective's value a better placement could save at most: 0: this is the best one, which is
-     *  proven; 0.1: none is better by more than a tenth. */
+    double largest_share;     /**< The used part of a device's capacity without margin: 0 to 1. */
+    uint64_t moved_bytes;     /**< Weights and states of layers that are elsewhere than before, or were on no device. */
+    /** The share of the objective's value that a better placement could save at most. 0: this is provably the best one;
+     *  0.1: none is better by more than a tenth. */
     double gap;
 } gpuhal_placement_info;
 
-/** Returns what a placement is like. Set @p out_info->size first.
+/** Describes a placement as a whole. Set @p out_info->size first.
  *  @return GPUHAL_OK, INVALID_ARGUMENT
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_placement_get_info(const gpuhal_placement *placement,
@@ -172,15 +175,15 @@ GPUHAL_API gpuhal_status gpuhal_placement_stage_at(const gpuhal_placement *place
  *  Owner: @p placement is invalid afterwards. Threads: any. Blocks: no. */
 GPUHAL_API void gpuhal_placement_destroy(gpuhal_placement *placement);
 
-/** Describes a device as it is now: its id; what is free of its memory, or all of it where that cannot be read; how
- *  fast it reads its memory, where the driver states it. Operations are unknown, and the rest is 0.
- *  @return GPUHAL_OK, INVALID_ARGUMENT, FORKED; NOT_SUPPORTED where its memory is unknown; DEVICE_LOST
+/** Describes a device as it is now: its id; its free memory, or all of its memory if that cannot be read; how fast it
+ *  reads its memory, if the driver states it. Operations are unknown, and the rest is 0.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, FORKED; NOT_SUPPORTED if its memory is unknown; DEVICE_LOST
  *  Owner: the name is valid as long as the device. Threads: any. Blocks: yes, as gpuhal_sample_take(). */
 GPUHAL_API gpuhal_status gpuhal_placement_describe(gpuhal_device *device, gpuhal_placement_device *out_device);
 
-/** Describes the link from one device to another: as it was measured (gpuhal_link_verify()), else with the bandwidth
- *  that is stated, else unknown: free.
- *  @return GPUHAL_OK, and what gpuhal_link_u64() returns, but for NOT_SUPPORTED
+/** Describes the link from one device to another: as it was measured (gpuhal_link_verify()), else with the stated
+ *  bandwidth, else unknown: it takes no time.
+ *  @return GPUHAL_OK; as gpuhal_link_u64(), except NOT_SUPPORTED
  *  Owner: nothing. Threads: any. Blocks: yes, at the first query for a pair. */
 GPUHAL_API gpuhal_status gpuhal_placement_describe_link(gpuhal_device *from, gpuhal_device *to,
                                                         gpuhal_placement_link *out_link);

@@ -1,7 +1,7 @@
-/** gpuhal/schedule/rank.h: which devices satisfy a need, in which order, and why.
+/** gpuhal/schedule/rank.h: the devices that satisfy a need, in an order, with reasons.
  *
- *  A need states what a device must offer: interfaces, kinds of memory, data types, bytes. gpuhal_rank() puts all
- *  devices in an order, those that satisfy the need first, with a sentence for the place of each. gpuhal_assign()
+ *  A need states the requirements for a device: interfaces, kinds of memory, data types, bytes. gpuhal_rank() puts all
+ *  devices in an order, first the ones that satisfy the need, with a sentence for the place of each. gpuhal_assign()
  *  (assign.h) takes the same needs, and chooses a device for each of several steps.
  *
  *      const char *const apis[] = {"cuda", "rocm"};
@@ -14,8 +14,8 @@
  *      }
  *
  *  Software drivers, devices that failed their self-test (gpuhal_device_verify()) and the CPU satisfy only needs that
- *  name their backend, and the CPU those that allow it. Interfaces of one physical device, or of one part of it, share
- *  its memory and its load.
+ *  name their backend, and the CPU also needs that allow it. Interfaces of one physical device, or of one part of it,
+ *  share its memory and its load.
  */
 #ifndef GPUHAL_RANK_H
 #define GPUHAL_RANK_H
@@ -27,33 +27,33 @@ extern "C" {
 #endif
 
 /** Flags of needs. */
-enum { GPUHAL_NEED_ALLOW_CPU = 1u /**< The CPU will do where no other device has room. */ };
+enum { GPUHAL_NEED_ALLOW_CPU = 1u /**< The CPU will do if no other device has room. */ };
 
-/** What a device must offer. Zero is no requirement. */
+/** The requirements for a device. Zero is no requirement. */
 typedef struct gpuhal_need {
     uint32_t size;             /**< sizeof(gpuhal_need). */
     uint32_t flags;            /**< GPUHAL_NEED_ bits. */
     uint64_t bytes;            /**< Of device memory that is free, in all. */
     uint64_t allocation_bytes; /**< Of the largest single buffer. */
     uint32_t memory_kinds;     /**< Bit 1 << gpuhal_memory_kind for each kind that it allocates. */
-    uint32_t data_types;       /**< GPUHAL_DATA_ bits of what its kernels compute with. */
+    uint32_t data_types;       /**< GPUHAL_DATA_ bits of types that its kernels compute with. */
     uint32_t capabilities;     /**< GPUHAL_CAPABILITY_ bits. */
     uint32_t backend_count;    /**< 0: any backend. */
-    /** Of one physical device the interface of the first of them is taken; gpuhal_rank() puts devices of the first of
-     *  them first. */
+    /** Of one physical device the interface of the earliest backend in this list is taken; gpuhal_rank() puts devices
+     *  of earlier backends first. */
     const char *const *backends;
 } gpuhal_need;
 
-/** What a device was promised for, and what cannot be measured yet: a lease, or work of the application that has not
- *  begun. Counts for all interfaces of the physical device. */
+/** A use that a device was promised for, and that cannot be measured yet: a lease, or work of the application that has
+ *  not begun. Counts for all interfaces of the physical device. */
 typedef struct gpuhal_promise {
     uint32_t size;          /**< sizeof(gpuhal_promise). */
-    uint32_t busy_permille; /**< Share of the time in which the device will work for it. */
+    uint32_t busy_permille; /**< Share of the time that the device will work for it. */
     gpuhal_device *device;
-    uint64_t bytes; /**< Of its memory, beyond what is allocated already. */
+    uint64_t bytes; /**< Of its memory, beyond the bytes allocated already. */
 } gpuhal_promise;
 
-/** What was chosen before: keeps choices by load from going back and forth between devices that are nearly equal. */
+/** The earlier choices: keeps choices by load from going back and forth between devices that are nearly equal. */
 typedef struct gpuhal_balance gpuhal_balance;
 
 /** How a balance decides. */
@@ -72,14 +72,14 @@ GPUHAL_API gpuhal_status gpuhal_balance_create(gpuhal *gpu, const gpuhal_balance
  *  Owner: @p balance is invalid afterwards. Threads: any, with no other call on @p balance in progress. Blocks: no. */
 GPUHAL_API void gpuhal_balance_destroy(gpuhal_balance *balance);
 
-/** In which order. Devices that do not satisfy the need come last in each. */
+/** The order of devices. Devices that do not satisfy the need come last in each. */
 typedef uint32_t gpuhal_rank_order;
 enum {
     /** The rule of gpuhal_select(), after the order of the need's backends. */
     GPUHAL_RANK_BEST = 0,
     GPUHAL_RANK_MOST_FREE = 1, /**< Most free memory now; of equal devices by BEST. */
-    /** Least load now: the mean of the share of the memory that is not free and of the share of the time in which the
-     *  device works, promises included; where one of them is unknown, the other one. Unknown loads come last. */
+    /** Least load now: the mean of the share of the memory that is not free and of the share of the time that the
+     *  device works, promises included; if one of the two is unknown, the other one. Unknown loads come last. */
     GPUHAL_RANK_LEAST_LOADED = 2
 };
 
@@ -88,19 +88,19 @@ enum {
     GPUHAL_RANK_ONE_EACH = 1u /**< One interface of each physical device, or of each part of a divided one. */
 };
 
-/** What to rank, and how. */
+/** The description of a ranking. */
 typedef struct gpuhal_rank_desc {
     uint32_t size;  /**< sizeof(gpuhal_rank_desc). */
     uint32_t flags; /**< GPUHAL_RANK_ONE_EACH, or 0. */
     gpuhal_rank_order order;
     uint32_t device_count;         /**< 0: all devices of the gpuhal object. */
-    gpuhal_device *const *devices; /**< Those that are lost are left out. */
-    const gpuhal_need *need;       /**< NULL: of nothing in particular. */
+    gpuhal_device *const *devices; /**< Lost ones are left out. */
+    const gpuhal_need *need;       /**< NULL: no requirement. */
     const gpuhal_promise *promises;
     uint32_t promise_count;
     uint32_t reserved;       /**< 0. */
     gpuhal_balance *balance; /**< For LEAST_LOADED: which device was the first one before. May be NULL. */
-    uint64_t timeout_ns;     /**< To read what changes; 0: as gpuhal_device_sample(). */
+    uint64_t timeout_ns;     /**< To read values; 0: as gpuhal_device_sample(). */
 } gpuhal_rank_desc;
 
 /** The place of one device. */
@@ -111,17 +111,17 @@ typedef struct gpuhal_ranked {
     uint64_t free_bytes;    /**< Less promises, within all limits of the process; UINT64_MAX: not read, unknown. */
     uint32_t load_permille; /**< UINT32_MAX: not read, or unknown. */
     uint32_t reserved;
-    char reason[192]; /**< Why it stands behind the one before it, or why it does not satisfy the need. */
+    char reason[192]; /**< Why it comes after the one before it, or why it does not satisfy the need. */
 } gpuhal_ranked;
 
-/** Puts devices in an order. BEST for a need without bytes uses listed facts alone; everything else reads values, for
- *  which plugins are loaded if needed; where the free memory of a device is unknown, its total counts, and
- *  MOST_FREE puts it behind those whose free memory is known. @p desc may be NULL. @p out_count, how many there are,
- *  may exceed @p capacity; @p out_ranked may be NULL with a capacity of 0, else the caller sets the size of the first.
- *  @return GPUHAL_OK; NOT_FOUND when no device offers what is needed, INFEASIBLE when those that do have too little
- *  memory: then all are listed all the same, with their reasons; FORKED; INVALID_ARGUMENT; HOST_MEMORY
- *  Owner: caller; devices are of @p gpu. Threads: any; one call at a time with the same balance. Blocks: where values
- *  are read. */
+/** Puts devices in an order. BEST for a need without bytes uses listed facts alone; every other ranking reads values,
+ *  and loads plugins for that if needed; if the free memory of a device is unknown, its total counts, and MOST_FREE
+ *  puts it after devices whose free memory is known. @p desc may be NULL. @p out_count, how many there are, may exceed
+ *  @p capacity; @p out_ranked may be NULL with a capacity of 0, else the caller sets the size of the first element.
+ *  @return GPUHAL_OK; NOT_FOUND when no device satisfies the need, INFEASIBLE when a device lacks only memory for that:
+ *  then all are listed all the same, with their reasons; FORKED; INVALID_ARGUMENT; HOST_MEMORY
+ *  Owner: caller; devices are of @p gpu. Threads: any; one call at a time with the same balance. Blocks: if values are
+ *  read. */
 GPUHAL_API gpuhal_status gpuhal_rank(gpuhal *gpu, const gpuhal_rank_desc *desc, gpuhal_ranked *out_ranked,
                                      uint32_t capacity, uint32_t *out_count);
 

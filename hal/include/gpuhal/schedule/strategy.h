@@ -6,13 +6,13 @@
  *  - `cpu`: the processor only.
  *  - `single_device`: one device for all workers, with a limit of the memory that they may have there together.
  *  - `rank_per_device`: worker i has device i, counted over one preferred interface of each physical device, or of each
- *    part of a divided one. Where a launcher started this process (gpuhal_launcher_read()), its local rank must have a
+ *    part of a divided one. If a launcher started this process (gpuhal_launcher_read()), its local rank must have a
  *    device. If Slurm shows it fewer GPUs than the job has on this machine, as with --gpus-per-task, these are of this
  *    rank alone: worker i has device i modulo their number.
  *  - `auto`: cpu without a device, single_device with one, rank_per_device with several. Software drivers, devices that
  *    failed their self-test and the CPU do not count.
  *
- *  An application adds its own by gpuhal_strategy_register(). A process that a launcher started:
+ *  An application adds strategies by gpuhal_strategy_register(). A process that a launcher started:
  *
  *      gpuhal_launcher launcher = {.size = sizeof launcher};
  *      gpuhal_strategy_desc desc = {.size = sizeof desc, .name = "rank_per_device"};
@@ -22,7 +22,7 @@
  *      status = status ? status : gpuhal_strategy_create(gpu, &desc, &strategy);
  *      status = status ? status : gpuhal_strategy_device(strategy, launcher.local_rank, &device);
  *      if (status == GPUHAL_OK) {
- *          (void)gpuhal_strategy_bind(strategy, launcher.local_rank); // where it fails, the thread runs as before
+ *          (void)gpuhal_strategy_bind(strategy, launcher.local_rank); // if it fails, the thread runs as before
  *      }
  */
 #ifndef GPUHAL_STRATEGY_H
@@ -39,15 +39,15 @@ typedef struct gpuhal_strategy gpuhal_strategy;
 
 /** Flags of strategies. */
 enum {
-    /** Each worker of single_device is a process with a gpuhal object of its own: the limit of this one is the part of
+    /** Each worker of single_device is a process with a separate gpuhal object: the limit of this object is the part of
      *  one worker. */
     GPUHAL_STRATEGY_PROCESSES = 1u << 0,
-    /** rank_per_device may have more workers than devices: worker i has device i modulo their number. Also for
-     *  processes to each of which a launcher other than Slurm shows one device only. */
+    /** rank_per_device may have more workers than devices: worker i has device i modulo their number. Also if a
+     *  launcher other than Slurm shows each process one device only. */
     GPUHAL_STRATEGY_SHARE_DEVICES = 1u << 1
 };
 
-/** What to create. */
+/** The description of a strategy. */
 typedef struct gpuhal_strategy_desc {
     uint32_t size;    /**< sizeof(gpuhal_strategy_desc). */
     uint32_t flags;   /**< GPUHAL_STRATEGY_ bits. */
@@ -62,45 +62,45 @@ typedef struct gpuhal_strategy_desc {
     const char *device;       /**< single_device: a selector; NULL: as `auto`, but never the CPU. */
 } gpuhal_strategy_desc;
 
-/** A strategy of the application's own. Functions may call the library; the status that one returns, with the detail of
- *  the library's call that failed, is what the caller of the strategy gets. */
+/** A strategy of the application. Its functions may call the library. The caller of the strategy gets the status that a
+ *  function returns, with the detail of the library's call that failed. */
 typedef struct gpuhal_strategy_table {
     uint32_t size;     /**< sizeof(gpuhal_strategy_table). */
     uint32_t reserved; /**< 0. */
-    const char *name; /**< 1 to 63 bytes; unlike those of the others. */
+    const char *name; /**< 1 to 63 bytes; unlike the names of other strategies. */
     void *user;       /**< For `init`. */
-    /** Makes what the other functions get as @p state; may be NULL: then that is `user`. @p desc is valid during the
+    /** Makes the @p state of the other functions; may be NULL: then that is `user`. @p desc is valid during the
      *  call. */
     gpuhal_status (*init)(void *user, gpuhal *gpu, const gpuhal_strategy_desc *desc, void **out_state);
     uint32_t (*worker_count)(void *state);
-    /** The device of a worker below the count; from any threads at once. */
+    /** Returns the device of a worker below the count; may be called from several threads at once. */
     gpuhal_status (*device_for_worker)(void *state, uint32_t worker, gpuhal_device **out_device);
-    /** Called once for each `init` that returned GPUHAL_OK, so never where that is NULL: `user` is of the application,
-     *  which has it for many strategies. May be NULL. */
+    /** Called once for each `init` that returned GPUHAL_OK, so never if that is NULL: `user` is of the application, and
+     *  for many strategies. May be NULL. */
     void (*cleanup)(void *state);
 } gpuhal_strategy_table;
 
 /** Adds a strategy, for gpuhal_strategy_create() with this gpuhal object.
- *  @return GPUHAL_OK; BUSY where the name is taken; FORKED; INVALID_ARGUMENT; HOST_MEMORY
+ *  @return GPUHAL_OK; BUSY if the name is taken; FORKED; INVALID_ARGUMENT; HOST_MEMORY
  *  Owner: the table is copied; its functions and `user` must stay until gpuhal_close(). Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_strategy_register(gpuhal *gpu, const gpuhal_strategy_table *table);
 
 /** Creates a strategy over the devices that are there now. single_device limits the memory of its device at once
  *  (gpuhal_device_limit_memory()); a limit that is lower already stays. @p desc may be NULL.
- *  @return GPUHAL_OK; NOT_FOUND for an unknown name, and as gpuhal_select(); NO_DEVICE; NOT_SUPPORTED where the memory
- *  to share is unknown; OUT_OF_RANGE when there is no device for the local rank of this process; what
- *  gpuhal_launcher_read() returns; what `init` returns; FORKED; INVALID_ARGUMENT; HOST_MEMORY
+ *  @return GPUHAL_OK; NOT_FOUND for an unknown name, and as gpuhal_select(); NO_DEVICE; NOT_SUPPORTED if the memory to
+ *  share is unknown; OUT_OF_RANGE when there is no device for the local rank of this process; as
+ *  gpuhal_launcher_read(); the failures of `init`; FORKED; INVALID_ARGUMENT; HOST_MEMORY
  *  Owner: caller, gpuhal_strategy_destroy(), before gpuhal_close(). Threads: any. Blocks: as `init` does. */
 GPUHAL_API gpuhal_status gpuhal_strategy_create(gpuhal *gpu, const gpuhal_strategy_desc *desc,
                                                 gpuhal_strategy **out_strategy);
 
-/** Destroys the strategy. The limit that single_device set goes back to what it was, unless it was changed meanwhile.
- *  NULL does nothing.
+/** Destroys the strategy. The limit that single_device set goes back to its earlier value, unless it was changed
+ *  meanwhile. NULL does nothing.
  *  Owner: @p strategy is invalid afterwards. Threads: any, with no other call on @p strategy in progress. Blocks: as
  *  `cleanup` does. */
 GPUHAL_API void gpuhal_strategy_destroy(gpuhal_strategy *strategy);
 
-/** Returns which strategy it is: that which `auto` has chosen.
+/** Returns the name of the strategy, for `auto` that of the chosen one.
  *  @return never NULL; "" for NULL
  *  Owner: @p strategy. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_strategy_name(const gpuhal_strategy *strategy);
@@ -112,20 +112,20 @@ GPUHAL_API uint32_t gpuhal_strategy_worker_count(const gpuhal_strategy *strategy
 
 /** Returns the device of worker number @p worker, counted from 0.
  *  @return GPUHAL_OK; OUT_OF_RANGE past the last worker; DEVICE_LOST when it vanished or was lost, then create a new
- *  strategy; what `device_for_worker` returns; FORKED; INVALID_ARGUMENT
+ *  strategy; the failures of `device_for_worker`; FORKED; INVALID_ARGUMENT
  *  Owner: device of the gpuhal object. Threads: any. Blocks: as `device_for_worker` does. */
 GPUHAL_API gpuhal_status gpuhal_strategy_device(const gpuhal_strategy *strategy, uint32_t worker,
                                                 gpuhal_device **out_device);
 
-/** Has the calling thread run on the processors near the worker's device alone, as far as the thread that created the
- *  strategy might run there then. Threads that it starts inherit that. For the CPU and for software drivers on it all
- *  of these are near.
+/** Binds the calling thread to the processors near the worker's device, as far as the thread that created the strategy
+ *  might run there then. Threads that it starts inherit that. For the CPU and for software drivers on it all of these
+ *  are near.
  *  @return GPUHAL_OK; NOT_SUPPORTED, with the reason, when it is unknown which are near, or none of them may be used;
- *  what gpuhal_strategy_device() returns; DRIVER when the system refuses; HOST_MEMORY; FILE
+ *  as gpuhal_strategy_device(); DRIVER when the system refuses; HOST_MEMORY; FILE
  *  Owner: nothing. Threads: any; only the calling one is changed. Blocks: yes, reading files of the kernel. */
 GPUHAL_API gpuhal_status gpuhal_strategy_bind(const gpuhal_strategy *strategy, uint32_t worker);
 
-/** What a launcher of processes states about this one. */
+/** The statements of a launcher of processes about this one. */
 typedef struct gpuhal_launcher {
     uint32_t size;        /**< sizeof(gpuhal_launcher). */
     uint32_t rank;        /**< Among all processes. */
@@ -136,12 +136,12 @@ typedef struct gpuhal_launcher {
     const char *name; /**< "torchrun", "open_mpi", "hydra", "slurm"; "": none, and this is rank 0 of 1. */
 } gpuhal_launcher;
 
-/** Reads the variables of launchers. The first of these whose local rank is set counts, so that the one that was
- * started inside another one does: torchrun (RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE), Open MPI
- * (OMPI_COMM_WORLD_RANK, …_SIZE, …_LOCAL_RANK, …_LOCAL_SIZE), Hydra of MPICH and Intel MPI (PMI_RANK, PMI_SIZE,
- * MPI_LOCALRANKID, MPI_LOCALNRANKS), Slurm (SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID, SLURM_STEP_TASKS_PER_NODE with
- * SLURM_NODEID). A rank alone, PMIX_RANK too, is an error, since it says nothing of this machine. A privileged process
- * has no variables. Set @p out_launcher->size first.
+/** Reads the variables of launchers. The first of these whose local rank is set counts, so that a launcher that was
+ *  started inside another one does: torchrun (RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE), Open MPI
+ *  (OMPI_COMM_WORLD_RANK, …_SIZE, …_LOCAL_RANK, …_LOCAL_SIZE), Hydra of MPICH and Intel MPI (PMI_RANK, PMI_SIZE,
+ *  MPI_LOCALRANKID, MPI_LOCALNRANKS), Slurm (SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID, SLURM_STEP_TASKS_PER_NODE with
+ *  SLURM_NODEID). A rank alone, PMIX_RANK too, is an error, since it says nothing about this machine. A privileged
+ *  process has no variables. Set @p out_launcher->size first.
  *  @return GPUHAL_OK; INVALID_ARGUMENT for a value that is no number, and for variables that contradict each other: the
  *  detail names them with their values
  *  Owner: static texts. Threads: any, while no other changes the environment. Blocks: no. */
