@@ -16,12 +16,12 @@ extern "C" {
 /** Memory on one device. */
 typedef struct gpuhal_buffer gpuhal_buffer;
 
-/** What to create. */
+/** The buffer to create. */
 typedef struct gpuhal_buffer_desc {
     uint32_t size;           /**< sizeof(gpuhal_buffer_desc). */
     gpuhal_memory_kind kind; /**< 0: device memory. */
     uint64_t bytes;
-    /** Power of two for the device's address, and the host's where there is one; 0: the device's own alignment, and 64
+    /** Power of two for the device's address, and for the host's if there is one; 0: the device's own alignment, and 64
      *  for the host's. */
     uint64_t alignment;
     /** Bits 1 << gpuhal_handle_kind: how it may be shared (share.h); several APIs must know this before they allocate.
@@ -33,17 +33,17 @@ typedef struct gpuhal_buffer_desc {
 
 /** Flags of allocations. */
 enum {
-    GPUHAL_ALLOCATE_NO_WAIT = 1u,     /**< Of pools (pool.h): nothing is waited for, whatever the timeout. */
-    GPUHAL_ALLOCATE_WITHIN_POOL = 2u, /**< Of pools: no segment is taken from the driver, and none given back. */
-    GPUHAL_ALLOCATE_NO_EVICT = 4u     /**< When memory is short neither stores nor callbacks are asked for it. */
+    GPUHAL_ALLOCATE_NO_WAIT = 1u,     /**< Of pools (pool.h): the call does not wait, regardless of the timeout. */
+    GPUHAL_ALLOCATE_WITHIN_POOL = 2u, /**< Of pools: the call takes no segment from the driver, and gives none back. */
+    GPUHAL_ALLOCATE_NO_EVICT = 4u     /**< When memory is short the call asks neither stores nor callbacks for it. */
 };
 
 /** Allocates memory and opens the device if needed. The memory is committed when the call returns, as far as the
  *  vendor's API allows (software OpenCL devices commit pages when they are first touched). When the device is full, or
- *  above its limit, memory is looked for as pool.h says, and the allocation is tried again after each step.
+ *  above its limit, the call takes the steps that pool.h lists, and tries again after each.
  *  @return GPUHAL_OK; INVALID_ARGUMENT (also for 0 bytes); TOO_LARGE above the largest single allocation;
  *  OUT_OF_MEMORY, with asked, free and total in the detail, and with gpuhal_last_memory_report(); NOT_SUPPORTED for a
- *  kind that the device lacks; HOST_MEMORY; what gpuhal_device_open() returns
+ *  kind that the device lacks; HOST_MEMORY; the errors of gpuhal_device_open()
  *  Owner: caller, gpuhal_buffer_release(). Threads: any. Blocks: for the driver, and up to timeout_ns. */
 GPUHAL_API gpuhal_status gpuhal_buffer_create(gpuhal_device *device, const gpuhal_buffer_desc *desc,
                                               gpuhal_buffer **out_buffer);
@@ -59,8 +59,8 @@ GPUHAL_API gpuhal_buffer *gpuhal_buffer_retain(gpuhal_buffer *buffer);
  *  Owner: the caller's reference ends. Threads: any. Blocks: yes with the last reference. */
 GPUHAL_API void gpuhal_buffer_release(gpuhal_buffer *buffer);
 
-/** Says what the buffer is for, in at most 63 bytes without control characters; NULL or "": nothing. gpuhal_close()
- *  states how many buffers of each tag are left, at level 3 (info) of the log.
+/** Tags the buffer with its purpose, in at most 63 bytes without control characters; NULL or "": no tag. gpuhal_close()
+ *  logs at level 3 (info) how many buffers of each tag are left.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY, FORKED
  *  Owner: the library copies @p tag. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_buffer_set_tag(gpuhal_buffer *buffer, const char *tag);
@@ -70,24 +70,23 @@ GPUHAL_API gpuhal_status gpuhal_buffer_set_tag(gpuhal_buffer *buffer, const char
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API uint64_t gpuhal_buffer_bytes(const gpuhal_buffer *buffer);
 
-/** Returns the address of the buffer for kernels of the device, which may stand in a value of a launch or in memory.
- *  With OpenCL only memory that the device shares with the host has one, with Vulkan that of a device with the feature
- *  bufferDeviceAddress.
- *  @return the address; 0 where kernels reach the memory as an argument alone, or not at all, or for NULL
+/** Returns the address of the buffer for kernels of the device, which may be in a value of a launch or in memory. With
+ *  OpenCL only memory that the device shares with the host has one, with Vulkan only memory of a device with the
+ *  feature bufferDeviceAddress.
+ *  @return the address; 0 if kernels can reach the memory only as an argument, or not at all, or for NULL
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API uint64_t gpuhal_buffer_address(const gpuhal_buffer *buffer);
 
 /** Returns the host address of the buffer, valid as long as the buffer: a multiple of 64, unless the memory is the
- *  caller's own. Host and device see each other's writes without a mapping where GPUHAL_FACT_HOST_COHERENT_KINDS has
- *  the kind of the memory; elsewhere map and unmap make them visible, and what the host writes without a mapping may be
- *  lost.
+ *  caller's own. Host and device see each other's writes without a mapping if GPUHAL_FACT_HOST_COHERENT_KINDS has the
+ *  kind of the memory; otherwise map and unmap make them visible, and writes of the host without a mapping may be lost.
  *  @return the address; NULL without one (try gpuhal_buffer_map()), for a buffer of a pool (pool.h) that is not
  *  coherent, or for NULL
  *  Owner: buffer. Threads: any. Blocks: no. */
 GPUHAL_API void *gpuhal_buffer_host(const gpuhal_buffer *buffer);
 
 /** Returns whether writes of the host through gpuhal_buffer_host() and of transfers are visible to each other at once.
- *  Where they are not, transfers see the host's writes only after gpuhal_buffer_map() and gpuhal_buffer_unmap().
+ *  If they are not, transfers see the host's writes only after gpuhal_buffer_map() and gpuhal_buffer_unmap().
  *  @return 1; 0 also without a host address, or for NULL
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API int32_t gpuhal_buffer_is_coherent(const gpuhal_buffer *buffer);
@@ -97,7 +96,7 @@ GPUHAL_API int32_t gpuhal_buffer_is_coherent(const gpuhal_buffer *buffer);
  *  Owner: its gpuhal object. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_device *gpuhal_buffer_device(const gpuhal_buffer *buffer);
 
-/** Finds the buffer that contains an address: an address of a device, else of the host. Where two buffers have the
+/** Finds the buffer that contains an address: an address of a device, otherwise of the host. If two buffers have the
  *  same addresses, because each device has its own address space or the memory is shared or imported twice, only the
  *  earlier buffer is ever found.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, NOT_FOUND
@@ -105,10 +104,10 @@ GPUHAL_API gpuhal_device *gpuhal_buffer_device(const gpuhal_buffer *buffer);
 GPUHAL_API gpuhal_status gpuhal_buffer_find(gpuhal *gpu, uint64_t address, gpuhal_buffer **out_buffer,
                                             uint64_t *out_offset);
 
-/** Maps a range of the buffer into the host's memory. One mapping at a time; meanwhile transfers with this buffer
+/** Maps a range of the buffer into the host's memory. A buffer has one mapping at a time; meanwhile transfers with it
  *  return BUSY. @p access: GPUHAL_ACCESS_ bits.
- *  @return GPUHAL_OK, INVALID_ARGUMENT (also for 0 bytes), OUT_OF_RANGE, NOT_SUPPORTED, BUSY when it is mapped, or in
- *  a transfer that the device cannot do beside a mapping, DEVICE_LOST, FORKED, DRIVER
+ *  @return GPUHAL_OK, INVALID_ARGUMENT (also for 0 bytes), OUT_OF_RANGE, NOT_SUPPORTED, BUSY when it is mapped, or in a
+ *  transfer that the device cannot do during a mapping, DEVICE_LOST, FORKED, DRIVER
  *  Owner: caller, gpuhal_buffer_unmap() before the last release. Threads: any. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_buffer_map(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes, uint32_t access,
                                            void **out_pointer);
@@ -123,8 +122,8 @@ GPUHAL_API gpuhal_status gpuhal_buffer_unmap(gpuhal_buffer *buffer, void *pointe
  *  Owner: the library keeps the object. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_buffer_native(const gpuhal_buffer *buffer, gpuhal_native *out_native);
 
-/** Returns where the buffer begins in the vendor's object of gpuhal_buffer_native(), as far as that object's values do
- *  not state it: for a buffer of a pool (pool.h) in a VkBuffer.
+/** Returns the offset of the buffer in the vendor's object of gpuhal_buffer_native(), if that object's values do not
+ *  state it: for a buffer of a pool (pool.h) in a VkBuffer.
  *  @return bytes; 0 for every other buffer, and for NULL
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API uint64_t gpuhal_buffer_offset(const gpuhal_buffer *buffer);

@@ -1,8 +1,8 @@
 /** gpuhal/device.h: devices, their facts, and how to select one.
  *
  *  A device is one processor as one backend sees it; its id is `backend:index` (`opencl:1`) and does not depend on
- *  which others are hidden. Device pointers are valid as long as their gpuhal object. A device is opened by its first
- *  buffer, or by gpuhal_device_open().
+ *  which other devices are hidden. Device pointers are valid as long as their gpuhal object. A device is opened by its
+ *  first buffer, or by gpuhal_device_open().
  */
 #ifndef GPUHAL_DEVICE_H
 #define GPUHAL_DEVICE_H
@@ -17,7 +17,7 @@ extern "C" {
 /** One device of a gpuhal object. */
 typedef struct gpuhal_device gpuhal_device;
 
-/** What a device offers beyond allocating and copying. Bits. */
+/** Capabilities of a device beyond allocating and copying. Bits. */
 enum {
     /** Pageable host memory is read and written without staging by the library. */
     GPUHAL_CAPABILITY_HOST_COPY = 1u << 0,
@@ -50,30 +50,32 @@ GPUHAL_API gpuhal_device *gpuhal_device_at(const gpuhal *gpu, uint32_t index);
 enum { GPUHAL_SELECT_ALLOW_CPU = 1u /**< When nothing matches, use the CPU instead of failing. */ };
 
 /** Selects one device. Selectors: `auto`; `gpu`; `most_free` or `least_loaded`, the GPU with most free memory or least
- *  load (see GPUHAL_RANK_LEAST_LOADED) now; `each`, one interface of each physical device; a backend (`cuda`,
- *  `cpu`); ids (`cuda:1`, `cuda:0-3`, `cuda:*`); numbers from 0 (`0`, `0-3`), the places among the preferred interfaces
- *  in the order of gpuhal_device_at(), which are the rows of gpuhal-probe; a UUID as vendors' tools print it (`GPU-…`,
- *  `MIG-…`, `uuid=…`), or as much of its beginning as no other device has; a PCI address, with its domain or without
- *  (`0000:c1:00.0`, `c1:00.0`, `pci=…`); `name=glob` (`*`, `?`, case-insensitive); `env=CUDA_VISIBLE_DEVICES`,
- *  what a vendor's variable leaves, by that variable's own rules (docs/identity.md); or several, separated by commas,
- *  where a number continues the backend before it (`cuda:0,1`) and a `?` stands for a comma in a name. `!` before one
- *  takes away what it matches from what stands before it in the list, from all devices where it is the first:
- *  `cuda,!cuda:1`, `!opencl`; another interface of that hardware may then be selected. Each has at most 127 bytes;
- *  blanks around it are ignored. A limit of memory (`cuda:0@8GiB`) is for gpuhal_config.devices alone.
+ *  load (see GPUHAL_RANK_LEAST_LOADED) now; `each`, one interface of each physical device; a backend (`cuda`, `cpu`);
+ *  ids (`cuda:1`, `cuda:0-3`, `cuda:*`); numbers from 0 (`0`, `0-3`), the places among the preferred interfaces in the
+ *  order of gpuhal_device_at(), which are the rows of gpuhal-probe; a UUID as vendors' tools print it (`GPU-…`,
+ *  `MIG-…`, `uuid=…`), or a beginning of it that no other device shares; a PCI address, with its domain or without
+ *  (`0000:c1:00.0`, `c1:00.0`, `pci=…`); `name=glob` (`*`, `?`, case-insensitive); `env=CUDA_VISIBLE_DEVICES`, the
+ *  devices that a vendor's variable leaves, by the rules of that variable (docs/identity.md); or several, separated by
+ *  commas. In such a list a number continues the backend before it (`cuda:0,1`), and a `?` stands for a comma in a
+ *  name. `!` before a selector removes its devices from those of the selectors before it, or from all devices if it is
+ *  the first: `cuda,!cuda:1`, `!opencl`; another interface of that hardware may then be selected. Each selector has at
+ *  most 127 bytes; blanks around it are ignored. Only gpuhal_config.devices may have a limit of memory (`cuda:0@8GiB`).
  *  @p selector NULL or "": auto.
  *
- *  Of several devices that are named the best is selected, from listed facts alone, so that equal machines select
- *  equally and no driver is loaded: one that did not fail gpuhal_device_verify() with this driver; no software device;
- *  of the first backend; a GPU, then an integrated one, then an accelerator; with most total memory; with most compute
- *  units; the first. `auto` and `gpu` name no software device and none that failed that test; `auto` falls back to the
- *  CPU, `gpu` fails. @p out_reason, which may be NULL, says what decided. One whose compute mode is exclusive may be
- *  selected while another process has it, which its driver alone knows: opening it then returns BUSY.
- *  With `most_free` or `least_loaded` in the list the values of the devices that are named are read now, from plugins
- *  that are loaded for that, and decide before the rule; a device without the value comes last. Where such a word in
- *  GPUHAL_DEVICES or gpuhal_config.devices has left one device, the reason has the values of then.
- *  @return GPUHAL_OK; FORKED; HOST_MEMORY; INVALID_ARGUMENT for a malformed selector, one with a limit, a variable
- *  that its own reader refuses, and for the beginning of a UUID or an address without domain that fits several devices,
- *  which the detail names; NOT_FOUND when one of the selectors matches nothing, or what they leave is not to be used
+ *  If the selector names several devices, the best is selected from the listed facts alone, so that equal machines
+ *  select equally and no driver is loaded. In this order, it prefers a device that did not fail gpuhal_device_verify()
+ *  with this driver; a device that is not a software device; the first backend; a GPU, then an integrated GPU, then an
+ *  accelerator; the most total memory; the most compute units; the first device. `auto` and `gpu` name no software
+ *  device, and no device that failed that test; `auto` falls back to the CPU, `gpu` fails. @p out_reason, which may be
+ *  NULL, states the deciding rule. A device with an exclusive compute mode may be selected while another process uses
+ *  it, since only its driver knows that: opening it then returns BUSY.
+ *  With `most_free` or `least_loaded` in the list the values of the named devices are read now, from plugins that are
+ *  loaded for that, and decide before these rules; a device without the value comes last. If such a word in
+ *  GPUHAL_DEVICES or gpuhal_config.devices has left one device, the reason has the values that were read then.
+ *  @return GPUHAL_OK; FORKED; HOST_MEMORY; INVALID_ARGUMENT for a malformed selector, a selector with a limit, a
+ *  variable whose value its reader would refuse, and for the beginning of a UUID or an address without domain that fits
+ *  several devices, which the detail names; NOT_FOUND when one of the selectors matches nothing, or when no device that
+ *  they leave may be used
  *  Owner: device of @p gpu; the reason is valid until this thread's next gpuhal_select(). Threads: any. Blocks: with
  *  `most_free` and `least_loaded` as gpuhal_sample_all(), otherwise no. */
 GPUHAL_API gpuhal_status gpuhal_select(gpuhal *gpu, const char *selector, uint32_t flags, gpuhal_device **out_device,
@@ -128,7 +130,7 @@ GPUHAL_API gpuhal_missing gpuhal_device_missing(const gpuhal_device *device, gpu
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_device_key_at(const gpuhal_device *device, uint32_t index, gpuhal_key *out_key);
 
-/** Returns what the device offers: bits GPUHAL_CAPABILITY_….
+/** Returns the capabilities of the device: bits GPUHAL_CAPABILITY_….
  *  @return the bits; 0 for NULL
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API uint32_t gpuhal_device_capabilities(const gpuhal_device *device);
@@ -142,7 +144,7 @@ GPUHAL_API gpuhal_status gpuhal_device_physical(const gpuhal_device *device, uin
                                                 uint32_t *out_preferred);
 
 /** Opens the device before its first buffer does. Loads the plugin into this process.
- *  @return GPUHAL_OK, also when it is open; else what the backend returned: NO_DRIVER, NO_DEVICE, NO_PERMISSION, BUSY,
+ *  @return GPUHAL_OK, also when it is open; else the error of the backend: NO_DRIVER, NO_DEVICE, NO_PERMISSION, BUSY,
  *  DEVICE_LOST, INCOMPATIBLE, FORKED, OUT_OF_MEMORY, DRIVER; TIMEOUT when starting the plugin takes longer than
  *  gpuhal_config.helper_deadline_ns, DEVICE_LOST (hung) when opening takes longer than gpuhal_config.hang_ns
  *  Owner: stays open until gpuhal_close(). Threads: any; a second caller waits for the first. The driver is called on
@@ -150,10 +152,11 @@ GPUHAL_API gpuhal_status gpuhal_device_physical(const gpuhal_device *device, uin
 GPUHAL_API gpuhal_status gpuhal_device_open(gpuhal_device *device);
 
 /** Opens the device over the caller's own vendor device, which the library then allocates from and submits to
- *  (native.h: GPUHAL_NATIVE_VULKAN_DEVICE, GPUHAL_NATIVE_OPENCL_DEVICE). Features that the caller's device was created
- *  without are not offered; gpuhal_device_capabilities() returns the others.
- *  @return GPUHAL_OK; INVALID_ARGUMENT for another type or other hardware; NOT_SUPPORTED when the backend adopts none
- *  or the device lacks what copies need; BUSY when the device is open already; else what gpuhal_device_open() returns
+ *  (native.h: GPUHAL_NATIVE_VULKAN_DEVICE, GPUHAL_NATIVE_OPENCL_DEVICE). The library does not offer features that the
+ *  caller's device was created without; gpuhal_device_capabilities() returns the others.
+ *  @return GPUHAL_OK; INVALID_ARGUMENT for another type or other hardware; NOT_SUPPORTED when the backend cannot adopt
+ *  or the device lacks a feature that copies need; BUSY when the device is open already; else the errors of
+ *  gpuhal_device_open()
  *  Owner: caller must keep the vendor's objects until gpuhal_close() and the last release. Threads: any. Blocks:
  *  yes. */
 GPUHAL_API gpuhal_status gpuhal_device_adopt(gpuhal_device *device, const gpuhal_native *native);
@@ -164,17 +167,17 @@ GPUHAL_API gpuhal_status gpuhal_device_adopt(gpuhal_device *device, const gpuhal
 GPUHAL_API gpuhal_status gpuhal_device_limit_memory(gpuhal_device *device, uint64_t bytes);
 
 /** Returns the vendor's objects of an open device; see native.h.
- *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_SUPPORTED, and what gpuhal_device_open() returns
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_SUPPORTED, and the errors of gpuhal_device_open()
  *  Owner: the library keeps the objects. Threads: any. Blocks: yes when the device is not open yet. */
 GPUHAL_API gpuhal_status gpuhal_device_native(gpuhal_device *device, gpuhal_native *out_native);
 
-/** A function of a vendor's library: cast it to its own type. */
+/** A function of a vendor's library: cast it to the type that it has there. */
 typedef void gpuhal_vendor_fn(void);
 
 /** Finds a function in the library that the device's plugin uses in this process (libOpenCL, libvulkan, libcuda,
- *  libamdhip64), of which several may be installed. Opens the device if needed.
+ *  libamdhip64), since several copies may be installed. Opens the device if needed.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_FOUND when the library has no such function, NOT_SUPPORTED when the plugin
- *  opened none (cpu), and what gpuhal_device_open() returns
+ *  opened none (cpu), and the errors of gpuhal_device_open()
  *  Owner: the library, which is never unloaded. Threads: any. Blocks: yes when the device is not open yet. */
 GPUHAL_API gpuhal_status gpuhal_device_symbol(gpuhal_device *device, const char *name, gpuhal_vendor_fn **out_function);
 

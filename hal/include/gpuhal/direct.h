@@ -1,8 +1,8 @@
 /** gpuhal/direct.h: calls one plugin without the core in between, through plugin.h.
  *
- *  For conformance kits, benchmarks and vendors' tests. gpuhal_direct_load() does what the core does before it trusts
- *  a file: file checks, dlopen, negotiation of the ABI. It does so in this process, which a plugin that crashes ends.
- *  The caller then calls the slots, and must follow the rules of plugin.h.
+ *  For conformance kits, benchmarks and vendors' tests. gpuhal_direct_load() takes the same steps as the core before it
+ *  trusts a file: file checks, dlopen, negotiation of the ABI. It does so in this process, so a plugin that crashes
+ *  ends this process. The caller then calls the slots, and must follow the rules of plugin.h.
  */
 #ifndef GPUHAL_DIRECT_H
 #define GPUHAL_DIRECT_H
@@ -28,13 +28,13 @@ GPUHAL_API gpuhal_status gpuhal_direct_load(const char *file, const gpuhal_plugi
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const gpuhal_host *gpuhal_direct_host(void);
 
-/** Describes a failure: makes what @p plugin returned, and reported on this thread, the last error of error.h. @p what
- *  is the action, such as "start".
+/** Describes a failure: makes the status that @p plugin returned, with its report on this thread, the last error of
+ *  error.h. @p what is the action, such as "start".
  *  @return @p status, or DRIVER when that is not an error
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_direct_failed(const gpuhal_plugin *plugin, gpuhal_status status, const char *what);
 
-/** Receives what a plugin reports about its devices. Members may be NULL. */
+/** Receives a plugin's reports about its devices. Members may be NULL. */
 typedef struct gpuhal_direct_listener {
     void *user;
     void (*device)(void *user, uint32_t index);
@@ -46,27 +46,27 @@ typedef struct gpuhal_direct_listener {
 } gpuhal_direct_listener;
 
 /** Calls enumerate() with gpuhal_direct_host() and the result of start(), and passes everything to @p listener.
- *  @return what the plugin returned
+ *  @return the plugin's status
  *  Owner: texts are valid during the call. Threads: any, enumerate() alone per plugin. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_direct_enumerate(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                                                  const gpuhal_direct_listener *listener);
 
 /** Calls sample() and passes everything to @p listener.
- *  @return what the plugin returned; NOT_SUPPORTED when it has no sample()
+ *  @return the plugin's status; NOT_SUPPORTED when it has no sample()
  *  Owner: texts are valid during the call. Threads: any. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_direct_sample(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                                               uint32_t index, const gpuhal_key *keys, uint32_t count, uint32_t flags,
                                               const gpuhal_direct_listener *listener);
 
 /** Calls processes() and passes everything to @p listener.
- *  @return what the plugin returned; NOT_SUPPORTED when it has no processes()
+ *  @return the plugin's status; NOT_SUPPORTED when it has no processes()
  *  Owner: texts are valid during the call. Threads: any. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_direct_processes(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                                                  uint32_t index, uint32_t flags,
                                                  const gpuhal_direct_listener *listener);
 
 /** Calls link() and passes everything to @p listener.
- *  @return what the plugin returned; NOT_SUPPORTED when it has no link()
+ *  @return the plugin's status; NOT_SUPPORTED when it has no link()
  *  Owner: texts are valid during the call. Threads: any. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_direct_link(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                                             uint32_t from, uint32_t to, const gpuhal_direct_listener *listener);

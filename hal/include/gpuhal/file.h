@@ -2,8 +2,8 @@
  *
  *  The bytes are moved in pieces, several at once, between the file and memory that the device can read or write
  *  directly: the whole file is never copied on the host. Cached pages are read from the page cache; large ranges that
- *  are not cached bypass it where that is faster. Pieces arrive in any order: after a failure, or when the transfer
- *  was cancelled, the range has old and new bytes in any mixture, and everything around it is unchanged.
+ *  are not cached bypass it if that is faster. Pieces arrive in any order: after a failure, or when the transfer was
+ *  cancelled, the range has old and new bytes in any mixture, and everything around it is unchanged.
  *
  *  Files are regular files, and devices with offsets (disks, /dev/zero); directories, FIFOs, sockets and terminals are
  *  refused without waiting on them. The call opens the file, or duplicates the descriptor: afterwards it may be
@@ -11,7 +11,7 @@
  *
  *  When a system call fails, the detail of the error has the call and the system's number (errno, on Windows that of
  *  GetLastError()) as vendor_call and vendor_code, and the sentence names the file and the offset. A limit on the size
- *  of files (RLIMIT_FSIZE) is such a failure; SIGXFSZ, which it would send, is held back.
+ *  of files (RLIMIT_FSIZE) is such a failure; the signal SIGXFSZ that it would send is held back.
  */
 #ifndef GPUHAL_FILE_H
 #define GPUHAL_FILE_H
@@ -35,7 +35,7 @@ typedef int32_t gpuhal_progress_fn(void *user, uint64_t done, uint64_t total);
 
 /** Flags of writing. */
 enum {
-    /** The file is cut behind the last byte written, at the end. Without it the rest stays. */
+    /** At the end the file is cut after the last byte written. Without this flag the rest stays. */
     GPUHAL_FILE_TRUNCATE = 1u,
     GPUHAL_FILE_SYNC = 2u      /**< Completes once the bytes are on the disk, not only in the page cache. */
 };
@@ -65,7 +65,7 @@ typedef struct gpuhal_file {
 GPUHAL_API gpuhal_status gpuhal_read_file(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset,
                                           const gpuhal_file *from, uint64_t bytes);
 
-/** Writes @p bytes of a buffer into a file, in place: bytes of the file before and behind the range stay.
+/** Writes @p bytes of a buffer into a file, in place: bytes of the file before and after the range stay.
  *  @return GPUHAL_OK; INVALID_ARGUMENT (also for directories and the like, a bad descriptor, one that appends);
  *  NOT_FOUND for the directory; NO_PERMISSION; OUT_OF_RANGE when the buffer is too short, before anything moves; BUSY
  *  while mapped; CANCELLED by the progress function; FILE when the system cannot write it: no space left, a limit, an

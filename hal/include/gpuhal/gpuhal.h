@@ -1,6 +1,6 @@
-/** gpuhal/gpuhal.h: what an engine needs: devices, memory, transfers, queues, programs and pools. Beside it
- *  stand gpuhal/store.h (tensors that outgrow a device), gpuhal/schedule.h (what runs where) and gpuhal/node.h (what
- *  operators ask). What follows is true for them, too.
+/** gpuhal/gpuhal.h: the API for engines: devices, memory, transfers, queues, programs and pools. gpuhal/store.h
+ *  (tensors that outgrow a device), gpuhal/schedule.h (placement of work) and gpuhal/node.h (data for operators) come
+ *  beside it. The conventions below are true for them, too.
  *
  *  Conventions, true for every function unless its comment says otherwise
  *  - Every call that can fail returns a gpuhal_status; out-parameters come last and are NULL or 0 on failure, except
@@ -11,23 +11,24 @@
  *  - Sizes and offsets are bytes in uint64_t; other units are in the name (`timeout_ns`).
  *  - Configuration structures start with their size, and every other member has a sensible meaning when zero:
  *    `gpuhal_config config = { .size = sizeof config };`
- *  - Of a structure with a size, at most so many bytes are read or written. What lies beyond a smaller size, that of an
- *    older program, is as if it were 0, and is not written; what a larger size has beyond this library's structure is
- *    left alone. That a size ends within a member is not noticed. A size of 0, or one without what a call needs, is
- *    INVALID_ARGUMENT.
+ *  - At most `size` bytes of a structure that has a size are read or written. Members beyond a smaller size, that of an
+ *    older program, count as 0, and are not written; bytes of a larger size beyond this library's structure are left
+ *    alone. A size that ends within a member is not noticed. A size of 0, or one without the members that a call needs,
+ *    is INVALID_ARGUMENT.
  *  - Texts are bytes; paths are those of the system, in UTF-8 on Windows.
- *  - Objects stay with the process that made them. In the child of a fork every call with an object of the parent
- *    and valid arguments that returns a status returns GPUHAL_ERROR_FORKED, and one that destroys, releases or closes
- *    does nothing; both at once, without a call of a driver. Other getters go on reading. The child opens a gpuhal
- *    object of its own, which has cpu and every backend that the parent had not started: the others are
- *    GPUHAL_PLUGIN_FORKED. Fork while no other thread opens a gpuhal object, or opens or first uses a device: where
- *    that thread was just loading a library, this library loads none in the child (GPUHAL_ERROR_FORKED), so that cpu,
- *    too, works there only if the parent had loaded it or it is linked in.
- *  - POSIX: pthread_cancel() of a thread that waits in the library takes effect when the call has returned. But a
- *    driver may be cancelled inside a call of its own: never cancel a thread that transfers, allocates or opens, or
- *    disable cancellation around such calls.
- *  - Comments end with three parts of a contract: Owner (which side must keep or free what), Threads (from which it
- *    may be called, and at the same time as what), Blocks (whether it may wait for a device, a driver or a process).
+ *  - Objects stay with the process that made them. In the child of a fork every call with an object of the parent and
+ *    valid arguments that returns a status returns GPUHAL_ERROR_FORKED, and a call that destroys, releases or closes
+ *    does nothing; both return at once and call no driver. Other getters go on reading. The child opens its own gpuhal
+ *    object, which has cpu and every backend that the parent had not started: the others are GPUHAL_PLUGIN_FORKED. Fork
+ *    while no other thread opens a gpuhal object, or opens or first uses a device: if that thread was just loading a
+ *    library, this library loads none in the child (GPUHAL_ERROR_FORKED), so that cpu, too, works there only if the
+ *    parent had loaded it or it is linked in.
+ *  - POSIX: pthread_cancel() of a thread that waits in the library takes effect when the call has returned. But
+ *    cancellation may hit a driver inside one of its calls: never cancel a thread that transfers, allocates or opens,
+ *    or disable cancellation around such calls.
+ *  - Comments end with three parts of a contract: Owner (which side must keep or free an object), Threads (from which
+ *    threads it may be called, and during which other calls), Blocks (whether it may wait for a device, a driver or a
+ *    process).
  */
 #ifndef GPUHAL_GPUHAL_H
 #define GPUHAL_GPUHAL_H

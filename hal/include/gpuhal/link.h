@@ -1,12 +1,12 @@
 /** gpuhal/link.h: the link between two devices, in each direction: how they are connected, whether the driver reports
  *  that one can access the other's memory, whether that is verified, and the measured speed.
  *
- *  Links are facts with the keys GPUHAL_LINK_…. Facts of the hardware come from the plugin where both devices are of
- *  one backend, else from their PCI addresses and the system's tree of devices. A driver's claim is verified:
+ *  Links are facts with the keys GPUHAL_LINK_…. Facts of the hardware come from the plugin if both devices are of one
+ *  backend, otherwise from their PCI addresses and the system's tree of devices. A driver's claim is verified:
  *  gpuhal_copy() uses a link only after a pattern that was written through it was read back unchanged. A link that
  *  fails is not used by this gpuhal object any more: a warning is logged, and copies are staged. The registry records
- *  that, and measurements, for the two devices with these drivers: later programs do not use the link either, until
- *  gpuhal_link_verify() tests it again.
+ *  the failure, and measurements, for the two devices with these drivers: later programs do not use the link either,
+ *  until gpuhal_link_verify() tests it again.
  */
 #ifndef GPUHAL_LINK_H
 #define GPUHAL_LINK_H
@@ -38,13 +38,13 @@ GPUHAL_API gpuhal_missing gpuhal_link_missing(gpuhal_device *from, gpuhal_device
                                               const char **out_why);
 
 /** Moves patterns from one device to the other, at odd offsets, on the path that gpuhal_copy() takes between memory of
- *  the two; reads them back from the destination alone, and compares. Then measures, whatever the registry has. Sets
+ *  the two; reads them back from the destination alone, and compares. Then measures, regardless of the registry. Sets
  *  GPUHAL_LINK_VERIFIED, and on success GPUHAL_LINK_PATH and the measured facts. Opens both devices. Uses up to 32 MiB
  *  of memory on each.
  *  @return GPUHAL_OK when every byte was right. DRIVER when bytes arrived wrong over a link between the two:
- *  GPUHAL_LINK_VERIFIED is 0, and the measured copies take another path. BUSY while another thread tests the same
- *  link. DEVICE_LOST when bytes arrived wrong on any other path. INVALID_ARGUMENT as for gpuhal_link_u64(); what
- *  gpuhal_device_open() and gpuhal_copy() return
+ *  GPUHAL_LINK_VERIFIED is 0, and the measured copies take another path. BUSY while another thread tests the same link.
+ *  DEVICE_LOST when bytes arrived wrong on any other path. INVALID_ARGUMENT as for gpuhal_link_u64(); the errors of
+ *  gpuhal_device_open() and gpuhal_copy()
  *  Owner: nothing stays. Threads: any; other work on the two devices affects the measurement. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_link_verify(gpuhal_device *from, gpuhal_device *to);
 
@@ -53,10 +53,10 @@ GPUHAL_API gpuhal_status gpuhal_link_verify(gpuhal_device *from, gpuhal_device *
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_link_kind_name(gpuhal_link_kind kind);
 
-/** Returns how two PCI devices are connected, of which neither need be a device of this library: a GPU and a network
+/** Returns how two PCI devices are connected. Neither need be a device of this library: for example a GPU and a network
  *  card. @p one and @p other are addresses, "0000:c1:00.0".
- *  @return GPUHAL_OK; FORKED; INVALID_ARGUMENT, also for a text that is not an address; NOT_SUPPORTED where the
- *  system's tree of devices does not say
+ *  @return GPUHAL_OK; FORKED; INVALID_ARGUMENT, also for a text that is not an address; NOT_SUPPORTED if the system's
+ *  tree of devices does not show it
  *  Owner: nothing. Threads: any. Blocks: yes, reading files of the kernel; opens no device. */
 GPUHAL_API gpuhal_status gpuhal_link_between_addresses(gpuhal *gpu, const char *one, const char *other,
                                                        gpuhal_link_kind *out_kind);

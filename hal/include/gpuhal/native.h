@@ -21,23 +21,24 @@ enum {
      *  library's own copies run on several queues and are not ordered with it: call clFinish on it first. To adopt a
      *  context, [0] to [2]; [3] is ignored. The library retains the context while it uses it. */
     GPUHAL_NATIVE_OPENCL_DEVICE = 1,
-    /** values[0] cl_mem, [1] offset in bytes at which the buffer starts inside it; to wrap one, 0 or a multiple of
-     *  binding_alignment_bytes, and the cl_mem a buffer of the device's context, which the library retains. */
+    /** values[0] cl_mem, [1] offset in bytes of the buffer inside it. To wrap one: [0] is a buffer of the device's
+     *  context, which the library retains, and [1] is 0 or a multiple of binding_alignment_bytes. */
     GPUHAL_NATIVE_OPENCL_BUFFER = 2,
-    /** values[0] cl_command_queue. To adopt: one of the device and its context, in order, which the library retains. */
+    /** values[0] cl_command_queue. To adopt: an in-order queue of the device and its context, which the library
+     *  retains. */
     GPUHAL_NATIVE_OPENCL_QUEUE = 3,
 
     /** typed: a gpuhal_vulkan_device, both for obtaining and for adopting. values[0] VkInstance, [1] VkPhysicalDevice,
      *  [2] VkDevice, [3] 0. */
     GPUHAL_NATIVE_VULKAN_DEVICE = 4,
-    /** values[0] VkBuffer, [1] VkDeviceMemory, [2] offset in bytes at which the buffer is bound inside it, [3]
-     *  VkBufferUsageFlags it was created with. The VkBuffer begins with the first byte of the gpuhal buffer, or, for
-     *  one from a pool, gpuhal_buffer_offset() bytes before it. To wrap
-     *  one: transfer usage both ways; shared (CONCURRENT) over the families of the device's queues where they are of
-     *  more than one; [1] may be 0 when other code does not need it. */
+    /** values[0] VkBuffer, [1] VkDeviceMemory, [2] offset in bytes of the buffer inside it, [3] VkBufferUsageFlags it
+     *  was created with. The VkBuffer begins with the first byte of the gpuhal buffer, or, if that is from a pool,
+     *  gpuhal_buffer_offset() bytes before it. To wrap one: transfer usage both ways; shared (CONCURRENT) over the
+     *  families of the device's queues if these are of several families; [1] may be 0 if other code does not need
+     *  it. */
     GPUHAL_NATIVE_VULKAN_BUFFER = 5,
-    /** values[0] VkQueue, [1] family, [2] index in the family. Submit to one of the library's only during native
-     *  access (gpuhal_queue_native_begin()): several queues of the library may share one VkQueue. */
+    /** values[0] VkQueue, [1] family, [2] index in the family. Submit to a VkQueue of the library only during native
+     *  access (gpuhal_queue_native_begin()): several queues of the library may share one. */
     GPUHAL_NATIVE_VULKAN_QUEUE = 6,
     /** An event: values[0] a timeline VkSemaphore, [1] the value it has once the event is done. */
     GPUHAL_NATIVE_VULKAN_SEMAPHORE = 7,
@@ -51,9 +52,9 @@ enum {
     /** values[0] CUdeviceptr of the first byte. To wrap: device or managed memory of the device, also from the middle
      *  of an allocation. */
     GPUHAL_NATIVE_CUDA_MEMORY = 9,
-    /** values[0] CUstream of the device's context. To adopt: also CU_STREAM_LEGACY (1), never 0 or
-     *  CU_STREAM_PER_THREAD (2), which is another stream on each thread. While it is captured into a graph, recording
-     *  an event there is BUSY. */
+    /** values[0] CUstream of the device's context. To adopt: also CU_STREAM_LEGACY (1), never 0 or CU_STREAM_PER_THREAD
+     *  (2), which is another stream on each thread. While it is captured into a graph, recording an event there returns
+     *  BUSY. */
     GPUHAL_NATIVE_CUDA_STREAM = 10,
     /** values[0] CUevent, without timing unless it was created for it. */
     GPUHAL_NATIVE_CUDA_EVENT = 11,
@@ -81,9 +82,9 @@ typedef struct gpuhal_vulkan_queue {
     uint32_t index;  /**< In its family. */
 } gpuhal_vulkan_queue;
 
-/** A VkDevice with what its users need to share it. Handles are Vulkan's own, `void *` because this header includes no
- *  vendor header. Adopting reads everything during the call only; the handles and @p user must exist until the gpuhal
- *  object is closed and its last buffer released. */
+/** A VkDevice with the data that its users need to share it. Handles are Vulkan's own, `void *` because this header
+ *  includes no vendor header. Adopting reads everything during the call only; the handles and @p user must exist until
+ *  the gpuhal object is closed and its last buffer released. */
 typedef struct gpuhal_vulkan_device {
     uint32_t size;                 /**< sizeof(gpuhal_vulkan_device). */
     uint32_t api_version;          /**< VkApplicationInfo.apiVersion of the instance: VK_API_VERSION_1_1 or later. */
@@ -98,10 +99,9 @@ typedef struct gpuhal_vulkan_device {
     const gpuhal_vulkan_queue *queues;
     /** VkPhysicalDeviceFeatures2 with the chain passed to vkCreateDevice; NULL: nothing enabled. */
     const void *features;
-    /** Around every submission to a queue; both NULL when no other code submits to these queues, or when obtained.
-     *  May be called from any thread, and `unlock` on another one than `lock` where native access ends there. The
-     *  caller must hold such a lock no longer than a submission takes: otherwise the library's waits exceed their
-     *  timeouts. */
+    /** Around every submission to a queue; both NULL when no other code submits to these queues, or when obtained. May
+     *  be called from any thread, and `unlock` on another thread than `lock` if native access ends there. The caller
+     *  must hold such a lock no longer than a submission takes: otherwise the library's waits exceed their timeouts. */
     void (*lock)(void *user, void *queue);
     void (*unlock)(void *user, void *queue);
     void *user;

@@ -1,23 +1,23 @@
 /** gpuhal/program.h: code for a device, and launching it in order with everything else in a queue.
  *
- *  A program is made of alternatives (code.h): the same functions in the formats that one has compilers for. The device
- *  takes the first that it can, in its own order: exact machine code before portable code (gpuhal_device_formats()). A
- *  kernel fixes a function's parameters, the size of its groups and its constants, so that no launch compiles; but
- *  PoCL and lavapipe compile a kernel when it is launched first, and PoCL again for the first wide grid.
- *  docs/programs.md shows the same kernel on every backend.
+ *  A program is made of alternatives (code.h): the same functions in the formats that the application has compilers
+ *  for. The device takes the first usable alternative in the device's order of formats: exact machine code before
+ *  portable code (gpuhal_device_formats()). A kernel fixes a function's parameters, the size of its groups and its
+ *  constants, so that no launch compiles; only PoCL and lavapipe compile a kernel at its first launch, and PoCL again
+ *  for the first wide grid. docs/programs.md shows the same kernel on every backend.
  *
  *  Programs and kernels have a reference count, as buffers have: a kernel keeps its program, a launch that is enqueued
  *  keeps its kernel and its buffers, and a program keeps its device open and its gpuhal object alive.
  *
  *  Code is trusted. Before a driver gets it, a binary is checked to be complete and of its format, and SPIR-V for
- *  Vulkan to have the instructions, operands, ids and blocks that its specification allows. Types, control flow and all
- *  else that a validator (spirv-val) checks is the compiler's promise: a driver may end the process for code that
- *  breaks it.
+ *  Vulkan to have the instructions, operands, ids and blocks that its specification allows. The compiler is responsible
+ *  for types, control flow and everything else that a validator (spirv-val) checks: a driver may end the process for
+ *  code that breaks its rules.
  *
- *  What a driver compiles is kept in a cache between runs, beside the registry; GPUHAL_PROGRAM_CACHE
- *  (docs/environment.md) moves, limits or disables it. Code that may read other files (`#include`) is not kept.
- *  Creating a program or kernel reads the environment: another thread must not change it meanwhile (setenv(),
- *  putenv()), else the behaviour is undefined, as with getenv().
+ *  Compiled code is kept in a cache between runs, beside the registry; GPUHAL_PROGRAM_CACHE (docs/environment.md)
+ *  moves, limits or disables it. Code that may read other files (`#include`) is not kept. Creating a program or kernel
+ *  reads the environment: another thread must not change it meanwhile (setenv(), putenv()), else the behaviour is
+ *  undefined, as with getenv().
  */
 #ifndef GPUHAL_PROGRAM_H
 #define GPUHAL_PROGRAM_H
@@ -37,12 +37,12 @@ typedef struct gpuhal_program gpuhal_program;
 /** One function of a program, ready to be launched. */
 typedef struct gpuhal_kernel gpuhal_kernel;
 
-/** Receives the text of a build: a line for each alternative that was looked at, with why it was passed over, and all
- *  that the driver's compiler printed. Called once, during the call, on its thread; the text is valid until it
- *  returns. */
+/** Receives the text of a build: a line for each alternative that was tried, with the reason why it was passed over,
+ *  and the whole output of the driver's compiler. Called once, during the call, on its thread; the text is valid until
+ *  it returns. */
 typedef void gpuhal_build_log_fn(void *user, const char *text);
 
-/** What to load. */
+/** The program to load. */
 typedef struct gpuhal_program_desc {
     uint32_t size; /**< sizeof(gpuhal_program_desc). */
     uint32_t flags; /**< GPUHAL_PROGRAM_ bits. */
@@ -63,11 +63,12 @@ enum { GPUHAL_PROGRAM_NO_CACHE = 1u /**< It is neither looked up in the cache no
 GPUHAL_API const char *gpuhal_device_formats(const gpuhal_device *device);
 
 /** Loads a program, and opens the device if needed. Of several alternatives in one format the first in the caller's
- *  order is tried first. One that the device or its driver does not take, or that does not compile, is passed over.
+ *  order is tried first. An alternative that the device or its driver does not take, or that does not compile, is
+ *  passed over.
  *  @return GPUHAL_OK; NOT_SUPPORTED when the device takes none of the formats; INCOMPATIBLE when all alternatives are
  *  for other targets; INVALID_ARGUMENT for code that is seen to be damaged (above) or does not compile, with the
  *  compiler's words as vendor_text, or for a wrong description; DRIVER when the compiler fails and does not blame the
- *  code; HOST_MEMORY; OUT_OF_MEMORY; FORKED; what gpuhal_device_open() returns. The detail names each alternative and
+ *  code; HOST_MEMORY; OUT_OF_MEMORY; FORKED; the errors of gpuhal_device_open(). The detail names each alternative and
  *  why it was passed over
  *  Owner: caller, gpuhal_program_release(). Threads: any. Blocks: yes, it may compile. */
 GPUHAL_API gpuhal_status gpuhal_program_create(gpuhal_device *device, const gpuhal_program_desc *desc,
@@ -87,13 +88,13 @@ GPUHAL_API void gpuhal_program_release(gpuhal_program *program);
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API uint32_t gpuhal_program_choice(const gpuhal_program *program);
 
-/** Returns whether creating the program and all of its kernels so far has compiled nothing, since all of it came out of
- *  the cache. It says nothing of the first launch, at which PoCL and lavapipe compile in any case.
+/** Returns whether creating the program and all of its kernels so far has compiled nothing, since all code came from
+ *  the cache. It says nothing about the first launch, when PoCL and lavapipe compile in any case.
  *  @return 1 or 0; 0 for NULL
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API int32_t gpuhal_program_is_cached(const gpuhal_program *program);
 
-/** Makes a function of the program ready to be launched: afterwards no launch compiles, but for the first one with PoCL
+/** Makes a function of the program ready to be launched: afterwards no launch compiles, except the first one with PoCL
  *  and lavapipe (docs/programs.md, "The first launch").
  *  @return GPUHAL_OK; NOT_FOUND when the program has no such function; INVALID_ARGUMENT for parameters that the
  *  function does not have, a size of groups that the code contradicts or that is missing, or a wrong description;
@@ -134,8 +135,8 @@ typedef struct gpuhal_launch {
     uint32_t groups[3]; /**< Groups, by dimension; 0 in one of them: nothing is launched. */
     /** Local memory beside that of the arguments, with GPUHAL_KERNEL_ADDS_LOCAL (CUDA, HIP, the processor); else 0. */
     uint32_t local_bytes;
-    /** Buffers that the kernel reaches by addresses that stand in values or in memory. They are kept, and count as read
-     *  and written. NOT_SUPPORTED for one whose gpuhal_buffer_address() is 0. */
+    /** Buffers that the kernel reaches by addresses in values or in memory. They are kept, and count as read and
+     *  written. NOT_SUPPORTED for a buffer whose gpuhal_buffer_address() is 0. */
     gpuhal_buffer *const *uses;
     uint32_t uses_count;
     uint32_t reserved; /**< 0. */
@@ -144,13 +145,13 @@ typedef struct gpuhal_launch {
 /** Enqueues a launch, in order with all other work of the queue. All arguments are checked before anything is done.
  *  With a NULL queue the call returns when the kernel has ended, without any order to queues; it waits as long as the
  *  kernel runs.
- *  @return GPUHAL_OK; INVALID_ARGUMENT for arguments of another number, kind or size than the parameters, a buffer of
- *  another device, a queue of another device, an offset that is not aligned, or more groups or local memory than the
- *  kernel can have; OUT_OF_RANGE for a part outside its buffer; TOO_LARGE for one above GPUHAL_FACT_BINDING_MAX_BYTES;
- *  BUSY for a mapped buffer, or during native access to the queue; NOT_SUPPORTED for memory that kernels cannot use (of
- *  kinds UPLOAD and READBACK with OpenCL, a VkBuffer of the caller's without storage usage) or cannot reach by its
- *  address; HOST_MEMORY; the cause of the queue's failure; DEVICE_LOST; FORKED; DRIVER. Where an argument is wrong, the
- *  detail names the kernel and the argument
+ *  @return GPUHAL_OK; INVALID_ARGUMENT for arguments of another number, kind or size than the parameters, a buffer or
+ *  queue of another device, memory imported read-only that the kernel writes, an offset that is not aligned, or more
+ *  groups or local memory than the kernel can have; OUT_OF_RANGE for a part outside its buffer; TOO_LARGE for a part
+ *  above GPUHAL_FACT_BINDING_MAX_BYTES; BUSY for a mapped buffer, or during native access to the queue; NOT_SUPPORTED
+ *  for memory that kernels cannot use (of kinds UPLOAD and READBACK with OpenCL, a VkBuffer of the caller's without
+ *  storage usage) or cannot reach by its address; HOST_MEMORY; the cause of the queue's failure; DEVICE_LOST; FORKED;
+ *  DRIVER. If an argument is wrong, the detail names the kernel and the argument
  *  Owner: the queue keeps kernel and buffers until the launch has ended. Threads: any. Blocks: with a NULL queue. */
 GPUHAL_API gpuhal_status gpuhal_kernel_launch(gpuhal_queue *queue, gpuhal_kernel *kernel, const gpuhal_launch *launch);
 

@@ -1,26 +1,25 @@
 /** gpuhal/queue.h: queues, events, and waiting for them. docs/transfers.md shows the model on one page.
  *
  *  A queue is an in-order stream of work on one device: earlier work has ended before later work begins, as far as can
- *  be observed. Work may start as late as gpuhal_queue_flush(). Where a plugin has no queues the library provides
- *  them.
+ *  be observed. Work may start as late as gpuhal_queue_flush(). If a plugin has no queues the library provides them.
  *
- *  An event is recorded in a queue and is done once everything that was enqueued there before has ended. It can be
- *  recorded repeatedly; "the recording" below means the latest one. Until it is recorded for the first time it counts
- *  as done. The host signals an event created with GPUHAL_EVENT_HOST (gpuhal_event_signal()).
+ *  An event is recorded in a queue and is done once all work enqueued there before has ended. It can be recorded
+ *  repeatedly; "the recording" below means the latest one. Until it is recorded for the first time it counts as done.
+ *  The host signals an event created with GPUHAL_EVENT_HOST (gpuhal_event_signal()).
  *
- *  Failure: when a step of a queue fails, later work is dropped, and later events fail with the original cause, also
- *  in queues that wait for them. Every further call on the queue returns that cause until gpuhal_queue_reset(). A call
- *  that the driver refuses fails the queue as well, since later work may depend on it; one that the library refuses
+ *  Failure: when a step of a queue fails, later work is dropped, and later events fail with the original cause, also in
+ *  queues that wait for them. Every further call on the queue returns that cause until gpuhal_queue_reset(). A call
+ *  that the driver refuses fails the queue as well, since later work may depend on it; a call that the library refuses
  *  for its arguments does not. So work that must not fail with other work, such as the loads of two users, needs its
  *  own queue.
  *
  *  Waiting takes a timeout in nanoseconds: 0 polls, UINT64_MAX means no limit. The detail of TIMEOUT names a kernel of
- *  the queue that was launched for the first time, since the driver may still be compiling it. A waiting thread uses
- *  no processor time. It calls the driver only to poll, or where the plugin has GPUHAL_PLUGIN_HONORS_TIMEOUTS. After a
- *  wait, or a poll, has returned OK, everything that the awaited work used has been released: memory that was released
- *  before can be allocated again, and buffers can be mapped. A call that enqueues neither waits for earlier work nor
- *  moves more than 256 KiB by the processor: a thread of the queue does such work in its turn. It is as prompt as the
- *  driver's own function, which may wait where its ring is full.
+ *  the queue that was launched for the first time, since the driver may still be compiling it. A waiting thread uses no
+ *  processor time. It calls the driver only to poll, or if the plugin has GPUHAL_PLUGIN_HONORS_TIMEOUTS. After a wait,
+ *  or a poll, has returned OK, the awaited work uses nothing any more: memory that was released before can be allocated
+ *  again, and buffers can be mapped. A call that enqueues neither waits for earlier work nor moves more than 256 KiB by
+ *  the processor: a thread of the queue does such work in its turn. It is as prompt as the driver's own function, which
+ *  may wait when its ring is full.
  *
  *  When a driver's call does not return for gpuhal_config.hang_ns, or ten times that while the driver may be compiling
  *  a kernel for its first launch, its device is lost (hung): every other thread's calls return DEVICE_LOST, its queues
@@ -48,37 +47,38 @@ typedef struct gpuhal_event gpuhal_event;
 /** Flags of queues and events. */
 enum { GPUHAL_QUEUE_TIMED = 1u /**< Events with GPUHAL_EVENT_TIMED will be recorded here. */ };
 enum {
-    GPUHAL_EVENT_TIMED = 1u, /**< For gpuhal_event_elapsed(). Recording takes a little longer, and keeps the vendor's
-                                queue, also of a queue that was destroyed, until the event is destroyed or recorded
-                                elsewhere. */
+    /** For gpuhal_event_elapsed(). Recording takes a little longer, and keeps the vendor's queue, also after its
+     *  gpuhal_queue was destroyed, until the event is destroyed or recorded elsewhere. */
+    GPUHAL_EVENT_TIMED = 1u,
     GPUHAL_EVENT_HOST = 2u   /**< Signalled once by gpuhal_event_signal(), never recorded. Not with TIMED. */
 };
 
-/** What to create. */
+/** The queue to create. */
 typedef struct gpuhal_queue_desc {
     uint32_t size;              /**< sizeof(gpuhal_queue_desc). */
     int32_t priority;           /**< Higher is more urgent, 0 is the default; limited to the range of the API. */
     uint32_t flags;             /**< GPUHAL_QUEUE_ bits. */
     uint32_t reserved;
     /** A vendor's queue that the caller keeps (native.h) until the queue was destroyed, its work has ended, and its
-     *  events with GPUHAL_EVENT_TIMED were destroyed or recorded elsewhere; those that another queue waited for
-     *  (gpuhal_queue_wait()) also until that queue was destroyed. NULL: a new one. The library does not see what the
-     *  caller submits to it outside of native access: where that fills its ring, a call that waits there for longer
-     *  than gpuhal_config.hang_ns is a hang. */
+     *  events with GPUHAL_EVENT_TIMED were destroyed or recorded elsewhere; if another queue waited for such an event
+     *  (gpuhal_queue_wait()), also until that queue was destroyed. NULL: a new one. The library does not see the
+     *  caller's submissions outside of native access: if they fill its ring, a call that waits there for longer than
+     *  gpuhal_config.hang_ns is a hang. */
     const gpuhal_native *adopt;
 } gpuhal_queue_desc;
 
 /** Creates a queue. @p desc may be NULL. Opens the device if needed.
- *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_SUPPORTED for adoption, HOST_MEMORY, and what gpuhal_device_open() returns
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_SUPPORTED for adoption, HOST_MEMORY, and the errors of gpuhal_device_open()
  *  Owner: caller, gpuhal_queue_destroy(). Threads: any. Blocks: yes, for the driver. */
 GPUHAL_API gpuhal_status gpuhal_queue_create(gpuhal_device *device, const gpuhal_queue_desc *desc,
                                              gpuhal_queue **out_queue);
 
 /** Destroys the queue, and ends its native access. Enqueued work is flushed and completes; buffers stay alive until
  *  then, events become done. After gpuhal_close() the last queue waits for that, at most for gpuhal_config.hang_ns:
- *  work behind an event that the host has not signalled by then continues, and calls its functions, when that is
+ *  work after an event that the host has not signalled by then continues, and calls its functions, when the event is
  *  signalled or destroyed.
- *  Owner: @p queue is invalid afterwards. Threads: any, with no other call on @p queue in progress. Blocks: no. */
+ *  Owner: @p queue is invalid afterwards. Threads: any, with no other call on @p queue in progress. Blocks: no, except
+ *  for the last queue after gpuhal_close(). */
 GPUHAL_API void gpuhal_queue_destroy(gpuhal_queue *queue);
 
 /** Submits all enqueued work to the device.
@@ -100,37 +100,38 @@ GPUHAL_API gpuhal_status gpuhal_queue_wait(gpuhal_queue *queue, gpuhal_event *ev
  *  Owner: nothing. Threads: any. Blocks: yes, up to @p timeout_ns. */
 GPUHAL_API gpuhal_status gpuhal_queue_synchronize(gpuhal_queue *queue, uint64_t timeout_ns);
 
-/** Makes a failed queue usable again, once the work that the driver still has of it has ended; and where a pool gave it
- *  memory behind work of another queue (pool.h), once that has ended, or where that one has failed too, once it was
- *  reset or destroyed. Does nothing to other queues. After TIMEOUT the reset goes on, and another call waits for its
- *  end.
+/** Makes a failed queue usable again, once the driver has ended the work that it still has of the queue. If a pool gave
+ *  the queue memory after work of another queue (pool.h), that work must have ended as well, or, if the other queue has
+ *  failed too, that queue must have been reset or destroyed. Does nothing to other queues. After TIMEOUT the reset goes
+ *  on, and another call waits for its end.
  *  @return GPUHAL_OK, TIMEOUT, INVALID_ARGUMENT, BUSY during native access, HOST_MEMORY, DEVICE_LOST, FORKED, or why
  *  there is no new queue
  *  Owner: nothing. Threads: any. Blocks: yes, up to @p timeout_ns. */
 GPUHAL_API gpuhal_status gpuhal_queue_reset(gpuhal_queue *queue, uint64_t timeout_ns);
 
-/** Begins native access: submits all enqueued work to the vendor's queue, returns that queue, and locks it where the
- *  API needs that (VkQueue). What the caller submits to it until gpuhal_queue_native_end() is ordered after earlier
- *  and before later work of the queue, without barriers of the caller's own: on Vulkan, the library's submissions
- *  begin and end with barriers for all commands. Meanwhile other calls on this queue return BUSY. Several queues may
- *  share one VkQueue. During native access to one of them it cannot begin on another one, whose new work is submitted
- *  later; blocking transfers of the device that need that VkQueue wait for native access to end. On the thread that
- *  began it they, and another native access, return BUSY at once.
- *  @return GPUHAL_OK; TIMEOUT when deferred work could not be submitted, or the vendor's queue not be locked, in time;
- *  NOT_SUPPORTED for a queue without a vendor's object; INVALID_ARGUMENT, also for a size of 0; BUSY during another
- *  native access; the cause of the queue's failure; DEVICE_LOST; FORKED
+/** Begins native access: submits all enqueued work to the vendor's queue, returns that queue, and locks it if the API
+ *  needs that (VkQueue). Work that the caller submits to it until gpuhal_queue_native_end() is ordered after earlier
+ *  and before later work of the queue, and the caller needs no barriers: on Vulkan, the library's submissions begin and
+ *  end with barriers for all commands. Meanwhile other calls on this queue return BUSY, except gpuhal_queue_keep() and
+ *  gpuhal_queue_destroy(). Several queues may share one VkQueue. During native access to one of them, native access
+ *  cannot begin on another, and new work of the others is submitted later; blocking transfers of the device that need
+ *  that VkQueue wait for native access to end. On the thread that began it, such transfers, and another native access,
+ *  return BUSY at once.
+ *  @return GPUHAL_OK; TIMEOUT when deferred work could not be submitted, or the vendor's queue could not be locked, in
+ *  time; NOT_SUPPORTED for a queue without a vendor's object; INVALID_ARGUMENT, also for a size of 0; BUSY during
+ *  another native access; the cause of the queue's failure; DEVICE_LOST; FORKED
  *  Owner: the library keeps the vendor's queue; at most `size` bytes of @p out_native are written. Threads: any.
  *  Blocks: yes, up to @p timeout_ns. */
 GPUHAL_API gpuhal_status gpuhal_queue_native_begin(gpuhal_queue *queue, uint64_t timeout_ns, gpuhal_native *out_native);
 
 /** Ends native access.
  *  @return GPUHAL_OK, INVALID_ARGUMENT without native access, DEVICE_LOST, FORKED
- *  Owner: nothing. Threads: any, also another one than began it. Blocks: no, except for the driver's own calls where
- *  its ring is full. */
+ *  Owner: nothing. Threads: any, also another than the one that began it. Blocks: no, except in the driver's own calls
+ *  when its ring is full. */
 GPUHAL_API gpuhal_status gpuhal_queue_native_end(gpuhal_queue *queue);
 
-/** Keeps buffers until all earlier work has ended, including what the caller submitted during native access: for
- *  memory that only the caller's own kernels use, so that the caller may release its references.
+/** Keeps buffers until all earlier work has ended, including the caller's submissions during native access: for memory
+ *  that only the caller's own kernels use, so that the caller may release its references.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY, the cause of the queue's failure, DEVICE_LOST, FORKED
  *  Owner: the queue adds its own references. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_queue_keep(gpuhal_queue *queue, gpuhal_buffer *const *buffers, uint32_t count);
@@ -139,10 +140,10 @@ GPUHAL_API gpuhal_status gpuhal_queue_keep(gpuhal_queue *queue, gpuhal_buffer *c
 typedef gpuhal_status gpuhal_call_fn(void *user);
 
 /** Enqueues a call of @p fn: once, on a thread of the queue, when all earlier work has ended; later work begins after
- *  it. It may call the library, but gpuhal_queue_synchronize(), gpuhal_queue_reset() and gpuhal_queue_native_begin()
- *  of this queue, gpuhal_device_synchronize() of its device and gpuhal_event_wait() for an event that is recorded in
- *  it return BUSY. A wait for another queue that waits for this one takes its whole timeout. There is no limit on its
- *  time. It is never called where the queue fails before its turn. Statuses with another meaning for waits (NOT_READY,
+ *  it. @p fn may call the library, but gpuhal_queue_synchronize(), gpuhal_queue_reset() and gpuhal_queue_native_begin()
+ *  of this queue, gpuhal_device_synchronize() of its device and gpuhal_event_wait() for an event that is recorded in it
+ *  return BUSY. A wait for another queue that waits for this one takes its whole timeout. The function's time is not
+ *  limited. It is never called if the queue fails before its turn. Statuses with another meaning for waits (NOT_READY,
  *  NOT_SUPPORTED, TIMEOUT, BUSY) and invalid ones fail the queue with CANCELLED.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, BUSY during native access, HOST_MEMORY, the cause of the queue's failure,
  *  DEVICE_LOST, FORKED
@@ -152,18 +153,18 @@ GPUHAL_API gpuhal_status gpuhal_queue_call(gpuhal_queue *queue, gpuhal_call_fn *
 /** Receives the vendor's queue, valid during the call. A status other than OK fails the queue. */
 typedef gpuhal_status gpuhal_native_fn(void *user, const gpuhal_native *native);
 
-/** Enqueues native access without waiting: calls @p fn once with the vendor's queue, on a thread of the queue, when
- *  all earlier work has been submitted. What @p fn submits is ordered like other work of the queue. Otherwise as
- *  gpuhal_queue_call(), and its thread counts as one that began native access: blocking transfers of a device whose
- *  VkQueue it has return BUSY.
+/** Enqueues native access without waiting: calls @p fn once with the vendor's queue, on a thread of the queue, when all
+ *  earlier work has been submitted. Submissions of @p fn are ordered like other work of the queue. Otherwise as
+ *  gpuhal_queue_call(), and its thread counts as one that began native access: blocking transfers of the device that
+ *  need the same VkQueue return BUSY.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_SUPPORTED for a queue without a vendor's object, BUSY during native
  *  access, HOST_MEMORY, the cause of the queue's failure, DEVICE_LOST, FORKED
  *  Owner: caller must keep @p user until then. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_queue_native_call(gpuhal_queue *queue, gpuhal_native_fn *fn, void *user);
 
 /** Waits until all work that was enqueued on the device through this gpuhal object has ended.
- *  @return GPUHAL_OK, TIMEOUT, INVALID_ARGUMENT, BUSY when one is in native access or this thread is in a function
- *  that one calls, the cause of a queue's failure, DEVICE_LOST, FORKED
+ *  @return GPUHAL_OK, TIMEOUT, INVALID_ARGUMENT, BUSY when a queue is in native access or this thread is in a function
+ *  that a queue calls, the cause of a queue's failure, DEVICE_LOST, FORKED
  *  Owner: nothing. Threads: any. Blocks: yes, up to @p timeout_ns. */
 GPUHAL_API gpuhal_status gpuhal_device_synchronize(gpuhal_device *device, uint64_t timeout_ns);
 
@@ -175,19 +176,19 @@ GPUHAL_API gpuhal_status gpuhal_event_create(gpuhal *gpu, uint32_t flags, gpuhal
 /** Destroys the event, also one that is not done: its callbacks, watches and descriptors, and queues that wait for it,
  *  are not affected. May be called from its own callback.
  *  Owner: @p event is invalid afterwards. Threads: any, with no other call on @p event in progress. Blocks: no, except
- *  for the driver when a queue was destroyed of which this is the last timed event: the vendor's queue goes then. */
+ *  for the driver if this is the last timed event of a destroyed queue, whose vendor's queue is then destroyed. */
 GPUHAL_API void gpuhal_event_destroy(gpuhal_event *event);
 
-/** Signals an event that was created with GPUHAL_EVENT_HOST, once: what waits for it continues, or fails with
- *  @p status. Destroying it before fails what waits for it with CANCELLED. No driver sees such an event, so a wait for
- *  it is never a hang.
+/** Signals an event that was created with GPUHAL_EVENT_HOST, once: waiting work and threads continue, or fail with
+ *  @p status. If the event is destroyed before that, they fail with CANCELLED. No driver sees such an event, so a wait
+ *  for it is never a hang.
  *  @return GPUHAL_OK; FORKED; INVALID_ARGUMENT, also the second time, for another event, and for a status that is
  *  neither OK nor an error that a queue can fail with (gpuhal_queue_call())
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_event_signal(gpuhal_event *event, gpuhal_status status);
 
-/** Records the event behind all earlier work, and flushes. An earlier recording is replaced; waits for that one are
- *  not affected.
+/** Records the event after all earlier work, and flushes. An earlier recording is replaced; waits for it are not
+ *  affected.
  *  @return GPUHAL_OK, INVALID_ARGUMENT (also for a queue of another gpuhal object, for a GPUHAL_EVENT_HOST event, and
  *  for a timed event in a queue that is not timed), BUSY during native access, HOST_MEMORY, the cause of the queue's
  *  failure, DEVICE_LOST, FORKED. On failure nothing was recorded.
@@ -245,8 +246,9 @@ GPUHAL_API gpuhal_status gpuhal_completion_descriptor(gpuhal *gpu, gpuhal_os_han
 GPUHAL_API gpuhal_status gpuhal_next_completion(gpuhal *gpu, void **out_user, gpuhal_status *out_status);
 
 /** Returns the device's time from one recording to another of the same device.
- *  @return GPUHAL_OK, FORKED, NOT_READY, INVALID_ARGUMENT (an event not timed, never recorded, or of another device;
- *  the second recorded before the first), NOT_SUPPORTED where the API has no time stamps, or why a recording failed
+ *  @return GPUHAL_OK, FORKED, NOT_READY, INVALID_ARGUMENT (an event that is not timed, was never recorded, or is of
+ *  another device; the second was recorded before the first), NOT_SUPPORTED if the API has no time stamps, or why a
+ *  recording failed
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_event_elapsed(gpuhal_event *from, gpuhal_event *to, uint64_t *out_ns);
 

@@ -2,18 +2,18 @@
  *
  *  A shared buffer is a buffer like any other: it has a device, takes part in transfers and is counted. It keeps the
  *  buffer that it was made from alive, in any order of releases. It does not count against the memory limit of its
- *  device: memory is counted once, where it was allocated.
+ *  device: memory counts once, on the device that allocated it.
  *
- *  Bytes written through one of them are visible through the others once the call that wrote them has returned and
- *  gpuhal_buffer_synchronize() was called on the buffer that is read. The library does not see the caller's own
+ *  Bytes written through one of these buffers are visible through the others once the call that wrote them has returned
+ *  and gpuhal_buffer_synchronize() was called on the buffer that is read. The library does not see the caller's own
  *  kernels: their writes are visible once the buffer that they used was mapped with GPUHAL_ACCESS_READ over those
- *  bytes, and unmapped, or at once where memory is coherent. Such a mapping shows the device's contents, so
- *  synchronize before the kernels run: otherwise writes of others to the same bytes may be lost. The result of
- *  concurrent writes to the same bytes is undefined. A copy between overlapping ranges is refused, whichever buffers
- *  name them, except in memory that was imported twice: the library cannot detect that, and the result is undefined.
+ *  bytes, and unmapped, or at once if memory is coherent. Such a mapping shows the device's contents, so synchronize
+ *  before the kernels run: otherwise writes of others to the same bytes may be lost. The result of concurrent writes to
+ *  the same bytes is undefined. A copy between overlapping ranges is refused, whichever buffers name them, except in
+ *  memory that was imported twice: the library cannot detect that, and the result is undefined.
  *
- *  Kinds of sharing, best first: GPUHAL_HANDLE_HOST_POINTER where one side's memory has a host address and the other
- *  can import such memory, GPUHAL_HANDLE_OPAQUE_FD between two openings of one driver for one physical device,
+ *  Kinds of sharing, best first: GPUHAL_HANDLE_HOST_POINTER if one side's memory has a host address and the other can
+ *  import such memory, GPUHAL_HANDLE_OPAQUE_FD between two openings of one driver for one physical device,
  *  GPUHAL_HANDLE_DMABUF_FD between drivers that support it.
  */
 #ifndef GPUHAL_SHARE_H
@@ -28,7 +28,7 @@ extern "C" {
 
 /** Called once, when the library does not use the caller's memory any more; may call the library except to open or
  *  close a gpuhal object. Runs inside the gpuhal_buffer_release() that dropped the last reference, including that of a
- *  buffer that shares the memory. Where queued work had the last reference, it runs soon after that has ended, on the
+ *  buffer that shares the memory. If queued work had the last reference, it runs soon after that work has ended, on the
  *  thread of the events' callbacks: never on a queue's thread or inside a wait, so it may wait. Never in the child of a
  *  fork. */
 typedef void gpuhal_released_fn(void *user, void *memory);
@@ -44,16 +44,16 @@ GPUHAL_API gpuhal_status gpuhal_share_query(gpuhal_device *owner, gpuhal_memory_
 
 /** Gives @p device access to the memory of @p buffer. Memory that was created with the kind of sharing in
  *  gpuhal_buffer_desc.export_kinds can always be shared in that form; host memory also without, when its address and
- *  size are multiples of the device's import_alignment_bytes. A buffer that shares memory itself counts as the one it
- *  was made from.
- *  @return GPUHAL_OK; INVALID_ARGUMENT (also for the memory's own device); NOT_SUPPORTED with the reason; what
- *  gpuhal_device_open() returns; TOO_LARGE, OUT_OF_MEMORY, DEVICE_LOST, FORKED, DRIVER
+ *  size are multiples of the device's import_alignment_bytes. A buffer that shares memory itself counts as the buffer
+ *  it was made from.
+ *  @return GPUHAL_OK; INVALID_ARGUMENT (also for the memory's own device); NOT_SUPPORTED with the reason; the errors of
+ *  gpuhal_device_open(); TOO_LARGE, OUT_OF_MEMORY, DEVICE_LOST, FORKED, DRIVER
  *  Owner: caller, gpuhal_buffer_release(); @p buffer stays alive as long. Threads: any. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_buffer_share(gpuhal_buffer *buffer, gpuhal_device *device, gpuhal_buffer **out_shared);
 
-/** Makes writes of others to the memory visible through @p buffer: of other buffers, or of the host to imported
- *  memory. Costs nothing where the memory is coherent. The library's writes through @p buffer are visible to the
- *  others without it, and are not lost.
+/** Makes writes of others to the memory visible through @p buffer: of other buffers, or of the host to imported memory.
+ *  Costs nothing if the memory is coherent. The library's writes through @p buffer are visible to the others without
+ *  it, and are not lost.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, BUSY while mapped, DEVICE_LOST, FORKED, DRIVER
  *  Owner: nothing. Threads: any. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_buffer_synchronize(gpuhal_buffer *buffer);
@@ -72,16 +72,16 @@ typedef struct gpuhal_host_import {
 
 /** Gives @p device access to the caller's host memory. The memory stays in place and may be read and written without
  *  the library, by the same rules as a shared buffer. The imported range is rounded outwards to import_alignment_bytes
- *  (and to copy_alignment_bytes where that is more), so the first byte of the memory is byte @p out_offset of the
- *  buffer, whose last byte is the last of the memory; aligned memory has an offset of 0. The whole imported range must
- *  be mapped; the call checks that the first and the last page are readable, and writable unless
- *  GPUHAL_IMPORT_READ_ONLY is set. With GPUHAL_IMPORT_READ_ONLY the buffer, and those that share its memory, are
- *  refused as a destination (write, copy, fill, read from a file, map for writing) with INVALID_ARGUMENT. Nothing is
- *  copied: importing a mapped file of weights costs no memory. A device that must be able to write what it reads in
- *  place (CUDA without READ_ONLY_HOST_REGISTER_SUPPORTED) refuses a mapping without PROT_WRITE with NOT_SUPPORTED; of a
- *  MAP_PRIVATE mapping with PROT_WRITE, which it takes, the system makes a copy in memory.
- *  @return GPUHAL_OK; INVALID_ARGUMENT, also for memory that the system reports as not mapped or not writable, with
- *  the alignment in the detail where rounding leaves the mapping; NOT_SUPPORTED; what gpuhal_device_open() returns;
+ *  (and to copy_alignment_bytes if that is more), so the first byte of the memory is byte @p out_offset of the buffer,
+ *  whose last byte is the last of the memory; aligned memory has an offset of 0. The whole imported range must be
+ *  mapped; the call checks that the first and the last page are readable, and writable unless GPUHAL_IMPORT_READ_ONLY
+ *  is set. With GPUHAL_IMPORT_READ_ONLY the buffer, and those that share its memory, are refused as a destination
+ *  (write, copy, fill, read from a file, map for writing) with INVALID_ARGUMENT. Nothing is copied: importing a mapped
+ *  file of weights costs no memory. A device that needs write access to memory that it reads in place (CUDA without
+ *  READ_ONLY_HOST_REGISTER_SUPPORTED) refuses a mapping without PROT_WRITE with NOT_SUPPORTED. It takes a MAP_PRIVATE
+ *  mapping with PROT_WRITE, but the system copies that into memory.
+ *  @return GPUHAL_OK; INVALID_ARGUMENT, also for memory that the system reports as not mapped or not writable, with the
+ *  alignment in the detail if rounding leaves the mapping; NOT_SUPPORTED; the errors of gpuhal_device_open();
  *  OUT_OF_MEMORY, DEVICE_LOST, FORKED, DRIVER
  *  Owner: caller must keep the memory mapped until @p released. Threads: any. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_buffer_import_host(gpuhal_device *device, const gpuhal_host_import *import,
@@ -101,7 +101,7 @@ GPUHAL_API gpuhal_status gpuhal_buffer_export(gpuhal_buffer *buffer, gpuhal_hand
  *  contain it. With GPUHAL_HANDLE_HOST_POINTER among its kinds both processes must have the same visible devices,
  *  because their alignments decide the size.
  *  @return GPUHAL_OK; INVALID_ARGUMENT (also for an invalid descriptor or one of another kind, and for host pointers,
- *  which gpuhal_buffer_import_host() imports); NOT_SUPPORTED; what gpuhal_device_open() returns; OUT_OF_MEMORY,
+ *  which gpuhal_buffer_import_host() imports); NOT_SUPPORTED; the errors of gpuhal_device_open(); OUT_OF_MEMORY,
  *  DEVICE_LOST, FORKED, DRIVER
  *  Owner: the descriptor is the library's on success, and stays the caller's on failure; a vendor's own handle is
  *  passed to the plugin unchanged, and never closed by the library. Threads: any. Blocks: yes. */
@@ -111,8 +111,8 @@ GPUHAL_API gpuhal_status gpuhal_buffer_import(gpuhal_device *device, const gpuha
 /** Makes a buffer of a vendor's memory object (native.h lists the types) that the caller keeps alive. It may have any
  *  size; only on a device with copy_alignment_bytes above 1 the object must reach up to the next multiple of that.
  *  @p released as for gpuhal_buffer_import_host(), with a NULL `memory`.
- *  @return GPUHAL_OK; INVALID_ARGUMENT (also for an object of another type, or too small); NOT_SUPPORTED; what
- *  gpuhal_device_open() returns; DEVICE_LOST, FORKED, DRIVER
+ *  @return GPUHAL_OK; INVALID_ARGUMENT (also for an object of another type, or too small); NOT_SUPPORTED; the errors of
+ *  gpuhal_device_open(); DEVICE_LOST, FORKED, DRIVER
  *  Owner: caller must keep the object until @p released. Threads: any. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_buffer_wrap(gpuhal_device *device, const gpuhal_native *native, uint64_t bytes,
                                             gpuhal_released_fn *released, void *user, gpuhal_buffer **out_buffer);

@@ -1,14 +1,14 @@
 /** gpuhal/transfer.h: transfers, and a test of a device's transfers.
  *
- *  Every transfer takes a queue first (queue.h). With NULL the call returns when the transfer is complete. With a
- *  queue it is enqueued: host memory must stay valid until that work is done, buffers may be released at once, since
- *  the queue keeps them. The queue must be of the device of one of the buffers, otherwise the call returns
- *  INVALID_ARGUMENT; it may return BUSY during native access, and the cause of the queue's failure, besides what each
- *  call lists. Ranges are checked before anything moves. A transfer of 0 bytes inside the buffer succeeds and does
- *  nothing. A call with a queue neither waits for the device nor moves more than 256 KiB by the processor: a thread of
- *  the queue does such work in its turn (queue.h). Transfers may overlap in time with each other, also on one buffer;
- *  the result of concurrent writes to the same bytes is undefined, and on a device with copy_alignment_bytes above 1
- *  all bytes of one such block count as the same.
+ *  Every transfer takes a queue first (queue.h). With NULL the call returns when the transfer is complete. With a queue
+ *  it is enqueued: host memory must stay valid until that work is done, buffers may be released at once, since the
+ *  queue keeps them. The queue must be of the device of one of the buffers, otherwise the call returns
+ *  INVALID_ARGUMENT; besides the listed errors of each call it may return BUSY during native access, and the cause of
+ *  the queue's failure. Ranges are checked before anything moves. A transfer of 0 bytes inside the buffer succeeds and
+ *  does nothing. A call with a queue neither waits for the device nor moves more than 256 KiB by the processor: a
+ *  thread of the queue does such work in its turn (queue.h). Transfers may overlap in time with each other, also on one
+ *  buffer; the result of concurrent writes to the same bytes is undefined, and on a device with copy_alignment_bytes
+ *  above 1 the bytes of one block of that size count as one.
  */
 #ifndef GPUHAL_TRANSFER_H
 #define GPUHAL_TRANSFER_H
@@ -21,8 +21,8 @@
 extern "C" {
 #endif
 
-/** Copies host memory into a buffer. Large blocking writes from pageable memory go through staging memory where that is
- *  quicker, by what the device states about itself (docs/transfers.md); so do reads.
+/** Copies host memory into a buffer. Large blocking writes from pageable memory, and reads to it, go through staging
+ *  memory if that is quicker by the device's facts (docs/transfers.md).
  *  @return GPUHAL_OK, INVALID_ARGUMENT, OUT_OF_RANGE, BUSY while mapped, OUT_OF_MEMORY for staging, DEVICE_LOST,
  *  FORKED, DRIVER
  *  Owner: caller must keep @p from until the call returns, with a queue until the work is done. Threads: any. Blocks:
@@ -38,7 +38,8 @@ GPUHAL_API gpuhal_status gpuhal_write(gpuhal_queue *queue, gpuhal_buffer *to, ui
 GPUHAL_API gpuhal_status gpuhal_read(gpuhal_queue *queue, void *to, gpuhal_buffer *from, uint64_t from_offset,
                                      uint64_t bytes);
 
-/** Copies between any two buffers: of one device, of two, of two backends. Source and destination must not overlap.
+/** Copies between any two buffers: of one device, of two devices, or of two backends. Source and destination must not
+ *  overlap.
  *  @return GPUHAL_OK, INVALID_ARGUMENT (also for overlap, and buffers of two gpuhal objects), OUT_OF_RANGE, BUSY while
  *  mapped, OUT_OF_MEMORY for staging, DEVICE_LOST, FORKED, DRIVER
  *  Owner: caller must keep both buffers until the call returns; a queue keeps them itself. Threads: any. Blocks: with
@@ -76,7 +77,7 @@ GPUHAL_API gpuhal_status gpuhal_copy_rect(gpuhal_queue *queue, const gpuhal_rect
 /** The path of a copy between two buffers. */
 typedef uint32_t gpuhal_path;
 enum {
-    GPUHAL_PATH_NATIVE = 1, /**< Inside one device, by its own copy. */
+    GPUHAL_PATH_NATIVE = 1, /**< Inside one device, by the device's copy. */
     GPUHAL_PATH_PEER = 2,   /**< Over a verified link between two devices of one backend. */
     /** One device reads or writes memory of the other, which the host or both can access: one pass over the bytes. */
     GPUHAL_PATH_SHARED = 3,
@@ -84,9 +85,9 @@ enum {
 };
 
 /** Returns the path that gpuhal_copy() takes between two buffers, as far as it is known: before the first copy from or
- *  to a buffer it is unknown whether the driver refuses direct access or sharing, and a link between two devices
- *  counts only after a copy, or gpuhal_link_verify(), has verified it. Ranges that break the copy alignment of a
- *  device may be staged where others are shared.
+ *  to a buffer it is unknown whether the driver refuses direct access or sharing, and a link between two devices counts
+ *  only after a copy, or gpuhal_link_verify(), has verified it. Ranges that break the copy alignment of a device may be
+ *  staged although aligned ranges would be shared.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_copy_path(const gpuhal_buffer *to, const gpuhal_buffer *from, gpuhal_path *out_path);
@@ -99,8 +100,8 @@ GPUHAL_API const char *gpuhal_path_name(gpuhal_path path);
 /** Moves patterns to the device, within it and back, at even and odd offsets, and compares. Opens the device if
  *  needed. Uses about 2 MiB of device memory. The result is recorded, for this driver, until the next test: `auto`
  *  selects no device that failed. A device that is busy, full or refused has neither passed nor failed.
- *  @return GPUHAL_OK when every byte was right; DEVICE_LOST with the place of the first wrong byte; FORKED, or what
- *  failed
+ *  @return GPUHAL_OK when every byte was right; DEVICE_LOST with the place of the first wrong byte; FORKED, or the
+ *  error of the call that failed
  *  Owner: nothing stays. Threads: any. Blocks: yes, also for the disk. */
 GPUHAL_API gpuhal_status gpuhal_device_verify(gpuhal_device *device);
 

@@ -1,6 +1,6 @@
 /** gpuhal/types.h: constants and plain structures that applications and plugins share. No functions.
  *
- *  Everything here crosses the plugin boundary, so it obeys one rule: enumerators keep their number for ever, members
+ *  Everything here crosses the plugin boundary, so these rules hold: enumerators keep their number for ever, members
  *  are only added at the end, and a structure that may grow begins with its size. Sizes and offsets are bytes in
  *  uint64_t.
  */
@@ -28,8 +28,8 @@ extern "C" {
 #endif
 #endif
 
-/** A structure that begins with its size: the size set, everything else zero. An expression in C and in C++11 and
- *  later, where `{.size = sizeof x}` is not one: `auto desc = GPUHAL_INIT(gpuhal_buffer_desc);`. */
+/** A structure that begins with its size: the size set, all other members zero. An expression in C and in C++11 and
+ *  later, unlike `{.size = sizeof x}`: `auto desc = GPUHAL_INIT(gpuhal_buffer_desc);`. */
 #ifdef __cplusplus
 #define GPUHAL_INIT(type)                                                                                              \
     ([] {                                                                                                              \
@@ -42,7 +42,7 @@ extern "C" {
 #endif
 
 /** Result of every call. Zero is success, a positive result is not an error, a negative one is; the comment of each
- *  says what the caller can do. Details of the last error: gpuhal_last_error(). */
+ *  states what the caller can do. Details of the last error: gpuhal_last_error(). */
 typedef int32_t gpuhal_status;
 enum {
     GPUHAL_OK = 0,
@@ -51,7 +51,7 @@ enum {
     GPUHAL_ERROR_OUT_OF_RANGE = -2,      /**< Give up: offset and size leave the buffer. Nothing was done. */
     GPUHAL_ERROR_NOT_SUPPORTED = -3,     /**< Do without it: this device does not offer it. Nothing was done. */
     GPUHAL_ERROR_OUT_OF_MEMORY = -4, /**< Free device memory, then retry. The detail names asked, free and total. */
-    GPUHAL_ERROR_TOO_LARGE = -5,         /**< Above what the device can have: an allocation, a group, values. */
+    GPUHAL_ERROR_TOO_LARGE = -5,         /**< Above the device's limit: an allocation, a group, values. */
     GPUHAL_ERROR_TIMEOUT = -6,           /**< Wait again or give up: the time ran out, the work may still finish. */
     GPUHAL_ERROR_BUSY = -7,              /**< Retry later: it is in use (a mapping, exclusive mode, a lease). */
     GPUHAL_ERROR_DEVICE_LOST = -8,       /**< Use another device: this one failed, hung, or was unplugged. */
@@ -59,16 +59,16 @@ enum {
     GPUHAL_ERROR_NO_DEVICE = -10,        /**< The driver is there and offers no such device. */
     GPUHAL_ERROR_NO_PERMISSION = -11,    /**< Get access to the device node (usually: join group render or video). */
     GPUHAL_ERROR_INCOMPATIBLE = -12,     /**< Update one side: versions do not match; the detail names both. */
-    GPUHAL_ERROR_FORKED = -13, /**< Fork before opening, or exec: it is of the parent, or that one was just loading. */
+    /** Fork before opening, or exec: the object is the parent's, or the parent was just loading a library. */
+    GPUHAL_ERROR_FORKED = -13,
     GPUHAL_ERROR_NOT_FOUND = -14,        /**< Correct the name: nothing matches. */
-    /** Find the first failure: this was queued behind it. Or a callback of the caller requested it. */
+    /** Find the first failure: this was queued after it. Or a callback of the caller requested it. */
     GPUHAL_ERROR_CANCELLED = -15,
     GPUHAL_ERROR_HOST_MEMORY = -16,      /**< Free host memory, then retry: malloc failed. */
     GPUHAL_ERROR_DRIVER = -17,           /**< The vendor's call failed; its code and text are in the detail. */
     /** Check the file and its disk: full, failed, or changed meanwhile. Plugins never return it. */
     GPUHAL_ERROR_FILE = -18,
-    /** Change what is asked: nothing satisfies all of it, and the detail says what stands in the way. Plugins never
-     *  return it. */
+    /** Change the request: nothing satisfies all of it, and the detail names the obstacle. Plugins never return it. */
     GPUHAL_ERROR_INFEASIBLE = -19
 };
 
@@ -81,14 +81,14 @@ enum {
     GPUHAL_MISSING_TIMED_OUT = 4,     /**< The source exceeded its deadline. */
     GPUHAL_MISSING_FAILED = 5,        /**< The source returned an error. */
     GPUHAL_MISSING_NOT_READ = 6,      /**< The source was not read yet. */
-    GPUHAL_MISSING_RESET = 7,         /**< The device answers after a reset alone. */
-    GPUHAL_MISSING_LOST = 8           /**< The driver says that the device is lost, maybe of this value alone. */
+    GPUHAL_MISSING_RESET = 7,         /**< The device answers only after a reset. */
+    GPUHAL_MISSING_LOST = 8           /**< The driver reports that the device is lost, maybe for this value only. */
 };
 
-/** Numbers that belong to the vendor of a backend, and have no meaning here: two backends may use one number for two
- *  things, so read them together with gpuhal_device_backend(). Keys of facts, values and links, and kinds of links,
- *  from GPUHAL_VENDOR_FIRST on; kinds of memory and of handles from GPUHAL_VENDOR_KIND_FIRST to 31; types of native
- *  objects from GPUHAL_VENDOR_NATIVE_FIRST to 63. */
+/** Numbers that belong to the vendor of a backend, and have no meaning to this library: two backends may use one number
+ *  for two things, so read them together with gpuhal_device_backend(). Keys of facts, values and links, and kinds of
+ *  links, from GPUHAL_VENDOR_FIRST on; kinds of memory and of handles from GPUHAL_VENDOR_KIND_FIRST to 31; types of
+ *  native objects from GPUHAL_VENDOR_NATIVE_FIRST to 63. */
 #define GPUHAL_VENDOR_FIRST        0x80000000u
 #define GPUHAL_VENDOR_KIND_FIRST   24u
 #define GPUHAL_VENDOR_NATIVE_FIRST 48u
@@ -116,7 +116,7 @@ enum {
     GPUHAL_FACT_ALLOCATION_MAX_BYTES = 15,    /**< number: largest single allocation; above it TOO_LARGE. */
     GPUHAL_FACT_ALLOCATION_MAX_COUNT = 16,    /**< number: allocations alive at once. */
     GPUHAL_FACT_BINDING_MAX_BYTES = 17,       /**< number: largest range of one kernel argument. */
-    GPUHAL_FACT_BINDING_ALIGNMENT_BYTES = 18, /**< number: where a kernel argument may start inside a buffer. */
+    GPUHAL_FACT_BINDING_ALIGNMENT_BYTES = 18, /**< number: alignment of a kernel argument's start inside a buffer. */
     /** number: power of two up to 4096 for offsets and sizes of copy, write and read; missing: 1. */
     GPUHAL_FACT_COPY_ALIGNMENT_BYTES = 19,
     /** number: power of two up to 4096 for offset and size of fill; missing: 1. */
@@ -136,7 +136,7 @@ enum {
      *  pages. Missing: none. */
     GPUHAL_FACT_EXPORT_KINDS = 29,
     GPUHAL_FACT_IMPORT_KINDS = 30, /**< number: bit 1 << gpuhal_handle_kind; missing: none. */
-    /** number: bit 1 << gpuhal_native_type of what open and wrap accept; missing: none. */
+    /** number: bit 1 << gpuhal_native_type of the objects that open and wrap accept; missing: none. */
     GPUHAL_FACT_ADOPT_KINDS = 31,
     /** text: 8-4-4-4-12 lower-case hex; opaque file descriptors pass between equal ones
      *  (VkPhysicalDeviceIDProperties). */
@@ -144,28 +144,28 @@ enum {
     /** text: the compilers' name of the instruction set: `sm_86`, `gfx1100`, `x86_64`. */
     GPUHAL_FACT_TARGET_ARCHITECTURE = 33,
     GPUHAL_FACT_SUBGROUP_SIZE_MIN = 34, /**< number: fewest threads that run in step (warp, wavefront, subgroup). */
-    /** number: most of them; equal to SUBGROUP_SIZE_MIN where there is one size. */
+    /** number: most threads that do; equal to SUBGROUP_SIZE_MIN if there is one size. */
     GPUHAL_FACT_SUBGROUP_SIZE_MAX = 35,
     GPUHAL_FACT_GROUP_SIZE_MAX = 36,   /**< number: threads of one group (block, workgroup) in all. */
     GPUHAL_FACT_GROUP_SIZE_MAX_X = 37, /**< number: of them along the first dimension. */
     GPUHAL_FACT_GROUP_SIZE_MAX_Y = 38, /**< number: along the second. */
     GPUHAL_FACT_GROUP_SIZE_MAX_Z = 39, /**< number: along the third. */
-    /** number: memory that the threads of a group share (shared, local, LDS), as much as a kernel gets without asking
+    /** number: memory that the threads of a group share (shared, local, LDS): as much as a kernel gets without asking
      *  the driver for more. */
     GPUHAL_FACT_GROUP_MEMORY_BYTES = 40,
-    GPUHAL_FACT_DATA_TYPES = 41, /**< number: bits GPUHAL_DATA_… of what kernels can compute with. */
+    GPUHAL_FACT_DATA_TYPES = 41, /**< number: bits GPUHAL_DATA_… of the types that kernels can compute with. */
     /** number: of the device's memory, as the hardware is built, not as measured. */
     GPUHAL_FACT_MEMORY_BANDWIDTH_BYTES_PER_SECOND = 42,
     /** number: bit 1 << gpuhal_memory_kind of memory with a lasting host address. */
     GPUHAL_FACT_HOST_VISIBLE_KINDS = 43,
-    /** number: those among HOST_VISIBLE_KINDS in which host and device see each other's bytes without a mapping in
+    /** number: the coherent kinds among HOST_VISIBLE_KINDS: host and device see each other's bytes without a mapping in
      *  between. */
     GPUHAL_FACT_HOST_COHERENT_KINDS = 44,
     /** text: formats of code that the device takes (code.h), best first, separated by blanks; missing: none. */
     GPUHAL_FACT_PROGRAM_FORMATS = 45,
-    /** text: why the vendor's API does not list it for this process, a sentence without its end: `MIG is on, and it has
-     *  no instance`. What has this fact is hardware, or a part of it, that the driver knows: the core shows it among
-     *  the hardware at its PCI_ADDRESS, and makes no device of it. */
+    /** text: why the vendor's API does not list it for this process, a sentence without its full stop: `MIG is on, and
+     *  it has no instance`. An entry with this fact is hardware, or a part of it, that the driver knows: the core shows
+     *  it among the hardware at its PCI_ADDRESS, and makes no device of it. */
     GPUHAL_FACT_UNLISTED = 46,
     /** text: numbers of a MIG device's GPU instance and compute instance, as the kernel's files have them: `3/0`. */
     GPUHAL_FACT_PARTITION_NUMBERS = 47,
@@ -173,10 +173,10 @@ enum {
     GPUHAL_FACT_COMPUTE_MODE = 48,
 
     /* Values: they change from one moment to the next; gpuhal_device_sample() reads them (gpuhal/telemetry.h). */
-    /** number: free now, of the memory of the physical device: that of the preferred interface's
-     *  MEMORY_TOTAL_BYTES; at most what a limit of the vendor's driver leaves. Another interface may have less. */
+    /** number: free now, of the physical device's memory, which is the preferred interface's MEMORY_TOTAL_BYTES; not
+     *  above the rest of a limit of the vendor's driver. Another interface may have less. */
     GPUHAL_VALUE_MEMORY_FREE_BYTES = 0x1000,
-    GPUHAL_VALUE_MEMORY_USED_BYTES = 0x1001,               /**< number: used now, by all processes; likewise. */
+    GPUHAL_VALUE_MEMORY_USED_BYTES = 0x1001,               /**< number: used now of that memory, by all processes. */
     GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS = 0x1002,        /**< number: of the chip. */
     GPUHAL_VALUE_TEMPERATURE_MEMORY_MILLICELSIUS = 0x1003, /**< number. */
     GPUHAL_VALUE_POWER_MICROWATTS = 0x1004,       /**< number: drawn now by the whole board, or over the last second. */
@@ -184,16 +184,16 @@ enum {
     GPUHAL_VALUE_ENERGY_MICROJOULES = 0x1006,     /**< number: used since the driver was loaded. */
     GPUHAL_VALUE_CLOCK_CORE_HERTZ = 0x1007,       /**< number. */
     GPUHAL_VALUE_CLOCK_MEMORY_HERTZ = 0x1008,     /**< number. */
-    GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE = 0x1009, /**< number: share of the time in which anything was executed. */
-    /** number: share of the time in which memory was read or written. */
+    GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE = 0x1009, /**< number: share of the time during which work was executed. */
+    /** number: share of the time during which memory was read or written. */
     GPUHAL_VALUE_UTILIZATION_MEMORY_PERMILLE = 0x100a,
     GPUHAL_VALUE_FAN_PERMILLE = 0x100b,                  /**< number: of the fan's full speed; may be above 1000. */
     GPUHAL_VALUE_PCIE_RECEIVE_BYTES_PER_SECOND = 0x100c, /**< number: towards the device. */
     GPUHAL_VALUE_PCIE_SEND_BYTES_PER_SECOND = 0x100d,    /**< number: from the device. */
     GPUHAL_VALUE_THROTTLE_REASONS = 0x100e,              /**< number: bits GPUHAL_THROTTLE_…; 0: none. */
-    /** number: memory errors that were corrected, in the device's lifetime. */
+    /** number: corrected memory errors in the device's lifetime. */
     GPUHAL_VALUE_ECC_CORRECTED_TOTAL = 0x100f,
-    GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL = 0x1010, /**< number: memory errors that were not, in the device's lifetime. */
+    GPUHAL_VALUE_ECC_UNCORRECTED_TOTAL = 0x1010, /**< number: uncorrected memory errors in the device's lifetime. */
     /* The library itself counts this one, so it is never missing. */
     /** number: allocated now by buffers of this gpuhal object on the device, through all its interfaces. */
     GPUHAL_VALUE_MEMORY_HELD_BYTES = 0x1011,
@@ -201,10 +201,10 @@ enum {
     GPUHAL_VALUE_MEMORY_RESERVED_BYTES = 0x1012,
     /** number: used now by this process, through all APIs. */
     GPUHAL_VALUE_MEMORY_PROCESS_BYTES = 0x1013,
-    GPUHAL_VALUE_TEMPERATURE_HOT_SPOT_MILLICELSIUS = 0x1014, /**< number: of the chip's hottest place. */
-    /** number: of the video encoders; where one engine encodes and decodes, of that. */
+    GPUHAL_VALUE_TEMPERATURE_HOT_SPOT_MILLICELSIUS = 0x1014, /**< number: at the chip's hottest place. */
+    /** number: of the video encoders, or of the engine if one engine encodes and decodes. */
     GPUHAL_VALUE_UTILIZATION_ENCODER_PERMILLE = 0x1015,
-    GPUHAL_VALUE_UTILIZATION_DECODER_PERMILLE = 0x1016, /**< number: of the video decoders; likewise. */
+    GPUHAL_VALUE_UTILIZATION_DECODER_PERMILLE = 0x1016, /**< number: of the video decoders, or of that engine. */
     GPUHAL_VALUE_PCIE_GENERATION = 0x1017,     /**< number: of the link as it runs now, which may be lower when idle. */
     GPUHAL_VALUE_PCIE_WIDTH = 0x1018,          /**< number: lanes now. */
     GPUHAL_VALUE_PCIE_GENERATION_MAX = 0x1019, /**< number: the fastest that the device supports. */
@@ -213,19 +213,20 @@ enum {
     GPUHAL_VALUE_PERFORMANCE_STATE = 0x101c,   /**< number: the vendor's; 0 is the fastest. */
     GPUHAL_VALUE_FAN_REVOLUTIONS_PER_MINUTE = 0x101d, /**< number. */
     /* The library counts these two. */
-    /** number: time in which a queue of this gpuhal object on this interface of the device had work, as far as the
-     *  library has noticed its end, since this was first read. */
+    /** number: time during which a queue of this gpuhal object on this interface of the device had work, as far as the
+     *  library has noticed its end, since this value was first read. */
     GPUHAL_VALUE_QUEUES_BUSY_NS = 0x101e,
-    /** number: bytes that this gpuhal object moved to, from and within the device, through all its interfaces; those to
-     *  another device are in gpuhal_pair_usage(). */
+    /** number: bytes that this gpuhal object moved to, from and within the device, through all its interfaces;
+     *  gpuhal_pair_usage() has the bytes to another device. */
     GPUHAL_VALUE_TRANSFERRED_BYTES = 0x101f,
-    /** number: vendor's code of the newest error that its driver reported of the device, and that is not the fault of
-     *  an application (docs/telemetry.md); not read before the first. */
+    /** number: vendor's code of the newest error that its driver reported of the device, other than faults of
+     *  applications (docs/telemetry.md); "not read" before the first. */
     GPUHAL_VALUE_VENDOR_EVENT_CODE = 0x1020,
-    GPUHAL_VALUE_VENDOR_EVENTS_TOTAL = 0x1021, /**< number: how many of them, since they were first read. */
+    GPUHAL_VALUE_VENDOR_EVENTS_TOTAL = 0x1021, /**< number: how many such errors, since they were first read. */
     /* The library calculates this one. */
-    /** number: what new buffers of this interface can have now: the least of MEMORY_FREE_BYTES and of what the object's
-     *  buffers leave of MEMORY_TOTAL_BYTES, its limit and leases, and of the process's cgroup (source "cgroup"). */
+    /** number: bytes that new buffers of this interface can have now: the least of MEMORY_FREE_BYTES and of the bytes
+     *  that the object's buffers leave of MEMORY_TOTAL_BYTES, its limit and leases, and of the process's cgroup (source
+     *  "cgroup"). */
     GPUHAL_VALUE_MEMORY_AVAILABLE_BYTES = 0x1022,
     GPUHAL_VALUE_MEMORY_REPAIR = 0x1023, /**< number: gpuhal_memory_repair. */
     /** number: the share of the device's memory that the processes of this process's control group may have together,
@@ -234,10 +235,10 @@ enum {
     /** number: 1 if the driver keeps the device ready while no program uses it (NVIDIA's persistence mode), else 0.
      */
     GPUHAL_VALUE_PERSISTENCE = 0x1025,
-    GPUHAL_VALUE_DISPLAY_ACTIVE = 0x1026, /**< number: 1 while a display shows what the device draws, else 0. */
-    GPUHAL_VALUE_LINKS_UP = 0x1027, /**< number: of its links of the vendor's own kind (NVLink) that are up. */
-    /** number: errors of those links, after which something was sent again or the link was set up anew, since the
-     *  driver was loaded. */
+    GPUHAL_VALUE_DISPLAY_ACTIVE = 0x1026, /**< number: 1 while a display shows the device's output, else 0. */
+    GPUHAL_VALUE_LINKS_UP = 0x1027, /**< number: how many links of the vendor's own kind (NVLink) are up. */
+    /** number: errors of those links that caused a retransmission or a new setup of the link, since the driver was
+     *  loaded. */
     GPUHAL_VALUE_LINK_ERRORS_TOTAL = 0x1028,
     GPUHAL_VALUE_FABRIC = 0x1029, /**< number: gpuhal_fabric. */
 
@@ -255,13 +256,13 @@ enum {
     /** number: in one direction, of large copies between memory of the two devices. */
     GPUHAL_LINK_MEASURED_BYTES_PER_SECOND = 0x2007,
     GPUHAL_LINK_MEASURED_LATENCY_NS = 0x2008, /**< number: of a small copy, from the call to the arrival. */
-    /** number: when these were measured, in seconds since 1970; before this program's start where they are cached. */
+    /** number: when these were measured, in seconds since 1970; before this program's start if they are cached. */
     GPUHAL_LINK_TRIED_SECONDS = 0x2009,
     GPUHAL_LINK_NAME = 0x200a /**< text: the vendor's name of the link, "Infinity Fabric". */
 };
 
-/** How two devices are connected: SAME_MEMORY is the closest, then the others in the order of their numbers. A fabric
- *  of a vendor's own has a number from GPUHAL_VENDOR_FIRST on, and a GPUHAL_LINK_NAME. */
+/** How two devices are connected: SAME_MEMORY is the closest, then the others in the order of their numbers. A vendor's
+ *  own fabric has a number from GPUHAL_VENDOR_FIRST on, and a GPUHAL_LINK_NAME. */
 typedef uint32_t gpuhal_link_kind;
 enum {
     GPUHAL_LINK_NVLINK = 1,           /**< Directly. */
@@ -272,16 +273,16 @@ enum {
     GPUHAL_LINK_PCIE_HOST_BRIDGE = 6, /**< Through one host bridge of the processor. */
     GPUHAL_LINK_NUMA_NODE = 7,        /**< Through several host bridges of one NUMA node. */
     GPUHAL_LINK_SYSTEM = 8,           /**< From one NUMA node to another. */
-    GPUHAL_LINK_SAME_MEMORY = 9, /**< They are interfaces of one physical device, or both use the host's memory. */
-    /** Through the host's memory, which one of them uses, or because nothing closer is known. */
+    GPUHAL_LINK_SAME_MEMORY = 9, /**< The two are interfaces of one physical device, or both use the host's memory. */
+    /** Through the host's memory, because one device uses it, or because no closer link is known. */
     GPUHAL_LINK_HOST = 10
 };
 
-/** Data types of a device's kernels, besides 32-bit integers and floats, which all have. Bits of
+/** Data types of a device's kernels, besides 32-bit integers and floats, which all devices have. Bits of
  *  GPUHAL_FACT_DATA_TYPES; a bit that is not set: not supported, or not reported by the driver. */
 enum {
     GPUHAL_DATA_FP16 = 1u << 0,     /**< IEEE half precision arithmetic, not storage alone. */
-    GPUHAL_DATA_BF16 = 1u << 1,     /**< bfloat16 arithmetic, if only in matrix or dot instructions. */
+    GPUHAL_DATA_BF16 = 1u << 1,     /**< bfloat16 arithmetic, at least in matrix or dot instructions. */
     GPUHAL_DATA_FP64 = 1u << 2,
     GPUHAL_DATA_FP8 = 1u << 3,      /**< 8-bit floats (E4M3, E5M2) in matrix instructions. */
     GPUHAL_DATA_INT8 = 1u << 4,
@@ -305,7 +306,7 @@ enum {
     GPUHAL_THROTTLE_OTHER = 1u << 8        /**< A reason that this version of the library does not know. */
 };
 
-/** What is known of a process that uses a device. Bits. */
+/** Known facts about a process that uses a device. Bits. */
 enum {
     GPUHAL_PROCESS_MEMORY_KNOWN = 1u << 0,
     GPUHAL_PROCESS_BUSY_KNOWN = 1u << 1,
@@ -314,25 +315,26 @@ enum {
     /** The pid is of a namespace that this process does not see: it may belong to another process here. */
     GPUHAL_PROCESS_FOREIGN_NAMESPACE = 1u << 4,
     GPUHAL_PROCESS_USER_KNOWN = 1u << 5,
-    /** It is a service through which several processes use one device (NVIDIA's MPS), or uses the device through it. */
+    /** It is a service that lets several processes use one device (NVIDIA's MPS), or uses the device through such a
+     *  service. */
     GPUHAL_PROCESS_SHARES = 1u << 6
 };
 
-/** What a device is. */
+/** The type of a device. */
 typedef uint32_t gpuhal_device_type;
 enum {
-    GPUHAL_DEVICE_GPU = 1,            /**< With memory of its own. */
+    GPUHAL_DEVICE_GPU = 1,            /**< Has its own memory. */
     GPUHAL_DEVICE_INTEGRATED_GPU = 2, /**< Shares the host's memory. */
     GPUHAL_DEVICE_CPU = 3,
     GPUHAL_DEVICE_ACCELERATOR = 4
 };
 
-/** What became of places in the device's memory that failed: the device puts spare ones in their place, or leaves them
- *  out (row remapping and page retirement of NVIDIA). */
+/** The repair of failed places in the device's memory: the device replaces them by spare places, or leaves them out
+ *  (row remapping and page retirement of NVIDIA). */
 typedef uint32_t gpuhal_memory_repair;
 enum {
     GPUHAL_MEMORY_REPAIR_NONE = 0,    /**< Nothing waits for repair. */
-    GPUHAL_MEMORY_REPAIR_PENDING = 1, /**< It is done with the next reset of the device. */
+    GPUHAL_MEMORY_REPAIR_PENDING = 1, /**< The next reset of the device does it. */
     GPUHAL_MEMORY_REPAIR_FAILED = 2   /**< There is no spare place left. */
 };
 
@@ -352,8 +354,8 @@ enum {
     GPUHAL_COMPUTE_PROHIBITED = 3 /**< None. */
 };
 
-/** What memory is for. A kind of a vendor's own (GPUHAL_VENDOR_KIND_FIRST) is allocated like DEVICE where the device
- *  states it, and may have a host address. */
+/** The purpose of memory. A vendor's own kind (GPUHAL_VENDOR_KIND_FIRST) is allocated like DEVICE if the device states
+ *  it, and may have a host address. */
 typedef uint32_t gpuhal_memory_kind;
 enum {
     GPUHAL_MEMORY_DEVICE = 0,       /**< Fastest for the device; the host may not see it. Every device has it. */
@@ -370,7 +372,7 @@ enum {
     GPUHAL_IMPORT_READ_ONLY = 1u
 };
 
-/** What the host may do with a mapping. Bits. */
+/** How the host may access a mapping. Bits. */
 enum {
     GPUHAL_ACCESS_READ = 1u,
     GPUHAL_ACCESS_WRITE = 2u,
@@ -387,7 +389,7 @@ enum {
     GPUHAL_HANDLE_IPC = 5
 };
 
-/** A file descriptor, or a HANDLE on Windows. gpuhal_os_handle_close() closes those that the library returns. */
+/** A file descriptor, or a HANDLE on Windows. gpuhal_os_handle_close() closes handles that the library returns. */
 typedef intptr_t gpuhal_os_handle;
 
 /** Memory that can be shared, in one of the forms of gpuhal_handle_kind. */
@@ -405,7 +407,7 @@ typedef struct gpuhal_handle {
 typedef struct gpuhal_native {
     uint32_t size;      /**< sizeof(gpuhal_native). */
     uint32_t type;      /**< gpuhal_native_type, see native.h. */
-    const void *typed;  /**< A structure of native.h where four values do not suffice, else NULL. */
+    const void *typed;  /**< A structure of native.h if four values do not suffice, else NULL. */
     uint64_t values[4];
 } gpuhal_native;
 

@@ -1,8 +1,8 @@
 /** gpuhal/usage.h: counters of transfers, by path, with times.
  *
  *  Successful transfers of one gpuhal object are counted: with a NULL queue when they ended, with a queue when they
- *  were submitted to the device. Counters only grow. They can be read at any time; those of a transfer that is just
- *  ending may change one after the other.
+ *  were submitted to the device. Counters only grow. They can be read at any time; the counters of a transfer that is
+ *  just ending may change one after another.
  */
 #ifndef GPUHAL_USAGE_H
 #define GPUHAL_USAGE_H
@@ -18,13 +18,13 @@ extern "C" {
 typedef struct gpuhal_traffic {
     uint64_t operations;
     uint64_t bytes;
-    /** Those of 64 KiB and more that the library waited for: the time of others is unknown. */
+    /** Transfers of 64 KiB and more that the library waited for: the time of other transfers is unknown. */
     uint64_t timed_operations;
     uint64_t timed_bytes;
     uint64_t timed_ns;         /**< The sum of their times. */
 } gpuhal_traffic;
 
-/** Transfers of one device alone; those with another device are counted for the pair. */
+/** Transfers of one device alone; transfers with another device are counted for the pair. */
 typedef struct gpuhal_usage {
     uint32_t size;         /**< sizeof(gpuhal_usage), set by the caller. */
     uint32_t reserved;
