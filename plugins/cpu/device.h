@@ -77,14 +77,18 @@ gpuhal_status gpuhal_cpu_sample(const gpuhal_host *host, gpuhal_plugin_instance 
 /* discovery.c: the device with this index, or NULL. */
 gpuhal_cpu_entry *gpuhal_cpu_find(gpuhal_plugin_instance *instance, uint32_t index);
 
-/* memory.c. Sums cannot overflow: sizes are at most the entry's total, alignments at most 2^63. */
+/* pages.c. Sums cannot overflow: sizes are at most the entry's total, alignments at most 2^63. */
 uint64_t gpuhal_cpu_page_bytes(void);
 static inline uint64_t gpuhal_cpu_round_up(uint64_t value, uint64_t alignment)
 {
     return (value + alignment - 1) & ~(alignment - 1);
 }
-/* Brings the pages of a mapping whose contents no caller has yet. Returns 0 or an errno. */
+/* The pages of memory whose contents no caller has yet, so that anything may be written. */
+void gpuhal_cpu_touch(volatile char *start, uint64_t bytes, uint64_t page);
+/* The same for a mapping. Returns 0 or an errno. */
 int gpuhal_cpu_commit(void *start, uint64_t length);
+/* A mapping of this process alone, with its pages. Returns 0 or an errno. */
+int gpuhal_cpu_map_committed(uint64_t bytes, uint64_t alignment, void **out_start);
 
 /* share.c: memory that others have a part in. Its object is a record and not its address. */
 static inline bool gpuhal_cpu_is_shared(const gpuhal_memory *memory)

@@ -13,12 +13,12 @@
  * untouched until stop(). It knows the old one by the number of the process, which the system clears there: in another
  * namespace the child may have the same number.
  */
+#include "../common/clock.h"
 #include "../common/thread.h"
 #include "device.h"
 
 #include <pthread.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #define BLOCK_SHORT_NS UINT64_C(20000) /* a block that took less is followed by one of twice the size */
@@ -52,13 +52,6 @@ struct gpuhal_cpu_pool {
     pthread_t threads[];
 };
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* Takes up to @p size items, fewer towards the end; false: none is left. */
 static bool take(job *own, uint64_t size, uint64_t *out_first, uint64_t *out_end)
 {
@@ -79,10 +72,10 @@ static bool take(job *own, uint64_t size, uint64_t *out_first, uint64_t *out_end
 /* Until no item is left, or another launch began than the last one that was `seen`; NULL: whatever begins. */
 static void do_blocks(job *own, uint32_t slot, _Atomic uint32_t *posted, uint32_t seen)
 {
-    uint64_t size = 1, first, end, before = now_ns();
+    uint64_t size = 1, first, end, before = gpuhal_plugin_now_ns();
     while (take(own, size, &first, &end)) {
         own->work(own->user, slot, first, end);
-        const uint64_t now = now_ns(), took = now - before;
+        const uint64_t now = gpuhal_plugin_now_ns(), took = now - before;
         before = now;
         const bool may_grow = took < BLOCK_SHORT_NS && size <= own->total / 2;
         size = may_grow ? size * 2 : took > BLOCK_LONG_NS && size > 1 ? size / 2 : size;

@@ -9,6 +9,7 @@ gpuhal_cuda_nvml_functions gpuhal_cuda_nvml;
 
 static bool opened;      /* written by the first start(), under open_lock */
 static bool initialised; /* by the one thread whose turn it is */
+static uint64_t session; /* likewise */
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static const char *const library_names[] = {
@@ -144,12 +145,15 @@ static nvmlReturn_t run(nvmlReturn_t (*work)(void *request), void *request)
     initialised = code == NVML_SUCCESS;
     if (initialised) {
         initialised = work(request) != NVML_ERROR_UNINITIALIZED;
-        if (!initialised) {
-            gpuhal_cuda_nvml_forget_event_sets();
-        }
+        session += !initialised;
         code = initialised ? NVML_SUCCESS : NVML_ERROR_UNINITIALIZED;
     }
     return code;
+}
+
+uint64_t gpuhal_cuda_nvml_session(void)
+{
+    return session;
 }
 
 gpuhal_stream_why gpuhal_cuda_nvml_run(nvmlReturn_t (*work)(void *request), void *request)

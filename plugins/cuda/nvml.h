@@ -26,6 +26,9 @@ void gpuhal_cuda_nvml_open(const gpuhal_host *host);
  * 0 comes back it did not run to its end. */
 gpuhal_stream_why gpuhal_cuda_nvml_run(nvmlReturn_t (*work)(void *request), void *request);
 
+/* Inside of it: another number once NVML has been shut down, and what it gave before is not valid any more. */
+uint64_t gpuhal_cuda_nvml_session(void);
+
 /* nvml_patience.c: does the same on another thread, for two seconds at most, with a copy of the request, which has its
  * size and no memory of its own, and is copied back. Returns whether that came to its end; else it is as it was. */
 bool gpuhal_cuda_nvml_ask(nvmlReturn_t (*work)(void *request), void *request, size_t bytes);
@@ -73,7 +76,5 @@ nvmlReturn_t gpuhal_cuda_nvml_fabric(nvmlDevice_t device, uint64_t *out_value);
 void gpuhal_cuda_nvml_begin_events(void);
 nvmlReturn_t gpuhal_cuda_nvml_events(nvmlDevice_t board, uint64_t *out_value);
 nvmlReturn_t gpuhal_cuda_nvml_event_code(nvmlDevice_t board, uint64_t *out_value);
-/* NVML has been shut down, and what it gave is not valid any more. */
-void gpuhal_cuda_nvml_forget_event_sets(void);
 
 #endif

@@ -24,6 +24,7 @@ typedef struct watched {
 
 static watched *first;
 static uint64_t sample;
+static uint64_t session; /* of NVML, in which the boards and the sets are valid */
 
 /* One sample takes once for both values: an error that comes between them would be counted by one and named by the
  * other, and the code of the one before it would be in no sample. */
@@ -84,12 +85,25 @@ static nvmlReturn_t find_kept(nvmlDevice_t board, watched **out_watched)
     return code;
 }
 
+static void forget_ended_sets(void)
+{
+    if (session == gpuhal_cuda_nvml_session()) {
+        return;
+    }
+    for (watched *own = first; own; own = own->next) {
+        own->board = NULL;
+        own->set = NULL;
+    }
+    session = gpuhal_cuda_nvml_session();
+}
+
 static nvmlReturn_t find(nvmlDevice_t board, watched **out_watched)
 {
     if (!gpuhal_cuda_nvml.nvmlEventSetCreate || !gpuhal_cuda_nvml.nvmlDeviceRegisterEvents ||
         !gpuhal_cuda_nvml.nvmlEventSetWait_v2 || !gpuhal_cuda_nvml.nvmlEventSetFree) {
         return NVML_ERROR_FUNCTION_NOT_FOUND;
     }
+    forget_ended_sets();
     watched *own = first;
     while (own && own->board != board) {
         own = own->next;
@@ -155,12 +169,4 @@ nvmlReturn_t gpuhal_cuda_nvml_event_code(nvmlDevice_t board, uint64_t *out_value
     const nvmlReturn_t code = take(board, &own);
     *out_value = own ? own->code : 0;
     return code == NVML_SUCCESS && own->count == 0 ? GPUHAL_CUDA_NVML_NO_EVENT : code;
-}
-
-void gpuhal_cuda_nvml_forget_event_sets(void)
-{
-    for (watched *own = first; own; own = own->next) {
-        own->board = NULL;
-        own->set = NULL;
-    }
 }

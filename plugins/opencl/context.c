@@ -1,127 +1,15 @@
-/* opencl/context.c: an opened device: its context, its internal streams, waiting, and how it was lost. */
+/* opencl/context.c: an opened device: its internal streams, waiting, and how it was lost. */
 #include "device.h"
 
 #include <gpuhal/native.h>
 
-#include <stdlib.h>
-
-/* The driver's own messages about errors; may come on any of its threads. @p user is the host, which lives as long as
- * the process: a late call after close does no harm. Oclgrind 21.10 passes NULL in its place. */
-static void CL_CALLBACK context_says(const char *text, const void *binary, size_t bytes, void *user)
-{
-    (void)binary;
-    (void)bytes;
-    const gpuhal_host *host = user;
-    if (!host) {
-        return;
-    }
-    host->log(host, GPUHAL_LOG_WARNING, text ? text : "the OpenCL context reports an error without a description");
-}
+#include <stdarg.h>
+#include <stdio.h>
 
 /* In order and without profiling: a call enqueues its commands and waits for the last. */
-static cl_command_queue create_queue(gpuhal_plugin_device *device, cl_int *out_code)
+cl_command_queue gpuhal_opencl_create_stream(gpuhal_plugin_device *device, cl_int *out_code)
 {
     return gpuhal_opencl_api.clCreateCommandQueue(device->context, device->entry->id, 0, out_code);
-}
-
-static gpuhal_status create_context(gpuhal_plugin_device *device)
-{
-    const gpuhal_opencl_entry *entry = device->entry;
-    const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)entry->platform, 0};
-    cl_int code = CL_SUCCESS;
-    device->context = gpuhal_opencl_api.clCreateContext(properties, 1, &entry->id, context_says,
-                                                        (void *)(uintptr_t)device->host, &code);
-    return device->context ? GPUHAL_OK : gpuhal_opencl_report(device->host, "clCreateContext", code);
-}
-
-static gpuhal_status create_first_stream(gpuhal_plugin_device *device)
-{
-    cl_int code = CL_SUCCESS;
-    device->streams[0] = create_queue(device, &code);
-    if (!device->streams[0]) {
-        gpuhal_opencl_api.clReleaseContext(device->context);
-        return gpuhal_opencl_report(device->host, "clCreateCommandQueue", code);
-    }
-    (void)gpuhal_opencl_api.clRetainCommandQueue(device->streams[0]);
-    /* Retained once more, since native access hands out this one while replace_queue() may give the stream another. */
-    device->lent = device->streams[0];
-    return GPUHAL_OK;
-}
-
-/* Whether the caller's objects are what they have to be. CL_INVALID_CONTEXT comes for an invalid context, as far as
- * drivers check. */
-static const char *adoption_fault(const gpuhal_opencl_entry *entry, const gpuhal_native *adopt)
-{
-    cl_device_id devices[64];
-    size_t bytes = 0;
-    cl_context context = (cl_context)(uintptr_t)adopt->values[2];
-    if (adopt->type != GPUHAL_NATIVE_OPENCL_DEVICE) {
-        return "only an OpenCL device with its context can be adopted";
-    }
-    if ((uintptr_t)entry->platform != adopt->values[0] || (uintptr_t)entry->id != adopt->values[1]) {
-        return "platform or device are not those that this index stands for";
-    }
-    if (!context || gpuhal_opencl_api.clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof devices, devices, &bytes) !=
-                        CL_SUCCESS) {
-        return "not a context, or one with more than 64 devices";
-    }
-    for (size_t i = 0; i < bytes / sizeof *devices; i++) {
-        if (devices[i] == entry->id) {
-            return NULL;
-        }
-    }
-    return "the device is not in the context";
-}
-
-static gpuhal_status adopt_context(gpuhal_plugin_device *device, const gpuhal_native *adopt)
-{
-    const char *fault = adoption_fault(device->entry, adopt);
-    if (fault) {
-        return device->host->report(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, fault);
-    }
-    device->context = (cl_context)(uintptr_t)adopt->values[2];
-    cl_int code = gpuhal_opencl_api.clRetainContext(device->context);
-    return code == CL_SUCCESS ? GPUHAL_OK : gpuhal_opencl_report(device->host, "clRetainContext", code);
-}
-
-gpuhal_status gpuhal_opencl_open(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
-                                 const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops)
-{
-    (void)instance;
-    (void)ops;
-    *out_device = NULL;
-    const gpuhal_opencl_entry *entry = gpuhal_opencl_find(index);
-    if (!entry) {
-        return GPUHAL_ERROR_NOT_FOUND;
-    }
-    gpuhal_plugin_device *device = calloc(1, sizeof *device);
-    if (!device) {
-        return host->report(host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
-    }
-    device->host = host;
-    device->entry = entry;
-    gpuhal_status status = adopt ? adopt_context(device, adopt) : create_context(device);
-    status = status ? status : create_first_stream(device);
-    if (status != GPUHAL_OK) {
-        free(device);
-        return status;
-    }
-    pthread_mutex_init(&device->growing, NULL);
-    atomic_store(&device->stream_count, 1u);
-    *out_device = device;
-    return GPUHAL_OK;
-}
-
-void gpuhal_opencl_close(gpuhal_plugin_device *device)
-{
-    gpuhal_opencl_end_turns(device);
-    for (uint32_t i = 0; i < atomic_load(&device->stream_count); i++) {
-        gpuhal_opencl_api.clReleaseCommandQueue(device->streams[i]);
-    }
-    gpuhal_opencl_api.clReleaseCommandQueue(device->lent);
-    gpuhal_opencl_api.clReleaseContext(device->context);
-    pthread_mutex_destroy(&device->growing);
-    free(device);
 }
 
 /* All internal streams are taken: makes another one, or shares the last. Sharing is right, only slower: queues may be
@@ -133,7 +21,7 @@ static gpuhal_opencl_stream grow(gpuhal_plugin_device *device)
     const uint32_t count = atomic_load_explicit(&device->stream_count, memory_order_relaxed);
     if (count < GPUHAL_OPENCL_INTERNAL_STREAMS) {
         cl_int code;
-        stream.queue = create_queue(device, &code);
+        stream.queue = gpuhal_opencl_create_stream(device, &code);
     }
     if (stream.queue) {
         /* Taken before it can be found: the count is raised last, with release, so that a thread that reads it finds
@@ -156,7 +44,7 @@ static gpuhal_opencl_stream grow(gpuhal_plugin_device *device)
 static void replace_queue(gpuhal_plugin_device *device, const gpuhal_opencl_stream *stream)
 {
     cl_int code = CL_SUCCESS;
-    const cl_command_queue fresh = create_queue(device, &code);
+    const cl_command_queue fresh = gpuhal_opencl_create_stream(device, &code);
     if (fresh) {
         pthread_mutex_lock(&device->growing); /* a thread that shares the stream takes its queue under it */
         device->streams[stream->taken - device->taken] = fresh;
@@ -205,8 +93,7 @@ cl_int gpuhal_opencl_finish(cl_int code, cl_event event)
     code = gpuhal_opencl_api.clWaitForEvents(1, &event);
     if (code != CL_SUCCESS) {
         cl_int execution = 0;
-        cl_int asked = gpuhal_opencl_api.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof execution,
-                                                        &execution, NULL);
+        cl_int asked = gpuhal_opencl_execution(event, &execution);
         code = asked == CL_SUCCESS && execution < 0 ? execution : code;
     }
     gpuhal_opencl_api.clReleaseEvent(event);
@@ -244,6 +131,16 @@ gpuhal_status gpuhal_opencl_executed(gpuhal_plugin_device *device, const char *c
         device, call, code,
         device->host->report(device->host, GPUHAL_ERROR_DRIVER, call, code,
                              "CL_OUT_OF_RESOURCES (of a command: it failed, for want of memory or another reason)"));
+}
+
+gpuhal_status gpuhal_opencl_refuse(const gpuhal_plugin_device *device, gpuhal_status status, const char *format, ...)
+{
+    char text[400];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return device->host->report(device->host, status, NULL, 0, text);
 }
 
 /* Calls no driver: one that hangs would hang here too. */

@@ -22,7 +22,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 
 /* More than threads that are likely to be in blocking calls at once, the helpers of copies included: PoCL 3.1's device
  * "basic" may wait for itself where two threads enqueue to one queue (pocl_update_event_running, for an event that it
@@ -114,11 +113,6 @@ const gpuhal_opencl_entry *gpuhal_opencl_find(uint32_t index);
 /* facts.c */
 void gpuhal_opencl_list_facts(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_opencl_entry *entry,
                               uint32_t index);
-/* Asks for a value that has exactly this size; false when the driver does not know the question. */
-bool gpuhal_opencl_ask(cl_device_id id, cl_device_info what, void *out_value, size_t bytes);
-/* Asks for a text, without blanks around it and as clean UTF-8; false when it is not there or empty. */
-bool gpuhal_opencl_ask_text(cl_device_id id, cl_device_info what, char *out_text, size_t size);
-
 /* Whether the device is a program on the host's processor, also where it calls itself a GPU. */
 bool gpuhal_opencl_is_software(cl_device_id id);
 
@@ -146,10 +140,14 @@ void gpuhal_opencl_give_turn(const gpuhal_plugin_device *device, cl_command_queu
 /* Before the device is closed. */
 void gpuhal_opencl_end_turns(const gpuhal_plugin_device *device);
 
-/* context.c */
+/* open.c */
 gpuhal_status gpuhal_opencl_open(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                                  const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops);
 void gpuhal_opencl_close(gpuhal_plugin_device *device);
+
+/* context.c */
+/* The command queue of an internal stream; NULL with a code. */
+cl_command_queue gpuhal_opencl_create_stream(gpuhal_plugin_device *device, cl_int *out_code);
 gpuhal_opencl_stream gpuhal_opencl_take_stream(gpuhal_plugin_device *device);
 /* @p code: what came of the commands. After a failure the stream gets another queue. */
 void gpuhal_opencl_give_stream(gpuhal_plugin_device *device, gpuhal_opencl_stream stream, cl_int code);
@@ -161,6 +159,9 @@ gpuhal_status gpuhal_opencl_result(gpuhal_plugin_device *device, const char *cal
 gpuhal_status gpuhal_opencl_executed(gpuhal_plugin_device *device, const char *call, cl_int code);
 /* DEVICE_LOST once the device is known to be. */
 gpuhal_status gpuhal_opencl_alive(gpuhal_plugin_device *device);
+/* Reports what is wrong with code, a kernel or a launch, and returns the status. */
+gpuhal_status gpuhal_opencl_refuse(const gpuhal_plugin_device *device, gpuhal_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 void gpuhal_opencl_describe_context(gpuhal_ops *ops);
 
 /* memory.c and transfer.c: fill their slots, as far as the device's version has them. */
@@ -180,9 +181,6 @@ cl_mem gpuhal_opencl_take_part(gpuhal_opencl_buffer *buffer, uint64_t offset, ui
 void gpuhal_opencl_release_parts(gpuhal_opencl_buffer *buffer);
 
 /* program.c, reflect.c and kernel.c. Programs need what queues need. */
-/* Reports what is wrong with code, a kernel or a launch, and returns the status. */
-gpuhal_status gpuhal_opencl_refuse(const gpuhal_plugin_device *device, gpuhal_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
 /* The formats that the device takes, as the fact has them; NULL: none. */
 const char *gpuhal_opencl_formats(const gpuhal_opencl_entry *entry);
 void gpuhal_opencl_describe_program(const gpuhal_opencl_entry *entry, gpuhal_ops *ops);
@@ -195,15 +193,17 @@ gpuhal_status gpuhal_opencl_fill_limits(const gpuhal_plugin_program *program, cl
                                         const gpuhal_kernel_desc *desc, gpuhal_kernel_info *info);
 void gpuhal_opencl_describe_kernel(gpuhal_ops *ops);
 
-/* queue.c and event.c. Both need what came with OpenCL 1.2. */
-bool gpuhal_opencl_has_queues(const gpuhal_opencl_entry *entry);
-void gpuhal_opencl_describe_queue(const gpuhal_opencl_entry *entry, gpuhal_ops *ops);
+/* pending.c */
+/* Makes room for more events; false: there is no memory. */
+bool gpuhal_opencl_queue_grow(gpuhal_plugin_queue *queue);
 /* Takes over the event of the command that was enqueued last. */
 void gpuhal_opencl_queue_keep(gpuhal_plugin_queue *queue, cl_event event);
 /* Releases the events of commands that have ended, and records a failure. */
 void gpuhal_opencl_queue_retire(gpuhal_plugin_queue *queue);
-/* CL_COMPLETE, more for work that is under way, less for its error. */
-cl_int gpuhal_opencl_execution(cl_event event, cl_int *out_execution);
+
+/* queue.c and event.c. Both need what came with OpenCL 1.2. */
+bool gpuhal_opencl_has_queues(const gpuhal_opencl_entry *entry);
+void gpuhal_opencl_describe_queue(const gpuhal_opencl_entry *entry, gpuhal_ops *ops);
 gpuhal_status gpuhal_opencl_event_create(gpuhal_plugin_device *device, uint32_t flags, gpuhal_plugin_event **out_event);
 void gpuhal_opencl_event_destroy(gpuhal_plugin_event *event);
 gpuhal_status gpuhal_opencl_event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event);

@@ -1,8 +1,9 @@
-/* opencl/driver.c: opening the OpenCL library, and the one table of its errors. */
+/* opencl/driver.c: opening the OpenCL library, the one table of its errors, and what devices and events are asked. */
 #include "driver.h"
 
+#include "../common/text.h"
+
 #include <pthread.h>
-#include <stdbool.h>
 
 gpuhal_opencl_functions gpuhal_opencl_api;
 
@@ -147,4 +148,28 @@ gpuhal_status gpuhal_opencl_report(const gpuhal_host *host, const char *call, cl
     size_t i = find_error(code);
     return host->report(host, gpuhal_opencl_status(code), call, code,
                         i < ERROR_COUNT ? errors[i].name : "unknown error code");
+}
+
+bool gpuhal_opencl_ask(cl_device_id id, cl_device_info what, void *out_value, size_t bytes)
+{
+    size_t size = 0;
+    return gpuhal_opencl_api.clGetDeviceInfo(id, what, bytes, out_value, &size) == CL_SUCCESS && size == bytes;
+}
+
+bool gpuhal_opencl_ask_text(cl_device_id id, cl_device_info what, char *out_text, size_t size)
+{
+    size_t length = 0;
+    out_text[0] = '\0';
+    if (gpuhal_opencl_api.clGetDeviceInfo(id, what, size - 1, out_text, &length) != CL_SUCCESS || length >= size) {
+        out_text[0] = '\0';
+        return false;
+    }
+    out_text[length] = '\0';
+    return gpuhal_plugin_clean_text(out_text);
+}
+
+cl_int gpuhal_opencl_execution(cl_event event, cl_int *out_execution)
+{
+    return gpuhal_opencl_api.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof *out_execution,
+                                            out_execution, NULL);
 }

@@ -1,4 +1,4 @@
-/* opencl/driver.h: the OpenCL functions that this plugin calls, and what their error codes mean.
+/* opencl/driver.h: the OpenCL functions that this plugin calls, what their error codes mean, and what is asked.
  *
  * The library is opened at run time through the host; the functions come from its table alone, so the plugin links no
  * OpenCL. The table is written once, by the first start() of the process, and is constant afterwards.
@@ -11,6 +11,8 @@
 #include <CL/cl_ext.h>
 
 #include <gpuhal/plugin.h>
+
+#include <stdbool.h>
 
 /* Optional ones came with OpenCL 1.1 (rectangles, parts of buffers, the end of a buffer or an event), 1.2, and 2.0
  * (properties of queues, shared memory). That a symbol is there proves nothing: the loader of another version has it
@@ -87,5 +89,12 @@ gpuhal_status gpuhal_opencl_start(const gpuhal_host *host, gpuhal_plugin_instanc
 gpuhal_status gpuhal_opencl_status(cl_int code);
 /* Hands an error to the host, with its name, and returns its status. */
 gpuhal_status gpuhal_opencl_report(const gpuhal_host *host, const char *call, cl_int code);
+
+/* Asks for a value that has exactly this size; false when the driver does not know the question. */
+bool gpuhal_opencl_ask(cl_device_id id, cl_device_info what, void *out_value, size_t bytes);
+/* Asks for a text, without blanks around it and as clean UTF-8; false when it is not there or empty. */
+bool gpuhal_opencl_ask_text(cl_device_id id, cl_device_info what, char *out_text, size_t size);
+/* CL_COMPLETE, more for work that is under way, less for its error. */
+cl_int gpuhal_opencl_execution(cl_event event, cl_int *out_execution);
 
 #endif

@@ -164,12 +164,6 @@ gpuhal_status gpuhal_opencl_event_record(gpuhal_plugin_queue *queue, gpuhal_plug
     return GPUHAL_OK;
 }
 
-cl_int gpuhal_opencl_execution(cl_event event, cl_int *out_execution)
-{
-    return gpuhal_opencl_api.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof *out_execution,
-                                            out_execution, NULL);
-}
-
 bool gpuhal_opencl_event_has_ended(const gpuhal_plugin_event *event)
 {
     cl_int execution = CL_COMPLETE;

@@ -3,31 +3,12 @@
  * Every value is asked for, and the value decides: extension strings are wrong in both directions. What is not
  * reported, or cannot be true, is missing with a reason.
  */
-#include "../common/text.h"
 #include "device.h"
 
 #include <gpuhal/native.h>
 
 #include <stdio.h>
 #include <string.h>
-
-bool gpuhal_opencl_ask(cl_device_id id, cl_device_info what, void *out_value, size_t bytes)
-{
-    size_t size = 0;
-    return gpuhal_opencl_api.clGetDeviceInfo(id, what, bytes, out_value, &size) == CL_SUCCESS && size == bytes;
-}
-
-bool gpuhal_opencl_ask_text(cl_device_id id, cl_device_info what, char *out_text, size_t size)
-{
-    size_t length = 0;
-    out_text[0] = '\0';
-    if (gpuhal_opencl_api.clGetDeviceInfo(id, what, size - 1, out_text, &length) != CL_SUCCESS || length >= size) {
-        out_text[0] = '\0';
-        return false;
-    }
-    out_text[length] = '\0';
-    return gpuhal_plugin_clean_text(out_text);
-}
 
 /* Numbers of which 0 says that the driver does not know. */
 static const struct {

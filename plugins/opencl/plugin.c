@@ -1,9 +1,8 @@
 /* opencl/plugin.c: what the core sees of the OpenCL plugin.
  *
  * Read in this order: driver.h (functions and errors), device.h (entries, opened devices, internal streams, and what
- * memory is made of), discovery.c, facts.c and identity.c (which devices, what is known of them), context.c, memory.c,
- * share.c, transfer.c, queue.c, event.c, program.c, part.c,
- * reflect.c, kernel.c.
+ * memory is made of), discovery.c, facts.c and identity.c (which devices, what is known of them), context.c, open.c,
+ * memory.c, share.c, transfer.c, queue.c, pending.c, event.c, program.c, part.c, reflect.c, kernel.c.
  */
 #include "device.h"
 

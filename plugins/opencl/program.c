@@ -11,7 +11,6 @@
 #include "device.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,16 +68,6 @@ static uint64_t source_bytes(const gpuhal_code *code)
         bytes--;
     }
     return bytes;
-}
-
-gpuhal_status gpuhal_opencl_refuse(const gpuhal_plugin_device *device, gpuhal_status status, const char *format, ...)
-{
-    char text[400];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    return device->host->report(device->host, status, NULL, 0, text);
 }
 
 /* A target is one of the architectures that a device reports; source without it is for all. */

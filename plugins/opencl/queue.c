@@ -8,12 +8,9 @@
 #include <gpuhal/native.h>
 
 #include <stdlib.h>
-#include <string.h>
 
 /* How long destroying a queue waits for work that the core has waited for already. */
 #define PATIENCE_NS UINT64_C(5000000000)
-/* After so many commands those before are checked. */
-#define LOOK_EVERY 16u
 
 /* Markers and barriers came with OpenCL 1.2, the callback of an event with 1.1. */
 bool gpuhal_opencl_has_queues(const gpuhal_opencl_entry *entry)
@@ -21,57 +18,6 @@ bool gpuhal_opencl_has_queues(const gpuhal_opencl_entry *entry)
     const gpuhal_opencl_functions *api = &gpuhal_opencl_api;
     return entry->version >= 102 && api->clEnqueueMarkerWithWaitList && api->clEnqueueBarrierWithWaitList &&
            api->clSetEventCallback;
-}
-
-/* Work that is under way fails all that is enqueued behind it. Behind work that has failed already, drivers go on as if
- * nothing had been (PoCL): so each command is checked once it has ended. Only errors of commands behind the last
- * recording are kept for the next: what came before, that recording reports itself. */
-void gpuhal_opencl_queue_retire(gpuhal_plugin_queue *queue)
-{
-    uint32_t gone = 0;
-    while (gone < queue->pending_count) {
-        cl_int execution = CL_COMPLETE;
-        const bool known = gpuhal_opencl_execution(queue->pending[gone], &execution) == CL_SUCCESS;
-        if (known && execution > CL_COMPLETE) {
-            break;
-        }
-        if (known && execution < CL_COMPLETE && gone >= queue->recorded && queue->error == CL_SUCCESS) {
-            queue->error = execution;
-        }
-        gpuhal_opencl_api.clReleaseEvent(queue->pending[gone++]);
-    }
-    queue->pending_count -= gone;
-    queue->recorded -= gone < queue->recorded ? gone : queue->recorded;
-    if (gone > 0) {
-        memmove(queue->pending, queue->pending + gone, queue->pending_count * sizeof *queue->pending);
-    }
-}
-
-static bool grow(gpuhal_plugin_queue *queue)
-{
-    const uint32_t space = queue->pending_space + LOOK_EVERY + queue->pending_space / 2;
-    cl_event *grown = realloc(queue->pending, space * sizeof *grown);
-    if (grown) {
-        queue->pending = grown;
-        queue->pending_space = space;
-    }
-    return grown != NULL;
-}
-
-/* Events are held until their commands have ended, since PoCL 3.1 aborts where a command fails whose event has no
- * reference left. They are checked several at a time: the latest ones are what the driver's threads have in hand.
- * Without memory the one before is let go unseen, recorded or not. There is always one before: a queue is made with
- * space. */
-void gpuhal_opencl_queue_keep(gpuhal_plugin_queue *queue, cl_event event)
-{
-    if (queue->pending_count % LOOK_EVERY == 0) {
-        gpuhal_opencl_queue_retire(queue);
-    }
-    if (queue->pending_count == queue->pending_space && !grow(queue)) {
-        gpuhal_opencl_api.clReleaseEvent(queue->pending[--queue->pending_count]);
-        queue->recorded = queue->recorded < queue->pending_count ? queue->recorded : queue->pending_count;
-    }
-    queue->pending[queue->pending_count++] = event;
 }
 
 /* The priority is a hint (cl_khr_priority_hints) that drivers without it refuse. */
@@ -137,7 +83,7 @@ static gpuhal_status opencl_queue_create(gpuhal_plugin_device *device, int32_t p
         return status;
     }
     gpuhal_plugin_queue *queue = calloc(1, sizeof *queue);
-    if (!queue || !grow(queue)) {
+    if (!queue || !gpuhal_opencl_queue_grow(queue)) {
         free(queue);
         return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
     }

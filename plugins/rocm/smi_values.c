@@ -9,6 +9,12 @@
 
 #include <stdio.h>
 
+const gpuhal_key gpuhal_rocm_keys_of_values[GPUHAL_ROCM_VALUES] = {
+    GPUHAL_VALUE_MEMORY_FREE_BYTES,        GPUHAL_VALUE_MEMORY_USED_BYTES,
+    GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, GPUHAL_VALUE_TEMPERATURE_MEMORY_MILLICELSIUS,
+    GPUHAL_VALUE_ENERGY_MICROJOULES,
+};
+
 /* AMD SMI documents millidegrees and gives degrees; no chip works at a thousandth of a degree, and none above 1000. */
 static uint64_t from_degrees(int64_t value)
 {
@@ -127,7 +133,7 @@ static uint32_t ask(void *request)
     const bool amd = gpuhal_rocm_smi_which() == GPUHAL_ROCM_SMI_AMD;
     const uint32_t found = gpuhal_rocm_smi_find(own->entry, &device);
     for (size_t i = 0; i < GPUHAL_ROCM_VALUES; i++) {
-        const gpuhal_key key = gpuhal_rocm_value_key(i);
+        const gpuhal_key key = gpuhal_rocm_keys_of_values[i];
         uint64_t value = 0;
         own->codes[i] = found;
         if (own->wanted[i] && found == 0) {

@@ -5,19 +5,6 @@
  */
 #include "telemetry.h"
 
-static const gpuhal_key keys_of_values[GPUHAL_ROCM_VALUES] = {
-    GPUHAL_VALUE_MEMORY_FREE_BYTES,
-    GPUHAL_VALUE_MEMORY_USED_BYTES,
-    GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS,
-    GPUHAL_VALUE_TEMPERATURE_MEMORY_MILLICELSIUS,
-    GPUHAL_VALUE_ENERGY_MICROJOULES,
-};
-
-gpuhal_key gpuhal_rocm_value_key(size_t number)
-{
-    return keys_of_values[number];
-}
-
 /* Why the library is not asked for a value; a reason of 0: it is. */
 static gpuhal_stream_why may_ask(const gpuhal_rocm_entry *entry, gpuhal_key key, bool asleep)
 {
@@ -53,8 +40,8 @@ gpuhal_status gpuhal_rocm_sample(const gpuhal_host *host, gpuhal_plugin_instance
     const bool asleep = !(flags & GPUHAL_SAMPLE_MAY_WAKE) && gpuhal_rocm_is_asleep(own.entry);
     bool any = false;
     for (size_t i = 0; i < GPUHAL_ROCM_VALUES; i++) {
-        if (gpuhal_rocm_wants(keys, count, keys_of_values[i])) {
-            whys[i] = may_ask(own.entry, keys_of_values[i], asleep);
+        if (gpuhal_rocm_wants(keys, count, gpuhal_rocm_keys_of_values[i])) {
+            whys[i] = may_ask(own.entry, gpuhal_rocm_keys_of_values[i], asleep);
             own.wanted[i] = whys[i].reason == 0;
             any = any || own.wanted[i];
         }
@@ -64,10 +51,10 @@ gpuhal_status gpuhal_rocm_sample(const gpuhal_host *host, gpuhal_plugin_instance
     }
     for (size_t i = 0; i < GPUHAL_ROCM_VALUES; i++) {
         if (own.wanted[i] && whys[i].reason == 0) {
-            host->source(host, sink, source_of(own.entry, keys_of_values[i]));
-            host->u64(host, sink, keys_of_values[i], own.numbers[i]);
+            host->source(host, sink, source_of(own.entry, gpuhal_rocm_keys_of_values[i]));
+            host->u64(host, sink, gpuhal_rocm_keys_of_values[i], own.numbers[i]);
         } else if (whys[i].reason != 0) {
-            host->missing(host, sink, keys_of_values[i], whys[i].reason, whys[i].text);
+            host->missing(host, sink, gpuhal_rocm_keys_of_values[i], whys[i].reason, whys[i].text);
         }
     }
     return GPUHAL_OK;

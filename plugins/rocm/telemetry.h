@@ -1,5 +1,5 @@
 /* rocm/telemetry.h: what telemetry.c and smi_values.c share. A value is known by its number in the table of
- * telemetry.c. */
+ * smi_values.c. */
 #ifndef GPUHAL_ROCM_TELEMETRY_H
 #define GPUHAL_ROCM_TELEMETRY_H
 
@@ -14,9 +14,8 @@ typedef struct gpuhal_rocm_sample_request {
     uint32_t codes[GPUHAL_ROCM_VALUES]; /* of the library */
 } gpuhal_rocm_sample_request;
 
-gpuhal_key gpuhal_rocm_value_key(size_t number);
-
 /* smi_values.c */
+extern const gpuhal_key gpuhal_rocm_keys_of_values[GPUHAL_ROCM_VALUES];
 bool gpuhal_rocm_smi_has(gpuhal_key key);
 /* Asks for what is wanted, and writes the numbers, or the reasons in @p whys. */
 void gpuhal_rocm_ask_smi(gpuhal_rocm_sample_request *request, gpuhal_stream_why *whys);

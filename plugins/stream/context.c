@@ -1,26 +1,10 @@
-/* stream/context.c: opening and closing a device. Its context, and how it is lost, is each plugin's, in its context.c.
- */
+/* stream/context.c: opening and closing a device, and what errors of its calls mean. Its context, and how it is lost,
+ * is each plugin's, in its context.c. */
 #include "device.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
-
-vendor_code GPUHAL_OWN(probe)(gpuhal_plugin_device *device)
-{
-    gpuhal_stream_scope scope;
-    size_t free_bytes, total;
-    vendor_code code = GPUHAL_OWN(enter)(device, &scope);
-    if (code == GPUHAL_VENDOR_OK) {
-        code = GPUHAL_VENDOR_MEMORY_INFO(&free_bytes, &total);
-        GPUHAL_OWN(leave)(&scope);
-    }
-    return code;
-}
-
-gpuhal_status GPUHAL_OWN(enter_or_report)(gpuhal_plugin_device *device, gpuhal_stream_scope *out_scope)
-{
-    const vendor_code code = GPUHAL_OWN(enter)(device, out_scope);
-    return GPUHAL_OWN(result)(device, out_scope->failed, code);
-}
 
 gpuhal_status GPUHAL_OWN(result_of_lookup)(gpuhal_plugin_device *device, const char *call, vendor_code code)
 {
@@ -29,6 +13,20 @@ gpuhal_status GPUHAL_OWN(result_of_lookup)(gpuhal_plugin_device *device, const c
     return works ? GPUHAL_OWN(report_as)(device->host, GPUHAL_ERROR_DRIVER, call, code,
                                          "a question got the code of a lost device, and the device works")
                  : GPUHAL_OWN(result)(device, call, code);
+}
+
+gpuhal_status GPUHAL_OWN(allocation_failed)(gpuhal_plugin_device *device, const char *call, vendor_code code,
+                                            uint64_t bytes)
+{
+    size_t free_bytes = 0, total = 0;
+    const bool out = GPUHAL_OWN(status)(code) == GPUHAL_ERROR_OUT_OF_MEMORY;
+    if (!out || GPUHAL_VENDOR_MEMORY_INFO(&free_bytes, &total) != GPUHAL_VENDOR_OK) {
+        return GPUHAL_OWN(result)(device, call, code);
+    }
+    char text[160];
+    snprintf(text, sizeof text, "%" PRIu64 " bytes asked, %zu of %zu bytes free, perhaps not in one piece", bytes,
+             free_bytes, total);
+    return GPUHAL_OWN(report_as)(device->host, GPUHAL_ERROR_OUT_OF_MEMORY, call, code, text);
 }
 
 gpuhal_status GPUHAL_OWN(check_host)(gpuhal_plugin_device *device)

@@ -35,15 +35,6 @@ static void list_name(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_s
     host->text(host, sink, GPUHAL_FACT_NAME, name[start] != '\0' ? name + start : GPUHAL_VENDOR_API " device");
 }
 
-void GPUHAL_OWN(list_number)(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
-{
-    if (value > 0) {
-        host->u64(host, sink, key, value);
-    } else {
-        host->missing(host, sink, key, GPUHAL_MISSING_FAILED, GPUHAL_VENDOR_SPEAKER " gives no usable value");
-    }
-}
-
 static void list_versions(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry)
 {
     if (entry->driver_version[0] != '\0') {

@@ -5,13 +5,6 @@
  */
 #include "device.h"
 
-uint64_t GPUHAL_OWN(pcie_speed)(uint64_t generation, uint64_t lanes)
-{
-    /* Of one lane, after the coding of the line. */
-    static const uint64_t speeds[] = {0, 250000000, 500000000, 984615384, 1969230769, 3938461538, 7563000000};
-    return generation < sizeof speeds / sizeof speeds[0] ? speeds[generation] * lanes : 0;
-}
-
 gpuhal_status GPUHAL_OWN(link)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t from, uint32_t to,
                                gpuhal_sink *sink)
 {

@@ -9,26 +9,10 @@
 
 #include <gpuhal/native.h>
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #define ALLOCATION_ALIGNMENT 256u /* what the documentation promises for every kind of variable */
 #define HOST_ALIGNMENT       64u  /* plugin.h: of every host address */
-
-gpuhal_status GPUHAL_OWN(allocation_failed)(gpuhal_plugin_device *device, const char *call, vendor_code code,
-                                            uint64_t bytes)
-{
-    size_t free_bytes = 0, total = 0;
-    const bool out = GPUHAL_OWN(status)(code) == GPUHAL_ERROR_OUT_OF_MEMORY;
-    if (!out || GPUHAL_VENDOR_MEMORY_INFO(&free_bytes, &total) != GPUHAL_VENDOR_OK) {
-        return GPUHAL_OWN(result)(device, call, code);
-    }
-    char text[160];
-    snprintf(text, sizeof text, "%" PRIu64 " bytes asked, %zu of %zu bytes free, perhaps not in one piece", bytes,
-             free_bytes, total);
-    return GPUHAL_OWN(report_as)(device->host, GPUHAL_ERROR_OUT_OF_MEMORY, call, code, text);
-}
 
 /* The bytes to ask for so that an aligned piece fits in. Sums cannot overflow: sizes are at most the device's memory,
  * and so are alignments by then. The driver's own alignment @p own comes for nothing, so only what exceeds it can be

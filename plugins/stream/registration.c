@@ -18,11 +18,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static gpuhal_stream_registration *first;
 
-bool GPUHAL_OWN(is_there)(const gpuhal_stream_registration *one)
-{
-    return one->id == 0 || GPUHAL_OWN(id_at)(one->start) == one->id;
-}
-
 /* ---- the list */
 
 /* Written with differences: neither side of a comparison can overflow, whatever address and size are asked for. */

@@ -127,6 +127,15 @@ void GPUHAL_OWN(identify)(gpuhal_stream_entry *entry);
 void GPUHAL_OWN(list_identity)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry);
 /* Appends which part of a divided GPU it is to the name, where the driver's has no word of that. */
 void GPUHAL_OWN(name_part)(const gpuhal_stream_entry *entry, char *name, size_t size);
+/* A value of 0 is missing: the driver does not know it. */
+static inline void GPUHAL_OWN(list_number)(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
+{
+    if (value > 0) {
+        host->u64(host, sink, key, value);
+    } else {
+        host->missing(host, sink, key, GPUHAL_MISSING_FAILED, GPUHAL_VENDOR_SPEAKER " gives no usable value");
+    }
+}
 /* compute.c: lists what the device computes with. */
 void GPUHAL_OWN(list_compute)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry);
 
@@ -175,6 +184,24 @@ gpuhal_status GPUHAL_OWN(result_of_lookup)(gpuhal_plugin_device *device, const c
 /* The same for a call of @p device that uses something of @p other: the lost one is the one whose calls fail. */
 gpuhal_status GPUHAL_OWN(result_of_two)(gpuhal_plugin_device *device, gpuhal_plugin_device *other, const char *call,
                                         vendor_code code);
+/* Makes the context current; reports. */
+static inline gpuhal_status GPUHAL_OWN(enter_or_report)(gpuhal_plugin_device *device, gpuhal_stream_scope *out_scope)
+{
+    const vendor_code code = GPUHAL_OWN(enter)(device, out_scope);
+    return GPUHAL_OWN(result)(device, out_scope->failed, code);
+}
+/* OK while calls still work on the device, else their code: this call would return a code that stays too. */
+static inline vendor_code GPUHAL_OWN(probe)(gpuhal_plugin_device *device)
+{
+    gpuhal_stream_scope scope;
+    size_t free_bytes, total;
+    vendor_code code = GPUHAL_OWN(enter)(device, &scope);
+    if (code == GPUHAL_VENDOR_OK) {
+        code = GPUHAL_VENDOR_MEMORY_INFO(&free_bytes, &total);
+        GPUHAL_OWN(leave)(&scope);
+    }
+    return code;
+}
 
 /* event.c. Inside the context: whether the caller's stream may be a queue; reports. */
 gpuhal_status GPUHAL_OWN(check_stream)(gpuhal_plugin_device *device, vendor_stream stream);
@@ -192,6 +219,11 @@ vendor_code GPUHAL_OWN(show_host)(void *host, uint64_t *out_address);
 const char *GPUHAL_OWN(pointer_fault)(const gpuhal_plugin_device *device, uint64_t address, uint64_t bytes);
 /* page_lock.c: the driver's number of what lies at the address; 0: it gives none. Inside a context. */
 uint64_t GPUHAL_OWN(id_at)(uintptr_t address);
+/* Whether a registration is still the one that was made here, by the number. */
+static inline bool GPUHAL_OWN(is_there)(const gpuhal_stream_registration *one)
+{
+    return one->id == 0 || GPUHAL_OWN(id_at)(one->start) == one->id;
+}
 /* Registers a piece with the driver, inside the context; gives one back, by its beginning, also with a lost device. */
 vendor_code GPUHAL_OWN(page_lock)(const gpuhal_stream_registration *own, uintptr_t start, uint64_t bytes,
                                   const char **out_call);
@@ -269,13 +301,12 @@ gpuhal_stream_entry *GPUHAL_OWN(find)(uint32_t index);
 gpuhal_status GPUHAL_OWN(open)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                                const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops);
 void GPUHAL_OWN(close)(gpuhal_plugin_device *device);
-/* Makes the context current; reports. */
-gpuhal_status GPUHAL_OWN(enter_or_report)(gpuhal_plugin_device *device, gpuhal_stream_scope *out_scope);
-/* OK while calls still work on the device, else their code: this call would return a code that stays too. */
-vendor_code GPUHAL_OWN(probe)(gpuhal_plugin_device *device);
 /* OK while the processor may touch page-locked memory of the opened device: CUDA's goes with the context, and HIP's
  * with a reset on a machine with one GPU. */
 gpuhal_status GPUHAL_OWN(check_host)(gpuhal_plugin_device *device);
+/* An error of an allocation; out of memory comes with what the device has free. Inside the context. */
+gpuhal_status GPUHAL_OWN(allocation_failed)(gpuhal_plugin_device *device, const char *call, vendor_code code,
+                                            uint64_t bytes);
 
 /* internal_stream.c: makes the first internal stream of an opened device; destroys all. Both inside the context. */
 vendor_code GPUHAL_OWN(make_first_stream)(gpuhal_plugin_device *device, const char **out_call);
@@ -286,15 +317,12 @@ gpuhal_status GPUHAL_OWN(begin)(gpuhal_plugin_device *device, gpuhal_plugin_queu
  * @p in_out_name. Returns the first error, and whose it is. */
 vendor_code GPUHAL_OWN(end)(gpuhal_stream_call *call, vendor_code code, uint64_t bytes, const char **in_out_name);
 
-/* facts.c: a value of 0 is missing: the driver does not know it. */
-void GPUHAL_OWN(list_number)(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value);
+/* facts.c */
 void GPUHAL_OWN(list_facts)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry);
 
 /* link.c */
 gpuhal_status GPUHAL_OWN(link)(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t from, uint32_t to,
                                gpuhal_sink *sink);
-/* Bytes per second over so many lanes of PCI Express, in one direction; 0 for a generation that is not known. */
-uint64_t GPUHAL_OWN(pcie_speed)(uint64_t generation, uint64_t lanes);
 
 /* processes.c */
 /* Whether pids are those of the machine. */
@@ -313,10 +341,6 @@ bool GPUHAL_OWN(wants)(const gpuhal_key *keys, uint32_t count, gpuhal_key key);
 bool GPUHAL_OWN(take_turn)(void);
 void GPUHAL_OWN(give_turn)(void);
 
-/* memory.c: an error of an allocation; out of memory comes with what the device has free. Inside the context. */
-gpuhal_status GPUHAL_OWN(allocation_failed)(gpuhal_plugin_device *device, const char *call, vendor_code code,
-                                            uint64_t bytes);
-
 /* system.c: reads the option; the first start() decides. */
 #define GPUHAL_STREAM_PATH    512
 #define GPUHAL_STREAM_DEVICES "/sys/bus/pci/devices"
@@ -332,6 +356,8 @@ bool GPUHAL_OWN(read_line)(const char *path, char *out_text, size_t size);
 bool GPUHAL_OWN(read_system)(const gpuhal_stream_entry *entry, const char *name, char *out_text, size_t size);
 void GPUHAL_OWN(list_numa_node)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry);
 bool GPUHAL_OWN(is_asleep)(const gpuhal_stream_entry *entry);
+/* Bytes per second over so many lanes of PCI Express, in one direction; 0 for a generation that is not known. */
+uint64_t GPUHAL_OWN(pcie_speed)(uint64_t generation, uint64_t lanes);
 
 /* environment.c: lists those of the vendor's variables that are set, with commas; false, and "", where none is. The
  * names end with NULL. */
@@ -366,8 +392,6 @@ vendor_code GPUHAL_OWN(lock_pages)(gpuhal_plugin_device *device, void *memory, u
                                    const char **out_call);
 /* Counts one user less, also with a lost device; the last one's memory is the caller's alone again. */
 vendor_code GPUHAL_OWN(unlock_pages)(gpuhal_plugin_device *device, gpuhal_stream_registration *registration);
-/* Whether it is still the one that was made here, by the number. */
-bool GPUHAL_OWN(is_there)(const gpuhal_stream_registration *one);
 
 /* share.c: memory that others see too. */
 gpuhal_status GPUHAL_OWN(allocate_shared)(gpuhal_plugin_device *device, const gpuhal_alloc *alloc,

@@ -93,3 +93,10 @@ bool GPUHAL_OWN(is_asleep)(const gpuhal_stream_entry *entry)
     char text[24];
     return GPUHAL_OWN(read_system)(entry, "power/runtime_status", text, sizeof text) && strcmp(text, "suspended") == 0;
 }
+
+uint64_t GPUHAL_OWN(pcie_speed)(uint64_t generation, uint64_t lanes)
+{
+    /* Of one lane, after the coding of the line. */
+    static const uint64_t speeds[] = {0, 250000000, 500000000, 984615384, 1969230769, 3938461538, 7563000000};
+    return generation < sizeof speeds / sizeof speeds[0] ? speeds[generation] * lanes : 0;
+}

@@ -198,15 +198,18 @@ bool gpuhal_vulkan_survey(const gpuhal_vulkan_instance_functions *api, VkPhysica
 /* Whether the heap is part of what the device's memory amounts to. */
 bool gpuhal_vulkan_counts_heap(const gpuhal_vulkan_hardware *hardware, uint32_t heap);
 gpuhal_vulkan_plan gpuhal_vulkan_plan_wrappers(const gpuhal_vulkan_hardware *hardware);
-VkResult gpuhal_vulkan_list_extensions(const gpuhal_vulkan_instance_functions *api, VkPhysicalDevice physical,
-                                       gpuhal_vulkan_extensions *out_extensions);
-bool gpuhal_vulkan_offers(const gpuhal_vulkan_extensions *extensions, const char *name);
+/* Whether queues of the family run launches. */
+bool gpuhal_vulkan_computes(const gpuhal_vulkan_hardware *hardware, uint32_t family);
 
 /* The usage of every buffer of ours; wrapped ones have the caller's. */
 VkBufferUsageFlags gpuhal_vulkan_usage(uint32_t enabled);
 
-/* features.c: the feature structures of a device in one piece of memory, a VkPhysicalDeviceFeatures2 with its chain at
- * the start. */
+/* features.c: the names of the extensions that a device offers, and its feature structures in one piece of memory, a
+ * VkPhysicalDeviceFeatures2 with its chain at the start. */
+
+VkResult gpuhal_vulkan_list_extensions(const gpuhal_vulkan_instance_functions *api, VkPhysicalDevice physical,
+                                       gpuhal_vulkan_extensions *out_extensions);
+bool gpuhal_vulkan_offers(const gpuhal_vulkan_extensions *extensions, const char *name);
 
 /* Every feature for compute work that the device reports; NULL without memory. Owner: caller, free(). */
 gpuhal_vulkan_features *gpuhal_vulkan_features_ask(const gpuhal_vulkan_instance_functions *api,
@@ -241,10 +244,13 @@ void gpuhal_vulkan_list_identity(const gpuhal_host *host, gpuhal_sink *sink, con
 gpuhal_status gpuhal_vulkan_adopt(gpuhal_plugin_device *device, const gpuhal_vulkan_entry *entry,
                                   const gpuhal_native *native);
 
-/* context.c: opening, closing; native_device. */
+/* open.c */
 gpuhal_status gpuhal_vulkan_open(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                                  const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops);
 void gpuhal_vulkan_close(gpuhal_plugin_device *device);
+
+/* context.c */
+
 /* OK for VK_SUCCESS; else reports the error, and records that the device is lost. */
 gpuhal_status gpuhal_vulkan_result(gpuhal_plugin_device *device, const char *call, VkResult code);
 /* OK, or DEVICE_LOST with its report. At the start of every slot that would call the vendor. */
@@ -302,19 +308,18 @@ bool gpuhal_vulkan_drain(gpuhal_plugin_device *device);
 gpuhal_vulkan_wrapper *gpuhal_vulkan_wrapper_of(gpuhal_plugin_device *device, const gpuhal_native *native,
                                                 gpuhal_status *out_status);
 
-/* event.c: frees the idle timelines when the device closes, before its internal streams; sets `stuck` where that is
+/* timeline.c: frees the idle timelines when the device closes, before its internal streams; sets `stuck` where that is
  * not possible. */
 void gpuhal_vulkan_timelines_stop(gpuhal_plugin_device *device);
 
-/* transfer.c, queue.c and memory.c: fill their slots, as far as the hardware has them; context.c clears what an
+/* transfer.c, queue.c, event.c and memory.c: fill their slots, as far as the hardware has them; open.c clears what an
  * adopted device was made without. */
 void gpuhal_vulkan_describe_context(gpuhal_ops *ops);
 void gpuhal_vulkan_describe_memory(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops);
 void gpuhal_vulkan_describe_transfer(gpuhal_ops *ops);
 void gpuhal_vulkan_describe_queues(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops);
-/* program.c: the same; and whether queues of the family run launches. */
-void gpuhal_vulkan_describe_programs(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops);
-bool gpuhal_vulkan_computes(const gpuhal_vulkan_hardware *hardware, uint32_t family);
+void gpuhal_vulkan_describe_events(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops);
+void gpuhal_vulkan_describe_programs(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops); /* program.c */
 
 /* queue.c: where transfer.c and launch.c record what they do on a queue. Begins a command buffer when none is open;
  * orders the piece after what touches the same bytes before it (a buffer of NULL counts as none). The caller records

@@ -216,7 +216,7 @@ gpuhal_status gpuhal_vulkan_start(const gpuhal_host *host, gpuhal_plugin_instanc
     return status;
 }
 
-/* TOO_MANY_OBJECTS is the limit on allocations; what it means where a device is made, context.c says. Codes that say
+/* TOO_MANY_OBJECTS is the limit on allocations; what it means where a device is made, open.c says. Codes that say
  * "your argument is wrong" are DRIVER, except for handles from outside, which only the driver can judge. */
 static const struct {
     VkResult code;

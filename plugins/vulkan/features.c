@@ -1,4 +1,4 @@
-/* vulkan/features.c: which features a device of ours is made with.
+/* vulkan/features.c: which features and extensions a device of ours is made with.
  *
  * An engine that runs its own shaders on our device shall find everything there that the hardware has for compute
  * work. What costs speed (robust access), and what is of use for pictures alone, stays off. A structure is chained
@@ -155,6 +155,39 @@ static const size_t wanted_core[] = {
     ON(sparseResidencyAliased),
 #undef ON
 };
+
+VkResult gpuhal_vulkan_list_extensions(const gpuhal_vulkan_instance_functions *api, VkPhysicalDevice physical,
+                                       gpuhal_vulkan_extensions *out_extensions)
+{
+    *out_extensions = (gpuhal_vulkan_extensions){0};
+    uint32_t count = 0;
+    VkResult code = api->vkEnumerateDeviceExtensionProperties(physical, NULL, &count, NULL);
+    if (code != VK_SUCCESS || count == 0) {
+        return code;
+    }
+    VkExtensionProperties *list = calloc(count, sizeof *list);
+    if (!list) {
+        return VK_ERROR_OUT_OF_HOST_MEMORY;
+    }
+    code = api->vkEnumerateDeviceExtensionProperties(physical, NULL, &count, list);
+    /* INCOMPLETE: there are more by now. What is not in the list is not used, so it need not be complete. */
+    if (code != VK_SUCCESS && code != VK_INCOMPLETE) {
+        free(list);
+        return code;
+    }
+    *out_extensions = (gpuhal_vulkan_extensions){.list = list, .count = count};
+    return VK_SUCCESS;
+}
+
+bool gpuhal_vulkan_offers(const gpuhal_vulkan_extensions *extensions, const char *name)
+{
+    for (uint32_t i = 0; i < extensions->count; i++) {
+        if (strncmp(extensions->list[i].extensionName, name, VK_MAX_EXTENSION_NAME_SIZE) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
 
 static VkBaseOutStructure *structure_at(gpuhal_vulkan_features *features, size_t row)
 {

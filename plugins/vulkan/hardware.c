@@ -11,39 +11,6 @@
 
 #define NVIDIA 0x10deu
 
-VkResult gpuhal_vulkan_list_extensions(const gpuhal_vulkan_instance_functions *api, VkPhysicalDevice physical,
-                                       gpuhal_vulkan_extensions *out_extensions)
-{
-    *out_extensions = (gpuhal_vulkan_extensions){0};
-    uint32_t count = 0;
-    VkResult code = api->vkEnumerateDeviceExtensionProperties(physical, NULL, &count, NULL);
-    if (code != VK_SUCCESS || count == 0) {
-        return code;
-    }
-    VkExtensionProperties *list = calloc(count, sizeof *list);
-    if (!list) {
-        return VK_ERROR_OUT_OF_HOST_MEMORY;
-    }
-    code = api->vkEnumerateDeviceExtensionProperties(physical, NULL, &count, list);
-    /* INCOMPLETE: there are more by now. What is not in the list is not used, so it need not be complete. */
-    if (code != VK_SUCCESS && code != VK_INCOMPLETE) {
-        free(list);
-        return code;
-    }
-    *out_extensions = (gpuhal_vulkan_extensions){.list = list, .count = count};
-    return VK_SUCCESS;
-}
-
-bool gpuhal_vulkan_offers(const gpuhal_vulkan_extensions *extensions, const char *name)
-{
-    for (uint32_t i = 0; i < extensions->count; i++) {
-        if (strncmp(extensions->list[i].extensionName, name, VK_MAX_EXTENSION_NAME_SIZE) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* The structures that are asked for beside VkPhysicalDeviceProperties2. */
 typedef struct property_set {
     VkPhysicalDeviceMaintenance3Properties maintenance3;
@@ -393,4 +360,9 @@ gpuhal_vulkan_plan gpuhal_vulkan_plan_wrappers(const gpuhal_vulkan_hardware *har
         add_wrappers(hardware, &plan, copy, 2);
     }
     return plan;
+}
+
+bool gpuhal_vulkan_computes(const gpuhal_vulkan_hardware *hardware, uint32_t family)
+{
+    return family < hardware->family_count && (hardware->families[family].queueFlags & VK_QUEUE_COMPUTE_BIT);
 }

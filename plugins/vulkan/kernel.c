@@ -132,7 +132,7 @@ static gpuhal_status build(gpuhal_vulkan_kernel_plan *plan, gpuhal_kernel_info *
     gpuhal_plugin_kernel *kernel =
         gpuhal_vulkan_kernel_plan_make(plan) ? gpuhal_vulkan_kernel_plan_kernel(plan) : NULL;
     if (!kernel) {
-        return gpuhal_vulkan_fault_report(device, &plan->fault);
+        return device->host->report(device->host, plan->fault.status, NULL, 0, plan->fault.text);
     }
     gpuhal_status status = make_set_layout(kernel);
     status = status == GPUHAL_OK ? make_layout(kernel) : status;

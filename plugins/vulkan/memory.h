@@ -1,4 +1,4 @@
-/* vulkan/memory.h: what memory.c, type.c and import.c share: an allocation on its way. */
+/* vulkan/memory.h: what memory.c, device_memory.c, type.c and import.c share: an allocation on its way. */
 #ifndef GPUHAL_VULKAN_MEMORY_H
 #define GPUHAL_VULKAN_MEMORY_H
 
@@ -24,17 +24,23 @@ uint32_t gpuhal_vulkan_next_type(const gpuhal_vulkan_hardware *hardware, gpuhal_
 /* Whether memory of this kind in a type with these flags is mapped. */
 bool gpuhal_vulkan_shows_host(gpuhal_memory_kind kind, VkMemoryPropertyFlags flags);
 
-/* memory.c */
+/* device_memory.c */
 
 /* Makes the VkDeviceMemory, counted against the limit. @p import is chained in; NULL: none. */
 VkResult gpuhal_vulkan_take_memory(gpuhal_plugin_device *device, gpuhal_vulkan_request *request, uint32_t type,
                                    uint64_t bytes, const void *import);
-/* The slots. */
+/* Reports why it could not be made. */
+gpuhal_status gpuhal_vulkan_memory_refused(gpuhal_plugin_device *device, VkResult code);
+/* Reports that there cannot be so many bytes, but @p most. */
+gpuhal_status gpuhal_vulkan_too_large(gpuhal_plugin_device *device, uint64_t bytes, uint64_t most);
+/* Makes the memory of a request that imports none. */
+gpuhal_status gpuhal_vulkan_take_own(gpuhal_plugin_device *device, gpuhal_vulkan_request *request);
+
+/* memory.c: the slots. */
+
 gpuhal_status gpuhal_vulkan_allocate(gpuhal_plugin_device *device, const gpuhal_alloc *alloc,
                                      gpuhal_memory *out_memory);
 void gpuhal_vulkan_release(gpuhal_plugin_device *device, gpuhal_memory *memory);
-/* Reports why it could not be made. */
-gpuhal_status gpuhal_vulkan_memory_refused(gpuhal_plugin_device *device, VkResult code);
 
 /* import.c */
 

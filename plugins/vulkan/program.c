@@ -12,16 +12,6 @@
 #define FLOAT_CONTROLS     4464u /* the first of five capabilities */
 #define CACHE_HEADER_BYTES 32u
 
-bool gpuhal_vulkan_computes(const gpuhal_vulkan_hardware *hardware, uint32_t family)
-{
-    return family < hardware->family_count && (hardware->families[family].queueFlags & VK_QUEUE_COMPUTE_BIT);
-}
-
-gpuhal_status gpuhal_vulkan_fault_report(gpuhal_plugin_device *device, const gpuhal_vulkan_fault *fault)
-{
-    return device->host->report(device->host, fault->status, NULL, 0, fault->text);
-}
-
 /* The newest version of SPIR-V that the opened device takes. */
 static uint32_t newest_of(const gpuhal_plugin_device *device)
 {
@@ -157,7 +147,7 @@ static gpuhal_status fill_program(gpuhal_plugin_program *program, const gpuhal_c
     gpuhal_vulkan_fault fault;
     if (!gpuhal_vulkan_module_read(code->code, code->bytes, newest_of(device), &program->code, &fault) ||
         !check_capabilities(device, &program->code, &fault) || !check_imports(&program->code, &fault)) {
-        return gpuhal_vulkan_fault_report(device, &fault);
+        return device->host->report(device->host, fault.status, NULL, 0, fault.text);
     }
     const VkShaderModuleCreateInfo info = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
                                            .codeSize = (size_t)code->bytes,

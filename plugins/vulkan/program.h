@@ -35,9 +35,6 @@ struct gpuhal_plugin_kernel {
     gpuhal_parameter parameters[];
 };
 
-/* program.c: reports the fault. */
-gpuhal_status gpuhal_vulkan_fault_report(gpuhal_plugin_device *device, const gpuhal_vulkan_fault *fault);
-
 /* kernel_check.c */
 
 /* A kernel on its way. */

@@ -437,5 +437,4 @@ void gpuhal_vulkan_describe_queues(const gpuhal_vulkan_hardware *hardware, gpuha
     ops->native_queue = vulkan_native_queue;
     ops->native_lock = vulkan_native_lock;
     ops->native_unlock = vulkan_native_unlock;
-    gpuhal_vulkan_describe_events(hardware, ops);
 }

@@ -1,4 +1,4 @@
-/* vulkan/queue.h: what queue.c and event.c share.
+/* vulkan/queue.h: what timeline.c, queue.c and event.c share.
  *
  * A queue collects commands in its open batch. Submitting a batch gives the queue's timeline semaphore the next value;
  * batches fly in the order of their values and are used again once theirs has been reached. An event is a value of
@@ -81,7 +81,7 @@ gpuhal_status gpuhal_vulkan_queue_enter(gpuhal_plugin_queue *queue);
 /* Submits the open batch, if any. With the right to submit. */
 gpuhal_status gpuhal_vulkan_queue_submit(gpuhal_plugin_queue *queue);
 
-/* event.c */
+/* timeline.c */
 
 /* An idle timeline, or a new one; its values go on from `reached`. NULL: *out_status is reported. */
 gpuhal_vulkan_timeline *gpuhal_vulkan_timeline_take(gpuhal_plugin_device *device, gpuhal_status *out_status);
@@ -95,8 +95,8 @@ gpuhal_status gpuhal_vulkan_timeline_query(gpuhal_vulkan_timeline *timeline, uin
 gpuhal_status gpuhal_vulkan_timeline_wait(gpuhal_vulkan_timeline *timeline, uint64_t value, uint64_t timeout_ns);
 /* The vendor's wait, also on a lost device. */
 VkResult gpuhal_vulkan_timeline_await(const gpuhal_vulkan_timeline *timeline, uint64_t value, uint64_t timeout_ns);
+/* With one reference; NULL: *out_status is reported. */
+gpuhal_vulkan_stamp *gpuhal_vulkan_stamp_create(gpuhal_plugin_device *device, gpuhal_status *out_status);
 void gpuhal_vulkan_stamp_release(gpuhal_vulkan_stamp *stamp);
-/* Fills the slots for events. */
-void gpuhal_vulkan_describe_events(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops);
 
 #endif

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What the files of hal/ call, by the symbols of their objects: symbol_rules.py COMPILER OBJECT…
+"""What files call, by the symbols of their objects: symbol_rules.py layers|circles COMPILER OBJECT…
 
-No file uses a function or variable of a higher layer, and no two files use each other's, directly or by others. The rule is first tried on
-small examples, compiled on the spot.
+circles: no two files use each other's functions or variables, directly or by others. layers: nor does a file of hal/ use those of a higher
+layer. The rules are first tried on small examples, compiled on the spot.
 """
 
 import re
@@ -15,18 +15,23 @@ from pathlib import Path
 from layers import LAYERS, layer_of
 
 
-def file_of(path):
-    """hal/core/queue/wait.c for …/hal/CMakeFiles/gpuhal-objects.dir/core/queue/wait.c.o; None for what lies in no layer."""
+def parts_of(path):
+    """("core", "queue", "wait.c") for …/hal/CMakeFiles/gpuhal-objects.dir/core/queue/wait.c.o"""
     parts = Path(path).with_suffix("").parts
     folders = [i for i, part in enumerate(parts) if part.endswith(".dir")]
-    parts = parts[folders[-1] + 1:] if folders else parts  # a folder of the checkout's may be named like a layer
+    return parts[folders[-1] + 1:] if folders else parts  # a folder of the checkout's may be named like a layer
+
+
+def file_of(path):
+    """hal/core/queue/wait.c for …/hal/CMakeFiles/gpuhal-objects.dir/core/queue/wait.c.o; None for what lies in no layer."""
+    parts = parts_of(path)
     starts = [i for i, part in enumerate(parts[:-1]) if part in LAYERS]
     first = starts[-1] - (starts[-1] > 0 and parts[starts[-1] - 1] == "core") if starts else 0
     return "/".join(("hal",) + parts[first:]) if starts else "hal/gpuhal.c" if parts[-1] == "gpuhal.c" else None
 
 
-def calls(objects):
-    """{file: {other file: a symbol of its}}"""
+def calls(objects, file_of):
+    """{file: {other file: a symbol of its}}, and whether any file has a symbol."""
     home, uses = {}, defaultdict(set)
     output = subprocess.run(["nm", "--extern-only", "--format=posix", "--print-file-name", *objects], check=True, stdout=subprocess.PIPE,
                             text=True).stdout
@@ -42,7 +47,7 @@ def calls(objects):
         for name in sorted(names):
             if home.get(name, file) != file:
                 edges[file][home[name]] = name
-    return edges
+    return edges, bool(home)
 
 
 def layer(file):
@@ -68,33 +73,64 @@ def circles(edges):
                 rest.append(iter(sorted(edges.get(file, ()))))
 
 
-def complaints(objects):
-    edges = calls(objects)
-    for path in objects:
-        if not file_of(path) and Path(path).name != "builtin_table.c.o":
-            yield f"{path} lies in no layer"
-    if len(objects) > 1 and not edges:
+# Circles of gpuhal-probe that are still there. Each goes from this list with the change that removes it.
+KNOWN_CIRCLES = (
+    {"diff.c", "diff_json.c", "diff_print.c", "registry.c", "registry_json.c", "registry_print.c"},
+    {"json_device.c", "json_hardware.c"},
+)
+
+
+def without_known(edges):
+    """The edges but those within a known circle."""
+    def is_known(file, other):
+        return any(file in known and other in known for known in KNOWN_CIRCLES)
+    return {file: {other: name for other, name in uses.items() if not is_known(file, other)} for file, uses in edges.items()}
+
+
+def circle_complaints(objects, file_of=lambda path: "/".join(parts_of(path))):
+    edges, any_symbol = calls(objects, file_of)
+    if not any_symbol:
         yield "nm lists nothing: built with -flto?"
-    for file in sorted(edges):
-        for other, name in sorted(edges[file].items()):
-            if layer(other) > layer(file):
-                yield f"{file} uses {name} of {other}, a higher layer"
+    for known in KNOWN_CIRCLES:
+        inside = {file: {other: name for other, name in edges[file].items() if other in known} for file in known if file in edges}
+        if len(inside) == len(known) and not list(circles(inside)):
+            yield f"no circle any more: {', '.join(sorted(known))}"
+    edges = without_known(edges)
     for way in circles(edges):
         yield "a circle: " + ", ".join(f"{one} uses {edges[one][other]} of {other}" for one, other in zip(way, way[1:]))
 
 
+def layer_complaints(objects):
+    edges, _ = calls(objects, file_of)
+    for path in objects:
+        if not file_of(path) and Path(path).name != "builtin_table.c.o":
+            yield f"{path} lies in no layer"
+    for file in sorted(edges):
+        for other, name in sorted(edges[file].items()):
+            if layer(other) > layer(file):
+                yield f"{file} uses {name} of {other}, a higher layer"
+    yield from circle_complaints(objects, file_of)
+
+
+RULES = {"layers": layer_complaints, "circles": circle_complaints}
 A, B, C = "os/linux/a.c", "core/base/b.c", "core/base/c.c"
+D = "d.c"
 EXAMPLES = (
-    ({A: "int a(void) { return 1; }", B: "int a(void); int b(void) { return a(); }", C: "int b(void); int c(void) { return b(); }"}, 0),
-    ({A: "int b(void); int a(void) { return b(); }", B: "int b(void) { return 1; }"}, 1),
-    ({B: "int c(void); int b(void) { return c(); }", C: "int b(void); int c(void) { return b(); }"}, 1),
-    ({A: "int a(void) { return 1; }", "gpuhal.c": "int b(void); int d(void) { return b(); }", B: "int b(void) { return 1; }"}, 0),
-    ({B: "int d(void); int b(void) { return d(); }", "gpuhal.c": "int d(void) { return 1; }"}, 1),
+    ("layers", {A: "int a(void) { return 1; }", B: "int a(void); int b(void) { return a(); }", C: "int b(void); int c(void) { return b(); }"}, 0),
+    ("layers", {A: "int b(void); int a(void) { return b(); }", B: "int b(void) { return 1; }"}, 1),
+    ("layers", {B: "int c(void); int b(void) { return c(); }", C: "int b(void); int c(void) { return b(); }"}, 1),
+    ("layers", {A: "int a(void) { return 1; }", "gpuhal.c": "int b(void); int d(void) { return b(); }", B: "int b(void) { return 1; }"}, 0),
+    ("layers", {B: "int d(void); int b(void) { return d(); }", "gpuhal.c": "int d(void) { return 1; }"}, 1),
+    ("circles", {A: "int b(void); int a(void) { return b(); }", B: "int b(void) { return 1; }"}, 0),
+    ("circles", {A: "int b(void); int a(void) { return b(); }", B: "extern int d; int b(void) { return d; }",
+                 D: "int a(void); int d; int e(void) { return a(); }"}, 1),
+    ("circles", {A: "int a(void) { return 1; }", D: "int d(void) { return 1; }"}, 0),
+    ("circles", {A: "extern int a;", D: "extern int d;"}, 1),  # as if nm listed nothing
 )
 
 
 def try_on_examples(compiler):
-    for files, expected in EXAMPLES:
+    for rule, files, expected in EXAMPLES:
         with tempfile.TemporaryDirectory() as directory:
             objects = []
             for name, text in files.items():
@@ -103,16 +139,17 @@ def try_on_examples(compiler):
                 source.write_text(text + "\n", encoding="utf-8")
                 objects.append(f"{source}.o")
                 subprocess.run([compiler, "-c", str(source), "-o", objects[-1]], check=True)
-            found = list(complaints(objects))
+            found = list(RULES[rule](objects))
         if len(found) != expected:
-            yield f"the rule itself is broken: {files}: {found}"
+            yield f"the rule itself is broken: {rule}: {files}: {found}"
 
 
 def main():
-    if len(sys.argv) < 3:
-        print("usage: symbol_rules.py COMPILER OBJECT…", file=sys.stderr)
+    if len(sys.argv) < 4 or sys.argv[1] not in RULES:
+        print("usage: symbol_rules.py layers|circles COMPILER OBJECT…", file=sys.stderr)
         return 2
-    found = list(try_on_examples(sys.argv[1])) + list(complaints(sys.argv[2:]))
+    rule, compiler, objects = sys.argv[1], sys.argv[2], sys.argv[3:]
+    found = list(try_on_examples(compiler)) + list(RULES[rule](objects))
     for complaint in found:
         print(complaint)
     return 1 if found else 0

@@ -1,6 +1,6 @@
 /* baseline.c: which baseline belongs to a device, and the vendor's library behind it. */
 #include "baselines.h"
-#include "measure.h"
+#include "failure.h"
 
 #include <gpuhal/native.h>
 

@@ -25,7 +25,7 @@ bool gpuhal_bench_child_run(const char *const *words, double *out_number);
  * prints goes nowhere. False with gpuhal_bench_failure(). */
 bool gpuhal_bench_child_time(const char *file, const char *option, double *out_ns);
 
-/* The child's side: does what the words say, prints the number, and returns the exit code. */
+/* The child's side (child_main.c): does what the words say, prints the number, and returns the exit code. */
 int gpuhal_bench_child_main(const char *const *words);
 
 /* What child_open.c does of that. Each fills in the number; @words are those behind the first. */

@@ -1,6 +1,6 @@
 /* fd_thread.c: a semaphore passes one request at a time to the thread; the eventfd passes its result back. */
 #include "fd_thread.h"
-#include "measure.h"
+#include "failure.h"
 
 #include <pthread.h>
 #include <semaphore.h>

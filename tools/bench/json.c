@@ -4,6 +4,8 @@
 
 #include "../common/json.h"
 
+#include <gpuhal/gpuhal.h>
+
 #include <math.h>
 #include <stdio.h>
 

@@ -4,7 +4,8 @@
 #ifndef GPUHAL_BENCH_JSON_H
 #define GPUHAL_BENCH_JSON_H
 
-#include "output.h"
+#include "options.h"
+#include "row.h"
 
 #include <stdio.h>
 

@@ -5,10 +5,6 @@
 #include "measure.h"
 #include "watch.h"
 
-#include <gpuhal/gpuhal.h>
-
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -20,35 +16,6 @@ static const uint64_t long_ns = 20000000;
 /* A ratio known to 2 % is known well enough. More rounds are added on account of the width of the interval alone, never
  * of where it lies, so that they favour no result. */
 static const double wanted_width = 0.02;
-
-static char failure[512] = "nothing failed";
-
-bool gpuhal_bench_failed(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(failure, sizeof failure, format, arguments);
-    va_end(arguments);
-    return false;
-}
-
-bool gpuhal_bench_failed_call(const char *call)
-{
-    const gpuhal_error *error = gpuhal_last_error();
-    return gpuhal_bench_failed("%s: %s: %s", call, gpuhal_status_name(error->status), error->sentence);
-}
-
-const char *gpuhal_bench_failure(void)
-{
-    return failure;
-}
-
-uint64_t gpuhal_bench_now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC_RAW, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static bool timed(const gpuhal_bench_side *side, uint64_t count, uint64_t *out_ns)
 {

@@ -2,6 +2,8 @@
 #ifndef GPUHAL_BENCH_MEASURE_H
 #define GPUHAL_BENCH_MEASURE_H
 
+#include "clock.h"
+#include "failure.h"
 #include "statistics.h"
 
 #include <stdbool.h>
@@ -34,9 +36,6 @@ typedef struct gpuhal_bench_times {
     double ns[GPUHAL_BENCH_SIDES_MAX][GPUHAL_BENCH_SAMPLES_MAX];
 } gpuhal_bench_times;
 
-/* The clock of all measurements: monotonic, and not slewed. */
-uint64_t gpuhal_bench_now_ns(void);
-
 /* Times the sides. Rounds go forth and back (A B, B A, A B …), so that a drift of the machine, and what one side leaves
  * in the caches for the next, fall on all sides alike. False when an operation failed; gpuhal_bench_failure() says
  * why. */
@@ -47,11 +46,5 @@ bool gpuhal_bench_measure(const gpuhal_bench_side *sides, size_t side_count, con
 gpuhal_bench_interval gpuhal_bench_time(const gpuhal_bench_times *times, size_t side);
 gpuhal_bench_interval gpuhal_bench_ratio(const gpuhal_bench_times *times, size_t numerator, size_t denominator);
 gpuhal_bench_interval gpuhal_bench_difference(const gpuhal_bench_times *times, size_t side, size_t less);
-
-/* The sentence about the last operation that failed. failed() sets it and returns false; failed_call() takes its text
- * from gpuhal_last_error(). */
-bool gpuhal_bench_failed(const char *format, ...) __attribute__((format(printf, 1, 2)));
-bool gpuhal_bench_failed_call(const char *call);
-const char *gpuhal_bench_failure(void);
 
 #endif

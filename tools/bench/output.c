@@ -46,17 +46,6 @@ void gpuhal_bench_output_destroy(gpuhal_bench_output *output)
     free(output);
 }
 
-int gpuhal_bench_row_status(const gpuhal_bench_row *row)
-{
-    if (row->error != NULL) {
-        return 0;
-    }
-    if (isnan(row->budget)) {
-        return -1;
-    }
-    return row->kind == GPUHAL_BENCH_AMOUNT ? row->result.low <= row->budget : row->result.high >= row->budget;
-}
-
 static void clear_line(const gpuhal_bench_output *output)
 {
     if (output->terminal) {

@@ -3,7 +3,7 @@
 #include "replay.h"
 #include "../common/text.h"
 #include "live.h"
-#include "measure.h"
+#include "failure.h"
 
 #include <jansson.h>
 

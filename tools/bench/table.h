@@ -3,7 +3,7 @@
 #ifndef GPUHAL_BENCH_TABLE_H
 #define GPUHAL_BENCH_TABLE_H
 
-#include "output.h"
+#include "row.h"
 
 enum { GPUHAL_BENCH_CELL = 32 };
 

@@ -1,7 +1,7 @@
 /* traces.c: the programs that traces.h describes, run without memory: each request for memory becomes a step. A program
  * runs until its trace is full, so each function that makes steps may find that it is, and then does nothing. */
 #include "traces.h"
-#include "measure.h"
+#include "failure.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* watch.c: see watch.h. The thread is never joined: it ends with the process. */
 #include "watch.h"
-#include "measure.h"
+#include "clock.h"
+#include "failure.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

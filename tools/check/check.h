@@ -37,6 +37,7 @@ typedef struct gpuhal_check {
     void (*run)(gpuhal_context *context);
 } gpuhal_check;
 
+/* checks.c */
 extern const gpuhal_check gpuhal_checks[];
 extern const unsigned gpuhal_check_count;
 
@@ -101,7 +102,7 @@ bool gpuhal_free_memory(const gpuhal_context *context, uint32_t index, uint64_t 
 #define PLUGIN_HAS(plugin, member)                                                                                     \
     ((plugin)->size >= offsetof(gpuhal_plugin, member) + sizeof(plugin)->member && (plugin)->member != NULL)
 
-/* ---- results (child.c) */
+/* ---- results (result.c) */
 
 /* Ends the check and its child with a sentence that names the fault. From any thread. */
 _Noreturn void gpuhal_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));

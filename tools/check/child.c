@@ -1,226 +1,12 @@
-/* child.c: what happens in a child process: open the plugin, run checks, report the results.
- *
- * The state here is global because a result may come from any thread and from any depth; there is one set per child,
- * made before the first check runs.
- */
+/* child.c: what happens in a child process: open the plugin, run checks. */
 #include "run.h"
 
-#include "../common/host.h"
 #include "signals.h"
-
-#include <gpuhal/error.h>
 
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-static struct {
-    int pipe;
-    _Atomic(const char *) *step;
-    const gpuhal_plugin *plugin; /* once it is loaded */
-    atomic_flag failing;         /* the first failure counts; other threads of the child wait for the end */
-    unsigned rule;               /* of the check that runs */
-    bool skipped;
-    char reason[1024];
-} child = {.failing = ATOMIC_FLAG_INIT};
-
-/* One write per record: a crash in another thread cannot leave half a record in the pipe. */
-static void send(const gpuhal_record *record)
-{
-    gpuhal_tool_send(child.pipe, record, sizeof *record);
-}
-
-static _Noreturn void fail(unsigned rule, const char *hint, const char *format, va_list arguments)
-{
-    if (atomic_flag_test_and_set(&child.failing)) {
-        for (;;) {
-            pause();
-        }
-    }
-    gpuhal_record record = {.kind = RECORD_RESULT, .status = CHECK_FAILED, .rule = rule};
-    snprintf(record.hint, sizeof record.hint, "%s", hint);
-    vsnprintf(record.text, sizeof record.text, format, arguments);
-    send(&record);
-    _exit(0);
-}
-
-void gpuhal_fail(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    fail(child.rule, "", format, arguments);
-}
-
-void gpuhal_rule(unsigned rule)
-{
-    child.rule = rule;
-}
-
-void gpuhal_fail_by(unsigned rule, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    fail(rule, "", format, arguments);
-}
-
-bool gpuhal_busy_hint(char *out_hint, size_t size)
-{
-    double load = 0;
-    char path[512];
-    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    const char *root = getenv("GPUHAL_SYSTEM_ROOT");
-    snprintf(path, sizeof path, "%.480s/proc/loadavg", root != NULL ? root : "");
-    FILE *file = gpuhal_tool_open_plain(path);
-    const bool known = file != NULL && fscanf(file, "%lf", &load) == 1;
-    if (file != NULL) {
-        fclose(file);
-    }
-    if (!known || processors < 1 || load < 2.0 * (double)processors) {
-        return false;
-    }
-    snprintf(out_hint, size,
-             "The machine is busy (load %.0f on %ld processors), which can cause this: run the check again when it is "
-             "idle, or with a longer --deadline.",
-             load, processors);
-    return true;
-}
-
-void gpuhal_fail_late(unsigned rule, const char *format, ...)
-{
-    va_list arguments;
-    char hint[256] = "";
-    va_start(arguments, format);
-    (void)gpuhal_busy_hint(hint, sizeof hint);
-    fail(rule, hint, format, arguments);
-}
-
-void gpuhal_fail_with(const char *hint, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    fail(0, hint, format, arguments);
-}
-
-/* Conditions that a plugin reports rightly and that have nothing to do with it. */
-static const char *outside(gpuhal_status status)
-{
-    switch (status) {
-    case GPUHAL_ERROR_OUT_OF_MEMORY:
-        return "Another program may hold the device's memory: end it, and run the check again.";
-    case GPUHAL_ERROR_HOST_MEMORY:
-        return "The host is short of memory: end other programs, and run the check again.";
-    case GPUHAL_ERROR_BUSY:
-        return "Another program may use the device exclusively: end it, and run the check again.";
-    case GPUHAL_ERROR_NO_DRIVER:
-    case GPUHAL_ERROR_NO_DEVICE:
-    case GPUHAL_ERROR_DEVICE_LOST:
-        return "See that the vendor's driver is installed and the device there, and run the check again.";
-    case GPUHAL_ERROR_NO_PERMISSION:
-        return "Run the check as a user who may use the device.";
-    default:
-        return "";
-    }
-}
-
-void gpuhal_fail_status(gpuhal_status status, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    fail(child.rule, outside(status), format, arguments);
-}
-
-void gpuhal_skip(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(child.reason, sizeof child.reason, format, arguments);
-    va_end(arguments);
-    child.skipped = true;
-}
-
-bool gpuhal_offered(bool slot, const char *name)
-{
-    if (!slot) {
-        gpuhal_skip("the slot %s is not offered", name);
-    }
-    return slot;
-}
-
-void gpuhal_note(const char *format, ...)
-{
-    gpuhal_record record = {.kind = RECORD_NOTE};
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(record.text, sizeof record.text, format, arguments);
-    va_end(arguments);
-    send(&record);
-}
-
-/* Both texts may be anything: the check of them comes later. */
-void gpuhal_child_self(const gpuhal_plugin *plugin)
-{
-    gpuhal_record record = {.kind = RECORD_PLUGIN, .index = plugin->abi};
-    snprintf(record.text, sizeof record.text, "%.63s", plugin->name != NULL ? plugin->name : "");
-    snprintf(record.hint, sizeof record.hint, "%.63s", plugin->version != NULL ? plugin->version : "");
-    send(&record);
-}
-
-void gpuhal_child_device(uint32_t index)
-{
-    const gpuhal_record record = {.kind = RECORD_DEVICE, .index = index};
-    send(&record);
-}
-
-void gpuhal_child_plugin(const gpuhal_plugin *plugin)
-{
-    child.plugin = plugin;
-}
-
-const gpuhal_plugin *gpuhal_child_loaded(void)
-{
-    return child.plugin;
-}
-
-void gpuhal_step(const char *what)
-{
-    atomic_store_explicit(child.step, what, memory_order_relaxed);
-}
-
-const char *gpuhal_status_text(gpuhal_status status)
-{
-    static _Thread_local char text[64];
-    snprintf(text, sizeof text, "%s (%d)", gpuhal_status_name(status), (int)status);
-    return text;
-}
-
-void *gpuhal_own(void *pointer)
-{
-    if (pointer == NULL) {
-        gpuhal_fail("gpuhal-check itself ran out of memory");
-    }
-    return pointer;
-}
-
-void gpuhal_expect_ok(gpuhal_status status, const char *what)
-{
-    if (status != GPUHAL_OK) {
-        gpuhal_direct_failed(child.plugin, status, what);
-        gpuhal_fail_status(status, "%s", gpuhal_last_error()->sentence);
-    }
-}
-
-void gpuhal_expect_reported(gpuhal_status status, const char *what)
-{
-    if (status < 0) {
-        gpuhal_fail_status(status, "%s failed: %s", what, gpuhal_last_error()->sentence);
-    } else if (status > 0) {
-        gpuhal_fail("%s returned %s", what, gpuhal_status_text(status));
-    }
-}
 
 /* The child must not take the whole machine with it when a plugin takes all memory, and what outlives it must not keep
  * the reader of the report waiting. */
@@ -241,19 +27,6 @@ static void become_harmless(const gpuhal_runner *runner)
         gpuhal_fail("gpuhal-check cannot redirect the standard streams");
     }
     close(nothing);
-}
-
-/* Both streams are one file, in which they have one place. */
-off_t gpuhal_printed(void)
-{
-    return lseek(1, 0, SEEK_END);
-}
-
-void gpuhal_forget_printed(off_t from)
-{
-    if (from < 0 || ftruncate(1, from) != 0 || lseek(1, from, SEEK_SET) != from) {
-        gpuhal_fail_with("", "gpuhal-check cannot shorten the file of its standard streams");
-    }
 }
 
 /* The plugin stays loaded for all checks of this child; an opened device lasts for one check, so that what it leaves
@@ -281,29 +54,21 @@ static void prepare(gpuhal_context *context, const gpuhal_job *job)
  * it. */
 static void run_one(gpuhal_context *context, const gpuhal_job *job)
 {
-    const gpuhal_record begin = {.kind = RECORD_BEGIN};
-    send(&begin);
-    child.skipped = false;
-    child.rule = job->check->rule;
+    gpuhal_result_begin(job->check);
     prepare(context, job);
     job->check->run(context);
     if (context->opened.device != NULL) {
         gpuhal_session_close(context, &context->opened);
     }
     fflush(stdout);
-    gpuhal_record record = {.kind = RECORD_RESULT, .status = child.skipped ? CHECK_SKIPPED : CHECK_PASSED};
-    if (child.skipped) {
-        memcpy(record.text, child.reason, sizeof record.text);
-    }
-    send(&record);
+    gpuhal_result_end();
 }
 
 void gpuhal_child_main(void *user, int pipe)
 {
     const gpuhal_batch *batch = user;
     const gpuhal_runner *runner = batch->runner;
-    child.pipe = pipe;
-    child.step = runner->step;
+    gpuhal_result_open(pipe, runner->step);
     gpuhal_step("the preparations");
     become_harmless(runner);
     gpuhal_context context = {.options = runner->options, .printed_in = runner->printed_in};

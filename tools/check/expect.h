@@ -23,9 +23,4 @@ void gpuhal_expectations_finish(gpuhal_expectations *expectations);
 /* The reason why this job shall fail, or NULL. */
 const char *gpuhal_expectations_find(const gpuhal_expectations *expectations, const gpuhal_job *job);
 
-/* Why "copy" or "copy@1" names no check; NULL: it does. */
-const char *gpuhal_job_name_problem(const char *name);
-/* Whether such a name, which has no problem, means this job. */
-bool gpuhal_job_is(const gpuhal_job *job, const char *name);
-
 #endif

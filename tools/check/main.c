@@ -1,8 +1,8 @@
 /* main.c: gpuhal-check, the conformance suite as a program that runs on a plugin binary.
  *
- * Read in this order: checks.inc (what is checked), check.h (what a check may do), this file, run.c and child.c
- * (processes), report.c (what the user gets), session.c, area.c and pattern.c (what checks are made of), then the
- * checks_*.c.
+ * Read in this order: checks.inc (what is checked), check.h (what a check may do), this file, run.c, child.c and
+ * result.c (processes), report.c (what the user gets), session.c, area.c and pattern.c (what checks are made of), then
+ * the checks_*.c.
  */
 #include "../common/command_line.h"
 #include "../common/errors.h"
@@ -23,13 +23,6 @@
 #include <unistd.h>
 
 enum { EXIT_PASSED = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NO_PLUGIN = 3, EXIT_INTERNAL = 4, EXIT_SIGNAL = -1 };
-
-const gpuhal_check gpuhal_checks[] = {
-#define CHECK(name, needs, rule, sentence) {#name, needs, rule, sentence, gpuhal_check_##name},
-#include "checks.inc"
-#undef CHECK
-};
-const unsigned gpuhal_check_count = sizeof gpuhal_checks / sizeof *gpuhal_checks;
 
 static bool is_named(const gpuhal_job *job, const char *const *names, unsigned count)
 {

@@ -4,11 +4,6 @@
 #include "../common/standard_output.h"
 #include "../common/utf8.h"
 
-bool gpuhal_job_has_device(const gpuhal_job *job)
-{
-    return job->check->needs != NEEDS_NOTHING && job->check->needs != NEEDS_PLUGIN;
-}
-
 static const struct {
     unsigned number;
     const char *hint;

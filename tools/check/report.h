@@ -56,9 +56,6 @@ extern const gpuhal_form gpuhal_form_tap, gpuhal_form_json;
 /* Judges and prints one result. */
 void gpuhal_report_result(gpuhal_report *report, const gpuhal_job *job, const gpuhal_result *result);
 
-/* Whether lines about this job are about one device, whose index they carry. */
-bool gpuhal_job_has_device(const gpuhal_job *job);
-
 /* Prints a text in quotes as JSON has it, which YAML takes, too. Bytes that are no UTF-8 become U+FFFD. */
 void gpuhal_print_quoted(FILE *out, const char *text);
 

@@ -17,6 +17,13 @@ typedef struct gpuhal_job {
     uint32_t index;
 } gpuhal_job;
 
+/* Whether lines about this job are about one device, whose index they carry (checks.c). */
+bool gpuhal_job_has_device(const gpuhal_job *job);
+/* Why "copy" or "copy@1" names no check; NULL: it does. */
+const char *gpuhal_job_name_problem(const char *name);
+/* Whether such a name, which has no problem, means this job. */
+bool gpuhal_job_is(const gpuhal_job *job, const char *name);
+
 typedef enum gpuhal_check_status { CHECK_PASSED, CHECK_FAILED, CHECK_SKIPPED } gpuhal_check_status;
 
 typedef struct gpuhal_result {
@@ -76,6 +83,12 @@ typedef struct gpuhal_batch {
 
 /* The child's side (child.c): runs the jobs of the batch @p user and reports through @p pipe. Never returns. */
 _Noreturn void gpuhal_child_main(void *user, int pipe);
+
+/* result.c, for child.c: where results go, and where the parent reads what the plugin is doing; a check begins; it has
+ * returned. */
+void gpuhal_result_open(int pipe, _Atomic(const char *) *step);
+void gpuhal_result_begin(const gpuhal_check *check);
+void gpuhal_result_end(void);
 /* Both report to the parent; for the first check. */
 void gpuhal_child_self(const gpuhal_plugin *plugin);
 void gpuhal_child_device(uint32_t index);

@@ -1,7 +1,7 @@
 /* main.c: gpuhal-place, which prints where the layers of a model go.
  *
- * Read in this order: options.h, model.h with gguf.c and table_file.c, machine.h, this file, print.h with print.c,
- * json.c and export.c. */
+ * Read in this order: options.h, model.h with model_file.c, gguf.c and table_file.c, machine.h, this file, print.h with
+ * print.c, json.c and export.c. */
 #include "../common/command_line.h"
 #include "../common/errors.h"
 #include "../common/standard_output.h"

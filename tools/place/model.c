@@ -1,37 +1,7 @@
-/* model.c: see model.h. Which kind of file it is, its first bytes say. */
+/* model.c: see model.h. */
 #include "model.h"
 
-#include "../common/utf8.h"
-#include "input.h"
-
-#include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
-#include <string.h>
-
-bool gpuhal_input_fail(gpuhal_input *input, const char *format, ...)
-{
-    if (input->problem[0] == '\0') {
-        va_list arguments;
-        va_start(arguments, format);
-        vsnprintf(input->problem, input->size, format, arguments);
-        va_end(arguments);
-    }
-    return false;
-}
-
-void gpuhal_input_clean(char *text)
-{
-    while (*text != '\0') {
-        uint32_t character = 0;
-        size_t length = gpuhal_tool_utf8_next(text, &character);
-        if (length == 0 || character < 0x20 || (character >= 0x7f && character < 0xa0)) {
-            length = length > 0 ? length : 1;
-            memset(text, '?', length);
-        }
-        text += length;
-    }
-}
 
 bool gpuhal_model_resize(gpuhal_model *model, uint32_t layers)
 {
@@ -51,65 +21,6 @@ bool gpuhal_model_resize(gpuhal_model *model, uint32_t layers)
     }
     model->layer_count = layers;
     return true;
-}
-
-static void name_after(const char *path, gpuhal_model *model)
-{
-    const char *slash = strrchr(path, '/');
-    snprintf(model->name, sizeof model->name, "%s", slash != NULL ? slash + 1 : path);
-}
-
-enum { TABLE_BYTES_MAX = 64 << 20 };
-
-/* A table from its beginning, which was read: a pipe cannot go back. */
-static bool read_table(gpuhal_input *input, const char *begun, size_t count, gpuhal_model *model)
-{
-    FILE *file = input->file;
-    char *text = malloc(TABLE_BYTES_MAX);
-    if (text == NULL) {
-        return gpuhal_input_fail(input, "no memory");
-    }
-    memcpy(text, begun, count);
-    count += fread(text + count, 1, TABLE_BYTES_MAX - count, file);
-    bool good = !ferror(file) && feof(file);
-    good = good || gpuhal_input_fail(input, ferror(file) ? "it cannot be read" : "neither GGUF nor a table of layers");
-    input->file = good && count > 0 ? fmemopen(text, count, "r") : NULL;
-    if (input->file != NULL) {
-        good = gpuhal_model_read_table(input, model);
-        fclose(input->file);
-    } else {
-        good = gpuhal_input_fail(input, count == 0 ? "it has no layers" : "no memory");
-    }
-    input->file = file;
-    free(text);
-    return good;
-}
-
-bool gpuhal_model_read(const char *path, uint64_t context, gpuhal_model *out_model, char *out_problem, size_t size)
-{
-    char magic[4] = "";
-    gpuhal_input input = {.path = path, .file = fopen(path, "rbe"), .problem = out_problem, .size = size};
-    *out_model = (gpuhal_model){0};
-    out_problem[0] = '\0';
-    name_after(path, out_model);
-    bool good = input.file != NULL || gpuhal_input_fail(&input, "%s", strerror(errno));
-    const size_t begun = good ? fread(magic, 1, sizeof magic, input.file) : 0;
-    if (good && begun == sizeof magic && memcmp(magic, "GGUF", 4) == 0) {
-        good = gpuhal_model_read_gguf(&input, context, out_model);
-    } else if (good && ferror(input.file)) {
-        good = gpuhal_input_fail(&input, "%s", strerror(errno));
-    } else if (good) {
-        good = read_table(&input, magic, begun, out_model);
-    }
-    if (input.file != NULL) {
-        fclose(input.file);
-    }
-    gpuhal_input_clean(out_model->name);
-    gpuhal_input_clean(out_problem);
-    if (!good) {
-        gpuhal_model_finish(out_model);
-    }
-    return good;
 }
 
 void gpuhal_model_finish(gpuhal_model *model)

@@ -1,0 +1,59 @@
+/* opencl/pending.c: the events of a queue's commands that are not known to have ended. */
+#include "device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* After so many commands those before are checked. */
+#define LOOK_EVERY 16u
+
+/* Work that is under way fails all that is enqueued behind it. Behind work that has failed already, drivers go on as if
+ * nothing had been (PoCL): so each command is checked once it has ended. Only errors of commands behind the last
+ * recording are kept for the next: what came before, that recording reports itself. */
+void gpuhal_opencl_queue_retire(gpuhal_plugin_queue *queue)
+{
+    uint32_t gone = 0;
+    while (gone < queue->pending_count) {
+        cl_int execution = CL_COMPLETE;
+        const bool known = gpuhal_opencl_execution(queue->pending[gone], &execution) == CL_SUCCESS;
+        if (known && execution > CL_COMPLETE) {
+            break;
+        }
+        if (known && execution < CL_COMPLETE && gone >= queue->recorded && queue->error == CL_SUCCESS) {
+            queue->error = execution;
+        }
+        gpuhal_opencl_api.clReleaseEvent(queue->pending[gone++]);
+    }
+    queue->pending_count -= gone;
+    queue->recorded -= gone < queue->recorded ? gone : queue->recorded;
+    if (gone > 0) {
+        memmove(queue->pending, queue->pending + gone, queue->pending_count * sizeof *queue->pending);
+    }
+}
+
+bool gpuhal_opencl_queue_grow(gpuhal_plugin_queue *queue)
+{
+    const uint32_t space = queue->pending_space + LOOK_EVERY + queue->pending_space / 2;
+    cl_event *grown = realloc(queue->pending, space * sizeof *grown);
+    if (grown) {
+        queue->pending = grown;
+        queue->pending_space = space;
+    }
+    return grown != NULL;
+}
+
+/* Events are held until their commands have ended, since PoCL 3.1 aborts where a command fails whose event has no
+ * reference left. They are checked several at a time: the latest ones are what the driver's threads have in hand.
+ * Without memory the one before is let go unseen, recorded or not. There is always one before: a queue is made with
+ * space. */
+void gpuhal_opencl_queue_keep(gpuhal_plugin_queue *queue, cl_event event)
+{
+    if (queue->pending_count % LOOK_EVERY == 0) {
+        gpuhal_opencl_queue_retire(queue);
+    }
+    if (queue->pending_count == queue->pending_space && !gpuhal_opencl_queue_grow(queue)) {
+        gpuhal_opencl_api.clReleaseEvent(queue->pending[--queue->pending_count]);
+        queue->recorded = queue->recorded < queue->pending_count ? queue->recorded : queue->pending_count;
+    }
+    queue->pending[queue->pending_count++] = event;
+}

@@ -1,0 +1,290 @@
+/* vulkan/open.c: opening a device, with a VkDevice of ours or the caller's, and closing it. */
+#include "device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* One structure for each family of the plan, with as many queues as the plan takes of it. The plan has the queues of a
+ * family in a row, so that comparing with the last structure is enough. */
+static uint32_t list_queues(const gpuhal_vulkan_plan *plan, VkDeviceQueueCreateInfo *out_queues)
+{
+    static const float priorities[GPUHAL_VULKAN_WRAPPERS] = {1, 1, 1, 1, 1, 1, 1, 1};
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < plan->count; i++) {
+        if (count == 0 || out_queues[count - 1].queueFamilyIndex != plan->wrappers[i].family) {
+            out_queues[count++] = (VkDeviceQueueCreateInfo){.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
+                                                            .queueFamilyIndex = plan->wrappers[i].family,
+                                                            .pQueuePriorities = priorities};
+        }
+        out_queues[count - 1].queueCount++;
+    }
+    return count;
+}
+
+/* Codes that mean something else here than elsewhere. */
+static gpuhal_status not_made(gpuhal_plugin_device *device, VkResult code)
+{
+    const gpuhal_host *host = device->host;
+    switch (code) {
+    case VK_ERROR_TOO_MANY_OBJECTS:
+        return host->report(host, GPUHAL_ERROR_BUSY, "vkCreateDevice", code,
+                            "VK_ERROR_TOO_MANY_OBJECTS: the driver makes no more devices while others are open");
+    case VK_ERROR_INITIALIZATION_FAILED:
+        return host->report(host, GPUHAL_ERROR_DRIVER, "vkCreateDevice", code,
+                            "VK_ERROR_INITIALIZATION_FAILED: the driver could not start the device");
+    case VK_ERROR_DEVICE_LOST:
+        return host->report(host, GPUHAL_ERROR_DEVICE_LOST, "vkCreateDevice", code,
+                            "VK_ERROR_DEVICE_LOST: the device failed, or was unplugged, before it was opened");
+    default:
+        return gpuhal_vulkan_report(host, "vkCreateDevice", code);
+    }
+}
+
+/* Extension names are constants of this plugin; the list of them is the opened device's. */
+static gpuhal_status create_device(gpuhal_plugin_device *device, const gpuhal_vulkan_plan *plan)
+{
+    const gpuhal_vulkan_hardware *hardware = &device->hardware;
+    gpuhal_vulkan_extensions offered;
+    VkResult code = gpuhal_vulkan_list_extensions(&device->instance_api, hardware->handle, &offered);
+    if (code != VK_SUCCESS) {
+        return gpuhal_vulkan_report(device->host, "vkEnumerateDeviceExtensionProperties", code);
+    }
+    device->features =
+        gpuhal_vulkan_features_ask(&device->instance_api, hardware->handle, hardware->api_version, &offered);
+    device->extensions = calloc(GPUHAL_VULKAN_EXTENSIONS, sizeof *device->extensions);
+    if (!device->features || !device->extensions) {
+        free(offered.list);
+        return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
+    }
+    device->extension_count =
+        gpuhal_vulkan_features_extensions(device->features, hardware->api_version, &offered, device->extensions);
+    free(offered.list);
+    VkDeviceQueueCreateInfo queues[GPUHAL_VULKAN_WRAPPERS];
+    const VkDeviceCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+        .pNext = gpuhal_vulkan_features_chain(device->features),
+        .queueCreateInfoCount = list_queues(plan, queues),
+        .pQueueCreateInfos = queues,
+        .enabledExtensionCount = device->extension_count,
+        .ppEnabledExtensionNames = device->extensions,
+    };
+    code = device->instance_api.vkCreateDevice(hardware->handle, &info, NULL, &device->handle);
+    if (code != VK_SUCCESS) {
+        /* What a call that failed wrote there is not defined; free_opening() takes any handle for a VkDevice. */
+        device->handle = VK_NULL_HANDLE;
+        return not_made(device, code);
+    }
+    return GPUHAL_OK;
+}
+
+static gpuhal_status load_table(gpuhal_plugin_device *device)
+{
+    const char *missing;
+    if (gpuhal_vulkan_load_device(device->instance_api.vkGetDeviceProcAddr, device->handle, &device->api, &missing)) {
+        return GPUHAL_OK;
+    }
+    char text[96];
+    snprintf(text, sizeof text, "the Vulkan driver lacks %s", missing);
+    return device->host->report(device->host, GPUHAL_ERROR_DRIVER, "vkGetDeviceProcAddr", 0, text);
+}
+
+/* A VkDevice of ours. What fails is cleaned up by gpuhal_vulkan_open(). */
+static gpuhal_status open_own(gpuhal_plugin_device *device)
+{
+    const gpuhal_vulkan_instance *instance = gpuhal_vulkan_our_instance();
+    device->instance = instance->handle;
+    device->get_proc = instance->get_proc;
+    device->instance_api = instance->api;
+    const gpuhal_vulkan_plan plan = gpuhal_vulkan_plan_wrappers(&device->hardware);
+    gpuhal_status status = create_device(device, &plan);
+    if (status == GPUHAL_OK) {
+        status = load_table(device);
+    }
+    if (status != GPUHAL_OK) {
+        return status;
+    }
+    /* A feature counts where the VkDevice was made with it; what has none needs its extension alone, which is enabled
+     * where it is offered. */
+    device->enabled = gpuhal_vulkan_features_bits(device->features) |
+                      (device->hardware.offered & ~(uint32_t)GPUHAL_VULKAN_FEATURE_BITS);
+    for (uint32_t i = 0; i < plan.count; i++) {
+        device->wrappers[i].family = plan.wrappers[i].family;
+        device->wrappers[i].index = plan.wrappers[i].index;
+        device->api.vkGetDeviceQueue(device->handle, plan.wrappers[i].family, plan.wrappers[i].index,
+                                     &device->wrappers[i].queue);
+    }
+    device->wrapper_count = plan.count;
+    device->copy_wrapper = plan.copy_wrapper;
+    return GPUHAL_OK;
+}
+
+static gpuhal_status open_adopted(gpuhal_plugin_device *device, const gpuhal_vulkan_entry *entry,
+                                  const gpuhal_native *native)
+{
+    gpuhal_status status = gpuhal_vulkan_adopt(device, entry, native);
+    return status == GPUHAL_OK ? load_table(device) : status;
+}
+
+/* A function that is missing is a feature that is missing, whatever the driver said before. Before the slots are
+ * cleared, which look at the same bits. */
+static void believe_functions(gpuhal_plugin_device *device)
+{
+    const gpuhal_vulkan_device_functions *api = &device->api;
+    const struct {
+        bool there;
+        uint32_t bits;
+    } all[] = {
+        {api->vkGetSemaphoreCounterValue && api->vkWaitSemaphores, GPUHAL_VULKAN_TIMELINE},
+        {api->vkResetQueryPool != NULL, GPUHAL_VULKAN_HOST_QUERY_RESET},
+        {api->vkGetBufferDeviceAddress != NULL, GPUHAL_VULKAN_BUFFER_ADDRESS},
+        {api->vkGetMemoryHostPointerPropertiesEXT != NULL, GPUHAL_VULKAN_HOST_IMPORT},
+        {api->vkCmdPushDescriptorSetKHR != NULL, GPUHAL_VULKAN_PUSH_DESCRIPTOR},
+        {api->vkGetMemoryFdKHR != NULL, GPUHAL_VULKAN_OPAQUE_FD},
+        {api->vkGetMemoryFdKHR && api->vkGetMemoryFdPropertiesKHR, GPUHAL_VULKAN_DMABUF_FD},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        device->enabled &= all[i].there ? UINT32_MAX : ~all[i].bits;
+    }
+}
+
+/* A slot that stays has what it needs in this opened device. */
+static void clear_slots(const gpuhal_plugin_device *device, gpuhal_ops *ops)
+{
+    if (!(device->enabled & GPUHAL_VULKAN_TIMELINE)) {
+        (void)device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
+                                   "the VkDevice was made without the feature timelineSemaphore (Vulkan 1.2)");
+        ops->queue_create = NULL;
+        ops->queue_destroy = NULL;
+        ops->queue_flush = NULL;
+        ops->event_create = NULL;
+        ops->event_destroy = NULL;
+        ops->event_record = NULL;
+        ops->event_query = NULL;
+        ops->event_block = NULL;
+        ops->event_notify = NULL;
+        ops->queue_wait = NULL;
+        ops->elapsed = NULL;
+        ops->native_queue = NULL;
+        ops->native_event = NULL;
+        ops->native_lock = NULL;
+        ops->native_unlock = NULL;
+    }
+    if (!(device->enabled & GPUHAL_VULKAN_HOST_QUERY_RESET)) {
+        ops->elapsed = NULL;
+    }
+    if (ops->launch && !gpuhal_vulkan_computes(&device->hardware, device->wrappers[0].family)) {
+        (void)device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0,
+                                   "none of the queues of gpuhal_vulkan_device is of a family that computes");
+        ops->program_load = NULL;
+        ops->program_unload = NULL;
+        ops->kernel_create = NULL;
+        ops->kernel_destroy = NULL;
+        ops->launch = NULL;
+        ops->program_compiled = NULL;
+    }
+    if (!(device->enabled & (GPUHAL_VULKAN_OPAQUE_FD | GPUHAL_VULKAN_DMABUF_FD))) {
+        ops->export_memory = NULL;
+    }
+}
+
+/* The families of the wrappers, each once. Vulkan takes none twice where buffers are shared over several. */
+static void list_families(gpuhal_plugin_device *device)
+{
+    for (uint32_t i = 0; i < device->wrapper_count; i++) {
+        bool known = false;
+        for (uint32_t k = 0; k < device->family_count; k++) {
+            known = known || device->families[k] == device->wrappers[i].family;
+        }
+        if (!known) {
+            device->families[device->family_count++] = device->wrappers[i].family;
+        }
+    }
+}
+
+/* What native_device hands out: the same for a device of ours and an adopted one, without the caller's lock. */
+static void describe(gpuhal_plugin_device *device)
+{
+    for (uint32_t i = 0; i < device->wrapper_count; i++) {
+        const gpuhal_vulkan_wrapper *wrapper = &device->wrappers[i];
+        device->described_queues[i] =
+            (gpuhal_vulkan_queue){.queue = wrapper->queue, .family = wrapper->family, .index = wrapper->index};
+    }
+    device->described = (gpuhal_vulkan_device){
+        .size = sizeof device->described,
+        .api_version = device->hardware.api_version,
+        .instance = device->instance,
+        .physical_device = device->hardware.handle,
+        .device = device->handle,
+        .get_instance_proc_addr = (void (*)(void))device->get_proc,
+        .extensions = device->extensions,
+        .extension_count = device->extension_count,
+        .queue_count = device->wrapper_count,
+        .queues = device->described_queues,
+        .features = gpuhal_vulkan_features_chain(device->features),
+    };
+}
+
+/* An adopted VkDevice stays the caller's; one with work that never ended stays for ever, since destroying it could
+ * hang. */
+static void free_opening(gpuhal_plugin_device *device)
+{
+    if (device->handle && !device->adopted && device->api.vkDestroyDevice && !atomic_load(&device->stuck)) {
+        device->api.vkDestroyDevice(device->handle, NULL);
+    }
+    free(device->features);
+    free((void *)device->extensions);
+    free(device);
+}
+
+gpuhal_status gpuhal_vulkan_open(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
+                                 const gpuhal_native *adopt, gpuhal_plugin_device **out_device, gpuhal_ops *ops)
+{
+    (void)instance;
+    *out_device = NULL;
+    const gpuhal_vulkan_entry *entry = gpuhal_vulkan_find(index);
+    if (!entry) {
+        return GPUHAL_ERROR_NOT_FOUND;
+    }
+    gpuhal_plugin_device *device = calloc(1, sizeof *device);
+    if (!device) {
+        return host->report(host, GPUHAL_ERROR_HOST_MEMORY, "calloc", 0, NULL);
+    }
+    device->host = host;
+    device->hardware = entry->hardware;
+    gpuhal_status status = adopt ? open_adopted(device, entry, adopt) : open_own(device);
+    if (status != GPUHAL_OK) {
+        free_opening(device);
+        return status;
+    }
+    believe_functions(device);
+    list_families(device);
+    describe(device);
+    for (uint32_t i = 0; i < device->wrapper_count; i++) {
+        /* The first internal stream, made next, submits to one of these. */
+        gpuhal_vulkan_wrapper_init(&device->wrappers[i]);
+    }
+    status = gpuhal_vulkan_streams_start(device);
+    if (status != GPUHAL_OK) {
+        for (uint32_t i = 0; i < device->wrapper_count; i++) {
+            gpuhal_vulkan_wrapper_finish(&device->wrappers[i]);
+        }
+        free_opening(device);
+        return status;
+    }
+    clear_slots(device, ops);
+    *out_device = device;
+    return GPUHAL_OK;
+}
+
+/* In this order: destroying timelines drains the VkQueues, for which a stream's fence and the wrappers are needed;
+ * streams are freed next, with the wrappers that were adopted one by one; the VkDevice, to which all belong, goes
+ * last. */
+void gpuhal_vulkan_close(gpuhal_plugin_device *device)
+{
+    gpuhal_vulkan_timelines_stop(device);
+    gpuhal_vulkan_streams_stop(device);
+    for (uint32_t i = 0; i < device->wrapper_count; i++) {
+        gpuhal_vulkan_wrapper_finish(&device->wrappers[i]);
+    }
+    free_opening(device);
+}
