@@ -216,7 +216,7 @@ void gpuhal_ledger_finish(gpuhal_ledger *ledger);
 gpuhal_status gpuhal_ledger_begin(gpuhal_ledger *ledger, uint64_t until_ns);
 /* Enters the section to take a record of the caller out, also if `liveness` was replaced. Expired leases stay. */
 gpuhal_status gpuhal_ledger_begin_leave(gpuhal_ledger *ledger);
-/* Grants requests; with `reap`, leases of processes that have ended are removed before. */
+/* Grants the requests that can be granted; with `reap`, leases of processes that have ended are removed before. */
 void gpuhal_ledger_settle(gpuhal_ledger *ledger, bool reap);
 /* Whether a request for all devices might find no room. */
 static inline bool gpuhal_ledger_is_full(const gpuhal_ledger_state *state)

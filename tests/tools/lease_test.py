@@ -100,7 +100,9 @@ def what_is_leased_is_not_leased_again_before_the_command_has_ended(tool):
     tool.run("wait", "--timeout", "0.1", code=TIMEOUT)
     waiting = tool.start("run", "--", "echo", "mine")
     check(end(second) == 128 + signal.SIGTERM, "the signal was not passed on")
-    check(waiting.communicate(timeout=DEADLINE)[0] == "mine\n" and waiting.returncode == 0, waiting)
+    out, err = waiting.communicate(timeout=DEADLINE)
+    check(out == "mine\n" and waiting.returncode == 0, waiting)
+    check(err.startswith("gpuhal-lease: waiting: ") and "gpuhal-lease status lists who has it" in err, err)
     tool.run("wait")
     check(end(first) == 128 + signal.SIGTERM, "the signal was not passed on")
 

@@ -90,6 +90,13 @@ static gpuhal_status lease_devices(gpuhal *gpu, const gpuhal_lease_options *opti
         desc.part_count = list_parts(gpu, options, parts);
         desc.parts = parts;
     }
+    const gpuhal_status status = gpuhal_lease_acquire(gpu, &desc, 0, out_lease);
+    if (status != GPUHAL_ERROR_BUSY || options->timeout_ns == 0) {
+        return status;
+    }
+    const char *sentence = gpuhal_last_error()->sentence, topic[] = "leases: ";
+    fprintf(stderr, "gpuhal-lease: waiting: %s\n",
+            sentence + (strncmp(sentence, topic, strlen(topic)) == 0 ? strlen(topic) : 0));
     return gpuhal_lease_acquire(gpu, &desc, options->timeout_ns, out_lease);
 }
 

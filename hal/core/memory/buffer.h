@@ -176,7 +176,7 @@ static inline bool gpuhal_buffer_try_retain(gpuhal_buffer *buffer)
     return false;
 }
 /* Returns NOT_SUPPORTED with its detail for a part of a pool's memory, unless it fills a segment that others may
- * import: access to it would be access to its neighbours. */
+ * import. Access to any other part would be access to its neighbours, too. */
 gpuhal_status gpuhal_buffer_check_separate(const gpuhal_buffer *buffer, const char *action);
 /* Returns BUSY with its detail. */
 gpuhal_status gpuhal_buffer_busy(const gpuhal_buffer *buffer);

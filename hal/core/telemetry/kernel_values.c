@@ -127,7 +127,8 @@ static void read_video_busy(gpuhal_files *files, gpuhal_value *value)
     read_percent(files, "vcn_busy_percent", value);
 }
 
-/* Reads two lines, "ue: 0" and "ce: 0", of errors since the driver was loaded: the kernel keeps no longer count. */
+/* Reads the count of one kind of errors since the driver was loaded from two lines, "ue: 0" and "ce: 0": the kernel
+ * keeps no longer count. */
 static void read_errors(gpuhal_files *files, const char *which, gpuhal_value *value)
 {
     char text[64], *end = NULL;

@@ -138,8 +138,8 @@ enum {
  *  @return GPUHAL_OK; INVALID_ARGUMENT; NOT_FOUND without an entry and without @p desc; TIMEOUT; BUSY in the loader of
  *  the same entry, and for the thread that puts it; OUT_OF_MEMORY when there is no room; TOO_LARGE; HOST_MEMORY; the
  *  failure of the loader; the failure of the work that was to fill or modify the entry, until it is dropped or loaded
- *  again; FILE, with key and offset, if the copy in the file is damaged or cannot be read: each time, unless a loader
- *  can bring the entry back: then it is removed; DEVICE_LOST; FORKED
+ *  again; FILE, with key and offset, if the copy in the file is damaged or cannot be read: each time, or only once
+ *  if a loader can bring the entry back, since the entry is removed then; DEVICE_LOST; FORKED
  *  Owner: caller, gpuhal_item_release(). Threads: any. Blocks: to make room, for the loader, and to read the file; for
  *  other threads up to @p timeout_ns; with a NULL queue until the buffers are filled. */
 GPUHAL_API gpuhal_status gpuhal_store_acquire(gpuhal_store *store, gpuhal_queue *queue, const void *key,
@@ -285,8 +285,8 @@ typedef struct gpuhal_store_statistics {
     uint64_t spilled_bytes;
     uint64_t restores;  /**< Entries that were brought back from a copy, and their bytes. */
     uint64_t restored_bytes;
-    uint64_t moves;     /**< Entries that moved within device memory, to free some in one piece, and their bytes. */
-    uint64_t moved_bytes;
+    uint64_t moves;     /**< Entries that moved within device memory so that some came free in one piece. */
+    uint64_t moved_bytes; /**< The bytes that were moved for that. */
 } gpuhal_store_statistics;
 
 /** Reads the state. At most `size` bytes are written.

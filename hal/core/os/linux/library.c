@@ -149,8 +149,8 @@ static const char *strings_of(const ElfW(Dyn) *entry, uintptr_t base)
 typedef struct copy {
     gpuhal_loaded_library *libraries;
     char *texts;
-    size_t places, room; /* available entries, and bytes of texts */
-    size_t count, bytes; /* needed entries, and bytes of texts */
+    size_t places, room; /* available: entries, and bytes of texts */
+    size_t count, bytes; /* needed: entries, and bytes of texts */
 } copy;
 
 /* Returns NULL if there is no room. */

@@ -50,7 +50,8 @@ typedef struct gpuhal_assign_step {
 typedef uint32_t gpuhal_assign_policy;
 enum {
     GPUHAL_ASSIGN_FIRST = 0,       /**< The first one with room. */
-    GPUHAL_ASSIGN_ROUND_ROBIN = 1, /**< The one after that of the step before; with a balance also of the last call. */
+    GPUHAL_ASSIGN_ROUND_ROBIN = 1, /**< The one after that of the step before; for the first step and with a
+                                        balance, the one after the last of the call before. */
     GPUHAL_ASSIGN_SPREAD = 2,      /**< So that the device with most steps has as few as possible. */
     GPUHAL_ASSIGN_PACK = 3,        /**< So that as few devices as possible are used. */
     GPUHAL_ASSIGN_MOST_FREE = 4,   /**< The one with most free memory, less the bytes of earlier steps. */

@@ -2,8 +2,8 @@
  *
  *  A **work slot** is the right to run one work item on a device. Each device has a limited number of them; later
  *  requests wait, in order of priority, then as they came. Waiting for 0.5 s raises a request by one priority, so that
- *  a request that comes 3 s later passes none of the lowest priority. Slots are counted for the gpuhal object, for all
- *  interfaces of a physical device together.
+ *  no request passes one of the lowest priority that came 3 s before it. Slots are counted for the gpuhal object, for
+ *  all interfaces of a physical device together.
  *
  *  A **lease** is a claim of a process on slots and bytes of one or several devices, all of them or none. For leases a
  *  device has as many slots as for work, at least 8. Leases of all processes stand in a ledger, two files in the folder

@@ -59,7 +59,7 @@ typedef struct gpuhal_memory_plan_problem {
 typedef struct gpuhal_memory_plan_info {
     uint32_t size;          /**< sizeof(gpuhal_memory_plan_info). */
     uint32_t reserved;      /**< 0. */
-    uint64_t total_bytes;   /**< The bytes that all items take together. */
+    uint64_t total_bytes;   /**< The bytes of the one buffer that has room for all items. */
     /** No plan takes less: the largest sum of items, each rounded up to the alignment, that are needed at one step. */
     uint64_t least_bytes;
 } gpuhal_memory_plan_info;

@@ -127,9 +127,9 @@ typedef struct gpuhal_placement_shortfall {
  *  set its size first. In free order all orders are compared if that takes at most 64 MiB of memory: always up to 12
  *  devices and 80 layers. Devices that are equal in all numbers and links take less. Above that a good order is
  *  searched for, and `gap` says how far from the best it may be.
- *  @return GPUHAL_OK; INVALID_ARGUMENT, with the cause in the detail: a number that is negative or NAN, a size that is
- *  not set, more seconds than a number can express, tied weights that differ in size, more than 2^63 bytes in all;
- *  INFEASIBLE; HOST_MEMORY
+ *  @return GPUHAL_OK; INVALID_ARGUMENT, with the cause in the detail: a number that is negative, NAN or infinite (only
+ *  speeds and the latency of a link may be INFINITY), a size that is not set, more seconds than a number can express,
+ *  tied weights that differ in size, more than 2^63 bytes in all; INFEASIBLE; HOST_MEMORY
  *  Owner: caller, gpuhal_placement_destroy(); nothing of @p problem is needed afterwards. Threads: any. Blocks: no, but
  *  it computes: for 80 layers on 12 unlike devices in free order some tenths of a second. */
 GPUHAL_API gpuhal_status gpuhal_place(const gpuhal_placement_problem *problem,

@@ -14,8 +14,8 @@
  *      }
  *
  *  Software drivers, devices that failed their self-test (gpuhal_device_verify()) and the CPU satisfy only needs that
- *  name their backend, and the CPU also needs that allow it. Interfaces of one physical device, or of one part of it,
- *  share its memory and its load.
+ *  name their backend; the CPU also satisfies needs that allow it. Interfaces of one physical device, or of one part
+ *  of it, share its memory and its load.
  */
 #ifndef GPUHAL_RANK_H
 #define GPUHAL_RANK_H
@@ -39,8 +39,8 @@ typedef struct gpuhal_need {
     uint32_t data_types;       /**< GPUHAL_DATA_ bits of types that its kernels compute with. */
     uint32_t capabilities;     /**< GPUHAL_CAPABILITY_ bits. */
     uint32_t backend_count;    /**< 0: any backend. */
-    /** Of one physical device the interface of the earliest backend in this list is taken; gpuhal_rank() puts devices
-     *  of earlier backends first. */
+    /** Of one physical device the interface of the earliest backend in this list is taken; GPUHAL_RANK_BEST puts
+     *  devices of earlier backends first, the other orders only among equal devices. */
     const char *const *backends;
 } gpuhal_need;
 
@@ -118,8 +118,9 @@ typedef struct gpuhal_ranked {
  *  and loads plugins for that if needed; if the free memory of a device is unknown, its total counts, and MOST_FREE
  *  puts it after devices whose free memory is known. @p desc may be NULL. @p out_count, how many there are, may exceed
  *  @p capacity; @p out_ranked may be NULL with a capacity of 0, else the caller sets the size of the first element.
- *  @return GPUHAL_OK; NOT_FOUND when no device satisfies the need, INFEASIBLE when a device lacks only memory for that:
- *  then all are listed all the same, with their reasons; FORKED; INVALID_ARGUMENT; HOST_MEMORY
+ *  @return GPUHAL_OK; NOT_FOUND when no device satisfies the need, apart from bytes; INFEASIBLE when those that do have
+ *  too little free memory; in both cases all are listed all the same, with their reasons; FORKED; INVALID_ARGUMENT;
+ *  HOST_MEMORY
  *  Owner: caller; devices are of @p gpu. Threads: any; one call at a time with the same balance. Blocks: if values are
  *  read. */
 GPUHAL_API gpuhal_status gpuhal_rank(gpuhal *gpu, const gpuhal_rank_desc *desc, gpuhal_ranked *out_ranked,

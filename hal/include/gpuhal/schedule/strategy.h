@@ -42,7 +42,7 @@ enum {
     /** Each worker of single_device is a process with a separate gpuhal object: the limit of this object is the part of
      *  one worker. */
     GPUHAL_STRATEGY_PROCESSES = 1u << 0,
-    /** rank_per_device may have more workers than devices: worker i has device i modulo their number. Also if a
+    /** rank_per_device may have more workers than devices: worker i has device i modulo their number. Also needed if a
      *  launcher other than Slurm shows each process one device only. */
     GPUHAL_STRATEGY_SHARE_DEVICES = 1u << 1
 };
@@ -63,7 +63,8 @@ typedef struct gpuhal_strategy_desc {
 } gpuhal_strategy_desc;
 
 /** A strategy of the application. Its functions may call the library. The caller of the strategy gets the status that a
- *  function returns, with the detail of the library's call that failed. */
+ *  function returns, with the detail of the library's call that failed, and INVALID_ARGUMENT in place of a status that
+ *  is no error of this library. */
 typedef struct gpuhal_strategy_table {
     uint32_t size;     /**< sizeof(gpuhal_strategy_table). */
     uint32_t reserved; /**< 0. */
@@ -75,8 +76,8 @@ typedef struct gpuhal_strategy_table {
     uint32_t (*worker_count)(void *state);
     /** Returns the device of a worker below the count; may be called from several threads at once. */
     gpuhal_status (*device_for_worker)(void *state, uint32_t worker, gpuhal_device **out_device);
-    /** Called once for each `init` that returned GPUHAL_OK, so never if that is NULL: `user` is of the application, and
-     *  for many strategies. May be NULL. */
+    /** Called once for each `init` that returned GPUHAL_OK, so never if that is NULL: `user` belongs to the
+     *  application, which may use it for many strategies. May be NULL. */
     void (*cleanup)(void *state);
 } gpuhal_strategy_table;
 
@@ -125,7 +126,7 @@ GPUHAL_API gpuhal_status gpuhal_strategy_device(const gpuhal_strategy *strategy,
  *  Owner: nothing. Threads: any; only the calling one is changed. Blocks: yes, reading files of the kernel. */
 GPUHAL_API gpuhal_status gpuhal_strategy_bind(const gpuhal_strategy *strategy, uint32_t worker);
 
-/** The statements of a launcher of processes about this one. */
+/** What a launcher of processes states about this process. */
 typedef struct gpuhal_launcher {
     uint32_t size;        /**< sizeof(gpuhal_launcher). */
     uint32_t rank;        /**< Among all processes. */
