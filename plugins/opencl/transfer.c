@@ -29,17 +29,16 @@ static void keep(gpuhal_opencl_track *t, cl_event event)
     t->last = event ? event : t->last;
 }
 
-/* After a command that could not be enqueued those before it are waited for, since they use the caller's memory. On a
- * queue the event goes to it, and the caller's memory is the core's to keep. The stream goes back last, with what came
- * of its commands. */
+/* On a queue the event goes to it, and the caller's memory is the core's to keep. After a command that could not be
+ * enqueued those before it are waited for, since they use the caller's memory. The stream goes back last, with what
+ * came of its commands. */
 gpuhal_status gpuhal_opencl_end(gpuhal_plugin_device *device, gpuhal_opencl_track *t, const char *call, cl_int code)
 {
-    cl_int waited = CL_SUCCESS;
     if (t->last && t->queue && code == CL_SUCCESS) {
         gpuhal_opencl_queue_keep(t->queue, t->last);
-    } else if (t->last) {
-        waited = gpuhal_opencl_finish(CL_SUCCESS, t->last);
+        return GPUHAL_OK;
     }
+    const cl_int waited = t->last ? gpuhal_opencl_finish(CL_SUCCESS, t->last) : CL_SUCCESS;
     gpuhal_opencl_give_stream(device, t->stream, code != CL_SUCCESS ? code : waited);
     return code != CL_SUCCESS ? gpuhal_opencl_result(device, call, code) : gpuhal_opencl_executed(device, call, waited);
 }

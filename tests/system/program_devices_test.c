@@ -338,6 +338,39 @@ static gpuhal_status launch_with(const row *own, gpuhal_buffer *used, uint32_t l
     return gpuhal_kernel_launch(own->queue, own->own->kernels[SAXPY], &desc);
 }
 
+/* Where the driver maps, the launches before may keep the buffer from being mapped. */
+static void expect_busy_while_mapped(const row *own)
+{
+    void *mapped = NULL;
+    assert_ok(launch_with(own, NULL, 0));
+    assert_ok(launch_with(own, NULL, 0));
+    const gpuhal_status status = gpuhal_buffer_map(own->to[0], 0, 4, GPUHAL_ACCESS_READ, &mapped);
+    if (status == GPUHAL_OK) {
+        assert_int_equal(launch_with(own, NULL, 0), GPUHAL_ERROR_BUSY);
+        assert_non_null(strstr(gpuhal_last_error()->sentence, "kernel saxpy, argument 0: the buffer is mapped"));
+        assert_ok(gpuhal_buffer_unmap(own->to[0], mapped));
+    } else {
+        assert_int_equal(status, GPUHAL_ERROR_BUSY);
+    }
+    assert_ok(launch_with(own, NULL, 0));
+    assert_ok(gpuhal_queue_synchronize(own->queue, PATIENCE_NS));
+}
+
+TEST(a_buffer_that_was_mapped_behind_launches_with_it_is_busy_until_it_is_unmapped)
+{
+    gpuhal *gpu = open_or_fail(NULL);
+    for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
+        engine own = {0};
+        assert_ok(load(&own, gpuhal_device_at(gpu, d)));
+        row one = row_on(&own);
+        expect_busy_while_mapped(&one);
+        gpuhal_queue_destroy(one.queue);
+        release_buffers(&one);
+        unload(&own);
+    }
+    gpuhal_close(gpu);
+}
+
 static void expect_used_by_address(const row *own, gpuhal_buffer *buffer)
 {
     assert_int_equal(launch_with(own, buffer, 0),

@@ -1,4 +1,5 @@
-/* Launches that use many buffers, or one buffer in two ways. */
+/* Launches that use many buffers, one buffer in two ways, or a part of a pool's memory. */
+#include "pool_support.h"
 #include "program_support.h"
 
 /* Its record is not on the stack; glibc notices where its block is too small. */
@@ -67,6 +68,45 @@ TEST(a_buffer_that_a_launch_first_reads_and_then_writes_is_written)
     gpuhal_program_release(program);
     gpuhal_close(gpu);
     expect_mock_has_no_programs();
+}
+
+/* All memory of a pool is used by a launch in a queue that the pool does not know from the allocation. */
+static void expect_kept_behind_launch(bool by_address)
+{
+    gpuhal *gpu = open_programs(NULL);
+    gpuhal_program *program = load_program(gpu);
+    gpuhal_kernel *add = make_kernel(program, "add");
+    gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.limit_bytes = SEGMENT});
+    gpuhal_queue *queue = queue_or_fail(gpu);
+    gpuhal_buffer *part = take(pool, NULL, SEGMENT), *plain = gpuhal_mock_buffer(gpu, 0, 64);
+    const uint32_t value = 1;
+    const gpuhal_argument arguments[] = {{.buffer = by_address ? plain : part}, {.value = &value, .bytes = 4}};
+    const gpuhal_launch launch = {.size = sizeof launch,
+                                  .argument_count = 2,
+                                  .arguments = arguments,
+                                  .groups = {2, 1, 1},
+                                  .uses = &part,
+                                  .uses_count = by_address ? 1 : 0};
+    gpuhal_mock.devices[0].hold_launches = 1;
+    assert_ok(gpuhal_kernel_launch(queue, add, &launch));
+    gpuhal_buffer_release(part);
+    assert_int_equal(attempt(pool, NULL, 1, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
+    gpuhal_mock.devices[0].hold_launches = 0;
+    assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS));
+    assert_ok(attempt(pool, NULL, SEGMENT, 0, 0));
+    gpuhal_queue_destroy(queue);
+    gpuhal_buffer_release(plain);
+    gpuhal_pool_destroy(pool);
+    gpuhal_kernel_release(add);
+    gpuhal_program_release(program);
+    gpuhal_close(gpu);
+    expect_mock_has_no_programs();
+}
+
+TEST(memory_of_a_pool_that_a_launch_uses_is_given_to_no_other_before_the_launch_has_ended)
+{
+    expect_kept_behind_launch(false);
+    expect_kept_behind_launch(true);
 }
 
 #include "test_main.h"

@@ -1,7 +1,8 @@
 /* program/launch.c: launching a kernel. All arguments are checked before anything is done; then the launch is made a
  * record, which goes through the queue like any work. The record is on the stack, without references and with values
  * where the caller has them: a launch right behind its like, on the queue's fast path, needs no more, nor does one
- * without a queue. Where the work outlasts the call, the queue makes a copy that has references and the values. */
+ * without a queue. Behind another launch, on that path, the queue keeps references to what the launch uses. Work that
+ * may be done after the call is a copy of the record, which has references and the values. */
 #include "program/program.h"
 
 #include "base/error.h"
@@ -21,8 +22,8 @@ enum { VALUE_ALIGNMENT = 16 };
 /* A launch with what it uses. `uses` comes first: the queue has a reference to that. */
 typedef struct record {
     gpuhal_uses uses;
-    gpuhal_kernel *kernel;
     gpuhal_plugin_launch launch;
+    bool uses_parts; /* a buffer is a part of a pool's memory */
 } record;
 
 /* Arguments and used buffers of a launch, in all, whose record is on the stack. */
@@ -263,18 +264,46 @@ static size_t room_for(uint64_t value_bytes)
     return ((size_t)value_bytes + VALUE_ALIGNMENT - 1) / VALUE_ALIGNMENT * VALUE_ALIGNMENT;
 }
 
-static void destroy_record(gpuhal_uses *uses)
+static void destroy_uses(gpuhal_uses *uses)
 {
-    record *own = (record *)uses;
     for (uint32_t i = 0; i < uses->count; i++) {
         gpuhal_buffer_drop(uses->buffers[i].buffer);
     }
-    gpuhal_device *device = own->kernel->program->device;
     if (uses->first) { /* threads share the counter */
-        atomic_fetch_sub_explicit(&device->compiling, uses->first, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&uses->kernel->program->device->compiling, 1, memory_order_relaxed);
     }
-    gpuhal_kernel_release(own->kernel);
-    free(own);
+    gpuhal_kernel_release(uses->kernel);
+    free(uses);
+}
+
+/* Adds the references that destroy_uses() drops. */
+static gpuhal_uses *refer(gpuhal_uses *uses)
+{
+    atomic_init(&uses->references, 1);
+    if (uses->first) {
+        atomic_fetch_add_explicit(&uses->kernel->program->device->compiling, 1, memory_order_relaxed);
+    }
+    (void)gpuhal_kernel_retain(uses->kernel);
+    for (uint32_t i = 0; i < uses->count; i++) {
+        (void)gpuhal_buffer_retain(uses->buffers[i].buffer);
+    }
+    return uses;
+}
+
+/* One small block, which is much cheaper to allocate than a copy of the whole: the list of buffers is behind it. */
+static gpuhal_uses *keep_uses(const gpuhal_uses *uses)
+{
+    gpuhal_uses *own = malloc(sizeof *own + uses->count * sizeof *own->buffers);
+    if (!own) {
+        return NULL;
+    }
+    *own = *uses;
+    own->groups = NULL;
+    own->buffers = (struct gpuhal_use *)(own + 1);
+    for (uint32_t i = 0; i < uses->count; i++) {
+        own->buffers[i] = uses->buffers[i];
+    }
+    return refer(own);
 }
 
 /* One block: the record, the values, and its lists. */
@@ -297,7 +326,6 @@ static gpuhal_uses *copy_record(const gpuhal_uses *uses)
     gpuhal_plugin_argument *arguments = (gpuhal_plugin_argument *)(void *)(block + at_lists);
     char *buffers = block + at_lists + arguments_bytes, *values = block + room_for(sizeof(record));
     memcpy(own, from, sizeof *own);
-    atomic_init(&own->uses.references, 1);
     memcpy(arguments, launch->arguments, arguments_bytes);
     memcpy(buffers, uses->buffers, buffers_bytes);
     memcpy(buffers + buffers_bytes, launch->uses, memories_bytes);
@@ -312,15 +340,10 @@ static gpuhal_uses *copy_record(const gpuhal_uses *uses)
             values += room_for(arguments[i].bytes);
         }
     }
-    if (own->uses.first) {
-        atomic_fetch_add_explicit(&own->kernel->program->device->compiling, own->uses.first, memory_order_relaxed);
-    }
-    (void)gpuhal_kernel_retain(own->kernel);
-    for (uint32_t i = 0; i < own->uses.count; i++) {
-        (void)gpuhal_buffer_retain(own->uses.buffers[i].buffer);
-    }
-    return &own->uses;
+    return refer(&own->uses);
 }
+
+static const gpuhal_uses_kind uses_kind = {copy_record, keep_uses, destroy_uses};
 
 /* Memory that has to be made coherent is written by one thread at a time: launches enter it in one order, each buffer
  * once. */
@@ -359,6 +382,7 @@ static void fill_in(record *own, gpuhal_kernel *kernel, const gpuhal_launch *lau
                     gpuhal_plugin_argument *arguments, const gpuhal_memory **memories)
 {
     uint32_t count = 0;
+    own->uses.needs_clean = own->uses_parts = false;
     for (uint32_t i = 0; i < launch->argument_count; i++) {
         const gpuhal_argument *from = &launch->arguments[i];
         const gpuhal_parameter *parameter = &kernel->parameters[i];
@@ -370,25 +394,27 @@ static void fill_in(record *own, gpuhal_kernel *kernel, const gpuhal_launch *lau
             arguments[i].offset = from->buffer->begin + from->offset;
             arguments[i].bytes = from->bytes ? from->bytes : from->buffer->bytes - from->offset;
             buffers[count++] = (struct gpuhal_use){whole, parameter->access & GPUHAL_ACCESS_WRITE};
+            own->uses.needs_clean |= whole->needs_clean;
+            own->uses_parts |= from->buffer->is_part;
         }
     }
     for (uint32_t i = 0; i < launch->uses_count; i++) {
         gpuhal_buffer *whole = launch->uses[i]->whole;
         memories[i] = &whole->memory;
         buffers[count++] = (struct gpuhal_use){whole, !whole->read_only};
+        own->uses.needs_clean |= whole->needs_clean;
+        own->uses_parts |= launch->uses[i]->is_part;
     }
     own->uses.count = count;
     own->uses.first =
         width_bits(kernel, launch->groups) > atomic_load_explicit(&kernel->launched_bits, memory_order_relaxed);
     own->uses.kernel = kernel;
     own->uses.buffers = buffers;
-    own->uses.destroy = destroy_record;
-    own->uses.make_lasting = copy_record;
+    own->uses.kind = &uses_kind;
     own->uses.name = kernel->name;
     own->uses.groups = own->launch.groups;
     atomic_init(&own->uses.references, 0);
     atomic_init(&own->uses.next, NULL);
-    own->kernel = kernel;
     own->launch = (gpuhal_plugin_launch){.size = sizeof own->launch,
                                          .argument_count = launch->argument_count,
                                          .arguments = arguments,
@@ -396,7 +422,7 @@ static void fill_in(record *own, gpuhal_kernel *kernel, const gpuhal_launch *lau
                                          .local_bytes = launch->local_bytes,
                                          .uses = memories,
                                          .uses_count = launch->uses_count};
-    if (__builtin_expect(gpuhal_uses_need_clean(&own->uses), 0)) {
+    if (__builtin_expect(own->uses.needs_clean, 0)) {
         put_in_order(&own->uses);
     }
 }
@@ -406,7 +432,8 @@ static void fill_in(record *own, gpuhal_kernel *kernel, const gpuhal_launch *lau
 static gpuhal_status failed(const record *own, gpuhal_status status)
 {
     const bool fails = status && status != GPUHAL_ERROR_NOT_SUPPORTED && status != GPUHAL_NOT_READY;
-    return fails ? gpuhal_device_failed(own->kernel->program->device, status, "launching kernel %s", own->kernel->name)
+    return fails ? gpuhal_device_failed(own->uses.kernel->program->device, status, "launching kernel %s",
+                                        own->uses.kernel->name)
                  : status;
 }
 
@@ -415,7 +442,7 @@ static gpuhal_status failed(const record *own, gpuhal_status status)
  * of two, lest every launch of a grid that grows does. */
 static void note_launched(const record *own)
 {
-    gpuhal_kernel *kernel = own->kernel;
+    gpuhal_kernel *kernel = own->uses.kernel;
     if (__builtin_expect(own->uses.first, 0)) {
         const uint32_t bits = width_bits(kernel, own->launch.groups);
         uint32_t before = atomic_load(&kernel->launched_bits);
@@ -427,10 +454,10 @@ static void note_launched(const record *own)
 static gpuhal_status submit(gpuhal_plugin_queue *queue, const gpuhal_op *op)
 {
     const record *own = (const record *)op->uses;
-    gpuhal_device *device = own->kernel->program->device;
+    gpuhal_device *device = own->uses.kernel->program->device;
     const gpuhal_call call = gpuhal_call_small(device);
     const gpuhal_status status =
-        gpuhal_device_result(device, call, device->ops.launch(queue, own->kernel->handle, &own->launch));
+        gpuhal_device_result(device, call, device->ops.launch(queue, own->uses.kernel->handle, &own->launch));
     if (__builtin_expect(status == GPUHAL_OK, 1)) {
         note_launched(own);
     }
@@ -451,19 +478,19 @@ static gpuhal_status clean(const record *own)
 /* How long a kernel runs is the application's matter: no time is too long. */
 static gpuhal_status run_record(const record *own)
 {
-    gpuhal_device *device = own->kernel->program->device;
+    gpuhal_device *device = own->uses.kernel->program->device;
     gpuhal_status status = gpuhal_uses_enter(&own->uses);
     if (status) {
         return status;
     }
     atomic_fetch_add_explicit(&device->compiling, own->uses.first, memory_order_relaxed);
     const gpuhal_call call = gpuhal_call_timed(device, UINT64_MAX);
-    status = gpuhal_device_result(device, call, device->ops.launch(NULL, own->kernel->handle, &own->launch));
+    status = gpuhal_device_result(device, call, device->ops.launch(NULL, own->uses.kernel->handle, &own->launch));
     atomic_fetch_sub_explicit(&device->compiling, own->uses.first, memory_order_relaxed);
     if (!status) {
         note_launched(own);
     }
-    status = status ? gpuhal_device_failed(device, status, "launching kernel %s", own->kernel->name) : clean(own);
+    status = status ? gpuhal_device_failed(device, status, "launching kernel %s", own->uses.kernel->name) : clean(own);
     gpuhal_uses_leave(&own->uses);
     return status;
 }
@@ -477,7 +504,7 @@ static const gpuhal_op_kind launch_kind = {submit, run, GPUHAL_OP_LAUNCH};
 
 /* ---- the call of the application */
 
-/* For pools, which must know by which queues their memory is used. */
+/* For pools, which must know by which queues parts of their memory are used. */
 static gpuhal_status name_to_pools(gpuhal_queue *queue, const gpuhal_kernel *kernel, const gpuhal_launch *launch)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -493,11 +520,11 @@ static gpuhal_status name_to_pools(gpuhal_queue *queue, const gpuhal_kernel *ker
 
 static gpuhal_status enqueue(gpuhal_queue *queue, record *own, const gpuhal_launch *launch)
 {
-    gpuhal_kernel *kernel = own->kernel;
+    gpuhal_kernel *kernel = own->uses.kernel;
     if (queue->device != kernel->program->device) {
         return refuse_foreign(kernel, queue->device, WHOLE);
     }
-    const gpuhal_status status = name_to_pools(queue, kernel, launch);
+    const gpuhal_status status = own->uses_parts ? name_to_pools(queue, kernel, launch) : GPUHAL_OK;
     return status ? status : gpuhal_queue_enqueue(queue, &(gpuhal_op){.kind = &launch_kind, .uses = &own->uses});
 }
 

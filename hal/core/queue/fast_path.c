@@ -111,9 +111,9 @@ static void keep_the_right(gpuhal_queue *queue)
 
 /* What a launch uses, to be added to the newest submission: entered, with the reference that the list will have. NULL:
  * the general path must find out why not. */
-static gpuhal_uses *keep_more(gpuhal_uses *uses)
+static gpuhal_uses *keep_more(const gpuhal_uses *uses)
 {
-    gpuhal_uses *kept = gpuhal_uses_need_clean(uses) ? NULL : gpuhal_uses_keep(uses);
+    gpuhal_uses *kept = uses->needs_clean ? NULL : uses->kind->keep(uses);
     if (kept && gpuhal_uses_enter(kept)) {
         gpuhal_uses_release(kept);
         kept = NULL;
@@ -123,12 +123,12 @@ static gpuhal_uses *keep_more(gpuhal_uses *uses)
 
 /* Whether the work can belong to the newest submission; *out_more: with what that has to keep beside. Jobs are never
  * submitted, and what is only kept needs a submission of its own. A mapped buffer must be refused, also one that the
- * driver does not map. */
+ * driver does not map: a launch has been checked for that by the call. */
 static bool fits(const gpuhal_queue *queue, const gpuhal_op *op, gpuhal_uses **out_more)
 {
     if (op->uses) {
         const bool joins = !op->uses->first && gpuhal_uses_are_alike(op->uses, queue->fast_uses);
-        return queue->fast_uses && !gpuhal_uses_are_mapped(op->uses) && (joins || (*out_more = keep_more(op->uses)));
+        return queue->fast_uses && (joins || (*out_more = keep_more(op->uses)));
     }
     return !op->kept && !queue->fast_uses && op->to == queue->fast_to && op->from == queue->fast_from &&
            op->kind->submit && !gpuhal_buffer_is_mapped(op->to) && !gpuhal_buffer_is_mapped(op->from);

@@ -25,25 +25,35 @@
 typedef struct gpuhal_op gpuhal_op;
 
 /* What a piece of work uses beside two buffers: a launch has any number of them, and its kernel. Made and extended by
- * the layer above, which begins with it. The buffers are wholes. Without references it is only valid during the call
- * that enqueues it, and has none to what it uses. */
+ * the layer above, which begins with it. The buffers are wholes. That of the call that enqueues has no references, and
+ * none to what it uses: it is only valid during the call. */
 typedef struct gpuhal_uses {
     _Atomic uint32_t references;
+    uint32_t count;
     /* What the same submission keeps beside it, each of one launch: fast_path.c. */
     _Atomic(struct gpuhal_uses *) next;
-    uint32_t count;
-    bool first; /* the driver may compile the kernel for this launch, and until it has ended */
-    const void *kernel;
+    struct gpuhal_kernel *kernel;
     struct gpuhal_use {
         gpuhal_buffer *buffer;
         bool writes;
     } *buffers;
-    void (*destroy)(struct gpuhal_uses *uses); /* after the last reference; calls no function of the application */
-    /* The same with one reference, and with references to what it uses; NULL without memory. */
-    struct gpuhal_uses *(*make_lasting)(const struct gpuhal_uses *uses);
-    const char *name;       /* of the kernel */
-    const uint32_t *groups; /* three */
+    const struct gpuhal_uses_kind *kind;
+    bool first;       /* the driver may compile the kernel for this launch, and until it has ended */
+    bool needs_clean; /* memory of a buffer has to be made coherent around every access */
+    const char *name; /* of the kernel */
+    const uint32_t *groups; /* three; NULL in what is only kept alive */
 } gpuhal_uses;
+
+/* What the layer above does with its own. Copies have one reference, and references to what they use; NULL without
+ * memory. */
+typedef struct gpuhal_uses_kind {
+    /* For work that may be done after the call. */
+    gpuhal_uses *(*make_lasting)(const gpuhal_uses *uses);
+    /* For work that the plugin gets during the call: keeps alive what it uses. */
+    gpuhal_uses *(*keep)(const gpuhal_uses *uses);
+    /* After the last reference to a copy of either sort; calls no function of the application. */
+    void (*destroy)(gpuhal_uses *uses);
+} gpuhal_uses_kind;
 
 /* What can be enqueued. */
 typedef struct gpuhal_op_kind {
@@ -275,8 +285,6 @@ static inline bool gpuhal_queue_has_waiters(const gpuhal_queue *queue)
 /* ---- uses.c: what works with NULL for none */
 
 gpuhal_uses *gpuhal_uses_retain(gpuhal_uses *uses);
-/* One that lasts, with a reference for the caller: the same, or a copy. NULL without memory. */
-gpuhal_uses *gpuhal_uses_keep(gpuhal_uses *uses);
 /* Whether they are of one kernel, with the same buffers in the same order. */
 bool gpuhal_uses_are_alike(const gpuhal_uses *one, const gpuhal_uses *other);
 void gpuhal_uses_release(gpuhal_uses *uses);
@@ -288,9 +296,8 @@ static inline gpuhal_uses *gpuhal_uses_next(const gpuhal_uses *uses)
 {
     return atomic_load_explicit(&uses->next, memory_order_acquire);
 }
-/* Whether one is mapped; whether memory of one has to be made coherent around every access. */
+/* Whether one is mapped. */
 bool gpuhal_uses_are_mapped(const gpuhal_uses *uses);
-bool gpuhal_uses_need_clean(const gpuhal_uses *uses);
 
 /* ---- fast_path.c */
 

@@ -25,7 +25,7 @@ static bool is_deferred(gpuhal_status status)
 gpuhal_status gpuhal_queue_submit(gpuhal_queue *queue, const gpuhal_op *op)
 {
     if (!queue->vendor || !op->kind->submit || !is_plain(op->to) || !is_plain(op->from) ||
-        gpuhal_uses_need_clean(op->uses)) {
+        (op->uses && op->uses->needs_clean)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     gpuhal_status status = queue->joined ? GPUHAL_OK
@@ -163,7 +163,7 @@ static gpuhal_status enqueue_locked(gpuhal_queue *queue, const gpuhal_op *op)
 static gpuhal_status enqueue_kept(gpuhal_queue *queue, const gpuhal_op *op)
 {
     gpuhal_op own = *op;
-    own.uses = gpuhal_uses_keep(op->uses);
+    own.uses = op->uses->kind->make_lasting(op->uses);
     const gpuhal_status status = own.uses ? enqueue_locked(queue, &own) : gpuhal_error_host_memory();
     gpuhal_uses_release(own.uses);
     return status;
@@ -175,7 +175,7 @@ static gpuhal_status conclude_fast(gpuhal_queue *queue, const gpuhal_op *op, gpu
     gpuhal_op own = *op;
     const bool deferred = is_deferred(status);
     status = deferred ? status : gpuhal_queue_refused(queue, status);
-    own.uses = op->uses && deferred ? gpuhal_uses_keep(op->uses) : NULL;
+    own.uses = op->uses && deferred ? op->uses->kind->make_lasting(op->uses) : NULL;
     if (op->uses && deferred && !own.uses) {
         status = gpuhal_error_host_memory(); /* the plugin has done nothing */
     }

@@ -11,12 +11,6 @@ gpuhal_uses *gpuhal_uses_retain(gpuhal_uses *uses)
     return uses;
 }
 
-gpuhal_uses *gpuhal_uses_keep(gpuhal_uses *uses)
-{
-    const bool lasts = atomic_load_explicit(&uses->references, memory_order_relaxed) > 0;
-    return lasts ? gpuhal_uses_retain(uses) : uses->make_lasting(uses);
-}
-
 bool gpuhal_uses_are_alike(const gpuhal_uses *one, const gpuhal_uses *other)
 {
     bool alike = one && other && one->kernel == other->kernel && one->count == other->count;
@@ -29,7 +23,7 @@ bool gpuhal_uses_are_alike(const gpuhal_uses *one, const gpuhal_uses *other)
 void gpuhal_uses_release(gpuhal_uses *uses)
 {
     if (uses && atomic_fetch_sub_explicit(&uses->references, 1, memory_order_acq_rel) == 1) {
-        uses->destroy(uses);
+        uses->kind->destroy(uses);
     }
 }
 
@@ -66,13 +60,4 @@ bool gpuhal_uses_are_mapped(const gpuhal_uses *uses)
         mapped = gpuhal_buffer_is_mapped(uses->buffers[i].buffer);
     }
     return mapped;
-}
-
-bool gpuhal_uses_need_clean(const gpuhal_uses *uses)
-{
-    bool needed = false;
-    for (uint32_t i = 0; uses && i < uses->count && !needed; i++) {
-        needed = uses->buffers[i].buffer->needs_clean;
-    }
-    return needed;
 }
