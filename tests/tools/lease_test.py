@@ -99,6 +99,8 @@ def what_is_leased_is_not_leased_again_before_the_command_has_ended(tool):
     tool.run("run", "--timeout", "0.1", "--", "true", code=TIMEOUT)
     tool.run("wait", "--timeout", "0.1", code=TIMEOUT)
     waiting = tool.start("run", "--", "echo", "mine")
+    while len(tool.status()["leases"]) != 3:
+        time.sleep(0.02)
     check(end(second) == 128 + signal.SIGTERM, "the signal was not passed on")
     out, err = waiting.communicate(timeout=DEADLINE)
     check(out == "mine\n" and waiting.returncode == 0, waiting)
