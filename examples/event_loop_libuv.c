@@ -1,5 +1,5 @@
-/* event_loop_libuv.c [SELECTOR]: the library in a program that runs libuv: the descriptor of an event is a handle to
- * poll, and a timer of the same loop goes on while the device works. */
+/* event_loop_libuv.c [SELECTOR]: the library in a program that runs libuv: the descriptor of an event is a poll handle,
+ * and a timer of the same loop goes on while the device works. */
 #include <gpuhal/gpuhal.h>
 
 #include <stdio.h>
@@ -22,7 +22,7 @@ typedef struct program {
 
 static unsigned char in[BYTES], out[BYTES];
 
-/* There and back; the event's descriptor becomes readable when that is done. */
+/* Copies to the device and back; the event's descriptor becomes readable when that is done. */
 static int start_round(program *own)
 {
     memset(in, (int)own->rounds + 1, BYTES);

@@ -1,7 +1,7 @@
-/* model_cache.c: serves three models on device memory for one. A store loads a model when it is first asked for,
- * copies it to host memory when another one needs the room, and brings it back from there, ahead of the next request
- * where that is known. The blocks of a conversation's history are entries, too, many of which one call gets, and one
- * call drops. */
+/* model_cache.c: serves three models on device memory for one. A store loads a model when it is first asked for, copies
+ * it to host memory when another one needs the room, and brings it back from there, before the next request if that is
+ * known. The blocks of a conversation's history are entries, too; one call gets many of them, and one call drops
+ * them. */
 #include <gpuhal/gpuhal.h>
 #include <gpuhal/store.h>
 
@@ -30,7 +30,7 @@ static gpuhal_status load_block(void *user, gpuhal_queue *queue, gpuhal_item *it
 
 static const char history[] = "block ";
 
-/* Has all blocks at once, or none of them. Every request needs them: a model leaves the device before they do. */
+/* Gets all blocks at once, or none of them. Every request needs them, so a model leaves the device before they do. */
 static gpuhal_status look_back(gpuhal_store *store, gpuhal_queue *queue)
 {
     static uint32_t numbers[BLOCKS];
@@ -59,7 +59,7 @@ static gpuhal_status look_back(gpuhal_store *store, gpuhal_queue *queue)
     return status ? status : wrong ? GPUHAL_ERROR_DRIVER : GPUHAL_OK;
 }
 
-/* The work on a request: here it reads what it got. Only releasing the item lets other models have the memory. */
+/* Works on a request: reads from the model. Other models can have the memory only after the item is released. */
 static gpuhal_status serve(gpuhal_store *store, gpuhal_queue *queue, uint32_t number)
 {
     char key[32];
@@ -83,8 +83,8 @@ static gpuhal_status serve(gpuhal_store *store, gpuhal_queue *queue, uint32_t nu
     return status ? status : word == 16 + number ? GPUHAL_OK : GPUHAL_ERROR_DRIVER;
 }
 
-/* Which request comes next is known already: if its model was here before, it comes back now, and not when it is asked
- * for. */
+/* Prefetches the model of the next request, which is known already: a model that was here before comes back now, and
+ * not when it is asked for. */
 static gpuhal_status look_ahead(gpuhal_store *store, gpuhal_queue *queue, uint32_t number)
 {
     char key[32];
@@ -92,7 +92,7 @@ static gpuhal_status look_ahead(gpuhal_store *store, gpuhal_queue *queue, uint32
     snprintf(key, sizeof key, "model %u", number);
     const gpuhal_status status = gpuhal_store_describe(store, key, strlen(key), &entry);
     if (status || (entry.tiers & GPUHAL_TIER_DEVICE)) {
-        return status == GPUHAL_ERROR_NOT_FOUND ? GPUHAL_OK : status; /* it is loaded when it is asked for */
+        return status == GPUHAL_ERROR_NOT_FOUND ? GPUHAL_OK : status; /* the model is loaded when it is asked for */
     }
     printf("  model %u comes back\n", number);
     return gpuhal_store_prefetch(store, queue, key, strlen(key), UINT64_MAX);
@@ -102,7 +102,7 @@ static int32_t print_entry(void *user, const void *key, uint64_t key_bytes, cons
 {
     uint32_t word = 0;
     const gpuhal_status status =
-        gpuhal_store_read(user, key, key_bytes, "weights", 0, &word, sizeof word, UINT64_MAX); /* wherever they are */
+        gpuhal_store_read(user, key, key_bytes, "weights", 0, &word, sizeof word, UINT64_MAX); /* in any tier */
     printf("%.*s: %llu bytes%s%s; its weights begin with %u\n", (int)key_bytes, (const char *)key,
            (unsigned long long)entry->bytes, entry->tiers & GPUHAL_TIER_DEVICE ? ", on the device" : "",
            entry->tiers & GPUHAL_TIER_HOST ? ", in host memory" : "", word);
@@ -129,9 +129,10 @@ int main(void)
     for (int i = 0; i < REQUESTS && !failed; i++) {
         failed = look_back(store, queue) || serve(store, queue, requests[i]) ||
                  (i + 1 < REQUESTS && look_ahead(store, queue, requests[i + 1])) ||
-                 gpuhal_maintain(gpu, 4); /* every fourth time memory goes back that other programs lack */
+                 gpuhal_maintain(gpu, 4); /* every fourth call gives back memory that other programs lack */
     }
-    /* The conversation has ended. In a pause what is kept moves together, and segments go back for other programs. */
+    /* The conversation has ended. In the pause the kept memory moves together, and segments go back for other
+     * programs. */
     failed = failed || gpuhal_store_clear(store, history, strlen(history), &dropped) ||
              gpuhal_store_list(store, NULL, 0, print_entry, store) || gpuhal_store_compact(store, UINT64_MAX, &freed) ||
              gpuhal_trim(gpu, 0, &trimmed);

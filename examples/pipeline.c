@@ -1,8 +1,8 @@
 /* pipeline.c [--trace FILE] [--output FILE] [BACKEND…]: a pipeline of steps with needs. Each step that needs a device
- * is given one before anything runs; otherwise the program names the step and says why no device satisfies it. Then
- * batches go through the steps, each in a thread of its own. The work slots of the device limit how many run at once,
- * so the memory that was checked before suffices. With BACKENDs only their devices are used, software drivers included,
- * and those of the first one are preferred. */
+ * gets one before the first batch; otherwise the program names the step and says why no device satisfies it. Then
+ * batches go through the steps, one thread for each batch. The work slots of the device limit how many run at once, so
+ * the checked memory suffices. With BACKENDs only their devices are used, software drivers included, and those of the
+ * first one are preferred. */
 #include "saxpy/launch.h"
 
 #include <gpuhal/schedule.h>
@@ -14,10 +14,10 @@
 
 enum { BATCHES = 8, SLOTS = 2, COUNT = 1 << 18, BYTES = COUNT * sizeof(float), RANKED = 32 };
 
-/* ---- the steps, and what each needs */
+/* ---- the steps and their needs */
 
 enum { GENERATE, COMBINE, REFINE, DELIVER, STEPS };
-enum { SAME_DEVICE = 1 }; /* a group: REFINE works on what COMBINE has left in device memory */
+enum { SAME_DEVICE = 1 }; /* a group: REFINE works on the results of COMBINE in device memory */
 
 static const uint32_t is_written = 1u << GPUHAL_MEMORY_DEVICE | 1u << GPUHAL_MEMORY_UPLOAD;
 
@@ -40,7 +40,7 @@ static void state_needs(plan *of, const char *const *backends, uint32_t count)
                                 .backends = backends,
                                 .backend_count = count};
     of->refine = of->combine;
-    of->refine.bytes = 0; /* it adds nothing: it works on y */
+    of->refine.bytes = 0; /* it allocates no further memory: it works on y */
     of->deliver = of->refine;
     of->deliver.bytes = (uint64_t)SLOTS * BYTES;
     of->deliver.memory_kinds = 1u << GPUHAL_MEMORY_READBACK;
@@ -115,7 +115,7 @@ static gpuhal_status allocate(batch *own)
     return status ? status : gpuhal_buffer_create(of->last, &readback, &own->result);
 }
 
-/* Writes the input where the device reads it, without a copy in host memory. */
+/* Writes the input to the memory that the device reads, without a copy in host memory. */
 static gpuhal_status generate(const batch *own)
 {
     void *mapping = NULL;
@@ -143,7 +143,7 @@ static gpuhal_status enqueue(const batch *own)
     return status ? status : gpuhal_queue_synchronize(own->queue, UINT64_MAX);
 }
 
-/* Compares the result in place if the host sees the device's writes there, else through a mapping. */
+/* Compares the result in place if the host sees the device's writes in it, else through a mapping. */
 static gpuhal_status check(const batch *own)
 {
     void *mapping = NULL;
@@ -158,7 +158,8 @@ static gpuhal_status check(const batch *own)
     return mapped && !status ? gpuhal_buffer_unmap(own->result, mapping) : status;
 }
 
-/* A queue whose work failed or was not awaited keeps its buffers until that has ended. */
+/* Releases the objects of a batch. A queue whose work failed or was not awaited keeps its buffers until that work has
+ * ended. */
 static void release(const batch *own)
 {
     if (own->queue && own->status) {
@@ -221,7 +222,7 @@ static int run_batches(run *all)
     return good;
 }
 
-/* Prints what was moved and allocated, which is never more than was estimated before anything ran. */
+/* Prints the bytes moved and allocated; no more may be allocated than was estimated before the first batch. */
 static gpuhal_status report(const plan *of, const run *all, int *out_good)
 {
     gpuhal_memory_statistics memory = {.size = sizeof memory};
@@ -266,7 +267,7 @@ static gpuhal_status run_all(const plan *of, int *out_good)
     return status;
 }
 
-/* Returns the place of the first backend; 0 for an option that there is not, or without its file. */
+/* Returns the place of the first backend; 0 for an unknown option, or one without its file. */
 static int read_options(int count, char **arguments, plan *own)
 {
     int next = 1;

@@ -1,7 +1,7 @@
 /* wait_for_value.c SELECTOR VALUE above|below LIMIT [SECONDS]: for scripts, waits until a value of a device has passed
- * a limit, as in "wait_for_value cuda:0 memory_free_bytes above 20000000000 600 && ./train". VALUE is the name that
- * gpuhal-probe --json has. The exit status is 0 if it has passed, 3 if the time is over, 4 if the device is lost, and 1
- * for any other failure. The values are read by a sampler; the program sleeps until that has an event. */
+ * a limit, as in "wait_for_value cuda:0 memory_free_bytes above 20000000000 600 && ./train". VALUE is a name as in
+ * gpuhal-probe --json. The exit status is 0 if it has passed, 3 if the time is over, 4 if the device is lost, and 1 for
+ * any other failure. The values are read by a sampler; the program sleeps until the sampler has an event. */
 #include <gpuhal/node.h>
 
 #include <errno.h>
@@ -21,7 +21,7 @@ typedef struct watch {
     gpuhal_os_handle events;
 } watch;
 
-/* Returns 0 for a name that there is not. */
+/* Returns 0 for an unknown name. */
 static gpuhal_key find_key(const char *name)
 {
     for (gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES; gpuhal_key_name(key); key++) {
@@ -52,7 +52,7 @@ static gpuhal_status start(watch *own, const char *selector, uint64_t limit, uin
     return status ? status : gpuhal_sampler_add_threshold(own->sampler, &threshold, NULL);
 }
 
-/* Returns whether there was an event that ends the wait. */
+/* Returns whether an event ended the wait. */
 static int take_events(const watch *own, int *out_result)
 {
     gpuhal_sampler_event event = {.size = sizeof event};
@@ -67,7 +67,7 @@ static int take_events(const watch *own, int *out_result)
     return 0;
 }
 
-/* A value that the device does not have never passes a limit. */
+/* Returns whether the device does not have the value: such a value never passes a limit. */
 static int is_missing_for_good(const watch *own)
 {
     gpuhal_value value = {.key = own->key};
@@ -88,7 +88,7 @@ static double now(void)
 
 static int wait_for(const watch *own, double seconds)
 {
-    const double least = 2e-3 * PERIOD_MS; /* for the first samples */
+    const double least = 2e-3 * PERIOD_MS; /* enough for the first samples */
     const double end = now() + (seconds > least ? seconds : least);
     struct pollfd descriptor = {.fd = (int)own->events, .events = POLLIN};
     int result = TOO_LATE;
@@ -99,7 +99,7 @@ static int wait_for(const watch *own, double seconds)
         if (now() >= end) {
             break;
         }
-        (void)poll(&descriptor, 1, PERIOD_MS); /* what woke it is seen above */
+        (void)poll(&descriptor, 1, PERIOD_MS); /* take_events() gets the event */
     }
     return result;
 }
@@ -118,7 +118,7 @@ static void report(const watch *own)
     }
 }
 
-/* Digits alone: strtoull() would take a sign, and what is too large for the largest number. */
+/* Reads digits alone: strtoull() would accept a sign, and a number that is too large as the largest. */
 static int read_limit(const char *text, uint64_t *out_limit)
 {
     char *rest = NULL;

@@ -1,7 +1,7 @@
-/* workers.c [STRATEGY]: gives each worker of a program a device, binds it to the processors near that, has it compute
- * y = a x + y there, and checks the result. STRATEGY: cpu, single_device (one device, which all share),
- * rank_per_device, or this program's own, each_device; without it, or with auto, the number of devices decides.
- * Started by torchrun, mpirun or srun, each process is the worker of its local rank; else this process is all
+/* workers.c [STRATEGY]: gives each worker of a program a device, binds the worker to the nearby processors, has it
+ * compute y = a x + y there, and checks the result. STRATEGY: cpu, single_device (one device, which all share),
+ * rank_per_device, or each_device, which this program defines; without STRATEGY, or with auto, the number of devices
+ * decides. Started by torchrun, mpirun or srun, each process is the worker of its local rank; else this process is all
  * workers, one after another. */
 #include "saxpy/launch.h"
 
@@ -11,7 +11,7 @@
 
 enum { COUNT = 1 << 16, BYTES = COUNT * sizeof(float) };
 
-/* ---- a strategy of our own: a worker for each device with kernels, software drivers and the CPU included */
+/* ---- the strategy each_device: a worker for each device with kernels, software drivers and the CPU included */
 
 static gpuhal_device *find(gpuhal *gpu, uint32_t number)
 {
@@ -81,7 +81,7 @@ static void destroy(objects *own)
     saxpy_finish(&own->saxpy);
 }
 
-/* The numbers are small, so that every device has the same result to the last bit. */
+/* Computes y on the device. The numbers are small, so that every device has the same result to the last bit. */
 static gpuhal_status compute(const objects *own, float a, uint32_t *out_right)
 {
     static float x[COUNT], y[COUNT];
@@ -104,7 +104,7 @@ static gpuhal_status compute(const objects *own, float a, uint32_t *out_right)
 
 /* ---- all workers of this process */
 
-/* Returns whether all went well; else the reason is printed. */
+/* Returns whether all calls succeeded; else the reason is printed. */
 static int run(const gpuhal_strategy *strategy, uint32_t worker)
 {
     gpuhal_device *device = NULL;
@@ -112,7 +112,7 @@ static int run(const gpuhal_strategy *strategy, uint32_t worker)
     uint32_t right = 0;
     uint64_t ns = 0;
     gpuhal_status status = gpuhal_strategy_device(strategy, worker, &device);
-    const int bound = !status && gpuhal_strategy_bind(strategy, worker) == GPUHAL_OK; /* else it runs as before */
+    const int bound = !status && gpuhal_strategy_bind(strategy, worker) == GPUHAL_OK; /* unbound, it runs as before */
     status = status ? status : create(device, &own);
     status = status ? status : compute(&own, (float)(2 + worker), &right);
     if (status) {

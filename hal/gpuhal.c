@@ -76,7 +76,8 @@ static bool has_open_device(const gpuhal *gpu)
     return open;
 }
 
-/* Links and staging release memory of drivers, any of which may hang: then the object stays until that driver returns.
+/* Links and staging release memory of drivers, and any driver may hang: then the object stays until that driver
+ * returns.
  */
 static void destroy(gpuhal *gpu)
 {
@@ -111,7 +112,7 @@ static void log_ignored_variables(const gpuhal *gpu)
     free(ignored);
 }
 
-/* Puts the device in the place of the lists by whose values it was found, with its limit. */
+/* Replaces the lists whose values chose the device by its id, with its limit. */
 static gpuhal_status settle_lists(const gpuhal_device *device, const char *why, gpuhal_settings *settings)
 {
     const uint64_t limit = atomic_load(&device->limit_bytes);
@@ -132,8 +133,8 @@ static gpuhal_status settle_lists(const gpuhal_device *device, const char *why, 
 
 static gpuhal_status open_object(const gpuhal_config *config, bool to_decide, gpuhal **out_gpuhal);
 
-/* Where values decide which device is visible, they are read in an object of their own, in which all are that the lists
- * name: what was read there, of a driver that hangs too, ends with it. Of both lists the application's decides. */
+/* If values decide which device is visible, a temporary object reads them, with all devices that the lists name: the
+ * values end with it, also those of a driver that hangs. The application's list decides before the environment's. */
 static gpuhal_status decide_by_value(const gpuhal_config *config, gpuhal_settings *settings)
 {
     const gpuhal_selector_form member = gpuhal_selectors_sampled_form(settings->devices);
@@ -145,7 +146,7 @@ static gpuhal_status decide_by_value(const gpuhal_config *config, gpuhal_setting
         return GPUHAL_OK;
     }
     gpuhal_status status = open_object(config, true, &all);
-    /* The lists may have no device in common but the CPU, which is then left as for `gpu`. */
+    /* If the CPU is the only device that both lists have, it remains, as for `gpu`. */
     status = status ? status
                     : gpuhal_select(all, form == GPUHAL_SELECT_MOST_FREE ? "most_free" : "least_loaded",
                                     GPUHAL_SELECT_ALLOW_CPU, &device, &why);
@@ -167,7 +168,7 @@ static bool attach(gpuhal *gpu)
     return good;
 }
 
-/* `to_decide`: only for its devices and their values. */
+/* `to_decide`: opens only to read devices and their values. */
 static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config, bool to_decide)
 {
     gpuhal_status status = gpuhal_settings_make(config, &gpu->settings);

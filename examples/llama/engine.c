@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One device for each selector between the commas. */
+/* Chooses a device for each selector between the commas. */
 static bool choose_devices(llama_engine *engine, const char *selectors, llama_error *error)
 {
     for (const char *at = selectors; at != NULL; at = strchr(at, ',') != NULL ? strchr(at, ',') + 1 : NULL) {
@@ -27,7 +27,7 @@ static bool choose_devices(llama_engine *engine, const char *selectors, llama_er
     return true;
 }
 
-/* Layers by the devices' shares: of memory, unless the caller states them. */
+/* Splits the layers by the devices' shares: of memory, unless the caller states them. */
 static bool split_layers(llama_engine *engine, const llama_split *split, llama_error *error)
 {
     double shares[STAGES_MAX], sum = 0.0, at = 0.0;
@@ -57,7 +57,7 @@ static bool split_layers(llama_engine *engine, const llama_split *split, llama_e
     return true;
 }
 
-/* Divisors of the frequencies, in some models. */
+/* Reads the divisors of the frequencies, which some models have. */
 static bool read_factors(const llama_model *model, float *factors, llama_error *error)
 {
     const llama_tensor *tensor = &model->tensors[ROPE_FREQS];
@@ -73,7 +73,7 @@ static bool read_factors(const llama_model *model, float *factors, llama_error *
     return is_read || llama_fail(error, "rope_freqs.weight of %s cannot be read", model->path);
 }
 
-/* For each position the cosine and the sine of each pair's angle. */
+/* Computes for each position the cosine and the sine of each pair's angle. */
 static bool make_angles(llama_engine *engine, llama_error *error)
 {
     const llama_model *model = engine->model;
@@ -92,7 +92,7 @@ static bool make_angles(llama_engine *engine, llama_error *error)
     return true;
 }
 
-/* Whether nothing had to be compiled, since all of it was in an earlier run. */
+/* Returns whether no kernel had to be compiled, because all of them were in an earlier run. */
 static bool is_from_cache(const llama_stage *stage)
 {
     bool cached = true;
@@ -112,7 +112,7 @@ static void report(const llama_engine *engine, const llama_stage *stage)
             is_host ? llama_instructions() : "", is_from_cache(stage) ? ", from the cache" : "", stage->why);
 }
 
-/* One device has the weights once that its embedding and its output share. */
+/* Sums the bytes to load. The weights that embedding and output share count once, if one device has both. */
 static uint64_t bytes_to_load(const llama_engine *engine)
 {
     const llama_tensor *whole = engine->model->tensors;

@@ -1,12 +1,12 @@
-/* forward.c: the layers as launches. A prompt goes through in batches: as soon as a device has handed one on, it begins
- * the next, while the devices behind it work on the last. */
+/* forward.c: the layers as launches. A prompt goes through in batches: as soon as a device has passed a batch on, it
+ * begins the next, while later devices work on the last. */
 #include "llama.h"
 
-/* Of one stage: what is launched there. */
+/* The launches of one stage. */
 typedef struct pass {
     llama_engine *engine;
     llama_stage *stage;
-    uint32_t tokens, position; /* how many, and where the first one stands in the context */
+    uint32_t tokens, position; /* their number, and the place of the first one in the context */
     llama_error *error;
 } pass;
 
@@ -55,7 +55,6 @@ static bool run(const pass *own, llama_kernel kernel, const call *arguments, uin
 
 /* ---- steps */
 
-/* A matrix in its buffer. */
 typedef struct weight {
     const llama_tensor *tensor;
     gpuhal_buffer *buffer;
@@ -96,7 +95,7 @@ static bool embed(const pass *own)
     return run(own, KERNEL_GET_ROWS, &arguments, own->tokens, 1);
 }
 
-/* Of rows from `first` on. */
+/* Normalizes rows from `first` on. */
 static bool norm(const pass *own, int to, weight scales, uint32_t first, uint32_t count)
 {
     call arguments = {0};
@@ -114,7 +113,7 @@ static bool is_quantized(weight matrix)
     return matrix.tensor->type == TYPE_Q8_0 || matrix.tensor->type == TYPE_Q4_0;
 }
 
-/* Once for all matrices that are multiplied with the same rows. */
+/* Makes bytes once for all matrices that are multiplied with the same rows. */
 static bool quantize(const pass *own, int to, int from, uint32_t columns, uint32_t count, bool is_needed)
 {
     call arguments = {0};
@@ -124,7 +123,7 @@ static bool quantize(const pass *own, int to, int from, uint32_t columns, uint32
     return !is_needed || run(own, KERNEL_QUANTIZE, &arguments, (columns / 32 + 31) / 32, count);
 }
 
-/* The input has reals, and bytes of those: the type of the matrix decides. Output goes to rows from `first` on. */
+/* The input has reals, and bytes of them: the type of the matrix decides. Output goes to rows from `first` on. */
 typedef struct product {
     int reals, bytes;
     gpuhal_buffer *to;
@@ -156,7 +155,7 @@ static bool multiply(const pass *own, weight matrix, const product *what)
                (tensor->rows + GROUP_ROWS - 1) / GROUP_ROWS);
 }
 
-/* Between two activations. */
+/* Multiplies between two activations. */
 static bool multiply_to(const pass *own, weight matrix, int to, int reals, int bytes, bool adds)
 {
     const llama_stage *stage = own->stage;
@@ -170,7 +169,7 @@ static bool multiply_to(const pass *own, weight matrix, int to, int reals, int b
     return multiply(own, matrix, &what);
 }
 
-/* Into the keys or the values of the layer, behind those of earlier tokens. */
+/* Multiplies into the keys or the values of the layer, after those of earlier tokens. */
 static bool multiply_to_cache(const pass *own, weight matrix, gpuhal_buffer *cache, uint64_t offset)
 {
     const product what = {.reals = ACT_NORMED,
@@ -224,7 +223,7 @@ static bool activate(const pass *own)
     return run(own, KERNEL_SWIGLU, &arguments, (columns + 127) / 128, own->tokens);
 }
 
-/* ---- a layer, a stage, all of them */
+/* ---- a layer, a stage, all stages */
 
 static bool run_attention(const pass *own, uint32_t layer)
 {
@@ -260,7 +259,7 @@ static bool run_feed_forward(const pass *own, uint32_t layer)
            multiply_to(own, down, ACT_X, ACT_GATE, ACT_INT8_GATE, true);
 }
 
-/* The logits behind the last token of the batch. */
+/* Computes the logits after the last token of the batch. */
 static bool run_output(const pass *own)
 {
     const llama_stage *stage = own->stage;
@@ -281,7 +280,7 @@ static bool run_output(const pass *own)
            llama_fail_call(own->error, "the logits");
 }
 
-/* x from the device before: this queue waits for it, and lets the other one go on when the copy is done. */
+/* Copies x from the device before: this queue waits for that device's queue, which goes on when the copy is done. */
 static bool take_over(const pass *own, llama_stage *before)
 {
     llama_stage *stage = own->stage;
@@ -296,7 +295,8 @@ static bool take_over(const pass *own, llama_stage *before)
 static bool run_stage(const pass *own, uint32_t number)
 {
     llama_stage *stage = own->stage;
-    if (gpuhal_queue_wait(stage->queue, stage->taken) != GPUHAL_OK) { /* x of the batch before is still needed */
+    if (gpuhal_queue_wait(stage->queue, stage->taken) != GPUHAL_OK) { /* the next stage still needs x of the batch
+                                                                       * before */
         return llama_fail_call(own->error, gpuhal_device_id(stage->device));
     }
     if (!(number == 0 ? embed(own) : take_over(own, stage - 1))) {

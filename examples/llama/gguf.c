@@ -1,6 +1,6 @@
 /* gguf.c: the header of a GGUF file, versions 2 and 3 (ggml's docs/gguf.md), without the bytes of its tensors.
  *
- * Nothing in it is believed: every tensor must have the shape that the dimensions demand, lie inside the file, and
+ * The header is not trusted: every tensor must have the shape that the dimensions demand, lie inside the file, and
  * overlap no other one. */
 #include "gguf.h"
 
@@ -85,7 +85,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const llama_entry *)a)->name, ((const llama_entry *)b)->name);
 }
 
-/* Where the tensors lie: behind the header, at multiples of the alignment, inside the file, apart from each other. */
+/* Places the tensors: after the header, at multiples of the alignment, inside the file, apart from each other. */
 static bool place_entries(llama_reader *in)
 {
     const char *path = in->model->path;
@@ -178,7 +178,7 @@ static bool find_all(llama_reader *in)
     return true;
 }
 
-/* ---- the whole */
+/* ---- the whole file */
 
 static bool check_range(llama_reader *in, const char *what, uint64_t value, uint64_t least, uint64_t most,
                         uint64_t multiple)
@@ -229,7 +229,7 @@ static bool check_dimensions(llama_reader *in)
     return true;
 }
 
-/* A vocabulary without scores, or of another kind, is not one that tokenizer.c knows. Special tokens must exist. */
+/* Drops a vocabulary without scores, or of another kind: tokenizer.c does not know it. Special tokens must exist. */
 static void check_vocabulary(llama_reader *in)
 {
     llama_model *model = in->model;

@@ -1,4 +1,4 @@
-/* gguf.h: what gguf.c, which reads tensors, and metadata.c, which reads everything before them, share. */
+/* gguf.h: the common part of gguf.c, which reads tensors, and metadata.c, which reads the metadata before them. */
 #ifndef LLAMA_GGUF_H
 #define LLAMA_GGUF_H
 
@@ -12,7 +12,7 @@ enum {
 /* A tensor as the file describes it. */
 typedef struct llama_entry {
     char name[NAME_BYTES];
-    uint64_t offset; /* behind the header */
+    uint64_t offset; /* from the end of the header */
     llama_tensor tensor;
 } llama_entry;
 
@@ -27,11 +27,11 @@ typedef struct llama_reader {
     uint32_t entry_count;
 } llama_reader;
 
-/* Each fails with a message when the file ends before. Numbers are little-endian. */
+/* Each function fails with a message when the file ends before. Numbers are little-endian. */
 bool llama_read_bytes(llama_reader *in, void *to, uint64_t bytes);
 bool llama_skip_bytes(llama_reader *in, uint64_t count, uint64_t each);
 bool llama_read_integer(llama_reader *in, unsigned bytes, uint64_t *out);
-/* What does not fit is cut off when `cuts`, and refused otherwise. */
+/* A name that does not fit is cut off when `cuts`, and refused otherwise. */
 bool llama_read_name(llama_reader *in, char *to, size_t size, bool cuts);
 bool llama_read_key(llama_reader *in);
 

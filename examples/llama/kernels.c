@@ -1,10 +1,10 @@
-/* kernels.c: the kernels as functions for the processor, of which each call does the work of one group. It is compiled
- * once for each set of instructions that the compiler has (CMakeLists.txt); programs.c takes the best at run time.
+/* kernels.c: the kernels as functions for the processor; each call does the work of one group. It is compiled once for
+ * each set of instructions that the compiler has (CMakeLists.txt); programs.c takes the best at run time.
  *
  * Every form of the kernels adds in the same order, so that devices agree to the last bit wherever they round alike: a
- * row of a matrix is summed by 32 lanes, of which lane i takes the elements i, i + 32, … (of blocks of bytes: four
- * neighbours, whose products are summed as integers); the lanes are then halved five times. No product is fused with a
- * sum, except by nvcc. The exponential is written out below. */
+ * row of a matrix is summed by 32 lanes: lane i takes the elements i, i + 32, … (of blocks of bytes: four neighbours,
+ * whose products are summed as integers). The lanes are then halved five times. No product is fused with a sum, except
+ * by nvcc. The exponential is written out below. */
 #include "kernels.h"
 
 #include <math.h>
@@ -54,7 +54,7 @@ static inline float half_at(const void *from)
 #else
     const uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = (uint32_t)(half & 0x7fff) << 13;
     const uint32_t bits =
-        rest >= 0x0f800000 ? rest + 0x70000000 : rest + 0x38000000; /* infinite or not a number; else */
+        rest >= 0x0f800000 ? rest + 0x70000000 : rest + 0x38000000; /* infinite or not a number; else finite */
     float value;
     memcpy(&value, &bits, sizeof value);
     value = rest < 0x00800000 ? (float)(rest >> 13) * 0x1p-24f : value;
@@ -82,7 +82,7 @@ static inline float sum_lanes(const eights *from)
     return sum_eight(&sum);
 }
 
-/* After Cephes' expf; not a number counts as the smallest. */
+/* Computes e^x after Cephes' expf; NaN counts as the smallest. */
 static inline float exponential(float x)
 {
     x = x >= -87.0f ? x : -87.0f;
@@ -247,7 +247,7 @@ INLINE void dot(uint32_t type, const char *row, const char *x, uint32_t columns,
     }
 }
 
-/* Four rows of the matrix, by up to four tokens. */
+/* Multiplies four rows of the matrix, by up to four tokens. */
 INLINE void multiply(uint32_t type, void *const *arguments, const gpuhal_host_group *group)
 {
     float *y = arguments[0];
@@ -303,7 +303,7 @@ static void multiply_q4_0(void *const *arguments, const gpuhal_host_group *group
     multiply(TYPE_Q4_0, arguments, group);
 }
 
-/* ---- what is done to each token */
+/* ---- work on each token */
 
 static void get_rows(void *const *arguments, const gpuhal_host_group *group)
 {
@@ -342,7 +342,7 @@ static void rms_norm(void *const *arguments, const gpuhal_host_group *group)
     }
 }
 
-/* 32 blocks of a token. */
+/* Makes bytes of 32 blocks of a token. */
 static void quantize(void *const *arguments, const gpuhal_host_group *group)
 {
     const uint32_t columns = number(arguments[2]), blocks = columns / BLOCK, begin = group->group[0] * 32;
@@ -357,7 +357,7 @@ static void quantize(void *const *arguments, const gpuhal_host_group *group)
         const float scale = most / 127.0f, inverse = most > 0.0f ? 127.0f / most : 0.0f;
         for (uint32_t i = 0; i < BLOCK; i++) {
             float value = floorf(x[block * BLOCK + i] * inverse + 0.5f);
-            value = value >= -127.0f ? value : -127.0f; /* also what is not a number */
+            value = value >= -127.0f ? value : -127.0f; /* also for NaN */
             value = value <= 127.0f ? value : 127.0f;
             row[block * BLOCK + i] = (char)(int32_t)value;
         }
@@ -365,7 +365,7 @@ static void quantize(void *const *arguments, const gpuhal_host_group *group)
     }
 }
 
-/* Neighbours are a pair that is turned by its angle: the cosine, then the sine. */
+/* Turns each pair of neighbours by its angle: the cosine, then the sine. */
 static void rope(void *const *arguments, const gpuhal_host_group *group)
 {
     const uint32_t heads = number(arguments[2]), size = number(arguments[3]);
@@ -378,7 +378,7 @@ static void rope(void *const *arguments, const gpuhal_host_group *group)
     }
 }
 
-/* One head of one token; it looks at the positions up to its own. */
+/* Computes one head of one token, over the positions up to its own. */
 static void attention(void *const *arguments, const gpuhal_host_group *group)
 {
     const uint32_t heads = number(arguments[5]), kv_heads = number(arguments[6]), size = number(arguments[7]);

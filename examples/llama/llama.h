@@ -1,14 +1,14 @@
 /* llama.h: a small inference engine for models of the Llama architecture in GGUF files, over libgpuhal alone.
  *
  *     gguf.c       reads the file's header: dimensions, where each tensor lies; trusts no byte of it
- *     metadata.c   that part of it which names the dimensions and has the vocabulary
+ *     metadata.c   the header's metadata: the dimensions and the vocabulary
  *     tokenizer.c  text to tokens and back
  *     programs.c   the kernels, in each form that was compiled
  *     engine.c     opens the library, chooses devices, splits the layers
  *     stage.c      one device: its kernels, its layers' weights from the disk, its memory
  *     forward.c    launches the layers, and hands activations from device to device
  *     sample.c     the next token from the logits
- *     main.c       options, what is printed
+ *     main.c       options and output
  *
  * Sizes of a file are checked when it is read: none of their products below overflows. */
 #ifndef LLAMA_H
@@ -22,7 +22,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* One message, written by what fails first. */
+/* One message, written by the first failure. */
 typedef struct llama_error {
     char text[1024];
 } llama_error;
@@ -35,7 +35,7 @@ enum { TYPE_F32 = 0, TYPE_F16 = 1, TYPE_Q4_0 = 2, TYPE_Q8_0 = 8 };
 
 /* A matrix of the file: `rows` rows of `columns` elements. */
 typedef struct llama_tensor {
-    uint64_t offset, bytes; /* in the file; 0 bytes: it is not there */
+    uint64_t offset, bytes; /* in the file; 0 bytes: the model does not have it */
     uint32_t type, columns, rows;
 } llama_tensor;
 
@@ -101,14 +101,14 @@ extern const gpuhal_kernel_desc llama_kernels[KERNELS];
 
 enum { CODES_MAX = 8 };
 
-/* The forms of a kernel; those that hold all kernels in one program come after those that do not. */
+/* The forms of a kernel; forms with all kernels in one program come after the others. */
 typedef struct llama_codes {
     gpuhal_code codes[CODES_MAX];
-    uint32_t count, separate; /* how many of them hold one kernel alone */
+    uint32_t count, separate; /* the number of forms, and of those with one kernel alone */
 } llama_codes;
 void llama_codes_of(llama_kernel kernel, llama_codes *out);
 
-/* Of the processor, before its kernels are used: `avx512`, `avx2`, `plain`; NULL: the best. */
+/* Chooses instructions of the processor, before its kernels are used: `avx512`, `avx2`, `plain`; NULL: the best. */
 bool llama_choose_instructions(const char *name, llama_error *error);
 const char *llama_instructions(void);
 
@@ -123,7 +123,7 @@ enum {
     ACT_GATE,
     ACT_UP,
     ACT_LOGITS,
-    ACT_INT8_NORMED, /* as bytes, where a matrix is of bytes */
+    ACT_INT8_NORMED, /* as bytes, for a matrix of bytes */
     ACT_INT8_ATTENDED,
     ACT_INT8_FFN,
     ACT_INT8_GATE,
@@ -142,7 +142,7 @@ typedef struct llama_stage {
     char why[160];
     gpuhal_queue *queue;
     gpuhal_event *done, *taken;        /* its layers have computed x; the next stage has copied it */
-    gpuhal_program *programs[KERNELS]; /* one may be in several places */
+    gpuhal_program *programs[KERNELS]; /* one program may stand in several places */
     gpuhal_kernel *kernels[KERNELS];
     uint32_t first_layer, end_layer;
     gpuhal_buffer *model, **layers, **caches; /* weights; keys, then values of each layer */
@@ -168,7 +168,7 @@ typedef struct llama_engine {
     uint64_t to_load;
     _Atomic uint64_t loaded;
     _Atomic uint32_t shown_tenths;
-    FILE *report; /* what is chosen, and progress; NULL: not */
+    FILE *report; /* for the choices and the progress; NULL: none */
 } llama_engine;
 
 /* Shares of the layers by device; all 0: by memory. */
@@ -183,7 +183,7 @@ bool llama_stage_open(llama_engine *engine, llama_stage *stage, llama_error *err
 bool llama_stage_load(llama_engine *engine, llama_stage *stage, llama_error *error);
 void llama_stage_close(llama_stage *stage);
 
-/* Computes tokens [used, used + count) of engine->tokens, and the logits behind the last of them. */
+/* Computes tokens [used, used + count) of engine->tokens, and the logits after the last of them. */
 bool llama_forward(llama_engine *engine, uint32_t count, llama_error *error);
 bool llama_fail_call(llama_error *error, const char *what);
 
@@ -195,7 +195,7 @@ typedef struct llama_sampler {
     uint64_t state;
 } llama_sampler;
 
-/* Of equal logits the one with the lower number. */
+/* Takes the lower number of equal logits. */
 bool llama_sample(llama_sampler *sampler, const float *logits, uint32_t count, uint32_t *out_token, llama_error *error);
 
 #endif

@@ -1,4 +1,4 @@
-/* main.c: the options, and what is printed: tokens on standard output, all else on standard error. */
+/* main.c: the options and the output: tokens on standard output, all else on standard error. */
 #include "llama.h"
 
 #include <errno.h>
@@ -69,7 +69,7 @@ static bool read_shares(const char *text, double *shares, llama_error *error)
     return llama_fail(error, "--split has more than %d shares", STAGES_MAX);
 }
 
-/* One that has a value. */
+/* Reads an option with a value. */
 static bool read_option(options *own, const char *name, const char *value, llama_error *error)
 {
     uint64_t top_k;

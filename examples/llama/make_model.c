@@ -39,19 +39,19 @@ static uint64_t next_random(writer *out)
     return z ^ z >> 31;
 }
 
-/* Evenly from -1 to 1. */
+/* Returns a number from -1 to 1, evenly distributed. */
 static float next_float(writer *out)
 {
     return (float)(int32_t)(next_random(out) >> 40) * 0x1p-23f - 1.0f;
 }
 
-/* To the nearest half, ties to even; for finite numbers below 65504. */
+/* Rounds to the nearest half, ties to even; for finite numbers below 65504. */
 static uint16_t half_of(float value)
 {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     const uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
-    if (magnitude < 0x38800000) { /* no normal half: a multiple of 2^-24 */
+    if (magnitude < 0x38800000) { /* no normal half, but a multiple of 2^-24 */
         return (uint16_t)(sign | (uint32_t)lrintf(fabsf(value) * 0x1p24f));
     }
     return (uint16_t)(sign | (magnitude - 0x38000000 + 0xfff + (magnitude >> 13 & 1)) >> 13);
@@ -61,7 +61,7 @@ static uint16_t half_of(float value)
 
 static void put(writer *out, const void *bytes, uint64_t count)
 {
-    fwrite(bytes, 1, (size_t)count, out->file); /* main() looks at ferror() */
+    fwrite(bytes, 1, (size_t)count, out->file); /* main() checks ferror() */
     out->at += count;
 }
 
@@ -116,7 +116,7 @@ static void put_array(writer *out, const char *key, uint64_t type, uint64_t coun
     put_number(out, count, 8);
 }
 
-/* ---- the vocabulary: as SentencePiece has it, with words of one letter and more in the order of their length */
+/* ---- the vocabulary: as SentencePiece has it, with words of one letter or more, in the order of their length */
 
 static void word_of(uint64_t index, char text[64])
 {
@@ -234,7 +234,7 @@ static void put_row(writer *out, uint32_t type, uint64_t columns)
     put(out, out->packed, row_bytes(type, columns));
 }
 
-/* Vectors are near 1; matrices keep the size of what they multiply; the embedding is large, so that tokens differ. */
+/* Vectors are near 1; matrices keep the size of their input; the embedding is large, so that tokens differ. */
 static void put_tensor(writer *out, const shape *own)
 {
     const bool is_vector = own->rows == 1, is_embedding = strcmp(own->name, "token_embd") == 0;
@@ -261,7 +261,8 @@ static void put_file(writer *out)
     const shape parts[PARTS] = {{"attn_norm", d, 1}, {"attn_q", d, d},      {"attn_k", d, kv},
                                 {"attn_v", d, kv},   {"attn_output", d, d}, {"ffn_norm", d, 1},
                                 {"ffn_gate", d, f},  {"ffn_up", d, f},      {"ffn_down", f, d}};
-    const uint64_t count = own->has_output ? 3 : 2; /* without it the output has the weights of the embedding */
+    const uint64_t count = own->has_output ? 3 : 2; /* without output.weight the output has the weights of the
+                                                     * embedding */
     const uint64_t tensors = count + own->layers * PARTS;
     put(out, "GGUF", 4);
     put_number(out, own->version, 4);

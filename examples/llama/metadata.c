@@ -1,12 +1,12 @@
-/* metadata.c: the keys of a GGUF file, of which the model's dimensions and its vocabulary are kept. A count that the
- * rest of the file cannot hold is refused before memory is taken for it. */
+/* metadata.c: the keys of a GGUF file; the model's dimensions and its vocabulary are kept. A count that the rest of the
+ * file cannot hold is refused before memory is taken for it. */
 #include "gguf.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ARRAYS_MAX = 4 /* in each other */ };
+enum { ARRAYS_MAX = 4 /* nested in each other */ };
 
 /* Values, by the format's numbers. */
 enum { VALUE_INT32 = 5, VALUE_FLOAT32 = 6, VALUE_STRING = 8, VALUE_ARRAY = 9, VALUE_FLOAT64 = 12, VALUES = 13 };
@@ -49,7 +49,7 @@ bool llama_read_integer(llama_reader *in, unsigned bytes, uint64_t *out)
     return true;
 }
 
-/* A text; cut off where it does not fit, when `cuts`. */
+/* Reads a text; one that does not fit is cut off when `cuts`, and refused otherwise. */
 bool llama_read_name(llama_reader *in, char *to, size_t size, bool cuts)
 {
     uint64_t length;
@@ -88,7 +88,7 @@ static bool skip_value(llama_reader *in, uint64_t type, unsigned depth)
         return llama_fail(in->error, "%s: arrays at byte %" PRIu64 " lie in each other too deeply", in->model->path,
                           in->at);
     }
-    for (uint64_t i = 0; i < count; i++) { /* each takes bytes of the file: the loop ends with it */
+    for (uint64_t i = 0; i < count; i++) { /* each takes bytes of the file, so the loop ends with the file */
         if (!skip_value(in, inner, depth + 1)) {
             return false;
         }
@@ -177,7 +177,7 @@ static bool read_pieces(llama_reader *in, const char *key, uint64_t type)
             return false;
         }
     }
-    const uint64_t bytes = in->at - begin; /* with a length of 8 bytes each, a zero for each fits */
+    const uint64_t bytes = in->at - begin; /* enough for a zero after each text, since each length has 8 bytes */
     model->texts = malloc((size_t)bytes + 1);
     if (!model->texts) {
         return llama_fail(in->error, "there is no memory for the vocabulary of %s", model->path);

@@ -1,12 +1,12 @@
-/* programs.c: the kernels' parameters, and the forms in which they were compiled. Which of these a device takes is the
- * library's choice; a form whose compiler was missing is left out. */
+/* programs.c: the kernels' parameters, and their compiled forms. The library chooses the form for a device; a form
+ * whose compiler was missing is left out. */
 #include "kernels.h"
 
 #include <string.h>
 
 #include <llama_kernels.h> /* of gpuhal_add_program(): kernels.cl and kernels.cu */
 #ifdef LLAMA_SHADERS
-#include <llama_shaders.h> /* likewise: for each kernel its shader, in the order of llama_kernel */
+#include <llama_shaders.h> /* of gpuhal_add_program(), too: a shader for each kernel, in the order of llama_kernel */
 #endif
 
 /* clang-format off */

@@ -1,8 +1,8 @@
-/* stage.c: one device with its part of the layers: kernels, weights, caches, and one buffer for all activations, in
- * which the library's planner has placed them.
+/* stage.c: one device with its part of the layers: kernels, weights, caches, and one buffer for all activations, placed
+ * there by the library's planner.
  *
- * Weights go from the disk to the device without a copy of the file in between: each layer is one buffer, in which
- * every tensor begins at a multiple of what the device's kernels can bind. All reads of a stage are enqueued at once.
+ * Weights go from the disk to the device without a copy of the file in between: each layer is one buffer; every tensor
+ * in it begins at an offset that the device's kernels can bind. All reads of a stage are enqueued at once.
  */
 #include "llama.h"
 
@@ -57,7 +57,7 @@ static bool check_binding(const llama_stage *stage, uint64_t bytes, const char *
 
 /* ---- kernels */
 
-/* A program that has all kernels serves all of them; a form that has one each, such as shaders, is created for each. */
+/* A program that has all kernels serves all of them. A form with one kernel, such as a shader, is created for each. */
 static bool create_kernels(llama_stage *stage, llama_error *error)
 {
     gpuhal_program *whole = NULL;
@@ -98,7 +98,8 @@ static bool has_quantized(const llama_model *model)
     return found;
 }
 
-/* The steps of a layer, as forward.c launches them, and those of the output; x lives through all layers. */
+/* Places the activations by the steps of a layer, as forward.c launches them, and of the output; x lives through all
+ * layers. */
 static bool place_activations(const llama_engine *engine, llama_stage *stage, llama_error *error)
 {
     enum {
@@ -119,7 +120,7 @@ static bool place_activations(const llama_engine *engine, llama_stage *stage, ll
     const llama_model *model = engine->model;
     const uint64_t tokens = engine->batch, d = model->embedding, f = model->feed_forward;
     const uint64_t q = (uint64_t)model->heads * model->head_size;
-    const uint64_t int8 = has_quantized(model) ? tokens * 36 : 0; /* of 32 elements: as many bytes, and a scale */
+    const uint64_t int8 = has_quantized(model) ? tokens * 36 : 0; /* 32 elements take as many bytes, and a scale */
     const gpuhal_memory_plan_item items[ACTS] = {
         [ACT_X] = {tokens * d * 4, 0, LAST},
         [ACT_NORMED] = {tokens * d * 4, STEP_NORM, STEP_QKV},
@@ -189,13 +190,13 @@ static bool read_tensor(llama_engine *engine, llama_stage *stage, const llama_te
            llama_fail_call(error, what);
 }
 
-/* Of a model whose output uses the weights of its embedding. */
+/* Checks for the output of a model that uses the weights of its embedding. */
 static bool is_shared(const llama_tensor *tensors, uint32_t which)
 {
     return which > 0 && tensors[which].bytes > 0 && tensors[which].offset == tensors[0].offset;
 }
 
-/* Gives the tensors their places, makes the buffer, and enqueues the reads. One of 0 bytes is left out. */
+/* Places the tensors, makes the buffer, and enqueues the reads. A tensor of 0 bytes is left out. */
 static bool load_tensors(llama_engine *engine, llama_stage *stage, const llama_tensor *tensors, uint32_t count,
                          const char *what, uint64_t *offsets, gpuhal_buffer **out, llama_error *error)
 {
@@ -280,11 +281,11 @@ bool llama_stage_open(llama_engine *engine, llama_stage *stage, llama_error *err
     return create_kernels(stage, error);
 }
 
-/* The queue goes first: what it still has to do keeps its buffers, but reads into `reads`. */
+/* Closes the queue first: its remaining work keeps its buffers alive, but reads write into `reads`. */
 void llama_stage_close(llama_stage *stage)
 {
     if (stage->queue != NULL && gpuhal_queue_synchronize(stage->queue, UINT64_MAX) != GPUHAL_OK) {
-        gpuhal_queue_reset(stage->queue, UINT64_MAX); /* returns when nothing of a failed queue runs any more */
+        gpuhal_queue_reset(stage->queue, UINT64_MAX); /* returns when no work of a failed queue runs any more */
     }
     gpuhal_queue_destroy(stage->queue);
     gpuhal_event_destroy(stage->done);

@@ -1,6 +1,6 @@
 /* tokenizer.c: text to tokens as SentencePiece does it, and back. A text is cut into characters; of all neighbours that
- * together are a piece of the vocabulary those with the best score are joined, the first of equals, until none are
- * left. What is no piece then becomes tokens of its bytes. */
+ * together are a piece of the vocabulary, the two with the best score are joined, the first of equals, until none are
+ * left. A remaining symbol that is no piece becomes tokens of its bytes. */
 #include "llama.h"
 
 #include <stdlib.h>
@@ -79,7 +79,7 @@ static int32_t find_piece(const lexicon *own, const char *text, uint32_t bytes)
     return NONE;
 }
 
-/* Neighbours lie next to each other in the text. */
+/* Finds the piece of a symbol and its neighbour, which lie next to each other in the text. */
 static void find_joined(const lexicon *own, symbol *symbols, int32_t at)
 {
     const int32_t next = symbols[at].next;
@@ -112,7 +112,7 @@ static void join_all(const lexicon *own, symbol *symbols)
     }
 }
 
-/* The text with a mark for each blank. */
+/* Copies the text with a mark for each blank. */
 static char *mark_blanks(const llama_model *model, const char *text)
 {
     char *marked = malloc(3 * strlen(text) + 4), *to = marked;
@@ -133,7 +133,7 @@ static char *mark_blanks(const llama_model *model, const char *text)
     return marked;
 }
 
-/* Characters of UTF-8; the first one exists, whatever the text is. */
+/* Splits the text into characters of UTF-8; the first one exists also for an empty text. */
 static void split(const char *text, symbol *symbols)
 {
     int32_t count = 0;

@@ -1,4 +1,4 @@
-/* launch.c: see launch.h. The forms of the code are those for which the build found compilers. */
+/* launch.c: see launch.h. The build includes the forms of the code that it found compilers for. */
 #include "launch.h"
 
 #include <example_saxpy.h> /* of gpuhal_add_program() */

@@ -1,9 +1,9 @@
 /* A whole plugin: one blocking device over host memory, of 256 MiB unless the option example.memory_mib says otherwise.
- * Built with three public headers, plugin.h, code.h and types.h, and example.h for what it offers beyond them:
+ * Built with three public headers, plugin.h, code.h and types.h, and example.h for its extension:
  *
  *     cc -shared -fPIC -fvisibility=hidden -I<folder of gpuhal/> plugin.c -o gpuhal-example.so
  *
- * Copy it, and replace malloc and memcpy by your driver's calls. docs/vendor-guide.md says what comes next. */
+ * Copy it, and replace malloc and memcpy by your driver's calls. docs/vendor-guide.md has the next steps. */
 #include "example.h"
 
 #include <gpuhal/plugin.h>
@@ -15,14 +15,15 @@
 #define MEMORY_MIB 256u
 #define ALIGNMENT  64u
 
-/* One start: the hardware as one copy of the core sees it, with these options, however often it is opened. */
+/* One start of the plugin: the hardware as one copy of the core sees it, with these options, however often it is
+ * opened. */
 struct gpuhal_plugin_instance {
-    example_memory memory; /* first: its functions get it, and find the rest */
+    example_memory memory; /* first: its functions get it, and find the instance by it */
     uint64_t memory_bytes;
     _Atomic uint64_t bytes_in_use;
 };
 
-/* One opening of it. It keeps the host that opened it, since another copy of the core may open it too. */
+/* One opening of the device. It keeps the host that opened it, since another copy of the core may open it too. */
 struct gpuhal_plugin_device {
     const gpuhal_host *host;
     gpuhal_plugin_instance *instance;
@@ -33,7 +34,7 @@ static uint64_t bytes_in_use(const example_memory *memory)
     return atomic_load(&((const gpuhal_plugin_instance *)memory)->bytes_in_use);
 }
 
-/* 0 for a text that is no number of MiB. */
+/* Reads a number of MiB as bytes; 0 for any other text. */
 static uint64_t read_memory(const char *text)
 {
     char *end;
@@ -108,13 +109,13 @@ static gpuhal_status example_allocate(gpuhal_plugin_device *device, const gpuhal
         atomic_fetch_sub(&instance->bytes_in_use, bytes);
         return host->report(host, GPUHAL_ERROR_OUT_OF_MEMORY, "aligned_alloc", 0, NULL);
     }
-    memset(start, 0, (size_t)bytes); /* an allocation commits: no page of it comes later */
+    memset(start, 0, (size_t)bytes); /* an allocation commits: all pages exist from now on */
 
     out_memory->flags = GPUHAL_MEMORY_HOST_COHERENT | GPUHAL_MEMORY_HOST_CACHED;
     out_memory->object = start;
     out_memory->bytes = bytes;
     out_memory->address = (uint64_t)(uintptr_t)start;
-    out_memory->host = start; /* NULL where the host cannot reach kind DEVICE */
+    out_memory->host = start; /* NULL if the host cannot reach kind DEVICE */
     return GPUHAL_OK;
 }
 
@@ -124,7 +125,8 @@ static void example_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
     atomic_fetch_sub(&device->instance->bytes_in_use, memory->bytes);
 }
 
-/* The core has checked the ranges. No queue is offered, so queue is always NULL: the bytes are there on return. */
+/* Copies bytes; the core has checked the ranges. The plugin offers no queue, so queue is always NULL, and the bytes are
+ * there on return. */
 static gpuhal_status example_copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
                                   uint64_t to_offset, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
@@ -175,7 +177,7 @@ static void example_close(gpuhal_plugin_device *device)
     free(device);
 }
 
-/* What applications that know example.h may call. */
+/* Returns the functions for applications that know example.h. */
 static const void *example_query_extension(const gpuhal_host *host, gpuhal_plugin_instance *instance, const char *name)
 {
     (void)host;

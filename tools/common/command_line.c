@@ -1,6 +1,6 @@
-/* command_line.c: the options of all programs are the parent of the program's own.
+/* command_line.c: the options that all programs share are the parent parser of the program's own options.
  *
- * argp would end the process and print to its own streams; a program closes its output itself, to see whether it
+ * argp would end the process and print to its own streams; but a program closes its output itself, to see whether it
  * arrived. */
 #include "command_line.h"
 
@@ -27,7 +27,7 @@ static const struct argp_option options[] = {
     {0},
 };
 
-/* Prints an option and the beginning of what is said of it, in one line. */
+/* Prints an option and the beginning of its description, in one line. */
 static void print_row(const struct argp_option *option, FILE *out)
 {
     const bool optional = option->flags & OPTION_ARG_OPTIONAL;
@@ -43,7 +43,7 @@ static void print_row(const struct argp_option *option, FILE *out)
     fprintf(out, "  %-*s%.*s%s\n", INDENT - 2, text, (int)length, option->doc, whole ? "" : " ...");
 }
 
-/* The options of the first group have a row each; the others are named. */
+/* Prints a row for each option of the first group, and the names of the others. */
 static void print_short(const command_line *line)
 {
     const struct argp_option *option = line->own->options;
@@ -68,7 +68,7 @@ static void print_short(const command_line *line)
     fprintf(line->out, "%s--help says more.\n", column == 0 ? "" : "\n");
 }
 
-/* ECANCELED ends the reading: there is nothing more to do. */
+/* Takes the shared options. ECANCELED ends the reading. */
 static error_t parse(int key, char *value, struct argp_state *state)
 {
     const command_line *line = state->input;

@@ -1,4 +1,4 @@
-/* json.h: what the documents of all programs have in common. Everything returns a new reference, or NULL without
+/* json.h: the common parts of all programs' documents. Each function returns a new reference, or NULL without
  * memory. */
 #ifndef GPUHAL_TOOL_JSON_H
 #define GPUHAL_TOOL_JSON_H
@@ -7,17 +7,17 @@
 
 #include <stdint.h>
 
-/* A text in which bytes that are no UTF-8 (file names may hold any) became U+FFFD. */
+/* Makes a text, with U+FFFD for bytes that are no UTF-8 (file names may hold any). */
 json_t *gpuhal_json_any_text(const char *text);
-/* null for NULL and "". */
+/* Makes a text; null for NULL and "". */
 json_t *gpuhal_json_text(const char *text);
-/* "2026-11-21T13:03:00Z" for seconds since 1970; null for 0 and for nonsense. */
+/* Makes "2026-11-21T13:03:00Z" of seconds since 1970; null for 0 and after the year 9999. */
 json_t *gpuhal_json_time(uint64_t seconds);
-/* "0.2", the version of the plugin ABI. */
+/* Makes "0.2" of the version of the plugin ABI. */
 json_t *gpuhal_json_abi(uint32_t version);
-/* `host`: the machine (host.h). @cpu: the model of its processor; NULL: it is hidden. */
+/* Makes `host`: the machine (host.h). @cpu: the model of its processor; NULL: it is hidden. */
 json_t *gpuhal_json_host(const char *cpu);
-/* {"schema": @schema, "error": {"code": @code, "message": ...}}: what went wrong before there was a document. The
+/* Makes {"schema": @schema, "error": {"code": @code, "message": ...}}: an error from before there was a document. The
  * message goes without "@program: " at its beginning. */
 json_t *gpuhal_json_error(const char *schema, const char *program, const char *code, const char *message);
 

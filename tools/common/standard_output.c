@@ -17,7 +17,7 @@ FILE *gpuhal_tool_output_take(void)
 {
     /* A handler, unlike SIG_IGN, is not inherited by the programs that the library starts. */
     sigaction(SIGPIPE, &(struct sigaction){.sa_handler = ignore_signal, .sa_flags = SA_RESTART}, NULL);
-    /* Descriptors 0 and 2 that are closed would be given to the next file that is opened. */
+    /* If descriptor 0 or 2 is closed, the next opened file would get its number. */
     for (int descriptor = 0; descriptor <= 2; descriptor += 2) {
         if (fcntl(descriptor, F_GETFD) < 0) {
             int null = open("/dev/null", O_RDWR);
@@ -29,7 +29,7 @@ FILE *gpuhal_tool_output_take(void)
     }
     int own = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
     FILE *out = own >= 0 ? fdopen(own, "w") : NULL;
-    /* All of it is written when it is closed: there a failure is seen with its reason. */
+    /* The buffer keeps usual output until the close, which shows a failure with its reason. */
     static char buffer[256u << 10];
     const bool taken =
         out && setvbuf(out, buffer, _IOFBF, sizeof buffer) == 0 && dup2(STDERR_FILENO, STDOUT_FILENO) >= 0;

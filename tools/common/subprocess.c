@@ -29,12 +29,12 @@ bool gpuhal_tool_fork(void (*work)(void *user, int to), void *user, gpuhal_tool_
     if (pipe2(ends, O_CLOEXEC) != 0) {
         return false;
     }
-    fflush(NULL); /* nothing buffered is written twice */
+    fflush(NULL); /* so that buffered output is not written twice */
     const pid_t pid = fork();
     if (pid == 0) {
         close(ends[0]);
         setpgid(
-            0, 0); /* what it starts goes with it, and a driver that kills its process group kills no more than that */
+            0, 0); /* the processes that it starts end with it, and a driver that kills its group kills only these */
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         setrlimit(RLIMIT_CORE, &(const struct rlimit){0, 0});
         work(user, ends[1]);
@@ -45,7 +45,7 @@ bool gpuhal_tool_fork(void (*work)(void *user, int to), void *user, gpuhal_tool_
         close(ends[0]);
         return false;
     }
-    setpgid(pid, pid); /* as the child does: either may run first */
+    setpgid(pid, pid); /* the child does the same: either may run first */
     *out_child = (gpuhal_tool_child){pid, ends[0]};
     return true;
 }
@@ -87,7 +87,7 @@ bool gpuhal_tool_spawn(const char *file, const char *const *arguments, int outpu
     return started;
 }
 
-/* For poll(): rounded up, so that it does not wake before the time. */
+/* Converts a time for poll(), rounded up, so that poll() does not wake before the time. */
 static int milliseconds(uint64_t ns)
 {
     const uint64_t whole = ns / 1000000u + 1;
@@ -115,7 +115,7 @@ gpuhal_tool_heard gpuhal_tool_hear(const gpuhal_tool_child *child, uint64_t unti
     return GPUHAL_TOOL_HEARD;
 }
 
-/* Leaves the child to be reaped: until then its number belongs to no other process. */
+/* Waits for the end of the child without reaping it: until it is reaped its number belongs to no other process. */
 static bool ends_within(pid_t child, uint64_t patience_ns)
 {
     const struct timespec moment = {.tv_nsec = 2000000};

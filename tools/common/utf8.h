@@ -5,8 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes of the well-formed character at `text`, which ends with a 0, and the character; 0 when there is none there: at
- * the end, and where the bytes are not UTF-8 (overlong forms, surrogates and numbers above 10FFFF included). */
+/* Returns the number of bytes of the well-formed character at `text`, which ends with a 0, and the character; 0 if
+ * there is none: at the end, and if the bytes are not UTF-8 (overlong forms, surrogates and numbers above 10FFFF
+ * included). */
 size_t gpuhal_tool_utf8_next(const char *text, uint32_t *out_character);
 
 #endif

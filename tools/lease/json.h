@@ -8,9 +8,9 @@
 
 /* Reads the ledger as the library's JSON, malloc'ed. HOST_MEMORY comes without a detail. */
 gpuhal_status gpuhal_lease_read_ledger(gpuhal *gpu, char **out_text);
-/* Prints what went wrong as a document to standard output: the meaning of the exit code, the sentence, and the status
- * of the library, GPUHAL_OK where the library has no status for it. With @gpu the ledger is in it, too, where it can be
- * read. False when that failed. */
+/* Prints the error as a document to standard output: the meaning of the exit code, the sentence, and the status of the
+ * library, GPUHAL_OK if the library has no status for it. With @gpu the document has the ledger, too, if that can be
+ * read. Returns false when printing failed. */
 bool gpuhal_lease_print_error(gpuhal *gpu, int exit_code, gpuhal_status status, const char *sentence);
 
 #endif

@@ -1,7 +1,8 @@
-/* main.c: gpuhal-lease: runs a command under a lease, waits until one could be had, or prints the ledger.
+/* main.c: gpuhal-lease: runs a command under a lease, waits until one can be had, or prints the ledger.
  *
  * Read in this order: options.c, this file, visible.c (which variables the command gets), run.c, status.c, json.c. The
- * lease is inherited: it lives as long as the command or any program that it has started, also when this one is killed.
+ * lease is inherited: it lives as long as the command or any program that it has started, also when gpuhal-lease is
+ * killed.
  */
 #include "../common/command_line.h"
 #include "../common/errors.h"
@@ -21,7 +22,7 @@
 
 enum { DEVICES_MAX = 64 };
 
-/* Says what went wrong, with --json as a document, too. One that has to do with other holders has the ledger in it. */
+/* Prints the error, with --json as a document, too. A document about other holders has the ledger in it. */
 static int fail(gpuhal *gpu, bool json, int code, gpuhal_status status, const char *sentence)
 {
     fprintf(stderr, "gpuhal-lease: %s\n", sentence);
@@ -43,7 +44,7 @@ static int fail_by_library(gpuhal *gpu, bool json, gpuhal_status status)
     return fail(gpu, json, code, status, sentence);
 }
 
-/* The preferred interfaces of what the selector left visible. */
+/* Lists the preferred interfaces of the devices that the selector left visible. */
 static uint32_t list_parts(gpuhal *gpu, const gpuhal_lease_options *options, gpuhal_lease_part parts[DEVICES_MAX])
 {
     uint32_t count = 0;
@@ -57,7 +58,7 @@ static uint32_t list_parts(gpuhal *gpu, const gpuhal_lease_options *options, gpu
     return count;
 }
 
-/* The name of the command, cut between two characters where it is too long for a label. */
+/* Copies the name of the command, cut between two characters if it is too long for a label. */
 static void label_by_command(char *const *command, char out_label[GPUHAL_LEASE_LABEL_MAX + 1])
 {
     const char *slash = command ? strrchr(command[0], '/') : NULL;
@@ -115,7 +116,7 @@ static int run(gpuhal *gpu, const gpuhal_lease_options *options, const gpuhal_le
     return code;
 }
 
-/* Errors are those of the call that comes next. */
+/* Warns if leases are of this user alone. An error shows in the next call. */
 static void warn_unless_shared(gpuhal *gpu)
 {
     const char *folder = NULL;
@@ -153,7 +154,7 @@ static int act(gpuhal *gpu, const gpuhal_lease_options *options)
         return fail_by_library(gpu, options->json, status);
     }
     const int code = options->action == LEASE_RUN ? run(gpu, options, lease) : LEASE_EXIT_DONE;
-    gpuhal_lease_hand_down(lease); /* what the command has left running keeps it */
+    gpuhal_lease_hand_down(lease); /* programs that the command has left running keep it */
     if (fflush(stdout) != 0) {
         fprintf(stderr, "gpuhal-lease: standard output cannot be written: %s\n", strerror(errno));
         return LEASE_EXIT_FAILED;

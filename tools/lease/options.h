@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Exit codes of the program itself; else those of the command. */
+/* Exit codes of gpuhal-lease itself; else that of the command. */
 enum {
     LEASE_EXIT_DONE = 0,
     LEASE_EXIT_USAGE = 2,
@@ -14,7 +14,7 @@ enum {
     LEASE_EXIT_FAILED = 125,
     LEASE_EXIT_NOT_EXECUTABLE = 126,
     LEASE_EXIT_NOT_FOUND = 127,
-    LEASE_EXIT_SIGNAL = 128 /* and the signal's number */
+    LEASE_EXIT_SIGNAL = 128 /* plus the signal's number */
 };
 
 typedef enum { LEASE_RUN = 1, LEASE_WAIT, LEASE_STATUS, LEASE_RELEASE } gpuhal_lease_action;

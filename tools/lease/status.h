@@ -1,4 +1,4 @@
-/* status.h: what stands in the ledger, for people and as JSON. */
+/* status.h: the contents of the ledger, for people and as JSON. */
 #ifndef GPUHAL_LEASE_STATUS_H
 #define GPUHAL_LEASE_STATUS_H
 

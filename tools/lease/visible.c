@@ -2,10 +2,10 @@
  *
  * CUDA: "GPU-" and "MIG-" before the UUID (CUDA C Programming Guide, CUDA Environment Variables). ROCm: "GPU-" before
  * the chip's unique id of 16 digits, which HIP gives as the bytes of its UUID (ROCm, "GPU isolation techniques"). HIP
- * reads CUDA_VISIBLE_DEVICES if its own variable is not set, so that is always set: to the indices of what
- * ROCR_VISIBLE_DEVICES leaves, which HIP counts from 0, or to -1, which ends its list at once. An empty
- * CUDA_VISIBLE_DEVICES hides all devices of CUDA. What an empty ROCR_VISIBLE_DEVICES does is documented nowhere: that
- * is removed. The older name of HIP's variable, GPU_DEVICE_ORDINAL, would count as well, and is removed, too. */
+ * reads CUDA_VISIBLE_DEVICES if its own variable is not set, so HIP_VISIBLE_DEVICES is always set: to the indices of
+ * the devices that ROCR_VISIBLE_DEVICES leaves, counted by HIP from 0, or to -1, which ends its list at once. An empty
+ * CUDA_VISIBLE_DEVICES hides all devices of CUDA. The effect of an empty ROCR_VISIBLE_DEVICES is documented nowhere, so
+ * it is removed. The older name of HIP's variable, GPU_DEVICE_ORDINAL, would count as well, and is removed, too. */
 #include "visible.h"
 
 #include "../common/text.h"
@@ -33,7 +33,7 @@ static bool is_of(const gpuhal_device *device, const char *backend)
     return strcmp(gpuhal_device_backend(device), backend) == 0;
 }
 
-/* Each byte of the UUID is a digit: "31613262-…" is "1a2b…". False where it is not. */
+/* Reads a UUID whose bytes are all digits: "31613262-…" is "1a2b…". Returns false for any other UUID. */
 static bool read_unique_id(const char *uuid, char out[UNIQUE_ID_DIGITS + 1])
 {
     size_t count = 0;
@@ -51,7 +51,8 @@ static bool read_unique_id(const char *uuid, char out[UNIQUE_ID_DIGITS + 1])
     return count == UNIQUE_ID_DIGITS;
 }
 
-/* A device without a UUID of its own is named by its index, as the vendor calls it: AMD's partitions share one. */
+/* Names a device for its vendor's library: by UUID, or by the vendor's index if it has none to itself: AMD's partitions
+ * share one. */
 static void name_for_vendor(const gpuhal_device *device, char out[NAME_BYTES])
 {
     const char *uuid = text_of(device, GPUHAL_FACT_UUID);
@@ -72,7 +73,7 @@ static void add(char *list, const char *name)
     gpuhal_tool_append(list, LIST_BYTES, ",", "%s", name);
 }
 
-/* With its share of memory, which a library without leases keeps, too. */
+/* Adds a device to GPUHAL_DEVICES with its share of memory. A library without leases keeps to that, too. */
 static void add_own(lists *out, const gpuhal_device *device, uint64_t bytes)
 {
     const char *uuid = text_of(device, GPUHAL_FACT_UUID), *address = text_of(device, GPUHAL_FACT_PCI_ADDRESS);

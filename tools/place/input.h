@@ -1,4 +1,4 @@
-/* input.h: a file that is read from its beginning, with the first thing that was wrong with it. */
+/* input.h: a file that is read from its beginning, with the first problem that was found in it. */
 #ifndef GPUHAL_TOOL_PLACE_INPUT_H
 #define GPUHAL_TOOL_PLACE_INPUT_H
 
@@ -17,7 +17,7 @@ typedef struct gpuhal_input {
 /* Keeps the first problem. Returns false. */
 bool gpuhal_input_fail(gpuhal_input *input, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Puts a '?' for each byte that a terminal would obey or that is no UTF-8: files may hold any. */
+/* Puts a '?' for each byte that a terminal would interpret or that is no UTF-8: files may hold any. */
 void gpuhal_input_clean(char *text);
 
 #endif

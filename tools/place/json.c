@@ -1,5 +1,5 @@
 /* json.c: the document gpuhal.place/1; docs/gpuhal.place-1.schema.json describes it. Keys are always there and in this
- * order; what is unknown or does not apply is null. */
+ * order; a value that is unknown or does not apply is null. */
 #include "print.h"
 
 #include "../common/json.h"

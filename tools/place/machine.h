@@ -13,7 +13,7 @@ typedef struct gpuhal_place_machine {
     gpuhal_placement_link links[GPUHAL_PLACEMENT_DEVICES_MAX * GPUHAL_PLACEMENT_DEVICES_MAX]; /* rows of `count` */
 } gpuhal_place_machine;
 
-/* GPUHAL_TOOL_GO_ON, or the exit code, with a sentence on standard error. */
+/* Returns GPUHAL_TOOL_GO_ON, or the exit code, with a sentence on standard error. */
 int gpuhal_place_machine_read(const gpuhal_place_options *options, gpuhal_place_machine *out_machine);
 void gpuhal_place_machine_finish(gpuhal_place_machine *machine);
 

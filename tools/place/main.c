@@ -14,7 +14,7 @@
 
 enum { EXIT_PLACED = 0, EXIT_ERROR = 1, EXIT_INFEASIBLE = 6 };
 
-/* Everything that is read. */
+/* All inputs. */
 typedef struct place {
     FILE *out;
     gpuhal_place_options options;
@@ -69,7 +69,7 @@ static int solve(const place *p, const gpuhal_placement_problem *problem, gpuhal
     return status ? EXIT_INFEASIBLE : EXIT_PLACED;
 }
 
-/* After a device is lost: the layers stay where the plan for all devices has them, as far as they can. */
+/* Plans again after a device is lost: the layers stay where the plan for all devices has them, as far as they can. */
 static int solve_again(place *p, gpuhal_placement_problem *problem, const gpuhal_placement *before, uint32_t lost)
 {
     gpuhal_placement *after = NULL;
@@ -94,7 +94,7 @@ static int solve_again(place *p, gpuhal_placement_problem *problem, const gpuhal
     return exit_status;
 }
 
-/* The number of the device that is lost; the count where there is no such. */
+/* Returns the number of the lost device; the count if there is no such device. */
 static uint32_t find_lost(const place *p)
 {
     uint32_t d = 0;
@@ -137,7 +137,7 @@ static int run(place *p)
     return exit_status;
 }
 
-/* Whether the command line asks for JSON in any way, be the rest of it right or wrong. */
+/* Checks whether the command line asks for JSON in any way, whether the rest of it is right or wrong. */
 static bool wants_json(int argc, char *const *argv)
 {
     bool wants = gpuhal_tool_wants_json(argc, argv);

@@ -10,7 +10,7 @@
 
 enum { GPUHAL_PLACE_CONTEXT_MAX = 1 << 24 };
 
-/* What is printed. */
+/* The form of the output. */
 typedef enum gpuhal_place_format {
     GPUHAL_PLACE_TABLE,
     GPUHAL_PLACE_JSON,
@@ -19,7 +19,7 @@ typedef enum gpuhal_place_format {
     GPUHAL_PLACE_ACCELERATE
 } gpuhal_place_format;
 
-/* A device that need not be there. */
+/* A device that need not exist. */
 typedef struct gpuhal_place_given {
     char name[64];
     uint64_t bytes;
@@ -40,7 +40,7 @@ typedef struct gpuhal_place_options {
 
 extern const char *const gpuhal_place_objectives[]; /* by number, as --objective takes them */
 
-/* GPUHAL_TOOL_GO_ON, or the exit code. */
+/* Returns GPUHAL_TOOL_GO_ON, or the exit code. */
 int gpuhal_place_options_read(int argc, char **argv, FILE *out, gpuhal_place_options *out_options);
 
 #endif

@@ -87,7 +87,7 @@ static void print_model(const gpuhal_plan *plan)
     fputc('\n', plan->out);
 }
 
-/* "input, blocks 0-11", by the names of the layers. */
+/* Formats "input, blocks 0-11", by the names of the layers. */
 static void layers_text(const gpuhal_model *model, const gpuhal_placement_stage *stage, char *text, size_t size)
 {
     const char *first = model->names[stage->first_layer];
@@ -132,7 +132,7 @@ static void print_end(const gpuhal_plan *plan)
 bool gpuhal_plan_print_table(const gpuhal_plan *plan)
 {
     print_model(plan);
-    if (plan->placement == NULL) { /* why is said on standard error */
+    if (plan->placement == NULL) { /* the reason is on standard error */
         char missing[24];
         if (plan->shortfall->missing_bytes > 0) {
             fprintf(plan->out, "%s are missing\n", bytes_text(plan->shortfall->missing_bytes, missing));

@@ -1,8 +1,8 @@
-/* table_file.c: a table of layers: a line for each, with its name and its weights, and what else there is:
+/* table_file.c: a table of layers: a line for each, with its name, its weights and other sizes:
  *
  *     name, weights[, state[, workspace[, output]]]
  *
- * in bytes or with a unit, as 512MiB. What follows a # is a comment. */
+ * in bytes or with a unit, as 512MiB. Text after a # is a comment. */
 #include "../common/text.h"
 #include "input.h"
 #include "model.h"

@@ -1,5 +1,5 @@
-/* advice.h: what a problem's `fix` says: commands, a line each, and lines of words that begin with "#". A warning
- * stands before its command, which answer means what behind a question. */
+/* advice.h: a problem's `fix`: commands, a line each, and lines of words that begin with "#". A warning stands before
+ * its command, the meaning of the answers after a question. */
 #ifndef PROBE_ADVICE_H
 #define PROBE_ADVICE_H
 
@@ -7,11 +7,11 @@
 
 #include <stddef.h>
 
-/* Prints each line in one of its own, unbroken, so that it can be copied: the label at `indent`, in `width` columns,
- * before the first. */
+/* Prints each line unbroken, so that it can be copied, with the label at `indent`, in `width` columns, before the
+ * first. */
 void gpuhal_probe_advice_print(const gpuhal_probe_screen *screen, const char *label, size_t indent, size_t width,
                                const char *fix);
-/* Where there is one line: "WARNING: COMMAND && COMMAND   # answers". Returns `to`. */
+/* Joins the lines for output in one line: "WARNING: COMMAND && COMMAND   # answers". Returns `to`. */
 const char *gpuhal_probe_advice_join(const char *fix, char *to, size_t bytes);
 
 #endif

@@ -1,6 +1,6 @@
 /* cdi_libraries.c: see cdi_libraries.h. The libraries of one driver lie in one folder, and the names of their files end
  * with its version: libcuda.so.580.65.06, libnvidia-ptxjitcompiler.so.580.65.06. Each name there that leads to such a
- * file, libcuda.so.1 among them, is a mount of its own: without a hook nothing makes links in a container. */
+ * file, libcuda.so.1 among them, is a separate mount: without a hook nothing makes links in a container. */
 #include "cdi_libraries.h"
 
 #include "../common/utf8.h"
@@ -12,7 +12,7 @@
 
 #define SUFFIX ".so."
 
-/* The version in the name of the file that the path leads to, with a dot; "" if it has none. */
+/* Reads the version in the name of the file that the path leads to, with a dot; "" if it has none. */
 static void read_version(const char *path, char version[NAME_MAX + 1])
 {
     char real[PATH_MAX];
@@ -23,14 +23,15 @@ static void read_version(const char *path, char version[NAME_MAX + 1])
     snprintf(version, NAME_MAX + 1, "%s", good ? digits : "");
 }
 
-/* Whether a name is one that this driver's packages have: other bytes are of no use in a path for others. */
+/* Returns whether the name has only bytes that this driver's packages use: no path for others may have further
+ * bytes. */
 static bool is_library(const char *name)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+-";
     return strncmp(name, "lib", 3) == 0 && strstr(name, ".so") && name[strspn(name, letters)] == 0;
 }
 
-/* A document has no place for other paths. */
+/* Returns whether the path is text: a document can hold no other path. */
 static bool is_text(const char *path)
 {
     uint32_t character;
@@ -53,7 +54,7 @@ static void add_mount(gpuhal_probe_json *builder, json_t *mounts, const char *ho
 
 static int compare(const struct dirent **one, const struct dirent **other)
 {
-    return strcmp((*one)->d_name, (*other)->d_name); /* the same in every locale */
+    return strcmp((*one)->d_name, (*other)->d_name); /* the same order in every locale */
 }
 
 static int filter(const struct dirent *entry)

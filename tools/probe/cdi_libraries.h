@@ -5,8 +5,8 @@
 
 #include "build.h"
 
-/* A mount for each name of the driver's libraries. `library`: the path of libcuda as it was opened. An empty array: the
- * name of its file has no version, by which the others are known, or a path is no text. */
+/* Makes a mount for each name of the driver's libraries. `library`: the path of libcuda as it was opened. Returns an
+ * empty array if the name of its file has no version to find the other libraries by, or if a path is no text. */
 json_t *gpuhal_probe_cdi_mounts(gpuhal_probe_json *builder, const char *library);
 
 #endif

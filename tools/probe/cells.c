@@ -1,4 +1,4 @@
-/* cells.c: what stands in the columns of a row; see columns.h. What is not known is "-", never 0. */
+/* cells.c: the cells of a row; see columns.h. An unknown value is "-", never 0. */
 #include "columns.h"
 #include "fields.h"
 #include "hardware_record.h"
@@ -8,10 +8,10 @@
 
 #define GIB 1073741824.0
 
-/* From here on a value is shown in yellow, or in red. */
+/* From these limits on a value is shown in yellow, or in red. */
 enum { WARM_MILLICELSIUS = 75000, HOT_MILLICELSIUS = 87000, FULL_PERCENT = 90, VERY_FULL_PERCENT = 97 };
 
-/* Copies a text whole characters at a time, so that cutting leaves no half character behind. */
+/* Copies a text by whole characters, so that cutting leaves no half character. */
 static void set_text(gpuhal_probe_cell *cell, const char *text)
 {
     size_t length = strlen(text);
@@ -30,14 +30,14 @@ static const char *text_fact(const gpuhal_device *device, gpuhal_key key)
     return gpuhal_device_text(device, key, &text) == GPUHAL_OK ? text : "-";
 }
 
-/* "61.0 / 80.0", of an integrated GPU "0.8 / shared", for what it reports as its own is the host's. */
+/* Writes "61.0 / 80.0", for an integrated GPU "0.8 / shared": the memory that it reports is the host's. */
 static void write_memory(const gpuhal_probe_device *entry, gpuhal_probe_cell *cell)
 {
     uint64_t total = 0, used = 0, free_now = 0, type = 0;
     gpuhal_device_u64(entry->device, GPUHAL_FACT_TYPE, &type);
     const bool has_total = gpuhal_device_u64(entry->device, GPUHAL_FACT_MEMORY_TOTAL_BYTES, &total) == GPUHAL_OK;
     bool has_used = gpuhal_probe_value(entry, GPUHAL_VALUE_MEMORY_USED_BYTES, &used);
-    const bool has_less = entry->own[PROBE_OWN_FREE].key != 0; /* than is free of the hardware */
+    const bool has_less = entry->own[PROBE_OWN_FREE].key != 0; /* than the hardware has free */
     if (!has_used && !has_less && has_total && gpuhal_probe_value(entry, GPUHAL_VALUE_MEMORY_FREE_BYTES, &free_now)) {
         has_used = free_now <= total;
         used = total - free_now;
@@ -65,7 +65,7 @@ static void write_utilization(const gpuhal_probe_device *entry, gpuhal_probe_cel
     }
 }
 
-/* "88°C!" where the clocks are lowered for heat. */
+/* Writes "88°C!" if the clocks are lowered for heat. */
 static void write_temperature(const gpuhal_probe_device *entry, const gpuhal_probe_screen *screen,
                               gpuhal_probe_cell *cell)
 {
@@ -104,7 +104,7 @@ static void write_clock(const gpuhal_probe_device *entry, gpuhal_probe_cell *cel
     }
 }
 
-/* Errors that were corrected, and those that were not. */
+/* Writes the corrected and the uncorrected errors. */
 static void write_ecc(const gpuhal_probe_device *entry, gpuhal_probe_cell *cell)
 {
     uint64_t corrected, lost;
@@ -123,7 +123,7 @@ static void write_fan(const gpuhal_probe_device *entry, gpuhal_probe_cell *cell)
     }
 }
 
-/* "5 x16": generation and lanes of PCI Express. */
+/* Writes "5 x16": generation and lanes of PCI Express. */
 static void write_link(const gpuhal_probe_device *entry, gpuhal_probe_cell *cell)
 {
     uint64_t generation, width;
@@ -199,7 +199,7 @@ static void write_value(gpuhal_probe_column column, const gpuhal_probe_device *e
     }
 }
 
-/* As in CSV. */
+/* Writes the text of CSV. */
 static void write_field(const char *name, const gpuhal_probe_row *row, gpuhal_probe_cell *cell)
 {
     char space[PROBE_FIELD_BYTES];
@@ -235,7 +235,7 @@ void gpuhal_probe_column_write(gpuhal_probe_column column, const gpuhal_probe_ro
         write_field("processes", row, out_cell);
         break;
     default:
-        /* The state of a device leaves its memory to be seen. */
+        /* A device's state replaces its values, but not its memory. */
         if (*row->state && column < PROBE_COLUMN_PCI && (!row->entry || column != PROBE_COLUMN_MEMORY)) {
             *out_cell->text = 0;
         } else if (row->entry) {

@@ -1,4 +1,4 @@
-/* columns.h: the columns of the table: what they are called, and what stands in them. */
+/* columns.h: the columns of the table: their names and their contents. */
 #ifndef PROBE_COLUMNS_H
 #define PROBE_COLUMNS_H
 
@@ -20,7 +20,7 @@ typedef enum gpuhal_probe_column {
     PROBE_COLUMN_NUMA,
     PROBE_COLUMN_LINK,
     PROBE_COLUMN_DRIVER,
-    /* where it is asked for */
+    /* on demand */
     PROBE_COLUMN_VERIFIED,
     PROBE_COLUMN_UUID,
     PROBE_COLUMN_THROTTLE,
@@ -37,18 +37,19 @@ typedef struct gpuhal_probe_cell {
 
 /* "USED/TOTAL GiB". */
 const char *gpuhal_probe_column_title(gpuhal_probe_column column);
-/* Columns of the screen that are kept free for it, so that tables of different times look alike. */
+/* Returns the columns of the screen that are kept free for it, so that tables of different times look alike. */
 size_t gpuhal_probe_column_width(gpuhal_probe_column column);
 bool gpuhal_probe_column_is_right(gpuhal_probe_column column);
 
-/* A name that is too long loses its vendor first, which says less than the model: "GeForce RTX 4090". */
+/* Returns the name without its vendor, for a name that is too long: "GeForce RTX 4090". The vendor says less than the
+ * model. */
 const char *gpuhal_probe_without_vendor(const char *name);
 
-/* Reads the names of --columns, at most PROBE_COLUMN_COUNT of them; returns how many. 0 after a sentence on standard
- * error. */
+/* Reads the names of --columns, at most PROBE_COLUMN_COUNT of them, and returns their number. Returns 0 after a
+ * sentence on standard error. */
 size_t gpuhal_probe_columns_read(const char *names, gpuhal_probe_column out_columns[PROBE_COLUMN_COUNT]);
 
-/* What stands in the row; "" where the state of the row stands in its place. */
+/* Writes the cell of the row; "" if the state of the row stands in its place. */
 void gpuhal_probe_column_write(gpuhal_probe_column column, const gpuhal_probe_row *row,
                                const gpuhal_probe_screen *screen, gpuhal_probe_cell *out_cell);
 

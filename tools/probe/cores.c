@@ -15,11 +15,11 @@
 
 typedef struct core {
     uint32_t first_cpu;        /* its first thread */
-    uint32_t package;          /* as the kernel calls it */
-    uint32_t first_in_package; /* the first CPU of its package, by which packages are ordered */
+    uint32_t package;          /* the kernel's number */
+    uint32_t first_in_package; /* the first CPU of its package: packages are ordered by it */
 } core;
 
-/* The first line of a file of the kernel; false where it cannot be read. */
+/* Reads the first line of a file of the kernel; returns false if it cannot be read. */
 static bool read_line(const char *name, char *line, size_t bytes)
 {
     char path[PATH_MAX];
@@ -34,7 +34,7 @@ static bool read_line(const char *name, char *line, size_t bytes)
     return read;
 }
 
-/* The next range of a list; moves *list behind it. false at the end, and where the list is no list. */
+/* Reads the next range of a list, and moves *list past it. Returns false at the end, and if the text is no list. */
 static bool next_range(const char **list, uint32_t *out_first, uint32_t *out_last)
 {
     uint64_t first, last;
@@ -52,7 +52,7 @@ static bool next_range(const char **list, uint32_t *out_first, uint32_t *out_las
     return true;
 }
 
-/* The core of a CPU: false where the kernel does not say. */
+/* Reads the core of a CPU; returns false if the kernel does not know it. */
 static bool read_core(uint32_t cpu, core *out_core)
 {
     char name[64], line[PROBE_CORE_TEXT_BYTES];
@@ -77,7 +77,7 @@ static int compare(const void *left, const void *right)
     return a->first_cpu < b->first_cpu ? -1 : a->first_cpu > b->first_cpu;
 }
 
-/* Orders the cores and gives each CPU the place of its own. `of_cpu`: the first thread of each CPU's core. */
+/* Orders the cores, and gives each CPU the number of its core. `of_cpu`: the first thread of each CPU's core. */
 static void number_cores(core *list, const uint32_t *of_cpu, gpuhal_probe_cores *cores)
 {
     for (uint32_t i = 0; i < cores->count; i++) {

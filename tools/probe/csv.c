@@ -1,5 +1,5 @@
-/* csv.c: the listing as CSV (RFC 4180): a line of names, with units, then one line for each row. What is not known is
- * an empty cell. Lines end with CR LF, as the standard has them. */
+/* csv.c: the listing as CSV (RFC 4180): a line of names, with units, then one line for each row. An unknown value is an
+ * empty cell. Lines end with CR LF, as in the standard. */
 #include "formats.h"
 
 #include "plain.h"
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A text that a spreadsheet would take for a formula is data all the same, so it stays as it is. A line that is one
- * empty cell would be read as none. */
+/* Prints a cell. A text that a spreadsheet would take for a formula is data all the same, so it stays unchanged. A line
+ * of one empty cell would be read as no line, so it has quotes. */
 static void print_cell(const char *text, bool alone, FILE *out)
 {
     const size_t length = strlen(text);

@@ -1,4 +1,4 @@
-/* diff.h: how the machine differs from the baseline of --diff. */
+/* diff.h: the differences between the machine and the baseline of --diff. */
 #ifndef PROBE_DIFF_H
 #define PROBE_DIFF_H
 
@@ -13,32 +13,33 @@ typedef enum gpuhal_probe_change_kind {
     PROBE_CHANGE_KINDS
 } gpuhal_probe_change_kind;
 
-/* One interface that differs. Texts are those of the views. */
+/* One changed interface. Its texts belong to the views. */
 typedef struct gpuhal_probe_change {
     gpuhal_probe_change_kind kind;
     gpuhal_interface_record entry;
     gpuhal_physical_record physical;
-    const char *id;             /* of the device that is the interface now; "": it is not listed */
+    const char *id;             /* of the present device; "": it is not listed */
     const char *driver, *older; /* DRIVER: the version now, and at the baseline; "": unknown */
 } gpuhal_probe_change;
 
 typedef struct gpuhal_probe_comparison {
     const gpuhal *gpu;
     const gpuhal_registry_view *before, *after;
-    gpuhal_probe_change *changes; /* malloc'ed, by kind; those of one physical device are together */
+    gpuhal_probe_change *changes; /* malloc'ed, by kind; changes of one physical device are together */
     uint32_t count;
-    bool counts_all;        /* `before` was never accepted: what was gone by then counts as being there */
-    bool first;             /* there was nothing to compare with */
-    bool accepted;          /* what is there now is the baseline from now on */
+    bool counts_all;        /* `before` was never accepted: interfaces that were gone by then count as present */
+    bool first;             /* there was no baseline */
+    bool accepted;          /* the present machine is the baseline from now on */
     uint64_t baseline_time; /* seconds since 1970, when it was made; 0: unknown */
 } gpuhal_probe_comparison;
 
 /* For people. */
 void gpuhal_probe_diff_print(const gpuhal_probe_comparison *own, const gpuhal_probe_screen *screen);
-/* The document gpuhal.diff/1. false without memory. */
+/* Prints the document gpuhal.diff/1. Returns false without memory. */
 bool gpuhal_probe_diff_json(const gpuhal_probe_comparison *comparison, FILE *out);
 
-/* Why the devices of this backend are not compared, "failed", for each place from 0 on; false past the last. */
+/* Returns the reason why the devices of a backend are not compared, "failed", for each place from 0 on; false past the
+ * last. */
 bool gpuhal_probe_diff_left_out(const gpuhal_probe_comparison *comparison, uint32_t index, const char **out_backend,
                                 const char **out_why);
 

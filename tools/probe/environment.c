@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Variables of vendors' libraries, loaders and of batch systems that decide which devices are seen: those that plugins
- * name in their manifests for that, and what a report of a bug needs besides. */
+/* Variables of vendors' libraries, of loaders and of batch systems that decide which devices are seen: the ones that
+ * plugins name in their manifests for that, and further ones that a bug report needs. */
 static const struct {
     const char *name, *meaning;
 } others[] = {
@@ -54,7 +54,7 @@ static const char *overruling(const gpuhal_probe_options *options, const char *n
     return NULL;
 }
 
-/* The text of GPUHAL_OPTIONS with VALUE for each value, malloc'ed; NULL without memory. */
+/* Returns the text of GPUHAL_OPTIONS with VALUE for each value, malloc'ed; NULL without memory. */
 static char *hide_values(const char *options)
 {
     char *text = NULL;
@@ -76,8 +76,8 @@ static char *hide_values(const char *options)
     return text;
 }
 
-/* Appends a variable with a copy of its value; false without memory. Values of plugins' options may be secrets, which a
- * report for others does not have. */
+/* Appends a variable with a copy of its value; returns false without memory. Values of plugins' options may be secrets,
+ * so a report for others has none. */
 static bool keep(gpuhal_probe_environment *to, gpuhal_probe_variable variable, const char *value, bool for_others)
 {
     const bool hides = for_others && strcmp(variable.name, "GPUHAL_OPTIONS") == 0;

@@ -1,4 +1,4 @@
-/* environment.h: the environment variables of the library as the user set them, then those of others that are set and
+/* environment.h: the environment variables of the library as the user set them, then other variables that are set and
  * decide which devices are seen. */
 #ifndef PROBE_ENVIRONMENT_H
 #define PROBE_ENVIRONMENT_H
@@ -11,9 +11,9 @@
 typedef struct gpuhal_probe_variable {
     const char *name, *meaning;
     char *value;           /* NULL: not set */
-    const char *overruled; /* the option that wins over it, NULL: none */
+    const char *overruled; /* the option that overrides it; NULL: none */
     bool ignored;
-    bool is_foreign; /* none of the library's, and set */
+    bool is_foreign; /* a set variable of other software */
 } gpuhal_probe_variable;
 
 typedef struct gpuhal_probe_environment {
@@ -21,8 +21,8 @@ typedef struct gpuhal_probe_environment {
     uint32_t count;
 } gpuhal_probe_environment;
 
-/* Copies the variables, for a report without the values of options. Called before the machine is opened, which changes
- * the environment. false without memory. */
+/* Copies the variables, for a report without the values of options. Must be called before the machine is opened, which
+ * changes the environment. Returns false without memory. */
 bool gpuhal_probe_environment_read(const gpuhal_probe_options *options, gpuhal_probe_environment *out_environment);
 void gpuhal_probe_environment_print(const gpuhal_probe_environment *environment, const gpuhal_probe_screen *screen);
 void gpuhal_probe_environment_finish(gpuhal_probe_environment *environment);

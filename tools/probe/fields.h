@@ -1,5 +1,5 @@
-/* fields.h: what is known of one physical device, for programs: the names of
- * columns of CSV with their units, and the metrics of OpenMetrics. One table serves all formats. */
+/* fields.h: the facts and values of one physical device, for programs: the names of columns of CSV with their units,
+ * and the metrics of OpenMetrics. One table serves all formats. */
 #ifndef PROBE_FIELDS_H
 #define PROBE_FIELDS_H
 
@@ -11,10 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The units that are printed: base units, whatever the library's own are. */
+/* The printed units: base units, even if the library's are not. */
 typedef enum gpuhal_probe_unit {
     PROBE_UNIT_TEXT,
-    PROBE_UNIT_NONE, /* a number without one: a generation, lanes */
+    PROBE_UNIT_NONE, /* a number without a unit: a generation, lanes */
     PROBE_UNIT_BITS, /* a set, GPUHAL_THROTTLE_… */
     PROBE_UNIT_BYTES,
     PROBE_UNIT_CELSIUS,
@@ -27,7 +27,7 @@ typedef enum gpuhal_probe_unit {
     PROBE_UNIT_RPM
 } gpuhal_probe_unit;
 
-/* What a column shows that is neither a fact nor a value of a device. */
+/* The source of a column that is neither a fact nor a value of a device. */
 typedef enum gpuhal_probe_origin {
     PROBE_ORIGIN_KEY, /* the fact or value `key` */
     PROBE_ORIGIN_ID,
@@ -49,37 +49,37 @@ typedef enum gpuhal_probe_origin {
 } gpuhal_probe_origin;
 
 typedef struct gpuhal_probe_field {
-    const char *name; /* for --columns; in CSV the unit stands behind it: "temperature" */
+    const char *name; /* for --columns; CSV appends the unit to it: "temperature" */
     gpuhal_probe_origin origin;
     gpuhal_key key;
     gpuhal_probe_unit unit;
     bool only_grows;                 /* a counter */
     const char *family;              /* of metrics, without prefix and unit: "temperature"; NULL: no metric */
-    const char *label, *label_value; /* what distinguishes metrics of one family: "sensor", "memory"; else "" */
+    const char *label, *label_value; /* distinguishes metrics of one family: "sensor", "memory"; else "" */
     const char *help;                /* a sentence */
 } gpuhal_probe_field;
 
-/* Column number `index`; NULL past the last. Those of one family stand together. */
+/* Returns column number `index`; NULL past the last. Columns of one family stand together. */
 const gpuhal_probe_field *gpuhal_probe_field_at(size_t index);
-/* The column of that name, with its unit or without; NULL: there is none. */
+/* Returns the column of that name, with its unit or without; NULL: there is none. */
 const gpuhal_probe_field *gpuhal_probe_field_named(const char *name, size_t length);
-/* Reads the list of --columns, names with commas: the columns in their order, NULL behind the last. NULL after a
- * sentence that names the mistake. Of NULL: all. The caller frees the array. */
+/* Reads the list of --columns, names with commas: returns the columns in their order, with NULL after the last. Returns
+ * NULL after a sentence that names the mistake. A NULL list means all columns. The caller frees the array. */
 const gpuhal_probe_field **gpuhal_probe_fields_read(const char *list, char sentence[256]);
 
-/* "celsius"; "" where the column has no unit. */
+/* Returns "celsius"; "" if the column has no unit. */
 const char *gpuhal_probe_unit_name(gpuhal_probe_unit unit);
 
 enum { PROBE_FIELD_BYTES = 512 };
-/* The number of a column that is not a text, in the library's unit; false: it is not known. `out_source`, where it
- * comes from, may be NULL. */
+/* Reads the number of a column that is not a text, in the library's unit; returns false if it is not known.
+ * `out_source`, the source of the number, may be NULL. */
 bool gpuhal_probe_field_number(const gpuhal_probe_field *column, const gpuhal_probe_row *row, uint64_t *out_number,
                                const char **out_source);
-/* The number in the unit's base, exactly: "67.5" for 67500 thousandths of a degree. */
+/* Formats the number in the base unit, exactly: "67.5" for 67500 thousandths of a degree. */
 const char *gpuhal_probe_number_text(gpuhal_probe_unit unit, uint64_t number, char space[PROBE_FIELD_BYTES]);
-/* The name of bit number `bit` of GPUHAL_VALUE_THROTTLE_REASONS: "power_cap"; NULL past the last. */
+/* Returns the name of bit number `bit` of GPUHAL_VALUE_THROTTLE_REASONS: "power_cap"; NULL past the last. */
 const char *gpuhal_probe_throttle_name(uint32_t bit);
-/* Any column as a text for programs; "" where nothing is known. */
+/* Returns any column as a text for programs; "" if it is unknown. */
 const char *gpuhal_probe_field_text(const gpuhal_probe_field *column, const gpuhal_probe_row *row,
                                     char space[PROBE_FIELD_BYTES]);
 

@@ -1,4 +1,4 @@
-/* foot.c: what stands below the table: a sentence and a command for each problem, and the default device. */
+/* foot.c: the lines below the table: a sentence and a command for each problem, and the default device. */
 #include "advice.h"
 #include "hardware_record.h"
 #include "print.h"
@@ -34,7 +34,7 @@ static void print_of_grade(const gpuhal_probe_problems *problems, gpuhal_hardwar
     }
 }
 
-/* The worst first. */
+/* Prints the worst problems first. */
 void gpuhal_probe_print_problems(const gpuhal_probe_problems *problems, const gpuhal_probe_screen *screen,
                                  gpuhal_probe_marks *marks)
 {
@@ -105,7 +105,8 @@ static bool is_gpu(const gpuhal_probe_machine *machine, const gpuhal_device *dev
     return found;
 }
 
-/* Whether one is more in need of an explanation: what is broken, then what a decision keeps, then what is not given. */
+/* Returns whether `one` needs an explanation more: broken hardware first, then hardware that a decision keeps back,
+ * then hardware that is not given. */
 static bool is_worse(const gpuhal_hardware_info *one, const gpuhal_hardware_info *other)
 {
     const bool is_listed = one->state != GPUHAL_HARDWARE_NOT_GIVEN;
@@ -113,7 +114,7 @@ static bool is_worse(const gpuhal_hardware_info *one, const gpuhal_hardware_info
     return !other || (is_listed && !was_listed) || (is_listed == was_listed && one->grade > other->grade);
 }
 
-/* The default device; else another GPU that has a device; NULL: none. */
+/* Returns the default device; else another GPU that has a device; NULL: none. */
 static const gpuhal_device *find_gpu(const gpuhal_probe_machine *machine)
 {
     const gpuhal_device *device = machine->chosen && is_gpu(machine, machine->chosen) ? machine->chosen : NULL;

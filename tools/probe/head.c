@@ -11,7 +11,7 @@
 
 #define INDENT 2u
 
-/* "CUDA 13.0" out of "CUDA 13.0, compute capability 9.0"; of a number alone the API's name is put before it. */
+/* Writes "CUDA 13.0" out of "CUDA 13.0, compute capability 9.0"; puts the API's name before a number alone. */
 static void write_api(const gpuhal_device *device, char *to, size_t bytes)
 {
     static const char *const names[][2] = {
@@ -28,7 +28,7 @@ static void write_api(const gpuhal_device *device, char *to, size_t bytes)
     snprintf(to, bytes, "%.40s%s%.*s", is_number ? backend : "", is_number ? " " : "", (int)strcspn(text, ","), text);
 }
 
-/* "NVIDIA driver 580.65.06, CUDA 13.0"; "HIP 6.2.41134" where that stands in for the version of the driver, too. */
+/* Writes "NVIDIA driver 580.65.06, CUDA 13.0"; "HIP 6.2.41134" if that stands in for the version of the driver, too. */
 static void write_driver(const gpuhal_device *device, char *to, size_t bytes)
 {
     const char *vendor = "", *version = "";
@@ -53,7 +53,7 @@ static void write_driver(const gpuhal_device *device, char *to, size_t bytes)
     }
 }
 
-/* Each driver of the GPUs in the table once. */
+/* Writes each driver of the GPUs in the table once. */
 static void write_drivers(const gpuhal_probe_machine *machine, char *to, size_t bytes)
 {
     char before[200] = "", driver[200];
@@ -127,7 +127,7 @@ void gpuhal_probe_print_head(const gpuhal_probe_machine *machine, const gpuhal_p
     snprintf(parts[1], sizeof parts[1], "%s", drivers);
     snprintf(parts[2], sizeof parts[2], "%s", host.kernel);
     size_t column = 0;
-    bool begins = false; /* a line, behind the indent */
+    bool begins = false; /* a line, after the indent */
     for (size_t i = 0; i < 3; i++) {
         const size_t width = gpuhal_probe_screen_columns(screen, parts[i]);
         if (width == 0) {

@@ -47,7 +47,7 @@ static const char *pageable_name(uint32_t value)
     return value < sizeof names / sizeof *names ? names[value] : "unknown";
 }
 
-/* How a number of the library is written: as words for its bits, as one word, or as a boolean. */
+/* The form of a number of the library: words for its bits, one word, or a boolean. */
 static const struct {
     gpuhal_key key;
     const char *(*name)(uint32_t);
@@ -83,7 +83,6 @@ static json_t *make_words(gpuhal_probe_json *builder, uint64_t bits, const char 
     return array;
 }
 
-/* The words of a text. */
 static json_t *split_words(gpuhal_probe_json *builder, const char *text)
 {
     json_t *array = json_array();
@@ -119,7 +118,7 @@ static json_t *make_facts(gpuhal_probe_json *builder, json_t *missing, const jso
         uint64_t number;
         const char *text;
         if (key == GPUHAL_FACT_UNLISTED || json_object_get(device_object, gpuhal_key_name(key))) {
-            continue; /* no device has the first */
+            continue; /* no device has UNLISTED */
         }
         if (!gpuhal_key_is_text(key) && gpuhal_device_u64(device, key, &number) == GPUHAL_OK) {
             gpuhal_probe_put(builder, facts, gpuhal_key_name(key), make_number(builder, key, number));
@@ -133,7 +132,7 @@ static json_t *make_facts(gpuhal_probe_json *builder, json_t *missing, const jso
     return facts;
 }
 
-/* {"value": 41000, "source": "nvml"}; {"value": null, "reason": "timed out: ..."}; null where there is no such thing.
+/* Makes {"value": 41000, "source": "nvml"}; {"value": null, "reason": "timed out: ..."}; null without such a value.
  */
 static json_t *make_value(gpuhal_probe_json *builder, const gpuhal_value *value)
 {
@@ -180,7 +179,7 @@ static void put_versions(gpuhal_probe_json *builder, json_t *object, json_t *mis
     gpuhal_probe_put_fact(builder, object, missing, device, GPUHAL_FACT_TARGET_ARCHITECTURE, false);
 }
 
-/* The profile is the last word of the name that the driver gives a part of a GPU in MIG mode. */
+/* Makes the facts of a MIG part. The profile is the last word of the name that the driver gives it. */
 json_t *gpuhal_probe_make_mig(gpuhal_probe_json *builder, const char *name, const char *uuid, const char *numbers)
 {
     const char *mark = *uuid ? strstr(name, " MIG ") : NULL;

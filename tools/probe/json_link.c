@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 
-/* What a value of a link says in the document. */
 static json_t *make_link_value(size_t place, uint64_t value)
 {
     switch (place) {
@@ -21,7 +20,7 @@ static json_t *make_link_value(size_t place, uint64_t value)
     }
 }
 
-/* Where it was not tried now, the cached result counts. */
+/* Puts the result; if the link was not tried now, the cached result counts. */
 static void put_link_result(gpuhal_probe_json *builder, json_t *object, json_t *missing, const gpuhal_probe_link *link,
                             bool verifying)
 {

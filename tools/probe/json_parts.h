@@ -6,40 +6,40 @@
 #include "machine.h"
 #include "problems.h"
 
-/* "not read: --verify was not given" as the reason of this key. */
+/* Puts "not read: --verify was not given" as the reason of this key. */
 void gpuhal_probe_put_reason(gpuhal_probe_json *builder, json_t *missing, const char *name, gpuhal_missing reason,
                              const char *why);
-/* A fact under its own name; without a value null, and the reason in `missing`. `every`: also the reason that the API
- * or the hardware has no such thing. */
+/* Puts a fact under its own name; without a value null, and the reason in `missing`. `every`: also the reason that the
+ * API or the hardware has no such fact. */
 void gpuhal_probe_put_fact(gpuhal_probe_json *builder, json_t *object, json_t *missing, const gpuhal_device *device,
                            gpuhal_key key, bool every);
-/* The facts of the backend's own, which have numbers for names. */
+/* Puts the facts of the backend's own, which have numbers for names. */
 void gpuhal_probe_put_vendor_facts(gpuhal_probe_json *builder, json_t *object, json_t *missing,
                                    const gpuhal_device *device);
 
-/* What is said of a device or a link that was tried, or was not. */
+/* Return the reason for an untried device or link, and put the result of a tried one. */
 const char *gpuhal_probe_why_untried(bool verifying);
 void gpuhal_probe_put_result(gpuhal_probe_json *builder, json_t *object, json_t *missing, bool tried,
                              const gpuhal_probe_result *result, bool verifying);
 
 json_t *gpuhal_probe_make_type(const gpuhal_device *device);
-/* Of a part of a GPU in MIG mode, with the driver's name, the UUID, and the numbers of its instances; null without a
- * UUID.
+/* Makes the facts of a part of a GPU in MIG mode, with the driver's name, the UUID, and the numbers of its instances;
+ * null without a UUID.
  */
 json_t *gpuhal_probe_make_mig(gpuhal_probe_json *builder, const char *name, const char *uuid, const char *numbers);
 json_t *gpuhal_probe_make_capabilities(gpuhal_probe_json *builder, const gpuhal_device *device);
 json_t *gpuhal_probe_make_device(gpuhal_probe_json *builder, const gpuhal_probe_machine *machine,
                                  const gpuhal_probe_device *entry);
-/* What was read of the device's values; null when none was. */
+/* Makes the device's values that were read; null when none was. */
 json_t *gpuhal_probe_make_telemetry(gpuhal_probe_json *builder, const gpuhal_probe_device *entry);
-/* Under "processes"; without a list null, and the reason in `missing` unless nothing lists them. */
+/* Puts the processes under "processes"; without a list null, and the reason in `missing` unless nothing lists them. */
 void gpuhal_probe_put_processes(gpuhal_probe_json *builder, json_t *object, json_t *missing,
                                 const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry);
 json_t *gpuhal_probe_make_links(gpuhal_probe_json *builder, const gpuhal_probe_machine *machine);
 json_t *gpuhal_probe_make_hardware(gpuhal_probe_json *builder, const gpuhal_probe_machine *machine);
 json_t *gpuhal_probe_make_problems(gpuhal_probe_json *builder, const gpuhal_probe_problems *problems);
-/* The same for the hardware, and for a device that stands for it: the kernel's driver, or null; paths of its device
- * files. */
+/* Make the same for the hardware, and for a device that stands for it: the kernel's driver, or null; paths of its
+ * device files. */
 json_t *gpuhal_probe_make_kernel_driver(gpuhal_probe_json *builder, const gpuhal_hardware_info *hardware);
 json_t *gpuhal_probe_make_nodes(gpuhal_probe_json *builder, const gpuhal_probe_device *entry,
                                 const gpuhal_hardware_info *hardware);

@@ -1,6 +1,6 @@
 /* kernel_log.c: see kernel_log.h. A record is "4,1234,5678,-;NVRM: Xid (PCI:0000:c1:00): 79, pid=…" (Linux,
- * Documentation/ABI/testing/dev-kmsg; NVIDIA, "XID Errors"). /dev/kmsg gives one with each read, and begins with the
- * oldest that it has; an opened one goes on with the next. */
+ * Documentation/ABI/testing/dev-kmsg; NVIDIA, "XID Errors"). /dev/kmsg gives one record with each read, and begins with
+ * its oldest one; a descriptor that stays open goes on with the next. */
 #include "kernel_log.h"
 
 #include "machine.h"
@@ -34,8 +34,9 @@ struct gpuhal_probe_kernel_log {
     } gpus[GPUS_MOST];
 };
 
-/* The fault of a program: an exception of a kernel, a page fault, work that was stopped, work that was ended after
- * another error, an exception of the video decoder, a context that took too long. docs/telemetry.md has the source. */
+/* Returns whether a program caused it: an exception of a kernel, a page fault, work that was stopped, work that was
+ * ended after another error, an exception of the video decoder, a context that took too long. docs/telemetry.md has the
+ * source. */
 static bool is_of_program(uint32_t number)
 {
     static const uint32_t list[] = {13, 31, 43, 45, 68, 109};
@@ -65,7 +66,8 @@ static void add(gpuhal_probe_kernel_log *log, const char *address, size_t length
     }
 }
 
-/* Of the kernel itself: programs write there, too, with another facility in the number before the first comma. */
+/* Returns whether the kernel wrote the line: programs write there, too, with another facility in the number before the
+ * first comma. */
 static bool is_of_kernel(const char *line)
 {
     char *end;
@@ -105,13 +107,13 @@ static size_t take_lines(gpuhal_probe_kernel_log *log, char *text, size_t length
     }
     const size_t rest = length - (size_t)(line - text);
     if (!log->is_file || rest > RECORD_BYTES) {
-        return 0; /* a line that is too long is none of these */
+        return 0; /* a line that is too long is no Xid */
     }
     memmove(text, line, rest);
     return rest;
 }
 
-/* From where the last reading ended. */
+/* Reads from the end of the last reading. */
 static void read_log(gpuhal_probe_kernel_log *log)
 {
     char text[2 * RECORD_BYTES + 1];
@@ -124,7 +126,8 @@ static void read_log(gpuhal_probe_kernel_log *log)
             bytes += (size_t)got;
             rest = take_lines(log, text, rest + (size_t)got);
         } else {
-            /* EPIPE: the kernel has overwritten the next record, and the one after it comes; EAGAIN: no more. */
+            /* EPIPE: the kernel has overwritten the next record, and the read after it gets a later one; EAGAIN: no
+             * more. */
             at_end = got == 0 || (errno != EPIPE && errno != EINTR);
         }
     }

@@ -1,6 +1,5 @@
-/* lanes.c: see lanes.h. NVML's maximum is no such number: on laptops whose GPU is wired to eight lanes it has been seen
- * to be sixteen. The kernel's files state what each end can (Linux, Documentation/ABI/testing/sysfs-bus-pci,
- * max_link_width). */
+/* lanes.c: see lanes.h. NVML's maximum is another number: on laptops with a GPU wired to eight lanes it was sixteen.
+ * The kernel's files state the maximum of each end (Linux, Documentation/ABI/testing/sysfs-bus-pci, max_link_width). */
 #include "lanes.h"
 
 #include "machine.h"
@@ -14,7 +13,7 @@
 
 enum { LANES_MOST = 32 };
 
-/* 0: unknown. @p length: of the part of the place that is meant */
+/* Reads the lanes; 0: unknown. @p length: of the used part of @p place. */
 static unsigned read_lanes(const char *place, size_t length)
 {
     const char *root = getenv("GPUHAL_SYSTEM_ROOT");

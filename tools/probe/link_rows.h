@@ -1,5 +1,5 @@
-/* link_rows.h: the links between devices that are listed, and the words for them: what the tables (matrix.c) and the
- * sentences (link_sentences.c) are made of. */
+/* link_rows.h: the links between listed devices, and the words for them: the source of the tables (matrix.c) and the
+ * sentences (link_sentences.c). */
 #ifndef PROBE_LINK_ROWS_H
 #define PROBE_LINK_ROWS_H
 
@@ -17,16 +17,16 @@ typedef struct gpuhal_probe_link_rows {
 /* The library's kinds (0: not known), and two more. */
 enum { PROBE_KIND_DIRECT = GPUHAL_LINK_HOST + 1, PROBE_KIND_VENDOR, PROBE_KINDS };
 
-/* By kind: short, and what it means. */
+/* By kind: a short word, and its meaning. */
 extern const char *const gpuhal_probe_link_words[PROBE_KINDS][2];
 
 const gpuhal_probe_link *gpuhal_probe_link_between(const gpuhal_probe_link_rows *own, uint32_t from_row,
                                                    uint32_t to_row);
 size_t gpuhal_probe_link_kind(const gpuhal_probe_link *link);
-/* '+': one reaches the other's memory; '!': it failed; 0: nothing to be said. */
+/* Returns '+' if one device reaches the other's memory, '!' if the link failed, else 0. */
 char gpuhal_probe_link_mark(const gpuhal_probe_link *link);
 
-/* Prints one sentence where all links are alike, or one for each group. False where it takes a table. */
+/* Prints one sentence if all links are alike, or one for each group. Returns false if they need a table. */
 bool gpuhal_probe_print_link_sentences(const gpuhal_probe_link_rows *own);
 
 #endif

@@ -1,5 +1,4 @@
-/* links.h: what is known about the links between devices: the library's facts, and with --verify what copies and a
- * clock show. */
+/* links.h: the links between devices: the library's facts, and with --verify the results of copies and a clock. */
 #ifndef PROBE_LINKS_H
 #define PROBE_LINKS_H
 
@@ -17,24 +16,24 @@ enum {
     PROBE_LINK_SPEED,
     PROBE_LINK_LATENCY,
     PROBE_LINK_TRIED,
-    PROBE_LINK_VERIFIED, /* cached, where it was not tried now */
+    PROBE_LINK_VERIFIED, /* cached, if it was not tried now */
     PROBE_LINK_VALUES
 };
 
 /* From one device to another. */
 struct gpuhal_probe_link {
     uint32_t from, to; /* places among the devices of the machine */
-    bool software;     /* one of the two, at least, is a program on the host's processor: what is measured is that */
+    bool software;     /* one of the two, at least, is a program on the host's processor, and that is measured */
     bool tried;        /* --verify was meant for it */
-    bool cached;   /* what was measured is from an earlier time */
-    gpuhal_probe_result result; /* of verifying it, and of the driver while it was asked */
+    bool cached;   /* the measurement is from an earlier time */
+    gpuhal_probe_result result; /* of verifying it, and of reading it from the driver */
     gpuhal_value values[PROBE_LINK_VALUES];
-    gpuhal_missing name_missing; /* 0: `name` is what the vendor calls it; else why there is none */
+    gpuhal_missing name_missing; /* 0: `name` is the vendor's name; else the reason why there is none */
     char name[112];
 };
 
-/* Finds out about every ordered pair of the machine's devices; with --verify those are tried of which both are shown.
- * false without memory. */
+/* Reads every ordered pair of the machine's devices; --verify tries the pairs of shown devices. Returns false without
+ * memory. */
 bool gpuhal_probe_links_find(const gpuhal_probe_options *options, uint64_t timeout_ns, gpuhal_probe_machine *machine);
 
 #endif

@@ -1,16 +1,16 @@
-/* listing.h: what the library lists, as one machine keeps it: its devices, its hardware, and which of them have rows.
- * For machine.c, which finds all there is, and absence.c, which looks again with nothing selected. */
+/* listing.h: the library's listing, as one machine keeps it: its devices, its hardware, and their rows. For machine.c,
+ * which finds everything, and absence.c, which looks again with nothing selected. */
 #ifndef PROBE_LISTING_H
 #define PROBE_LISTING_H
 
 #include "machine.h"
 
-/* Between selectors, and between names of plugins, as the library has them. */
+/* Between selectors, and between names of plugins, as in the library. */
 #define GPUHAL_PROBE_SEPARATORS ", \t"
 
-/* Says a sentence of the library's in the words of this program's options. */
+/* Prints a sentence of the library, in the words of this program's options. */
 void gpuhal_probe_complain(const char *sentence);
-/* `devices`: a selector, or NULL; `deadline_ns`: for plugins; 0: the library's own. */
+/* Opens the library. `devices`: a selector, or NULL; `deadline_ns`: for plugins; 0: the library's default. */
 gpuhal_status gpuhal_probe_open_gpu(const gpuhal_probe_options *options, const char *devices, uint64_t deadline_ns,
                                     gpuhal **out_gpu);
 /* Each begins a list of the machine, and returns PROBE_GO_ON, or an exit code after a sentence. Without the list of the
@@ -18,10 +18,10 @@ gpuhal_status gpuhal_probe_open_gpu(const gpuhal_probe_options *options, const c
 gpuhal_probe_exit gpuhal_probe_list_devices(const gpuhal_probe_options *options, gpuhal_probe_machine *machine);
 gpuhal_probe_exit gpuhal_probe_find_hardware(gpuhal_probe_machine *machine);
 void gpuhal_probe_drop_hardware(gpuhal_probe_machine *machine);
-/* Which devices have a row: the processor only without a usable GPU. */
+/* Chooses the devices that have a row: the processor only without a usable GPU. */
 void gpuhal_probe_choose_rows(const gpuhal_probe_options *options, gpuhal_probe_machine *machine);
 bool gpuhal_probe_is_processor(const gpuhal_device *device);
-/* Whether one of the selectors is a number, which counts with nothing hidden. */
+/* Returns whether one of the selectors is a number. Numbers count all devices, with nothing hidden. */
 bool gpuhal_probe_has_number(const char *selectors);
 
 #endif

@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Takes standard output over; NULL with a sentence when it is closed. */
+/* Takes standard output over; returns NULL with a sentence when it is closed. */
 static FILE *take_output(void)
 {
     FILE *out = gpuhal_tool_output_take();
@@ -28,7 +28,8 @@ static FILE *take_output(void)
     return out;
 }
 
-/* Writes what was printed; false with a sentence when it did not arrive. Once: *out is NULL afterwards. */
+/* Writes the buffered output; returns false with a sentence when not all of it arrived. Once: *out is NULL
+ * afterwards. */
 static bool close_output(FILE **out)
 {
     const bool arrived = gpuhal_tool_output_close(out);
@@ -44,7 +45,7 @@ static gpuhal_probe_exit out_of_memory(void)
     return PROBE_INTERNAL;
 }
 
-/* What stands in the place of a listing: a report, or what is known of one thing. */
+/* Prints a report, or an explanation, in the place of a listing. */
 static gpuhal_probe_exit run_other(const gpuhal_probe_options *options, gpuhal_probe_machine *machine,
                                    const gpuhal_probe_environment *environment, FILE *out)
 {
@@ -61,7 +62,7 @@ static gpuhal_probe_exit run_other(const gpuhal_probe_options *options, gpuhal_p
     return code;
 }
 
-/* A listing closes the output: no document about an error follows it. */
+/* Opens the machine and prints. A listing closes the output: no document about an error follows it. */
 static gpuhal_probe_exit run(const gpuhal_probe_options *options, const gpuhal_probe_environment *environment,
                              FILE **out)
 {
@@ -81,7 +82,8 @@ static gpuhal_probe_exit run(const gpuhal_probe_options *options, const gpuhal_p
     return code;
 }
 
-/* The variables alone need no plugin and are printed even where one hangs. What is about a listing asks for one. */
+/* Returns whether the environment variables are all that the user wants. They need no plugin, and are printed even if
+ * one hangs. An option about a listing requests one. */
 static bool wants_variables_alone(const gpuhal_probe_options *options)
 {
     return options->environment && !options->format_given && !options->columns && !options->all && !options->links &&

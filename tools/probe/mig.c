@@ -1,5 +1,5 @@
-/* mig.c: see mig.h. The kernel driver has a folder for each GPU instance, and in that one for each compute instance;
- * the file "access" in both names the minor number of the device file that opens it. */
+/* mig.c: see mig.h. The kernel driver has a folder for each GPU instance, and in that a folder for each compute
+ * instance; the file "access" in both names the minor number of the device file that opens it. */
 #include "mig.h"
 
 #include "../common/host.h"
@@ -31,7 +31,8 @@ static bool read_minor(const char *path, uint64_t *out_minor)
     return found;
 }
 
-/* The one path that the pattern finds below the GPU's folder; false where there is another number of them. */
+/* Finds the one path that matches the pattern below the GPU's folder; returns false if there is another number of
+ * them. */
 static bool find_one(const char *gpu, const char *pattern, char path[PATH_MAX])
 {
     char all[PATH_MAX];

@@ -1,11 +1,12 @@
 /* openmetrics.c: the listing as OpenMetrics 1.0: one family of metrics for each kind of value, one metric for each row
- * of which the value is known. What is not known has no metric.
+ * with a known value. An unknown value has no metric.
  *
  * Prometheus' older text format 0.0.4, which the textfile collector of node_exporter reads, gives TYPE and HELP the
- * name of the metric. OpenMetrics forbids that for counters, whose family is named without "_total": no text is both.
+ * name of the metric. OpenMetrics forbids that for counters, since the name of their family has no "_total": no text
+ * can satisfy both.
  *
- * The types are gauge and counter alone: the textfile collector of node_exporter refuses a whole file in which a type
- * is "info" or "stateset". */
+ * The types are gauge and counter alone: the textfile collector of node_exporter refuses a whole file with a type
+ * "info" or "stateset". */
 #include "formats.h"
 #include "health.h"
 #include "plain.h"
@@ -27,7 +28,7 @@ static metric begin_metric(const char *name, FILE *out)
     return (metric){.out = out};
 }
 
-/* An empty label is the same as none. */
+/* Prints a label. An empty label is the same as none. */
 static void put_label(metric *one, const char *name, const char *value)
 {
     if (*value) {
@@ -43,7 +44,7 @@ static void end_metric(const metric *one, const char *value)
     fprintf(one->out, "%s %s\n", one->has_label ? "}" : "", value);
 }
 
-/* A family and how it is written. */
+/* A family and its form. */
 typedef struct head {
     const char *family, *unit, *help;
     bool only_grows;
@@ -66,7 +67,7 @@ static void put_gauge(gpuhal_probe_format format, const char *family, const char
     put_head(format, &one, out);
 }
 
-/* What identifies a row stands in each of its metrics, so that one can be read without another. */
+/* The identity of a row stands in each of its metrics, so that one can be read without another. */
 static const char *const identity[] = {"id", "backend", "physical", "pci", "uuid", "name"};
 
 static bool identifies(const gpuhal_probe_field *column)
@@ -93,7 +94,7 @@ static void put_identity(metric *one, const gpuhal_probe_row *row)
     }
 }
 
-/* ---- what a row is */
+/* ---- the state of a row */
 
 static void put_build(gpuhal_probe_format format, FILE *out)
 {
@@ -131,10 +132,10 @@ static void put_flag(const char *name, const gpuhal_probe_row *row, const char *
     end_metric(&one, set ? "1" : "0");
 }
 
-/* Every state has a metric, so that one that begins or ends is a change and no gap. */
+/* Prints a metric for every state, so that the begin or end of one is a change and no gap. */
 static void put_states(gpuhal_probe_format format, const gpuhal_probe_rows *rows, FILE *out)
 {
-    static const char *const of_devices[] = {"lost", "reset_needed"}; /* which hardware alone does not have */
+    static const char *const of_devices[] = {"lost", "reset_needed"}; /* hardware without a device has none of these */
     put_gauge(format, "hardware_state", "1 for the state that the hardware is in, 0 for the others.", out);
     for (uint32_t row = 0; row < rows->count; row++) {
         const char *now = gpuhal_probe_row_state(&rows->list[row]);
@@ -162,7 +163,7 @@ static void put_grades(gpuhal_probe_format format, const gpuhal_probe_rows *rows
     }
 }
 
-/* Of devices whose values were read. */
+/* Prints the health of devices whose values were read. */
 static void put_health(gpuhal_probe_format format, const gpuhal_probe_rows *rows, FILE *out)
 {
     put_gauge(format, "health_problem", "1 where the values say that something is wrong, else 0.", out);
@@ -204,7 +205,7 @@ static void put_value(const gpuhal_probe_field *column, const char *family, cons
     end_metric(&one, gpuhal_probe_number_text(column->unit, number, space));
 }
 
-/* Column `first` and those behind it that are of one family with it. Returns how many those are. */
+/* Prints column `first` and the later columns of its family. Returns the number of columns. */
 static size_t put_family(gpuhal_probe_format format, size_t first, const gpuhal_probe_rows *rows, FILE *out)
 {
     const gpuhal_probe_field *of_all = gpuhal_probe_field_at(first), *column;

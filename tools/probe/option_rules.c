@@ -1,6 +1,6 @@
-/* option_rules.c: see option_rules.h. One table says beside what an option would silently be ignored. What is not in it
- * goes together: JSON has what --all, --explain and --timings show in any case, and --color is a wish about text for
- * people, wherever there is some. */
+/* option_rules.c: see option_rules.h. One table lists the options beside which an option would silently be ignored. All
+ * other options go together: JSON has the contents of --all, --explain and --timings in any case, and --color is a wish
+ * about text for people, if there is some. */
 #include "option_rules.h"
 
 #include "fields.h"
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* What takes the place of the usual listing, or is its form. */
+/* The tasks and formats that take the place of the usual listing. */
 enum {
     REGISTRY = 1u << 0,
     DIFF = 1u << 1,
@@ -40,10 +40,10 @@ typedef struct form {
 typedef struct rule {
     const char *name;
     bool given;
-    unsigned beside; /* these it has no meaning */
+    unsigned beside; /* beside these it has no meaning */
 } rule;
 
-/* A form that the option has no meaning beside; NULL: it has a meaning. */
+/* Returns a form beside which the option has no meaning; NULL: it has a meaning. */
 static const form *ignores(const form *forms, size_t count, unsigned beside)
 {
     for (size_t i = 0; i < count; i++) {
@@ -66,7 +66,7 @@ static bool check(struct argp_state *state, const gpuhal_probe_options *options,
         {"output", options->output != NULL, TASKS | REPORT | TARGET | WATCH},
         {"every", options->every_ns != 0, TASKS | REPORT | TARGET | WATCH | CHECK},
         {"strict", options->strict, TASKS | REPORT | WATCH},
-        {"expect", options->expected != 0, TASKS | REPORT | TARGET | WATCH | CACHED}, /* no GPU is asked then */
+        {"expect", options->expected != 0, TASKS | REPORT | TARGET | WATCH | CACHED}, /* no GPU is read then */
         {"cached", options->cached, TASKS | WATCH},
         {"refresh", options->refresh, TASKS & ~(unsigned)DIFF},
         {"explain", options->explain, TASKS | REPORT | WATCH | PROGRAMS | CHECK},
@@ -93,7 +93,7 @@ static bool check(struct argp_state *state, const gpuhal_probe_options *options,
     return true;
 }
 
-/* Those on the record come first: of them one at a time can be done. */
+/* Checks that there is one task on the record at most; the forms begin with the tasks. */
 static bool is_one_task(struct argp_state *state, const form *forms, size_t count)
 {
     const form *task = NULL;
@@ -121,7 +121,7 @@ static bool columns_exist(struct argp_state *state, const gpuhal_probe_options *
     return columns != NULL;
 }
 
-/* What is printed again and again: one file or one document has no room for a second behind it. */
+/* Checks the format of repeated output: a file of one document has no room for a second. */
 static bool can_repeat(struct argp_state *state, const gpuhal_probe_options *options)
 {
     const gpuhal_probe_format format = options->format;

@@ -6,7 +6,7 @@
 
 #include <argp.h>
 
-/* Whether every option that was given has a meaning beside the others; false after a sentence on standard error. */
+/* Returns whether every given option has a meaning beside the others; false after a sentence on standard error. */
 bool gpuhal_probe_options_go_together(struct argp_state *state, const gpuhal_probe_options *options);
 
 #endif

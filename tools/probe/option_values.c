@@ -82,7 +82,7 @@ const char *gpuhal_probe_format_name(gpuhal_probe_format format)
     return formats[format];
 }
 
-/* The place of the word in the list; `count` when it is not there. */
+/* Returns the place of the word in the list; `count` when the list does not have it. */
 static size_t find_word(const char *const *words, size_t count, const char *value)
 {
     size_t place = 0;
@@ -92,7 +92,7 @@ static size_t find_word(const char *const *words, size_t count, const char *valu
     return place;
 }
 
-/* Two formats would leave one of them without effect; the same one may be given twice. */
+/* Sets the format. Two formats would leave one of them without effect; the same one may be given twice. */
 static bool set_format(struct argp_state *state, gpuhal_probe_options *options, gpuhal_probe_format format)
 {
     if (options->format_given && options->format != format) {

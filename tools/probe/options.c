@@ -224,13 +224,13 @@ static bool finish(struct argp_state *state, gpuhal_probe_options *options)
         return false;
     }
     options->retry = options->refresh ? "all" : options->retry;
-    options->all = options->all || options->report; /* it has everything */
+    options->all = options->all || options->report; /* a report has everything */
     options->explain = options->explain || options->report;
-    options->links = options->links || options->format == PROBE_FORMAT_GRES; /* Links= is made of them */
+    options->links = options->links || options->format == PROBE_FORMAT_GRES; /* Links= is made of the links */
     return true;
 }
 
-/* The period of --watch may stand behind it as a word of its own, as that of watch(1) does. */
+/* Returns whether the period of --watch stands after it as a separate word, as watch(1) accepts it. */
 static bool is_period(const struct argp_state *state, const gpuhal_probe_options *options)
 {
     return options->watch_ns == GPUHAL_PROBE_WATCH_NS && state->arg_num == 0;

@@ -8,18 +8,18 @@
 
 /* The exit status. Scripts rely on these numbers. */
 typedef enum gpuhal_probe_exit {
-    PROBE_COMPLETE = 0,  /* everything is listed, and what is listed works */
+    PROBE_COMPLETE = 0,  /* everything is listed, and everything listed works */
     PROBE_INTERNAL = 1,  /* no memory, or a file or the output cannot be read or written */
     PROBE_USAGE = 2,     /* a bad option, or a bad value in an option or environment variable */
     PROBE_NO_DEVICE = 3, /* there is no device at all, or with --strict or as CDI no GPU */
     PROBE_PARTIAL = 4,   /* a GPU, plugin, or with --verify a device or link fails; too few GPUs; damaged registry */
     PROBE_NOT_FOUND = 5, /* no such device, backend or plugin */
-    PROBE_NO_PERMISSION = 6, /* the device that was asked for may not be used by this user */
+    PROBE_NO_PERMISSION = 6, /* this user may not use the requested device */
     PROBE_DIFFERS = 7,       /* the machine differs from the record */
     PROBE_GO_ON = -1         /* not an exit code: carry on */
 } gpuhal_probe_exit;
 
-/* What the listing is printed as. */
+/* The form of the listing. */
 typedef enum gpuhal_probe_format {
     PROBE_FORMAT_TABLE,
     PROBE_FORMAT_WIDE, /* the table with all its columns */
@@ -46,9 +46,9 @@ typedef struct gpuhal_probe_options {
     bool explain, verify, timings, environment, all, links;
     bool registry, diff, accept;
     bool strict;    /* warnings and notes count as problems do */
-    bool processes; /* all of them, on the screen */
+    bool processes; /* all processes, on the screen */
     bool check;     /* one line about the health */
-    bool cached;    /* no driver is asked for values */
+    bool cached;    /* no values are read from drivers */
     bool refresh;
     gpuhal_probe_format format;
     bool format_given;
@@ -57,20 +57,20 @@ typedef struct gpuhal_probe_options {
     const char *columns; /* names, with commas */
     const char *device, *backends, *retry, *forget, *export_to, *import_from;
     const char *report;    /* a new file, or - */
-    const char *target;    /* what --explain is about */
-    const char *run_again; /* --diff's own, in the place of retry: with the plugins whose results are cached */
-    const char *output;    /* the file that the listing is written to; NULL: standard output */
-    uint32_t expected;     /* GPUs that are to be ready; 0: not given */
+    const char *target;    /* the object of --explain */
+    const char *run_again; /* for --diff, in the place of retry: with the plugins whose results are cached */
+    const char *output;    /* the file for the listing; NULL: standard output */
+    uint32_t expected;     /* the number of GPUs that must be ready; 0: not given */
     uint64_t timeout_ns;   /* 0: not given */
     uint64_t every_ns;     /* the listing is printed again and again; 0: once */
-    uint64_t watch_ns;     /* period of the live view; 0: it is not wanted */
+    uint64_t watch_ns;     /* period of the live view; 0: no live view */
 } gpuhal_probe_options;
 
-/* Reads the command line. PROBE_GO_ON, or the exit code when there is nothing more to do: --help and --version were
- * printed to `out`, or a mistake was named on standard error. */
+/* Reads the command line. Returns PROBE_GO_ON, or the exit code when there is nothing more to do: --help and --version
+ * were printed to `out`, or a mistake was named on standard error. */
 gpuhal_probe_exit gpuhal_probe_options_read(int count, char **arguments, FILE *out, gpuhal_probe_options *out_options);
 
-/* Whether the options are about the record, in the place of a listing. */
+/* Returns whether the options are about the record, in the place of a listing. */
 bool gpuhal_probe_options_about_registry(const gpuhal_probe_options *options);
 
 #endif

@@ -1,5 +1,5 @@
 /* output.c: see output.h. A temporary file in the same folder gets the contents and then the name. It begins with a dot
- * and does not end as the file does, so that what reads all files of the folder does not read it. */
+ * and ends differently from the file, so that programs that read all files of the folder do not read it. */
 #include "output.h"
 
 #include "screen.h"
@@ -20,8 +20,8 @@ static bool fail(const char *path, const char *why)
     return false;
 }
 
-/* Links of /proc lead to what a descriptor has open, which this program has arranged anew for its own sake: behind
- * /dev/stdout is what standard error has. */
+/* Returns whether the path leads to a descriptor. Links of /proc lead to the file of a descriptor, and this program has
+ * rearranged its descriptors: /dev/stdout leads to the file of standard error. */
 static bool names_descriptor(const char *path)
 {
     char folder[PATH_MAX], real[PATH_MAX];
@@ -30,8 +30,8 @@ static bool names_descriptor(const char *path)
     return strncmp(path, "/dev/std", 8) == 0 || (realpath(folder, real) && strncmp(real, "/proc/", 6) == 0);
 }
 
-/* Where the file really is: a link stays a link. A file that may not be written is not replaced either, although its
- * folder would allow that. */
+/* Finds the real file: a link stays a link. A file that may not be written is not replaced either, although its folder
+ * would allow that. */
 static bool find_target(const char *path, char target[PATH_MAX])
 {
     struct stat status;
@@ -65,8 +65,8 @@ static bool write_all(int file, const char *bytes, size_t count)
     return fchmod(file, 0644) == 0 && fsync(file) == 0;
 }
 
-/* The name survives a crash of the system as soon as the folder is on the disk; where folders cannot be synchronised,
- * it is there all the same. */
+/* Makes the file's name survive a crash of the system: the folder is on the disk. If folders cannot be synchronised,
+ * the name is in it all the same. */
 static void synchronise_folder(const char *folder)
 {
     const int descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -91,7 +91,7 @@ static bool replace(const char *path, const char *target, const char *bytes, siz
     }
     bool written = write_all(file, bytes, count);
     int reason = written ? 0 : errno;
-    if (close(file) != 0 && !reason) { /* some file systems say only now that there is no room */
+    if (close(file) != 0 && !reason) { /* some file systems report a lack of room only now */
         reason = errno;
     }
     if (!reason && rename(temporary, target) != 0) {

@@ -1,4 +1,5 @@
-/* plain.h: texts of drivers and file names in data for programs: whatever is in them, one line of characters. */
+/* plain.h: texts of drivers and file names in data for programs: always one line of characters, whatever they
+ * contain. */
 #ifndef PROBE_PLAIN_H
 #define PROBE_PLAIN_H
 

@@ -1,5 +1,5 @@
-/* problems.h: what is not as it should be, each with its cause and the commands that mend or examine it. The screen,
- * JSON and the exit status all go by this list. */
+/* problems.h: the problems, each with its cause and the commands that mend or examine it. The screen, JSON and the exit
+ * status all go by this list. */
 #ifndef PROBE_PROBLEMS_H
 #define PROBE_PROBLEMS_H
 
@@ -20,18 +20,19 @@ typedef struct gpuhal_probe_problems {
 
 #define GPUHAL_PROBE_SENTENCE_BYTES 1500u
 
-/* false without memory. Finish the list in both cases. */
+/* Finds all problems. Returns false without memory. The list must be finished in both cases. */
 bool gpuhal_probe_problems_find(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                 gpuhal_probe_problems *out_problems);
-/* Those of the hardware that a selector means which matches no device; none where it means none. Likewise. */
+/* Finds the problems of the hardware that a selector without a matching device means; none if it means none. Returns
+ * false without memory. The list must be finished in both cases. */
 bool gpuhal_probe_problems_of(const gpuhal_probe_machine *machine, const char *selector,
                               gpuhal_probe_problems *out_problems);
 void gpuhal_probe_problems_finish(gpuhal_probe_problems *problems);
 
-/* "NVIDIA GPU at 0000:01:00.0: no kernel driver is bound to it". */
+/* Writes "NVIDIA GPU at 0000:01:00.0: no kernel driver is bound to it". */
 void gpuhal_probe_problem_sentence(const gpuhal_probe_problem *problem, char to[GPUHAL_PROBE_SENTENCE_BYTES]);
-/* The same for all that share its cause, "2 GPUs (01:00.0, 02:00.0): …", "cuda:0, cuda:1: …"; false: an earlier one of
- * them has said it. */
+/* Writes one sentence for all problems with the same cause, "2 GPUs (01:00.0, 02:00.0): …", "cuda:0, cuda:1: …".
+ * Returns false if an earlier one of them has it. */
 #define GPUHAL_PROBE_JOINED_BYTES 2200u
 bool gpuhal_probe_problem_joined(const gpuhal_probe_problems *problems, uint32_t index,
                                  char to[GPUHAL_PROBE_JOINED_BYTES]);

@@ -1,4 +1,4 @@
-/* process_table.c: the processes below the table of the devices; see print.h. What is not known is "-". */
+/* process_table.c: the processes below the table of the devices; see print.h. An unknown value is "-". */
 #include "print.h"
 #include "processes.h"
 
@@ -26,7 +26,7 @@ static const struct {
 typedef struct user_of_device {
     const gpuhal_device *device;
     const gpuhal_process *process;
-    uint32_t place; /* before they are sorted */
+    uint32_t place; /* before the list is sorted */
 } user_of_device;
 
 typedef struct process_table {
@@ -46,7 +46,7 @@ static bool is_foreign(const gpuhal_process *process)
     return process->pid && (process->flags & GPUHAL_PROCESS_FOREIGN_NAMESPACE);
 }
 
-/* Largest memory first; those with as much stay in their order. */
+/* Orders by memory, largest first; processes with as much stay in their order. */
 static int compare(const void *one, const void *other)
 {
     const user_of_device *a = one, *b = other;
@@ -98,7 +98,8 @@ static void write_cells(const gpuhal_probe_machine *machine, const user_of_devic
     snprintf(cells[CONTAINER], CELL_BYTES, "%.*s", SHORT_CONTAINER, process->container);
 }
 
-/* Each column is as wide as its contents, up to a limit. The command takes what a narrow screen has left. */
+/* Sets the width of each column by its contents, up to a limit. The command takes the remaining width of a narrow
+ * screen. */
 static void find_widths(const gpuhal_probe_machine *machine, uint32_t shown, const gpuhal_probe_screen *screen,
                         process_table *table)
 {
@@ -127,7 +128,7 @@ static void find_widths(const gpuhal_probe_machine *machine, uint32_t shown, con
     }
 }
 
-/* The last cell of a line is not padded. */
+/* Prints a line. Its last cell is not padded. */
 static void print_line(const process_table *table, char cells[COLUMNS][CELL_BYTES], gpuhal_probe_style style,
                        const gpuhal_probe_screen *screen)
 {
@@ -167,7 +168,7 @@ static void print_rest(uint32_t count, bool is_partial, const gpuhal_probe_scree
     fprintf(screen->out, "%s: --processes\n", is_partial ? "and those that draw, or use Vulkan or OpenCL" : "");
 }
 
-/* What the mark before a pid means. */
+/* Prints the meaning of the mark before a pid. */
 static void print_legend(const process_table *table, uint32_t shown, const gpuhal_probe_screen *screen)
 {
     bool has_mark = false;
@@ -184,7 +185,7 @@ static void print_legend(const process_table *table, uint32_t shown, const gpuha
     }
 }
 
-/* With --processes: that there are none, or why they are not known. */
+/* Prints with --processes that there are none, or why they are not known. */
 static void print_reasons(const gpuhal_probe_machine *machine, bool has_some, const gpuhal_probe_screen *screen)
 {
     bool is_known = false;

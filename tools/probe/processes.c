@@ -1,4 +1,4 @@
-/* processes.c: see processes.h. Drivers are asked in turn, and one that hangs takes its part of the time. */
+/* processes.c: see processes.h. Drivers are read in turn, and one that hangs costs its part of the time. */
 #include "processes.h"
 
 #include "rows.h"
@@ -15,7 +15,7 @@
 
 enum { USERS = 32, USER_BYTES = 33 }; /* the longest name that useradd(8) takes */
 
-/* Names that were found already, since finding one may ask a server. */
+/* The names found before, since finding a name may need a server. */
 struct gpuhal_probe_users {
     struct {
         uint32_t number;
@@ -48,7 +48,7 @@ void gpuhal_probe_users_finish(gpuhal_probe_machine *machine)
     machine->users = NULL;
 }
 
-/* All processes of the device, which may become more between two calls. false without memory. */
+/* Reads all processes of the device, which may become more between two calls. Returns false without memory. */
 static bool read_one(gpuhal_device *device, uint32_t flags, uint64_t timeout_ns, gpuhal_probe_processes *to)
 {
     uint32_t capacity = 32;
@@ -78,7 +78,7 @@ static void leave_out_persons(gpuhal_probe_processes *of)
     }
 }
 
-/* What is left for one device: 0: nothing. */
+/* Returns the remaining time for one device; 0: none. */
 static uint64_t time_left(uint64_t until_ns)
 {
     const uint64_t now = gpuhal_tool_now_ns(), left = until_ns > now ? until_ns - now : 0;

@@ -1,4 +1,4 @@
-/* progress.c: see progress.h. A thread writes the line; `mutex` protects everything. */
+/* progress.c: see progress.h. A thread writes the line; `mutex` protects all members of `own`. */
 #include "progress.h"
 
 #include "screen.h"
@@ -21,7 +21,7 @@ static struct {
     char pending[PENDING_MOST][NAME_BYTES]; /* plugins whose helpers run; "" is free */
 } own = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-/* Called with the mutex held. */
+/* Writes the line. Called with the mutex held. */
 static void show(void)
 {
     char names[WHAT_BYTES] = "", text[2 * WHAT_BYTES];
@@ -103,7 +103,7 @@ void gpuhal_probe_wait_end(void)
     gpuhal_probe_progress(NULL);
 }
 
-/* "cuda: process 123 probes FILE", "cuda: process 123 ended". */
+/* Reads "cuda: process 123 probes FILE", "cuda: process 123 ended". */
 void gpuhal_probe_wait_listen(void *user, int32_t level, const char *line)
 {
     (void)user;

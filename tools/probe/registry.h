@@ -1,4 +1,4 @@
-/* registry.h: the record that the library keeps of this machine: showing it, and the options that change it. Of them
+/* registry.h: shows the record that the library keeps of this machine, and does the options that change it. Only
  * --diff, and --forget of a GPU, run plugins. */
 #ifndef PROBE_REGISTRY_H
 #define PROBE_REGISTRY_H
@@ -9,35 +9,35 @@
 #include <gpuhal/gpuhal.h>
 #include <gpuhal/node.h>
 
-/* Does what --registry, --diff, --forget, --export or --import asks for; says on standard error why it cannot. */
+/* Does the task of --registry, --diff, --forget, --export or --import; prints on standard error why it cannot. */
 gpuhal_probe_exit gpuhal_probe_registry_do(const gpuhal_probe_options *options, FILE *out);
 
-/* The record for people; with `all` also each result of a plugin that is not used any more. */
+/* Prints the record for people; with `all` also each plugin result that is not used any more. */
 void gpuhal_probe_registry_print(const gpuhal_registry_view *view, bool all, const gpuhal_probe_screen *screen);
-/* The document gpuhal.registry/2. false without memory. */
+/* Prints the document gpuhal.registry/2. Returns false without memory. */
 bool gpuhal_probe_registry_json(const gpuhal_registry_view *view, FILE *out);
-/* Lists the machine, and prints what differs from the record. */
+/* Lists the machine, and prints its differences from the record. */
 gpuhal_probe_exit gpuhal_probe_diff(const gpuhal_probe_options *options, FILE *out);
 
-/* The interface of this number; false when no interface has it. */
+/* Finds the interface of this number; returns false when no interface has it. */
 bool gpuhal_probe_find_interface(const gpuhal_registry_view *view, uint32_t number, gpuhal_interface_record *out_entry,
                                  uint32_t *out_index);
-/* As other output calls it: "cuda at 0000:11:00.0", "cpu (AMD EPYC)"; with its number where that is not unique. */
+/* Writes its name as in other output: "cuda at 0000:11:00.0", "cpu (AMD EPYC)"; with its number if that is not
+ * unique. */
 #define GPUHAL_PROBE_NAME_BYTES 128u
 void gpuhal_probe_name_interface(const gpuhal_registry_view *view, uint32_t number, char to[GPUHAL_PROBE_NAME_BYTES]);
-/* When devices were last seen; 0 where none is recorded. */
+/* Returns the time when devices were last seen; 0 if none is recorded. */
 uint64_t gpuhal_probe_last_seen(const gpuhal_registry_view *view);
-/* The newest driver version of the interface at this place of the list; "" when none is known. */
+/* Returns the newest driver version of the interface at this place of the list; "" when none is known. */
 const char *gpuhal_probe_last_driver(const gpuhal_registry_view *view, uint32_t index);
-/* Whether the record does not have what this view has: it cannot be written. `newest` is the view of an opened
+/* Returns whether the record lacks data of this view: it cannot be written. `newest` is the view of an opened
  * library. */
 bool gpuhal_probe_is_unwritten(const gpuhal_registry_view *newest);
-/* Why the cached result of plugin number `index`, which is `plugin`, is not valid; "" when it is. */
+/* Writes the reason why the cached result of plugin number `index`, which is `plugin`, is not valid; "" when it is. */
 gpuhal_status gpuhal_probe_plugin_stale(const gpuhal_registry_view *view, uint32_t index,
                                         const gpuhal_plugin_record *plugin, char *out_why, uint32_t why_bytes);
-/* "NVIDIA H100, PCI 0000:01:00.0", or what else is known. */
+/* Writes "NVIDIA H100, PCI 0000:01:00.0", or other known facts. */
 void gpuhal_probe_format_hardware(const gpuhal_physical_record *physical, char *to, size_t bytes);
-/* Why no record is kept. */
 const char *gpuhal_probe_why_no_record(void);
 
 #endif

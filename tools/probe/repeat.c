@@ -1,5 +1,5 @@
-/* repeat.c: see repeat.h. Neither drivers nor the registry are opened again for the next listing: only values are read,
- * and devices that appeared or vanished are taken notice of. */
+/* repeat.c: see repeat.h. Neither drivers nor the registry are opened again for the next listing: it only reads values,
+ * and notices devices that appeared or vanished. */
 #include "repeat.h"
 
 #include "formats.h"
@@ -60,7 +60,8 @@ static bool print_sections(const gpuhal_probe_options *options, const gpuhal_pro
     return true;
 }
 
-/* INTERNAL without memory; NO_DEVICE: nothing was printed, since the format has no place for no GPU. */
+/* Prints the listing. Returns INTERNAL without memory; NO_DEVICE if nothing was printed, since the format requires a
+ * GPU. */
 static gpuhal_probe_exit print_once(const gpuhal_probe_options *options, const gpuhal_probe_environment *environment,
                                     const gpuhal_probe_machine *machine, const gpuhal_probe_problems *problems,
                                     bool first, FILE *out)
@@ -98,8 +99,8 @@ static gpuhal_probe_exit print_once(const gpuhal_probe_options *options, const g
     return made ? PROBE_COMPLETE : PROBE_INTERNAL;
 }
 
-/* Prints one listing to where it belongs. The code of the findings; INTERNAL after a sentence. What the format has no
- * place for is said after the first. */
+/* Prints one listing to its file or to standard output. Returns the code of the findings; INTERNAL after a sentence.
+ * Findings that the format has no place for go to standard error after the first listing. */
 static gpuhal_probe_exit put_once(const gpuhal_probe_options *options, const gpuhal_probe_environment *environment,
                                   gpuhal_probe_machine *machine, bool first, FILE *out)
 {
@@ -117,7 +118,7 @@ static gpuhal_probe_exit put_once(const gpuhal_probe_options *options, const gpu
     if (printed == PROBE_INTERNAL) {
         gpuhal_probe_say("out of memory");
     }
-    bool written = printed == PROBE_NO_DEVICE; /* a file stays what it was */
+    bool written = printed == PROBE_NO_DEVICE; /* the file stays unchanged */
     if (printed == PROBE_COMPLETE) {
         written = !options->output || gpuhal_probe_output_write(options->output, bytes, count);
     }
@@ -132,7 +133,7 @@ static gpuhal_probe_exit put_once(const gpuhal_probe_options *options, const gpu
     return !written ? PROBE_INTERNAL : found == PROBE_COMPLETE ? printed : found;
 }
 
-/* Waits for the next listing; for devices that appear or vanish, too. false: a signal ends the listing. */
+/* Waits for the next listing, or for devices that appear or vanish. Returns false if a signal ends the listing. */
 static bool wait_for_next(const gpuhal_probe_machine *machine, uint64_t due_ns, int changes)
 {
     gpuhal_change change = {.size = sizeof change};
@@ -148,10 +149,10 @@ static gpuhal_probe_exit go_on(const gpuhal_probe_options *options, const gpuhal
 {
     const uint64_t period_ns = options->every_ns ? options->every_ns : options->watch_ns;
     gpuhal_os_handle changes = -1;
-    gpuhal_change_descriptor(machine->gpu, &changes); /* where there are none, devices stay what they are */
+    gpuhal_change_descriptor(machine->gpu, &changes); /* without a descriptor the devices stay as they are */
     bool written = true;
     for (uint64_t due_ns = gpuhal_tool_now_ns() + period_ns; written && wait_for_next(machine, due_ns, (int)changes);) {
-        /* What took longer than the period leaves samples out, and does not catch up. */
+        /* A listing that took longer than the period leaves samples out, and does not catch up. */
         const uint64_t now_ns = gpuhal_tool_now_ns();
         due_ns = now_ns >= due_ns + period_ns ? now_ns + period_ns : now_ns >= due_ns ? due_ns + period_ns : due_ns;
         written = gpuhal_probe_machine_refresh(options, PROBE_READ_ALL, machine) &&

@@ -1,4 +1,4 @@
-/* report_file.h: what a bug report needs, as one text. */
+/* report_file.h: the contents of a bug report, as one text. */
 #ifndef PROBE_REPORT_FILE_H
 #define PROBE_REPORT_FILE_H
 
@@ -6,7 +6,7 @@
 #include "machine.h"
 #include "options.h"
 
-/* Reads the processes, and writes the report to a new file, complete or not at all, or to `out` for "-". Says on
+/* Reads the processes, and writes the report to a new file, complete or not at all, or to `out` for "-". Prints on
  * standard error why it cannot. */
 gpuhal_probe_exit gpuhal_probe_write_report(gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                             const gpuhal_probe_environment *environment, FILE *out);

@@ -25,7 +25,7 @@ static const char *const styles[] = {
     [PROBE_GOOD] = "\033[32m", [PROBE_BAD] = "\033[31m", [PROBE_WARN] = "\033[33m",
 };
 
-/* A terminal that understands escape codes. */
+/* Returns whether the terminal interprets escape codes. */
 static bool is_capable(int descriptor)
 {
     const char *kind = getenv("TERM");
@@ -71,15 +71,15 @@ void gpuhal_probe_screen_init(gpuhal_probe_screen *screen, FILE *out)
     };
 }
 
-/* Characters without a picture that turn the direction of the text or hide between others: a name shall be read as it
- * is. */
+/* Returns whether a character has no picture, but turns the direction of the text or hides between others: a name must
+ * be read as it is. */
 static bool is_invisible(uint32_t character)
 {
     return (character >= 0x200b && character <= 0x200f) || (character >= 0x2028 && character <= 0x202e) ||
            (character >= 0x2060 && character <= 0x206f) || character == 0xfeff;
 }
 
-/* What is printed for the character at *text, and the columns that it takes; moves *text behind it. */
+/* Writes the printed form of the character at *text, and returns its columns; moves *text past it. */
 static size_t next_glyph(const gpuhal_probe_screen *screen, const char **text, char glyph[5])
 {
     if (**text >= ' ' && **text <= '~') {
@@ -101,7 +101,7 @@ static size_t next_glyph(const gpuhal_probe_screen *screen, const char **text, c
     return (size_t)columns;
 }
 
-/* Columns of the text up to `end`, which is NULL or stands before a blank. */
+/* Counts the columns of the text up to `end`, which is NULL or stands before a blank. */
 static size_t count_columns(const gpuhal_probe_screen *screen, const char *text, const char *end)
 {
     size_t sum = 0;
@@ -186,7 +186,7 @@ void gpuhal_probe_screen_wrap_in(const gpuhal_probe_screen *screen, gpuhal_probe
                                  size_t column, size_t indent)
 {
     begin_style(screen, style);
-    bool fresh = true; /* nothing stands in this line yet */
+    bool fresh = true; /* this line is empty so far */
     for (const char *word = text + strspn(text, BLANKS); *word; word += strspn(word, BLANKS)) {
         const char *end = word + strcspn(word, BLANKS);
         size_t columns = count_columns(screen, word, end);
@@ -266,7 +266,7 @@ void gpuhal_probe_say(const char *format, ...)
     gpuhal_probe_screen_wrap(&screen, text, sizeof name, 4);
 }
 
-/* Lines of the log would be broken up. */
+/* Progress would break up lines of the log. */
 bool gpuhal_probe_shows_progress(void)
 {
     return is_capable(STDERR_FILENO) && !getenv("GPUHAL_LOG");

@@ -1,6 +1,6 @@
-/* screen.h: text for people: how wide the screen is, which characters and colours it shows, and text fitted into it.
+/* screen.h: text for people: the width of the screen, its characters and colours, and text fitted into it.
  *
- * Texts come from drivers and file names. Whatever is in them, what is printed is one line of printable characters:
+ * Texts come from drivers and file names. Whatever they contain, they are printed as one line of printable characters:
  * control characters, invisible ones and bytes that are no text become `?`, so that no driver can write escape codes to
  * a terminal.
  */
@@ -15,7 +15,7 @@
 
 typedef struct gpuhal_probe_screen {
     FILE *out;
-    size_t width; /* columns, at least 40; SIZE_MAX where nothing limits lines */
+    size_t width; /* columns, at least 40; SIZE_MAX if nothing limits lines */
     bool limited; /* by a terminal, or by COLUMNS */
     bool colour;
     bool utf8;
@@ -30,11 +30,10 @@ typedef enum gpuhal_probe_style {
     PROBE_WARN
 } gpuhal_probe_style;
 
-/* Overrules, for standard output, what terminals and NO_COLOR say. */
+/* Overrides, for standard output, the choice by terminal and NO_COLOR. */
 void gpuhal_probe_screen_set_color(gpuhal_probe_color color);
 void gpuhal_probe_screen_init(gpuhal_probe_screen *screen, FILE *out);
 
-/* Columns that the text takes when it is printed. */
 size_t gpuhal_probe_screen_columns(const gpuhal_probe_screen *screen, const char *text);
 /* Prints the text in exactly `width` columns: padded with blanks, or shortened with an ellipsis. */
 void gpuhal_probe_screen_fit(const gpuhal_probe_screen *screen, gpuhal_probe_style style, const char *text,
@@ -44,25 +43,25 @@ void gpuhal_probe_screen_put(const gpuhal_probe_screen *screen, gpuhal_probe_sty
 /* Prints words from column `column` on, further lines indented to `indent`, and ends the line. A word that is longer
  * than a line (a path) is not broken, so that it can be copied. */
 void gpuhal_probe_screen_wrap(const gpuhal_probe_screen *screen, const char *text, size_t column, size_t indent);
-/* The same in a style. */
+/* Does the same in a style. */
 void gpuhal_probe_screen_wrap_in(const gpuhal_probe_screen *screen, gpuhal_probe_style style, const char *text,
                                  size_t column, size_t indent);
-/* "    reason   the sentence", further lines under its first word. Nothing for "". */
+/* Prints "    reason   the sentence", further lines under its first word. Prints nothing for "". */
 void gpuhal_probe_screen_field(const gpuhal_probe_screen *screen, const char *label, const char *text);
 
-/* A field of several lines, each in a line of its own; very long ones are cut. */
+/* Prints a field of several lines, each in a separate line; very long ones are cut. */
 void gpuhal_probe_screen_lines(const gpuhal_probe_screen *screen, const char *label, const char *lines);
 
-/* A message on standard error: "gpuhal-probe: …", one line, wrapped where that is a terminal. */
+/* Prints a message on standard error: "gpuhal-probe: …", one line, wrapped if that is a terminal. */
 void gpuhal_probe_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The last message; "" before the first. */
+/* Returns the last message; "" before the first. */
 const char *gpuhal_probe_last_said(void);
 void gpuhal_probe_set_said(const char *message);
 
-/* One line on standard error that the next call replaces; only where that is a terminal. NULL: wipes it. */
+/* Prints one line on standard error that the next call replaces; only if that is a terminal. NULL: wipes it. */
 void gpuhal_probe_progress(const char *text);
-/* Whether it is. */
+/* Returns whether progress is shown. */
 bool gpuhal_probe_shows_progress(void);
 
 #endif

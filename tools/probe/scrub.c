@@ -1,4 +1,4 @@
-/* scrub.c: see scrub.h. What is found at a place is replaced there, the longest meaning first; the rest is copied. */
+/* scrub.c: see scrub.h. At each place the first form that fits is replaced; the rest is copied. */
 #include "scrub.h"
 
 #include "../common/host.h"
@@ -15,7 +15,7 @@
 enum { NAME_BYTES = 256, PATH_BYTES = 1024 };
 
 typedef struct identity {
-    char host[NAME_BYTES], user[NAME_BYTES], home[PATH_BYTES]; /* "": not known, or too common to be looked for */
+    char host[NAME_BYTES], user[NAME_BYTES], home[PATH_BYTES]; /* "": not known, or too common to be replaced */
 } identity;
 
 static void keep(char *to, size_t bytes, const char *text)
@@ -46,14 +46,15 @@ static bool is_word(int character)
     return isalnum(character) || character == '_' || character == '-';
 }
 
-/* Whether the name stands at `at` as a word of its own. `before` is the character in front. */
+/* Returns whether the name stands at `at` as a separate word. `before` is the character before it. */
 static bool stands(const char *at, int before, const char *name)
 {
     const size_t length = strlen(name);
     return length > 0 && strncmp(at, name, length) == 0 && !is_word(before) && !is_word((unsigned char)at[length]);
 }
 
-/* How many characters fit a form of x (hexadecimal digit), n (decimal digit) and themselves; 0: not all. */
+/* Counts the characters that fit a form of x (hexadecimal digit) and characters for themselves; 0: not all of it
+ * fits. */
 static size_t fits(const char *at, const char *form)
 {
     size_t i = 0;
@@ -66,7 +67,7 @@ static size_t fits(const char *at, const char *form)
     return isxdigit((unsigned char)at[i]) ? 0 : i;
 }
 
-/* "10.0.0.12"; not "1.2.3", and not a version of more parts. */
+/* Fits "10.0.0.12"; not "1.2.3", and not a version of more parts. */
 static size_t fits_internet_address(const char *at)
 {
     size_t length = 0;
@@ -80,7 +81,7 @@ static size_t fits_internet_address(const char *at)
     return at[length] == '.' && isdigit((unsigned char)at[length + 1]) ? 0 : length;
 }
 
-/* "fe80::1" and its longer forms; not a PCI address, and not "::" alone, which names no machine. */
+/* Fits "fe80::1" and its longer forms; not a PCI address, and not "::" alone, which names no machine. */
 static size_t fits_internet_address_6(const char *at)
 {
     char text[INET6_ADDRSTRLEN];
@@ -106,7 +107,7 @@ static uint32_t checksum(const char *text, size_t length)
     return sum;
 }
 
-/* The value of "serial": "..." in JSON, whose quote is at `at`. */
+/* Fits the value of "serial": "..." in JSON, whose quote is at `at`. */
 static size_t fits_serial(const char *text, const char *at)
 {
     static const char key[] = "serial";
@@ -118,11 +119,11 @@ static size_t fits_serial(const char *text, const char *at)
     return found && found < at && strstr(found, ": \"") == at - 3 ? strcspn(at, "\"\n") : 0;
 }
 
-/* What follows "GPU-": a UUID or its beginning, as selectors and vendors' variables take them. */
+/* Fits the text after "GPU-": a UUID or its beginning, as selectors and vendors' variables accept them. */
 static size_t fits_uuid(const char *text, const char *at)
 {
     static const char *const words[] = {"GPU-", "MIG-", "uuid="};
-    enum { LEAST = 4 }; /* a shorter one identifies nothing */
+    enum { LEAST = 4 }; /* fewer digits identify nothing */
     const size_t length = strspn(at, "0123456789abcdefABCDEF-");
     bool follows = false;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
@@ -132,7 +133,7 @@ static size_t fits_uuid(const char *text, const char *at)
     return follows && length >= LEAST && !is_word((unsigned char)at[length]) ? length : 0;
 }
 
-/* Replaces what stands at `at`; returns how many characters that were. */
+/* Replaces the text at `at`; returns how many characters it had. */
 static size_t replace(const identity *own, const char *text, const char *at, FILE *out)
 {
     const int before = at > text ? (unsigned char)at[-1] : 0;

@@ -6,16 +6,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Catches SIGINT, SIGTERM and SIGHUP from now on, and with `screen` SIGWINCH and SIGTSTP. false with errno. */
+/* Catches SIGINT, SIGTERM and SIGHUP from now on, and with `screen` SIGWINCH and SIGTSTP. Returns false with errno. */
 bool gpuhal_probe_stop_catch(bool screen);
-/* The signal that ends the program; 0: none came. */
+/* Returns the signal that ends the program; 0: none came. */
 int gpuhal_probe_stopped(void);
-/* SIGWINCH or SIGTSTP, once for each that came; 0: none. */
+/* Returns SIGWINCH or SIGTSTP, once for pending ones of its kind; 0: none. */
 int gpuhal_probe_stop_next(void);
-/* Readable while a signal has not been asked for. */
+/* Returns a descriptor that is readable until gpuhal_probe_stop_next() is called. */
 int gpuhal_probe_stop_descriptor(void);
-/* Waits until the moment `until_ns` of the monotonic clock, a signal that ends, or `descriptor` (-1: none) being
- * readable; whether that is so. */
+/* Waits until the moment `until_ns` of the monotonic clock, a signal that ends, or until `descriptor` (-1: none) is
+ * readable; returns whether it is. */
 bool gpuhal_probe_stop_wait(uint64_t until_ns, int descriptor);
 
 #endif

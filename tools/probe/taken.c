@@ -1,12 +1,12 @@
 /* taken.c: see taken.h. Programs that only draw do not count (nvidia-smi(1), "Compute Mode"), and a service that shares
- * the GPU takes in others (NVIDIA's MPS: exclusive mode holds for its server, not for its clients). */
+ * the GPU serves others (NVIDIA's MPS: exclusive mode holds for its server, not for its clients). */
 #include "taken.h"
 
 #include <gpuhal/telemetry.h>
 
 #include <unistd.h>
 
-#define ALL_NS 400000000u /* for all of them, however many there are */
+#define ALL_NS 400000000u /* for all GPUs, however many there are */
 
 static bool is_exclusive(const gpuhal_probe_device *entry)
 {
@@ -15,8 +15,9 @@ static bool is_exclusive(const gpuhal_probe_device *entry)
            mode == GPUHAL_COMPUTE_EXCLUSIVE && gpuhal_device_status(entry->device) == GPUHAL_OK;
 }
 
-/* In another pid namespace this process is listed by another number, and what cannot be attributed is this process if
- * that has verified the device: no other one can have an exclusive one then. */
+/* Returns whether another process computes. In another pid namespace this process is listed by another number. A
+ * process that cannot be attributed is this one if it has verified the device: no other process can have an exclusive
+ * device then. */
 static bool is_stranger(const gpuhal_probe_device *entry, const gpuhal_process *process)
 {
     const bool is_here = entry->verified && !entry->in_child && !entry->result.status;
@@ -41,7 +42,7 @@ static void read_one(gpuhal_probe_device *entry, uint64_t limit_ns)
     entry->is_taken = computes && !shares;
 }
 
-/* One that hangs takes half of the time that is left, so that others have their turn. */
+/* A driver that hangs takes half of the remaining time, so that the other devices have their turn. */
 void gpuhal_probe_taken_read(gpuhal_probe_machine *machine)
 {
     uint32_t left = 0;

@@ -6,9 +6,9 @@
 
 #define GPUHAL_PROBE_TIME_BYTES 40u
 
-/* In local time: "2026-11-21 14:03". `seconds` since 1970; "an unknown time" for 0 and for nonsense. */
+/* Writes local time: "2026-11-21 14:03". `seconds` since 1970; "an unknown time" for 0 and for nonsense. */
 void gpuhal_probe_format_time(uint64_t seconds, char out_text[GPUHAL_PROBE_TIME_BYTES]);
-/* The day alone: "2026-11-21". */
+/* Writes the day alone: "2026-11-21". */
 void gpuhal_probe_format_day(uint64_t seconds, char out_text[GPUHAL_PROBE_TIME_BYTES]);
 
 #endif

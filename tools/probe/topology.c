@@ -1,4 +1,4 @@
-/* topology.c: see topology.h. Network cards are those of the kernel's classes net and infiniband that have a PCI
+/* topology.c: see topology.h. Network cards are the entries of the kernel's classes net and infiniband with a PCI
  * device; a card that both list is one. Nothing is opened. */
 #include "topology.h"
 
@@ -43,7 +43,7 @@ void gpuhal_probe_write_ids(const gpuhal_probe_machine *machine, const uint32_t 
 
 /* ---- NUMA nodes */
 
-/* What the kernel says of the device's hardware; NULL where it lists none. */
+/* Returns the kernel's facts of the device's hardware; NULL if it lists none. */
 static const gpuhal_hardware_info *hardware_of(const gpuhal_probe_place *own, uint32_t place)
 {
     const gpuhal_probe_machine *machine = own->machine;
@@ -112,7 +112,7 @@ static bool is_address(const char *text, size_t length)
     return good;
 }
 
-/* The last PCI device on the path of a link: virtio's devices stand below theirs. */
+/* Finds the last PCI device on the path of a link: virtio's devices stand below theirs. */
 static bool find_address(const char *link, char address[ADDRESS_BYTES])
 {
     char path[PATH_MAX];

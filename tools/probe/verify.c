@@ -1,6 +1,5 @@
-/* verify.c: see verify.h. The child is forked, not executed: a backend that was only ever probed in a helper process
- * has not been started here, so the child may start it. When it ends without a result, the way it ended is the
- * result. */
+/* verify.c: see verify.h. The child is forked, not executed: a backend that was probed only in helper processes has not
+ * been started here, so the child may start it. When the child ends without a result, its kind of end is the result. */
 #include "verify.h"
 
 #include "progress.h"
@@ -67,8 +66,8 @@ gpuhal_status gpuhal_probe_open_in_child(const char *backends, gpuhal **out_gpu)
     return gpuhal_open(&config, out_gpu);
 }
 
-/* The child ends once it has sent the result. It closes nothing: the library has recorded the result and the faults,
- * and a driver that failed may hang while it is closed. */
+/* Verifies the device in the child, which ends once it has sent the result. It closes nothing: the library has recorded
+ * the result and the faults, and a driver that failed may hang while it is closed. */
 static void work(void *user, int to)
 {
     const gpuhal_device *of_parent = user;

@@ -1,4 +1,4 @@
-/* verify.h: proving that a device moves bytes right, without trusting its driver: in a child process, where a driver
+/* verify.h: proves that a device moves bytes right, without trusting its driver. A child process does that: a driver
  * that crashes or hangs costs nothing but its result. */
 #ifndef PROBE_VERIFY_H
 #define PROBE_VERIFY_H
@@ -14,15 +14,15 @@ typedef struct gpuhal_probe_result {
     char sentence[512]; /* "" with GPUHAL_OK */
 } gpuhal_probe_result;
 
-/* The status of a call that has just returned, with its sentence, which shall not repeat `subject`: what it is shown
- * behind. */
+/* Makes a result of the status of a call that has just returned, with its sentence, which must not repeat `subject`,
+ * the text before it. */
 void gpuhal_probe_judge(gpuhal_status status, const char *subject, gpuhal_probe_result *out_result);
 
-/* In a child, which cannot use the parent's gpuhal object: opens one with these backends alone, so that no other driver
- * takes of the child's time. */
+/* Opens, in a child, which cannot use the parent's gpuhal object, another one with these backends alone, so that no
+ * other driver uses up the child's time. */
 gpuhal_status gpuhal_probe_open_in_child(const char *backends, gpuhal **out_gpu);
 
-/* Ends the child. Unless its `last` record was received within `timeout_ns`, what went wrong is the result. */
+/* Ends the child. Unless its `last` record was received within `timeout_ns`, the failure is the result. */
 void gpuhal_probe_end(gpuhal_tool_child *child, gpuhal_tool_heard last, uint64_t timeout_ns,
                       gpuhal_probe_result *out_result);
 
@@ -30,7 +30,7 @@ void gpuhal_probe_end(gpuhal_tool_child *child, gpuhal_tool_heard last, uint64_t
 void gpuhal_probe_verify(gpuhal_device *device, bool in_child, uint64_t timeout_ns,
                          gpuhal_probe_result *out_result);
 
-/* Of what was not tried any more. */
+/* The reason for devices and links that were not tried any more. */
 #define GPUHAL_PROBE_TIME_IS_OVER "the time of --timeout is over"
 
 #endif

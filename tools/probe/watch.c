@@ -1,6 +1,5 @@
-/* watch.c: the loop of the live view: keys, frames, signals and time come in
- * here, and what they changed is drawn. While it runs, what drivers print goes
- * nowhere, for it would land between the figures. */
+/* watch.c: the loop of the live view: it takes keys, frames, signals and time, and draws the changes. While it runs,
+ * output of drivers goes nowhere, for it would land between the figures. */
 #include "watch.h"
 
 #include "screen.h"
@@ -41,8 +40,7 @@ static bool wants_colour(const gpuhal_probe_options *options)
     return options->color == PROBE_COLOR_ALWAYS || (options->color == PROBE_COLOR_AUTO && !(no_colour && *no_colour));
 }
 
-/* Descriptors 1 and 2 lead to nothing, or, with `said`, to where they led
- * before. */
+/* Makes descriptors 1 and 2 lead to nothing, or, with `said`, to their former target. */
 static void set_streams(int said)
 {
     const int null = said < 0 ? open("/dev/null", O_WRONLY | O_CLOEXEC) : said;
@@ -89,7 +87,6 @@ static void end_screen(watch *own)
     }
 }
 
-/* The terminal has another size. */
 static void resize(const watch *own)
 {
     struct winsize size;
@@ -99,8 +96,7 @@ static void resize(const watch *own)
     clearok(stdscr, TRUE);
 }
 
-/* Stops as a program without a screen would, and goes on where it is continued.
- */
+/* Stops as a program without a screen would, and goes on when it is continued. */
 static void suspend(const watch *own)
 {
     endwin();
@@ -114,12 +110,11 @@ static void take_frame(watch *own)
 {
     gpuhal_watch_frame *frame = gpuhal_watch_sampler_take(own->sampler);
     if (frame) {
-        gpuhal_watch_view_take(&own->view, frame); /* without memory the former frame stays, and
-                                                      its age is shown */
+        gpuhal_watch_view_take(&own->view, frame); /* without memory the former frame stays, and its age is shown */
     }
 }
 
-/* false: the view ends. */
+/* Reads the keys. Returns false when the view ends. */
 static bool read_keys(watch *own)
 {
     int key;

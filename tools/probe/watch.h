@@ -6,12 +6,11 @@
 
 #include <stdio.h>
 
-/* Shows it on `out` until q or a signal. Does not return where a driver holds
- * its thread: it ends the program then. The screen is as it was in every case.
- */
+/* Shows the live view on `out` until q or a signal. If a driver holds its thread, it ends the program and does not
+ * return. The screen is restored in every case. */
 gpuhal_probe_exit gpuhal_probe_watch(const gpuhal_probe_options *options, gpuhal_probe_machine *machine, FILE *out);
 
-/* The same, in the library of the live view, which the former loads. */
+/* Does the same, in the library of the live view, which gpuhal_probe_watch() loads. */
 gpuhal_probe_exit gpuhal_watch_run(const gpuhal_probe_options *options, gpuhal_probe_machine *machine, FILE *out);
 
 #endif

@@ -1,6 +1,5 @@
-/* watch_draw.c: the live view on the screen: a head line, a table of GPUs, the
- * curves of as many of them as there is room for, the processes, and the keys.
- */
+/* watch_draw.c: the live view on the screen: a head line, a table of GPUs, the curves of as many of them as fit, the
+ * processes, and the keys. */
 #include "columns.h"
 #include "watch_canvas.h"
 #include "watch_list.h"
@@ -22,9 +21,8 @@ enum {
 
 typedef struct layout {
     gpuhal_watch_canvas canvas;
-    int rows, first_row;      /* of the table, and the first that is visible */
-    int strips, curve_height; /* curves: how many devices have some, and their
-                                 height without the titles */
+    int rows, first_row;      /* of the table, and the first visible one */
+    int strips, curve_height; /* curves: how many devices have some, and their height without the titles */
     int processes_at;         /* line of the titles of processes */
 } layout;
 
@@ -33,7 +31,7 @@ static void put(const layout *at, int y, int x, int width, gpuhal_probe_style st
     gpuhal_watch_put(&at->canvas, y, x, width, style, text, false);
 }
 
-/* Devices that have curves: hardware without a device has none. */
+/* Counts the devices that have curves: hardware without a device has none. */
 static int count_devices(const gpuhal_watch_frame *frame)
 {
     int count = 0;
@@ -86,7 +84,7 @@ static void draw_head(const gpuhal_watch_view *view, const layout *at)
 
 /* ---- the table */
 
-/* Columns behind those that are always there, on screens that are so wide. */
+/* Columns after the permanent ones, on screens that are at least `from` wide. */
 static const struct {
     gpuhal_watch_number number;
     const char *title;
@@ -101,7 +99,7 @@ typedef struct table {
     int id, name, bar; /* widths */
 } table;
 
-/* What is over goes to the names and to the two bars, half each. */
+/* Sets the widths. The remaining width goes to the names and to the two bars, half each. */
 static table make_table(const layout *at, const gpuhal_watch_frame *frame)
 {
     table widths = {.id = 6, .name = 12, .bar = BAR_LEAST};
@@ -229,7 +227,7 @@ static double point_of(const void *user, int age, gpuhal_probe_style *out_style)
     return value < 0 ? -1 : value / own->whole;
 }
 
-/* Where the whole is not known, the most that was seen. */
+/* Returns the whole; if it is not known, the largest value seen. */
 static double whole_of(const gpuhal_watch_row *row, const gpuhal_watch_history *history, gpuhal_watch_number number)
 {
     double most = gpuhal_watch_whole(row, number);
@@ -260,8 +258,7 @@ static void draw_strip(const gpuhal_watch_view *view, const layout *at, int y, c
     }
 }
 
-/* All devices as in the table, or where there is no room for all the selected
- * one and those that follow it. */
+/* Draws all devices as in the table, or if there is no room for all, the selected one and those after it. */
 static void draw_curves(const gpuhal_watch_view *view, const layout *at)
 {
     const gpuhal_watch_frame *frame = view->frame;
@@ -294,7 +291,7 @@ void gpuhal_watch_draw(const gpuhal_watch_view *view, bool colour)
     char line[160];
     snprintf(line, sizeof line, "%s%s%s", gpuhal_watch_keys(view), view->typing ? view->filter : "",
              view->typing ? "_" : "");
-    if (last > 0 || view->help || view->typing) { /* a single line is the machine's */
+    if (last > 0 || view->help || view->typing) { /* on a screen of one line, that line is the machine's */
         put(&at, last, 0, at.canvas.width, PROBE_DIM, view->help ? "any key leaves the help, q quits" : line);
     }
     refresh();

@@ -1,5 +1,4 @@
-/* watch_frame.h: what the live view shows of one moment: copies, so that
- * drawing needs neither the library nor a lock. */
+/* watch_frame.h: one moment of the live view: copies, so that drawing needs neither the library nor a lock. */
 #ifndef PROBE_WATCH_FRAME_H
 #define PROBE_WATCH_FRAME_H
 
@@ -47,8 +46,7 @@ typedef struct gpuhal_watch_frame {
     gpuhal_watch_process *processes;
     uint32_t row_count, process_count;
     char counts[112];   /* "7 of 8 GPUs ready" */
-    bool has_processes; /* else they are as in the frame before: they are read
-                           less often than values */
+    bool has_processes; /* else they are as in the frame before: they are read less often than values */
     uint64_t time_ns;   /* on the monotonic clock */
 } gpuhal_watch_frame;
 

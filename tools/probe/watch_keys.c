@@ -1,5 +1,4 @@
-/* watch_keys.c: what the keys of the live view do, and what the help says of
- * them. */
+/* watch_keys.c: the effect of the live view's keys, and their help. */
 #include "watch_view.h"
 
 #include <curses.h>

@@ -1,6 +1,5 @@
-/* watch_load.c: loads the live view, which is a library of its own: ncurses
- * would take a fifth of the time in which every other run of the program
- * starts. */
+/* watch_load.c: loads the live view, which is a separate library: ncurses would take a fifth of the start of every
+ * other run of the program. */
 #include "watch.h"
 
 #include "screen.h"
@@ -12,7 +11,7 @@
 
 typedef gpuhal_probe_exit watch_function(const gpuhal_probe_options *options, gpuhal_probe_machine *machine, FILE *out);
 
-/* From the folder of the program: as installed, and as built. */
+/* Loads from the folder of the program: as installed, and as built. */
 static void *load(void)
 {
     static const char *const folders[] = {GPUHAL_LIBRARY_FOLDER, "lib"};

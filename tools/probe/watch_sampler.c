@@ -1,5 +1,5 @@
-/* watch_sampler.c: see watch_sampler.h. The thread waits in one place: for its
- * period, for what the display wants, and for devices that appear or vanish. */
+/* watch_sampler.c: see watch_sampler.h. The thread waits in one place: for its period, for requests of the display, and
+ * for devices that appear or vanish. */
 #include "watch_sampler.h"
 
 #include "fields.h"
@@ -31,15 +31,14 @@ struct gpuhal_watch_sampler {
     gpuhal_probe_machine *machine;
     const gpuhal_probe_options *options;
     pthread_t thread;
-    pthread_mutex_t mutex; /* protects what follows, up to the next blank line */
+    pthread_mutex_t mutex; /* protects the members up to the next blank line */
     uint64_t period_ns;
     bool paused, ending;
     gpuhal_watch_frame *latest;
 
-    int wanted, ready;     /* readable when the display wants something; when there is
-                              a frame */
+    int wanted, ready;     /* `wanted` is readable for a request of the display, `ready` when there is a frame */
     int changes;           /* of devices; -1: the system has none */
-    uint64_t processes_ns; /* when they were read; the thread's own */
+    uint64_t processes_ns; /* when they were read; for the thread alone */
 };
 
 static void ring(int descriptor)
@@ -96,7 +95,7 @@ static void fill_row(const gpuhal_probe_row *row, gpuhal_watch_row *to)
     }
 }
 
-/* NULL without memory. */
+/* Makes a frame; returns NULL without memory. */
 static gpuhal_watch_frame *make_frame(gpuhal_watch_sampler *sampler)
 {
     gpuhal_probe_rows rows = {0};
@@ -114,7 +113,7 @@ static gpuhal_watch_frame *make_frame(gpuhal_watch_sampler *sampler)
     for (uint32_t i = 0; made && i < rows.count; i++) {
         const gpuhal_probe_row *row = &rows.list[i];
         if (row->entry && row->entry->processor && rows.count > 1 && !sampler->options->all) {
-            continue; /* the processor stands there for want of a GPU */
+            continue; /* the processor has a row if there is no usable GPU */
         }
         gpuhal_watch_row *to = &frame->rows[frame->row_count];
         fill_row(row, to);
@@ -142,8 +141,7 @@ static void publish(gpuhal_watch_sampler *sampler, gpuhal_watch_frame *frame)
 
 /* ---- the thread */
 
-/* Takes notice of every change that is announced; the list of devices shows
- * them. */
+/* Takes all reported changes; the list of devices shows them. */
 static void read_changes(gpuhal_watch_sampler *sampler)
 {
     gpuhal_change change = {.size = sizeof change};
@@ -151,7 +149,7 @@ static void read_changes(gpuhal_watch_sampler *sampler)
     }
 }
 
-/* Waits until the next sample is due. false: the sampler ends. */
+/* Waits until the next sample is due. Returns false when the sampler ends. */
 static bool wait_for_time(gpuhal_watch_sampler *sampler, uint64_t last_ns)
 {
     for (;;) {

@@ -1,5 +1,4 @@
-/* watch_view.c: frames, history and the order of processes; see watch_view.h.
- */
+/* watch_view.c: frames, history and the order of processes; see watch_view.h. */
 #include "watch_view.h"
 
 #include <stdio.h>
@@ -21,7 +20,7 @@ const gpuhal_watch_history *gpuhal_watch_view_history(const gpuhal_watch_view *v
 
 /* ---- history */
 
-/* Devices that are new get a history. false without memory. */
+/* Makes a history for each new device. Returns false without memory. */
 static bool make_histories(gpuhal_watch_view *view, const gpuhal_watch_frame *frame)
 {
     for (uint32_t i = 0; i < frame->row_count; i++) {
@@ -39,7 +38,7 @@ static bool make_histories(gpuhal_watch_view *view, const gpuhal_watch_frame *fr
     return true;
 }
 
-/* A device that is not in the frame any more has a gap. */
+/* Adds a point to each history. A device that is not in the frame any more gets a gap. */
 static void add_points(gpuhal_watch_view *view, const gpuhal_watch_frame *frame)
 {
     for (uint32_t h = 0; h < view->history_count; h++) {
@@ -80,7 +79,7 @@ static bool matches(const gpuhal_watch_view *view, const gpuhal_watch_process *p
            contains(process->device, view->filter) || contains(pid, view->filter);
 }
 
-/* Numbers that are wanted largest first compare the other way round. */
+/* Orders by the chosen column. Numbers that are wanted largest first compare the other way round. */
 static int compare(const void *left, const void *right, void *user)
 {
     const gpuhal_watch_view *view = user;

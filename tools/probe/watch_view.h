@@ -1,6 +1,5 @@
-/* watch_view.h: what the live view knows and what a person has chosen in it.
- * Frames and keys change it, drawing reads it; neither knows ncurses' screen
- * nor the library. */
+/* watch_view.h: the data of the live view and the user's choices in it. Frames and keys change them, drawing reads
+ * them; neither uses ncurses' screen or the library. */
 #ifndef PROBE_WATCH_VIEW_H
 #define PROBE_WATCH_VIEW_H
 
@@ -10,8 +9,7 @@
 #define WATCH_CURVES 4u /* the first numbers of a row */
 enum { WATCH_POINTS = 512, WATCH_FILTER_BYTES = 40 };
 
-/* What was known of a device, in a ring: the newest point stands before `next`.
- */
+/* The past values of a device, in a ring: the newest point stands before `next`. */
 typedef struct gpuhal_watch_history {
     char id[40];
     float points[WATCH_CURVES][WATCH_POINTS]; /* below 0: not known */
@@ -32,14 +30,14 @@ typedef struct gpuhal_watch_view {
     gpuhal_watch_frame *frame; /* the newest; NULL before the first */
     gpuhal_watch_process *processes;
     uint32_t process_count; /* of all */
-    uint32_t *matches;      /* places of the processes that are shown, in their order */
+    uint32_t *matches;      /* places of the shown processes, in their order */
     uint32_t match_count;
     gpuhal_watch_history *histories;
     uint32_t history_count;
 
     uint32_t selected;      /* row of the frame */
-    char selected_id[40];   /* by which it is found again */
-    uint32_t first_process; /* that is visible */
+    char selected_id[40];   /* to find the row again */
+    uint32_t first_process; /* the first visible one */
     gpuhal_watch_order order;
     bool reversed, of_selected, help, paused;
     bool typing; /* keys go into the filter */
@@ -48,25 +46,23 @@ typedef struct gpuhal_watch_view {
     bool utf8;
 } gpuhal_watch_view;
 
-/* Takes the frame over. false without memory; the view is as it was then. */
+/* Takes the frame over. Returns false without memory; the view is unchanged then. */
 bool gpuhal_watch_view_take(gpuhal_watch_view *view, gpuhal_watch_frame *frame);
 /* Finds and sorts the processes to show again. */
 void gpuhal_watch_view_sort(gpuhal_watch_view *view);
-/* NULL: nothing is known of it yet. */
+/* Returns the history; NULL: there is none yet. */
 const gpuhal_watch_history *gpuhal_watch_view_history(const gpuhal_watch_view *view, const char *id);
 void gpuhal_watch_view_finish(gpuhal_watch_view *view);
 
-/* What a key asks of the loop. */
+/* The loop's next step after a key. */
 typedef enum gpuhal_watch_wish { WATCH_GO_ON, WATCH_QUIT, WATCH_SET_SAMPLER } gpuhal_watch_wish;
-/* A key as ncurses has it. */
+/* Handles a key of ncurses. */
 gpuhal_watch_wish gpuhal_watch_view_key(gpuhal_watch_view *view, int key);
-/* The keys in one line, and line number `index` of the help; NULL past the
- * last. */
+/* Return the keys in one line, and line number `index` of the help; NULL past the last. */
 const char *gpuhal_watch_keys(const gpuhal_watch_view *view);
 const char *gpuhal_watch_help(size_t index);
 
-/* Draws everything on ncurses' screen. `colour`: pairs are there for the
- * styles. */
+/* Draws everything on ncurses' screen. `colour`: the pairs of the styles exist. */
 void gpuhal_watch_draw(const gpuhal_watch_view *view, bool colour);
 
 #endif

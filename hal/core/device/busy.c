@@ -1,6 +1,6 @@
-/* device/busy.c: for how long queues of a device had work. A device is busy from the first submission of a queue that
- * had none until the library finds that the last of its queues has none left, which a thread that waits finds at
- * once. */
+/* device/busy.c: counts the time during which queues of a device had work. A device is busy from the first submission
+ * of a queue without work until the library finds that the last of its queues has none left. A waiting thread finds
+ * that at once. */
 #include "device/device.h"
 
 void gpuhal_busy_begin(gpuhal_device *device)

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Values that several devices share identify none of them, and an emulating device states values of other hardware:
- * the identity leaves the latter out, and doubts the former. */
+/* Returns a stated value. Values that several devices share identify none of them, and an emulating device states
+ * values of other hardware: the identity leaves the latter out, and doubts the former. */
 static const char *stated(const gpuhal_interface *iface, gpuhal_identity_level level)
 {
     return iface->doubted & 1u << level ? NULL : iface->values[level];
@@ -89,10 +89,10 @@ gpuhal_status gpuhal_devices_know(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
     return status;
 }
 
-/* ---- what differs once the plugin is loaded */
+/* ---- differences once the plugin is loaded */
 
-/* Two devices of one plugin find the same difference: the record is written once. Another thread may write the same
- * between this question and the update: the record is then written twice, with the same content. */
+/* Returns whether the record is written already: two devices of one plugin find the same difference. If another thread
+ * writes the same between this check and the update, the record is written twice, with the same content. */
 static bool is_kept(gpuhal_registry *registry, const gpuhal_database_plugin *record)
 {
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
@@ -102,7 +102,7 @@ static bool is_kept(gpuhal_registry *registry, const gpuhal_database_plugin *rec
     return same;
 }
 
-/* A result under another key must not replace the record that the snapshot was made from. */
+/* Returns whether the snapshot's record may be replaced: a result under another key must not replace it. */
 static bool has_record(const gpuhal *gpu, const gpuhal_candidate *candidate)
 {
     return candidate->identity && candidate->key.count > 0 && gpuhal_probe_cache_is_valid(&gpu->settings, candidate);

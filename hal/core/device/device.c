@@ -26,8 +26,8 @@ gpuhal_device *gpuhal_device_create(gpuhal *gpu, const gpuhal_candidate *candida
     return device;
 }
 
-/* What the plugin in this process listed is preferred to the snapshot, which may come from a helper process or a cached
- * result. Both stay until the object ends, so the result needs no reference. */
+/* Returns the device as the plugin in this process lists it, else the snapshot's entry, which may come from a helper
+ * process or a cached result. Both stay until the object ends, so the result needs no reference. */
 const gpuhal_listed_device *gpuhal_device_current(const gpuhal_device *device)
 {
     const gpuhal_listed_device *here = atomic_load_explicit(&device->here, memory_order_acquire);

@@ -30,7 +30,8 @@ gpuhal *gpuhal_device_owner(const gpuhal_device *device)
     return device ? device->gpu : NULL;
 }
 
-/* An adopted device may lack slots that the device could have: the caller may have created it without what they need.
+/* An adopted device may lack slots that the device could have: the caller may have created it without the features that
+ * they need.
  */
 uint32_t gpuhal_device_capabilities(const gpuhal_device *device)
 {
@@ -133,7 +134,7 @@ gpuhal_status gpuhal_device_key_at(const gpuhal_device *device, uint32_t index, 
     if (status) {
         return status;
     }
-    /* The values among them are of the moment of the listing. */
+    /* The values among the facts are of the moment of the listing. */
     const gpuhal_facts *facts = &gpuhal_device_current(device)->facts;
     uint32_t count = 0;
     for (size_t i = 0; i < facts->count; i++) {

@@ -1,8 +1,8 @@
 /* device/fault_log.h: records faults of devices and links, for the registry.
  *
- * Recording never blocks on I/O: it sets counts and flags, and a worker (device/worker.h) writes the important ones at
- * once: the first fault of each kind of each device, and a link that failed. The rest waits for gpuhal_close(). A
- * process that is killed earlier loses what waits, never what was written.
+ * Recording never blocks on I/O: it sets counts and flags, and a worker (device/worker.h) writes the important records
+ * at once: the first fault of each kind of each device, and a link that failed. The other records wait for
+ * gpuhal_close(). A process that is killed earlier loses the waiting records, never the written ones.
  */
 #ifndef GPUHAL_DEVICE_FAULT_LOG_H
 #define GPUHAL_DEVICE_FAULT_LOG_H
@@ -11,16 +11,16 @@
 
 typedef struct gpuhal_fault_log gpuhal_fault_log;
 
-/* NULL without memory. */
+/* Returns NULL without memory. */
 gpuhal_fault_log *gpuhal_fault_log_create(void);
-/* Writes what is recorded and frees the log; the devices must still exist. Nothing may be recorded afterwards. */
+/* Writes the waiting records and frees the log; the devices must still exist. Nothing may be recorded afterwards. */
 void gpuhal_fault_log_destroy(gpuhal *gpu);
 
 /* Counts one more fault, described by this thread's last error. Calls no plugin. */
 void gpuhal_fault_log_fault(gpuhal_device *device, gpuhal_fault_kind kind);
-/* Records the state of the link between the two. `at_once`: by the worker, else with the next write. */
+/* Records the state of the link between the two devices. `at_once`: written by the worker, else with the next write. */
 void gpuhal_fault_log_link(gpuhal_device *from, gpuhal_device *to, bool at_once);
-/* Writes all that is recorded, after what another thread is writing. Returns OK also when nothing is recorded, or no
+/* Writes all waiting records, after the records that another thread is writing. Returns OK also when none waits, or no
  * registry is kept. BLOCKS. */
 gpuhal_status gpuhal_fault_log_write(gpuhal *gpu);
 

@@ -1,4 +1,4 @@
-/* device/group_limit.c: what the kernel leaves the control groups of this process of a device's memory. */
+/* device/group_limit.c: the memory of a device that the kernel leaves to the control groups of this process. */
 #include "device/device.h"
 
 #include "base/facts.h"
@@ -6,7 +6,8 @@
 
 enum { UNKNOWN = 0, UNCOUNTED = 1, COUNTED = 2 };
 
-/* Whether the kernel has limits for such memory at all in these groups: asked once, since that reads a dozen files. */
+/* Returns whether the kernel has limits for such memory at all in these groups. Reads them once, since that takes a
+ * dozen files. */
 static bool is_counted(gpuhal_device *device)
 {
     uint32_t state = atomic_load(&device->group_state);
@@ -17,7 +18,8 @@ static bool is_counted(gpuhal_device *device)
     return state == COUNTED;
 }
 
-/* A caller that is cancelled while files are read would leave behind what it has begun; it reads nothing else. */
+/* Defers cancellation: a caller that is cancelled while files are read would leave open ones behind. The function reads
+ * nothing else. */
 uint64_t gpuhal_device_group_left(gpuhal_device *device, uint64_t *out_limit)
 {
     const char *pci = gpuhal_facts_text(&device->listed->facts, GPUHAL_FACT_PCI_ADDRESS);

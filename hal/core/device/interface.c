@@ -1,5 +1,5 @@
-/* device/interface.c: makes what one listed device states comparable: drops texts of drivers that identify nothing,
- * and takes partition numbers out of PCI addresses. */
+/* device/interface.c: makes the stated facts of one listed device comparable: drops texts of drivers that identify
+ * nothing, and takes partition numbers out of PCI addresses. */
 #include "device/identity.h"
 
 #include <ctype.h>
@@ -29,7 +29,7 @@ bool gpuhal_interface_same_driver(const gpuhal_interface *a, const gpuhal_interf
            !differ(fact(a, GPUHAL_FACT_DRIVER_VERSION), fact(b, GPUHAL_FACT_DRIVER_VERSION));
 }
 
-/* domain:bus:device.function, the domain with up to eight digits. */
+/* Reads domain:bus:device.function, the domain with up to eight digits. */
 static bool parse_pci(const char *text, uint32_t out_address[4])
 {
     static const char ends[] = {':', ':', '.', 0};
@@ -49,7 +49,7 @@ static bool parse_pci(const char *text, uint32_t out_address[4])
     return true;
 }
 
-/* Some drivers state this where they do not know the address. */
+/* Some drivers state this if they do not know the address. */
 static bool is_root_bridge(const uint32_t address[4])
 {
     return (address[0] | address[1] | address[2] | address[3]) == 0;
@@ -91,7 +91,8 @@ static void read_pci(gpuhal_interface *iface, uint64_t vendor)
     iface->values[GPUHAL_IDENTITY_PCI] = iface->pci;
 }
 
-/* Texts that identify nothing: zeros, ones, and the "XX" that HIP returns for a chip without a unique id. */
+/* Returns NULL for texts that identify nothing: zeros, ones, and the "XX" that HIP returns for a chip without a unique
+ * id. */
 static const char *identifying(const char *text)
 {
     bool zeros = text && text[strspn(text, "0:-")] == 0;
@@ -128,7 +129,7 @@ static void name_first_partitions(gpuhal_identity *identity)
         for (uint32_t k = 0;
              k < identity->count && *iface->pci && !*iface->partition_name && iface->maker == VENDOR_AMD; k++) {
             const gpuhal_interface *sibling = &identity->interfaces[k];
-            bool divided = *sibling->partition_space != 0; /* by its own function, never by what is found here */
+            bool divided = *sibling->partition_space != 0; /* by the sibling's function, never by the names set here */
             if (divided && strcmp(iface->pci, sibling->pci) == 0 && gpuhal_interface_same_driver(iface, sibling)) {
                 iface->partition_name = "0";
             }

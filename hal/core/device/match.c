@@ -1,6 +1,6 @@
-/* device/match.c: finds the device object of a listed device. The registry's stable number decides where both have one
- * and no fact contradicts; else a UUID or address; a device without these is found by its index, where the driver in
- * this process lists it, else by backend, name and order, as long as none of the equal ones has gone. */
+/* device/match.c: finds the device object of a listed device. The registry's stable number decides if both have one and
+ * no fact contradicts; else a UUID or address. A device without these is found by its index, if the driver in this
+ * process lists it, else by backend, name and order, as long as none of the equal ones has gone. */
 #include "device/snapshot.h"
 
 #include "base/error.h"
@@ -56,7 +56,7 @@ const gpuhal_listed_device *gpuhal_listed_find_same(const gpuhal_listed_devices 
     return NULL;
 }
 
-/* How certain it is that two entries are one device; the most certain ones are joined first. */
+/* The ways to match two entries, the most certain one first; these are joined first. */
 enum { BY_INDEX, BY_NUMBER, BY_UUID, BY_ADDRESS, BY_ORDER, WAYS };
 
 static bool is_of_this_process(const gpuhal_candidate *candidate)
@@ -64,7 +64,7 @@ static bool is_of_this_process(const gpuhal_candidate *candidate)
     return !candidate->isolated && !candidate->cached;
 }
 
-/* Returns the device as listed by the driver in this process, where an index never changes its owner; NULL when it is
+/* Returns the device as listed by the driver in this process, whose indices never change their owners; NULL when it is
  * unknown. */
 static const gpuhal_listed_device *listed_here(const gpuhal_device *device)
 {
@@ -78,8 +78,8 @@ static bool is_it(const gpuhal_device *device, const gpuhal_entry *entry, int wa
         !gpuhal_listed_same(device->listed, entry->listed)) {
         return false;
     }
-    /* An index keeps its owner in one process only. So nameless devices are matched by index where this process lists
-     * them, elsewhere by order. */
+    /* An index keeps its owner in one process only. So nameless devices are matched by index if this process lists
+     * them, else by order. */
     bool nameless = is_nameless(device->listed) && is_nameless(entry->listed);
     const gpuhal_listed_device *here = is_of_this_process(entry->candidate) ? listed_here(device) : NULL;
     if (nameless && here) {
@@ -110,7 +110,7 @@ static bool are_alike(const gpuhal_device *device, const gpuhal_entry *entry)
            gpuhal_listed_same(device->listed, entry->listed);
 }
 
-/* Hidden ones count, too. */
+/* Counts hidden ones, too. */
 static uint32_t count_alike(const gpuhal_device *device, const gpuhal_device_snapshot *snapshot)
 {
     uint32_t count = 0;
@@ -120,9 +120,9 @@ static uint32_t count_alike(const gpuhal_device *device, const gpuhal_device_sna
     return count;
 }
 
-/* Of several equal devices fewer are listed than before, by a process that counts from 0. Only the driver in this
- * process can say which ones are left, because its indices never change owners; without it none is taken for another:
- * all count as gone. */
+/* Returns whether the device is certainly left, when fewer equal devices are listed than before, by a process that
+ * counts from 0. Only the driver in this process can say which ones are left, because its indices never change owners;
+ * without it all of them count as gone, so that none is taken for another. */
 static bool is_known_to_be_left(const gpuhal *gpu, const gpuhal_device_snapshot *snapshot, const gpuhal_device *device)
 {
     const gpuhal_device_snapshot *before = gpuhal_device_snapshot_now(gpu);
@@ -142,8 +142,8 @@ static bool is_known_to_be_left(const gpuhal *gpu, const gpuhal_device_snapshot 
     return left == count_alike(device, snapshot) && gpuhal_listed_find_same(here, device->listed);
 }
 
-/* Marks devices of which there are fewer equal ones than before, unless the driver in this process knows which are
- * left. All devices are marked before any is matched: is_it() reads the marks. */
+/* Marks devices with fewer equal ones than before, unless the driver in this process knows which are left. All devices
+ * are marked before any is matched: is_it() reads the marks. */
 static void find_unsure(const gpuhal *gpu, const gpuhal_device_snapshot *snapshot)
 {
     const gpuhal_device_snapshot *before = gpuhal_device_snapshot_now(gpu);

@@ -4,9 +4,9 @@
 
 #include "device/device.h"
 
-/* Where the log of the device's object accepts lines of level trace, replaces each slot by one that calls it and logs
- * the call. Otherwise changes nothing, so that tracing costs nothing when it is off. No other thread may use the
- * device meanwhile. */
+/* If the log of the device's object accepts lines of level trace, replaces each slot by one that calls it and logs the
+ * call. Otherwise changes nothing, so that tracing costs nothing when it is off. No other thread may use the device
+ * meanwhile. */
 void gpuhal_trace_slots(gpuhal_device *device);
 
 #endif

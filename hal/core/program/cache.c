@@ -1,12 +1,11 @@
-/* program/cache.c: what drivers compiled, kept between runs in files of a folder that has nothing else.
+/* program/cache.c: keeps the code that drivers compiled between runs, in files of a folder that has nothing else.
  *
  * A file is named after its key's checksum and has the whole key in it (key.c): a file whose key differs in one byte is
- * not used. At its end it lists the driver's files with the compiler's, which may have come while it compiled: all must
- * still be the same. A file is written under another name and then renamed, so that whichever process is killed,
- * and whenever, what has the name is whole; a checksum finds what a disk damaged. What was used last has the latest
- * time of change, and what was used longest ago goes when there is too much. Only a file that begins as ours do is
- * removed or replaced: whatever else lies in the folder is the user's. Nothing here fails a program: the driver
- * compiles.
+ * not used. At its end it lists the driver's files and the compiler's, which may have been loaded while it compiled:
+ * all must still be the same. A file is written under another name and then renamed, so that a file with the name is
+ * whole, whenever a process is killed; a checksum finds damage by a disk. Each use sets a file's time of change, and
+ * the least recently used files go when there is too much. Only a file that begins as the cache's do is removed or
+ * replaced: all other files in the folder are the user's. No error here fails a program: the driver compiles.
  */
 #include "program/program.h"
 
@@ -22,23 +21,23 @@
 
 /* The library writes no larger file. */
 #define FILE_BYTES_MAX (UINT64_C(1) << 30)
-/* What a process that was killed has left is removed after so long. */
+/* Files that a killed process has left are removed after this time. */
 #define LEFT_SECONDS    3600
 #define NAME_CHARACTERS 16u
 #define NEW_PREFIX      "new-"
 
-/* As it stands at the beginning of a file. The number in `magic` differs where bytes have another order. */
+/* The beginning of a file. The number in `magic` differs if bytes have another order. */
 typedef struct header {
     uint64_t magic;
     uint64_t key_bytes, compiled_bytes, files_bytes;
-    uint32_t checksum; /* of what follows the header */
+    uint32_t checksum; /* of the bytes after the header */
     uint32_t reserved;
 } header;
 #define MAGIC UINT64_C(0x3330707564616867)
 /* Without the version of the format. */
 #define MAGIC_OF_ALL UINT64_C(0x0000ffffffffffff)
 
-/* Two checksums with different beginnings. That two keys share a name costs the older one its file. */
+/* Makes the path of two checksums with different beginnings. If two keys share a name, the older one loses its file. */
 static char *path_of(const gpuhal_device *device, const gpuhal_program_key *key)
 {
     const uint32_t first = gpuhal_checksum(0, key->text, key->bytes);
@@ -48,7 +47,7 @@ static char *path_of(const gpuhal_device *device, const gpuhal_program_key *key)
 
 /* ---- reading */
 
-/* Code that others could have put there is not given to a driver. */
+/* Returns whether only this user can write: a driver must not get code that others could have put there. */
 static bool is_ours(const char *path, bool directory)
 {
     gpuhal_file_info info;
@@ -56,7 +55,7 @@ static bool is_ours(const char *path, bool directory)
            !info.world_writable && (directory ? info.directory : info.regular);
 }
 
-/* Whether it is a file that begins as those of the cache do, of this version or another. */
+/* Returns whether it is a file that begins as the cache's do, of this version or another. */
 static bool is_of_cache(const char *path)
 {
     uint64_t magic = 0;
@@ -69,7 +68,7 @@ static bool is_of_cache(const char *path)
            (magic & MAGIC_OF_ALL) == (MAGIC & MAGIC_OF_ALL);
 }
 
-/* Whether the sizes of the parts are those of a file of so many bytes, of which no sum overflows. */
+/* Returns whether the sizes of the parts add up to a file of @bytes. No sum overflows. */
 static bool has_sizes(const header *head, uint64_t bytes)
 {
     uint64_t rest = bytes - sizeof *head;
@@ -80,8 +79,8 @@ static bool has_sizes(const header *head, uint64_t bytes)
     return head->files_bytes > 0 && head->compiled_bytes > 0 && head->compiled_bytes == rest;
 }
 
-/* Whether the driver's files, and those that came to them while it compiled, are as they were then. The list ends with
- * a zero. */
+/* Returns whether the driver's files, and files added while it compiled, are unchanged. The list must end with a
+ * zero. */
 static bool has_files(const char *files, uint64_t bytes)
 {
     return files[bytes - 1] == 0 && gpuhal_driver_files_are_current(files);
@@ -141,7 +140,7 @@ static int by_use(const void *one, const void *other)
     return (a > b) - (a < b);
 }
 
-/* Only what has a name as we give them is looked at. */
+/* Returns whether the cache may have given that name: other files are ignored. */
 static bool is_name(const char *name)
 {
     return (strlen(name) == NAME_CHARACTERS && strspn(name, "0123456789abcdef") == NAME_CHARACTERS) ||
@@ -172,7 +171,7 @@ static uint64_t list_files(const char *folder, char **names, size_t count, kept_
     return total;
 }
 
-/* Removes what was used longest ago until there is room for `bytes` more. False: there is none. */
+/* Removes the least recently used files until there is room for `bytes` more. Returns false if there is none. */
 static bool make_room(const gpuhal_settings *settings, uint64_t bytes)
 {
     char **names = NULL;
@@ -190,7 +189,7 @@ static bool make_room(const gpuhal_settings *settings, uint64_t bytes)
     }
     for (size_t i = 0; i < count; i++) {
         const bool wanted = total > settings->program_cache_bytes - bytes;
-        /* what is not of the cache does not count either */
+        /* a file that is not of the cache does not count either */
         if (wanted && (!is_of_cache(files[i].path) || gpuhal_os_file_remove(files[i].path) == 0)) {
             total -= files[i].bytes;
         }
@@ -203,7 +202,7 @@ static bool make_room(const gpuhal_settings *settings, uint64_t bytes)
 
 /* ---- writing */
 
-/* Whether nothing has that name, or what the cache may replace. */
+/* Returns whether no file has that name, or one that the cache may replace. */
 static bool is_free(const char *path)
 {
     gpuhal_file_info info;
@@ -239,12 +238,13 @@ static int write_file(gpuhal_device *device, const gpuhal_program_key *key, cons
     return error;
 }
 
-/* The bytes come behind `before` others. NULL: nothing to keep, or no memory. */
+/* Gets the compiled code from the plugin, after room for `before` bytes. Returns NULL if there is nothing to keep, or
+ * no memory. */
 static char *ask_plugin(gpuhal_program *program, size_t before, uint64_t *out_bytes)
 {
     gpuhal_device *device = program->device;
     uint64_t bytes = 0;
-    gpuhal_call call = gpuhal_device_begin_compiling(device); /* PoCL compiles when it is asked for a binary */
+    gpuhal_call call = gpuhal_device_begin_compiling(device); /* PoCL compiles when a binary is requested */
     gpuhal_status status =
         gpuhal_device_end_compiling(device, call, device->ops.program_compiled(program->handle, NULL, &bytes));
     const bool wanted = !status && bytes > program->kept_bytes && bytes < FILE_BYTES_MAX - before;
@@ -289,8 +289,8 @@ static void log_failure(const gpuhal_program *program, int error, uint64_t bytes
                                       : strerror(error));
 }
 
-/* `block`: what was compiled, behind room for the header and the key. Adds them and the driver's files, and returns how
- * many bytes that makes; 0: it is not known what the compiler has read, or there is no memory. */
+/* `block`: the compiled code, after room for the header and the key. Adds these and the driver's files, and returns the
+ * number of bytes; 0: the compiler's files are not known, or there is no memory. */
 static size_t complete(gpuhal_program *program, char **block, uint64_t compiled)
 {
     const gpuhal_program_key *key = &program->key;
@@ -312,7 +312,7 @@ static size_t complete(gpuhal_program *program, char **block, uint64_t compiled)
     return larger ? files_at + files_bytes : 0;
 }
 
-/* The files are listed after the compiler was asked, which may have been loaded for that. */
+/* Writes the file. The driver's files are listed after the compiler was called, which may have been loaded for that. */
 static void put(gpuhal_program *program)
 {
     uint64_t compiled = 0;
@@ -323,7 +323,7 @@ static void put(gpuhal_program *program)
         if (error) {
             log_failure(program, error, bytes);
         }
-        program->kept_bytes = compiled; /* also after a failure: it would come again */
+        program->kept_bytes = compiled; /* also after a failure, which would come again */
     } else if (block) {
         gpuhal_program_key_finish(&program->key);
     }

@@ -1,6 +1,6 @@
-/* program/key.c: what two compilations can differ in. The list `ways` is the key: what was compiled is used again only
- * if all of it is the same. Besides, code that may read other files has no key (self_contained.c). Taken to change
- * with a driver's libraries is what the driver reads of its own beside them: its headers and its library of functions.
+/* program/key.c: the possible differences of two compilations. The list `ways` is the key: compiled code is used again
+ * only if all of them are the same. Besides, code that may read other files has no key (self_contained.c). A driver's
+ * headers and its library of functions are taken to change with its libraries.
  */
 #include "program/program.h"
 
@@ -17,14 +17,14 @@ enum { PROCESSOR_BYTES = 8192 };
 
 /* ---- variables */
 
-/* What compilers of drivers read begins so. A variable more costs a compilation if it changes; one too few, a wrong
- * kernel. */
+/* Variables that compilers of drivers read begin so. One too many costs a compilation if it changes; one too few, a
+ * wrong kernel. */
 static const char prefixes[] =
     /* loaders and their layers */
     "VK_ OCL_ OPENCL_ LD_ "
     /* PoCL, LLVM and clang */
     "POCL_ LLVM_ CLANG_ CCC_ CPATH C_INCLUDE_PATH "
-    /* Mesa: what is common, then its drivers */
+    /* Mesa: the common ones, then its drivers */
     "MESA_ NIR_ GALLIUM_ GALLIVM_ DRAW_ TGSI_ ST_ CLC_ RUSTICL_ CLOVER_ LIBGL_ DRI_ "
     "LP_ LVP_ RADV_ ACO_ R600_ SI_ ANV_ HASVK_ INTEL_ IRIS_ NVK_ NAK_ NOUVEAU_ "
     "NV50_ ZINK_ VENUS_ VN_ TU_ FD_ IR3_ V3D_ V3DV_ PAN_ PANVK_ BIFROST_ MIDGARD_ "
@@ -38,15 +38,15 @@ static const char prefixes[] =
     /* Arm, Qualcomm, Oclgrind, clvk, chipStar, ZLUDA, SwiftShader, MoltenVK */
     "MALI_ ADRENO_ OCLGRIND_ CLVK_ CHIP_ ZLUDA_ SWIFTSHADER_ MVK_ ";
 
-/* Which devices a process sees, and where drivers keep what they compile: often another for each process, and nothing
- * to a compiler. */
+/* Variables for the devices that a process sees, and for the place of a driver's cache: they often differ between
+ * processes, and no compiler depends on them. */
 static const char no_matter[] =
     "CUDA_VISIBLE_DEVICES NVIDIA_VISIBLE_DEVICES HIP_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES "
     "GPU_DEVICE_ORDINAL ZE_AFFINITY_MASK POCL_CACHE_DIR MESA_SHADER_CACHE_DIR CUDA_CACHE_PATH "
     "NEO_CACHE_DIR AMD_COMGR_CACHE_DIR XDG_CACHE_HOME ";
 
 typedef struct choice {
-    const char *named; /* in the plugin's manifest; NULL: nothing */
+    const char *named; /* in the plugin's manifest; NULL: none */
     gpuhal_texts texts;
 } choice;
 
@@ -115,7 +115,7 @@ static void add_plugin(gpuhal_device *device, __attribute__((unused)) const gpuh
     gpuhal_text_printf(to, "%s %s %s", device->candidate->name, device->plugin->version, options ? options : "");
 }
 
-/* By their files: distributions rebuild one version. */
+/* Adds the driver by its files: distributions rebuild one version. */
 static void add_driver(gpuhal_device *device, __attribute__((unused)) const gpuhal_code *code, gpuhal_text *to)
 {
     const gpuhal_driver_files *files = gpuhal_backend_files(device->backend);
@@ -145,10 +145,10 @@ static void add_device(gpuhal_device *device, __attribute__((unused)) const gpuh
         const bool known = fact && fact->missing == 0;
         gpuhal_text_printf(to, "%" PRIu64 " %s\n", known ? fact->u64 : 0, known && fact->text ? fact->text : "");
     }
-    gpuhal_text_printf(to, "%s", device->lacks); /* what an adopted device has not enabled */
+    gpuhal_text_printf(to, "%s", device->lacks); /* features that an adopted device has not enabled */
 }
 
-/* What the first processor is, and what it can do; malloc'ed, NULL without memory. */
+/* Reads the kind and the features of the first processor; malloc'ed, NULL without memory. */
 static char *read_processor(const char *root)
 {
     static const char words[] = "vendor_id cpu_family model model_name stepping flags Features CPU_implementer "
@@ -177,7 +177,7 @@ static char *read_processor(const char *root)
     return processor;
 }
 
-/* For drivers that compile for the processor, whose cache may lie in a home that several machines share. */
+/* Adds the processor, for drivers that compile for it: their cache may lie in a home that several machines share. */
 static void add_processor(gpuhal_device *device, __attribute__((unused)) const gpuhal_code *code, gpuhal_text *to)
 {
     gpuhal *gpu = device->gpu;
@@ -213,7 +213,7 @@ static void add_code(__attribute__((unused)) gpuhal_device *device, const gpuhal
     gpuhal_text_append(to, code->code, (size_t)code->bytes);
 }
 
-/* Those of the surroundings come first. */
+/* The ways around a compilation come first. */
 static const struct way {
     const char *name;
     void (*add)(gpuhal_device *device, const gpuhal_code *code, gpuhal_text *to);
@@ -224,7 +224,7 @@ static const struct way {
     [GPUHAL_WAY_FORMAT] = {"format", add_format},          [GPUHAL_WAY_TARGET] = {"target", add_target},
     [GPUHAL_WAY_OPTIONS] = {"options", add_options},       [GPUHAL_WAY_CODE] = {"code", add_code}};
 
-/* With its size, so that no two lists read alike. */
+/* Adds each way with its size, so that no two lists read alike. */
 static void add_ways(gpuhal_device *device, const gpuhal_code *code, unsigned from, unsigned end, gpuhal_text *to)
 {
     for (unsigned i = from; i < end; i++) {

@@ -1,4 +1,4 @@
-/* program/program.c: loading a program: which of its alternatives the device takes, and why not the others. */
+/* program/program.c: loads a program: chooses the alternative that the device takes, and explains each refusal. */
 #include "program/program.h"
 
 #include "base/error.h"
@@ -16,7 +16,7 @@ typedef struct attempt {
     const gpuhal_program_desc *desc;
     gpuhal_program *program;
     gpuhal_text log;
-    gpuhal_text printed;         /* by the compiler, for the alternative that is tried now */
+    gpuhal_text printed;         /* by the compiler, for the current alternative */
     gpuhal_text reasons;         /* for the error's sentence */
     gpuhal_text foreign;         /* for its end: the alternatives in formats that the device does not take */
     gpuhal_error_detail failure; /* of the alternative that came closest */
@@ -37,7 +37,7 @@ gpuhal_status gpuhal_program_failed(gpuhal_device *device, gpuhal_status status,
     return gpuhal_device_failed(device, status, "%s", what);
 }
 
-/* ---- what comes from the caller */
+/* ---- input of the caller */
 
 static __attribute__((format(printf, 1, 2))) gpuhal_status bad_desc(const char *format, ...)
 {
@@ -110,14 +110,15 @@ static void take_log(void *user, const char *text)
     }
 }
 
-/* Another alternative may do. Where memory is short, or the device is lost, it would not. */
+/* Returns whether another alternative may do. If memory is short, or the device is lost, none would. */
 static bool is_passed_over(gpuhal_status status)
 {
     return status == GPUHAL_ERROR_NOT_SUPPORTED || status == GPUHAL_ERROR_INCOMPATIBLE ||
            status == GPUHAL_ERROR_INVALID_ARGUMENT || status == GPUHAL_ERROR_DRIVER || status == GPUHAL_ERROR_TOO_LARGE;
 }
 
-/* Code that is meant for this device and does not work says more than code that is not. */
+/* Returns how near an alternative came. The error of code that is meant for this device says more than that of other
+ * code. */
 static int nearness(gpuhal_status status)
 {
     return status == GPUHAL_OK                    ? -1
@@ -126,7 +127,8 @@ static int nearness(gpuhal_status status)
                                                   : 2;
 }
 
-/* What became of an alternative, in one line, and under it what the compiler printed, which ends with an empty line. */
+/* Logs the outcome of an alternative, in one line, and under it the compiler's output, which ends with an empty
+ * line. */
 static void log_outcome(attempt *own, uint32_t index, const char *format, const char *outcome, const char *why)
 {
     gpuhal_text_printf(&own->log, "alternative %u (%s) %s%s\n", index, format, outcome, why);
@@ -136,14 +138,14 @@ static void log_outcome(attempt *own, uint32_t index, const char *format, const 
     gpuhal_text_finish(&own->printed);
 }
 
-/* Without the device and the action, with which the sentence begins. */
+/* Returns the error's sentence without the device and the action at its beginning. */
 static const char *reason(void)
 {
     const char *why = gpuhal_last_error()->sentence, *behind = strstr(why, "loading a program: ");
     return behind ? behind + sizeof "loading a program: " - 1 : why;
 }
 
-/* Whether the error repeats what the compiler printed, which stands in the log right below. */
+/* Returns whether the error repeats the compiler's output, which stands in the log right below. */
 static bool is_printed(const attempt *own)
 {
     const char *printed = gpuhal_text_get(&own->printed);
@@ -151,7 +153,7 @@ static bool is_printed(const attempt *own)
     return line > 0 && strncmp(gpuhal_last_error()->vendor_text, printed, line < 64 ? line : 64) == 0;
 }
 
-/* With this thread's last error. */
+/* Passes an alternative over, with this thread's last error. */
 static void pass_over(attempt *own, uint32_t index, const char *format, gpuhal_status status)
 {
     const char *why = reason();
@@ -187,7 +189,7 @@ static gpuhal_status load(attempt *own, const gpuhal_code *code)
     return GPUHAL_OK;
 }
 
-/* Tries all alternatives of one format. NOT_FOUND: none is taken. */
+/* Tries all alternatives of one format. Returns NOT_FOUND if none is taken. */
 static gpuhal_status try_format(attempt *own, const char *format, size_t length)
 {
     for (uint32_t i = 0; i < own->desc->code_count; i++) {
@@ -259,7 +261,7 @@ static gpuhal_status none_taken(attempt *own)
     return own->status;
 }
 
-/* In the device's order of formats, and for each in the caller's order. */
+/* Tries the formats in the device's order, and for each the alternatives in the caller's order. */
 static gpuhal_status choose(attempt *own)
 {
     const char *formats = gpuhal_device_formats(own->device);

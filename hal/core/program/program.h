@@ -1,8 +1,8 @@
 /* program/program.h: programs and kernels as the files of this folder see them.
  *
- * All members are written before the object is published, and only read afterwards, but for references and what the
- * program's mutex protects. References go one way: launch > kernel > program > gpuhal object. The last reference may
- * be dropped by a thread that retires work, so nothing here calls a function of the application while it unloads.
+ * All members are written before the object is published, and only read afterwards, except references and the members
+ * under the program's mutex. References go one way: launch > kernel > program > gpuhal object. A thread that retires
+ * work may drop the last reference, so no unloading here calls a function of the application.
  */
 #ifndef GPUHAL_PROGRAM_PROGRAM_H
 #define GPUHAL_PROGRAM_PROGRAM_H
@@ -15,9 +15,9 @@
 /* More parameters than any API takes: CUDA passes 32 KiB of them at most. */
 #define GPUHAL_PARAMETERS_MAX 1024u
 
-/* The ways in which two compilations can differ; key.c. Each has a test. */
+/* The possible differences of two compilations; key.c. Each has a test. */
 enum {
-    /* in what is around them */
+    /* in their surroundings */
     GPUHAL_WAY_LIBRARY,
     GPUHAL_WAY_PLUGIN,
     GPUHAL_WAY_DRIVER,
@@ -25,7 +25,7 @@ enum {
     GPUHAL_WAY_PROCESSOR,
     GPUHAL_WAY_VARIABLES,
     GPUHAL_WAYS_AROUND,
-    /* in what the caller gives */
+    /* in the caller's input */
     GPUHAL_WAY_FORMAT = GPUHAL_WAYS_AROUND,
     GPUHAL_WAY_TARGET,
     GPUHAL_WAY_OPTIONS,
@@ -33,9 +33,9 @@ enum {
     GPUHAL_WAYS
 };
 
-/* By which what drivers compile is found again. */
+/* The key to a driver's compiled code. */
 typedef struct gpuhal_program_key {
-    char *text; /* malloc'ed: all those ways, one behind the other; NULL: not to be kept */
+    char *text; /* malloc'ed: all those ways, one after the other; NULL: not to be kept */
     size_t bytes, around_bytes;
 } gpuhal_program_key;
 
@@ -46,9 +46,9 @@ struct gpuhal_program {
     gpuhal_device *device;
     gpuhal_plugin_program *handle;
     char format[32];
-    gpuhal_mutex mutex; /* protects what is kept of the program in the cache */
+    gpuhal_mutex mutex; /* protects the key and the size of the program in the cache */
     gpuhal_program_key key;
-    uint64_t kept_bytes; /* size of what the cache has; drivers only add to it */
+    uint64_t kept_bytes; /* size of the cached code; drivers only add to it */
 };
 
 struct gpuhal_kernel {
@@ -58,7 +58,7 @@ struct gpuhal_kernel {
     gpuhal_kernel_info info; /* its parameters are `parameters` */
     uint64_t binding_mask, binding_max;
     uint64_t local_bytes; /* the most that a launch may add; UINT64_MAX: not known */
-    /* how many bits the width of the widest grid has that a driver was given, in threads; 0: none was launched */
+    /* the width of the widest grid passed to a driver, in threads, as its number of bits; 0: none was launched */
     _Atomic uint32_t launched_bits;
     char *name;
     gpuhal_parameter parameters[];
@@ -67,30 +67,30 @@ struct gpuhal_kernel {
 /* ---- self_contained.c */
 
 enum { GPUHAL_WHY_OPEN_BYTES = 128 };
-/* Returns whether the code and its options are all that a compiler reads. Else `out_why` says what else it may read; ""
- * without memory. */
+/* Returns whether the compiler reads only the code and its options. Else `out_why` names the other files that it may
+ * read; "" without memory. */
 bool gpuhal_code_is_self_contained(const gpuhal_code *code, char out_why[GPUHAL_WHY_OPEN_BYTES]);
 
 /* ---- key.c */
 
-/* Makes the key; that of a device or of code which is not to be kept has no text. */
+/* Makes the key; it has no text for a device or code whose compiled form is not to be kept. */
 void gpuhal_program_key_make(gpuhal_device *device, const gpuhal_code *code, gpuhal_program_key *out_key);
-/* Returns whether what is around a compilation is still what it was when the key was made. */
+/* Returns whether the surroundings of a compilation are still as they were when the key was made. */
 bool gpuhal_program_key_is_current(gpuhal_device *device, const gpuhal_program_key *key);
 void gpuhal_program_key_finish(gpuhal_program_key *key);
 
 /* ---- cache.c */
 
-/* What is kept for the key; malloc'ed, NULL: nothing, or nothing that is whole. */
+/* Reads the cached code of the key; malloc'ed. NULL: there is none, or none that is whole. */
 void *gpuhal_program_cache_get(gpuhal_device *device, const gpuhal_program_key *key, uint64_t *out_bytes);
-/* Asks the plugin what was compiled, and keeps it if it is more than before: then the program is not `cached` any more.
- * Failures cost a compilation later, and a line of the log; but DEVICE_LOST or FORKED, where calls may not go to the
- * plugin any more, is what creating ends with. */
+/* Gets the compiled code from the plugin, and keeps it if it is more than before: then the program is not `cached` any
+ * more. A failure costs a compilation later, and a line of the log. Only DEVICE_LOST and FORKED, when the plugin may
+ * not be called any more, are returned, and end the creation. */
 gpuhal_status gpuhal_program_cache_put(gpuhal_program *program);
 
 /* ---- program.c */
 
-/* Ends a call of the plugin for a program: words its failure. */
+/* Ends a failed call of the plugin for a program: words its failure. */
 gpuhal_status gpuhal_program_failed(gpuhal_device *device, gpuhal_status status, const char *what);
 
 #endif

@@ -1,9 +1,9 @@
-/* program/self_contained.c: whether code can be all that its compiler reads. No driver lists the files that it has
- * read, so what may read one is compiled in each run. The rule is coarse on purpose: it knows no language, and errs to
- * the side that costs a compilation.
+/* program/self_contained.c: finds out whether the code can be the compiler's only input. No driver lists the files that
+ * it has read, so code that may read one is compiled in each run. The rule is coarse on purpose: it knows no language,
+ * and errs on the side of a compilation.
  *
- * A word is looked for in what is left of a text when only letters, digits and underscores stay: so it is found across
- * continued lines, trigraphs and the ## of macros, behind each spelling of #, in comments, and in longer words.
+ * A word is searched in the letters, digits and underscores that are left of a text: so it is found across continued
+ * lines, trigraphs and the ## of macros, after each spelling of #, in comments, and in longer words.
  */
 #include "program/program.h"
 
@@ -12,17 +12,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Formats that name no other file, and have no date. Any other may be a text for a preprocessor. */
+/* Formats that name no other file, and have no date. Any other format may be a text for a preprocessor. */
 static const char *const closed_formats[] = {"cubin", "fatbin", "ptx", "hsaco", "spirv", "hip-fatbin", "host-function"};
 
-/* What makes a compiler read a file, or the clock: directives of preprocessors and assemblers, and their options. */
+/* Words that make a compiler read a file, or the clock: directives of preprocessors and assemblers, and their
+ * options. */
 static const char *const open_words[] = {"include", "import",   "embed",    "incbin",
                                          "imacros", "__DATE__", "__TIME__", "__TIMESTAMP__"};
 
 /* Options that read no file, each with its value in the same word or none. `-I` alone reads nothing. */
 static const char *const closed_options[] = {"-D", "-U", "-I",         "-cl-",    "-w",     "-W",
                                              "-O", "-g", "-spir-std=", "-march=", "-mcpu=", "-mtune="};
-/* And those that may have it in the next word. */
+/* Options that may have their value in the next word. */
 static const char *const options_with_value[] = {"-D", "-U", "-I", "-x"};
 
 /* Returns the first of the words that the text has; NULL: none. *out_failed without memory. */
@@ -66,7 +67,8 @@ static bool is_one(const char *const *list, size_t count, const char *word, size
     return is;
 }
 
-/* A word that is no option is the name of a file, or belongs to an option that is not known. */
+/* Returns whether options may read files. A word that is no option is the name of a file, or belongs to an unknown
+ * option. */
 static bool options_read_files(const char *options)
 {
     bool has_value = false, open = false;

@@ -1,11 +1,11 @@
-/* queue/awaited.c: which events of other queues the application has made a queue wait for, for pools: memory that was
- * released before such an event may be used behind it.
+/* queue/awaited.c: the events of other queues that the application has made a queue wait for. Pools use them: memory
+ * that was released before such an event may be used after it.
  *
- * The newest of each of a few queues is kept, with its driver's event, until the queue ends. A reset drops waits, so
- * what is found here is to be waited for again, since work need not come after it. */
+ * The newest event of each of a few queues is kept, with its driver's event, until the queue ends. A reset drops waits,
+ * so a user of such an event must wait for it again, since work need not come after it. */
 #include "queue/queue.h"
 
-/* In the place of an older one of the same queue, else of the one that has been there for the longest. */
+/* Replaces an older one of the same queue, else the one that has been there for longest. */
 void gpuhal_queue_note_awaited(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
 {
     if (!timepoint->queue || timepoint->queue == queue) {

@@ -1,11 +1,11 @@
-/* queue/call.c: functions of the application that a queue calls in its order, and buffers that it keeps. They are
+/* queue/call.c: functions of the application that a queue calls in its order, and buffers that it keeps. Both are
  * deferred work like any other. */
 #include "base/error.h"
 #include "memory/buffer.h"
 #include "queue/queue.h"
 
-/* On the worker, for as long as the function likes: it is in no plugin, so the watchdog does not see it. A status that
- * is no error, or that means something else here, counts as a failure. */
+/* Calls a function of the application, on the worker, for as long as it takes: it is in no plugin, so the watchdog does
+ * not see it. A status that is no error, or means something else here, counts as a failure. */
 static gpuhal_status call_function(gpuhal_queue *queue, const gpuhal_op *op, const gpuhal_native *native)
 {
     atomic_store(&queue->caller, gpuhal_os_thread_id());
@@ -49,7 +49,7 @@ static gpuhal_status submit_native(gpuhal_plugin_queue *vendor, const gpuhal_op 
     atomic_fetch_add(&device->native_accesses, 1);
     status = call_function(op->queue, op, &native);
     atomic_fetch_sub(&device->native_accesses, 1);
-    if (device->ops.native_unlock) { /* of a device that hangs, too: other threads may be waiting for it */
+    if (device->ops.native_unlock) { /* of a device that hangs, too: other threads may be waiting for the queue */
         call = gpuhal_call_prompt(device);
         device->ops.native_unlock(vendor);
         gpuhal_call_end(call);
@@ -101,7 +101,7 @@ gpuhal_status gpuhal_queue_native_call(gpuhal_queue *queue, gpuhal_native_fn *fn
     return gpuhal_queue_defer(queue, &(gpuhal_op){.kind = &native_kind, .queue = queue, .native_fn = fn, .user = user});
 }
 
-/* During native access nothing else is enqueued, and what the caller has submitted has no number yet. */
+/* Keeps a buffer. During native access nothing else is enqueued, and the caller's submissions have no number yet. */
 static gpuhal_status keep(gpuhal_queue *queue, gpuhal_buffer *buffer)
 {
     const gpuhal_op op = {.kind = &keep_kind, .kept = buffer};
@@ -144,8 +144,8 @@ gpuhal_status gpuhal_queue_keep(gpuhal_queue *queue, gpuhal_buffer *const *buffe
     return status;
 }
 
-/* Whether another thread's call has to end first. Behind deferred work nothing is waited for, nor in a function that
- * this queue calls: that would wait for itself. */
+/* Returns whether another thread's call has to end first. While there is deferred work it never has to, nor in a
+ * function that this queue calls: that would wait for itself. */
 static bool must_wait(const gpuhal_queue *queue)
 {
     const bool defers = gpuhal_queue_has_deferred(queue) && !gpuhal_queue_has_failed(queue);
@@ -173,7 +173,7 @@ static gpuhal_status track_unlocks(gpuhal_queue *queue, const gpuhal_op *op)
     return GPUHAL_OK;
 }
 
-/* The timepoint has the end noticed; a queue that refuses it has it noticed by its reset, or by its own end. */
+/* The timepoint makes the library notice the end; for a queue that refuses it, its reset or its end does. */
 gpuhal_status gpuhal_queue_hold(gpuhal_queue *queue, gpuhal_buffer *buffer)
 {
     const gpuhal_op op = {.kind = &keep_kind, .kept = buffer};

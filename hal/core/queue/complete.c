@@ -1,4 +1,4 @@
-/* queue/complete.c: what it means for a queue that a timepoint is done, or that work failed. */
+/* queue/complete.c: the effects on a queue when a timepoint is done, or work failed. */
 #include "base/error.h"
 #include "queue/queue.h"
 #include "transfer/plugin_event.h"
@@ -22,8 +22,8 @@ static void end_points(gpuhal_queue *queue, const gpuhal_timepoint *last, gpuhal
     gpuhal_queue_note_busy(queue);
 }
 
-/* The front of the list stays while the worker is at it, for the worker to remove. Its timepoint ends all the same: the
- * worker may be stuck, and threads that wait must learn of the failure. */
+/* Drops deferred work. While the worker is at the front of the list, the front stays for the worker to remove. Its
+ * timepoint ends all the same: the worker may be stuck, and waiting threads must learn of the failure. */
 static void drop_held(gpuhal_queue *queue, gpuhal_completion **completions)
 {
     gpuhal_deferred **rest = &queue->deferred;
@@ -74,8 +74,8 @@ void gpuhal_queue_break(gpuhal_queue *queue, gpuhal_failure *failure, bool submi
     gpuhal_completions_notify(completions);
 }
 
-/* The failure of the first failed timepoint that the plugin's queue itself waited for, up to a submission; NULL: none
- * is known. With the mutex held. */
+/* Returns the failure of the first failed timepoint, up to a submission, that the plugin's queue itself waited for;
+ * NULL: none is known. With the mutex held. */
 static gpuhal_failure *failure_of_awaited(const gpuhal_queue *queue, uint64_t number)
 {
     for (size_t i = 0; i < queue->submission_count; i++) {
@@ -89,7 +89,7 @@ static gpuhal_failure *failure_of_awaited(const gpuhal_queue *queue, uint64_t nu
     return NULL;
 }
 
-/* Completions are put in front of *completions. `may_retire`: this is no callback of the driver. */
+/* Completions go to the front of *completions. `may_retire`: this is no callback of the driver. */
 static void settle(gpuhal_timepoint *timepoint, gpuhal_status status, bool may_retire, gpuhal_completion **completions)
 {
     gpuhal_queue *queue = timepoint->queue;
@@ -129,8 +129,8 @@ void gpuhal_timepoint_settle_notified(gpuhal_timepoint *timepoint, gpuhal_status
     gpuhal_completions_notify(completions);
 }
 
-/* What the queue waited for may have failed without a thread that polled it. A queue does this once at a time, so the
- * recursion is no deeper than there are queues. */
+/* Polls the timepoints that the queue waited for: they may have failed, and no thread has polled them. A queue does
+ * this once at a time, so the recursion is no deeper than the number of queues. */
 static void ask_awaited(gpuhal_queue *queue, uint64_t number)
 {
     if (atomic_exchange(&queue->asking, true)) {

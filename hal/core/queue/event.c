@@ -8,10 +8,10 @@
 struct gpuhal_event {
     gpuhal *gpu; /* with a reference */
     uint32_t flags;
-    gpuhal_mutex mutex;   /* protects what follows */
+    gpuhal_mutex mutex;   /* protects the members below */
     gpuhal_timepoint
         *timepoint;            /* NULL: never recorded, which counts as done. A host event has one from the beginning */
-    gpuhal_waitable *waitable; /* NULL: no descriptor was asked for */
+    gpuhal_waitable *waitable; /* NULL: no descriptor was requested */
 };
 
 static gpuhal_status null_error(const char *call)
@@ -120,8 +120,9 @@ static gpuhal_completion *waitable_completion(gpuhal_waitable *waitable)
     return completion;
 }
 
-/* Makes the timepoint the event's recording, which its descriptor shows. *out_completion: to be added to the timepoint,
- * without the mutex. On failure the old recording stays, so that threads that wait for the descriptor miss no end. */
+/* Makes the timepoint the event's recording, which its descriptor shows. *out_completion must be added to the
+ * timepoint, without the mutex. On failure the old recording stays, so that threads that wait for the descriptor miss
+ * no end. */
 static gpuhal_status take_timepoint(gpuhal_event *event, gpuhal_timepoint *timepoint, gpuhal_timepoint **out_old,
                                     gpuhal_completion **out_completion)
 {
@@ -217,7 +218,7 @@ gpuhal_status gpuhal_queue_wait(gpuhal_queue *queue, gpuhal_event *event)
     return status;
 }
 
-/* What was never recorded has ended well. */
+/* Adds a completion; an event that was never recorded has ended well. */
 static gpuhal_status watch(gpuhal_timepoint *timepoint, gpuhal_completion *completion)
 {
     if (timepoint) {
@@ -229,7 +230,7 @@ static gpuhal_status watch(gpuhal_timepoint *timepoint, gpuhal_completion *compl
     return GPUHAL_OK;
 }
 
-/* With the event's mutex held. *out_completion: to be added to the event's timepoint, without the mutex. */
+/* With the event's mutex held. *out_completion must be added to the event's timepoint, without the mutex. */
 static gpuhal_status make_waitable(gpuhal_event *event, gpuhal_completion **out_completion)
 {
     gpuhal_waitable *waitable = NULL;
@@ -298,7 +299,7 @@ static gpuhal_status add_watcher(gpuhal_event *event, const char *call, const gp
     if (completion && (like->listed || !error)) {
         *completion = *like;
         completion->gpu = event->gpu;
-        /* A callback that is still to be made keeps the object. */
+        /* A pending callback keeps the object. */
         if (!like->listed) {
             atomic_fetch_add(&event->gpu->references, 1);
         }

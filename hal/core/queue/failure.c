@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* Stands for every failure that there was no memory to keep. Counted like the others and never freed. */
+/* Stands for every failure that could not be kept for lack of memory. Counted like the others and never freed. */
 static gpuhal_failure no_memory = {.references = 1, .detail.error.status = GPUHAL_ERROR_HOST_MEMORY};
 
 gpuhal_failure *gpuhal_failure_create(void)

@@ -1,4 +1,4 @@
-/* queue/failure.h: why something failed, shared by all that failed with it. */
+/* queue/failure.h: the reason of a failure, shared by everything that failed with it. */
 #ifndef GPUHAL_QUEUE_FAILURE_H
 #define GPUHAL_QUEUE_FAILURE_H
 
@@ -11,7 +11,7 @@ typedef struct gpuhal_failure {
     gpuhal_error_detail detail;
 } gpuhal_failure;
 
-/* Keeps this thread's last error; without memory, that there was none. Never NULL. */
+/* Keeps this thread's last error; without memory, the lack of memory. Never NULL. */
 gpuhal_failure *gpuhal_failure_create(void);
 /* NULL stays NULL, here and below. */
 gpuhal_failure *gpuhal_failure_retain(gpuhal_failure *failure);

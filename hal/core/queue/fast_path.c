@@ -1,12 +1,12 @@
-/* queue/fast_path.c: submitting transfers with the same buffers, and launches, without the mutex.
+/* queue/fast_path.c: submits transfers with the same buffers, and launches, without the mutex.
  *
- * Work that was submitted leaves the fast path open, as long as nothing else goes on in the queue. The next transfer
- * with the same buffers, or launch behind a launch, takes the right to call by one atomic exchange and gives it back by
- * another: no lock is taken, and it belongs to the newest submission, which keeps the buffers alive already. A launch
- * of another kernel or with other buffers than the one before adds what it uses to the list of that submission. Every
- * thread that locks the mutex closes the fast path first. After that nothing that the mutex protects changes, except
- * that one call may still be in progress on the fast path. That call counts its submission; when it ends and finds the
- * path closed, it locks the mutex, seals the submission and wakes the waiting threads.
+ * A submission leaves the fast path open, as long as nothing else goes on in the queue. The next transfer with the same
+ * buffers, or launch after a launch, takes the right to call by one atomic exchange and gives it back by another. It
+ * takes no lock, and belongs to the newest submission, which keeps the buffers alive already. A launch with another
+ * kernel or other buffers than the one before adds its uses to the list of that submission. Every thread that locks the
+ * mutex closes the fast path first. After that nothing that the mutex protects changes, except that one call may still
+ * be in progress on the fast path. That call counts its submission; when it ends and finds the path closed, it locks
+ * the mutex, seals the submission and wakes the waiting threads.
  */
 #include "memory/buffer.h"
 #include "queue/queue.h"
@@ -25,10 +25,10 @@ void gpuhal_queue_seal_submission(gpuhal_queue *queue)
     }
 }
 
-/* With the mutex held, so that no thread opens it meanwhile. The first look may be relaxed: that the path is closed
- * changes with the mutex held alone. Acquire in the exchange: the last call on the path has counted its submission
- * before it left, and sealing needs the number. Where a call is still in progress sealing is left to it, as it counts
- * one more. */
+/* With the mutex held, so that no thread opens the path meanwhile. The first load may be relaxed: the closed bit
+ * changes only with the mutex held. Acquire in the exchange: the last call on the path has counted its submission
+ * before it left, and sealing needs the number. A call still in progress does the sealing itself, as it counts one
+ * more. */
 static void shut(gpuhal_queue *queue)
 {
     if (atomic_load_explicit(&queue->fast_path, memory_order_relaxed) & GPUHAL_FAST_PATH_CLOSED) {
@@ -66,7 +66,7 @@ bool gpuhal_queue_is_called(const gpuhal_queue *queue)
 
 void gpuhal_queue_open_fast_path(gpuhal_queue *queue)
 {
-    /* Behind a timepoint the submission may end, and be retired, before more is added to it; it may have been already,
+    /* After a timepoint the submission may end, and be retired, before more is added to it. It may have ended already,
      * since recording releases the mutex. */
     if (gpuhal_queue_has_deferred(queue) || gpuhal_queue_has_failed(queue) || queue->life != GPUHAL_QUEUE_OPEN ||
         gpuhal_queue_unrecorded(queue) == 0) {
@@ -81,10 +81,10 @@ void gpuhal_queue_open_fast_path(gpuhal_queue *queue)
     atomic_store_explicit(&queue->fast_path, 0, memory_order_release);
 }
 
-/* Release: the thread that takes the path next, or closes it, sees what this call has counted. Where the exchange fails
- * the path was closed meanwhile, and what the closing thread could not do is done here: sealing, and waking the
- * threads that wait for the call to end. Not by gpuhal_queue_lock(), for which the path is closed already: TAKEN is
- * this thread's to clear. */
+/* Leaves the path. Release: the thread that takes the path next, or closes it, sees this call's count. If the exchange
+ * fails, the path was closed meanwhile, and this call does the rest of the closing: it seals, and wakes the threads
+ * that wait for its end. It must not use gpuhal_queue_lock(), which finds the path closed already: only this thread may
+ * clear TAKEN. */
 static void leave(gpuhal_queue *queue)
 {
     uint32_t mine = GPUHAL_FAST_PATH_TAKEN;
@@ -99,8 +99,8 @@ static void leave(gpuhal_queue *queue)
     gpuhal_mutex_unlock(&queue->mutex);
 }
 
-/* Turns it into a call like any other. Both changes are made with the mutex held: between them no thread may find that
- * nothing has the right. The newest submission stays open until gpuhal_queue_end_call() seals it. */
+/* Turns a call on the path into one like any other. Both changes are made with the mutex held: between them no thread
+ * may find the right free. The newest submission stays open until gpuhal_queue_end_call() seals it. */
 static void keep_the_right(gpuhal_queue *queue)
 {
     gpuhal_mutex_lock(&queue->mutex);
@@ -109,8 +109,8 @@ static void keep_the_right(gpuhal_queue *queue)
     gpuhal_mutex_unlock(&queue->mutex);
 }
 
-/* What a launch uses, to be added to the newest submission: entered, with the reference that the list will have. NULL:
- * the general path must find out why not. */
+/* Returns the uses of a launch for the list of the newest submission: entered, with the list's reference. NULL: the
+ * general path must find out why not. */
 static gpuhal_uses *keep_more(const gpuhal_uses *uses)
 {
     gpuhal_uses *kept = uses->needs_clean ? NULL : uses->kind->keep(uses);
@@ -121,9 +121,9 @@ static gpuhal_uses *keep_more(const gpuhal_uses *uses)
     return kept;
 }
 
-/* Whether the work can belong to the newest submission; *out_more: with what that has to keep beside. Jobs are never
- * submitted, and what is only kept needs a submission of its own. A mapped buffer must be refused, also one that the
- * driver does not map: a launch has been checked for that by the call. */
+/* Returns whether the work can belong to the newest submission; *out_more: the further uses to keep. Jobs are never
+ * submitted, and kept buffers need a separate submission. A mapped buffer must be refused, also one that the driver
+ * does not map: for a launch the call has checked that. */
 static bool fits(const gpuhal_queue *queue, const gpuhal_op *op, gpuhal_uses **out_more)
 {
     if (op->uses) {
@@ -142,7 +142,8 @@ bool gpuhal_queue_try_fast_path(gpuhal_queue *queue, const gpuhal_op *op, gpuhal
                                                  memory_order_relaxed)) {
         return false;
     }
-    /* Behind the exchange, as no other thread submits or records until the path is left. The general path records. */
+    /* After the exchange, as no other thread submits or records until this one leaves the path. The general path
+     * records. */
     gpuhal_uses *more = NULL;
     if (gpuhal_queue_unrecorded(queue) + 1 >= GPUHAL_TIMEPOINT_EVERY || !fits(queue, op, &more)) {
         leave(queue);

@@ -20,8 +20,8 @@ static void free_job(void *job)
 
 static const gpuhal_op_kind kind = {NULL, run, GPUHAL_OP_JOB};
 
-/* The queue owns the job from now on. How long a disk takes shows nothing about the device: a job of so many bytes
- * never counts as a hang. */
+/* The queue owns the job from now on. A slow disk shows nothing about the device: with UINT64_MAX bytes the job never
+ * counts as a hang. */
 static gpuhal_status enqueue(gpuhal_queue *queue, gpuhal_file_job *job)
 {
     gpuhal_file_job *kept = malloc(sizeof *kept);

@@ -1,9 +1,9 @@
-/* queue/follow.c: a queue has memory that work of another queue still uses, and waits for that work in its own order.
+/* queue/follow.c: a queue gets memory that work of another queue still uses, and waits for that work in its own order.
  *
- * A failure or a reset drops waits, but not the memory. So the queue has a list of what it follows, until that work has
- * ended: a reset and the end of the queue wait for it. It also takes over what the other queue follows, whose memory
- * this may be; so nothing here waits for what the other one waits for, and queues that follow each other all come to
- * their end. */
+ * A failure or a reset drops waits, but not the memory. So the queue has a list of the timepoints that it follows,
+ * until their work has ended: a reset and the end of the queue wait for them. It also takes over the list of the other
+ * queue, because the memory may be theirs, too. So nothing here waits for the waits of the other queue, and queues that
+ * follow each other all end. */
 #include "base/error.h"
 #include "queue/queue.h"
 #include "transfer/plugin_event.h"
@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* So many are forgotten with the mutex held once. */
+/* The number of timepoints that are forgotten under one lock of the mutex. */
 enum { AT_A_TIME = 64 };
 
-/* How long to wait for one timepoint before the device is looked at again. */
+/* How long to wait for one timepoint before the device is checked again. */
 #define SLICE_NS UINT64_C(10000000)
 
 static bool is_done_well(const gpuhal_timepoint *timepoint)
@@ -22,7 +22,7 @@ static bool is_done_well(const gpuhal_timepoint *timepoint)
     return gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_DONE && !timepoint->failure;
 }
 
-/* After a failure the driver may still be at the work. A lost device is not waited for. */
+/* Returns whether the work is over. After a failure the driver may still be at it. A lost device is not waited for. */
 static bool is_over(const gpuhal_timepoint *timepoint)
 {
     return gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_DONE &&
@@ -30,7 +30,8 @@ static bool is_over(const gpuhal_timepoint *timepoint)
             atomic_load(&timepoint->queue->device->lost));
 }
 
-/* What a queue follows, by ordinal, with a reference to each, and room for one more; NULL without memory. */
+/* Copies a queue's list, by ordinal, with a reference to each timepoint, and room for one more; returns NULL without
+ * memory. */
 static gpuhal_timepoint **copy_list(gpuhal_queue *queue, uint32_t *out_count)
 {
     gpuhal_mutex_lock(&queue->mutex);
@@ -43,7 +44,7 @@ static gpuhal_timepoint **copy_list(gpuhal_queue *queue, uint32_t *out_count)
     return copy;
 }
 
-/* Puts the timepoint into the list where it is not in it, with a reference. Returns how many there are. */
+/* Puts the timepoint into the list unless it is there, with a reference. Returns the new count. */
 static uint32_t insert(gpuhal_timepoint **list, uint32_t count, gpuhal_timepoint *timepoint)
 {
     uint32_t at = count;
@@ -58,9 +59,9 @@ static uint32_t insert(gpuhal_timepoint **list, uint32_t count, gpuhal_timepoint
     return count + 1;
 }
 
-/* The references go from the list to the queue, but for what the queue follows already: that stays in the list, and
- * *count says how many these are. Queues that take turns with memory would else follow twice as much each time. False
- * without memory. */
+/* Moves the references from the list to the queue, except those of timepoints that the queue follows already: these
+ * stay in the list, and *count is their number. Queues that take turns with memory would otherwise follow twice as many
+ * each time. Returns false without memory. */
 static bool merge(gpuhal_queue *queue, gpuhal_timepoint **list, uint32_t *count)
 {
     uint32_t known = 0, merged_count = 0;
@@ -86,7 +87,7 @@ static bool merge(gpuhal_queue *queue, gpuhal_timepoint **list, uint32_t *count)
     return merged;
 }
 
-/* Up to `space` that need not stay in the list, taken out of it. Returns how many. */
+/* Takes up to `space` timepoints out of the list that need not stay in it. Returns their number. */
 static uint32_t take_some(gpuhal_queue *queue, bool (*is_past)(const gpuhal_timepoint *timepoint),
                           gpuhal_timepoint **out, uint32_t space)
 {
@@ -117,7 +118,7 @@ static void forget(gpuhal_queue *queue, bool (*is_past)(const gpuhal_timepoint *
     } while (count == AT_A_TIME);
 }
 
-/* In the list before it waits: a queue that then refuses to wait does without the memory. */
+/* The timepoint is in the list before the queue waits: a queue that then refuses to wait does without the memory. */
 gpuhal_status gpuhal_queue_follow(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
 {
     uint32_t count = 0;
@@ -135,7 +136,7 @@ gpuhal_status gpuhal_queue_follow(gpuhal_queue *queue, gpuhal_timepoint *timepoi
     return merged ? gpuhal_queue_wait_for_timepoint(queue, timepoint) : gpuhal_error_host_memory();
 }
 
-/* One whose work may go on; NULL: all are over. With the mutex held. */
+/* Returns a timepoint whose work may go on; NULL: all are over. With the mutex held. */
 static gpuhal_timepoint *find_open(const gpuhal_queue *queue)
 {
     for (uint32_t i = 0; i < queue->followed_count; i++) {
@@ -151,7 +152,7 @@ bool gpuhal_queue_follows(const gpuhal_queue *queue)
     return find_open(queue) != NULL;
 }
 
-/* With a reference. */
+/* Returns find_open() with a reference; NULL if the device is lost. */
 static gpuhal_timepoint *next_open(gpuhal_queue *queue)
 {
     gpuhal_mutex_lock(&queue->mutex);
@@ -172,7 +173,7 @@ void gpuhal_queue_await_followed(gpuhal_queue *queue)
     for (gpuhal_timepoint *open = NULL; (open = next_open(queue));) {
         if (gpuhal_timepoint_now(open) != GPUHAL_TIMEPOINT_DONE) {
             (void)gpuhal_timepoint_wait(open, gpuhal_deadline(SLICE_NS));
-        } else { /* its queue has failed, and nothing wakes this thread when that one is reset */
+        } else { /* its queue has failed, and a reset of that queue does not wake this thread */
             pause_ns = gpuhal_poll_longer(pause_ns);
             gpuhal_os_sleep(pause_ns);
         }

@@ -1,5 +1,5 @@
-/* queue/hang.c: what happens to the queues of a device that is lost, and of one whose driver hangs (queue/watchdog.c).
- * Only gpuhal_queues_go_on() calls a plugin. */
+/* queue/hang.c: handles the queues of a device that is lost, and of one whose driver hangs (queue/watchdog.c). Only
+ * gpuhal_queues_go_on() calls a plugin. */
 #include "memory/buffer.h"
 #include "queue/completion_service.h"
 #include "queue/queue.h"
@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* Whether the worker may be in the driver of this device: it is at a piece of work that touches it. With the mutex
+/* Returns whether the worker may be in the driver of this device: its current work touches the device. With the mutex
  * held. */
 static bool works_on(const gpuhal_queue *queue, const gpuhal_device *device)
 {
@@ -15,7 +15,7 @@ static bool works_on(const gpuhal_queue *queue, const gpuhal_device *device)
     return op && ((op->to && op->to->device == device) || (op->from && op->from->device == device));
 }
 
-/* Abandons a worker that may be stuck. It keeps what it works on, and nothing below may go, so the object stays for
+/* Abandons a worker that may be stuck. It keeps its work, and nothing below may be freed, so the object stays for
  * good. */
 static void give_up(gpuhal_queue *queue, const gpuhal_device *device, gpuhal_failure *failure)
 {
@@ -53,8 +53,8 @@ void gpuhal_queues_lost(gpuhal_device *device)
     gpuhal_failure_release(failure);
 }
 
-/* Whether the newest submitted timepoint of a queue shows that work goes on. Where there is none behind all work, the
- * worker records one as soon as it has the right to call. */
+/* Returns whether the newest submitted timepoint of a queue shows that work goes on. If there is none after all work,
+ * the worker records one as soon as it has the right to call. */
 static bool goes_on(gpuhal_queue *queue)
 {
     gpuhal_queue_lock(queue);

@@ -1,4 +1,4 @@
-/* queue/queue.c: queues from creation to their end, and what is asked of a queue as a whole. */
+/* queue/queue.c: queues from creation to their end, and the calls for a queue as a whole. */
 #include "queue/queue.h"
 
 #include "base/error.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Pause before a plugin is asked again that cannot flush now. */
+/* Pause before the next call of a plugin that cannot flush now. */
 #define RETRY_NS UINT64_C(1000000)
 /* How long destroying a queue whose worker is idle waits for the worker to end. */
 #define NOTICE_NS UINT64_C(1000000000)
@@ -103,7 +103,7 @@ gpuhal_status gpuhal_queue_create(gpuhal_device *device, const gpuhal_queue_desc
     return GPUHAL_OK;
 }
 
-/* Leaves the end of the queue's work to the worker. Waits for it where there is no work. */
+/* Leaves the end of the queue's work to the worker. If there is no work, waits for the queue's end. */
 static void end_queue(gpuhal_queue *queue)
 {
     gpuhal_queue_lock(queue);
@@ -204,14 +204,14 @@ gpuhal_status gpuhal_device_synchronize(gpuhal_device *device, uint64_t timeout_
     gpuhal_timepoint **timepoints = calloc(count + 1, sizeof *timepoints);
     first = timepoints ? GPUHAL_OK : gpuhal_error_host_memory();
     gpuhal_error_detail detail;
-    /* The others may wait for the queue that calls this thread. */
+    /* Other queues may wait for the queue that calls this thread. */
     for (size_t i = 0; i < count && !first; i++) {
         first = gpuhal_queue_own_call(queues[i]);
     }
     bool waits = !first;
     gpuhal_error_save(&detail);
-    /* All are recorded before any is waited for. The first failure is returned, and the others are waited for all the
-     * same. */
+    /* All timepoints are recorded before the first wait. The first failure is returned, but the waits for the others go
+     * on. */
     for (size_t pass = 0; waits && pass < 2; pass++) {
         for (size_t i = 0; i < count; i++) {
             gpuhal_status status = pass == 0       ? gpuhal_queue_record_to_wait(queues[i], deadline, &timepoints[i])
@@ -243,7 +243,8 @@ static gpuhal_status drain_unlocks(gpuhal_queue *queue, uint64_t deadline)
     return status;
 }
 
-/* Tries once to lock the vendor's queue, which other queues may share, for at most the time that a call may take. */
+/* Tries once to lock the vendor's queue, which other queues may share, for at most @timeout_ns, the time that a call
+ * may take. */
 static gpuhal_status try_native(gpuhal_queue *queue, uint64_t timeout_ns)
 {
     gpuhal_device *device = queue->device;
@@ -257,7 +258,7 @@ static gpuhal_status try_native(gpuhal_queue *queue, uint64_t timeout_ns)
     return status;
 }
 
-/* With the right to call. NOT_READY at the deadline. */
+/* Locks the vendor's queue. With the right to call. Returns NOT_READY at the deadline. */
 static gpuhal_status lock_native(gpuhal_queue *queue, uint64_t deadline)
 {
     gpuhal_status status = GPUHAL_NOT_READY;
@@ -379,7 +380,7 @@ gpuhal_status gpuhal_queue_native_end(gpuhal_queue *queue)
         status = status ? status : gpuhal_queue_check(queue);
     }
     gpuhal_queue_lock(queue);
-    queue->submitted++; /* whatever the caller submitted */
+    queue->submitted++; /* one number for all submissions of the caller */
     gpuhal_queue_note_busy(queue);
     if (!status && gpuhal_queue_records_access(queue)) {
         gpuhal_queue_record_own_unlocks(queue, true);

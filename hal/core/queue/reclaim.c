@@ -1,5 +1,5 @@
-/* queue/reclaim.c: when memory of a device is short: retiring the completed work of all queues, counting what queued
- * work keeps, and waiting for it. */
+/* queue/reclaim.c: retires the completed work of all queues when memory of a device is short, counts the memory that
+ * queued work keeps, and waits for it. */
 #include "base/error.h"
 #include "memory/buffer.h"
 #include "queue/completion_service.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A reference that a queue has to a buffer of the device in question. */
+/* A reference that a queue has to a buffer of the device. */
 typedef struct hold {
     const gpuhal_buffer *buffer;
     uint64_t bytes;
@@ -21,7 +21,7 @@ typedef struct holds {
     size_t count, space;
 } holds;
 
-/* With the mutex of the queue held that has the reference. */
+/* With the mutex held of the queue that has the reference. */
 static void add_hold(holds *all, const gpuhal_buffer *buffer)
 {
     if (!buffer || buffer->device != all->device || buffer->charged == 0) {
@@ -74,7 +74,7 @@ static int by_buffer(const void *one, const void *other)
     return (a > b) - (a < b);
 }
 
-/* Bytes of buffers to which only queues have references. */
+/* Sums the bytes of buffers to which only queues have references. */
 static uint64_t bytes_of_queues_alone(holds *all)
 {
     uint64_t bytes = 0;
@@ -101,7 +101,7 @@ void gpuhal_queue_look_through(gpuhal_queue *queue)
     }
 }
 
-/* Completed work that no thread waited for keeps released buffers, also work of other devices. Waits for threads that
+/* Completed work without a waiting thread keeps released buffers, also work of other devices. Waits for threads that
  * are retiring, as long as a driver may take. */
 void gpuhal_queues_reclaim(gpuhal_device *device, uint64_t *out_pending)
 {
@@ -143,7 +143,7 @@ gpuhal_status gpuhal_queues_mark(gpuhal *gpu, gpuhal_queue_marks *out_marks)
     return count && !list ? gpuhal_error_host_memory() : GPUHAL_OK;
 }
 
-/* Takes the first one out; to the end of the list where it is waited for further. */
+/* Takes the first one out, or moves it to the end of the list if it must still be waited for. */
 static void move_first(gpuhal_queue_marks *marks, bool keep)
 {
     gpuhal_timepoint *first = marks->list[0];
@@ -156,7 +156,7 @@ static void move_first(gpuhal_queue_marks *marks, bool keep)
     }
 }
 
-/* How long to wait for one before the others are looked at again: a queue that hangs must not hide them. */
+/* How long to wait for one timepoint before the others are checked again: a queue that hangs must not hide them. */
 enum { SLICE_NS = 10000000 };
 
 bool gpuhal_queues_wait_mark(gpuhal_queue_marks *marks, uint64_t deadline_ns)
@@ -167,7 +167,8 @@ bool gpuhal_queues_wait_mark(gpuhal_queue_marks *marks, uint64_t deadline_ns)
         const gpuhal_status status =
             gpuhal_timepoint_wait(marks->list[0], slice_ns < deadline_ns ? slice_ns : deadline_ns);
         ended = gpuhal_timepoint_now(marks->list[0]) == GPUHAL_TIMEPOINT_DONE;
-        /* What returns at once without an end, such as BUSY in a function of that queue, would do so for ever. */
+        /* A status that comes at once without an end, such as BUSY in a function of that queue, would do so for
+         * ever. */
         move_first(marks, !ended && status == GPUHAL_ERROR_TIMEOUT);
     }
     return ended;

@@ -1,15 +1,15 @@
-/* queue/reset.c: making a failed queue usable again.
+/* queue/reset.c: makes a failed queue usable again.
  *
  * The worker does that, since it takes calls of the plugin that block, and waits for work of other queues whose memory
- * this one has: the caller is back in its time, and the queue may become usable later. */
+ * this one has: the caller returns in time, and the queue may become usable later. */
 #include "base/error.h"
 #include "queue/queue.h"
 
-/* Pause before a plugin is asked again that cannot record an event now. */
+/* Pause before the next call of a plugin that cannot record an event now. */
 #define RETRY_NS UINT64_C(1000000)
 
-/* Waits until the driver has ended what it still has of the old queue. One that records no more events has ended as far
- * as is known. With the right to call. */
+/* Waits until the driver has ended the remaining work of the old queue. A queue that records no more events has ended
+ * as far as is known. With the right to call. */
 static gpuhal_status drain(gpuhal_queue *queue)
 {
     gpuhal_timepoint *timepoint = gpuhal_timepoint_create(queue, false);
@@ -31,7 +31,7 @@ static gpuhal_status drain(gpuhal_queue *queue)
     return gpuhal_queue_check(queue);
 }
 
-/* Replaces the plugin's queue that failed by a new one. With the right to call. The old one goes only once there is a
+/* Replaces the plugin's failed queue by a new one. With the right to call. The old one is released only once there is a
  * new one: a reset that fails leaves the queue as it was. */
 static gpuhal_status replace(gpuhal_queue *queue, gpuhal_vendor_queue **out_fresh)
 {
@@ -42,8 +42,8 @@ static gpuhal_status replace(gpuhal_queue *queue, gpuhal_vendor_queue **out_fres
     return status;
 }
 
-/* With the mutex held. Nothing of the old queue is in flight any more, so all its work counts as done, and what it kept
- * can be given back. */
+/* With the mutex held. No work of the old queue is in flight any more, so all of it counts as done, and its buffers can
+ * be given back. */
 static void clear_failure(gpuhal_queue *queue, gpuhal_completion **completions)
 {
     gpuhal_queue_fail(queue, queue->failure, true, completions);
@@ -55,8 +55,8 @@ static void clear_failure(gpuhal_queue *queue, gpuhal_completion **completions)
     gpuhal_queue_note_busy(queue);
 }
 
-/* With the right to call only as long as the plugin is called: first what this queue has in flight ends, which
- * others may wait for, then what it follows. With the mutex held. */
+/* Ends this queue's work in flight first, because others may wait for it, then the work that it follows. Has the right
+ * to call only as long as the plugin is called. With the mutex held. */
 static gpuhal_status settle_unlocks(gpuhal_queue *queue)
 {
     gpuhal_status status = queue->vendor ? gpuhal_queue_begin_late_call(queue) : GPUHAL_OK;
@@ -102,7 +102,7 @@ void gpuhal_queue_run_reset_unlocks(gpuhal_queue *queue)
     }
     gpuhal_condition_signal_all(&queue->condition);
     gpuhal_mutex_unlock(&queue->mutex);
-    /* They call the application, for which no mutex may be held. The worker goes on with the queue afterwards. */
+    /* Completions call the application, so no mutex may be held. The worker goes on with the queue afterwards. */
     gpuhal_completions_notify(completions);
     gpuhal_queue_lock(queue);
 }

@@ -1,4 +1,5 @@
-/* queue/retire.c: giving back what completed work kept alive: buffers, events of the plugin, and work that was dropped.
+/* queue/retire.c: gives back the objects that completed work kept alive: buffers, events of the plugin, and dropped
+ * work.
  *
  * One thread at a time retires a queue's work, in the order of submission: a thread that waited, else the one that
  * noticed the end, else the worker. A wait returns OK only after that, so that memory released before the wait can be
@@ -7,7 +8,7 @@
 #include "memory/buffer.h"
 #include "queue/queue.h"
 
-/* Submissions that are retired between two looks at the queue. */
+/* Submissions that are retired between two checks of the queue. */
 enum { AT_ONCE = 8 };
 
 typedef struct completed {
@@ -17,7 +18,7 @@ typedef struct completed {
     size_t count;
 } completed;
 
-/* Takes ended timepoints, but for those that the plugin still has to call back for. With the mutex held. */
+/* Takes ended timepoints, unless the plugin must still call back for them. With the mutex held. */
 static gpuhal_timepoint *take_points(gpuhal_queue *queue)
 {
     gpuhal_timepoint *taken = NULL;

@@ -1,6 +1,6 @@
 /* queue/state.c: a queue's references, and which thread may call the plugin on it. Nothing here calls a plugin.
  *
- * One thread at a time has the right to call; others wait for the queue's condition until it gives that back. */
+ * One thread at a time has the right to call; others wait for the queue's condition until the thread gives it back. */
 #include "base/error.h"
 #include "memory/buffer.h"
 #include "queue/queue.h"
@@ -34,7 +34,7 @@ void gpuhal_queue_wake(gpuhal_queue *queue)
     gpuhal_mutex_unlock(&queue->mutex);
 }
 
-/* The first of a list of launches that the driver may be compiling; NULL: none. */
+/* Returns the first of a list of launches that the driver may be compiling; NULL: none. */
 static const gpuhal_uses *find_first(const gpuhal_uses *uses)
 {
     while (uses && !uses->first) {
@@ -43,8 +43,8 @@ static const gpuhal_uses *find_first(const gpuhal_uses *uses)
     return uses;
 }
 
-/* The launch that the queue may be waiting for because the driver compiles its kernel; NULL: none. Callers that poll
- * get here often: the submissions are only walked if the device has such a launch at all. */
+/* Returns the launch that the queue may be waiting for because the driver compiles its kernel; NULL: none. Polling
+ * callers get here often: the submissions are only walked if the device has such a launch at all. */
 static const gpuhal_uses *find_compiling(const gpuhal_queue *queue)
 {
     if (atomic_load_explicit(&queue->device->compiling, memory_order_relaxed) == 0) {
@@ -141,7 +141,7 @@ void gpuhal_queue_end_call(gpuhal_queue *queue)
     }
 }
 
-/* A batch mostly has the same buffers again and again: they are kept alive once, until the last of it has ended. */
+/* A batch mostly uses the same buffers repeatedly: they are kept alive once, until the last of its work has ended. */
 bool gpuhal_queue_reserve(gpuhal_queue *queue, const gpuhal_op *op)
 {
     gpuhal_submission *last = queue->submission_count > 0 ? gpuhal_queue_last_submission(queue) : NULL;

@@ -1,4 +1,4 @@
-/* queue/states.h: the states of a queue, and the places where threads wait for it; states.inc has what they mean. */
+/* queue/states.h: the states of a queue, and the places where threads wait for it; states.inc has their meaning. */
 #ifndef GPUHAL_QUEUE_STATES_H
 #define GPUHAL_QUEUE_STATES_H
 

@@ -1,11 +1,11 @@
-/* queue/timeline.h: the trace of what queues do (gpuhal/trace.h).
+/* queue/timeline.h: the trace of the work of queues (gpuhal/trace.h).
  *
  * A piece of work has a gpuhal_traced from its enqueueing on. It goes with the work, through the list of deferred work
- * where that is its path, until the work was given to the plugin, was done by the worker, or failed; from then on it is
- * in its queue's list, in the order of the work. It leaves that list from the front, once the plugin's event behind the
- * work is done: its times become numbers, its events are given back, and its record goes into the ring. So there are no
- * more events than there is work in flight, and the ends of a queue's pieces are known in their order. A recording of
- * an event of the application is a piece as well: it has no begin, and its end is its own timepoint.
+ * if the work is deferred, until the plugin got the work, or the worker did it, or it failed. From then on it is in its
+ * queue's list, in the order of the work. It leaves that list from the front, once the plugin's event after the work is
+ * done: its times become numbers, its events are given back, and its record goes into the ring. So there are no more
+ * events than work in flight, and the ends of a queue's pieces are known in their order. A recording of an event of the
+ * application is a piece as well: it has no begin, and its end is its own timepoint.
  */
 #ifndef GPUHAL_QUEUE_TIMELINE_H
 #define GPUHAL_QUEUE_TIMELINE_H
@@ -30,7 +30,7 @@ typedef enum {
     GPUHAL_USAGE_PAIR
 } gpuhal_trace_usage;
 
-/* A piece as it is kept. */
+/* The record of a piece. */
 typedef struct gpuhal_traced_record {
     uint64_t number; /* among those of the object, from 1 on; 0: the place is empty */
     uint64_t enqueued_ns, begin_ns, end_ns; /* gpuhal_os_monotonic_ns() */
@@ -50,30 +50,30 @@ typedef struct gpuhal_traced {
     struct gpuhal_traced *next;
     gpuhal_queue *queue; /* outlives it */
     gpuhal_traced_record record;
-    gpuhal_timepoint *begin, *end; /* around what the plugin got; NULL: none */
+    gpuhal_timepoint *begin, *end; /* around the work that the plugin got; NULL: none */
 } gpuhal_traced;
 
-/* What the queues of an object have in common. */
+/* The shared part of an object's queues. */
 typedef struct gpuhal_timeline {
     _Atomic bool on;
     _Atomic uint32_t queues; /* that were created */
-    gpuhal_mutex mutex;      /* protects what follows; no other is locked meanwhile */
+    gpuhal_mutex mutex;      /* protects the members below; no other mutex is locked meanwhile */
     gpuhal_traced_record *ring;
     uint64_t capacity;
     uint64_t count, first; /* number of the newest piece, of the oldest of this trace */
     uint64_t ended, dropped; /* of this trace: not in flight any more; of them, overwritten */
 } gpuhal_timeline;
 
-/* What a queue has of it; protected by the queue's mutex but for `number`, and for what the one thread that takes from
- * the list uses: base, base_ns and last_ns. */
+/* A queue's part of the trace. The queue's mutex protects it, except `number`, and except base, base_ns and last_ns,
+ * which only the thread that takes from the list uses. */
 typedef struct gpuhal_queue_timeline {
     uint32_t number;
-    _Atomic bool timed; /* the plugin's queue can be asked for times */
+    _Atomic bool timed; /* the plugin's queue measures times */
     bool taking;        /* a thread takes from the list */
-    bool ends;          /* all has to be taken: the queue ends */
+    bool ends;          /* everything must be taken: the queue ends */
     gpuhal_traced *first, **end;
     uint64_t last;                       /* number of the newest piece enqueued */
-    uint64_t after[GPUHAL_TRACED_AFTER]; /* what the next piece comes after */
+    uint64_t after[GPUHAL_TRACED_AFTER]; /* the pieces that the next piece comes after */
     gpuhal_timepoint *base;              /* a timepoint whose time on the host's clock is base_ns; NULL: none */
     uint64_t base_ns, last_ns;           /* last_ns: the end of the newest piece that was taken */
 } gpuhal_queue_timeline;
@@ -82,42 +82,43 @@ typedef struct gpuhal_queue_timeline {
 gpuhal_timeline *gpuhal_timeline_create(void);
 void gpuhal_timeline_destroy(gpuhal_timeline *timeline);
 
-/* ---- timeline_ring.c. Nothing of all this fails work, or changes the thread's last error; without memory a piece is
+/* ---- timeline_ring.c. None of its functions fails work, or changes the thread's last error; without memory a piece is
  * missing. NULL for a piece: does nothing. */
 
-/* Begins with an empty ring of so many pieces; 0: the usual number. INVALID_ARGUMENT, HOST_MEMORY. The flag `on` ends
+/* Begins with an empty ring of `pieces`; 0: the usual number. Returns INVALID_ARGUMENT, HOST_MEMORY. The flag `on` ends
  * it. */
 gpuhal_status gpuhal_timeline_start(gpuhal_timeline *timeline, uint32_t pieces);
-/* Takes over what is in the record, which has ended. */
+/* Takes over the contents of the record, which has ended. */
 void gpuhal_timeline_keep(gpuhal_timeline *timeline, gpuhal_traced_record *record);
-/* With the mutex held: the piece has its place among those of the queue, enqueued. */
+/* Gives the piece its place among those of the queue, when it is enqueued. With the mutex held. */
 void gpuhal_timeline_order(gpuhal_queue *queue, gpuhal_traced *traced);
-/* Without the mutex: the work was refused, or dropped; OK: for the reason in its record. The piece is not the caller's
- * any more. */
+/* Ends a piece whose work was refused, or dropped; OK: for the reason in its record. The piece is not the caller's any
+ * more. Without the mutex. */
 void gpuhal_timeline_dropped(gpuhal_traced *traced, gpuhal_status status);
-/* The application has made the queue wait for the timepoint. */
+/* Notes that the application has made the queue wait for the timepoint. */
 void gpuhal_timeline_wait(gpuhal_queue *queue, const gpuhal_timepoint *timepoint);
 
 /* ---- timeline.c */
 
-/* Takes what has ended from the queue's list; with `all`, the rest as well, since the queue ends. Without the mutex. */
+/* Takes the ended pieces from the queue's list; with `all`, the others as well, since the queue ends. Without the
+ * mutex. */
 void gpuhal_timeline_take(gpuhal_queue *queue, bool all);
-/* Before work is enqueued, without the mutex: takes what has ended, and makes a piece for it. NULL: there is none. With
- * NULL for the work: for a recording of an event. */
+/* Takes the ended pieces, and makes a piece for new work, before it is enqueued, without the mutex. Returns NULL if
+ * there is none. NULL for the work: for a recording of an event. */
 gpuhal_traced *gpuhal_timeline_enqueue(gpuhal_queue *queue, const struct gpuhal_op *op);
 /* With the right to call and without the mutex, right before the plugin gets the work. */
 void gpuhal_timeline_submit(gpuhal_queue *queue, gpuhal_traced *traced);
-/* With the right to call and the mutex held: the plugin has the work, which was tracked. The piece is not the
+/* With the right to call and the mutex held, when the plugin has the work, which was tracked. The piece is not the
  * caller's any more. */
 void gpuhal_timeline_submitted_unlocks(gpuhal_queue *queue, const struct gpuhal_op *op);
-/* Without the mutex: the worker has done the work, or failed. The same. */
+/* Without the mutex, when the worker has done the work, or failed. The piece is not the caller's any more. */
 void gpuhal_timeline_ran(gpuhal_queue *queue, const struct gpuhal_op *op, uint64_t begin_ns, gpuhal_status status);
 
 /* ---- timeline_file.c */
 
 /* Without a trace the file has no events. */
 gpuhal_status gpuhal_timeline_write(gpuhal *gpu, const char *path);
-/* Do what GPUHAL_TRACE asks for. A failure at the end goes to the log. */
+/* Do the requests of GPUHAL_TRACE. A failure at the end goes to the log. */
 gpuhal_status gpuhal_timeline_begin_at_open(gpuhal *gpu);
 void gpuhal_timeline_write_at_close(gpuhal *gpu);
 

@@ -1,9 +1,9 @@
-/* queue/timepoint.h: one recording of an event, and who is notified of its end.
+/* queue/timepoint.h: one recording of an event, and the completions of its end.
  *
  * A timepoint belongs to a queue. It is DEFERRED until the queue submits it, SUBMITTED until it is known to be done,
  * then DONE for good, with or without a failure. Threads that need it hold references; recording an event again makes a
- * new timepoint. `state` is written with the queue's mutex held and may be read without; that mutex protects everything
- * else that changes.
+ * new timepoint. `state` is written with the queue's mutex held and may be read without; that mutex protects all other
+ * members that change.
  */
 #ifndef GPUHAL_QUEUE_TIMEPOINT_H
 #define GPUHAL_QUEUE_TIMEPOINT_H
@@ -28,7 +28,7 @@ void gpuhal_waitable_release(gpuhal_waitable *waitable);
 /* Clears the descriptor and returns a number: only a completion with this number signals it from now on. */
 uint64_t gpuhal_waitable_arm(gpuhal_waitable *waitable);
 
-/* What is notified of a timepoint's end, once. Exactly one of the next four is set. */
+/* The receiver of a timepoint's end, notified once. Exactly one of the next four is set. */
 typedef struct gpuhal_completion {
     struct gpuhal_completion *next;
     gpuhal_queue *queue;   /* with a reference: deferred work of this queue waits */
@@ -57,41 +57,42 @@ typedef struct gpuhal_timepoint {
     bool stamped;               /* done_ns is wanted, although it is not timed */
     uint64_t piece;             /* of the trace: number of the newest in the queue before it; 0: none */
     struct gpuhal_traced *traced; /* of the trace, until it is submitted or done: itself; NULL: none */
-    _Atomic bool retired;       /* DONE, and everything that the work before it kept alive has been given back */
+    _Atomic bool retired;       /* DONE, and all objects that the work before it kept alive have been given back */
     bool notify_requested;      /* a thread waits or a completion is set: the end must be noticed without polling */
-    bool armed, signaled;        /* the plugin was asked to call back; it has */
-    bool blocked_on;            /* an application thread blocks in the plugin for it, and takes over the answer */
+    bool armed, signaled;        /* the plugin must call back; it has */
+    bool blocked_on;            /* an application thread blocks in the plugin for it, and takes over the result */
     /* vendor_event.c. Once submitted; may only be read by a user. */
     gpuhal_plugin_event *event;
-    struct gpuhal_vendor_queue *vendor; /* in which it is recorded, with a reference */
+    struct gpuhal_vendor_queue *vendor; /* the plugin's queue of the event, with a reference */
     _Atomic uint32_t users; /* of the event: its queue until it is done, threads in calls with it, work of other queues
-                               that waits for it, and a timed timepoint itself. 0: the event is gone, or none yet */
-    uint64_t done_ns; /* of a timed or stamped one: when it was found done, its time where the plugin has no queues */
+                             * that waits for it, and a timed timepoint itself. 0: the event is gone, or none yet */
+    uint64_t done_ns; /* of a timed or stamped one: when it was found done, its time if the plugin has no queues */
     gpuhal_failure *failure;        /* NULL: it has not failed */
     struct gpuhal_timepoint *next;  /* in the queue's list of submitted ones */
     gpuhal_completion *completions;   /* the oldest first */
 } gpuhal_timepoint;
 
 gpuhal_timepoint *gpuhal_timepoint_create(gpuhal_queue *queue, bool timed);
-/* The newest ordinal: a timepoint with a higher one is behind all that the calling thread has enqueued in its queue. */
+/* Returns the newest ordinal: a timepoint with a higher one comes after all work that the calling thread has enqueued
+ * in its queue. */
 uint64_t gpuhal_timepoint_newest(void);
 gpuhal_timepoint *gpuhal_timepoint_retain(gpuhal_timepoint *timepoint);
 /* NULL does nothing. Not with a queue's mutex held: releasing the last reference calls the plugin. */
 void gpuhal_timepoint_release(gpuhal_timepoint *timepoint);
-/* Locks what protects the timepoint: its queue, or a mutex of its own. */
+/* Locks the mutex that protects the timepoint: its queue's, or its own. */
 void gpuhal_timepoint_lock(gpuhal_timepoint *timepoint);
 void gpuhal_timepoint_unlock(gpuhal_timepoint *timepoint);
 static inline gpuhal_timepoint_state gpuhal_timepoint_now(const gpuhal_timepoint *timepoint)
 {
     return (gpuhal_timepoint_state)atomic_load_explicit(&timepoint->state, memory_order_acquire);
 }
-/* Of a timepoint that is DONE: OK, or its failure as this thread's last error. */
+/* Returns OK for a timepoint that is DONE, or its failure as this thread's last error. */
 gpuhal_status gpuhal_timepoint_result(const gpuhal_timepoint *timepoint);
-/* Ends it, with its queue's mutex held. Its completions are put in front of *list, each before the earlier ones, for
+/* Ends it, with its queue's mutex held. Its completions go to the front of *list, each before the earlier ones, for
  * gpuhal_completions_notify(). NULL failure: success. */
 void gpuhal_timepoint_finish(gpuhal_timepoint *timepoint, gpuhal_failure *failure, gpuhal_completion **list);
 
-/* Notifies and frees all of a list, from its back, which is the order in which the timepoints ended. With no mutex
+/* Notifies and frees all completions of a list, from its back, so in the order of the timepoints' ends. With no mutex
  * held. */
 void gpuhal_completions_notify(gpuhal_completion *list);
 /* Frees one that was not notified. */
@@ -99,7 +100,7 @@ void gpuhal_completion_free(gpuhal_completion *completion);
 
 /* Makes a timepoint that the host ends; NULL without memory. */
 gpuhal_timepoint *gpuhal_host_timepoint_create(void);
-/* Ends it, with a failure or NULL; false when it had ended before. */
+/* Ends it, with a failure or NULL; returns false when it had ended before. */
 bool gpuhal_host_timepoint_signal(gpuhal_timepoint *timepoint, gpuhal_failure *failure);
 gpuhal_status gpuhal_host_timepoint_wait(gpuhal_timepoint *timepoint, uint64_t deadline_ns);
 

@@ -48,8 +48,8 @@ static gpuhal_status read_slot(gpuhal_device *device, gpuhal_plugin_queue *queue
                   "reading", op->bytes);
 }
 
-/* Memory that the plugin cannot reach from the host is copied by the device where the host's side is page-locked memory
- * of ours, so that it needs neither the worker nor staging. */
+/* The device copies memory that the plugin cannot reach from the host, if the host's side is page-locked memory of this
+ * library: that needs neither the worker nor staging. */
 static gpuhal_status submit_write(gpuhal_plugin_queue *queue, const gpuhal_op *op)
 {
     gpuhal_device *device = op->to->device;
@@ -86,7 +86,7 @@ static gpuhal_status run_read(const gpuhal_op *op)
     return gpuhal_read_blocking(op->target, op->from, op->from_offset, op->bytes);
 }
 
-/* Over a link that was proven before; proving it takes blocking calls. */
+/* Uses a link that was proven before; proving it takes blocking calls. */
 static gpuhal_status submit_peer_copy(gpuhal_plugin_queue *queue, const gpuhal_op *op)
 {
     gpuhal_device *to = op->to->device, *from = op->from->device;
@@ -162,7 +162,7 @@ static const gpuhal_op_kind copy_kind = {submit_copy, run_copy, GPUHAL_OP_COPY};
 static const gpuhal_op_kind fill_kind = {submit_fill, run_fill, GPUHAL_OP_FILL};
 static const gpuhal_op_kind rect_kind = {submit_rect, run_rect, GPUHAL_OP_RECT};
 
-/* What a plugin is given goes inside a device, or over a link. */
+/* Returns the counter: a plugin's copies go inside a device, or over a link. */
 static gpuhal_counter *counter_between(gpuhal_device *to, gpuhal_device *from)
 {
     return to == from ? &to->copied : &gpuhal_link_between(from, to)->traffic[GPUHAL_PATH_PEER];

@@ -1,4 +1,4 @@
-/* queue/vendor.c: the plugin's queue behind a queue: asked for, taken over, given back. */
+/* queue/vendor.c: creates, adopts and releases the plugin's queue of a queue. */
 #include "base/error.h"
 #include "queue/completion_service.h"
 #include "queue/queue.h"
@@ -52,12 +52,12 @@ void gpuhal_queue_finish(gpuhal_queue *queue)
     gpuhal_queue_drop_vendor(queue);
     gpuhal_queue_lock(queue);
     queue->vendor = NULL;
-    do { /* a pool may still add memory to be held */
+    do { /* a pool may still add memory to hold */
         queue->done = queue->submitted;
     } while (gpuhal_queue_retire_unlocks(queue));
     gpuhal_queue_note_busy(queue);
     gpuhal_queue_change(&queue->life, GPUHAL_QUEUE_FINISHED);
     gpuhal_condition_signal_all(&queue->condition);
     gpuhal_mutex_unlock(&queue->mutex);
-    gpuhal_timeline_take(queue, true); /* what was dropped only now */
+    gpuhal_timeline_take(queue, true); /* the pieces that were dropped only now */
 }

@@ -1,9 +1,9 @@
 /* queue/vendor_event.c: the plugin's events of a queue, and the plugin's queue, which they keep.
  *
- * A plugin is never asked about an event of a queue that it has destroyed: so the plugin's queue stays until each of
- * its events has been destroyed. A timepoint has its event from the submission until it is done and no thread is in a
- * call with the event; afterwards only the result is kept. The event of a timed one stays with it, because its time may
- * be asked for together with one that is recorded much later. */
+ * A plugin never gets an event of a queue that it has destroyed: so the plugin's queue stays until each of its events
+ * has been destroyed. A timepoint has its event from the submission until it is done and no thread is in a call with
+ * the event; afterwards only the result is kept. A timed timepoint keeps its event, because its time may be requested
+ * together with one that is recorded much later. */
 #include "queue/queue.h"
 #include "transfer/plugin_event.h"
 
@@ -18,7 +18,7 @@ gpuhal_vendor_queue *gpuhal_vendor_queue_create(void)
     return vendor;
 }
 
-/* On a device that hangs the plugin is not called. */
+/* Calls no plugin of a device that hangs. */
 static void release(gpuhal_device *device, gpuhal_vendor_queue *vendor)
 {
     if (atomic_fetch_sub_explicit(&vendor->references, 1, memory_order_acq_rel) != 1) {
@@ -65,7 +65,7 @@ gpuhal_plugin_event *gpuhal_queue_take_event(gpuhal_queue *queue, bool timed)
     return event;
 }
 
-/* `vendor`: the plugin's queue in which it was recorded; after a reset the queue has another one. */
+/* `vendor`: the plugin's queue that the event was recorded in; after a reset the queue has another one. */
 static void put_event(gpuhal_queue *queue, const gpuhal_vendor_queue *vendor, gpuhal_plugin_event *event, bool timed)
 {
     gpuhal_queue_lock(queue);
@@ -94,7 +94,7 @@ void gpuhal_timepoint_give_event(gpuhal_timepoint *timepoint, gpuhal_plugin_even
     atomic_store_explicit(&timepoint->users, timepoint->timed ? 2 : 1, memory_order_release);
 }
 
-/* Never from 0: then the event is gone, or goes. */
+/* Never counts up from 0: then the event is gone, or goes. */
 bool gpuhal_timepoint_use_event(gpuhal_timepoint *timepoint)
 {
     uint32_t users = atomic_load_explicit(&timepoint->users, memory_order_acquire);
@@ -104,7 +104,7 @@ bool gpuhal_timepoint_use_event(gpuhal_timepoint *timepoint)
     return users > 0;
 }
 
-/* The event first: the plugin's queue goes after the last of its events. */
+/* The event is destroyed first: the plugin's queue goes after the last of its events. */
 void gpuhal_timepoint_leave_event(gpuhal_timepoint *timepoint)
 {
     if (atomic_fetch_sub_explicit(&timepoint->users, 1, memory_order_acq_rel) == 1) {

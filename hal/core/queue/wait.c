@@ -1,9 +1,9 @@
-/* queue/wait.c: noticing that timepoints are done, and waiting for that on the queue's condition. */
+/* queue/wait.c: notices that timepoints are done, and waits for that on the queue's condition. */
 #include "base/error.h"
 #include "queue/queue.h"
 #include "transfer/plugin_event.h"
 
-/* How often a timepoint is polled whose queue cannot have a worker. */
+/* The period of polling a timepoint whose queue cannot have a worker. */
 #define ALONE_NS UINT64_C(1000000)
 
 gpuhal_status gpuhal_timepoint_retire(gpuhal_timepoint *timepoint, uint64_t deadline_ns)
@@ -19,7 +19,7 @@ gpuhal_status gpuhal_timepoint_retire(gpuhal_timepoint *timepoint, uint64_t dead
     return status;
 }
 
-/* With the mutex held, which is let go meanwhile. */
+/* With the mutex held, which is released meanwhile. */
 static gpuhal_status sleep_once(gpuhal_timepoint *timepoint, uint64_t deadline_ns)
 {
     gpuhal_queue *queue = timepoint->queue;
@@ -36,8 +36,8 @@ static gpuhal_status sleep_once(gpuhal_timepoint *timepoint, uint64_t deadline_n
     return status == GPUHAL_NOT_READY ? GPUHAL_OK : status;
 }
 
-/* Blocks in the plugin, on this thread: one thread at a time. NOT_READY when another thread does, when the plugin may
- * not be back in time, and at the deadline; the worker goes on from there. */
+/* Blocks in the plugin, on this thread: one thread at a time. Returns NOT_READY when another thread does, when the
+ * plugin may not be back in time, and at the deadline; the worker goes on from there. */
 static gpuhal_status wait_in_plugin(gpuhal_timepoint *timepoint, uint64_t deadline_ns)
 {
     gpuhal_queue *queue = timepoint->queue;
@@ -176,7 +176,7 @@ int gpuhal_timepoint_request_notify(gpuhal_timepoint *timepoint)
     return error;
 }
 
-/* Removes a completion. False when its timepoint has ended and took it. */
+/* Removes a completion. Returns false when its timepoint has ended and took it. */
 static bool forget(gpuhal_timepoint *timepoint, const gpuhal_completion *completion)
 {
     gpuhal_timepoint_lock(timepoint);

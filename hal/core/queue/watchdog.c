@@ -1,9 +1,9 @@
 /* queue/watchdog.c: see watchdog.h.
  *
  * A call that may wait for the device's work (GPUHAL_CALL_BLOCKS) does not count as a hang while a queue of the device
- * has unfinished work and the driver answers that this goes on. A worker asks, which the driver may keep as well. No
- * call counts as a hang while the application has native access to a queue of the device, since it may hold the
- * vendor's lock. While the driver may be compiling, time counts a tenth: compilers take long, and all of a driver's
+ * has unfinished work and the driver reports that this goes on. A worker asks the driver, which may keep the worker as
+ * well. No call counts as a hang while the application has native access to a queue of the device, since it may hold
+ * the vendor's lock. While the driver may be compiling, time counts a tenth: compilers take long, and all of a driver's
  * calls may wait for one that compiles. */
 #include "queue/watchdog.h"
 
@@ -14,22 +14,22 @@
 #define QUIET_NS       UINT64_C(300000000)
 #define SETTLE_NS      UINT64_C(3000000000)
 
-/* So many seconds count as one while a driver may be compiling. */
+/* The number of seconds that count as one while a driver may be compiling. */
 #define COMPILING_PATIENCE 10u
 
 static struct {
-    gpuhal_mutex mutex;         /* protects what follows, and gpuhal_device.watched */
+    gpuhal_mutex mutex;         /* protects the members below, and gpuhal_device.watched */
     gpuhal_condition condition; /* a list changed, or the thread has left its poller */
-    uint32_t generation;        /* fork generation of all that follows; 0: nothing was made yet */
+    uint32_t generation;        /* fork generation of all members below; 0: nothing was made yet */
     gpuhal_device *devices;
-    gpuhal_device *reports;     /* given up, without a worker yet that reports it; not in `devices` any more */
+    gpuhal_device *reports;     /* given up, and no worker reports it yet; not in `devices` any more */
     gpuhal_heard *heard;
     intptr_t poller, wake;      /* for the descriptors in `heard`; -1: there are none */
     bool watches, polls;        /* the thread exists; it waits in the poller */
 } dog = {.mutex = GPUHAL_MUTEX_INITIALIZER, .poller = -1, .wake = -1};
 
-/* A child's copies of its parent's descriptors stay open: the child may have closed them, and have others of those
- * numbers. */
+/* Locks the mutex, in a child of a fork with new members. A child's copies of its parent's descriptors stay open: the
+ * child may have closed them, and have others of those numbers. */
 static void lock(void)
 {
     gpuhal_mutex_lock(&dog.mutex);
@@ -85,7 +85,8 @@ static uint64_t period_ns(void)
     return period;
 }
 
-/* The device that a call is for, or the one with the shortest time of those of a plugin; NULL: none that is watched. */
+/* Returns the device that a call is for, or of a plugin's devices the one with the shortest time; NULL: none that is
+ * watched. */
 static gpuhal_device *find(const void *subject)
 {
     gpuhal_device *found = NULL;
@@ -113,8 +114,8 @@ static void give_up(const void *subject)
     }
 }
 
-/* The next opening of the same device that has unfinished work, from `other` on: gpuhal objects of one process share
- * the device. */
+/* Returns the next opening of the same device that has unfinished work, from `other` on: gpuhal objects of one process
+ * share the device. */
 static gpuhal_device *next_at_work(gpuhal_device *other, const gpuhal_device *device)
 {
     while (other && (other->watched.plugin != device->watched.plugin || other->index != device->index ||
@@ -124,7 +125,7 @@ static gpuhal_device *next_at_work(gpuhal_device *other, const gpuhal_device *de
     return other;
 }
 
-/* Whether the call may be waiting for work of the device. The driver is made to answer that several times within
+/* Returns whether the call may be waiting for work of the device. The driver must report that several times within
  * hang_ns. */
 static bool is_behind_work(gpuhal_device *device, gpuhal_call_slot *slot, uint64_t counted_ns)
 {
@@ -145,8 +146,8 @@ static bool is_behind_work(gpuhal_device *device, gpuhal_call_slot *slot, uint64
     return slot->silent_ns < hang_ns(device);
 }
 
-/* How long the call has been seen, after another `counted_ns`; what it spent behind other work is left out but for two
- * looks, which it may take to learn that the work has ended. */
+/* Returns how long the call has been seen, after another `counted_ns`. Time spent behind other work does not count,
+ * except two looks, which noticing the end of that work can take. */
 static uint64_t waited_ns(gpuhal_device *device, gpuhal_call_slot *slot, uintptr_t call, uint64_t counted_ns)
 {
     slot->waited_ns += counted_ns;
@@ -161,7 +162,7 @@ static uint64_t waited_ns(gpuhal_device *device, gpuhal_call_slot *slot, uintptr
     return slot->waited_ns;
 }
 
-/* Which drivers have answered since the last look. */
+/* Takes the drivers' answers since the last look. */
 static void take_answers(void)
 {
     for (gpuhal_device *device = dog.devices; device; device = device->watched.next) {
@@ -170,7 +171,7 @@ static void take_answers(void)
     }
 }
 
-/* Whether the driver may be at a compilation for any of its devices: others of its calls may wait for that. */
+/* Returns whether the driver may be compiling for any of its devices: its other calls may wait for that. */
 static bool is_compiling(const gpuhal_device *device)
 {
     const gpuhal_device *other = dog.devices;
@@ -225,7 +226,7 @@ static void ask(void *user)
     gpuhal_mutex_unlock(&dog.mutex);
 }
 
-/* Where the system gives no thread, the next look tries again. With the mutex held. */
+/* Starts workers. If the system gives no thread, the next look tries again. With the mutex held. */
 static void start_workers(void)
 {
     while (dog.reports && !gpuhal_worker_request(&dog.reports->watched.report, dog.reports->gpu, report, dog.reports)) {
@@ -278,7 +279,7 @@ static void take_all(void)
     }
 }
 
-/* Without a thread this is tried again later, as after further news. */
+/* Starts the due rescans. Without a thread this is tried again later, as after further events. */
 static void start_rescans(uint64_t now)
 {
     for (gpuhal_heard *heard = dog.heard; heard; heard = heard->next) {
@@ -293,7 +294,7 @@ static void start_rescans(uint64_t now)
 
 /* ---- the thread */
 
-/* Until it is time to look at the calls, or to start a rescan. With the mutex held. */
+/* Returns the time of the next look at the calls, or of a rescan. With the mutex held. */
 static uint64_t deadline_ns(uint64_t look_ns)
 {
     uint64_t deadline = dog.devices || dog.reports ? look_ns : UINT64_MAX;
@@ -359,7 +360,7 @@ static int need_thread(void)
     return error;
 }
 
-/* ---- what is watched */
+/* ---- the watched devices */
 
 void gpuhal_watchdog_add(gpuhal_device *device)
 {
@@ -367,7 +368,7 @@ void gpuhal_watchdog_add(gpuhal_device *device)
     (void)take_out(&dog.devices, device);
     (void)take_out(&dog.reports, device);
     gpuhal_watched *watched = &device->watched;
-    bool kept = watched->kept; /* an opening that was given up has come back */
+    bool kept = watched->kept; /* an abandoned opening has come back */
     watched->next = dog.devices;
     watched->plugin = device->plugin;
     watched->goes_on = watched->answered = watched->kept = watched->probe = false;
@@ -415,7 +416,7 @@ static int need_poller(void)
     return error ? error : gpuhal_os_poller_add(dog.poller, dog.wake);
 }
 
-/* Takes it off the list, and with the last one closes the poller, once the thread has left that. */
+/* Takes it off the list, and with the last one closes the poller, once the thread has left the poller. */
 static void forget(gpuhal_heard *heard)
 {
     gpuhal_heard **link = &dog.heard;

@@ -1,19 +1,19 @@
-/* queue/watchdog.h: gives up devices whose driver does not come back from a call, and hears of devices that come and
- * go.
+/* queue/watchdog.h: abandons devices whose driver does not return from a call, and notices devices that come and go.
  *
- * Threads leave in their slots which call they are in (base/call.h). While a device is open, one thread of the process,
- * gpuhal-watch, looks at the slots every quarter of hang_ns, at most half a second apart. It is one for the process,
+ * Threads leave their current call in their slots (base/call.h). While a device is open, one thread of the process,
+ * gpuhal-watch, looks at the slots every quarter of hang_ns, at most half a second apart. There is one for the process,
  * not for an object, because slots belong to threads, which serve all objects. The same thread waits for the
- * descriptors by which objects hear of devices. It calls no plugin, no callback and no allocator, touches no file,
+ * descriptors that announce devices to objects. It calls no plugin, no callback and no allocator, touches no file,
  * blocks in one wait alone, and compares devices by their address; so nothing that hangs can stop it.
  *
- * A call that it finds unchanged for longer than its allowance costs the device: DEVICE_LOST (hung) for every caller
- * from then on. What may block is left to workers (device/worker.h): bringing that to queues, listeners, the log and
- * the registry; asking the driver whether work goes on, where a call may wait for work; and the rescan. All that it
- * asks of the system is a thread for those, at its next look again where there is none.
+ * A call that stays unchanged for longer than its allowance costs the device: DEVICE_LOST (hung) for every caller from
+ * then on. Workers (device/worker.h) do the steps that may block: they report the loss to queues, listeners, the log
+ * and the registry; they ask the driver whether work goes on, if a call may wait for work; and they rescan.
+ * gpuhal-watch requests nothing from the system but a thread for these steps, and again at its next look if there is
+ * none.
  *
- * The thread is started when there is something to watch, and ends when there is nothing. In the child of a fork all
- * begin anew, with the devices and descriptors of the objects that the child opens. */
+ * The thread is started when there is something to watch, and ends when there is nothing. In the child of a fork
+ * everything begins from nothing, with the devices and descriptors of the objects that the child opens. */
 #ifndef GPUHAL_QUEUE_WATCHDOG_H
 #define GPUHAL_QUEUE_WATCHDOG_H
 
@@ -24,9 +24,9 @@ void gpuhal_watchdog_add(gpuhal_device *device);
 /* Returns once the hang of the device is not being reported any more. */
 void gpuhal_watchdog_remove(gpuhal_device *device);
 
-/* What one object hears of devices that come and go. One that is plugged in makes many messages, and its files get
- * their permissions only after the first ones, so the worker is started when it is quiet, though not later than some
- * seconds after the first. */
+/* One object's notices of devices that come and go. A device that is plugged in makes many messages, and its files get
+ * their permissions only after the first ones, so the worker is started when no message has come for a while, but at
+ * most some seconds after the first. */
 typedef struct gpuhal_heard {
     struct gpuhal_heard *next;
     gpuhal *gpu;
@@ -34,12 +34,12 @@ typedef struct gpuhal_heard {
     void (*run)(void *gpu);     /* for the worker, which takes `found` */
     gpuhal_worker worker;
     _Atomic unsigned found;     /* GPUHAL_HOTPLUG_ bits */
-    unsigned pending;           /* of these, what came since the worker was started */
-    uint64_t first_ns, last_ns; /* when that came first and last; 0: nothing came */
+    unsigned pending;           /* the kinds that came since the worker was started */
+    uint64_t first_ns, last_ns; /* when the first and the last came; 0: none came */
 } gpuhal_heard;
 /* Returns 0 or errno. */
 int gpuhal_watchdog_listen(gpuhal_heard *heard);
-/* The thread does not use it any more, while the worker may. */
+/* Ends that: the thread does not use it any more, while the worker may. */
 void gpuhal_watchdog_unlisten(gpuhal_heard *heard);
 
 #endif

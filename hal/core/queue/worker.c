@@ -1,5 +1,5 @@
-/* queue/worker.c: the worker, a queue's thread. It exists only where something has to be waited for or done by blocking
- * calls. It takes deferred work from the front of the list, and waits for the timepoints whose end has to be noticed.
+/* queue/worker.c: the worker, a queue's thread. It exists only if something has to be waited for or done by blocking
+ * calls. It takes deferred work from the front of the list, and waits for the timepoints whose end must be noticed.
  *
  * No thread joins the worker: the queue outlives its user until the worker has ended, and gpuhal_workers_settle() waits
  * for that. */
@@ -11,8 +11,8 @@
 
 #include <stdlib.h>
 
-/* Releases what the front of the list kept alive, once it is done or submitted. RUNNING keeps it in its place
- * meanwhile, so that nothing behind it ends before its memory is given back. With the mutex held. */
+/* Releases the objects of the front of the list, once it is done or submitted. RUNNING keeps it in its place meanwhile,
+ * so that no work after it ends before its memory is given back. With the mutex held. */
 static void empty_first_unlocks(gpuhal_queue *queue, gpuhal_deferred *deferred)
 {
     gpuhal_buffer *to = deferred->op.to, *from = deferred->op.from, *kept = deferred->op.kept;
@@ -34,7 +34,7 @@ static void empty_first_unlocks(gpuhal_queue *queue, gpuhal_deferred *deferred)
     }
 }
 
-/* Removes the front of the list. With the mutex held; the caller frees it without. */
+/* Removes the front of the list, with the mutex held; the caller frees it without. */
 static gpuhal_deferred *take_first(gpuhal_queue *queue)
 {
     gpuhal_deferred *deferred = queue->deferred;
@@ -45,7 +45,7 @@ static gpuhal_deferred *take_first(gpuhal_queue *queue)
     return deferred;
 }
 
-/* The front of the list is done, or failed with this thread's last error. With the mutex held. */
+/* Ends the front of the list, which is done, or failed with this thread's last error. With the mutex held. */
 static void finish_first_unlocks(gpuhal_queue *queue, gpuhal_status status)
 {
     gpuhal_completion *completions = NULL;
@@ -95,14 +95,14 @@ static void wait_for_unlocks(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
     gpuhal_queue_lock(queue);
 }
 
-/* The plugin was NOT_READY: waits a while before it is asked again. With the mutex held. */
+/* Waits for a while before the next call of the plugin, which was NOT_READY. With the mutex held. */
 static void sleep_before_retry_unlocks(gpuhal_queue *queue)
 {
     queue->retry_ns = gpuhal_poll_longer(queue->retry_ns);
     gpuhal_queue_wait_at(queue, GPUHAL_WAITS_RETRY, gpuhal_deadline(queue->retry_ns));
 }
 
-/* Records a timepoint behind everything submitted. If the plugin refuses it, the queue has failed. With the mutex
+/* Records a timepoint after everything submitted. If the plugin refuses it, the queue has failed. With the mutex
  * held. */
 static void record_tail_unlocks(gpuhal_queue *queue)
 {
@@ -135,7 +135,7 @@ static void record_tail_unlocks(gpuhal_queue *queue)
     gpuhal_queue_lock(queue);
 }
 
-/* Whether everything submitted so far has ended; if not, waits for a part of it. With the mutex held. */
+/* Returns whether everything submitted so far has ended; if not, waits for a part of it. With the mutex held. */
 static bool tail_has_ended_unlocks(gpuhal_queue *queue)
 {
     if (!queue->vendor || (queue->done == queue->submitted && !queue->timepoints)) {
@@ -176,8 +176,8 @@ static void run_first(gpuhal_queue *queue)
     finish_first_unlocks(queue, gpuhal_queue_has_failed(queue) ? gpuhal_failure_status(queue->failure) : status);
 }
 
-/* What the plugin cannot take now but will: another thread captures the vendor's queue or has native access to it. A
- * mapping, though, is the application's own to end. */
+/* Returns whether the plugin cannot take the work now but will: another thread captures the vendor's queue or has
+ * native access to it. Only the application, though, can end a mapping. */
 static bool comes_later(const gpuhal_op *op, gpuhal_status status)
 {
     const bool mapped = gpuhal_buffer_is_mapped(op->to) || gpuhal_buffer_is_mapped(op->from) ||
@@ -227,8 +227,8 @@ static void submit_first(gpuhal_queue *queue)
     if ((refused || later) && !gpuhal_queue_has_failed(queue)) {
         deferred->on_host = refused;
         if (later && queue->recorded != queue->submitted) {
-            record_tail_unlocks(queue); /* which flushes: the plugin may have no room only because nothing of the work
-                                   before was flushed */
+            record_tail_unlocks(queue); /* flushes: the plugin may have no room only because nothing of the work before
+                                         * was flushed */
         } else if (later) {
             sleep_before_retry_unlocks(queue);
         }
@@ -247,8 +247,8 @@ static void submit_first(gpuhal_queue *queue)
     gpuhal_queue_lock(queue);
 }
 
-/* The front of the list waits for a timepoint of another queue. With the mutex held. True when there was something to
- * do. */
+/* Handles the wait of the list's front for a timepoint of another queue. With the mutex held. Returns true when there
+ * was something to do. */
 static bool look_at_wait(gpuhal_queue *queue)
 {
     gpuhal_deferred *deferred = queue->deferred;
@@ -278,7 +278,7 @@ static bool look_at_wait(gpuhal_queue *queue)
     return true;
 }
 
-/* Does the next thing, with the mutex held. False when there is nothing to do but wait. */
+/* Does the next step, with the mutex held. Returns false when it can only wait. */
 static bool step(gpuhal_queue *queue)
 {
     gpuhal_deferred *deferred = queue->deferred;
@@ -321,8 +321,8 @@ static bool step(gpuhal_queue *queue)
     return false;
 }
 
-/* Whether nothing is left to do for a queue without a user and without deferred work. With the mutex held, which is
- * released only when there is something. */
+/* Returns whether nothing is left to do for a queue without a user and without deferred work. With the mutex held,
+ * which is released only when there is something to do. */
 static bool may_end(gpuhal_queue *queue)
 {
     if (!gpuhal_device_is_reachable(queue->device)) {
