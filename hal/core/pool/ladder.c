@@ -239,7 +239,8 @@ uint64_t gpuhal_ladder_patience(uint64_t deadline_ns)
     return now_ns + (half_ns < most_ns ? half_ns : most_ns);
 }
 
-/* Asks the sources of a rung. The memory that they gave may be behind work, so the whole climb is tried again after each. */
+/* Asks the sources of a rung. The memory that they gave may be behind work, so the whole climb is tried again after
+ * each. */
 static gpuhal_status ask(climb *c, gpuhal_pressure_rung rung, gpuhal_pool *pool)
 {
     const gpuhal_request *request = c->request;

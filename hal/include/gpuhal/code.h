@@ -108,7 +108,8 @@ typedef struct gpuhal_kernel_desc {
     /** Threads in a group, by dimension. All 0: the size in the code; INVALID_ARGUMENT if the code has none. If only
      *  some dimensions are 0, these count as 1. */
     uint32_t group_size[3];
-    /** Threads that run in step (warp, wavefront); 0: any. NOT_SUPPORTED for a size that the device lacks. */
+    /** Threads that run in step (warp, wavefront); 0: any. NOT_SUPPORTED for a size that this kernel cannot have on the
+     *  device. */
     uint32_t subgroup_size;
     uint32_t constant_count;
     uint32_t reserved;

@@ -59,23 +59,26 @@ enum { GPUHAL_SELECT_ALLOW_CPU = 1u /**< When nothing matches, use the CPU inste
  *  commas. In such a list a number continues the backend before it (`cuda:0,1`), and a `?` stands for a comma in a
  *  name. `!` before a selector removes its devices from those of the selectors before it, or from all devices if it is
  *  the first: `cuda,!cuda:1`, `!opencl`; another interface of that hardware may then be selected. Each selector has at
- *  most 127 bytes; blanks around it are ignored. Only gpuhal_config.devices may have a limit of memory (`cuda:0@8GiB`).
+ *  most 127 bytes; blanks around it are ignored. Only gpuhal_config.devices and GPUHAL_DEVICES may have a limit of
+ *  memory (`cuda:0@8GiB`).
  *  @p selector NULL or "": auto.
  *
  *  If the selector names several devices, the best is selected from the listed facts alone, so that equal machines
  *  select equally and no driver is loaded. In this order, it prefers a device that did not fail gpuhal_device_verify()
- *  with this driver; a device that is not a software device; the first backend; a GPU, then an integrated GPU, then an
- *  accelerator; the most total memory; the most compute units; the first device. `auto` and `gpu` name no software
- *  device, and no device that failed that test; `auto` falls back to the CPU, `gpu` fails. @p out_reason, which may be
- *  NULL, states the deciding rule. A device with an exclusive compute mode may be selected while another process uses
- *  it, since only its driver knows that: opening it then returns BUSY.
+ *  with this driver and is not GPUHAL_COMPUTE_PROHIBITED; a device that is not a software device; the first backend; a
+ *  GPU, then an integrated GPU, then an accelerator; the most total memory; the most compute units; the first device.
+ *  `auto` and `gpu` name no software device, and no device that failed that test or is prohibited; `auto` falls back to
+ *  the CPU, `gpu` fails. @p out_reason, which may be NULL, states the deciding rule. A device with an exclusive compute
+ *  mode may be selected while another process uses it, since only its driver knows that: opening it then returns BUSY.
  *  With `most_free` or `least_loaded` in the list the values of the named devices are read now, from plugins that are
- *  loaded for that, and decide before these rules; a device without the value comes last. If such a word in
- *  GPUHAL_DEVICES or gpuhal_config.devices has left one device, the reason has the values that were read then.
+ *  loaded for that, and decide after the first two of these rules and before the others; a device without the value
+ *  comes last. If such a word in GPUHAL_DEVICES or gpuhal_config.devices has left one device, the reason has the values
+ *  that were read then.
  *  @return GPUHAL_OK; FORKED; HOST_MEMORY; INVALID_ARGUMENT for a malformed selector, a selector with a limit, a
- *  variable whose value its reader would refuse, and for the beginning of a UUID or an address without domain that fits
- *  several devices, which the detail names; NOT_FOUND when one of the selectors matches nothing, or when no device that
- *  they leave may be used
+ *  vendor's variable whose value the program that reads it would refuse, and for the beginning of a UUID or an address
+ *  without domain that fits several devices, which the detail names; NOT_FOUND when one of the selectors matches
+ *  nothing, when only the reader of a variable knows which device it names, or when they leave no device that may be
+ *  used
  *  Owner: device of @p gpu; the reason is valid until this thread's next gpuhal_select(). Threads: any. Blocks: with
  *  `most_free` and `least_loaded` as gpuhal_sample_all(), otherwise no. */
 GPUHAL_API gpuhal_status gpuhal_select(gpuhal *gpu, const char *selector, uint32_t flags, gpuhal_device **out_device,
@@ -175,7 +178,7 @@ GPUHAL_API gpuhal_status gpuhal_device_native(gpuhal_device *device, gpuhal_nati
 typedef void gpuhal_vendor_fn(void);
 
 /** Finds a function in the library that the device's plugin uses in this process (libOpenCL, libvulkan, libcuda,
- *  libamdhip64), since several copies may be installed. Opens the device if needed.
+ *  libamdhip64): other copies of it may be installed. Opens the device if needed.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_FOUND when the library has no such function, NOT_SUPPORTED when the plugin
  *  opened none (cpu), and the errors of gpuhal_device_open()
  *  Owner: the library, which is never unloaded. Threads: any. Blocks: yes when the device is not open yet. */

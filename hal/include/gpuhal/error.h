@@ -39,12 +39,12 @@ enum {
     GPUHAL_RUNG_POLL = 0,  /**< Checking for work that has ended: bytes that it kept. */
     GPUHAL_RUNG_GROW = 1,  /**< A further segment for the pool: its bytes. */
     GPUHAL_RUNG_TRIM = 2,  /**< Unused segments given back to the driver: their bytes. */
-    GPUHAL_RUNG_TAKE = 3,  /**< Memory that other queues released, after an event: bytes that the queue can reuse. */
+    GPUHAL_RUNG_TAKE = 3,  /**< Memory that other queues released before an event that the queue awaits: its bytes. */
     GPUHAL_RUNG_WAIT = 4,  /**< Waiting for work to end: bytes that it kept. */
     GPUHAL_RUNG_EVICT = 5, /**< Stores, for entries that they have a copy of: bytes that they gave. */
     GPUHAL_RUNG_SPILL = 6, /**< Stores, for entries that they have to copy first: bytes that they gave. */
     GPUHAL_RUNG_CALL = 7,  /**< Callbacks of gpuhal_device_on_pressure(): bytes that they stated, at most UINT64_MAX. */
-    GPUHAL_RUNG_COMPACT = 8, /**< Stores, which move entries to free memory in one piece: its bytes. */
+    GPUHAL_RUNG_COMPACT = 8, /**< Stores, which move entries so that one piece comes free: its bytes. */
     GPUHAL_RUNGS = 9
 };
 

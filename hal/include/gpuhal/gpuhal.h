@@ -19,10 +19,10 @@
  *  - Objects stay with the process that made them. In the child of a fork every call with an object of the parent and
  *    valid arguments that returns a status returns GPUHAL_ERROR_FORKED, and a call that destroys, releases or closes
  *    does nothing; both return at once and call no driver. Other getters go on reading. The child opens its own gpuhal
- *    object, which has cpu and every backend that the parent had not started: the others are GPUHAL_PLUGIN_FORKED. Fork
- *    while no other thread opens a gpuhal object, or opens or first uses a device: if that thread was just loading a
- *    library, this library loads none in the child (GPUHAL_ERROR_FORKED), so that cpu, too, works there only if the
- *    parent had loaded it or it is linked in.
+ *    object, which has cpu, every backend that the parent had not started, and those whose plugin is
+ *    GPUHAL_PLUGIN_FORK_SAFE: the others are GPUHAL_PLUGIN_FORKED. Fork while no other thread opens a gpuhal object, or
+ *    opens or first uses a device: if that thread was just loading a library, this library loads none in the child
+ *    (GPUHAL_ERROR_FORKED), so that cpu, too, works there only if the parent had loaded it or it is linked in.
  *  - POSIX: pthread_cancel() of a thread that waits in the library takes effect when the call has returned. But
  *    cancellation may hit a driver inside one of its calls: never cancel a thread that transfers, allocates or opens,
  *    or disable cancellation around such calls.

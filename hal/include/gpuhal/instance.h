@@ -40,7 +40,7 @@ enum {
 };
 
 /** How to open. Zero is the default of every member except size. Environment variables in parentheses override a
- *  member, except GPUHAL_BACKENDS and GPUHAL_DEVICES, which select within the member's list and never add to it;
+ *  member, except GPUHAL_BACKENDS and GPUHAL_DEVICES, which select from what the member allows and never add to it;
  *  docs/environment.md lists them. */
 typedef struct gpuhal_config {
     uint32_t size;                 /**< sizeof(gpuhal_config). */

@@ -416,8 +416,8 @@ typedef struct gpuhal_ops {
     /** @p queue as for every transfer: NULL BLOCKS until the kernel has ended, without any order to other work. Several
      *  threads may launch one kernel at once. The core has compared arguments with the kernel's parameters, ranges with
      *  the memory and the facts BINDING_MAX_BYTES and BINDING_ALIGNMENT_BYTES, memory with its flags, and groups and
-     *  local memory with the kernel's info: a launch that a plugin refuses for any other reason fails the queue.
-     *  NOT_SUPPORTED and NOT_READY as for transfers. */
+     *  local memory with the kernel's info: a launch that a plugin refuses for any other reason fails the queue, except
+     *  with NOT_SUPPORTED and NOT_READY, which mean the same as for transfers. */
     gpuhal_status (*launch)(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
                             const gpuhal_plugin_launch *launch);
     /** BLOCKS. Gives the code that the driver has compiled for the program and its kernels so far, for

@@ -16,18 +16,19 @@
  *
  *  When memory is short a pool tries these steps, in this order, and searches again after each: memory that another
  *  queue released before an event that the queue waits for; memory whose work has ended; a further segment; giving
- *  unused segments back for a larger one; memory that waits for other queues, after an event; waiting for them, the
- *  oldest first, as long as the caller allows; having stores move unpinned entries, if the free pieces suffice
- *  together; asking stores, first for entries that they have a copy of, then for entries that they have to copy first;
- *  callbacks (gpuhal_device_on_pressure()), the lowest priority first; moving once more, if these gave something. A
- *  store or callback that gave something is asked again, for twice as much, at most 64 times and for at most all memory
- *  of the device. A source that gives nothing, or as much as the device has, is not asked again for this allocation. A
- *  request above a limit of the pool or of the device is refused before any of this, and no memory is given up for it.
- *  The same is true of a request that the limit leaves no room for beside pinned entries and beside buffers of pools
- *  that are no entries, unless there is a callback. gpuhal_buffer_create() takes those of the steps that give memory
- *  back to the driver, and waits for work of all queues. If there are stores or callbacks to ask, waiting for work
- *  before them takes at most half of the caller's time, and never more than a second; the call also waits for the time
- *  that is left after them. Calls into the driver, and a callback that ignores its time, may exceed it.
+ *  unused segments back for a larger one; memory that other queues released, once the caller's queue was made to wait
+ *  for an event of theirs; waiting for their work, the oldest first, as long as the caller allows; having stores move
+ *  unpinned entries, if the free pieces suffice together; asking stores, first for entries that they have a copy of,
+ *  then for entries that they have to copy first; callbacks (gpuhal_device_on_pressure()), the lowest priority first;
+ *  moving once more, if these gave something. A store or callback that gave something is asked again, for twice as
+ *  much, at most 64 times and for at most all memory of the device. A source that gives nothing, or as much as the
+ *  device has, is not asked again for this allocation. A request above a limit of the pool or of the device is refused
+ *  before any of this, and no memory is given up for it. Stores are not asked for a request that the limit leaves no
+ *  room for beside pinned entries and beside buffers of pools that are no entries, unless there is a callback: it takes
+ *  only the steps before them. gpuhal_buffer_create() takes those of the steps that give memory back to the driver, and
+ *  waits for work of all queues. If there are stores or callbacks to ask, waiting for work before them takes at most
+ *  half of the caller's time, and never more than a second; the call also waits for the time that is left after them.
+ *  Calls into the driver, and a callback that ignores its time, may exceed it.
  *
  *  In the child of a fork every call on a pool of the parent returns FORKED, and releasing does nothing.
  */
@@ -56,10 +57,11 @@ enum {
      *  before that event. Without this flag the same is true as for internal dependencies. */
     GPUHAL_POOL_NO_REUSE_FOLLOW_EVENT_DEPENDENCIES = 4u,
     /** Checking mode, also by the environment variable GPUHAL_POOL_CHECK: for finding errors, slow. New buffers are
-     *  full of bytes 0xc5. The first call on the pool after all work enqueued before a buffer's release has ended
-     *  checks the bytes beyond its end, and fills its memory with 0xd9; until then no queue gets it, not even its own.
-     *  A write within 256 bytes beyond the end is logged at level 1 (error), with the tag of the buffer, and so is
-     *  releasing one of the last 4096 released buffers again. */
+     *  full of bytes 0xc5. Once all work enqueued before a buffer's release has ended, at the latest the next call that
+     *  allocates from the pool, releases a buffer to it, or trims, maintains or destroys it checks the bytes beyond the
+     *  end of that buffer, and fills its memory with 0xd9; until then no queue gets it, not even its own. A write
+     *  within 256 bytes beyond the end is logged at level 1 (error), with the tag of the buffer, and so is releasing
+     *  one of the last 4096 released buffers again. */
     GPUHAL_POOL_CHECKING = 0x100u
 };
 
@@ -85,7 +87,8 @@ typedef struct gpuhal_pool_desc {
      *  memory is short. */
     uint64_t keep_bytes;
     /** Bytes of a segment; 0: 64 MiB. The first segments have an eighth, a quarter and a half of it. A buffer that
-     *  needs more than half of it gets a segment for itself, or a piece of the missing bytes. */
+     *  needs more than half of it gets a segment for itself, or, with virtual memory, a piece with just the missing
+     *  bytes. */
     uint64_t segment_bytes;
     /** As gpuhal_buffer_desc.alignment, for every buffer. Buffers begin in their segment at multiples of it, of 256,
      *  and of the alignments that the device needs for binding, copying and filling. */

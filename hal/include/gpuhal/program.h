@@ -37,9 +37,9 @@ typedef struct gpuhal_program gpuhal_program;
 /** One function of a program, ready to be launched. */
 typedef struct gpuhal_kernel gpuhal_kernel;
 
-/** Receives the text of a build: a line for each alternative that was tried, with the reason why it was passed over,
- *  and the whole output of the driver's compiler. Called once, during the call, on its thread; the text is valid until
- *  it returns. */
+/** Receives the text of a build: a line for each alternative that was considered, with the reason if it was passed
+ *  over, and the whole output of the driver's compiler. Called once, during the call, on its thread; the text is valid
+ *  until it returns. */
 typedef void gpuhal_build_log_fn(void *user, const char *text);
 
 /** The program to load. */

@@ -174,14 +174,15 @@ GPUHAL_API gpuhal_status gpuhal_device_synchronize(gpuhal_device *device, uint64
 GPUHAL_API gpuhal_status gpuhal_event_create(gpuhal *gpu, uint32_t flags, gpuhal_event **out_event);
 
 /** Destroys the event, also one that is not done: its callbacks, watches and descriptors, and queues that wait for it,
- *  are not affected. May be called from its own callback.
+ *  are not affected; only those of a GPUHAL_EVENT_HOST event that was not signalled get CANCELLED
+ *  (gpuhal_event_signal()). May be called from its own callback.
  *  Owner: @p event is invalid afterwards. Threads: any, with no other call on @p event in progress. Blocks: no, except
- *  for the driver if this is the last timed event of a destroyed queue, whose vendor's queue is then destroyed. */
+ *  for the driver if this is the last timed event of a destroyed queue, whose vendor's queue is then released. */
 GPUHAL_API void gpuhal_event_destroy(gpuhal_event *event);
 
-/** Signals an event that was created with GPUHAL_EVENT_HOST, once: waiting work and threads continue, or fail with
- *  @p status. If the event is destroyed before that, they fail with CANCELLED. No driver sees such an event, so a wait
- *  for it is never a hang.
+/** Signals an event that was created with GPUHAL_EVENT_HOST, once: work and threads that wait for it continue, or fail
+ *  with @p status. If the event is destroyed before that, work that waits for it fails with CANCELLED. No driver sees
+ *  such an event, so a wait for it is never a hang.
  *  @return GPUHAL_OK; FORKED; INVALID_ARGUMENT, also the second time, for another event, and for a status that is
  *  neither OK nor an error that a queue can fail with (gpuhal_queue_call())
  *  Owner: nothing. Threads: any. Blocks: no. */

@@ -47,8 +47,8 @@
  *  the trace is on from gpuhal_open() on, and gpuhal_close() writes it there.
  *
  *  It is written as JSON Lines. The first line has the members `schema` ("gpuhal.pool-trace/1") and `library_version`.
- *  Each further line is an operation and has all of the members below, with null if it does not apply. A line with the
- *  single member `lost` states how many records at this place were overwritten before they could be written.
+ *  Each further line is an operation and has all of the members below; a member that does not apply is null. A line
+ *  with the single member `lost` states how many records at this place were overwritten before they could be written.
  *
  *  - `time_ns`: of the system's monotonic clock; never less than in the line before.
  *  - `operation`: `create`, `destroy`, `allocate`, `release`, `use`, `grow`, `trim` or `limit`. Calls with invalid

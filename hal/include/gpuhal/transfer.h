@@ -8,7 +8,7 @@
  *  does nothing. A call with a queue neither waits for the device nor moves more than 256 KiB by the processor: a
  *  thread of the queue does such work in its turn (queue.h). Transfers may overlap in time with each other, also on one
  *  buffer; the result of concurrent writes to the same bytes is undefined, and on a device with copy_alignment_bytes
- *  above 1 the bytes of one block of that size count as one.
+ *  above 1 all bytes of one block of that size count as the same bytes.
  */
 #ifndef GPUHAL_TRANSFER_H
 #define GPUHAL_TRANSFER_H

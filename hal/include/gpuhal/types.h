@@ -173,8 +173,8 @@ enum {
     GPUHAL_FACT_COMPUTE_MODE = 48,
 
     /* Values: they change from one moment to the next; gpuhal_device_sample() reads them (gpuhal/telemetry.h). */
-    /** number: free now, of the physical device's memory, which is the preferred interface's MEMORY_TOTAL_BYTES; not
-     *  above the rest of a limit of the vendor's driver. Another interface may have less. */
+    /** number: free now, of the physical device's memory, which is the preferred interface's MEMORY_TOTAL_BYTES; at
+     *  most the bytes that a limit of the vendor's driver leaves. Another interface may have less. */
     GPUHAL_VALUE_MEMORY_FREE_BYTES = 0x1000,
     GPUHAL_VALUE_MEMORY_USED_BYTES = 0x1001,               /**< number: used now of that memory, by all processes. */
     GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS = 0x1002,        /**< number: of the chip. */
@@ -219,8 +219,8 @@ enum {
     /** number: bytes that this gpuhal object moved to, from and within the device, through all its interfaces;
      *  gpuhal_pair_usage() has the bytes to another device. */
     GPUHAL_VALUE_TRANSFERRED_BYTES = 0x101f,
-    /** number: vendor's code of the newest error that its driver reported of the device, other than faults of
-     *  applications (docs/telemetry.md); "not read" before the first. */
+    /** number: the vendor's code of the newest error that its driver reported for the device, without the errors that
+     *  applications cause (docs/telemetry.md); missing ("not read") before the first. */
     GPUHAL_VALUE_VENDOR_EVENT_CODE = 0x1020,
     GPUHAL_VALUE_VENDOR_EVENTS_TOTAL = 0x1021, /**< number: how many such errors, since they were first read. */
     /* The library calculates this one. */
