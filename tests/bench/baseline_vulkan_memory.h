@@ -1,5 +1,4 @@
-/* baseline_vulkan_memory.h: what the direct calls of Vulkan work with, and those of them that make memory
- * (baseline.h). */
+/* baseline_vulkan_memory.h: the state of the direct calls of Vulkan, and those calls that make memory (baseline.h). */
 #ifndef GPUHAL_BENCH_BASELINE_VULKAN_MEMORY_H
 #define GPUHAL_BENCH_BASELINE_VULKAN_MEMORY_H
 
@@ -8,7 +7,7 @@
 #define VK_NO_PROTOTYPES
 #include <vulkan/vulkan_core.h>
 
-/* The functions of the VkDevice that the baseline calls, and those that only some devices have. */
+/* The functions of the VkDevice that the baseline calls, and optional ones that only some devices have. */
 #define GPUHAL_BENCH_VULKAN_REQUIRED(X)                                                                              \
     X(vkCreateCommandPool) X(vkDestroyCommandPool) X(vkAllocateCommandBuffers) X(vkBeginCommandBuffer)               \
     X(vkEndCommandBuffer) X(vkCmdCopyBuffer) X(vkCmdPipelineBarrier) X(vkQueueSubmit) X(vkCreateFence)               \
@@ -19,7 +18,7 @@
 #define GPUHAL_BENCH_VULKAN_MEMBER(name) PFN_##name name;
 typedef struct gpuhal_bench_vulkan_functions {
     GPUHAL_BENCH_VULKAN_REQUIRED(GPUHAL_BENCH_VULKAN_MEMBER)
-    GPUHAL_BENCH_VULKAN_OPTIONAL(GPUHAL_BENCH_VULKAN_MEMBER) /* NULL: the device was made without. */
+    GPUHAL_BENCH_VULKAN_OPTIONAL(GPUHAL_BENCH_VULKAN_MEMBER) /* NULL: the device was made without it. */
 } gpuhal_bench_vulkan_functions;
 
 typedef struct gpuhal_bench_vulkan {
@@ -30,7 +29,7 @@ typedef struct gpuhal_bench_vulkan {
     VkCommandPool pool;
     VkCommandBuffer commands;
     VkFence fence;
-    bool recording;     /* Commands were enqueued that are not submitted. */
+    bool recording;     /* Commands were enqueued but not submitted. */
     bool has_addresses; /* Buffers can be given addresses of the device. */
     bool is_software;   /* Its memory is host memory. */
     VkPhysicalDeviceMemoryProperties memory;

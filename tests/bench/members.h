@@ -1,4 +1,5 @@
-/* members.h: what the files of this folder bring to the table of baselines.c; baselines.h says what each does. */
+/* members.h: the members that the files of this folder bring to the table of baselines.c; baselines.h describes
+ * them. */
 #ifndef GPUHAL_BENCH_MEMBERS_H
 #define GPUHAL_BENCH_MEMBERS_H
 
@@ -25,8 +26,9 @@ gpuhal_bench_baseline *gpuhal_bench_vulkan_create(void *library, const gpuhal_na
 bool gpuhal_bench_vulkan_list(void *library, uint32_t *out_count);
 void gpuhal_bench_vulkan_rows_launch(struct gpuhal_bench *bench, gpuhal_device *device);
 
-/* The hash table of the C++ library, and the Vulkan Memory Allocator's bookkeeping by itself: neither side of that
- * touches memory or calls a driver. Only where they were built: GPUHAL_BENCH_MAP, GPUHAL_BENCH_VMA. */
+/* The hash table of the C++ library, and the Vulkan Memory Allocator's bookkeeping by itself: neither side of these
+ * comparisons touches memory or calls a driver. They exist only if they were built: GPUHAL_BENCH_MAP,
+ * GPUHAL_BENCH_VMA. */
 gpuhal_bench_map *gpuhal_bench_map_create(const gpuhal_bench_key *keys, size_t count);
 void gpuhal_bench_map_destroy(gpuhal_bench_map *map);
 bool gpuhal_bench_map_has(const gpuhal_bench_map *map, const gpuhal_bench_key *key);

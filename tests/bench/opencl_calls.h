@@ -1,10 +1,10 @@
-/* opencl_calls.h: the functions of OpenCL that the bench calls itself, from the library that the plugin has opened. */
+/* opencl_calls.h: the functions of OpenCL that the bench calls itself, from the library that the plugin opened. */
 #ifndef GPUHAL_BENCH_OPENCL_CALLS_H
 #define GPUHAL_BENCH_OPENCL_CALLS_H
 
 #include "baseline.h"
 
-#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* clCreateCommandQueue is the one that every version has */
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* every version has clCreateCommandQueue */
 #include <CL/cl.h>
 #include <CL/cl_ext.h>
 
@@ -26,8 +26,8 @@ typedef struct gpuhal_bench_opencl {
     gpuhal_bench_opencl_functions cl;
     cl_device_id device;
     cl_context context;
-    cl_command_queue queue;               /* Its own. */
-    cl_event events[GPUHAL_BENCH_PIECES]; /* Of what was enqueued. */
+    cl_command_queue queue;               /* The baseline's own. */
+    cl_event events[GPUHAL_BENCH_PIECES]; /* Of the enqueued commands. */
     cl_uint event_count;
 } gpuhal_bench_opencl;
 

@@ -1,12 +1,11 @@
-/* check_tool_test.c: what a user of gpuhal-check sees, beside its results: options, exit statuses, expected
- * failures. */
+/* check_tool_test.c: options, exit statuses and expected failures of gpuhal-check, as its user sees them. */
 #include "support/folder.h"
 
 #include <sys/stat.h>
 
 static char output[1 << 18];
 
-/* Runs gpuhal-check with these arguments, and keeps what it prints; returns its exit status. */
+/* Runs gpuhal-check with these arguments, keeps its output, and returns its exit status. */
 static int check(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static int check(const char *format, ...)
 {
@@ -39,7 +38,7 @@ static void expect_not_printed(const char *text)
     }
 }
 
-/* The misbehaving plugin, which from now on does this. */
+/* The misbehaving plugin, with this fault from now on. */
 static const char *faulty(const char *name)
 {
     static char path[512];
@@ -312,7 +311,7 @@ TEST(a_crash_costs_its_own_check_alone)
     expect_printed("\nok 5 - quiet: ");
 }
 
-/* The directive by which TAP marks a failed test that does not fail the run; the reason stands behind it. */
+/* TAP's directive for a failed test that does not fail the run; the reason comes after it. */
 #define TAP_EXPECTED_FAILURE " # TODO expected: "
 
 TEST(an_expected_failure_does_not_fail_the_run)

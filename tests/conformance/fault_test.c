@@ -1,10 +1,10 @@
 /* fault_test.c: runs gpuhal-check on the misbehaving plugins of faults.inc: fault_test GPUHAL_CHECK DIRECTORY GROUP
  * [NAME].
  *
- * Runs all of the group, or the one that is named, several at a time, since most of them wait as long as they work.
- * Each has to leave with its exit status, and the named check has to fail with a message that holds the sentence, with
- * the number of the rule, and with a hint. Whatever the fault, the report has to be whole: as many lines as the plan
- * says. GROUP "count": whether there are enough of them.
+ * Runs all of the group, or only NAME, several at a time, since most of them wait as long as they work. Each must exit
+ * with its status, and the named check must fail with a message that contains the sentence, with the number of the
+ * rule, and with a hint. For every fault, the report must be complete: as many lines as the plan says. GROUP "count":
+ * whether there are enough of them.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -46,7 +46,7 @@ typedef struct run {
 
 static const char *tool, *directory;
 
-/* The word @mix is the kernel of the test code. */
+/* The word @mix stands for the kernel of the test code. */
 #define MIX_OPTIONS "--program faulty_code.txt --format test-code --kernel mix"
 
 /* The child: becomes gpuhal-check. */
@@ -93,7 +93,7 @@ static unsigned count_results(const char *output)
     return results;
 }
 
-/* The lines from that of the failed check to the end of its block; NULL when it did not fail. */
+/* The lines from that of the failed check to the end of its block; NULL if the check did not fail. */
 static char *block_of(const char *output, const char *check)
 {
     char wanted[96];
@@ -108,7 +108,7 @@ static char *block_of(const char *output, const char *check)
     return NULL;
 }
 
-/* @return NULL, or what is wrong with the report */
+/* @return NULL, or the error in the report */
 static const char *judge(const variant *of, int status, const char *output)
 {
     static char rule[32];
@@ -211,7 +211,7 @@ static int run_group(const char *group, const char *name)
     return good && count > 0 ? 0 : 1;
 }
 
-/* What the issue asks for: gpuhal-check names nearly all of them. */
+/* gpuhal-check must see nearly all faults. */
 static int count_all(void)
 {
     unsigned named = 0, missed = 0;

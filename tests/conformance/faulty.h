@@ -1,8 +1,8 @@
-/* faulty.h: what the files of the misbehaving plugin share.
+/* faulty.h: declarations that the files of the misbehaving plugin share.
  *
  * It is a whole plugin over host memory: two devices whose memory the host cannot see, with every group of slots that
- * gpuhal-check knows. The variable FAULTY names the one thing that it does wrong; `is(copy_short)` asks for it where
- * the right thing would be done.
+ * gpuhal-check knows. The variable FAULTY names its one fault. The code tests `is(copy_short)` at the place of the
+ * correct behaviour.
  */
 #ifndef GPUHAL_TEST_FAULTY_H
 #define GPUHAL_TEST_FAULTY_H
@@ -26,7 +26,7 @@ enum gpuhal_faulty_name {
 #undef GOOD
     FAULT_NONE
 };
-/* Read from the environment at the first question; FAULT_NONE where it names nothing. */
+/* Read from the environment at the first call; FAULT_NONE if the variable names no fault. */
 enum gpuhal_faulty_name gpuhal_faulty(void);
 #define is(name) (gpuhal_faulty() == FAULT_##name)
 
@@ -36,21 +36,21 @@ enum gpuhal_faulty_name gpuhal_faulty(void);
 /* Types of native objects. */
 enum { FAULTY_DEVICE = GPUHAL_VENDOR_NATIVE_FIRST, FAULTY_BUFFER, FAULTY_QUEUE, FAULTY_EVENT };
 
-/* Bytes of which a range's offsets and sizes are multiples. */
+/* Offsets and sizes of a range are multiples of this. */
 #define GRANULE UINT64_C(65536)
 
 /* Waits until the queue is empty. */
 void gpuhal_faulty_drain(gpuhal_plugin_queue *queue);
-/* Something that stays when it should not. */
+/* Leaks a descriptor. */
 void gpuhal_faulty_lose_descriptor(void);
 void gpuhal_faulty_lose_memory(unsigned bytes);
-/* One number more than a structure has, as a plugin for a longer one writes and reads it. */
+/* Accesses one number after the end of a structure, as a plugin for a longer structure does. */
 void gpuhal_faulty_write_behind(void *structure, unsigned bytes);
 void gpuhal_faulty_read_behind(const void *structure, unsigned bytes);
 /* Whether this is the child of the process that has started the plugin. */
 bool gpuhal_faulty_is_forked(void);
 
-/* One opening. */
+/* One opened device. */
 struct gpuhal_plugin_device {
     const gpuhal_host *host;
     uint32_t index;
@@ -60,7 +60,7 @@ struct gpuhal_plugin_device {
     pthread_mutex_t scratch;
 };
 
-/* What gpuhal_memory.object points to. The host's view is the same bytes, others (not coherent), or none. */
+/* The target of gpuhal_memory.object. The host's view is the same bytes, other bytes (not coherent), or none. */
 typedef struct gpuhal_faulty_memory {
     unsigned char *bytes;
     unsigned char *host;
@@ -71,7 +71,7 @@ typedef struct gpuhal_faulty_memory {
     uint32_t index; /* of the device */
     gpuhal_memory_kind kind;
     bool counted; /* against TOTAL_BYTES */
-    bool lent;    /* the host's view, or all of it, belongs to another object */
+    bool lent;    /* the host's view, or the whole object, belongs to another object */
     const gpuhal_plugin_device *owner;
     void *open_map; /* a bounce buffer handed out by map */
     uint64_t map_offset, map_bytes;
@@ -83,17 +83,18 @@ static inline gpuhal_faulty_memory *gpuhal_faulty_of(const gpuhal_memory *memory
     return memory->object;
 }
 
-/* faulty_plugin.c: the host to report to: the one of the opening, or what a plugin that keeps one in a global calls. */
+/* faulty_plugin.c: the host for reports: that of the opened device, or the one in a global if the fault keeps it
+ * there. */
 const gpuhal_host *gpuhal_faulty_host(const gpuhal_host *of_opening);
 
 /* faulty_memory.c */
 void gpuhal_faulty_describe_memory(gpuhal_ops *ops);
 uint64_t gpuhal_faulty_used(uint32_t index);
-void gpuhal_faulty_take(uint64_t bytes); /* counts as used on device 0, and never is given back */
-/* Counts as used until it is given back; false: there is not so much. */
+void gpuhal_faulty_take(uint64_t bytes); /* counts as used on device 0 for ever */
+/* Counts as used until it is released; false: the device has less. */
 bool gpuhal_faulty_use(uint32_t index, uint64_t bytes);
 void gpuhal_faulty_give_back(uint32_t index, uint64_t bytes);
-void gpuhal_faulty_forget(const gpuhal_plugin_device *device); /* empties all memory of other openings */
+void gpuhal_faulty_forget(const gpuhal_plugin_device *device); /* clears all memory of other openings */
 bool gpuhal_faulty_states(gpuhal_memory_kind kind);
 
 /* faulty_range.c */

@@ -127,7 +127,7 @@ static bool take_exportable(gpuhal_faulty_memory *memory)
     return descriptor >= 0 && ftruncate(descriptor, (off_t)memory->size) == 0 && take_shared(memory, descriptor);
 }
 
-/* Memory that is alive and as large, for more than the device has; NULL: there is none. */
+/* A live allocation of the same size, for a request that exceeds the device; NULL: none. */
 static unsigned char *taken_already(uint32_t index, uint64_t bytes)
 {
     unsigned char *found = NULL;
@@ -162,7 +162,7 @@ static bool take_bytes(gpuhal_faulty_memory *memory, const gpuhal_alloc *alloc)
     return true;
 }
 
-/* The host's view: of all kinds but DEVICE. */
+/* The host's view: memory of all kinds except DEVICE has one. */
 static void take_host_view(gpuhal_faulty_memory *memory, const gpuhal_alloc *alloc)
 {
     const gpuhal_memory_kind kind = alloc->kind;
@@ -209,7 +209,7 @@ static gpuhal_status faulty_allocate(gpuhal_plugin_device *device, const gpuhal_
     if (is(alloc_beyond)) {
         gpuhal_faulty_read_behind(alloc, sizeof *alloc);
     }
-    static _Atomic pid_t first; /* process that allocated; its children are refused what it gets */
+    static _Atomic pid_t first; /* process that allocated; its children are refused by its driver */
     first = first ? first : getpid();
     if (is(fork_crashes) && first != getpid()) {
         signal(SIGSEGV, SIG_DFL);
@@ -401,7 +401,7 @@ static gpuhal_status faulty_export(gpuhal_plugin_device *device, const gpuhal_me
     return GPUHAL_OK;
 }
 
-/* The object that native_memory gives, in a second record over the same bytes. */
+/* Wraps the object of native_memory in a second record over the same bytes. */
 static gpuhal_status faulty_wrap(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes,
                                  gpuhal_memory *out_memory)
 {

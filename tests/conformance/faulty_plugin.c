@@ -86,7 +86,7 @@ static void take_signal(int number)
     (void)number;
 }
 
-/* A plugin without something to keep for a host has no instance; this one has one for a fault. */
+/* A plugin that keeps nothing for a host has no instance; this one has one for a fault. */
 struct gpuhal_plugin_instance {
     uint32_t unused;
 };
@@ -322,7 +322,7 @@ static gpuhal_status faulty_describe(const gpuhal_host *host, gpuhal_plugin_inst
     return GPUHAL_OK;
 }
 
-/* What openings do to the process that they should not. */
+/* Forbidden effects of an opening on the process. */
 static void misbehave_once(void)
 {
     static _Atomic unsigned settling;

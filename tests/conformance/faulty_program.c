@@ -1,5 +1,5 @@
-/* faulty_program.c: programs of the misbehaving plugin. Their format "test-code" is the text of faulty_code.txt; a
- * program has one kernel, mix, which makes each 32-bit number of its second buffer three times itself, plus the one at
+/* faulty_program.c: programs of the misbehaving plugin. Their format "test-code" is the text of faulty_code.txt. A
+ * program has one kernel, mix: each 32-bit number of its second buffer becomes three times itself, plus the number at
  * the same place of the first buffer, plus a value. A group has 64 threads, each with one number. */
 #include "faulty.h"
 
@@ -189,10 +189,10 @@ static void faulty_kernel_destroy(gpuhal_plugin_kernel *kernel)
 
 /* ---- launches */
 
-/* Bytes of a launch, as a queue takes them. */
+/* A launch, as bytes that a queue takes. */
 typedef struct run {
     unsigned char *to, *from;
-    const uint32_t *late; /* launch_value_late: where the value was */
+    const uint32_t *late; /* launch_value_late: the caller's pointer to the value */
     uint64_t bytes, end_of_to;
     uint32_t value;
 } run;
@@ -231,7 +231,7 @@ static void *run_elsewhere(void *user)
     return NULL;
 }
 
-/* On another connection of the device, which knows nothing of the queue. */
+/* Launches on another connection to the device, which does not know the queue. */
 static gpuhal_status launch_elsewhere(const run *own)
 {
     pthread_t thread;

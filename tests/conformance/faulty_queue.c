@@ -1,4 +1,4 @@
-/* faulty_queue.c: queues and events of the misbehaving plugin. Each queue has a thread that runs what was flushed, in
+/* faulty_queue.c: queues and events of the misbehaving plugin. Each queue has a thread that runs the flushed work in
  * order. One lock protects everything in this file; it is not held while work runs. */
 #include "faulty.h"
 
@@ -15,7 +15,7 @@ typedef struct command {
     void (*work)(const void *arguments);
     gpuhal_plugin_event *signals; /* or this event is done */
     gpuhal_plugin_event *awaits;  /* or this one has to be */
-    uint64_t generation;          /* the recording of the event that is meant */
+    uint64_t generation;          /* the recording of the event that this means */
     unsigned char arguments[64];
 } command;
 
@@ -25,7 +25,7 @@ struct gpuhal_plugin_queue {
     pthread_t thread;
     command *waiting, **waiting_end; /* enqueued */
     command *flushed, **flushed_end; /* to be run */
-    unsigned places; /* taken by commands that wait */
+    unsigned places; /* taken by waiting commands */
     bool taken;      /* by native_lock */
     bool ends;
 };
@@ -106,7 +106,7 @@ static void *serve(void *user)
     return NULL;
 }
 
-/* Of what is no transfer every other finds the ring full. Under the lock. */
+/* good_ring: every other command that is no transfer finds the ring full. Under the lock. */
 static bool is_full(const gpuhal_plugin_queue *queue, const command *model)
 {
     static uint32_t asked;
@@ -360,7 +360,7 @@ static gpuhal_status faulty_native_event(gpuhal_plugin_event *event, gpuhal_nati
     return GPUHAL_OK;
 }
 
-/* There is nothing to lock in host memory; the plugin plays a queue that wants it. */
+/* Host memory needs no lock; the plugin plays a queue that needs one. */
 static gpuhal_status faulty_native_lock(gpuhal_plugin_queue *queue, uint64_t timeout_ns)
 {
     const uint64_t end = now_ns() + timeout_ns;

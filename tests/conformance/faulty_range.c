@@ -1,5 +1,5 @@
-/* faulty_range.c: virtual memory of the misbehaving plugin: addresses of the process, of which only granules with
- * memory can be touched. */
+/* faulty_range.c: virtual memory of the misbehaving plugin: addresses of the process, with access only to granules that
+ * have memory. */
 #include "faulty.h"
 
 #include <stdatomic.h>
@@ -13,7 +13,7 @@ struct gpuhal_plugin_range {
     gpuhal_faulty_memory memory; /* gpuhal_memory.object, for the transfers */
     const gpuhal_host *host;
     bool refused; /* once */
-    bool *has;    /* whether there is memory behind the granule of this number */
+    bool *has;    /* whether the granule of this number has memory */
 };
 
 static gpuhal_status faulty_granularity(gpuhal_plugin_device *device, uint64_t *out_bytes)
@@ -25,7 +25,7 @@ static gpuhal_status faulty_granularity(gpuhal_plugin_device *device, uint64_t *
     return GPUHAL_OK;
 }
 
-/* Memory that is empty, or none. Pieces alias each other where they all begin with the same bytes of a file. */
+/* Empty memory, or none. Pieces alias each other if they all begin with the same bytes of a file. */
 static bool map_granules(const gpuhal_plugin_range *range, uint64_t offset, uint64_t bytes, bool memory)
 {
     const bool alias = memory && range->memory.descriptor >= 0;
@@ -74,7 +74,7 @@ static gpuhal_status faulty_reserve(gpuhal_plugin_device *device, uint64_t bytes
     return GPUHAL_OK;
 }
 
-/* As a driver does that moves a range to other addresses to let it grow: what is written meanwhile is lost. */
+/* As a driver does that moves a range to other addresses to let it grow: bytes written meanwhile are lost. */
 static void move_range(const gpuhal_plugin_range *range)
 {
     unsigned char *copy = malloc(GRANULE);
@@ -111,7 +111,7 @@ static gpuhal_status faulty_commit(gpuhal_plugin_range *range, uint64_t offset, 
     if (memchr(&range->has[offset / GRANULE], true, bytes / GRANULE) != NULL) {
         return range->host->report(range->host, GPUHAL_ERROR_DRIVER, "test", 3, "there is memory already");
     }
-    /* good_piece: other programs hold all memory but a piece. */
+    /* good_piece: other programs hold all memory except a piece. */
     if ((is(range_refusal_sticks) && range->refused) || (is(good_piece) && offset > 0) ||
         !gpuhal_faulty_use(range->memory.index, bytes)) {
         return refuse(range, offset);

@@ -1,4 +1,4 @@
-/* faulty_transfer.c: transfers of the misbehaving plugin. Each becomes moves of plain rows, done at once or handed to a
+/* faulty_transfer.c: transfers of the misbehaving plugin. Each becomes moves of plain rows, done at once or by a
  * queue. */
 #include "../support/pattern.h"
 #include "faulty.h"
@@ -16,7 +16,7 @@ typedef struct row {
     uint64_t bytes;
 } row;
 
-/* So that the other threads of a check are in the same place, also on a busy machine. */
+/* So that the other threads of a check reach the same place, also on a busy machine. */
 static void let_others_work(void)
 {
     nanosleep(&(const struct timespec){.tv_nsec = 2000000}, NULL);
@@ -34,7 +34,7 @@ static void through_scratch(const row *one)
     memcpy(one->to, scratch, one->bytes);
 }
 
-/* As a device does that moves whole blocks: bytes behind the range are read and written back. */
+/* As a device does that moves whole blocks: bytes after the range are read and written back. */
 static void with_neighbours(const row *one)
 {
     unsigned char behind[32];
@@ -54,7 +54,7 @@ static void move_row(const void *arguments)
     }
 }
 
-/* In a queue a large copy takes a while, most of which costs no processor: gpuhal-check copies until the work lasts. */
+/* In a queue a large copy lasts a while and mostly sleeps: gpuhal-check copies until the work lasts long enough. */
 static void move_row_later(const void *arguments)
 {
     const row *one = arguments;
@@ -64,7 +64,7 @@ static void move_row_later(const void *arguments)
     move_row(one);
 }
 
-/* `at_once`: out of order. */
+/* `at_once`: without waiting for earlier work. */
 static gpuhal_status move_early(gpuhal_plugin_queue *queue, unsigned char *to, const unsigned char *from,
                                 uint64_t bytes, bool at_once)
 {
@@ -86,8 +86,8 @@ static unsigned char *at(const gpuhal_memory *memory, uint64_t offset)
     return gpuhal_faulty_of(memory)->bytes + (is(offset_32) ? (uint32_t)offset : offset);
 }
 
-/* How many of these bytes a driver moves that stops at the end of a granule of a range. Whole granules it moves, so
- * that others than this transfer are right. */
+/* Number of bytes that a driver moves if it stops at the end of a granule of a range. It moves whole granules
+ * completely, so that other transfers than this one stay correct. */
 static uint64_t before_border(const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
 {
     const bool of_range = (memory->flags & GPUHAL_MEMORY_DEVICE_LOCAL) != 0;
@@ -162,7 +162,7 @@ static gpuhal_status faulty_write(gpuhal_plugin_device *device, gpuhal_plugin_qu
     return move_early(queue, at(to, is(write_offset) ? 0 : offset), from, bytes, is(write_at_once));
 }
 
-/* What a cache would return that is not notified of copies. */
+/* Bytes from a cache that is not notified of copies. */
 static const void *stale_of;
 static unsigned char *stale;
 

@@ -1,5 +1,4 @@
-/* faulty_values.c: what the misbehaving plugin says while it runs: values of its devices, and facts about the link
- * between them. */
+/* faulty_values.c: live values of the misbehaving plugin's devices, and facts about the link between them. */
 #include "faulty.h"
 
 #include <stdatomic.h>
@@ -13,7 +12,7 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* 75 W, and what they come to. */
+/* The energy at a constant 75 W. */
 static uint64_t energy(void)
 {
     const uint64_t microjoules = now_ms() * 75000;

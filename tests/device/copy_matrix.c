@@ -4,7 +4,7 @@
  *   {"from":"cuda:0","to":"cpu:0","path":"staged","ok":true,"copies":24,"bytes":33554509,"gib_per_s":12.3,"error":null}
  *
  * ok is null, with the reason in error, for a pair that was not tried. gib_per_s is the best of three copies of the
- * whole buffer: a figure to look at, never a pass or a failure.
+ * whole buffer: a figure for information, never a pass or a failure.
  *
  *     copy_matrix [--quick] [--seconds N] [--seed N]
  *
@@ -29,18 +29,18 @@
 
 enum { COPIES = 24, QUICK_COPIES = 6, TIMED_COPIES = 3 };
 
-/* A pair that began in time has so many seconds more to end. */
+/* A pair that began in time has this much longer to end, in seconds. */
 static const double grace_s = 5;
 
 typedef struct matrix {
     gpuhal *gpu;
     uint32_t devices;
-    uint64_t bytes; /* Of each buffer: odd, so that no end is aligned. */
+    uint64_t bytes; /* of each buffer; odd, so that no end is aligned */
     unsigned copies;
     uint64_t seed;
 } matrix;
 
-/* What the child in a row has done; in memory that both processes see. */
+/* Progress of the child in a row, in memory that both processes see. */
 typedef struct progress {
     volatile uint32_t reported;
     volatile bool failed;
@@ -70,7 +70,7 @@ static unsigned char *random_bytes(uint64_t count, uint64_t *state)
     return bytes;
 }
 
-/* A third of the copies are up to 64 bytes, a third up to 64 KiB, a third up to everything. */
+/* A third of the copies are up to 64 bytes, a third up to 64 KiB, a third up to the whole buffer. */
 static uint64_t pick_size(uint64_t whole, uint64_t *state)
 {
     static const uint64_t most[] = {64, 64 << 10, UINT64_MAX};
@@ -205,7 +205,7 @@ static bool try_pair(const matrix *m, gpuhal_device *from, gpuhal_device *to)
 
 __attribute__((noreturn)) static void copy_row(const matrix *m, uint32_t row, double end, progress *seen)
 {
-    gpuhal *gpu = NULL; /* the parent's is not the child's */
+    gpuhal *gpu = NULL; /* the child does not use the parent's */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (gpuhal_open(NULL, &gpu) != GPUHAL_OK || gpuhal_device_count(gpu) != m->devices) {
         fprintf(stderr, "the child lists other devices: %s\n", gpuhal_last_error()->sentence);
@@ -217,7 +217,7 @@ __attribute__((noreturn)) static void copy_row(const matrix *m, uint32_t row, do
         seen->reported++;
     }
     fflush(NULL);
-    _exit(0); /* nothing of the parent's is to be cleaned up twice */
+    _exit(0); /* the parent's objects must not be cleaned up twice */
 }
 
 /* False: the child had to be killed. */
@@ -241,7 +241,7 @@ static void report_without_copy(const matrix *m, uint32_t row, uint32_t column, 
                 NULL, ok, 0, m->bytes, 0, error);
 }
 
-/* One child of a row. False: it failed at the pair that it was at, which is reported with the reason. */
+/* Runs one child of a row. False: it failed at a pair, which is reported with the reason. */
 static bool run_child(const matrix *m, uint32_t row, double end, progress *seen)
 {
     char error[128] = "no child process can be made";
@@ -266,7 +266,7 @@ static bool run_child(const matrix *m, uint32_t row, double end, progress *seen)
     return false;
 }
 
-/* Copies from one device to all others. No pair begins after @end; after a crash another child goes on with the next
+/* Copies from one device to all others. No pair begins after @end; after a crash another child continues with the next
  * pair. */
 static bool run_row(const matrix *m, uint32_t row, double end)
 {
@@ -323,7 +323,7 @@ int main(int argc, char **argv)
     m.devices = gpuhal_device_count(m.gpu);
     bool good = m.devices > 0;
     for (uint32_t row = 0; row < m.devices; row++) {
-        /* What is left, in equal shares: a row that hangs leaves the others theirs. */
+        /* The rows share the remaining time equally, so that a row that hangs takes none from the others. */
         const double start = now();
         good = run_row(&m, row, start + (end - start) / (m.devices - row)) && good;
     }

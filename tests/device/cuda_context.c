@@ -1,6 +1,6 @@
-/* cuda_context.c: a program with CUDA contexts of its own, as an inference engine is one, calls nearly every function
- * of the library and looks after each call whether the context that was current still is. Also its memory, and the
- * context under the current one, stay as they were. One line of JSON for each way to hold a context:
+/* cuda_context.c: a program with CUDA contexts of its own, as an inference engine is one, calls nearly every
+ * function of the library and checks after each call that the same context is current. Its memory, and the context
+ * under the current one, must not change either. One line of JSON for each way to hold a context:
  *
  *     {"check":"...","ok":true,"calls":41,"detail":null}
  *
@@ -68,14 +68,14 @@ static bool load_driver(const char **out_why)
     return true;
 }
 
-/* ---- looking after each call */
+/* ---- checking after each call */
 
 typedef struct check {
     const char *name;
-    CUcontext expected; /* What shall be current after every call. */
+    CUcontext expected; /* The context that must be current after every call. */
     bool bad;
     unsigned calls;
-    char detail[768]; /* Of the first thing that was wrong. */
+    char detail[768]; /* of the first error */
 } check;
 
 static void complain(check *c, const char *call, const char *what)
@@ -98,7 +98,7 @@ static void expect_current(check *c, const char *call)
     }
 }
 
-/* The call shall have gone well, too. */
+/* Checks that the call succeeded, too. */
 static bool went_well(check *c, const char *call, gpuhal_status status)
 {
     if (status != GPUHAL_OK) {
@@ -108,7 +108,7 @@ static bool went_well(check *c, const char *call, gpuhal_status status)
     return status == GPUHAL_OK;
 }
 
-/* A call that some devices do not offer. */
+/* Checks a call that some devices do not offer. */
 static bool was_offered(check *c, const char *call, gpuhal_status status)
 {
     if (status == GPUHAL_ERROR_NOT_SUPPORTED) {
@@ -204,7 +204,7 @@ static void share(check *c, gpuhal_device *device, gpuhal_device *processor, voi
     release(c, original);
 }
 
-/* The program's own memory through the library. */
+/* Wraps the program's own memory in the library. */
 static void wrap(check *c, gpuhal_device *device, CUdeviceptr memory)
 {
     gpuhal_buffer *wrapped = NULL;
@@ -277,7 +277,7 @@ static bool report(const check *c)
     return !c->bad;
 }
 
-/* Memory in the current context, all of it MARK; 0 with a complaint. */
+/* Allocates memory in the current context, filled with MARK; 0 with a complaint. */
 static CUdeviceptr marked_memory(check *c)
 {
     CUdeviceptr memory = 0;
@@ -302,7 +302,7 @@ static void expect_marked(check *c, CUdeviceptr memory)
     free(got);
 }
 
-/* With @context current, and @below under it in the thread's stack. */
+/* Runs the check with @context current, and @below under it in the thread's stack. */
 static bool hold(const char *name, CUcontext below, CUcontext context, bool adopt)
 {
     check c = {.name = name, .expected = context};

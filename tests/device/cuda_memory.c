@@ -1,13 +1,13 @@
 /* cuda_memory.c: opening the library, listing devices, reading facts and sampling take no memory of a CUDA device: NVML
- * is asked before, all the time between, and after. That the meter works at all is shown by a buffer, which it has to
- * see; and what the driver takes when it is started without the library is measured beside it, so that growth can be
- * attributed. One line of JSON for each way to probe the plugin and device:
+ * measures the memory before, during and after that. A buffer, which NVML has to see, shows that the measurement works
+ * at all. The memory that the driver takes when it is started without the library is measured for comparison, so that
+ * growth can be attributed. One line of JSON for each way to probe the plugin and device:
  *
  *   {"check":"...","ok":true,"device":"cuda:0","tries":1,"before":1048576,"peak":1048576,"after":1048576,"detail":null}
  *
- * NVML counts what all programs use, so others can disturb a try: it is good when one of several tries shows no growth.
- * The library is the plugin's, GPUHAL_NVML_LIBRARY or libnvidia-ml.so.1. Exit codes: 0 all is well, 1 something is
- * wrong, 77 no CUDA device or no NVML. */
+ * NVML counts the memory of all programs, so others can disturb a try: a check is good if one of several tries shows no
+ * growth. The library is the plugin's, GPUHAL_NVML_LIBRARY or libnvidia-ml.so.1. Exit codes: 0 all is well, 1 something
+ * is wrong, 77 no CUDA device or no NVML. */
 #include "cuda_api.h"
 #include "json_text.h"
 #include "nvml_api.h"
@@ -69,7 +69,7 @@ static bool load_nvml(const char **out_why)
     return nvml.init() == NVML_SUCCESS;
 }
 
-/* 0 when NVML does not report it, which no device really uses: the driver keeps some for itself. */
+/* Returns 0 if NVML does not report it. No device really uses 0 bytes: the driver keeps some for itself. */
 static uint64_t used(const meter *m)
 {
     nvmlMemory_t memory;
@@ -83,7 +83,7 @@ static gpuhal *open_library(uint32_t isolation)
     return gpuhal_open(&config, &gpu) == GPUHAL_OK ? gpu : NULL;
 }
 
-/* A meter for each CUDA device with an address. The list has been opened and closed before anything is measured. */
+/* Makes a meter for each CUDA device with an address. The list is opened and closed before anything is measured. */
 static bool find_devices(const char **out_why)
 {
     gpuhal *gpu = open_library(GPUHAL_ISOLATION_ALWAYS);
@@ -133,8 +133,8 @@ static void look_at_everything(gpuhal *gpu)
     }
 }
 
-/* One try. False when the library cannot be opened. The last look comes before the library is closed: what it holds
- * counts. */
+/* Makes one try. False if the library cannot be opened. The last measurement is before the library is closed, so that
+ * memory which the library holds counts. */
 static bool measure(uint32_t isolation)
 {
     pthread_t watcher;
@@ -171,7 +171,7 @@ static void report(const char *check, const meter *m, unsigned tries, bool good,
     fflush(stdout);
 }
 
-/* All devices in each try; those that were good once are done. */
+/* Measures all devices in each try; a device that was good once is done. */
 static bool takes_nothing(const char *check, uint32_t isolation)
 {
     bool done[DEVICES_MAX] = {false};
@@ -214,7 +214,7 @@ static bool sees_a_buffer(void)
     return all;
 }
 
-/* In a child: starts the driver and counts devices, says so, and lives on until it is asked to end. */
+/* Child: starts the driver, counts devices, reports them, and lives on until the parent asks it to end. */
 __attribute__((noreturn)) static void start_driver(int say, int hear)
 {
     const char *named = getenv("GPUHAL_CUDA_LIBRARY");
@@ -233,7 +233,7 @@ __attribute__((noreturn)) static void start_driver(int say, int hear)
     _exit(0);
 }
 
-/* No other process of ours uses the device meanwhile. */
+/* No other process of this test uses the device meanwhile. */
 static bool compare_with_driver(void)
 {
     int from_child[2], to_child[2];

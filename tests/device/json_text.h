@@ -1,10 +1,10 @@
-/* tests/device/json_text.h: writing a text as JSON, for programs that print one object a line. */
+/* tests/device/json_text.h: writes a text as JSON, for programs that print one object a line. */
 #ifndef GPUHAL_TEST_DEVICE_JSON_TEXT_H
 #define GPUHAL_TEST_DEVICE_JSON_TEXT_H
 
 #include <stdio.h>
 
-/* NULL becomes null. Only what JSON demands is escaped; texts of the library are UTF-8. */
+/* NULL becomes null. Only characters that JSON forbids are escaped; texts of the library are UTF-8. */
 static inline void print_json_text(const char *text)
 {
     if (text == NULL) {

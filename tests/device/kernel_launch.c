@@ -4,7 +4,7 @@
  *
  *   kernel_launch BACKEND FORMAT FILE    one line of JSON for each kernel and device:
  *                                        {"check":"...","ok":true,"device":"cuda:0","detail":null}
- *   kernel_launch BACKEND                what its devices run (gfx942), each in a line
+ *   kernel_launch BACKEND                the target of each of its devices (gfx942), one a line
  *
  * Exit codes: 0 all is well, 1 something is wrong, 2 usage, 77 no device. */
 #include "json_text.h"
@@ -18,7 +18,7 @@
 
 enum { COUNT = 100000, GROUP = 256, SIDE = 100, TILE = 16, SKIPPED = 77 };
 
-/* What runs on one device. */
+/* The run of one device. */
 typedef struct run {
     gpuhal_device *device;
     gpuhal_program *program;
@@ -48,7 +48,7 @@ static void expect_number(run *own, const char *what, int at, float got, float w
     }
 }
 
-/* Creates the kernel, and launches it with the first buffers, from an offset of 64 bytes on, and values. */
+/* Creates the kernel, and launches it with the first buffers, each from an offset of 64 bytes on, and the values. */
 static gpuhal_status launch(run *own, gpuhal_queue *queue, const char *name, uint32_t buffers, const uint32_t *values,
                             uint32_t value_count, const uint32_t sizes[4])
 {

@@ -1,4 +1,4 @@
-/* survey.c: what the library finds on this machine, for a shell script to read: one line for each plugin and each
+/* survey.c: prints the plugins and devices of this machine for a shell script: one line for each plugin and each
  * device, fields between tabs.
  *
  *     plugin  NAME  STATE  DEVICES  FILE  REASON

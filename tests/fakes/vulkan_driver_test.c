@@ -1,5 +1,5 @@
-/* The fake Vulkan driver itself, seen by a Vulkan program through the loader: it does what a driver does, and notices
- * every broken rule. A rule that it overlooked would make the tests of the plugin worthless. */
+/* Tests of the fake Vulkan driver itself, as a Vulkan program sees it through the loader: it does the work of a driver,
+ * and notices every broken rule. A rule that it overlooked would make the tests of the plugin worthless. */
 #include "support/fake_vulkan.h"
 #include "support/vk.h"
 

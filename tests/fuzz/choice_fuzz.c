@@ -1,7 +1,7 @@
 /* tests/fuzz/choice_fuzz.c: any offers in any order. Each byte of an offer has few values, so that ties are frequent.
  *
- * What must hold: each offer has one place, those that lack nothing come first, two alone stand as they do among all,
- * and the order in which they are given decides only if the rule says so. */
+ * Invariants: each offer has one place, offers that lack nothing come first, any two alone have the same order as among
+ * all, and the input order matters only if the rule says so. */
 #include "device/choice.h"
 #include "fuzz.h"
 

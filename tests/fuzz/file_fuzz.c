@@ -1,5 +1,5 @@
-/* tests/fuzz/file_fuzz.c: any bytes as a library or a program. A refused file has a reason, and in an accepted one the
- * dynamic loader and the kernel find what they take for granted. */
+/* tests/fuzz/file_fuzz.c: any bytes as a library or a program. A refused file has a reason. In an accepted file, the
+ * assumptions of the dynamic loader and of the kernel hold. */
 #include "fuzz.h"
 #include "loader/file_check.h"
 

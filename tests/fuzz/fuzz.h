@@ -1,4 +1,4 @@
-/* tests/fuzz/fuzz.h: what a target checks, in a build for fuzzing and in the replay alike. */
+/* tests/fuzz/fuzz.h: the check of a target, the same in a build for fuzzing and in the replay. */
 #ifndef GPUHAL_TEST_FUZZ_H
 #define GPUHAL_TEST_FUZZ_H
 

@@ -1,6 +1,6 @@
-/* tests/fuzz/registry_fuzz.c: any bytes as a registry. What is read is written and read again without loss, takes
- * changes, comes in the place of another one as an import does, and is whole afterwards. Beside the bytes as they are,
- * they are read with checksums put right, which reaches what stands behind those. */
+/* tests/fuzz/registry_fuzz.c: any bytes as a registry. The registry is written and read again without loss, takes
+ * changes, replaces another one as an import does, and is complete afterwards. Beside the unchanged bytes, they are
+ * read with corrected checksums, so that the parser reaches the text after those. */
 #include "fuzz.h"
 #include "registry/checksum.h"
 #include "registry/serial.h"
@@ -16,7 +16,7 @@ static gpuhal_text written(const gpuhal_database *database)
     return text;
 }
 
-/* Reads what was written, which must be whole. */
+/* Reads a text that was written here, which must be complete. */
 static gpuhal_database read_whole(const gpuhal_text *text)
 {
     gpuhal_database database;
@@ -63,7 +63,7 @@ static void change(gpuhal_database *database)
     free(seen);
 }
 
-/* In the place of a registry with two interfaces: these are gone, and their numbers are not given again. */
+/* Replaces a registry with two interfaces: these are gone, and their numbers are not assigned again. */
 static void import(const gpuhal_database *imported)
 {
     gpuhal_database known = {0};

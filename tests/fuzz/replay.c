@@ -1,6 +1,6 @@
-/* tests/fuzz/replay.c: main() of a target without a fuzzer: each file of the folders that are named goes through it
- * once, and once more with its bytes changed one after the other, so that the normal run of the tests has some of what
- * a fuzzer does. */
+/* tests/fuzz/replay.c: main() of a target without a fuzzer. Each file of the named folders goes through the target
+ * once, then again with each byte changed in turn, so that the normal run of the tests covers a part of a fuzzer's
+ * work. */
 #include "fuzz.h"
 
 #include <dirent.h>

@@ -1,12 +1,12 @@
-/* tests/fuzz/stream_fuzz.c: any bytes from a helper. In which pieces they come makes no difference, and what counts as
- * a good end is whole. */
+/* tests/fuzz/stream_fuzz.c: any bytes from a helper. The sizes of the pieces make no difference, and a stream with a
+ * good end is complete. */
 #include "fuzz.h"
 #include "loader/device_rules.h"
 #include "loader/stream.h"
 
 #include <string.h>
 
-/* Pieces of `step` bytes, each a copy of exactly its size, so that reading behind its end is seen. */
+/* Feeds pieces of `step` bytes, each a copy of exactly its size, so that a sanitizer sees reads after its end. */
 static void feed(gpuhal_stream *stream, gpuhal_load_context *load, const uint8_t *bytes, size_t count, size_t step)
 {
     *load = (gpuhal_load_context){.name = "fuzzed"};

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What others do with an installed gpuhal, each a CTest test: install_test.py TEST --option value…
+"""Uses of an installed gpuhal by others, each a CTest test: install_test.py TEST --option value…
 
 The first test installs the build tree into an empty prefix below --work; the others use that prefix as a stranger would, with the
-compiler, CMake and pkg-config, and run what they have built without any GPUHAL_ variable but those that they set.
+compiler, CMake and pkg-config, and run the programs that they have built without any GPUHAL_ variable except those that they set.
 """
 
 import argparse
@@ -29,7 +29,7 @@ class Skipped(Exception):
 
 
 def run(*command, cwd=None, env=None):
-    """Runs a command; its output on success, all that it said when it fails."""
+    """Runs a command; returns its output on success. The error of a failure has all of its output."""
     result = subprocess.run([str(part) for part in command], cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                             stderr=subprocess.STDOUT, text=True, check=False)
     if result.returncode != 0:
@@ -43,7 +43,7 @@ def expect(condition, sentence, output=""):
 
 
 def clean_environment(**added):
-    """The caller's environment without any variable of ours, except that no registry is kept."""
+    """The caller's environment without any GPUHAL_ variable, except that no registry is kept."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GPUHAL_")}
     return {**kept, "GPUHAL_REGISTRY": "none", **added}
 
@@ -135,7 +135,7 @@ def a_cmake_project_uses_the_package(o):
         f"-DCMAKE_C_COMPILER={o.cc}")
     run(o.cmake, "--build", build)
     check_consumer(build / "with-gpuhal", f"{o.libdir}/gpuhal/gpuhal-{{name}}.so", f"{o.libdir}/.*")
-    # A statically linked program has no library of ours to find the plugins beside.
+    # A statically linked program has no library of gpuhal's to find the plugins beside.
     output = check_consumer(build / "with-gpuhal-static", f"{o.libdir}/gpuhal/gpuhal-{{name}}.so", f"{o.libdir}/gpuhal/gpuhal-.*",
                             clean_environment(GPUHAL_PLUGIN_PATH=f"{o.libdir}/gpuhal"))
     expect("libgpuhal.so" not in output, "the static program has loaded libgpuhal.so", output)
@@ -281,7 +281,7 @@ def every_installed_file_is_in_one_debian_package_and_they_work_together(o):
     check_consumer(work / "consumer", f"{libdir}/gpuhal/gpuhal-{{name}}.so", f"{libdir}/.*")
 
 
-# Whatever is installed, nothing is found: headers and libraries are looked for below a folder that is not there.
+# Installed headers and libraries are not found: the search is below a folder that does not exist.
 BARE = ("-DCMAKE_FIND_ROOT_PATH=/nonexistent", "-DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY", "-DCMAKE_FIND_ROOT_PATH_MODE_LIBRARY=ONLY")
 WHOLE = ("-DCMAKE_FIND_ROOT_PATH=", "-DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=BOTH", "-DCMAKE_FIND_ROOT_PATH_MODE_LIBRARY=BOTH")
 
@@ -303,7 +303,7 @@ def check_parent(build):
 
 
 def a_parent_project_uses_the_sources_in_every_form_and_with_a_compiler_alone(o):
-    """One build directory for all forms: the library is built once, and once more only what GPUHAL_BUILTIN changes."""
+    """One build directory for all forms: the library is built once; later only the parts that GPUHAL_BUILTIN changes are built again."""
     if not o.cxx:
         raise Skipped("no C++ compiler here")
     build, alone, prefix = fresh(o.work / "parent"), fresh(o.work / "alone"), fresh(o.work / "parent-installed")
@@ -330,7 +330,7 @@ HOST_FORMS = {"saxpy opencl-c": "2f2a2079", "saxpy host-library": "7f454c46", "l
 
 
 def refused(*command):
-    """What a command says that must fail."""
+    """The output of a command that must fail."""
     try:
         output = run(*command)
     except Failed as failure:
@@ -349,7 +349,7 @@ def program_sources(o, name):
 
 
 def program_forms(o, folder, build, *definitions):
-    """Builds the programs of a folder; what configuring said of programs, and the first bytes of each form."""
+    """Builds the programs of a folder; returns the lines of configuring about programs, and the first bytes of each form."""
     said = run(o.cmake, "-S", folder, "-B", build, "-G", "Ninja", f"-DCMAKE_C_COMPILER={o.cc}", *definitions)
     run(o.cmake, "--build", build, "--target", "programs")
     output = run(build / "programs")
@@ -361,7 +361,7 @@ def program_forms(o, folder, build, *definitions):
 
 
 def check_forms(left_out, forms):
-    """Each form is there, or a line says which compiler it lacks."""
+    """Each form exists, or a line says which compiler it lacks."""
     rows = {"saxpy spirv": "03022307", "saxpy fatbin": "50ed55ba", "saxpy ptx": "2f2f0a2f", "saxpy hip-fatbin": None}
     lacking = {"glslangValidator": ["saxpy spirv"], "nvcc": ["saxpy fatbin", "saxpy ptx"], "hipcc": ["saxpy hip-fatbin"], "clang": []}
     for _, compiler in left_out:

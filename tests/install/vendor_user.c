@@ -1,4 +1,4 @@
-/* An application that knows the example plugin: its option, and what it offers beyond gpuhal. */
+/* An application that knows the example plugin: its option, and its functions beyond gpuhal. */
 #include <gpuhal/gpuhal.h>
 
 #include "example.h"

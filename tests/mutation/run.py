@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measures what the tests notice: changes one place of the library or a plugin at a time, builds, and runs the tests of its folder.
+"""Measures how much the tests notice: changes one place of the library or a plugin at a time, builds, and runs the tests of its folder.
 
-A mutant is killed when the build or a test fails. One that survives is a place where the code may be wrong and no test fails: either a
+A mutant is killed when the build or a test fails. A surviving mutant is a place where the code may be wrong and no test fails: either a
 test is missing, or the change makes no difference (an equivalent mutant; a person has to judge that).
 
 The work is done in a copy of the tracked and untracked files (--work), so the checkout is never touched. The same seed chooses the
-same mutants of the same sources. Results are appended to a file of JSON lines as they come; a run that is stopped goes on where it
-was, and a source that has changed since is judged anew. Nothing but Python's library, git, CMake and Ninja is needed.
+same mutants of the same sources. Results are appended to a file of JSON lines as they come. A run that was stopped continues from its
+last result, and a source that has changed since is judged again. Only Python's library, git, CMake and Ninja are needed.
 """
 import argparse
 import ctypes
@@ -24,7 +24,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# Folder of the sources: the tests that are to notice, as CTest's expression. The first that fits counts.
+# Folder of the sources, and a CTest expression for the tests that must notice. The first that fits counts.
 TESTS = [
     ("hal/core/base/", r"^(core|call_slots|device|selector|loader_(manifest|stream|selection|files)|registry_(form|open)|privileged|file|"
                   r"job|trace|options|fault_log|deadline|rescan)\."),
@@ -97,7 +97,7 @@ def mutants_of(path):
 
 
 def choose(files, count, seed):
-    """Equally many from each folder, as far as there are so many; in an order that the seed alone determines."""
+    """Equally many from each folder, as far as it has enough; in an order that the seed alone determines."""
     folders = {}
     for path in sorted(files):
         for mutant in mutants_of(path):
@@ -127,7 +127,7 @@ def adopt_orphans():
 
 
 def children():
-    """The numbers of this process' children. None is another's by now: they stay taken until they are waited for."""
+    """The numbers of this process' children. None can belong to another process: they stay taken until this process waits for them."""
     for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
         try:
             parent = int(stat.read_text().rpartition(")")[2].split()[1])
@@ -138,7 +138,7 @@ def children():
 
 
 def end_descendants():
-    """Kills the children until no child is left: the children of one that ends become children of this process."""
+    """Kills the children until no child is left: the children of an ended one become children of this process."""
     try:
         while True:
             for child in children():
@@ -149,7 +149,7 @@ def end_descendants():
 
 
 def run(command, timeout, **options):
-    """True, False, or None when it took too long. Whatever it started ends with it, after adopt_orphans()."""
+    """True, False, or None if it took too long. All processes that it started end with it, after adopt_orphans()."""
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
                           start_new_session=True, **options) as process:
         try:
@@ -186,7 +186,7 @@ def ctest(work, jobs, expression, *more):
 
 
 def build_command(work, expression, unit):
-    """What builds the programs of these tests, and what they need. A test that has no program of its own may need everything."""
+    """The command that builds the programs of these tests, and their dependencies. A test without a program of its own may need everything."""
     listed = subprocess.run(ctest(work, 1, expression, *(("-L", "^unit$") if unit else ("-LE", "^device$")), "--show-only=json-v1"),
                             check=True, text=True, capture_output=True).stdout
     programs = {test["name"].partition(".")[0] + "_test" for test in json.loads(listed)["tests"]}
@@ -196,7 +196,7 @@ def build_command(work, expression, unit):
 
 
 def notice(work, jobs, expression, seconds, unit):
-    """True when all these tests pass, else as run(). The unit tests come first: they are quick. Both together have the seconds."""
+    """True if all these tests pass, otherwise as run(). The unit tests come first: they are quick. Both together have the seconds."""
     ends = time.monotonic() + seconds
     passed = run(ctest(work, jobs, expression, "-L", "^unit$", "--stop-on-failure"), seconds)
     if unit:
@@ -206,12 +206,12 @@ def notice(work, jobs, expression, seconds, unit):
 
 
 def ready(arguments, expression, known):
-    """The command that builds these tests, and seconds for them: what they take without a mutation counts, so that a busy machine kills
-    no mutant. They have to pass, or nothing can be learned."""
+    """The command that builds these tests, and seconds for them: their time without a mutation counts, so that a busy machine kills no
+    mutant. The tests must pass, or the mutant shows nothing."""
     if expression not in known:
         build = build_command(arguments.work, expression, arguments.unit)
         only = ("-L", "^unit$") if arguments.unit else ("-LE", "^device$")
-        tests = ctest(arguments.work, arguments.jobs, expression, *only, "--no-tests=error")  # CTest takes that for success
+        tests = ctest(arguments.work, arguments.jobs, expression, *only, "--no-tests=error")  # without this option CTest would succeed
         if run(build, 3600) is not True:
             sys.exit(f"the tests {expression} cannot be built")
         began = time.monotonic()
@@ -222,7 +222,7 @@ def ready(arguments, expression, known):
 
 
 def judge(arguments, tree, mutant, build, seconds):
-    """Killed by what, or survived."""
+    """Returns the cause of death, or that the mutant survived."""
     path, number, begin, end, replacement = mutant
     original = (ROOT / path).read_text()
     lines = original.split("\n")
@@ -239,7 +239,7 @@ def judge(arguments, tree, mutant, build, seconds):
 
 
 def summary(results):
-    """Lines of a Markdown table: how many of each folder were killed. What does not compile is no mutant."""
+    """Lines of a Markdown table: how many mutants of each folder were killed. A change that does not compile is not a mutant."""
     folders = {}
     for result in results:
         if result["outcome"] != "build":
@@ -284,7 +284,7 @@ def main():
         text = (ROOT / path).read_text()
         line = text.split("\n")[number]
         after = (line[:begin] + replacement + line[end:]).strip()
-        judges = tests_of(path) + "unit" * arguments.unit  # what other tests did is no result of these
+        judges = tests_of(path) + "unit" * arguments.unit  # results of other tests do not count
         source = hashlib.sha256((text + judges).encode()).hexdigest()[:16]
         result = known.get((path, number + 1, after, source))
         if not result:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What run.py may change: code alone, always the same for one seed. And that nothing stays that a mutant started."""
+"""What run.py may change: only code, always the same for one seed. And no process that a mutant started stays."""
 import os
 import pathlib
 import sys
@@ -41,7 +41,7 @@ time.sleep(float(sys.argv[2]))
 
 class Processes(unittest.TestCase):
     def end_of(self, seconds, timeout):
-        """What run() returns for a program that takes so long, once its helper is gone."""
+        """The result of run() for a program that takes this long, once its helper is gone."""
         run.adopt_orphans()
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "helper"

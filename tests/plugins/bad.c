@@ -1,8 +1,8 @@
 /* tests/plugins/bad.c: one plugin over host memory that is compiled many times, each time with one fault.
  *
  * CMakeLists.txt defines VARIANT_<name> and NAME. Every fault is an #ifdef at the place where a careless vendor would
- * have it; the variants `good` and `good_fork_safe` have none. Adding a variant is a line in corpus.inc and an #ifdef
- * here; what takes more than a line stands in mischief.h.
+ * have it; the variants `good` and `good_fork_safe` have none. A new variant is a line in corpus.inc and an #ifdef
+ * here; faults of more than a line are in mischief.h.
  */
 #include "loading.h"
 #include "mischief.h"
@@ -141,7 +141,7 @@ static void report_device(const gpuhal_host *host, gpuhal_sink *sink, uint32_t i
 }
 
 #if defined VARIANT_good_comes_and_goes || defined VARIANT_good_without_identity || defined VARIANT_good_other_identity
-/* Where GPUHAL_TEST_READ names a file: makes it once the slots are read, and goes on later. */
+/* If GPUHAL_TEST_READ names a file, creates it once the slots are read, and returns later. */
 static void take_long(void)
 {
     const char *path = getenv("GPUHAL_TEST_READ");
@@ -152,9 +152,9 @@ static void take_long(void)
     }
 }
 
-/* The file that GPUHAL_TEST_SLOTS names holds the letters of what is plugged in. An index belongs to its letter for the
- * life of a process, and a new process counts anew. good_without_identity has nothing that distinguishes two of them;
- * good_other_identity makes it of the process. */
+/* The file that GPUHAL_TEST_SLOTS names holds a letter for each device that is plugged in. An index belongs to its
+ * letter for the life of a process, and a new process counts from 0 again. good_without_identity reports two devices
+ * without a difference; good_other_identity makes the identity from the process. */
 static gpuhal_status report_slots(const gpuhal_host *host, gpuhal_sink *sink)
 {
     static char owners[16];
@@ -194,7 +194,7 @@ static gpuhal_status report_slots(const gpuhal_host *host, gpuhal_sink *sink)
 }
 #endif
 
-/* Two plugins that both export this name, each with a meaning of its own. */
+/* Two plugins that both export this name, each with another meaning. */
 #if defined VARIANT_good_twin_a || defined VARIANT_good_twin_b
 GPUHAL_API const char *gpuhal_test_shared_name(void);
 const char *gpuhal_test_shared_name(void)
@@ -276,7 +276,8 @@ static int is_first_without_memory(void)
     return good;
 }
 
-/* What surrounds it: descriptors above the stream, where the first three lead, signals, the size of a core dump. */
+/* The surroundings of the plugin: descriptors above the stream, the targets of the first three, signals, the size limit
+ * of a core dump. */
 static void report_surroundings(const gpuhal_host *host, gpuhal_sink *sink)
 {
     int more = 0, null = 0, blocked = 0, ignored = 0;
@@ -474,7 +475,7 @@ static gpuhal_status bad_sample(const gpuhal_host *host, gpuhal_plugin_instance 
     return GPUHAL_OK;
 }
 
-/* ---- the answer of the query */
+/* ---- the result of the query */
 
 #if defined VARIANT_name_without_end
 /* 64 KiB of the first letter. */

@@ -1,5 +1,5 @@
-/* tests/plugins/loading.h: the faults of bad.c that show while it is loaded: constructors, a resolver, storage of
- * threads. */
+/* tests/plugins/loading.h: the faults of bad.c that appear while it is loaded: constructors, a resolver, thread-local
+ * storage. */
 #ifndef LOADING_H
 #define LOADING_H
 
@@ -78,7 +78,7 @@ __attribute__((constructor)) static void construct(void)
 }
 
 #if defined VARIANT_good_leaves_handlers
-/* Never unloaded, never run: the exit handlers of a driver must not run in the end. */
+/* Plugins are never unloaded, so this never runs: the exit handlers of a driver must not run at the end. */
 __attribute__((destructor)) static void destruct(void)
 {
     crash();
@@ -86,7 +86,7 @@ __attribute__((destructor)) static void destruct(void)
 #endif
 
 #if defined VARIANT_resolver_crashes
-/* The dynamic loader asks this function which one to take while it binds symbols, before any constructor. */
+/* The dynamic loader calls this resolver to choose a function while it binds symbols, before any constructor. */
 __attribute__((used)) static void (*resolve(void))(void)
 {
     write_to_nowhere();
@@ -96,7 +96,7 @@ void gpuhal_test_resolved(void) __attribute__((ifunc("resolve")));
 #endif
 
 #if defined VARIANT_thread_storage_too_large
-/* Storage that every thread would have at a fixed place, more than there is room for. */
+/* Thread-local storage at a fixed offset, larger than the room for it. */
 static _Thread_local volatile char storage[8 << 20] __attribute__((tls_model("initial-exec")));
 #endif
 

@@ -1,8 +1,8 @@
-/* tests/plugins/mischief.h: what a plugin may do to the process that it is loaded into, one function for each. bad.c
- * says which variant calls which, and when.
+/* tests/plugins/mischief.h: the damage that a plugin may do to its process, one function for each kind. bad.c says
+ * which variant calls which function, and when.
  *
- * All of it is bounded: nothing here outlives a test by more than a few seconds, and nothing reaches beyond the
- * process, its children and the files that the plugin was copied to. */
+ * All of it is bounded: no effect outlives a test by more than a few seconds, and no effect reaches beyond the process,
+ * its children and the files that the plugin was copied to. */
 #ifndef MISCHIEF_H
 #define MISCHIEF_H
 
@@ -28,9 +28,9 @@
 
 #define MAYBE static __attribute__((unused))
 
-#define STREAM         3          /* of the helper, on which it talks to its parent */
-#define DAEMON_SECONDS 4          /* for which a process that got away lives on */
-#define HUNGER_BYTES   (64 << 20) /* after which the memory that is eaten runs out */
+#define STREAM         3          /* the helper's stream to its parent */
+#define DAEMON_SECONDS 4          /* how long an escaped process lives */
+#define HUNGER_BYTES   (64 << 20) /* data limit of eat_memory() */
 
 /* ---- crashing and hanging */
 
@@ -52,7 +52,7 @@ MAYBE void spin(void)
     }
 }
 
-/* As drivers do that write functions as they need them. */
+/* As drivers do that write functions when they need them. */
 MAYBE void map_made_code(void)
 {
     int file = memfd_create(".code", MFD_CLOEXEC);
@@ -76,7 +76,7 @@ static __attribute__((noinline, unused)) unsigned overflow(unsigned depth)
     return depth == ~0u ? 0 : overflow(depth + 1) + (unsigned)more[0];
 }
 
-/* Without the stack on which its last words could be said. */
+/* Leaves no stack for a report of the crash. */
 MAYBE void overflow_all_stacks(void)
 {
     const stack_t none = {.ss_flags = SS_DISABLE};
@@ -93,7 +93,7 @@ MAYBE void nap(__attribute__((unused)) int number)
     usleep(1000);
 }
 
-/* The fault comes again as soon as the handler returns, which leaves the processor to others. */
+/* The fault comes again as soon as the handler returns; the handler leaves the processor to others. */
 MAYBE void swallow_crashes(void)
 {
     signal(SIGSEGV, nap);
@@ -106,7 +106,7 @@ MAYBE void *crash_in_thread(__attribute__((unused)) void *user)
     return NULL;
 }
 
-/* Waits for the lock that the thread holds which is loading: this process neither ends nor goes on. */
+/* Waits for the lock of the dynamic loader, which the loading thread holds: this process neither ends nor continues. */
 MAYBE void *exit_in_thread(__attribute__((unused)) void *user)
 {
     exit(4);
@@ -126,7 +126,7 @@ MAYBE void start_thread(void *(*body)(void *))
     }
 }
 
-/* Takes memory and uses it, until there is none; then it does what drivers do that do not look at the answer. */
+/* Takes and uses memory until there is none, then uses the failed result, as drivers do that do not check it. */
 MAYBE void eat_memory(void)
 {
     struct rlimit limit = {.rlim_cur = HUNGER_BYTES, .rlim_max = HUNGER_BYTES};
@@ -154,7 +154,7 @@ MAYBE void close_everything(void)
     }
 }
 
-/* What it would say if all were well, though it has no such device to open. */
+/* A report as from a healthy plugin, with a device that this plugin cannot open. */
 MAYBE void forge_listing(void)
 {
     put("\n[device]\nindex = 4\ncapabilities = 4294967295\ntext.name = Forged\nu64.type = 1\nu64.software = 0\n"
@@ -189,7 +189,7 @@ MAYBE void hang_while_there(const char *path)
 
 /* ---- other processes */
 
-/* A process that no group and no parent leads to any more; it has a copy of every descriptor. */
+/* A process that no group and no parent leads to; it has a copy of every descriptor. */
 MAYBE void leave_daemon(int floods)
 {
     pid_t child = fork();
@@ -208,7 +208,7 @@ MAYBE void leave_daemon(int floods)
     waitpid(child, NULL, 0);
 }
 
-/* The process that was started ends at once; its child, which has the stream, goes on for a while. */
+/* This process ends at once; its child, which has the stream, continues for a while. */
 MAYBE void become_daemon(void)
 {
     if (fork() != 0) {
@@ -218,7 +218,7 @@ MAYBE void become_daemon(void)
     hang();
 }
 
-/* Into the group of the process that started this one. */
+/* Joins the group of the parent. */
 MAYBE void leave_group(void)
 {
     if (setpgid(0, getpgid(getppid())) || getpgrp() == getpid()) {
@@ -232,7 +232,7 @@ MAYBE void execute(const char *program)
     _exit(8);
 }
 
-/* ---- what belongs to the whole process */
+/* ---- state of the whole process */
 
 MAYBE void change_everything(void)
 {
@@ -255,7 +255,7 @@ MAYBE void change_everything(void)
     }
 }
 
-/* As long as the plugin stays loaded these are harmless. */
+/* Harmless while the plugin stays loaded. */
 MAYBE void leave_handlers(void)
 {
     static pthread_key_t key;
@@ -277,7 +277,7 @@ MAYBE void own_path(char *out, size_t bytes)
     snprintf(out, bytes, "%s", info.dli_fname);
 }
 
-/* Another file in the place of the one that was checked. */
+/* Puts another file in the place of the one that was checked. */
 MAYBE void replace_itself(void)
 {
     char path[PATH_MAX], other[PATH_MAX + 8];

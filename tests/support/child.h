@@ -1,4 +1,4 @@
-/* tests/support/child.h: a child of a fork, which ends by itself where it hangs. */
+/* tests/support/child.h: a child of a fork, which ends by itself if it hangs. */
 #ifndef GPUHAL_TEST_CHILD_H
 #define GPUHAL_TEST_CHILD_H
 

@@ -14,7 +14,7 @@
 
 const gpuhal_plugin *gpuhal_cpu_plugin_query(uint32_t host_abi, const gpuhal_host *host);
 
-/* The plugin, started, and an opening of its device. */
+/* The plugin, started, and its opened device. */
 typedef struct cpu {
     const gpuhal_plugin *plugin;
     gpuhal_plugin_instance *instance;
@@ -33,7 +33,7 @@ static inline void expect_fine(const cpu *with, gpuhal_status status, const char
     }
 }
 
-/* With a status, and a sentence that has these words. */
+/* Expects this status, and a sentence with these words. */
 static inline void expect_refused(const cpu *with, gpuhal_status status, gpuhal_status expected, const char *words)
 {
     assert_int_equal(status, expected);
@@ -85,7 +85,7 @@ static inline gpuhal_status create(const cpu *with, gpuhal_plugin_program *progr
     return with->ops.kernel_create(program, &desc, &info, out_kernel);
 }
 
-/* Of groups of 4 threads. */
+/* Creates a kernel with groups of 4 threads. */
 static inline gpuhal_plugin_kernel *kernel_or_fail(const cpu *with, gpuhal_plugin_program *program, const char *name,
                                                    const gpuhal_parameter *parameters, uint32_t count)
 {
@@ -105,7 +105,7 @@ static inline gpuhal_memory memory_or_fail(const cpu *with, uint64_t bytes)
     return memory;
 }
 
-/* Blocks until the kernel has ended. */
+/* Launches the kernel and blocks until it has ended. */
 static inline gpuhal_status launch(const cpu *with, gpuhal_plugin_kernel *kernel,
                                    const gpuhal_plugin_argument *arguments, uint32_t count, uint32_t groups)
 {

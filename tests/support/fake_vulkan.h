@@ -1,4 +1,4 @@
-/* tests/support/fake_vulkan.h: the fake Vulkan driver as a test sees it: its script, and what it reports
+/* tests/support/fake_vulkan.h: the fake Vulkan driver as a test sees it: its script, and its reports
  * (fakes/vulkan/control.h).
  *
  * The driver reads its script once in a process, so every test with one runs in a process of its own, as CTest runs it.
@@ -31,7 +31,7 @@ static inline void *fake_vulkan_symbol(void *library, const char *name)
     return symbol;
 }
 
-/* Before anything else in a test. */
+/* Must come before anything else in a test. */
 static inline fake_vulkan fake_vulkan_script(const char *script)
 {
     static bool used;
@@ -60,7 +60,7 @@ static inline fake_vulkan fake_vulkan_script(const char *script)
     return fake;
 }
 
-/* At the end: no rule was broken and nothing was left behind. */
+/* Expects, at the end of a test, that no rule was broken and nothing was left behind. */
 static inline void fake_vulkan_expect_clean(const fake_vulkan *fake)
 {
     for (unsigned v = 0; v < fake->violations() && *fake->violation(v); v++) {

@@ -26,7 +26,7 @@ static int fault_errno;
 static _Atomic(const char *) failed;
 static _Atomic int64_t held;
 
-/* Whether this call is the one. */
+/* Counts the call; true if it is the one that fails. */
 static bool is_hit(bool allocation, const char *name)
 {
     gpuhal_fault kind = fault_kind;
@@ -37,7 +37,7 @@ static bool is_hit(bool allocation, const char *name)
     return hit;
 }
 
-/* What happens to a call of the system. */
+/* The fate of a system call. */
 typedef struct fate {
     bool fails, dies_after, is_short;
     int error;
@@ -97,7 +97,7 @@ int64_t gpuhal_fault_held(void)
     return held;
 }
 
-/* ---- calls of the system. A wrapper calls the real one, or answers as it does when it fails. */
+/* ---- system calls. A wrapper makes the real call, or returns the value of a failed call. */
 
 #define ERRNO(answer) (errno = lot.error, answer)
 #define WRAP(type, name, parameters, arguments, error, failure)                                                        \
@@ -212,13 +212,13 @@ ssize_t __wrap_write(int file, const void *bytes, size_t count)
     if (lot.fails) {
         return ERRNO(-1);
     }
-    /* Killed in the middle of it, or the disk takes only so much. */
+    /* The process is killed in the middle of the write, or the disk takes only a part of it. */
     ssize_t answer = __real_write(file, bytes, lot.dies_after || lot.is_short ? count / 2 : count);
     die_if(lot.dies_after);
     return answer;
 }
 
-/* Closes in any case, as the kernel does. */
+/* Closes even when it fails, as the kernel does. */
 int __real_close(int file);
 int __wrap_close(int file);
 int __wrap_close(int file)
@@ -271,7 +271,7 @@ ALLOCATION(calloc, (size_t count, size_t bytes), (count, bytes))
 ALLOCATION(strdup, (const char *text), (text))
 ALLOCATION(strndup, (const char *text, size_t count), (text, count))
 
-/* The library lets it allocate. */
+/* gpuhal passes NULL for `to`, so that realpath() allocates. */
 char *__real_realpath(const char *path, char *to);
 char *__wrap_realpath(const char *path, char *to);
 char *__wrap_realpath(const char *path, char *to)

@@ -1,5 +1,5 @@
-/* tests/support/faulty_helper.c: linked into the helper program: the file named by GPUHAL_TEST_FAULTS says which of its
- * calls fails, and gets how many it made. */
+/* tests/support/faulty_helper.c: linked into the helper program. The file named by GPUHAL_TEST_FAULTS says which of its
+ * calls fails, and receives the number of its calls. */
 #include "support/faulty_helper.h"
 
 #include "support/faults.h"

@@ -1,4 +1,4 @@
-/* tests/support/faulty_helper.h: what a test and the helper program in which calls fail share. */
+/* tests/support/faulty_helper.h: the memory that a test shares with the helper program whose calls fail. */
 #ifndef GPUHAL_TEST_FAULTY_HELPER_H
 #define GPUHAL_TEST_FAULTY_HELPER_H
 

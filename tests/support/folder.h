@@ -1,5 +1,5 @@
-/* tests/support/folder.h: a folder of a test, which is removed once the test has ended, however that was: a process
- * beside it waits for that, since drivers replace handlers of signals, and some signals have none. */
+/* tests/support/folder.h: a folder of a test. It is removed once the test has ended in any way. A process beside the
+ * test waits for that, since drivers replace signal handlers, and some signals cannot have one. */
 #ifndef GPUHAL_TEST_FOLDER_H
 #define GPUHAL_TEST_FOLDER_H
 
@@ -9,10 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char test_folder[64];       /* "": there is none */
+static char test_folder[64];       /* "": no folder */
 static int test_folder_kept = -1; /* while this end of a pipe is open the folder stays */
 
-/* Not a child of the test, which may count its children. */
+/* The waiting process is not a child of the test, since the test may count its children. */
 static inline void remove_test_folder_later(int when)
 {
     static const char script[] = "exec >/dev/null 2>&1; cat; rm -rf \"$1\"";
@@ -39,7 +39,7 @@ static inline void make_test_folder(const char *name)
     test_folder_kept = ends[1];
 }
 
-/* It has been removed. */
+/* For a test that has removed the folder itself. */
 static inline void forget_test_folder(void)
 {
     close(test_folder_kept);

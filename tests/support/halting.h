@@ -14,32 +14,32 @@
 typedef struct gpuhal_halting_state {
     _Atomic(const char *)
         slot; /* the driver stops in this slot from now on, "queued_copy" for copy with a queue, "queued_launch",
-                 "program_compiled_bytes" where only the size is asked for; NULL: in none */
+               * "program_compiled_bytes" for program_compiled without a buffer; NULL: in none */
     _Atomic(const char *) also; /* and in this one */
     _Atomic uint32_t stopped;   /* calls that are stopped now */
     _Atomic uint32_t openings;  /* devices that are open */
-    _Atomic uint32_t events;    /* that were created and not destroyed */
-    _Atomic uint32_t answered;  /* events that were asked for */
+    _Atomic uint32_t events;    /* created and not yet destroyed */
+    _Atomic uint32_t answered;  /* queries and waits for events */
     _Atomic uint32_t unrecorded, unrecorded_most; /* launches of all queues since an event was recorded */
     uint32_t hidden;            /* device memory has no host address, and is mapped */
     uint32_t not_coherent;      /* host addresses need memory_flush() and memory_invalidate() */
     uint32_t honors_timeouts, no_native_lock, no_write, no_peers, fork_safe;
-    _Atomic uint32_t samples;   /* that were asked for */
+    _Atomic uint32_t samples;   /* samples taken */
     _Atomic uint32_t work_goes_on; /* events are not done */
-    _Atomic gpuhal_status record_says; /* what event_record answers */
-    _Atomic gpuhal_status query_says;  /* what event_query answers once work is done */
+    _Atomic gpuhal_status record_says; /* result of event_record */
+    _Atomic gpuhal_status query_says;  /* result of event_query once work is done */
     _Atomic int32_t native_locks;      /* locked and not unlocked */
     _Atomic uint32_t queue_flags;      /* of the last queue that was created */
     _Atomic uint32_t fail_peer_copy; /* with DEVICE_LOST */
     uint32_t no_queued_launch;       /* launches with a queue are left to its worker */
-    gpuhal_status compiled_says;     /* what program_compiled answers */
+    gpuhal_status compiled_says;     /* result of program_compiled */
 } gpuhal_halting_state;
 
 extern gpuhal_halting_state gpuhal_halting;
 
 const gpuhal_plugin *gpuhal_halting_query(uint32_t host_abi, const gpuhal_host *host);
 
-/* Here the driver stops, for as long as the test wants it to. */
+/* Stops here if the test wants it, until the test lets it go on. */
 void gpuhal_halting_pass(const char *slot);
 /* halting_range.c: the slots of virtual memory. */
 void gpuhal_halting_describe_ranges(gpuhal_ops *ops);

@@ -1,4 +1,4 @@
-/* tests/support/halting_range.c: see halting.h. All of a range has memory, whatever was committed. */
+/* tests/support/halting_range.c: see halting.h. A whole range has memory; commits are ignored. */
 #include "support/halting.h"
 
 #include <stdlib.h>

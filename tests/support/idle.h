@@ -1,6 +1,6 @@
 /* tests/support/idle.h: waits until a process may be forked under a sanitizer.
  *
- * The address sanitizer's allocator has locks of its own, which a thread takes while it begins; a lock that is held at
+ * The address sanitizer's allocator has locks of its own, which a thread takes while it begins. A lock that is held at
  * a fork stays locked in the child for ever, and the next allocation there hangs (GCC 12). */
 #ifndef GPUHAL_TEST_IDLE_H
 #define GPUHAL_TEST_IDLE_H
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Whether the thread sleeps. One that has ended meanwhile is no thread. */
+/* Whether the thread sleeps. A thread that has ended in the meantime does not count. */
 static inline bool thread_sleeps(const char *thread)
 {
     char path[64], line[256] = "";
@@ -41,7 +41,7 @@ static inline bool other_threads_sleep(void)
     return sleep;
 }
 
-/* For the main thread, before it forks. */
+/* Only for the main thread, before it forks. */
 static inline void wait_until_other_threads_sleep(void)
 {
     for (int i = 0; i < 10000 && !other_threads_sleep(); i++) {

@@ -15,9 +15,9 @@
 
 enum { GPUHAL_MOCK_DEVICES = 10 };
 
-/* Slots that a device may refuse. Of read and write only for memory without a host address. */
+/* Slots that a device may refuse. Read and write are refused only for memory without a host address. */
 enum { GPUHAL_MOCK_READ_WRITE = 1, GPUHAL_MOCK_RECT = 2 };
-/* Calls in which the mock stops until the bit is taken out of gpuhal_mock.stops. */
+/* Calls that stop in the mock until the bit is removed from gpuhal_mock.stops. */
 enum {
     GPUHAL_MOCK_START = 1,
     GPUHAL_MOCK_ENUMERATE = 2,
@@ -26,7 +26,7 @@ enum {
     GPUHAL_MOCK_SAMPLE = 16,
     GPUHAL_MOCK_LINK = 32
 };
-/* What values[0] of a GPUHAL_NATIVE_OPENCL_DEVICE has to be for the mock to adopt it; fill is then missing. A
+/* A GPUHAL_NATIVE_OPENCL_DEVICE must have this in values[0] for the mock to adopt it; the adopted device has no fill. A
  * GPUHAL_NATIVE_OPENCL_BUFFER is wrapped with its address in values[0] and its size in values[1]. */
 #define GPUHAL_MOCK_NATIVE UINT64_C(0x1ab)
 
@@ -46,21 +46,21 @@ typedef struct gpuhal_mock_device {
     uint32_t software, unified, pageable_access; /* facts; 0 of the last two: missing */
     uint32_t hidden;               /* device memory has no host address */
     uint32_t own_addresses;        /* the device sees its memory elsewhere than the host does */
-    uint32_t skewed;               /* host addresses are 8 bytes behind what they should be a multiple of */
+    uint32_t skewed;               /* host addresses are 8 bytes after a multiple of the alignment */
     uint32_t not_coherent;         /* host addresses need memory_flush() and memory_invalidate() */
     uint32_t no_read_write, no_fill, no_rect;
     uint32_t mappable;             /* offers map and unmap */
     uint32_t no_staging_kinds;     /* neither UPLOAD nor READBACK */
     uint32_t quiet_failures;       /* fails without a report */
     uint32_t spurious_report;               /* reports something and succeeds */
-    uint32_t refuses;              /* slots that are there and answer NOT_SUPPORTED: GPUHAL_MOCK_… bits */
+    uint32_t refuses;              /* slots that exist and return NOT_SUPPORTED: GPUHAL_MOCK_… bits */
     uint32_t import_kinds, export_kinds, adopt_kinds; /* facts; 0: missing. OPAQUE_FD is done with a memfd. */
     uint64_t import_alignment;     /* 0: missing */
     const char *driver_uuid;       /* NULL: missing */
-    uint32_t slow_write_us;        /* how long write and fill stay when the bytes are there */
+    uint32_t slow_write_us;        /* how long write and fill stay once the bytes are there */
     uint32_t slow_copy_us;         /* and copy */
-    uint32_t short_imports;        /* gives a byte less than is imported */
-    uint32_t ignores_alignment;    /* gives addresses 64 bytes beyond a multiple of the alignment */
+    uint32_t short_imports;        /* an import gets a byte less than was asked for */
+    uint32_t ignores_alignment;    /* addresses are 64 bytes after a multiple of the alignment */
     uint32_t caches_imports;       /* works on a copy of imported host memory, as OpenCL drivers for discrete GPUs do */
     uint64_t copy_alignment, fill_alignment;
     uint64_t total_bytes;          /* 0: 1 GiB; above it OUT_OF_MEMORY */
@@ -70,26 +70,26 @@ typedef struct gpuhal_mock_device {
     gpuhal_compute_mode compute_mode; /* 0: missing */
     uint64_t allocation_max;       /* 0: none stated */
     uint64_t page_bytes;           /* virtual memory in multiples of this and of the system's pages; 0: none */
-    uint32_t slow_range_us;        /* how long a commit or a decommit stays */
+    uint32_t slow_range_us;        /* how long a commit or a decommit lasts */
     const char *formats; /* of programs: mock_program.c; NULL: it offers none */
     uint32_t keeps_compiled; /* offers program_compiled */
     uint32_t compiles_kernels; /* kernels are compiled one by one, and kept with their program */
     const char *compiler; /* a library that is loaded when the first program is compiled; NULL: none */
     uint32_t compiler_is_late; /* or when its binary is asked for */
-    uint32_t range_host, range_skewed; /* reserved addresses have a host address; begin 64 bytes behind a page */
+    uint32_t range_host, range_skewed; /* reserved addresses have a host address; they begin 64 bytes into a page */
     /* Faults, may be set at any time. */
     gpuhal_mock_value values[4];
     _Atomic gpuhal_status fail_load, fail_kernel, fail_launch;
-    _Atomic gpuhal_status fail_compiled; /* when it is asked for the bytes */
-    _Atomic uint32_t no_group_size; /* kernels are created without one */
+    _Atomic gpuhal_status fail_compiled; /* when the core asks for the bytes */
+    _Atomic uint32_t no_group_size; /* kernels are created without a group size */
     _Atomic uint32_t hold_launches; /* launches wait until it is 0 */
     _Atomic gpuhal_status fail_reserve, fail_commit, fail_decommit, fail_sample;
     _Atomic gpuhal_status fail_open, fail_allocate, fail_import, fail_copy, fail_read, fail_write;
     /* Counters. */
     _Atomic int64_t openings, allocations, allocated_bytes, copies, reads, writes, fills, rects, maps, imports, cleans;
-    _Atomic int64_t programs, kernels; /* that are there */
-    _Atomic int64_t loads, compilations, launches, launches_held; /* calls; those that wait now */
-    _Atomic int64_t ranges, commits, decommits; /* ranges that are there; calls that succeeded */
+    _Atomic int64_t programs, kernels; /* existing ones */
+    _Atomic int64_t loads, compilations, launches, launches_held; /* calls; waiting calls */
+    _Atomic int64_t ranges, commits, decommits; /* existing ranges; successful calls */
     _Atomic int64_t staging_bytes, staging_bytes_most; /* memory of kinds UPLOAD and READBACK */
 } gpuhal_mock_device;
 
@@ -101,12 +101,12 @@ typedef struct gpuhal_mock_state {
     uint32_t links;       /* offers link() */
     _Atomic uint32_t unplugged; /* bit for each device that is not listed */
     _Atomic uint32_t enumerations;
-    const gpuhal_host *host; /* that it was started with */
-    const char *library, *driver; /* the vendor's, which loads the driver behind it; NULL: none */
-    gpuhal_key stop_key;  /* the value in whose reading GPUHAL_MOCK_SAMPLE stops; 0: every one */
-    uint32_t stop_device; /* the number of the device, from 1 on, for which it does; 0: every one */
+    const gpuhal_host *host; /* the host that start() received */
+    const char *library, *driver; /* the vendor's library, and the driver that it loads; NULL: none */
+    gpuhal_key stop_key;  /* the value whose reading GPUHAL_MOCK_SAMPLE stops; 0: every one */
+    uint32_t stop_device; /* the number of the device, from 1 on, that it stops for; 0: every one */
     _Atomic uint32_t stops;   /* GPUHAL_MOCK_START … */
-    _Atomic uint32_t stopped; /* calls that are in there */
+    _Atomic uint32_t stopped; /* calls that are stopped there */
     _Atomic pthread_t stopped_thread; /* of the last of them */
     _Atomic long sample_thread;       /* gettid() in the last call of sample() */
     gpuhal_mock_device devices[GPUHAL_MOCK_DEVICES];
@@ -118,13 +118,13 @@ extern gpuhal_mock_state gpuhal_mock;
 const gpuhal_plugin *gpuhal_mock_query(uint32_t host_abi, const gpuhal_host *host);
 const gpuhal_plugin *gpuhal_mock_cpu_query(uint32_t host_abi, const gpuhal_host *host);
 
-/* The mock plugin lists five devices of different types: software, an integrated GPU, two GPUs of which the first has a
- * UUID, an accelerator. */
+/* The mock plugin lists five devices of different types: software, an integrated GPU, two GPUs, the first of them with
+ * a UUID, an accelerator. */
 void gpuhal_mock_five_kinds(void);
-/* Opens a gpuhal object with the mock plugin alone (and the mock's cpu where `with_cpu`), in this process, no
- * environment. `config` may be NULL; its members for plugins are replaced. Fails the test when that fails. */
+/* Opens a gpuhal object with the mock plugin alone (and the mock's cpu if `with_cpu`), in this process, without the
+ * environment. `config` may be NULL; its members for plugins are replaced. Fails the test if it cannot open. */
 gpuhal *gpuhal_mock_open(const gpuhal_config *config, int with_cpu);
-/* A buffer of `bytes` on device number `index`; fails the test when there is none. */
+/* Creates a buffer of `bytes` on device number `index`, or fails the test. */
 gpuhal_buffer *gpuhal_mock_buffer(gpuhal *gpu, uint32_t index, uint64_t bytes);
 
 #endif

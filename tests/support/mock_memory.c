@@ -20,8 +20,7 @@ static void raise_most(_Atomic int64_t *most, int64_t now)
     }
 }
 
-/* Memory with a host address has its alignment; the mock's own is that of malloc, so that a test sees when it forgot to
- * ask. */
+/* Bytes have the requested alignment, and at least 64, so that a test fails if the core forgot to ask for more. */
 static unsigned char *take_bytes(const gpuhal_alloc *alloc, int *out_descriptor)
 {
     void *bytes = NULL;
@@ -41,7 +40,7 @@ static unsigned char *take_bytes(const gpuhal_alloc *alloc, int *out_descriptor)
     return bytes;
 }
 
-/* A handle of the mock's own kind names the descriptor of the exporter, which stays the exporter's. -1 for any other
+/* A handle of the mock's own kind names the exporter's descriptor, which stays the exporter's. -1 for any other
  * bytes. */
 static int descriptor_of(const gpuhal_handle *handle)
 {
@@ -50,7 +49,7 @@ static int descriptor_of(const gpuhal_handle *handle)
     return memcmp(handle->as.ipc, "mock!", 4) == 0 ? fcntl(descriptor, F_DUPFD_CLOEXEC, 0) : -1;
 }
 
-/* The strictest driver there could be: everything that the core promises is looked at. */
+/* The strictest possible driver: it checks every promise of the core. */
 static gpuhal_status import(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, block *memory)
 {
     gpuhal_mock_device *mock = device->mock;
@@ -221,7 +220,7 @@ static gpuhal_status wrap_memory(gpuhal_plugin_device *device, const gpuhal_nati
     return GPUHAL_OK;
 }
 
-/* The address of a range that keeps the rules; NULL otherwise. */
+/* The address of a range that obeys the rules; NULL for any other range. */
 unsigned char *gpuhal_mock_range(const gpuhal_mock_device *mock, const gpuhal_memory *memory, uint64_t offset,
                                  uint64_t bytes)
 {

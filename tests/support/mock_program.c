@@ -4,7 +4,7 @@
  *     add(to: read and written, value)                to[i] += value, for each thread
  *     sum(out: written, in: read, count, local)       out[0] = the sum of in[0 … count - 1]
  *
- * What is kept of a program is "compiled ", its code, and where they are compiled the names of its kernels. */
+ * The compiled form of a program is "compiled ", its code, and the names of its kernels if those are compiled. */
 #include "support/mock_device.h"
 
 #include "test.h"
@@ -17,13 +17,13 @@
 struct gpuhal_plugin_program {
     gpuhal_plugin_device *device;
     char *code;
-    char kernels[32]; /* those that are compiled: " add sum" */
+    char kernels[32]; /* the compiled ones: " add sum" */
 };
 
 struct gpuhal_plugin_kernel {
     gpuhal_plugin_program *program;
     bool adds;
-    uint32_t threads; /* of a group */
+    uint32_t threads; /* per group */
 };
 
 static const gpuhal_parameter add_parameters[] = {{.kind = GPUHAL_PARAMETER_BUFFER},
@@ -112,7 +112,7 @@ static gpuhal_status program_compiled(gpuhal_plugin_program *program, void *to, 
     return to ? program->device->mock->fail_compiled : GPUHAL_OK;
 }
 
-/* Tests that have this create kernels on one thread. */
+/* Tests that use this create kernels on one thread only. */
 static void compile_kernel(gpuhal_plugin_program *program, const char *name)
 {
     if (program->device->mock->compiles_kernels && !strstr(program->kernels, name)) {

@@ -1,6 +1,5 @@
-/* tests/support/mock_range.c: virtual memory of the mock's devices, as strict as CUDA's: what one commit gave is taken
- * back whole, and a range is in one call at a time. Without memory behind them its bytes cannot be touched. See
- * mock.h. */
+/* tests/support/mock_range.c: virtual memory of the mock's devices, as strict as CUDA's. The memory of one commit is
+ * taken back whole, and a range is in one call at a time. Bytes without memory cannot be touched. See mock.h. */
 #include "support/mock_device.h"
 
 #include "test.h"
@@ -10,7 +9,7 @@
 struct gpuhal_plugin_range {
     gpuhal_plugin_device *device;
     gpuhal_mock_block block;
-    uint32_t *commits; /* for each page the number of the commit that gave it; 0: none did */
+    uint32_t *commits; /* for each page the number of the commit that gave it memory; 0: none did */
     uint32_t newest;
     _Atomic bool called;
 };
@@ -68,7 +67,7 @@ static gpuhal_status reserve(gpuhal_plugin_device *device, uint64_t bytes, gpuha
     return GPUHAL_OK;
 }
 
-/* False where the call breaks a rule. */
+/* False if the call breaks a rule. */
 static bool begin(gpuhal_plugin_range *range, uint64_t offset, uint64_t bytes)
 {
     const uint64_t page = range->device->mock->page_bytes;

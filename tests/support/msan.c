@@ -1,6 +1,6 @@
 /* tests/support/msan.c: calls of glibc that fill in a structure without the MemorySanitizer of clang 14 knowing it. A
- * build with that has these in every program; a runtime that knows them keeps its own. */
-#undef _FILE_OFFSET_BITS /* glibc's headers call stat64 by the name stat with it */
+ * build with that sanitizer has them in every program; a runtime that knows them keeps its own. */
+#undef _FILE_OFFSET_BITS /* glibc's headers call stat64 "stat" with this macro */
 
 #include <fcntl.h>
 #include <sanitizer/msan_interface.h>

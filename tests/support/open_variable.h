@@ -1,4 +1,4 @@
-/* tests/support/open_variable.h: opening while a variable of the environment is set. */
+/* tests/support/open_variable.h: opens a gpuhal object while an environment variable is set. */
 #ifndef GPUHAL_TEST_OPEN_VARIABLE_H
 #define GPUHAL_TEST_OPEN_VARIABLE_H
 
@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* With two devices of the mock and this log, while the variable has this value. */
+/* Opens with two devices of the mock and this log, while the variable has this value. */
 static inline gpuhal_status open_with_variable(const char *variable, const char *value, gpuhal_log_fn *log, void *user,
                                                gpuhal **out_gpu)
 {

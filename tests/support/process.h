@@ -1,5 +1,5 @@
-/* tests/support/process.h: what the system says of this process: its threads, its descriptors, what is mapped;
- * and a part of a test in a process of its own. */
+/* tests/support/process.h: the threads, descriptors and mapped files of this process, as the system reports them; and a
+ * part of a test in a process of its own. */
 #ifndef GPUHAL_TEST_PROCESS_H
 #define GPUHAL_TEST_PROCESS_H
 
@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Entries of a folder but "." and "..". */
+/* Counts the entries of a folder except "." and "..". */
 static inline size_t count_entries(const char *folder)
 {
     size_t count = 0;
@@ -38,7 +38,7 @@ static inline void *end_thread(void *user)
     return user;
 }
 
-/* Before the library has threads. A sanitizer starts one of its own beside the program's first. */
+/* Must come before the library has threads. A sanitizer starts one of its own beside the program's first. */
 static inline int count_threads_first(void)
 {
     pthread_t first;
@@ -50,7 +50,7 @@ static inline int count_threads_first(void)
     return count_threads();
 }
 
-/* The system lists a thread that was joined, or ends by itself, for a moment longer. */
+/* The system lists a thread that was joined, or that ends by itself, for a moment longer. */
 static inline bool threads_come_down_to(int most)
 {
     for (int i = 0; i < 5000 && count_threads() > most; i++) {
@@ -73,7 +73,7 @@ static inline bool is_mapped(const char *part)
     return found;
 }
 
-/* Runs expect in a process of its own, for the fakes read their machine once. True when it came to its end. */
+/* Runs expect in a process of its own, since the fakes read their machine once. True if it reached its end. */
 static inline bool passes_in_child(void (*expect)(const void *what), const void *what)
 {
     const pid_t child = fork();

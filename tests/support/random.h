@@ -1,5 +1,5 @@
-/* tests/support/random.h: bytes that look random, the same for the same seed. Tests move megabytes of them, also in
- * builds that watch each access, so they come eight at a time. */
+/* tests/support/random.h: bytes that look random, the same for the same seed. They are generated eight at a time,
+ * because tests move megabytes of them, also in builds that watch each access. */
 #ifndef GPUHAL_TEST_RANDOM_H
 #define GPUHAL_TEST_RANDOM_H
 
@@ -23,7 +23,7 @@ static inline void fill_randomly(unsigned char *bytes, size_t count, uint64_t se
     }
 }
 
-/* The caller frees them. */
+/* The caller frees the bytes. */
 static inline unsigned char *bytes_of_seed(uint64_t seed, size_t count)
 {
     unsigned char *bytes = malloc(count);

@@ -1,5 +1,5 @@
-/* support/stack.h: how much of its caller's stack something takes, seen by what is left of the paint on it. Threads
- * with cmocka's checks. */
+/* support/stack.h: measures how much stack a function takes: the stack is painted before the call, and the remaining
+ * paint is counted after it. The function runs in a thread and may use cmocka's checks. */
 #ifndef TESTS_SUPPORT_STACK_H
 #define TESTS_SUPPORT_STACK_H
 
@@ -19,7 +19,7 @@ static inline void *stack_do_nothing(__attribute__((unused)) void *unused)
     return NULL;
 }
 
-/* In bytes, without what a thread itself takes. @p run returns NULL where all went well. */
+/* Returns bytes, without the part that a thread itself takes. @p run returns NULL if all went well. */
 static inline size_t stack_taken_by(void *(*run)(void *user))
 {
     enum { BYTES = 256 << 10, PAINT = 0x5a };

@@ -1,7 +1,7 @@
-/* tests/support/stops.h: situations in which a driver stops in one slot, and what every other thread then sees. Each
- * case runs in a child of its own, since a thread stays stuck; the children run side by side.
+/* tests/support/stops.h: a driver that stops in one slot, and the effects on every other thread. Each case runs in a
+ * child of its own, since a thread stays stuck; the children run side by side.
  *
- * The test says how its driver is opened and stopped: open_fixture(), stop_driver() and driver_has_stopped(). */
+ * The test defines how its driver is opened and stopped: open_fixture(), stop_driver() and driver_has_stopped(). */
 #ifndef GPUHAL_TEST_STOPS_H
 #define GPUHAL_TEST_STOPS_H
 
@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 
 #ifdef __SANITIZE_THREAD__
-/* Threads of an object that stays, since its device hangs, are never joined. */
+/* An object whose device hangs is never freed, and its threads are never joined. */
 __attribute__((visibility("default"))) const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
@@ -28,7 +28,7 @@ enum { BYTES = 65536 };
 #define HANG_NS (2 * SECOND_NS)
 #endif
 #define HANG_SECONDS ((double)HANG_NS / 1e9)
-/* A second after hang_ns, and what a busy machine may add. */
+/* hang_ns, a second, and the delay of a busy machine. */
 #define LEARNT_SECONDS (HANG_SECONDS + 3)
 
 typedef struct fixture {
@@ -41,24 +41,24 @@ typedef struct fixture {
     unsigned char bytes[BYTES];
     const struct stop *what;
     uint64_t hang_ns;     /* 0: HANG_NS */
-    gpuhal_status status; /* of the call that stops */
-    _Atomic int changes;  /* that the listener was notified of */
+    gpuhal_status status; /* status of the call that stops */
+    _Atomic int changes;  /* notifications of the listener */
 } fixture;
 
-/* HIDDEN: device memory has no host address. NOT_COHERENT: it has, and needs flushing. NO_WRITE: writes are staged.
+/* HIDDEN: device memory has no host address. NOT_COHERENT: it has one that needs flushing. NO_WRITE: writes are staged.
  * HONORS: waiting threads may call the plugin. SILENT: the call returns no status. */
 enum { HIDDEN = 1, HONORS = 2, NO_LOCK = 4, SILENT = 8, NOT_COHERENT = 16, NO_WRITE = 32, NO_PEERS = 64 };
 
 typedef struct stop {
-    const char *slot; /* or the driver's function that it calls */
+    const char *slot; /* or the driver's function behind it */
     void (*prepare)(fixture *s);
     gpuhal_status (*act)(fixture *s);
     uint32_t flags;
 } stop;
 
-/* Opens the object, and finds the devices. */
+/* Opens the object and finds the devices. */
 static void open_fixture(fixture *s);
-/* The driver stops in this slot from now on; NULL: it goes on. */
+/* Stops the driver in this slot from now on; NULL: lets it go on. */
 static void stop_driver(const char *slot);
 static bool driver_has_stopped(void);
 
@@ -101,7 +101,7 @@ static inline void fill_fixture(fixture *s)
     assert_ok(gpuhal_event_create(s->gpu, GPUHAL_EVENT_TIMED, &s->later));
 }
 
-/* ---- what is done until the driver stops */
+/* ---- calls that stop in the driver */
 
 static inline gpuhal_status do_allocate(fixture *s)
 {
@@ -164,7 +164,7 @@ static inline void prepare_record(fixture *s)
     assert_ok(gpuhal_copy(s->queue, s->a, 0, s->b, 0, 64));
     assert_ok(do_record(s));
 }
-/* The event goes back to the queue, whose end destroys it. */
+/* The event returns to the queue, and the end of the queue destroys it. */
 static inline void prepare_spare_event(fixture *s)
 {
     prepare_record(s);
@@ -204,13 +204,13 @@ static inline gpuhal_status do_peer_copy(fixture *s)
 {
     return gpuhal_copy(NULL, s->a, 0, s->far, 0, BYTES);
 }
-/* A full ring: the vendor's own function waits. */
+/* A full ring: the vendor's function waits. */
 static inline gpuhal_status do_queued_copy(fixture *s)
 {
     return gpuhal_copy(s->queue, s->a, 0, s->b, 0, 64);
 }
 
-/* ---- what the others see */
+/* ---- effects on other threads */
 
 static inline void *run_act(void *user)
 {
@@ -229,7 +229,7 @@ static inline void wait_for_stop(const char *slot)
     }
 }
 
-/* Has the act done by a thread, until the driver has stopped. */
+/* Starts a thread that does the act, and waits until the driver has stopped. */
 static inline void begin_act(fixture *s, pthread_t *thread)
 {
     stop_driver(s->what->slot);
@@ -237,7 +237,7 @@ static inline void begin_act(fixture *s, pthread_t *thread)
     wait_for_stop(s->what->slot);
 }
 
-/* From the moment in which the driver has stopped. */
+/* Must be called as soon as the driver has stopped. */
 static inline void expect_lost(fixture *s)
 {
     double began = now();
@@ -262,7 +262,7 @@ static inline void expect_lost(fixture *s)
     assert_int_equal(gpuhal_device_sample(s->device, 0, &value, 1, NULL), GPUHAL_ERROR_DEVICE_LOST);
 }
 
-/* What took so long since then was `hang_ns` and what a busy machine adds. */
+/* A call since then may take `hang_ns` and the delay of a busy machine. */
 static inline void expect_in_time(double began, const char *call)
 {
     if (now() - began > LEARNT_SECONDS) {
@@ -279,7 +279,7 @@ static inline void close_in_time(fixture *s)
 
 /* ---- children */
 
-/* Without looking for leaks: what belongs to a device that hangs stays. */
+/* Skips the search for leaks: the objects of a device that hangs stay. */
 static inline void end_now(void)
 {
     fflush(NULL);
@@ -299,7 +299,7 @@ static inline void end_child(pid_t child, const char *name)
 typedef void play_fn(fixture *s);
 enum { AT_ONCE_MOST = 64 };
 
-/* Plays every case, so many side by side; `name` says which one failed. */
+/* Runs every case, `at_once` of them side by side; `name` says which one failed. */
 static inline void play_all(const stop *list, size_t all, size_t at_once, play_fn *play_one)
 {
     static fixture s;

@@ -1,9 +1,9 @@
-/* tests/support/torture.h: a piece of work in which one call after the other fails.
+/* tests/support/torture.h: runs a task, and lets one of its calls after the other fail.
  *
- * Each round is a process of its own: the work with a fault, then the work without one, which must succeed. Afterwards
- * no thread and no child is left, and no more descriptors, allocations and mappings are held than when nothing had
- * failed. A round that crashes or hangs names the call. With more calls than rounds, calls at equal distances are
- * taken; GPUHAL_TEST_ROUNDS sets how many, and GPUHAL_TEST_CALL takes one call alone.
+ * Each round is a process of its own: the task with a fault, then the task without a fault, which must succeed.
+ * Afterwards no thread and no child is left, and no more descriptors, allocations and mappings are held than after a
+ * task without any fault. A round that crashes or hangs names the call. If there are more calls than rounds, calls at
+ * equal distances are taken; GPUHAL_TEST_ROUNDS sets the number of rounds, and GPUHAL_TEST_CALL takes one call alone.
  */
 #ifndef GPUHAL_TEST_TORTURE_H
 #define GPUHAL_TEST_TORTURE_H
@@ -21,26 +21,26 @@
 
 enum { TORTURE_ROUNDS = 240, TORTURE_PATIENCE_S = 60 };
 
-/* What a round reports; shared between the processes. */
+/* Report of a round; shared between the processes. */
 typedef struct torture_round {
     _Atomic unsigned calls;
-    _Atomic int64_t held, held_once; /* at the end; after the first run where nothing fails */
+    _Atomic int64_t held, held_once; /* at the end; after the first run if nothing fails */
     _Atomic size_t descriptors, descriptors_once;
     _Atomic int status, clean_status; /* of the work with the fault, and without */
     char name[32], sentence[256];
 } torture_round;
 
-/* Does it, checks what there is to check where it succeeds, and gives all back in any case. */
+/* Does the task, checks its results if it succeeds, and releases everything in any case. */
 typedef gpuhal_status torture_work(void);
 
-/* This one, and those of ThreadSanitizer, which starts another in the child of a fork. */
+/* This thread, and those of ThreadSanitizer, which starts another in the child of a fork. */
 #if defined __SANITIZE_THREAD__
 enum { TORTURE_THREADS = 3 };
 #else
 enum { TORTURE_THREADS = 1 };
 #endif
 
-/* A helper that was killed may take a moment to end on a busy machine. Whether a child is left. */
+/* Whether a child is left. A helper that was killed may take a moment to end on a busy machine. */
 static inline bool has_children(void)
 {
     siginfo_t info;
@@ -85,7 +85,7 @@ static inline void torture_child(torture_work *task, gpuhal_fault kind, unsigned
     _exit(has_children() ? 4 : settled ? 0 : 5);
 }
 
-/* One round; fails the test unless it ends as it should. */
+/* Runs one round; fails the test unless the round ends as it should. */
 static inline void torture_round_of(torture_work *task, gpuhal_fault kind, unsigned at, void (*before)(void),
                                     torture_round *round)
 {
@@ -110,7 +110,7 @@ static inline void torture_round_of(torture_work *task, gpuhal_fault kind, unsig
     }
 }
 
-/* From one call that fails to the next. */
+/* Distance between two failing calls. */
 static inline unsigned torture_step(unsigned calls)
 {
     const char *wanted = getenv("GPUHAL_TEST_ROUNDS");
@@ -118,7 +118,7 @@ static inline unsigned torture_step(unsigned calls)
     return (calls + rounds - 1) / rounds;
 }
 
-/* Everything fails once, or every n-th call does; each round begins with `before`, which may be NULL. */
+/* Lets every call fail once, or every n-th; each round begins with `before`, which may be NULL. */
 static inline void torture(torture_work *task, gpuhal_fault kind, void (*before)(void))
 {
     torture_round *round = mmap(NULL, sizeof *round, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

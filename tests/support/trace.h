@@ -1,4 +1,4 @@
-/* tests/support/trace.h: traces of queues, as tests look at them: checked by trace_check.py, which says what there is.
+/* tests/support/trace.h: traces of queues, as tests look at them: trace_check.py checks them and prints their contents.
  */
 #ifndef GPUHAL_TEST_TRACE_H
 #define GPUHAL_TEST_TRACE_H
@@ -7,7 +7,7 @@
 
 #include <dirent.h>
 
-/* One piece as the check prints it. */
+/* One piece, as the check prints it. */
 typedef struct traced_piece {
     unsigned long long number, begin, end;
     long long bytes; /* -1: none */
@@ -17,7 +17,7 @@ typedef struct traced_piece {
 typedef struct traced {
     traced_piece *pieces; /* malloc'ed */
     size_t count;
-    traced_piece events[16]; /* recordings of events: without what they do not have; of each the end is its time */
+    traced_piece events[16]; /* recordings of events, with only an event's members; `end` is the time */
     size_t event_count;
     unsigned long long written, dropped, unfinished;
     struct {
@@ -116,7 +116,7 @@ static inline unsigned long long traced_sum(const traced *all, const char *usage
     return 0;
 }
 
-/* What is traced of the work of one device's queues is what its counters have. */
+/* Expects that the traced work of one device's queues equals the device's counters. */
 static inline void expect_usage(const traced *all, const gpuhal_device *device)
 {
     gpuhal_usage usage = {.size = sizeof usage};

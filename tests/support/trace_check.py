@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks a trace of queues (gpuhal/trace.h) against what that header promises, and prints what it has, a line for each
+"""Checks a trace of queues (gpuhal/trace.h) against the promises of that header, and prints its contents, a line for each
 thing, in the order of the pieces' numbers, with names as in addresses: trace_check.py FILE
 
     piece NUMBER LANE CATEGORY NAME BYTES USAGE PATH CLOCK STATUS BEGIN END

@@ -1,4 +1,5 @@
-/* tests/support/trace_file.h: the file of a trace, of queues or of pools: where a test has it, and what is refused. */
+/* tests/support/trace_file.h: the file of a trace, of queues or of pools: its place in a test, and the refused
+ * files. */
 #ifndef GPUHAL_TEST_TRACE_FILE_H
 #define GPUHAL_TEST_TRACE_FILE_H
 
@@ -18,7 +19,7 @@ static inline void begin_traces(void)
     snprintf(trace_path, sizeof trace_path, "%s/trace", test_folder);
 }
 
-/* Nothing but the trace may be there. */
+/* The folder may contain only the trace. */
 static inline void end_traces(void)
 {
     unlink(trace_path);
@@ -32,7 +33,7 @@ static inline gpuhal_status start_pool_trace(gpuhal *gpu)
     return gpuhal_trace_start(gpu, &desc);
 }
 
-/* Whether the file has these bytes and no others. */
+/* Whether the file has exactly these bytes. */
 static inline bool has_text(const char *path, const char *text)
 {
     char found[200];
@@ -76,7 +77,7 @@ static inline void expect_bad_files_refused(gpuhal *gpu, gpuhal_trace_kind kind)
     assert_true(S_ISCHR(info.st_mode));
 }
 
-/* What a symbolic link leads to is written, and one that leads nowhere refused. */
+/* A trace is written to the target of a symbolic link; a link without a target is refused. */
 static inline void expect_links_followed(gpuhal *gpu, gpuhal_trace_kind kind)
 {
     char link[80];
@@ -94,7 +95,7 @@ static inline void expect_links_followed(gpuhal *gpu, gpuhal_trace_kind kind)
     unlink(trace_path);
 }
 
-/* What the program prints is not replaced, whatever name leads there. */
+/* The program's own output is never replaced, whatever its name. */
 static inline void expect_own_output_refused(gpuhal *gpu, gpuhal_trace_kind kind)
 {
     char pipe_end[40];
@@ -109,7 +110,7 @@ static inline void expect_own_output_refused(gpuhal *gpu, gpuhal_trace_kind kind
     assert_int_equal(by_descriptor, GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(by_name, GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(fstat(output, &info), 0);
-    assert_int_equal(info.st_nlink, 1); /* still the file of that name */
+    assert_int_equal(info.st_nlink, 1); /* the name still leads to this file */
     close(output);
     assert_int_equal(pipe(ends), 0);
     snprintf(pipe_end, sizeof pipe_end, "/dev/fd/%d", ends[1]);
@@ -119,7 +120,7 @@ static inline void expect_own_output_refused(gpuhal *gpu, gpuhal_trace_kind kind
     unlink(trace_path);
 }
 
-/* A file that is not a trace of this kind stays as it is. */
+/* A file with other contents than a trace of this kind stays as it is. */
 static inline void expect_other_files_kept(gpuhal *gpu, gpuhal_trace_kind kind)
 {
     static const char *const theirs[] = {"GGUF, or whatever it is", "{\"traceEvents\":[]}", "{",
@@ -136,7 +137,7 @@ static inline void expect_other_files_kept(gpuhal *gpu, gpuhal_trace_kind kind)
         unlink(trace_path);
     }
     assert_ok(gpuhal_trace_write(gpu, kind, trace_path));
-    assert_ok(gpuhal_trace_write(gpu, kind, trace_path)); /* one of its own is replaced */
+    assert_ok(gpuhal_trace_write(gpu, kind, trace_path)); /* a trace of its own kind is replaced */
     unlink(link);
     unlink(trace_path);
 }

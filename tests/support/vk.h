@@ -1,5 +1,5 @@
 /* tests/support/vk.h: a Vulkan program in a few calls, for tests that need one beside the library: an instance and a
- * device of their own, and the functions of both. Everything fails the test when it fails, but vk_open_instance(),
+ * device of their own, and the functions of both. Every function fails the test if it fails, except vk_open_instance(),
  * which says whether there is a device. */
 #ifndef GPUHAL_TEST_VK_H
 #define GPUHAL_TEST_VK_H
@@ -25,7 +25,7 @@
                         DO(vkBeginCommandBuffer) DO(vkEndCommandBuffer) DO(vkCmdCopyBuffer) DO(vkCmdFillBuffer)        \
                             DO(vkCmdPipelineBarrier)
 
-/* Of a program that runs shaders; the fake driver has none of these. */
+/* Functions of a program that runs shaders; the fake driver has none of these. */
 #define VK_SHADER_FUNCTIONS(DO)                                                                                        \
     DO(vkCreateShaderModule)                                                                                           \
     DO(vkDestroyShaderModule) DO(vkCreateDescriptorSetLayout) DO(vkDestroyDescriptorSetLayout)                         \
@@ -33,7 +33,7 @@
             DO(vkCreateDescriptorPool) DO(vkDestroyDescriptorPool) DO(vkAllocateDescriptorSets)                        \
                 DO(vkUpdateDescriptorSets) DO(vkCmdBindPipeline) DO(vkCmdBindDescriptorSets) DO(vkCmdDispatch)
 
-enum { VK_FAMILIES = 4, VK_QUEUES = 4 }; /* at most of a device, and of a family */
+enum { VK_FAMILIES = 4, VK_QUEUES = 4 }; /* limits for a device, and for a family */
 
 typedef struct vk {
     PFN_vkGetInstanceProcAddr get_instance_proc;
@@ -51,20 +51,20 @@ typedef struct vk {
 #undef VK_MEMBER
 } vk;
 
-/* Opens the loader library and makes an instance; `layer` may be NULL. False, with a sentence, without loader, layer or
- * device. */
+/* Opens the loader library and makes an instance; `layer` may be NULL. False, with a sentence, if the loader, the layer
+ * or a device is missing. */
 bool vk_open_instance(vk *v, uint32_t api, const char *layer, const char **out_why);
 /* The chain begins with VkPhysicalDeviceFeatures2, or is NULL. */
 void vk_open_device(vk *v, const char *const *extensions, uint32_t extension_count, const void *features);
 void vk_close_device(vk *v);
 
 VkBuffer vk_buffer(const vk *v, VkDeviceSize bytes, VkBufferUsageFlags usage);
-/* Memory for a buffer, of the first type with these properties, bound. */
+/* Allocates and binds memory for a buffer, of the first type with these properties. */
 VkDeviceMemory vk_memory(const vk *v, VkBuffer buffer, VkMemoryPropertyFlags wanted);
 VkCommandPool vk_pool(const vk *v, uint32_t family);
-/* A command buffer that is recording. */
+/* Begins a command buffer. */
 VkCommandBuffer vk_begin(const vk *v, VkCommandPool pool);
-/* Ends it, submits it to the queue of a family, and waits. */
+/* Ends the command buffer, submits it to the queue of a family, and waits. */
 void vk_run(const vk *v, uint32_t family, VkCommandBuffer commands);
 
 #endif

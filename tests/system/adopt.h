@@ -1,4 +1,4 @@
-/* tests/system/adopt.h: handing a Vulkan program's own device over to the library. */
+/* tests/system/adopt.h: hands a Vulkan program's own device over to the library. */
 #ifndef GPUHAL_TEST_ADOPT_H
 #define GPUHAL_TEST_ADOPT_H
 
@@ -7,7 +7,7 @@
 
 #include <gpuhal/native.h>
 
-/* What a program's device may be made with here: exactly what its adoption states. */
+/* The program's device here has exactly the extensions and features that its adoption states. */
 typedef struct owner {
     vk v;
     bool timeline;
@@ -17,7 +17,7 @@ typedef struct owner {
     gpuhal_vulkan_device described;
 } owner;
 
-/* Makes the program's instance and device; false, with a sentence, where there is no driver. The owner may not move
+/* Makes the program's instance and device; false, with a sentence, if there is no driver. The owner must not move
  * afterwards. */
 static inline bool make_owner(owner *o, uint32_t api, bool timeline, const char **out_why)
 {
@@ -84,7 +84,7 @@ static inline void give_lock(void *user, void *queue)
     all->given++;
 }
 
-/* A buffer of the program's own that can be copied from and to. */
+/* A buffer of the program that can be copied from and to. */
 static inline VkBuffer own_buffer(const owner *o, VkDeviceSize bytes, VkDeviceMemory *out_memory)
 {
     VkBuffer buffer = vk_buffer(&o->v, bytes, VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT);

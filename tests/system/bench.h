@@ -1,4 +1,4 @@
-/* tests/system/bench.h: driving a vendor's plugin slot by slot, beside an engine that uses the vendor's library
+/* tests/system/bench.h: drives a vendor's plugin slot by slot, beside an engine that uses the vendor's library
  * itself. */
 #ifndef GPUHAL_TEST_BENCH_H
 #define GPUHAL_TEST_BENCH_H
@@ -9,7 +9,7 @@
 
 #define MS_NS UINT64_C(1000000)
 
-/* The plugin, started, and openings of its first devices. */
+/* The plugin, started, and its first devices, opened. */
 typedef struct bench {
     const gpuhal_plugin *plugin;
     gpuhal_plugin_instance *instance;
@@ -51,7 +51,7 @@ static inline void begin(bench *out, uint32_t count)
     }
 }
 
-/* On this machine, with openings of its first devices. */
+/* Begins on this machine, with its first devices opened. */
 static inline bench begin_on(const char *machine, uint32_t count)
 {
     bench out;
@@ -105,12 +105,12 @@ static inline void finish(const bench *with, gpuhal_plugin_queue *queue)
     with->ops.event_destroy(event);
 }
 
-/* What the plugin reports of a link. */
+/* The plugin's report of a link. */
 typedef struct link_facts {
     uint64_t kind, advertised, bandwidth, generation, count;
 } link_facts;
 
-/* A link's facts reach the listener of a whole enumeration only; so they are taken by a host of the test. */
+/* A link's facts reach only the listener of a whole enumeration, so a host of the test takes them. */
 static inline void take_u64(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
 {
     (void)host;
@@ -158,7 +158,7 @@ static inline link_facts link_of(const bench *with, uint32_t from, uint32_t to)
 
 /* ---- programs */
 
-/* What the compiler printed, as far as there is room. */
+/* The compiler's output, as far as there is room. */
 typedef struct build_log {
     char *text;
     size_t size;
@@ -194,7 +194,7 @@ static inline gpuhal_status load(const bench *with, const char *format, const vo
     return load_with(with, &what, out_program);
 }
 
-/* All kernels that the fake knows. */
+/* Loads all kernels that the fake knows. */
 static inline gpuhal_plugin_program *load_kernels(const bench *with)
 {
     gpuhal_plugin_program *program = NULL;
@@ -259,7 +259,7 @@ static inline gpuhal_plugin_argument value_argument(const void *value, uint64_t 
     return (gpuhal_plugin_argument){.kind = GPUHAL_PARAMETER_VALUE, .bytes = bytes, .value = value};
 }
 
-/* The vendor's header has the engine, on one device which is current from engine_begin() to engine_end(). */
+/* The header of the vendor defines the engine, on one device which is current from engine_begin() to engine_end(). */
 #ifdef GPUHAL_CUDA_PLUGIN
 #include "cuda_bench.h"
 #else

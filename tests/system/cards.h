@@ -1,6 +1,6 @@
 /* tests/system/cards.h: a CUDA machine whose cards are put in and taken out while the program runs. Cards are letters:
- * each has a UUID, an address and memory of its own, wherever the driver counts it. Helper processes see the machine as
- * it is when they start; the driver in this process stays with what it found at first. */
+ * each has a UUID, an address and memory of its own, whatever its number in the driver. Helper processes see the
+ * machine as it is when they start; the driver in this process keeps its first list. */
 #ifndef GPUHAL_TEST_CARDS_H
 #define GPUHAL_TEST_CARDS_H
 
@@ -12,7 +12,7 @@
 
 static char cards_folder[512], cards_file[600];
 
-/* `cards` "BA": the driver counts B first. `more`: further statements. The file is always whole, also when several
+/* `cards` "BA": the driver counts B first. `more`: further statements. The file is always complete, also while several
  * threads put cards. */
 static inline void put_cards(const char *cards, const char *more)
 {
@@ -32,7 +32,7 @@ static inline void put_cards(const char *cards, const char *more)
     assert_int_equal(rename(temporary, cards_file), 0);
 }
 
-/* Where the file is: to be done first; FAKE_CUDA is this path. */
+/* Returns the path of the file, which is also FAKE_CUDA. Must come first. */
 static inline const char *make_cards(const char *cards)
 {
     const char *root = getenv("TMPDIR");
@@ -49,7 +49,7 @@ static inline void remove_cards(void)
     rmdir(cards_folder);
 }
 
-/* The newest device of the card that is not gone, or NULL. */
+/* The newest device of the card that is not lost, or NULL. */
 static inline gpuhal_device *find_card(const gpuhal *gpu, char card)
 {
     gpuhal_device *found = NULL;

@@ -1,5 +1,5 @@
-/* The cpu plugin's allocator over a system whose memory is fragmented: madvise() and the clock are those of this
- * test; and what it maps for memory that is given out. */
+/* The cpu plugin's allocator over a system whose memory is fragmented, with madvise() and the clock of this test; and
+ * the mappings that it makes for shared memory. */
 #include "test.h"
 
 #include "../../plugins/cpu/device.h"
@@ -17,16 +17,16 @@
 #endif
 enum { HUGE_PAGE = 2 << 20, BYTES = 64 << 20, PAGES = BYTES / HUGE_PAGE };
 
-/* What the system was asked for, by huge page of the one mapping of a test. */
+/* Requests to the system, by huge page of the only mapping of a test. */
 static struct {
     uint64_t now_ns, slow_ns; /* a huge page takes slow_ns to find */
     uintptr_t start;
-    bool wished[2 * PAGES], found[2 * PAGES]; /* with MADV_HUGEPAGE; populated while it was wished for */
+    bool wished[2 * PAGES], found[2 * PAGES]; /* with MADV_HUGEPAGE; populated while that applied */
     unsigned populated, sought;
     bool refused;
 } machine;
 
-/* Visible, since the linker takes what sanitizers' libraries call for these. */
+/* Visible, since the linker also redirects the calls of sanitizers' libraries to these. */
 int __real_madvise(void *start, size_t bytes, int advice);
 __attribute__((visibility("default"))) int __wrap_madvise(void *start, size_t bytes, int advice);
 __attribute__((visibility("default"))) int __wrap_clock_gettime(clockid_t clock, struct timespec *out_now);
@@ -57,7 +57,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *out_now)
     return 0;
 }
 
-/* Allocates, looks at the machine, and releases. */
+/* Allocates, checks the machine's state, and releases. */
 static void allocate(uint64_t slow_ns)
 {
     gpuhal_cpu_entry entry = {.total = UINT64_C(1) << 40};
@@ -88,7 +88,7 @@ TEST(memory_gets_huge_pages_where_the_system_has_them_at_hand)
     assert_int_equal(machine.sought, PAGES);
 }
 
-/* 35 ms for each was measured where 214 MiB took 3.8 s. */
+/* 35 ms for each was measured on a machine on which 214 MiB took 3.8 s. */
 TEST(memory_is_there_in_time_where_huge_pages_have_to_be_made_and_they_may_come_later)
 {
     allocate(35000000);
@@ -101,13 +101,13 @@ TEST(memory_is_there_in_time_where_huge_pages_have_to_be_made_and_they_may_come_
 
 TEST(huge_pages_are_asked_for_until_one_is_slow)
 {
-    allocate(20000000); /* two of them are below the bound of 50 ms for one look at the clock */
+    allocate(20000000); /* two of them take less than the bound of 50 ms for a reading of the clock */
     assert_int_equal(machine.sought, PAGES);
 }
 
-/* ---- memory that is given out */
+/* ---- shared memory */
 
-/* Pages of address space that this process has. Read without a library's buffer, which would be counted as well. */
+/* Pages of address space of this process. Read without a library's buffer, which would be counted as well. */
 static uint64_t pages_mapped(void)
 {
     char text[128] = "";
@@ -117,7 +117,7 @@ static uint64_t pages_mapped(void)
     return strtoull(text, NULL, 10);
 }
 
-/* Returns how many pages more are mapped while there is memory of this alignment, and once it is released. */
+/* Returns the number of further mapped pages while there is memory of this alignment, and after its release. */
 static void share_aligned(uint64_t pages, uint64_t alignment, uint64_t *out_taken, uint64_t *out_left)
 {
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), before = pages_mapped();
@@ -138,12 +138,13 @@ static void share_aligned(uint64_t pages, uint64_t alignment, uint64_t *out_take
     *out_left = pages_mapped() - before;
 }
 
-/* What is reserved around such memory to move it must be given back, and nothing beyond that: it is the caller's. */
+/* The address space reserved around such memory to align it must be released, and nothing beyond that: it is the
+ * caller's. */
 TEST(shared_memory_of_any_alignment_takes_the_address_space_of_its_bytes_alone)
 {
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     uint64_t taken = 0, left = 0;
-    share_aligned(3, 64 * page, &taken, &left); /* brings what the C library maps on first use */
+    share_aligned(3, 64 * page, &taken, &left); /* makes the mappings of the C library's first use */
     for (uint64_t alignment = 2 * page; alignment <= 1024 * page; alignment *= 2) {
         for (uint64_t pages = 1; pages <= 3; pages++) {
             share_aligned(pages, alignment, &taken, &left);

@@ -1,5 +1,5 @@
-/* The threads that do the groups of a launch on the processor. Where threads must work at once, a group waits for
- * others that only another thread can do. */
+/* The threads that do the groups of a launch on the processor. If a test needs several threads at once, a group waits
+ * for others that only another thread can do. */
 #include "support/cpu_kernels.h"
 
 #include "support/process.h"
@@ -19,13 +19,13 @@ static bool comes_to(_Atomic uint32_t *number, uint32_t least)
     return *number >= least;
 }
 
-/* ---- kernels, which have the address of what they share as their only argument */
+/* ---- kernels, whose only argument is the address of the shared state */
 
 typedef struct shared {
-    _Atomic uint32_t here, passed; /* groups that have begun; that saw as many as they waited for */
+    _Atomic uint32_t here, passed; /* groups that have begun; groups that saw the wanted number */
     uint32_t wanted;
-    _Atomic bool goes_on;           /* ends what does not end by itself */
-    _Atomic uint32_t inside, pairs; /* groups that are there now; that found another one there */
+    _Atomic bool goes_on;           /* ends kernels that do not end by themselves */
+    _Atomic uint32_t inside, pairs; /* groups inside at present; groups that found another one inside */
     _Atomic uint32_t done;
 } shared;
 
@@ -69,7 +69,7 @@ static void take_turns(void *const *arguments, const gpuhal_host_group *group)
     all->done++;
 }
 
-/* All groups are done by threads of their own, of which those of the pool are late. */
+/* Each group has a thread of its own, and threads of the pool are late. */
 static void end_late(void *const *arguments, const gpuhal_host_group *group)
 {
     shared *all = *(shared *const *)arguments[0];
@@ -112,7 +112,7 @@ static void count_in_place(void *const *arguments, const gpuhal_host_group *grou
     counts[(at[2] * all[1] + at[1]) * all[0] + at[0]]++;
 }
 
-/* Fills all local memory, lets other threads go on, and finds what it wrote. */
+/* Fills all local memory, lets other threads run, and finds the bytes that it wrote. */
 static void use_local(void *const *arguments, const gpuhal_host_group *group)
 {
     shared *all = *(shared *const *)arguments[0];
@@ -144,7 +144,7 @@ static gpuhal_plugin_program *functions_on(const cpu *with)
                            (gpuhal_code){.format = "host-function", .code = functions, .bytes = sizeof functions});
 }
 
-/* One launch of a kernel, and on a thread of its own. */
+/* One launch of a kernel, on a thread of its own. */
 typedef struct task {
     const cpu *with;
     gpuhal_plugin_program *program;
@@ -175,7 +175,7 @@ static void end(const cpu *with, gpuhal_plugin_program *program)
     close_cpu(with);
 }
 
-/* ---- what a launch promises */
+/* ---- guarantees of a launch */
 
 TEST(every_group_runs_once_and_is_given_its_numbers)
 {
@@ -429,7 +429,7 @@ TEST(launches_of_eight_threads_at_once_do_all_of_their_groups)
     end(&with, own.program);
 }
 
-/* Launches go on while threads come and go with the only device. */
+/* Launches continue while threads come and go with the only device. */
 static void *open_and_close(void *user)
 {
     const cpu *with = user;
@@ -496,7 +496,7 @@ TEST(a_child_of_a_fork_has_threads_of_its_own)
     end(&with, program);
 }
 
-/* The child is the first process of a namespace of its own, as in a container: its number is 1. */
+/* The child is the first process of a new namespace, as in a container: its number is 1. */
 static pid_t fork_as_first(void)
 {
     const pid_t child = (pid_t)syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, NULL, NULL, NULL, 0);

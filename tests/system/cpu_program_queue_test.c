@@ -17,7 +17,7 @@ static void add(void *const *arguments, const gpuhal_host_group *group)
 
 static _Atomic uint32_t begun, together;
 
-/* Each group waits until one of the other launch has begun. */
+/* Each group waits until a group of the other launch has begun. */
 static void wait_for_other(void *const *arguments, const gpuhal_host_group *group)
 {
     const uint32_t bit = *(const uint32_t *)arguments[1];

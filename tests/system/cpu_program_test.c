@@ -35,7 +35,7 @@ static void *read_file(const char *path, uint64_t *out_bytes)
     return bytes;
 }
 
-/* Adds a number to 64 elements that begin at byte 256, by 16 groups, and looks at all around. */
+/* Adds a number to 64 elements that begin at byte 256, by 16 groups, and checks the bytes around them. */
 static void expect_adds(const cpu *with, gpuhal_plugin_program *program, const char *name)
 {
     gpuhal_plugin_kernel *kernel = kernel_or_fail(with, program, name, buffer_and_number, 2);
@@ -110,7 +110,7 @@ static int number_of(const cpu *with, const char *file)
     return number;
 }
 
-/* The first one is linked with -z nodelete, and the second gets the descriptor that the first one had. */
+/* The first library is linked with -z nodelete, and the second gets the descriptor that the first one had. */
 TEST(a_library_that_stays_loaded_is_not_taken_for_the_next_one)
 {
     cpu with = open_cpu("");
@@ -289,7 +289,7 @@ TEST(a_wrong_description_of_a_kernel_is_refused_and_the_program_stays_usable)
     close_cpu(&with);
 }
 
-/* What a launch may have, by key. */
+/* Limits of a launch, by key. */
 static uint64_t stated[64];
 
 static void hear_number(void *user, gpuhal_key key, uint64_t value)

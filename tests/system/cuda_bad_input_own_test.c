@@ -1,5 +1,5 @@
 /* The CUDA plugin over the fake driver: drivers that are wrong, devices that are hidden or taken, and NVML that is
- * missing, slow or broken. What is left is still there, and a sentence says what is not. What HIP has too is in
+ * missing, slow or failing. The rest still works, and a sentence names the failure. Tests that HIP has too are in
  * vendor_bad_input_test.c. */
 #include "support/tree.h"
 #include "vendor.h"
@@ -8,7 +8,7 @@
 
 /* ---- the driver */
 
-/* The helper process finds a file that is no library under the name, wherever the machine's own is. */
+/* The helper process finds a file under the name that is not a library, wherever the machine's real one is. */
 TEST(without_a_driver_the_name_that_was_tried_stands_in_the_sentence)
 {
     char directory[] = "/tmp/gpuhal-names-XXXXXX", file[64];
@@ -67,7 +67,7 @@ TEST(an_old_driver_without_any_optional_function_moves_bytes_and_offers_less)
     close_clean(gpu);
 }
 
-/* ---- what is visible */
+/* ---- visible devices */
 
 TEST(cuda_visible_devices_decides_and_the_ordinal_is_the_native_index)
 {
@@ -187,7 +187,7 @@ TEST(a_device_that_nvml_may_not_open_costs_its_values_alone)
 TEST(nvml_that_hangs_is_given_up_and_the_devices_are_there)
 {
     use_machine("devices 1; hang nvmlInitWithFlags 1");
-    begin_tree(); /* the kernel reports the version, which NVML does not */
+    begin_tree(); /* the kernel reports the version, since NVML does not */
     put("sys/module/nvidia/version", "570.12.34\n");
     const double begun = seconds_now();
     expect_without_nvml(GPUHAL_MISSING_TIMED_OUT);
@@ -195,7 +195,7 @@ TEST(nvml_that_hangs_is_given_up_and_the_devices_are_there)
     remove_tree();
 }
 
-/* As under WSL, where no file of the kernel has the driver's version. */
+/* As under WSL: no file of the kernel has the driver's version. */
 TEST(nvml_that_hangs_while_devices_are_listed_is_given_up_and_they_are_there)
 {
     use_machine("devices 1; hang nvmlInitWithFlags 1");
@@ -206,7 +206,7 @@ TEST(nvml_that_hangs_while_devices_are_listed_is_given_up_and_they_are_there)
     remove_tree();
 }
 
-/* More often than it initialised: the session that ends is ours. */
+/* More shutdowns than initialisations: the library's session ends. */
 TEST(values_come_back_after_the_program_has_shut_nvml_down_once_too_often)
 {
     use_machine("devices 1");
@@ -227,7 +227,7 @@ TEST(values_come_back_after_the_program_has_shut_nvml_down_once_too_often)
     close_clean(gpu);
 }
 
-/* Each sample asks NVML at most once for what hangs, and does not wait for it again. */
+/* Each sample asks NVML at most once for a value that hangs, and does not wait for it again. */
 TEST(nvml_that_hangs_costs_the_first_sample_its_time_and_later_ones_nothing)
 {
     use_machine("devices 2; hang nvmlDeviceGetPowerUsage 1");
@@ -309,8 +309,7 @@ TEST(a_gpu_that_is_not_on_pci_has_no_address)
     close_clean(gpu);
 }
 
-/* Attribute 88 alone is a kernel that moves pages when they are touched, which is no way to copy; 100 is a link like
- * Grace's. */
+/* Attribute 88 alone means that the kernel moves touched pages, which is no way to copy; 100 is a link like Grace's. */
 TEST(ordinary_memory_is_staged_unless_the_device_reads_through_the_hosts_page_tables)
 {
     use_machine("devices 2; attribute 0 88 1; attribute 1 88 1; attribute 1 100 1");
@@ -350,7 +349,8 @@ TEST(a_device_that_has_fallen_off_the_bus_is_lost_and_the_other_one_goes_on)
     expect_lost_device("devices 2; lose 0 " CALLED(MemsetD8Async) " 1 999", FAKE_ERROR_UNKNOWN);
 }
 
-/* The same code for one call alone, and one for a kernel that does not fit the driver's settings: nothing is broken.
+/* The same code for only one call; and a code for a kernel that does not fit the driver's settings: the device is not
+ * damaged.
  */
 TEST(a_device_goes_on_after_failures_that_concern_one_call)
 {

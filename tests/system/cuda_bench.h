@@ -1,4 +1,4 @@
-/* tests/system/cuda_bench.h: CUDA's own part of bench.h. */
+/* tests/system/cuda_bench.h: the CUDA part of bench.h. */
 #ifndef GPUHAL_TEST_CUDA_BENCH_H
 #define GPUHAL_TEST_CUDA_BENCH_H
 

@@ -1,11 +1,11 @@
-/* The CUDA plugin over the fake driver, beside docs/errors.md: the sentences of the page are those that a user sees.
+/* The CUDA plugin over the fake driver, beside docs/errors.md: a user sees the sentences of the page.
  */
 #include "errors_page.h"
 #include "own_registry.h"
 #include "support/tree.h"
 #include "vendor.h"
 
-/* One code, and what the page says of it. */
+/* One code, and its description on the page. */
 typedef struct attempt {
     int code;
     const char *words; /* the name of the code, or the sentence */
@@ -13,8 +13,8 @@ typedef struct attempt {
     gpuhal_missing missing;
 } attempt;
 
-/* Sentences on the page hold versions of a machine and dots for what varies; the longest piece between those has to be
- * there. */
+/* Sentences on the page contain versions of a machine, and dots for variable parts; the longest piece between those
+ * must be in the message. */
 static const char *constant_piece(char *sentence)
 {
     const char *best = sentence;
@@ -31,7 +31,7 @@ static const char *constant_piece(char *sentence)
     return best;
 }
 
-/* In a child: the plugin's report for what cuInit answers. */
+/* Child: the plugin's report for a result of cuInit. */
 static void expect_answer(const void *what)
 {
     const attempt *wanted = what;
@@ -56,7 +56,7 @@ TEST(every_answer_of_cuinit_gives_the_state_and_the_sentence_of_the_page)
         char *answer = one.count > 3 ? strstr(one.cells[0], "`cuInit` returns ") : NULL;
         char *sentence = answer ? strchr(one.cells[2], '`') : NULL, *end = sentence ? strchr(sentence + 1, '`') : NULL;
         const int code = answer ? (int)strtol(answer + strlen("`cuInit` returns "), NULL, 10) : 0;
-        if (code && code != 100 && end) { /* 100: NVML sees the devices of the fake: a row after it */
+        if (code && code != 100 && end) { /* 100 has another row, since NVML sees the devices of the fake */
             *end = '\0';
             rows++;
             const attempt what = {.code = code, .words = constant_piece(sentence + 1), .state = one.cells[1]};
@@ -68,9 +68,9 @@ TEST(every_answer_of_cuinit_gives_the_state_and_the_sentence_of_the_page)
     assert_int_equal(wrong, 0);
 }
 
-/* ---- a driver that finds nothing, and what the system's files say about it */
+/* ---- a driver that finds no device, and the files of the system about it */
 
-/* The state, and the sentence, which the page has too; the tree goes with it. */
+/* Expects the state, and the sentence, which must be on the page too; removes the tree. */
 static void expect_nothing(gpuhal_plugin_state state, const char *sentence)
 {
     expect_listed(state, sentence);
@@ -198,7 +198,7 @@ TEST(a_node_that_cannot_be_opened_for_another_reason_is_not_said_to_be_missing)
     use_machine("devices 0");
     begin_tree();
     put_directory("sys/module/nvidia");
-    put_directory("dev/nvidiactl"); /* a directory: as little a matter of rights as a node whose GPU does not answer */
+    put_directory("dev/nvidiactl"); /* a directory: like a node whose GPU does not answer, it is no matter of rights */
     expect_nothing(GPUHAL_PLUGIN_NO_DEVICE, "the driver is installed and lists no CUDA device");
 }
 
@@ -225,7 +225,7 @@ TEST(a_result_is_not_cached_for_another_synthetic_machine)
     expect_nothing(GPUHAL_PLUGIN_NO_DEVICE, "the kernel has loaded the NVIDIA driver, but /dev/nvidiactl is missing");
 }
 
-/* In this process, as an application does it that wants no helper. */
+/* Opens in this process, as an application without a helper does. */
 static void expect_asked(const char *what, uint64_t times)
 {
     gpuhal *gpu = open_backend(GPUHAL_ISOLATION_NEVER);
@@ -255,7 +255,7 @@ TEST(a_driver_that_refused_is_asked_again_once_the_kernels_side_has_changed)
     char loaded[128], before[128];
     snprintf(loaded, sizeof loaded, "%s/sys/module/nvidia_uvm", tree_root);
     snprintf(before, sizeof before, "%s/before", tree_root);
-    assert_int_equal(rename(loaded, before), 0); /* so that its number is not given again */
+    assert_int_equal(rename(loaded, before), 0); /* so that its inode number is not reused */
     put_directory("sys/module/nvidia_uvm");
     expect_asked("it was loaded anew", 6);
     expect_asked("nothing has changed since then", 6);
@@ -263,7 +263,7 @@ TEST(a_driver_that_refused_is_asked_again_once_the_kernels_side_has_changed)
     remove_reports();
 }
 
-/* In a child. */
+/* Runs in a child. */
 static void expect_forked(const void *what)
 {
     (void)what;
@@ -280,8 +280,7 @@ TEST(a_machine_that_is_not_set_up_yet_is_asked_again)
     remove_reports();
 }
 
-/* An engine that forks its workers. The child has the driver's library, and nothing of the threads that were behind
- * it. */
+/* An engine that forks its workers. The child has the driver's library, and none of its threads. */
 TEST(a_child_of_a_program_that_used_cuda_gets_an_error_that_says_so)
 {
     use_machine("devices 1");
@@ -292,7 +291,7 @@ TEST(a_child_of_a_program_that_used_cuda_gets_an_error_that_says_so)
 
 /* ---- NVML */
 
-/* In a child. */
+/* Runs in a child. */
 static void expect_missing(const void *what)
 {
     const attempt *wanted = what;

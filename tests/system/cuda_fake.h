@@ -1,7 +1,7 @@
-/* tests/system/cuda_fake.h: what the tests of the CUDA plugin over the fake driver share.
+/* tests/system/cuda_fake.h: shared by the tests of the CUDA plugin over the fake driver.
  *
- * The fake reads its machine once per process, so every test runs in a process of its own, as CTest does it, and says
- * first which machine it wants.
+ * The fake reads its machine once per process, so every test runs in a process of its own, as CTest does it, and first
+ * says which machine it needs.
  */
 #ifndef GPUHAL_TEST_CUDA_FAKE_H
 #define GPUHAL_TEST_CUDA_FAKE_H
@@ -10,7 +10,7 @@
 #include "../fakes/cuda/vendor_names.h"
 #include "machine.h"
 
-/* Both libraries from the folder, "" or "old/". */
+/* Uses both libraries from the folder, "" or "old/". */
 static inline void use_libraries(const char *folder)
 {
     char path[512];
@@ -20,8 +20,7 @@ static inline void use_libraries(const char *folder)
     setenv("GPUHAL_NVML_LIBRARY", path, 1);
 }
 
-/* The machine that this process and its helpers see from now on; it has none of the files of the one that runs the
- * test. */
+/* The machine that this process and its helpers see from now on; it has none of the files of the real machine. */
 static inline void use_machine(const char *script)
 {
     set_machine(GPUHAL_FAKE_CUDA_DIRECTORY, script);
@@ -31,7 +30,7 @@ static inline void use_machine(const char *script)
     use_libraries("");
 }
 
-/* Everything was given back and no rule was broken. The last thing of a test. */
+/* Expects that every object was released and no rule was broken. Must be the last call of a test. */
 static inline void expect_clean(void)
 {
     expect_no_violation();

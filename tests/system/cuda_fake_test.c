@@ -1,5 +1,5 @@
-/* The CUDA plugin over the fake driver, through the public API: what is said of devices, and what that costs. What
- * works as with HIP is in vendor_use_test.c. */
+/* The CUDA plugin over the fake driver, through the public API: facts about devices, and their cost. Tests that are the
+ * same for HIP are in vendor_use_test.c. */
 #include "cuda_fake.h"
 
 TEST(devices_are_listed_with_their_identity_and_no_context_is_made)
@@ -42,8 +42,8 @@ TEST(functions_of_the_vendor_come_from_the_library_that_the_plugin_works_with)
     close_clean(gpu);
 }
 
-/* What an engine chooses kernels and memory by. The numbers of attributes are those of cuda.h; the data sheet of the
- * H100 has 3.35 TB/s. */
+/* An engine chooses kernels and memory by these facts. The numbers of attributes are those of cuda.h; the data sheet of
+ * the H100 has 3.35 TB/s. */
 TEST(what_a_device_computes_with_is_listed_in_the_units_of_the_facts)
 {
     /* The second device is an sm_61 without a width of its memory's bus. */

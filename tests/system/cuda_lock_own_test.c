@@ -1,5 +1,4 @@
-/* The CUDA plugin over the fake driver: page-locking memory of the caller, which CUDA does under conditions of its
- * own. */
+/* The CUDA plugin over the fake driver: page-locking memory of the caller, under CUDA's special conditions. */
 #include "bench.h"
 #include "support/random.h"
 
@@ -8,7 +7,7 @@
 
 enum { FILE_BYTES = 65536 };
 
-/* In a child. */
+/* Runs in a child. */
 static void expect_registered(const void *machine)
 {
     unsigned char *page = aligned_alloc(4096, 4096);
@@ -19,7 +18,7 @@ static void expect_registered(const void *machine)
     end_clean(&with);
 }
 
-/* Files of weights are mapped so; the driver has a flag for them, and no documented code that asks for it. */
+/* Files of weights are mapped in this way; the driver has a flag for them, and no documented code that demands it. */
 TEST(memory_that_may_not_be_written_is_registered_whatever_the_driver_answers_first)
 {
     assert_true(passes_in_child(expect_registered, "devices 1; attribute 0 113 1; fail cuMemHostRegister_v2 1 1"));
@@ -28,7 +27,7 @@ TEST(memory_that_may_not_be_written_is_registered_whatever_the_driver_answers_fi
     assert_true(passes_in_child(expect_registered, "devices 1; attribute 0 113 1; fail cuMemHostRegister_v2 1 801"));
 }
 
-/* A file of weights, and two ways to map it. */
+/* A file of weights, and two mappings of it. */
 typedef struct weights {
     int file;
     unsigned char *view;
@@ -65,7 +64,7 @@ TEST(a_device_without_the_flag_reads_private_memory_in_place_and_names_the_cure_
     weights strict = map_weights(PROT_READ), writable = map_weights(PROT_READ | PROT_WRITE);
     gpuhal_memory memory = allocate(&with, 0, import_of(writable.view, FILE_BYTES, GPUHAL_IMPORT_READ_ONLY));
     with.ops.release(with.devices[0], &memory);
-    if (madvise(strict.view, 4096, 22 /* MADV_POPULATE_READ, by which the fake knows what may be written */) == 0) {
+    if (madvise(strict.view, 4096, 22 /* MADV_POPULATE_READ: shows the fake writable pages */) == 0) {
         const gpuhal_alloc alloc = import_of(strict.view, FILE_BYTES, GPUHAL_IMPORT_READ_ONLY);
         memory = (gpuhal_memory){.size = sizeof memory};
         assert_int_equal(with.ops.allocate(with.devices[0], &alloc, &memory), GPUHAL_ERROR_NOT_SUPPORTED);
@@ -77,7 +76,7 @@ TEST(a_device_without_the_flag_reads_private_memory_in_place_and_names_the_cure_
     end_clean(&with);
 }
 
-/* Taken for writing, a page of a private mapping is a copy of the file's from then on. */
+/* If a page of a private mapping is pinned for writing, it is a copy of the file's page from then on. */
 TEST(a_device_with_the_flag_makes_no_copy_of_a_private_mapping)
 {
     bench with = begin_on("devices 1; attribute 0 113 1", 1);
@@ -90,7 +89,7 @@ TEST(a_device_with_the_flag_makes_no_copy_of_a_private_mapping)
     end_clean(&with);
 }
 
-/* Around the place where one piece ends. */
+/* Checks the bytes around the end of a piece. */
 static void expect_bytes_across(const bench *with, const gpuhal_memory *large, uint64_t at)
 {
     enum { HALF = 4096, BYTES = 2 * HALF };

@@ -1,10 +1,10 @@
-/* The fake CUDA driver itself: it has to refuse what the real one refuses, or tests over it mean nothing. What HIP's
- * refuses too is in vendor_rules_test.c. */
+/* The fake CUDA driver itself: it must refuse the calls that the real one refuses, or tests over it mean nothing. Calls
+ * that HIP refuses too are in vendor_rules_test.c. */
 #include "cuda_fake.h"
 
 #define assert_code(call, code) assert_int_equal(call, code)
 
-/* The calls of the test until here broke so many rules. */
+/* Expects this number of violations in the calls of the test until here. */
 static void expect_violations(unsigned count)
 {
     assert_int_equal(fake_report_get()->violations, count);

@@ -1,5 +1,5 @@
-/* The CUDA plugin over the fake driver, slot by slot (direct.h): what is CUDA's own of links and programs, and the
- * caller's own contexts and streams. What it shares with other vendors is in vendor_slots_test.c. */
+/* The CUDA plugin over the fake driver, slot by slot (direct.h): links and programs as far as only CUDA has them, and
+ * the caller's own contexts and streams. Tests that other vendors share are in vendor_slots_test.c. */
 #include "bench.h"
 #include "support/random.h"
 
@@ -43,7 +43,7 @@ TEST(code_that_cannot_be_loaded_is_refused_with_the_compilers_words_and_the_devi
     end_clean(&with);
 }
 
-/* A program of many kernels, whose log is longer than the room that is given at first. */
+/* A program of many kernels, whose log is longer than the plugin's first buffer for it. */
 static char *make_program(unsigned kernels)
 {
     const size_t size = 64 + 96 * (size_t)kernels;
@@ -69,7 +69,7 @@ TEST(what_the_compiler_prints_is_handed_out_in_full_also_when_it_succeeds)
     snprintf(last, sizeof last, "entry function 'kernel_%d'\n", KERNELS - 1);
     assert_non_null(strstr(log, "entry function 'kernel_0'\n"));
     assert_non_null(strstr(log, last));
-    assert_int_equal(fake_report_get()->modules, 1); /* none is left of the tries */
+    assert_int_equal(fake_report_get()->modules, 1); /* none of the tries is left */
     with.ops.program_unload(program);
     free(text);
     end_clean(&with);
@@ -146,8 +146,8 @@ TEST(parameters_are_compared_with_those_of_the_code)
     end_clean(&with);
 }
 
-/* 48 KiB are for both, what the kernel has of its own and what the launch asks for; the device has more, for those who
- * say so. */
+/* The kernel's own shared memory and the request of the launch share 48 KiB; the device has more, for callers that ask
+ * for it. */
 TEST(a_kernel_with_shared_memory_of_its_own_gets_what_the_launch_asks_for)
 {
     static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n.shared .align 4 .b8 own[20480];\n"
@@ -174,7 +174,7 @@ TEST(a_kernel_with_shared_memory_of_its_own_gets_what_the_launch_asks_for)
     expect_fine(with.ops.launch(queue, again, &how), &with, "launch");
     how.local_bytes = 200000; /* a caller that got the kernel earlier, with more, still has it */
     expect_fine(with.ops.launch(queue, kernel, &how), &with, "launch");
-    how.local_bytes = 232448; /* with its own it is more than there is */
+    how.local_bytes = 232448; /* with the kernel's own it exceeds the device */
     assert_int_equal(with.ops.launch(queue, kernel, &how), GPUHAL_ERROR_INVALID_ARGUMENT);
     finish(&with, queue);
     with.ops.kernel_destroy(kernel);
@@ -189,7 +189,7 @@ TEST(a_kernel_with_shared_memory_of_its_own_gets_what_the_launch_asks_for)
 TEST(a_cubin_that_can_be_linked_further_is_not_taken_for_one_that_is_cut_off)
 {
     unsigned char elf[64 + 2 * 64] = {0x7f, 'E', 'L', 'F', 2, 1, 1};
-    elf[40] = 64; /* where the sections are */
+    elf[40] = 64; /* offset of the sections */
     elf[58] = 64;
     elf[60] = 2;
     unsigned char *section = elf + 128;
@@ -282,7 +282,7 @@ TEST(an_adopted_context_is_worked_in_and_left_to_the_caller)
     expect_clean();
 }
 
-/* As ZLUDA: whose stream it is remains the caller's to know. */
+/* As with ZLUDA: only the caller knows whose stream it is. */
 TEST(a_stream_is_adopted_where_the_driver_cannot_say_whose_it_is)
 {
     use_machine("devices 1; fail cuStreamGetCtx 1+ 801");
@@ -372,7 +372,7 @@ typedef struct long_fill {
     const bench *with;
     gpuhal_memory memory;
     uint64_t bytes;
-    unsigned char last; /* byte, as it was when the call returned */
+    unsigned char last; /* byte, at the return of the call */
     pthread_t thread;
 } long_fill;
 
@@ -390,8 +390,8 @@ static void begin_fill(long_fill *own)
     assert_int_equal(pthread_create(&own->thread, NULL, fill_all, own), 0);
 }
 
-/* The driver gives one stream, which both have to use; the first one stands between recording its event and waiting
- * for it. */
+/* The driver has only one stream, which both callers must use; the first caller is between recording its event and
+ * waiting for it. */
 TEST(a_long_call_returns_after_its_work_while_another_one_shares_its_stream)
 {
     use_machine("devices 1; memory 0 1G; slow_us 300000; fail cuStreamCreateWithPriority 2+ 2");

@@ -1,5 +1,5 @@
-/* What NVML gives of a GPU through the plugin: every value in its unit, with its source, or the reason that it is
- * missing; and the processes. Over an NVML that is old, lies or loses the GPU. */
+/* NVML's values of a GPU through the plugin: every value in its unit, with its source, or the reason that it is
+ * missing; and the processes. Also with an NVML that is old, lies or loses the GPU. */
 #include "cuda_fake.h"
 
 #include "support/tree.h"
@@ -67,7 +67,7 @@ static void start(const char *machine)
     load_plugin();
 }
 
-/* The value in `heard`; `named` or among all. */
+/* Samples the value into `heard`; `named`, or with all values. */
 static gpuhal_missing sample(gpuhal_key key, bool named)
 {
     heard.key = key;
@@ -261,7 +261,7 @@ TEST(a_lost_gpu_gives_the_cause_for_every_value)
     remove_reports();
 }
 
-/* "If any GPU has fallen off the bus or is otherwise inaccessible", says NVIDIA of the search for a UUID. */
+/* "If any GPU has fallen off the bus or is otherwise inaccessible", says NVIDIA about the search for a UUID. */
 TEST(a_lost_gpu_costs_no_other_its_values)
 {
     start("devices 2; fail nvmlDeviceGetHandleByUUID 1+ 15");
@@ -281,7 +281,7 @@ TEST(a_part_of_a_lost_gpu_is_lost)
     remove_reports();
 }
 
-/* At its address, which is that of the whole GPU, NVML finds one. */
+/* NVML finds a GPU at the part's address, which is that of the whole GPU. */
 TEST(a_part_is_not_lost_because_some_gpu_is)
 {
     start("devices 1; mig 0 7 0 1g.10gb 128M; fail nvmlDeviceGetHandleByUUID 1+ 15");
@@ -317,7 +317,7 @@ TEST(errors_of_the_gpu_count_from_the_first_question_on_and_those_of_application
     remove_reports();
 }
 
-/* What one sample has of both: 0 where a value is missing. */
+/* Both values of one sample: 0 if a value is missing. */
 typedef struct errors {
     uint64_t total, code;
 } errors;
@@ -455,7 +455,7 @@ TEST(ten_thousand_processes_are_listed)
     assert_int_equal(list_processes(), GPUHAL_OK);
     assert_int_equal(heard.count, 10001);
     assert_int_equal(heard.one[9999].pid, 9999);
-    /* There is no /proc below the root of this machine. */
+    /* This machine has no /proc below its root. */
     assert_true(heard.one[9999].flags & GPUHAL_PROCESS_FOREIGN_NAMESPACE);
     assert_int_equal(calls_of("nvmlDeviceGetComputeRunningProcesses_v3"), 2);
     remove_reports();

@@ -1,5 +1,5 @@
-/* tests/system/direct_vulkan.h: the Vulkan plugin's own slots, for what the public API does not reach yet: queues and
- * events. */
+/* tests/system/direct_vulkan.h: the Vulkan plugin's own slots, for queues and events that the public API does not reach
+ * yet. */
 #ifndef GPUHAL_TEST_DIRECT_VULKAN_H
 #define GPUHAL_TEST_DIRECT_VULKAN_H
 
@@ -20,7 +20,7 @@ typedef struct opening {
     } slots;
 } opening;
 
-/* The status of what failed, with its sentence as the last error. */
+/* Returns the status of the failed call, with its sentence as the last error. */
 static inline gpuhal_status open_direct(opening *o)
 {
     const gpuhal_direct_listener no_listener = {0};

@@ -1,10 +1,10 @@
-/* tests/system/errors_page.h: docs/errors.md, as far as it is about the vendor for whom a test is compiled. */
+/* tests/system/errors_page.h: the part of docs/errors.md about the vendor that a test is compiled for. */
 #ifndef GPUHAL_TEST_ERRORS_PAGE_H
 #define GPUHAL_TEST_ERRORS_PAGE_H
 
 #include "vendor.h"
 
-/* The page's part about the vendor; the caller's to free. */
+/* The page's part about the vendor; the caller frees it. */
 static inline char *read_part(void)
 {
     static char whole[1 << 17];
@@ -20,7 +20,7 @@ static inline char *read_part(void)
     return after ? strndup(part, (size_t)(after - part)) : strdup(part);
 }
 
-/* A sentence that a test expects stands on the page, word for word. */
+/* Expects a sentence of a test on the page, word for word. */
 static inline void expect_on_page(const char *sentence)
 {
     char *part = read_part();
@@ -45,7 +45,7 @@ static inline bool next_row(char **rest, row *out)
     return line != NULL;
 }
 
-/* The plugin's state, and a sentence of the page in its report. */
+/* Expects the plugin's state, and a sentence of the page in its report. */
 static inline void expect_listed(gpuhal_plugin_state state, const char *sentence)
 {
     expect_on_page(sentence);

@@ -1,14 +1,14 @@
-/* tests/system/exercise.h: random transfers between two buffers, compared byte for byte with what they should hold. */
+/* tests/system/exercise.h: random transfers between two buffers, compared byte for byte with a model. */
 #ifndef GPUHAL_TEST_EXERCISE_H
 #define GPUHAL_TEST_EXERCISE_H
 
 #include "system.h"
 
-/* Writes, fills, copies, mappings and reads at random offsets and sizes, `steps` of them; the whole of both buffers is
- * compared at the end. The same seed gives the same steps. */
+/* Makes `steps` writes, fills, copies, mappings and reads at random offsets and sizes, and compares the whole of both
+ * buffers at the end. The same seed gives the same steps. */
 void exercise_pair(gpuhal_buffer *one, gpuhal_buffer *two, unsigned steps, uint64_t seed);
 
-/* Every ordered pair of memory kinds that the device has. */
+/* Exercises every ordered pair of memory kinds of the device. */
 void exercise_kinds(gpuhal_device *device, uint64_t bytes, unsigned steps, uint64_t seed);
 
 /* The next number of a seed, below `limit`. */

@@ -1,4 +1,4 @@
-/* tests/system/fake.h: what the tests with the fake Vulkan driver share: opening the library on it, and reading its
+/* tests/system/fake.h: shared by the tests with the fake Vulkan driver: opens the library on it, and reads its
  * sentences. */
 #ifndef GPUHAL_TEST_SYSTEM_FAKE_H
 #define GPUHAL_TEST_SYSTEM_FAKE_H
@@ -8,14 +8,14 @@
 
 #include <time.h>
 
-/* Vulkan and the CPU in this process, so that the driver can be asked afterwards. */
+/* Vulkan and the CPU in this process, so that the test can ask the driver afterwards. */
 static inline gpuhal *open_fake(void)
 {
     return open_or_fail(
         &(gpuhal_config){.size = sizeof(gpuhal_config), .isolation = GPUHAL_ISOLATION_NEVER, .backends = "vulkan"});
 }
 
-/* Opens it with this script, and checks at the end that nothing is left and no rule was broken. */
+/* Opens it with this script, and checks at the end that no object is left and no rule was broken. */
 typedef struct session {
     fake_vulkan fake;
     gpuhal *gpu;
@@ -36,7 +36,7 @@ static inline void end_session(session *s)
     fake_vulkan_expect_clean(&s->fake);
 }
 
-/* The last error is this one, and its sentence, the vendor's text or the vendor's call has the word. */
+/* The last error has this status, and its sentence, the vendor's text or the vendor's call contains the word. */
 static inline void expect_error(gpuhal_status status, gpuhal_status wanted, const char *word)
 {
     const gpuhal_error *error = gpuhal_last_error();

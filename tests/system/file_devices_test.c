@@ -1,4 +1,5 @@
-/* Files to and from every device that is there, with real drivers: the processor, the two devices of PoCL, lavapipe. */
+/* Files to and from every device of this machine, with real drivers: the processor, the two devices of PoCL,
+ * lavapipe. */
 #include "exercise.h"
 #include "support/random.h"
 
@@ -6,7 +7,7 @@
 
 enum { BYTES = 7 * 1024 * 1024 + 11, ROUNDS = 16 };
 
-/* Both directions at random offsets; what the file and the buffer hold is known at any time. */
+/* Both directions at random offsets; the test knows the contents of the file and of the buffer at any time. */
 static void check_kind(gpuhal_device *device, gpuhal_memory_kind kind, gpuhal_queue *queue, uint64_t seed)
 {
     gpuhal_buffer *buffer = buffer_or_fail(device, kind, BYTES);

@@ -1,6 +1,6 @@
-/* After a wait has returned OK, everything that the awaited work held has been given back: memory that was released can
- * be allocated again under a limit that it just fits, and a buffer can be mapped. On every device of this machine. The
- * whole count (10,000 rounds, eight processes of 1,000 each) is run by `ctest -C large -L large`; by default a part of
+/* After a wait has returned OK, all objects of the awaited work have been released: memory that was released can be
+ * allocated again under a limit that it just fits, and a buffer can be mapped. On every device of this machine. `ctest
+ * -C large -L large` runs the whole count (10,000 rounds, eight processes of 1,000 each); the default is a part of
  * it. */
 #include "queues.h"
 
@@ -115,7 +115,7 @@ TEST(a_buffer_can_be_mapped_after_a_wait_for_its_transfers)
     gpuhal_close(gpu);
 }
 
-/* Another device's event holds the work back, so the queue's thread submits it; and a callback has the queue's thread
+/* Another device's event holds the work back, so the queue's thread submits it; and a callback makes the queue's thread
  * wait. */
 static void expect_memory_after_deferred_work(gpuhal *gpu, const char *selector, const char *other)
 {

@@ -8,15 +8,15 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-/* A lease is filled with buffers of CHUNK bytes, of which the first USED have a pattern: to write and compare all of
- * them takes seconds and shows no more. */
+/* Buffers of CHUNK bytes fill a lease; the first USED bytes of each have a pattern. Writing and comparing all bytes
+ * takes seconds and shows no more. */
 enum { PROGRAMS = 2, DEVICES = 3, ROUNDS = 2, CHUNK = 32 << 20, USED = 2 << 20, CHUNKS_MAX = 32 };
 #define LARGE (UINT64_C(640) << 20)
 #define SMALL (UINT64_C(96) << 20)
-/* For all turns, also of a busy machine. */
+/* Long enough for all turns, also on a busy machine. */
 #define DEADLINE_NS (5 * PATIENCE_NS)
 
-/* What all programs have now, by their own account. */
+/* The present holdings of all programs, as they report them. */
 typedef struct shared {
     _Atomic uint32_t started;
     _Atomic uint64_t bytes[DEVICES];
@@ -24,7 +24,7 @@ typedef struct shared {
     _Atomic uint32_t turns[PROGRAMS], violations;
 } shared;
 
-/* A device of this program, and what it leases of it. */
+/* A device of this program, and its lease of it. */
 typedef struct part {
     gpuhal *gpu;
     gpuhal_device *device;
@@ -32,8 +32,8 @@ typedef struct part {
     uint32_t slots, number; /* in the shared memory */
 } part;
 
-/* Each device in a gpuhal object of its own that sees no other one: together they would be interfaces of one processor,
- * which is leased as one. */
+/* Opens each device in a gpuhal object of its own that sees no other one: together they would be interfaces of one
+ * processor, which is leased as one. */
 static uint32_t open_devices(part parts[DEVICES])
 {
     static const char *const selectors[DEVICES] = {"opencl:0", "opencl:1", "cpu:0"};
@@ -93,7 +93,7 @@ static void expect_bytes(gpuhal_buffer *buffer, uint32_t pattern)
     }
 }
 
-/* Each buffer has a pattern of its own; the second half is a copy of the first one. */
+/* Each buffer has another pattern; the second half is a copy of the first one. */
 static void fill_and_compare(const part *one, uint32_t program, uint32_t round)
 {
     gpuhal_buffer *buffers[CHUNKS_MAX];

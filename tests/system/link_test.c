@@ -1,5 +1,4 @@
-/* Links between devices of a vendor, over its fake: what is reported of them, copies over links that were proven, and
- * links that lie. */
+/* Links between devices of a vendor, over its fake: reports of them, copies over verified links, and links that lie. */
 #include "warnings.h"
 #include "support/random.h"
 
@@ -28,8 +27,8 @@ static uint64_t link_number(gpuhal_device *from, gpuhal_device *to, gpuhal_key k
     return value;
 }
 
-/* Between new buffers, at odd offsets; what lies beside the range stays. Returns the path that copies take
- * afterwards. */
+/* Copies between new buffers, at odd offsets, and checks that the bytes beside the range stay. Returns the path that
+ * copies take afterwards. */
 static gpuhal_path copy_exactly(gpuhal_device *from_device, gpuhal_device *to_device, uint32_t seed)
 {
     unsigned char *sent = bytes_of_seed(seed, BYTES), *got = bytes_of_seed(seed + 1, BYTES);

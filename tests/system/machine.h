@@ -1,9 +1,8 @@
-/* tests/system/machine.h: what the tests of plugins over the fakes of a vendor share: the machine, and the report of
- * the fakes. The file that includes it defines BACKEND, the name of the backend, and includes vendor_names.h of its
- * fake.
+/* tests/system/machine.h: shared by the tests of plugins over the fakes of a vendor: the machine, and the report of the
+ * fakes. The file that includes it defines BACKEND, the name of the backend, and includes vendor_names.h of its fake.
  *
  * The fakes read their machine once per process, so every test runs in a process of its own, as CTest does it, and
- * says first which machine it wants.
+ * first says which machine it needs.
  */
 #ifndef GPUHAL_TEST_MACHINE_H
 #define GPUHAL_TEST_MACHINE_H
@@ -57,7 +56,7 @@ static inline void expect_no_violation(void)
     assert_int_equal(report->violations, 0);
 }
 
-/* What is alive besides contexts. */
+/* Live objects except contexts. */
 static inline unsigned alive(void)
 {
     const fake_report *r = fake_report_get();
@@ -116,7 +115,7 @@ static inline double seconds_now(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* The sentence speaks of it. */
+/* Expects the word in the text. */
 static inline void expect_word(const char *text, const char *word)
 {
     if (!strstr(text, word)) {
@@ -124,7 +123,7 @@ static inline void expect_word(const char *text, const char *word)
     }
 }
 
-/* The backend and the CPU; every plugin is probed in a helper process, unless said otherwise. */
+/* The backend and the CPU; every plugin is probed in a helper process, unless `isolation` says otherwise. */
 static inline gpuhal *open_backend(uint32_t isolation)
 {
     return open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config), .backends = BACKEND, .isolation = isolation});
@@ -135,7 +134,7 @@ static inline gpuhal_plugin_report report_of_backend(const gpuhal *gpu)
     return report_of_plugin(gpu, BACKEND);
 }
 
-/* The plugin ends in this state, with a sentence in which the words stand; the CPU is there all the same. */
+/* Expects that the plugin ends in this state, with these words in its sentence, and that the CPU is there. */
 static inline void expect_state(gpuhal_plugin_state state, const char *words)
 {
     gpuhal *gpu = open_backend(0);
@@ -150,7 +149,7 @@ static inline void expect_state(gpuhal_plugin_state state, const char *words)
     remove_reports();
 }
 
-/* The device cannot be opened, which the last error says of it. */
+/* Expects that the device cannot be opened, and that the last error names it. */
 static inline gpuhal_status open_refused(gpuhal *gpu, const char *id)
 {
     const gpuhal_status status = gpuhal_device_open(select_or_fail(gpu, id));
@@ -181,7 +180,7 @@ static inline gpuhal_value sample_one(gpuhal_device *device, gpuhal_key key)
     return value;
 }
 
-/* A function of the vendor's library, into a pointer to a function. */
+/* Loads a function of the vendor's library into a pointer to a function. */
 static inline void load_function(void *library, const char *name, void *out_function)
 {
     void *found = dlsym(library, name);

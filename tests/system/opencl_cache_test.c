@@ -1,5 +1,5 @@
-/* What OpenCL drivers compiled, and what they read beside the text: a kernel that was kept never has an old value. Each
- * run is a process of its own, and the driver's own cache is empty. */
+/* Cached results of OpenCL compilers, and the inputs that they read beside the text: a cached kernel never has an old
+ * value. Each run is a process of its own, and the driver's own cache is empty. */
 #include "support/child.h"
 #include "support/folder.h"
 #include "system.h"
@@ -32,7 +32,7 @@ static uint32_t launch(gpuhal_device *device, gpuhal_kernel *kernel)
     return value;
 }
 
-/* Compiles and launches; 16 times the value that the kernel has written, and 1 where nothing was compiled. */
+/* Compiles and launches; returns 16 times the value that the kernel has written, plus 1 if nothing was compiled. */
 static int use(const char *text, const char *options)
 {
     gpuhal *gpu = open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config), .backends = "opencl"});
@@ -115,7 +115,7 @@ TEST(a_variable_that_the_compiler_reads_gives_another_kernel)
     expect(text, "", 3, false);
 }
 
-/* A copy, which finds its devices and headers by where it lies. */
+/* A copy, which finds its devices and headers relative to its own path. */
 static void install_driver(void)
 {
     char command[512];

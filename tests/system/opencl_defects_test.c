@@ -1,12 +1,12 @@
-/* Defects of OpenCL drivers that the plugin knows by name (plugins/opencl/defects.c): each is there, or stated by the
- * library over the installed one, and cured; and a driver without them is left alone. */
+/* Defects of OpenCL drivers that the plugin knows by name (plugins/opencl/defects.c). Each is real, or stated by the
+ * library over the installed one, and is worked around; drivers without defects are left alone. */
 #include "opencl_programs.h"
 
 #include <pthread.h>
 #include <sys/wait.h>
 #include <time.h>
 
-/* Writes that it has begun, and ends when it may: one thread of each launch waits. */
+/* Writes that it has begun, and ends when the test lets it: one thread of each launch waits. */
 static const char *const waiting = "__kernel void hold(__global volatile uint *x, uint at) {\n"
                                    "  if (get_global_id(0) == 0) { x[at] = 1; while (x[at + 1] == 0) { } } }\n";
 
@@ -41,7 +41,7 @@ static void close_machine(machine *m)
     close_fixture(&m->d);
 }
 
-/* Holds at two words from `at` on. */
+/* Launches holds at two words from `at` on. */
 static gpuhal_status launch_hold(machine *m, gpuhal_plugin_queue *queue, uint32_t at, uint32_t groups)
 {
     const gpuhal_plugin_argument arguments[] = {{.kind = GPUHAL_PARAMETER_BUFFER, .memory = &m->d.far, .bytes = BYTES},
@@ -51,7 +51,7 @@ static gpuhal_status launch_hold(machine *m, gpuhal_plugin_queue *queue, uint32_
     return m->d.ops->launch(queue, m->kernel, &launch);
 }
 
-/* A launch by a thread of its own, since `basic` works inside the call. */
+/* A launch on a thread of its own, since `basic` works inside the call. */
 typedef struct launcher {
     machine *m;
     gpuhal_plugin_queue *queue;
@@ -74,7 +74,7 @@ static void begin_launch(launcher *own)
     assert_int_equal(pthread_create(&own->thread, NULL, launch, own), 0);
 }
 
-/* Until the kernel has begun, or its launch was refused. */
+/* Waits until the kernel has begun, or its launch was refused. */
 static void wait_for_launch(const launcher *own)
 {
     while (!own->m->words[own->at] && !(own->returned && own->status)) {
@@ -88,7 +88,7 @@ static void end_launch(launcher *own)
     assert_int_equal(pthread_join(own->thread, NULL), 0);
 }
 
-/* What a launch in another queue returns while a narrower one of the same kernel runs. */
+/* Status of a launch in another queue while a narrower one of the same kernel runs. */
 static gpuhal_status launch_beside(machine *m)
 {
     launcher narrow = {.m = m, .queue = m->d.queue, .at = 0, .groups = 1};
@@ -112,7 +112,7 @@ static void state(const char *version, const char *name)
     use_answers(answers);
 }
 
-/* Without its cure the process ends here when the second launch does, if the driver has the defect. */
+/* If the driver has the defect, the process ends here without the workaround, when the second launch ends. */
 TEST(launches_of_two_queues_do_not_overlap_on_basic)
 {
     machine m;
@@ -120,7 +120,7 @@ TEST(launches_of_two_queues_do_not_overlap_on_basic)
     open_machine(&m, BASIC);
     assert_int_equal(launch_beside(&m), GPUHAL_NOT_READY);
     m.words[33] = 1;
-    expect_fine(&m.d, launch_hold(&m, m.other, 32, 3), "launch"); /* now it is taken */
+    expect_fine(&m.d, launch_hold(&m, m.other, 32, 3), "launch"); /* now the launch is accepted */
     synchronize(&m.d, m.other);
     assert_int_equal(m.words[32], 1);
     m.words[65] = 1;
@@ -136,7 +136,7 @@ TEST(launches_of_two_queues_do_not_overlap_where_launches_must_not)
     assert_int_equal(launch_beside(&m), GPUHAL_NOT_READY);
     m.words[33] = m.words[65] = 1;
     expect_fine(&m.d, launch_hold(&m, m.other, 32, 3), "launch");
-    expect_fine(&m.d, launch_hold(&m, NULL, 64, 5), "launch"); /* waits for it */
+    expect_fine(&m.d, launch_hold(&m, NULL, 64, 5), "launch"); /* waits for that launch */
     assert_int_equal(m.words[32], 1);
     synchronize(&m.d, m.other);
     close_machine(&m);
@@ -176,7 +176,7 @@ TEST(a_launch_that_the_driver_refuses_leaves_the_turn_with_the_one_that_runs)
     close_machine(&m);
 }
 
-/* A device of its own, which is closed by a thread of its own. */
+/* A device in another object, which a thread of its own closes. */
 typedef struct closer {
     fixture d;
     pthread_t thread;
@@ -191,7 +191,7 @@ static void *close_it(void *user)
     return NULL;
 }
 
-/* Returns whether another device can be closed before a launch ends that is under way. */
+/* Returns whether another device can be closed before a running launch ends. */
 static bool closes(closer *c)
 {
     assert_int_equal(pthread_create(&c->thread, NULL, close_it, c), 0);
@@ -228,7 +228,7 @@ TEST(a_device_is_closed_while_a_launch_of_another_waits_for_its_turn)
     launcher waits = {.m = &m, .queue = NULL, .at = 16, .groups = 3};
     expect_fine(&m.d, launch_hold(&m, m.other, 0, 1), "launch");
     begin_launch(&waits);
-    nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL); /* it waits by now, or soon: then nothing is shown */
+    nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL); /* now or soon it waits; if soon, nothing is shown */
     const bool closed = closes(&c);
     m.words[1] = 1;
     end_launch(&waits);

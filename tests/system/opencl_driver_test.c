@@ -1,5 +1,5 @@
-/* OpenCL drivers that do what the specification does not foresee: over the installed ones, by themselves, registered
- * twice, or with a library in between that answers otherwise (tests/fakes/opencl). */
+/* OpenCL drivers whose behaviour the specification does not foresee: over the installed ones, alone, registered twice,
+ * or with a library in between that changes results (tests/fakes/opencl). */
 #include "system.h"
 
 #include <gpuhal/native.h>
@@ -15,7 +15,7 @@ static gpuhal *open_opencl(uint32_t isolation)
         &(gpuhal_config){.size = sizeof(gpuhal_config), .isolation = isolation, .backends = "opencl,cpu"});
 }
 
-/* From now on the driver answers by that script; skips the test where there is no OpenCL at all. */
+/* From now on the driver's results follow this script; skips the test if there is no OpenCL at all. */
 static void use_answers(const char *script)
 {
     const char *library = getenv("GPUHAL_FAKE_OPENCL_LIBRARY");
@@ -49,7 +49,7 @@ static void register_twice(const char *folder)
 TEST(a_driver_that_two_icd_files_name_is_listed_once)
 {
     char folder[] = "/tmp/gpuhal-icd-XXXXXX", command[64];
-    gpuhal *gpu = open_opencl(GPUHAL_ISOLATION_ALWAYS); /* the helper's drivers, not those of this process */
+    gpuhal *gpu = open_opencl(GPUHAL_ISOLATION_ALWAYS); /* the drivers of the helper, not of this process */
     const uint32_t once = gpuhal_device_count(gpu);
     gpuhal_close(gpu);
     assert_non_null(mkdtemp(folder));
@@ -109,7 +109,7 @@ TEST(a_pci_address_that_cannot_be_is_not_believed)
         const char *text = NULL, *why = NULL;
         snprintf(script, sizeof script, "gpu;name=A GPU;pci=%s", cases[i].script);
         use_answers(script);
-        gpuhal *gpu = open_opencl(GPUHAL_ISOLATION_ALWAYS); /* this process would list the devices once */
+        gpuhal *gpu = open_opencl(GPUHAL_ISOLATION_ALWAYS); /* this process would list the devices only once */
         gpuhal_device *device = select_or_fail(gpu, "opencl:0");
         const gpuhal_status status = gpuhal_device_text(device, GPUHAL_FACT_PCI_ADDRESS, &text);
         if (cases[i].expected) {
@@ -122,7 +122,7 @@ TEST(a_pci_address_that_cannot_be_is_not_believed)
     }
 }
 
-/* CL_MEM_OBJECT_ALLOCATION_FAILURE is how drivers say that the memory they promised is not there. */
+/* CL_MEM_OBJECT_ALLOCATION_FAILURE is how drivers report that the promised memory is missing. */
 TEST(a_buffer_whose_memory_cannot_be_committed_is_out_of_memory_and_given_back)
 {
     char log[] = "/tmp/gpuhal-released-XXXXXX", line[64];
@@ -167,7 +167,7 @@ static gpuhal_device *sharing_device(gpuhal *gpu)
     return device;
 }
 
-/* The driver shares memory with the host. It stays as long as a reference to the buffer, here the application's. */
+/* The driver shares memory with the host. It stays while there is a reference to the buffer, here the application's. */
 TEST(device_memory_of_the_hosts_processor_is_seen_by_the_host_and_goes_with_the_last_reference)
 {
     char log[] = "/tmp/gpuhal-released-XXXXXX";
@@ -249,8 +249,8 @@ TEST(device_memory_that_has_to_be_mapped_has_no_lasting_address)
     gpuhal_close(gpu);
 }
 
-/* rusticl: a command that fails in execution fails all that come behind it in its command queue. And
- * CL_OUT_OF_RESOURCES (-5) of such a command need not be a lack of memory. */
+/* rusticl: a command that fails in execution makes all later ones in its command queue fail. And CL_OUT_OF_RESOURCES
+ * (-5) of such a command need not be a lack of memory. */
 TEST(a_blocking_copy_that_fails_in_execution_is_no_lack_of_memory_and_the_next_one_works)
 {
     unsigned char bytes[4096], got[4096] = {0};
@@ -270,7 +270,7 @@ TEST(a_blocking_copy_that_fails_in_execution_is_no_lack_of_memory_and_the_next_o
     assert_ok(gpuhal_copy(NULL, to, 0, from, 0, sizeof bytes));
     assert_ok(gpuhal_read(NULL, got, to, 0, sizeof got));
     assert_memory_equal(got, bytes, sizeof got);
-    /* What the application got of the device stays what it is. */
+    /* The native handles that the application got from the device stay the same. */
     assert_ok(gpuhal_device_native(device, &later));
     assert_int_equal(later.values[3], native.values[3]);
     gpuhal_buffer_release(from);
@@ -278,7 +278,7 @@ TEST(a_blocking_copy_that_fails_in_execution_is_no_lack_of_memory_and_the_next_o
     gpuhal_close(gpu);
 }
 
-/* PoCL aborts the program where host memory is missing when a buffer is first used. */
+/* PoCL aborts the program if host memory is missing when a buffer is first used. */
 TEST(where_the_address_space_is_short_a_buffer_is_out_of_memory_and_the_device_goes_on)
 {
     enum { PIECE = 128 << 20, PIECES = 8 };

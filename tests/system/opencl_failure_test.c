@@ -11,7 +11,7 @@ static void expect_failure(const fixture *d, gpuhal_status status)
     assert_true(strlen(gpuhal_last_error()->sentence) > 20);
 }
 
-/* PoCL's queues can be used after work of theirs has failed; on rusticl whatever comes later fails too. */
+/* PoCL's queues can be used after work of theirs has failed; on rusticl all later work fails too. */
 static bool queues_recover(const fixture *d)
 {
     cl_platform_id platform = NULL;
@@ -81,7 +81,7 @@ TEST(a_thread_that_sleeps_until_the_work_is_done_gets_its_failure)
     close_fixture(&d);
 }
 
-/* By the time of the second copy nothing waits for the first any more: PoCL does it. */
+/* By the time of the second copy no command waits for the first any more: PoCL does it. */
 static void fail_before_more_is_enqueued(bool handed_out)
 {
     fixture d;
@@ -102,7 +102,7 @@ static void fail_before_more_is_enqueued(bool handed_out)
     }
     record(&d, d.queue, d.event);
     expect_failure(&d, d.ops->event_block(d.event, 20 * second_ns));
-    /* Once reported, it is over. */
+    /* Once reported, the failure is over. */
     if (queues_recover(&d)) {
         copy_all(&d, d.queue, &d.far, &d.near);
         copy_all(&d, d.queue, &d.result, &d.far);
@@ -150,7 +150,7 @@ TEST(a_queue_that_is_destroyed_with_work_in_it_gets_it_done_first)
     close_fixture(&d);
 }
 
-/* What may still be in use is kept: it can be found by leak checks. */
+/* Objects that may still be in use are kept: leak checks can find them. */
 TEST(work_that_never_ends_holds_up_destroying_for_seconds_alone_and_costs_the_device)
 {
     static fixture d;
@@ -182,7 +182,7 @@ TEST(work_that_never_ends_holds_up_destroying_for_seconds_alone_and_costs_the_de
     d.plugin->close(d.device);
 }
 
-/* ---- the caller's own */
+/* ---- the caller's queues */
 
 static gpuhal_status adopt(const fixture *d, uint32_t type, cl_command_queue commands)
 {
@@ -211,7 +211,8 @@ TEST(command_queues_that_do_not_fit_are_not_adopted)
     close_fixture(&d);
 }
 
-/* Ours, the caller's, ours: the caller's commands come between ours, and an event behind them waits for them. */
+/* The plugin's, the caller's, and the plugin's commands again: the caller's come between the two, and an event after
+ * them waits for them. */
 static void take_turns(fixture *d, gpuhal_plugin_queue *queue)
 {
     const unsigned char mark = 0x66;
@@ -222,7 +223,7 @@ static void take_turns(fixture *d, gpuhal_plugin_queue *queue)
     copy_all(d, queue, &d->far, &d->near);
     assert_int_equal(CL(clEnqueueFillBuffer)(commands, mem, &mark, 1, 10, 10, 0, NULL, NULL), CL_SUCCESS);
     copy_all(d, queue, &d->result, &d->far);
-    assert_int_equal(CL(clFinish)(commands), CL_SUCCESS); /* ours have ended, the caller's gate has not */
+    assert_int_equal(CL(clFinish)(commands), CL_SUCCESS); /* the plugin's have ended, the caller's gate has not */
     const gate shut = close_gate(d, queue);
     record(d, queue, d->event);
     assert_int_equal(d->ops->event_query(d->event), GPUHAL_NOT_READY);

@@ -1,4 +1,4 @@
-/* A queue of the OpenCL plugin for whose list of pending commands there is no more memory: realloc() and the driver's
+/* A queue of the OpenCL plugin without memory for a longer list of pending commands: realloc() and the driver's
  * functions are those of this test. */
 #include "test.h"
 
@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* What a cl_event points to here. */
+/* The target of a cl_event here. */
 static struct {
     cl_int execution;
     unsigned released;

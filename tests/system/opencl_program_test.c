@@ -1,4 +1,4 @@
-/* Programs of the OpenCL plugin over PoCL: code that is built, code that is not, and what is kept of it for a later
+/* Programs of the OpenCL plugin over PoCL: builds that succeed, builds that fail, and the compiled programs for a later
  * run. */
 #include "opencl_programs.h"
 
@@ -83,7 +83,7 @@ TEST(code_that_is_not_opencl_c_is_refused_and_the_device_stays_usable)
     close_fixture(&d);
 }
 
-/* The bytes behind the end are not zero. */
+/* The bytes after the end are not zero. */
 TEST(code_is_read_up_to_its_end_and_may_end_with_a_zero)
 {
     fixture d;
@@ -101,7 +101,7 @@ TEST(code_is_read_up_to_its_end_and_may_end_with_a_zero)
     close_fixture(&d);
 }
 
-/* ---- what is kept */
+/* ---- compiled programs */
 
 static void *kept_or_fail(const fixture *d, gpuhal_plugin_program *program, uint64_t *out_bytes)
 {
@@ -126,7 +126,7 @@ static gpuhal_code code_of_source(void)
     return (gpuhal_code){.size = sizeof(gpuhal_code), .format = "opencl-c", .code = source, .bytes = strlen(source)};
 }
 
-/* Loads it and runs a kernel; returns whether what was kept was enough. */
+/* Loads the code and runs a kernel; returns whether the compiled program was enough. */
 static bool load_kept(const fixture *d, const gpuhal_code *code, const void *kept, uint64_t bytes)
 {
     gpuhal_plugin_program *program = NULL;
@@ -202,7 +202,7 @@ TEST(what_was_kept_and_is_damaged_or_cut_off_never_reaches_the_driver)
     close_fixture(&d);
 }
 
-/* What PoCL makes if another process removes its file in that moment; PoCL 3.1 aborts when it loads that. */
+/* The result of PoCL if another process removes its file in that moment; PoCL 3.1 aborts when it loads this. */
 static int make_empty(const char *path, const struct stat *unused, int type, struct FTW *also_unused)
 {
     (void)unused, (void)also_unused;
@@ -228,7 +228,7 @@ TEST(a_binary_without_its_program_is_not_kept)
     close_fixture(&d);
 }
 
-/* As the specification allows, a binary may lack what is known of its kernels' arguments. */
+/* The specification allows a binary without a description of its kernels' arguments. */
 TEST(what_was_kept_is_enough_for_reflection_where_it_describes_arguments_else_code_is_compiled)
 {
     fixture d;
@@ -256,7 +256,7 @@ TEST(what_was_kept_is_enough_for_reflection_where_it_describes_arguments_else_co
 
 /* ---- SPIR-V */
 
-/* A module with one entry point of the model given, and room behind it. */
+/* A module with one entry point of the given model, and room after it. */
 enum { MODULE_WORDS = 5 + 2 + 3 + 5 };
 static void make_module(uint32_t model, uint32_t *out_words)
 {
@@ -276,7 +276,7 @@ static gpuhal_status load_module(const fixture *d, const void *words, uint64_t b
     return load_code(d, &code, &build, out_program);
 }
 
-/* Before 2.1 the function is an extension's, which the script does not have. */
+/* Before 2.1 the function belongs to an extension, which the script does not have. */
 static void open_with_il(fixture *d)
 {
     char version[64] = "";
@@ -328,7 +328,7 @@ TEST(spirv_of_shaders_or_cut_off_is_refused_before_the_driver_sees_it)
     expect_refused(&d, load_module(&d, words, sizeof words, &program), GPUHAL_ERROR_NOT_SUPPORTED, "Vulkan");
     make_module(6, words);
     for (uint64_t bytes = 1; bytes < sizeof words; bytes++) {
-        const uint64_t word = bytes / 4; /* between two instructions nothing is seen to be missing */
+        const uint64_t word = bytes / 4; /* a cut between two instructions cannot be noticed */
         if (bytes % 4 != 0 || (word != 7 && word != 10)) {
             expect_refused(&d, load_module(&d, words, bytes, &program), GPUHAL_ERROR_INVALID_ARGUMENT, "SPIR-V");
         }
@@ -340,7 +340,7 @@ TEST(spirv_of_shaders_or_cut_off_is_refused_before_the_driver_sees_it)
     close_fixture(&d);
 }
 
-/* Source for one architecture is for the devices that report it. PoCL reports none. */
+/* Source for one architecture is only for devices that report it. PoCL reports none. */
 TEST(source_for_a_target_is_incompatible_with_a_device_that_does_not_report_it)
 {
     fixture d;
@@ -407,7 +407,7 @@ static void launch_reflected(gpuhal_device *device, int run)
     assert_non_null(strstr(gpuhal_last_error()->sentence, "kind DEVICE"));
     launch_in(queue, kernel, mapped, GPUHAL_ERROR_NOT_SUPPORTED);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "kind DEVICE"));
-    launch_in(queue, kernel, buffer, GPUHAL_OK); /* it has failed no queue */
+    launch_in(queue, kernel, buffer, GPUHAL_OK); /* the refusal has failed no queue */
     gpuhal_queue_destroy(queue);
     gpuhal_buffer_release(mapped);
     gpuhal_buffer_release(buffer);

@@ -1,4 +1,4 @@
-/* tests/system/opencl_programs.h: loading programs with the slots of the OpenCL plugin. */
+/* tests/system/opencl_programs.h: loads programs with the slots of the OpenCL plugin. */
 #ifndef GPUHAL_TEST_OPENCL_PROGRAMS_H
 #define GPUHAL_TEST_OPENCL_PROGRAMS_H
 
@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-/* One source for all tests: PoCL compiles for seconds, and keeps what it has compiled between tests. */
+/* One source for all tests: PoCL compiles for seconds, and caches compiled programs between tests. */
 static const char *const source =
     "typedef struct pair { int a; float b; } pair;\n"
     "__kernel void add(__global uint *to, __global const uint *from, uint plus) {\n"
@@ -26,15 +26,15 @@ static const char *const source =
 
 enum { FEW = 64 };
 
-/* PoCL compiles in a folder of this test: processes that share one remove each other's files (pocl issue 1480). Stands
- * before the driver is opened. */
+/* PoCL compiles in a folder of this test: processes that share one remove each other's files (pocl issue 1480). Must
+ * come before the driver is opened. */
 static inline void compile_alone(void)
 {
     make_test_folder("opencl-program");
     setenv("POCL_CACHE_DIR", test_folder, 1);
 }
 
-/* What the last build of this thread has printed. */
+/* The output of this thread's last build. */
 static _Thread_local char build_log[4096];
 
 static inline void take_log(void *user, const char *text)
@@ -113,7 +113,7 @@ static inline gpuhal_plugin_argument value_of(const void *value, uint64_t bytes)
     return (gpuhal_plugin_argument){.kind = GPUHAL_PARAMETER_VALUE, .value = value, .bytes = bytes};
 }
 
-/* to[i] = from[i] + plus, for the first FEW numbers behind the offsets. */
+/* to[i] = from[i] + plus, for the first FEW numbers after the offsets. */
 static inline gpuhal_status launch_add(const fixture *d, gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
                                        const gpuhal_memory *to, uint64_t to_offset, const gpuhal_memory *from,
                                        uint64_t from_offset, uint32_t plus)
@@ -130,7 +130,7 @@ static inline void read_numbers(const fixture *d, const gpuhal_memory *memory, u
     expect_fine(d, d->ops->read(d->device, NULL, out_numbers, memory, offset, FEW * sizeof(uint32_t)), "read");
 }
 
-/* From now on the driver answers by that script; skips the test where there is no OpenCL at all. */
+/* From now on the driver's results follow this script; skips the test if there is no OpenCL at all. */
 static inline void use_answers(const char *script)
 {
     const char *library = getenv("GPUHAL_FAKE_OPENCL_LIBRARY");

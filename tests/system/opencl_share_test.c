@@ -1,5 +1,5 @@
-/* A program with an OpenCL context of its own: its device and its buffers are taken over, and memory is its own again
- * once OpenCL has let go. */
+/* A program with an OpenCL context of its own: the library adopts its device and its buffers, and its memory is its own
+ * again once OpenCL has released it. */
 #include "system.h"
 #include "support/import_host.h"
 
@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The functions of OpenCL that a program with a context of its own calls. */
+/* The functions of OpenCL that such a program calls. */
 typedef struct opencl {
     __typeof__(clCreateContext) *create_context;
     __typeof__(clReleaseContext) *release_context;
@@ -91,8 +91,7 @@ TEST(imported_memory_is_the_callers_again_once_the_driver_has_let_go_of_it)
     gpuhal_close(gpu);
 }
 
-/* Platform and device behind opencl:1, as any program finds them; here the library is asked, through an object of its
- * own. */
+/* Platform and device behind opencl:1, as any program finds them; here a separate gpuhal object reports them. */
 static gpuhal_native find_opencl_device(void)
 {
     gpuhal *gpu = open_or_fail(NULL);
@@ -162,7 +161,7 @@ TEST(a_program_with_its_own_opencl_context_hands_it_over_and_wraps_its_buffer)
     assert_memory_equal(back, "wrapped", 7);
     gpuhal_buffer_release(part);
     gpuhal_buffer_release(whole);
-    /* PoCL's thread lets go of a command's buffers a moment after the command has ended. */
+    /* PoCL's thread releases a command's buffers a moment after the command has ended. */
     for (int i = 0; i < 2000 && buffer_references(&cl, mem) != 1; i++) {
         usleep(1000);
     }

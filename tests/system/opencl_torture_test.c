@@ -1,5 +1,5 @@
 /* Programs and kernels of the OpenCL plugin while one call after the other fails: of the driver, or for memory. Each
- * time the work ends with a status, nothing is left in the driver, and the same work succeeds afterwards. */
+ * time the work ends with a status, no object is left in the driver, and the same work succeeds afterwards. */
 #include "opencl_programs.h"
 
 #include "../../plugins/opencl/driver.h"
@@ -7,10 +7,10 @@
 
 extern const gpuhal_plugin *gpuhal_opencl_plugin_query(uint32_t host_abi, const gpuhal_host *host);
 
-static gpuhal_opencl_functions driver; /* as it is */
-static unsigned calls, failing;        /* how many there were; which of them fails */
+static gpuhal_opencl_functions driver; /* the real functions */
+static unsigned calls, failing;        /* number of calls; the one that fails */
 static const char *failed_call;        /* its name */
-static int programs, kernels, objects; /* that are alive */
+static int programs, kernels, objects; /* live objects */
 
 static bool fails(const char *name)
 {
@@ -19,14 +19,14 @@ static bool fails(const char *name)
     return now;
 }
 
-/* A function that returns a code. */
+/* Wraps a function that returns a code. */
 #define CODE(name, parameters, arguments)                                                                              \
     static cl_int CL_API_CALL own_##name parameters                                                                    \
     {                                                                                                                  \
         return fails(#name) ? CL_OUT_OF_RESOURCES : driver.name arguments;                                             \
     }
 
-/* One that makes an object. */
+/* Wraps a function that makes an object. */
 #define OBJECT(type, name, counter, parameters, arguments)                                                             \
     static type CL_API_CALL own_##name parameters                                                                      \
     {                                                                                                                  \
@@ -39,7 +39,7 @@ static bool fails(const char *name)
         return made;                                                                                                   \
     }
 
-/* One that releases it. */
+/* Wraps a function that releases it. */
 #define RELEASE(type, name, counter)                                                                                   \
     static cl_int CL_API_CALL own_##name(type object)                                                                  \
     {                                                                                                                  \
@@ -100,7 +100,7 @@ static cl_int CL_API_CALL own_clRetainMemObject(cl_mem mem)
     return driver.clRetainMemObject(mem);
 }
 
-/* The plugin's table has our functions from now on. */
+/* From now on the plugin's table has the functions of this test. */
 static void interpose(void)
 {
     gpuhal_opencl_functions *api = &gpuhal_opencl_api;
@@ -142,13 +142,13 @@ typedef struct kept {
     uint64_t bytes;
 } kept;
 
-/* What fails: numbers count from 1, and 0 is nothing. */
+/* The failing call or allocation: numbers count from 1, and 0 is none. */
 typedef struct fault {
     unsigned call, allocation;
     bool came;
 } fault;
 
-/* With a part of memory that the driver has a buffer for, and with what is shared. */
+/* Launches with a part of memory that has a buffer in the driver, and with shared memory. */
 static gpuhal_status launch_both(const fixture *d, gpuhal_plugin_kernel *kernel, const gpuhal_memory *memory)
 {
     const gpuhal_status status = launch_add(d, d->queue, kernel, memory, 1024, &d->far, 512, 1);
@@ -172,7 +172,7 @@ static gpuhal_status run(const fixture *d, gpuhal_plugin_program *program, const
     return status;
 }
 
-/* The caller's buffer, since the plugin's own may be shared with the host. */
+/* Wraps the caller's buffer, since the plugin's own may be shared with the host. */
 static gpuhal_memory wrap_or_fail(const fixture *d)
 {
     cl_int code = CL_SUCCESS;
@@ -185,8 +185,8 @@ static gpuhal_memory wrap_or_fail(const fixture *d)
     return wrapped;
 }
 
-/* Loads, describes, runs, keeps. @p from: what was kept before, which the driver need not take. The memory is new, so
- * that no part is kept with it. */
+/* Loads, describes, runs, and stores the compiled program. @p from: an earlier compiled program, which the driver need
+ * not accept. The memory is new, so that no part of it is in the table. */
 static gpuhal_status work(const fixture *d, const char *options, const kept *from, fault *f)
 {
     gpuhal_plugin_program *program = NULL;

@@ -1,4 +1,4 @@
-/* tests/system/own_registry.h: a registry of the test's own, and what is to be found in it. */
+/* tests/system/own_registry.h: a registry of the test's own, and searches in it. */
 #ifndef GPUHAL_TEST_OWN_REGISTRY_H
 #define GPUHAL_TEST_OWN_REGISTRY_H
 
@@ -24,7 +24,7 @@ static inline void remove_registry(void)
     }
 }
 
-/* A new one from now on; all go with this process. */
+/* Uses a new registry from now on; all are removed with this process. */
 static inline void use_registry(void)
 {
     static unsigned count;
@@ -40,7 +40,7 @@ static inline void use_registry(void)
     setenv("GPUHAL_REGISTRY", registry_folder, 1);
 }
 
-/* What lies on the disk. */
+/* Reads the registry on the disk. */
 static inline gpuhal_registry_view *view_or_fail(void)
 {
     gpuhal_registry_view *view = NULL;
@@ -50,7 +50,7 @@ static inline gpuhal_registry_view *view_or_fail(void)
     return view;
 }
 
-/* The fault of this kind; count 0 when there is none. Its texts live as long as the view. */
+/* The fault of this kind; count 0 if there is none. Its texts live as long as the view. */
 static inline gpuhal_fault_record find_fault(const gpuhal_registry_view *view, const char *kind)
 {
     gpuhal_fault_record fault = {.size = sizeof fault};
@@ -62,7 +62,7 @@ static inline gpuhal_fault_record find_fault(const gpuhal_registry_view *view, c
     return (gpuhal_fault_record){0};
 }
 
-/* Waits until the disk has so many of the kind: the library's own thread writes them. */
+/* Waits until the disk has `count` faults of the kind: the library's own thread writes them. */
 static inline void expect_fault_on_disk(const char *kind, uint64_t count)
 {
     const struct timespec moment = {.tv_nsec = 10000000};

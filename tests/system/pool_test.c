@@ -1,6 +1,6 @@
 /* Pools on every device of this machine, and over CUDA's fake, which has virtual memory: seeded random work of several
- * queues against a model of what each buffer has, so that memory which two buffers were given at once shows in what is
- * read back. */
+ * queues against a model of each buffer's contents. If two buffers have the same memory at once, the bytes read back
+ * are wrong. */
 #include "pools.h"
 
 #include <pthread.h>
@@ -12,7 +12,7 @@ enum { SMALL_WORDS = 600, MOST_BYTES = 20000, LIMIT = 96 * 1024 };
 #endif
 enum { QUEUES = 4, HELD = 24, CHECKS = 512, THREADS = 8, RUN_MS = 300 };
 
-/* Of each thread; 0: as many as there are in RUN_MS. */
+/* Steps of each thread; 0: as many as fit into RUN_MS. */
 static uint64_t steps_wanted(void)
 {
     const char *text = getenv("GPUHAL_TEST_POOL_STEPS");
@@ -32,7 +32,7 @@ typedef struct held {
     uint32_t queue, pattern;
 } held;
 
-/* What a read, which its queue does later, must bring. */
+/* The expected result of a read, which its queue does later. */
 typedef struct check {
     uint32_t queue, pattern, words;
     uint32_t *got;
@@ -56,7 +56,7 @@ static uint32_t below(model *m, uint32_t end)
     return (uint32_t)((m->random * UINT64_C(0x2545f4914f6cdd1d)) >> 33) % end;
 }
 
-/* On any thread, where a failed assertion of cmocka's must not jump. */
+/* Works on any thread; a failed assertion of cmocka's must not jump on other threads than the test's. */
 static void expect(const model *m, bool good, const char *what)
 {
     if (!good) {
@@ -66,7 +66,7 @@ static void expect(const model *m, bool good, const char *what)
     }
 }
 
-/* Compares what the reads of a queue have brought, once they are done. */
+/* Compares the results of a queue's reads, once they are done. */
 static void verify(model *m, uint32_t queue)
 {
     expect(m, gpuhal_queue_synchronize(m->queues[queue], PATIENCE_NS) == GPUHAL_OK, "synchronizing");
@@ -89,7 +89,7 @@ static void verify(model *m, uint32_t queue)
     m->check_count = left;
 }
 
-/* In the order of `queue`, which comes after the buffer's own. */
+/* Reads in the order of `queue`, which comes after the buffer's own. */
 static void read_back(model *m, const held *h, uint32_t queue)
 {
     for (uint32_t i = 0; i < QUEUES && m->check_count == CHECKS; i++) {
@@ -128,7 +128,7 @@ static void allocate(model *m, held *h)
     expect(m, status == GPUHAL_OK, "filling");
 }
 
-/* A buffer that the queue has, with room in it, gets the bytes of the other one. */
+/* Copies the bytes to another buffer of the same queue, if they fit. */
 static void copy(model *m, const held *from, held *to)
 {
     const uint64_t bytes = gpuhal_buffer_bytes(to->buffer);
@@ -148,7 +148,7 @@ static void order(model *m, gpuhal_queue *before, gpuhal_queue *after)
     gpuhal_event_destroy(event);
 }
 
-/* Read by another queue as well, and released behind both. */
+/* The buffer is also read by another queue, and released after the work of both. */
 static void read_elsewhere(model *m, held *h)
 {
     const uint32_t other = below(m, QUEUES);
@@ -164,7 +164,8 @@ static gpuhal_queue *make_queue(model *m)
     return queue;
 }
 
-/* With its work under way; buffers are released before and after. The new queue's end is then that of the old one. */
+/* While its work is in progress; buffers are released before and after. The new queue comes after the old one's
+ * work. */
 static void replace_queue(model *m, uint32_t which)
 {
     gpuhal_queue *fresh = make_queue(m);

@@ -1,5 +1,5 @@
-/* Pools on every device: memory behind unfinished work, the vendor's object of a part, callbacks when memory is short,
- * and page-locked memory. */
+/* Pools on every device: memory of unfinished work, the vendor's object of a part, callbacks when memory is short, and
+ * page-locked memory. */
 #include "pools.h"
 
 #include <gpuhal/share.h>
@@ -43,8 +43,8 @@ TEST(memory_with_unfinished_work_behind_it_goes_to_another_queue_only_after_that
     on_each_device(expect_kept_behind_work);
 }
 
-/* The vendor's object is the segment's: wrapped, it has the part's bytes where the part is said to begin. A pointer is
- * the part's own. */
+/* The vendor's object is the segment's: when it is wrapped, the part's bytes are at the part's stated offset. A pointer
+ * is the part's own. */
 static uint64_t stated_offset(const gpuhal_buffer *part, const gpuhal_native *native, const gpuhal_native *first)
 {
     if (native->type == GPUHAL_NATIVE_CUDA_MEMORY || native->type == GPUHAL_NATIVE_HIP_MEMORY) {
@@ -108,8 +108,8 @@ static uint64_t give_spare(void *user, gpuhal_device *device, uint64_t bytes, ui
     return given;
 }
 
-/* A device at its limit: half of a pool, half of buffers. What is given back is still used by work when it is, which
- * has to be short: after a second the library asks for more. */
+/* A device at its limit: half of its memory is a pool, half buffers. Work still uses the memory when the callbacks
+ * release it. That work must be short: after a second the library asks for more. */
 static void expect_given_under_pressure(gpuhal_device *device)
 {
     enum { PART = SEGMENT / 4, TOUCHED = 4096 };
@@ -118,7 +118,7 @@ static void expect_given_under_pressure(gpuhal_device *device)
     gpuhal_queue *queue = queue_or_fail(device, 0);
     gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = PART};
     gpuhal_buffer *part = NULL, *buffer = NULL;
-    assert_ok(gpuhal_pool_allocate(pool, queue, SEGMENT, 0, 0, &part)); /* so there is one segment */
+    assert_ok(gpuhal_pool_allocate(pool, queue, SEGMENT, 0, 0, &part)); /* makes one segment */
     gpuhal_buffer_release(part);
     while (parts.count < 4) {
         assert_ok(gpuhal_pool_allocate(pool, queue, PART, 0, 0, &parts.buffers[parts.count]));
@@ -140,7 +140,7 @@ static void expect_given_under_pressure(gpuhal_device *device)
     desc.flags = 0;
     desc.timeout_ns = PATIENCE_NS;
     assert_ok(gpuhal_buffer_create(device, &desc, &buffer));
-    assert_int_equal(parts.count, 0); /* came first, and gave no whole segment */
+    assert_int_equal(parts.count, 0); /* asked first, and freed no whole segment */
     assert_true(plain.count <= 2);
     assert_ok(gpuhal_device_off_pressure(device, give_spare, &parts));
     assert_ok(gpuhal_device_off_pressure(device, give_spare, &plain));
@@ -157,7 +157,7 @@ TEST(under_pressure_callbacks_give_pools_and_buffers_what_they_need)
     on_each_device(expect_given_under_pressure);
 }
 
-/* What the host writes in page-locked memory goes to the device and comes back, by transfers alone where there is no
+/* Bytes that the host writes to page-locked memory go to the device and come back, only by transfers if there is no
  * address. */
 static void expect_page_locked_pools(gpuhal_device *device)
 {

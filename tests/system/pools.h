@@ -38,8 +38,8 @@ static inline gpuhal_pool *pool_or_fail(gpuhal_device *device, gpuhal_pool_desc 
     return pool;
 }
 
-/* What is left once all work has ended, and that it adds up. A queue that was destroyed with work under way ends on a
- * thread of the library's own, and has its memory until then. */
+/* Expects that no memory is in use once all work has ended, and that the figures add up. A queue that was destroyed
+ * with unfinished work ends on a thread of the library, and has its memory until then. */
 static inline void expect_all_free(gpuhal_pool *pool, uint64_t allocated)
 {
     gpuhal_pool_statistics state = {.size = sizeof state};
@@ -60,7 +60,7 @@ static inline void expect_all_free(gpuhal_pool *pool, uint64_t allocated)
     assert_int_equal(state.buffers.total_out, allocated);
 }
 
-/* Each of them that this machine has. */
+/* Runs the check on each of the devices that this machine has. */
 static inline void on_each_device(void (*check)(gpuhal_device *device))
 {
     gpuhal *gpu = open_all();

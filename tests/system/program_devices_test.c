@@ -1,5 +1,5 @@
-/* The same three kernels, from one set of alternatives, on every device: their results are equal bit by bit. And what
- * queues promise about launches on real drivers. */
+/* The same three kernels, from one set of alternatives, on every device: their results are equal bit by bit. And the
+ * guarantees of queues for launches on real drivers. */
 #include "queues.h"
 #include "support/import_host.h"
 
@@ -90,7 +90,7 @@ typedef struct results {
     float y[COUNT], sums[SUMS], c[SIZE * SIZE];
 } results;
 
-/* Writes, launches and reads, all in one queue or none. */
+/* Writes, launches and reads, all in one queue or in none. */
 static void compute(const engine *own, gpuhal_queue *queue, results *out)
 {
     static float x[COUNT], y[COUNT], a[SIZE * SIZE], b[SIZE * SIZE];
@@ -159,7 +159,7 @@ TEST(three_kernels_of_one_set_of_alternatives_give_equal_results_on_every_device
 
 /* ---- queues */
 
-/* n launches that each add to the buffer what stands in it: only in order they give powers of two. */
+/* n launches that each add the buffer's contents to the buffer: only in order they give powers of two. */
 static void expect_order(const engine *own, gpuhal_queue *queue)
 {
     const uint32_t count = 64;
@@ -200,9 +200,9 @@ TEST(launches_and_copies_of_a_queue_are_in_order_on_every_device)
     gpuhal_close(gpu);
 }
 
-/* ---- launches right behind each other */
+/* ---- launches immediately after each other */
 
-/* Of TURN launches each the result goes to another buffer. */
+/* After every TURN launches the results go to another buffer. */
 enum { LAUNCHES = 500, LAUNCHERS = 4, RESULTS = 3, TURN = 2 };
 
 typedef struct row {
@@ -234,7 +234,7 @@ static void release_buffers(const row *own)
     }
 }
 
-/* Each adds a number of its own, which changes as soon as the call has returned. */
+/* Each launch adds another number, which changes as soon as the call has returned. */
 static void *launch_row(void *user)
 {
     const row *own = user;
@@ -255,8 +255,8 @@ static void *launch_row(void *user)
     return NULL;
 }
 
-/* Reads what so many rows have made, gives the buffers back, and then waits: what is enqueued keeps them, and kernel
- * and program. */
+/* Reads the results of `rows` rows, releases the buffers, and then waits: enqueued work keeps them, and kernel and
+ * program. */
 static void expect_results(const row *own, engine *used, uint32_t rows)
 {
     float got[RESULTS][64], sums[RESULTS] = {0};
@@ -299,7 +299,7 @@ TEST(a_row_of_launches_by_several_threads_loses_none_and_keeps_what_it_uses)
     gpuhal_close(gpu);
 }
 
-/* Behind an event that the host has not signalled the row goes on as deferred work. */
+/* After an event that the host has not signalled the row continues as deferred work. */
 TEST(a_row_of_launches_goes_on_behind_a_wait)
 {
     gpuhal *gpu = open_or_fail(NULL);
@@ -320,7 +320,7 @@ TEST(a_row_of_launches_goes_on_behind_a_wait)
     gpuhal_close(gpu);
 }
 
-/* ---- what no kernel can do */
+/* ---- launches that no kernel allows */
 
 static gpuhal_status launch_with(const row *own, gpuhal_buffer *used, uint32_t local_bytes)
 {
@@ -377,7 +377,7 @@ static void expect_used_by_address(const row *own, gpuhal_buffer *buffer)
                      gpuhal_buffer_address(buffer) ? GPUHAL_OK : GPUHAL_ERROR_NOT_SUPPORTED);
 }
 
-/* Of imported host memory OpenCL has no address, and only functions of the processor take more local memory. */
+/* OpenCL has no address of imported host memory, and only functions of the processor take more local memory. */
 TEST(what_a_driver_cannot_launch_is_refused_before_it_is_enqueued)
 {
     static _Alignas(65536) char memory[65536];
@@ -390,7 +390,7 @@ TEST(what_a_driver_cannot_launch_is_refused_before_it_is_enqueued)
         const bool is_cpu = strcmp(backend, "cpu") == 0, is_opencl = strcmp(backend, "opencl") == 0;
         const row one = row_on(&own);
         if (import_host(own.device, memory, sizeof memory, NULL, NULL, &imported) == GPUHAL_OK) {
-            expect_used_by_address(&one, imported); /* Vulkan: as the driver has addresses */
+            expect_used_by_address(&one, imported); /* Vulkan: only if the driver has addresses */
             assert_true(!is_cpu || gpuhal_buffer_address(imported) != 0);
             assert_true(!is_opencl || gpuhal_buffer_address(imported) == 0);
         }

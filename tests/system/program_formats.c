@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What the fakes of CUDA and HIP take for code of their machines: headers without tables. */
+/* Code of their machines for the fakes of CUDA and HIP: headers without tables. */
 #define ELF64(machine)                                                                                                 \
     {                                                                                                                  \
         [0] = 0x7f, [1] = 'E', [2] = 'L', [3] = 'F', [4] = 2, [5] = 1, [6] = 1, [9] = 'f', [10] = 'a', [11] = 'k',     \
@@ -20,7 +20,7 @@ static const unsigned char cubin[80] = ELF64(190), hsaco[80] = ELF64(224);
 static const unsigned char fatbin[16 + 4] = {0x50, 0xed, 0x55, 0xba, 1, 0, 16,  0,   4,   0,
                                              0,    0,    0,    0,    0, 0, 'f', 'a', 'k', 'e'};
 static const char ptx[] = ".version 7.0\n.target sm_50\n";
-/* One entry, which begins behind the table and has the name "f". */
+/* One entry, which begins after the table and has the name "f". */
 enum { TABLE = 24 + 8 + 24 + 8 };
 static unsigned char bundle[TABLE + sizeof hsaco];
 
@@ -47,7 +47,7 @@ static void fill(void *const *arguments, const gpuhal_host_group *group)
 
 static const gpuhal_host_function functions[] = {{"fill", fill}, {0}};
 
-/* As pages call it, and as it is. */
+/* Each format by the name that pages use, and its code. */
 static const struct sample {
     const char *name, *format;
     const void *code;

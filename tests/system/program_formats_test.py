@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Every plugin, every format of code: the table of docs/programs.md, from what the plugins answer.
+"""Every plugin, every format of code: the table of docs/programs.md, from the plugins' results.
 
     program_formats_test.py PROGRAM FAKES PAGE [--write]     --write: as cmake --build build/default --target golden
 
-PROGRAM is program_formats, FAKES the folder of the fakes of CUDA, HIP and OpenCL; the other plugins have their drivers. Rows of a plugin
-whose driver is not there, or which cannot be as the page has it, stay as they are."""
+PROGRAM is program_formats, FAKES the folder of the fakes of CUDA, HIP and OpenCL; the other plugins have their drivers. Rows stay as they
+are if the driver of the plugin is missing, or if the plugin cannot have the state of the page."""
 
 import difflib
 import os
@@ -25,7 +25,7 @@ PLUGINS = (
     ("`opencl`", "opencl:0", {}, "-spirv"),
     ("`opencl`, driver with IL", "opencl:0", {"GPUHAL_OPENCL_LIBRARY": "FAKES/libgpuhal_fake_opencl.so", "GPUHAL_FAKE_OPENCL": "il"}, "spirv"),
 )
-ALWAYS = 3  # the first so many need no driver
+ALWAYS = 3  # the first of them need no driver
 
 
 def name(format_):

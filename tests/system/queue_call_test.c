@@ -22,7 +22,7 @@ typedef struct fixture {
     _Atomic gpuhal_status answer;
 } fixture;
 
-/* NULL device where that is not on this machine. */
+/* NULL device if that is not on this machine. */
 static fixture open_fixture(const char *selector, gpuhal_config config)
 {
     config.size = sizeof config;
@@ -45,7 +45,7 @@ static void close_fixture(fixture *d)
     gpuhal_close(d->gpu);
 }
 
-/* On every kind of device from this one on, each in a thread of its own: most of it waits. */
+/* Plays on every kind of device from this one on, each in a thread of its own: most of the time they wait. */
 static void on_all_at_once(size_t first, void *(*play)(void *selector))
 {
     enum { ALL = sizeof selectors / sizeof *selectors };
@@ -277,7 +277,8 @@ TEST(an_event_of_the_hosts_that_fails_or_is_destroyed_fails_what_waits_for_it)
     close_fixture(&d);
 }
 
-/* What a wait means otherwise is no cause: who waits again while it says TIMEOUT would never end. */
+/* Statuses with another meaning for a wait cannot be failures: a caller that waits again after TIMEOUT would never
+ * end. */
 static const gpuhal_status no_causes[] = {
     GPUHAL_NOT_READY, GPUHAL_ERROR_NOT_SUPPORTED, GPUHAL_ERROR_TIMEOUT, GPUHAL_ERROR_BUSY, 7, -99};
 
@@ -364,7 +365,7 @@ static gpuhal_status destroy_inside(void *user, const gpuhal_native *native)
     return GPUHAL_OK;
 }
 
-/* The pool leaves its memory to the queue, which is in a call: the function's. */
+/* The pool leaves its memory to the queue. The queue is in a call, that of the function. */
 TEST(a_function_that_has_the_vendors_queue_may_destroy_a_pool_whose_memory_the_queue_uses)
 {
     for (size_t i = 1; i < sizeof selectors / sizeof *selectors; i++) {
@@ -392,8 +393,8 @@ static gpuhal_status fill_inside(void *user, const gpuhal_native *native)
     return GPUHAL_OK;
 }
 
-/* A blocking transfer of another thread waits for the function where that has the VkQueue, and one of its own is
- * refused there. */
+/* A blocking transfer of another thread waits for the function while that has the VkQueue; a transfer of the function
+ * itself is refused. */
 static void *keep_the_vendors_queue(void *selector)
 {
     fixture d = open_fixture(selector, (gpuhal_config){.hang_ns = 3 * SECOND_NS / 2});

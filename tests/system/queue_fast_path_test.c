@@ -1,4 +1,5 @@
-/* The fast path of a queue where a submission ends at a moment that no timing brings about: the core is inside. */
+/* The fast path of a queue if a submission ends at a moment that no timing can produce: the core is part of the
+ * test. */
 #include "memory/buffer.h"
 #include "queue/queue.h"
 #include "test.h"
@@ -12,8 +13,8 @@ static bool ends_early;
 void __real_gpuhal_timeline_submitted_unlocks(gpuhal_queue *queue, const gpuhal_op *op);
 void __wrap_gpuhal_timeline_submitted_unlocks(gpuhal_queue *queue, const gpuhal_op *op);
 
-/* The mutex is released in it. What another thread may do meanwhile is done here: it finds that the work has ended, and
- * retires it. */
+/* The function releases the mutex. This test does the work of another thread meanwhile: it finds that the work has
+ * ended, and retires it. */
 void __wrap_gpuhal_timeline_submitted_unlocks(gpuhal_queue *queue, const gpuhal_op *op)
 {
     __real_gpuhal_timeline_submitted_unlocks(queue, op);

@@ -1,4 +1,4 @@
-/* Queues over a CUDA driver that does not come back from a call: every wait returns in its time, other devices go on,
+/* Queues over a CUDA driver that does not return from a call: every wait returns in its time, other devices continue,
  * and the process ends. Each case runs in a child of its own, which the parent times. */
 #include "cuda_fake.h"
 #include "queues.h"
@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 
 #ifdef __SANITIZE_THREAD__
-/* Threads of an object that stays, since its device hangs, are never joined. The sanitizer looks the function up by its
- * name. */
+/* An object whose device hangs is never freed, and its threads are never joined. The sanitizer finds the function by
+ * its name. */
 __attribute__((visibility("default"))) const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
@@ -23,12 +23,12 @@ enum { BYTES = 65536, FILLS = 8 };
 #define HANG_NS  (300 * MILLISECOND_NS)
 #define SHORT_NS (100 * MILLISECOND_NS)
 
-/* Which call hangs, and what is to be seen. */
+/* The call that hangs, and the expected effects. */
 typedef struct hang {
     const char *function;
-    bool held;       /* the queue's own thread is the one that is stuck */
+    bool held;       /* the queue's own thread is stuck */
     bool lost;       /* the device is known to hang in the end */
-    unsigned number; /* of the call */
+    unsigned number; /* number of the call */
 } hang;
 
 typedef struct fixture {
@@ -45,7 +45,7 @@ typedef struct fixture {
     gate shut;
 } fixture;
 
-/* May never come back. */
+/* May never return. */
 static void *submit(void *user)
 {
     fixture *s = user;
@@ -71,7 +71,7 @@ static void expect_in_time(double began, uint64_t timeout_ns, const char *call)
     }
 }
 
-/* Short waits one after the other: they too report in the end that the device hangs. */
+/* Short waits one after the other: in the end they report too that the device hangs. */
 static gpuhal_status wait_shortly(fixture *s)
 {
     gpuhal_status status = GPUHAL_ERROR_TIMEOUT;
@@ -153,7 +153,7 @@ static void play(fixture *s)
     gpuhal_queue_destroy(s->on_cpu);
 }
 
-/* In a child, since a thread stays stuck; the exit code is the result. */
+/* Runs in a child, since a thread stays stuck; the exit code is the result. */
 static void run_in_child(const hang *what, void (*scenario)(fixture *s))
 {
     double began = seconds_now();
@@ -169,7 +169,7 @@ static void run_in_child(const hang *what, void (*scenario)(fixture *s))
         use_machine(script);
         use_registry();
         scenario(&s);
-        if (what->held || what->number > 1) { /* who is stuck does not keep the object from being closed */
+        if (what->held || what->number > 1) { /* a stuck thread does not prevent closing */
             gpuhal_event_destroy(s.event);
             gpuhal_queue_destroy(s.queue);
             gpuhal_buffer_release(s.buffer);
@@ -212,7 +212,7 @@ TEST(a_thread_of_the_library_that_is_stuck_in_the_driver_is_given_up)
     }
 }
 
-/* The pieces after the first of a batch take a way of their own into the driver. */
+/* The pieces after the first of a batch take another path into the driver. */
 TEST(a_piece_in_the_middle_of_a_batch_that_hangs_blocks_no_other_caller)
 {
     static const hang hangs[] = {{"cuMemsetD32Async", false, true, 5}, {"cuMemsetD32Async", true, true, 5}};
@@ -221,7 +221,7 @@ TEST(a_piece_in_the_middle_of_a_batch_that_hangs_blocks_no_other_caller)
     }
 }
 
-/* The only waits are a descriptor and a callback; and a queue of the CPU that waits for the one that hangs. */
+/* The only waits are a descriptor and a callback; and a queue of the CPU that waits for the hanging one. */
 static void play_with_descriptors(fixture *s)
 {
     s->gpu = open_or_fail(&(gpuhal_config){
@@ -269,7 +269,7 @@ TEST(descriptors_and_callbacks_report_a_driver_that_hangs)
     }
 }
 
-/* The CPU's queue does the copy; it is the other device that hangs. */
+/* The CPU's queue does the copy, and the other device hangs. */
 static void play_across(fixture *s)
 {
     s->gpu = open_or_fail(&(gpuhal_config){

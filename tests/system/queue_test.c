@@ -8,7 +8,7 @@
 static const char *const selectors[] = {"cpu:0", "opencl:0", "opencl:1", "vulkan:0"};
 enum { DEVICES = sizeof selectors / sizeof *selectors };
 
-/* write, fill, copies in a chain and read, each depending on the one before: out of order, the bytes are wrong. */
+/* write, fill, copies in a chain and read, each depending on the previous one: out of order, the bytes are wrong. */
 static void enqueue_chain(gpuhal_queue *queue, gpuhal_buffer *one, gpuhal_buffer *two, const unsigned char *in,
                           unsigned char *out)
 {
@@ -100,7 +100,7 @@ TEST(a_queue_that_is_destroyed_with_work_in_it_still_does_it)
     gpuhal_close(gpu);
 }
 
-/* A value is handed from device to device, each waiting for the one before; no thread of the host waits in between. */
+/* A value passes from device to device; each waits for the previous one, and no thread of the host waits in between. */
 TEST(queues_of_different_backends_wait_for_each_other)
 {
     enum { ROUNDS = 50, PIECE = 4096 };

@@ -1,4 +1,4 @@
-/* Traces of queues on real drivers: the times that they take, and what changes for a queue that is traced. */
+/* Traces of queues on real drivers: the recorded times, and differences for a traced queue. */
 #include "queues.h"
 #include "support/trace.h"
 
@@ -8,8 +8,8 @@
 
 enum { BYTES = 1 << 20, ROUNDS = 20 };
 
-/* Of a real driver's clock against the host's. */
-#define TOLERANCE_NS UINT64_C(200000000) /* of clocks that are fitted on a machine that is busy */
+/* Between a real driver's clock and the host's. */
+#define TOLERANCE_NS UINT64_C(200000000) /* of clocks that are fitted on a busy machine */
 
 static const char *const selectors[] = {"cpu:0", "opencl:0", "opencl:1", "vulkan:0"};
 enum { SELECTORS = sizeof selectors / sizeof *selectors };
@@ -56,7 +56,7 @@ static void end(const objects *o)
     gpuhal_close(o->gpu);
 }
 
-/* Work of several kinds, with pauses between the rounds. Returns how many pieces. */
+/* Work of several kinds, with pauses between the rounds. Returns the number of pieces. */
 static size_t work(const objects *o)
 {
     static unsigned char host[BYTES], back[BYTES];
@@ -113,7 +113,7 @@ static size_t count_clock(const traced *all, const char *clock)
     return count;
 }
 
-/* PoCL and lavapipe take times. */
+/* PoCL and lavapipe have times. */
 TEST(a_queue_made_while_a_trace_is_on_has_times_of_the_device_and_an_older_one_has_none)
 {
     static const char *const timed[] = {"opencl:0", "vulkan:0"};
@@ -132,7 +132,7 @@ TEST(a_queue_made_while_a_trace_is_on_has_times_of_the_device_and_an_older_one_h
     end_traces();
 }
 
-/* The device's own times, without what the host makes of them. */
+/* The device's own times, before the host converts them. */
 TEST(the_time_of_a_piece_is_what_events_around_it_measure)
 {
     static const char *const timed[] = {"opencl:0", "vulkan:0"};
@@ -284,7 +284,7 @@ TEST(threads_that_share_a_queue_leave_pieces_in_one_order_on_every_device)
     end_traces();
 }
 
-/* With the trace stopped and started in between, work goes on by its fast path and without. */
+/* While the trace is stopped and started, work continues on and off its fast path. */
 TEST(a_trace_that_begins_and_ends_beside_work_changes_no_byte)
 {
     begin_traces();

@@ -1,4 +1,4 @@
-/* tests/system/queues.h: what the tests of queues and events share. */
+/* tests/system/queues.h: shared by the tests of queues and events. */
 #ifndef GPUHAL_TEST_QUEUES_H
 #define GPUHAL_TEST_QUEUES_H
 
@@ -13,7 +13,7 @@
 #define SECOND_NS UINT64_C(1000000000)
 #define PATIENCE_NS (60 * SECOND_NS)
 
-/* NULL where the device is not on this machine. */
+/* NULL if the device is not on this machine. */
 static inline gpuhal_device *find(gpuhal *gpu, const char *selector)
 {
     gpuhal_device *device = NULL;
@@ -89,7 +89,7 @@ static inline gpuhal_status round_trip(gpuhal_device *device)
     return status ? status : memcmp(in, out, COUNT) ? GPUHAL_ERROR_DRIVER : GPUHAL_OK;
 }
 
-/* Work of a queue that is not done before the test says so: a transfer from a file whose progress function waits. */
+/* Work of a queue that is not done before the test lets it: a transfer from a file whose progress function waits. */
 typedef struct gate {
     _Atomic bool open;
 } gate;

@@ -1,5 +1,5 @@
-/* The ROCm plugin over the fake runtime: runtimes that list nothing or are too new, and devices that are hidden. What
- * CUDA has too is in vendor_bad_input_test.c. */
+/* The ROCm plugin over the fake runtime: runtimes that list no device or are too new, and devices that are hidden.
+ * Tests that CUDA has too are in vendor_bad_input_test.c. */
 #include "rocm_fake.h"
 
 TEST(a_runtime_that_lists_no_device_is_no_device_with_its_own_words)
@@ -21,7 +21,7 @@ TEST(a_kernel_driver_that_is_too_old_is_incompatible)
     expect_state(GPUHAL_PLUGIN_INCOMPATIBLE, "hipErrorInsufficientDriver");
 }
 
-/* ---- what is visible */
+/* ---- visible devices */
 
 TEST(hip_visible_devices_decides_and_the_ordinal_is_the_native_index)
 {

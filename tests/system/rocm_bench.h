@@ -1,4 +1,4 @@
-/* tests/system/rocm_bench.h: HIP's own part of bench.h. */
+/* tests/system/rocm_bench.h: the HIP part of bench.h. */
 #ifndef GPUHAL_TEST_ROCM_BENCH_H
 #define GPUHAL_TEST_ROCM_BENCH_H
 

@@ -1,5 +1,5 @@
-/* The ROCm plugin over the fake runtime, slot by slot, beside an engine in the same process: what HIP alone demands
- * when events are asked for, devices are reset, and memory is handed over. What it shares with CUDA is in
+/* The ROCm plugin over the fake runtime, slot by slot, beside an engine in the same process: special demands of HIP on
+ * queries of events, on resets of devices, and on exported memory. Tests that CUDA shares are in
  * vendor_engine_test.c. */
 #include "bench.h"
 #include "support/process.h"
@@ -68,8 +68,8 @@ TEST(a_queue_goes_with_its_stream_once_its_event_was_recorded_elsewhere)
 
 /* ---- devices */
 
-/* Its memory may belong to another object by then, and the runtime would follow the stream in which the event was
- * recorded.
+/* By then its memory may belong to another object, and the runtime would follow the stream that the event was recorded
+ * in.
  */
 TEST(what_a_device_had_that_the_engine_reset_is_not_used_by_another_one)
 {
@@ -99,7 +99,7 @@ TEST(what_a_device_had_that_the_engine_reset_is_not_used_by_another_one)
     remove_reports();
 }
 
-/* The engine's next streams have the addresses of ours, and are the engine's alone. */
+/* The engine's next streams have the addresses of the plugin's, and belong to the engine alone. */
 static void expect_reset_noticed(int major)
 {
     use_machine("devices 1");
@@ -131,7 +131,7 @@ TEST(a_reset_is_noticed_although_the_engines_streams_lie_where_ours_lay_in_hip_7
     expect_reset_noticed(7);
 }
 
-/* What the engine has at the address by then is not freed under its hands. */
+/* Memory that the engine has at the address by then must not be freed. */
 TEST(memory_that_a_reset_took_is_not_freed_a_second_time)
 {
     bench with = begin_on("devices 1", 1);
@@ -163,7 +163,7 @@ TEST(a_stream_that_the_engine_destroyed_costs_its_queue_and_not_the_device)
     with.ops.release(with.devices[0], &memory);
     end(&with);
     assert_int_equal(alive(), 0);
-    remove_reports(); /* using the stream was a mistake of the engine's */
+    remove_reports(); /* using the stream was a mistake of the engine */
 }
 
 /* ---- last errors */
@@ -176,7 +176,7 @@ TEST(an_error_that_the_engine_has_not_asked_for_yet_survives_a_question_for_an_e
     gpuhal_memory memory = allocate(&with, 0, (gpuhal_alloc){.bytes = 64});
     gpuhal_plugin_queue *queue = queue_on(&with, 0);
     gpuhal_plugin_event *event = event_on(&with, 0);
-    gpuhal_status asked = GPUHAL_OK; /* a machine that stands still may find the work done */
+    gpuhal_status asked = GPUHAL_OK; /* on a stalled machine the work may be done already */
     for (int i = 0; i < 20 && asked == GPUHAL_OK; i++) {
         expect_fine(with.ops.fill(with.devices[0], queue, &memory, 0, 64, 1, 1), &with, "fill");
         expect_fine(with.ops.event_record(queue, event), &with, "event_record");
@@ -191,9 +191,10 @@ TEST(an_error_that_the_engine_has_not_asked_for_yet_survives_a_question_for_an_e
     end_clean(&with);
 }
 
-/* ---- what is handed over */
+/* ---- exported objects */
 
-/* Whatever the version takes: a descriptor in the place of a pointer ends the process where a pointer is expected. */
+/* Checks the form that each version takes: a descriptor instead of a pointer ends the process if the runtime expects a
+ * pointer. */
 static void expect_import(const char *machine, bool by_0)
 {
     bench with = begin_on(machine, 1);

@@ -1,4 +1,4 @@
-/* The ROCm plugin over the fake runtime, beside docs/errors.md: the sentences of the page are those that a user sees.
+/* The ROCm plugin over the fake runtime, beside docs/errors.md: a user sees the sentences of the page.
  */
 #include "bench.h"
 #include "errors_page.h"
@@ -25,7 +25,7 @@ TEST(a_system_without_the_kernels_node_gets_the_sentence_of_the_page)
     unsetenv("GPU_DEVICE_ORDINAL");
 }
 
-/* A directory opens as little as a node whose GPU is being reset. */
+/* A directory cannot be opened, like a node whose GPU is being reset. */
 TEST(a_node_that_does_not_open_gets_the_sentence_of_the_page)
 {
     use_machine("devices 0");
@@ -91,7 +91,7 @@ TEST(devices_that_are_hidden_are_logged)
     remove_reports();
 }
 
-/* The helper process finds files that are no libraries under the names, wherever the machine's own are. */
+/* The helper process finds files under the names that are not libraries, wherever the machine's real ones are. */
 TEST(without_any_runtime_each_name_that_was_tried_stands_in_the_sentence)
 {
     static const char *const names[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"};
@@ -125,7 +125,7 @@ typedef struct refusal {
     const char *sentence;
 } refusal;
 
-/* In a child: one function of the library refuses, and the value is missing for the reason on the page. */
+/* Child: one function of the library refuses, and the value is missing for the reason on the page. */
 static void expect_missing(const void *what)
 {
     const refusal *wanted = what;
@@ -162,7 +162,7 @@ TEST(a_value_that_a_library_refuses_is_missing_for_the_reason_on_the_page_and_th
 
 /* ---- while a device is used */
 
-/* The last error has the status and a sentence of the page. */
+/* Expects that the last error has the status and a sentence of the page. */
 static void expect_error(const bench *with, gpuhal_status status, gpuhal_status wanted, const char *sentence)
 {
     expect_on_page(sentence);
@@ -197,7 +197,7 @@ TEST(every_way_to_run_out_of_memory_reports_what_is_free)
 {
     static const int codes[] = {2, 205, 1052};
     use_machine(
-        "devices 1; fail hipMalloc 2 2; fail hipMalloc 3 205; fail hipMalloc 4 1052"); /* the first is the opening's */
+        "devices 1; fail hipMalloc 2 2; fail hipMalloc 3 205; fail hipMalloc 4 1052"); /* opening makes the first */
     bench with;
     begin(&with, 1);
     for (int i = 0; i < 3; i++) {

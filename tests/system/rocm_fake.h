@@ -1,4 +1,4 @@
-/* tests/system/rocm_fake.h: what the tests of the ROCm plugin over the fake runtime share (machine.h). */
+/* tests/system/rocm_fake.h: shared by the tests of the ROCm plugin over the fake runtime (machine.h). */
 #ifndef GPUHAL_TEST_ROCM_FAKE_H
 #define GPUHAL_TEST_ROCM_FAKE_H
 
@@ -6,7 +6,7 @@
 #include "../fakes/rocm/vendor_names.h"
 #include "machine.h"
 
-/* The runtime of a major version, from the folder "" or "old/". */
+/* Uses the runtime of a major version, from the folder "" or "old/". */
 static inline void use_runtime(const char *folder, int major)
 {
     char path[512];
@@ -25,8 +25,8 @@ static inline void use_amd_smi(bool there)
     setenv("GPUHAL_AMD_SMI_LIBRARY", there ? GPUHAL_FAKE_ROCM_DIRECTORY "/libamd_smi.so" : "/nowhere/libamd_smi.so", 1);
 }
 
-/* The machine that this process and its helpers see from now on, with HIP 7 and both libraries for telemetry. Of the
- * kernel's files there are none. */
+/* The machine that this process and its helpers see from now on, with HIP 7 and both libraries for telemetry. It has no
+ * files of the kernel. */
 static inline void use_machine(const char *script)
 {
     set_machine(GPUHAL_FAKE_ROCM_DIRECTORY, script);
@@ -39,7 +39,8 @@ static inline void use_machine(const char *script)
     use_amd_smi(true);
 }
 
-/* Everything was given back and no rule was broken. The last thing of a test. HIP's contexts stay. */
+/* Expects that every object was released and no rule was broken. Must be the last call of a test. HIP's contexts
+ * stay. */
 static inline void expect_clean(void)
 {
     expect_no_violation();
@@ -55,7 +56,7 @@ static inline void close_clean(gpuhal *gpu)
 
 enum { CODE_BYTES = 256 };
 
-/* What the fake takes for a code object: the header of an ELF file for the machine, without tables, and names of
+/* A code object that the fake accepts: the header of an ELF file for the machine, without tables, and names of
  * kernels. */
 static inline void make_code(unsigned char out[CODE_BYTES])
 {

@@ -1,5 +1,5 @@
-/* The ROCm plugin over the fake runtime, through the public API: what is said of devices, and versions of HIP. What
- * works as with CUDA is in vendor_use_test.c. */
+/* The ROCm plugin over the fake runtime, through the public API: facts about devices, and versions of HIP. Tests that
+ * are the same for CUDA are in vendor_use_test.c. */
 #include "exercise.h"
 #include "rocm_fake.h"
 #include "rocm_tree.h"
@@ -49,7 +49,7 @@ TEST(the_parts_of_a_divided_gpu_have_one_address_and_numbers_and_work)
         gpuhal_device *part = select_or_fail(gpu, ids[i]);
         expect_text(part, GPUHAL_FACT_PCI_ADDRESS, "0000:11:00.0");
         expect_text(part, GPUHAL_FACT_PARTITION, parts[i]);
-        snprintf(name, sizeof name, "Fake MI300X partition %d", i); /* no file says more */
+        snprintf(name, sizeof name, "Fake MI300X partition %d", i); /* no file has more */
         expect_text(part, GPUHAL_FACT_NAME, name);
         assert_int_equal(number_of(part, GPUHAL_FACT_MEMORY_TOTAL_BYTES), 128 * MIB);
         assert_ok(gpuhal_device_verify(part));
@@ -93,7 +93,7 @@ TEST(each_part_of_a_divided_gpu_has_the_render_node_of_the_kernel_and_a_name)
     remove_tree();
 }
 
-/* As kernels give it that keep the number of a part beside the address: HIP hands on the address alone. */
+/* As with kernels that keep the number of a part outside the address: HIP passes only the address on. */
 TEST(devices_that_share_an_address_are_parts_and_keep_apart)
 {
     use_machine("devices 3; pci 0 0000:c1:00.0; pci 1 0000:31:00.0; pci 2 0000:c1:00.0");
@@ -116,7 +116,7 @@ typedef struct runtime_version {
     int major;
 } runtime_version;
 
-/* In a child: the whole of it with one runtime. */
+/* Child: a whole session with one runtime. */
 static void expect_version_works(const void *what)
 {
     const runtime_version *version = what;

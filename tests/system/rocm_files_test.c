@@ -1,7 +1,6 @@
-/* The ROCm plugin over the fake runtime and the kernel's files of made-up machines: what sysfs, hwmon and gpu_metrics
- * say, in the units of their keys. The trees are those of an MI210, of a Navi card for displays and of an MI300X, cut
- * down to what is
- * read. */
+/* The ROCm plugin over the fake runtime and the kernel's files of invented machines: values of sysfs, hwmon and
+ * gpu_metrics, in the units of their keys. The trees are those of an MI210, of a Navi card for displays and of an
+ * MI300X, reduced to the files that are read. */
 #include "rocm_tree.h"
 
 /* ---- the table of measurements, as the kernel's kgd_pp_interface.h lays it out */
@@ -25,7 +24,7 @@ typedef struct table_1_3 {
     uint64_t indep_throttle_status;
 } table_1_3;
 
-/* 1.1 and 1.2 are its beginning. */
+/* Formats 1.1 and 1.2 are its beginning. */
 enum { BYTES_1_1 = 96, BYTES_1_2 = 104 };
 
 typedef struct table_1_4 {
@@ -112,7 +111,7 @@ static void expect_values(gpuhal_device *device, const expected *wanted, size_t 
         expect_values(device, all, sizeof all / sizeof *all);                                                          \
     } while (0)
 
-/* One device whose values come from its files alone. */
+/* One device whose values come only from its files. */
 static gpuhal_device *open_on_files(gpuhal **out_gpu)
 {
     use_amd_smi(false);
@@ -180,7 +179,7 @@ TEST(the_files_of_an_accelerator_with_passive_cooling_give_its_values_and_its_pl
     close_on_files(gpu);
 }
 
-/* One node of the kernel's compute driver for the device that the fake lists first, and the processor's. */
+/* One node of the kernel's compute driver for the device that the fake lists first, and the processor's node. */
 static void put_target(const char *version)
 {
     char text[160];
@@ -191,7 +190,7 @@ static void put_target(const char *version)
     put("sys/class/kfd/kfd/topology/nodes/1/properties", text);
 }
 
-/* What an engine chooses kernels and memory by: opens a machine whose kernel says this of the target. */
+/* Opens a machine with this target in the kernel's files; an engine chooses kernels and memory by it. */
 static gpuhal_device *open_with_target(const char *script, const char *version, gpuhal **out_gpu)
 {
     use_machine(script);
@@ -240,7 +239,7 @@ TEST(targets_are_named_as_compilers_name_them_and_types_of_data_and_bandwidth_fo
 {
     static const struct {
         const char *script, *version, *name;
-        uint32_t types; /* beside those that all have */
+        uint32_t types; /* besides the common ones */
         uint64_t bandwidth;
     } wanted[] = {
         {"devices 1; attribute 0 23 9; attribute 0 61 0; attribute 0 59 4096; attribute 0 60 1600000", "90010",
@@ -285,7 +284,7 @@ TEST(a_target_that_is_not_certain_is_missing_with_its_reason)
     }
 }
 
-/* A Navi card: no counter of energy, no ECC, a fan; and power under the name of late kernels. */
+/* A Navi card: no counter of energy, no ECC, a fan; and power under the name that late kernels use. */
 TEST(the_files_of_a_card_for_displays_give_its_fan_and_miss_what_it_has_not)
 {
     use_machine("devices 1");
@@ -386,7 +385,8 @@ TEST(tables_that_are_cut_off_or_of_ones_or_unknown_give_no_value)
     close_on_files(gpu);
 }
 
-/* Of a processor with graphics: 512 MiB are set apart, and HIP has what the kernel lets the GPU take of the rest. */
+/* A processor with graphics: 512 MiB are reserved, and HIP has the part of the rest that the kernel lets the GPU
+ * use. */
 TEST(where_hip_has_the_processors_memory_the_files_of_that_are_read)
 {
     use_machine("devices 1; memory 0 2G");
@@ -404,7 +404,7 @@ TEST(where_hip_has_the_processors_memory_the_files_of_that_are_read)
     close_on_files(gpu);
 }
 
-/* The one part that is not hidden looks like a whole GPU; the files say what all parts have, and use. */
+/* The only part that is not hidden looks like a whole GPU; the files have the memory and use of all parts. */
 TEST(where_hip_has_a_part_of_the_memory_the_files_of_the_whole_do_not_count)
 {
     use_machine("devices 1; memory 0 1G");
@@ -423,7 +423,7 @@ TEST(files_with_rubbish_are_failures_and_not_numbers)
     use_machine("devices 1; memory 0 1G");
     make_tree();
     put_of_device("mem_info_vram_total", "1100000000\n");
-    put_of_device("mem_info_vram_used", "18446744073709551616\n"); /* one more than fits */
+    put_of_device("mem_info_vram_used", "18446744073709551616\n"); /* one more than 64 bits hold */
     put_of_device("gpu_busy_percent", "65535\n");
     put_of_device("mem_busy_percent", "a lot\n");
     put_of_device("hwmon/hwmon2/temp1_input", "-5000\n");
@@ -448,7 +448,7 @@ TEST(a_gpu_that_sleeps_is_not_woken_for_a_value)
     make_tree();
     put_of_device("power/runtime_status", "suspended\n");
     put_of_device("gpu_busy_percent", "0\n");
-    gpuhal *gpu = open_backend(0); /* both libraries are there, and neither is asked */
+    gpuhal *gpu = open_backend(0); /* both libraries exist, and neither is asked */
     gpuhal_device *device = select_or_fail(gpu, "rocm:0");
     EXPECT(
         device,
@@ -518,7 +518,7 @@ TEST(a_library_that_failed_to_initialise_is_not_asked_a_second_time)
     close_clean(gpu);
 }
 
-/* A kernel without SCSI has no such directory, and AMD SMI writes to standard error for want of it. */
+/* A kernel without SCSI has no such directory, and AMD SMI then writes to standard error. */
 TEST(where_amd_smi_would_write_to_standard_error_rocm_smi_is_asked)
 {
     use_machine("devices 1");

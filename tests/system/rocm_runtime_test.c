@@ -1,5 +1,5 @@
-/* The ROCm plugin over the distribution's HIP runtime, on a machine without a GPU: it has to be refused, quickly and
- * with the runtime's own words. Skipped where the runtime is not installed, and where there is an AMD GPU. */
+/* The ROCm plugin over the distribution's HIP runtime, on a machine without a GPU: the runtime must be refused, quickly
+ * and with its own words. Skipped if the runtime is not installed, or if there is an AMD GPU. */
 #include "rocm_fake.h"
 
 static void need_runtime_without_gpu(void)

@@ -1,5 +1,5 @@
-/* The ROCm plugin over the fake runtime, slot by slot (direct.h): what is ROCm's own of links and programs, and the
- * caller's own streams and memory. What it shares with other vendors is in vendor_slots_test.c. */
+/* The ROCm plugin over the fake runtime, slot by slot (direct.h): links and programs as far as only ROCm has them, and
+ * the caller's own streams and memory. Tests that other vendors share are in vendor_slots_test.c. */
 #include "bench.h"
 
 TEST(amds_own_links_are_reported_with_their_bandwidth)
@@ -99,7 +99,7 @@ TEST(an_adopted_stream_comes_first_and_is_left_to_the_caller)
     expect_clean();
 }
 
-/* Kinds of memory have other numbers there. */
+/* Kinds of memory have other numbers in HIP 5. */
 TEST(memory_of_hip_5_is_distinguished_from_the_hosts)
 {
     use_machine("devices 1");
@@ -123,7 +123,7 @@ TEST(memory_of_hip_5_is_distinguished_from_the_hosts)
     expect_clean();
 }
 
-/* chipStar answers so. */
+/* As chipStar does. */
 TEST(a_runtime_that_knows_no_graphs_records_events_in_queues_that_were_taken_over)
 {
     bench with = begin_on("devices 1; fail hipStreamIsCapturing 1+ 801", 1);

@@ -1,5 +1,5 @@
-/* Values of the ROCm plugin over the fakes of AMD SMI and ROCm SMI, each for itself: units, identity, and what is
- * missing. The kernel's files are those of rocm_files_test.c; here there are none. */
+/* Values of the ROCm plugin over the fakes of AMD SMI and ROCm SMI, each alone: units, identity, and missing values.
+ * Values from the kernel's files are in rocm_files_test.c; here there are no such files. */
 #include "rocm_fake.h"
 #include "rocm_tree.h"
 
@@ -17,7 +17,7 @@ static void expect_sample(gpuhal_device *device, gpuhal_key key, uint64_t wanted
 /* The two libraries and HIP count devices in different orders here. */
 static const char machine[] = "devices 2; pci 0 0000:c1:00.0; pci 1 0000:11:00.0; memory 0 1G; memory 1 2G; used 0 24M";
 
-/* What both libraries have. */
+/* Expects the values that both libraries have. */
 static void expect_values(gpuhal *gpu)
 {
     gpuhal_device *one = select_or_fail(gpu, "rocm:0"), *two = select_or_fail(gpu, "rocm:1");
@@ -53,7 +53,7 @@ TEST(amd_smi_alone_gives_its_values_in_the_units_of_their_names)
     close_clean(gpu);
 }
 
-/* The session that ends is ours: with ROCm SMI since it is shut down once too often, with AMD SMI by the first. */
+/* The library's session ends: with ROCm SMI because of one shutdown too many, with AMD SMI by the first one. */
 static void expect_values_after_shutdown(const char *variable, const char *function)
 {
     gpuhal *gpu = open_backend(0);
@@ -117,7 +117,7 @@ TEST(parts_of_a_divided_gpu_are_found_by_their_number)
     gpuhal_device *device = select_or_fail(gpu, "rocm:2");
     gpuhal_buffer *buffer = buffer_or_fail(select_or_fail(gpu, "rocm:0"), GPUHAL_MEMORY_DEVICE, 64 * MIB);
     const gpuhal_value value = sample_one(device, GPUHAL_VALUE_MEMORY_FREE_BYTES);
-    assert_true(value.missing || value.u64 == 127 * MIB); /* not that of the part which holds the buffer */
+    assert_true(value.missing || value.u64 == 127 * MIB); /* not the memory of the part that has the buffer */
     gpuhal_buffer_release(buffer);
     close_clean(gpu);
 }
@@ -145,8 +145,8 @@ TEST(what_rocm_smi_reports_of_the_whole_gpu_is_not_taken_for_its_first_part)
     expect_no_memory_of_part_0();
 }
 
-/* HIP gives no numbers of parts, so ours are those of what it lists here; the library has others, or an order of its
- * own. */
+/* HIP does not number the parts, so the plugin numbers the parts that HIP lists here; the library has other parts, or
+ * another order. */
 TEST(parts_that_we_have_numbered_are_not_looked_for_under_these_numbers)
 {
     use_machine("devices 2; memory * 1G; pci 0 0000:c1:00.0; pci 1 0000:c1:00.0; used 0 1M");
@@ -157,7 +157,7 @@ TEST(parts_that_we_have_numbered_are_not_looked_for_under_these_numbers)
     close_clean(gpu);
 }
 
-/* ---- libraries that do not answer */
+/* ---- libraries that fail or hang */
 
 static void expect_without(gpuhal_missing reason)
 {

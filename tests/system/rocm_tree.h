@@ -1,4 +1,5 @@
-/* tests/system/rocm_tree.h: what the ROCm plugin and the libraries for telemetry look for in a tree (tree.h). */
+/* tests/system/rocm_tree.h: the files of a tree (tree.h) that the ROCm plugin and the libraries for telemetry look
+ * for. */
 #ifndef GPUHAL_TEST_ROCM_TREE_H
 #define GPUHAL_TEST_ROCM_TREE_H
 
@@ -6,7 +7,7 @@
 
 #include "support/tree.h"
 
-/* A file of the device that the fake lists first. */
+/* Puts a file of the device that the fake lists first. */
 static inline void put_of_device(const char *name, const char *text)
 {
     char path[256];
@@ -14,7 +15,7 @@ static inline void put_of_device(const char *name, const char *text)
     put(path, text);
 }
 
-/* After use_machine(): an empty machine, with what the libraries for telemetry look for. */
+/* Makes an empty machine, with the files that the libraries for telemetry look for. Must come after use_machine(). */
 static inline void make_tree(void)
 {
     begin_tree();
@@ -24,7 +25,7 @@ static inline void make_tree(void)
     put("sys/class/scsi_host/host0/state", "running\n");
 }
 
-/* As many GPUs of the kernel's compute driver, whatever HIP lists. */
+/* Puts `count` GPUs of the kernel's compute driver, independent of HIP's list. */
 static inline void put_gpus(unsigned count)
 {
     for (unsigned i = 1; i <= count; i++) {

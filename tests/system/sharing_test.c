@@ -1,5 +1,5 @@
-/* Sharing with real drivers, over every device that is there: the processor, the two of PoCL, and whatever else is
- * built and found. */
+/* Sharing with real drivers, over every device of this machine: the processor, the two of PoCL, and all others that
+ * were built and found. */
 #include "system.h"
 #include "support/import_host.h"
 #include "support/random.h"
@@ -41,8 +41,8 @@ static void expect_contents(gpuhal_buffer *buffer, const unsigned char *expected
     free(got);
 }
 
-/* Turns of writing on one side, synchronizing and comparing on the other; ranges are written by turns too, so that a
- * synchronisation that moves more than was written would undo something. */
+/* Writes on one side, synchronises and compares on the other, in turns. Ranges are written in turns too, so that a
+ * synchronisation that moves more than the written bytes would undo a write. */
 static void exchange(gpuhal_buffer *one, gpuhal_buffer *other, const char *what)
 {
     unsigned char *model = random_bytes(BYTES), *fresh = random_bytes(BYTES);
@@ -71,7 +71,7 @@ static void exchange(gpuhal_buffer *one, gpuhal_buffer *other, const char *what)
     free(fresh);
 }
 
-/* False when the pair cannot share, which the answer gives a reason for. */
+/* False if the pair cannot share, with a reason in the error. */
 static bool share_pair(gpuhal_device *owner, gpuhal_memory_kind kind, gpuhal_device *user, bool original_first)
 {
     gpuhal_handle_kind handle = 0;
@@ -212,7 +212,7 @@ static uint64_t number_or_0(const gpuhal_device *device, gpuhal_key key)
     return gpuhal_device_u64(device, key, &value) ? 0 : value;
 }
 
-/* Over every driver that is there: what an engine asks before it allocates, and before it compiles. */
+/* Over every driver of this machine: facts that an engine needs before it allocates, and before it compiles. */
 TEST(facts_to_choose_by_are_there_or_say_why_not_and_agree_with_the_memory)
 {
     gpuhal *gpu = open_or_fail(NULL);
@@ -224,7 +224,7 @@ TEST(facts_to_choose_by_are_there_or_say_why_not_and_agree_with_the_memory)
             if (missing && !*why) {
                 fail_msg("%s: %s is missing without a reason", gpuhal_device_id(device), gpuhal_key_name(key));
             }
-            /* A device may compute with nothing but what all compute with. */
+            /* A device may compute with only the types that all have. */
             assert_true(missing || gpuhal_key_is_text(key) || key == GPUHAL_FACT_DATA_TYPES ||
                         number_or_0(device, key) > 0);
         }
@@ -254,8 +254,8 @@ TEST(facts_to_choose_by_are_there_or_say_why_not_and_agree_with_the_memory)
     gpuhal_close(gpu);
 }
 
-/* How an engine has the weights of a model: a file that is mapped and may not be written. It is sparse, so what is read
- * is zero but for the mark in its middle. */
+/* An engine has the weights of a model as a mapped file that may not be written. The file is sparse, so its bytes are
+ * zero except the mark in its middle. */
 TEST(a_mapped_read_only_file_of_a_gib_is_imported_at_once_and_takes_no_memory)
 {
     const uint64_t bytes = UINT64_C(1) << 30, middle = (bytes / 2) + 12345;
@@ -279,7 +279,7 @@ TEST(a_mapped_read_only_file_of_a_gib_is_imported_at_once_and_takes_no_memory)
         const gpuhal_host_import first = {
             .size = sizeof first, .flags = GPUHAL_IMPORT_READ_ONLY, .memory = view, .bytes = 4096};
         assert_ok(
-            gpuhal_buffer_import_host(device, &first, &buffer, &offset)); /* what a driver does once is not counted */
+            gpuhal_buffer_import_host(device, &first, &buffer, &offset)); /* one-time work of a driver does not count */
         gpuhal_buffer_release(buffer);
         const long before_kib = memory_status_kib("VmRSS:");
         struct timespec begin, end;

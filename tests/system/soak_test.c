@@ -1,10 +1,10 @@
-/* Random operations of four threads over all devices at once, for as long as is asked for; every byte is compared with
- * a model in host memory.
+/* Random operations of four threads over all devices at once, for the requested time; every byte is compared with a
+ * model in host memory.
  *
- * Each thread has a queue on each device, and buffers that only it uses, so their contents are what the model says
- * after the same operations in the order of their calls. All threads share the gpuhal object with its pools and stores,
- * which are destroyed and made anew every few seconds, with work under way. A failure prints the seed and the number of
- * the operation; GPUHAL_TEST_SOAK_SEED repeats what each thread does, not how their work interleaves. */
+ * Each thread has a queue on each device, and buffers that only it uses, so their contents equal the model's after the
+ * same operations in the order of their calls. All threads share the gpuhal object with its pools and stores, which are
+ * destroyed and made again every few seconds, with work in progress. A failure prints the seed and the number of the
+ * operation; GPUHAL_TEST_SOAK_SEED repeats each thread's operations, but not how they interleave. */
 #include "exercise.h"
 #include "support/random.h"
 #include "support/folder.h"
@@ -35,14 +35,14 @@ typedef struct world {
     uint32_t count;
 } world;
 
-/* A buffer, the device that it is on, and its bytes once all that was enqueued is done. */
+/* A buffer, the device that it is on, and its bytes once all enqueued work is done. */
 typedef struct slot {
     gpuhal_buffer *buffer;
     uint32_t place;
     unsigned char model[BYTES];
 } slot;
 
-/* Host memory that work of a queue reads or writes; `expected` is what a read has to bring, NULL for a write. */
+/* Host memory that work of a queue reads or writes; `expected` is the result of a read, NULL for a write. */
 typedef struct pending {
     unsigned char *host, *expected;
     uint64_t bytes;
@@ -57,7 +57,7 @@ typedef struct worker {
     pending pending[PENDING];
     uint32_t pending_count;
     uint32_t stored[DEVICES][KEYS]; /* the seed of an entry's bytes; 0: it was not put */
-    char failed[700];               /* "": nothing did */
+    char failed[700];               /* "": no failure */
 } worker;
 
 static uint64_t now_ns(void)
@@ -179,7 +179,7 @@ static bool fill_slot(worker *own, slot *to)
     return good(own, gpuhal_fill(own->queues[to->place], to->buffer, offset, bytes, value, 1), "fill");
 }
 
-/* The second queue goes on behind what the first one has been given so far. */
+/* The second queue waits for the present work of the first one. */
 static gpuhal_status follow(worker *own, uint32_t first, uint32_t second)
 {
     gpuhal_event *event = NULL;
@@ -236,7 +236,7 @@ static bool through_a_file(worker *own, slot *to, slot *from)
     return good(own, status, "file");
 }
 
-/* The new queue's work comes behind that of the old one, by an event that outlives it. */
+/* The new queue's work comes after that of the old one, by an event that outlives it. */
 static bool renew_queue(worker *own, uint32_t at)
 {
     gpuhal_event *event = NULL;
@@ -289,7 +289,7 @@ static bool launch(worker *own, uint32_t at)
     return good(own, status, "launch") && to;
 }
 
-/* An entry is put once; later it is acquired from whichever tier it is in, or read there, or dropped. */
+/* An entry is put once; later it is acquired from its present tier, or read there, or dropped. */
 static bool store(worker *own, uint32_t at)
 {
     gpuhal_store *from = own->all->places[at].store;
@@ -330,7 +330,7 @@ static bool store(worker *own, uint32_t at)
     return good(own, status, "acquire") && to;
 }
 
-/* ---- what is done to the whole object */
+/* ---- operations on the whole object */
 
 static bool look(worker *own, uint32_t at)
 {
@@ -413,7 +413,7 @@ static void *work(void *user)
         fine = good(own, gpuhal_read(NULL, all, own->slots[i].buffer, 0, BYTES), "read at the end") &&
                same(own, all, own->slots[i].model, BYTES, "read at the end");
     }
-    for (uint32_t i = 0; i < SLOTS; i++) { /* with work under way */
+    for (uint32_t i = 0; i < SLOTS; i++) { /* with work in progress */
         if (fine && any(own, 2)) {
             (void)fill_slot(own, &own->slots[i]);
         }
@@ -434,7 +434,7 @@ static void make_place(place *to, gpuhal_device *device)
                                                   {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4},
                                                   {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4}};
     const gpuhal_pool_desc pool = {.size = sizeof pool, .segment_bytes = 1u << 20};
-    /* A quarter of all entries is on the device, another one in host memory. */
+    /* A quarter of all entries is on the device, another quarter in host memory. */
     const gpuhal_store_desc store = {.size = sizeof store,
                                      .device_bytes = THREADS * KEYS / 4 * ENTRY_BYTES,
                                      .host_bytes = THREADS * KEYS / 4 * ENTRY_BYTES,
@@ -456,7 +456,7 @@ static void make_place(place *to, gpuhal_device *device)
     }
 }
 
-/* Returns how many operations it had. */
+/* Returns the number of operations. */
 static uint64_t run_round(uint64_t seed, uint64_t lasts_ns)
 {
     static worker workers[THREADS];

@@ -1,5 +1,5 @@
-/* Stores on every device of this machine: three times as many bytes as may be in device memory, every one of them
- * right, through host memory and the file. */
+/* Stores on every device of this machine: three times as many bytes as fit into device memory, every one of them
+ * correct, through host memory and the file. */
 #include "queues.h"
 
 #include <gpuhal/store.h>
@@ -35,7 +35,7 @@ static void use(gpuhal_store *store, gpuhal_queue *queue, uint32_t key, uint32_t
     assert_ok(modifies ? gpuhal_write(queue, buffer, 0, words, BYTES) : GPUHAL_OK);
     gpuhal_item_release(item, queue);
     if (queue) {
-        assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS)); /* `words` is used again */
+        assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS)); /* `words` is reused */
     }
 }
 
@@ -121,8 +121,8 @@ static void expect_small(gpuhal_store *store, uint32_t key)
     gpuhal_item_release(item, NULL);
 }
 
-/* pytorch#35901, an eighth as large: a large buffer comes free, small ones that stay lie in its place, and as large a
- * one is asked for again, for which there is room, but not in one piece. As a buffer, then as an entry. */
+/* pytorch#35901, an eighth as large: a large buffer is released, small ones that stay take its place, and another as
+ * large is requested. There is room for it, but not in one piece. First for a buffer, then for an entry. */
 static void compact_on(gpuhal_device *device, gpuhal_queue *queue, bool as_entry)
 {
     const gpuhal_pool_desc pool_desc = {

@@ -1,4 +1,4 @@
-/* tests/system/system.h: what the tests with real plugins share. */
+/* tests/system/system.h: shared by the tests with real plugins. */
 #ifndef GPUHAL_TEST_SYSTEM_H
 #define GPUHAL_TEST_SYSTEM_H
 
@@ -17,7 +17,7 @@ static inline gpuhal *open_or_fail(const gpuhal_config *config)
 }
 
 /* The tests are written for PoCL's devices `basic`, opencl:0, and `pthread`, opencl:1. Another OpenCL driver may have
- * one device alone. */
+ * only one device. */
 static inline bool has_one_opencl_device(gpuhal *gpu)
 {
     gpuhal_device *first = NULL, *second = NULL;
@@ -36,7 +36,7 @@ static inline void skip_without_two_opencl_devices(gpuhal *gpu)
     }
 }
 
-/* opencl:1 is the only device of a driver that has one. */
+/* If a driver has one device, opencl:1 is that device. */
 static inline gpuhal_device *select_or_fail(gpuhal *gpu, const char *selector)
 {
     gpuhal_device *device = NULL;

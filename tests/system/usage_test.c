@@ -1,4 +1,4 @@
-/* What was moved is counted: by direction, by pair and by way. */
+/* Moved bytes are counted: by direction, by pair and by path. */
 #include "system.h"
 
 #include <gpuhal/usage.h>

@@ -1,4 +1,4 @@
-/* tests/system/vendor.h: the vendor for whom a test is compiled that is compiled for both. */
+/* tests/system/vendor.h: the vendor, for a test that is compiled once for each. */
 #ifndef GPUHAL_TEST_VENDOR_H
 #define GPUHAL_TEST_VENDOR_H
 
@@ -10,7 +10,7 @@
 #define OF(cuda, hip) hip
 #endif
 
-/* Work that fails spoils the device: this call and all later ones say so, the other device goes on. */
+/* Failed work spoils the device: this call and all later ones report it, and the other device continues. */
 static inline void expect_lost_device(const char *machine, fake_code code)
 {
     use_machine(machine);
@@ -39,7 +39,7 @@ static inline void expect_lost_device(const char *machine, fake_code code)
 #ifdef GPUHAL_CUDA_PLUGIN
     expect_clean();
 #else
-    expect_no_violation(); /* HIP lets nothing of a lost device go */
+    expect_no_violation(); /* HIP releases no object of a lost device */
     remove_reports();
 #endif
 }

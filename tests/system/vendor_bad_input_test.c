@@ -1,5 +1,5 @@
-/* A vendor's plugin over its fake: libraries that are missing, wrong, slow or broken, and devices that are lost. What
- * is left is still there, and a sentence says what is not. What is a vendor's own is in cuda_bad_input_own_test.c and
+/* A vendor's plugin over its fake: libraries that are missing, wrong, slow or failing, and devices that are lost. The
+ * rest still works, and a sentence names the failure. Tests of a single vendor are in cuda_bad_input_own_test.c and
  * rocm_bad_input_own_test.c. */
 #include "vendor.h"
 
@@ -68,7 +68,7 @@ TEST(devices_that_vanish_between_listing_and_opening_are_refused_and_the_rest_wo
 {
     use_machine("devices 2");
     gpuhal *gpu = open_backend(0);
-    setenv(fake_vendor.variable, "devices 1", 1); /* the helper process saw two, this one will see one */
+    setenv(fake_vendor.variable, "devices 1", 1); /* the helper process saw two devices, this one will see one */
     (void)open_refused(gpu, BACKEND ":1");
     assert_ok(gpuhal_device_verify(select_or_fail(gpu, BACKEND ":0")));
     close_clean(gpu);

@@ -6,7 +6,7 @@
 
 #include <ctype.h>
 
-/* The status with this name in capitals, as in "`OUT_OF_MEMORY`"; 1 for a cell that is none. */
+/* The status with this name in capitals, as in "`OUT_OF_MEMORY`"; 1 for a cell without a status. */
 static gpuhal_status status_named(const char *cell)
 {
     static const struct {
@@ -39,7 +39,7 @@ typedef struct promise {
     gpuhal_status status;
 } promise;
 
-/* In a child: a fill that the driver refuses with the code. */
+/* Child: a fill that the driver refuses with the code. */
 static void expect_promised(const void *what)
 {
     const promise *wanted = what;
@@ -88,7 +88,7 @@ TEST(every_code_of_the_driver_becomes_the_status_that_the_page_promises)
     assert_true(codes > 80);
 #else
 #define COUNTED(name, value) +1
-    assert_int_equal(codes, GPUHAL_HIP_RESULTS(COUNTED) - 2); /* all but success, and not ready, which is no error */
+    assert_int_equal(codes, GPUHAL_HIP_RESULTS(COUNTED) - 2); /* all but success and not ready */
 #endif
     assert_int_equal(wrong, 0);
 }

@@ -23,7 +23,7 @@ static gpuhal_program *program_on(gpuhal_device *device)
     return program;
 }
 
-/* The last `count` of the parameters above, but for the first, with groups of x * y threads. */
+/* Creates a kernel with the first `buffers` of the buffers above, then `values` values, and groups of x * y threads. */
 static gpuhal_kernel *kernel_on(gpuhal_program *program, const char *name, uint32_t buffers, uint32_t values,
                                 uint32_t x, uint32_t y)
 {
@@ -158,7 +158,7 @@ TEST(a_launch_keeps_kernel_and_buffers_until_it_has_ended)
     close_clean(gpu);
 }
 
-/* Right behind each other, so that they may belong to one submission. */
+/* Immediately after each other, so that they may belong to one submission. */
 TEST(launches_of_other_kernels_with_other_buffers_keep_them_all_until_they_have_ended)
 {
     enum { LAUNCHES = 4 };
@@ -251,7 +251,7 @@ TEST(a_kernel_that_fails_fails_its_queue_with_the_drivers_code)
     launch(queue, fill, arguments, 3, 1, 1);
     assert_int_equal(gpuhal_queue_synchronize(queue, UINT64_MAX), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_equal(gpuhal_last_error()->vendor_code, 719);
-    /* later calls as well say by which one the device was lost */
+    /* later calls also name the error that lost the device */
     assert_int_equal(gpuhal_fill(NULL, buffer, 0, 256, 0, 4), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_equal(gpuhal_last_error()->vendor_code, 719);
     gpuhal_kernel_release(fill);

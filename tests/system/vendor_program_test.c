@@ -31,7 +31,7 @@ static void expect_kernel_refused(const bench *with, gpuhal_plugin_program *prog
 
 /* ---- programs */
 
-/* The kernel's files with the target of AMD's device; CUDA asks the driver. */
+/* The kernel's files with the target of AMD's device; with CUDA the plugin asks the driver. */
 static bench begin_with_target(const char *machine)
 {
     bench out;
@@ -248,7 +248,7 @@ TEST(a_limit_of_the_code_itself_is_the_kernels)
     end_clean(&with);
 }
 
-/* A driver that reports nothing of functions: kernels are made, and their parameters not compared. */
+/* With a driver that reports nothing about functions, kernels are made, and their parameters are not compared. */
 static void expect_made(bench *with)
 {
     gpuhal_plugin_program *program = load_kernels(with);
@@ -274,7 +274,7 @@ TEST(a_driver_that_reports_little_of_functions_runs_them_all_the_same)
     expect_made(&with);
 }
 
-/* As ZLUDA and chipStar do. */
+/* As with ZLUDA and chipStar. */
 TEST(a_function_that_answers_not_supported_is_missing_where_it_only_describes)
 {
     bench with =
@@ -283,7 +283,7 @@ TEST(a_function_that_answers_not_supported_is_missing_where_it_only_describes)
     expect_made(&with);
 }
 
-/* As chipStar does. */
+/* As with chipStar. */
 TEST(a_kernel_that_the_driver_does_not_find_costs_no_device_whatever_the_code)
 {
     bench with = begin_on("devices 1; fail " CALLED(ModuleGetFunction) " 1 719", 1);
@@ -370,7 +370,7 @@ TEST(a_launch_reaches_the_driver_as_it_was_described)
     end_clean(&with);
 }
 
-/* A launch of fill, which is all that most tests need. */
+/* A launch of fill, which most tests use. */
 typedef struct filled {
     gpuhal_memory memory;
     gpuhal_plugin_program *program;
@@ -431,7 +431,7 @@ TEST(a_launch_makes_no_more_calls_of_the_driver_than_a_fill)
     filled own;
     make_fill(&with, &own);
     gpuhal_plugin_queue *queue = queue_on(&with, 0);
-    own.how.local_bytes = 60000; /* more than CUDA gives without a word */
+    own.how.local_bytes = 60000; /* more than CUDA gives without a request */
     const uint64_t before = all_calls();
     expect_fine(with.ops.launch(queue, own.kernel, &own.how), &with, "launch");
     const uint64_t launched = all_calls();
@@ -464,7 +464,7 @@ TEST(a_launch_that_the_driver_refuses_leaves_queue_and_device_usable)
     end_clean(&with);
 }
 
-/* The program that shares the process resets the device: modules and functions go with it. */
+/* The program that shares the process resets the device: modules and functions end with it. */
 TEST(after_a_reset_of_the_device_kernels_are_lost_and_nothing_is_unloaded_twice)
 {
     bench with = begin_on("devices 1", 1);

@@ -1,5 +1,5 @@
-/* A vendor's fake itself: it has to refuse what the real library refuses, or tests over it mean nothing. What is a
- * vendor's own is in cuda_rules_own_test.c and rocm_rules_own_test.c. */
+/* A vendor's fake itself: it must refuse the calls that the real library refuses, or tests over it mean nothing. Tests
+ * of a single vendor are in cuda_rules_own_test.c and rocm_rules_own_test.c. */
 #include "bench.h"
 
 #include <pthread.h>
@@ -7,7 +7,7 @@
 
 #define assert_code(call, code) assert_int_equal(call, code)
 
-/* The calls of the test until here broke so many rules. */
+/* Expects this number of violations in the calls of the test until here. */
 static void expect_violations(unsigned count)
 {
     assert_int_equal(fake_report_get()->violations, count);

@@ -1,5 +1,5 @@
-/* A vendor's plugin over its fake: ranges that are filled piece by piece, memory given out and taken in, and memory
- * that a peer or another interface sees too. */
+/* A vendor's plugin over its fake: ranges that are filled piece by piece, exported and imported memory, and memory that
+ * a peer or another interface sees too. */
 #include "bench.h"
 #include "support/random.h"
 
@@ -82,7 +82,7 @@ TEST(a_peer_reads_a_range_that_was_committed_for_it)
     end_clean(&with);
 }
 
-/* ---- giving out and taking in */
+/* ---- exporting and importing */
 
 static gpuhal_handle export_fd(const bench *with, const gpuhal_memory *memory)
 {
@@ -168,13 +168,13 @@ TEST(registered_memory_is_page_locked_until_it_is_given_back)
     expect_fine(with.ops.register_host(with.devices[0], own, 8192), &with, "register_host");
     assert_int_equal(fake_report_get()->registrations, 1);
     expect_fine(with.ops.write(with.devices[0], queue, &memory, 0, own, 8192), &with, "write");
-    memset(own, 2, 8192); /* read when the queue gets there, since it is page-locked */
+    memset(own, 2, 8192); /* page-locked, so it is read when the queue gets there */
     finish(&with, queue);
     expect_fine(with.ops.read(with.devices[0], NULL, got, &memory, 0, 100), &with, "read");
     assert_int_equal(got[99], 2);
     expect_fine(with.ops.unregister_host(with.devices[0], own), &with, "unregister_host");
     expect_fine(with.ops.write(with.devices[0], queue, &memory, 0, own, 8192), &with, "write");
-    memset(own, 3, 8192); /* staged: what it was when the call was made */
+    memset(own, 3, 8192); /* staged: the bytes of the moment of the call */
     finish(&with, queue);
     expect_fine(with.ops.read(with.devices[0], NULL, got, &memory, 0, 100), &with, "read");
     assert_int_equal(got[99], 2);

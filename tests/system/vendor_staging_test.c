@@ -1,5 +1,5 @@
-/* Large transfers between ordinary host memory and a device go through page-locked chunks of the library's own, over a
- * vendor's fake; what is page-locked already does not, and nothing is lost when something fails in the middle. */
+/* Large transfers between pageable host memory and a device go through page-locked chunks of the library, over a
+ * vendor's fake; transfers of memory that is page-locked already do not. A failure in the middle loses nothing. */
 #include "queues.h"
 #include "support/random.h"
 #include "support/import_host.h"
@@ -262,14 +262,14 @@ TEST(a_device_that_reads_ordinary_memory_directly_does_so)
     expect_clean();
 }
 
-/* ---- enqueuing behind long work */
+/* ---- enqueuing after long work */
 
 enum { FILLS = 12, PAGEABLE = 128 << 10, WIDTH = 512 };
 
 /* A queue with work for seconds, longer than hang_ns. */
 typedef struct lane {
     gpuhal_queue *queue;
-    gpuhal_event *event; /* behind the fills */
+    gpuhal_event *event; /* after the fills */
     gpuhal_buffer *buffer, *upload, *readback;
     unsigned char *model, *got;
 } lane;
@@ -380,7 +380,7 @@ TEST(queued_copies_of_page_locked_memory_and_small_writes_are_left_to_the_driver
     assert_ok(gpuhal_write(l.queue, l.buffer, 0, l.model, 1024));
     assert_ok(gpuhal_read(l.queue, gpuhal_buffer_host(l.readback), l.buffer, 0, PAGEABLE));
     const uint64_t made = calls_of(TO_DEVICE) + calls_of(FROM_DEVICE) - to - from;
-    assert_int_equal(made, strcmp(TO_DEVICE, FROM_DEVICE) == 0 ? 6 : 3); /* before anything is waited for */
+    assert_int_equal(made, strcmp(TO_DEVICE, FROM_DEVICE) == 0 ? 6 : 3); /* before any wait */
     assert_ok(gpuhal_queue_synchronize(l.queue, PATIENCE_NS));
     assert_memory_equal(gpuhal_buffer_host(l.readback), l.model, PAGEABLE);
     close_lane(&l);

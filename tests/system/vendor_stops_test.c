@@ -1,6 +1,6 @@
-/* A vendor's plugin over its fake, which stops in one function of the driver after the other: all other threads
- * learn that in time, by the status, by a listener and by the registry; and the calls that the library makes under a
- * deadline return in time. */
+/* A vendor's plugin over its fake, which stops in one function of the driver after the other: all other threads learn
+ * that in time, by the status, by a listener and by the registry; and the calls that the library makes under a deadline
+ * return in time. */
 #include "vendor.h"
 
 #include "support/stops.h"
@@ -15,7 +15,7 @@ static bool driver_has_stopped(void)
     return fake_report_get()->stopped > 0;
 }
 
-/* SLOW: work goes on when the call begins, and has ended a second later: before that, a driver may wait for it. */
+/* SLOW: work is running when the call begins, and ends a second later: until then, a driver may wait for it. */
 enum { SLOW = 1 << 16 };
 
 static gpuhal *open_object(uint32_t isolation)
@@ -132,7 +132,7 @@ static void prepare_peers(fixture *s)
     gpuhal_buffer_release(s->far);
 }
 
-/* Memory that the program has not page-locked, by way of the library's own. */
+/* Memory that the program has not page-locked, through the library's own. */
 static void prepare_staging(fixture *s)
 {
     enum { LARGE = 64 << 20 };
@@ -145,7 +145,7 @@ static void prepare_staging(fixture *s)
     free(memory);
 }
 
-/* On a busy machine a helper that does not stop may need longer than one that does is given. */
+/* On a busy machine a working helper may need longer than the time that a stopped one is given. */
 static gpuhal *open_with_helper(uint32_t isolation)
 {
     gpuhal *gpu = open_object(isolation);
@@ -158,7 +158,7 @@ static gpuhal *open_with_helper(uint32_t isolation)
     return gpu;
 }
 
-/* Listed from the registry: this process has neither loaded the vendor's library nor does it start a helper. */
+/* Listed from the registry: this process neither loads the vendor's library nor starts a helper. */
 static void prepare_warm(fixture *s)
 {
     gpuhal_close(open_with_helper(GPUHAL_ISOLATION_ONCE));
@@ -181,7 +181,7 @@ static gpuhal_status do_open(fixture *s)
     return GPUHAL_OK;
 }
 
-/* The plugins list the driver's devices once in a process, so it stops in a helper. */
+/* The plugins list the driver's devices once in a process, so the driver stops in a helper. */
 static gpuhal_status do_rescan(fixture *s)
 {
     char script[128];
@@ -222,7 +222,7 @@ static gpuhal_status do_close(fixture *s)
     return GPUHAL_OK;
 }
 
-/* FAILS: with TIMEOUT or DEVICE_LOST. HELPER: it is another process that is stuck. */
+/* FAILS: with TIMEOUT or DEVICE_LOST. HELPER: another process is stuck. */
 enum { FAILS = 1 << 17, HELPER = 1 << 18 };
 
 static const stop timed[] = {

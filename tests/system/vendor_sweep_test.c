@@ -1,6 +1,6 @@
 /* Every call of a whole life of two devices fails once, over a vendor's fake. Whatever fails, the process lives, every
- * error has a status and a sentence that names the call, bytes that were said to arrive are right, nothing is left, and
- * no rule of the vendor is broken.
+ * error has a status and a sentence that names the call, bytes that were reported as arrived are right, no object is
+ * left, and no rule of the vendor is broken.
  *
  * Each try is a process of its own, since the fakes read their faults once.
  */
@@ -9,8 +9,7 @@
 
 enum { BYTES = 70000, TRIES_AT_MOST = 600, UNREACHED = 42, BROKEN = 43 };
 
-/* What could not be given back because giving it back was what failed is not a leak. Letting go needs the device,
- * or its context, to be current. */
+/* An object whose release itself failed is not a leak. Releasing needs the device, or its context, to be current. */
 static bool gives_back(const char *function)
 {
     static const char *const words[] = {"Destroy",
@@ -30,8 +29,8 @@ static bool gives_back(const char *function)
     return false;
 }
 
-/* Whether the driver or the thread is not as it was. HIP's contexts never end; the current device has to be the
- * program's, and no error of ours waits for the program to ask. */
+/* Whether the state of the driver or of the thread has changed. HIP's contexts never end; the current device must be
+ * the program's, and no error of the library may wait for the program. */
 static bool leaves_trace(const fake_report *report)
 {
 #ifdef GPUHAL_CUDA_PLUGIN
@@ -51,13 +50,13 @@ static void complain(const char *what)
     _exit(BROKEN);
 }
 
-/* Whether an error with a code of the vendor's names another call than the one that failed. Of a lost device every call
+/* Whether an error with a code of the vendor names another call than the failed one. Every call of a lost device
  * fails. */
 static bool names_another_call(const gpuhal_error *error)
 {
     char called[64];
     snprintf(called, sizeof called, "%s", fake_report_get()->fault);
-    char *version = strstr(called, "_v2"); /* the symbol's, which no page of the vendor's has */
+    char *version = strstr(called, "_v2"); /* the symbol has it, the vendor's pages do not */
     if (version) {
         *version = '\0';
     }
@@ -65,7 +64,7 @@ static bool names_another_call(const gpuhal_error *error)
            strcmp(error->vendor_call, called) != 0;
 }
 
-/* True for OK. Everything else has to be an error with words. */
+/* True for OK. Any other status must be an error with words. */
 static bool went_well(gpuhal_status status)
 {
     if (status > 0 || status < GPUHAL_ERROR_DRIVER) {
@@ -163,7 +162,7 @@ static void live_once(void)
     gpuhal_close(gpu);
 }
 
-/* In the child. */
+/* Runs in the child. */
 static void try_once(const char *machine)
 {
     use_machine(machine);
@@ -182,7 +181,7 @@ static void try_once(const char *machine)
     _exit(report->fault[0] ? 0 : UNREACHED);
 }
 
-/* Until a whole life passes without reaching the fault. */
+/* Repeats until a whole life passes without reaching the fault. */
 static void sweep(const char *format, int code)
 {
     for (int n = 1; n <= TRIES_AT_MOST; n++) {

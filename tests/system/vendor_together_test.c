@@ -1,5 +1,5 @@
 /* A vendor's plugin over its fake, used by several callers at once: threads that wait and threads that copy, and host
- * memory that more than one of them has page-locked. */
+ * memory that several of them have page-locked. */
 #include "bench.h"
 
 #include <pthread.h>
@@ -47,7 +47,7 @@ TEST(twelve_threads_that_wait_for_queues_hold_up_neither_copies_nor_other_waits)
     expect_fine(with.ops.write(with.devices[0], NULL, &memory, 64 * (QUEUES + 1), &byte, 1), &with, "write");
     expect_fine(with.ops.fill(with.devices[0], queues[QUEUES], &memory, 64 * QUEUES, 64, 1, 1), &with, "fill");
     finish(&with, queues[QUEUES]);
-    for (int i = 0; i < QUEUES; i++) { /* all of that took less time than the work that they wait for */
+    for (int i = 0; i < QUEUES; i++) { /* all these calls took less time than the awaited work */
         assert_false(waits[i].done);
     }
     for (int i = 0; i < QUEUES; i++) {
@@ -105,20 +105,20 @@ static void expect_two_of_three(const void *what)
     remove_reports();
 }
 
-/* The driver hangs in the call that makes a second stream; a third caller must not wait for the one that hangs. */
+/* The driver hangs in the call that makes a second stream; a third caller must not wait for the hanging one. */
 TEST(a_driver_that_hangs_while_it_makes_a_stream_stops_only_the_caller_that_asked_for_it)
 {
     assert_true(passes_in_child(expect_two_of_three, NULL));
 }
 
-/* ---- host memory that several have page-locked */
+/* ---- host memory that several callers have page-locked */
 
 static gpuhal_alloc import_of(void *memory, uint64_t bytes)
 {
     return (gpuhal_alloc){.bytes = bytes, .import = {.kind = GPUHAL_HANDLE_HOST_POINTER, .as.pointer = memory}};
 }
 
-/* Both read and write it: what one device writes the other one brings into memory of its own. */
+/* Both devices read and write it: each brings the other's bytes into memory of its own. */
 static void expect_transfers(const bench *with, uint32_t index, const gpuhal_memory *shared, unsigned char value)
 {
     gpuhal_memory memory = allocate(with, index, (gpuhal_alloc){.bytes = 4096});
@@ -154,7 +154,7 @@ TEST(two_devices_import_the_same_host_memory_and_each_keeps_it_when_the_other_le
         assert_int_equal(fake_report_get()->registrations, 1);
         expect_transfers(&with, 1 - first, &part, 0x33);
         with.plugin->close(
-            with.devices[first]); /* the context in which the memory was registered is kept for the other */
+            with.devices[first]); /* the other device keeps the context that registered the memory */
         with.devices[first] = NULL;
         expect_transfers(&with, 1 - first, &part, 0x44);
         with.ops.release(with.devices[1 - first], &part);
@@ -270,7 +270,7 @@ TEST(threads_that_import_the_same_memory_at_once_all_get_it)
 
 /* ---- a reset on a machine with one device */
 
-/* Without a look the processor would step on memory that does not exist any more. */
+/* Without a check the processor would touch memory that does not exist any more. */
 TEST(page_locked_memory_that_a_reset_took_is_not_touched_by_blocking_copies)
 {
     bench with = begin_on("devices 1", 1);
@@ -293,7 +293,7 @@ TEST(page_locked_memory_that_a_reset_took_is_not_touched_by_blocking_copies)
     end_clean(&with);
 }
 
-/* The engine has registered the same memory again by then: that registration is not ours to end. */
+/* By then the engine has registered the same memory again: the plugin must not end that registration. */
 TEST(a_registration_that_a_reset_took_is_neither_shared_nor_given_back)
 {
     bench with = begin_on("devices 1", 1);

@@ -1,5 +1,5 @@
-/* A vendor's plugin over its fake, through the public API: what works, and what it leaves alone. What is a vendor's
- * own is in cuda_fake_test.c and rocm_fake_test.c. */
+/* A vendor's plugin over its fake, through the public API: working calls, and state of the caller that the plugin
+ * leaves alone. Tests of a single vendor are in cuda_fake_test.c and rocm_fake_test.c. */
 #include "exercise.h"
 #include "support/random.h"
 #include "support/idle.h"
@@ -20,7 +20,7 @@ TEST(verify_passes_on_every_device_and_leaves_nothing)
 
 /* ---- bytes */
 
-/* Their plugin is not started yet: each sample begins that, and none takes another one's start for its own. */
+/* Their plugin is not started yet: each sample starts it, and none takes another one's start for its own. */
 TEST(the_first_sample_of_several_devices_has_the_values_of_each)
 {
     use_machine("devices 4");
@@ -51,7 +51,7 @@ TEST(transfers_within_a_device_are_byte_exact_for_every_kind_of_memory)
     close_clean(gpu);
 }
 
-/* In a child: with this machine. */
+/* Child: with this machine. */
 static void exercise_pairs(const void *machine)
 {
     static const char *const ids[] = {BACKEND ":0", BACKEND ":1", "cpu:0"};
@@ -191,7 +191,7 @@ TEST(an_alignment_above_the_drivers_own_is_kept)
     close_clean(gpu);
 }
 
-/* As HIP-CPU, whose page-locked memory is that of malloc. */
+/* As with HIP-CPU, whose page-locked memory is that of malloc. */
 TEST(page_locked_memory_is_aligned_where_the_driver_does_not_align_it)
 {
     use_machine("devices 1; host_offset 16");
@@ -308,14 +308,14 @@ TEST(a_child_of_a_fork_is_refused_without_a_call_to_the_driver)
     gpuhal_buffer_release(buffer);
     gpuhal_close(gpu);
     gpu = open_backend(0);
-    assert_int_equal(report_of_backend(gpu).state, GPUHAL_PLUGIN_OK); /* the child recorded nothing against it */
+    assert_int_equal(report_of_backend(gpu).state, GPUHAL_PLUGIN_OK); /* the child recorded no fault against it */
     gpuhal_close(gpu);
     expect_clean(); /* the fake counts a call in the child as a violation */
 }
 
 /* ---- the caller's thread */
 
-/* What the thread had before: CUDA's current context, or HIP's current device. HIP keeps an error for the program too.
+/* The thread's state: CUDA's current context, or HIP's current device. HIP keeps an error for the program too.
  */
 static uintptr_t current_of(const vendor_api *api)
 {
@@ -338,7 +338,7 @@ static void expect_untouched(const vendor_api *api, uintptr_t wanted, const char
     }
 }
 
-/* Every call once, with a look at the thread's state after each. */
+/* Makes every call once, and checks the thread's state after each. */
 static void use_everything(const vendor_api *api, gpuhal *gpu)
 {
     const uintptr_t mine = current_of(api);

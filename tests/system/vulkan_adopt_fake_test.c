@@ -1,6 +1,6 @@
-/* Adopted devices of shapes that lavapipe does not have, over the fake driver (tests/fakes/vulkan): what the library
- * makes on a program's device is gone before the program destroys it, and the library destroys nothing of the
- * program's. */
+/* Adopted devices of shapes that lavapipe does not have, over the fake driver (tests/fakes/vulkan): objects that the
+ * library makes on a program's device are gone before the program destroys it, and the library destroys no object of
+ * the program. */
 #include "adopt.h"
 #include "exercise.h"
 #include "queues.h"
@@ -83,7 +83,7 @@ TEST(a_device_on_one_memory_for_all_is_adopted)
     adopt_and_copy("integrated", VK_API_VERSION_1_3, true);
 }
 
-/* The program's EXCLUSIVE buffers belong to the family that used them first, so the wrapped ones stay out of this. */
+/* The program's EXCLUSIVE buffers belong to the family that used them first, so this test uses no wrapped ones. */
 TEST(on_a_device_of_several_families_buffers_are_shared_over_all)
 {
     const fake_vulkan fake = fake_vulkan_script("discrete;families=gct1,c1,t1");

@@ -1,5 +1,5 @@
 /* A program with its own VkDevice on lavapipe hands it over, allocates and copies through the library, and runs its own
- * compute shader on the library's buffers. Skipped where lavapipe is not installed. */
+ * compute shader on the library's buffers. Skipped if lavapipe is not installed. */
 #include "adopt.h"
 #include "support/random.h"
 #include "exercise.h"
@@ -231,7 +231,7 @@ static void let_go(void *user, void *memory)
 
 TEST(a_buffer_of_the_program_is_wrapped_used_and_left_alone)
 {
-    enum { ODD = BYTES - 3 }; /* no multiple of what fills are aligned to */
+    enum { ODD = BYTES - 3 }; /* not a multiple of the alignment of fills */
     gpuhal *gpu = NULL;
     gpuhal_device *device = begin(VK_API_VERSION_1_2, true, &gpu);
     const vk *v = &program.v;

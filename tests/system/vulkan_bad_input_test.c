@@ -1,6 +1,6 @@
-/* The Vulkan plugin over the fake driver (tests/fakes/vulkan): everything that can be wrong with a driver, with what
- * the caller hands in, or with limits. Each is a status and a sentence with the words that help; nothing is lost,
- * nothing is leaked. */
+/* The Vulkan plugin over the fake driver (tests/fakes/vulkan): every possible error of a driver, of the caller's
+ * arguments, or of limits. Each gives a status and a sentence with the helpful words; nothing is lost, nothing is
+ * leaked. */
 #include "fake.h"
 #include "support/import_host.h"
 #include "support/process.h"
@@ -12,7 +12,7 @@
 
 enum { PAGE = 4096, BYTES = 1 << 20 };
 
-/* ---- drivers of no use */
+/* ---- useless drivers */
 
 typedef struct useless {
     const char *script;
@@ -20,7 +20,7 @@ typedef struct useless {
     const char *word; /* of the reason */
 } useless;
 
-/* Returns the fake, so that it can be asked afterwards. */
+/* Returns the fake, so that the test can ask it afterwards. */
 static fake_vulkan try_useless(const useless *driver)
 {
     fake_vulkan fake = fake_vulkan_script(driver->script);
@@ -135,7 +135,7 @@ TEST(a_full_heap_is_out_of_memory_with_the_numbers_and_works_again)
     end_session(&s);
 }
 
-/* Of a software device the mapping is the memory: without one there is no buffer, whatever its kind. */
+/* The memory of a software device is its mapping: without one there is no buffer of any kind. */
 static void expect_no_mapping(const char *script)
 {
     session s = begin_session(script);
@@ -173,7 +173,7 @@ TEST(device_memory_of_a_card_does_without_a_mapping_that_cannot_be)
     end_session(&s);
 }
 
-/* ---- memory of the caller's */
+/* ---- memory of the caller */
 
 static void let_go(void *user, void *memory)
 {
@@ -230,7 +230,7 @@ TEST(host_memory_that_is_not_mapped_is_refused)
     end_session(&s);
 }
 
-/* The descriptor is refused, and is the same file afterwards. */
+/* Expects that the descriptor is refused, and is the same file afterwards. */
 static void expect_refused(gpuhal_device *device, const gpuhal_buffer_desc *desc, gpuhal_handle_kind kind, int fd)
 {
     const gpuhal_handle handle = {.size = sizeof handle, .kind = kind, .as.os = fd};
@@ -258,7 +258,7 @@ TEST(a_descriptor_of_another_kind_is_refused_and_stays_open)
     expect_refused(s.device, &desc, GPUHAL_HANDLE_OPAQUE_FD, file);
     expect_refused(s.device, &desc, GPUHAL_HANDLE_OPAQUE_FD, null);
     expect_refused(s.device, &other, GPUHAL_HANDLE_DMABUF_FD, file);
-    /* One of the driver's own, handed over as what it is not. */
+    /* A descriptor of the driver, passed as another kind. */
     gpuhal_buffer *buffer = NULL;
     gpuhal_handle handle = {.size = sizeof handle};
     assert_ok(gpuhal_buffer_create(s.device, &other, &buffer));
@@ -310,8 +310,8 @@ static void export_and_import(const char *script)
     end_session(&s);
 }
 
-/* Where the mapping happens to lie right it is taken, and begins with the first byte; else the alignment cannot be
- * had. */
+/* If the mapping happens to have the alignment, it is accepted, and begins with the first byte; otherwise the alignment
+ * is impossible. */
 TEST(imported_memory_is_never_moved_to_an_alignment)
 {
     session s = begin_session("integrated");

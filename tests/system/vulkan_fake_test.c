@@ -1,5 +1,6 @@
-/* The Vulkan plugin over the fake driver (tests/fakes/vulkan): hardware of other shapes than ours, through the public
- * API. Every test ends by asking the driver whether a rule of Vulkan was broken or an object forgotten. */
+/* The Vulkan plugin over the fake driver (tests/fakes/vulkan): hardware of other shapes than the test machine's,
+ * through the public API. Every test ends by asking the driver whether a rule of Vulkan was broken or an object
+ * forgotten. */
 #include "exercise.h"
 #include "support/random.h"
 #include "fake.h"

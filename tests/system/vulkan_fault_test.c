@@ -1,6 +1,5 @@
 /* The Vulkan plugin over the fake driver (tests/fakes/vulkan) when the device is lost, hangs, or any one call of the
- * driver fails: what a program then gets is an error with a sentence, everything can be given back, and nothing is
- * leaked. */
+ * driver fails: the program gets an error with a sentence, every object can be released, and nothing is leaked. */
 #include "exercise.h"
 #include "support/random.h"
 #include "fake.h"
@@ -84,7 +83,7 @@ TEST(a_device_lost_in_one_gpuhal_object_works_in_the_next)
 
 /* ---- any one call fails */
 
-/* What a program does in one go. The first error ends it; what was made is given back in any case. */
+/* The calls of a program in one run. The first error ends it; all objects are released in any case. */
 typedef struct work {
     gpuhal *gpu;
     gpuhal_buffer *device, *upload, *readback, *exported, *imported, *host;
@@ -112,7 +111,7 @@ static gpuhal_status move_bytes(work *w)
     if (status) {
         return status;
     }
-    /* A call that failed without a word must not have spoilt the bytes. */
+    /* A call that failed without an error must not have damaged the bytes. */
     assert_memory_equal(w->got + 3, w->sent + 3, BYTES - 3);
     assert_memory_equal(w->got + 1, "ww", 2);
     return gpuhal_read(NULL, w->got, w->device, 0, BYTES);

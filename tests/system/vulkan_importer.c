@@ -1,5 +1,5 @@
 /* vulkan_importer.c: the other process of vulkan_test.c: imports the buffer behind the descriptor whose number is its
- * argument, looks for the exporter's message and leaves its own. Exit status 0: all as it should be. */
+ * argument, looks for the exporter's message and leaves its own. Exit status 0: all is as it should be. */
 #include "exercise.h"
 #include "support/random.h"
 #include "vulkan_message.h"

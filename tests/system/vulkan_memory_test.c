@@ -1,5 +1,5 @@
-/* Which memory the Vulkan plugin takes for which kind, on the memory types and heaps of real devices as the public
- * reports of vulkan.gpuinfo.org list them, given to the fake driver (tests/fakes/vulkan). Sizes are rounded. */
+/* The Vulkan plugin's memory for each kind, on the memory types and heaps of real devices as the public reports of
+ * vulkan.gpuinfo.org list them, given to the fake driver (tests/fakes/vulkan). Sizes are rounded. */
 #include "direct_vulkan.h"
 #include "fake.h"
 #include "support/process.h"
@@ -25,7 +25,7 @@ static void expect_kind(const opening *o, gpuhal_memory_kind kind, const char *w
     }
 }
 
-/* A device as it is listed, and what each kind of memory is of there: device, upload, readback, mapped. */
+/* A device as it is listed, and the memory type of each kind there: device, upload, readback, mapped. */
 typedef struct machine {
     const char *name, *script, *kinds[4];
 } machine;
@@ -147,7 +147,7 @@ TEST(more_than_the_heap_of_a_kind_is_too_large_and_the_driver_is_not_asked)
     end_session(&s);
 }
 
-/* The first heap is full for now, the second one too small for ever: there may be room later. */
+/* The first heap is full for now, the second one is too small for ever: there may be room later. */
 TEST(a_full_heap_is_out_of_memory_though_another_one_is_smaller)
 {
     session s = begin_session("discrete;heaps=d4M,8M;types=d@0,vc@1,vch@1,dvc@0");
@@ -160,8 +160,8 @@ TEST(a_full_heap_is_out_of_memory_though_another_one_is_smaller)
     end_session(&s);
 }
 
-/* A heap of 4 MiB to its last byte, and with the room that an alignment beyond Vulkan's takes; one unit more is refused
- * unasked. */
+/* A heap of 4 MiB to its last byte, and with the room for an alignment beyond Vulkan's; one unit more is refused
+ * without asking the driver. */
 TEST(a_heap_is_given_out_to_its_last_byte_and_no_further)
 {
     enum { HEAP = 4 << 20, ALIGNMENT = 64 << 10, UNIT = 4096 };
@@ -193,7 +193,7 @@ TEST(a_heap_is_given_out_to_its_last_byte_and_no_further)
     fake_vulkan_expect_clean(&fake);
 }
 
-/* The driver refuses the memory once: nothing is handed out, what was to be imported stays the caller's, and the next
+/* The driver refuses the memory once: no memory is returned, the object of an import stays the caller's, and the next
  * try succeeds. */
 static void expect_refusal_then_success(const opening *o, const fake_vulkan *fake, const gpuhal_alloc *alloc)
 {
@@ -233,7 +233,7 @@ TEST(an_import_that_the_driver_has_no_memory_for_hands_out_nothing_and_works_lat
 
 /* ---- atoms of memory that is not coherent */
 
-/* The device writes all, the host a part that is no whole atom: the bytes beside it stay the device's. Through the
+/* The device writes all, the host a part that is not a whole atom: the bytes beside it stay the device's. Through the
  * slots, since the library lets the host see each write at once. */
 TEST(what_the_host_writes_in_an_atom_leaves_its_neighbours_alone)
 {

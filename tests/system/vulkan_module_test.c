@@ -5,8 +5,8 @@ enum { RANDOM_ROUNDS = 4000 };
 
 #define OP(words, code) ((words) << 16 | (code))
 
-/* Two kernels: the first uses one buffer, the second one more, by a function that it calls. `newer`: SPIR-V 1.4, where
- * entry points list what they use. */
+/* Two kernels: the first uses one buffer, the second one more, by a function that it calls. `newer`: SPIR-V 1.4, whose
+ * entry points list the variables that they use. */
 static size_t two_kernels(uint32_t words[160], bool newer)
 {
     const uint32_t longer = newer ? 1 : 0;
@@ -29,7 +29,7 @@ static size_t two_kernels(uint32_t words[160], bool newer)
         OP(5, 68), 3,  12,        7,         0,         OP(1, 253), OP(1, 56), /* takes the length of one */
         OP(5, 54), 1,  13,        0,         2,         OP(2, 248), 14,        /* second */
         OP(5, 68), 3,  15,        7,         0,         OP(4, 57),  1,         16,        17, OP(1, 253), OP(1, 56),
-        OP(5, 54), 1,  17,        0,         2,         OP(2, 248), 18, /* what it calls */
+        OP(5, 54), 1,  17,        0,         2,         OP(2, 248), 18, /* its function */
         OP(5, 68), 3,  19,        8,         0,         OP(1, 253), OP(1, 56),
     };
     const struct {
@@ -67,10 +67,10 @@ TEST(kernels_of_one_module_have_the_buffers_that_each_uses)
     end_programs(&p);
 }
 
-/* One change of the module of two kernels, at the first instruction with a code, and what is said of it. */
+/* One change of the module of two kernels, at the first instruction with a code, and the expected message. */
 typedef struct change {
     uint32_t code, removed;
-    uint32_t added[12]; /* in front of what stays */
+    uint32_t added[12]; /* before the remaining words */
     uint32_t added_count;
     const char *word;
 } change;
@@ -88,13 +88,13 @@ static size_t make_change(uint32_t *words, size_t count, const change *one)
     return count + one->added_count - one->removed;
 }
 
-/* lavapipe 22.3 does not outlive the first two. */
+/* lavapipe 22.3 crashes on the first two. */
 TEST(modules_whose_words_ids_or_blocks_break_a_rule_are_refused_before_any_driver)
 {
     static const change changes[] = {
         {71, 0, {OP(3, 5), 65535, 0x78}, 3, "(5) uses an id"},   /* a name for an id above the bound */
         {253, 1, {0}, 0, "(56) ends a function inside of a block"}, /* no return */
-        {71, 0, {OP(3, 5), 31, 0x78}, 3, "(5) uses an id"},      /* a name for an id that is not made */
+        {71, 0, {OP(3, 5), 31, 0x78}, 3, "(5) uses an id"},      /* a name for an id that is not defined */
         {71, 0, {OP(3, 5), 7, 0x78787878}, 3, "(5) has a text that does not end"},
         {71, 0, {OP(5, 6), 5, 0, 0x78, 0}, 5, "(6) has too many words"},
         {253, 1, {OP(2, 253), 0}, 2, "(253) has too many words"},
@@ -118,7 +118,7 @@ TEST(modules_whose_words_ids_or_blocks_break_a_rule_are_refused_before_any_drive
          "(12) uses an id"},
         {54, 0, {OP(6, 11), 20, 0x536e6f4e, 0x6e616d65, 0x2e636974, 0, OP(6, 12), 1, 21, 20, 4, 31}, 12,
          "(12) uses an id"},
-        {16, 0, {OP(6, 15), 5, 10, 0x78, 31, 31}, 6, "(15) uses an id"}, /* an interface that is not made */
+        {16, 0, {OP(6, 15), 5, 10, 0x78, 31, 31}, 6, "(15) uses an id"}, /* an interface that is not defined */
     };
     programs p = open_programs("discrete");
     for (size_t c = 0; c < sizeof changes / sizeof changes[0]; c++) {
@@ -132,7 +132,8 @@ TEST(modules_whose_words_ids_or_blocks_break_a_rule_are_refused_before_any_drive
     end_programs(&p);
 }
 
-/* What compilers write between and behind blocks, and rows of the grammar with more than words of one kind. */
+/* Instructions that compilers write between and after blocks, and rows of the grammar with more than words of one
+ * kind. */
 TEST(lines_names_switches_encodings_and_constants_of_any_width_are_taken)
 {
     static const change changes[] = {
@@ -145,7 +146,7 @@ TEST(lines_names_switches_encodings_and_constants_of_any_width_are_taken)
         {249, 2, {OP(3, 247), 24, 0, OP(3, 251), 12, 24}, 6, ""},
         {251, 3, {OP(6, 251), 23, 24, 1, 1, 24}, 6, ""},
         {54, 0, {OP(4, 22), 26, 16, 0}, 4, ""}, /* BFloat16KHR, the encoding of a type of numbers */
-        /* a switch by what OpUDot makes, which the grammar does not have */
+        /* a switch by the result of OpUDot, which the grammar does not have */
         {247, 0, {OP(6, 4451), 3, 25, 12, 12, 0}, 6, ""},
         {251, 6, {OP(5, 251), 25, 24, 1, 24}, 5, ""},
     };
@@ -162,7 +163,7 @@ TEST(lines_names_switches_encodings_and_constants_of_any_width_are_taken)
     end_programs(&p);
 }
 
-/* What such instructions have may be literals, of which one above the bound is no id that the module lacks. */
+/* Operands of such instructions may be literals; one above the bound is not an undefined id. */
 TEST(debug_information_of_opencl_is_refused_by_its_name_and_not_as_damage)
 {
     static const change import = {
@@ -177,7 +178,7 @@ TEST(debug_information_of_opencl_is_refused_by_its_name_and_not_as_damage)
     end_programs(&p);
 }
 
-/* Whatever the bytes are, nothing is read outside of them (which sanitizers see), and what is loaded can be unloaded.
+/* With any bytes, nothing is read outside of them (which sanitizers see), and a loaded module can be unloaded.
  */
 static void try_module(const programs *p, const uint32_t *words, size_t bytes)
 {

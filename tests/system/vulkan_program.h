@@ -1,6 +1,6 @@
 /* tests/system/vulkan_program.h: programs through the Vulkan plugin's own slots, over lavapipe or, with
- * GPUHAL_TEST_FAKE, over the fake driver: "pushed" for one that takes descriptors in the command buffer, "pools" for
- * one that does not. */
+ * GPUHAL_TEST_FAKE, over the fake driver: "pushed" for a device that takes descriptors in the command buffer, "pools"
+ * for one that does not. */
 #ifndef GPUHAL_TEST_VULKAN_PROGRAM_H
 #define GPUHAL_TEST_VULKAN_PROGRAM_H
 
@@ -18,7 +18,7 @@ typedef struct programs {
     gpuhal_plugin_event *event;
 } programs;
 
-/* What saxpy.comp and scale.comp take. */
+/* The parameters of saxpy.comp and scale.comp. */
 static const gpuhal_parameter saxpy_parameters[] = {{.kind = GPUHAL_PARAMETER_BUFFER, .access = GPUHAL_ACCESS_READ},
                                                     {.kind = GPUHAL_PARAMETER_BUFFER},
                                                     {.kind = GPUHAL_PARAMETER_VALUE, .bytes = 4},
@@ -49,7 +49,7 @@ static inline programs open_programs(const char *script)
     return p;
 }
 
-/* The device of the environment, with a queue. */
+/* The device that the environment names, with a queue. */
 static inline programs begin_programs(void)
 {
     const char *fake = getenv("GPUHAL_TEST_FAKE");

@@ -1,5 +1,5 @@
-/* Programs of the Vulkan plugin over the fake driver (tests/fakes/vulkan): what real drivers do not let a test see.
- * Every call of the driver that fails, lost and hanging devices, devices of other shapes. */
+/* Programs of the Vulkan plugin over the fake driver (tests/fakes/vulkan): situations that real drivers do not let a
+ * test see. Every call of the driver that fails, lost and hanging devices, devices of other shapes. */
 #include "vulkan_program.h"
 
 #include <gpuhal/native.h>
@@ -46,7 +46,7 @@ static gpuhal_status make_kernels(const opening *o, work *w)
     return status;
 }
 
-/* Two batches of both kernels, so that the second one uses what the first has used; and both without a queue. */
+/* Two batches of both kernels, so that the second one uses memory of the first; and both without a queue. */
 static gpuhal_status launch_all(const opening *o, work *w)
 {
     const gpuhal_ops *ops = &o->slots.ops;
@@ -97,7 +97,7 @@ static void give_back(const opening *o, work *w)
     memset(w, 0, sizeof *w);
 }
 
-/* True when the call number `nth` was reached. */
+/* True if the call number `nth` was reached. */
 static bool fail_once(const fake_vulkan *fake, const char *function, unsigned nth, int code)
 {
     opening o;
@@ -203,16 +203,16 @@ TEST(a_kernel_that_never_ends_keeps_what_it_uses)
     p.fake.hang(1);
     assert_ok(launch_scale(&p.o, w.queue, w.kernels[1], &w.x));
     assert_int_equal(p.o.slots.ops.queue_flush(w.queue), GPUHAL_OK);
-    static work kept; /* found by leak checks */
+    static work kept; /* leak checks find it */
     kept = w;
     give_back(&p.o, &w);
     assert_non_null(kept.queue);
     p.o.plugin->close(p.o.device);
-    assert_int_equal(p.fake.violations(), 0); /* destroying what is in use is one */
+    assert_int_equal(p.fake.violations(), 0); /* destroying an object in use is one */
     assert_true(p.fake.alive() > 0);
 }
 
-/* More than it takes at most, so that a queue that never refuses fails the test. */
+/* More than a queue takes at most, so that a queue that never refuses fails the test. */
 enum { FAR_AHEAD = 20000, TAKEN_MAX = 4096 + 256 };
 
 TEST(a_queue_far_ahead_of_its_device_has_bounded_work_there_and_keeps_none_of_it)
@@ -234,13 +234,13 @@ TEST(a_queue_far_ahead_of_its_device_has_bounded_work_there_and_keeps_none_of_it
     }
     assert_int_equal(status, GPUHAL_NOT_READY);
     assert_in_range(taken, 256, TAKEN_MAX);
-    /* A set of descriptors for each, and for each 64 their pool and memory with a buffer. */
+    /* A set of descriptors for each launch, and for each 64 their pool and memory with a buffer. */
     assert_true(p.fake.alive() - before <= TAKEN_MAX + TAKEN_MAX / 64 * 3 + 64);
     p.fake.go_on();
     assert_int_equal(ops->event_record(w.queue, w.event), GPUHAL_OK);
     assert_int_equal(ops->event_block(w.event, UINT64_C(60000000000)), GPUHAL_OK);
     assert_int_equal(launch_scale(&p.o, w.queue, w.kernels[1], &w.x), GPUHAL_OK);
-    assert_true(p.fake.recorded() - recorded <= 8); /* that launch alone, with its barrier */
+    assert_true(p.fake.recorded() - recorded <= 8); /* only that launch, with its barrier */
     give_back(&p.o, &w);
     end_programs(&p);
 }
@@ -359,7 +359,7 @@ TEST(memory_that_a_kernel_reaches_by_address_is_ordered_with_everything)
     end_programs(&p);
 }
 
-/* ---- what is kept */
+/* ---- pipeline caches */
 
 TEST(a_cache_that_no_pipeline_is_in_is_not_given_out_and_not_taken)
 {

@@ -93,7 +93,7 @@ TEST(a_chain_of_launches_that_is_longer_than_a_batch_adds_up)
     end_saxpy(&f);
 }
 
-/* With a driver that reorders what no barrier separates, wrong offsets or a missing barrier give wrong bytes. */
+/* If a driver reorders commands without a barrier between them, wrong offsets or a missing barrier give wrong bytes. */
 TEST(launches_that_only_read_the_same_bytes_need_no_barrier_between_them)
 {
     const gpuhal_kernel_desc desc = saxpy_desc();
@@ -180,7 +180,7 @@ TEST(values_go_to_a_uniform_block_where_the_code_has_one)
             .size = sizeof launch, .argument_count = 3, .arguments = arguments, .groups = {(COUNT + 63) / 64, 1, 1}};
         assert_int_equal(p.o.slots.ops.launch(round == 7 ? NULL : p.queue, kernel, &launch), GPUHAL_OK);
         if (round == 6 || round == 7) {
-            finish_queue(&p); /* the one without a queue is in no order with the others */
+            finish_queue(&p); /* the one without a queue has no order with the others */
         }
         expected[0] *= factor;
         expected[1] = expected[1] * factor + round;
@@ -230,7 +230,7 @@ TEST(what_was_compiled_is_given_back_and_taken_only_by_the_same_device)
     end_saxpy(&f);
 }
 
-/* What the description of saxpy has wrong, and the answer. */
+/* Errors in the description of saxpy, and the results. */
 TEST(a_description_that_the_code_contradicts_is_refused)
 {
     static const gpuhal_parameter two_values[] = {{.kind = GPUHAL_PARAMETER_BUFFER},
@@ -279,7 +279,7 @@ TEST(a_description_that_the_code_contradicts_is_refused)
     end_saxpy(&f);
 }
 
-/* One description for all variants of a shader, from which compilers leave out what one does not use. */
+/* One description for all variants of a shader; compilers omit the buffers that a variant does not use. */
 TEST(buffers_of_the_description_that_the_code_does_not_bind_are_accepted_and_not_used)
 {
     static const gpuhal_parameter more[] = {{.kind = GPUHAL_PARAMETER_BUFFER, .access = GPUHAL_ACCESS_READ},
@@ -318,7 +318,7 @@ TEST(buffers_of_the_description_that_the_code_does_not_bind_are_accepted_and_not
         assert_int_equal(((const uint32_t *)surplus.host)[i], 0x5a5a5a5a);
     }
     expect_error(create_kernel(&f.p.o, f.program, &wrong, NULL, &none), GPUHAL_ERROR_INVALID_ARGUMENT, "1 buffers");
-    /* There the binding of the second buffer is that of the block. */
+    /* In this case the binding of the second buffer is that of the block. */
     wrong.parameters = beside_block;
     wrong.parameter_count = 4;
     assert_ok(load_code(&f.p.o, scale_spirv, sizeof scale_spirv, NULL, &scale));
@@ -345,7 +345,7 @@ TEST(code_that_is_no_module_for_this_device_is_refused)
     expect_not_loaded(&p.o, "no program", 8, invalid, "does not begin");
     expect_not_loaded(&p.o, words, 0, invalid, "does not begin");
     expect_not_loaded(&p.o, words, sizeof words - 1, invalid, "cut off");
-    for (uint32_t i = 5; i < sizeof words / 4; i++) { /* wherever it is cut off */
+    for (uint32_t i = 5; i < sizeof words / 4; i++) { /* every length */
         gpuhal_plugin_program *program = NULL;
         gpuhal_status status = load_code(&p.o, words, i * 4, NULL, &program);
         assert_true(status == invalid || status == GPUHAL_ERROR_NOT_SUPPORTED);
@@ -393,7 +393,7 @@ TEST(a_wrapped_buffer_has_to_be_made_for_storage)
     gpuhal_native native = {.size = sizeof native};
     gpuhal_memory wrapped = {.size = sizeof wrapped};
     assert_int_equal(ops->native_memory(f.p.o.device, &f.y, &native), GPUHAL_OK);
-    native.values[3] = 3; /* for transfers alone, as the caller says */
+    native.values[3] = 3; /* only for transfers, as the caller says */
     assert_int_equal(ops->wrap_memory(f.p.o.device, &native, COUNT * 4, &wrapped), GPUHAL_OK);
     assert_true(wrapped.flags & GPUHAL_MEMORY_NO_KERNELS); /* the core refuses launches with it */
     assert_false(f.y.flags & GPUHAL_MEMORY_NO_KERNELS);

@@ -1,5 +1,5 @@
-/* Every allocation that the Vulkan plugin makes on the way from a module to an ended launch fails once, over the fake
- * driver: the plugin is linked into this program, so that its calls can be made to fail (support/faults.h). */
+/* Every allocation of the Vulkan plugin from a module to an ended launch fails once, over the fake driver: the plugin
+ * is linked into this program, so that its calls can be made to fail (support/faults.h). */
 #include "vulkan_program.h"
 
 #include "support/torture.h"

@@ -51,14 +51,14 @@ static gpuhal_status copy(fixture *d, gpuhal_memory *to, gpuhal_memory *from, ui
     return d->o.slots.ops.copy(d->o.device, d->queue, to, 0, from, 0, bytes);
 }
 
-/* A copy to the device memory with the event behind it. */
+/* A copy to the device memory, and an event after it. */
 static void enqueue_copy(fixture *d)
 {
     assert_int_equal(copy(d, &d->far, &d->near, BYTES), GPUHAL_OK);
     assert_int_equal(d->o.slots.ops.event_record(d->queue, d->event), GPUHAL_OK);
 }
 
-/* The bytes of the device memory, through the queue. */
+/* Reads the bytes of the device memory through the queue, and compares. */
 static void expect_bytes(fixture *d, const unsigned char *wanted)
 {
     assert_int_equal(copy(d, &d->result, &d->far, BYTES), GPUHAL_OK);
@@ -148,8 +148,7 @@ TEST(sixty_four_small_copies_are_one_submission)
     close_fixture(&d);
 }
 
-/* A call that enqueues is back soon: what the host would copy for long is left to the core, which has a thread for
- * it. */
+/* A call that enqueues returns soon: long copies by the host are left to the core, which has a thread for them. */
 TEST(the_host_copies_at_most_256_kib_inside_a_call_that_enqueues)
 {
     enum { LARGE = 512 << 10, SMALL = 256 << 10 };
@@ -175,7 +174,7 @@ TEST(the_host_copies_at_most_256_kib_inside_a_call_that_enqueues)
     close_fixture(&d);
 }
 
-/* A full ring is NOT_READY, at once and without side effects, until the device is done with something. */
+/* A full ring returns NOT_READY, at once and without side effects, until the device has finished some work. */
 TEST(more_submissions_than_are_kept_in_flight_and_longer_runs_than_one_holds_stay_in_order)
 {
     enum { COPIES = 1000, PIECE = 40, FLUSHES = 200 };
@@ -283,8 +282,8 @@ TEST(one_queue_waits_for_an_event_of_another)
     close_fixture(&d);
 }
 
-/* The VkQueue has submitted nothing since the one that awaited the event, so a driver like Mesa 22.3 still writes to
- * its semaphore. */
+/* The VkQueue has submitted nothing since the submission that awaited the event, so a driver like Mesa 22.3 still
+ * writes to its semaphore. */
 TEST(queues_and_events_may_be_destroyed_as_soon_as_the_work_that_awaited_them_has_ended)
 {
     fixture d = open_fixture("discrete;families=gct2,t1;late_waits", 0);
@@ -311,10 +310,10 @@ TEST(queues_and_events_may_be_destroyed_as_soon_as_the_work_that_awaited_them_ha
         ops->queue_destroy(second);
     }
     close_fixture(&d);
-    assert_true(d.fake.calls("vkCreateSemaphore") <= 3); /* as many as queues were alive at once */
+    assert_true(d.fake.calls("vkCreateSemaphore") <= 3); /* the number of queues alive at once */
 }
 
-/* The time between two events is that of the work between them, also where the transfer family has no timestamps. */
+/* The time between two events is that of the work between them, also if the transfer family has no timestamps. */
 static void measure(const char *script)
 {
     fixture d = open_fixture(script, GPUHAL_TIMED);
@@ -364,10 +363,10 @@ TEST(waiting_for_a_device_that_hangs_ends_with_the_time_and_the_queue_stays_usab
     close_fixture(&d);
 }
 
-/* What may still be in use is kept, so the driver counts it as forgotten; nothing is destroyed that is in use. */
+/* Objects that may still be in use are kept, so the driver counts them as forgotten; no object in use is destroyed. */
 TEST(work_that_never_ends_holds_up_closing_for_seconds_alone)
 {
-    static fixture d; /* what is kept can be found by leak checks */
+    static fixture d; /* leak checks find the kept objects */
     static gpuhal_plugin_queue *waiting;
     d = open_fixture("discrete;families=gct2,t1", 0);
     const gpuhal_ops *ops = &d.o.slots.ops;
@@ -412,7 +411,7 @@ TEST(a_lost_device_answers_every_slot_of_its_queues_with_lost_and_closes)
 
 /* ---- any one call fails */
 
-/* A queue's life; the first error ends it, everything is given back. */
+/* A queue's life; the first error ends it, and every object is released. */
 static gpuhal_status live(opening *o, gpuhal_plugin_queue **queue, gpuhal_plugin_event *events[2],
                           gpuhal_memory memory[2])
 {

@@ -1,4 +1,4 @@
-/* The Vulkan plugin over lavapipe, Mesa's Vulkan on the processor, beside the CPU and PoCL's two devices. Skipped where
+/* The Vulkan plugin over lavapipe, Mesa's Vulkan on the processor, beside the CPU and PoCL's two devices. Skipped if
  * lavapipe is not installed. */
 #include "exercise.h"
 #include "support/random.h"
@@ -85,8 +85,8 @@ TEST(verify_passes_and_every_memory_kind_is_byte_exact)
     gpuhal_close(gpu);
 }
 
-/* The way a copy takes depends on what both sides can: whatever it says, the bytes are right, and within one device it
- * is the device's own. */
+/* The path of a copy depends on both sides: for every reported path the bytes are right, and within one device it is
+ * the device's own. */
 TEST(every_ordered_pair_of_devices_copies_byte_exact_and_reports_its_path)
 {
     static const char *const ids[] = {"cpu:0", "opencl:0", "opencl:1", "vulkan:0"};
@@ -131,7 +131,8 @@ TEST(every_ordered_pair_of_devices_copies_byte_exact_and_reports_its_path)
     gpuhal_close(gpu);
 }
 
-/* What is written through either is read through the other, after a synchronise of the one that is read. */
+/* Bytes written through either buffer are read through the other, after a synchronisation of the buffer that is
+ * read. */
 static void expect_same_bytes(gpuhal_buffer *one, gpuhal_buffer *two)
 {
     gpuhal_buffer *const both[2] = {one, two};
@@ -183,7 +184,7 @@ TEST(shared_buffers_show_each_others_writes)
         gpuhal_buffer_release(shared);
         shared_pairs++;
     }
-    /* The CPU's memory can always be seen by lavapipe. */
+    /* lavapipe can always see the CPU's memory. */
     assert_true(shared_pairs >= 2);
     gpuhal_close(gpu);
 }
@@ -246,7 +247,7 @@ TEST(a_buffer_exported_to_another_process_is_the_same_memory_there)
     fill_randomly(sent, sizeof sent, EXPORTER_SEED);
     assert_ok(gpuhal_write(NULL, buffer, EXPORTER_OFFSET, sent, sizeof sent));
     assert_ok(gpuhal_buffer_export(buffer, GPUHAL_HANDLE_OPAQUE_FD, &handle));
-    int inherited = dup((int)handle.as.os); /* the one given out is close-on-exec */
+    int inherited = dup((int)handle.as.os); /* the exported descriptor is close-on-exec */
     assert_true(inherited >= 0);
     close((int)handle.as.os);
     run_importer(inherited);

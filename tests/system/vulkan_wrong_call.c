@@ -1,12 +1,12 @@
 /* vulkan_wrong_call.c: breaks two rules of Vulkan on purpose, one of the kind that any validation sees and one that
- * synchronisation validation alone sees. A run in which neither is reported proves nothing about other programs. Exit
- * status 77: the layer is not installed. */
+ * only synchronisation validation sees. A run that reports neither proves nothing about other programs. Exit status 77:
+ * the layer is not installed. */
 #include "support/vk.h"
 
 int main(void)
 {
     const char *why = "";
-    static vk v; /* so that what hangs on the instance does not look forgotten */
+    static vk v; /* static, so that objects of the instance do not look forgotten */
     if (!vk_open_instance(&v, VK_API_VERSION_1_2, "VK_LAYER_KHRONOS_validation", &why)) {
         printf("skipped: %s\n", why);
         return 77;
@@ -24,6 +24,6 @@ int main(void)
     v.vkDestroyBuffer(v.device, buffer, NULL);
     v.vkFreeMemory(v.device, memory, NULL);
     vk_close_device(&v);
-    /* The instance stays: with it driver and layer would be unloaded, and leaks of theirs would have no name. */
+    /* The instance stays: without it driver and layer would be unloaded, and their leaks would have no name. */
     return 0;
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What gpuhal-bench prints, on the processor alone, which is everywhere; tests that take `baseline` are about gpuhal-bench-baseline.
+"""The output of gpuhal-bench, only on the processor, which every machine has; tests that take `baseline` are about gpuhal-bench-baseline.
 One test a run: bench_test.py TEST PROGRAM [ARGUMENT...]. Figures are never part of a test."""
 
 import json
@@ -88,7 +88,7 @@ def a_quick_run_prints_valid_json_about_every_group_and_compares_two_sides_with_
     for row in rows:
         if row["test"].startswith(("file_to_device", "store_spill", "store_restore")) or row["path"] in ("staged", "shared"):
             assert row["ratio"] is None and row["ratio_of_slower_side"] > 0, row
-    # What a call costs is a ratio to a reference of the same run. Other times are of processes, of plans, of threads that are woken, or the
+    # The cost of a call is a ratio to a reference of the same run. Other times are of processes, of plans, of threads that are woken, or the
     # difference to a wait that is in a ratio, too.
     calls = {row["test"] for row in rows if row["ratio"] is not None and row["unit"] == "ns"}
     assert {"call_overhead", "lease", "allocate_4kib", "allocate_pool", "launch_one_group", "sample"} <= calls, calls
@@ -97,7 +97,7 @@ def a_quick_run_prints_valid_json_about_every_group_and_compares_two_sides_with_
 
 
 def a_quick_run_compares_every_row_with_direct_calls(baseline, device, reports=None):
-    """Over a fake driver. `reports`: a folder of the test's own for the fake CUDA's reports, in which its NVML reads how much memory is taken."""
+    """Over a fake driver. `reports`: a folder of the test for the fake CUDA's reports; its NVML reads there how much memory is taken."""
     if reports:
         shutil.rmtree(reports, ignore_errors=True)
         os.makedirs(reports)
@@ -242,7 +242,7 @@ ROW = '{"operation":"allocate","result":"ok","pool":1,"buffer":1,"queue":null,"b
 
 
 def replay(program, text, *options, code=0):
-    """The rows by their names, and what was written to standard error."""
+    """The rows by their names, and the text on standard error."""
     with tempfile.NamedTemporaryFile() as file:
         file.write(text if isinstance(text, bytes) else text.encode())
         file.flush()

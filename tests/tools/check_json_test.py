@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What gpuhal-check --json prints, over the misbehaving plugin of tests/conformance. check_json_test.py TEST|all PROGRAM FAULTY SCHEMA;
+"""The output of gpuhal-check --json, over the misbehaving plugin of tests/conformance. check_json_test.py TEST|all PROGRAM FAULTY SCHEMA;
 77 means skipped."""
 
 import json
@@ -176,7 +176,7 @@ def a_reader_that_goes_ends_the_run_with_4(tool):
 
 
 def wait_for_hang(process):
-    """Until the child of @process sleeps, as the plugin does that hangs in read."""
+    """Waits until the child of @process sleeps, as the plugin does that hangs in read."""
     quiet = 0
     while quiet < 10:
         time.sleep(0.05)
@@ -194,7 +194,7 @@ def a_run_that_a_signal_ends_reports_what_has_run(tool):
         for form in (["--json"], []):
             options = [*form, "--only", "describe", "--only", "read@0", tool.plugin]
             with subprocess.Popen([tool.program, *options], env=os.environ | {"FAULTY": "read_hangs"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                  text=True, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL)) as process:  # where a shell ignores it
+                                  text=True, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL)) as process:  # if a shell ignores it
                 wait_for_hang(process)
                 process.send_signal(number)
                 out, err = process.communicate(timeout=100)

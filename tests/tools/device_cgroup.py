@@ -1,4 +1,4 @@
-"""A real device cgroup that refuses nodes: of version 1, whose files have the rules, and of version 2, where a program of the kernel decides
+"""A real device cgroup that refuses nodes: of version 1, whose files have the rules, and of version 2, in which a program of the kernel decides
 (BPF_PROG_TYPE_CGROUP_DEVICE in linux/bpf.h), which an ordinary process cannot read. Both refuse with EPERM. Only for root."""
 
 import ctypes
@@ -12,7 +12,7 @@ LOAD, MOVE, IS, IS_NOT, END = 0x61, 0xB7, 0x15, 0x55, 0x95  # instructions: of a
 
 
 class Group:
-    """A group below `parent`, to be entered by a child before exec."""
+    """A group below `parent`, which a child enters before exec."""
 
     def __init__(self, parent):
         self.path = parent / f"gpuhal-test-{os.getpid()}"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The programs of examples/ that need no other: FILE TEST FOLDER FAKES CUDA, where TEST may be all (together.py) and CUDA is 1 if their kernel has a
+"""The programs of examples/ that need no other: FILE TEST FOLDER FAKES CUDA. TEST may be all (together.py), and CUDA is 1 if their kernel has a
 form for CUDA; 77 means skipped."""
 
 import array
@@ -33,7 +33,7 @@ class Examples:
 
 
 def workers_of(done):
-    """The device of each worker, all of whose values were right."""
+    """The device of each worker; all values of the workers must be right."""
     check(done.returncode == 0 and not done.stderr, done)
     return re.findall(r"^worker \d+: ([^:]+:\d+).*: 65536 of 65536 values right(?:, in \d+\.\d{3} ms)?$", done.stdout, re.M)
 

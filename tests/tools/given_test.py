@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a process is given, by the kernel's own means: a device cgroup, namespaces, another user. FILE TEST PROGRAM FAKES, where TEST may be all
+"""The devices that a process is given, by the kernel's own means: a device cgroup, namespaces, another user. FILE TEST PROGRAM FAKES; TEST may be all
 (together.py); 77 means skipped: all of it needs root."""
 
 import json

@@ -19,7 +19,7 @@ RECORDED = Path(__file__).resolve().parent.parent / "recorded"
 
 
 class Played:
-    """One recorded machine, with a ledger of its own. What it uses can be changed."""
+    """One recorded machine, with a ledger of its own. The test can change which processes use it."""
 
     def __init__(self, place, program, probe, fakes, name):
         machine = Machine(RECORDED / name)
@@ -30,7 +30,7 @@ class Played:
         self.environment = Player(program, fakes, place).environment(machine) | {"GPUHAL_LEDGER": place + "/ledger", "GPUHAL_REGISTRY": "none"}
 
     def change(self, *lines):
-        """Statements of the fake of CUDA, behind those of the machine."""
+        """Statements of the fake of CUDA, after those of the machine."""
         self.environment["FAKE_CUDA"] += "\n" + "\n".join(lines)
 
     def start(self, *arguments):
@@ -44,12 +44,12 @@ class Played:
         return out, err
 
     def hold(self, *options):
-        """The GPUHAL_DEVICES of a command that runs until it is ended, once it has its lease; and the command."""
+        """The GPUHAL_DEVICES of a command that runs until the test ends it, once it has its lease; and the command."""
         process = self.start("run", *options, "--", "sh", "-c", 'echo "$GPUHAL_DEVICES"; exec sleep 60')
         return process.stdout.readline().strip(), process
 
     def leased(self, *options):
-        """What one command gets that ends at once."""
+        """The devices that a command gets which ends at once."""
         return self.run("run", *options, "--", "sh", "-c", 'echo "$GPUHAL_DEVICES"')[0].strip()
 
     def status(self):
@@ -60,7 +60,7 @@ class Played:
         return json.loads(done.stdout)
 
     def named(self):
-        """By id, as the probe lists it: what GPUHAL_DEVICES calls a device."""
+        """By id, as the probe lists it: the device's name in GPUHAL_DEVICES."""
         return {own["id"]: f"uuid={own['uuid'].removeprefix('GPU-')}" if own["uuid"] else f"pci={own['pci_address']}" for own in self.probed()["devices"]}
 
 
@@ -229,7 +229,7 @@ def a_lesser_gpu_is_no_equal_of_the_best_one_if_another_lesser_one_is_left_out(p
 
 def the_gpus_beside_a_sick_one_are_leased(play):
     machine = play("h100-8")
-    machine.change("fail nvmlDeviceGetUtilizationRates 1+ 16")  # of all of them
+    machine.change("fail nvmlDeviceGetUtilizationRates 1+ 16")  # of all devices
     _, err = machine.run("run", "--", "true", code=FAILED)
     check("1 GPU is wanted, and 0 can be leased: cuda:0 needs a reset" in err, err)
     for lines in (("value 0 memory_repair 1",), ("value 0 link_replays 3",), ("value 0 fabric 3", "value 0 fabric_status 999"), ("value 0 ecc_uncorrected 3",)):

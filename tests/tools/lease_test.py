@@ -50,7 +50,7 @@ class Tool:
         return self.document(*arguments, "--json", **settings)["error"]
 
     def hold(self, *options, **settings):
-        """A command that runs until it is ended, once it has its lease."""
+        """A command that runs until the test ends it, once it has its lease."""
         process = self.start("run", *options, "--", "sh", "-c", "echo ready; exec sleep 60", **settings)
         check(process.stdout.readline() == "ready\n", process)
         return process
@@ -72,11 +72,11 @@ def a_command_gets_its_devices_by_uuid_and_its_exit_status_is_passed_on(tool):
     check(int(number) >= 1 and hip == "-1" and rocr == "unset", out)
     check(tool.status()["leases"] == [], tool.status())
     out, _ = tool.run("run", "--devices", "cpu", "--", "sh", "-c", 'echo "${CUDA_VISIBLE_DEVICES-unset}|$GPUHAL_DEVICES"', CUDA_VISIBLE_DEVICES="0")
-    check(out == "|cpu:0\n", out)  # no GPU is leased, so none is seen
+    check(out == "|cpu:0\n", out)  # no GPU is leased, so the program sees none
 
 
 def the_exit_status_is_passed_on_where_the_tools_parent_ignores_its_children(tool):
-    process = tool.start("run", "--", "sh", "-c", "exit 7", before=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))  # which programs keep
+    process = tool.start("run", "--", "sh", "-c", "exit 7", before=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))  # programs keep these
     _, err = process.communicate(timeout=DEADLINE)
     check(process.returncode == 7, process.returncode, err)
 
@@ -143,7 +143,7 @@ def a_lease_of_a_killed_command_is_free_for_one_that_waits(tool):
 
 
 def machine_folder(tool, mode, group=-1):
-    """A folder that stands for /, with the folder of the machine's ledger; the tool has no other one."""
+    """A folder that stands for /, with the folder of the machine's ledger; the tool has no other ledger."""
     root = os.path.join(os.path.dirname(tool.environment.pop("GPUHAL_LEDGER")), "root")
     folder = os.path.join(root, "run", "gpuhal")
     os.makedirs(folder)
@@ -243,7 +243,7 @@ def leasing_the_processor_starts_no_driver(tool):
 
 
 def of_each_physical_device_that_a_selector_names_one_interface_is_leased(tool):
-    settings = {"GPUHAL_BACKENDS": "opencl,cpu", "POCL_DEVICES": "pthread basic"}  # without PoCL there is the CPU alone
+    settings = {"GPUHAL_BACKENDS": "opencl,cpu", "POCL_DEVICES": "pthread basic"}  # without PoCL there is only the CPU
     own, lent = tool.run("run", "--json", "--devices", "auto", "--", "sh", "-c", f'echo "$GPUHAL_DEVICES"; exec {tool.program} status --json', **settings)[0].split("\n", 1)
     check(own == "cpu:0" and [device["key"] for device in json.loads(lent)["leases"][0]["devices"]] == ["cpu:0"], own, lent)
     check("of each physical device one interface" in " ".join(tool.run("--help")[0].split()), "not in --help")
@@ -397,7 +397,7 @@ def a_limit_that_the_driver_keeps_for_the_control_group_bounds_a_lease(tool):
     _, err = tool.run("run", "--no-wait", "--devices", "cuda:0", "--memory", "2GiB", "--", "true", code=FAILED, **limited)
     check("fewer bytes (nvml) than the 2147483648" in err, err)
     out, _ = tool.run("run", "--no-wait", "--memory", "2GiB", "--", "sh", "-c", "echo $GPUHAL_DEVICES", **limited)
-    check(out.startswith("uuid=10111213-") and out.strip().endswith("@2147483648B"), out)  # which a library without leases keeps, too
+    check(out.startswith("uuid=10111213-") and out.strip().endswith("@2147483648B"), out)  # a library without leases keeps this, too
     tool.run("run", "--no-wait", "--devices", "2", "--memory", "2GiB", "--", "true", code=FAILED, **limited)
 
 

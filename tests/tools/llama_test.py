@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""examples/llama, over tiny models made here. One test a run: llama_test.py TEST PROGRAM GENERATOR; 77 means skipped."""
+"""examples/llama, over tiny models that are made here. One test a run: llama_test.py TEST PROGRAM GENERATOR; 77 means skipped."""
 
 import os
 import random
@@ -57,7 +57,7 @@ def all_instructions_of_the_processor_give_equal_logits_for_each_type(llama):
 
 
 def equal_on(llama, device):
-    """Tokens and the leads of their logits; skipped where such a device is missing."""
+    """Tokens and the leads of their logits; skipped if there is no such device."""
     backends = ",".join(dict.fromkeys(one.split(":")[0] for one in device.split(",")))
     for kind in TYPES:
         model = llama.model("--type", kind, "--layers", "3")
@@ -99,7 +99,7 @@ def a_model_whose_output_shares_the_embedding_runs_on_one_device_and_on_two(llam
 
 
 def a_trace_has_the_bytes_of_the_model_and_every_token_and_its_waits(llama):
-    """The numbers are those of make_model.c's own sizes."""
+    """The numbers are the sizes in make_model.c."""
     layers, width, kv_width, feed_forward, vocabulary, tokens = 3, 64, 32, 128, 320, 6
     weights = 4 * (2 * vocabulary * width + width + layers * (2 * width + 2 * width * width + 2 * width * kv_width + 3 * width * feed_forward))
     os.environ["GPUHAL_TRACE"] = llama.path("trace.json")
@@ -175,7 +175,7 @@ def errors_name_what_is_wrong(llama):
 
 
 def replaced(raw, name, change):
-    """The model with the record of a tensor changed: `change` takes and returns its offset, dimensions and type."""
+    """The model with one tensor's record changed: `change` takes and returns its offset, dimensions and type."""
     at = raw.index(struct.pack("<Q", len(name)) + name.encode()) + 8 + len(name)
     count = struct.unpack_from("<I", raw, at)[0]
     record = f"<{count}QIQ"

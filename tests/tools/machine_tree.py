@@ -1,5 +1,5 @@
-"""The files of a machine below /sys, /proc, /dev and /etc as one text, and back as files below a directory. The grammar stands in
-tests/recorded/README.md; tools/record-machine.sh writes it."""
+"""The files of a machine below /sys, /proc, /dev and /etc as one text, and back as files below a directory. tests/recorded/README.md has
+the grammar; tools/record-machine.sh writes it."""
 
 import os
 import shutil
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 class Tree:
-    """Absolute paths, and what is there: bytes of a file, a symbolic link ("->", TARGET), or None for an empty directory."""
+    """Absolute paths, and their contents: bytes of a file, a symbolic link ("->", TARGET), or None for an empty directory."""
 
     def __init__(self, folder):
         self.folder, self.things, self.modes = Path(folder), {}, {}
@@ -55,7 +55,7 @@ class Tree:
         return ""
 
     def device(self, words):
-        """`PLACE NODE [as ADDRESS]`: a device of PCI; with `as` its own files are those of another, unless they follow."""
+        """`PLACE NODE [as ADDRESS]`: a device of PCI; with `as` its own files are those of another device, unless they follow."""
         place, address = "/sys" + words[0], words[0].rsplit("/", 1)[1]
         if words[2:3] == ["as"]:
             other = self.things[f"/sys/bus/pci/devices/{words[3]}"][1]
@@ -88,7 +88,7 @@ class Tree:
         return None
 
     def write(self, root):
-        """Replaces what is in the directory. Links are relative, so that they stay below it."""
+        """Replaces the contents of the directory. Links are relative, so that they stay below it."""
         shutil.rmtree(root, ignore_errors=True)
         os.makedirs(root)
         for path in sorted(self.things):

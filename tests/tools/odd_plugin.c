@@ -1,5 +1,5 @@
 /* odd_plugin.c: plugins that misbehave in ways that a user of gpuhal-probe sees. ODD_NAME is the name of the backend,
- * and ODD_KIND what is odd about it. Apart from that it is one device whose memory is host memory. */
+ * and ODD_KIND its misbehaviour. In all other respects it is one device whose memory is host memory. */
 #include <gpuhal/plugin.h>
 
 #include <signal.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What pages show of gpuhal-probe is what it prints on recorded machines: PAGES_TEST SOURCE_DIRECTORY."""
+"""Output of gpuhal-probe on pages equals its output on recorded machines: PAGES_TEST SOURCE_DIRECTORY."""
 
 import re
 import sys
@@ -30,7 +30,7 @@ def wrong_screens():
 
 
 def symptoms_that_nothing_prints():
-    """Quoted in the first column of a table; … stands for anything. JSON is of a later look than the screen, and has its sentences."""
+    """Texts quoted in the first column of a table; … stands for anything. JSON is of a later run than the screen, and has its sentences."""
     printed = " ".join(" ".join(file.read_text(encoding="utf-8").split()) for name in ("screens.txt", "probe.json") for file in recorded.glob(f"*/{name}"))
     for line in (source / "docs/troubleshooting.md").read_text(encoding="utf-8").splitlines():
         first = re.match(r"\| (.*?) \| ", line)
@@ -41,7 +41,7 @@ def symptoms_that_nothing_prints():
 
 
 def answers_that_a_screen_does_not_have():
-    """The table of questions: what stands on the screen of a machine, and options that its last line names."""
+    """The table of questions: texts on the screen of a machine, and options that its last line names."""
     page = (source / "docs/instead-of.md").read_text(encoding="utf-8").split("## What the default screen answers")[-1]
     answered = re.findall(r"^\| (.*) \| `(.*)` \| `([\w-]+)` \|$", page, re.M)
     named = re.findall(r"^\| .* \| ((?:`--[^`]+`(?:; )?)+) \|$", page, re.M)
@@ -57,7 +57,7 @@ def answers_that_a_screen_does_not_have():
 
 
 def words_without_a_line():
-    """What gpuhal-probe calls states of hardware, health, and what it found beside them."""
+    """gpuhal-probe's words for states of hardware, for health, and for what it found beside them."""
     page = "".join(line for line in (source / "docs/errors.md").read_text(encoding="utf-8").splitlines(True) if line.startswith("| `"))
     states = re.search(r"gpuhal_hardware_state_name.*?\{(.*?)\}", (source / "hal/node/hardware.c").read_text(encoding="utf-8").replace("{\n", "", 1), re.S)[1]
     health = (source / "tools/probe/health.c").read_text(encoding="utf-8")

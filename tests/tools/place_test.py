@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""gpuhal-place, over models made here. place_test.py TEST|all PROGRAM SCHEMA; 77 means skipped."""
+"""gpuhal-place, over models that are made here. place_test.py TEST|all PROGRAM SCHEMA; 77 means skipped."""
 
 import json
 import os
@@ -59,7 +59,7 @@ class Tool:
         self.folder = tempfile.TemporaryDirectory()
 
     def run(self, model, *options, code=0):
-        """@model: the bytes of a file. What is printed, and what is said on standard error."""
+        """@model: the bytes of a file. Returns the output, and the text on standard error."""
         path = os.path.join(self.folder.name, "model")
         with open(path, "wb") as file:
             file.write(model)
@@ -225,7 +225,7 @@ def a_file_that_lies_is_refused_and_never_believed(tool):
             b"GGUF" + struct.pack("<IQQ", 3, 2**60, 2**60), good[:-9]]
     for lie in lies:
         check("model: " in tool.run(lie, "--given", "x=1GiB", code=1).stderr, lie[:64])
-    for _ in range(40): # whatever is wrong with it, there is a plan or a sentence
+    for _ in range(40): # whatever is wrong with the model, there is a plan or a sentence
         spoilt = bytearray(good)
         for _ in range(3):
             spoilt[dice.randrange(4, len(spoilt))] = dice.randrange(256)

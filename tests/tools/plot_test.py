@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What gpuhal-plot draws of recorded results and traces. plot_test.py TEST|all PROGRAM RESULTS. Exit code 77: matplotlib is missing."""
+"""Drawings of gpuhal-plot from recorded results and traces. plot_test.py TEST|all PROGRAM RESULTS. Exit code 77: matplotlib is missing."""
 
 import os
 import subprocess
@@ -67,7 +67,7 @@ def the_picture_is_a_png_where_its_name_says_so(plot):
 
 
 def trace_of(recorded):
-    """The lines of a recorded trace, the first one apart."""
+    """The lines of a recorded trace, without the first one."""
     return recorded.results.with_name("pool_trace.jsonl").read_text().splitlines(keepends=True)
 
 

@@ -13,7 +13,7 @@ from probe_formats_test import Tree
 from probe_support import check, fake_cuda, fakes_of, main, on_recorded
 
 VERSION = "580.65.06"  # of NVIDIA's driver on the recorded machines
-SHOWN = "580"  # what is left of it in the output of one (recorded_test.py)
+SHOWN = "580"  # the driver's version in the output of a machine (recorded_test.py)
 NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.:-]*[A-Za-z0-9])?")
 FIELDS = {"document": {"cdiVersion", "kind", "devices", "containerEdits"}, "device": {"name", "containerEdits"},
           "edits": {"deviceNodes", "mounts"}, "node": {"path", "permissions"}, "mount": {"hostPath", "containerPath", "options"}}
@@ -43,7 +43,7 @@ def check_edits(edits, nodes):
 
 
 def cdi_of(result):
-    """The edits by the name of the device, and those of every device, as a runtime reads the file: it refuses what it does not know."""
+    """The edits by the name of the device, and those of every device, as a runtime reads the file: it refuses keys that it does not know."""
     document = json.loads(result.out)
     check(not complaints_about(document), complaints_about(document), result)
     check(set(document) <= FIELDS["document"] and document["kind"] == "gpuhal/gpu" and document["cdiVersion"] == "0.5.0", document)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Completion by each shell, in a real terminal: what is there after the tab key was pressed."""
+"""Completion by each shell, in a real terminal: the line after the tab key was pressed."""
 
 import os
 import re

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Exit statuses of gpuhal-probe, and what it says when something is wrong. See probe_support.py."""
+"""Exit statuses of gpuhal-probe, and its messages when something is wrong. See probe_support.py."""
 
 import json
 import os
@@ -189,12 +189,12 @@ def a_run_that_lasts_reads_of_the_kernels_log_what_is_new(probe):
                 check(time.monotonic() - begin < 30, sentence, found)
         wait_for(1, 79)
         with open(log, "r+", encoding="utf-8") as file:
-            file.write(old)  # where it was read already
+            file.write(old)  # it was read already
             file.seek(0, os.SEEK_END)
             file.write(new[:30])
         time.sleep(0.5)
         with open(log, "a", encoding="utf-8") as file:
-            file.write(new[30:])  # the end of a line of which a part was read
+            file.write(new[30:])  # the end of a line that was read in part
         wait_for(2, 48)
     finally:
         child.kill()
@@ -213,13 +213,13 @@ def what_values_say_of_the_health_of_a_gpu_is_a_sentence_and_a_reset_that_is_nee
             ("value 0 memory_repair -1; value 0 pages_pending 1", 0, ["repair_pending"], "a reset is needed to repair it"),
             ("value 0 pcie_width 4; value 0 pcie_generation 1", 0, [], None),  # NVML's maximum may be more than the slot has
             ("mode 0 exclusive", 0, [], None),
-            ("mode 0 exclusive; process 0 4242 1G draws", 0, [], None),  # only what computes takes it
+            ("mode 0 exclusive; process 0 4242 1G draws", 0, [], None),  # only computing processes take it
             ("process 0 4242 1G", 0, [], None),
             ("mode 0 exclusive; process 0 1 1G", 0, ["taken"], "cuda:0: its compute mode is exclusive, and process 1 has it: until that ends, no other one can compute on it"),
             ("nvswitch 4 18", 0, [], None),
             ("nvswitch 4 18; value 0 link_replays 3; value 0 link_recoveries 1", 0, ["link_errors"], "cuda:0: its links to other GPUs (NVLink) had 4 errors"),
             ("value 0 link_replays 3", 0, [], None),  # of a GPU without links
-            ("nvswitch 4 18; value 0 links_down 2", 0, [], None),  # nothing says how many there should be
+            ("nvswitch 4 18; value 0 links_down 2", 0, [], None),  # no file says how many there should be
             ("value 0 fabric 0", 0, [], None),
             ("value 0 fabric 1", 0, ["fabric_not_ready"], "cuda:0: the fabric manager has not set up the switches between it and other GPUs"),
             ("value 0 fabric 2", 0, ["fabric_not_ready"], "has not set up"),
@@ -259,7 +259,7 @@ def fewer_gpus_than_are_expected_answer_4(probe):
 
 
 def a_gpu_that_answers_reset_required_to_everything_and_hangs_costs_its_values_in_time(probe):
-    """Whichever call of NVML is the one: the GPU is listed, and each value that is missing has a reason."""
+    """Whichever call of NVML fails: the GPU is listed, and each missing value has a reason."""
     run = on_recorded("reset-required")
     for call, code, codes in ((1, 0, ["values_timed_out"]), (3, 0, ["values_timed_out"]), (10, 4, ["reset_needed", "values_timed_out"]),
                               (25, 4, ["reset_needed", "values_timed_out"])):
@@ -308,7 +308,7 @@ def a_gpu_that_this_process_verified_is_not_taken_by_what_another_pid_namespace_
 
 
 def exclusive_gpus_whose_driver_hangs_cost_the_time_of_timeout_and_not_some_for_each(probe):
-    """The function that hangs is called for lists of processes alone, which this format does not have."""
+    """Only lists of processes call the function that hangs, and this format has none."""
     settings = fake_cuda("devices 8; mode * exclusive; memory * 1G; hang nvmlDeviceGetProcessUtilization 1+") | {"GPUHAL_BACKENDS": "cpu,cuda"}
     times = []
     for _ in range(3):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What gpuhal-probe explains, and the report that it writes. See probe_support.py."""
+"""Explanations of gpuhal-probe, and its report. See probe_support.py."""
 
 import os
 import pwd

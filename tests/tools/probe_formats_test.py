@@ -20,7 +20,7 @@ NAMED = 'devices 2; memory * 80G; used 0 61G; name 0 Fake "H100", 80GB \\ HBM3; 
 
 
 def families_of(text):
-    """As a scraper reads them; 77 where the parser is not installed."""
+    """As a scraper reads them; 77 if the parser is not installed."""
     try:
         from prometheus_client.openmetrics.parser import text_string_to_metric_families
     except ImportError:
@@ -39,7 +39,7 @@ def start(probe, *options, **settings):
 
 
 def wait_for(what, *shown):
-    """Waits until what() is true, which is its result."""
+    """Waits until what() is true, and returns its result."""
     end = time.monotonic() + DEADLINE
     while time.monotonic() < end:
         result = what()
@@ -166,7 +166,7 @@ def openmetrics_passes_the_parser_of_a_scraper(probe):
 
 
 def heads_of(text):
-    """TYPE and HELP by name, as the parser of node_exporter's textfile collector takes them: for a metric of just that name."""
+    """TYPE and HELP by name, as the parser of node_exporter's textfile collector takes them: for a metric of exactly that name."""
     return {kind: dict(re.findall(rf"^# {kind} (\S+) (.+)$", text, re.M)) for kind in ("TYPE", "HELP")}
 
 
@@ -463,7 +463,7 @@ def gres_conf_has_the_files_of_the_one_part_of_a_divided_gpu(probe):
     tree.put(capabilities.replace("gi3", "gi4") + "/access", "DeviceFileMinor: 39")
     result = probe.run("--format", "gres", "--backends", "cuda", **settings)
     check([line["multiplefiles"] for line in gres_of(result.out)] == ["/dev/nvidia0,/dev/nvidia-caps/nvidia-cap30,/dev/nvidia-caps/nvidia-cap31"], result)
-    settings["FAKE_CUDA"] += "; fail nvmlDeviceGetGpuInstanceId 1+ 999"  # and then nothing says which of the two it is
+    settings["FAKE_CUDA"] += "; fail nvmlDeviceGetGpuInstanceId 1+ 999"  # and then no file says which of the two it is
     result = probe.run("--format", "gres", "--backends", "cuda", **settings)
     check(not gres_of(result.out) and "# left out: cuda:0 0000:11:00.0" in result.out, result)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What gpuhal-probe --json prints. See probe_support.py."""
+"""The output of gpuhal-probe --json. See probe_support.py."""
 
 import json
 import os

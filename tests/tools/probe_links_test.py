@@ -13,7 +13,7 @@ def by_ends(document):
 
 
 def cells_of(text, title):
-    """The table with this title, which may go on below: what stands at (from, to)."""
+    """The table with this title, which may continue below: the text at (from, to)."""
     cells, above = {}, None
     for line in text.splitlines():
         words = line.split()
@@ -181,7 +181,7 @@ def a_link_that_failed_is_in_a_table_and_in_no_sentence(probe):
 
 
 def a_legend_never_says_two_things_about_one_pair(probe):
-    """A driver that offers direct access where no closer connection than the host's memory is known."""
+    """A driver that offers direct access although no connection closer than the host's memory is known."""
     result = probe.run("--links", "--backends", "cuda", **fake_cuda("devices 3; link 0 1 system"))
     check("host+" not in result.out, result)
 

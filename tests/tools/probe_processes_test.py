@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Who uses the GPUs, as gpuhal-probe prints it. See probe_support.py."""
+"""The processes that use the GPUs, as gpuhal-probe prints them. See probe_support.py."""
 
 import csv
 import io

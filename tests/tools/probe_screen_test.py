@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What gpuhal-probe prints for people. See probe_support.py."""
+"""The output of gpuhal-probe for people. See probe_support.py."""
 
 import os
 import re

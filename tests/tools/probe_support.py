@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs gpuhal-probe for the tests of the files probe_….py: FILE TEST PROGRAM ODD_PLUGINS SCHEMA, where TEST may be all (together.py); 77 means skipped."""
+"""Runs gpuhal-probe for the tests of the files probe_….py: FILE TEST PROGRAM ODD_PLUGINS SCHEMA. TEST may be all (together.py); 77 means skipped."""
 
 import copy
 import fcntl
@@ -33,7 +33,7 @@ class Result:
 
 
 class Probe:
-    """Runs the program. Starting the drivers of this machine takes long, so only tests that look at them have them: `use_drivers()`."""
+    """Runs the program. Starting the drivers of this machine takes long, so only tests that check them have them: `use_drivers()`."""
 
     def __init__(self, program, odd, schema):
         self.program, self.odd, self.schema_path, self.drivers = program, odd, schema, False
@@ -84,7 +84,7 @@ class Probe:
 
 
 def screen_lines(text):
-    """The lines that a terminal shows in the end: colours gone, wiped progress gone."""
+    """The lines that a terminal shows at the end: without colours, and without wiped progress."""
     lines = []
     for line in text.replace("\r\n", "\n").split("\n"):
         shown = ""
@@ -129,7 +129,7 @@ def complaints(probe, document):
 
 
 def places(value, path=()):
-    """Where a member is, and its name, of every object in the document."""
+    """The path and name of a member, for every object in the document."""
     if isinstance(value, dict):
         for key in value:
             yield path, key
@@ -140,7 +140,7 @@ def places(value, path=()):
 
 
 def spoilings(document):
-    """Where, which member, what is done to it, and how. A name that is not known passes: newer documents have some."""
+    """The path, the member, the change, and how it is made. An unknown name passes: newer documents have more."""
     for path, key in places(document):
         yield path, key, "removed", lambda at: at.pop(key)
         yield path, key, "of a wrong type", lambda at: at.update({key: [1.5]})
@@ -151,7 +151,7 @@ def at_path(document, path):
 
 
 def changed(document, path, change):
-    """A copy with a change there, without what lies beside it in the document's lists, which takes its time to validate."""
+    """A copy with a change there, without the other entries of the document's lists, since validating those takes time."""
     small, path = {key: [] if isinstance(value, list) else value for key, value in document.items()}, list(path)
     if len(path) > 1 and isinstance(document[path[0]], list):
         small[path[0]], path[1] = [document[path[0]][path[1]]], 0
@@ -161,7 +161,7 @@ def changed(document, path, change):
 
 
 def fakes_of(vendor, library):
-    """The folder of a fake driver; 77 where it was not built."""
+    """The folder of a fake driver; 77 if it was not built."""
     folder = os.path.join(os.environ.get("PROBE_TEST_FAKES", "/nowhere"), vendor)
     if not os.path.exists(os.path.join(folder, library)):
         print(f"skipped: the fake {library} was not built")
@@ -170,21 +170,21 @@ def fakes_of(vendor, library):
 
 
 def fake_cuda(machine):
-    """Settings for devices that are not there."""
+    """Settings for devices that do not exist."""
     folder = fakes_of("cuda", "libcuda.so.1")
     return {"GPUHAL_CUDA_LIBRARY": os.path.join(folder, "libcuda.so.1"), "FAKE_CUDA": machine,
             "GPUHAL_NVML_LIBRARY": os.path.join(folder, "libnvidia-ml.so.1")}
 
 
 def fake_hip(machine):
-    """The same of AMD."""
+    """The same for AMD."""
     folder = fakes_of("rocm", "libamdhip64.so.6")
     return {"GPUHAL_HIP_LIBRARY": os.path.join(folder, "libamdhip64.so.6"), "FAKE_HIP": machine,
             "GPUHAL_AMD_SMI_LIBRARY": os.path.join(folder, "libamd_smi.so"), "GPUHAL_SYSTEM_ROOT": os.path.join(folder, "system")}
 
 
 def on_recorded(name, files=()):
-    """A function that runs the program with options on a machine of tests/recorded, which has seen what it was earlier; 77 without the fakes.
+    """A function that runs the program with options on a machine of tests/recorded, after the machine's earlier runs; 77 without the fakes.
     `files`: paths and texts that its tree has beside its own."""
     import recorded_test
     fakes, recorded = os.environ.get("PROBE_TEST_FAKES", "/nowhere"), os.path.join(os.path.dirname(os.path.abspath(__file__)), "../recorded")
@@ -204,7 +204,7 @@ def on_recorded(name, files=()):
             file.write(text)
 
     def spoil(endless):
-        """What may be read of the machine becomes what is no file: a pipe, or a link to a device."""
+        """Replaces readable files of the machine by things that are not files: a pipe, or a link to a device."""
         root = environment["GPUHAL_SYSTEM_ROOT"]
         for name in ("etc/os-release", "usr/lib/os-release", "proc/meminfo", "proc/cpuinfo", "proc/sys/kernel/hostname", "proc/sys/kernel/osrelease"):
             path = os.path.join(root, name)
@@ -227,13 +227,13 @@ def on_recorded(name, files=()):
 
 
 def rows_of(result):
-    """The lines of the table that name a device, not those of processes: mark and id."""
+    """The lines of the table that name a device, not a process: mark and id."""
     table = re.split(r"^  ID +USER ", result.out, maxsplit=1, flags=re.M)[0]
     return [(line[0], line[2:].split()[0]) for line in table.splitlines() if re.match("[*+! ] [a-z][a-z0-9_]*:[0-9]+ ", line)]
 
 
 def is_a_path(line):
-    """Whether nothing but a path stands there, behind its label: paths are not broken, they are there to be copied."""
+    """Whether the line has only a path, after its label: paths are not broken, so that a user can copy them."""
     return re.fullmatch(r" +(?:[a-z]+ +)?/\S+", line)
 
 

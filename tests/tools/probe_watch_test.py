@@ -94,7 +94,7 @@ def keys_select_pause_sort_reverse_and_filter(probe):
 
 
 def environment(pid):
-    """That of a process; of one that has ended meanwhile, as those of other tests do: ""."""
+    """The state of a process; "" if it has ended meanwhile, as processes of other tests do."""
     try:
         with open(f"/proc/{pid}/environ", encoding="utf-8", errors="replace") as file:
             return file.read()

@@ -13,7 +13,7 @@ from pathlib import Path
 import together
 from machine_tree import Tree
 
-# What is replaced, what only the one who wrote a tree added, and people and their processes, of which nothing is recorded.
+# Texts that are replaced, files that only the author of a tree added, and people and their processes, which are not recorded.
 REPLACED = re.compile(r"/etc/passwd|/proc/\d+/.*|/sys/class/kfd/kfd/proc/.*|/proc/(sys/kernel/(hostname|random/boot_id)|self/cgroup|cpuinfo|device-tree/.*)|.*/unique_id|/dev/kvm|"
                       r"/sys/class/drm/card\d+|.*/(card\d+|axi:gpu)(/.*)?|.*/(of_node|subsystem).*|.*_(label|max)|/usr/.*|/sys/bus/.*/drivers.*")
 UUID = re.compile(rb"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|unique_id \d+")
@@ -35,7 +35,7 @@ def without_numbers(what):
 
 
 def keep_two_gpus(tree):
-    """Of several alike two show what all show."""
+    """Of several equal devices two show everything."""
     addresses = sorted({match.group() for match in map(re.compile(r"(?<=/devices/)\w{4}:\w\w:\w\w\.\w$").search, tree.things) if match})
     tree.things = {path: what for path, what in tree.things.items() if not any(one in f"{path} {what}" for one in addresses[2:])}
 

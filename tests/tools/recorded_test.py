@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""A recorded machine: what gpuhal-probe prints on it is compared with the files in its folder, tests/recorded/NAME.
+"""A recorded machine: the output of gpuhal-probe on it is compared with the files in its folder, tests/recorded/NAME.
 
-    recorded_test.py FOLDER PROGRAM FAKES [--write | --shell]     77: skipped, for want of what the machine needs
+    recorded_test.py FOLDER PROGRAM FAKES [--write | --shell]     77: skipped, since the machine needs something that is missing
 
-The folder has `tree`, the machine's files below /sys, /proc, /dev and /etc; `machine`, its drivers and settings; and what is
-
-one record of the machine, in the order of RUNS: the first is the first look at this machine, unless `earlier` names another one.
---write writes the expected files anew; --shell opens a shell in the environment of the machine."""
+The folder has `tree`, the machine's files below /sys, /proc, /dev and /etc; `machine`, its drivers and settings; and the expected output.
+The runs share one record, in the order of the screens and formats; the first run finds it empty, or as `earlier` left it.
+--write writes the expected files again; --shell opens a shell in the environment of the machine."""
 
 import ctypes
 import difflib
@@ -25,7 +24,7 @@ DEADLINE = 60
 WIDTHS = (80, 120, 200)
 IN_ALL_FORMATS = ("docker-one-of-8", "nvidia-and-amd", "nvidia-mig")  # of the others the default screen and JSON are kept
 RUNS = (("probe.json", "--format=json"), ("probe.csv", "--format=csv"), ("gres.conf", "--format=gres"), ("metrics.txt", "--format=openmetrics"))
-NOWHERE = "/nowhere"  # where a library would be that this machine lacks
+NOWHERE = "/nowhere"  # a path for a library that this machine lacks
 LIBRARIES = {"cuda": (("GPUHAL_CUDA_LIBRARY", "cuda/libcuda.so.1"),),
              "nvml": (("GPUHAL_NVML_LIBRARY", "cuda/libnvidia-ml.so.1"),),
              "hip": (("GPUHAL_HIP_LIBRARY", "rocm/libamdhip64.so.6"),),
@@ -94,7 +93,7 @@ class Player:
         return done.returncode, self.neutral(done.stdout.decode("utf-8")), self.neutral(done.stderr.decode("utf-8"))
 
     def neutral(self, text):
-        """What differs from one run and build to the next, in as many columns."""
+        """Replaces the parts that differ from one run and build to the next."""
         for path, word in ((self.root, ""), (self.place, "/STATE"), (self.build, "/BUILD")):
             text = text.replace(path, word)
         processor = rf"(?<![\w.]){platform.machine()}(?!\w)"  # the program's own, in every machine
@@ -107,7 +106,7 @@ class Player:
         return text
 
     def play(self, machine):
-        """The expected files by name, and what is printed for metrics."""
+        """The expected files by name, and the printed metrics."""
         for name in machine.lines("earlier"):
             earlier = Machine(machine.folder.parent / name)
             self.run(earlier, self.environment(earlier))
@@ -155,7 +154,7 @@ def lacks(machine):
 
 
 def wrong_advice(document):
-    """What restarts the machine, ends what runs elsewhere, or changes its files, has a warning in the line before it, and a restart
+    """A command that restarts the machine, ends other work, or changes its files, has a warning in the line before it, and a restart
     has a line of its own; words fit in a line."""
     for fix in {one["fix"] for one in document["hardware"] + document["problems"] if one["fix"]}:
         lines = fix.split("\n")
@@ -169,7 +168,7 @@ def wrong_advice(document):
 
 
 def disagreements(files, metrics):
-    """Exit status, JSON and metrics have one judgement of the machine, and the screen marks what is more than a note."""
+    """Exit status, JSON and metrics agree about the machine, and the screen marks everything worse than a note."""
     grades = set(re.findall(r"^gpuhal_hardware_grade{.*} ([0-3])$", metrics, re.M))
     first, screen = files["screens.txt"].split("\n$ COLUMNS")[0].split("\n", 1)
     problems = {one["grade"] for one in json.loads(files["probe.json"])["problems"]}

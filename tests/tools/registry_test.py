@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What gpuhal-probe shows and changes of the record. One test a run: registry_test.py TEST PROGRAM ODD_PLUGINS SCHEMA; 77 means
+"""gpuhal-probe's display and changes of the record. One test a run: registry_test.py TEST PROGRAM ODD_PLUGINS SCHEMA; 77 means
 skipped. Most records are written here, so that their dates and numbers are known."""
 
 import json
@@ -77,12 +77,12 @@ def everything():
 
 
 def machine_key():
-    """No line of a key can be known here but those of variables; one that is not set stays so."""
+    """No line of a key can be known here except those of variables; a variable that is not set stays so."""
     return ("variable GPUHAL_TEST_NEVER_SET",)
 
 
 class Place:
-    """A folder for a registry, which goes when the program ends."""
+    """A folder for a registry, which is removed when the program ends."""
     folders = []
 
     def __init__(self, text=None):
@@ -122,7 +122,7 @@ def no_line_of_the_record_is_wider_than_the_screen(probe):
 
 
 def partitions_of_amd_keep_their_numbers_in_a_record_with_their_former_names(probe):
-    """Their address is not known there: the UUID alone, as the library writes it, recognises them."""
+    """Their addresses are not known there: only the UUID, as the library writes it, identifies them."""
     parts = [record("interface", ("generation", 3), ("number", 7 - part), ("physical", 5), ("present", 1), ("backend", "rocm"), ("partition", part),
                     ("name", "Fake MI300X"), ("uuid", "31613262-3363-3464-3565-366637303830"), ("first_seen", MARCH), ("last_seen", JULY))
              for part in range(2)]
@@ -491,7 +491,7 @@ def devices_of_the_processor_are_compared_by_name(probe):
 
 
 def what_cannot_be_kept_is_said(probe):
-    settings = {"GPUHAL_REGISTRY": "/proc/nowhere", "COLUMNS": "400"}  # where no folder can be made
+    settings = {"GPUHAL_REGISTRY": "/proc/nowhere", "COLUMNS": "400"}  # if no folder can be made
     result = probe.run("--diff", "--backends", "cpu", **settings)
     check(result.code == 0 and "no devices were recorded before" in result.out, result)
     check("the results are not cached: the record in /proc/nowhere cannot be written" in result.err, result)
@@ -552,7 +552,7 @@ def links_that_were_measured_are_listed_without_measuring(probe):
     result = probe.run(*PAIR, **settings)
     check(re.search(r"\^         cached, measured (between )?20", result.out) and "--verify measures again" in " ".join(result.out.split()), result)
     check("^" not in probe.run(*PAIR, "--verify", **settings).out)
-    # The fake's script is nothing that the library knows to look at: it needs an order to look again.
+    # The library does not watch the fake's script: it needs an order to look again.
     newer = place.settings() | fake_cuda("devices 2; link 0 1 nvlink 4 18; driver_text 599.01") | {"GPUHAL_ISOLATION": "always"}
     listed, result = probe.json(*PAIR, **newer)
     check(all(not link["cached"] and link["verified"] is None for link in listed["links"]), result)

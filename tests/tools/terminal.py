@@ -11,11 +11,11 @@ import time
 
 from probe_support import check
 
-PATIENCE = 60  # seconds for what takes a fraction of one on an idle machine
+PATIENCE = 60  # seconds for steps that take a fraction of one on an idle machine
 
 
 class Terminal:
-    """A shell in a terminal, in which a command runs."""
+    """A shell in a terminal, which runs a command."""
 
     def __init__(self, probe, columns, lines, plugins=(), shell="sh -i", prompt=r"^\$", **settings):
         if not shutil.which("tmux"):
@@ -60,8 +60,8 @@ class Terminal:
         return self.tmux("capture-pane", "-p", *options).split("\n")[:-1]
 
     def wait(self, *patterns):
-        """Waits until a line of the screen matches each pattern, and returns the whole screen. It may be read in the middle of a frame: what a
-        test needs of it has a pattern."""
+        """Waits until a line of the screen matches each pattern, and returns the whole screen. The screen may be read in the middle of a frame: the
+        test must have a pattern for each text that it needs."""
         end = time.monotonic() + PATIENCE
         while True:
             lines = self.lines()

@@ -1,5 +1,5 @@
-"""Runs the tests of a file, which are its functions of given parameters: one by its name, or `all`, each in a child of its own, in which Python and
-what the file imports are there already: starting them takes longer than most tests. 77 means skipped."""
+"""Runs the tests of a file, which are its functions of given parameters: one by its name, or `all`, each in a child of its own. The child has
+Python and the file's imports already: starting them takes longer than most tests. 77 means skipped."""
 
 import inspect
 import os
@@ -10,7 +10,7 @@ AT_ONCE = 2  # most tests wait longer than they work
 
 
 def run(functions, parameters, wanted, test, first=lambda: None):
-    """`test` runs the function that it is given, in a child where `wanted` is all, and `first` before them what all need; the file's exit status."""
+    """`test` runs the given function, in a child if `wanted` is all; `first` runs before them and does the common part; the file's exit status."""
     if wanted != "all":
         return test(functions[wanted])
     first()

@@ -1,7 +1,7 @@
-/* bench_statistics_test.c: the numbers that gpuhal-bench judges by. */
+/* bench_statistics_test.c: the statistics behind gpuhal-bench's results. */
 #include "test.h"
 
-/* The program is no library, so its one pure file is compiled into the test. */
+/* The program is not a library, so its only pure file is compiled into the test. */
 #include "../../tools/bench/statistics.c"
 
 /* Ranks from the table of the sign test, two-sided 5 %. */
@@ -53,7 +53,8 @@ TEST(the_largest_series_stays_inside_the_range_of_a_double)
     assert_in_range(rank, 465, 470);
 }
 
-/* Noise as on a shared machine: most samples a little late, some very late. The true median of each series is 10. */
+/* Noise as on a shared machine: most samples are slightly late, some very late. The true median of each series is
+ * 10. */
 static double noisy(uint64_t *state)
 {
     *state ^= *state << 13;

@@ -1,4 +1,4 @@
-/* tests/unit/call_slots_test.c: the slots in which threads note their calls of plugins, for the watchdog. */
+/* tests/unit/call_slots_test.c: the slots that record the threads' calls of plugins, for the watchdog. */
 #include "base/call.h"
 #include "test.h"
 

@@ -1,7 +1,8 @@
 /* gpuhal_choose() as a table: a machine, a request, the order, and the rule that decided each place.
  *
  * A machine is a list of offers: an id, then its words. Numbers are GiB, permille and counts; a card is a unit of its
- * own unless `of=N` says whose memory it shares; `lack` and `avoided` are what naming and health say. */
+ * own unless `of=N` names the card whose memory it shares; `lack` and `avoided` are the results of naming and
+ * health. */
 #include "device/choice.h"
 #include "test.h"
 
@@ -31,7 +32,7 @@ static void read_word(const char *word, machine *m, uint32_t at)
         offer->total_bytes = GIB(number);
     } else if (sscanf(word, "free=%u", &number) == 1) {
         offer->free_bytes = offer->unit_free_bytes = GIB(number);
-    } else if (sscanf(word, "limit=%u", &number) == 1) { /* within which so much is free */
+    } else if (sscanf(word, "limit=%u", &number) == 1) { /* limit of that free memory */
         offer->free_bytes = GIB(number);
     } else if (sscanf(word, "units=%u", &number) == 1) {
         offer->compute_units = number;
@@ -49,7 +50,7 @@ static void read_word(const char *word, machine *m, uint32_t at)
         offer->avoided = GPUHAL_LACK_HEALTH;
     } else if (strcmp(word, "lack") == 0) {
         m->lacks[at] = GPUHAL_LACK_NAME;
-    } else if (strcmp(word, "cpu") == 0) { /* which is only allowed */
+    } else if (strcmp(word, "cpu") == 0) { /* the processor is only allowed */
         offer->is_cpu = true;
         offer->lack = GPUHAL_LACK_CPU;
         offer->type = 0;
@@ -83,7 +84,7 @@ static void read_offer(char *text, machine *m)
     }
 }
 
-/* `best`, `most_free` or `least_loaded`, then `one_each`, `cpu_last`, `kept=N`, and the backends that are preferred. */
+/* `best`, `most_free` or `least_loaded`, then `one_each`, `cpu_last`, `kept=N`, and the preferred backends. */
 static void read_request(const char *text, machine *m)
 {
     char copy[TEXT], *words = NULL;
@@ -152,13 +153,13 @@ TEST(each_machine_and_request_has_the_order_and_the_reasons_of_the_table)
         {"vulkan:0 software; cuda:0", "best", "cuda:0; vulkan:0 by software"},
         {"cuda:0 avoided total=80; cuda:1 total=8; vulkan:0 software", "best",
          "cuda:1; vulkan:0 by software; cuda:0 by health"},
-        {"cuda:0; cuda:1 total=1", "best", "cuda:1; cuda:0 by total"}, /* unknown counts as none */
-        /* what lacks something comes last, and the processor before it */
+        {"cuda:0; cuda:1 total=1", "best", "cuda:1; cuda:0 by total"}, /* unknown counts as 0 */
+        /* an offer that lacks something comes last, after the processor */
         {"cuda:0 lack total=80; cuda:1 total=8", "best", "cuda:1; cuda:0 by lack"},
         {"cpu:0 cpu; cuda:0 total=8", "best", "cpu:0; cuda:0 by backend"},
         {"cpu:0 cpu; cuda:0 total=8", "best cpu_last", "cuda:0; cpu:0 by cpu"},
         {"cpu:0 cpu; cuda:0 lack; cuda:1 avoided", "best cpu_last", "cuda:1; cpu:0 by cpu; cuda:0 by lack"},
-        /* what the caller prefers */
+        /* the caller's preference */
         {"cuda:0; vulkan:0", "best vulkan cuda", "vulkan:0; cuda:0 by listed"},
         {"cuda:0; cpu:0 cpu", "best cpu_last cpu cuda", "cpu:0; cuda:0 by listed"},
         {"cuda:0; rocm:0; vulkan:0", "best vulkan", "vulkan:0; cuda:0 by listed; rocm:0 by backend"},
@@ -189,9 +190,9 @@ TEST(each_machine_and_request_has_the_order_and_the_reasons_of_the_table)
         {"cuda:0 busy=251; cuda:1 busy=150", "least_loaded kept=0", "cuda:1; cuda:0 by load"}, /* beyond the margin */
         {"cuda:0; cuda:1 busy=900", "least_loaded kept=0", "cuda:1; cuda:0 by load"},
         {"cpu:0 cpu busy=0; cuda:0 busy=200; cuda:1 busy=150", "least_loaded cpu_last kept=1",
-         "cuda:0; cuda:1 by kept; cpu:0 by cpu"}, /* the processor's load moves no GPU */
+         "cuda:0; cuda:1 by kept; cpu:0 by cpu"}, /* the processor's load does not change the choice of a GPU */
         {"cuda:0 busy=200; cuda:1 busy=150; cuda:2 avoided busy=0; vulkan:0 software busy=0", "least_loaded kept=0",
-         "cuda:0; cuda:1 by kept; vulkan:0 by software; cuda:2 by health"}, /* nor does that of what comes last */
+         "cuda:0; cuda:1 by kept; vulkan:0 by software; cuda:2 by health"}, /* nor does that of the last offers */
         {"cuda:0 avoided busy=200; cuda:1 avoided busy=150", "least_loaded kept=0", "cuda:0; cuda:1 by kept"},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {

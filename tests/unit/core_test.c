@@ -167,7 +167,7 @@ TEST(numbers_are_whole_decimal_and_in_range)
     assert_false(gpuhal_records_i32("--1", &whole));
 }
 
-/* Those that go through all facts end at the first number without a name. */
+/* Loops over all facts end at the first number without a name. */
 TEST(facts_are_numbered_without_a_gap)
 {
     gpuhal_key key = GPUHAL_FACT_NAME;
@@ -527,7 +527,7 @@ static void expect_cancellable(void)
     assert_int_equal(state, PTHREAD_CANCEL_ENABLE);
 }
 
-/* A program's thread that waits inside the library can be cancelled by the program again afterwards. */
+/* A program's thread that waits inside the library can again be cancelled by the program afterwards. */
 TEST(a_wait_leaves_the_thread_as_cancellable_as_it_was)
 {
     rendezvous m = {0};

@@ -1,8 +1,8 @@
-/* tests/unit/corpus_files.h: the makers of corpus.inc: each writes the files of one bad plugin into a folder.
+/* tests/unit/corpus_files.h: the makers of corpus.inc. Each writes the files of one bad plugin into a folder.
  *
- * make_<maker>(folder, name) writes name.gpuhal and what it leads to, and returns whether it could: root can read every
- * file (loader_files_test.c reads as another user), and some file systems have no sparse files. Where one maker serves
- * several items, the name says which one is wanted. */
+ * make_<maker>(folder, name) writes name.gpuhal and the files that it leads to, and returns whether it could: root can
+ * read every file (loader_files_test.c reads as another user), and some file systems have no sparse files. If one maker
+ * serves several plugins, the name says which one to make. */
 #ifndef CORPUS_FILES_H
 #define CORPUS_FILES_H
 
@@ -29,7 +29,7 @@ static void write_text(const char *path, const char *text)
     write_file(path, text, strlen(text));
 }
 
-/* The manifest of an item: right in every word. */
+/* The manifest of a plugin, without any fault. */
 static void write_good_manifest(const char *in, const char *name, const char *library)
 {
     char text[1024];
@@ -37,7 +37,7 @@ static void write_good_manifest(const char *in, const char *name, const char *li
     write_text(place(in, name, ".gpuhal"), text);
 }
 
-/* name.gpuhal, for a library name.so; returns the path where that belongs. */
+/* Writes name.gpuhal, for a library name.so; returns the path of that library. */
 static const char *with_manifest(const char *in, const char *name)
 {
     char library[64];
@@ -46,7 +46,7 @@ static const char *with_manifest(const char *in, const char *name)
     return place(in, name, ".so");
 }
 
-/* ---- files that are no libraries */
+/* ---- files that are not libraries */
 
 static bool make_nothing(const char *in, const char *name)
 {
@@ -65,7 +65,7 @@ static bool make_directory(const char *in, const char *name)
     return mkdir(with_manifest(in, name), 0755) == 0;
 }
 
-/* Opening it for reading would block until a writer came. */
+/* Opening it for reading would block until a writer opens it. */
 static bool make_fifo(const char *in, const char *name)
 {
     return mkfifo(with_manifest(in, name), 0644) == 0;
@@ -137,7 +137,7 @@ static bool make_text(const char *in, const char *name)
     return false;
 }
 
-/* Reading all of it would exceed every deadline. */
+/* Reading the whole file would exceed every deadline. */
 static bool make_sparse_terabyte(const char *in, const char *name)
 {
     const char *path = with_manifest(in, name);
@@ -224,7 +224,7 @@ static bool make_segment(const char *in, const char *name)
     return true;
 }
 
-/* ---- libraries that are no plugins, and plugins that need files of their own */
+/* ---- libraries that are not plugins, and plugins that need files of their own */
 
 /* The program that runs this test. */
 static bool make_itself(const char *in, const char *name)
@@ -244,7 +244,7 @@ static bool make_library_of_the_system(const char *in, const char *name)
     return true;
 }
 
-/* The name of the library that it needs would clear the screen that the reason is shown on. */
+/* The name of the library that it needs would clear the screen that shows the reason. */
 static bool make_missing_escapes(const char *in, const char *name)
 {
     static const char needed[] = "libgpuhal-test-absent.so", escapes[] = "\033[2J\033]0;owned\a.so";
@@ -265,7 +265,7 @@ static bool make_copy(const char *in, const char *name)
     return true;
 }
 
-/* Valid: data behind a library's last section is ignored, and must not be read in full. */
+/* Valid: data after a library's last section is ignored, and must not be read in full. */
 static bool make_copy_with_long_tail(const char *in, const char *name)
 {
     make_copy(in, name);
@@ -351,7 +351,7 @@ static bool make_manifest_open_to_all(const char *in, const char *name)
     return chmod(place(in, name, ".gpuhal"), 0666) == 0;
 }
 
-/* A library that looks like a plugin, for which there is no manifest. */
+/* A library that looks like a plugin, without a manifest. */
 static bool make_no_manifest(const char *in, const char *name)
 {
     char library[64];

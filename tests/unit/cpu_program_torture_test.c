@@ -10,7 +10,7 @@ static gpuhal_status failed(const cpu *with, gpuhal_status status)
     return status == GPUHAL_OK ? GPUHAL_OK : gpuhal_direct_failed(with->plugin, status, "the call");
 }
 
-/* 100,000 groups of 4 threads add a number to their elements, with more local memory than fits into a frame. */
+/* 100,000 groups of 4 threads add a number to their elements, with more local memory than fits into a stack frame. */
 static gpuhal_status add(const cpu *with, gpuhal_plugin_program *program)
 {
     static const gpuhal_parameter parameters[] = {{.kind = GPUHAL_PARAMETER_BUFFER},

@@ -1,9 +1,9 @@
-/* What the CPU plugin reads of the system, over trees that stand for `/`. */
+/* Files of the system that the CPU plugin reads, over trees that stand for `/`. */
 #include <sys/sysinfo.h>
 
 #include "registry_support.h"
 
-/* The kernel's answer changes from call to call: this one does not. */
+/* The kernel's result changes from call to call; this one is constant. */
 static int known_sysinfo(struct sysinfo *out_info)
 {
     *out_info = (struct sysinfo){.totalram = 1000, .freeram = 300, .bufferram = 20, .mem_unit = 4096};
@@ -32,7 +32,7 @@ TEST(memory_comes_from_meminfo_where_that_can_be_read)
     assert_int_equal(memory.free, 1024 << 10);
 }
 
-/* As in a chroot, with ProcSubset=pid of systemd, and with a file that says something else. */
+/* As in a chroot, with ProcSubset=pid of systemd, and with a file of other contents. */
 TEST(memory_comes_from_sysinfo_where_there_is_no_proc_or_no_meminfo_in_it)
 {
     for (int i = 0; i < 3; i++) {
@@ -56,7 +56,7 @@ static void put_number(const char *root, const char *folder, const char *file, c
     put_contents(path, text, strlen(text));
 }
 
-/* 64 MiB, of which 32 are free. */
+/* 64 MiB, half of them free. */
 static const char *machine_or_fail(const char *groups)
 {
     const char *root = fresh_directory();
@@ -83,7 +83,7 @@ TEST(of_the_limits_of_a_group_and_those_above_it_the_lowest_counts)
     expect_system_memory(root, 16384, 12288);
     put_number(root, "sys/fs/cgroup/outer/inner", "memory.max", "8388608\n");
     expect_system_memory(root, 8192, 4096);
-    /* Cached contents of files count as free, and what is used above a limit leaves nothing. */
+    /* Cached contents of files count as free, and a group whose use exceeds its limit has nothing left. */
     put_number(root, "sys/fs/cgroup/outer/inner", "memory.stat", "anon 7\ninactive_file 1048576\nactive_file 1024\n");
     expect_system_memory(root, 8192, 4096 + 1024 + 1);
     put_number(root, "sys/fs/cgroup/outer", "memory.current", "99999999\n");

@@ -1,6 +1,6 @@
 /* A driver that stops in a call that the core makes under a deadline: starting, listing, opening, sampling, reading
- * facts of a link, closing. The caller gets an answer in time, other callers and other devices go on, and a driver that
- * comes back late is used again. */
+ * facts of a link, closing. The caller gets a result in time, other callers and other devices continue, and a driver
+ * that returns late is used again. */
 #include "support/mock.h"
 #include "test.h"
 
@@ -51,7 +51,7 @@ static void expect_works(gpuhal_device *device)
     gpuhal_buffer_release(buffer);
 }
 
-/* Lets the driver go on, and waits until it has left the call. */
+/* Lets the driver continue, and waits until it has left the call. */
 static void let_go(void)
 {
     gpuhal_mock.stops = 0;
@@ -87,7 +87,7 @@ static void expect_listing_in_time(uint32_t call, const char *words)
     expect_word(report.reason, words);
     assert_int_equal(gpuhal_device_count(gpu), 1);
     expect_works(find(gpu, "cpu:0"));
-    /* The plugin is not waited for again. */
+    /* The second call does not wait for the plugin. */
     begun = seconds_now();
     assert_int_equal(gpuhal_rescan(gpu, NULL), GPUHAL_OK);
     assert_true(seconds_now() - begun < (double)HANG_NS / 1e9);
@@ -166,7 +166,7 @@ TEST(a_device_that_hangs_while_opening_is_lost_for_every_caller_and_others_work)
         assert_true(seconds_now() - begun < 2 * IN_TIME_S);
     }
     expect_works(find(gpu, "cpu:0"));
-    gpuhal_mock.stops = 0; /* before the other one: the mock stops in any opening */
+    gpuhal_mock.stops = 0; /* set before the other opening, since the mock stops in every one */
     let_go();
     expect_works(find(gpu, "mock:1"));
     assert_int_equal(losses, 1);
@@ -289,7 +289,7 @@ TEST(a_value_that_hangs_costs_itself_and_neither_the_others_nor_the_device)
     assert_true(strlen(values[1].why) > 0);
     assert_int_equal(values[2].missing, 0);
     assert_int_equal(values[2].u64, 1u << 30);
-    /* It is not asked again, and no further thread waits for it. */
+    /* The device is not asked again, and no further thread waits for it. */
     begun = seconds_now();
     for (int i = 0; i < 20; i++) {
         assert_int_equal(sample_one(device, GPUHAL_VALUE_POWER_MICROWATTS), GPUHAL_MISSING_TIMED_OUT);

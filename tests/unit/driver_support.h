@@ -1,5 +1,6 @@
-/* tests/unit/driver_support.h: the mock with queues that a thread of the driver works off: each in its order, and
- * several in an order that a seed chooses. Only flushed work is done. What a driver may lack can be left out. */
+/* tests/unit/driver_support.h: the mock with queues whose work a thread of the driver does: each queue in its order,
+ * and several queues in an order that a seed chooses. Only flushed work is done. Optional parts of a driver can be left
+ * out. */
 #ifndef GPUHAL_TEST_DRIVER_SUPPORT_H
 #define GPUHAL_TEST_DRIVER_SUPPORT_H
 
@@ -15,7 +16,8 @@ enum { DRIVER_RING = 10 };
 
 typedef enum { MOVE, FILL, RECORD, WAIT } command_kind;
 
-/* One recording of an event. The event, the command that records it, and those that wait for it have a reference. */
+/* One recording of an event. The event, the command that records it, and the commands that wait for it have a
+ * reference. */
 typedef struct recording {
     uint32_t references;
     bool done;
@@ -36,7 +38,7 @@ typedef struct command {
 struct gpuhal_plugin_queue {
     gpuhal_plugin_queue *next;
     command *first, **end;
-    uint32_t count, flushed, events; /* commands; those that may be done; events whose newest recording is here */
+    uint32_t count, flushed, events; /* commands; flushed ones; events recorded here last */
 };
 
 struct gpuhal_plugin_event {
@@ -45,18 +47,18 @@ struct gpuhal_plugin_event {
 };
 
 static struct {
-    bool waits, notifies, blocks, peers, has_ring; /* what it offers; a ring is full after DRIVER_RING commands */
+    bool waits, notifies, blocks, peers, has_ring; /* the optional parts; a ring is full after DRIVER_RING commands */
     uint64_t seed;
     const gpuhal_plugin *mock;
     gpuhal_ops ops; /* of the mock's device */
-    pthread_mutex_t mutex; /* of all that follows */
+    pthread_mutex_t mutex; /* of all members below */
     pthread_cond_t changed;
     pthread_t thread;
     gpuhal_plugin_queue *queues;
     bool ends;
 } driver = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
-/* On any thread, where a failed assertion of cmocka's must not jump. */
+/* Works on any thread; a failed assertion of cmocka's must not jump on other threads than the test's. */
 static inline void demand(bool good, const char *what)
 {
     if (!good) {
@@ -120,7 +122,7 @@ static gpuhal_plugin_queue *choose_queue(void)
     return chosen;
 }
 
-/* The mutex is released while the core is notified. */
+/* Releases the mutex while it notifies the core. */
 static void end_recording_unlocks(recording *one)
 {
     one->done = true;
@@ -167,7 +169,7 @@ static void *run_driver(void *unused)
         } else {
             pthread_cond_wait(&driver.changed, &driver.mutex);
         }
-        if (driver_chance(4) == 0) { /* the application gets ahead */
+        if (driver_chance(4) == 0) { /* lets the application get ahead */
             pthread_mutex_unlock(&driver.mutex);
             sched_yield();
             pthread_mutex_lock(&driver.mutex);
@@ -318,7 +320,7 @@ static gpuhal_status driver_queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin
     return status;
 }
 
-/* Without a queue it is done at once. */
+/* Without a queue the work is done at once. */
 static gpuhal_status enqueue(gpuhal_plugin_queue *queue, const command *work)
 {
     pthread_mutex_lock(&driver.mutex);
@@ -397,7 +399,7 @@ static const gpuhal_plugin *query_driver(uint32_t host_abi, const gpuhal_host *h
     return &plugin;
 }
 
-/* Two devices whose memory the host does not see. */
+/* Two devices whose memory the host cannot see. */
 static inline gpuhal *open_driver(void)
 {
     static gpuhal_builtin_fn *const builtins[] = {query_driver, NULL};

@@ -19,14 +19,14 @@ typedef struct work {
 } work;
 
 struct gpuhal_plugin_queue {
-    pthread_mutex_t mutex; /* while the work is done; of its own, as a child of a fork has none of the parent's */
+    pthread_mutex_t mutex; /* while the work is done; of each queue, since a child of a fork has none of the parent's */
     work pending[PENDING];
     uint32_t count;
     bool stuck;
-    _Atomic int64_t events; /* whose last recording is here */
+    _Atomic int64_t events; /* whose last recording is in this queue */
 };
 
-/* As in many a driver, an event leads to its queue. */
+/* As in many drivers, an event leads to its queue. */
 struct gpuhal_plugin_event {
     gpuhal_plugin_queue *queue;
     _Atomic uint32_t asked;
@@ -41,19 +41,19 @@ static struct {
     _Atomic int64_t queues, events, accesses; /* alive */
     _Atomic int64_t peer_copies;
     _Atomic int calls[SLOTS];
-    int fail_at[SLOTS]; /* that call fails; 0: none */
+    int fail_at[SLOTS]; /* number of the call that fails; 0: none */
     gpuhal_status failure;
     bool peers, peers_get_stuck, peers_take_no_queue, peers_take_nothing;
-    _Atomic bool never_done;  /* event_query goes on saying NOT_READY */
-    _Atomic bool block_lies;  /* event_block says that all is done, and it is not */
-    _Atomic gpuhal_status block_says; /* what event_block answers when its time is over; OK: it does the work */
-    _Atomic int busy;         /* so many records and copies with a queue are not ready */
-    _Atomic bool says_busy;   /* or answer BUSY */
+    _Atomic bool never_done;  /* event_query always returns NOT_READY */
+    _Atomic bool block_lies;  /* event_block returns OK although the work is not done */
+    _Atomic gpuhal_status block_says; /* result of event_block when its time is over; OK: it does the work */
+    _Atomic int busy;         /* number of records and copies with a queue that return NOT_READY */
+    _Atomic bool says_busy;   /* or that return BUSY */
     bool honors_timeouts;
     bool waits;               /* queues wait for events, and do nothing before */
-    _Atomic bool block_holds; /* the next thread in event_block stays there as long as this says so */
+    _Atomic bool block_holds; /* the next thread in event_block stays there while this is true */
     _Atomic bool is_held;
-    bool ring;                /* work is done once it is flushed, and without that PENDING pieces leave no room */
+    bool ring;                /* work is done once it is flushed; PENDING unflushed pieces leave no room */
 } engine;
 
 static bool fails(slot which)
@@ -77,7 +77,7 @@ static void perform(const work *w)
                      GPUHAL_OK);
 }
 
-/* Several threads may ask for one event. */
+/* Several threads may query one event. */
 static void finish(gpuhal_plugin_queue *queue)
 {
     pthread_mutex_lock(&queue->mutex);
@@ -189,7 +189,7 @@ static gpuhal_status event_block(gpuhal_plugin_event *event, uint64_t timeout_ns
         return engine.block_says;
     }
     finish(event->queue);
-    event->asked = 2; /* and is done by the next question */
+    event->asked = 2; /* and the next query completes it */
     return GPUHAL_OK;
 }
 
@@ -296,7 +296,7 @@ static const gpuhal_plugin *query(uint32_t host_abi, const gpuhal_host *host)
     return &plugin;
 }
 
-/* Two devices that hide their memory, and move it by copy alone. */
+/* Two devices whose memory the host cannot see; only copies move it. */
 static inline gpuhal *open_engine(void)
 {
     static gpuhal_builtin_fn *const builtins[] = {query, NULL};

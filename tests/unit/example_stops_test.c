@@ -1,4 +1,4 @@
-/* examples/vendor-plugin, whose driver stops in one slot after the other: a plugin with the mandatory slots alone. */
+/* examples/vendor-plugin, a plugin with only the mandatory slots, whose driver stops in one slot after the other. */
 #define GPUHAL_PLUGIN_QUERY example_query
 #include "../../examples/vendor-plugin/plugin.c"
 
@@ -120,7 +120,7 @@ static void open_fixture(fixture *s)
     assert_ok(gpuhal_on_change(s->gpu, count_change, s));
 }
 
-/* ---- calls of the application, and the library's own */
+/* ---- calls of the application, and of the library */
 
 static void prepare_buffers(fixture *s)
 {
@@ -159,7 +159,7 @@ static gpuhal_status do_close(fixture *s)
     return GPUHAL_OK;
 }
 
-/* LEARNT: the call is not one of the library's under a deadline; other threads learn that the device hangs. */
+/* LEARNT: the library does not make this call under a deadline; other threads learn that the device hangs. */
 enum { LEARNT = 1 << 16 };
 
 static const stop stops[] = {

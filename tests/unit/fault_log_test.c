@@ -1,4 +1,4 @@
-/* What is noted of faults on its way into the registry (device/fault_log.h), by several threads at once. */
+/* Faults that several threads record at once, on their way into the registry (device/fault_log.h). */
 #include "../system/own_registry.h"
 #include "support/mock.h"
 
@@ -26,7 +26,7 @@ static void note(gpuhal_device *device, gpuhal_fault_kind kind)
     gpuhal_fault_log_fault(device, kind);
 }
 
-/* Of all devices. */
+/* Counts the faults of all devices. */
 static uint64_t faults_on_disk(void)
 {
     gpuhal_registry_view *view = view_or_fail();
@@ -39,11 +39,11 @@ static uint64_t faults_on_disk(void)
     return sum;
 }
 
-/* ---- who waits for whom */
+/* ---- threads that wait for each other */
 
 typedef struct flusher {
     gpuhal *gpu;
-    uint64_t found; /* on the disk, once its flush had returned */
+    uint64_t found; /* on the disk, after its flush had returned */
     _Atomic bool done;
     pthread_t thread;
 } flusher;
@@ -57,7 +57,7 @@ static void *flush(void *user)
     return NULL;
 }
 
-/* The first of the two has taken the note, and waits for another process, which has the registry's lock. */
+/* The first of the two has taken the record, and waits for another process that has the registry's lock. */
 TEST(a_flush_returns_when_what_another_thread_is_writing_is_on_the_disk)
 {
     gpuhal *gpu = open_with_registry(1);
@@ -112,7 +112,7 @@ static void *note_all(void *user)
     return NULL;
 }
 
-/* Each first fault begins the thread that writes, and a flush joins it: without the lock ThreadSanitizer says so. */
+/* The first fault starts the writing thread, and a flush joins it; ThreadSanitizer reports a missing lock. */
 TEST(faults_that_many_threads_note_and_write_at_once_are_all_kept)
 {
     pthread_t threads[NOTERS];

@@ -1,5 +1,5 @@
-/* Transfers between files and buffers that cannot be done, that fail in the middle, or that the application cancels:
- * what is reported, and that nothing is left behind. */
+/* Transfers between files and buffers that are impossible, that fail in the middle, or that the application cancels:
+ * the reported error, and that nothing is left behind. */
 #include "file_support.h"
 #include "support/process.h"
 
@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-/* What the progress function received. */
+/* Arguments of the progress function. */
 typedef struct progress {
     uint64_t calls, last, total, stop_after, truncate_after;
     bool fell;
@@ -84,7 +84,7 @@ TEST(ranges_that_leave_the_file_or_the_buffer_are_refused_before_anything_moves)
     free(model);
 }
 
-/* With room for two chunks one thread does it all, so the file is shorter before the second piece. */
+/* With room for two chunks one thread does all the work, so the file is shorter before the second piece. */
 TEST(a_file_that_becomes_shorter_in_the_middle_is_an_error_that_names_it)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.name = "hidden", .hidden = 1, .no_read_write = 1}}};
@@ -134,7 +134,7 @@ static void cancel_transfers(void)
     free(model);
 }
 
-/* What the first round starts may be a sanitizer's own. */
+/* The first round may start threads of a sanitizer. */
 TEST(a_cancelled_transfer_says_so_and_leaves_neither_memory_nor_thread_behind)
 {
     cancel_transfers();

@@ -1,5 +1,5 @@
-/* Transfers between files and buffers, on devices of every shape: which bytes arrive, through the page cache and around
- * it, at once and in queues. */
+/* Transfers between files and buffers, on devices of every shape: the bytes that arrive, through the page cache and
+ * around it, at once and in queues. */
 #include "file_support.h"
 
 #include "transfer/file_pieces.h"
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-/* Ranges of one, a file or a buffer, arrive in the other. */
+/* Moves ranges of a file or a buffer to the other, and compares. */
 static void move_ranges(bool to_file)
 {
     set_up_shapes();
@@ -210,7 +210,7 @@ TEST(in_a_queue_files_are_read_and_written_in_order_whatever_becomes_of_their_na
     free(model);
 }
 
-/* Reads around the page cache, whatever the size, and compares. */
+/* Reads of any size around the page cache, compared. */
 static void check_direct(gpuhal *gpu, uint32_t device, const unsigned char *model, uint64_t to, uint64_t from,
                          uint64_t bytes)
 {

@@ -1,5 +1,5 @@
-/* What the child of a fork may not do: calls with objects of the parent are refused, also where a call mixes them with
- * objects of the child's own. Forks in the midst of other threads' work are in fork_work_test.c. */
+/* Forbidden calls in the child of a fork: calls with objects of the parent are refused, also if a call mixes them with
+ * objects of the child. Forks during other threads' work are in fork_work_test.c. */
 #include "fork_support.h"
 #include "support/idle.h"
 
@@ -10,7 +10,7 @@ static void skip_under_thread_sanitizer(void)
 #endif
 }
 
-/* Calls with an object of the parent and a good one of this process, in both places. */
+/* Makes calls with an object of the parent and a valid one of this process, in both orders. */
 static void expect_mixed_refused(const objects *of_parent)
 {
     enum { SIDES = 2 };

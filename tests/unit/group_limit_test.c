@@ -1,5 +1,5 @@
-/* What the kernel leaves the control groups of this process of a device's memory (dmem.max): buffers, values, ranking
- * and leases keep it, and say that it is the kernel's. Here the test says what is left. */
+/* Device memory that the kernel leaves the control groups of this process (dmem.max): buffers, values, ranking and
+ * leases obey it, and report it as the kernel's limit. The test replaces the kernel's figure. */
 #include "lease_support.h"
 #include "registry/limit.h"
 
@@ -60,7 +60,7 @@ TEST(a_buffer_of_more_than_the_groups_leave_is_refused_and_the_limit_named)
     assert_ok(create(gpu, 0, GPUHAL_MEMORY_DEVICE, 3 * MIB));
     assert_ok(create(gpu, 0, GPUHAL_MEMORY_UPLOAD, 4 * MIB));
     assert_ok(create(gpu, 1, GPUHAL_MEMORY_DEVICE, 4 * MIB));
-    left = 5 * MIB; /* others of the group have released some */
+    left = 5 * MIB; /* others of the group have released memory */
     assert_ok(create(gpu, 0, GPUHAL_MEMORY_DEVICE, 4 * MIB));
     gpuhal_close(gpu);
 }
@@ -153,7 +153,7 @@ TEST(a_lease_of_more_than_the_groups_allow_is_of_another_device_or_refused)
 
 TEST(where_the_kernel_counts_no_such_memory_no_file_is_read_for_it)
 {
-    left = 0; /* what it would say */
+    left = 0; /* the kernel's figure, if it were read */
     gpuhal *gpu = open_two();
     assert_ok(create(gpu, 0, GPUHAL_MEMORY_DEVICE, 4 * MIB));
     assert_int_equal(looks, 0);

@@ -1,5 +1,5 @@
-/* The kernel's news of hardware: which messages count, whatever their form; that news makes the library look again,
- * once for many; and when a listener has been removed. */
+/* The kernel's events of hardware: which messages count, in all their forms; that events cause a rescan, one for many;
+ * and the state after a listener was removed. */
 #include "device/device.h"
 #include "os/os.h"
 #include "support/mock.h"
@@ -65,7 +65,7 @@ TEST(what_is_no_message_does_not_count)
     assert_false(gpuhal_os_hotplug_concerns(unended, sizeof unended));
 }
 
-/* In memory of its own, so that a sanitizer sees a byte too many. */
+/* In memory of exactly their size, so that a sanitizer sees reads after the end. */
 TEST(damaged_messages_are_read_within_their_bytes)
 {
     static const char whole[] = DRM_ADD;
@@ -150,7 +150,7 @@ TEST(news_of_the_kernel_makes_the_library_look_again_once_for_many_messages)
     remove_cards();
 }
 
-/* Messages of one storm, never more than the time of quiet apart; false when this process was held up for longer. */
+/* Sends the messages of one storm, less than the quiet period apart; false if this process was delayed for longer. */
 static bool send_storm(int end)
 {
     uint64_t last = gpuhal_os_monotonic_ns(), longest = 0;
@@ -185,7 +185,7 @@ TEST(a_storm_of_messages_one_after_the_other_makes_one_look)
     remove_cards();
 }
 
-/* ---- who sends */
+/* ---- senders */
 
 static int bound_socket(struct sockaddr_un *out_address, socklen_t *out_bytes)
 {
@@ -212,7 +212,8 @@ TEST(an_empty_message_from_another_sender_does_not_end_the_device_events)
     close(sender);
 }
 
-/* The system lets only some send at all; those are not heard. Real news may come meanwhile, though not each time. */
+/* The system lets only some processes send at all; their messages are ignored. Real events may come meanwhile, though
+ * not each time. */
 TEST(what_another_process_sends_in_the_place_of_the_kernel_does_not_count)
 {
     intptr_t source = -1;
@@ -260,7 +261,7 @@ TEST(facts_that_differ_from_the_cached_ones_are_reported)
 typedef struct listening {
     gpuhal *gpu;
     _Atomic bool called, goes_back, removed;
-    gpuhal_status status; /* of removing the listener */
+    gpuhal_status status; /* result of removing the listener */
 } listening;
 
 static void await_true(const _Atomic bool *that)
@@ -304,7 +305,7 @@ static void begin_listening(listening *own, gpuhal_change_fn *listener)
     await_true(&own->called);
 }
 
-/* What the listener uses may be freed once it is removed. */
+/* The listener's data may be freed once it is removed. */
 TEST(removing_a_listener_waits_while_another_thread_calls_it)
 {
     static listening own;
@@ -329,7 +330,7 @@ TEST(a_listener_that_removes_itself_does_not_wait_for_its_own_end)
     gpuhal_close(own.gpu);
 }
 
-/* ---- the end of the news */
+/* ---- the end of the events */
 
 TEST(closing_waits_for_a_look_that_the_kernel_caused)
 {

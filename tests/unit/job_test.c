@@ -1,4 +1,4 @@
-/* Jobs under a deadline (base/job.h), and the threads that run them: the same ones again and again, none after the
+/* Jobs under a deadline (base/job.h), and the threads that run them: the threads are reused, and none is left after the
  * object's end. */
 #include "support/mock.h"
 #include "support/process.h"
@@ -129,7 +129,7 @@ TEST(of_many_samples_at_once_few_threads_stay)
     assert_true(threads_come_down_to(before));
 }
 
-/* The child does not have the thread that its parent's samples were read on. */
+/* The child does not have the thread that read its parent's samples. */
 TEST(the_child_of_a_fork_samples_on_a_thread_of_its_own)
 {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)

@@ -1,4 +1,4 @@
-/* tests/unit/ladder_support.h: caches that give memory back when it is short, for the tests of that. */
+/* tests/unit/ladder_support.h: caches that release memory when it is short, for the tests of that. */
 #ifndef GPUHAL_TEST_LADDER_SUPPORT_H
 #define GPUHAL_TEST_LADDER_SUPPORT_H
 
@@ -13,21 +13,21 @@
 
 enum { CACHED = 16 };
 
-/* Buffers that are released when they are asked for. */
+/* Buffers that are released on request. */
 typedef struct cache {
     char name;
     gpuhal_buffer *buffers[CACHED];
     uint32_t count;
-    uint32_t per_call;      /* how many it releases in a call; 0: as many as it is asked for */
-    bool silent;            /* states that it gave nothing */
+    uint32_t per_call;      /* how many it releases in a call; 0: as many as the call asks for */
+    bool silent;            /* reports that it released nothing */
     gpuhal_pressure_entry *entry;
     uint32_t calls;
     uint64_t bytes, deadline_ns, now_ns; /* of the last call */
     const gpuhal_pool *pool;
-    gpuhal_status breaks;   /* what the driver answers from then on */
+    gpuhal_status breaks;   /* status of the driver from then on */
 } cache;
 
-/* The names of those that were asked, in order. */
+/* The names of the sources that were asked, in order. */
 static char asked[256];
 
 static inline uint64_t release_cached(cache *c, uint64_t bytes)

@@ -1,8 +1,8 @@
-/* What a pool does when memory is short, rung by rung: that each gives the memory which only it can give, and that
- * nothing is asked of others before. */
+/* The steps of a pool when memory is short, rung by rung: each rung frees the memory that only it can free, and no
+ * other owner is asked before. */
 #include "unit/ladder_support.h"
 
-/* Takes as much as there is without anything being asked of others, in parts of a UNIT. */
+/* Takes buffers of a UNIT while there is memory without asking others. */
 static uint32_t take_all(gpuhal_pool *pool, gpuhal_buffer **out_buffers)
 {
     uint32_t count = 0;
@@ -12,7 +12,7 @@ static uint32_t take_all(gpuhal_pool *pool, gpuhal_buffer **out_buffers)
     return count;
 }
 
-/* ---- what others are not asked for */
+/* ---- memory without asking others */
 
 TEST(memory_of_ended_work_is_taken_before_the_pool_grows_and_others_are_asked)
 {
@@ -40,7 +40,7 @@ TEST(a_pool_grows_and_trims_before_others_are_asked)
     add_callback(gpu, &c, 0);
     gpuhal_buffer_release(take(pool, NULL, SEGMENT));
     gpuhal_buffer_release(take(pool, NULL, 2 * SEGMENT)); /* grows */
-    gpuhal_buffer_release(take(pool, NULL, 3 * SEGMENT)); /* in the place of both */
+    gpuhal_buffer_release(take(pool, NULL, 3 * SEGMENT)); /* replaces both segments */
     assert_int_equal(state_of(pool).segments, 1);
     expect_asked("");
     end_ladder(gpu, pool);
@@ -56,10 +56,10 @@ TEST(a_pool_takes_a_smaller_segment_before_it_takes_those_of_others)
     for (int i = 0; i < 3; i++) {
         buffers[i] = take(pool, NULL, (uint64_t)SEGMENT >> (3 - i));
     }
-    buffers[3] = take(pool, NULL, UNIT); /* of the eighth that is left, where a whole one was meant */
+    buffers[3] = take(pool, NULL, UNIT); /* from the eighth that is left, instead of a whole segment */
     assert_int_equal(state_of(pool).reserved.current, SEGMENT);
     assert_int_equal(state_of(other).segments, 1);
-    buffers[4] = take(pool, NULL, SEGMENT / 2); /* for which that does not suffice */
+    buffers[4] = take(pool, NULL, SEGMENT / 2); /* larger than that eighth */
     assert_int_equal(state_of(other).segments, 0);
     for (int i = 0; i < 5; i++) {
         gpuhal_buffer_release(buffers[i]);
@@ -124,14 +124,14 @@ TEST(memory_that_work_still_has_is_waited_for_before_others_are_asked)
     const gpuhal_status status = attempt(pool, NULL, LADDER_LIMIT, 0, PATIENCE_NS);
     pthread_join(own.thread, NULL);
     assert_int_equal(status, GPUHAL_OK);
-    /* A loaded machine may take longer than the second after which they are asked: they have nothing anyway. */
+    /* A loaded machine may take longer than the second before callbacks are asked: they have nothing anyway. */
     assert_true(c.calls <= 1);
     asked[0] = 0;
     gpuhal_queue_destroy(queue);
     end_ladder(gpu, pool);
 }
 
-/* ---- what others are asked for */
+/* ---- memory of others */
 
 TEST(stores_evict_before_they_spill_and_callbacks_come_last_by_priority)
 {
@@ -156,7 +156,7 @@ TEST(stores_evict_before_they_spill_and_callbacks_come_last_by_priority)
     end_ladder(gpu, pool);
 }
 
-/* The sentence has the figures of before, and the limit. */
+/* The sentence has the figures from before, and the limit. */
 TEST(what_is_above_a_limit_is_refused_before_anything_is_evicted_or_trimmed)
 {
     gpuhal *gpu = open_one();
@@ -176,7 +176,7 @@ TEST(what_is_above_a_limit_is_refused_before_anything_is_evicted_or_trimmed)
         assert_int_equal(report_or_fail().reserved_bytes, LADDER_LIMIT);
         assert_non_null(strstr(gpuhal_last_error()->sentence, "left of the pool's limit of 4096 bytes"));
     }
-    gpuhal_buffer_release(take(free_pool, NULL, UNIT)); /* a segment without use */
+    gpuhal_buffer_release(take(free_pool, NULL, UNIT)); /* an unused segment */
     assert_ok(gpuhal_device_limit_memory(device, 2 * SEGMENT));
     assert_int_equal(attempt(free_pool, NULL, 2 * SEGMENT + 1, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "left of the device's limit or lease of 131072 bytes"));
@@ -247,7 +247,7 @@ TEST(a_callback_that_gives_what_does_not_help_is_asked_until_it_has_nothing)
     gpuhal_pool *pool = limited_pool(gpu);
     cache gives = {.name = 'g', .per_call = 1};
     gpuhal_buffer *all = take(pool, NULL, LADDER_LIMIT);
-    while (gives.count < CACHED) { /* of the device, and so of no use to a pool at its limit */
+    while (gives.count < CACHED) { /* memory of the device, which does not help a pool at its limit */
         gives.buffers[gives.count++] = gpuhal_mock_buffer(gpu, 0, 1);
     }
     add_callback(gpu, &gives, 0);
@@ -259,7 +259,7 @@ TEST(a_callback_that_gives_what_does_not_help_is_asked_until_it_has_nothing)
     end_ladder(gpu, pool);
 }
 
-/* What it claims, and what it was asked for. */
+/* Bytes that it claims, and bytes that it was asked for. */
 typedef struct claims {
     uint64_t each, calls, most_bytes;
 } claims;
@@ -308,7 +308,7 @@ TEST(a_callback_that_claims_all_memory_of_the_device_is_asked_no_more)
     assert_int_equal(expect_claimed(UINT64_MAX, 1, UNIT), UINT64_MAX);
 }
 
-/* Two of them, so that their sum is more than there are numbers. */
+/* Two callbacks, so that the sum of their claims exceeds 64 bits. */
 TEST(what_callbacks_claim_is_added_up_without_wrapping)
 {
     gpuhal *gpu = open_one();
@@ -482,7 +482,7 @@ TEST(work_that_does_not_end_leaves_time_for_those_that_are_asked_and_the_call_en
     assert_ok(gpuhal_fill(queue, all, 0, LADDER_LIMIT, 1, 1));
     gpuhal_buffer_release(all);
     add_cache(gpu, &c, GPUHAL_PRESSURE_SPILL, 0);
-    /* Half of a long time is more than they are kept waiting. */
+    /* Half of this time is longer than a caller waits before it asks others. */
     const uint64_t begun_ns = gpuhal_os_monotonic_ns();
     const uint64_t timeout_ns = 3000000000;
     assert_int_equal(attempt(pool, NULL, UNIT, 0, timeout_ns), GPUHAL_ERROR_OUT_OF_MEMORY);

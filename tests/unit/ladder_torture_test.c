@@ -59,8 +59,8 @@ static gpuhal_status make_objects(objects *o)
     return status ? status : gpuhal_device_on_pressure(o->device, 0, call, o);
 }
 
-/* The pool is full of parts that work of a queue uses, so that what is evicted has to be waited for; the device is full
- * of the pool and a buffer. */
+/* The pool is full of parts that work of a queue uses, so that a caller has to wait for evicted memory; the device is
+ * full of the pool and a buffer. */
 static gpuhal_status be_short(objects *o)
 {
     gpuhal_status status = GPUHAL_OK;

@@ -1,4 +1,4 @@
-/* Launches: their arguments, their order in queues, what they keep, and how they fail. */
+/* Launches: their arguments, their order in queues, the objects that they keep, and how they fail. */
 #include "program_support.h"
 
 #include <malloc.h>
@@ -92,7 +92,7 @@ TEST(values_are_copied_and_kernel_and_buffers_kept_until_the_launch_has_ended)
     end(&o);
 }
 
-/* Of the C library; 0 where a sanitizer has its own. */
+/* Heap of the C library; 0 if a sanitizer has its own. */
 static size_t heap_in_use(void)
 {
 #ifdef __GLIBC__
@@ -102,7 +102,7 @@ static size_t heap_in_use(void)
 #endif
 }
 
-/* What docs/programs.md says of an application that does not wait. */
+/* docs/programs.md promises this for an application that does not wait. */
 TEST(a_launch_that_waits_for_its_turn_keeps_little_host_memory_until_it_has_ended)
 {
     enum { LAUNCHES = 2000, BYTES_EACH = 448 };
@@ -165,7 +165,7 @@ TEST(buffers_of_a_pool_are_launched_with_at_their_place_in_the_segment)
     end(&o);
 }
 
-/* ---- what is refused */
+/* ---- refusals */
 
 typedef struct bad_launch {
     gpuhal_argument arguments[4];
@@ -233,7 +233,7 @@ TEST(each_wrong_argument_is_named_with_its_kernel_and_nothing_is_launched)
     bad[19].launch.size = 0;
     bad[20].launch.groups[0] = bad[20].launch.groups[1] = 65536; /* 2^32 in all */
     gpuhal_buffer *const uses[] = {o.one, NULL};
-    bad[21].launch.size = offsetof(gpuhal_launch, groups); /* not to be taken for a launch of no groups */
+    bad[21].launch.size = offsetof(gpuhal_launch, groups); /* must not be taken for a launch of no groups */
     bad[22].launch.uses_count = 2;
     bad[22].launch.uses = uses;
     bad[23].launch.uses_count = 1;
@@ -242,7 +242,7 @@ TEST(each_wrong_argument_is_named_with_its_kernel_and_nothing_is_launched)
         expect_refused(&o, bad[i], status[i], argument[i]);
     }
     assert_int_equal(gpuhal_mock.devices[0].launches, 0);
-    assert_ok(gpuhal_queue_synchronize(o.queue, UINT64_MAX)); /* no refusal of ours fails a queue */
+    assert_ok(gpuhal_queue_synchronize(o.queue, UINT64_MAX)); /* a refusal by the library does not fail a queue */
     assert_int_equal(gpuhal_kernel_launch(NULL, NULL, &bad[0].launch), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_kernel_launch(NULL, o.sum, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
     gpuhal_buffer_release(elsewhere);
@@ -350,8 +350,8 @@ TEST(what_a_kernel_wrote_is_seen_by_the_host_where_memory_is_not_coherent)
     expect_mock_has_no_programs();
 }
 
-/* Memory that is made coherent is written by one thread at a time: a launch that names it twice waits for nothing, and
- * two launches that name two buffers in other orders come to their end. */
+/* Only one thread at a time writes memory that is made coherent: a launch that names it twice waits for nothing, and
+ * two launches that name two buffers in different orders both finish. */
 typedef struct buffer_pair {
     gpuhal_kernel *sum;
     gpuhal_buffer *one, *other;
@@ -432,7 +432,7 @@ TEST(a_kernel_that_does_not_end_is_a_timeout_for_waits_and_no_hang)
     gpuhal_mock.devices[0].hold_launches = 1;
     assert_ok(add_to(queue, add, buffer, 1));
     assert_int_equal(gpuhal_queue_synchronize(queue, 1000000000), GPUHAL_ERROR_TIMEOUT);
-    assert_ok(gpuhal_fill(NULL, other, 0, 64, 9, 4)); /* the device goes on */
+    assert_ok(gpuhal_fill(NULL, other, 0, 64, 9, 4)); /* the device stays usable */
     expect_numbers(other, 9);
     gpuhal_mock.devices[0].hold_launches = 0;
     assert_ok(gpuhal_queue_synchronize(queue, UINT64_MAX));

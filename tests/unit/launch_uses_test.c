@@ -2,7 +2,7 @@
 #include "pool_support.h"
 #include "program_support.h"
 
-/* Its record is not on the stack; glibc notices where its block is too small. */
+/* Its record is not on the stack; glibc notices if its block is too small. */
 TEST(a_launch_may_use_hundreds_of_buffers_beside_its_arguments)
 {
     enum { MANY = 300 };

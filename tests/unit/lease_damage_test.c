@@ -1,5 +1,5 @@
-/* tests/unit/lease_damage_test.c: ledgers and folders as they must not be: cut off, changed, of another version, of
- * others. Nothing may crash, hang, or grant what is held. */
+/* tests/unit/lease_damage_test.c: invalid ledgers and folders: cut off, changed, of another version, of another user.
+ * The library must never crash, hang, or grant another lease's holdings. */
 #include "lease_support.h"
 
 #include "device/device.h"
@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 
-/* What the file system is said to be; the linker leads these two here. */
+/* The type of the file system in this test; the linker leads these two here. */
 static const char *network;
 static int lock_error;
 
@@ -26,7 +26,7 @@ int __wrap_gpuhal_os_byte_lock(intptr_t file, uint64_t offset)
     return lock_error ? lock_error : __real_gpuhal_os_byte_lock(file, offset);
 }
 
-/* A full disk has no room for what is longer than a word or a head. */
+/* A full disk has no room for a write of more than 64 bytes. */
 static _Atomic bool disk_is_full;
 
 int __real_gpuhal_os_shared_write(intptr_t file, uint64_t offset, const void *bytes, uint64_t count);
@@ -45,7 +45,7 @@ static uint64_t size_of(const char *path)
     return (uint64_t)about.st_size;
 }
 
-/* A ledger that was used: both copies are there, and nothing is held. */
+/* Makes a used ledger: both copies exist, and no lease holds anything. */
 static void make_ledger(void)
 {
     gpuhal *gpu = open_gpus(1);
@@ -107,7 +107,7 @@ TEST(a_ledger_in_which_any_byte_was_changed_is_repaired)
             expect_refused_by_name(ledger_file("ledger"));
             byte = (unsigned char)(byte ^ 0x55);
             overwrite(ledger_file("ledger"), offset, &byte, 1);
-        } else if (offset >= 20) { /* but for the version */
+        } else if (offset >= 20) { /* bytes 16 to 19 are the version */
             overwrite(ledger_file("ledger"), offset, &byte, 1);
             expect_usable();
         }
@@ -173,7 +173,7 @@ TEST(a_ledger_that_is_damaged_while_a_lease_is_held_is_refused_until_that_has_en
     expect_usable();
 }
 
-/* The copy before it knows nothing of the lease. */
+/* The older copy does not contain the lease. */
 TEST(when_the_newest_copy_is_damaged_the_older_one_does_not_give_away_what_is_held)
 {
     gpuhal *gpu = open_gpus(1);
@@ -200,7 +200,7 @@ TEST(a_ledger_of_another_version_is_refused_by_name)
     const uint32_t version = 7;
     make_ledger();
     overwrite(ledger_file("ledger"), 16, &version, sizeof version);
-    /* Both copies as after a restart: the file is read. */
+    /* Both copies are as after a restart: the library reads the file. */
     expect_refused_by_name("version 7");
     expect_refused_by_name(ledger_file("ledger"));
 }
@@ -283,7 +283,7 @@ TEST(when_liveness_alone_is_removed_nothing_is_granted_until_its_holders_have_en
     expect_refused_by_name(ledger_file("liveness"));
     assert_int_equal(try_bytes(gpu, MIB), GPUHAL_ERROR_FILE);
     kill_process(holder);
-    expect_refused_by_name(ledger_file("liveness")); /* this process has a lease of before */
+    expect_refused_by_name(ledger_file("liveness")); /* this process has a lease from before */
     gpuhal_lease_release(lease);
     assert_ok(try_bytes(gpu, MOST));
     gpuhal_close(gpu);
@@ -368,7 +368,7 @@ TEST(without_a_name_the_ledger_is_in_the_users_runtime_folder)
     mock_gpus(1);
     assert_int_equal(setenv("XDG_RUNTIME_DIR", ledger_folder, 1), 0);
     gpuhal *gpu = gpuhal_mock_open(NULL, 0);
-    /* This machine may have a ledger of its administrator's. */
+    /* This machine may have a ledger of its administrator. */
     snprintf(gpu->settings.system_root, sizeof gpu->settings.system_root, "%s", ledger_file("root"));
     assert_ok(try_bytes(gpu, MOST));
     assert_int_equal(stat(ledger_file("gpuhal"), &about), 0);
@@ -452,7 +452,7 @@ TEST(a_table_with_impossible_numbers_is_not_used)
     free(state);
 }
 
-/* A table without leases in the newer copy, whole but for its numbers. */
+/* Writes a table without leases into both copies, valid except for its numbers. */
 static void write_table(uint64_t generation, uint64_t next_ticket)
 {
     uint64_t head[7] = {0, generation, next_ticket};

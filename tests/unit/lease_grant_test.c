@@ -1,5 +1,5 @@
-/* tests/unit/lease_grant_test.c: the order in which requests are granted, on tables alone, with any clock: devices,
- * priorities, aging, and how often a request may be overtaken. */
+/* tests/unit/lease_grant_test.c: the order of grants, on tables alone, with any clock: devices, priorities, aging, and
+ * how often a request may be overtaken. */
 #include "schedule/ledger.h"
 
 #include "test.h"
@@ -79,7 +79,7 @@ TEST(the_device_with_most_free_slots_is_chosen_then_the_one_with_most_memory)
     assert_true(held(fourth) && state->items[3].device == 2);
 }
 
-/* The first two are equal, the third is a lesser one. */
+/* The first two devices are equal, the third is a lesser one. */
 TEST(the_order_of_the_requester_comes_before_what_is_used_and_decides_among_devices_that_are_used_alike)
 {
     begin(3);
@@ -241,7 +241,7 @@ TEST(one_that_wants_other_devices_overtakes_nothing)
     assert_int_equal(gpuhal_ledger_find(state, waiting)->overtaken, 0);
 }
 
-/* A process without a lease has device a alone: the caller's word for that is that it is no candidate. */
+/* A process without a lease has device a alone: the caller reports that by removing it from the candidates. */
 TEST(nothing_is_kept_for_a_request_that_waits_for_a_device_that_a_stranger_has_alone)
 {
     for (uint32_t parts = 0; parts < 2; parts++) {
@@ -259,7 +259,7 @@ TEST(nothing_is_kept_for_a_request_that_waits_for_a_device_that_a_stranger_has_a
             gpuhal_ledger_remove(state, other);
         }
         assert_int_equal(gpuhal_ledger_find(state, waiting)->overtaken, 0);
-        gpuhal_ledger_find(state, waiting)->candidates = 3; /* it has ended */
+        gpuhal_ledger_find(state, waiting)->candidates = 3; /* that process has ended */
         settle(0);
         assert_true(held(waiting));
     }
@@ -319,10 +319,10 @@ TEST(no_request_is_passed_by_one_that_comes_three_seconds_after_it)
             passed += one->state == GPUHAL_RECORD_WAITS && one->ticket < granted->ticket;
         }
     }
-    assert_true(passed > 100); /* priority did decide */
+    assert_true(passed > 100); /* priority had an effect */
 }
 
-/* A random history: sound after each step, and no request of equal priority overtaken too often. */
+/* A random history: the state is sound after each step, and no request of equal priority is overtaken too often. */
 TEST(no_random_history_overtakes_a_request_more_than_eight_times)
 {
     unsigned random = 7;
@@ -359,7 +359,7 @@ TEST(what_was_leased_is_never_more_than_a_device_has)
     for (uint32_t d = 0; d < 2; d++) {
         assert_true(use.slots[d] <= SLOTS && use.bytes[d] <= 1000);
     }
-    /* What strangers use is not granted. */
+    /* Memory that strangers use is not granted. */
     begin(1);
     state->devices[0].foreign_bytes = 800;
     const uint64_t large = ask(1, 1, 300, 0, 0), small = ask(1, 1, 200, 0, 0);

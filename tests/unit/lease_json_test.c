@@ -1,7 +1,7 @@
-/* tests/unit/lease_json_test.c: the ledger as JSON, the labels in it, and ends of leases from outside. */
+/* tests/unit/lease_json_test.c: the ledger as JSON, the labels in it, and leases that other processes end. */
 #include "lease_support.h"
 
-/* The lease's label as the JSON has it. */
+/* Expects this label of the lease in the JSON. */
 static void expect_label(gpuhal *gpu, const char *label, const char *expected)
 {
     gpuhal_lease_desc desc = GPUHAL_INIT(gpuhal_lease_desc);
@@ -14,7 +14,7 @@ static void expect_label(gpuhal *gpu, const char *label, const char *expected)
     gpuhal_lease_release(lease);
 }
 
-/* Outside of texts, in which quotes are escaped. */
+/* Counts brackets outside of texts, whose quotes are escaped. */
 static void expect_balanced(const char *json)
 {
     char open[16];
@@ -91,7 +91,7 @@ TEST(a_lease_is_revoked_by_its_number_and_one_that_lives_only_by_force)
     gpuhal_close(gpu);
 }
 
-/* Of a lease that was not to be inherited nothing is left to another process, whatever descriptors it has. */
+/* A lease without GPUHAL_LEASE_INHERIT leaves nothing to another process, even if that has its descriptors. */
 TEST(a_lease_that_is_handed_down_where_no_program_has_it_is_released)
 {
     gpuhal *gpu = open_gpus(1);

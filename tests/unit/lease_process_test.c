@@ -1,5 +1,5 @@
-/* tests/unit/lease_process_test.c: leases between processes: what a process that is killed, stopped or forks leaves,
- * and what children inherit. Processes are forked before this one opens a gpuhal object. */
+/* tests/unit/lease_process_test.c: leases between processes: the state after a process is killed, stopped or forks, and
+ * the leases that children inherit. Processes are forked before this one opens a gpuhal object. */
 #include "lease_support.h"
 
 #include <pthread.h>
@@ -26,7 +26,7 @@ TEST(processes_share_what_there_is)
     gpuhal_close(gpu);
 }
 
-/* Of several, so that a machine that is busy for a moment does not count. */
+/* The fastest of several tries counts, so that a machine that is busy for a moment does not. */
 TEST(what_a_killed_process_held_is_free_within_100_ms)
 {
     enum { TRIES = 5 };
@@ -58,7 +58,7 @@ TEST(a_stopped_process_keeps_its_lease_until_it_expires)
 {
     gpuhal_lease_desc desc = bytes_of(MOST);
     prepare(1);
-    desc.duration_ns = 2000 * MS; /* long beside what opening takes on a busy machine */
+    desc.duration_ns = 2000 * MS; /* longer than opening takes on a busy machine */
     const pid_t holder = start_process(hold, &desc);
     assert_int_equal(kill(holder, SIGSTOP), 0);
     gpuhal *gpu = open_leasing();
@@ -164,7 +164,7 @@ static gpuhal_status after_program(const void *inherits)
     prepare(1);
     const pid_t holder = start_process(start_program, inherits);
     assert_int_equal(waitpid(holder, &status, 0), holder);
-    usleep(30000); /* the program has begun, on a machine that is not busy */
+    usleep(30000); /* enough for the program to begin, on a machine that is not busy */
     gpuhal *gpu = open_leasing();
     gpuhal_status result = try_bytes(gpu, MOST);
     for (int i = 0; result && !inherits && i < 100; i++) {
@@ -206,7 +206,7 @@ static void lease_and_leave_a_child(int ready, const void *user)
     gpuhal *gpu = open_leasing();
     (void)user;
     if (try_bytes(gpu, MOST) == GPUHAL_OK && fork() == 0) {
-        pause(); /* until the alarm, or the test kills the group */
+        pause(); /* until the alarm, or until the test kills the group */
     }
     desc.flags = GPUHAL_LEASE_INHERIT;
     if (gpuhal_lease_acquire(gpu, &desc, FOREVER, &lease) == GPUHAL_OK) {
@@ -260,7 +260,7 @@ TEST(a_request_whose_process_has_died_is_not_there_to_be_revoked)
     wait_until_waiting(gpu, 1);
     const pid_t second = start_process(wait_behind, &desc);
     wait_until_waiting(gpu, 2);
-    const uint64_t number = gpuhal_lease_number(held) + 2; /* not the one whose turn is next */
+    const uint64_t number = gpuhal_lease_number(held) + 2; /* not the next one in turn */
     assert_int_equal(gpuhal_lease_revoke(gpu, number, 0), GPUHAL_ERROR_BUSY);
     kill_process(second);
     assert_int_equal(gpuhal_lease_revoke(gpu, number, 0), GPUHAL_ERROR_NOT_FOUND);
@@ -308,7 +308,7 @@ static void wait_for_turn(turns *all, unsigned number)
     _exit(0);
 }
 
-/* The suite has a few; GPUHAL_TEST_LEASE_WAITERS says how many, up to 1000. */
+/* The suite has a few; GPUHAL_TEST_LEASE_WAITERS sets the number, up to 1000. */
 TEST(many_waiting_processes_get_their_turns_in_the_order_in_which_they_came)
 {
     skip_under_thread_sanitizer();
@@ -345,7 +345,7 @@ TEST(many_waiting_processes_get_their_turns_in_the_order_in_which_they_came)
     gpuhal_close(gpu);
 }
 
-/* In the child of a fork: everything of the parent's is refused, and nothing of it given back. */
+/* In the child of a fork: every object of the parent is refused, and none is released. */
 static void expect_refused(gpuhal *gpu, gpuhal_lease *lease, gpuhal_work_slot *slot)
 {
     const gpuhal_lease_desc desc = bytes_of(MIB);
@@ -418,11 +418,11 @@ TEST(a_process_that_stops_inside_the_ledger_costs_others_two_seconds_and_no_more
     assert_int_equal(try_bytes(gpu, MIB), GPUHAL_ERROR_BUSY);
     assert_true(now_ns() - begin < 20 * SECOND);
     const uint64_t again = now_ns();
-    assert_int_equal(try_bytes(gpu, MIB), GPUHAL_ERROR_BUSY); /* does not wait as long once more */
+    assert_int_equal(try_bytes(gpu, MIB), GPUHAL_ERROR_BUSY); /* the second wait is shorter */
     assert_true(now_ns() - again < SECOND);
     gpuhal_lease_release(lease);
     kill_process(stopped);
-    /* What was released meanwhile is not lost. */
+    /* Memory that was released meanwhile is not lost. */
     assert_ok(try_bytes(gpu, 1024 * MIB));
     gpuhal_close(gpu);
 }

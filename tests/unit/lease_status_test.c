@@ -1,4 +1,4 @@
-/* tests/unit/lease_status_test.c: what is shown of devices that are leased: what strangers use of them. */
+/* tests/unit/lease_status_test.c: the status of leased devices: the memory that strangers use. */
 #include "lease_processes.h"
 
 static gpuhal_process process_of(pid_t pid, uint64_t bytes)
@@ -43,7 +43,7 @@ TEST(what_a_holder_without_a_limit_and_its_children_use_is_no_strangers)
     mock_gpus(1);
     gpuhal_mock.devices[0].values[0].u64 = 400 * MIB;
     gpuhal_mock.devices[0].values[0].key = GPUHAL_VALUE_MEMORY_FREE_BYTES;
-    expect_foreign("654311424"); /* 624 MiB, all that is used */
+    expect_foreign("654311424"); /* 624 MiB, all used memory */
     _Atomic pid_t *child = mmap(NULL, sizeof *child, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(child != MAP_FAILED);
     const pid_t holder = start_process(hold_with_a_child, (const void *)child);
@@ -74,7 +74,7 @@ static void hold_for_a_child(int ready, const void *user)
     _exit(0);
 }
 
-/* The number of a process that has ended stands for one that the system has given to a stranger since. */
+/* The number of an ended process stands for one that the system has since given to a stranger. */
 TEST(a_process_with_the_number_of_a_holder_that_has_ended_is_a_stranger)
 {
     skip_under_thread_sanitizer();
@@ -89,7 +89,7 @@ TEST(a_process_with_the_number_of_a_holder_that_has_ended_is_a_stranger)
     listed[0] = process_of(holder, 300 * MIB);
     listed[1] = process_of(*child, 224 * MIB);
     listed_count = 2;
-    expect_foreign("419430400"); /* 400 of the 624 MiB that are used */
+    expect_foreign("419430400"); /* 400 of the 624 MiB in use */
     kill(*child, SIGKILL);
 }
 

@@ -1,4 +1,4 @@
-/* tests/unit/lease_support.h: a folder of one's own for a ledger, mock devices that are leased in it, and processes
+/* tests/unit/lease_support.h: a folder for a ledger of this test, mock devices that are leased in it, and processes
  * that hold leases. */
 #ifndef GPUHAL_TEST_LEASE_SUPPORT_H
 #define GPUHAL_TEST_LEASE_SUPPORT_H
@@ -21,7 +21,7 @@
 #define MS      UINT64_C(1000000)
 #define SECOND  UINT64_C(1000000000)
 #define FOREVER (UINT64_C(30) * SECOND)
-/* Of the 1024 MiB that a mock device has: no two fit. */
+/* More than half of the 1024 MiB of a mock device: no two fit. */
 #define MOST (600 * MIB)
 
 static char ledger_folder[256];
@@ -112,7 +112,7 @@ static inline gpuhal_lease *lease_bytes(gpuhal *gpu, uint64_t bytes)
     return lease;
 }
 
-/* What a try without waiting returns; what it gets is given back at once. */
+/* Returns the status of a try without waiting, and releases the lease at once. */
 static inline gpuhal_status try_bytes(gpuhal *gpu, uint64_t bytes)
 {
     const gpuhal_lease_desc desc = bytes_of(bytes);
@@ -129,7 +129,7 @@ static inline uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
 }
 
-/* A process that runs `work` with a descriptor, to write to when it is ready; returns when it has. */
+/* Starts a process that runs `work` with a descriptor, which it writes to when it is ready; returns when it has. */
 static inline pid_t start_process(void (*work)(int ready, const void *user), const void *user)
 {
     int ends[2];
@@ -141,7 +141,7 @@ static inline pid_t start_process(void (*work)(int ready, const void *user), con
     if (child == 0) {
         close(ends[0]);
         alarm(60);
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* also a stopped one ends with a test that fails */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails ends a stopped one, too */
         work(ends[1], user);
         _exit(0);
     }
@@ -175,7 +175,7 @@ static inline void kill_process(pid_t process)
     assert_int_equal(waitpid(process, &status, 0), process);
 }
 
-/* The JSON of the ledger; one at a time. */
+/* The JSON of the ledger, in one static buffer. */
 static inline const char *ledger_json(gpuhal *gpu)
 {
     static char text[1048576];
@@ -183,7 +183,7 @@ static inline const char *ledger_json(gpuhal *gpu)
     return text;
 }
 
-/* Waits until it is true; fails the test where that takes too long. */
+/* Waits until it is true; fails the test if that takes too long. */
 #define WAIT_FOR(condition)                                                                                            \
     do {                                                                                                               \
         const uint64_t give_up_ns = now_ns() + 2 * FOREVER;                                                            \

@@ -1,4 +1,4 @@
-/* tests/unit/lease_test.c: leases of one process: what is granted, refused and given back. */
+/* tests/unit/lease_test.c: leases of one process: grants, refusals and releases. */
 #include "lease_processes.h"
 #include "support/process.h"
 #include "schedule/leases.h"
@@ -10,7 +10,7 @@
 
 int __real_clock_gettime(clockid_t clock, struct timespec *out_time);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *out_time);
-/* Here the clock of the day is set back by an hour each time that it is read. */
+/* Every reading of the clock of the day sets it back by an hour. */
 int __wrap_clock_gettime(clockid_t clock, struct timespec *out_time)
 {
     static _Atomic time_t hours;
@@ -135,7 +135,7 @@ TEST(a_buffer_beyond_the_lease_is_refused_and_the_lease_named)
     snprintf(name, sizeof name, "lease %llu", (unsigned long long)gpuhal_lease_number(lease));
     assert_non_null(strstr(gpuhal_last_error()->sentence, name));
     assert_int_equal(gpuhal_last_error()->bytes_total, 8 * MIB);
-    /* The application's own limit goes on to count. */
+    /* The application's own limit stays in force. */
     gpuhal_buffer_release(buffer);
     assert_ok(gpuhal_device_limit_memory(device, MIB));
     assert_int_equal(gpuhal_buffer_create(device, &desc, &buffer), GPUHAL_ERROR_OUT_OF_MEMORY);
@@ -153,7 +153,7 @@ static void state_free(uint64_t bytes)
 {
     gpuhal_mock.devices[0].values[0].u64 = bytes;
     gpuhal_mock.devices[0].values[0].key = GPUHAL_VALUE_MEMORY_FREE_BYTES;
-    usleep(120000); /* what was sampled before counts for 100 ms */
+    usleep(120000); /* an earlier sample counts for 100 ms */
 }
 
 TEST(memory_that_strangers_use_is_not_leased)
@@ -165,7 +165,7 @@ TEST(memory_that_strangers_use_is_not_leased)
     /* 400 of the 500 MiB are promised, though not allocated yet. */
     assert_int_equal(try_bytes(gpu, 200 * MIB), GPUHAL_ERROR_BUSY);
     assert_ok(try_bytes(gpu, 100 * MIB));
-    /* What this process allocates under its lease is no stranger's. */
+    /* Memory that this process allocates under its lease does not count as a stranger's. */
     gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 0, 300 * MIB);
     state_free(200 * MIB);
     assert_ok(try_bytes(gpu, 100 * MIB));
@@ -176,7 +176,7 @@ TEST(memory_that_strangers_use_is_not_leased)
     gpuhal_close(gpu);
 }
 
-/* A driver that says what it keeps for itself, and whose limit for this process leaves 300 of 400 MiB. */
+/* A driver that reports the memory that it keeps for itself, and whose limit for this process leaves 300 of 400 MiB. */
 TEST(what_a_limit_of_this_process_keeps_away_is_not_used_by_others)
 {
     gpuhal *gpu = open_gpus(1);
@@ -191,7 +191,7 @@ TEST(what_a_limit_of_this_process_keeps_away_is_not_used_by_others)
     }
     assert_ok(try_bytes(gpu, 400 * MIB));
     assert_non_null(strstr(ledger_json(gpu), "\"bytes_foreign\": 104857600"));
-    values[2].key = 0; /* without what is kept, what is free decides */
+    values[2].key = 0; /* without the reserved bytes, the free bytes decide */
     usleep(120000);
     assert_non_null(strstr(ledger_json(gpu), "\"bytes_foreign\": 759169024"));
     gpuhal_close(gpu);
@@ -430,7 +430,7 @@ TEST(an_expired_lease_is_free_and_says_so)
     gpuhal *gpu = open_gpus(1);
     gpuhal_lease_desc desc = bytes_of(MOST);
     gpuhal_lease *lease = NULL, *next = NULL;
-    desc.duration_ns = SECOND; /* so that the next call comes before its end */
+    desc.duration_ns = SECOND; /* long enough that the next call comes before its end */
     assert_ok(gpuhal_lease_acquire(gpu, &desc, 0, &lease));
     assert_int_equal(try_bytes(gpu, MOST), GPUHAL_ERROR_BUSY);
     next = lease_bytes(gpu, MOST);

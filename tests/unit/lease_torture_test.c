@@ -1,9 +1,9 @@
-/* tests/unit/lease_torture_test.c: many processes and threads that lease, are killed at random and waited for; and
- * every call of the system, and every allocation, that fails once. The suite runs a second of the first part;
- * GPUHAL_TEST_LEASE_SECONDS, _PROCESSES and _THREADS say more (CONTRIBUTING.md).
+/* tests/unit/lease_torture_test.c: many processes and threads that lease, and that are killed at random and waited for;
+ * and every system call, and every allocation, that fails once. The suite runs a second of the first part;
+ * GPUHAL_TEST_LEASE_SECONDS, _PROCESSES and _THREADS ask for more (CONTRIBUTING.md).
  *
- * What each process holds stands in memory that all share. One that is about to be killed is marked before: what it
- * holds does not count any more, since the ledger may give it to another one at once. */
+ * Shared memory has the devices and bytes that each process holds. A process is marked before it is killed: its devices
+ * and bytes do not count any more, since the ledger may give them to another process at once. */
 #include "lease_support.h"
 #include "support/faults.h"
 
@@ -215,7 +215,8 @@ TEST(threads_of_one_process_never_hold_more_than_there_is)
 
 /* ---- faults */
 
-/* Takes and gives back, while another object holds half. What fails is refused, and nothing is lost or held twice. */
+/* Acquires and releases, while another object holds half. A failed call is refused, and nothing is lost or held
+ * twice. */
 static void fail_everywhere(gpuhal_fault kind, int error)
 {
     fresh_ledger();
@@ -258,7 +259,7 @@ TEST(every_system_call_of_a_lease_may_fail_once)
     }
 }
 
-/* In a folder without a ledger. What fails is refused, and the next request finds or makes a whole one. */
+/* In a folder without a ledger. A failed call is refused, and the next request finds or makes a valid ledger. */
 TEST(every_system_call_of_the_first_lease_in_a_folder_may_fail_once)
 {
     bool hit = true;
@@ -294,7 +295,7 @@ static bool killed_at(gpuhal_fault kind, unsigned at)
         gpuhal *gpu = open_leasing();
         gpuhal_fault_begin(kind, at, 0);
         gpuhal_lease_release(lease_bytes(gpu, MOST));
-        _exit(gpuhal_fault_end() ? REACHED : 0); /* not every call is followed by a death */
+        _exit(gpuhal_fault_end() ? REACHED : 0); /* not every call is followed by the end of the process */
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     const bool reached = WIFEXITED(status) && WEXITSTATUS(status) == REACHED;

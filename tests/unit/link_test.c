@@ -1,5 +1,5 @@
-/* Links: distances of PCI devices over trees of several machines, nodes, memory near a node, and what follows for
- * devices of any backend. The trees are texts in tests/recorded/pci: adding a machine is dropping a file there. */
+/* Links: distances of PCI devices over trees of several machines, nodes, memory near a node, and the resulting facts
+ * for devices of any backend. The trees are texts in tests/recorded/pci: a new machine is a new file there. */
 #include "support/mock.h"
 #include "test.h"
 
@@ -66,7 +66,7 @@ static unsigned expect_node(const char *root, const char *address, const char *w
     return 1;
 }
 
-/* One line of a tree's text. Returns how many expectations it held. */
+/* Obeys one line of a tree's text. Returns the number of expectations in it. */
 static unsigned obey(const char *root, char *line)
 {
     char word[16] = "", first[512] = "", second[512] = "", third[64] = "", path[1024];

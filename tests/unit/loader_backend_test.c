@@ -1,5 +1,5 @@
-/* Backends in this process: started once, shared, tried again after a failure, refused after a fork; and what plugins
- * get from the host table. */
+/* Backends in this process: started once, shared, tried again after a failure, refused after a fork; and the host table
+ * that plugins get. */
 #include "loader_support.h"
 
 #include "base/log.h"
@@ -131,8 +131,8 @@ static int play_a_held_loader(void)
     return start_within("good", DEADLINE_NS, &ns) == GPUHAL_OK ? 0 : 4;
 }
 
-/* In a child that is forked while a thread is inside dlopen: what would be loaded is refused at once, at each call;
- * what the parent had loaded works. */
+/* In a child that is forked while a thread is inside dlopen: a backend that would have to be loaded is refused at once,
+ * at each call; the backends that the parent had loaded work. */
 static int play_a_forked_loader(void)
 {
     uint64_t ns = 0;
@@ -161,7 +161,7 @@ static int play_a_forked_loader(void)
     return start_within("good_fork_safe", DEADLINE_NS, &ns) == GPUHAL_OK ? 0 : 5;
 }
 
-/* In a child, which leaves by _exit: exit() takes the lock that the constructor holds. */
+/* Runs the scene in a child, which leaves by _exit: exit() takes the lock that the constructor holds. */
 static void play(int (*scene)(void))
 {
     fflush(NULL);

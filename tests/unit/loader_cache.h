@@ -1,4 +1,4 @@
-/* tests/unit/loader_cache.h: what tests of cached results share: starts of a program that reads and writes a registry,
+/* tests/unit/loader_cache.h: shared by tests of cached results: starts of a program that reads and writes a registry,
  * and plugins that can be changed. */
 #ifndef LOADER_CACHE_H
 #define LOADER_CACHE_H
@@ -10,7 +10,7 @@
 /* For the lock: 32 processes at once on a slow machine. */
 #define PATIENCE_NS UINT64_C(120000000000)
 
-/* One start of a program: reads the registry, probes plugins, and writes what was learned. Finish the candidates. */
+/* One start of a program: reads the registry, probes plugins, and writes the results. Finish the candidates. */
 UNUSED_HELPER gpuhal_candidates start(const gpuhal_settings *settings, gpuhal_log *log)
 {
     gpuhal_candidates candidates;
@@ -36,7 +36,7 @@ UNUSED_HELPER gpuhal_settings once(void)
     return settings;
 }
 
-/* Settings with which a plugin can only be probed in this process. */
+/* Settings that probe a plugin only in this process. */
 UNUSED_HELPER gpuhal_settings without_helper(void)
 {
     gpuhal_settings settings = once();
@@ -44,7 +44,7 @@ UNUSED_HELPER gpuhal_settings without_helper(void)
     return settings;
 }
 
-/* A copy of a plugin of its own, with a manifest in the folder, so that both can be changed. */
+/* Makes a separate copy of a plugin, with a manifest in the folder, so that both can be changed. */
 UNUSED_HELPER void own_plugin(const char *name, const char *more)
 {
     char file[64], manifest[64];

@@ -1,10 +1,10 @@
-/* What a cached result depends on besides the plugin itself: whose fault an end was, and what changed around the
+/* Dependencies of a cached result besides the plugin itself: the cause of the helper's end, and changes around the
  * plugin. */
 #include "loader_cache.h"
 
 #include <signal.h>
 
-/* ---- whose fault it was */
+/* ---- the cause of the end */
 
 /* The sender of such a signal is unknown: the administrator, or the kernel that is short of memory. */
 TEST(a_plugin_whose_helper_was_ended_from_outside_gets_another_chance_and_no_third)
@@ -51,7 +51,7 @@ static void expect_not_probed(const gpuhal_settings *settings, const char *name)
     gpuhal_candidates_finish(&candidates);
 }
 
-/* It would take this process with it. */
+/* The crash would end this process. */
 TEST(where_no_helper_is_to_be_had_nothing_is_run_however_it_is_asked_for)
 {
     new_folder();
@@ -71,7 +71,8 @@ TEST(where_no_helper_is_to_be_had_nothing_is_run_however_it_is_asked_for)
 
 /* ---- any bytes */
 
-/* Latin-1 in a variable and in the name of a folder, and an escape in one: the key was never that of the next start. */
+/* Latin-1 in a variable and in the name of a folder, and an escape in one: the key never equalled that of the next
+ * start. */
 TEST(names_that_are_not_utf8_are_recorded_unchanged)
 {
     static const char *const names[] = {"jos\xe9", "esc\x1b[1m"};
@@ -115,7 +116,7 @@ TEST(a_plugin_directory_whose_name_ends_in_a_blank_is_searched)
     gpuhal_candidates_finish(&candidates);
 }
 
-/* ---- what changed around it */
+/* ---- changes around the plugin */
 
 TEST(a_driver_that_writes_code_at_run_time_is_cached_too)
 {
@@ -156,7 +157,7 @@ TEST(another_machine_is_probed_for_itself_with_what_is_watched_on_it)
     assert_true(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
 }
 
-/* The dynamic loader puts these before everything else. */
+/* The dynamic loader loads these before everything else. */
 TEST(a_preloaded_library_is_part_of_the_cache_key)
 {
     static const char *const names[] = {"LD_PRELOAD", "LD_AUDIT"};
@@ -166,7 +167,7 @@ TEST(a_preloaded_library_is_part_of_the_cache_key)
         gpuhal_settings settings = once();
         assert_false(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
         assert_true(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
-        /* What watches a program, such as valgrind, may set one of them. */
+        /* Tools that watch a program, such as valgrind, may set one of them. */
         const char *value = getenv(names[i]);
         char *before = value ? strdup(value) : NULL;
         setenv(names[i], "", 1);
@@ -206,7 +207,7 @@ TEST(a_driver_that_is_put_where_its_variable_says_is_found)
     unsetenv("GPUHAL_TESTVENDOR_LIBRARY");
 }
 
-/* As ZE_ENABLE_ALT_DRIVERS does. What else is in the list, or in a folder, is not watched. */
+/* As ZE_ENABLE_ALT_DRIVERS does. Other entries of the list, or of a folder, are not watched. */
 TEST(a_driver_that_is_put_where_a_vendors_list_of_libraries_says_is_found)
 {
     new_folder();

@@ -1,5 +1,5 @@
-/* Cached results: what is cached is not probed again, what crashed is not run again, and a change of anything that a
- * result depends on causes a new probe. That nothing was run is proven by a helper program that is not there. */
+/* Cached results: cached plugins are not probed again, crashed plugins are not run again, and a change of any
+ * dependency of a result causes a new probe. A missing helper program proves that nothing was run. */
 #include "loader_cache.h"
 
 #include <signal.h>
@@ -185,7 +185,7 @@ TEST(a_repaired_plugin_is_probed_again_and_then_works)
     assert_true(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
 }
 
-/* The manifest does not name the library, the helper's mappings do. Any library has malloc among what it depends on. */
+/* The manifest does not name the library, the helper's mappings do. Every library has malloc among its dependencies. */
 TEST(a_changed_vendor_library_is_probed_again)
 {
     new_folder();

@@ -1,6 +1,5 @@
-/* A real plugin, damaged by chance: bits flipped and bytes cut off. Whatever comes of it is the helper's affair: this
- * process lives, has loaded nothing of it, and says in words what is wrong, or lists the device when the damage is
- * harmless. */
+/* A real plugin, damaged by chance: bits flipped and bytes cut off. Any crash happens in the helper: this process
+ * lives, has loaded no part of it, and says in words what is wrong, or lists the device after harmless damage. */
 #include "loader_support.h"
 
 #include "base/records.h"
@@ -27,8 +26,8 @@ static size_t draw(uint64_t *state, size_t limit)
     return (size_t)((*state >> 33) % limit);
 }
 
-/* The first third goes into the headers, where the dynamic loader believes what it reads; the second anywhere; each
- * flips 1 to 8 bits. */
+/* The first third goes into the headers, which the dynamic loader believes; the others go anywhere. Each flips 1 to 8
+ * bits. */
 static size_t damage(unsigned number, char *copy)
 {
     uint64_t state = SEED + number;
@@ -89,7 +88,7 @@ static bool is_survived(unsigned number, char *copy)
         return false;
     }
     const gpuhal_candidate *candidate = find_candidate(&candidates, "cpu");
-    /* A process that is killed may take its time to die on a busy machine, which a note reports. */
+    /* A killed process may take some time to end on a busy machine, which a note reports. */
     bool good = candidate && is_result(candidate) &&
                 (candidates.note_count == 0 || candidate->state == GPUHAL_PLUGIN_TIMED_OUT);
     if (!good) {
@@ -132,8 +131,8 @@ TEST(damaged_copies_of_a_real_plugin_are_refused_broken_or_work_and_this_process
     assert_true(atomic_load(&refused) > test_count(CUTS) / 2 && atomic_load(&broken) > 0 && atomic_load(&listed) > 0);
     assert_false(is_mapped(own_folder()));
 #ifdef __SANITIZE_ADDRESS__
-    /* The system takes longer to end a process with a sanitizer's memory than the library waits for one that it has
-     * killed. */
+    /* The system takes longer to end a process with a sanitizer's memory than the library waits for a process that it
+     * has killed. */
     while (waitpid(-1, NULL, 0) > 0) {
     }
 #endif

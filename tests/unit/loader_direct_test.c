@@ -46,7 +46,7 @@ TEST(a_bad_file_is_refused_with_stage_status_and_sentence)
     assert_int_equal(gpuhal_direct_load(test_plugin("good"), NULL, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
 }
 
-/* What a plugin reported, as text. */
+/* The plugin's report, as text. */
 static char reported[1024];
 
 static void hear_device(__attribute__((unused)) void *user, uint32_t index)

@@ -1,5 +1,5 @@
-/* Files that must not be loaded: refused before a byte of them runs, in words, and the good plugin beside them is
- * listed. */
+/* Files that must not be loaded: each is refused with a reason before any of its code runs, and the good plugin beside
+ * it is listed. */
 #include "loader_support.h"
 
 #include "loader/load_context.h"
@@ -15,7 +15,7 @@ static void add_good(void)
     write_manifest("good.gpuhal", "good", test_plugin("good"), "");
 }
 
-/* Runs the loader over the own folder and returns the result of `name` beside the good plugin. */
+/* Runs the loader over this test's folder and checks the result of `name` beside the good plugin. */
 static void expect(const char *name, gpuhal_plugin_state state, const char *words)
 {
     add_good();
@@ -155,7 +155,7 @@ TEST(what_leads_to_a_folder_is_looked_at_once_in_a_listing_and_each_file_in_it_b
     }
     assert_int_equal(symlink("../bc/two", in_folder("a/b/link")), 0);
     assert_true(is_trusted(in_folder("a/b/one"), &known));
-    assert_int_equal(chmod(in_folder("a"), 0777), 0); /* afterwards any user may exchange b and bc */
+    assert_int_equal(chmod(in_folder("a"), 0777), 0); /* from now on any user may exchange b and bc */
     assert_true(is_trusted(in_folder("a/b/one"), &known));
     assert_false(is_trusted(in_folder("a/b/open"), &known));
     assert_false(is_trusted(in_folder("a/b/gone"), &known));
@@ -234,7 +234,7 @@ TEST(a_file_of_another_user_is_taken_with_a_warning)
     gpuhal_candidates_finish(&candidates);
 }
 
-/* Processor time of this process for reading the size of a folder with so many libraries that no manifest names. */
+/* Processor time of this process for reading the size of a folder with `count` libraries that no manifest names. */
 static uint64_t time_with_strays(unsigned count)
 {
     new_folder();
@@ -243,7 +243,7 @@ static uint64_t time_with_strays(unsigned count)
         snprintf(name, sizeof name, "gpuhal-stray%u.so", i);
         write_file(in_folder(name), "", 0);
     }
-    add_good(); /* whose library each of them is compared with */
+    add_good(); /* each stray is compared with its library */
     gpuhal_settings settings = own_settings();
     settings.backends = (char *)"stray1"; /* nothing runs */
     uint64_t least = UINT64_MAX;
@@ -260,7 +260,7 @@ static uint64_t time_with_strays(unsigned count)
     return least;
 }
 
-/* 8 times as many take 8 times the time, not 64; what is between those is left to the machine. */
+/* 8 times as many take 8 times the time, not 64; the limit between those allows for the machine. */
 TEST(thousands_of_stray_libraries_take_time_in_proportion_to_their_number)
 {
     const uint64_t few = time_with_strays(250), many = time_with_strays(2000);

@@ -1,10 +1,10 @@
-/* Manifests and where they are looked for. */
+/* Manifests and their search path. */
 #include "loader_support.h"
 
 #include "loader/load_context.h"
 #include "loader/manifest.h"
 
-/* Writes a manifest and returns how it is refused, or "". In a static buffer. */
+/* Writes a manifest and returns the reason for its refusal, or "". In a static buffer. */
 static const char *refusal_of(const char *text)
 {
     static char reason[512];
@@ -125,7 +125,7 @@ TEST(a_library_without_a_manifest_is_reported)
     gpuhal_candidates_finish(&candidates);
 }
 
-/* A folder inside the own one with one good plugin. */
+/* A folder inside this test's folder, with one good plugin. */
 static void add_folder(const char *name, const char *plugin)
 {
     char path[128];

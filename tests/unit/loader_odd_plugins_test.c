@@ -1,4 +1,4 @@
-/* Odd plugins that break no rule: what they list is there, whole and their own. Those with a fault are in
+/* Odd plugins that break no rule: their devices are listed, complete and separate. Plugins with a fault are in
  * loader_corpus_test.c. */
 #include "loader_support.h"
 

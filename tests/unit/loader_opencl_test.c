@@ -1,5 +1,5 @@
-/* Cached results over real drivers: variables that change what they list, and the folder in which the ICD loader finds
- * them. */
+/* Cached results over real drivers: variables that change the list of devices, and the ICD loader's folder of
+ * drivers. */
 #include "loader_support.h"
 
 #include <gpuhal/gpuhal.h>
@@ -90,7 +90,7 @@ TEST(a_driver_that_is_put_into_the_folder_of_icds_is_found_at_once)
     check(0, 0);
 }
 
-/* A change to each variable leaves nothing cached. */
+/* After a change to each variable nothing is cached. */
 static void expect_asked_again(const char *backend, const char *const *names, size_t count)
 {
     if (start_one(backend).devices != 1) {
@@ -107,7 +107,7 @@ static void expect_asked_again(const char *backend, const char *const *names, si
     }
 }
 
-/* Each decides what an OpenCL driver lists, or in which order; PoCL without a place for its cache lists nothing. */
+/* Each changes which devices an OpenCL driver lists, or their order; PoCL without a place for its cache lists none. */
 TEST(a_variable_that_may_change_the_listing_makes_the_driver_be_asked_again)
 {
     static const char *const names[] = {"OCL_ICD_PLATFORM_SORT",

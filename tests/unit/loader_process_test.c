@@ -1,5 +1,5 @@
-/* Helper processes in unfriendly hosts: whatever the host does with signals, children and descriptors, the answer is
- * the same and nothing is left behind. */
+/* Helper processes in unfriendly hosts: however the host treats signals, children and descriptors, the result is the
+ * same and nothing is left behind. */
 #include "loader_support.h"
 
 #include <pthread.h>
@@ -7,8 +7,8 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-/* A good plugin, one that crashes, one without stack for its last words, one that exits, and one whose death only the
- * wait status reveals. */
+/* A good plugin, one that crashes, one without stack for reporting its crash, one that exits, and one whose death only
+ * the wait status reveals. */
 static void add_plugins(void)
 {
     write_manifest("a.gpuhal", "good", test_plugin("good"), "");
@@ -18,7 +18,7 @@ static void add_plugins(void)
     write_manifest("d.gpuhal", "constructor_killed", test_plugin("constructor_killed"), "");
 }
 
-/* `status_known`: the host lets the exit status be learned. */
+/* `status_known`: the host lets the library read the exit status. */
 static void check_plugins(bool status_known)
 {
     gpuhal_settings settings = own_settings();
@@ -54,7 +54,7 @@ static void reap_everything(__attribute__((unused)) int number)
     errno = before;
 }
 
-/* The handler and the library race for each status: only what is said without it is sure. */
+/* The handler and the library race for each status: only the parts of the report without a status are certain. */
 TEST(a_host_whose_handler_reaps_every_child_gets_the_same_listing)
 {
     new_folder();
@@ -122,7 +122,7 @@ TEST(nothing_is_left_behind_neither_descriptor_nor_process)
     assert_int_equal(errno, ECHILD);
 }
 
-/* Whether a process runs; one that is dead and not yet buried does not. */
+/* Whether a process runs; a zombie does not. */
 static bool is_alive(uint64_t pid)
 {
     char path[64], text[256];
@@ -163,7 +163,7 @@ TEST(a_process_that_a_plugin_leaves_behind_is_ended_too)
     signal(SIGCHLD, SIG_DFL);
 }
 
-/* Runs them in a child of this process after `prepare`; the child's exit code is 0 when all was well. */
+/* Runs the checks in a child of this process after `prepare`; the child's exit code is 0 if all was well. */
 static void check_in_child(void (*prepare)(void))
 {
     fflush(NULL);
@@ -235,7 +235,7 @@ TEST(several_threads_may_look_for_plugins_at_once)
     }
 }
 
-/* Nothing is loaded here for that; report and note say why. */
+/* No plugin is loaded into this process instead; report and note say why. */
 static void check_without_helper(const char *helper, const char *words)
 {
     gpuhal_settings settings = own_settings();
@@ -270,7 +270,7 @@ TEST(without_a_helper_plugins_are_not_probed_and_a_note_says_so)
     check_without_helper("/usr", "/usr is a directory");
 }
 
-/* Descriptors that are free: enough for the steps before, none for the pipes of a helper. */
+/* Leaves this many free descriptors: enough for the steps before, too few for the pipes of a helper. */
 static void leave_descriptors(unsigned count)
 {
     struct rlimit few;
@@ -314,7 +314,7 @@ TEST(where_helpers_do_not_all_fit_the_rest_wait_for_their_turn)
     struct rlimit before;
     getrlimit(RLIMIT_NOFILE, &before);
     gpuhal_settings settings = own_settings();
-    leave_descriptors(9); /* of two helpers at most */
+    leave_descriptors(9); /* enough for two helpers at a time */
     gpuhal_candidates candidates;
     gpuhal_status status = gpuhal_loader_run(&settings, NULL, NULL, false, &candidates);
     setrlimit(RLIMIT_NOFILE, &before);

@@ -1,4 +1,4 @@
-/* loader/query.h: what a plugin gives of values and processes arrives in time, with its source, and checked. */
+/* loader/query.h: a plugin's values and processes arrive in time, with their source, and checked. */
 #include "loader/query.h"
 
 #include "test.h"

@@ -1,7 +1,8 @@
-/* Which backends are taken, in which order, and which of two. */
+/* Which backends are used, their order, and the choice between two with one name. */
 #include "loader_support.h"
 
-/* Runs the loader over the own folder with a GPUHAL_BACKENDS and returns the names of what is listed, in order. */
+/* Runs the loader over this test's folder with a GPUHAL_BACKENDS and returns the names of the listed plugins, in
+ * order. */
 static const char *listed_with(const char *backends)
 {
     static char names[512];
@@ -32,7 +33,7 @@ static void assert_backends_refused(const char *backends, gpuhal_status status, 
     }
 }
 
-/* The names that are left of what the program allows. */
+/* The names of allowed backends that remain. */
 static const char *left_of(const char *allowed, const char *environment, bool *out_noted)
 {
     static char names[512];
@@ -93,7 +94,7 @@ TEST(a_list_of_backends_is_taken_alone_and_in_its_order)
     assert_string_equal(listed_with("good"), "good");
 }
 
-/* The program has kernels for what it names, and for nothing else. */
+/* The program has kernels only for the backends that it names. */
 TEST(the_environment_narrows_and_reorders_what_the_program_allows_and_never_widens_it)
 {
     static const struct {

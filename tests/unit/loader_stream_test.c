@@ -1,4 +1,4 @@
-/* What a helper sends: read in pieces of any size, believed only when it is complete, and never trusted. */
+/* The helper's stream: read in pieces of any size, believed only when it is complete, and never trusted. */
 #include "loader_support.h"
 
 #include "loader/load_context.h"
@@ -73,7 +73,8 @@ TEST(a_good_stream_is_read_in_pieces_of_any_size)
     free(text);
 }
 
-/* What the API of its plugin does not list needs its address alone; a list of such alone is no list of devices. */
+/* A device that its plugin's API does not list needs only its address; a list of only such devices is not a list of
+ * devices. */
 TEST(what_is_unlisted_needs_its_address_and_makes_no_list)
 {
     for (int has_address = 0; has_address < 2; has_address++) {
@@ -200,7 +201,7 @@ TEST(a_device_with_a_flood_of_facts_is_refused)
         gpuhal_load_context load;
         gpuhal_stream stream;
         gpuhal_stream_state state = feed(&stream, &load, gpuhal_text_get(&text), text.length, 4096);
-        /* The name and three more come before them, and one is free for what is sampled. */
+        /* The name and three more facts come before them, and one place is free for sampled values. */
         assert_int_equal(state, more <= 253 ? GPUHAL_STREAM_ENDED : GPUHAL_STREAM_RUBBISH);
         assert_true(more <= 253 || strstr(stream.problem, "more than 256 facts"));
         finish(&stream, &load);

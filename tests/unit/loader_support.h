@@ -1,5 +1,5 @@
-/* tests/unit/loader_support.h: what the loader's tests share: settings without surroundings, a folder of their own, and
- * finding a candidate's result. */
+/* tests/unit/loader_support.h: shared by the loader's tests: settings that ignore the surroundings, a folder of the
+ * test, and finding a candidate's result. */
 #ifndef LOADER_SUPPORT_H
 #define LOADER_SUPPORT_H
 
@@ -19,7 +19,7 @@
 
 #define UNUSED_HELPER static __attribute__((unused))
 
-/* Helpers on a busy machine, under a sanitizer, need their time; only tests of the deadline set another. */
+/* Helpers need this long on a busy machine, under a sanitizer; only tests of the deadline set another. */
 #define PATIENT_NS 18000000000u
 
 static char folder[64];
@@ -109,7 +109,7 @@ UNUSED_HELPER void copy_file(const char *from, const char *to)
     free(text);
 }
 
-/* A manifest in the own folder for a library anywhere. `more`: further lines. */
+/* Writes a manifest in this test's folder for a library anywhere. `more`: further lines. */
 UNUSED_HELPER void write_manifest(const char *file, const char *name, const char *library, const char *more)
 {
     char text[1024];
@@ -128,7 +128,7 @@ UNUSED_HELPER gpuhal_settings own_settings(void)
     };
 }
 
-/* The only candidate of that name that is none of the standard directories' business. */
+/* The only candidate of that name that is not from one of the standard directories. */
 UNUSED_HELPER const gpuhal_candidate *find_candidate(const gpuhal_candidates *candidates, const char *name)
 {
     for (size_t i = 0; i < candidates->count; i++) {
@@ -149,7 +149,7 @@ UNUSED_HELPER const gpuhal_candidate *candidate_at(const gpuhal_candidates *cand
     return NULL;
 }
 
-/* Shows what was found instead when a test is about to fail. */
+/* Shows the candidates before a test fails. */
 UNUSED_HELPER void print_candidates(const gpuhal_candidates *candidates)
 {
     for (size_t i = 0; i < candidates->count; i++) {
@@ -163,7 +163,7 @@ UNUSED_HELPER void print_candidates(const gpuhal_candidates *candidates)
     }
 }
 
-/* The result of one candidate, with a part of its sentence. */
+/* Whether a candidate has this result, with a part of its sentence. */
 UNUSED_HELPER bool has_result(const gpuhal_candidate *candidate, gpuhal_plugin_state state, gpuhal_plugin_stage stage,
                                const char *words)
 {

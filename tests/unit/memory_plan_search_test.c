@@ -1,5 +1,5 @@
 /* tests/unit/memory_plan_search_test.c: plans within a capacity, and with time for a search. Problems are rectangles
- * that are cut into pieces, whose best plan is the rectangle, and small ones of which all plans are tried. */
+ * that are cut into pieces, whose best plan is the rectangle, and small problems whose plans are all tried. */
 #include "support/faults.h"
 #include "test.h"
 
@@ -41,7 +41,7 @@ static void cut_around(uint32_t first, uint32_t last, uint64_t bytes, uint32_t p
     cut(left, right - 1, 1024 * (high - low), pieces - 4 * each);
 }
 
-/* Cuts steps `first` to `last`, so many bytes high, into so many pieces. */
+/* Cuts steps `first` to `last`, `bytes` high, into `pieces`. */
 static void cut(uint32_t first, uint32_t last, uint64_t bytes, uint32_t pieces)
 {
     if (around && pieces >= 5 && last - first >= 16 && bytes >= 16384 && roll(2)) {
@@ -99,7 +99,7 @@ static gpuhal_status plan(uint64_t capacity, uint64_t search_ns, gpuhal_memory_p
     return status;
 }
 
-/* Problems whose rectangle the quick plan misses: returns whether a second of search finds one of them. */
+/* Problems whose rectangle the quick plan misses: returns whether a second of search finds one rectangle. */
 static bool search_each(uint64_t capacity)
 {
     bool found = false;
@@ -124,7 +124,7 @@ TEST(a_search_finds_plans_that_the_quick_one_misses)
     assert_true(search_each(0));
 }
 
-/* Each takes some hundredths of a second, and more than 5 s where parts get no ranks of their own. */
+/* Each takes some hundredths of a second, and more than 5 s if parts get no ranks of their own. */
 TEST(pieces_that_lie_around_others_are_found_in_a_short_time)
 {
     static const struct {
@@ -168,7 +168,7 @@ static bool share_a_step(const gpuhal_skyline_box *a, const gpuhal_skyline_box *
     return a->first <= b->last && b->first <= a->last;
 }
 
-/* The least total when the boxes that are not in `placed` are put above the others, in any order. */
+/* The least total if the boxes that are not in `placed` are put above the others, in any order. */
 static uint64_t least_total(uint32_t placed, const uint64_t *tops, uint64_t so_far)
 {
     uint64_t least = placed == (1u << SMALL) - 1 ? so_far : UINT64_MAX;
@@ -191,7 +191,8 @@ static uint64_t least_total(uint32_t placed, const uint64_t *tops, uint64_t so_f
     return least;
 }
 
-/* Boxes that fill every step to the same sum, which is returned; at most SMALL, the others have no height. */
+/* Boxes that fill every step to the same sum, which is returned. There are at most SMALL; unused ones have no
+ * height. */
 static uint64_t full_boxes(void)
 {
     uint64_t sum = 3 + roll(3);
@@ -318,7 +319,7 @@ static void expect_time_kept(uint32_t pieces)
 TEST(a_search_keeps_its_processor_time)
 {
     expect_time_kept(600);
-    expect_time_kept(1800); /* too many for all plans */
+    expect_time_kept(1800); /* too many items to try all plans */
 }
 
 TEST(every_allocation_of_a_search_that_fails_is_reported)

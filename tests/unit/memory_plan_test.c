@@ -1,6 +1,6 @@
-/* gpuhal_memory_plan(): that items which are needed at one step never overlap, how near the least total plans come, and
- * what is refused. A rectangle that is cut into pieces is a problem whose best plan is known: the rectangle. A failure
- * names the seed; MEMORY_PLAN_PROBLEMS in the environment sets how many problems of each kind are looked at. */
+/* gpuhal_memory_plan(): items that one step needs together never overlap, the plans come near the least total, and bad
+ * arguments are refused. A rectangle that is cut into pieces is a problem whose best plan is known: the rectangle. A
+ * failure names the seed; MEMORY_PLAN_PROBLEMS in the environment sets the number of problems of each kind. */
 #include "support/faults.h"
 #include "test.h"
 
@@ -38,7 +38,7 @@ static bool together(const gpuhal_memory_plan_item *a, const gpuhal_memory_plan_
     return a->first_use <= b->last_use && b->first_use <= a->last_use;
 }
 
-/* Plans the items, and looks at all pairs of them: `step` times fewer where they are too many. */
+/* Plans the items, and checks all pairs of them, or every `step`-th if there are too many. */
 static gpuhal_memory_plan_info plan(uint64_t alignment, uint32_t step)
 {
     const gpuhal_memory_plan_problem problem = problem_of(alignment);
@@ -66,7 +66,7 @@ static gpuhal_memory_plan_info plan(uint64_t alignment, uint32_t step)
     return info;
 }
 
-/* The largest sum over one step, the plainest way to say it. */
+/* The largest sum over one step, computed in the plainest way. */
 static uint64_t largest_sum(uint64_t unit)
 {
     uint64_t largest = 0;
@@ -94,10 +94,10 @@ static void shuffle(void)
     }
 }
 
-/* Where a piece is cut in two. */
+/* The place of a cut through a piece. */
 typedef enum cuts {
     ANYWHERE,
-    LONG_SIDES,  /* near the middle of the side that is longer, so that no piece is thin */
+    LONG_SIDES,  /* near the middle of the longer side, so that no piece is thin */
     NEAR_MIDDLES /* of any side */
 } cuts;
 
@@ -130,7 +130,7 @@ static void cut_rectangle(uint32_t steps, uint32_t pieces, cuts how)
     shuffle();
 }
 
-/* Most for some steps, some for long; sizes of all magnitudes, and none. */
+/* Most items live for a few steps, some for long; sizes of all magnitudes, and 0. */
 static void any_items(uint32_t how_many, uint32_t steps)
 {
     for (count = 0; count < how_many; count++) {
@@ -218,7 +218,7 @@ TEST(plans_are_the_same_at_every_call)
     assert_memory_equal(first, offsets, sizeof first);
 }
 
-/* The shapes that make most segments, most raises, and most boxes that do not fit. */
+/* The shapes with most segments, most raises, and most boxes that do not fit. */
 static void shape(uint32_t which)
 {
     for (count = 0; count < MANY; count++) {
@@ -264,7 +264,7 @@ TEST(wrong_problems_are_refused_by_name)
     info.size = 0;
     refuse(&problem, offsets, &info, "size of the info");
     info.size = sizeof info;
-    problem.size = 8; /* not to be taken for one without items */
+    problem.size = 8; /* must not be taken for a problem without items */
     refuse(&problem, offsets, &info, "size of the problem");
     problem = problem_of(48);
     refuse(&problem, offsets, &info, "48 is not a power of two");

@@ -1,6 +1,6 @@
-/* gpuhal_place() beside the plainest way to say it: every order of every subset of the devices, and every way to cut
- * the layers into so many ranges. Most of these problems are absurd. A failure names the seed; PLACE_SEED and
- * PLACE_PROBLEMS in the environment choose where to begin and how many to look at. */
+/* gpuhal_place() beside the plainest computation: every order of every subset of the devices, and every way to cut the
+ * layers into as many ranges. Most of these problems are absurd. A failure names the seed; PLACE_SEED and
+ * PLACE_PROBLEMS in the environment set the first problem and their number. */
 #include "test.h"
 
 #include <gpuhal/error.h>
@@ -79,12 +79,12 @@ static void make_problem(void)
     make_devices();
 }
 
-/* ---- the plain way */
+/* ---- the plain computation */
 
 typedef struct outcome {
     bool possible;
     double value, seconds;
-    uint64_t missing; /* UINT64_MAX: no memory would do */
+    uint64_t missing; /* UINT64_MAX: no amount of memory would do */
 } outcome;
 
 typedef struct range {
@@ -215,7 +215,7 @@ static void check_stages(const gpuhal_placement *placement, const gpuhal_placeme
         layer = ranges[i].past;
     }
     assert_int_equal(layer, problem.layer_count);
-    judge(ranges, info->stage_count, &own); /* they are allowed, and as good as they say */
+    judge(ranges, info->stage_count, &own); /* the ranges are allowed, and as good as stated */
     assert_true(own.possible && fabs(own.seconds - info->step_seconds) < 1e-6);
 }
 

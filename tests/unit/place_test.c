@@ -1,5 +1,5 @@
-/* gpuhal_place(): what is refused and why, what equal devices and many devices give, plans after a device is lost, and
- * numbers from devices that are there. How good placements are: place_random_test.c. */
+/* gpuhal_place(): refusals and their reasons, plans for equal devices and for many devices, plans after a device is
+ * lost, and figures of real devices. place_random_test.c checks how good placements are. */
 #include "support/faults.h"
 #include "support/mock.h"
 #include "test.h"
@@ -16,7 +16,7 @@ static gpuhal_placement_device devices[GPUHAL_PLACEMENT_DEVICES_MAX];
 static gpuhal_placement_link links[GPUHAL_PLACEMENT_DEVICES_MAX * GPUHAL_PLACEMENT_DEVICES_MAX];
 static uint32_t previous[MANY];
 
-/* Layers of 100 bytes on devices of as many bytes each. */
+/* Layers of 100 bytes on devices of `bytes` each. */
 static gpuhal_placement_problem problem_of(uint32_t layer_count, uint32_t device_count, uint64_t bytes)
 {
     for (uint32_t i = 0; i < layer_count; i++) {
@@ -126,7 +126,7 @@ static void refuse_because(const gpuhal_placement_problem *problem, gpuhal_place
 TEST(the_constraint_that_stands_in_the_way_is_named_with_the_bytes_that_are_missing)
 {
     const uint32_t none = UINT32_MAX;
-    gpuhal_placement_problem problem = problem_of(4, 2, 150); /* one each, so two have no room */
+    gpuhal_placement_problem problem = problem_of(4, 2, 150); /* one layer each, so two have no room */
     refuse_because(&problem,
                    (gpuhal_placement_shortfall){
                        .constraint = GPUHAL_PLACEMENT_BY_MEMORY, .layer = none, .device = none, .missing_bytes = 100});
@@ -152,11 +152,11 @@ TEST(the_constraint_that_stands_in_the_way_is_named_with_the_bytes_that_are_miss
     links[1].latency_seconds = (double)INFINITY;
     refuse_because(
         &problem, (gpuhal_placement_shortfall){.constraint = GPUHAL_PLACEMENT_BY_LINKS, .layer = none, .device = none});
-    problem = problem_of(8, 2, 500); /* room for all, and no way from one to the other */
+    problem = problem_of(8, 2, 500); /* room for all, and no link between the two */
     links[1].latency_seconds = links[2].latency_seconds = (double)INFINITY;
     refuse_because(
         &problem, (gpuhal_placement_shortfall){.constraint = GPUHAL_PLACEMENT_BY_LINKS, .layer = none, .device = none});
-    problem = problem_of(1, 1, 50); /* the margin is not there either */
+    problem = problem_of(1, 1, 50); /* the margin is missing, too */
     devices[0].margin_bytes = 1000;
     refuse_because(&problem,
                    (gpuhal_placement_shortfall){
@@ -247,7 +247,7 @@ TEST(where_not_all_orders_are_compared_the_result_is_as_good_as_the_given_order_
     }
 }
 
-/* A layer for each device. Only from a faster device to a slower one the link costs nothing. */
+/* A layer for each device. Only a link from a faster device to a slower one costs nothing. */
 TEST(where_not_all_orders_are_compared_that_of_the_fastest_devices_first_is)
 {
     enum { COUNT = GPUHAL_PLACEMENT_DEVICES_MAX };
@@ -281,7 +281,7 @@ TEST(ten_thousand_layers_are_placed_as_well_as_ten_and_miss_as_exactly)
     for (uint32_t i = 0; i < LAYERS; i++) {
         many[i] = (gpuhal_placement_layer){.weight_bytes = 100};
     }
-    for (uint32_t d = 0; d < DEVICES; d++) { /* 1 to 6 thousand layers; 1 to 6 of them in a second */
+    for (uint32_t d = 0; d < DEVICES; d++) { /* 1 to 6 thousand layers; 1 to 6 of them per second */
         devices[d] = (gpuhal_placement_device){.capacity_bytes = 100000 * (d + 1), .bytes_per_second = 100 * (6 - d)};
     }
     problem.layers = many;
@@ -294,7 +294,7 @@ TEST(ten_thousand_layers_are_placed_as_well_as_ten_and_miss_as_exactly)
     assert_true(info_of(placement).gap == 0);
     gpuhal_placement_destroy(placement);
     gpuhal_placement_shortfall shortfall = {.size = sizeof shortfall};
-    problem.device_count = 3; /* of which each link is no longer where it was, and all are alike */
+    problem.device_count = 3; /* the links of three devices are at other indices, and all alike */
     assert_int_equal(gpuhal_place(&problem, &shortfall, &placement), GPUHAL_ERROR_INFEASIBLE);
     assert_int_equal(shortfall.constraint, GPUHAL_PLACEMENT_BY_MEMORY);
     assert_true(shortfall.missing_bytes == 400000);

@@ -1,4 +1,4 @@
-/* Pools: a stretch that comes free while the owners of its parts move them. */
+/* Pools: a stretch that becomes free while the owners of its parts move them. */
 #include "pool_support.h"
 
 #include "pool/pool.h"
@@ -8,7 +8,7 @@ enum { SMALL = SEGMENT / 16, COUNT = 32 };
 typedef struct fixture {
     gpuhal *gpu;
     gpuhal_pool *pool;
-    gpuhal_buffer *parts[COUNT]; /* one behind the other, in one segment, which they fill */
+    gpuhal_buffer *parts[COUNT]; /* one after the other, in one segment, which they fill */
 } fixture;
 
 static fixture begin(uint64_t limit_bytes)
@@ -39,7 +39,7 @@ static void end(fixture *f)
     expect_nothing_left();
 }
 
-/* Parts from 20 on but 25 are free. */
+/* Parts from 20 on, except 25, are free. */
 static fixture with_free_parts(uint64_t limit_bytes)
 {
     fixture f = begin(limit_bytes);
@@ -106,12 +106,12 @@ TEST(a_whole_segment_comes_free_where_the_others_have_room_without_growing)
         alone[i] = take(f.pool, NULL, 7 * SMALL); /* larger than any piece of the first segment */
     }
     assert_int_equal(gpuhal_compact_begin(f.pool, alone, 1, 0, 0), 0);
-    assert_int_equal(gpuhal_compact_begin(f.pool, alone, 2, 0, 0), 0); /* 14 of 11 free */
+    assert_int_equal(gpuhal_compact_begin(f.pool, alone, 2, 0, 0), 0); /* 14 needed, 11 free */
     gpuhal_buffer_release(alone[1]);
     assert_int_equal(gpuhal_compact_begin(f.pool, alone, 1, 0, 0), 2 * SEGMENT);
     gpuhal_compact_release(f.pool, alone, 1);
     assert_true(gpuhal_compact_end(f.pool, 0));
-    assert_true(f.pool->has_unused); /* a pool that keeps less looks for it */
+    assert_true(f.pool->has_unused); /* lets a pool that keeps less look for it */
     assert_int_equal(gpuhal_compact_trim(f.pool, 1), 2 * SEGMENT);
     assert_int_equal(state_of(f.pool).segments, 1);
     end(&f);
@@ -122,7 +122,7 @@ TEST(pieces_help_where_they_and_what_may_be_taken_suffice_together)
     fixture f = with_free_parts(COUNT * SMALL + SMALL);
     assert_true(gpuhal_compact_may_help(f.pool, 12 * SMALL));
     assert_false(gpuhal_compact_may_help(f.pool, 12 * SMALL + 1));
-    assert_ok(gpuhal_pool_set_limit(f.pool, 0)); /* then the driver has refused */
+    assert_ok(gpuhal_pool_set_limit(f.pool, 0)); /* as if the driver had refused */
     assert_true(gpuhal_compact_may_help(f.pool, 11 * SMALL));
     assert_false(gpuhal_compact_may_help(f.pool, 11 * SMALL + 1));
     end(&f);

@@ -1,7 +1,8 @@
-/* Pools, and events for which the application makes queues wait: what was released before one may be used behind it. */
+/* Pools, and events that the application makes queues wait for: memory that was released before an event may be used
+ * after it. */
 #include "pool_support.h"
 
-/* Two queues; the first one's work is held back, and of the pool's memory it has all. */
+/* Two queues; the first one's work is held back, and it has all of the pool's memory. */
 typedef struct pair {
     gpuhal *gpu;
     gpuhal_pool *pool;
@@ -79,7 +80,7 @@ TEST(what_is_released_after_the_event_stays_with_its_queue)
     assert_ok(gpuhal_queue_wait(p.second, p.event));
     assert_int_equal(attempt(p.pool, p.second, SEGMENT / 2, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
     assert_ok(gpuhal_pool_allocate(p.pool, p.second, SEGMENT / 4, 0, 0, &apart));
-    /* its own queue has what was released late */
+    /* its own queue gets the memory that was released late */
     assert_int_equal(attempt(p.pool, p.first, SEGMENT / 2, 0, 0), GPUHAL_OK);
     open_gate(p.gate);
     gpuhal_buffer_release(apart);
@@ -117,7 +118,7 @@ TEST(an_event_of_a_third_queue_or_of_the_host_gives_nothing)
     end_pair(&p);
 }
 
-/* They keep each other's timepoints until they end. */
+/* The queues keep each other's timepoints until they end. */
 TEST(queues_that_wait_for_each_other_many_times_all_come_to_their_end)
 {
     enum { QUEUES = 12 };

@@ -1,4 +1,4 @@
-/* Pools whose buffers others may import: each has a segment of its own. */
+/* Pools whose buffers others may import: each buffer has a segment of its own. */
 #include "pool/pool.h"
 #include "pool_support.h"
 
@@ -176,7 +176,7 @@ TEST(the_order_of_queues_is_that_of_other_pools)
     gpuhal_buffer_release(buffer);
     assert_int_equal(attempt(pool, NULL, BYTES, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
     assert_int_equal(attempt(pool, one, BYTES, 0, 0), GPUHAL_OK);
-    assert_int_equal(attempt(pool, two, BYTES, 0, 0), GPUHAL_OK); /* behind an event */
+    assert_int_equal(attempt(pool, two, BYTES, 0, 0), GPUHAL_OK); /* after an event */
     open_gate(gate);
     gpuhal_queue_destroy(one);
     gpuhal_queue_destroy(two);

@@ -1,11 +1,11 @@
-/* What a queue's lane keeps of released buffers: for whom, until when, and that no figure shows it. */
+/* Released buffers that a queue's lane keeps: for which queue, until when, and that no figure shows them. */
 #include "pool/pool.h"
 #include "pool_support.h"
 #include "queue/queue.h"
 
 #include <pthread.h>
 
-/* So many buffers are used at once, so that as many may be kept. */
+/* Uses `count` buffers at once, so that as many may be kept. */
 static void use_at_once(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, int count)
 {
     gpuhal_buffer *buffers[16];
@@ -36,12 +36,12 @@ TEST(the_same_request_of_a_queue_takes_no_lock_of_the_pool)
     gpuhal_queue *queue = queue_or_fail(gpu);
     gpuhal_buffer *first = take(pool, queue, 1000), *second = take(pool, queue, 5000);
     const uint64_t small = gpuhal_buffer_address(first), large = gpuhal_buffer_address(second);
-    gpuhal_mutex_lock(&pool->mutex); /* a call that wants it waits for ever */
+    gpuhal_mutex_lock(&pool->mutex); /* a call that needs it waits for ever */
     for (int i = 0; i < 100; i++) {
         gpuhal_buffer_release(second);
         gpuhal_buffer_release(first);
         first = take(pool, queue, 1000);
-        assert_int_equal(((gpuhal_part *)first)->home->changes % 2, 0); /* no change goes on */
+        assert_int_equal(((gpuhal_part *)first)->home->changes % 2, 0); /* no change is in progress */
         second = take(pool, queue, 5000);
         assert_int_equal(gpuhal_buffer_address(first), small);
         assert_int_equal(gpuhal_buffer_address(second), large);
@@ -77,7 +77,7 @@ TEST(sizes_that_a_queue_asks_for_no_more_make_room_for_later_ones)
     for (int i = 0; i < 12; i++) {
         gpuhal_buffer_release(take(pool, queue, 20 * UNIT));
     }
-    gpuhal_mutex_lock(&pool->mutex); /* a call that wants it waits for ever */
+    gpuhal_mutex_lock(&pool->mutex); /* a call that needs it waits for ever */
     gpuhal_buffer_release(take(pool, queue, 20 * UNIT));
     gpuhal_mutex_unlock(&pool->mutex);
     gpuhal_queue_destroy(queue);
@@ -86,7 +86,7 @@ TEST(sizes_that_a_queue_asks_for_no_more_make_room_for_later_ones)
     expect_nothing_left();
 }
 
-/* More than there are slots, so that some of them are found in the list alone; and others in their place. */
+/* More than there are slots, so that some lanes are found only in the list; and others take their slots. */
 TEST(of_many_queues_each_has_what_it_released_itself)
 {
     enum { MANY = GPUHAL_LANE_SLOTS + 100 };
@@ -120,7 +120,7 @@ TEST(of_many_queues_each_has_what_it_released_itself)
             queues[i] = queue_or_fail(gpu);
         }
     }
-    uint32_t led = 0, taken = 0; /* no slot is left to a lane that is found elsewhere */
+    uint32_t led = 0, taken = 0; /* no slot is left to a lane that is found only in the list */
     for (const gpuhal_lane *lane = pool->lanes; lane; lane = lane->next) {
         led += lane->slot && *lane->slot == lane;
     }
@@ -132,7 +132,7 @@ TEST(of_many_queues_each_has_what_it_released_itself)
     assert_ok(gpuhal_pool_trim(pool, 0, NULL));
     assert_int_equal(state_of(pool).reserved.current, 0);
     assert_ok(gpuhal_pool_trim(pool, 0, NULL));
-    gpuhal_lane *last = pool->keeping; /* those that keep nothing any more are looked at no more */
+    gpuhal_lane *last = pool->keeping; /* lanes that keep nothing any more are not visited */
     assert_null(last->keeping);
     for (int i = 0; i < MANY; i++) {
         gpuhal_queue_destroy(queues[i]);
@@ -168,7 +168,7 @@ TEST(what_is_kept_goes_to_a_request_for_which_nothing_else_is_left)
     expect_nothing_left_soon();
 }
 
-/* The event stands for what the queue had released before it, kept or not. */
+/* The event covers all memory that the queue released before it, kept or not. */
 TEST(a_queue_behind_an_event_has_what_was_kept_before_it_and_not_what_was_kept_later)
 {
     for (int later = 0; later < 2; later++) {
@@ -222,7 +222,7 @@ TEST(a_buffer_that_another_queue_used_is_kept_by_none)
     expect_nothing_left();
 }
 
-/* By the search alone: what has ended is not looked for, and no queue is made to wait. */
+/* Only the search may find it: ended work is not looked for, and no queue is made to wait. */
 TEST(what_a_callback_releases_is_found_although_its_queue_keeps_it)
 {
     gpuhal *gpu = open_one();
@@ -267,7 +267,7 @@ TEST(what_a_destroyed_queue_has_kept_does_not_hold_its_place)
     gpuhal *gpu = open_one();
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
     gpuhal_queue *queue = queue_or_fail(gpu);
-    use_at_once(pool, queue, UNIT, 16); /* so many may be kept in all */
+    use_at_once(pool, queue, UNIT, 16); /* as many may be kept in all */
     for (int i = 0; i < 10; i++) {
         gpuhal_queue_destroy(queue);
         while (has_live_queue(pool->lanes)) {
@@ -295,7 +295,7 @@ TEST(a_pool_with_keep_bytes_gives_its_segment_back_with_the_last_release)
     gpuhal_close(gpu);
 }
 
-/* A sequence of calls against sums of what is out: current, peak and totals are exact after each. */
+/* A sequence of calls against sums of the buffers in use: current, peak and totals are exact after each. */
 TEST(figures_are_those_of_a_pool_that_keeps_nothing)
 {
     enum { QUEUES = 3, SIZES = 4, MOST = 24, STEPS = 20000 };
@@ -346,7 +346,7 @@ TEST(figures_are_those_of_a_pool_that_keeps_nothing)
     expect_nothing_left();
 }
 
-/* Blocks of what is kept may be larger in relation to what was asked for than anything that was used at once. */
+/* Kept blocks may exceed their requested sizes by more than any blocks that were used at once. */
 TEST(what_is_kept_makes_no_peak_of_used_bytes_where_the_other_figures_have_none)
 {
     gpuhal *gpu = open_one();
@@ -374,7 +374,7 @@ typedef struct shared {
     _Atomic bool stop;
 } shared;
 
-/* Each writes its number into what it gets, by the host, and finds it there before it releases it. */
+/* Each thread writes its number into its buffer, by the host, and finds it there before it releases the buffer. */
 static void *work(void *user)
 {
     shared *c = user;
@@ -382,7 +382,7 @@ static void *work(void *user)
     for (uint32_t round = 0; round < ROUNDS; round++) {
         gpuhal_buffer *held[3];
         for (uint32_t i = 0; i < 3; i++) {
-            /* sometimes for the queue of another thread, which that thread uses meanwhile */
+            /* sometimes for the queue of another thread, which uses it meanwhile */
             gpuhal_queue *queue = c->queues[round % 7 == 0 ? (number + 1) % THREADS : number];
             held[i] = take(c->pool, queue, (i + 1) * UNIT);
             memset(gpuhal_buffer_host(held[i]), (int)number + 1, (i + 1) * UNIT);
@@ -396,7 +396,7 @@ static void *work(void *user)
     return NULL;
 }
 
-/* What is used never exceeds what all threads have at once, in whatever moment it is read. */
+/* The used bytes never exceed the sum of all threads' buffers, at any moment. */
 static void *watch(void *user)
 {
     shared *c = user;
@@ -410,7 +410,7 @@ static void *watch(void *user)
     return NULL;
 }
 
-/* One buffer at a time, now of the one queue, now of the other. */
+/* One buffer at a time, from the two queues in turn. */
 static void *take_turns(void *user)
 {
     shared *c = user;
@@ -436,14 +436,14 @@ TEST(figures_of_lanes_that_change_now_and_then_are_of_one_moment)
     c.pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
     c.queues[0] = queue_or_fail(gpu);
     use_at_once(c.pool, c.queues[0], UNIT, 2); /* so that both may keep one */
-    for (int i = 0; i < BETWEEN; i++) { /* lanes that are read between theirs */
+    for (int i = 0; i < BETWEEN; i++) { /* lanes that are read between those of the two queues */
         between[i] = queue_or_fail(gpu);
         gpuhal_buffer_release(take(c.pool, between[i], UNIT));
     }
     c.queues[1] = queue_or_fail(gpu);
     assert_int_equal(pthread_create(&thread, NULL, take_turns, &c), 0);
     uint32_t wrong = 0;
-    uint64_t round = 0; /* readings of one round in which the thread is interrupted count once */
+    uint64_t round = 0; /* several readings of a round count once if the thread is interrupted in it */
     for (int i = 0; i < READS; i++) {
         gpuhal_pool_statistics state = {.size = sizeof state};
         assert_ok(gpuhal_pool_get_statistics(c.pool, &state));
@@ -456,7 +456,7 @@ TEST(figures_of_lanes_that_change_now_and_then_are_of_one_moment)
     for (int i = 0; i < BETWEEN; i++) {
         gpuhal_queue_destroy(between[i]);
     }
-    assert_true(wrong <= READS / 100); /* of a reader that was interrupted at its last try */
+    assert_true(wrong <= READS / 100); /* from a reader that was interrupted at its last try */
     gpuhal_queue_destroy(c.queues[0]);
     gpuhal_queue_destroy(c.queues[1]);
     gpuhal_pool_destroy(c.pool);

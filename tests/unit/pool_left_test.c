@@ -1,4 +1,4 @@
-/* Tags, and what gpuhal_close() states to be left. */
+/* Tags, and the objects that gpuhal_close() reports as left. */
 #include "pool_support.h"
 
 #include <gpuhal/store.h>
@@ -24,7 +24,7 @@ static gpuhal *open_heard(heard *all, uint32_t level)
     return gpuhal_mock_open(&(gpuhal_config){.log = hear, .log_user = all, .log_level = level}, 0);
 }
 
-/* A line with all of these. */
+/* Whether a line has all of these. */
 static bool has_line(const heard *all, const char *one, const char *two, const char *three)
 {
     bool found = false;
@@ -80,7 +80,7 @@ TEST(closing_states_nothing_where_all_is_released_or_the_level_is_lower)
     gpu = open_heard(&all, 3);
     gpuhal_queue *queue = queue_or_fail(gpu);
     pool = pool_or_fail(gpu, (gpuhal_pool_desc){.tag = "activations"});
-    gpuhal_buffer_release(take(pool, queue, 100)); /* which the pool keeps for the queue */
+    gpuhal_buffer_release(take(pool, queue, 100)); /* the pool keeps it for the queue */
     gpuhal_queue_destroy(queue);
     gpuhal_close(gpu);
     assert_int_equal(all.count, 1); /* the pool */

@@ -1,4 +1,4 @@
-/* Pools: trimming, what is given back by itself, and how long pools and their buffers live. */
+/* Pools: trimming, memory that is released by itself, and how long pools and their buffers live. */
 #include "pool_support.h"
 
 #include "support/idle.h"
@@ -217,7 +217,7 @@ TEST(in_the_child_of_a_fork_a_pool_answers_forked_and_releasing_does_nothing)
     expect_nothing_left();
 }
 
-/* Work that the library does not see, in a queue that goes on, and in one that has been destroyed. */
+/* Work that the library does not see, in a queue that continues, and in one that has been destroyed. */
 TEST(memory_of_a_destroyed_pool_stays_until_work_that_was_stated_has_ended)
 {
     for (int step = 0; step < 2; step++) {

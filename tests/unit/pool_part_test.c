@@ -1,4 +1,4 @@
-/* What a pool gives is a buffer: found by its address, with ranges of its own, and apart from its neighbours. */
+/* A pool returns buffers: each is found by its address, has ranges of its own, and is separate from its neighbours. */
 #include "pool_support.h"
 
 #include <gpuhal/file.h>
@@ -270,7 +270,7 @@ TEST(a_part_is_copied_to_and_from_another_device)
     expect_nothing_left();
 }
 
-/* What a call refuses for its arguments must leave nothing of the other object in the pool. */
+/* A call that refuses its arguments must leave nothing of the other object in the pool. */
 TEST(a_queue_of_another_gpuhal_object_is_refused_and_may_end_before_the_part)
 {
     gpuhal *gpu = open_one(), *other = gpuhal_mock_open(NULL, 0);

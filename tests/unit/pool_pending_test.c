@@ -1,10 +1,10 @@
-/* What a pool has in its list of memory that waits for the end of work, as a thread that waits for the oldest finds it.
+/* A pool's list of memory that waits for the end of work, as a thread that waits for the oldest entry finds it.
  */
 #include "pool_support.h"
 
 #include "pool/pool.h"
 
-/* Behind a gate. */
+/* The buffer's work waits for a gate. */
 static void release_behind_work(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes)
 {
     gpuhal_buffer *buffer = take(pool, queue, bytes);

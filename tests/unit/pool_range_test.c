@@ -1,4 +1,4 @@
-/* Pools on a device with virtual memory: one range of addresses, and memory behind it piece by piece. */
+/* Pools on a device with virtual memory: one range of addresses, with memory piece by piece. */
 #include "pool_support.h"
 
 #include "pool/pool.h"
@@ -105,7 +105,7 @@ TEST(trimming_gives_back_each_piece_that_no_buffer_uses_also_below_used_ones)
     gpuhal_buffer_release(buffers[2]);
     gpuhal_buffer_release(buffers[4]);
     assert_int_equal(state_of(pool).unused_segment_bytes, 3 * SEGMENT);
-    /* the highest first, and no more than is asked for */
+    /* the highest piece first, and no more than requested */
     assert_ok(gpuhal_pool_trim(pool, 2 * SEGMENT, &freed));
     assert_int_equal(freed, SEGMENT);
     gpuhal_buffer *two = take(pool, NULL, 2 * SEGMENT);
@@ -118,7 +118,7 @@ TEST(trimming_gives_back_each_piece_that_no_buffer_uses_also_below_used_ones)
     assert_int_equal(gpuhal_mock.devices[0].decommits, 3);
     expect_pattern(buffers[0], 0);
     expect_pattern(buffers[3], 3);
-    /* and comes to the lowest place again */
+    /* and it gets the lowest place again */
     buffers[1] = take_filled(pool, SEGMENT, 9);
     assert_int_equal(gpuhal_buffer_address(buffers[1]), addresses[1]);
     gpuhal_buffer_release(buffers[0]);
@@ -262,7 +262,7 @@ TEST(only_memory_counts_against_limits_and_not_addresses)
     assert_int_equal(attempt(pool, NULL, SEGMENT, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
     assert_int_equal(given(), 2 * SEGMENT);
     gpuhal_buffer_release(one);
-    /* the plain buffer gets what the pool does not use */
+    /* the plain buffer gets the memory that the pool does not use */
     gpuhal_buffer *other = gpuhal_mock_buffer(gpu, 0, SEGMENT);
     assert_int_equal(state_of(pool).reserved.current, 0);
     gpuhal_buffer_release(other);

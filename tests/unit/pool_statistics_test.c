@@ -1,4 +1,4 @@
-/* Figures of pools and devices, as their header is read. */
+/* Figures of pools and devices, as their header defines them. */
 #include "pool/pool.h"
 #include "pool_support.h"
 
@@ -29,7 +29,7 @@ TEST(the_figures_of_a_pool_are_read_while_another_call_has_its_lock_and_changes_
     gpuhal_close(gpu);
 }
 
-/* After each step the published figures are those of the table. */
+/* After each step the published figures equal those of the table. */
 static void expect_published(gpuhal_pool *pool)
 {
     const gpuhal_pool_statistics state = state_of(pool);
@@ -115,8 +115,8 @@ static void *allocate_until_stopped(void *user)
     return NULL;
 }
 
-/* Figures of two moments do not add up. A thread that is interrupted in the midst of a change leaves them so for as
- * long as it does not run: readings of the same round count once. */
+/* Figures of two moments do not add up. While a thread is interrupted during a change, the figures stay inconsistent:
+ * readings of the same round count once. */
 TEST(figures_that_are_read_while_a_thread_changes_them_are_of_one_moment)
 {
     enum { READINGS = 100000 };

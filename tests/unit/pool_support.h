@@ -1,4 +1,4 @@
-/* tests/unit/pool_support.h: what the tests of pools share. */
+/* tests/unit/pool_support.h: shared by the tests of pools. */
 #ifndef GPUHAL_TEST_POOL_SUPPORT_H
 #define GPUHAL_TEST_POOL_SUPPORT_H
 
@@ -20,7 +20,7 @@ static inline gpuhal *open_one(void)
     return gpuhal_mock_open(NULL, 0);
 }
 
-/* Segments have SEGMENT bytes, and the pool has no limit, where the description says nothing else. */
+/* Segments have SEGMENT bytes, and the pool has no limit, unless the description says otherwise. */
 static inline gpuhal_pool *pool_or_fail(gpuhal *gpu, gpuhal_pool_desc desc)
 {
     gpuhal_pool *pool = NULL;
@@ -39,7 +39,7 @@ static inline gpuhal_buffer *take(gpuhal_pool *pool, gpuhal_queue *queue, uint64
     return buffer;
 }
 
-/* Releases the buffer at once: for allocations that have to fail, or of which the status is all that matters. */
+/* Releases the buffer at once: for allocations that must fail, or that are made only for their status. */
 static inline gpuhal_status attempt(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes, uint32_t flags,
                                     uint64_t timeout_ns)
 {
@@ -91,7 +91,7 @@ static inline void expect_nothing_left(void)
     }
 }
 
-/* Once workers that end queues have come to their end. */
+/* Waits for the workers that end queues, and expects that nothing is left. */
 static inline void expect_nothing_left_soon(void)
 {
     for (int i = 0; i < 60000 && gpuhal_mock.devices[0].openings > 0; i++) {

@@ -1,4 +1,4 @@
-/* Every allocation that a pool makes fails once, and every call of the system. */
+/* Every allocation of a pool fails once, and every system call. */
 #include "support/torture.h"
 #include "support/torture_mock.h"
 #include "support/trace_file.h"
@@ -40,7 +40,8 @@ static gpuhal_status open_objects(objects *o)
     return status;
 }
 
-/* Each queue fills and reads back; every second buffer is copied by the next queue, too, and so released behind two. */
+/* Each queue fills and reads back. Every second buffer is also copied by the next queue, and so is released after the
+ * work of two. */
 static gpuhal_status use_buffers(objects *o)
 {
     static unsigned char got[BUFFERS][BYTES];

@@ -1,4 +1,4 @@
-/* Traces of pools: what is recorded, what is lost, and where it is written. */
+/* Traces of pools: records, losses, and the file. */
 #include "pool_support.h"
 #include "support/trace_file.h"
 
@@ -10,7 +10,7 @@ enum { RECORDS = 65536 };
 typedef struct lines {
     char *text;
     char **line;
-    size_t count; /* without the first one */
+    size_t count; /* without the header line */
 } lines;
 
 static lines read_lines(void)
@@ -188,7 +188,7 @@ TEST(nothing_is_recorded_before_a_start_and_after_a_stop_and_a_new_start_drops_w
         if (steps[i].before) {
             assert_ok(steps[i].before(gpu));
         }
-        /* the second time it needs a segment, too */
+        /* the second one needs a segment, too */
         gpuhal_buffer_release(take(pool, NULL, i == 1 ? SEGMENT : 100));
         lines all = traced(gpu);
         assert_int_equal(all.count, steps[i].lines);
@@ -205,7 +205,7 @@ TEST(a_trace_that_begins_when_a_queue_keeps_a_buffer_has_its_next_use)
     gpuhal *gpu = open_one();
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
     gpuhal_queue *queue = queue_or_fail(gpu);
-    gpuhal_buffer *one = take(pool, NULL, UNIT), *other = take(pool, NULL, UNIT); /* so many may be kept and used */
+    gpuhal_buffer *one = take(pool, NULL, UNIT), *other = take(pool, NULL, UNIT); /* as many may be kept and used */
     gpuhal_buffer_release(one);
     gpuhal_buffer_release(other);
     gpuhal_buffer_release(take(pool, queue, UNIT));
@@ -251,7 +251,7 @@ TEST(the_newest_records_stay_and_a_line_says_how_many_were_overwritten)
     free_lines(&all);
     assert_ok(start_pool_trace(gpu));
     gpuhal_buffer_release(take(pool, NULL, 1));
-    all = traced(gpu); /* what is dropped by a start is not lost, and the longer file is replaced as a whole */
+    all = traced(gpu); /* records that a start drops do not count as lost, and the longer file is replaced as a whole */
     assert_int_equal(all.count, 2);
     free_lines(&all);
     gpuhal_pool_destroy(pool);
@@ -300,7 +300,7 @@ TEST(where_the_environment_names_a_file_closing_writes_the_trace_there)
     gpuhal *gpu = NULL;
     assert_ok(open_with_variable("GPUHAL_POOL_TRACE", trace_path, NULL, NULL, &gpu));
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
-    gpuhal_buffer *kept = take(pool, NULL, 100); /* outlives the object, which the trace shows */
+    gpuhal_buffer *kept = take(pool, NULL, 100); /* outlives the object, as the trace shows */
     gpuhal_pool_destroy(pool);
     gpuhal_close(gpu);
     gpuhal_buffer_release(kept);
@@ -360,7 +360,8 @@ static void *allocate_and_release(void *user)
     return NULL;
 }
 
-/* Of each pool the order is that in which it was done: a buffer's release follows its allocation, the sums fit. */
+/* The order of each pool's records is the order of its calls: a buffer's release follows its allocation, and the sums
+ * agree. */
 static void expect_an_order_that_is_possible(const lines *all, uint64_t *out_lost)
 {
     uint64_t allocated[3] = {0}, used[3] = {NONE, NONE, NONE}, time = 0;

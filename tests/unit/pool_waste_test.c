@@ -1,4 +1,5 @@
-/* What a pool takes from the driver for the same requests: with a queue, whatever that is doing, as without one. */
+/* Memory that a pool takes from the driver for the same requests: as much with a queue, in any state, as without
+ * one. */
 #include "pool/pool.h"
 #include "pool_support.h"
 
@@ -29,7 +30,7 @@ static void release_one(program *p, uint32_t at)
     p->buffers[at] = p->buffers[--p->count];
 }
 
-/* Each power of two from 256 bytes to 128 KiB as often as any other; most buffers live short. */
+/* Every power of two from 256 bytes to 128 KiB is equally frequent; most buffers have short lives. */
 static void step(program *p)
 {
     const uint64_t power = UINT64_C(256) << pick(p, 10), bytes = power + pick(p, power);
@@ -81,7 +82,7 @@ static void expect_apart(const gpuhal_buffer *one, const gpuhal_buffer *other)
     assert_true(first->segment != second->segment || before || after);
 }
 
-/* Once others ask, too, no two buffers have the same bytes. */
+/* Once others allocate, too, no two buffers have the same bytes. */
 static void expect_apart_from_others(program *p)
 {
     enum { OTHERS = 200 };
@@ -102,7 +103,7 @@ static void expect_apart_from_others(program *p)
     gpuhal_queue_destroy(queue);
 }
 
-/* Whatever ends at which time, there is no request at which both pools differ. */
+/* The two pools agree at every request, regardless of when work ends. */
 static void expect_same_places(manner how, uint64_t seed)
 {
     program with = begin(how, seed);
@@ -151,10 +152,10 @@ TEST(others_get_what_was_free_before_the_only_queue_released_behind_its_work)
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.segment_bytes = SEGMENT});
     gpuhal_queue *queue = queue_or_fail(gpu);
     gpuhal_buffer *large = take(pool, NULL, SEGMENT), *small = take(pool, queue, UNIT);
-    gpuhal_buffer *newer = take(pool, queue, UNIT); /* so that the lane does not keep the other one */
+    gpuhal_buffer *newer = take(pool, queue, UNIT); /* so that the lane does not keep `small` */
     gpuhal_buffer_release(large);
     assert_ok(gpuhal_fill(queue, newer, 0, UNIT, 1, 1));
-    assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS)); /* from which on releases are newer */
+    assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS)); /* later releases are newer than this */
     gpuhal_event *gate = close_gate(gpu, queue);
     assert_ok(gpuhal_fill(queue, small, 0, UNIT, 1, 1));
     gpuhal_buffer_release(small);
@@ -165,7 +166,7 @@ TEST(others_get_what_was_free_before_the_only_queue_released_behind_its_work)
     const uint64_t reserved = state.reserved.current;
     large = take(pool, NULL, SEGMENT);
     assert_int_equal(state_of(pool).reserved.current, reserved);
-    gpuhal_buffer *again = take(pool, queue, UNIT); /* where it was, behind the work */
+    gpuhal_buffer *again = take(pool, queue, UNIT); /* the same place, after the work */
     assert_int_equal(state_of(pool).reserved.current, reserved);
     gpuhal_buffer_release(again);
     gpuhal_buffer_release(newer);
@@ -200,7 +201,7 @@ TEST(statistics_have_the_most_that_was_reserved_by_the_most_that_was_used)
     gpuhal *gpu = open_one();
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
     assert_int_equal(state_of(pool).peak_permille, 0);
-    gpuhal_buffer_release(take(pool, NULL, SEGMENT / 16)); /* of a segment of twice as much */
+    gpuhal_buffer_release(take(pool, NULL, SEGMENT / 16)); /* in a segment of twice its size */
     assert_int_equal(state_of(pool).peak_permille, 2000);
     gpuhal_buffer_release(take(pool, NULL, 3 * SEGMENT / 32));
     assert_int_equal(state_of(pool).peak_permille, 1333);

@@ -1,4 +1,5 @@
-/* Callbacks of the application that are asked for memory: coming and going, and what they may do. */
+/* Callbacks of the application that are asked for memory: adding and removing them, and the calls that they may
+ * make. */
 #include "unit/ladder_support.h"
 
 #include <sys/wait.h>
@@ -28,7 +29,7 @@ TEST(a_callback_is_there_once_with_each_user_until_it_is_ended)
     assert_int_equal(gpuhal_device_off_pressure(NULL, call_cached, &a), GPUHAL_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpuhal_device_off_pressure(device, NULL, &a), GPUHAL_ERROR_INVALID_ARGUMENT);
     gpuhal_buffer_release(all);
-    end_ladder(gpu, pool); /* what is left of them ends with the object */
+    end_ladder(gpu, pool); /* the remaining callbacks end with the object */
 }
 
 TEST(a_callback_gets_the_time_that_is_left)
@@ -39,7 +40,7 @@ TEST(a_callback_gets_the_time_that_is_left)
     add_callback(gpu, &c, 0);
     fill_cache(&c, pool, NULL, 1, LADDER_LIMIT);
     assert_int_equal(attempt(pool, NULL, UNIT, 0, PATIENCE_NS), GPUHAL_OK);
-    assert_true(c.deadline_ns > 0 && c.deadline_ns <= PATIENCE_NS); /* for a callback it is what is left */
+    assert_true(c.deadline_ns > 0 && c.deadline_ns <= PATIENCE_NS); /* a callback gets the remaining time */
     fill_cache(&c, pool, NULL, 1, LADDER_LIMIT);
     assert_int_equal(attempt(pool, NULL, UNIT, GPUHAL_ALLOCATE_NO_WAIT, PATIENCE_NS), GPUHAL_OK);
     assert_int_equal(c.deadline_ns, 0);
@@ -47,7 +48,7 @@ TEST(a_callback_gets_the_time_that_is_left)
     end_ladder(gpu, pool);
 }
 
-/* What a callback does with the library. */
+/* The calls of the library that a callback makes. */
 typedef struct deeds {
     gpuhal_pool *pool, *destroys;
     cache *gives;
@@ -150,7 +151,7 @@ static void *fill_shared(void *user)
         }
         atomic_fetch_add(&s->made, 1);
         pthread_mutex_lock(&s->mutex);
-        assert_true(s->count < 64); /* each has a unit at least */
+        assert_true(s->count < 64); /* each thread has at least a unit */
         s->buffers[s->count++] = buffer;
         pthread_mutex_unlock(&s->mutex);
     }
@@ -161,7 +162,7 @@ static void *come_and_go(void *user)
 {
     shared *s = user;
     for (uint32_t i = 0; i < 200; i++) {
-        cache c = {.name = 'c'}; /* in this frame: nothing reads it after it was ended */
+        cache c = {.name = 'c'}; /* on this stack frame: nothing reads it after its callback has ended */
         deeds own = {.pool = s->pool};
         assert_ok(gpuhal_device_on_pressure(gpuhal_device_at(s->gpu, 0), (int32_t)(i % 3) - 1, act, &own));
         usleep(100);

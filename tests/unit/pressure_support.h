@@ -4,7 +4,7 @@
 
 #include "pool/pressure.h"
 
-/* Returns what they gave. */
+/* Returns the bytes that the sources released. */
 static inline uint64_t relieve_device(gpuhal_device *device, gpuhal_pressure_rung rung, struct gpuhal_pool *pool,
                                       uint64_t bytes, uint64_t deadline_ns)
 {

@@ -1,4 +1,4 @@
-/* The sources of memory that are asked when a device is short of it: their order, their turns, and their ends. */
+/* The sources that a device asks for memory when it is short: their order, their turns, and their ends. */
 #include "unit/pool_support.h"
 #include "unit/pressure_support.h"
 
@@ -11,19 +11,19 @@
 
 enum { SOURCES = 6, ASKED = 64 };
 
-/* A source that writes down how it was asked. */
+/* A source that records how it was asked. */
 typedef struct source {
     char name;
     uint64_t gives;
     gpuhal_pressure_entry *entry;
-    gpuhal_device *device; /* of the last call, and the other arguments */
+    gpuhal_device *device; /* arguments of the last call */
     struct gpuhal_pool *pool;
     uint64_t bytes, deadline_ns;
-    uint32_t times, most_times; /* calls, and those in which it gives; 0: in all */
+    uint32_t times, most_times; /* number of calls; number of calls that release memory, 0: all */
     bool removes_itself, relieves, forks;
     gpuhal_device *relieves_other;
     uint64_t relieved;
-    _Atomic bool *holds; /* stays until this is false */
+    _Atomic bool *holds; /* the source waits until this is false */
     _Atomic int *inside; /* calls at the same time */
     _Atomic bool entered;
 } source;
@@ -59,7 +59,7 @@ static uint64_t give(void *user, gpuhal_device *device, struct gpuhal_pool *pool
     if (own->forks && own->times == 0) {
         const pid_t child = fork();
         if (child == 0) {
-            return 0; /* the test goes on in the child */
+            return 0; /* the test continues in the child */
         }
         int status = 0;
         assert_int_equal(waitpid(child, &status, 0), child);
@@ -76,7 +76,7 @@ static void add(gpuhal_device *device, source *own, gpuhal_pressure_rung rung, i
     assert_ok(gpuhal_pressure_add(device, &added, &own->entry));
 }
 
-/* Which sources were asked since the last look. */
+/* The sources that were asked since the last call of this function. */
 static const char *asked_now(void)
 {
     asked[asked_count] = 0;
@@ -255,7 +255,7 @@ TEST(one_thread_at_a_time_asks_the_sources_of_a_device)
         pthread_join(threads[i], NULL);
         given += all[i].given;
     }
-    assert_int_equal(given, THREADS * TIMES); /* without time they waited for each other nevertheless */
+    assert_int_equal(given, THREADS * TIMES); /* although they had no time, they waited for each other */
     gpuhal_close(gpu);
 }
 
@@ -282,7 +282,7 @@ TEST(a_thread_without_time_does_not_wait_for_a_source_that_may)
     gpuhal_close(gpu);
 }
 
-/* Ends what holds a source a while after another thread has begun to wait. */
+/* After another thread has begun to wait, lets the held source go on. */
 static void *let_go(void *user)
 {
     usleep(50000);
@@ -320,7 +320,7 @@ TEST(a_thread_without_time_waits_for_its_turn_no_longer_than_a_source_may_take)
     pthread_t thread = start(ask, &first);
     await(&a.entered);
     const uint64_t begun_ns = gpuhal_os_monotonic_ns();
-    assert_int_equal(relieve(first.device, GPUHAL_PRESSURE_CALL, 1), 0); /* the source waits for this one to return */
+    assert_int_equal(relieve(first.device, GPUHAL_PRESSURE_CALL, 1), 0); /* the source waits for this call to return */
     assert_true(gpuhal_os_monotonic_ns() - begun_ns >= 1000000000);
     atomic_store(&holds, false);
     pthread_join(thread, NULL);
@@ -390,7 +390,7 @@ static void *add_and_remove(void *user)
 {
     gpuhal_device *device = user;
     for (int i = 0; i < 300; i++) {
-        _Atomic int inside = 0; /* as if in this frame: after the removal nothing reads it */
+        _Atomic int inside = 0; /* as on a stack frame: after the removal nothing reads it */
         source own = {.gives = 1, .inside = &inside};
         add(device, &own, GPUHAL_PRESSURE_CALL, i % 3);
         if (i % 4 == 0) {

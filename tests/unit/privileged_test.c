@@ -1,6 +1,6 @@
 /* The whole library in a process with more rights than its user: this program again, set-user-id or set-group-id, run
- * by a user who sets every variable and every member of the configuration. What these name is watched: it must not even
- * be opened. */
+ * by a user who sets every variable and every member of the configuration. The test watches the files that these name:
+ * the library must not even open them. */
 #include "loader_support.h"
 
 #include <gpuhal/gpuhal.h>
@@ -55,7 +55,7 @@ static void check_as_privileged(void)
     assert_non_null(strstr(lines, "config.plugin_path is not searched"));
 }
 
-/* What would be an error if it were read, or leads into a trap. */
+/* Values that would be errors if they were read, or that lead into a trap. */
 static void set_variables(void)
 {
     for (uint32_t i = 0; gpuhal_variable_name(i); i++) {
@@ -91,12 +91,12 @@ static int set_traps(void)
     return watch;
 }
 
-/* The program with these owners and this mode, run by another user; the test is the one that calls this. */
+/* Runs the program with these owners and this mode, as another user; `test` is the calling test. */
 static void run_as_privileged(const char *test, uid_t owner, gid_t group, mode_t mode)
 {
     if (gpuhal_os_privileged()) {
         check_as_privileged();
-        _exit(0); /* a sanitizer that looks for leaks may not look into such a process */
+        _exit(0); /* a leak sanitizer may not inspect such a process */
     }
     if (geteuid() != 0) {
         SKIP_TEST("making a program that runs with other rights needs root");

@@ -1,4 +1,4 @@
-/* tests/unit/program_cache_support.h: runs of one application after another, which share a cache of programs. */
+/* tests/unit/program_cache_support.h: successive runs of one application, which share a cache of programs. */
 #ifndef GPUHAL_TEST_PROGRAM_CACHE_SUPPORT_H
 #define GPUHAL_TEST_PROGRAM_CACHE_SUPPORT_H
 
@@ -8,7 +8,7 @@
 #include <dirent.h>
 
 static const char *const folder = tree_root;
-static char registry[128], programs[192]; /* where the files lie without a setting */
+static char registry[128], programs[192]; /* the place of the files without a setting */
 
 static inline void make_folder(void)
 {
@@ -18,7 +18,7 @@ static inline void make_folder(void)
     snprintf(programs, sizeof programs, "%s/gpuhal-programs", registry);
 }
 
-/* Warnings since the object was opened, and whether each says what has to be mended. */
+/* Warnings since the object was opened that say what the user has to repair. */
 static int warnings;
 
 static inline void count_warnings(void *user, int32_t level, const char *text)
@@ -30,7 +30,7 @@ static inline void count_warnings(void *user, int32_t level, const char *text)
     }
 }
 
-/* As every object begins. */
+/* The mock as every object begins. */
 static inline gpuhal_mock_state plain_mock(void)
 {
     return (gpuhal_mock_state){.count = 1, .devices = {{.formats = "mock-exact mock", .keeps_compiled = 1}}};
@@ -50,7 +50,7 @@ static inline gpuhal *open_with(const char *setting, const gpuhal_mock_state *mo
                                   .log_level = 3};
     warnings = 0;
     setenv("GPUHAL_BACKENDS", "mock", 1);
-    unsetenv("GPUHAL_REGISTRY"); /* the tests run without */
+    unsetenv("GPUHAL_REGISTRY"); /* the environment of the tests turns it off */
     gpuhal_mock = *mock;
     gpuhal *gpu = NULL;
     assert_ok(gpuhal_open(&config, &gpu));
@@ -78,7 +78,7 @@ static inline gpuhal_program *create_cached(gpuhal *gpu, const gpuhal_code *code
     return program;
 }
 
-/* Loads the code; whether it came out of the cache. */
+/* Loads the code; returns whether it came from the cache. */
 static inline int load_code(gpuhal *gpu, const gpuhal_code *code, uint32_t flags)
 {
     gpuhal_program *program = create_cached(gpu, code, flags);
@@ -89,7 +89,7 @@ static inline int load_code(gpuhal *gpu, const gpuhal_code *code, uint32_t flags
     return cached;
 }
 
-/* A whole run; whether nothing was compiled. */
+/* A whole run; returns whether nothing was compiled. */
 static inline int run_as(const gpuhal_mock_state *mock, const char *setting, const gpuhal_code *code, uint32_t flags)
 {
     gpuhal *gpu = open_with(setting, mock);
@@ -105,7 +105,7 @@ static inline int run_with(const char *setting, const gpuhal_code *code, uint32_
     return run_as(&mock, setting, code, flags);
 }
 
-/* What lies in a folder, by name; how much. */
+/* Lists the names in a folder; returns their number. */
 static inline int list_files(const char *path, char names[][512], int space)
 {
     DIR *directory = opendir(path);
@@ -127,7 +127,7 @@ static inline int count_files(void)
     return list_files(programs, names, 64);
 }
 
-/* The file of the one program that is kept. */
+/* Reads the file of the only cached program. */
 static inline size_t read_kept(unsigned char *bytes, size_t space, char out_path[512])
 {
     char names[2][512];

@@ -1,4 +1,5 @@
-/* What drivers compiled is kept in files between runs: used again, never for other code, and never a reason to fail. */
+/* Compiled programs are kept in files between runs: they are used again, never for other code, and are never a reason
+ * to fail. */
 #include "program_cache_support.h"
 
 #include "program/program.h"
@@ -65,8 +66,8 @@ TEST(the_setting_has_a_place_a_size_or_both)
     remove_tree();
 }
 
-/* Every byte of a file flipped, and many lengths: a compilation, never a wrong program, and the file is whole again.
- * What does not even begin as ours do may be the user's: it stays, and costs a compilation each time. */
+/* Every byte of a file flipped, and many lengths: each causes a compilation, never a wrong program, and a valid file
+ * again. A file whose beginning is not the cache's may be the user's: it stays, and costs a compilation each time. */
 TEST(a_damaged_file_costs_a_compilation)
 {
     make_folder();
@@ -86,12 +87,12 @@ TEST(a_damaged_file_costs_a_compilation)
         write_kept(path, bytes, size);
     }
     assert_int_equal(load_code(gpu, &plain_code, 0), 1);
-    assert_int_equal(warnings, 1); /* about what stayed */
+    assert_int_equal(warnings, 1); /* about the file that stayed */
     gpuhal_close(gpu);
     remove_tree();
 }
 
-/* The head's numbers: what it is, the sizes of key, code and list of files, the checksum with what is reserved. */
+/* The head's numbers: the type, the sizes of key, code and list of files, the checksum with the reserved part. */
 static void add_to_number(unsigned char *bytes, int number, int more)
 {
     uint64_t value = 0;
@@ -100,7 +101,7 @@ static void add_to_number(unsigned char *bytes, int number, int more)
     memcpy(bytes + 8 * number, &value, sizeof value);
 }
 
-/* Most of these keep the sum of the sizes, and none changes what the checksum covers. */
+/* Most of these keep the sum of the sizes, and none changes the bytes that the checksum covers. */
 TEST(a_file_whose_head_has_one_wrong_number_is_not_used)
 {
     make_folder();
@@ -123,7 +124,7 @@ TEST(a_file_whose_head_has_one_wrong_number_is_not_used)
         }
     }
     memcpy(other, bytes, size);
-    other[8 * 4 + 4] ^= 1; /* what is reserved */
+    other[8 * 4 + 4] ^= 1; /* the reserved part */
     write_kept(path, other, size);
     assert_int_equal(load_code(gpu, &plain_code, 0), 0);
     memcpy(other, bytes, size);
@@ -145,7 +146,7 @@ TEST(what_was_used_longest_ago_goes_first_and_what_is_too_large_is_not_kept)
     gpuhal_code long_code = {.size = sizeof long_code, .format = "mock", .code = code, .bytes = sizeof code};
     memset(code, ' ', sizeof code);
     memcpy(code, "program add", 11);
-    for (int i = 0; i < 6; i++) { /* each takes two copies of the code: two have room */
+    for (int i = 0; i < 6; i++) { /* each file has the size of two copies of the code: two files fit */
         code[100] = (char)('a' + i);
         assert_int_equal(load_code(gpu, &long_code, 0), 0);
         assert_true(list_files(path, names, 64) <= 2);
@@ -168,7 +169,7 @@ TEST(what_was_used_longest_ago_goes_first_and_what_is_too_large_is_not_kept)
     remove_tree();
 }
 
-/* Two files have room to the byte. */
+/* Exactly two files fit. */
 TEST(a_folder_with_the_name_of_a_file_of_the_cache_takes_no_room_of_it)
 {
     make_folder();
@@ -196,14 +197,14 @@ TEST(a_folder_that_others_may_write_to_is_not_used)
     char above[128], path[160], names[8][512];
     snprintf(above, sizeof above, "%s/shared", folder);
     snprintf(path, sizeof path, "%s/gpuhal-programs", above);
-    assert_int_equal(mkdir(above, 0777), 0); /* as /tmp: the folder below is the user's own */
+    assert_int_equal(mkdir(above, 0777), 0); /* as /tmp: the folder below belongs to the user */
     assert_int_equal(run_with(above, &plain_code, 0), 0);
     assert_int_equal(run_with(above, &plain_code, 0), 1);
     assert_int_equal(chmod(path, 0777), 0);
     gpuhal *gpu = open_cached(above);
     assert_int_equal(load_code(gpu, &plain_code, 0), 0);
     assert_int_equal(load_code(gpu, &plain_code, 0), 0);
-    assert_int_equal(warnings, 1); /* not one for each program */
+    assert_int_equal(warnings, 1); /* not one warning for each program */
     gpuhal_close(gpu);
     assert_int_equal(chmod(path, 0700), 0);
     assert_int_equal(list_files(path, names, 8), 1);
@@ -228,7 +229,7 @@ static bool is_there(const char *path)
     return access(whole, F_OK) == 0;
 }
 
-/* Names as the cache gives them, older than all of its own, where there is no room. */
+/* Names as the cache gives them, older than all of its own files, when there is no room. */
 TEST(files_of_the_users_stay_whatever_their_names)
 {
     make_folder();
@@ -280,7 +281,7 @@ TEST(a_file_or_link_that_has_a_programs_name_is_not_replaced)
     assert_int_equal(state.st_size, 6);
     char elsewhere[512];
     place_in_tree("elsewhere", elsewhere);
-    put_bytes("elsewhere", bytes, size - 1); /* it begins as ours do, and the link is the user's */
+    put_bytes("elsewhere", bytes, size - 1); /* the file begins as the cache's do, and the link is the user's */
     assert_int_equal(unlink(path), 0);
     assert_int_equal(symlink(elsewhere, path), 0);
     assert_int_equal(load_code(gpu, &plain_code, 0), 0);
@@ -333,7 +334,7 @@ TEST(what_is_compiled_while_its_surroundings_change_is_not_kept)
     gpuhal_kernel_release(sum);
     gpuhal_program_release(program);
     program = create_cached(gpu, &plain_code, 0);
-    assert_int_equal(gpuhal_program_is_cached(program), 1); /* that of before, without the kernels */
+    assert_int_equal(gpuhal_program_is_cached(program), 1); /* the earlier program, without the kernels */
     sum = make_kernel(program, "sum");
     assert_int_equal(gpuhal_program_is_cached(program), 0);
     gpuhal_kernel_release(sum);

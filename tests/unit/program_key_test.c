@@ -1,6 +1,6 @@
-/* What two compilations of one text can differ in: each way is in the key of what is kept, so that a second run uses it
- * where all is the same, and compiles where one of them is not. Every run is a process of its own, as drivers are
- * loaded once. */
+/* Differences between two compilations of one text: each is in the key of the cached program, so that a second run uses
+ * it if all of them are the same, and compiles if one is not. Every run is a process of its own, as drivers are loaded
+ * once. */
 #include "program_cache_support.h"
 #include "support/child.h"
 
@@ -11,12 +11,12 @@
 #include <link.h>
 #include <sys/wait.h>
 
-/* What a run has. */
+/* The situation of a run. */
 typedef struct situation {
     gpuhal_mock_state mock;
     gpuhal_code code;
-    const char *first; /* a library that the application loads before; NULL: none */
-    enum { STAYS, IS_REMOVED, IS_REPLACED, IS_MOVED } then; /* what happens to its file then */
+    const char *first; /* a library that the application loads first; NULL: none */
+    enum { STAYS, IS_REMOVED, IS_REPLACED, IS_MOVED } then; /* its file afterwards */
 } situation;
 
 static char vendor[512], driver[512], compiler[512];
@@ -30,7 +30,7 @@ static situation begin(void)
     return (situation){.mock = plain_mock(), .code = plain_code};
 }
 
-/* A new file with the same bytes, size and time of change: as if the same version were built again. */
+/* A new file with the same bytes, size and time of change, as if the same version were built again. */
 static void install(const char *path, const char *from)
 {
     char command[2600];
@@ -52,7 +52,7 @@ static void change_file(const situation *s)
     }
 }
 
-/* Whether nothing was compiled. */
+/* Returns whether nothing was compiled. */
 static int run(const situation *s)
 {
     const pid_t child = begin_child();
@@ -75,7 +75,7 @@ static void compile_and_use(const situation *s)
     assert_int_equal(run(s), 1);
 }
 
-/* One that has a name by which others need it, and that no other is linked to. */
+/* A library that others would need by its name, and that no other is linked to. */
 static const char *named_library(void)
 {
     struct link_map *map = NULL;
@@ -90,7 +90,7 @@ static const char *plain_library(void)
     return GPUHAL_BUILD_PLUGINS "/gpuhal-cpu.so";
 }
 
-/* ---- each way */
+/* ---- each difference */
 
 /* As if another version of the library had kept the file. */
 static void change_library(situation *s)
@@ -218,7 +218,7 @@ TEST(a_compiler_that_is_loaded_when_its_output_is_asked_for_is_known_by_its_file
     situation s = begin();
     install(compiler, named_library());
     s.mock.devices[0].compiler = compiler;
-    s.mock.devices[0].compiler_is_late = 1; /* as PoCL's devices that compile when they are asked for a binary */
+    s.mock.devices[0].compiler_is_late = 1; /* as PoCL's devices, which compile when their binary is requested */
     assert_int_equal(run(&s), 0);
     install(compiler, named_library());
     assert_int_equal(run(&s), 0);
@@ -243,7 +243,7 @@ TEST(a_driver_that_the_application_has_loaded_before_is_known_by_its_file)
     install(driver, named_library());
     s.first = driver;
     s.mock.driver = driver;
-    s.mock.library = named_library(); /* it is there before the plugin starts, so its driver may be, too */
+    s.mock.library = named_library(); /* already loaded before the plugin starts, so its driver may be, too */
     compile_and_use(&s);
     install(driver, named_library());
     compile_and_use(&s);
@@ -253,7 +253,7 @@ TEST(a_driver_that_the_application_has_loaded_before_is_known_by_its_file)
 TEST(with_a_driver_that_is_not_at_its_path_any_more_nothing_is_kept)
 {
     situation s = begin();
-    compile_and_use(&s); /* without a driver: nor is that used with one that is not known */
+    compile_and_use(&s); /* without a driver: nor is this program used with an unknown driver */
     for (s.then = IS_REMOVED; s.then <= IS_MOVED; s.then++) {
         install(driver, named_library());
         s.first = driver;

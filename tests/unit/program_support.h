@@ -1,4 +1,4 @@
-/* tests/unit/program_support.h: programs of the mock (tests/support/mock_program.c), as the tests of programs use them.
+/* tests/unit/program_support.h: programs of the mock (tests/support/mock_program.c) for the tests of programs.
  */
 #ifndef GPUHAL_TEST_PROGRAM_SUPPORT_H
 #define GPUHAL_TEST_PROGRAM_SUPPORT_H
@@ -43,7 +43,7 @@ static inline gpuhal_kernel *make_kernel(gpuhal_program *program, const char *na
     return kernel;
 }
 
-/* Adds a number to all of a buffer: up to 8 numbers a group. */
+/* Adds a number to all numbers of a buffer, up to 8 of them a group. */
 static inline gpuhal_status add_to(gpuhal_queue *queue, gpuhal_kernel *add, gpuhal_buffer *to, uint32_t value)
 {
     const gpuhal_argument arguments[] = {{.buffer = to}, {.value = &value, .bytes = sizeof value}};

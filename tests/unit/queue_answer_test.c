@@ -1,4 +1,4 @@
-/* What queues and events answer: causes, marks, memory that is pending, and descriptors for event loops. */
+/* Results of queues and events: failures, marks, pending memory, and descriptors for event loops. */
 #include "pool_support.h"
 
 #include "queue/queue.h"

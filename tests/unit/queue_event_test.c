@@ -1,5 +1,5 @@
 /* Events whose queue was destroyed or reset, over a plugin whose events lead to its queues: queue_destroy() of the
- * engine fails the test where an event that was recorded there is still alive. */
+ * engine fails the test if an event that was recorded there is still alive. */
 #include "support/import_host.h"
 #include "engine_support.h"
 
@@ -58,7 +58,7 @@ static void copy_and_record(const fixture *d, gpuhal_queue *queue, gpuhal_event 
     assert_int_equal(gpuhal_event_record(event, queue), GPUHAL_OK);
 }
 
-/* For what another thread does soon. */
+/* For an effect that another thread has soon. */
 static bool becomes(const _Atomic int64_t *count, int64_t wanted)
 {
     for (int i = 0; i < 10000 && *count != wanted; i++) {

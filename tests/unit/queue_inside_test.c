@@ -1,5 +1,5 @@
-/* What a queue promises inside: its lock, its native accesses, the flags of the vendor's queue, the order of what it
- * follows, and whose failure it has. */
+/* The internal guarantees of a queue: its lock, its native accesses, the flags of the vendor's queue, the order of the
+ * work that it follows, and the queue that owns a failure. */
 #include "support/halting.h"
 #include "test.h"
 
@@ -191,7 +191,7 @@ TEST(a_queue_does_not_keep_what_it_has_followed_to_a_good_end)
     end(&o);
 }
 
-/* What the driver says of the first queue's work is the cause, whichever queue is asked first. */
+/* The driver's words about the first queue's work are the failure, whichever queue is asked first. */
 TEST(a_queue_that_waits_for_work_that_fails_has_the_failure_of_that_work)
 {
     objects o = begin();

@@ -1,10 +1,10 @@
 /* Queues against a model: random programs, whose effect is that of their operations one after the other.
  *
  * Three threads share two queues, and each has a third one and buffers of its own. Before an operation in one queue
- * uses a buffer that another queue has used, an event orders the two; so, however queues and threads interleave, a
+ * uses a buffer that another queue has used, an event orders the two. So, however queues and threads interleave, a
  * buffer has the bytes that the same operations leave in host memory if they are done in the order of the calls. The
- * driver below (driver_support.h) does the work of its queues in an order that a seed chooses, and lacks what the
- * program's number says. GPUHAL_TEST_QUEUE_PROGRAM runs one program alone. */
+ * driver below (driver_support.h) does the work of its queues in an order that a seed chooses, and the program's number
+ * chooses its missing parts. GPUHAL_TEST_QUEUE_PROGRAM runs one program alone. */
 #include "driver_support.h"
 
 #include <inttypes.h>
@@ -24,8 +24,8 @@ static const uint64_t patience_ns = UINT64_C(60) * 1000000000u;
 
 typedef enum { SENT, READ, CALLED, COMPLETED } result_kind;
 
-/* Host memory that work of a queue reads (SENT) or writes. Who looks whether the bytes are there: this thread after a
- * wait, or before that a function that the queue calls, or a callback. */
+/* Host memory that work of a queue reads (SENT) or writes. The bytes are checked by this thread after a wait, or before
+ * that by a function that the queue calls, or by a callback. */
 typedef struct result {
     result_kind kind;
     bool pending;
@@ -38,11 +38,11 @@ typedef struct result {
 typedef struct model_buffer {
     gpuhal_buffer *buffer;
     uint32_t device;
-    bool used[QUEUES]; /* by work of these queues that nothing has been ordered behind */
+    bool used[QUEUES]; /* by work of these queues that no later operation was ordered after */
     unsigned char bytes[BYTES];
 } model_buffer;
 
-/* The newest recording: behind all operations of the queue up to this one. */
+/* The newest recording: after all operations of the queue up to this one. */
 typedef struct model_event {
     gpuhal_event *event;
     uint32_t queue;
@@ -105,7 +105,7 @@ static void look_when_completed(void *user, gpuhal_status status)
     look(user);
 }
 
-/* All operations of the queue up to this number have ended. What was sent may be overwritten from now on. */
+/* All operations of the queue up to this number have ended. Sent bytes may be overwritten from now on. */
 static void settle(thread_model *m, uint32_t queue, uint64_t number)
 {
     for (uint32_t i = 0; i < RESULTS; i++) {
@@ -162,7 +162,7 @@ static void record(thread_model *m, uint32_t which, uint32_t queue)
     event->number = m->operations;
 }
 
-/* Before an operation of the queue uses the buffer. */
+/* Called before an operation of the queue uses the buffer. */
 static void order(thread_model *m, model_buffer *b, uint32_t queue)
 {
     for (uint32_t other = 0; other < QUEUES; other++) {
@@ -197,7 +197,7 @@ static void create_own_queue(thread_model *m)
     expect_ok(m, gpuhal_queue_create(gpuhal_buffer_device(b->buffer), NULL, &m->queues[SHARED]), "making a queue");
 }
 
-/* Of the buffer's device. */
+/* A queue of the buffer's device. */
 static uint32_t any_queue(thread_model *m, const model_buffer *b)
 {
     return m->own_device == b->device && chance(m, 2) ? SHARED : b->device;
@@ -263,7 +263,7 @@ static void copy_piece(thread_model *m, model_buffer *to, model_buffer *from)
     }
 }
 
-/* What comes behind the wait is given before the host signals; nothing here waits. */
+/* The work after the wait is submitted before the host signals; no thread waits here. */
 static void wait_for_host(thread_model *m, model_buffer *b, uint32_t queue)
 {
     gpuhal_event *event = NULL;
@@ -295,14 +295,14 @@ static void replace_event(thread_model *m, model_event *event)
     expect_ok(m, gpuhal_event_create(m->all->gpu, 0, &event->event), "an event");
 }
 
-/* Its work may be under way. */
+/* The old buffer's work may still run. */
 static void replace_buffer(thread_model *m, model_buffer *b)
 {
     gpuhal_buffer_release(b->buffer);
     create_buffer(m, b);
 }
 
-/* The old queue may have work under way; all that comes in the new one is ordered behind it. */
+/* The old queue may have unfinished work; all work of the new one is ordered after it. */
 static void replace_own_queue(thread_model *m)
 {
     gpuhal_queue *old = m->queues[SHARED];
@@ -391,7 +391,7 @@ static void *run_thread(void *user)
     return NULL;
 }
 
-/* The bits of its number say what the driver has. */
+/* The bits of its number choose the optional parts of the driver. */
 static void run_program(uint32_t number)
 {
     static thread_model threads[THREADS];

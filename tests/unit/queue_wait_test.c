@@ -1,4 +1,5 @@
-/* Waiting over a plugin that answers what a good one does not, or that has no time: the engine of engine_support.h. */
+/* Waiting over a plugin that returns statuses which a good plugin does not, or that has no time: the engine of
+ * engine_support.h. */
 #include "support/import_host.h"
 #include "engine_support.h"
 
@@ -119,7 +120,7 @@ TEST(a_queue_whose_thread_finds_the_plugin_busy_goes_on_later)
     close_fixture(&d);
 }
 
-/* Drivers gather commands until a flush, which recording an event is. */
+/* Drivers gather commands until a flush; recording an event flushes. */
 TEST(a_full_ring_of_unflushed_work_is_flushed_while_more_is_deferred)
 {
     fixture d = open_fixture(false);
@@ -172,7 +173,7 @@ TEST(out_of_memory_says_how_much_comes_free_when_queued_work_ends)
     assert_int_equal(gpuhal_last_error()->bytes_pending, 8 * PIECE);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "32768 bytes are freed when queued work ends"));
     engine.never_done = false;
-    for (int i = 0; i < 3; i++) { /* the engine is done when it has been asked three times */
+    for (int i = 0; i < 3; i++) { /* the engine is done after three queries */
         (void)gpuhal_event_poll(d.event);
     }
     assert_int_equal(gpuhal_buffer_create(device, &desc, &more), GPUHAL_OK);
@@ -194,7 +195,7 @@ static void released(void *user, void *memory)
     o->calls++;
 }
 
-/* A callback on the thread that waits, or on the queue's, would wait for itself. */
+/* A callback on the thread that waits, or on the queue's thread, would wait for itself. */
 TEST(the_owner_of_imported_memory_may_wait_for_the_queue_that_let_go_of_it)
 {
     for (int honors = 0; honors < 2; honors++) {
@@ -219,7 +220,7 @@ TEST(the_owner_of_imported_memory_may_wait_for_the_queue_that_let_go_of_it)
     }
 }
 
-/* From now on no thread can be started, or it can again: its stack would not fit into any address space. */
+/* From now on no thread can be started, or threads can again: the stack would not fit into any address space. */
 static void start_threads(bool possible)
 {
     static pthread_attr_t usual;
@@ -261,8 +262,7 @@ static void see_change(void *user, const gpuhal_change *change)
     (void)change, (void)user;
 }
 
-/* What a container with few processes shows. The object goes on working without the thread, and with it once there is
- * one. */
+/* As in a container with few processes. The object works without the thread, and uses the thread once there is one. */
 TEST(a_thread_that_cannot_be_started_is_named_with_the_reason_and_the_limit)
 {
     gpuhal_mock.devices[0].import_kinds = 1u << GPUHAL_HANDLE_HOST_POINTER;
@@ -296,7 +296,7 @@ TEST(a_thread_that_cannot_be_started_is_named_with_the_reason_and_the_limit)
     close_fixture(&d);
 }
 
-/* What programs rely on where nothing else is left, as in a container at its pids.max. Drivers might hang. */
+/* The last resort of programs, as in a container at its pids.max. Drivers might hang. */
 TEST(where_no_thread_can_be_started_the_cpu_works_and_no_driver_is_called)
 {
     unsigned char sent[PIECE], got[PIECE] = {0};

@@ -1,4 +1,4 @@
-/* Rankings and assignments where physical devices have several interfaces, and share memory between them. */
+/* Rankings and assignments of physical devices with several interfaces, which share memory. */
 #include "hardware_support.h"
 
 #include <gpuhal/schedule.h>
@@ -96,7 +96,7 @@ TEST(the_limit_of_one_interface_counts_only_what_is_assigned_to_that_interface)
     desc.step_count = 4;
     assert_int_equal(gpuhal_assign(gpu, &desc, &assignment), GPUHAL_ERROR_INFEASIBLE);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "\"d\""));
-    /* Without the limit, the memory of the card is what they share. */
+    /* Without the limit, the interfaces share the memory of the card. */
     assert_ok(gpuhal_device_limit_memory(devices[0], 0));
     assert_ok(gpuhal_assign(gpu, &desc, &assignment));
     gpuhal_assignment_destroy(assignment);

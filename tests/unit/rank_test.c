@@ -1,4 +1,4 @@
-/* Which devices satisfy a need, in which order, and why: gpuhal_rank(), and the pure rules under it. */
+/* The devices that satisfy a need, their order and its reasons: gpuhal_rank(), and the pure rules under it. */
 #include "schedule_support.h"
 
 #include "schedule/need.h"

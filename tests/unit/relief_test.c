@@ -1,4 +1,4 @@
-/* What gpuhal_buffer_create() does when memory is short, and what the report on a failure says. */
+/* gpuhal_buffer_create() when memory is short, and the report on a failure. */
 #include "support/halting.h"
 #include "unit/ladder_support.h"
 
@@ -46,7 +46,7 @@ TEST(a_buffer_gets_the_unused_segments_of_pools_before_others_are_asked)
     end(gpu);
 }
 
-/* A buffer that only work keeps. */
+/* A buffer that is kept only by work. */
 static gpuhal_event *keep_by_work(gpuhal *gpu, gpuhal_queue *queue, uint64_t bytes)
 {
     gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 0, bytes);
@@ -83,7 +83,7 @@ typedef struct relay {
     gpuhal_buffer *buffer;
 } relay;
 
-/* What ends frees little, and other work keeps the rest by then. */
+/* The work that ends frees little, and by then other work keeps the rest. */
 static void *keep_on(void *user)
 {
     const struct timespec pause = {.tv_nsec = 30000000};
@@ -98,7 +98,7 @@ static void *keep_on(void *user)
     return NULL;
 }
 
-/* The rest of the memory, or all of it. */
+/* Expects a wait for the rest of the memory, or for all of it. */
 static void expect_to_wait_on(uint64_t bytes)
 {
     gpuhal *gpu = open_limited();
@@ -131,7 +131,7 @@ static void *end_native(void *user)
     return NULL;
 }
 
-/* A driver that has queues. The one that keeps the buffer refuses to be recorded. */
+/* A driver that has queues. The queue that keeps the buffer cannot be recorded. */
 static gpuhal_queue *keep_in_native_access(gpuhal **out_gpu)
 {
     static gpuhal_builtin_fn *const builtins[] = {gpuhal_halting_query, NULL};
@@ -180,7 +180,7 @@ TEST(a_buffer_waits_for_segments_whose_parts_work_still_has)
     gpuhal_buffer_release(part);
     opener own;
     begin_opening(&own, gate);
-    assert_int_equal(create(gpu, LIMIT, 0, PATIENCE_NS), GPUHAL_OK); /* although another queue goes on waiting */
+    assert_int_equal(create(gpu, LIMIT, 0, PATIENCE_NS), GPUHAL_OK); /* although another queue continues to wait */
     pthread_join(own.thread, NULL);
     open_gate(never);
     gpuhal_queue_destroy(hangs);
@@ -273,7 +273,7 @@ TEST(the_report_on_a_pool_states_its_memory_and_what_each_rung_gave)
     cache e = {.name = 'e', .per_call = 1}, s = {.name = 's'}, c = {.name = 'c', .per_call = 1};
     e.buffers[e.count++] = more[--count];
     c.buffers[c.count++] = more[--count];
-    s.buffers[0] = more[--count]; /* is spillable, but gives nothing */
+    s.buffers[0] = more[--count]; /* spillable, but releases nothing */
     add_cache(gpu, &e, GPUHAL_PRESSURE_EVICT, 0);
     add_callback(gpu, &c, 0);
     gpuhal_event *short_gate = close_gate(gpu, other), *gate = close_gate(gpu, queue);
@@ -302,7 +302,7 @@ TEST(the_report_on_a_pool_states_its_memory_and_what_each_rung_gave)
     assert_int_equal(report.rungs[GPUHAL_RUNG_CALL].bytes, UNIT);
     assert_true(report.rungs[GPUHAL_RUNG_GROW].tries > 0 && report.rungs[GPUHAL_RUNG_TRIM].tries > 0);
     assert_int_equal(report.rungs[GPUHAL_RUNG_GROW].bytes, 0);
-    assert_int_equal(report.rungs[GPUHAL_RUNG_TAKE].tries, 0); /* no queue that could wait for another */
+    assert_int_equal(report.rungs[GPUHAL_RUNG_TAKE].tries, 0); /* no queue could wait for another */
     assert_true(report.rungs[GPUHAL_RUNG_WAIT].tries > 0);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "; 256 bytes were given by callbacks"));
     opener own;
@@ -310,7 +310,7 @@ TEST(the_report_on_a_pool_states_its_memory_and_what_each_rung_gave)
     assert_int_equal(attempt(pool, NULL, 15 * UNIT, 0, PATIENCE_NS), GPUHAL_ERROR_OUT_OF_MEMORY);
     pthread_join(own.thread, NULL);
     const gpuhal_memory_report later = report_or_fail();
-    assert_int_equal(later.ordered_bytes, 0); /* nothing is left to wait for, so the call is back */
+    assert_int_equal(later.ordered_bytes, 0); /* no work is left to wait for, so the call has returned */
     assert_int_equal(later.rungs[GPUHAL_RUNG_POLL].bytes + later.rungs[GPUHAL_RUNG_WAIT].bytes, UNIT);
     gpuhal_buffer_release(used);
     gpuhal_buffer_release(s.buffers[0]);
@@ -372,7 +372,7 @@ TEST(the_report_on_a_buffer_is_of_the_device_and_its_pools)
     end(gpu);
 }
 
-/* The device refuses the segment, of whose memory work keeps some as well. */
+/* The device refuses the segment, while work keeps some of its memory as well. */
 TEST(the_sentence_on_a_pool_states_once_what_comes_free_when_work_ends)
 {
     gpuhal *gpu = open_limited();

@@ -1,5 +1,5 @@
-/* Devices that are plugged in and unplugged while a program has their plugin loaded: what can be opened, and which
- * handle is whose. */
+/* Devices that are plugged in and unplugged while a program has their plugin loaded: which can be opened, and which
+ * handle belongs to which. */
 #include "support/mock.h"
 #include "loader_support.h"
 
@@ -62,7 +62,7 @@ TEST(a_device_that_is_plugged_in_after_its_plugin_was_loaded_can_be_opened)
     put_slots("AB");
     rescan(gpu);
     expect_works(find(gpu, "good_comes_and_goes:1"));
-    /* Counted anew, by a helper, B is the first; here it stays the second. */
+    /* For a helper, which counts from 0 again, B would be the first; here it stays the second. */
     put_slots("B");
     rescan(gpu);
     assert_int_equal(gpuhal_device_status(gpuhal_device_at(gpu, 0)), GPUHAL_ERROR_DEVICE_LOST);
@@ -78,7 +78,7 @@ TEST(a_plugin_that_is_probed_in_this_process_is_probed_again_by_a_rescan)
     expect_works(gpuhal_device_at(gpu, 1));
     gpuhal_mock.unplugged = 1;
     rescan(gpu);
-    /* They are all alike: the index identifies them. */
+    /* The devices are all alike: the index identifies them. */
     assert_int_equal(gpuhal_device_status(gpuhal_device_at(gpu, 0)), GPUHAL_ERROR_DEVICE_LOST);
     assert_int_equal(gpuhal_device_status(gpuhal_device_at(gpu, 1)), GPUHAL_OK);
     expect_works(gpuhal_device_at(gpu, 1));
@@ -101,7 +101,7 @@ static void take_line(__attribute__((unused)) void *user, __attribute__((unused)
                       __attribute__((unused)) const char *line)
 {
     notified = true;
-    usleep(200000); /* where threads are cancelled */
+    usleep(200000); /* threads are cancelled here */
 }
 
 static void *rescan_alone(void *gpu)
@@ -109,7 +109,7 @@ static void *rescan_alone(void *gpu)
     return gpuhal_rescan(gpu, NULL) == GPUHAL_OK ? gpu : NULL;
 }
 
-/* The object took the notification and the rescan for still running: rescans and gpuhal_close() waited for ever. */
+/* The object believed that the notification and the rescan still ran: rescans and gpuhal_close() waited for ever. */
 TEST(a_thread_that_is_cancelled_while_a_rescan_notifies_leaves_the_object_usable)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 2, .unplugged = 2};
@@ -158,7 +158,7 @@ TEST(equal_devices_without_identity_are_all_lost_when_nothing_identifies_those_l
     assert_int_equal(gpuhal_generation(gpu) - before, 5);
     expect_works(find(gpu, "good_without_identity:0"));
     expect_works(find(gpu, "good_without_identity:1"));
-    /* One more is no doubt: those that were there still are. */
+    /* One more device is no doubt: the earlier ones are still there. */
     before = gpuhal_generation(gpu);
     put_slots("BCD");
     rescan(gpu);
@@ -197,7 +197,7 @@ TEST(a_driver_that_hangs_when_it_is_asked_again_is_given_up_and_its_devices_stay
     gpuhal_close(gpu);
 }
 
-/* ---- news */
+/* ---- notifications */
 
 static void await_generation(const gpuhal *gpu, uint64_t generation)
 {
@@ -230,7 +230,8 @@ TEST(a_plugin_that_announces_a_change_makes_the_library_look_again)
     host->changed(host);
 }
 
-/* Of good_comes_and_goes, whose devices are those of a file that the manifest watches; its folder is missing. */
+/* Opens good_comes_and_goes, whose devices a file names that the manifest watches; the folder of the file is
+ * missing. */
 static gpuhal *open_watched(char slots[512])
 {
     char more[600];
@@ -271,7 +272,7 @@ TEST(a_file_that_a_manifest_watches_makes_the_library_rescan)
     gpuhal_close(gpu);
 }
 
-/* The folder is made between two looks, and what is in it changes while the look for that is under way. */
+/* The folder is made between two scans, and a file in it changes during the scan for that. */
 TEST(a_file_that_changes_while_the_library_looks_makes_it_look_again)
 {
     char slots[512], was_read[512];

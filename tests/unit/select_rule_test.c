@@ -1,4 +1,4 @@
-/* Which of several devices is selected: the rule of gpuhal_select(), and what its reason says. */
+/* Which of several devices is selected: the rule of gpuhal_select(), and its reason. */
 #include "registry_support.h"
 #include "support/child.h"
 #include "support/mock.h"
@@ -17,7 +17,8 @@ static void expect(gpuhal *gpu, const char *selector, const char *id, const char
 
 #define GIB(count) ((uint64_t)(count) << 30)
 
-/* Selects `auto` on the machine that gpuhal_mock describes; in a child, because a plugin in this process lists once. */
+/* Selects `auto` on the machine that gpuhal_mock describes; in a child, because a plugin lists its devices once in a
+ * process. */
 static void expect_on_new_machine(const char *id, const char *reason)
 {
     int status = -1;

@@ -1,4 +1,4 @@
-/* Lists of selectors: what `!` takes away, one interface of each physical device, and limits of memory. */
+/* Lists of selectors: exclusions by `!`, one interface of each physical device, and limits of memory. */
 #include "device/device.h"
 #include "identity_support.h"
 
@@ -35,12 +35,12 @@ TEST(an_exclusion_takes_away_what_it_matches_from_what_stands_before_it)
     static const char *const cases[][2] = {
         {"cuda:*,!cuda:1", "cuda:0 "},
         {"cuda,!1", "cuda:0 "}, /* a number names a physical device */
-        {"cuda:0-1,!0", "cuda:1 "}, /* but continues the ids before it */
+        {"cuda:0-1,!0", "cuda:1 "}, /* but it continues the ids before it */
         {"!cuda", "vulkan:0 vulkan:1 vulkan:2 cpu:0 "},
         {"!cuda:1", "cuda:0 vulkan:0 vulkan:1 vulkan:2 cpu:0 "},
         {"!GPU-99999999", "cuda:0 vulkan:0 vulkan:2 cpu:0 "},
         {"!41:00.0,!cpu", "cuda:1 vulkan:1 vulkan:2 "},
-        {"!vulkan,vulkan:2", "cuda:0 cuda:1 vulkan:2 cpu:0 "}, /* in order: what is named later is there again */
+        {"!vulkan,vulkan:2", "cuda:0 cuda:1 vulkan:2 cpu:0 "}, /* in order: devices named later return */
         {"gpu,!name=small*", "cuda:0 cuda:1 vulkan:0 vulkan:1 "},
         {"gpu,!vulkan", "cuda:0 cuda:1 "},
         {"auto,!gpu", "cpu:0 "},
@@ -66,7 +66,7 @@ TEST(a_selected_device_is_one_that_the_exclusions_leave)
 {
     static const char *const cases[][2] = {
         {"auto,!1", "cuda:0"},
-        {"!cuda", "vulkan:1"}, /* the next interface of the physical device, whose preferred one was taken away */
+        {"!cuda", "vulkan:1"}, /* the next interface of the physical device, after its preferred one was excluded */
         {"!cuda:1", "cuda:0"},
         {"!1", "cuda:0"},
         {"gpu,!cuda,!c1:00.0", "vulkan:0"},
@@ -146,7 +146,7 @@ TEST(a_malformed_exclusion_or_limit_is_named_with_what_is_wrong)
         {"!cuda:0@8GiB", "what is left out takes no limit"},
         {"@8GiB", "nothing stands before \"@\""},
         {"cuda:0@", "\"\" is not a limit of memory"},
-        {"cuda:0@2", "\"2\" is not a limit of memory"}, /* 2 bytes, or half of it: hardly the former */
+        {"cuda:0@2", "\"2\" is not a limit of memory"}, /* could be 2 bytes or half of the memory, hardly the former */
         {"cuda:0@8 GiB", "\"8 GiB\" is not a limit"},
         {"cuda:0@8gib", "\"8gib\" is not a limit"},
         {"cuda:0@-8GiB", "\"-8GiB\" is not a limit"},
@@ -189,7 +189,7 @@ TEST(a_limit_behind_a_selector_is_that_of_each_device_that_it_names)
         {"cuda:1@25%", "cuda:1", GIB(20)},
         {"gpu@50%", "cuda:0", GIB(12)},
         {"gpu@50%", "vulkan:2", GIB(2)},
-        {"gpu@8GiB", "vulkan:2", GIB(4)}, /* all that it has */
+        {"gpu@8GiB", "vulkan:2", GIB(4)}, /* all its memory */
         {"GPU-9@1GiB", "vulkan:1", GIB(1)},
         {"1@1GiB,cpu", "cuda:1", GIB(1)},
         {"gpu@8GiB,cuda:0@4GiB", "cuda:0", GIB(4)}, /* the last one that names the device */
@@ -233,7 +233,7 @@ TEST(the_lowest_of_the_limits_of_the_program_and_of_the_environment_counts)
         assert_int_equal(setenv("GPUHAL_DEVICES", cases[i].environment, 1), 0);
         assert_int_equal(gpuhal_open(&config, &gpu), GPUHAL_OK);
         assert_int_equal(limit_of(gpu, "cuda:0"), cases[i].limit);
-        /* A rescan does not undo what the program has set since. */
+        /* A rescan does not undo the program's later limits. */
         gpuhal_device *device = NULL;
         assert_int_equal(gpuhal_select(gpu, "cuda:0", 0, &device, NULL), GPUHAL_OK);
         assert_int_equal(gpuhal_device_limit_memory(device, GIB(1)), GPUHAL_OK);
@@ -293,7 +293,7 @@ TEST(gpuhal_select_takes_no_limit_and_a_share_needs_a_known_size)
     assert_int_equal(try_open("opencl:0@1GiB"), GPUHAL_OK);
 }
 
-/* Names have an @ of their own: "Intel(R) Xeon(R) CPU E5 @ 2.10GHz". */
+/* Names may contain an @: "Intel(R) Xeon(R) CPU E5 @ 2.10GHz". */
 TEST(an_at_sign_in_a_name_is_no_limit_unless_a_limit_follows)
 {
     make_machine();

@@ -1,5 +1,5 @@
-/* Vendors' variables as selectors (`env=NAME`), by their own rules: each malformation of a list, which devices are
- * left, and what is said of the rest. */
+/* Vendors' variables as selectors (`env=NAME`), by their own rules: each malformation of a list, the devices that
+ * remain, and the notes about the rest. */
 #include "device/variable.h"
 #include "identity_support.h"
 
@@ -8,7 +8,7 @@
 #define THIRD  "99999999-2222-3333-4444-555555555555"
 #define PART   "77777777-2222-3333-4444-555555555555"
 
-/* Three GPUs, and a part of the last one, as a variable counts them; of AMD's with their unique ids. */
+/* Three GPUs, and a part of the last one, as a variable counts them; AMD's with their unique ids. */
 static const gpuhal_counted nvidia[] = {{0, 0, FIRST, false}, {1, 1, SECOND, false}, {2, 2, THIRD, false},
                                         {3, -1, PART, true}};
 static const gpuhal_counted amd[] = {
@@ -28,7 +28,7 @@ static void read_picks(const char *name, const char *value, const gpuhal_counted
     }
 }
 
-/* value, devices that are left in their order, and what is said; NULL: nothing is */
+/* value, remaining devices in their order, and the note; NULL: none */
 typedef struct reading {
     const char *value, *left, *said;
 } reading;
@@ -156,7 +156,7 @@ TEST(an_index_or_a_uuid_that_only_the_vendor_knows_is_an_error_and_no_guess)
     assert_int_equal(gpuhal_variable_read(cuda, "0", unknown, 2, &picks), GPUHAL_ERROR_NOT_FOUND);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "CUDA_DEVICE_ORDER=PCI_BUS_ID"));
     assert_int_equal(gpuhal_variable_read(cuda, "GPU-9", unknown, 2, &picks), GPUHAL_ERROR_NOT_FOUND);
-    read_picks("CUDA_VISIBLE_DEVICES", "2", unknown, 2, "", "no device has it"); /* there are two */
+    read_picks("CUDA_VISIBLE_DEVICES", "2", unknown, 2, "", "no device has it"); /* there are two of them */
     read_picks("CUDA_VISIBLE_DEVICES", "GPU-1", unknown, 2, "0", NULL);
 }
 
@@ -212,7 +212,7 @@ static bool is_noted(const char *devices, const char *words)
     return is;
 }
 
-/* CUDA has been run with the variable, and lists the third of the three GPUs that Vulkan lists. */
+/* CUDA has been started with the variable, and lists the third of the three GPUs that Vulkan lists. */
 TEST(where_cuda_runs_its_variable_leaves_what_cuda_lists_through_every_interface)
 {
     add_gpu("cuda", "0000:c1:00.0", "0x10de", THIRD);
@@ -227,7 +227,7 @@ TEST(where_cuda_runs_its_variable_leaves_what_cuda_lists_through_every_interface
     assert_true(is_noted("env=CUDA_VISIBLE_DEVICES", "CUDA lists 1 of the 3 that CUDA_VISIBLE_DEVICES names"));
     setenv("CUDA_VISIBLE_DEVICES", "2,-1,0", 1);
     assert_true(is_noted("env=CUDA_VISIBLE_DEVICES", "ends the list at \"-1\""));
-    setenv("CUDA_VISIBLE_DEVICES", "2,2", 1); /* what CUDA lists counts, whatever the text says */
+    setenv("CUDA_VISIBLE_DEVICES", "2,2", 1); /* CUDA's list counts, not the text */
     expect("env=CUDA_VISIBLE_DEVICES", "cuda:0 vulkan:2");
     assert_false(is_noted("env=CUDA_VISIBLE_DEVICES", "second time"));
     setenv("CUDA_VISIBLE_DEVICES", "2,-1,0", 1);
@@ -303,7 +303,7 @@ TEST(the_terms_of_sycl_name_devices_by_backend_and_type_and_take_them_away)
         {"level_zero:gpu", "vulkan:0 opencl:1"},
         {"level_zero:0", "vulkan:0 opencl:1"}, /* there is one */
         {"level_zero:1", "\"level_zero:1\" names no device"},
-        {"opencl:cpu", "opencl:2 cpu:0"}, /* a program on the processor, which is that */
+        {"opencl:cpu", "opencl:2 cpu:0"}, /* a driver on the processor, so cpu:0 as well */
         {"opencl:*;!opencl:gpu", "opencl:2 cpu:0"},
         {"cuda:0;level_zero:gpu", "cuda:0 vulkan:0 opencl:0 opencl:1"},
         {"!cuda:gpu;!opencl:cpu;!native_cpu:*;!opencl:gpu", "vulkan:0 opencl:1"},
@@ -343,11 +343,11 @@ TEST(the_terms_of_sycl_name_devices_by_backend_and_type_and_take_them_away)
 
 TEST(the_mask_of_level_zero_counts_devices_or_sub_devices_by_its_hierarchy)
 {
-    /* ZE_FLAT_DEVICE_HIERARCHY, ZE_AFFINITY_MASK, and what is left, or the error */
+    /* ZE_FLAT_DEVICE_HIERARCHY, ZE_AFFINITY_MASK, and the remaining devices, or the error */
     static const char *const cases[][3] = {
         {"COMPOSITE", "0", "vulkan:0 opencl:0"},
         {"COMPOSITE", " 0 , 0.1,0.0", "vulkan:0 opencl:0"},
-        {"COMPOSITE", "1,0.0,9.1", "vulkan:0 opencl:0"}, /* what there is not is skipped */
+        {"COMPOSITE", "1,0.0,9.1", "vulkan:0 opencl:0"}, /* numbers without a device are skipped */
         {"COMPOSITE", "1", "no device matches"},
         {"FLAT", "0", "vulkan:0 opencl:0"},
         {"FLAT", "0.1,0", "vulkan:0 opencl:0"},

@@ -10,7 +10,7 @@
 typedef struct lender {
     int calls;
     void *memory;
-    int64_t allocations; /* of the device, when it was notified */
+    int64_t allocations; /* allocations of the device at the notification */
 } lender;
 
 static void let_go(void *user, void *memory)

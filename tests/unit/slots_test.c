@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* The clock of the library, which the test puts forward, and the processors that it sees; 0: those that there are. */
+/* The clock of the library, which the test advances, and the number of processors that it sees; 0: the real number. */
 static _Atomic uint64_t later_ns;
 static uint32_t processors;
 
@@ -119,7 +119,7 @@ TEST(a_higher_priority_comes_first_and_equal_ones_as_they_came)
     gpuhal_close(gpu);
 }
 
-/* Whether a request that has waited so long is granted before one of the next priority. */
+/* Whether a request that has waited this long is granted before one of the next priority. */
 static bool comes_first_after(uint64_t waited_ns)
 {
     gpuhal *gpu = open_with_slots(1);
@@ -141,7 +141,7 @@ TEST(half_a_second_of_waiting_raises_a_request_by_one_priority)
 {
     assert_true(comes_first_after(500 * MS));
     bool first = true;
-    for (int i = 0; i < 20 && first; i++) { /* a busy machine may take half a second by itself */
+    for (int i = 0; i < 20 && first; i++) { /* a busy machine may delay it by half a second */
         first = comes_first_after(0);
     }
     assert_false(first);

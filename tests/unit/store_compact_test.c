@@ -1,4 +1,4 @@
-/* Stores: entries that are not pinned move, so that memory comes free in one piece. */
+/* Stores: entries that are not pinned move, so that memory becomes free in one piece. */
 #include "pressure_support.h"
 #include "store_support.h"
 
@@ -22,7 +22,8 @@ static void expect_small(store_fixture *f, int i)
     gpuhal_item_release(item, NULL);
 }
 
-/* A large buffer has come free, and small entries lie in its place: as much is free again, but not in one piece. */
+/* A large buffer was released, and small entries are in its place: as much memory is free again, but not in one
+ * piece. */
 static store_fixture begin(gpuhal_store_desc desc, uint64_t limit_bytes)
 {
     store_fixture f = store_or_fail(desc, limit_bytes);
@@ -145,7 +146,7 @@ TEST(a_call_moves_entries_together_and_gives_the_segments_back)
         put_small(&f, i);
         rest[i] = take(f.pool, NULL, state_of(f.pool).free_bytes);
     }
-    gpuhal_buffer *stays = take(f.pool, NULL, SEGMENT); /* of its own */
+    gpuhal_buffer *stays = take(f.pool, NULL, SEGMENT); /* the caller's own */
     for (int i = 0; i < 4; i++) {
         gpuhal_buffer_release(rest[i]);
     }
@@ -179,7 +180,7 @@ TEST(an_empty_store_compacts_its_pool_and_arguments_are_checked)
     close_store(&f);
 }
 
-/* With a copy, and with all of its parts. */
+/* An entry with a copy, and with all of its parts. */
 TEST(an_entry_moves_with_its_parts_and_keeps_its_copy_its_age_and_its_tag)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){.host_bytes = UINT64_MAX}, 3 * SEGMENT);
@@ -213,7 +214,7 @@ TEST(an_entry_moves_once_what_fills_it_has_ended)
     store_fixture f = begin((gpuhal_store_desc){0}, 3 * SEGMENT);
     gpuhal_item *item = NULL;
     assert_ok(acquire_now(&f, "3", GPUHAL_ACQUIRE_MODIFY, &item));
-    assert_ok(gpuhal_fill(NULL, gpuhal_item_buffer(item, NULL), 0, SMALL, 0x55, 1)); /* what would move too early */
+    assert_ok(gpuhal_fill(NULL, gpuhal_item_buffer(item, NULL), 0, SMALL, 0x55, 1)); /* an early move copies these */
     gpuhal_event *gate = close_gate(f.gpu, f.queue);
     assert_ok(gpuhal_fill(f.queue, gpuhal_item_buffer(item, NULL), 0, SMALL, 4, 1));
     gpuhal_item_release(item, f.queue);

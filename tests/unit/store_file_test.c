@@ -1,4 +1,4 @@
-/* Stores: copies in the file, and what is wrong with folders, disks and bytes. */
+/* Stores: copies in the file, and bad folders, disks and bytes. */
 #include "store_support.h"
 
 #include <fcntl.h>
@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A folder of the test's own, which is empty again at the end. */
+/* A folder of this test, which must be empty again at the end. */
 static char folder[64];
 
 static const char *make_folder(void)
@@ -40,7 +40,7 @@ static void expect(store_fixture *f, const char *key, unsigned char byte)
     gpuhal_item_release(item, NULL);
 }
 
-/* The descriptor of a file in the folder, although it has no name; -1. */
+/* The descriptor of the unnamed file in the folder; -1: none. */
 static int own_file(void)
 {
     char path[64], target[256], real[256];
@@ -104,8 +104,8 @@ TEST(host_memory_makes_room_by_the_file_and_the_oldest_goes_first)
     close_file_store(&f);
 }
 
-/* What decides how bytes get from the file into device memory: straight; through chunks, with a rest at the end that
- * the device does not take; by the device's slot for writing. */
+/* Properties that decide how bytes get from the file into device memory: directly; through chunks, with a rest at the
+ * end that the device does not take; by the device's slot for writing. */
 static const gpuhal_mock_device shapes[] = {
     {0}, {.hidden = 1}, {.hidden = 1, .copy_alignment = 64}, {.hidden = 1, .no_staging_kinds = 1}};
 
@@ -215,7 +215,7 @@ TEST(copies_in_memory_that_is_not_coherent_are_read_and_go_on_to_the_file)
     close_file_store(&f);
 }
 
-/* One bit of the copy that is first in the file; twice, and it is as before. */
+/* Flips one bit of the first copy in the file; a second call restores it. */
 static void damage_at(off_t offset)
 {
     char path[64];
@@ -335,7 +335,7 @@ TEST(above_the_limit_of_the_file_entries_stay_where_they_are)
     assert_int_equal(put_now(&f, "e", SEGMENT, 5), GPUHAL_ERROR_OUT_OF_MEMORY);
     assert_int_equal(entry_of(f.store, "d").tiers, GPUHAL_TIER_DEVICE);
     assert_int_equal(entry_of(f.store, "c").tiers, GPUHAL_TIER_HOST);
-    assert_ok(acquire_now(&f, "a", 0, &item)); /* in exchange for "d" */
+    assert_ok(acquire_now(&f, "a", 0, &item)); /* exchanged with "d" */
     assert_int_equal(entry_of(f.store, "d").tiers, GPUHAL_TIER_HOST);
     assert_int_equal(entry_of(f.store, "c").tiers, GPUHAL_TIER_FILE);
     gpuhal_item_release(item, NULL);
@@ -366,7 +366,7 @@ TEST(what_the_limit_of_the_file_leaves_no_room_for_cannot_be_spilled)
     close_file_store(&f);
 }
 
-/* Pins entries at random, up to so many at once, and returns how many acquires failed. */
+/* Pins entries at random, up to `most` at once, and returns how many acquires failed. */
 static int fail_at_random(store_fixture *f, uint32_t entries, uint32_t most)
 {
     gpuhal_item *items[8] = {0};
@@ -387,8 +387,8 @@ static int fail_at_random(store_fixture *f, uint32_t entries, uint32_t most)
     return failed;
 }
 
-/* Twelve entries, of which four fit into device memory; the tiers have room for the others, and for nothing more: two
- * of them change places. */
+/* Twelve entries; four fit into device memory. The tiers have exactly enough room for the others: entries change places
+ * in pairs. */
 static void expect_exchanges(uint32_t host_entries, uint32_t file_entries, uint32_t pins)
 {
     enum { ENTRIES = 12, FIT = 4 };
@@ -473,7 +473,7 @@ TEST(a_small_entry_does_not_change_places_with_a_large_one_and_stays_whole)
     close_file_store(&f);
 }
 
-/* The bytes of the smaller one, for which no other place is left, are in host memory above its limit. */
+/* No other place is left for the bytes of the smaller entry: they are in host memory above its limit. */
 TEST(an_entry_that_lost_its_place_and_did_not_come_back_is_kept)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){.device_bytes = 2 * SEGMENT, .host_bytes = SEGMENT}, 0);
@@ -527,7 +527,7 @@ TEST(a_store_whose_share_is_full_names_the_full_disk)
     close_file_store(&f);
 }
 
-/* The disk has no more room, as far as this process sees it. */
+/* The disk is full as far as this process sees it. */
 TEST(a_full_disk_leaves_entries_where_they_are)
 {
     store_fixture f = open_file_store(0, 0);
@@ -598,7 +598,7 @@ TEST(a_folder_that_cannot_have_the_file_is_refused_when_the_store_is_created)
     close_file_store(&f);
 }
 
-/* Root may write anywhere, so it is another user meanwhile. */
+/* Root may write anywhere, so the process is another user meanwhile. */
 TEST(a_folder_of_another_user_is_taken_where_it_may_be_written_to)
 {
     store_fixture f = open_file_store(0, 0);

@@ -1,4 +1,4 @@
-/* Stores: loaders, and which entries make room. */
+/* Stores: loaders, and the entries that make room. */
 #include "store_support.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* Stores against a model: seeded random work with all tiers, of which the model knows what every entry has. A second
- * test does it with eight threads. GPUHAL_TEST_STORE_STEPS sets the steps of each. */
+/* Stores against a model: seeded random work with all tiers; the model knows the contents of every entry. A second test
+ * does it with eight threads. GPUHAL_TEST_STORE_STEPS sets the steps of each. */
 #include "store_support.h"
 
 #include <pthread.h>
@@ -13,7 +13,7 @@ static uint64_t steps_wanted(void)
     return text ? strtoull(text, NULL, 10) : STEPS;
 }
 
-/* What the store must have under a key. */
+/* The contents that the store must have under a key. */
 typedef struct known {
     bool exists, reloadable;
     uint32_t bytes, pattern;
@@ -67,7 +67,7 @@ static void put_entry(model *m, uint32_t key)
         assert_int_equal(status, GPUHAL_ERROR_BUSY);
         return;
     }
-    if (entry->exists && status == GPUHAL_ERROR_BUSY) { /* it has not been given up yet */
+    if (entry->exists && status == GPUHAL_ERROR_BUSY) { /* the store still has it */
         return;
     }
     assert_ok(status);
@@ -96,7 +96,7 @@ static void acquire_entry(model *m, uint32_t key)
     const bool loads = below(&m->random, 3) == 0, modifies = below(&m->random, 4) == 0;
     known fresh = {.exists = true, .reloadable = true, .bytes = 1 + below(&m->random, MOST_BYTES),
                    .pattern = ++m->patterns};
-    const known *from = entry->exists ? entry : &fresh; /* a loader brings back what it brought first */
+    const known *from = entry->exists ? entry : &fresh; /* a loader always brings the same bytes */
     const gpuhal_item_desc desc = {.size = sizeof desc,
                                    .bytes = from->bytes,
                                    .flags = below(&m->random, 2) ? GPUHAL_ITEM_KEEP_COPY : 0,
@@ -202,7 +202,7 @@ TEST(random_work_finds_every_byte_as_the_model_has_it)
 
 /* ---- threads */
 
-/* Every word of an entry has the number of its key and a version, written by one that has the key's lock. */
+/* Every word of an entry has the number of its key and a version, written by a thread that has the key's lock. */
 typedef struct shared {
     store_fixture f;
     pthread_rwlock_t locks[KEYS];
@@ -218,7 +218,7 @@ typedef struct worker {
 
 enum { WORDS = 2000 };
 
-/* On any thread, where a failed assertion of cmocka's must not jump. */
+/* Works on any thread; a failed assertion of cmocka's must not jump on other threads than the test's. */
 static void must(bool good, const char *what)
 {
     if (!good) {

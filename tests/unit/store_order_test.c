@@ -73,7 +73,7 @@ TEST(readers_do_not_wait_for_each_other_and_modifying_waits_for_readers)
     close_store(&f);
 }
 
-/* The queue of the release need not have waited for what the queue of the acquire waits for. */
+/* The queue of the release may not have waited for the work that the queue of the acquire waits for. */
 TEST(work_from_before_counts_whatever_queue_the_next_item_is_released_in)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){0}, 0);
@@ -118,7 +118,7 @@ TEST(an_entry_whose_filling_failed_returns_why_until_it_is_dropped)
         assert_int_equal(gpuhal_store_read(f.store, "a", 1, NULL, 0, &got, 1, PATIENCE_NS), GPUHAL_ERROR_FILE);
     }
     assert_int_equal(entry_of(f.store, "a").tiers, 0);
-    /* A queue that has failed before the release counts like one that fails behind it. */
+    /* A queue that failed before the release counts like one that fails after it. */
     assert_int_equal(put_in(&f, f.queue, "b", 0x21), GPUHAL_ERROR_FILE);
     assert_int_equal(acquire_now(&f, "b", 0, &item), GPUHAL_ERROR_FILE);
     assert_ok(gpuhal_store_drop(f.store, "a", 1));
@@ -150,7 +150,7 @@ TEST(an_entry_whose_loading_failed_behind_its_acquire_is_loaded_again)
     close_store(&f);
 }
 
-/* What a queue does with an entry that has left the store comes before whatever gets its memory. */
+/* A queue's work with an entry that has left the store comes before any other use of its memory. */
 TEST(memory_of_an_entry_goes_behind_the_work_that_uses_it)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){0}, SEGMENT);
@@ -178,7 +178,7 @@ TEST(memory_of_an_entry_goes_behind_the_work_that_uses_it)
     close_store(&f);
 }
 
-/* What the library does not see, such as a kernel of the caller's own. */
+/* Work that the library does not see, such as a kernel of the caller. */
 static gpuhal_status do_work(void *user)
 {
     (void)user;

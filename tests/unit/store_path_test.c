@@ -1,4 +1,4 @@
-/* The contents of files as entries of a store: read once, and again when the file is another one. */
+/* The contents of files as entries of a store: read once, and again if the file is another one. */
 #include "store_support.h"
 
 #include <gpuhal/file.h>
@@ -192,7 +192,7 @@ TEST(what_cannot_be_read_is_refused_with_its_path_and_not_kept)
     end(&f);
 }
 
-/* As a program that writes a file anew does, in the middle of the reading. */
+/* As a program that rewrites a file, in the middle of the reading. */
 static int32_t write_meanwhile(void *user, uint64_t done, uint64_t total)
 {
     (void)user, (void)total;

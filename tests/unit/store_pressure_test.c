@@ -1,4 +1,4 @@
-/* Stores: what they give when others are short of memory. */
+/* Stores: memory that they release when others are short of it. */
 #include "pressure_support.h"
 #include "store_support.h"
 
@@ -29,7 +29,7 @@ TEST(what_needs_no_copy_is_given_first_and_the_rest_copied)
     assert_ok(acquire_now(&f, "put", 0, &item));
     expect_bytes(item, NULL, 2);
     gpuhal_item_release(item, NULL);
-    assert_int_equal(relieve(&f, GPUHAL_PRESSURE_EVICT, f.pool, UINT64_MAX), SEGMENT); /* by its copy */
+    assert_int_equal(relieve(&f, GPUHAL_PRESSURE_EVICT, f.pool, UINT64_MAX), SEGMENT); /* it has a copy */
     expect_bytes(pinned, NULL, 1);
     gpuhal_item_release(pinned, NULL);
     gpuhal_pool_destroy(other);
@@ -85,7 +85,7 @@ TEST(an_entry_above_the_limit_of_its_pool_is_refused_before_any_other_leaves)
     close_store(&f);
 }
 
-/* Four entries, of which the last one is pinned, in a store that may have eight segments. */
+/* Four entries, the last one pinned, in a store that may have eight segments. */
 static store_fixture four_entries(uint64_t limit_of_pool, gpuhal_item **out_pinned)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){.device_bytes = 8 * SEGMENT, .host_bytes = 8 * SEGMENT},
@@ -230,7 +230,7 @@ TEST(without_host_memory_and_a_folder_nothing_can_be_spilled)
     close_store(&f);
 }
 
-/* Before anything was tried: by the limit, of which a copy that a loader brings back makes room. */
+/* Before any attempt, the limit decides; a copy that a loader can bring back makes room within it. */
 TEST(what_can_be_spilled_is_what_the_limit_of_host_memory_leaves_room_for)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){.host_bytes = 2 * SEGMENT + UNIT}, 3 * SEGMENT);
@@ -273,7 +273,7 @@ static uint64_t pinned_when_refused(store_fixture *f, const char *key)
     return gpuhal_last_memory_report()->pinned_bytes;
 }
 
-/* Of which a part was allocated, when the other one was refused. */
+/* One part of the entry was allocated when the other was refused. */
 TEST(the_entry_for_which_there_is_no_room_is_not_among_what_is_pinned)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){0}, 2 * SEGMENT);
@@ -300,7 +300,7 @@ TEST(a_buffer_of_the_device_gets_the_memory_of_entries)
     close_store(&f);
 }
 
-/* In the order of use, although the younger one would cost no copy. */
+/* In the order of use, although the newer one would cost no copy. */
 TEST(entries_make_room_for_their_own_store_in_the_order_of_use)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){.host_bytes = 8 * SEGMENT}, 2 * SEGMENT);

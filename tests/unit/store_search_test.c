@@ -1,5 +1,5 @@
 /* Stores: one call searches for room while others find it, or look through the same entries. Copies of entries that
- * leave fail here where the test says so, and the other call comes meanwhile. */
+ * leave fail when the test says so, and the other call runs meanwhile. */
 #include "pressure_support.h"
 #include "store_support.h"
 
@@ -7,13 +7,13 @@
 
 #include <pthread.h>
 
-/* Linked in the place of the library's own, which is __real_. */
+/* Linked in place of the library's function, which is __real_. */
 gpuhal_status __wrap_gpuhal_demote(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns);
 gpuhal_status __real_gpuhal_demote(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns);
 
 static store_fixture f;
-static void (*meanwhile)(void); /* what comes during the next copy, which then fails */
-static unsigned copies;         /* that were tried */
+static void (*meanwhile)(void); /* runs during the next copy, which then fails */
+static unsigned copies;         /* attempts */
 
 gpuhal_status __wrap_gpuhal_demote(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns)
 {
@@ -27,7 +27,7 @@ gpuhal_status __wrap_gpuhal_demote(gpuhal_store *store, gpuhal_entry *entry, uin
     return GPUHAL_ERROR_OUT_OF_MEMORY;
 }
 
-/* Two entries fill the store's share of device memory; a third one needs the place of one of them, now. */
+/* Two entries fill the store's share of device memory; a third one now needs the place of one of them. */
 static void expect_room(void (*other)(void))
 {
     const gpuhal_item_desc desc = {.size = sizeof desc, .bytes = SEGMENT};
@@ -73,9 +73,9 @@ gpuhal_status __real_gpuhal_uses_wait(gpuhal_store *store, gpuhal_entry *entry, 
 gpuhal_status __wrap_gpuhal_host_create(gpuhal_store *store, const gpuhal_entry *entry, gpuhal_host_copy **out_copy);
 gpuhal_status __real_gpuhal_host_create(gpuhal_store *store, const gpuhal_entry *entry, gpuhal_host_copy **out_copy);
 
-static gpuhal_event *gate; /* opens once a search waits for what fills "a" */
-static bool modifies_a;   /* when a search for room in host memory looks at the copy of "a" */
-static bool has_no_piece; /* for the next copy, although there are enough bytes */
+static gpuhal_event *gate; /* opens once a search waits for the work that fills "a" */
+static bool modifies_a;   /* while a search for room in host memory looks at the copy of "a" */
+static bool has_no_piece; /* for the next copy, although enough bytes are free */
 
 gpuhal_status __wrap_gpuhal_uses_wait(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue, bool all,
                                       uint64_t deadline_ns)
@@ -104,8 +104,8 @@ gpuhal_status __wrap_gpuhal_host_create(gpuhal_store *store, const gpuhal_entry 
     return GPUHAL_ERROR_OUT_OF_MEMORY;
 }
 
-/* "b" has to leave device memory. The copy of "a", which is pinned there, is given up by a thread that modifies "a",
- * not by the search, which finds no other. */
+/* "b" has to leave device memory. "a" is pinned there, and its copy is released by a thread that modifies "a"; the
+ * search finds no other room. */
 static void expect_room_in_host(uint64_t host_bytes)
 {
     const gpuhal_item_desc desc = {.size = sizeof desc, .bytes = SEGMENT};
@@ -113,7 +113,7 @@ static void expect_room_in_host(uint64_t host_bytes)
     f = store_or_fail((gpuhal_store_desc){.device_bytes = 2 * SEGMENT, .host_bytes = host_bytes}, 0);
     assert_ok(put_now(&f, "a", SEGMENT, 1));
     assert_ok(put_now(&f, "b", SEGMENT, 2));
-    assert_ok(put_now(&f, "x", SEGMENT, 3)); /* in the place of "a" */
+    assert_ok(put_now(&f, "x", SEGMENT, 3)); /* replaces "a" */
     assert_ok(gpuhal_store_drop(f.store, "x", 1));
     assert_ok(acquire_now(&f, "a", 0, &a));
     assert_int_equal(entry_of(f.store, "a").tiers, GPUHAL_TIER_DEVICE | GPUHAL_TIER_HOST);
@@ -139,7 +139,7 @@ TEST(a_piece_of_host_memory_that_others_gave_back_counts)
 
 /* ---- the order of use */
 
-/* "a", "b" and "c" fill the store's share. What fills "a", the oldest, does not end before the gate opens. */
+/* "a", "b" and "c" fill the store's share. The work that fills "a", the oldest, does not end before the gate opens. */
 static void fill_behind_gate(void)
 {
     const gpuhal_item_desc desc = {.size = sizeof desc, .bytes = SEGMENT};
@@ -234,7 +234,7 @@ static filler thief = {.byte = 9};
 static bool steals; /* another thread is faster whenever an entry has made room */
 static uint64_t end_ns;
 
-/* What is freed may be nothing. */
+/* `entry` may be NULL. */
 void __wrap_gpuhal_entry_free(gpuhal_entry *entry)
 {
     __real_gpuhal_entry_free(entry);
@@ -245,8 +245,8 @@ void __wrap_gpuhal_entry_free(gpuhal_entry *entry)
     }
 }
 
-/* An entry of SEGMENT bytes is all that there is room for. Without the deadline the search would go on until `end_ns`,
- * and then have its room. */
+/* There is only room for an entry of SEGMENT bytes. Without the deadline the search would continue until `end_ns`, and
+ * then have its room. */
 static void expect_end_of_search(uint64_t device_bytes, uint64_t pool_bytes)
 {
     const gpuhal_item_desc desc = {.size = sizeof desc, .bytes = SEGMENT};
@@ -312,7 +312,7 @@ static void *move_all(void *user)
     return NULL;
 }
 
-/* It has references to all entries, so that what is dropped meanwhile has its memory until it ends. */
+/* The move has references to all entries, so that dropped entries keep their memory until it ends. */
 TEST(while_another_thread_moves_entries_a_call_waits_for_those_that_were_dropped)
 {
     putter own = {.status = GPUHAL_NOT_READY};
@@ -334,8 +334,8 @@ TEST(while_another_thread_moves_entries_a_call_waits_for_those_that_were_dropped
     close_store(&f);
 }
 
-/* As many entries as a model has pieces. The tiers have room for these and no more, so that an entry that comes back
- * changes places with one that leaves: if one finds no room, another one as large would not find any, either. */
+/* As many entries as a model has pieces. The tiers have exactly enough room, so that an entry that comes back changes
+ * places with one that leaves: if one finds no room, no other as large finds any, either. */
 TEST(with_thousands_of_entries_and_no_room_few_are_tried)
 {
     enum { ENTRIES = 4096, FIT = 1024, BYTES = 4096, MOST = 6 };

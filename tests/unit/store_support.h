@@ -1,4 +1,4 @@
-/* tests/unit/store_support.h: what the tests of stores share: a device that the host sees, a pool, and a store. */
+/* tests/unit/store_support.h: shared by the tests of stores: a device that the host sees, a pool, and a store. */
 #ifndef GPUHAL_TEST_STORE_SUPPORT_H
 #define GPUHAL_TEST_STORE_SUPPORT_H
 
@@ -69,7 +69,7 @@ static inline gpuhal_item *load_or_fail(store_fixture *f, const char *key, uint6
     return item;
 }
 
-/* Without a loader. */
+/* Acquires without a loader. */
 static inline gpuhal_status acquire_now(store_fixture *f, const char *key, uint32_t flags, gpuhal_item **out_item)
 {
     return gpuhal_store_acquire(f->store, NULL, key, strlen(key), NULL, flags, 0, out_item);
@@ -101,7 +101,7 @@ static inline void expect_bytes(gpuhal_item *item, const char *name, unsigned ch
     free(got);
 }
 
-/* What the report on the allocation that has just failed says of copies. */
+/* Expects these figures for copies in the report on the allocation that has just failed. */
 static inline void expect_spillable(uint64_t bytes, uint64_t not_bytes, const char *why)
 {
     const gpuhal_memory_report *report = gpuhal_last_memory_report();

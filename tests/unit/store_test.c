@@ -16,7 +16,7 @@ TEST(an_entry_that_was_put_is_acquired_with_its_bytes)
     assert_int_equal(entry.pins, 2);
     assert_int_equal(entry.part_count, 1);
     assert_int_equal(counts_of(f.store).pinned, 1);
-    gpuhal_store_entry older = {.size = offsetof(gpuhal_store_entry, part_count)}; /* an earlier version's */
+    gpuhal_store_entry older = {.size = offsetof(gpuhal_store_entry, part_count)}; /* as in an earlier version */
     assert_ok(gpuhal_store_describe(f.store, "one", 3, &older));
     assert_int_equal(older.size, offsetof(gpuhal_store_entry, part_count));
     assert_int_equal(older.bytes, 3000);
@@ -148,7 +148,7 @@ TEST(a_buffer_of_the_pool_is_put_without_a_copy)
     close_store(&f);
 }
 
-/* A put that is refused leaves the caller's buffer to it. */
+/* After a refused put the buffer stays the caller's. */
 TEST(a_buffer_stays_with_the_caller_when_its_put_fails)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){.device_bytes = 1000}, 0);

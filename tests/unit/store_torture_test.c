@@ -1,4 +1,4 @@
-/* Every allocation that a store makes fails once, every call of the system, and every call of a driver; and forks. */
+/* Every allocation of a store fails once, every system call, and every call of a driver; and forks. */
 #include "support/child.h"
 #include "support/torture.h"
 #include "support/torture_mock.h"
@@ -30,7 +30,7 @@ static gpuhal_status open_objects(objects *o)
         .device_bytes = 2 * BYTES,
         .host_bytes = 2 * BYTES + 2000,
         .folder = folder,
-        .file_bytes = 3 * 8192}; /* which is full with all others: there entries change places */
+        .file_bytes = 3 * 8192}; /* the file has room for exactly the other entries, so entries change places */
     gpuhal_device *device = NULL;
     gpuhal_status status = open_mock(&o->gpu);
     status = status ? status : gpuhal_select(o->gpu, "mock:0", 0, &device, NULL);
@@ -69,7 +69,7 @@ static gpuhal_status load(void *user, gpuhal_queue *queue, gpuhal_item *item)
     return gpuhal_fill(queue, gpuhal_item_buffer(item, NULL), 0, BYTES, *(uint32_t *)user, 1);
 }
 
-/* What an acquire brings is right, or it fails. */
+/* An acquire returns the right bytes, or fails. */
 static gpuhal_status expect(objects *o, uint32_t key, uint32_t byte, bool loads)
 {
     static unsigned char got[BYTES];
@@ -91,7 +91,7 @@ static gpuhal_status expect(objects *o, uint32_t key, uint32_t byte, bool loads)
     return status;
 }
 
-/* Two at once, which fill the share of device memory; then they may move. */
+/* Uses two entries at once, which fill the share of device memory; then they may move. */
 static gpuhal_status use_two(objects *o)
 {
     const uint32_t numbers[] = {0, 1};
@@ -130,7 +130,7 @@ static gpuhal_status use(objects *o)
     return status;
 }
 
-/* A failure that was not the device's leaves every other entry as it was. */
+/* A failure that is not the device's leaves every other entry unchanged. */
 static gpuhal_status store_around(void)
 {
     objects o = {.gpu = NULL};
@@ -141,7 +141,7 @@ static gpuhal_status store_around(void)
         assert_int_equal(gpuhal_store_get_statistics(o.store, &counts), GPUHAL_OK);
         assert_int_equal(counts.pinned, 0);
         assert_true(counts.device.bytes <= 2 * BYTES);
-        assert_true(counts.host.bytes <= 3 * BYTES + 2000); /* with one that lost its place */
+        assert_true(counts.host.bytes <= 3 * BYTES + 2000); /* including an entry that lost its place */
     }
     close_objects(&o);
     return status;
@@ -152,7 +152,7 @@ TEST(every_allocation_of_a_store_may_fail)
     torture(store_around, GPUHAL_FAULT_ALLOCATION, NULL);
 }
 
-/* What was not opened must not be closed either: a number that is not set is that of the standard input. */
+/* A descriptor that was not opened must not be closed: an unset member is 0, the standard input. */
 TEST(a_store_that_is_refused_leaves_every_descriptor_open)
 {
     objects o = {.gpu = NULL};
@@ -186,7 +186,7 @@ TEST(short_writes_of_a_store_are_continued)
     torture(store_around, GPUHAL_FAULT_SHORT, NULL);
 }
 
-/* After a call of the driver has failed, what was put is there, or the call that put it has failed: with a queue, the
+/* After a failed call of the driver, either the entry is there, or the call that put it has failed: with a queue, the
  * work of that call. */
 TEST(no_entry_is_lost_when_a_call_of_the_driver_fails)
 {
@@ -234,7 +234,7 @@ static bool is_empty(const char *path)
     return count == 2; /* itself and the one above */
 }
 
-/* Whether there is a call of that number, or for KILL_AFTER a write. */
+/* Whether there is a call of that number; for KILL_AFTER: a write of that number. */
 static bool is_killed_at(gpuhal_fault kind, unsigned call)
 {
     const pid_t child = begin_child();
@@ -248,7 +248,7 @@ static bool is_killed_at(gpuhal_fault kind, unsigned call)
     return WIFSIGNALED(state);
 }
 
-/* What it wrote half of included. */
+/* Half-written files included. */
 TEST(a_process_that_is_killed_at_any_call_leaves_nothing_in_the_folder)
 {
     char own[] = "/tmp/gpuhal-store-killed-XXXXXX";

@@ -1,4 +1,4 @@
-/* Workers on the processors near their device, on made-up machines. */
+/* Workers on the processors near their device, on invented machines. */
 #include "hardware_support.h"
 
 #include "schedule/strategy.h"

@@ -1,4 +1,4 @@
-/* What variables of launchers say of a process, and each way in which they can be wrong. */
+/* Variables of launchers that describe a process, and all errors in them. */
 #include "test.h"
 
 #include "schedule/strategy.h"
@@ -62,9 +62,9 @@ TEST(each_launcher_is_read_and_the_innermost_one_counts)
          "open_mpi", "OMPI_COMM_WORLD_LOCAL_RANK", 7, 0, 3, 0},
         {"PMI_RANK=6 PMI_SIZE=8 SLURM_PROCID=6 SLURM_NTASKS=8 SLURM_LOCALID=2", "slurm", "SLURM_LOCALID", 6, 8, 2, 0},
         {"PMIX_RANK=6 SLURM_PROCID=6 SLURM_LOCALID=2", "slurm", "SLURM_LOCALID", 6, 0, 2, 0},
-        /* the shell of an allocation has a number of tasks, and no rank; a size alone says nothing */
+        /* the shell of an allocation has a number of tasks, and no rank; a size alone means nothing */
         {"SLURM_NTASKS=8 WORLD_SIZE=4", "", "", 0, 1, 0, 1},
-        /* what is wrong with a launcher that does not count is not read */
+        /* errors of a launcher that does not count are ignored */
         {"RANK=1 LOCAL_RANK=1 SLURM_PROCID=x SLURM_LOCALID=-3", "torchrun", "LOCAL_RANK", 1, 0, 1, 0},
         {"RANK=4294967294 LOCAL_RANK=0", "torchrun", "LOCAL_RANK", 4294967294u, 0, 0, 0},
     };
@@ -177,7 +177,7 @@ TEST(a_rank_is_bound_if_slurm_shows_it_fewer_gpus_than_the_job_has_here)
         {"CUDA_VISIBLE_DEVICES=0 SLURM_GPUS_ON_NODE=2", 1, true},
         {"CUDA_VISIBLE_DEVICES=0,1 SLURM_GPUS_ON_NODE=4", 2, true},
         {"CUDA_VISIBLE_DEVICES=0 SLURM_GPUS_ON_NODE=1", 1, false},
-        {"CUDA_VISIBLE_DEVICES=0,1 SLURM_GPUS_ON_NODE=2", 1, false}, /* one of them is broken */
+        {"CUDA_VISIBLE_DEVICES=0,1 SLURM_GPUS_ON_NODE=2", 1, false}, /* one of the GPUs has failed */
         {"ROCR_VISIBLE_DEVICES=0 SLURM_GPUS_ON_NODE=2", 1, true},
         {"ZE_AFFINITY_MASK=0 SLURM_GPUS_ON_NODE=2", 1, true},
         {"SLURM_GPUS_ON_NODE=2", 1, true},

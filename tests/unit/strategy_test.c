@@ -119,7 +119,7 @@ TEST(the_memory_share_of_single_device_is_enforced_and_ends_with_the_strategy)
     gpuhal_close(gpu);
 }
 
-/* The most bytes of one buffer that the device gives. */
+/* The most bytes of one buffer on the device. */
 static uint64_t find_limit(gpuhal_device *device)
 {
     uint64_t low = 0, high = GIB(1);
@@ -154,7 +154,7 @@ TEST(the_smallest_share_of_the_strategies_that_live_is_enforced_in_whatever_orde
         assert_int_equal(find_limit(device), 700000);
         gpuhal_strategy_destroy(strategies[2]);
         assert_int_equal(find_limit(device), 800000);
-        /* What the application sets meanwhile stays. */
+        /* A limit that the application sets meanwhile stays. */
         strategies[0] = create(gpu, &desc);
         assert_ok(gpuhal_device_limit_memory(device, 900000));
         gpuhal_strategy_destroy(strategies[0]);
@@ -183,7 +183,7 @@ TEST(a_share_for_processes_is_divided_and_no_limit_becomes_higher_than_it_was)
     gpuhal_strategy_destroy(strategy);
     assert_int_equal(find_limit(device), 70000);
     strategy = create(gpu, &desc);
-    assert_ok(gpuhal_device_limit_memory(device, 60000)); /* the application's own, which stays */
+    assert_ok(gpuhal_device_limit_memory(device, 60000)); /* the application's own limit stays */
     gpuhal_strategy_destroy(strategy);
     assert_int_equal(find_limit(device), 60000);
     gpuhal_close(gpu);

@@ -19,7 +19,7 @@ static gpuhal_status find(void *state, uint32_t worker, gpuhal_device **out_devi
     return GPUHAL_OK;
 }
 
-/* Registers one, and creates that, a single device's and that of ranks. */
+/* Registers a strategy, and creates it, a single device's and that of ranks. */
 static gpuhal_status use_strategies(void)
 {
     static const char *const names[] = {"mine", "single_device", "rank_per_device", "auto"};

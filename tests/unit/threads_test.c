@@ -1,5 +1,5 @@
-/* The library's threads, by the names that docs/embedding.md promises: none before it is needed, none longer than it is
- * needed. */
+/* The library's threads, by the names that docs/embedding.md promises: no thread before it is needed, and none longer
+ * than it is needed. */
 #include "support/mock.h"
 #include "watchdog_support.h"
 
@@ -15,8 +15,9 @@ static int by_name(const void *a, const void *b)
     return strcmp(a, b);
 }
 
-/* The library's, "gpuhal-job" apart, since which jobs wait for more is the plugin's matter. Returns how many threads
- * have another name: the test's and a sanitizer's, and any of the library's that bears no name of its own. */
+/* Reads the names of the library's threads, except "gpuhal-job", since the plugin determines which jobs wait. Returns
+ * the number of threads with another name: the test's, a sanitizer's, and any of the library's that has no name of its
+ * own. */
 static size_t read_names(char out[512])
 {
     char names[64][32];
@@ -65,7 +66,7 @@ static void *end_at_once(void *unused)
     return unused;
 }
 
-/* Before any of the library's. A sanitizer starts one of its own beside the program's first. */
+/* Must come before any thread of the library. A sanitizer starts one of its own beside the program's first. */
 static void count_others(size_t own)
 {
     char names[512];
@@ -75,7 +76,7 @@ static void count_others(size_t own)
     others_before = read_names(names) + own;
 }
 
-/* ---- what starts which */
+/* ---- the causes of each thread */
 
 TEST(opening_starts_no_thread_that_stays_and_a_device_is_watched_while_it_is_open)
 {
@@ -174,7 +175,7 @@ TEST(a_cancelled_thread_closes_its_object_and_keeps_no_lock_of_others)
     expect_threads("");
 }
 
-/* The thread that watches is in a wait that the system does not end then. */
+/* The watching thread is in a wait that the system then does not end. */
 TEST(a_program_that_closes_all_its_descriptors_still_closes_its_object)
 {
 #ifdef __SANITIZE_THREAD__

@@ -1,6 +1,6 @@
 /* Devices with queues and links of their own, over the mock: work is done only when a thread waits for it, as late as a
- * driver may, and every slot can be made to fail. What is staged, and what goes over a link, stays right; and what
- * fails leaves nothing behind. */
+ * driver may, and every slot can be made to fail. Staged bytes and bytes over a link stay correct, and a failure leaves
+ * nothing behind. */
 #include "engine_support.h"
 
 #include "device/device.h"
@@ -236,7 +236,7 @@ static void help_others(void *user)
     sem_wait(&l->go);
 }
 
-/* Asks for another helper of its own while it is being withdrawn, then offers the work of another. */
+/* Asks for another helper while its own is being withdrawn, then submits another object's work. */
 static void ask_late(void *user)
 {
     late *l = user;

@@ -1,5 +1,5 @@
-/* Which copies between a device and pageable host memory are staged: what the device states about itself decides, by
- * one rule for both directions, which docs/transfers.md has. */
+/* Which copies between a device and pageable host memory are staged: facts of the device decide, by one rule for both
+ * directions, which is in docs/transfers.md. */
 #include "engine_support.h"
 #include "registry_support.h"
 
@@ -38,7 +38,7 @@ static gpuhal *open_with(const char *registry, gpuhal_builtin_fn *plugin)
     return gpu;
 }
 
-/* One device for each of the expectations. */
+/* Opens one device for each of the expectations. */
 static gpuhal *open_all(const char *registry)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = EXPECTATIONS};
@@ -48,7 +48,7 @@ static gpuhal *open_all(const char *registry)
     return open_with(registry, query);
 }
 
-/* The one of which most is staged. */
+/* Opens the device with the most staging. */
 static gpuhal *open_discrete(gpuhal_builtin_fn *plugin)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{DISCRETE}}};
@@ -63,7 +63,7 @@ static void expect_path(const char *what, bool staged, int64_t slots, int64_t co
     }
 }
 
-/* Each byte arrives, whatever the path. */
+/* Each byte arrives on either path. */
 static void expect_paths(gpuhal *gpu, uint32_t device, const char *what, bool staged, uint64_t bytes)
 {
     gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, device, bytes);
@@ -79,7 +79,7 @@ static void expect_paths(gpuhal *gpu, uint32_t device, const char *what, bool st
     gpuhal_buffer_release(buffer);
 }
 
-/* However often, and with a registry as without one. */
+/* Repeatedly, and with a registry as without one. */
 TEST(facts_decide_which_large_writes_and_reads_are_staged)
 {
     const char *const registries[] = {fresh_directory(), "none"};

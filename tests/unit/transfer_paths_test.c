@@ -1,4 +1,4 @@
-/* The way of a copy between two devices: through an import of the other side's memory, or staged through a bounded
+/* The path of a copy between two devices: through an import of the other side's memory, or staged through a bounded
  * ring. */
 #include "transfer_support.h"
 
@@ -6,8 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* mock:0 has memory that the host sees, mock:1 none, and no way to write or read it but through its own copies; it
- * imports. */
+/* mock:0 has memory that the host sees. mock:1 has none, only its own copies write or read it, and it imports. */
 static gpuhal *open_importer(uint32_t refuses)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 2,
@@ -28,7 +27,7 @@ static void expect_path(const gpuhal_buffer *to, const gpuhal_buffer *from, gpuh
     assert_int_equal(path, expected);
 }
 
-/* Both directions, twice: the import is made once, and each copy is one of the device's own. */
+/* Both directions, twice: the import is made once, and the device itself does each copy. */
 static void check_sharing_copies(uint32_t refuses)
 {
     gpuhal *gpu = open_importer(refuses);
@@ -206,7 +205,7 @@ static void *copy_around(void *user)
     return NULL;
 }
 
-/* Copies between devices 0 and 1, which need not have anything to say about the bytes. */
+/* Copies between devices 0 and 1; the bytes do not matter. */
 static void *copy_between_two(void *user)
 {
     copier *c = user;
@@ -274,7 +273,7 @@ TEST(a_staged_copy_works_in_a_child_whose_parent_was_copying)
     gpuhal_close(gpu);
 }
 
-/* The plugin cannot reach its memory from the host, so pageable memory is staged; what is page-locked already is
+/* The plugin cannot reach its memory from the host, so pageable memory is staged; memory that is page-locked already is
  * not. */
 TEST(page_locked_memory_of_the_devices_own_is_never_staged)
 {

@@ -1,5 +1,5 @@
-/* Writes, reads, copies and fills of ranges on devices of every shape: exact to the byte, refused where they make no
- * sense, and honest about what failed. */
+/* Writes, reads, copies and fills of ranges on devices of every shape: exact to the byte, refused if they make no
+ * sense, and with a true report of a failure. */
 #include "support/pattern.h"
 #include "transfer_support.h"
 

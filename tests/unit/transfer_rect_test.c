@@ -1,7 +1,7 @@
 /* Copies of rectangles between devices of every shape and host memory, beside a model. */
 #include "transfer_support.h"
 
-/* What copy_rect must do, row by row. */
+/* The specified effect of copy_rect, row by row. */
 static void model_rect(unsigned char *to, const gpuhal_rect *to_rect, const unsigned char *from,
                        const gpuhal_rect *from_rect, const uint64_t extent[3])
 {

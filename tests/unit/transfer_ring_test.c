@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Two devices that staged copies run between, of which the host sees nothing. */
+/* Two devices with staged copies between them; the host sees none of their memory. */
 static gpuhal *open_hidden(uint32_t count, const gpuhal_config *config)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = count, .fork_safe = 1};
@@ -74,7 +74,7 @@ static uint64_t processor_time_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Threads that wait by looking use all of every window, whatever else the machine does. */
+/* Threads that wait by polling use all of every window, under any load of the machine. */
 TEST(a_thread_pool_sleeps_until_it_has_work)
 {
     gpuhal *gpu = open_hidden(2, NULL);

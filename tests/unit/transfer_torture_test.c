@@ -1,5 +1,5 @@
-/* Every call that a transfer makes fails once: transfers of the caller's thread, by a thread of the library, by queues
- * of the plugin, through files, over a stage between two devices. */
+/* Every call of a transfer fails once: transfers of the caller's thread, by a thread of the library, by queues of the
+ * plugin, through files, and over a stage between two devices. */
 #include "engine_support.h"
 #include "support/torture.h"
 
@@ -32,14 +32,14 @@ static gpuhal_status open_devices(gpuhal **out_gpu)
     }
     gpuhal_status status = gpuhal_open(&config, out_gpu);
     if (!status && gpuhal_device_count(*out_gpu) < 2) {
-        /* The plugin itself could not be probed for lack of something; its report has the sentence. */
+        /* The plugin itself could not be probed because something was missing; its report has the sentence. */
         gpuhal_plugin_report report = {.size = sizeof report};
         assert_int_equal(gpuhal_plugin_report_get(*out_gpu, 0, &report), GPUHAL_OK);
         assert_true(report.reason[0] != 0);
         gpuhal_device *none = NULL;
         return gpuhal_select(*out_gpu, "mock:1", 0, &none, NULL);
     }
-    /* An opening that succeeds knows everything: these are two physical devices, each with the evidence for it. */
+    /* A successful opening knows everything: these are two physical devices, each with the evidence for it. */
     if (!status) {
         assert_int_equal(gpuhal_physical_count(*out_gpu), 2);
     }
@@ -67,7 +67,7 @@ static void give_back(gpuhal *gpu, gpuhal_buffer *buffers[2])
     gpuhal_buffer_release(buffers[0]);
     gpuhal_buffer_release(buffers[1]);
     gpuhal_close(gpu);
-    /* A callback's thread may be the last to let go. */
+    /* A callback's thread may be the last to release the device. */
     for (int i = 0; i < 10000 && gpuhal_mock.devices[0].openings + gpuhal_mock.devices[1].openings > 0; i++) {
         gpuhal_os_sleep(1000000);
     }
@@ -96,7 +96,7 @@ static void count_done(void *user, gpuhal_status status)
     ++*(_Atomic int *)user;
 }
 
-/* Whatever was asked for, the function is called once. */
+/* The function is called once for each request. */
 static void expect_notified(const _Atomic int *notified, int asked)
 {
     for (int i = 0; i < 10000 && *notified < asked; i++) {
@@ -105,7 +105,7 @@ static void expect_notified(const _Atomic int *notified, int asked)
     assert_int_equal(*notified, asked);
 }
 
-/* Two queues, the second behind the first. */
+/* Two queues, the second waits for the first. */
 static gpuhal_status queue_around(void)
 {
     gpuhal *gpu = NULL;

@@ -1,5 +1,5 @@
-/* tests/unit/watchdog_compile_test.c: drivers that compile take their time: when they are asked to, when a kernel is
- * launched first, and in every call that waits for that. */
+/* tests/unit/watchdog_compile_test.c: drivers that compile for long: on request, at the first launch of a kernel, and
+ * in every call that waits for that. */
 #include "watchdog_support.h"
 
 #include "device/device.h"
@@ -20,7 +20,7 @@ static void prepare_uncached_kernel(fixture *s)
     assert_ok(do_kernel_create(s));
 }
 
-/* The kernel is compiled while its first launch is in the queue, and the driver answers nothing meanwhile. */
+/* The kernel is compiled while its first launch is in the queue, and the driver does not return meanwhile. */
 static void prepare_first_launch(fixture *s)
 {
     prepare_kernel(s);
@@ -60,7 +60,7 @@ static void prepare_queued_launch(fixture *s)
     assert_ok(do_queued_launch(s));
 }
 
-/* What another thread of the driver compiles keeps a call that compiles nothing. */
+/* A compilation by another thread of the driver delays a call that compiles nothing. */
 static void *load_beside(void *user)
 {
     (void)do_load(user);
@@ -148,7 +148,7 @@ TEST(a_first_launch_that_never_returns_loses_the_device_after_ten_times_hang_ns)
     play_all(endless, sizeof endless / sizeof *endless, AT_ONCE_MOST, never_return);
 }
 
-/* ---- what creation returns */
+/* ---- results of creation */
 
 static void lose_the_device_while_it_is_created(fixture *s)
 {
@@ -180,7 +180,7 @@ static void lose_the_device_while_a_kernel_is_created(fixture *s)
     gpuhal_program_release(program);
 }
 
-/* Another thread's call hangs while the driver is asked for what it compiled. */
+/* Another thread's call hangs while the driver is asked for the compiled program. */
 static void lose_the_device_to_another_thread(fixture *s)
 {
     static const stop what = {"program_compiled", NULL, do_load, 0};
@@ -208,7 +208,7 @@ TEST(a_device_that_is_lost_during_a_creation_is_what_the_creation_returns)
     in_children(losses, sizeof losses / sizeof *losses);
 }
 
-/* ---- what waits say */
+/* ---- messages of waits */
 
 static void expect_timeout(gpuhal_status status, bool names_kernel)
 {
@@ -246,7 +246,7 @@ static void wait_for_a_first_launch(fixture *s)
     assert_ok(do_synchronize(s));
 }
 
-/* The queue's own thread launches where the plugin takes no launch in a queue. */
+/* The queue's own thread launches if the plugin takes no launch in a queue. */
 static void wait_for_a_first_launch_of_the_worker(fixture *s)
 {
     static const stop what = {"nothing", NULL, NULL, 0};
@@ -266,7 +266,7 @@ static void wait_for_a_first_launch_of_the_worker(fixture *s)
     expect_timeout(gpuhal_queue_synchronize(s->queue, 10000000), false);
     stop_driver(NULL);
     assert_ok(do_synchronize(s));
-    assert_int_equal(atomic_load(&s->device->compiling), 0); /* or all later hangs are found ten times as late */
+    assert_int_equal(atomic_load(&s->device->compiling), 0); /* or all later hangs are noticed ten times as late */
 }
 
 static const scenario waits[] = {

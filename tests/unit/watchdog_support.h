@@ -1,4 +1,4 @@
-/* tests/unit/watchdog_support.h: the plugin that stops where the test wants (support/halting.h), for the tests of
+/* tests/unit/watchdog_support.h: the plugin that stops at the test's wish (support/halting.h), for the tests of
  * support/stops.h. */
 #ifndef GPUHAL_TEST_WATCHDOG_SUPPORT_H
 #define GPUHAL_TEST_WATCHDOG_SUPPORT_H
@@ -19,7 +19,7 @@ static bool driver_has_stopped(void)
     return gpuhal_halting.stopped > 0;
 }
 
-/* Lines that say that the object stays. */
+/* Log lines about an object that stays. */
 static _Atomic int stays;
 
 static void count_stays(__attribute__((unused)) void *user, __attribute__((unused)) int32_t level, const char *line)
@@ -40,7 +40,7 @@ static void open_fixture(fixture *s)
     assert_ok(gpuhal_on_change(s->gpu, count_change, s));
 }
 
-/* For three times hang_ns. */
+/* Lasts three times hang_ns. */
 static inline void expect_well(fixture *s)
 {
     for (double end = now() + 3 * HANG_SECONDS; now() < end; pause_ms(20)) {
@@ -170,7 +170,7 @@ static inline gpuhal_status do_synchronize(fixture *s)
     return gpuhal_queue_synchronize(s->queue, UINT64_MAX);
 }
 
-/* In a child. */
+/* Runs the scenario in a child. */
 static inline void in_child(void (*scenario)(fixture *s))
 {
     static fixture s;
@@ -187,7 +187,7 @@ typedef struct scenario {
     void (*play)(fixture *s);
 } scenario;
 
-/* Each in a child, side by side, since they do little but wait. */
+/* Runs each in a child, side by side, since they mostly wait. */
 static inline void in_children(const scenario *list, size_t count)
 {
     static fixture s;

@@ -1,10 +1,10 @@
-/* tests/unit/watchdog_test.c: a driver that stops in one slot costs its device, and every other thread learns that in
+/* tests/unit/watchdog_test.c: a driver that stops in one slot loses its device, and every other thread learns that in
  * time: by the status, by listeners and by the registry. */
 #include "base/call.h"
 #include "device/device.h"
 #include "watchdog_support.h"
 
-/* ---- what is done until the driver stops */
+/* ---- calls that stop in the driver */
 
 static gpuhal_status do_large_copy(fixture *s)
 {
@@ -84,7 +84,7 @@ static void prepare_pool(fixture *s)
 {
     assert_ok(gpuhal_pool_create(s->device, NULL, &pool));
 }
-/* Two buffers that take all of a segment each, and go back to the driver. */
+/* Two buffers that take a whole segment each, and return to the driver. */
 static gpuhal_status do_pool(fixture *s)
 {
     gpuhal_buffer *one = NULL, *other = NULL;
@@ -118,7 +118,7 @@ static const stop stops[] = {
     {"release", NULL, do_release, SILENT},
     {"copy", NULL, do_copy, 0},
     {"copy", NULL, do_large_copy, 0},
-    {"copy", prepare_old_work, do_copy, 0}, /* behind work whose end no thread has noticed yet */
+    {"copy", prepare_old_work, do_copy, 0}, /* after work whose end no thread has noticed yet */
     {"write", NULL, do_write, 0},
     {"read", NULL, do_read, 0},
     {"fill", NULL, do_fill, 0},
@@ -160,12 +160,12 @@ static const stop stops[] = {
     {"queued_copy", prepare_batch, do_queued_copy, 0},
 };
 
-/* A device that is lost is not asked for values any more. */
+/* A lost device is not asked for values any more. */
 static void stop_and_learn(fixture *s, pthread_t *thread)
 {
     prepare_fixture(s);
     begin_act(s, thread);
-    gpuhal_halting.work_goes_on = 0; /* else a driver may wait for it */
+    gpuhal_halting.work_goes_on = 0; /* otherwise a driver may wait for it */
     uint32_t samples = gpuhal_halting.samples;
     expect_lost(s);
     assert_int_equal(gpuhal_halting.samples, samples);
@@ -189,7 +189,7 @@ static void play_late(fixture *s)
     end_now();
 }
 
-/* ---- the end of the object: what it gives back to the driver */
+/* ---- the end of the object, and its calls of the driver */
 
 static void prepare_peer(fixture *s)
 {
@@ -235,7 +235,7 @@ static void play_ending(fixture *s)
     stop_driver(s->what->slot);
     close_in_time(s);
     assert_in_range(gpuhal_halting.stopped, 1, 2); /* both devices are closed */
-    /* Devices are closed when links and staging have ended, for which alone the object stays. */
+    /* Devices are closed once links and staging have ended; only for those does the object stay. */
     assert_int_equal(stays, strcmp(s->what->slot, "close") != 0);
 }
 
@@ -254,7 +254,7 @@ TEST(a_thread_that_grows_a_pool_does_not_wait_for_a_driver_that_hangs_in_a_trim)
     end_now();
 }
 
-/* Both have to be in the driver before either comes back. */
+/* Both threads must be in the driver before either returns. */
 static void *let_both_come_back(void *user)
 {
     fixture *s = user;
@@ -293,7 +293,7 @@ static void play_late_ending(fixture *s)
     end_now();
 }
 
-/* ---- all of them */
+/* ---- all stops */
 
 enum { STOPS = sizeof stops / sizeof *stops, ENDINGS = sizeof endings / sizeof *endings, AT_ONCE = 12 };
 
@@ -355,7 +355,7 @@ TEST(a_call_for_a_whole_plugin_that_hangs_costs_all_its_devices)
     in_child(stay_in_enumerate);
 }
 
-/* A device of the parent's is open, and its threads watch; the child has its own. */
+/* A device of the parent is open, and its threads watch; the child has its own. */
 static void fork_and_hang(fixture *s)
 {
     static const stop what = {"copy", NULL, do_copy, 0};

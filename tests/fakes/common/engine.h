@@ -1,13 +1,13 @@
-/* tests/fakes/common/engine.h: what a fake driver is made of, whichever vendor's functions stand before it: devices,
- * contexts, streams, memory and copies. HIP took its model and its numbers from CUDA, so one engine serves both.
+/* tests/fakes/common/engine.h: the parts of a fake driver behind the functions of either vendor: devices, contexts,
+ * streams, memory and copies. HIP took its model and its numbers from CUDA, so one engine serves both.
  *
- * A device is a budget of bytes. Its memory is host memory that the program cannot see: the address which the program
- * gets leads to pages without any right, the bytes lie elsewhere (`shadow`). So a program that touches device memory
- * with the processor dies here as it would with a real device. Addresses are unique over all devices and the host, as
- * with unified addressing.
+ * A device is a budget of bytes. Its memory is host memory that the program cannot see: the address that the program
+ * gets leads to pages without any right, and the bytes are elsewhere (`shadow`). So a program that touches device
+ * memory with the processor dies here as it would with a real device. Addresses are unique over all devices and the
+ * host, as with unified addressing.
  *
- * One lock protects everything. fake_begin() takes it and fake_leave() gives it back.
- * Work of streams runs on a thread for each stream, without the lock while it moves bytes.
+ * One lock protects everything. fake_begin() takes it and fake_leave() gives it back. Work of streams runs on a thread
+ * for each stream, without the lock while it moves bytes.
  */
 #ifndef FAKE_ENGINE_H
 #define FAKE_ENGINE_H
@@ -29,7 +29,7 @@ enum {
     FAKE_LONGEST_PITCH = 2147483647
 };
 
-/* A moment in a stream: what events and waits refer to. */
+/* A moment in a stream, which events and waits refer to. */
 typedef struct fake_point {
     unsigned references;
     bool done;
@@ -45,9 +45,9 @@ typedef struct fake_work {
     size_t to_pitch, from_pitch, bytes, rows;
     unsigned value, value_bytes;
     void *owned;       /* freed with the work */
-    fake_code failure; /* what running it does to the context */
-    fake_point *after; /* waited for first; NULL: nothing */
-    fake_point *point; /* done after it; NULL: not asked for */
+    fake_code failure; /* the error that running the work gives the context */
+    fake_point *after; /* waited for before the work; NULL: nothing */
+    fake_point *point; /* done after the work; NULL: not asked for */
 } fake_work;
 
 typedef struct fake_context fake_context;
@@ -63,7 +63,7 @@ struct fake_stream {
     bool started, closing;
     pthread_t thread;
     pthread_cond_t wake;
-    fake_point *last; /* after everything that was given to the stream; NULL: it was never used */
+    fake_point *last; /* after all work that was given to the stream; NULL: it was never used */
 };
 
 struct fake_event {
@@ -71,10 +71,10 @@ struct fake_event {
     fake_context *context;
     unsigned flags;
     fake_point *point;         /* NULL: never recorded */
-    const fake_stream *stream; /* in which it was recorded last; perhaps destroyed since */
+    const fake_stream *stream; /* that it was recorded in last; may be destroyed since */
 };
 
-/* What streams, events and memory belong to. With CUDA there may be several for a device, with HIP there is one. */
+/* Owner of streams, events and memory. With CUDA a device may have several, with HIP it has one. */
 struct fake_context {
     fake_context *next;
     unsigned device; /* ordinal */
@@ -82,11 +82,11 @@ struct fake_context {
     unsigned retains;
     unsigned flags;
     unsigned peers;     /* bit: ordinal whose memory kernels of this context may reach */
-    fake_code error;    /* not 0: sticky, every call answers it */
+    fake_code error;    /* not 0: sticky, every call returns it */
     fake_stream legacy; /* the NULL stream */
 };
 
-/* A device as the program sees it, after the vendor's variables with visible devices. */
+/* A device as the program sees it, after the vendor's variables that limit visible devices. */
 typedef struct fake_device {
     const fake_plan *plan;
     const fake_mig *mig;   /* NULL: the whole device */
@@ -96,7 +96,7 @@ typedef struct fake_device {
     uint64_t taken;        /* bytes taken by this process */
     fake_context *primary; /* NULL: not alive */
     unsigned primary_flags;
-    fake_code lost; /* not 0: the device is gone, and every call about it says so */
+    fake_code lost; /* not 0: the device is lost, and every call about it returns this */
 } fake_device;
 
 typedef enum fake_region_kind {
@@ -114,16 +114,16 @@ typedef struct fake_region {
     fake_region_kind kind;
     uintptr_t address;
     size_t size;
-    unsigned char *shadow; /* where the bytes are; the address itself for host memory */
+    unsigned char *shadow; /* address of the bytes; the address itself for host memory */
     fake_context *context; /* NULL for ranges, which belong to the process */
-    unsigned device;       /* ordinal; of no meaning for host memory and ranges */
-    unsigned id;           /* never given twice */
+    unsigned device;       /* ordinal; without meaning for host memory and ranges */
+    unsigned id;           /* never reused */
     struct fake_mapping *mappings;
 } fake_region;
 
 typedef struct fake_state {
     pthread_mutex_t lock;
-    pthread_cond_t finished; /* some work is done, with the lock */
+    pthread_cond_t finished; /* some work is done; with the lock */
     bool initialized;
     long process;
     unsigned device_count;
@@ -139,29 +139,29 @@ extern fake_state fake;
 /* state.c */
 
 /* Begins a call: takes the lock, counts the call and plays its fault: a hang, a lost device, or with @p out_fault the
- * code that the call has to answer instead of doing anything (0: none). */
+ * code that the call must return without any effect (0: none). */
 void fake_begin(const char *function, fake_code *out_fault);
-/* Ends it: gives the lock back and hands the code on. */
+/* Ends the call: releases the lock and returns the code. */
 fake_code fake_leave(fake_code code);
-/* The device with this ordinal; NULL when there is none or it is lost, with the code. Under the lock, like all
+/* The device with this ordinal; NULL, with the code, if there is none or it is lost. Under the lock, like all functions
  * below. */
 fake_device *fake_device_at(int ordinal, fake_code *out_code);
 /* Adds a device that the program sees. */
 void fake_device_see(unsigned physical, const fake_mig *mig, unsigned partition);
-/* Makes a context, NULL when the device has no memory for it; ends one, with all that is left in it. */
+/* Makes a context, NULL if the device has no memory for it; ends a context, with all objects left in it. */
 fake_context *fake_context_new(unsigned ordinal, unsigned flags, bool primary);
 void fake_context_free(fake_context *context);
 bool fake_context_alive(const fake_context *context);
 /* The failure that a `lose` of this call puts into its work; 0: none. */
 fake_code fake_take_poison(void);
-/* What a failing piece of work does. */
+/* Applies the failure of a piece of work. */
 void fake_context_fail(fake_context *context, fake_code code);
-/* Switches access of a context to memory of another device on and off. */
+/* Switches a context's access to memory of another device on and off. */
 fake_code fake_peer_enable(fake_context *context, unsigned peer);
 fake_code fake_peer_disable(fake_context *context, unsigned peer);
 
-/* Asked of the vendor's part: whether a call may leave its failure to the work it enqueues, and what ends with a
- * context. */
+/* The vendor's part answers these: whether a call may leave its failure to the work it enqueues, and which of the
+ * vendor's objects end with a context. */
 bool fake_is_asynchronous(const char *function);
 void fake_modules_free(fake_context *context);
 
@@ -169,28 +169,28 @@ void fake_modules_free(fake_context *context);
 
 uint64_t fake_now_ns(void);
 fake_stream *fake_stream_new(fake_context *context, unsigned flags, int priority);
-/* The stream, or NULL when it is none or a destroyed one, which is a violation. */
+/* The stream, or NULL if it is not a stream or a destroyed one, which is a violation. */
 fake_stream *fake_stream_known(const char *function, const fake_stream *stream);
-/* Gives a copy of the work to the stream, behind what the legacy stream's rules demand. */
+/* Gives a copy of the work to the stream, after the work that the legacy stream's rules demand. */
 fake_code fake_submit(fake_stream *stream, const fake_work *work);
 bool fake_stream_is_idle(const fake_stream *stream);
-/* Waits until all that was given to the stream so far is done. Gives the lock back meanwhile. */
+/* Waits until all work that the stream has so far is done. Releases the lock meanwhile. */
 void fake_stream_drain(fake_stream *stream);
 /* The same for all streams of a context; NULL: of all contexts. */
 void fake_context_drain(fake_context *context);
 /* Ends the stream's thread once its work is done. */
 void fake_stream_finish(fake_stream *stream);
-/* The same, and the stream is gone. */
+/* Ends the thread and frees the stream. */
 void fake_stream_free(fake_stream *stream);
 void fake_point_release(fake_point *point);
-/* Waits for it; NULL is done. Gives the lock back meanwhile. */
+/* Waits for the point; NULL is done. Releases the lock meanwhile. */
 void fake_point_wait(fake_point *point);
 
-/* event.c: an event stands for the moment of a stream at which it was recorded last. */
+/* event.c: an event stands for the latest moment of a stream that it was recorded at. */
 
 fake_event *fake_event_new(fake_context *context, unsigned flags);
 void fake_event_free(fake_event *event);
-/* The event; NULL when it is none, or of another context than a given one, which is a violation. */
+/* The event; NULL if it is not an event, or of another context than the given one, which is a violation. */
 fake_event *fake_event_find(const char *function, const fake_context *context, const fake_event *event);
 fake_code fake_event_record(fake_event *event, fake_stream *stream);
 fake_code fake_event_query(const fake_event *event);
@@ -199,16 +199,16 @@ fake_code fake_event_elapsed(const fake_event *from, const fake_event *to, float
 
 /* memory.c */
 
-/* The region that holds all the bytes, or NULL. */
+/* The region that contains all the bytes, or NULL. */
 fake_region *fake_region_find(uintptr_t address, size_t bytes);
 fake_region *fake_region_add(fake_region_kind kind, uintptr_t address, size_t bytes, unsigned char *shadow,
                              fake_context *context);
-/* Gives back what the region holds, and the region. */
+/* Frees the region and its memory. */
 void fake_region_free(fake_region *region);
 bool fake_region_is_host(const fake_region *region);
-/* Address space without rights, for device memory; 0 when there is none. */
+/* Address space without rights, for device memory; 0 if there is none. */
 uintptr_t fake_reserve(size_t bytes, size_t alignment);
-/* Takes bytes from a device's budget; false when it does not have them. */
+/* Takes bytes from a device's budget; false if it has fewer. */
 bool fake_take(unsigned device, uint64_t bytes);
 void fake_give(unsigned device, uint64_t bytes);
 uint64_t fake_free_bytes(unsigned device);
@@ -218,39 +218,39 @@ fake_code fake_host_memory_new(fake_context *context, fake_region_kind kind, siz
 /* Whether any byte of the pages around the bytes is known already. */
 bool fake_pages_are_known(const void *memory, size_t bytes);
 fake_code fake_host_memory_register(fake_context *context, void *memory, size_t bytes, bool read_only);
-/* Frees what begins exactly there and is of one of two kinds, after all work of all devices; @p unknown for what is
- * not. */
+/* Frees the memory that begins exactly there and is of one of two kinds, after all work of all devices; returns @p
+ * unknown for any other address. */
 fake_code fake_memory_free(const char *function, uintptr_t address, fake_region_kind kind, fake_region_kind other,
                            fake_code unknown);
 
-/* Where bytes of a transfer or a kernel are. */
+/* The place of the bytes of a transfer or a kernel. */
 typedef struct fake_place {
     unsigned char *bytes;
-    bool pageable; /* ordinary host memory */
+    bool pageable; /* pageable host memory */
     bool device;   /* device memory */
     unsigned ordinal;
 } fake_place;
 
-/* Finds them; INVALID_VALUE for what is no memory of the library, unless @p host allows ordinary memory. */
+/* Finds the bytes; INVALID_VALUE if they are not memory of the library, unless @p host allows pageable memory. */
 fake_code fake_place_find(const char *function, fake_context *context, uintptr_t address, size_t bytes, bool host,
                           fake_place *out);
 
 /* copy.c */
 
-/* What a call moves: rows of bytes, each side with its pitch. */
+/* The bytes that a call moves: rows, with a pitch for each side. */
 typedef struct fake_move {
     uintptr_t to, from;
     size_t to_pitch, from_pitch, bytes, rows;
-    bool to_host, from_host; /* the side may be ordinary host memory */
+    bool to_host, from_host; /* the side may be pageable host memory */
 } fake_move;
 
-/* Enqueues it. Ordinary host memory is staged: read before the call returns, and written when it returns. */
+/* Enqueues the move. Pageable host memory is staged: read before the call returns, and written when it returns. */
 fake_code fake_submit_move(const char *function, fake_context *context, fake_stream *stream, const fake_move *what);
 fake_code fake_submit_fill(const char *function, fake_context *context, fake_stream *stream, uintptr_t to,
                            unsigned value, unsigned value_bytes, size_t count);
 
-/* launch.c: kernels that run here on the host. What @p as says of name, groups and shared memory comes from the call;
- * its arguments are read here. */
+/* launch.c: kernels that run here on the host. Name, groups and shared memory in @p as come from the call; this
+ * function reads the arguments. */
 
 fake_code fake_submit_launch(fake_context *context, fake_stream *stream, const fake_launch *as, void **parameters);
 
@@ -264,7 +264,7 @@ fake_code fake_physical_new(const char *function, size_t bytes, int device, bool
 fake_code fake_physical_release(const char *function, uintptr_t handle);
 fake_code fake_physical_export(uintptr_t handle, int *out_fd);
 fake_code fake_physical_import(int fd, fake_physical **out_physical);
-/* With alignment 0 the range begins with a granule and is aligned to no more than that. */
+/* With alignment 0 the range begins with a granule and has no larger alignment. */
 fake_code fake_range_reserve(const char *function, size_t bytes, size_t alignment, uintptr_t *out_address);
 fake_code fake_range_free(const char *function, uintptr_t address, size_t bytes);
 fake_code fake_range_map(const char *function, uintptr_t address, size_t bytes, uintptr_t handle);
@@ -272,9 +272,9 @@ fake_code fake_range_unmap(const char *function, uintptr_t address, size_t bytes
 fake_code fake_range_access(const char *function, uintptr_t address, size_t bytes, int device, bool granted);
 /* Whether a device may use the bytes of a range. */
 bool fake_range_reached(const fake_region *range, uintptr_t address, size_t bytes, unsigned device);
-/* The mapping around an address of a range; false when nothing is mapped there. */
+/* The mapping around an address of a range; false if nothing is mapped there. */
 bool fake_range_piece(const fake_region *range, uintptr_t address, uintptr_t *out_start, size_t *out_size);
-/* The device whose memory lies there. */
+/* The device of the memory at this address. */
 unsigned fake_region_device(const fake_region *region, uintptr_t address);
 /* The descriptor becomes the library's on success. */
 fake_code fake_import_new(int fd, size_t bytes, fake_import **out_import);

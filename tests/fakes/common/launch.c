@@ -1,4 +1,4 @@
-/* tests/fakes/common/launch.c: the kernels that run here on the host, with the groups and threads that the launch says.
+/* tests/fakes/common/launch.c: the kernels that run here on the host, with the groups and threads of the launch.
  * Buffers come first, then values of 4 bytes:
  *
  *  fill(to, value, count)            to[i] = value
@@ -14,7 +14,7 @@
 
 enum { BUFFERS = 3 };
 
-/* A launch on its way: the values of the parameters, read when it was made. */
+/* A launch in progress: the values of the parameters, read when it was made. */
 typedef struct launch {
     void (*run)(const struct launch *is);
     fake_launch as;
@@ -33,7 +33,7 @@ static uint64_t least(uint64_t one, uint64_t other)
     return one < other ? one : other;
 }
 
-/* How many elements of each buffer are used. They are counted along the first dimension; fill and add count all
+/* Counts the used elements of each buffer. They are counted along the first dimension; fill and add count all
  * threads. */
 static void count_elements(const launch *is, uint64_t out[BUFFERS])
 {
@@ -133,7 +133,7 @@ static void run_launch(fake_work *work)
     is->run(is);
 }
 
-/* Memory of other devices only where access was enabled; a bad address is found when the kernel runs. */
+/* Memory of other devices can be used only if access was enabled; a bad address is found when the kernel runs. */
 static void *reach(fake_context *context, uint64_t address, uint64_t count, fake_code *failure)
 {
     fake_place place;

@@ -1,4 +1,4 @@
-/* tests/fakes/common/script.c: reading the machine. Statements are separated by newline or ';', words by blanks. */
+/* tests/fakes/common/script.c: reads the machine. Statements are separated by newline or ';', words by blanks. */
 #include "script.h"
 
 #include <ctype.h>
@@ -20,7 +20,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 typedef struct statement {
     char *words[WORDS];
     unsigned count;
-    char text[512]; /* the whole, for the sentence */
+    char text[512]; /* the whole statement, for the sentence */
 } statement;
 
 __attribute__((noreturn)) static void refuse(const statement *line, const char *why)
@@ -98,7 +98,7 @@ void fake_uuid_text(const fake_uuid *uuid, char out_text[37])
     }
 }
 
-/* Devices that differ where real ones do: in their address and their UUID. */
+/* Makes devices that differ as real ones do: in their address and their UUID. */
 static void make_devices(unsigned first, uint64_t count)
 {
     memset(&script.devices[first], 0, (FAKE_DEVICES - first) * sizeof *script.devices);
@@ -346,7 +346,7 @@ static void read_plain(const statement *line)
 
 static const struct {
     const char *word;
-    unsigned least; /* words, this one among them */
+    unsigned least; /* number of words, this one included */
     void (*read)(const statement *line);
 } grammar[] = {
     {"devices", 2, read_devices},     {"nvml_devices", 2, read_nvml_devices},
@@ -391,7 +391,7 @@ static void read_statement(const char *text)
     refuse(&line, "no such statement");
 }
 
-/* The text itself, or that of the file whose absolute path stands in the variable. */
+/* The variable's text, or that of the file whose absolute path the variable has. */
 static void load_text(char *text, size_t size)
 {
     const char *value = getenv(fake_vendor.variable);

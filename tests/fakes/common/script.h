@@ -1,7 +1,7 @@
 /* tests/fakes/common/script.h: the machine that the fakes of a vendor pretend to be, and the faults that they play.
  *
  * The text comes from the vendor's environment variable; README.md of the vendor has the grammar. It is read once per
- * library and process and constant afterwards, but for the counters of the faults. A text that breaks the grammar ends
+ * library and process and constant afterwards, except the counters of the faults. A text that breaks the grammar ends
  * the process with a sentence: a test with a wrong machine must not pass.
  */
 #ifndef FAKE_SCRIPT_H
@@ -14,16 +14,16 @@
 enum { FAKE_DEVICES = 32, FAKE_MIGS = 7, FAKE_ATTRIBUTES = 16, FAKE_VALUES = 32, FAKE_FAULTS = 16,
        FAKE_PROCESSES = 32 };
 
-/* What differs between the vendors. Each has its own, in vendor.c. */
+/* The differences between the vendors. Each has its own, in vendor.c. */
 typedef struct fake_vendor_facts {
     const char *name;            /* in sentences: "CUDA" */
-    const char *variable;        /* with the machine: "FAKE_CUDA" */
-    const char *report_variable; /* with the path of the report */
+    const char *variable;        /* of the machine: "FAKE_CUDA" */
+    const char *report_variable; /* of the report's path */
     const char *device_name;
     const char *driver_text;
     int driver_version;
-    unsigned uuid_bytes; /* 16, or 8 where it is a number that a chip has */
-    size_t alignment;    /* of new device memory: what is promised, and no more */
+    unsigned uuid_bytes; /* 16, or 8 if the chip has a number instead */
+    size_t alignment;    /* of new device memory: exactly the promised one */
 } fake_vendor_facts;
 
 extern const fake_vendor_facts fake_vendor;
@@ -56,7 +56,7 @@ typedef struct fake_plan {
     struct {
         char name[32];
         uint64_t value;
-    } values[FAKE_VALUES]; /* what the libraries for telemetry return, in their units */
+    } values[FAKE_VALUES]; /* results of the libraries for telemetry, in their units */
     unsigned value_count;
     struct {
         unsigned pid;
@@ -66,7 +66,7 @@ typedef struct fake_plan {
     unsigned process_count;
     fake_mig migs[FAKE_MIGS];
     unsigned mig_count;
-    unsigned partitions; /* the program sees so many devices; 0: it is whole */
+    unsigned partitions; /* number of devices that the program sees for it; 0: it is whole */
 } fake_plan;
 
 typedef enum fake_link_kind { FAKE_LINK_PCIE, FAKE_LINK_NVLINK, FAKE_LINK_XGMI, FAKE_LINK_SYSTEM } fake_link_kind;
@@ -74,14 +74,14 @@ typedef enum fake_link_kind { FAKE_LINK_PCIE, FAKE_LINK_NVLINK, FAKE_LINK_XGMI, 
 typedef struct fake_link {
     fake_link_kind kind;
     unsigned generation, lanes; /* NVLink: version and number of links; XGMI: lanes is the number of hops */
-    bool silent;                /* access is granted, and what is written through it goes nowhere */
+    bool silent;                /* access is granted, and bytes written through it are lost */
 } fake_link;
 
 typedef enum fake_fault_kind { FAKE_FAIL, FAKE_LOSE, FAKE_HANG, FAKE_CRASH } fake_fault_kind;
 
 typedef struct fake_fault {
     fake_fault_kind kind;
-    char function[48]; /* "nvml*": any that begins so */
+    char function[48]; /* "nvml*": any that begins with nvml */
     uint64_t nth;      /* counted from 1 */
     bool onwards;      /* and every later call */
     int code;
@@ -91,16 +91,16 @@ typedef struct fake_fault {
 
 typedef struct fake_script {
     unsigned device_count;
-    unsigned listed_count; /* of them CUDA or HIP lists the first; a management library lists all */
+    unsigned listed_count; /* CUDA or HIP lists only the first ones; a management library lists all */
     fake_plan devices[FAKE_DEVICES];
     fake_link links[FAKE_DEVICES][FAKE_DEVICES];
     fake_link nvswitch; /* lanes 0: there is none; else all NVLinks of every device end at switches */
-    int init_code;             /* what initialisation answers */
+    int init_code;             /* result of initialisation */
     int driver_version;        /* 13000 */
     char driver_text[32];      /* "580.65.06" */
     uint64_t slow_ns;          /* every piece of work of a stream takes at least this long */
-    uint64_t bytes_per_second; /* copies take at least this long; 0: as they come */
-    uint64_t host_offset;      /* by which page-locked memory lies behind the beginning of a page */
+    uint64_t bytes_per_second; /* copies take at least this long; 0: no limit */
+    uint64_t host_offset;      /* distance of page-locked memory from the beginning of its page */
     bool strict;               /* a violation ends the process */
     uint64_t sleep_ns;         /* every call about telemetry takes at least this long */
     fake_fault faults[FAKE_FAULTS];
@@ -119,11 +119,11 @@ uint64_t fake_script_value(const fake_plan *plan, const char *name, uint64_t oth
 /* Whether one device reaches the other's memory. */
 bool fake_script_peer(const fake_script *script, unsigned from, unsigned to);
 
-/* The fault that applies to this call of @p function, or NULL; counts the call. A crash happens here. Under the lock of
- * the library. */
+/* The fault that applies to this call of @p function, or NULL; counts the call. A crash happens in this function. Under
+ * the lock of the library. */
 const fake_fault *fake_script_fault(fake_script *script, const char *function);
 
-/* "8-4-4-4-12" in lower case into 37 bytes. */
+/* Writes "8-4-4-4-12" in lower case into 37 bytes. */
 void fake_uuid_text(const fake_uuid *uuid, char out_text[37]);
 
 #endif

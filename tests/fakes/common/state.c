@@ -1,7 +1,7 @@
 /* tests/fakes/common/state.c: the beginning and end of every call, devices, and contexts.
  *
- * A context with a sticky error answers every call with it. A device that is gone (`lose` with a code that no new
- * context mends) refuses new contexts too.
+ * A context with a sticky error returns it from every call. A lost device (`lose` with a code that no new context
+ * mends) refuses new contexts too.
  */
 #include "engine.h"
 
@@ -39,7 +39,7 @@ fake_code fake_take_poison(void)
     return code;
 }
 
-/* Work that a stream does later fails later; other calls fail at once. */
+/* The failure of work in a stream is returned later; other calls fail at once. */
 static void lose(const fake_fault *fault, const char *function)
 {
     fake_code code = (fake_code)fault->code;
@@ -139,7 +139,7 @@ fake_context *fake_context_new(unsigned ordinal, unsigned flags, bool primary)
     return context;
 }
 
-/* What is left in a context goes with it. A program leaves nothing, unless the context failed and let nothing go. */
+/* The objects left in a context end with it. A program leaves none, unless the context failed and releases nothing. */
 static void free_left(fake_context *context)
 {
     unsigned left = 0;
@@ -149,7 +149,7 @@ static void free_left(fake_context *context)
             fake_stream_free(stream);
             left++;
         }
-        stream = ours ? fake.streams : stream->next; /* freeing one gives the lock back, and others come and go */
+        stream = ours ? fake.streams : stream->next; /* freeing one releases the lock, and others come and go */
     }
     for (fake_region *region = fake.regions, *next; region; region = next) {
         next = region->next;
@@ -184,7 +184,7 @@ void fake_context_free(fake_context *context)
     fake_report_get()->contexts_alive--;
 }
 
-/* Enabling is one way: from the context to memory of the other device. */
+/* Enabling has one direction: from the context to memory of the other device. */
 fake_code fake_peer_enable(fake_context *context, unsigned peer)
 {
     const unsigned bit = 1u << peer;

@@ -2,7 +2,7 @@
  * others.
  *
  * Work starts as soon as it is submitted and its predecessors are done. slow_us of the machine and rate stretch it, so
- * that a program which does not wait is found out.
+ * that a test notices a program that does not wait.
  */
 #include "engine.h"
 
@@ -94,7 +94,7 @@ static void *work_on(void *user)
     return NULL;
 }
 
-/* Signals are the program's: none is taken by a thread of the driver. */
+/* Signals belong to the program: threads of the driver block them. */
 static bool start_thread(fake_stream *stream)
 {
     sigset_t all, before;
@@ -130,8 +130,8 @@ static bool append_wait(fake_stream *stream, fake_point *after)
     return !after || after->done || append(stream, &nothing, after, NULL);
 }
 
-/* The legacy stream waits for every blocking stream of its context, and they for it. Non-blocking streams know nothing
- * of it. */
+/* The legacy stream waits for every blocking stream of its context, and they wait for it. Non-blocking streams are
+ * independent of it. */
 static bool append_legacy_waits(fake_stream *stream)
 {
     fake_context *context = stream->context;
@@ -215,9 +215,9 @@ void fake_stream_finish(fake_stream *stream)
     stream->last = NULL;
 }
 
-static fake_stream *freed; /* given out again, the last one first, as real drivers do; under the lock */
+static fake_stream *freed; /* reused, the last one first, as real drivers do; under the lock */
 
-/* It stays in the list until its thread is gone: joining gives the lock back. */
+/* The stream stays in the list until its thread has ended: joining releases the lock. */
 void fake_stream_free(fake_stream *stream)
 {
     fake_stream_finish(stream);

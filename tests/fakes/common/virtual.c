@@ -1,6 +1,6 @@
 /* tests/fakes/common/virtual.c: physical memory, reserved addresses, mappings, and memory of others by file descriptor.
  *
- * Physical memory is a memfd. A reservation has its shadow as one piece, into which memfds are mapped, so that bytes of
+ * Physical memory is a memfd. The shadow of a reservation is one piece, and memfds are mapped into it, so that bytes of
  * neighbouring mappings are neighbours there too.
  */
 #include "engine.h"
@@ -18,7 +18,7 @@ struct fake_physical {
     unsigned device;
     unsigned references; /* the handles and the mappings */
     unsigned handles;
-    bool exportable, counted; /* counted: the bytes were taken from the device here */
+    bool exportable, counted; /* counted: the bytes were taken from the device by this process */
 };
 
 typedef struct fake_mapping {
@@ -85,7 +85,7 @@ static bool is_taken(const fake_region *range, uintptr_t address, size_t bytes)
     return mapping != NULL;
 }
 
-/* How many bytes of the part are covered by mappings that lie wholly in it. */
+/* Number of bytes of the part that are covered by mappings completely inside it. */
 static size_t covered(const fake_region *range, uintptr_t address, size_t bytes)
 {
     size_t sum = 0;
@@ -179,7 +179,7 @@ fake_code fake_physical_release(const char *function, uintptr_t handle)
     return FAKE_OK;
 }
 
-/* The descriptor is one that children inherit: what a caller wants else is the caller's business. */
+/* Children inherit the descriptor: a caller who wants something else must see to it. */
 fake_code fake_physical_export(uintptr_t handle, int *out_fd)
 {
     fake_physical *physical = physical_find(handle);
@@ -190,7 +190,7 @@ fake_code fake_physical_export(uintptr_t handle, int *out_fd)
     return *out_fd < 0 ? FAKE_ERROR_OPERATING_SYSTEM : FAKE_OK;
 }
 
-/* The descriptor stays the caller's. Memory of this process is found again by its file. */
+/* The descriptor stays the caller's. Memory of this process is recognised by its file. */
 fake_code fake_physical_import(int fd, fake_physical **out_physical)
 {
     struct stat wanted, known;
@@ -210,7 +210,7 @@ fake_code fake_physical_import(int fd, fake_physical **out_physical)
     return *out_physical ? FAKE_OK : FAKE_ERROR_OUT_OF_MEMORY;
 }
 
-/* At an odd granule, so that nothing is aligned to more by chance. */
+/* At an odd granule, so that no range has a larger alignment by chance. */
 static uintptr_t reserve_odd(size_t bytes)
 {
     const uintptr_t even =

@@ -1,5 +1,5 @@
-/* tests/fakes/cuda/error.c: the words of the codes that the fake gives; others are unknown to it, as new codes are to
- * an old driver. */
+/* tests/fakes/cuda/error.c: the words of the codes that the fake returns; it does not know others, as an old driver
+ * does not know new codes. */
 #include "fake.h"
 
 static const struct {

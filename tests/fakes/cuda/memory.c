@@ -1,9 +1,9 @@
-/* tests/fakes/cuda/memory.c: page-locking, virtual memory and memory of others, where HIP has it otherwise. */
+/* tests/fakes/cuda/memory.c: page-locking, virtual memory and memory of others, as far as HIP differs. */
 #include "fake.h"
 
 #include <string.h>
 
-/* Drivers from 580 on take less at once. */
+/* Drivers from 580 on lock less in one call. */
 #define LOCKED_AT_MOST (((size_t)512 << 30) - 1)
 
 /* Pages are locked as a whole: two registrations, or one and an allocation, cannot share one. */

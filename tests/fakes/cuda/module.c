@@ -1,4 +1,4 @@
-/* tests/fakes/cuda/module.c: a program is PTX text, and a kernel of it is found by its `.entry` line. */
+/* tests/fakes/cuda/module.c: a program is PTX text, and its kernels are found by their `.entry` lines. */
 #include "fake.h"
 
 #include <ctype.h>
@@ -8,7 +8,7 @@
 
 enum { SHARED_ORDINARY = 49152, SHARED_MOST = 232448, THREADS_AT_MOST = 1024 };
 
-/* What the caller passes with an option; NULL: nothing. */
+/* The value that the caller passes with an option; NULL: none. */
 static void *option_of(CUjit_option option, unsigned count, const CUjit_option *options, void *const *values)
 {
     for (unsigned i = 0; i < count; i++) {
@@ -19,7 +19,7 @@ static void *option_of(CUjit_option option, unsigned count, const CUjit_option *
     return NULL;
 }
 
-/* The compiler's complaint goes where the caller wants it. */
+/* Writes the compiler's complaint to the caller's buffer. */
 static void complain(const char *text, unsigned count, const CUjit_option *options, void *const *values)
 {
     char *log = option_of(CU_JIT_ERROR_LOG_BUFFER, count, options, values);
@@ -29,7 +29,7 @@ static void complain(const char *text, unsigned count, const CUjit_option *optio
     }
 }
 
-/* What it notes of each kernel, and the options that it was given; as much as there is room for. */
+/* Notes the lines of each kernel, and the given options, as far as there is room. */
 static void note(const char *code, unsigned count, const CUjit_option *options, void *const *values)
 {
     char *log = option_of(CU_JIT_INFO_LOG_BUFFER, count, options, values);
@@ -52,8 +52,8 @@ static void note(const char *code, unsigned count, const CUjit_option *options, 
     }
 }
 
-/* Binary code cannot run here: it is for another machine, but for what names this one: an ELF file in the padding of
- * its header, a fatbin in what follows its header, as much as that says. */
+/* Binary code cannot run here, since it is for another machine, unless it names this one: an ELF file in the padding of
+ * its header, a fatbin in the bytes after its header, as far as its size says. */
 static CUresult check_image(const unsigned char *image, unsigned count, const CUjit_option *options,
                             void *const *values)
 {
@@ -95,7 +95,7 @@ CUresult cuModuleLoadDataEx(CUmodule *out_module, const void *image, unsigned in
     return fake_end(code ? code : fake_module_new(context, image, out_module));
 }
 
-/* What follows the name of a kernel; NULL: the program has none of that name. */
+/* The text after the name of a kernel; NULL: the program has no kernel of that name. */
 static const char *entry_of(const char *text, const char *name)
 {
     const size_t length = strlen(name);
@@ -114,14 +114,14 @@ bool fake_code_has(const char *text, const char *name)
     return entry_of(text, name) != NULL;
 }
 
-/* What all kernels of the program have for themselves: `.shared .align 4 .b8 name[20480];`. */
+/* The shared memory that all kernels of the program declare: `.shared .align 4 .b8 name[20480];`. */
 static unsigned own_shared_bytes(const char *code)
 {
     const char *own = strstr(code, ".shared"), *count = own ? strchr(own, '[') : NULL;
     return count ? (unsigned)strtoul(count + 1, NULL, 10) : 0;
 }
 
-/* `.maxntid 128, 1, 1`, for all kernels of the program too. */
+/* `.maxntid 128, 1, 1`, also for all kernels of the program. */
 unsigned fake_code_threads(const char *code)
 {
     const char *most = strstr(code, ".maxntid ");
@@ -133,7 +133,7 @@ unsigned fake_code_shared_bytes(const char *code)
     return SHARED_ORDINARY - own_shared_bytes(code);
 }
 
-/* Entered when it succeeds, and only then. */
+/* Enters the function's context; keeps it entered only on success. */
 static CUresult enter_function(const char *call, CUfunction function)
 {
     CUresult code = fake_enter_current(call);
@@ -182,7 +182,7 @@ CUresult cuFuncLoad(CUfunction function)
     return code ? code : fake_end(CUDA_SUCCESS);
 }
 
-/* The size of a parameter: the number in `.param .u64 x`, or that of bytes in `.param .align 8 .b8 x[24]`. */
+/* The size of a parameter: the number in `.param .u64 x`, or the bytes in `.param .align 8 .b8 x[24]`. */
 static size_t size_of(const char *parameter)
 {
     const size_t length = strcspn(parameter, ",)");
@@ -193,7 +193,7 @@ static size_t size_of(const char *parameter)
     return count ? strtoul(count + 1, NULL, 10) : type ? strtoul(type + 2, NULL, 10) / 8 : 0;
 }
 
-/* Parameters of an entry lie at multiples of their sizes. */
+/* Parameters of an entry are at multiples of their sizes. */
 CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *out_offset, size_t *out_bytes)
 {
     CUresult code = enter_function(__func__, function);

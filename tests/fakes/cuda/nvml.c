@@ -1,5 +1,5 @@
 /* tests/fakes/cuda/nvml.c: the fake libnvidia-ml.so.1. It knows all devices of the script, in PCI order and whatever
- * CUDA_VISIBLE_DEVICES says, and the MIG devices as handles of their own. What a MIG device has not is
+ * CUDA_VISIBLE_DEVICES says, and the MIG devices as handles of their own. Values that a MIG device lacks are
  * NOT_SUPPORTED. */
 #include "nvml.h"
 
@@ -12,10 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { RESERVED = 1 << 20 }; /* what the driver keeps for itself: NVML counts it, CUDA does not */
+enum { RESERVED = 1 << 20 }; /* memory that the driver keeps for itself: NVML counts it, CUDA does not */
 
 static pthread_mutex_t lock =
-    PTHREAD_MUTEX_INITIALIZER; /* protects the counters of faults, the report and what follows */
+    PTHREAD_MUTEX_INITIALIZER; /* protects the counters of faults, the report and the variables below */
 static unsigned references, session;
 static bool was_ready;
 static struct nvmlDevice_st wholes[FAKE_DEVICES], parts[FAKE_DEVICES][FAKE_MIGS];
@@ -34,7 +34,7 @@ nvmlReturn_t fake_nvml_enter(const char *function)
     fake_report_call(function);
     const fake_fault *fault = fake_script_fault(fake_script_get(), function);
     bool first = strncmp(function, "nvmlInit", 8) == 0, ready = references > 0;
-    if (!first && !ready && !was_ready) { /* what comes after another one's shutdown cannot know */
+    if (!first && !ready && !was_ready) { /* a caller cannot know of another one's shutdown */
         fake_report_violation("%s: before nvmlInit_v2", function);
     }
     pthread_mutex_unlock(&lock);
@@ -118,7 +118,7 @@ unsigned fake_nvml_session(void)
     return now;
 }
 
-/* The engine's alone. It decrements the count, whichever caller initialised. */
+/* Only the inference engine of a test calls it. It decrements the count, whichever caller initialised. */
 nvmlReturn_t nvmlShutdown(void)
 {
     nvmlReturn_t code = fake_nvml_enter(__func__);
@@ -244,8 +244,8 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *me
     return NVML_SUCCESS;
 }
 
-/* The machine's values memory_limit, 0 for a driver without any, and memory_limit_used; memory_limit_path is how long
- * the path of the group is that has it. Without the first the driver is one before 615. */
+/* The machine's values: memory_limit, 0 if the driver has no limit; memory_limit_used; and memory_limit_path, the
+ * length of the path of the group with the limit. Without memory_limit the driver is older than 615. */
 nvmlReturn_t nvmlDeviceGetMemoryLimits_v1(nvmlDevice_t device, nvmlGetMemoryLimits_v1_t *limits)
 {
     const uint64_t limit = fake_script_value(device->plan, "memory_limit", UINT64_MAX);
@@ -265,7 +265,7 @@ nvmlReturn_t nvmlDeviceGetMemoryLimits_v1(nvmlDevice_t device, nvmlGetMemoryLimi
     return NVML_SUCCESS;
 }
 
-/* A value of the whole device: what the machine states by this name, or else @p otherwise. -1: the device has none. */
+/* A value of the whole device: the machine's value of this name, or else @p otherwise. -1: the device has none. */
 static nvmlReturn_t stated(const char *function, nvmlDevice_t device, const char *name, uint64_t otherwise,
                            uint64_t *out_value)
 {
@@ -324,7 +324,7 @@ nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_
     return code;
 }
 
-/* Cooled by the machine it sits in, as the model is. */
+/* The model is cooled by its machine and has no fan. */
 nvmlReturn_t nvmlDeviceGetFanSpeed(nvmlDevice_t device, unsigned int *percent)
 {
     return fake_nvml_constant(__func__, device, "fan", UINT64_MAX, percent);

@@ -1,4 +1,4 @@
-/* tests/fakes/cuda/nvml.h: what the files of the fake NVML share. */
+/* tests/fakes/cuda/nvml.h: declarations that the files of the fake NVML share. */
 #ifndef FAKE_NVML_H
 #define FAKE_NVML_H
 
@@ -22,13 +22,13 @@ struct nvmlDevice_st *fake_nvml_whole(unsigned physical);
 struct nvmlDevice_st *fake_nvml_part(unsigned physical, unsigned number);
 void fake_nvml_report_pci(const fake_plan *plan, nvmlPciInfo_t *pci);
 
-/* Begins a call: counts it and plays its fault. Nothing is locked afterwards: the machine does not change. */
+/* Begins a call: counts it and plays its fault. No lock is held afterwards: the machine does not change. */
 nvmlReturn_t fake_nvml_enter(const char *function);
-/* The same for what a MIG device has not. */
+/* The same for values that a MIG device lacks. */
 nvmlReturn_t fake_nvml_enter_whole(const char *function, nvmlDevice_t device);
-/* How often NVML was initialised while it was not: what it gave in another session is not valid. */
+/* Number of initialisations from an uninitialised state: handles of another session are not valid. */
 unsigned fake_nvml_session(void);
-/* A value of the whole device: what the machine states by this name, or else @p otherwise. -1: the device has none. */
+/* A value of the whole device: the machine's value of this name, or else @p otherwise. -1: the device has none. */
 nvmlReturn_t fake_nvml_constant(const char *function, nvmlDevice_t device, const char *name, uint64_t otherwise,
                                 unsigned *out_value);
 

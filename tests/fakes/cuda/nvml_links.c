@@ -1,6 +1,6 @@
-/* tests/fakes/cuda/nvml_links.c: the fake NVML's NVLinks, the switches behind them, and values by number. Values of the
- * machine: links_down, the last so many of a device are down; link_replays and link_recoveries, errors of all;
- * fabric, what the fabric manager has done (0 to 3), and fabric_status. */
+/* tests/fakes/cuda/nvml_links.c: the fake NVML's NVLinks, the switches that they end at, and values by number. Values
+ * of the machine: links_down, the number of links of a device, counted from the last, that are down; link_replays and
+ * link_recoveries, errors of all; fabric, the state of the fabric manager (0 to 3), and fabric_status. */
 #include "nvml.h"
 
 /* The links of a device go to its neighbours in their order, or all of them to switches. */
@@ -22,7 +22,7 @@ static const fake_link *nvlink(const struct nvmlDevice_st *device, unsigned link
     return NULL;
 }
 
-/* What this value is of the device; all ones: it has none. Errors are counted where there are links. */
+/* This value of the device; all ones: it has none. Errors are counted if there are links. */
 static uint64_t field_of(nvmlDevice_t device, unsigned field)
 {
     unsigned other;

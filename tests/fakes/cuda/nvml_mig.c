@@ -29,7 +29,7 @@ nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci)
     return code;
 }
 
-/* That of a part ends with its profile. */
+/* The name of a part ends with its profile. */
 nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int length)
 {
     nvmlReturn_t code = fake_nvml_enter(__func__);

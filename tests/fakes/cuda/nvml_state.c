@@ -12,7 +12,7 @@
     {                                                                                                                  \
         return fake_nvml_constant(__func__, device, name, number, out_value);                                          \
     }
-/* A link that is idle: it runs slower than it could. */
+/* The link is idle: it runs slower than it could. */
 CONSTANT(nvmlDeviceGetCurrPcieLinkGeneration, "pcie_generation", 1)
 CONSTANT(nvmlDeviceGetCurrPcieLinkWidth, "pcie_width", 16)
 CONSTANT(nvmlDeviceGetMaxPcieLinkGeneration, "pcie_generation_max", 5)
@@ -52,17 +52,18 @@ nvmlReturn_t nvmlDeviceGetRetiredPagesPendingStatus(nvmlDevice_t device, nvmlEna
     return code;
 }
 
-/* ---- events: the machine's values xid_1, xid_2, … each come between two questions, the first after the first one */
+/* ---- events: the machine's values xid_1, xid_2, … each occur between two questions, the first after the first
+ * question */
 
 struct nvmlEventSet_st {
-    unsigned session;    /* of NVML, with which it ends */
+    unsigned session;    /* NVML's session; the set ends with it */
     nvmlDevice_t device; /* NULL: none is registered */
-    unsigned questions;  /* that were answered with: nothing more has come */
+    unsigned questions;  /* that returned no event */
     bool over;           /* the event of this question was given */
     struct nvmlEventSet_st *next;
 };
 
-/* Those that were not freed. A set that ended with its session cannot be, and stays the library's. */
+/* Sets that were not freed. A set that ended with its session cannot be freed, and stays the library's. */
 static struct nvmlEventSet_st *sets;
 static pthread_mutex_t sets_mutex = PTHREAD_MUTEX_INITIALIZER;
 
@@ -80,7 +81,7 @@ nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set)
     return code ? code : *set ? NVML_SUCCESS : NVML_ERROR_MEMORY;
 }
 
-/* The real one knows no events of parts. */
+/* The real one does not support events of parts. */
 nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long types, nvmlEventSet_t set)
 {
     nvmlReturn_t code = fake_nvml_enter_whole(__func__, device);
@@ -89,7 +90,7 @@ nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long ty
     return code;
 }
 
-/* A question must not wait: a time is a mistake. */
+/* A question must not wait: a timeout is a mistake of the caller. */
 nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data, unsigned int milliseconds)
 {
     nvmlReturn_t code = fake_nvml_enter(__func__);

@@ -1,6 +1,6 @@
 /* tests/fakes/cuda/state.c: the beginning of every call, initialisation, and contexts.
  *
- * Each thread has a stack of contexts, empty at first: a call that needs one answers INVALID_CONTEXT then.
+ * Each thread has a stack of contexts, empty at first: a call that needs one then returns INVALID_CONTEXT.
  */
 #include "fake.h"
 
@@ -12,13 +12,13 @@ enum { STACK = 32 };
 static _Thread_local CUcontext stack[STACK]; /* the top is the current one; may hold contexts that are destroyed */
 static _Thread_local unsigned depth;
 
-/* Work that a stream does later fails later. */
+/* The failure of work in a stream is returned later. */
 bool fake_is_asynchronous(const char *function)
 {
     return strstr(function, "Async") || strcmp(function, "cuLaunchKernel") == 0;
 }
 
-/* What a call that needs a context answers before it begins. */
+/* The code that a call which needs a context returns before it begins. */
 static CUresult check_current(const char *function)
 {
     const fake_context *top = fake_current();
@@ -36,7 +36,7 @@ static CUresult check_current(const char *function)
 static CUresult begin(const char *function, CUresult fault, bool needs_context)
 {
     if (fake_script_get()->init_code == CUDA_ERROR_STUB_LIBRARY) {
-        return CUDA_ERROR_STUB_LIBRARY; /* whatever is asked */
+        return CUDA_ERROR_STUB_LIBRARY; /* from every call */
     }
     bool early = strcmp(function, "cuInit") == 0 || strcmp(function, "cuDriverGetVersion") == 0 ||
                  strstr(function, "cuGetError");
@@ -136,7 +136,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *out_context, CUdevice ordinal)
     if (code) {
         return fake_end(code);
     }
-    unsigned retains = 0; /* a context that was reset is made anew for all who hold it */
+    unsigned retains = 0; /* a reset context is made again for all callers that retained it */
     if (device->primary && device->primary->error == CUDA_ERROR_CONTEXT_IS_DESTROYED) {
         retains = device->primary->retains;
         fake_context_free(device->primary);
@@ -173,7 +173,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice ordinal)
     return fake_end(CUDA_SUCCESS);
 }
 
-/* A caller that retained the context still has to release it. Memory goes at once, that of the host too. */
+/* A caller that retained the context still has to release it. Memory goes at once, host memory too. */
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice ordinal)
 {
     CUresult code = fake_enter(__func__);

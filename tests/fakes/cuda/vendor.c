@@ -1,4 +1,4 @@
-/* tests/fakes/cuda/vendor.c: what is CUDA's own about the machine. */
+/* tests/fakes/cuda/vendor.c: the machine's facts that are specific to CUDA. */
 #include "script.h"
 
 const fake_vendor_facts fake_vendor = {

@@ -1,19 +1,18 @@
-/* tests/fakes/cuda/vendor_names.h: the names that sources for both vendors (../stream and
- * tests/system/vendor_*_test.c) have for what CUDA calls otherwise than HIP. The rocm folder has the same table with
- * HIP's names.
+/* tests/fakes/cuda/vendor_names.h: CUDA's names for the sources that are built for both vendors (../stream and
+ * tests/system/vendor_*_test.c), if HIP's name differs. The rocm folder has the same table with HIP's names.
  */
 #ifndef FAKE_CUDA_VENDOR_NAMES_H
 #define FAKE_CUDA_VENDOR_NAMES_H
 
 #include "cuda_api.h"
 
-/* A function of CUDA's with the name that HIP has too, but for the prefix; what machines and reports call it. */
+/* A function of CUDA whose name differs from HIP's only in the prefix, as machines and reports name it. */
 #define VENDOR(name)      cu##name
 #define CALLED(name)      CALLED_TEXT(VENDOR(name))
 #define CALLED_TEXT(name) CALLED_AS(name)
 #define CALLED_AS(name)   #name
 
-/* The symbol, or CUDA's own word, where it is not that name. */
+/* The symbol, or CUDA's own word, if it is not that name. */
 #define cuDeviceTotalMem     cuDeviceTotalMem_v2
 #define cuDeviceSynchronize  cuCtxSynchronize
 #define cuEventDestroy       cuEventDestroy_v2
@@ -44,7 +43,7 @@ typedef CUmemAccessDesc vendor_access;
 typedef CUexternalMemory vendor_external;
 typedef CUDA_EXTERNAL_MEMORY_BUFFER_DESC vendor_external_buffer;
 
-/* What tests call themselves, beside what the plugin calls. */
+/* Functions that only tests call, beside the functions of the plugin. */
 #define FAKE_TEST_FUNCTIONS(FUNCTION)                                                                                 \
     FUNCTION(CUresult, cuCtxCreate_v2, (CUcontext * context, unsigned int flags, CUdevice device))                    \
     FUNCTION(CUresult, cuCtxDestroy_v2, (CUcontext context))                                                          \
@@ -56,7 +55,7 @@ typedef CUDA_EXTERNAL_MEMORY_BUFFER_DESC vendor_external_buffer;
     FUNCTION(CUresult, cuStreamBeginCapture_v2, (CUstream stream, CUstreamCaptureMode mode))                          \
     FUNCTION(CUresult, cuStreamEndCapture, (CUstream stream, CUgraph * graph))
 
-/* Everything that the fake exports: FUNCTION(type, name, parameters). */
+/* All functions that the fake exports: FUNCTION(type, name, parameters). */
 #define FAKE_CUDA_FUNCTION(name, parameters) FAKE_FUNCTION(CUresult, name, parameters)
 #define FAKE_FUNCTIONS                                                                                                \
     GPUHAL_CUDA_FUNCTIONS(FAKE_CUDA_FUNCTION, FAKE_CUDA_FUNCTION)                                                     \

@@ -1,23 +1,23 @@
-/* fakes/opencl/answers.c: an OpenCL library over the installed one, which answers some calls otherwise.
+/* fakes/opencl/answers.c: an OpenCL library over the installed one, which replaces some results.
  * GPUHAL_OPENCL_LIBRARY names it.
  *
- * It defines those functions alone and links libOpenCL, so a program that asks it for another one by dlsym() gets the
- * real one. What it answers stands in GPUHAL_FAKE_OPENCL: words with `;` between them.
+ * It defines only the functions that it changes and links libOpenCL, so a program that asks it for another function by
+ * dlsym() gets the real one. GPUHAL_FAKE_OPENCL lists the changes: words with `;` between them.
  *
  *   gpu            devices state that they are GPUs, and a UUID that every device has
  *   name=TEXT      devices state this name
  *   platform=TEXT  platforms state this version
- *   build=N        the next N builds fail, and their log says no more than that, as PoCL's when it lost a race
+ *   build=N        the next N builds fail, and their log says only that, as PoCL's after a lost race
  *   pci=D:B:d.f    devices state this PCI address, of hexadecimal numbers
- *   svm=BITS       devices have so much of shared memory (CL_DEVICE_SVM_CAPABILITIES)
+ *   svm=BITS       devices state these CL_DEVICE_SVM_CAPABILITIES
  *   il             devices take SPIR-V; clCreateProgramWithIL makes a program with the kernel `from_il` of any module
- *   undescribed    clGetKernelArgInfo has nothing about any argument
- *   argument=I:N   argument I of any kernel takes values of N bytes alone
+ *   undescribed    clGetKernelArgInfo describes no argument
+ *   argument=I:N   argument I of any kernel only takes values of N bytes
  *   svmalloc       clSVMAlloc finds no memory
- *   gone=CODE      clSetMemObjectDestructorCallback answers CODE and does nothing
- *   migrate=CODE   clEnqueueMigrateMemObjects answers CODE and does nothing
- *   copy=CODE      the next copy fails in execution with CODE, and so does all that comes behind it in its command
- * queue, for ever (as in rusticl)
+ *   gone=CODE      clSetMemObjectDestructorCallback returns CODE and does nothing
+ *   migrate=CODE   clEnqueueMigrateMemObjects returns CODE and does nothing
+ *   copy=CODE      the next copy fails in execution with CODE, and so does every later command of its command
+ *                  queue, for ever (as in rusticl)
  *
  * GPUHAL_FAKE_OPENCL_LOG names a file that gets a line for each call of clReleaseMemObject and clSVMFree.
  */
@@ -45,8 +45,7 @@ static void *installed(const char *name)
 
 #define INSTALLED(name) ((__typeof__(name) *)installed(#name))
 
-/* The value behind a word, "" where it has none, NULL where the word is not there. In a buffer of the calling
- * thread. */
+/* The value of a word, "" if it has none, NULL if the word is absent. In a buffer of the calling thread. */
 static const char *word(const char *wanted)
 {
     static _Thread_local char copy[256];
@@ -120,7 +119,7 @@ __attribute__((visibility("default"))) cl_int CL_API_CALL clGetPlatformInfo(cl_p
                                                   : INSTALLED(clGetPlatformInfo)(id, what, room, to, out_bytes);
 }
 
-/* Builds that have failed, and the program of the newest of them. */
+/* Builds that have failed, and the program of the latest. */
 static _Atomic long failed_builds;
 static _Atomic(cl_program) failed_program;
 
@@ -175,7 +174,7 @@ __attribute__((visibility("default"))) cl_int CL_API_CALL clSetKernelArg(cl_kern
                : INSTALLED(clSetKernelArg)(kernel, index, bytes, value);
 }
 
-/* The command queue in which a command has failed, with what it failed; one for the process. */
+/* The command queue of the failed command, and its code; one for the process. */
 static _Atomic(cl_command_queue) failed_queue;
 static _Atomic cl_int failed_code;
 

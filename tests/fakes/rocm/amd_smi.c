@@ -1,5 +1,5 @@
 /* tests/fakes/rocm/amd_smi.c: the fake libamd_smi.so. A socket is a whole device, a processor a part of it.
- * Temperatures are whole degrees: the unit is not that of ROCm SMI. */
+ * Temperatures are whole degrees: ROCm SMI has another unit. */
 #include "amd_smi_api.h"
 #include "smi.h"
 
@@ -13,7 +13,7 @@ PROTOTYPE(amdsmi_shut_down, (void))
 static smi_device devices[SMI_DEVICES]; /* handles point here; written once, before the first handle is given out */
 static unsigned device_count;
 
-/* Without the flag for GPUs there are none. */
+/* Lists devices only with the flag for GPUs. */
 amdsmi_status_t amdsmi_init(uint64_t flags)
 {
     amdsmi_status_t code = smi_enter(__func__, true, 0);
@@ -25,7 +25,7 @@ amdsmi_status_t amdsmi_init(uint64_t flags)
     return AMDSMI_STATUS_SUCCESS;
 }
 
-/* The engine's alone. As in ROCm 6: the first ends it for all. */
+/* Only the inference engine of a test calls it. As in ROCm 6, the first shutdown ends the library for all callers. */
 amdsmi_status_t amdsmi_shut_down(void)
 {
     amdsmi_status_t code = smi_enter(__func__, true, 0);

@@ -1,4 +1,4 @@
-/* tests/fakes/rocm/device.c: which devices the program sees, what the runtime says about them, and access between
+/* tests/fakes/rocm/device.c: the devices that the program sees, the runtime's facts about them, and access between
  * them. */
 #include "fake.h"
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Devices as the runtime below HIP leaves them visible: a partitioned device is as many as it has parts. */
+/* Devices that the runtime below HIP leaves visible: a partitioned device counts once for each part. */
 typedef struct seen {
     unsigned physical, partition;
 } seen;
@@ -25,7 +25,7 @@ static unsigned uuid_text(const fake_plan *plan, char out[17])
     return 16;
 }
 
-/* The one that a word of a list names, by number or as GPU-<uuid>; -1 for none. */
+/* The device that a word of a list names, by number or as GPU-<uuid>; -1 for none. */
 static int named(const char *word, size_t length, const seen *from, unsigned count)
 {
     char uuid[17];
@@ -42,7 +42,8 @@ static int named(const char *word, size_t length, const seen *from, unsigned cou
     return -1;
 }
 
-/* Keeps what the list names, in its order; the first word that names nothing ends it. Without a list everything stays.
+/* Keeps the devices of the list, in its order; the first word that names no device ends it. Without a list all devices
+ * stay.
  */
 static unsigned keep_listed(const char *list, seen *all, unsigned count)
 {
@@ -123,11 +124,11 @@ hipError_t hipDeviceGetPCIBusId(char *address, int length, int ordinal)
     return fake_end(hipSuccess);
 }
 
-/* Numbers of an MI300X, by the numbers that AMD's headers give the attributes. What came with a version is unknown
- * before it. */
+/* Numbers of an MI300X, by the numbers that AMD's headers give the attributes. An attribute is unknown before the
+ * version that added it. */
 static const struct {
     unsigned number;
-    int since; /* as hipRuntimeGetVersion says it */
+    int since; /* a version, as hipRuntimeGetVersion returns it */
     int value;
 } attributes[] = {
     {0, 0, 1},                /* EccEnabled */
@@ -158,7 +159,7 @@ static const struct {
     {10017, 50400000, 100000} /* WallClockRate */
 };
 
-/* Asking for a number that this version does not have, or has given to something else, is a mistake of the program. */
+/* Asking for a number that this version lacks, or has given to something else, is a mistake of the program. */
 bool fake_attribute(const fake_plan *plan, unsigned number, int *out_value)
 {
     if (number == 6) { /* ComputeMode */

@@ -1,5 +1,5 @@
-/* tests/fakes/rocm/error.c: names of the codes that the fake gives; others are unknown to it, as new codes are to an
- * old runtime. Neither function plays faults, nor needs a device. HIP 5 has no words beside the names. */
+/* tests/fakes/rocm/error.c: names of the codes that the fake returns; it does not know others, as an old runtime does
+ * not know new codes. Neither function plays faults, nor needs a device. HIP 5 has no words beside the names. */
 #include "fake.h"
 
 static const struct {

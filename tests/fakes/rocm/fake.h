@@ -1,8 +1,8 @@
-/* tests/fakes/rocm/fake.h: HIP over the engine of the fakes, in ../stream where CUDA has the same. */
+/* tests/fakes/rocm/fake.h: HIP over the engine of the fakes; the calls that CUDA has in common are in ../stream. */
 #ifndef FAKE_ROCM_FAKE_H
 #define FAKE_ROCM_FAKE_H
 
-/* The engine's structures are what the runtime's handles point to. */
+/* The runtime's handles point to the engine's structures. */
 #define ihipStream_t                   fake_stream
 #define ihipEvent_t                    fake_event
 #define ihipMemGenericAllocationHandle fake_physical
@@ -12,18 +12,18 @@
 
 #include "../stream/stream.h"
 
-/* Where CUDA differs by a number or a word alone. */
+/* Differences from CUDA in a number or a word alone. */
 enum {
-    FAKE_WANTS_BYTES = false, /* nothing is allocated at NULL */
+    FAKE_WANTS_BYTES = false, /* an allocation of 0 bytes gives NULL */
     FAKE_FREES_NULL = true,
-    FAKE_KEEPS_ALIGNMENT = false, /* of reserved addresses: hip_vm.cpp, Device::virtualAlloc hands none on */
+    FAKE_KEEPS_ALIGNMENT = false, /* of reserved addresses: hip_vm.cpp, Device::virtualAlloc passes none on */
     FAKE_ERROR_NOT_CAPTURED = hipErrorIllegalState
 };
 #define FAKE_HANDLE_TYPES(properties) (properties)->requestedHandleType
 
-/* Major version: what differs between them goes by the version that the machine says. */
+/* Major version of the machine's runtime; the differences between versions depend on it. */
 unsigned fake_hip_major(void);
-/* stream.c: notes the streams that a reset is about to take. */
+/* stream.c: records the streams that a reset is about to take. */
 void fake_streams_lost(const fake_context *context);
 
 #endif

@@ -1,9 +1,9 @@
-/* tests/fakes/rocm/memory.c: page-locking and kinds of memory, where CUDA has them otherwise. */
+/* tests/fakes/rocm/memory.c: page-locking and kinds of memory, as far as CUDA differs. */
 #include "fake.h"
 
 #include <string.h>
 
-/* Memory of host and device, which HIP says is the host's (hip_memory.cpp: CL_MEM_SVM_FINE_GRAIN_BUFFER). */
+/* Memory of host and device, which HIP reports as the host's (hip_memory.cpp: CL_MEM_SVM_FINE_GRAIN_BUFFER). */
 hipError_t hipMallocManaged(void **out_memory, size_t bytes, unsigned int flags)
 {
     fake_context *context;
@@ -24,8 +24,8 @@ static fake_region *known_at(uintptr_t address)
     return region;
 }
 
-/* Never answers 712: memory is known by its beginning, and what is known already stays as it is (hip_memory.cpp,
- * ihipHostRegister: a map's insert, whose refusal is not looked at). */
+/* Never returns 712: the runtime finds memory by its beginning, and leaves known memory as it is (hip_memory.cpp,
+ * ihipHostRegister ignores a refused insert into its map). */
 hipError_t hipHostRegister(void *memory, size_t bytes, unsigned int flags)
 {
     fake_context *context;
@@ -40,7 +40,7 @@ hipError_t hipHostRegister(void *memory, size_t bytes, unsigned int flags)
                                                 : fake_host_memory_register(context, memory, bytes, flags & 8));
 }
 
-/* Takes away what begins there, whichever caller registered it. Inside other memory that is known, the real one ends
+/* Removes the registration that begins there, whichever caller made it. Inside other known memory, the real one ends
  * the process (device.cpp, MemObjMap::RemoveMemObj: guarantee). */
 hipError_t hipHostUnregister(void *memory)
 {
@@ -76,13 +76,13 @@ hipError_t hipHostGetDevicePointer(void **out_address, void *memory, unsigned in
     return fake_end(hipSuccess);
 }
 
-/* Kinds of memory have other numbers since HIP 6, where 0 became memory that is not known. */
+/* Kinds of memory have other numbers since HIP 6: 0 now means unknown memory. */
 static unsigned kind_of(const fake_region *region)
 {
     return (fake_hip_major() < 6 ? 0u : 1u) + (fake_region_is_host(region) ? 0u : 1u);
 }
 
-/* For the kind of memory that it does not know, a runtime before 6.2 takes what lies at the address for a pointer, and
+/* If it does not know the kind of memory, a runtime before 6.2 takes the bytes at the address for a pointer, and
  * follows it (hip_memory.cpp, ihipPointerGetAttributes: "checks for array type"). */
 static hipError_t unknown_pointer(hipPointer_attribute attribute)
 {
@@ -93,7 +93,7 @@ static hipError_t unknown_pointer(hipPointer_attribute attribute)
     return hipErrorInvalidValue;
 }
 
-/* Numbers of allocations have 32 bits, and whether memory is managed has 8. */
+/* Numbers of allocations have 32 bits; whether memory is managed has 8 bits. */
 hipError_t hipPointerGetAttribute(void *out_value, hipPointer_attribute attribute, hipDeviceptr_t address)
 {
     hipError_t code = fake_enter(__func__);

@@ -1,4 +1,4 @@
-/* tests/fakes/rocm/smi.c: what both libraries for telemetry share (smi.h). Each has a copy of its own. */
+/* tests/fakes/rocm/smi.c: the common part of both libraries for telemetry (smi.h). Each has a copy of its own. */
 #include "smi.h"
 
 #include <pthread.h>
@@ -18,7 +18,7 @@ unsigned smi_enter(const char *function, bool first, unsigned uninitialized)
     fake_report_call(function);
     const fake_fault *fault = fake_script_fault(fake_script_get(), function);
     const bool ready = first || references > 0;
-    if (!ready && !was_ready) { /* what comes after another one's shutdown cannot know */
+    if (!ready && !was_ready) { /* a caller cannot know of another one's shutdown */
         fake_report_violation("%s: before the initialisation", function);
     }
     pthread_mutex_unlock(&lock);
@@ -82,14 +82,14 @@ uint64_t smi_address(const smi_device *device)
            plan->pci_device << 3;
 }
 
-/* For the first part what the kernel's files say about the whole GPU. */
+/* For the first part, the memory of the whole GPU, as the kernel's files say. */
 uint64_t smi_total(const smi_device *device)
 {
     const fake_plan *plan = plan_of(device);
     return plan->memory / (device->partition ? plan->partitions : 1);
 }
 
-/* By others and by this process, which works on the first part of a partitioned device. */
+/* Memory used by others and by this process, which works on the first part of a partitioned device. */
 uint64_t smi_used(const smi_device *device)
 {
     return plan_of(device)->used + (device->partition ? 0 : fake_report_get()->device_bytes[device->physical]);

@@ -2,8 +2,8 @@
  * error.
  *
  * Each thread has a current device, 0 at first, and a last error, which stays until hipGetLastError takes it; before
- * HIP 7 the next call of any kind takes its place. A device's context comes to life with the first call that works on
- * the device, and ends with hipDeviceReset alone, for the next such call to make another.
+ * HIP 7 the next call of any kind replaces it. A device's context comes to life with the first call that works on the
+ * device, and only hipDeviceReset ends it; the next such call makes another.
  */
 #include "fake.h"
 
@@ -23,7 +23,7 @@ unsigned fake_hip_major(void)
     return (unsigned)fake_script_get()->driver_version / 10000000;
 }
 
-/* The first call of any kind initialises; what goes wrong is answered by every call. */
+/* The first call of any kind initialises; every call returns its failure. */
 static hipError_t initialize(const char *function)
 {
     const fake_script *script = fake_script_get();
@@ -127,7 +127,7 @@ hipError_t hipSetDevice(int device)
     return fake_end(hipSuccess);
 }
 
-/* Neither of the two plays faults: they are no work of the runtime. */
+/* Neither of the two plays faults: they do no work of the runtime. */
 hipError_t hipPeekAtLastError(void)
 {
     return last;
@@ -140,8 +140,9 @@ hipError_t hipGetLastError(void)
     return code;
 }
 
-/* Streams and memory of the device go; who still has them has nothing. Page-locked memory is of all devices: with
- * several it stays, and goes with a single one (device.cpp, MemObjMap::Purge: what belongs to this device alone). */
+/* Streams and memory of the device end, and handles to them are invalid. Page-locked memory belongs to all devices: it
+ * stays if there are several, and ends with a single one (device.cpp, MemObjMap::Purge: only memory that belongs to
+ * this device alone). */
 hipError_t hipDeviceReset(void)
 {
     fake_context *context = NULL;
@@ -154,7 +155,7 @@ hipError_t hipDeviceReset(void)
     for (fake_region *region = fake.regions; region && fake.device_count > 1; region = region->next) {
         region->context = fake_region_is_host(region) && region->context == context ? NULL : region->context;
     }
-    context->error = hipErrorContextIsDestroyed; /* what is left is not a leak of the caller */
+    context->error = hipErrorContextIsDestroyed; /* objects left in it are no leak of the caller */
     fake_context_free(context);
     fake.devices[current].primary = NULL;
     return fake_end(hipSuccess);

@@ -1,12 +1,12 @@
-/* tests/fakes/rocm/stream.c: streams and events of HIP, where CUDA has them otherwise. Each belongs to the
- * device that was current when it was made. */
+/* tests/fakes/rocm/stream.c: streams and events of HIP, as far as CUDA differs. Each belongs to the device that was
+ * current when it was made. */
 #include "fake.h"
 
 #include <string.h>
 
 enum { LOST_AT_MOST = 64, WAITED_AT_MOST = 64 };
 
-static const fake_stream *lost[LOST_AT_MOST]; /* taken by a reset; under the lock, like the next */
+static const fake_stream *lost[LOST_AT_MOST]; /* taken by a reset; under the lock, as is `waited` */
 static const fake_event *waited[WAITED_AT_MOST];
 
 void fake_streams_lost(const fake_context *context)
@@ -22,7 +22,7 @@ void fake_streams_lost(const fake_context *context)
     }
 }
 
-/* A later stream may lie in the same place. */
+/* A later stream may have the same address, and is not lost. */
 static bool is_lost(const fake_stream *stream)
 {
     bool found = false;
@@ -35,7 +35,7 @@ static bool is_lost(const fake_stream *stream)
     return found;
 }
 
-/* A stream that a reset took is none, and no mistake of the program. */
+/* A stream that a reset took is not found, but using it is no mistake of the program. */
 static fake_stream *living(const char *function, hipStream_t stream)
 {
     if (is_lost(stream)) {
@@ -62,8 +62,8 @@ fake_stream *fake_stream_of(const char *function, fake_context *context, hipStre
     return known;
 }
 
-/* A call about a stream of another device answers as for one of none; events and launches have their own code for
- * that. */
+/* A call about a stream of another device returns the same code as for an invalid stream. Events and launches have
+ * other codes. */
 hipError_t fake_stream_refused(const char *function, hipStream_t stream)
 {
     return strcmp(function, "hipEventRecord") == 0 && !is_lost(stream) ? hipErrorInvalidHandle
@@ -133,7 +133,7 @@ int hipGetStreamDeviceId(hipStream_t stream)
     return device;
 }
 
-/* A thread that waits for an event keeps a lock of it, for which every other user of the event waits. */
+/* A thread that waits for an event keeps a lock of it, and every other user of the event waits for that lock. */
 fake_event *fake_event_take(const char *function, const fake_context *context, hipEvent_t event)
 {
     fake_event *known = fake_event_find(function, context, event);
@@ -158,8 +158,8 @@ hipError_t fake_event_await(fake_event *event)
     return code;
 }
 
-/* Asking for an event looks at the stream in which it was recorded. HIP 7 sleeps only for events that were made with
- * hipEventBlockingSync and nothing else. */
+/* A query of an event looks at the stream that it was recorded in. HIP 7 sleeps only for events that were made with
+ * exactly hipEventBlockingSync. */
 void fake_event_asked(const char *function, const fake_event *event)
 {
     const bool blocking = (event->flags & hipEventBlockingSync) && event->flags != hipEventBlockingSync;

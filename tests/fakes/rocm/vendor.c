@@ -1,4 +1,4 @@
-/* tests/fakes/rocm/vendor.c: what is AMD's own about the machine. Built for each major version of HIP. */
+/* tests/fakes/rocm/vendor.c: the machine's facts that are specific to AMD. Built for each major version of HIP. */
 #include "script.h"
 
 #ifndef FAKE_HIP_VERSION

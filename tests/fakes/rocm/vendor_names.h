@@ -1,19 +1,18 @@
-/* tests/fakes/rocm/vendor_names.h: the names that sources for both vendors (../stream and
- * tests/system/vendor_*_test.c) have for what HIP calls otherwise than CUDA. The cuda folder has the same table with
- * CUDA's names.
+/* tests/fakes/rocm/vendor_names.h: HIP's names for the sources that are built for both vendors (../stream and
+ * tests/system/vendor_*_test.c), if CUDA's name differs. The cuda folder has the same table with CUDA's names.
  */
 #ifndef FAKE_ROCM_VENDOR_NAMES_H
 #define FAKE_ROCM_VENDOR_NAMES_H
 
 #include "hip_api.h"
 
-/* A function of HIP's with the name that CUDA has too, but for the prefix; what machines and reports call it. */
+/* A function of HIP whose name differs from CUDA's only in the prefix, as machines and reports name it. */
 #define VENDOR(name)      hip##name
 #define CALLED(name)      CALLED_TEXT(VENDOR(name))
 #define CALLED_TEXT(name) CALLED_AS(name)
 #define CALLED_AS(name)   #name
 
-/* HIP's own word where it is not that name. */
+/* HIP's own word, if it is not that name. */
 #define hipEventCreate  hipEventCreateWithFlags
 #define hipHostAlloc    hipHostMalloc
 #define hipLaunchKernel hipModuleLaunchKernel
@@ -37,7 +36,7 @@ typedef hipMemAccessDesc vendor_access;
 typedef hipExternalMemory_t vendor_external;
 typedef hipExternalMemoryBufferDesc vendor_external_buffer;
 
-/* What tests call themselves, beside what the plugin calls. */
+/* Functions that only tests call, beside the functions of the plugin. */
 #define FAKE_TEST_FUNCTIONS(FUNCTION)                                                                                 \
     FUNCTION(hipError_t, hipMallocManaged, (void **memory, size_t bytes, unsigned int flags))                         \
     FUNCTION(hipError_t, hipPeekAtLastError, (void))                                                                  \
@@ -48,7 +47,7 @@ typedef hipExternalMemoryBufferDesc vendor_external_buffer;
     FUNCTION(hipError_t, hipStreamCreateWithFlags, (hipStream_t * stream, unsigned int flags))                        \
     FUNCTION(hipError_t, hipStreamQuery, (hipStream_t stream))
 
-/* Everything that the fake exports: FUNCTION(type, name, parameters). */
+/* All functions that the fake exports: FUNCTION(type, name, parameters). */
 #define FAKE_FUNCTIONS                                                                                                \
     GPUHAL_HIP_FUNCTIONS(FAKE_FUNCTION, FAKE_FUNCTION)                                                                \
     FAKE_TEST_FUNCTIONS(FAKE_FUNCTION)

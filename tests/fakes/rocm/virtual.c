@@ -1,5 +1,5 @@
-/* tests/fakes/rocm/virtual.c: virtual memory and memory of others, where CUDA has them otherwise. Before HIP 5.3 the
- * functions are there and say that they are not supported. */
+/* tests/fakes/rocm/virtual.c: virtual memory and memory of others, as far as CUDA differs. Before HIP 5.3 the functions
+ * exist and return that they are not supported. */
 #include "fake.h"
 
 #include <unistd.h>
@@ -15,7 +15,7 @@ hipError_t fake_enter_virtual(const char *function)
     return fake_script_get()->driver_version < SUPPORTED_SINCE ? fake_end(hipErrorNotSupported) : hipSuccess;
 }
 
-/* Before HIP 7 the failure of the command that maps is not looked at (hip_vm.cpp, hipMemMap). */
+/* Before HIP 7 the failure of the mapping command is ignored (hip_vm.cpp, hipMemMap). */
 hipError_t hipMemMap(void *address, size_t bytes, size_t offset, hipMemGenericAllocationHandle_t handle,
                      unsigned long long flags)
 {
@@ -36,7 +36,7 @@ static bool is_mapped(const void *address)
     return range && range->kind == FAKE_RANGE && fake_range_piece(range, (uintptr_t)address, &start, &size);
 }
 
-/* Before HIP 7 this is where a failed mapping shows. */
+/* Before HIP 7 a failed mapping shows only here. */
 hipError_t hipMemSetAccess(void *address, size_t bytes, const hipMemAccessDesc *access, size_t count)
 {
     hipError_t code = fake_enter_virtual(__func__);
@@ -79,7 +79,7 @@ hipError_t hipImportExternalMemory(hipExternalMemory_t *memory, const hipExterna
         return code;
     }
     bool good = handle->type == hipExternalMemoryHandleTypeOpaqueFd && !handle->flags;
-    const int duplicate = dup(handle->handle.fd); /* the engine's; the runtime leaves the caller's alone */
+    const int duplicate = dup(handle->handle.fd); /* for the engine; the runtime leaves the caller's alone */
     code = good ? fake_import_new(duplicate, handle->size, &import) : hipErrorInvalidValue;
     if (code && duplicate >= 0) {
         close(duplicate);

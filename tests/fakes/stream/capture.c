@@ -1,8 +1,9 @@
-/* tests/fakes/stream/capture.c: what capturing a graph forbids. One stream at a time can be captured, and no graph
- * comes of it: work of a captured stream is refused.
+/* tests/fakes/stream/capture.c: calls that are forbidden while a graph is captured. One stream at a time can be
+ * captured, and there is no graph at the end: work of a captured stream is refused.
  *
- * Calls that may depend on what all streams do are forbidden to the capturing thread, and to every other one when the
- * capture is a global one, unless the thread's own mode is milder. A forbidden call spoils the capture.
+ * Calls that may depend on the work of all streams are forbidden to the capturing thread. If the capture is a global
+ * one, they are forbidden to every other thread too, unless the thread's own mode is milder. A forbidden call spoils
+ * the capture.
  */
 #include "fake.h"
 
@@ -16,7 +17,7 @@ static bool spoiled;
 
 static _Thread_local unsigned mode;
 
-/* Whether the thread's mode lets it do what is unsafe. */
+/* Whether the thread's mode allows unsafe calls. */
 static bool is_allowed(void)
 {
     const bool own = pthread_equal(captured_by, pthread_self());

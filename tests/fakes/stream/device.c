@@ -1,4 +1,4 @@
-/* tests/fakes/stream/device.c: what is said about the devices that the program sees. */
+/* tests/fakes/stream/device.c: facts about the devices that the program sees. */
 #include "fake.h"
 
 #include <stdio.h>

@@ -36,7 +36,7 @@ static fake_code give_back(const char *function, uintptr_t address, bool of_host
         return fake_end(FAKE_OK);
     }
     const fake_region *region = fake_region_find(address, 1);
-    const bool managed = region && region->kind == FAKE_MANAGED_MEMORY; /* it goes like memory of a device */
+    const bool managed = region && region->kind == FAKE_MANAGED_MEMORY; /* freed like device memory */
     const fake_region_kind kind = of_host ? FAKE_HOST_MEMORY : managed ? FAKE_MANAGED_MEMORY : FAKE_DEVICE_MEMORY;
     const fake_region_kind other = of_host ? FAKE_HOST_MEMORY : FAKE_IMPORTED;
     return fake_end(fake_memory_free(function, address, kind, other, FAKE_ERROR_INVALID_VALUE));
@@ -63,7 +63,7 @@ fake_code VENDOR(HostFree)(void *memory)
     return give_back(__func__, (uintptr_t)memory, true);
 }
 
-/* Of reserved addresses, those that are mapped are known, piece by piece. */
+/* In reserved addresses, the mapped ones are known, piece by piece. */
 fake_code VENDOR(MemGetAddressRange)(vendor_pointer *out_base, size_t *out_bytes, vendor_pointer address)
 {
     fake_code code = fake_enter_current(__func__);

@@ -1,5 +1,5 @@
-/* tests/fakes/stream/module.c: programs, which are text behind what the vendor demands of a file with code, and
- * launches of their kernels. ../common/launch.c says which kernels do something. */
+/* tests/fakes/stream/module.c: launches of kernels, and programs, which are text after the vendor's header of a file
+ * with code. ../common/launch.c lists the kernels that do something. */
 #include "fake.h"
 
 #include <stdio.h>
@@ -118,7 +118,7 @@ fake_function *fake_function_find(const fake_function *function)
     return NULL;
 }
 
-/* Function, stream and current device have to be of one device. */
+/* Function, stream and current device must belong to one device. */
 fake_code VENDOR(LaunchKernel)(vendor_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                                vendor_stream stream, void **parameters, void **extra)

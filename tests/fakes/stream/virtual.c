@@ -45,7 +45,7 @@ fake_code VENDOR(MemRelease)(vendor_allocation handle)
     return code ? code : fake_end(fake_physical_release(__func__, (uintptr_t)handle));
 }
 
-/* An address may be wished for; the real ones may pass over that too. */
+/* An address may be requested; the real drivers may ignore that too. */
 fake_code VENDOR(MemAddressReserve)(vendor_pointer *out_address, size_t bytes, size_t alignment, vendor_pointer wanted,
                                     unsigned long long flags)
 {
@@ -68,8 +68,8 @@ fake_code VENDOR(MemAddressFree)(vendor_pointer address, size_t bytes)
     return code ? code : fake_end(fake_range_free(__func__, (uintptr_t)address, bytes));
 }
 
-/* Where nothing is mapped, HIP 6.1 to 6.3 read a null pointer (hip_vm.cpp, hipMemUnmap); fake_range_unmap() says so of
- * all. */
+/* If nothing is mapped, HIP 6.1 to 6.3 read a null pointer (hip_vm.cpp, hipMemUnmap); fake_range_unmap() reports that
+ * as a violation for every version. */
 fake_code VENDOR(MemUnmap)(vendor_pointer address, size_t bytes)
 {
     fake_code code = fake_enter_virtual(__func__);

@@ -1,4 +1,4 @@
-/* fakes/vulkan/descriptor.c: layouts, pools, sets, and what is bound for the next dispatch. */
+/* fakes/vulkan/descriptor.c: layouts, pools, sets, and the bindings of the next dispatch. */
 #include "fake.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@ typedef struct fake_descriptor_pool {
     fake_object object;
     uint32_t sets_left, storage_left, uniform_left;
     VkDescriptorPoolCreateInfo info;
-    uint32_t storage, uniform; /* as made */
+    uint32_t storage, uniform; /* as created */
     fake_descriptor_set *first;
 } fake_descriptor_pool;
 

@@ -1,9 +1,9 @@
-/* fakes/vulkan/fake.h: what the files of the fake driver share.
+/* fakes/vulkan/fake.h: declarations that the files of the fake driver share.
  *
- * Everything that can be destroyed begins with a fake_object, which is marked when it is destroyed and stays in memory
- * for a while, so that a use afterwards is reported instead of crashing. One lock protects all state but the bytes of
- * memory; functions whose name ends in
- * `_locked` are called with it held. Queues execute on threads of their own and hold the lock only between commands.
+ * Every object begins with a fake_object. Destroying an object marks it, and it stays in memory for a while, so that a
+ * later use is reported instead of crashing. One lock protects all state except the bytes of memory; functions whose
+ * name ends in `_locked` are called with it held. Queues execute on threads of their own and hold the lock only between
+ * commands.
  */
 #ifndef GPUHAL_FAKE_VULKAN_FAKE_H
 #define GPUHAL_FAKE_VULKAN_FAKE_H
@@ -79,8 +79,8 @@ typedef struct fake_memory {
     fake_object object;
     VkDeviceSize bytes;
     uint32_t type;
-    unsigned char *device_bytes; /* what the device sees */
-    unsigned char *host_bytes;   /* what the host sees: the same where coherent, else a copy */
+    unsigned char *device_bytes; /* as the device sees it */
+    unsigned char *host_bytes;   /* as the host sees it: the same if coherent, else a copy */
     VkDeviceSize mapped_begin, mapped_end; /* end 0: not mapped */
     VkExternalMemoryHandleTypeFlags exportable, imported;
     int fd; /* of exportable or imported memory, else -1 */
@@ -110,7 +110,7 @@ typedef struct fake_fence {
 typedef struct fake_semaphore {
     fake_object object;
     bool timeline, signaled;
-    uint64_t value, promised; /* promised: the highest value that a submission will give it */
+    uint64_t value, promised; /* promised: the highest value that a submission will signal */
 } fake_semaphore;
 
 typedef struct fake_query_pool {
@@ -157,7 +157,7 @@ typedef struct fake_descriptor_set {
     fake_binding bindings[FAKE_BINDINGS];
 } fake_descriptor_set;
 
-/* A dispatch, with all that it reads. */
+/* A dispatch, with everything it reads. */
 typedef struct fake_launch {
     struct fake_launch *next; /* of its command buffer */
     fake_pipeline *pipeline;
@@ -197,7 +197,7 @@ struct fake_command_buffer {
     uint32_t count, room;
     fake_command *commands;
     fake_launch *launches; /* of the commands */
-    fake_launch bound;     /* what the next dispatch takes */
+    fake_launch bound;     /* the state for the next dispatch */
 };
 
 typedef struct fake_queue fake_queue;
@@ -206,7 +206,7 @@ struct fake_device {
     fake_object object;
     fake_physical *physical;
     uint32_t api;
-    uint32_t enabled;    /* bit 1 << fake_extension; feature bits of core count as their extension */
+    uint32_t enabled;    /* bit 1 << fake_extension; feature bits of core count as those of their extension */
     uint32_t extensions; /* bit 1 << fake_extension: named at creation */
     bool lost, closing;
     unsigned alive[KIND_COUNT];
@@ -217,38 +217,38 @@ struct fake_device {
 
 /* report.c */
 extern pthread_mutex_t fake_lock;
-extern pthread_cond_t fake_changed; /* anything that a thread may wait for */
+extern pthread_cond_t fake_changed; /* signaled for every change that a thread may wait for */
 
 void fake_violation(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Counts a call; what the call has to answer at once, or VK_SUCCESS. */
+/* Counts a call; returns the code that the call must return at once, or VK_SUCCESS. */
 VkResult fake_enter(fake_function function);
 /* The same for functions that cannot fail. */
 void fake_count(fake_function function);
 bool fake_submission_hangs(uint32_t family, bool *out_loses); /* counts one submission with commands */
 bool fake_hangs(void);
 
-/* object.c. fake_make() answers NULL without memory; the rest takes what a program handed over, and reports when that
- * is not valid. */
-unsigned fake_alive(void); /* all but queues */
+/* object.c. fake_make() returns NULL without memory; the others take objects of the program, and report invalid
+ * ones. */
+unsigned fake_alive(void); /* all except queues */
 void fake_lose_all(void);  /* every device */
 void *fake_make(fake_device *device, fake_kind kind, size_t size);
 void *fake_find(const void *handle, fake_kind kind, const char *call);
-/* NULL for NULL, and for what is no object or in use by unfinished work; otherwise counts it as destroyed. */
+/* NULL for NULL, and for a handle that is no object or in use by unfinished work; otherwise counts it as destroyed. */
 void *fake_destroy(const void *handle, fake_kind kind, const char *call);
 const char *fake_kind_name(fake_kind kind);
-/* Waits for fake_changed until a point of the monotonic clock; false when that has passed. UINT64_MAX: for ever. */
+/* Waits for fake_changed until this time of the monotonic clock; false if that has passed. UINT64_MAX: for ever. */
 bool fake_wait_locked(uint64_t until_ns);
 uint64_t fake_now_ns(void);
 uint64_t fake_deadline_ns(uint64_t timeout_ns);
 
-/* icd.c: the function of this name, or NULL where neither version nor extensions have it. */
+/* icd.c: the function of this name, or NULL if neither version nor extensions have it. */
 PFN_vkVoidFunction fake_function_named(const char *name, fake_level most, uint32_t api, uint32_t extensions);
 
-/* physical.c: what the device was made with, as bits of fake_extension; false for a feature that is not offered. */
+/* physical.c: the features of the new device, as bits of fake_extension; false for a feature that is not offered. */
 bool fake_read_features(const void *chain, uint32_t *out_enabled);
 const void *fake_chained(const void *chain, VkStructureType type);
 
-/* memory.c: taken of each heap, for VK_EXT_memory_budget. */
+/* memory.c: bytes taken of each heap, for VK_EXT_memory_budget. */
 VkDeviceSize fake_heap_used(unsigned device, uint32_t heap);
 
 /* queue.c */
@@ -256,10 +256,10 @@ fake_queue *fake_queue_start(fake_device *device, uint32_t family); /* NULL with
 void fake_queue_stop(fake_queue *queue);
 uint32_t fake_queue_family(const fake_queue *queue);
 void fake_lose_locked(fake_device *device);
-/* Where queues have no thread, does what can be done. */
+/* If queues have no thread, does the work that can be done. */
 void fake_progress_locked(fake_device *device);
 
-/* commands.c: room for one more command, or NULL; and the commands that all command buffers keep. */
+/* commands.c: room for one more command, or NULL; and the number of commands in all command buffers. */
 fake_command *fake_record(VkCommandBuffer object, const char *call);
 unsigned fake_recorded(void);
 
@@ -269,10 +269,10 @@ void fake_hold_launch(const fake_launch *launch, int change, void hold_buffer(fa
 void fake_run_launch(const fake_launch *launch);
 void fake_forget_launches(fake_command_buffer *commands);
 
-/* execute.c: the commands of one command buffer; with `stop_halfway` only the first half of them, the last one to the
- * half. */
+/* execute.c: runs the commands of one command buffer. With `stop_halfway`, only the first half of them, and only half
+ * of the last one. */
 void fake_execute(fake_command_buffer *commands, bool stop_halfway);
-/* Reports what is wrong with a command on this family of queues; false when it cannot be executed at all. */
+/* Reports errors of a command on this family of queues; false if it cannot be executed at all. */
 bool fake_may_execute_locked(fake_command *command, uint32_t family);
 
 #endif

@@ -1,6 +1,6 @@
-/* fakes/vulkan/icd.c: the door through which the Vulkan loader comes, and the search for functions by name. As in a
- * strict driver, a function of an extension that was not enabled, or of a later version of Vulkan than the one in use,
- * is not found. */
+/* fakes/vulkan/icd.c: the entry points for the Vulkan loader, and the search for functions by name. As in a strict
+ * driver, a function of an extension that was not enabled, or of a later version of Vulkan than the one in use, is not
+ * found. */
 #include "fake.h"
 
 #include <stdio.h>
@@ -61,7 +61,7 @@ VKAPI_ATTR VkResult VKAPI_CALL vk_icdNegotiateLoaderICDInterfaceVersion(uint32_t
     return VK_SUCCESS;
 }
 
-/* The loader asks without a device for all functions, and sorts out by itself which an instance has. */
+/* The loader asks without a device for all functions, and decides by itself which an instance has. */
 VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL vk_icdGetInstanceProcAddr(VkInstance instance, const char *name)
 {
     (void)instance;

@@ -43,7 +43,7 @@ VKAPI_ATTR VkResult VKAPI_CALL fake_vkCreateInstance(const VkInstanceCreateInfo 
     if (injected) {
         return injected;
     }
-    if (info->flags) { /* the loader takes away those that are for itself */
+    if (info->flags) { /* the loader removes its own flags */
         fake_violation("vkCreateInstance: flags 0x%x, which the driver does not know", info->flags);
     }
     const fake_script *script = fake_get_script();

@@ -1,6 +1,6 @@
-/* fakes/vulkan/memory.c: device memory. Memory that the host does not see has no mapping; memory that is not coherent
- * has two copies of its bytes, which only vkFlush… and vkInvalidate… bring together, whole atoms at a time as caches
- * do. Memory that can be handed out as a descriptor lies in a memfd, whose name says what it is. */
+/* fakes/vulkan/memory.c: device memory. Memory that the host does not see has no mapping. Memory that is not coherent
+ * has two copies of its bytes; only vkFlush… and vkInvalidate… synchronise them, whole atoms at a time as caches do.
+ * Memory that can be exported as a descriptor is a memfd, whose name describes it. */
 #include "fake.h"
 
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 
 enum { PAGE = 4096, FRESH_BYTE = 0xa5, STALE_BYTE = 0xcd, FRESH_MOST = 1 << 20 };
 
-/* What the name of a memfd says: "gpuhal-fake-opaque:65536:2". */
+/* The contents of a memfd's name: "gpuhal-fake-opaque:65536:2". */
 typedef struct label {
     unsigned long long bytes;
     uint32_t type;
@@ -52,7 +52,7 @@ static const char *fd_name(VkExternalMemoryHandleTypeFlags kind)
     return kind & VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT ? "gpuhal-fake-opaque" : "gpuhal-fake-dmabuf";
 }
 
-/* Whether a descriptor is one of ours, of this kind, and what it holds. */
+/* Whether this driver made the descriptor, of this kind, and its description. */
 static bool read_fd(int fd, VkExternalMemoryHandleTypeFlags kind, label *out_label)
 {
     char link[64], target[128] = "", wanted[64];
@@ -82,7 +82,7 @@ static VkResult take_fd(fake_memory *memory, const VkImportMemoryFdInfoKHR *impo
     if (!read_fd(import->fd, import->handleType, &tag)) {
         return VK_ERROR_INVALID_EXTERNAL_HANDLE;
     }
-    /* A dma-buf may be taken in part, or with what fills its last page. */
+    /* A dma-buf may be imported in part, or with the rest of its last page. */
     const bool opaque = import->handleType == VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
     if (opaque ? tag.bytes != memory->bytes || tag.type != memory->type
                : whole_pages(memory->bytes) > whole_pages(tag.bytes)) {
@@ -171,7 +171,7 @@ static VkResult fill_in(fake_memory *memory, const VkMemoryAllocateInfo *info)
         memory->host_bytes = memory->device_bytes = host->pHostPointer;
         return VK_SUCCESS;
     }
-    /* A descriptor of 0 or above is taken; with another one the structure counts as absent. */
+    /* A structure without a handle type counts as absent. */
     if (fd && fd->handleType) {
         VkResult result = take_fd(memory, fd);
         if (result) {
@@ -186,7 +186,7 @@ static VkResult fill_in(fake_memory *memory, const VkMemoryAllocateInfo *info)
     return map_bytes(memory);
 }
 
-/* Whether the limits allow it; then it is counted. */
+/* Counts the allocation, if the limits allow it. */
 static VkResult reserve(fake_device *device, const fake_memory *memory)
 {
     const fake_script *script = fake_get_script();
@@ -240,7 +240,7 @@ VKAPI_ATTR VkResult VKAPI_CALL fake_vkAllocateMemory(VkDevice handle, const VkMe
         result = reserve(device, memory);
     }
     if (result) {
-        /* A descriptor that was to be imported stays the caller's. */
+        /* The descriptor of a failed import stays the caller's. */
         memory->fd = memory->imported ? -1 : memory->fd;
         unmap_bytes(memory);
         (void)fake_destroy(memory, A_MEMORY, "vkAllocateMemory");
@@ -349,7 +349,7 @@ VKAPI_ATTR VkResult VKAPI_CALL fake_vkInvalidateMappedMemoryRanges(VkDevice hand
     return result;
 }
 
-/* ---- handing out and taking in */
+/* ---- exporting and importing */
 
 VKAPI_ATTR VkResult VKAPI_CALL fake_vkGetMemoryFdKHR(VkDevice handle, const VkMemoryGetFdInfoKHR *info, int *out_fd)
 {

@@ -1,6 +1,6 @@
-/* fakes/vulkan/object.c: making, finding and destroying objects, and waiting. An object that was destroyed is only
- * marked at first, so that its handle does not soon become another object's; the oldest of these are freed, or a
- * program that makes and destroys would seem to leak. */
+/* fakes/vulkan/object.c: making, finding and destroying objects, and waiting. A destroyed object is only marked at
+ * first, so that its handle does not soon become another object's. The oldest destroyed objects are freed, since a
+ * program that makes and destroys objects would otherwise seem to leak. */
 #include "fake.h"
 
 #include <time.h>
@@ -8,7 +8,7 @@
 enum { BUCKETS = 4096, KEPT_DESTROYED = 256 };
 static fake_object *buckets[BUCKETS]; /* under fake_lock, by address */
 static unsigned alive;                /* under fake_lock */
-/* What this thread destroyed, a ring: by the time it is freed, the call that destroyed it is long over. */
+/* Objects that this thread destroyed, in a ring: by the time one is freed, the call that destroyed it is long over. */
 static _Thread_local fake_object *kept_destroyed[KEPT_DESTROYED];
 static _Thread_local unsigned oldest;
 
@@ -49,7 +49,7 @@ void *fake_make(fake_device *device, fake_kind kind, size_t size)
     return object;
 }
 
-/* A handle may be anything, so it is looked up before it is looked at. */
+/* A handle may have any value, so it is looked up before it is dereferenced. */
 static fake_object *find_locked(const void *handle, fake_kind kind, const char *call)
 {
     for (fake_object *object = *bucket_of(handle); object; object = object->next) {

@@ -1,5 +1,5 @@
-/* fakes/vulkan/physical.c: what the physical devices say about themselves. Structures in a chain that this driver does
- * not know are left as they are. */
+/* fakes/vulkan/physical.c: facts about the physical devices. Structures in a chain that this driver does not know stay
+ * unchanged. */
 #include "fake.h"
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ const void *fake_chained(const void *chain, VkStructureType type)
     return link;
 }
 
-/* Graphics is none of our business: no format and no image can be had. */
+/* There is no graphics: no format and no image is supported. */
 VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceFormatProperties(VkPhysicalDevice physical, VkFormat format,
                                                                     VkFormatProperties *properties)
 {
@@ -199,7 +199,7 @@ VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceFeatures(VkPhysicalDevice phy
     *features = (VkPhysicalDeviceFeatures){.shaderInt64 = VK_TRUE, .shaderFloat64 = VK_TRUE};
 }
 
-/* Where in a structure of features the switch of an extension stands: NULL when it is about something else. */
+/* The member of a structure of features that switches an extension; NULL if the structure is about something else. */
 static VkBool32 *switch_in(VkBaseOutStructure *link, fake_extension extension)
 {
     VkPhysicalDeviceVulkan12Features *all = (VkPhysicalDeviceVulkan12Features *)link;

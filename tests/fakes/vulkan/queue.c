@@ -1,5 +1,5 @@
-/* fakes/vulkan/queue.c: submissions. A queue executes them in order, each once what it waits for is there: on a thread
- * of the driver, or with `inline` in the script inside the calls that submit and wait. Objects count as in use from the
+/* fakes/vulkan/queue.c: submissions. A queue executes them in order, each once its waits are satisfied: on a thread of
+ * the driver, or, with `inline` in the script, inside the calls that submit and wait. Objects count as in use from the
  * submission until it is done. */
 #include "fake.h"
 
@@ -53,7 +53,7 @@ static void hold_buffer(fake_buffer *buffer, int change)
     }
 }
 
-/* Everything that a submission uses. */
+/* Holds or releases every object that a submission uses. */
 static void hold_all_locked(fake_submission *submission, int change)
 {
     for (uint32_t c = 0; c < submission->command_count; c++) {
@@ -137,9 +137,9 @@ static void drop_locked(fake_submission *submission)
     free_submission(submission);
 }
 
-/* With `late_waits` the thread of the queue still writes to the semaphores that a submission awaited after everyone can
- * see its end, and has left them when it takes the next one (Mesa 22.3's emulated timelines:
- * vk_sync_timeline_point_release). */
+/* With `late_waits`, after every thread can see the end of a submission, the queue's thread still writes to the
+ * semaphores that the submission waited for. It has left them when it takes the next submission (Mesa 22.3's emulated
+ * timelines: vk_sync_timeline_point_release). */
 static void leave_late_locked(fake_queue *queue)
 {
     for (uint32_t s = 0; queue->late && s < queue->late->wait_count; s++) {
@@ -173,7 +173,7 @@ static bool any_busy_locked(const fake_device *device)
     return false;
 }
 
-/* A lost device touches nothing any more once it has been reported. */
+/* A lost device changes nothing any more once it has been reported. */
 void fake_lose_locked(fake_device *device)
 {
     device->lost = true;
@@ -189,7 +189,7 @@ void fake_lose_locked(fake_device *device)
     }
 }
 
-/* One submission, when one is ready. The lock is open while bytes move. */
+/* Executes one submission, if one is ready. The lock is released while bytes move. */
 static bool step_locked(fake_queue *queue)
 {
     fake_device *device = queue->object.device;

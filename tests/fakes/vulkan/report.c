@@ -1,4 +1,4 @@
-/* fakes/vulkan/report.c: violations, counted calls and injected failures: what control.h offers a test. With
+/* fakes/vulkan/report.c: violations, counted calls and injected failures: the functions of control.h. With
  * GPUHAL_FAKE_VULKAN_LOG each violation is also a line at the end of that file, for processes that no test can ask. */
 #include "fake.h"
 
@@ -94,7 +94,7 @@ VkResult fake_enter(fake_function function)
         }
     }
     pthread_mutex_unlock(&counting);
-    /* What fails with a lost device has lost it, for all that comes after. */
+    /* A call that returns a lost device has lost it, for all later calls. */
     if (code == VK_ERROR_DEVICE_LOST && function != FN_vkCreateDevice) {
         fake_lose_all();
     }
@@ -128,7 +128,7 @@ bool fake_hangs(void)
     return hangs;
 }
 
-/* ---- what control.h offers */
+/* ---- the functions of control.h */
 
 EXPORT unsigned gpuhal_fake_vulkan_violations(void)
 {

@@ -1,5 +1,5 @@
-/* fakes/vulkan/script.c: reads GPUHAL_FAKE_VULKAN. A word that is not understood is kept as the script's fault: the
- * driver then refuses to work and counts a violation, so that a misspelt script cannot pass for a test. */
+/* fakes/vulkan/script.c: reads GPUHAL_FAKE_VULKAN. A word that is not understood is kept as the script's fault. The
+ * driver then refuses to work and counts a violation, so that no test passes with a misspelt script. */
 #include "script.h"
 
 #include <ctype.h>
@@ -17,9 +17,9 @@ const char *const fake_extension_names[EXTENSION_COUNT] = {
 };
 
 static fake_script script;
-static unsigned first_plan, end_plan; /* those that the words being read are about */
+static unsigned first_plan, end_plan; /* the devices that the next words are about */
 
-/* A decimal or hexadecimal number, with K, M or G behind it; false when there is none or something follows. */
+/* A decimal or hexadecimal number, with an optional K, M or G; false if there is none or something follows. */
 static bool read_number(const char *text, uint64_t *out_value)
 {
     char *end = NULL;
@@ -138,7 +138,7 @@ static bool read_types(fake_plan *plan, const char *text)
     return read_list(plan, text, read_type);
 }
 
-/* "vkAllocateMemory:3:-2": function, which call ("*": all), and what it answers. */
+/* "vkAllocateMemory:3:-2": function, which call ("*": all), and its result. */
 static bool read_fail(const char *text)
 {
     fake_fail *fail = &script.fails[script.fail_count];
@@ -319,7 +319,7 @@ static bool read_pair(const char *key, const char *value)
     return true;
 }
 
-/* What is about the whole driver comes first; the rest is about the devices of the last `device=`, or about all. */
+/* Words about the whole driver come first; the others are about the devices of the last `device=`, or about all. */
 static bool read_word(const char *word, const char *value)
 {
     if (value ? read_pair(word, value) : read_flag(word)) {

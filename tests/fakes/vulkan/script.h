@@ -1,5 +1,5 @@
-/* fakes/vulkan/script.h: what the driver shall be like, as the environment variable GPUHAL_FAKE_VULKAN says; README.md
- * has the grammar. Read once, constant afterwards. */
+/* fakes/vulkan/script.h: the properties of the driver, from the environment variable GPUHAL_FAKE_VULKAN; README.md has
+ * the grammar. Read once, constant afterwards. */
 #ifndef GPUHAL_FAKE_VULKAN_SCRIPT_H
 #define GPUHAL_FAKE_VULKAN_SCRIPT_H
 
@@ -9,7 +9,7 @@
 
 enum { FAKE_DEVICES = 4, FAKE_FAMILIES = 4, FAKE_QUEUES = 4, FAKE_TYPES = 16, FAKE_FAILS = 8 };
 
-/* Extensions of devices; the names stand in script.c in the same order. */
+/* Extensions of devices; script.c has the names in the same order. */
 typedef enum fake_extension {
     TIMELINE_SEMAPHORE,
     EXTERNAL_MEMORY_FD,
@@ -32,7 +32,7 @@ typedef struct fake_fail {
     VkResult code;
 } fake_fail;
 
-/* What one device of the list is. */
+/* One device of the list. */
 typedef struct fake_plan {
     VkPhysicalDeviceType type;
     uint32_t vendor, id;
@@ -57,7 +57,7 @@ typedef struct fake_script {
     unsigned slow_us, slow_us_per_mib, lose, hang;
     unsigned fail_count;
     fake_fail fails[FAKE_FAILS];
-    char fault[160]; /* what of the text is not understood, or "" */
+    char fault[160]; /* the text that is not understood, or "" */
 } fake_script;
 
 extern const char *const fake_extension_names[EXTENSION_COUNT];

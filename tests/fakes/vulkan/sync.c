@@ -1,4 +1,5 @@
-/* fakes/vulkan/sync.c: fences, semaphores and queries. On a lost device every wait and question answers so. */
+/* fakes/vulkan/sync.c: fences, semaphores and queries. On a lost device every wait and query returns
+ * VK_ERROR_DEVICE_LOST. */
 #include "fake.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Prints the forms of two programs: format, bytes, and the first four of them; and what a function that is linked in
- * computes. */
+/* Prints the forms of two programs (format, bytes, and their first four bytes) and the result of a function that is
+ * linked in. */
 #include "linked.h"
 #include "saxpy.h"
 
