@@ -251,6 +251,19 @@ def every_page_stands_in_the_index_of_pages(root):
             yield f"docs/README.md: does not lead to {page.name}"
 
 
+def the_table_of_first_calls_has_every_header_that_declares_calls(root):
+    """It ends gpuhal.h: in each row a task, headers, and a call that the first of them declares."""
+    headers = root / "hal/include/gpuhal"
+    rows = re.findall(r"^ \*  \S.*?  +([\w/]+\.h)\S*(?: [\w/.]+)* +(\w+)\(\)$", c_text.read(headers / "gpuhal.h"), re.M)
+    declared = {path.relative_to(headers).as_posix(): {name for _, _, name, _ in c_text.public_functions(c_text.read(path))}
+                for path in sorted(headers.rglob("*.h"))}
+    for header, call in rows:
+        if call not in declared.get(header, ()):
+            yield f"hal/include/gpuhal/gpuhal.h: {header} does not declare {call}()"
+    for header in sorted(header for header, calls in declared.items() if calls and header not in {first for first, _ in rows}):
+        yield f"hal/include/gpuhal/gpuhal.h: no row of the table of first calls has {header}"
+
+
 def unwanted_words(root):
     """The words of the forms in tests/rules/words.txt, the forms as one expression, and what to say instead of each."""
     instead = {}
@@ -336,6 +349,7 @@ PUBLIC = {"hal/include/gpuhal/plugin.h": "/** p */\n#define GPUHAL_PLUGIN_MACRO 
           "hal/include/gpuhal/buffer.h": "/** b */\n", "hal/core/base/log.h": "/* l */\n", "hal/core/loader/loader.h": "/* l */\n"}
 CONTRACT = "/** Does.\n *  @return GPUHAL_OK\n *  Owner: nothing. Threads: any. Blocks: no. */\n"
 DECLARATION = "GPUHAL_API gpuhal_status gpuhal_do(void);\n"
+FIRST_CALLS = "/*  task        header        first call\n *  do a thing  a.h           gpuhal_do()\n */\n"
 WORDS = "# forms = instead\ngadget gadgets = thing\nblue box | blue boxes = telephone\n"
 # Two plugins that are built with plugins/stream; one has a header that the other lacks.
 STREAMS = {"plugins/stream/s.h": "", "plugins/x/stream_names.h": '#include "../stream/s.h"\n', "plugins/y/stream_names.h": "", "plugins/y/b.h": ""}
@@ -422,6 +436,11 @@ EXAMPLES = {
     every_page_stands_in_the_index_of_pages: (
         [{"docs/a.md": ""}, {"docs/a.md": "", "docs/README.md": "see `a.md`"}],
         [{"docs/a.md": "", "docs/README.md": "see [a](a.md)"}]),
+    the_table_of_first_calls_has_every_header_that_declares_calls: (
+        [{"hal/include/gpuhal/gpuhal.h": table, "hal/include/gpuhal/a.h": DECLARATION} for table in (
+            "/* g */\n", FIRST_CALLS.replace("gpuhal_do", "gpuhal_gone"), FIRST_CALLS.replace("a.h", "b.h"))],
+        [{"hal/include/gpuhal/gpuhal.h": FIRST_CALLS, "hal/include/gpuhal/a.h": DECLARATION},
+         {"hal/include/gpuhal/gpuhal.h": FIRST_CALLS.replace("a.h", "a.h, types.h"), "hal/include/gpuhal/a.h": DECLARATION}]),
     documents_name_only_files_that_exist: (
         [{"docs/a.md": "see [b](b.md)\n"}, {"README.md": "open `hal/core/base/gone.c`\n"}, {"docs/a.md": "# A\n[b](#b) [a](a.md#a)\n"}],
         [{"docs/a.md": "# Of A: b\n[b](#of-a-b), [log](../hal/core/base/log.h#top), [web](https://example.org), `hal/core/base/log.h`, `build/x`\n"}]),

@@ -54,4 +54,40 @@
 #include <gpuhal/types.h>
 #include <gpuhal/usage.h>
 
+/* First calls, by task. The headers are below gpuhal/. schedule.h and node.h include those in the folders of their
+ * names.
+ *
+ *  task                                      header                  first call
+ *  open the library                          instance.h              gpuhal_open()
+ *  choose a device                           device.h                gpuhal_select()
+ *  allocate memory on a device               buffer.h                gpuhal_buffer_create()
+ *  allocate and free often                   pool.h                  gpuhal_pool_create()
+ *  move bytes                                transfer.h              gpuhal_write()
+ *  move bytes between a file and a device    file.h                  gpuhal_read_file()
+ *  work asynchronously, and wait             queue.h                 gpuhal_queue_create()
+ *  launch kernels                            program.h               gpuhal_program_create()
+ *  use the vendor's API on the same device   device.h, native.h      gpuhal_device_native()
+ *  share memory without copying              share.h                 gpuhal_buffer_share()
+ *  know the reason for a failure             error.h                 gpuhal_last_error()
+ *  know why a plugin is not used             report.h                gpuhal_plugin_report_get()
+ *  know which devices are one GPU            physical.h              gpuhal_physical_get()
+ *  know how two devices are connected        link.h                  gpuhal_link_u64()
+ *  follow added and removed devices          rescan.h                gpuhal_on_change()
+ *  read memory in use, load, temperature     telemetry.h             gpuhal_device_sample()
+ *  count transfers                           usage.h                 gpuhal_device_usage()
+ *  record the work of queues and pools       trace.h                 gpuhal_trace_start()
+ *  keep more than fits on a device           store.h                 gpuhal_store_create()
+ *  rank the devices for a need               schedule/rank.h         gpuhal_rank()
+ *  give each step a device                   schedule/assign.h       gpuhal_assign()
+ *  give each worker a device                 schedule/strategy.h     gpuhal_strategy_create()
+ *  give each layer of a model a device       schedule/placement.h    gpuhal_place()
+ *  plan the memory of activations            schedule/memory_plan.h  gpuhal_memory_plan()
+ *  lease devices among processes             schedule/lease.h        gpuhal_lease_acquire()
+ *  list all GPUs, usable or not              node/hardware.h         gpuhal_hardware_view_create()
+ *  read the record of the machine            node/registry.h         gpuhal_registry_view_of()
+ *  read values over time                     node/sampler.h          gpuhal_sampler_create()
+ *  write a plugin                            plugin.h                GPUHAL_PLUGIN_QUERY()
+ *  call a plugin without the core            direct.h                gpuhal_direct_load()
+ */
+
 #endif
