@@ -1,4 +1,4 @@
-/* common/clock.h: the clock by which waits end, which setting the time of day does not move. */
+/* common/clock.h: the clock of timed waits, which setting the time of day does not move. */
 #ifndef GPUHAL_PLUGIN_CLOCK_H
 #define GPUHAL_PLUGIN_CLOCK_H
 
@@ -21,7 +21,7 @@ static inline struct timespec gpuhal_plugin_time(uint64_t ns)
                              .tv_nsec = (long)(ns % GPUHAL_PLUGIN_SECOND_NS)};
 }
 
-/* A condition whose timed waits go by this clock. */
+/* Initializes a condition whose timed waits use this clock. */
 static inline void gpuhal_plugin_condition_init(pthread_cond_t *condition)
 {
     pthread_condattr_t attributes;

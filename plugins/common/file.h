@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Opens a file to be read; -1 with errno, which is EINVAL for anything but a plain file: reading a pipe or a device
- * might never end. */
+/* Opens a file to be read; -1 with errno: EINVAL for anything but a plain file, since reading a pipe or a device might
+ * never end. */
 static inline int gpuhal_plugin_open_plain(const char *path)
 {
     struct stat status;

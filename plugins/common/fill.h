@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The 1, 2 or 4 bytes of the pattern two times, so that it can be read from any of its bytes on. */
+/* Writes the 1, 2 or 4 bytes of the pattern twice, to be read from any of its bytes on. */
 static inline void gpuhal_plugin_twice(uint32_t pattern, uint32_t pattern_bytes, unsigned char out_twice[8])
 {
     const uint16_t half = (uint16_t)pattern;
@@ -17,7 +17,8 @@ static inline void gpuhal_plugin_twice(uint32_t pattern, uint32_t pattern_bytes,
     memcpy(out_twice + pattern_bytes, source, pattern_bytes);
 }
 
-/* Doubles what is there already: the pattern runs on, since each piece copied begins at a multiple of it. */
+/* Doubles the filled part up to the end: the pattern continues, since each copied piece begins at a multiple of its
+ * size. */
 static inline void gpuhal_plugin_fill_host(char *to, uint64_t bytes, const unsigned char *pattern,
                                            uint32_t pattern_bytes)
 {

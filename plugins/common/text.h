@@ -1,4 +1,4 @@
-/* common/text.h: texts that come from drivers, and how UUIDs are written. */
+/* common/text.h: texts of drivers, and the text form of UUIDs. */
 #ifndef GPUHAL_PLUGIN_TEXT_H
 #define GPUHAL_PLUGIN_TEXT_H
 
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The bytes of the well-formed UTF-8 sequence at @p text, 0 when there is none. */
+/* Returns the bytes of the well-formed UTF-8 sequence at @p text; 0: there is none. */
 static inline size_t gpuhal_plugin_sequence_bytes(const unsigned char *text)
 {
     static const struct {
@@ -34,8 +34,8 @@ static inline size_t gpuhal_plugin_sequence_bytes(const unsigned char *text)
     return 0;
 }
 
-/* Makes well-formed UTF-8 of it, with a question mark for each other byte, and takes away the blanks around it:
- * drivers pad names, and take them from firmware. Returns whether something is left. */
+/* Makes the text well-formed UTF-8, with a question mark for each invalid byte or control character, and removes blanks
+ * around it: drivers pad names, and take them from firmware. Returns whether any is left. */
 static inline bool gpuhal_plugin_clean_text(char *text)
 {
     unsigned char *at = (unsigned char *)text;
@@ -55,7 +55,7 @@ static inline bool gpuhal_plugin_clean_text(char *text)
     return length > start;
 }
 
-/* The canonical form of 16 bytes. */
+/* Writes the canonical form of 16 bytes. */
 static inline void gpuhal_plugin_write_uuid(const void *uuid, char out_text[37])
 {
     const unsigned char *bytes = uuid;

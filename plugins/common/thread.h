@@ -6,8 +6,8 @@
 #include <signal.h>
 #include <stddef.h>
 
-/* With all signals blocked but those that an instruction of the thread causes, since the application's handlers run on
- * its own threads. Returns what pthread_create() does. */
+/* Starts a thread with all signals blocked except those of its faults: the application's handlers run on the
+ * application's threads. Returns the result of pthread_create(). */
 static inline int gpuhal_plugin_thread_start(pthread_t *out_thread, void *(*run)(void *), void *user)
 {
     static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};

@@ -1,9 +1,9 @@
-/* cpu/device.h: what the files of this plugin share.
+/* cpu/device.h: declarations that the files of this plugin share.
  *
- * The machine's processors and memory are one device, `cpu:0`. For tests, the option cpu.devices makes several of it,
- * each with a limit of its own. Each start() has its own table of devices, which never changes afterwards; only the
- * counters in it, and the pool of threads, move. There is no lock that a fork could leave taken while memory is used,
- * and a child makes a pool of its own, so everything works in a child.
+ * The machine's processors and memory are one device, `cpu:0`. For tests, the option cpu.devices makes several devices
+ * of it, each with a separate limit. Each start() has its own table of devices, which never changes afterwards; only
+ * the counters in it, and the pool of threads, change. Calls on memory take no lock, which a fork could leave taken,
+ * and a child makes a new pool, so everything works in a child.
  */
 #ifndef GPUHAL_CPU_DEVICE_H
 #define GPUHAL_CPU_DEVICE_H
@@ -18,25 +18,25 @@
 #define GPUHAL_CPU_DEVICES_MAX       16u
 #define GPUHAL_CPU_BINDING_ALIGNMENT 64u
 #define GPUHAL_CPU_THREADS_MAX       1024u
-/* Of a group: about what the second-level cache of a core has. Every thread of a launch has as much. */
+/* Memory of a group: about a core's second-level cache. Each thread of a launch has as much. */
 #define GPUHAL_CPU_GROUP_MEMORY (UINT64_C(1) << 20)
 #define GPUHAL_CPU_FORMATS      "host-library host-function"
 
 /* A device, shared by all its opened devices. */
 typedef struct gpuhal_cpu_entry {
-    uint64_t total;             /* Most that one allocation, and all together, may have. */
-    bool limited;               /* The total is a limit from the option, not what the machine has. */
+    uint64_t total;             /* The maximum for one allocation, and for all together. */
+    bool limited;               /* The total is a limit from the option, not the machine's memory. */
     _Atomic uint64_t allocated; /* By all devices opened since this start. */
 } gpuhal_cpu_entry;
 
 #define GPUHAL_CPU_PACKAGES_MAX 8u
 
-/* Counters that values are differences of. No lock, which a fork could leave taken. */
+/* Earlier readings of counters: values are the differences. There is no lock, which a fork could leave taken. */
 typedef struct gpuhal_cpu_counters {
     _Atomic uint64_t ticks;    /* of an earlier reading: busy in the upper half, all in the lower; 0: none yet */
-    _Atomic uint32_t permille; /* what the last two readings came to, plus 1; 0: nothing yet */
+    _Atomic uint32_t permille; /* from the last two readings, plus 1; 0: none yet */
     _Atomic uint64_t energy_last[GPUHAL_CPU_PACKAGES_MAX]; /* plus 1; 0: none yet */
-    _Atomic uint64_t energy;   /* microjoules, of all packages, which does not wrap */
+    _Atomic uint64_t energy;   /* microjoules of all packages; does not wrap */
 } gpuhal_cpu_counters;
 
 typedef struct gpuhal_cpu_pool gpuhal_cpu_pool;
@@ -46,11 +46,11 @@ struct gpuhal_plugin_instance {
     gpuhal_cpu_counters counters;
     _Atomic(gpuhal_cpu_pool *) pool; /* of all devices; NULL until a launch has several groups */
     _Atomic uint32_t opened;         /* devices */
-    uint32_t threads;                /* that run one launch, its caller's among them */
+    uint32_t threads;                /* that run one launch, with its caller's */
     bool has_mask;
-    cpu_set_t mask; /* where the threads of the pool run, wherever the thread runs that starts them */
+    cpu_set_t mask; /* processors of the pool's threads, independent of the thread that starts them */
     uint32_t count;
-    char root[256]; /* Stands for `/` where system.c reads: the option cpu.system_root, which the core sets. */
+    char root[256]; /* Stands for `/` in the paths of system.c: the option cpu.system_root, which the core sets. */
     gpuhal_cpu_entry entries[GPUHAL_CPU_DEVICES_MAX];
 };
 
@@ -74,7 +74,7 @@ gpuhal_status gpuhal_cpu_enumerate(const gpuhal_host *host, gpuhal_plugin_instan
 /* telemetry.c */
 gpuhal_status gpuhal_cpu_sample(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                                 const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink);
-/* discovery.c: the device with this index, or NULL. */
+/* discovery.c: returns the device with this index, or NULL. */
 gpuhal_cpu_entry *gpuhal_cpu_find(gpuhal_plugin_instance *instance, uint32_t index);
 
 /* pages.c. Sums cannot overflow: sizes are at most the entry's total, alignments at most 2^63. */
@@ -83,27 +83,27 @@ static inline uint64_t gpuhal_cpu_round_up(uint64_t value, uint64_t alignment)
 {
     return (value + alignment - 1) & ~(alignment - 1);
 }
-/* The pages of memory whose contents no caller has yet, so that anything may be written. */
+/* Writes to each page of memory that no caller has yet; the contents are undefined. */
 void gpuhal_cpu_touch(volatile char *start, uint64_t bytes, uint64_t page);
-/* The same for a mapping. Returns 0 or an errno. */
+/* Commits the pages of a mapping. Returns 0 or an errno. */
 int gpuhal_cpu_commit(void *start, uint64_t length);
-/* A mapping of this process alone, with its pages. Returns 0 or an errno. */
+/* Maps private memory and commits its pages. Returns 0 or an errno. */
 int gpuhal_cpu_map_committed(uint64_t bytes, uint64_t alignment, void **out_start);
 
-/* share.c: memory that others have a part in. Its object is a record and not its address. */
+/* share.c: memory that others share. Its object is a record and not its address. */
 static inline bool gpuhal_cpu_is_shared(const gpuhal_memory *memory)
 {
     return memory->object != memory->host;
 }
-/* Memory that a descriptor can be given out for, not counted against the entry. Returns 0 or an errno. */
+/* Allocates memory that can be exported as a descriptor, not counted against the entry. Returns 0 or an errno. */
 int gpuhal_cpu_allocate_shareable(const gpuhal_alloc *alloc, gpuhal_memory *out_memory);
 gpuhal_status gpuhal_cpu_import(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory);
 gpuhal_status gpuhal_cpu_export(gpuhal_plugin_device *device, const gpuhal_memory *memory, gpuhal_handle_kind kind,
                                 gpuhal_handle *out_handle, uint64_t *out_offset);
-/* Returns the bytes that were counted against the entry. */
+/* Releases the memory. Returns the bytes that were counted against the entry. */
 uint64_t gpuhal_cpu_release_shared(gpuhal_memory *memory);
 
-/* All memory of this plugin looks alike from outside. */
+/* Describes memory of this plugin, which all looks alike from outside. */
 static inline void gpuhal_cpu_show(void *object, void *start, uint64_t bytes, gpuhal_memory *out_memory)
 {
     out_memory->flags = GPUHAL_MEMORY_HOST_COHERENT | GPUHAL_MEMORY_HOST_CACHED | GPUHAL_MEMORY_DEVICE_LOCAL;
@@ -113,15 +113,15 @@ static inline void gpuhal_cpu_show(void *object, void *start, uint64_t bytes, gp
     out_memory->host = start;
 }
 
-/* program.c: the function with this name, or NULL. */
+/* program.c: returns the function with this name, or NULL. */
 gpuhal_host_kernel_fn *gpuhal_cpu_find_function(const gpuhal_plugin_program *program, const char *name);
 
-/* pool.c. Does the items from @p first up to @p end; of the calls that go on at once each has another @p slot. */
+/* pool.c. Does the items from @p first up to @p end; concurrent calls have different slots. */
 typedef void gpuhal_cpu_work_fn(void *user, uint32_t slot, uint64_t first, uint64_t end);
-/* Returns when all @p total items are done, by this thread and up to @p slots - 1 of the pool; 1 slot: by this one. */
+/* Does all @p total items on this thread and up to @p slots - 1 of the pool, and returns when they are done. */
 void gpuhal_cpu_pool_run(gpuhal_plugin_instance *instance, uint32_t slots, uint64_t total, gpuhal_cpu_work_fn *work,
                          void *user);
-/* Ends the threads of the pool, of which the next launch makes new ones. */
+/* Ends the threads of the pool; the next launch makes new ones. */
 void gpuhal_cpu_pool_rest(gpuhal_plugin_instance *instance);
 void gpuhal_cpu_pool_free(gpuhal_plugin_instance *instance);
 

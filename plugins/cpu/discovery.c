@@ -1,7 +1,8 @@
-/* cpu/discovery.c: which devices there are, and what is known of them.
+/* cpu/discovery.c: the devices and their facts.
  *
- * One device, the machine; or one for each size in the option cpu.devices ("5G,6G"), each with that much memory and no
- * more. The option cpu.threads says how many threads run one launch; they are as many as the processors otherwise.
+ * There is one device, the machine; or one for each size in the option cpu.devices ("5G,6G"), limited to that much
+ * memory. The option cpu.threads sets the number of threads that run one launch. The default is the number of
+ * processors.
  */
 #include "device.h"
 #include "system.h"
@@ -37,7 +38,7 @@ static bool parse_size(const char **text, uint64_t *out_bytes)
     return true;
 }
 
-/* The number of sizes in the list; 0 when it is not a list. */
+/* Returns the number of sizes in the list; 0 when it is not a list. */
 static uint32_t parse_sizes(const char *text, uint64_t sizes[GPUHAL_CPU_DEVICES_MAX])
 {
     for (uint32_t count = 0; count < GPUHAL_CPU_DEVICES_MAX; text++) {
@@ -63,7 +64,7 @@ static gpuhal_status refuse_option(const gpuhal_host *host, const char *value)
     return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, text);
 }
 
-/* 0 where the option is not set. */
+/* Gives 0 if the option is not set. */
 static gpuhal_status read_threads(const gpuhal_host *host, uint32_t *out_threads)
 {
     char given[64], *end = given, text[256];
@@ -121,7 +122,7 @@ gpuhal_status gpuhal_cpu_start(const gpuhal_host *host, gpuhal_plugin_instance *
     return GPUHAL_OK;
 }
 
-/* What a processor has no use for, and why. */
+/* Facts that a processor does not have, and why. */
 static const struct {
     gpuhal_key key;
     const char *why;
@@ -154,7 +155,7 @@ static void name_processor(const gpuhal_host *host, const char *root, gpuhal_sin
     }
 }
 
-/* What the kernel says; each value is missing alone. */
+/* Lists the facts that the kernel reports; each one may be missing alone. */
 static void list_system(const gpuhal_host *host, const char *root, gpuhal_sink *sink)
 {
     uint64_t node, hertz;

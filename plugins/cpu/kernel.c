@@ -1,8 +1,8 @@
 /* cpu/kernel.c: kernels, and launches of them.
  *
- * A launch takes all memory that it needs before its first group begins: a small one has it in the frame of its caller.
- * That of a slot (pool.c) is used by one group at a time: the local memory, and the pointers of the arguments where
- * some are to local memory. Elsewhere all groups share one array of pointers.
+ * A launch allocates all its memory before its first group begins; a small launch has it on the caller's stack. One
+ * group at a time uses the memory of a slot (pool.c): the local memory and, if arguments point to local memory, the
+ * array of pointers. Otherwise all groups share one array of pointers.
  */
 #include "device.h"
 
@@ -24,7 +24,7 @@ struct gpuhal_plugin_kernel {
     gpuhal_parameter parameters[];
 };
 
-/* What the groups of a launch have in common. */
+/* State that the groups of a launch share. */
 typedef struct launch {
     const gpuhal_plugin_kernel *kernel;
     const uint32_t *groups;
@@ -38,7 +38,7 @@ static uint64_t align_local(uint64_t bytes)
     return gpuhal_cpu_round_up(bytes, GPUHAL_CPU_BINDING_ALIGNMENT);
 }
 
-/* The pointers for the groups of one slot. */
+/* Returns the pointers for the groups of one slot. */
 static void *const *arguments_of(const launch *own, char *slot)
 {
     const gpuhal_plugin_kernel *kernel = own->kernel;
@@ -81,7 +81,7 @@ static void run_groups(void *user, uint32_t slot, uint64_t first, uint64_t end)
     }
 }
 
-/* Where everything is in the memory of a launch: the pointers, the values, the slots. */
+/* Lays out the memory of a launch: the pointers, the values, the slots. Returns its bytes. */
 static uint64_t lay_out(const gpuhal_plugin_launch *what, launch *own, uint64_t slots)
 {
     const gpuhal_plugin_kernel *kernel = own->kernel;
@@ -121,7 +121,7 @@ static void fill_in(const gpuhal_plugin_launch *what, launch *own, char *memory)
 static gpuhal_status cpu_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
                                 const gpuhal_plugin_launch *what)
 {
-    (void)queue; /* There are none here: the core calls when the work before has ended. */
+    (void)queue; /* This plugin has no queues: the core calls when the work before has ended. */
     gpuhal_plugin_instance *instance = kernel->device->instance;
     const uint64_t total = (uint64_t)what->groups[0] * what->groups[1] * what->groups[2];
     const uint32_t slots = total < instance->threads ? (uint32_t)total : instance->threads;
@@ -146,7 +146,7 @@ static gpuhal_status cpu_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel
     return GPUHAL_OK;
 }
 
-/* What can be wrong with the size of the groups. */
+/* Reads the size of the groups, and refuses an invalid one. */
 static gpuhal_status read_group_size(const gpuhal_host *host, const gpuhal_kernel_desc *desc, uint32_t out_size[3])
 {
     uint64_t threads = 1;
@@ -216,7 +216,7 @@ static void describe(const gpuhal_plugin_kernel *kernel, gpuhal_kernel_info *out
     out_info->flags = GPUHAL_KERNEL_ADDS_LOCAL;
 }
 
-/* The names that there are; a library does not list what it exports. */
+/* Lists the names of a table; the exports of a library are not listed. */
 static gpuhal_status refuse_name(const gpuhal_plugin_program *program, const char *name)
 {
     const gpuhal_host *host = program->device->host;

@@ -1,10 +1,10 @@
 /* cpu/memory.c: allocating and releasing.
  *
- * Every page is there when allocate() returns. Linux promises more memory than it has and kills a process when the
- * promise is called in, so the plugin reads what is free first and returns OUT_OF_MEMORY itself. Small allocations
- * come from malloc, which has their pages at hand; larger ones are mappings of their own, aligned so that the system
- * can use huge pages. `memory->bytes` alone shows release() which of the two it was. The object of such memory is its
- * address; that of memory which others have a part in is a record of share.c.
+ * Every page is committed when allocate() returns. Linux promises more memory than it has and kills a process when the
+ * promise is called in, so the plugin first reads the free memory and returns OUT_OF_MEMORY itself. Small allocations
+ * come from malloc, which has their pages at hand; larger ones are separate mappings, aligned so that the system can
+ * use huge pages. release() distinguishes the two by `memory->bytes` alone. The object of such memory is its address;
+ * the object of shared memory is a record of share.c.
  */
 #include "device.h"
 #include "system.h"
@@ -17,9 +17,10 @@
 /* Bytes between two readings of /proc, which cost as much as committing half a MiB. */
 #define LOOK_EVERY (UINT64_C(64) << 20)
 
-/* Whether so much is free, as far as was seen lately. Where no file says so, the system has to refuse by itself.
- * Several threads may all see the limit passed and all read: that costs time alone. What they add meanwhile may be lost
- * to the count, which is a reminder to look and no account. */
+/* Returns whether @p bytes are free. Reads the free memory only after LOOK_EVERY bytes since the last reading; before,
+ * and if no file reports it, the system has to refuse by itself. Several threads may all see the limit passed and all
+ * read, which only costs time. The count may lose bytes that they add meanwhile: it triggers readings and is no
+ * account. */
 static bool machine_has(uint64_t bytes)
 {
     static _Atomic uint64_t unseen;
@@ -31,8 +32,8 @@ static bool machine_has(uint64_t bytes)
     return !gpuhal_cpu_system_memory("", &memory) || bytes <= memory.free;
 }
 
-/* Counts the bytes against the limit, which all opened devices share. Without a lock: a fork could leave it taken. The
- * difference is never negative: nothing is added that this has not compared. */
+/* Counts the bytes against the limit, which all opened devices share. There is no lock: a fork could leave it taken.
+ * The difference is never negative, since only compared bytes are added. */
 static bool reserve(gpuhal_cpu_entry *entry, uint64_t bytes)
 {
     uint64_t before = atomic_load(&entry->allocated);
@@ -64,7 +65,7 @@ static gpuhal_status no_memory(const gpuhal_host *host, const char *call, int er
                         "the machine, or the control group of this process, has not that much memory free");
 }
 
-/* Memory of this process alone, or, with an export, memory that a descriptor stands for. */
+/* Allocates memory of this process alone, or, with an export, memory that a descriptor stands for. */
 static gpuhal_status allocate_own(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     const gpuhal_host *host = device->host;
@@ -110,7 +111,7 @@ static gpuhal_status cpu_allocate(gpuhal_plugin_device *device, const gpuhal_all
 
 static void cpu_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
 {
-    /* What decided at allocation decides here again: the same number, compared with the same limit. */
+    /* Decides as at allocation: the same number, compared with the same limit. */
     uint64_t bytes = memory->bytes;
     if (gpuhal_cpu_is_shared(memory)) {
         bytes = gpuhal_cpu_release_shared(memory);

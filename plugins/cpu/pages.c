@@ -1,4 +1,4 @@
-/* cpu/pages.c: mappings whose pages are there, huge ones if the system has them at hand. */
+/* cpu/pages.c: mappings with committed pages, huge ones if the system has them at hand. */
 #include "device.h"
 
 #include "../common/clock.h"
@@ -40,10 +40,10 @@ int gpuhal_cpu_commit(void *start, uint64_t length)
     return 0;
 }
 
-/* The same with huge pages, as long as the system has them at hand: where memory is fragmented it moves other pages
- * out of the way first, at 35 ms for each (214 MiB took 3.8 s). So they are asked for piece by piece, and no more
- * after one that was slow. The rest gets ordinary pages, and the wish for huge ones only then: khugepaged fulfils it
- * in the background. */
+/* Commits huge pages as long as the system has them at hand: if memory is fragmented, the system moves other pages out
+ * of the way first, at 35 ms for each (214 MiB took 3.8 s). So this requests them piece by piece, and no more after a
+ * slow piece. The rest gets ordinary pages, and the request for huge ones only then: khugepaged fulfils it in the
+ * background. */
 static int commit_huge(char *start, uint64_t length)
 {
     uint64_t at = 0;
@@ -52,7 +52,7 @@ static int commit_huge(char *start, uint64_t length)
     while (quick && error == 0 && at < length) {
         const uint64_t piece = length - at < HUGE_PIECE ? length - at : HUGE_PIECE;
         const uint64_t began = gpuhal_plugin_now_ns();
-        /* Refused where huge pages are switched off: ordinary ones do as well. */
+        /* Fails if huge pages are switched off: ordinary ones do as well. */
         quick = madvise(start + at, (size_t)piece, MADV_HUGEPAGE) == 0;
         error = gpuhal_cpu_commit(start + at, piece);
         quick = quick && gpuhal_plugin_now_ns() - began < SLOW_NS;

@@ -1,8 +1,8 @@
-/* cpu/plugin.c: what the core sees of the reference plugin.
+/* cpu/plugin.c: the entry points of the reference plugin.
  *
- * Read in this order: this file, discovery.c (which devices, what is known of them), memory.c, share.c, transfer.c,
- * program.c, kernel.c and pool.c; system.c reads /proc and /sys for them. Every call blocks: a processor copies with
- * its own hands, and the core makes queues from that.
+ * Read in this order: this file, discovery.c (devices and their facts), memory.c, share.c, transfer.c, program.c,
+ * kernel.c and pool.c; system.c reads /proc and /sys for them. Every call blocks: the calling thread copies by itself,
+ * and the core builds queues on that.
  */
 #include "device.h"
 

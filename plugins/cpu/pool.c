@@ -1,16 +1,16 @@
 /* cpu/pool.c: the threads that do the groups of a launch.
  *
- * Each launch is done by the thread that calls, so it never waits for another one; idle threads of the pool help. They
- * go to the launch with the fewest of them, and look again after each block of items when a launch has come since.
- * Items are taken from one counter, in blocks that grow to some ten microseconds of work and become small towards the
- * end: what is taken is done by the thread that took it, and the last ones end together, whatever the items cost.
+ * The calling thread does each launch itself, so it never waits for another one; idle threads of the pool help. They go
+ * to the launch with the fewest of them, and choose again after a block of items if a launch has begun since. Threads
+ * take items from one counter, in blocks that grow to some ten microseconds of work and become small towards the end.
+ * The thread that took items does them, and all threads end together, however long the items take.
  *
- * A launch wakes one thread, and each that joins it two further ones while there is work and an idle thread: many are
- * awake after few steps, and none is woken for a launch that has ended by then. Threads that wait sleep.
+ * A launch wakes one thread, and each thread that joins it wakes two more while there is work and an idle thread: many
+ * are awake after few steps, and none is woken for a launch that has ended by then. Threads that wait sleep.
  *
- * The threads begin with the first launch that has several groups, and end when the last device is closed. In the child
- * of a fork there are none, and its lock may be taken: the child makes a pool of its own, and keeps the old one
- * untouched until stop(). It knows the old one by the number of the process, which the system clears there: in another
+ * The threads begin with the first launch that has several groups, and end when the last device is closed. The child of
+ * a fork has no threads, and the pool's lock may be taken: the child makes a new pool, and keeps the old one untouched
+ * until stop(). It recognises the old one by the number of the process, which the system clears there: in another
  * namespace the child may have the same number.
  */
 #include "../common/clock.h"
@@ -21,7 +21,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define BLOCK_SHORT_NS UINT64_C(20000) /* a block that took less is followed by one of twice the size */
+#define BLOCK_SHORT_NS UINT64_C(20000) /* a shorter block is followed by one of twice the size */
 #define BLOCK_LONG_NS  UINT64_C(100000)
 
 /* One launch, in the frame of its caller. */
@@ -36,7 +36,8 @@ typedef struct job {
     struct job *next;
     pthread_cond_t left; /* the last helper has */
     uint64_t taken_slots[GPUHAL_CPU_THREADS_MAX / 64];
-    _Alignas(64) _Atomic uint64_t taken; /* items; all others are read only while threads take them */
+    _Alignas(64) _Atomic uint64_t taken; /* items; on a separate cache line, since threads take them often and rarely
+                                            write the others */
 } job;
 
 struct gpuhal_cpu_pool {
@@ -69,7 +70,8 @@ static bool take(job *own, uint64_t size, uint64_t *out_first, uint64_t *out_end
     return true;
 }
 
-/* Until no item is left, or another launch began than the last one that was `seen`; NULL: whatever begins. */
+/* Does blocks until no item is left, or another launch began than the last one that was @p seen. With a NULL @p posted
+ * it ignores other launches. */
 static void do_blocks(job *own, uint32_t slot, _Atomic uint32_t *posted, uint32_t seen)
 {
     uint64_t size = 1, first, end, before = gpuhal_plugin_now_ns();
@@ -85,7 +87,7 @@ static void do_blocks(job *own, uint32_t slot, _Atomic uint32_t *posted, uint32_
     }
 }
 
-/* The launch with the fewest helpers of those that have something left for one more. */
+/* Returns the launch with the fewest helpers among the launches with work for one more. */
 static job *choose(gpuhal_cpu_pool *pool)
 {
     job *best = NULL;
@@ -98,7 +100,7 @@ static job *choose(gpuhal_cpu_pool *pool)
     return best;
 }
 
-/* Slot 0 is the caller's. One is free: there are fewer helpers than slots. */
+/* Returns a free slot. Slot 0 is the caller's. One is free: there are fewer helpers than slots. */
 static uint32_t join(job *own)
 {
     uint32_t slot = 1;
@@ -114,7 +116,7 @@ static void leave(job *own, uint32_t slot)
 {
     own->taken_slots[slot / 64] &= ~(UINT64_C(1) << slot % 64);
     if (--own->helpers == 0 && own->waited_for) {
-        pthread_cond_signal(&own->left); /* its frame goes once the mutex is free */
+        pthread_cond_signal(&own->left); /* the caller's frame ends once the mutex is free */
     }
 }
 
@@ -154,7 +156,7 @@ static void *run_thread(void *user)
     return NULL;
 }
 
-/* Where the system gives fewer threads, these are enough. */
+/* If the system gives fewer threads, these are enough. */
 static void start_threads(gpuhal_cpu_pool *pool)
 {
     while (pool->count + 1 < pool->instance->threads &&
@@ -168,7 +170,8 @@ static size_t bytes_of(const gpuhal_plugin_instance *instance)
     return sizeof(gpuhal_cpu_pool) + instance->threads * sizeof(pthread_t);
 }
 
-/* That of this process, made where there is none; NULL: no memory. Of two threads that make one, one keeps its own. */
+/* Returns the pool of this process, and makes it if there is none; NULL: no memory. If two threads make one, only the
+ * first pool is kept. */
 static gpuhal_cpu_pool *current_pool(gpuhal_plugin_instance *instance)
 {
     const pid_t process = getpid();
@@ -251,7 +254,7 @@ void gpuhal_cpu_pool_rest(gpuhal_plugin_instance *instance)
         return;
     }
     pthread_mutex_lock(&pool->mutex);
-    const bool mine = !pool->ending; /* another thread, which closes a device too, waits for them already */
+    const bool mine = !pool->ending; /* else another thread that closes a device waits for them already */
     pool->ending = true;
     pthread_cond_broadcast(&pool->wanted);
     pthread_mutex_unlock(&pool->mutex);

@@ -1,11 +1,10 @@
 /* cpu/program.c: code for the processor: a table of the caller's functions, or a shared library.
  *
- * The dynamic loader trusts a file: one that was cut off ends the process when its missing part is touched. So headers
- * and segments are compared with the size first. Bytes become an anonymous file that no process can change any more.
+ * The dynamic loader trusts a file: touching the missing part of a truncated file ends the process. So headers and
+ * segments are compared with the size first. Bytes become an anonymous file that no process can change any more.
  *
- * A library is known to the dynamic loader by the name that it was opened by, for as long as it is loaded: for ever,
- * where it has thread-local destructors or asks for it. Descriptors are used again, so each such file gets a name that
- * no other one had.
+ * The dynamic loader identifies a library by the name it was opened with, as long as it is loaded: for ever, if it has
+ * thread-local destructors or asks for it. Descriptors are used again, so each anonymous file gets a unique name.
  */
 #include "device.h"
 
@@ -23,7 +22,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#ifndef MFD_NOEXEC_SEAL /* since Linux 6.3, where the system may demand it: it keeps the file from being executed */
+#ifndef MFD_NOEXEC_SEAL /* since Linux 6.3, which can be set to demand it: it keeps the file from being executed */
 #define MFD_NOEXEC_SEAL 8u
 #endif
 #define SEALS        (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
@@ -36,7 +35,7 @@ static gpuhal_status refuse(const gpuhal_host *host, gpuhal_status status, const
     return host->report(host, status, NULL, 0, text);
 }
 
-/* A library as messages call it: its path, or where it is the caller's bytes, BYTES. */
+/* Messages call a library by its path or, if it is the caller's bytes, by BYTES. */
 #define BYTES "the library of the program"
 
 static gpuhal_status failed(const gpuhal_host *host, gpuhal_status status, const char *call, int error,
@@ -56,7 +55,7 @@ static gpuhal_status refuse_library(const gpuhal_host *host, const char *library
 
 /* ---- the file, before it is loaded */
 
-/* False where the file ends before, or cannot be read. */
+/* Returns false if the file ends before, or cannot be read. */
 static bool read_at(int file, uint64_t offset, void *to, size_t bytes)
 {
     size_t used = 0;
@@ -70,13 +69,13 @@ static bool read_at(int file, uint64_t offset, void *to, size_t bytes)
     return true;
 }
 
-/* Never overflows, whatever the numbers are. */
+/* Cannot overflow for any numbers. */
 static bool lies_within(uint64_t offset, uint64_t size, uint64_t bytes)
 {
     return offset <= bytes && size <= bytes - offset;
 }
 
-/* This machine is the one that libraries of this process are built for: this plugin, for one. */
+/* Compares the library with this plugin: all libraries of this process are built for the same machine. */
 static gpuhal_status check_machine(const gpuhal_host *host, const char *library, const ElfW(Ehdr) * header)
 {
     static const uint8_t own_class = sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32;
@@ -126,7 +125,7 @@ static gpuhal_status check_segments(const gpuhal_host *host, const char *library
     return loads > 0 && dynamic ? GPUHAL_OK : refuse_library(host, library, "is damaged: it has nothing to load");
 }
 
-/* Whether it is a complete library of this machine. */
+/* Checks that the file is a complete library of this machine. */
 static gpuhal_status check_file(const gpuhal_host *host, const char *library, int file, uint64_t bytes)
 {
     ElfW(Ehdr) header;
@@ -149,7 +148,7 @@ static gpuhal_status check_file(const gpuhal_host *host, const char *library, in
     if (header.e_phentsize != sizeof(ElfW(Phdr)) || header.e_phnum == 0 || header.e_phnum > SEGMENTS_MAX) {
         return refuse_library(host, library, "is damaged: its program headers make no sense");
     }
-    /* Sections are not needed to run, but are at the end: where they are missing, a copy was incomplete. */
+    /* Sections are not needed to run, but are at the end: if they are missing, a copy was incomplete. */
     const size_t table = (size_t)header.e_phnum * sizeof(ElfW(Phdr));
     if (!lies_within(header.e_phoff, table, bytes) ||
         (header.e_shoff != 0 && !lies_within(header.e_shoff, (uint64_t)header.e_shnum * header.e_shentsize, bytes))) {
@@ -168,10 +167,10 @@ static gpuhal_status check_file(const gpuhal_host *host, const char *library, in
 
 /* ---- loading */
 
-/* A file with these bytes, which stay as they are. */
+/* Makes a file with these bytes, which stay as they are. */
 static gpuhal_status make_file(const gpuhal_host *host, const void *code, uint64_t bytes, int *out_file)
 {
-    struct rlimit limit; /* of files: what grows above it is killed (SIGXFSZ) */
+    struct rlimit limit; /* of files: a process that writes above it is killed (SIGXFSZ) */
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur) {
         return failed(host, GPUHAL_ERROR_HOST_MEMORY, "memfd_create", EFBIG, BYTES);
     }
@@ -200,8 +199,8 @@ static gpuhal_status make_file(const gpuhal_host *host, const void *code, uint64
     return GPUHAL_OK;
 }
 
-/* A number is in the name, as slashes with and without a dot before them. Those of another copy of this plugin begin
- * elsewhere. */
+/* Writes a number into the name, as slashes with and without a dot before them. Another copy of this plugin begins at
+ * another number. */
 static void name_file(int file, char name[NAME_BYTES])
 {
     static _Atomic uint64_t loads;
@@ -224,7 +223,7 @@ static gpuhal_status open_library(const gpuhal_host *host, const char *name, gpu
     if (build != NULL && build->log != NULL) {
         build->log(build->user, why);
     }
-    /* Its texts begin with the name; that of an anonymous file says nothing to anyone. */
+    /* The loader's texts begin with the name; that of an anonymous file is meaningless. */
     const size_t length = strlen(name);
     const bool is_bytes = strncmp(name, FILE_NAMES, sizeof FILE_NAMES - 1) == 0;
     why += is_bytes && strncmp(why, name, length) == 0 && strncmp(why + length, ": ", 2) == 0 ? length + 2 : 0;
@@ -251,7 +250,7 @@ static gpuhal_status load_bytes(const gpuhal_host *host, const gpuhal_code *code
     return status;
 }
 
-/* A name without a slash is a file here, not one that the dynamic loader searches for. */
+/* Opens a name without a slash as a file of the current directory. The dynamic loader does not search for it. */
 static gpuhal_status load_path(const gpuhal_host *host, const char *path, gpuhal_plugin_build *build,
                                void **out_library)
 {
@@ -281,7 +280,7 @@ static gpuhal_status load_path(const gpuhal_host *host, const char *path, gpuhal
     return status;
 }
 
-/* Up to the NULL name, or as many as the bytes have. */
+/* Checks the functions up to the NULL name, which must be within the bytes if they are given. */
 static gpuhal_status check_functions(const gpuhal_host *host, const gpuhal_code *code)
 {
     const gpuhal_host_function *functions = code->code;
@@ -354,7 +353,7 @@ static void cpu_program_unload(gpuhal_plugin_program *program)
 
 /* ---- functions */
 
-/* An address, and the library that it should be code of. */
+/* An address, and the library that should contain it as code. */
 typedef struct place {
     uintptr_t address;
     ElfW(Addr) base;
@@ -374,7 +373,7 @@ static int is_code_of(struct dl_phdr_info *info, size_t size, void *user)
     return 0;
 }
 
-/* dlsym() also finds what the libraries have that this one needs, and data. */
+/* Excludes data, and symbols of the libraries that this one needs: dlsym() finds these too. */
 static gpuhal_host_kernel_fn *find_in_library(void *library, const char *name)
 {
     const struct link_map *map = NULL;

@@ -1,5 +1,5 @@
-/* cpu/sensors.c: see sensors.h. Numbers of hwmon, thermal zones and powercap are given out in the order of discovery:
- * each is known by the name in its folder. */
+/* cpu/sensors.c: see sensors.h. The kernel numbers hwmon, thermal zones and powercap in the order of discovery: the
+ * name in its folder identifies each. */
 #include "sensors.h"
 #include "system.h"
 
@@ -24,7 +24,7 @@ static gpuhal_cpu_reading given(uint64_t value, const char *source)
     return (gpuhal_cpu_reading){.value = value, .source = source};
 }
 
-/* Whether a line is `wanted`, or begins with it where `wanted` ends with a star. */
+/* Returns whether a line is @p wanted, or begins with it if @p wanted ends with a star. */
 static bool is_like(const char *line, const char *wanted)
 {
     const size_t length = strcspn(wanted, "*");
@@ -40,7 +40,7 @@ static bool says(const char *root, const char *path, const char *wanted)
     return same;
 }
 
-/* Numbered folders of one kind, "hwmon3", and what the file in each says that names it. */
+/* Numbered folders of one kind, "hwmon3", and the text of the file in each that names it. */
 typedef struct folders {
     unsigned count;
     struct {
@@ -56,7 +56,7 @@ static void name_folder(const char *root, const char *path, char to[24])
     free(text);
 }
 
-/* Those that are there: asking for every number up to the largest costs more than the values. */
+/* Lists the existing folders: asking for every number up to the largest costs more than the values. */
 static void list_folders(const char *root, const char *where, const char *prefix, const char *file, folders *out)
 {
     char path[PATH_MAX];
@@ -85,7 +85,7 @@ static void list_folders(const char *root, const char *where, const char *prefix
 
 /* ---- clock */
 
-/* Kilohertz of each processor, where the kernel steers the clock; it is what the processor was last seen at. */
+/* Gives the mean of the clocks that the kernel last saw, if it steers the clock. Its files have kilohertz. */
 static bool read_cpufreq(const char *root, uint64_t *out_hertz)
 {
     uint64_t sum = 0, count = 0, kilohertz;
@@ -143,7 +143,7 @@ static const struct {
     {"zenpower", "Tdie"},        {"zenpower", "Tctl"}, {"cpu_thermal", ""},
 };
 
-/* The hottest sensor with this label of one chip. */
+/* Reads the hottest sensor with this label of one chip. */
 static bool read_chip(const char *root, unsigned chip, const char *label, uint64_t *out_value)
 {
     bool found = false;
@@ -161,7 +161,7 @@ static bool read_chip(const char *root, unsigned chip, const char *label, uint64
     return found;
 }
 
-/* The hottest sensor of the chips that `driver` names, with this label. */
+/* Reads the hottest sensor of the chips that @p driver names, with this label. */
 static bool read_hwmon(const char *root, const folders *all, const char *driver, const char *label, uint64_t *out_value)
 {
     bool found = false;
@@ -176,7 +176,7 @@ static bool read_hwmon(const char *root, const folders *all, const char *driver,
     return found;
 }
 
-/* The hottest zone of this type. */
+/* Reads the hottest zone of this type. */
 static bool read_zone(const char *root, const folders *all, const char *type, uint64_t *out_value)
 {
     char path[96];
@@ -217,7 +217,8 @@ gpuhal_cpu_reading gpuhal_cpu_read_temperature(const char *root)
 
 #define PACKAGE "/sys/class/powercap/intel-rapl:%u/"
 
-/* AMD's processors appear under the same names. Zones that are not packages (psys) count others again. */
+/* Lists the packages. AMD's processors appear under the same names. Other zones (psys) count the energy of packages
+ * again. */
 static void list_packages(const char *root, folders *out)
 {
     list_folders(root, "/sys/class/powercap", "intel-rapl:", "name", out);
@@ -230,7 +231,7 @@ static void list_packages(const char *root, folders *out)
     out->count = count;
 }
 
-/* Adds what the package used since the reading before. Of several threads each adds its own part. */
+/* Adds the energy that the package used since the reading before. If several threads read, each adds its own part. */
 static void add_energy(gpuhal_cpu_counters *counters, unsigned package, uint64_t now, uint64_t range)
 {
     uint64_t before = atomic_load(&counters->energy_last[package]);

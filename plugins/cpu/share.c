@@ -1,10 +1,10 @@
-/* cpu/share.c: memory that others have a part in: host memory of the caller's, and memory behind a descriptor (memfd),
- * which other processes can map.
+/* cpu/share.c: memory that others share: the caller's host memory, and memory of a descriptor (memfd), which other
+ * processes can map.
  *
  * A descriptor that this plugin exports is a memfd whose size is sealed: no process can shrink it, so every mapping is
- * safe from SIGBUS. The seal also distinguishes its own kind from any other descriptor. It stays open with the memory,
- * because giving out and importing again need it. Unlike all other memory of this plugin it stays one memory across a
- * fork: what the child writes, the parent sees.
+ * safe from SIGBUS. The seals also distinguish it from any other descriptor. It stays open with the memory, because
+ * exports and further imports need it. Unlike all other memory of this plugin it stays one memory across a fork: the
+ * parent sees the child's writes.
  */
 #include "device.h"
 
@@ -25,7 +25,7 @@ typedef struct record {
     uint64_t counted; /* against the entry */
 } record;
 
-/* At a multiple of the alignment: reserves room for moving, and puts the mapping inside. NULL with errno. */
+/* Maps at a multiple of the alignment: reserves room for moving, and puts the mapping inside. NULL with errno. */
 static void *map_aligned(int descriptor, uint64_t length, uint64_t alignment)
 {
     uint64_t page = gpuhal_cpu_page_bytes();
@@ -59,8 +59,8 @@ static void *map_aligned(int descriptor, uint64_t length, uint64_t alignment)
     return start;
 }
 
-/* A sealed memfd of that size, or -1 with errno. Sized before it is sealed; F_SEAL_SEAL keeps the two seals from being
- * joined by others, such as one against writing. */
+/* Creates a sealed memfd of that size, or returns -1 with errno. It gets its size before it is sealed; F_SEAL_SEAL
+ * prevents further seals, such as one against writing. */
 static int create_sealed(uint64_t length)
 {
     int descriptor = memfd_create("gpuhal", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -106,8 +106,7 @@ free_record:
     return error;
 }
 
-/* The core has seen that the memory is there, and keeps it from being written where it is read only; it stays the
- * caller's. */
+/* The core has seen that the memory exists, and prevents writes if it is read only; it stays the caller's. */
 static gpuhal_status import_pointer(const gpuhal_host *host, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     if (!alloc->import.as.pointer || alloc->import_offset != 0) {
@@ -122,7 +121,7 @@ static gpuhal_status import_pointer(const gpuhal_host *host, const gpuhal_alloc 
     return GPUHAL_OK;
 }
 
-/* NULL when the descriptor is memory of ours that holds `needed` bytes, else what is wrong with it. */
+/* Returns NULL if the descriptor is memory of this plugin with @p needed bytes, otherwise the fault. */
 static const char *descriptor_fault(int descriptor, uint64_t needed)
 {
     struct stat info;
@@ -138,7 +137,7 @@ static const char *descriptor_fault(int descriptor, uint64_t needed)
                : NULL;
 }
 
-/* The pages are there already, brought when they were allocated; nothing is counted a second time. */
+/* The pages were committed when they were allocated; nothing is counted a second time. */
 static gpuhal_status import_descriptor(const gpuhal_host *host, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     gpuhal_os_handle handle = alloc->import.as.os;

@@ -1,8 +1,8 @@
 /* cpu/system.c: reading /proc and /sys.
  *
  * Files are read whole; of long ones (/proc/cpuinfo) the beginning is enough. Their texts are on the heap, since all
- * this runs on the stack of the library's caller. Nothing is kept between calls. Control groups may limit memory
- * and processors below what the machine has, at any level of their hierarchy, so all levels are asked.
+ * this runs on the stack of the library's caller. Nothing is kept between calls. Control groups may limit memory and
+ * processors below those of the machine, at any level of their hierarchy, so all levels are read.
  */
 #include "system.h"
 
@@ -20,7 +20,7 @@
 
 #define TEXT_BYTES 8192
 #define PATH_BYTES 768
-/* What version 1 of control groups shows without a limit is a little below 2^63. */
+/* Without a limit, version 1 of control groups shows a number a little below 2^63. */
 #define NO_LIMIT (UINT64_C(1) << 62)
 
 static size_t read_file(const char *root, const char *path, char *text, size_t size)
@@ -40,7 +40,7 @@ static size_t read_file(const char *root, const char *path, char *text, size_t s
     return used;
 }
 
-/* What is in root + path, which the caller frees; NULL when it is empty, not there or cannot be read, and without
+/* Returns the text of root + path, which the caller frees; NULL when it is empty, missing or unreadable, and without
  * memory. */
 static char *read_text(const char *root, const char *path)
 {
@@ -67,7 +67,7 @@ static const char *find_line(const char *text, const char *key)
     return NULL;
 }
 
-/* The value of the line with @p key, without blanks behind it; cut when it does not fit. */
+/* Copies the value of the line with @p key, without blanks at its end; cuts it when it does not fit. */
 static bool copy_line(const char *text, const char *key, char *to, size_t size)
 {
     const char *value = find_line(text, key);
@@ -82,7 +82,7 @@ static bool copy_line(const char *text, const char *key, char *to, size_t size)
     return to[0] != '\0';
 }
 
-/* The number at the beginning of @p text, which may be NULL. */
+/* Reads the number at the beginning of @p text, which may be NULL. */
 static bool parse_number(const char *text, uint64_t *out_number)
 {
     if (text == NULL || *text < '0' || *text > '9') {
@@ -125,19 +125,19 @@ static const group_version version_2 = {
 static const group_version version_2_hybrid = {
     "/sys/fs/cgroup/unified", "memory.max", "memory.current", {"inactive_file", "active_file"}};
 
-/* Of processors: the time that a group may use, and the period in which it may. */
+/* Of processors: the time that a group may use in a period, and the period. */
 static const group_version processors_1 = {"/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "cpu.cfs_period_us", {NULL, NULL}};
 static const group_version processors_2 = {"/sys/fs/cgroup", "cpu.max", NULL, {NULL, NULL}};
 static const group_version processors_2_hybrid = {"/sys/fs/cgroup/unified", "cpu.max", NULL, {NULL, NULL}};
 
-/* Something that groups limit, and what narrows @p bound by one group. */
+/* A resource that groups limit, and the function that narrows @p bound by one group. */
 typedef struct group_limit {
     const char *controller; /* its name in version 1, between commas */
     const group_version *version_1, *version_2, *version_2_hybrid;
     void (*narrow)(const char *root, const group_version *version, const char *group, void *bound);
 } group_limit;
 
-/* The path of a file of a group, which is "" for the topmost. */
+/* Writes the path of a file of a group, which is "" for the topmost. */
 static bool group_path(const group_version *version, const char *group, const char *file, char path[PATH_BYTES])
 {
     int length = snprintf(path, PATH_BYTES, "%s%s/%s", version->mount, group, file);
@@ -187,7 +187,7 @@ static void narrow_memory(const char *root, const group_version *version, const 
     }
 }
 
-/* Rounded up: with one and a half processors two threads are faster than one. */
+/* Rounds up: with one and a half processors two threads are faster than one. */
 static void narrow_processors(const char *root, const group_version *version, const char *group, void *bound)
 {
     uint32_t *processors = bound;
@@ -212,8 +212,8 @@ static const group_limit memory_limit = {",memory,", &version_1, &version_2, &ve
 static const group_limit processor_limit = {",cpu,", &processors_1, &processors_2, &processors_2_hybrid,
                                             narrow_processors};
 
-/* From the process's own group up to the root of the hierarchy. In a container the upper part of the path is often not
- * visible: missing levels are passed over, and the mount point itself is the container's group. */
+/* Goes from the process's own group up to the root of the hierarchy. In a container the upper part of the path is often
+ * not visible: missing levels are skipped, and the mount point itself is the container's group. */
 static void bound_by_groups(const char *root, const group_limit *limit, const group_version *version, const char *line,
                             void *bound)
 {
@@ -264,8 +264,8 @@ static bool read_meminfo(const char *root, gpuhal_cpu_memory *out_memory)
     return known;
 }
 
-/* Services may see a /proc without it (systemd: ProcSubset=pid), or none at all. What caches would give back does not
- * count here. */
+/* Asks sysinfo(): services may see a /proc without meminfo (systemd: ProcSubset=pid), or none at all. Reclaimable
+ * caches do not count here. */
 static bool ask_kernel(gpuhal_cpu_memory *out_memory)
 {
     struct sysinfo info;
@@ -304,7 +304,8 @@ static const struct {
     {"0xd0c", "Neoverse-N1"}, {"0xd40", "Neoverse-V1"}, {"0xd49", "Neoverse-N2"}, {"0xd4f", "Neoverse-V2"},
 };
 
-/* Fills in what is still empty. The part numbers belong to the implementer: those below are Arm's own. */
+/* Sets the vendor, and the name if it is still empty. The part numbers belong to the implementer: those of the table
+ * are Arm's. */
 static void name_arm(const char *text, gpuhal_cpu_processor *processor)
 {
     char implementer[16], part[16];
@@ -382,7 +383,7 @@ bool gpuhal_cpu_system_release(const char *root, char *out_text, size_t size)
     return out_text[0] != '\0';
 }
 
-/* How many numbers are in a list such as "0-3,8". */
+/* Returns how many numbers are in a list such as "0-3,8". */
 static uint32_t count_list(const char *at)
 {
     uint32_t count = 0;
@@ -404,7 +405,7 @@ uint32_t gpuhal_cpu_system_affinity(const char *root)
     if (listed > 0) {
         return listed;
     }
-    /* The mask must be as large as the kernel's own, which no call returns: grow until it fits. */
+    /* The mask must be as large as the kernel's, and no call returns that size: grow until it fits. */
     for (size_t cpus = 1024; cpus <= 1024 * 64; cpus *= 4) {
         cpu_set_t *set = CPU_ALLOC(cpus);
         if (!set) {
@@ -428,7 +429,7 @@ uint32_t gpuhal_cpu_system_processors(const char *root)
     return processors;
 }
 
-/* The flag as a word of its own in the line. */
+/* Returns whether the flag is a whole word of the line. */
 static bool has_flag(const char *flags, const char *flag)
 {
     const size_t length = strlen(flag), end = strcspn(flags, "\n");
@@ -440,7 +441,7 @@ static bool has_flag(const char *flags, const char *flag)
     return false;
 }
 
-/* x86 has a line "flags", Arm one "Features"; both name instructions, and a compiler needs no more. */
+/* x86 has a line "flags", Arm a line "Features"; both name instructions, and a compiler needs no more. */
 uint32_t gpuhal_cpu_system_data_types(const char *root)
 {
     static const struct {

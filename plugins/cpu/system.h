@@ -1,4 +1,4 @@
-/* cpu/system.h: what Linux reports about the processor and the memory.
+/* cpu/system.h: facts about the processor and the memory from Linux.
  *
  * Every function takes the directory that stands for `/`: "" on a real machine, a recorded tree in tests. Each returns
  * false, or leaves a text empty, when the system does not report it.
@@ -11,9 +11,9 @@
 #include <stdint.h>
 
 typedef struct gpuhal_cpu_memory {
-    uint64_t total; /* That this process may have: of the machine, or of its tightest control group. */
-    uint64_t free;  /* That it could get now without swapping. */
-    bool of_group;  /* A control group says so. */
+    uint64_t total; /* The limit of this process: memory of the machine, or of its tightest control group. */
+    uint64_t free;  /* Bytes that it could get now without swapping. */
+    bool of_group;  /* A control group limits one of the two. */
 } gpuhal_cpu_memory;
 
 typedef struct gpuhal_cpu_processor {
@@ -21,23 +21,24 @@ typedef struct gpuhal_cpu_processor {
     char vendor[64];
 } gpuhal_cpu_processor;
 
-/* The number at the beginning of a file; false with errno: 0 when it holds none. */
+/* Reads the number at the beginning of a file; false with errno: 0 when it holds none. */
 bool gpuhal_cpu_system_number(const char *root, const char *path, uint64_t *out_number);
-/* What is in a file, at most 8 KiB of it, which the caller frees; NULL when there is nothing. */
+/* Returns the text of a file, at most 8 KiB of it, which the caller frees; NULL when there is none. */
 char *gpuhal_cpu_system_text(const char *root, const char *path);
 bool gpuhal_cpu_system_memory(const char *root, gpuhal_cpu_memory *out_memory);
 void gpuhal_cpu_system_processor(const char *root, gpuhal_cpu_processor *out_processor);
-/* The highest clock of the first and the last of @p cpus processors: small and large cores stand at opposite ends. */
+/* Gives the highest clock of the first and the last of @p cpus processors: small and large cores stand at opposite
+ * ends. */
 bool gpuhal_cpu_system_clock(const char *root, uint32_t cpus, uint64_t *out_hertz);
-/* The only memory node; false when there are several or the kernel knows none. */
+/* Gives the only memory node; false when there are several or the kernel knows none. */
 bool gpuhal_cpu_system_node(const char *root, uint64_t *out_node);
-/* GPUHAL_DATA_ bits: what every processor has, and what its instructions add. */
+/* Returns GPUHAL_DATA_ bits: the types of every processor, and the types that its instructions add. */
 uint32_t gpuhal_cpu_system_data_types(const char *root);
-/* Processors that this process may run on; of a recorded machine, those that are online. */
+/* Returns the number of processors that this process may run on; of a recorded machine, the number that are online. */
 uint32_t gpuhal_cpu_system_affinity(const char *root);
-/* As many of them as the control groups of this process give it time for: 1 and more. */
+/* Returns the number of them that the control groups of this process give it time for: 1 and more. */
 uint32_t gpuhal_cpu_system_processors(const char *root);
-/* The release of the kernel: "6.1.0-18-amd64". */
+/* Gives the release of the kernel: "6.1.0-18-amd64". */
 bool gpuhal_cpu_system_release(const char *root, char *out_text, size_t size);
 
 #endif

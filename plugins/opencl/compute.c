@@ -1,7 +1,7 @@
-/* opencl/compute.c: what a kernel of the device may count on: sizes of groups, types of data, the instruction set.
+/* opencl/compute.c: limits and features of kernels: sizes of groups, types of data, the instruction set.
  *
- * OpenCL itself reports half of it; for subgroups and instruction sets each vendor has queries of its own, which
- * others refuse.
+ * OpenCL itself reports half of it; for subgroups and instruction sets each vendor has separate queries, which others
+ * refuse.
  */
 #include "device.h"
 
@@ -75,8 +75,7 @@ static void list_groups(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id
     list_number(host, sink, GPUHAL_FACT_GROUP_MEMORY_BYTES, memory);
 }
 
-/* 8 and 16 bits every OpenCL C has, 64 bits the full profile. The width of vectors is 0 for a type that is not there.
- */
+/* Every OpenCL C has 8 and 16 bits, the full profile 64 bits. The width of vectors is 0 for a missing type. */
 static uint32_t data_types(cl_device_id id)
 {
     cl_uint half = 0;
@@ -92,7 +91,7 @@ static uint32_t data_types(cl_device_id id)
            (strcmp(profile, "FULL_PROFILE") == 0 ? GPUHAL_DATA_INT64 : 0u);
 }
 
-/* With AMD's driver the name of the device is its instruction set, the name on the box being another query. */
+/* AMD's driver gives the instruction set as the name of the device; the product name is another query. */
 bool gpuhal_opencl_ask_target(cl_device_id id, char *text, size_t bytes)
 {
     cl_uint major = 0, minor = 0;

@@ -6,14 +6,14 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* In order and without profiling: a call enqueues its commands and waits for the last. */
+/* Creates it in order and without profiling: a call enqueues its commands and waits for the last. */
 cl_command_queue gpuhal_opencl_create_stream(gpuhal_plugin_device *device, cl_int *out_code)
 {
     return gpuhal_opencl_api.clCreateCommandQueue(device->context, device->entry->id, 0, out_code);
 }
 
-/* All internal streams are taken: makes another one, or shares the last. Sharing is right, only slower: queues may be
- * used by several threads, and a call waits for its own event. */
+/* Makes another internal stream, since all are taken, or shares the last. Sharing is correct, only slower: several
+ * threads may use one queue, and a call waits for its own event. */
 static gpuhal_opencl_stream grow(gpuhal_plugin_device *device)
 {
     gpuhal_opencl_stream stream = {0};
@@ -38,9 +38,9 @@ static gpuhal_opencl_stream grow(gpuhal_plugin_device *device)
     return stream;
 }
 
-/* In some drivers (rusticl of Mesa 25) everything behind a command that failed fails too, so that the internal stream
- * needs another queue. Where the driver gives none, the old one stays. The new one is made before the lock is taken,
- * and the old one released after it, since both are calls of the driver. */
+/* Replaces the queue of a stream: in some drivers (rusticl of Mesa 25) all commands after a failed one fail too. If the
+ * driver gives no queue, the old one stays. The new one is made before the lock is taken, and the old one released
+ * after it, since both are calls of the driver. */
 static void replace_queue(gpuhal_plugin_device *device, const gpuhal_opencl_stream *stream)
 {
     cl_int code = CL_SUCCESS;
@@ -53,8 +53,8 @@ static void replace_queue(gpuhal_plugin_device *device, const gpuhal_opencl_stre
     }
 }
 
-/* A flag that is set is skipped by reading it, without taking its line from the thread that uses the stream. Acquire,
- * with the release in giving back: the queue may be another one since (replace_queue). */
+/* Only reads a flag that is set, and so leaves its cache line with the thread that uses the stream. Acquire pairs with
+ * the release in giving back: the queue may be another one since (replace_queue). */
 gpuhal_opencl_stream gpuhal_opencl_take_stream(gpuhal_plugin_device *device)
 {
     const uint32_t count = atomic_load_explicit(&device->stream_count, memory_order_acquire);
@@ -83,8 +83,8 @@ void gpuhal_opencl_give_stream(gpuhal_plugin_device *device, gpuhal_opencl_strea
     atomic_store_explicit(stream.taken, false, memory_order_release);
 }
 
-/* clFinish would do for the waiting, but does not say that the work failed. The event's own error says more than the
- * code of the wait, which is one for all (CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST). */
+/* clFinish would wait as well, but does not report that the work failed. The event's error is more precise than the
+ * code of the wait, which is the same for all errors (CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST). */
 cl_int gpuhal_opencl_finish(cl_int code, cl_event event)
 {
     if (code != CL_SUCCESS) {
@@ -100,7 +100,7 @@ cl_int gpuhal_opencl_finish(cl_int code, cl_event event)
     return code;
 }
 
-/* Some drivers return a code of no meaning when the device was unplugged, and say so only when asked. */
+/* Asks whether the device is available: some drivers return a meaningless code after it was unplugged. */
 static gpuhal_status failed(gpuhal_plugin_device *device, const char *call, cl_int code, gpuhal_status status)
 {
     cl_bool available = CL_TRUE;
@@ -143,7 +143,7 @@ gpuhal_status gpuhal_opencl_refuse(const gpuhal_plugin_device *device, gpuhal_st
     return device->host->report(device->host, status, NULL, 0, text);
 }
 
-/* Calls no driver: one that hangs would hang here too. */
+/* Calls no driver, since a driver that hangs would hang here too. */
 static gpuhal_status opencl_query_health(gpuhal_plugin_device *device)
 {
     return atomic_load(&device->lost) ? GPUHAL_ERROR_DEVICE_LOST : GPUHAL_OK;

@@ -1,4 +1,4 @@
-/* opencl/driver.c: opening the OpenCL library, the one table of its errors, and what devices and events are asked. */
+/* opencl/driver.c: opening the OpenCL library, the one table of its errors, and queries of devices and events. */
 #include "driver.h"
 
 #include "../common/text.h"
@@ -19,9 +19,9 @@ static const char *const library_names[] = {
     NULL,
 };
 
-/* Each copy of the core asks its own host, so that its report names the library; the first library found is the one
- * that is used. The table never changes again: readers take no lock, having come through a start() of their own, which
- * held this one after it was written. */
+/* Each copy of the core asks its own host, so that its report names the library; the process uses the first library
+ * found. The table never changes again: readers take no lock, since each has come through start(), which held this one
+ * after the table was written. */
 gpuhal_status gpuhal_opencl_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
 {
     (void)out_instance;
@@ -49,11 +49,10 @@ gpuhal_status gpuhal_opencl_start(const gpuhal_host *host, gpuhal_plugin_instanc
     return GPUHAL_OK;
 }
 
-/* Codes that say "your argument is wrong" are DRIVER: the core has checked the arguments, so the caller of gpuhal
- * cannot mend them. A context or queue that was valid when it was made and is not any more belongs to a device that
- * died: that is how NVIDIA's driver returns from every call after a fault. Discovery deals with CL_DEVICE_NOT_FOUND
- * itself; elsewhere its number, -1, is what PoCL makes the execution status of every command that fails or comes
- * behind one that did. */
+/* Codes that blame an argument are DRIVER: the core has checked the arguments, so the caller of gpuhal cannot mend
+ * them. A context or queue that is no longer valid belongs to a lost device: NVIDIA's driver returns these codes from
+ * every call after a fault. Discovery handles CL_DEVICE_NOT_FOUND itself. Otherwise its number, -1, is PoCL's execution
+ * status of every command that fails or follows a failed one. */
 static const struct {
     cl_int code;
     gpuhal_status status;

@@ -1,4 +1,4 @@
-/* opencl/driver.h: the OpenCL functions that this plugin calls, what their error codes mean, and what is asked.
+/* opencl/driver.h: the OpenCL functions that this plugin calls, their error codes, and queries.
  *
  * The library is opened at run time through the host; the functions come from its table alone, so the plugin links no
  * OpenCL. The table is written once, by the first start() of the process, and is constant afterwards.
@@ -6,7 +6,7 @@
 #ifndef GPUHAL_OPENCL_DRIVER_H
 #define GPUHAL_OPENCL_DRIVER_H
 
-#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* clCreateCommandQueue is the one that every version has */
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* every version has clCreateCommandQueue */
 #include <CL/cl.h>
 #include <CL/cl_ext.h>
 
@@ -15,8 +15,8 @@
 #include <stdbool.h>
 
 /* Optional ones came with OpenCL 1.1 (rectangles, parts of buffers, the end of a buffer or an event), 1.2, and 2.0
- * (properties of queues, shared memory). That a symbol is there proves nothing: the loader of another version has it
- * too, so the version of the device is asked as well. */
+ * (properties of queues, shared memory). A symbol alone proves nothing: the loader of another version has it too, so
+ * the plugin also asks for the version of the device. */
 #define GPUHAL_OPENCL_FUNCTIONS(REQUIRED, OPTIONAL)                                                                   \
     REQUIRED(clGetPlatformIDs)                                                                                        \
     REQUIRED(clGetPlatformInfo)                                                                                       \
@@ -85,16 +85,16 @@ extern gpuhal_opencl_functions gpuhal_opencl_api;
 
 gpuhal_status gpuhal_opencl_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance);
 
-/* What an error code means to the caller of gpuhal. */
+/* Returns the status for an error code. */
 gpuhal_status gpuhal_opencl_status(cl_int code);
-/* Hands an error to the host, with its name, and returns its status. */
+/* Reports an error to the host, with its name, and returns its status. */
 gpuhal_status gpuhal_opencl_report(const gpuhal_host *host, const char *call, cl_int code);
 
 /* Asks for a value that has exactly this size; false when the driver does not know the question. */
 bool gpuhal_opencl_ask(cl_device_id id, cl_device_info what, void *out_value, size_t bytes);
 /* Asks for a text, without blanks around it and as clean UTF-8; false when it is not there or empty. */
 bool gpuhal_opencl_ask_text(cl_device_id id, cl_device_info what, char *out_text, size_t size);
-/* CL_COMPLETE, more for work that is under way, less for its error. */
+/* Gives CL_COMPLETE, more for unfinished work, less for its error. */
 cl_int gpuhal_opencl_execution(cl_event event, cl_int *out_execution);
 
 #endif

@@ -1,14 +1,14 @@
-/* opencl/event.c: events. Each recording is a cl_event, which takes the place of the one before: that of the queue's
- * last command, or of a marker where that command has none, need not be the last, or ended before the time that is
- * asked for.
+/* opencl/event.c: events. Each recording is a cl_event, which replaces the one before: that of the queue's last
+ * command, or of a marker. A marker is needed if no command is pending, if the caller may have enqueued later ones, or
+ * if the event is timed, since the last command may have ended long before.
  *
  * A command queue keeps its order, so the last command is done when all are, and fails when one before it failed.
  *
- * Waiting: clWaitForEvents knows no timeout and keeps a processor busy in several drivers. So event_block sleeps, and
- * a callback of the cl_event wakes it. It looks from time to time all the same, since drivers forget the callback of
- * work that failed (PoCL #1430, its conformance test is of 2024): that is why event_notify, which has to be called on
- * failure too, is not offered. The callback gets nothing but the condition: it may come late, when event, queue and
- * device are gone, and to release a cl_event in it is more than some drivers bear (ROCm/rocm-systems #1345).
+ * clWaitForEvents has no timeout and keeps a processor busy in several drivers. So event_block sleeps, and a callback
+ * of the cl_event wakes it. It also polls from time to time, since drivers forget the callback of failed work (PoCL
+ * #1430, its conformance test is of 2024). Therefore event_notify, which must be called on failure too, is not offered.
+ * The callback gets the condition alone: it may come late, after event, queue and device are gone, and some drivers do
+ * not allow it to release a cl_event (ROCm/rocm-systems #1345).
  */
 #include "../common/clock.h"
 #include "device.h"
@@ -17,7 +17,7 @@
 
 #include <stdlib.h>
 
-/* So often event_block looks for itself. */
+/* The time between two polls of event_block. */
 #define LOOK_NS UINT64_C(50000000)
 
 /* Signalled when a recording has ended; also late, for a former one. */
@@ -49,7 +49,7 @@ static condition *condition_create(void)
     return made;
 }
 
-/* The last reference frees it: the event's, or that of a callback which comes after the event was destroyed. */
+/* Frees the condition with the last reference: the event's, or that of a callback after the event was destroyed. */
 static void condition_release(condition *b)
 {
     if (atomic_fetch_sub(&b->references, 1) == 1) {
@@ -59,7 +59,7 @@ static void condition_release(condition *b)
     }
 }
 
-/* The status passed in must not be trusted: PoCL passes the one that was asked for. */
+/* The status passed in must not be trusted: PoCL passes the requested one. */
 static void CL_CALLBACK signal_end(cl_event event, cl_int status, void *user)
 {
     (void)event;
@@ -72,8 +72,8 @@ static void CL_CALLBACK signal_end(cl_event event, cl_int status, void *user)
     condition_release(b);
 }
 
-/* The count and not a flag: a waiting thread compares with what it has read, so that no thread has to reset anything,
- * and a late signal of a former recording only costs one more look. */
+/* Returns a count and not a flag: a waiting thread compares it with an earlier one, so that no thread has to reset
+ * anything, and a late signal of a former recording only costs one more query. */
 static uint64_t condition_signals(condition *b)
 {
     pthread_mutex_lock(&b->mutex);
@@ -120,8 +120,8 @@ void gpuhal_opencl_event_destroy(gpuhal_plugin_event *event)
     free(event);
 }
 
-/* A marker only where it is needed: with one, a small copy that is waited for takes half as long again on PoCL. For a
- * time it is: the last command may have ended long before. */
+/* Enqueues a marker only if it is needed: with one, a small copy that is waited for takes half as long again on
+ * PoCL. */
 static gpuhal_status end_of(gpuhal_plugin_queue *queue, bool timed, cl_event *out_event)
 {
     if (queue->pending_count == 0 || queue->foreign || timed) {
@@ -136,9 +136,9 @@ static gpuhal_status end_of(gpuhal_plugin_queue *queue, bool timed, cl_event *ou
     return gpuhal_opencl_result(queue->device, "clRetainEvent", gpuhal_opencl_api.clRetainEvent(*out_event));
 }
 
-/* Flushing comes before anything changes: after a failure the former recording stays. The error of work that has failed
- * goes from the queue to the event, which alone reports it from then on. `armed` is cleared after the recording was
- * exchanged: the next wait asks for a callback of the new one. */
+/* Flushes before anything changes: after a failure the former recording stays. The error of failed work moves from the
+ * queue to the event, which alone reports it from then on. `armed` is cleared after the recording was exchanged: the
+ * next wait requests a callback of the new one. */
 gpuhal_status gpuhal_opencl_event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
     gpuhal_plugin_device *device = queue->device;
@@ -170,7 +170,7 @@ bool gpuhal_opencl_event_has_ended(const gpuhal_plugin_event *event)
     return !event->event || gpuhal_opencl_execution(event->event, &execution) != CL_SUCCESS || execution <= CL_COMPLETE;
 }
 
-/* What a device that was given up still has to do never gets done. */
+/* Unfinished work of a lost device never ends. */
 gpuhal_status gpuhal_opencl_event_query(gpuhal_plugin_event *event)
 {
     cl_int execution = CL_QUEUED;
@@ -189,8 +189,8 @@ gpuhal_status gpuhal_opencl_event_query(gpuhal_plugin_event *event)
     return gpuhal_opencl_executed(event->device, "work before an event", ended);
 }
 
-/* Once for each recording, however many threads wait for it. The callback's reference is taken before the driver can
- * call it. Where the driver takes no callback, event_block queries from time to time all the same. */
+/* Requests a callback once for each recording, for any number of waiting threads. The callback's reference is taken
+ * before the driver can call it. If the driver takes no callback, event_block still queries from time to time. */
 static void arm(gpuhal_plugin_event *event)
 {
     if (atomic_exchange(&event->armed, true)) {
@@ -221,7 +221,7 @@ gpuhal_status gpuhal_opencl_event_block(gpuhal_plugin_event *event, uint64_t tim
     return status;
 }
 
-/* When the recording was done, by the device's clock. Also OK: 0, where a driver takes no time of markers. */
+/* Reads when the recording was done, by the device's clock. Returns OK with 0 if a driver takes no time of markers. */
 static gpuhal_status read_time(gpuhal_plugin_event *event, cl_ulong *out_ns)
 {
     const gpuhal_status status = gpuhal_opencl_event_query(event);

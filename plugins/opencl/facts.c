@@ -1,6 +1,6 @@
-/* opencl/facts.c: what OpenCL reports about a device.
+/* opencl/facts.c: the facts of a device from OpenCL.
  *
- * Every value is asked for, and the value decides: extension strings are wrong in both directions. What is not
+ * Every value is requested, and the value decides: extension strings are wrong in both directions. A value that is not
  * reported, or cannot be true, is missing with a reason.
  */
 #include "device.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Numbers of which 0 says that the driver does not know. */
+/* Numbers that the driver does not know if they are 0. */
 static const struct {
     gpuhal_key key;
     cl_device_info what;
@@ -65,7 +65,7 @@ static void list_text(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key
     }
 }
 
-/* AMD's own query has the name on the box; its CL_DEVICE_NAME is the instruction set. */
+/* AMD's query has the product name; its CL_DEVICE_NAME is the instruction set. */
 static void list_name(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
 {
     char name[256];
@@ -76,7 +76,7 @@ static void list_name(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id i
     host->text(host, sink, GPUHAL_FACT_NAME, name);
 }
 
-/* The text goes on with the vendor's own; only the number is the version. */
+/* The text continues with the vendor's information; only the number is the version. */
 static void list_api_version(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
 {
     char text[256], version[16];
@@ -141,7 +141,7 @@ void gpuhal_opencl_list_facts(const gpuhal_host *host, gpuhal_sink *sink, const 
     host->u64(host, sink, GPUHAL_FACT_COPY_ALIGNMENT_BYTES, 1);
     host->u64(host, sink, GPUHAL_FACT_FILL_ALIGNMENT_BYTES, 1);
     host->u64(host, sink, GPUHAL_FACT_PAGEABLE_ACCESS, 1);
-    /* Not DEVICE_MAPPED, also where memory is unified: what is mapped for writing may not be used by kernels ("Mapping
+    /* Not DEVICE_MAPPED, even if memory is unified: kernels may not use memory that is mapped for writing ("Mapping
      * Buffer Objects" of the OpenCL specification), and a lasting address is a lasting mapping. */
     host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS,
               1u << GPUHAL_MEMORY_DEVICE | 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK);

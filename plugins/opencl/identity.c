@@ -1,11 +1,10 @@
-/* opencl/identity.c: which physical device a device belongs to: PCI address with partition, UUID, LUID; and the UUID
- * of its driver.
+/* opencl/identity.c: which physical device a device belongs to: PCI address with partition, UUID, LUID; and the UUID of
+ * its driver.
  *
- * The Khronos query comes first, then the vendors' own. Each is asked and an error means that the driver does not know
- * the question. Devices that are the host's processor are not asked, whatever type they state: what comes back would
- * belong to something else, or be the same on every machine (rusticl's llvmpipe gives the version of Mesa as its
- * UUID). An address without its domain is completed from the system's list of PCI devices where that leaves one
- * possibility.
+ * The Khronos query comes first, then the vendors' queries. An error means that the driver does not know the query.
+ * Devices that are the host's processor are not asked, regardless of their stated type: the result would belong to
+ * another device, or be the same on every machine (rusticl's llvmpipe gives the version of Mesa as its UUID). An
+ * address without its domain is completed from the system's list of PCI devices if that leaves one possibility.
  */
 #include "../common/text.h"
 #include "device.h"
@@ -89,7 +88,7 @@ static bool ask_amd(const char *devices, cl_device_id id, pci_address *out_addre
     return find_domain(devices, out_address);
 }
 
-/* AMD's runtimes report the number of a partition as the function; what is on the bus is function 0
+/* AMD's runtimes report the number of a partition as the function; the device on the bus is function 0
  * (ROCm/rocm_smi_lib#208). */
 static bool is_partition(const char *devices, cl_device_id id, const pci_address *address)
 {

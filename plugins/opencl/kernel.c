@@ -1,14 +1,14 @@
 /* opencl/kernel.c: kernels and their launches.
  *
- * A cl_kernel carries the arguments of its next launch, so that no two threads may use one at a time. A kernel of ours
- * keeps several: a launch takes one that is idle, or makes one, and leaves it behind. Setting an argument costs a few
+ * A cl_kernel carries the arguments of its next launch, so that no two threads may use one at a time. A kernel of the
+ * plugin keeps several: a launch takes an idle one, or makes one, and leaves it there. Setting an argument costs a few
  * nanoseconds (PoCL), so all are set at each launch.
  *
- * No call of OpenCL makes a driver finish its code before the first launch: PoCL compiles a kernel for a size of
- * groups when a thread of it first runs that, in the whole process or since its cache on disk was emptied, and again
- * for the first grid of 65535 threads in a dimension. A launch of no threads does not compile that form, and asking
- * for the program's binary only does for the size of groups in POCL_BINARY_SPECIALIZE_WG (PoCL 3.1), which is the
- * user's to set.
+ * No call of OpenCL makes a driver finish its code before the first launch: PoCL compiles a kernel for a size of groups
+ * when a thread of it first runs that size, in the whole process or since its cache on disk was emptied, and again for
+ * the first grid of 65535 threads in a dimension. A launch of no threads does not compile that form. Asking for the
+ * program's binary does so only for the size of groups in POCL_BINARY_SPECIALIZE_WG (PoCL 3.1), a variable that only
+ * the user may set.
  */
 #include "device.h"
 
@@ -27,7 +27,7 @@ typedef struct instance {
 
 struct gpuhal_plugin_kernel {
     gpuhal_plugin_program *program;
-    char *name; /* behind the parameters */
+    char *name; /* after the parameters */
     size_t group_size[3];
     _Atomic(instance *) idle[IDLE_MAX]; /* NULL: a launch has it, or there is none yet */
     uint32_t parameter_count;
@@ -42,7 +42,7 @@ static void instance_release(instance *one)
     free(one);
 }
 
-/* @p out_code: CL_OUT_OF_HOST_MEMORY also for the lack of our own. */
+/* @p out_code: CL_OUT_OF_HOST_MEMORY also if the plugin lacks memory. */
 static instance *instance_create(const gpuhal_plugin_program *program, const char *name, uint32_t parameter_count,
                                  cl_int *out_code)
 {
@@ -56,8 +56,8 @@ static instance *instance_create(const gpuhal_plugin_program *program, const cha
     return made;
 }
 
-/* A place that is empty is skipped by reading it. Acquire, with the release in giving back: the other thread's calls
- * for this cl_kernel come before ours. */
+/* Only reads an empty place, and skips it. Acquire pairs with the release in giving back: the other thread's calls for
+ * this cl_kernel come before those of this thread. */
 static instance *take(gpuhal_plugin_kernel *kernel, cl_int *out_code)
 {
     for (uint32_t i = 0; i < IDLE_MAX; i++) {
@@ -120,7 +120,7 @@ static void opencl_kernel_destroy(gpuhal_plugin_kernel *kernel)
     free(kernel);
 }
 
-/* The number of arguments, or of the parameters that were stated where the driver does not know. */
+/* Counts the arguments; the parameters of a description must be as many. */
 static gpuhal_status count_parameters(const gpuhal_plugin_program *program, const gpuhal_kernel_desc *desc,
                                       uint32_t *out_count)
 {
@@ -189,7 +189,7 @@ static gpuhal_status opencl_kernel_create(gpuhal_plugin_program *program, const 
 
 /* ---- launches */
 
-/* The part, or all of the memory from its beginning: a kernel gets no size. */
+/* Sets the part, or all of the memory if the part begins with it: a kernel gets no size. */
 static cl_int set_buffer(instance *own, uint32_t index, const gpuhal_plugin_argument *argument, const char **out_call)
 {
     gpuhal_opencl_buffer *buffer = argument->memory->object;
@@ -228,10 +228,10 @@ static cl_int set_arguments(instance *own, const gpuhal_plugin_launch *launch, c
     return code;
 }
 
-/* The driver keeps what an enqueued kernel uses, parts of buffers too, so that the instance can go back at once. Memory
- * by address is that which host and device share: on the host's processor there is nothing to make resident, so the
- * driver need not hear of it (clSetKernelExecInfo() of PoCL 3.1 besides writes beyond an array where there are more
- * such pointers than arguments). */
+/* The driver keeps the objects that an enqueued kernel uses, parts of buffers too, so that the instance can go back at
+ * once. Only memory shared by host and device is set by address: on the host's processor there is nothing to make
+ * resident, so the driver need not know of it (clSetKernelExecInfo() of PoCL 3.1 also writes beyond an array if there
+ * are more such pointers than arguments). */
 static gpuhal_status opencl_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
                                    const gpuhal_plugin_launch *launch)
 {

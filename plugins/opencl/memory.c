@@ -1,8 +1,7 @@
 /* opencl/memory.c: allocating, releasing and mapping.
  *
  * OpenCL allocates lazily. Device memory is committed by migrating it to the device without its contents, which makes
- * the driver find the space now; page-locked memory by touching its pages. What device.h says about the two kinds of
- * memory holds here.
+ * the driver find the space now; page-locked memory by touching its pages. device.h describes the two kinds of memory.
  */
 #include "device.h"
 
@@ -13,8 +12,8 @@
 #define HOST_PAGE      4096u
 #define HOST_ALIGNMENT 64u /* that the core promises */
 
-/* Before OpenCL 1.2 there is no migration: writing one byte makes the drivers of that time place the buffer. Waited
- * for, since a failure of the command may show only at its end. */
+/* Before OpenCL 1.2 there is no migration: writing one byte makes the drivers of that time place the buffer. Waits,
+ * since a failure of the command may show only at its end. */
 static cl_int commit(gpuhal_plugin_device *device, cl_mem mem)
 {
     gpuhal_opencl_stream stream = gpuhal_opencl_take_stream(device);
@@ -43,8 +42,8 @@ static gpuhal_status create(gpuhal_plugin_device *device, cl_mem_flags flags, ui
                     : gpuhal_opencl_result(device, "clCreateBuffer", code != CL_SUCCESS ? code : CL_OUT_OF_RESOURCES);
 }
 
-/* Memory of clSVMAlloc() under a buffer. It goes when the driver has dropped the last reference to that, which may be
- * the application's: with a reference to the context, which frees it. */
+/* Memory of clSVMAlloc() under a buffer. It is freed when the driver has dropped the last reference to the buffer,
+ * which may be the application's. The record keeps a reference to the context, which frees the memory. */
 typedef struct shared_memory {
     cl_context context;
     void *pointer;
@@ -82,9 +81,9 @@ static gpuhal_status create_over(gpuhal_plugin_device *device, shared_memory *sh
     return gpuhal_opencl_result(device, "clSetMemObjectDestructorCallback", code);
 }
 
-/* Device memory that the host sees: a buffer over memory of clSVMAlloc() has just that memory (OpenCL 3.0, section
- * 5.2.1), which with fine grain need not be mapped (5.6.1) and is at the host's address for kernels. There is nothing
- * to commit: the call has found it. */
+/* Allocates device memory that the host sees: a buffer over memory of clSVMAlloc() uses exactly that memory (OpenCL
+ * 3.0, section 5.2.1). With fine grain it need not be mapped (5.6.1) and is at the host's address for kernels. There is
+ * nothing to commit: the call has found the memory. */
 static gpuhal_status allocate_shared(gpuhal_plugin_device *device, const gpuhal_alloc *alloc,
                                      gpuhal_memory *out_memory)
 {
@@ -124,8 +123,8 @@ static gpuhal_status allocate_device(gpuhal_plugin_device *device, const gpuhal_
     if (device->entry->shares) {
         return allocate_shared(device, alloc, out_memory);
     }
-    /* PoCL (3.1, 6.0) takes host memory when the buffer is first used, and aborts the program where there is none;
-     * with this flag clCreateBuffer finds it and answers. */
+    /* PoCL (3.1, 6.0) takes host memory when the buffer is first used, and aborts the program if there is none; with
+     * this flag clCreateBuffer takes it and returns an error. */
     gpuhal_status status =
         create(device, device->entry->software ? CL_MEM_ALLOC_HOST_PTR : 0, alloc->bytes, NULL, &buffer->mem);
     if (status != GPUHAL_OK) {
@@ -140,7 +139,7 @@ static gpuhal_status allocate_device(gpuhal_plugin_device *device, const gpuhal_
     return GPUHAL_OK;
 }
 
-/* @p out_code is an error whenever the result is NULL. */
+/* @p out_code is an error if the result is NULL. */
 static void *map_blocking(gpuhal_plugin_device *device, cl_mem mem, cl_map_flags flags, uint64_t offset,
                           uint64_t bytes, cl_int *out_code)
 {
@@ -172,8 +171,8 @@ static void touch(volatile char *start, uint64_t bytes)
     start[bytes - 1] = 0;
 }
 
-/* The alignment is that of the host address, the only one there is: the driver promises none, so there is room to move.
- * The sum cannot overflow: it is compared with the largest allocation first. */
+/* Aligns the host address, which is the only one: the driver promises no alignment, so there is room to move. The sum
+ * cannot overflow: it is compared with the largest allocation first. */
 static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     gpuhal_opencl_buffer *buffer = out_memory->object;
@@ -188,7 +187,7 @@ static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_al
         return status;
     }
     cl_int code = CL_SUCCESS;
-    /* All of it, once, for as long as it lives: the address must not change, and no command may use the buffer. */
+    /* Maps all of it, once, for as long as it lives: the address must not change, and no command may use the buffer. */
     buffer->mapped = map_blocking(device, buffer->mem, CL_MAP_READ | CL_MAP_WRITE, 0, alloc->bytes + slack, &code);
     if (!buffer->mapped) {
         gpuhal_opencl_api.clReleaseMemObject(buffer->mem);
@@ -231,7 +230,7 @@ static gpuhal_status opencl_allocate(gpuhal_plugin_device *device, const gpuhal_
         free(buffer);
     }
     if (status == GPUHAL_ERROR_HOST_MEMORY) {
-        /* On software devices the two are the same memory; for the caller it is the buffer that did not fit. */
+        /* On software devices host and device memory are the same; for the caller the buffer did not fit. */
         return host->report(host, GPUHAL_ERROR_OUT_OF_MEMORY, "clCreateBuffer", CL_OUT_OF_HOST_MEMORY,
                             "CL_OUT_OF_HOST_MEMORY");
     }
@@ -282,8 +281,8 @@ static gpuhal_status opencl_unmap(gpuhal_plugin_device *device, const gpuhal_mem
                                 unmap_blocking(device, gpuhal_opencl_mem(memory), pointer));
 }
 
-/* The buffer behind page-locked memory stays mapped, so no other command may use it: there is nothing to export. The
- * offset is 0: a part of a buffer that was wrapped is a buffer of its own. */
+/* The buffer of page-locked memory stays mapped, so no other command may use it: there is nothing to export. The offset
+ * is 0: a part of a wrapped buffer is a separate buffer. */
 static gpuhal_status opencl_native_memory(gpuhal_plugin_device *device, const gpuhal_memory *memory,
                                           gpuhal_native *out_native)
 {

@@ -1,12 +1,12 @@
-/* opencl/open.c: opening a device, with a context of ours or the caller's, and closing it. */
+/* opencl/open.c: opening a device, with a new context or the caller's, and closing it. */
 #include "device.h"
 
 #include <gpuhal/native.h>
 
 #include <stdlib.h>
 
-/* The driver's own messages about errors; may come on any of its threads. @p user is the host, which lives as long as
- * the process: a late call after close does no harm. Oclgrind 21.10 passes NULL in its place. */
+/* Logs the driver's messages about errors; may be called on any of its threads. @p user is the host, which lives as
+ * long as the process: a late call after close does no harm. Oclgrind 21.10 passes NULL instead. */
 static void CL_CALLBACK context_says(const char *text, const void *binary, size_t bytes, void *user)
 {
     (void)binary;
@@ -37,12 +37,13 @@ static gpuhal_status create_first_stream(gpuhal_plugin_device *device)
         return gpuhal_opencl_report(device->host, "clCreateCommandQueue", code);
     }
     (void)gpuhal_opencl_api.clRetainCommandQueue(device->streams[0]);
-    /* Retained once more, since native access hands out this one while replace_queue() may give the stream another. */
+    /* Retained once more, since native access gives out this queue while replace_queue() may give the stream
+     * another. */
     device->lent = device->streams[0];
     return GPUHAL_OK;
 }
 
-/* Whether the caller's objects are what they have to be. CL_INVALID_CONTEXT comes for an invalid context, as far as
+/* Returns a fault of the caller's objects; NULL: none. CL_INVALID_CONTEXT comes for an invalid context, as far as
  * drivers check. */
 static const char *adoption_fault(const gpuhal_opencl_entry *entry, const gpuhal_native *adopt)
 {

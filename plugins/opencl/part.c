@@ -1,7 +1,7 @@
-/* opencl/part.c: buffers over a part of memory, since a kernel cannot be given a buffer from an offset on.
+/* opencl/part.c: buffers over a part of memory, since a kernel cannot take a buffer from an offset on.
  *
- * The latest of them stay with their memory: the next launch with the same part finds it. Each has a reference of the
- * table's; a launch takes one of its own, so that another thread may replace the entry meanwhile. They go before the
+ * The latest parts stay with their memory: the next launch with the same part finds it. The table has a reference to
+ * each; a launch takes another, so that another thread may replace the entry meanwhile. Parts are released before the
  * memory itself, which the driver keeps as long as there is a part of it.
  */
 #include "device.h"
@@ -21,7 +21,7 @@ typedef struct gpuhal_opencl_parts {
     part places[PLACES];
 } gpuhal_opencl_parts;
 
-/* A part of a part is one of the whole (OpenCL 3.0, section 5.2.1). */
+/* Creates a part of a part as one of the whole (OpenCL 3.0, section 5.2.1). */
 cl_mem gpuhal_opencl_create_part(cl_mem mem, uint64_t offset, uint64_t bytes, cl_int *out_code)
 {
     cl_mem whole = NULL;
@@ -35,7 +35,7 @@ cl_mem gpuhal_opencl_create_part(cl_mem mem, uint64_t offset, uint64_t bytes, cl
                                                out_code);
 }
 
-/* NULL without memory. Of two threads that make the first table one gives its own up. */
+/* Returns NULL without memory. If two threads make the first table, one frees its table again. */
 static gpuhal_opencl_parts *table_of(gpuhal_opencl_buffer *buffer)
 {
     gpuhal_opencl_parts *table = atomic_load_explicit(&buffer->parts, memory_order_acquire), *found = NULL;
@@ -51,7 +51,7 @@ static gpuhal_opencl_parts *table_of(gpuhal_opencl_buffer *buffer)
     return table;
 }
 
-/* The place of an offset: parts lie at multiples of large numbers, so that the upper bits of a product are taken
+/* Returns the place of an offset. Parts lie at multiples of large numbers, so the upper bits of a product are used
  * (Fibonacci hashing). */
 static part *place_of(gpuhal_opencl_parts *table, uint64_t offset)
 {

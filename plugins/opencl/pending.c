@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* After so many commands those before are checked. */
+/* Commands between two checks of the earlier ones. */
 #define LOOK_EVERY 16u
 
-/* Work that is under way fails all that is enqueued behind it. Behind work that has failed already, drivers go on as if
- * nothing had been (PoCL): so each command is checked once it has ended. Only errors of commands behind the last
- * recording are kept for the next: what came before, that recording reports itself. */
+/* If unfinished work fails, the driver fails all commands enqueued after it. After work that has already failed,
+ * drivers go on as if nothing had happened (PoCL): so each command is checked once it has ended. Only errors of
+ * commands after the last recording are kept for the next: that recording reports earlier errors itself. */
 void gpuhal_opencl_queue_retire(gpuhal_plugin_queue *queue)
 {
     uint32_t gone = 0;
@@ -42,10 +42,9 @@ bool gpuhal_opencl_queue_grow(gpuhal_plugin_queue *queue)
     return grown != NULL;
 }
 
-/* Events are held until their commands have ended, since PoCL 3.1 aborts where a command fails whose event has no
- * reference left. They are checked several at a time: the latest ones are what the driver's threads have in hand.
- * Without memory the one before is let go unseen, recorded or not. There is always one before: a queue is made with
- * space. */
+/* Events are held until their commands have ended, since PoCL 3.1 aborts if a command fails and its event has no
+ * reference left. They are checked several at a time: the driver's threads work on the latest ones. Without memory the
+ * event before is released unchecked, recorded or not. There is always one before: a queue is made with space. */
 void gpuhal_opencl_queue_keep(gpuhal_plugin_queue *queue, cl_event event)
 {
     if (queue->pending_count % LOOK_EVERY == 0) {

@@ -1,12 +1,12 @@
-/* opencl/program.c: code for the driver's compiler, and what it has made of it.
+/* opencl/program.c: code for the driver's compiler, and the compiled result.
  *
- * What is compiled is handed out as the driver's own binary behind a header of ours. Drivers trust a binary that begins
- * as theirs do: PoCL 3.1 aborts on one that is cut off or changed. So nothing reaches the driver unless it is, byte for
- * byte, what came from the same driver for the same code, options and device.
+ * Compiled code is given out as the driver's binary after a header of the plugin. Drivers trust a binary that begins as
+ * theirs do: PoCL 3.1 aborts on a truncated or changed one. So a binary only reaches the driver if the same driver made
+ * it, byte for byte, for the same code, options and device.
  *
- * By the specification a program that came from a binary need not describe the arguments of its kernels; that of PoCL
- * 3.1 does. So where the caller asks for it with -cl-kernel-arg-info the program is looked at, and compiled if it does
- * not, lest reflection work in the first run alone.
+ * By the specification a program from a binary need not describe the arguments of its kernels; that of PoCL 3.1 does.
+ * So if the caller requests descriptions with -cl-kernel-arg-info, the program is checked, and compiled if it has none.
+ * Otherwise reflection would work in the first run alone.
  */
 #include "device.h"
 
@@ -22,7 +22,7 @@
 #define SPIRV_MODEL_KERNEL 6u
 #define DEVICES_MAX        64u /* of an adopted context */
 
-/* What stands before the driver's binary. */
+/* The header before the driver's binary. */
 typedef struct kept_header {
     char magic[8];
     uint64_t identity, checksum;
@@ -30,7 +30,7 @@ typedef struct kept_header {
 
 static const char kept_magic[8] = {'g', 'p', 'u', 'h', 'a', 'l', 'C', 'L'};
 
-/* FNV-1a, which can be continued. */
+/* Computes FNV-1a, which can be continued. */
 static uint64_t hash(uint64_t value, const void *bytes, uint64_t count)
 {
     for (const unsigned char *at = bytes, *end = at + count; at < end; at++) {
@@ -39,7 +39,7 @@ static uint64_t hash(uint64_t value, const void *bytes, uint64_t count)
     return value;
 }
 
-/* Texts with their final zeros, so that no two lists of texts read alike. */
+/* Hashes texts with their final zeros, so that no two lists of texts read alike. */
 static uint64_t identify(const gpuhal_opencl_entry *entry, const gpuhal_code *code, const char *options)
 {
     static const cl_device_info asked[] = {CL_DEVICE_NAME, CL_DEVICE_VENDOR, CL_DEVICE_VERSION, CL_DRIVER_VERSION};
@@ -57,9 +57,9 @@ static uint64_t identify(const gpuhal_opencl_entry *entry, const gpuhal_code *co
     return value;
 }
 
-/* ---- what is wrong with code, before the driver sees it */
+/* ---- faults of code, before the driver sees it */
 
-/* Texts may end with zeros. Without a length the driver would look for one beyond the end. */
+/* Texts may end with zeros. Without a length the driver would look for a zero beyond the end. */
 static uint64_t source_bytes(const gpuhal_code *code)
 {
     const char *text = code->code;
@@ -70,7 +70,7 @@ static uint64_t source_bytes(const gpuhal_code *code)
     return bytes;
 }
 
-/* A target is one of the architectures that a device reports; source without it is for all. */
+/* A target is one of the architectures that a device reports; code without a target is for all. */
 static gpuhal_status check_target(const gpuhal_plugin_device *device, const gpuhal_code *code)
 {
     char own[256] = "";
@@ -103,7 +103,7 @@ static uint32_t word_at(const gpuhal_code *code, uint64_t index)
     return word;
 }
 
-/* Walks over all instructions: the upper half of their first word is how many words they have. */
+/* Walks over all instructions: the upper half of their first word is their number of words. */
 static gpuhal_status check_spirv(const gpuhal_plugin_device *device, const gpuhal_code *code)
 {
     const uint64_t words = code->bytes / sizeof(uint32_t);
@@ -137,7 +137,7 @@ static gpuhal_status check_spirv(const gpuhal_plugin_device *device, const gpuha
 
 /* ---- building */
 
-/* Codes of the compiler that blame what it was given. */
+/* Reports INVALID_ARGUMENT for codes of the compiler that blame its input. */
 static gpuhal_status build_failed(gpuhal_plugin_device *device, const char *call, cl_int code, const char *log)
 {
     switch (code) {
@@ -156,7 +156,7 @@ static gpuhal_status build_failed(gpuhal_plugin_device *device, const char *call
     }
 }
 
-/* NULL where there is none; the caller frees it. */
+/* Returns the log, which the caller frees, or NULL. */
 static char *read_log(const gpuhal_plugin_device *device, cl_program program)
 {
     size_t bytes = 0;
@@ -173,8 +173,8 @@ static char *read_log(const gpuhal_plugin_device *device, cl_program program)
     return text;
 }
 
-/* Whether the build failed for no reason that the compiler names, on a driver of which that is known: "Device … failed
- * to build the program" is all that PoCL says then. */
+/* Returns whether the build failed without a reason from the compiler, on a driver that is known for it: PoCL then only
+ * says "Device … failed to build the program". */
 static bool is_silent_failure(const gpuhal_plugin_device *device, cl_int result, const char *log)
 {
     const char *at = log ? log : "", *says = strstr(at, " failed to build the program\n");
@@ -184,7 +184,7 @@ static bool is_silent_failure(const gpuhal_plugin_device *device, cl_int result,
     return (device->entry->defects & GPUHAL_OPENCL_BUILD_TWICE) && result == CL_BUILD_PROGRAM_FAILURE && !*at;
 }
 
-/* NULL, with *out_result, where there is no program to build. */
+/* Returns NULL, with *out_result, if there is no program to build. */
 static cl_program create_program(const gpuhal_plugin_program *program, const gpuhal_code *code, cl_int *out_result)
 {
     const gpuhal_plugin_device *device = program->device;
@@ -197,7 +197,7 @@ static cl_program create_program(const gpuhal_plugin_program *program, const gpu
     return made;
 }
 
-/* One attempt. `*out_log` is the caller's to free. */
+/* Makes one attempt. The caller frees `*out_log`. */
 static cl_int build_once(gpuhal_plugin_program *program, const gpuhal_code *code, const char *options,
                          const char **out_call, char **out_log)
 {
@@ -243,7 +243,7 @@ static gpuhal_status compile(gpuhal_plugin_program *program, const gpuhal_code *
     return status;
 }
 
-/* Whether arguments are described: by the first kernel that has any, since a driver describes all or none. */
+/* Returns whether arguments are described: by the first kernel that has any, since a driver describes all or none. */
 static bool describes(const gpuhal_plugin_program *program)
 {
     const gpuhal_opencl_functions *api = &gpuhal_opencl_api;
@@ -269,7 +269,7 @@ static bool describes(const gpuhal_plugin_program *program)
     return known;
 }
 
-/* Whether the program is there now: a driver may refuse its own binary, and is asked to compile then. */
+/* Returns whether the program was loaded: a driver may refuse its own binary, and the code is compiled then. */
 static bool take_compiled(gpuhal_plugin_program *program, const char *options, const gpuhal_plugin_build *build)
 {
     const gpuhal_plugin_device *device = program->device;
@@ -298,8 +298,8 @@ static bool take_compiled(gpuhal_plugin_program *program, const char *options, c
     return taken;
 }
 
-/* Arguments are described in any case, where the code is compiled: what a caller states is compared with it. NULL
- * without memory. */
+/* Adds the option that describes arguments: the plugin compares them with the caller's parameters. NULL without
+ * memory. */
 static char *all_options(const char *options, bool reflects)
 {
     const size_t bytes = strlen(options) + sizeof " " REFLECT;
@@ -358,12 +358,12 @@ static void opencl_program_unload(gpuhal_plugin_program *program)
     free(program);
 }
 
-/* ---- what is kept for the next run */
+/* ---- the binary for the next run */
 
-/* Whether PoCL made the binary without the program: processes that compile the same code at once with one
+/* Returns whether PoCL made the binary without the program: processes that compile the same code at once with one
  * POCL_CACHE_DIR remove each other's program.bc for a moment (pocl issue 1480, see defects.c). PoCL 3.1 aborts each
  * process that loads such a binary. Offsets: read_header() and pocl_binary_serialize() of lib/CL/pocl_binary.c; numbers
- * are little-endian. Format 9, of 3.1, counts a file that is not there, with 0 bytes.
+ * are little-endian. Format 9, of 3.1, counts a missing file, with 0 bytes.
  * Test: opencl_program.a_binary_without_its_program_is_not_kept */
 static bool is_hollow(const unsigned char *binary, size_t bytes)
 {
@@ -374,7 +374,8 @@ static bool is_hollow(const unsigned char *binary, size_t bytes)
             (binary[VERSION] == 9 && memcmp(binary + FIRST_FILE, none, sizeof none) == 0));
 }
 
-/* Which of the program's devices is ours: one of an adopted context has all of that. DEVICES_MAX: none. */
+/* Returns the index of the opened device among the program's devices: a program of an adopted context has all of them.
+ * DEVICES_MAX: none. */
 static uint32_t own_index(const gpuhal_plugin_program *program)
 {
     cl_device_id ids[DEVICES_MAX];
@@ -394,7 +395,7 @@ static uint32_t own_index(const gpuhal_plugin_program *program)
 static gpuhal_status opencl_program_compiled(gpuhal_plugin_program *program, void *to, uint64_t *bytes)
 {
     size_t sizes[DEVICES_MAX] = {0};
-    unsigned char *binaries[DEVICES_MAX] = {NULL}; /* the driver skips those that are NULL */
+    unsigned char *binaries[DEVICES_MAX] = {NULL}; /* the driver skips NULL pointers */
     const uint32_t index = own_index(program);
     const uint64_t room = *bytes;
     kept_header header = {.identity = program->identity};
@@ -425,7 +426,7 @@ static gpuhal_status opencl_program_compiled(gpuhal_plugin_program *program, voi
     return GPUHAL_OK;
 }
 
-/* SPIR-V first: it has been parsed and checked. */
+/* Lists SPIR-V first: it has been parsed and checked. */
 const char *gpuhal_opencl_formats(const gpuhal_opencl_entry *entry)
 {
     if (!gpuhal_opencl_has_queues(entry) || !gpuhal_opencl_api.clGetKernelArgInfo ||

@@ -1,7 +1,7 @@
 /* opencl/queue.c: queues, each of them an OpenCL command queue that keeps its order.
  *
  * Any thread may call a command queue, so the caller's own submissions need no lock, and they come in order by
- * themselves. The core promises to be the only one of us that does.
+ * themselves. Of gpuhal's threads only one at a time calls it, as the core promises.
  */
 #include "device.h"
 
@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-/* How long destroying a queue waits for work that the core has waited for already. */
+/* How long destroying a queue waits for work that the core has already waited for. */
 #define PATIENCE_NS UINT64_C(5000000000)
 
 /* Markers and barriers came with OpenCL 1.2, the callback of an event with 1.1. */
@@ -38,7 +38,7 @@ static gpuhal_status make_commands(gpuhal_plugin_queue *queue, int32_t priority,
     return queue->commands ? GPUHAL_OK : gpuhal_opencl_result(device, "clCreateCommandQueue", code);
 }
 
-/* What is wrong with the caller's command queue; NULL when nothing is. */
+/* Returns a fault of the caller's command queue; NULL: none. */
 static const char *adoption_fault(const gpuhal_plugin_device *device, const gpuhal_native *adopt)
 {
     const cl_command_queue commands = (cl_command_queue)(uintptr_t)adopt->values[0];
@@ -60,7 +60,8 @@ static const char *adoption_fault(const gpuhal_plugin_device *device, const gpuh
                                                          : NULL;
 }
 
-/* Retained for as long as the queue lives. The caller may enqueue at any time, so recordings need markers (foreign). */
+/* Retains it for as long as the queue lives. The caller may enqueue at any time, so recordings need markers
+ * (foreign). */
 static gpuhal_status adopt_commands(gpuhal_plugin_queue *queue, const gpuhal_native *adopt)
 {
     gpuhal_plugin_device *device = queue->device;
@@ -98,8 +99,8 @@ static gpuhal_status opencl_queue_create(gpuhal_plugin_device *device, int32_t p
     return GPUHAL_OK;
 }
 
-/* Whether nothing of the queue is under way any more. Where not even a marker can be enqueued nothing is known to go
- * on. On a lost device no thread waits: what has not ended there never does. */
+/* Returns whether all work of the queue has ended. If not even a marker can be enqueued, no work is known to run. On a
+ * lost device no thread waits: unfinished work there never ends. */
 static bool has_ended(gpuhal_plugin_queue *queue)
 {
     gpuhal_plugin_device *device = queue->device;
@@ -117,7 +118,7 @@ static bool has_ended(gpuhal_plugin_queue *queue)
 }
 
 /* Releasing a command queue does not wait for its work, or not for a known time. A queue whose work does not end is
- * kept, with all that it may still use. Kept means leaked: there is no thread that could look again later. */
+ * kept, with all objects that it may still use. Kept means leaked: no thread could check it later. */
 static void opencl_queue_destroy(gpuhal_plugin_queue *queue)
 {
     gpuhal_plugin_device *device = queue->device;
@@ -140,8 +141,8 @@ static gpuhal_status opencl_flush(gpuhal_plugin_queue *queue)
     return gpuhal_opencl_result(queue->device, "clFlush", gpuhal_opencl_api.clFlush(queue->commands));
 }
 
-/* An event that is done needs no command, and one that failed fails this queue at once: PoCL would go on behind it.
- * Without this, PoCL's `basic` device, which works inside the call, could be made to wait for itself. */
+/* An event that is done needs no command, and a failed one fails this queue at once: PoCL would go on after it. Without
+ * this, PoCL's `basic` device, which works inside the call, could wait for itself. */
 static gpuhal_status opencl_queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
     const cl_event awaited = gpuhal_opencl_event_handle(event);
@@ -150,7 +151,7 @@ static gpuhal_status opencl_queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin
     if (status != GPUHAL_NOT_READY) {
         return status;
     }
-    /* An event of another context cannot be waited for by a command: the core waits in its place. */
+    /* A command cannot wait for an event of another context: the core waits in its place. */
     if (gpuhal_opencl_api.clGetEventInfo(awaited, CL_EVENT_CONTEXT, sizeof context, &context, NULL) != CL_SUCCESS ||
         context != queue->device->context) {
         return GPUHAL_ERROR_NOT_SUPPORTED;

@@ -1,5 +1,5 @@
-/* opencl/reflect.c: what the driver reports of a kernel, its arguments and the sizes of its groups, against the
- * description that the caller gives.
+/* opencl/reflect.c: the driver's report of a kernel, its arguments and the sizes of its groups, compared with the
+ * caller's description.
  */
 #include "device.h"
 
@@ -17,8 +17,8 @@ static bool ask_argument(cl_kernel kernel, uint32_t index, cl_kernel_arg_info wh
     return gpuhal_opencl_api.clGetKernelArgInfo(kernel, index, what, bytes, out_value, NULL) == CL_SUCCESS;
 }
 
-/* The bytes of a type of OpenCL C by its name ("uint4"); 0 for one that is not among them. A vector of three takes the
- * room of one of four. */
+/* Returns the bytes of a type of OpenCL C by its name ("uint4"); 0 for any other. A vector of three takes the room of
+ * one of four. */
 static uint32_t type_bytes(const char *name)
 {
     static const struct {
@@ -41,7 +41,7 @@ static uint32_t type_bytes(const char *name)
     return 0;
 }
 
-/* "argument 2 (a)", or without the name where the driver does not have it. */
+/* Writes "argument 2 (a)", or without the name if the driver does not have it. */
 static const char *argument_name(cl_kernel kernel, uint32_t index, char text[96])
 {
     char name[64];
@@ -70,7 +70,7 @@ static gpuhal_parameter_kind described_kind(cl_kernel kernel, uint32_t index)
                                                   : GPUHAL_PARAMETER_BUFFER;
 }
 
-/* A pointer to constant memory is one to constant data as well. */
+/* A pointer to constant memory also points to constant data. */
 static uint32_t described_access(cl_kernel kernel, uint32_t index)
 {
     cl_kernel_arg_address_qualifier space = 0;
@@ -82,8 +82,8 @@ static uint32_t described_access(cl_kernel kernel, uint32_t index)
                : GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE;
 }
 
-/* What no parameter can be, or NULL. Images lie in global memory too, and differ by having a qualifier of access;
- * samplers are values by their place. */
+/* Names an object that no parameter can be, or returns NULL. Images also lie in global memory, and differ by an access
+ * qualifier; samplers are values by their address space. */
 static const char *described_object(cl_kernel kernel, uint32_t index)
 {
     cl_kernel_arg_access_qualifier access = CL_KERNEL_ARG_ACCESS_NONE;
@@ -93,8 +93,8 @@ static const char *described_object(cl_kernel kernel, uint32_t index)
     return access != CL_KERNEL_ARG_ACCESS_NONE ? "an image" : strcmp(name, "sampler_t") == 0 ? "a sampler" : NULL;
 }
 
-/* The only size that the driver takes for the value; 0: none alone. The specification has it refuse all others, which
- * PoCL 3.1 does not for the types of the program. */
+/* Returns the only size that the driver takes for the value; 0: none, or several. By the specification it refuses all
+ * others; PoCL 3.1 does not for the types of the program. */
 static uint32_t only_size(const gpuhal_plugin_program *program, cl_kernel kernel, uint32_t index)
 {
     size_t most = 0;
@@ -111,8 +111,8 @@ static uint32_t only_size(const gpuhal_plugin_program *program, cl_kernel kernel
     return count == 1 ? found : 0;
 }
 
-/* Of a value whose size nothing says, the bytes stay 0. What a driver describes unasked is not taken: a program from
- * the cache need not have it. */
+/* If the size of a value is unknown, its bytes stay 0. Descriptions that were not requested are ignored: a program from
+ * the cache need not have them. */
 static gpuhal_status reflect_one(const gpuhal_plugin_program *program, cl_kernel kernel, uint32_t index,
                                  gpuhal_parameter *out)
 {
@@ -138,7 +138,7 @@ static gpuhal_status reflect_one(const gpuhal_plugin_program *program, cl_kernel
     return GPUHAL_OK;
 }
 
-/* All at once, since a description has all of them. */
+/* Refuses all values without a size at once, since a description has all parameters. */
 static gpuhal_status refuse_unsized(const gpuhal_plugin_program *program, cl_kernel kernel,
                                     const gpuhal_parameter *parameters, uint32_t count)
 {
@@ -158,8 +158,8 @@ static gpuhal_status refuse_unsized(const gpuhal_plugin_program *program, cl_ker
                                             list);
 }
 
-/* As a launch gives memory that it shares with the host: drivers refuse it for images and samplers (PoCL 3.1 does, and
- * takes a cl_mem for them). Not for what is described, which needs no driver to refuse it. */
+/* Sets the argument as a launch sets memory shared with the host: drivers refuse it for images and samplers (PoCL 3.1
+ * does, and takes a cl_mem for them). Described arguments do not need this test. */
 static bool takes_shared(const gpuhal_plugin_program *program, cl_kernel kernel, uint32_t index)
 {
     const gpuhal_plugin_device *device = program->device;
@@ -175,8 +175,8 @@ static bool takes_shared(const gpuhal_plugin_program *program, cl_kernel kernel,
 }
 
 /* Sets the argument to nothing: to NULL as memory, which only local memory refuses, to zeros as a value, which must
- * have the right size. So much is seen of what the argument is where the driver does not describe it. A value is never
- * given as NULL, which the specification has refused: Oclgrind 21.10 reads from there. */
+ * have the right size. Only that much is seen of an argument if the driver does not describe it. A value is never set
+ * to NULL, which the specification makes drivers refuse: Oclgrind 21.10 reads from there. */
 static bool fits(const gpuhal_plugin_program *program, cl_kernel kernel, uint32_t index,
                  const gpuhal_parameter *parameter, const void *zeros)
 {
@@ -199,7 +199,7 @@ static bool fits(const gpuhal_plugin_program *program, cl_kernel kernel, uint32_
     return (refused || described) && set(kernel, index, sizeof none, NULL) == CL_SUCCESS;
 }
 
-/* What the description has and, as far as the driver describes it, what the code has. */
+/* Reports the parameter of the description and, as far as the driver describes it, that of the code. */
 static gpuhal_status refuse_parameter(const gpuhal_plugin_program *program, cl_kernel kernel, uint32_t index,
                                       const gpuhal_parameter *parameter)
 {
@@ -274,7 +274,7 @@ static bool ask_groups(const gpuhal_plugin_program *program, cl_kernel kernel, c
                                                       NULL) == CL_SUCCESS;
 }
 
-/* What the description says, or the code; the two must not differ. */
+/* Takes the size of the description, or of the code; the two must not differ. */
 static gpuhal_status choose_group_size(const gpuhal_plugin_program *program, cl_kernel kernel,
                                        const gpuhal_kernel_desc *desc, uint32_t out_size[3])
 {
@@ -322,7 +322,7 @@ static gpuhal_status check_group_size(const gpuhal_plugin_program *program, cons
     return GPUHAL_OK;
 }
 
-/* One size for the whole device (NVIDIA, AMD), or the one that the kernel was compiled for (Intel). */
+/* Gives one size for the whole device (NVIDIA, AMD), or the size that the kernel was compiled for (Intel). */
 static gpuhal_status check_subgroups(const gpuhal_plugin_program *program, cl_kernel kernel, uint32_t wanted,
                                      uint32_t *out_size)
 {

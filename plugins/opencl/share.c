@@ -1,10 +1,10 @@
-/* opencl/share.c: memory that is the caller's: host memory that a buffer lies over, and buffers that the caller made.
+/* opencl/share.c: the caller's memory: host memory under a buffer, and buffers that the caller made.
  *
- * With CL_MEM_USE_HOST_PTR a driver may work on the host memory itself or on a copy of its own (OpenCL 3.0, section
- * 5.2.1), and does not say which. Both are treated as a copy: memory_flush writes the host's bytes into the buffer, and
- * memory_invalidate reads the buffer's into the host memory, with the memory's own address as the other side. Section
- * 5.2.2 allows just that, and drivers without a copy know the case and move nothing (PoCL, Intel). Mapping would do for
- * reading only: a mapping for writing first brings the buffer's old bytes over what the host wrote, or, with
+ * With CL_MEM_USE_HOST_PTR a driver may work on the host memory itself or on a copy (OpenCL 3.0, section 5.2.1), and
+ * does not report which. Both are treated as a copy: memory_flush writes the host's bytes into the buffer, and
+ * memory_invalidate reads the buffer's into the host memory, with the memory's own address as the host side. Section
+ * 5.2.2 allows just that, and drivers without a copy recognise the case and move nothing (PoCL, Intel). Mapping would
+ * suit reading only: a mapping for writing first puts the buffer's old bytes over those of the host, or, with
  * CL_MAP_WRITE_INVALIDATE_REGION, leaves the host's bytes undefined.
  */
 #include "device.h"
@@ -41,7 +41,7 @@ gpuhal_status gpuhal_opencl_import(gpuhal_plugin_device *device, const gpuhal_al
     return GPUHAL_OK;
 }
 
-/* Either side may be the last to need it: the driver that is late, or release() that has given up. */
+/* Either side may need it last: a driver that is late, or a release() that has given up. */
 typedef struct farewell {
     sem_t gone;
     atomic_int owners;
@@ -63,8 +63,8 @@ static void CL_CALLBACK buffer_is_gone(cl_mem mem, void *user)
     farewell_drop(f);
 }
 
-/* NULL when the driver cannot say: then the release of the last reference has to do. Two owners from the start, since
- * the callback may come as soon as the driver has it. */
+/* Returns NULL when the driver cannot report the release: then releasing the last reference must suffice. There are two
+ * owners from the start, since the callback may come as soon as the driver has it. */
 static farewell *request_callback(const gpuhal_plugin_device *device, cl_mem mem)
 {
     farewell *f = NULL;
@@ -82,8 +82,8 @@ static farewell *request_callback(const gpuhal_plugin_device *device, cl_mem mem
     return f;
 }
 
-/* Drivers drop their own references to a buffer some time after its last command is seen to be done; only the callback
- * says when the host memory is free again. */
+/* Drivers drop their references to a buffer some time after its last command is seen to be done; only the callback
+ * reports when the host memory is free again. */
 void gpuhal_opencl_release_import(gpuhal_plugin_device *device, gpuhal_opencl_buffer *buffer)
 {
     farewell *f = request_callback(device, buffer->mem);
@@ -106,7 +106,7 @@ void gpuhal_opencl_release_import(gpuhal_plugin_device *device, gpuhal_opencl_bu
     farewell_drop(f);
 }
 
-/* Only imported memory is not coherent, so that no other comes here. */
+/* Only imported memory is not coherent, so no other memory comes here. */
 static gpuhal_status opencl_memory_flush(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset,
                                          uint64_t bytes)
 {
@@ -129,7 +129,7 @@ static gpuhal_status opencl_memory_invalidate(gpuhal_plugin_device *device, cons
     return gpuhal_opencl_result(device, "clEnqueueReadBuffer", code);
 }
 
-/* What is wrong with the caller's buffer; NULL when nothing is. *out_bytes: from the offset to its end. */
+/* Returns a fault of the caller's buffer; NULL: none. *out_bytes: from the offset to its end. */
 static const char *wrap_fault(const gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes,
                               uint64_t *out_bytes)
 {
@@ -158,7 +158,7 @@ static const char *wrap_fault(const gpuhal_plugin_device *device, const gpuhal_n
     return NULL;
 }
 
-/* The buffer with a reference of ours, or a buffer over a part of it, which holds one itself. */
+/* Returns the buffer with one more reference, or a buffer over a part of it, which holds one itself. */
 static cl_mem retain_part(cl_mem mem, uint64_t offset, uint64_t bytes, const char **out_call, cl_int *out_code)
 {
     if (offset == 0) {

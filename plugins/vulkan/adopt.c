@@ -1,7 +1,7 @@
 /* vulkan/adopt.c: taking over the caller's VkDevice.
  *
- * Vulkan cannot be asked what a VkDevice was made with, so the description is believed, and checked where it can be.
- * What it does not name was not enabled. Nothing of the description is kept but handles and copies.
+ * Vulkan does not report how a VkDevice was made, so the plugin trusts the description, and checks it as far as it can.
+ * Features and extensions that it does not name were not enabled. Only handles and copies of the description are kept.
  */
 #include "device.h"
 
@@ -52,7 +52,7 @@ static bool is_listed(const gpuhal_vulkan_device *given, const char *name)
     return false;
 }
 
-/* Features count where they were enabled; for what has none, the extension does. */
+/* A bit with a feature needs the feature enabled; any other bit needs its extension. */
 static uint32_t enabled_bits(const gpuhal_plugin_device *device, const gpuhal_vulkan_device *given)
 {
     const bool fd = is_listed(given, VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME);
@@ -66,7 +66,7 @@ static uint32_t enabled_bits(const gpuhal_plugin_device *device, const gpuhal_vu
     return bits & device->hardware.offered;
 }
 
-/* Copies of the names, behind the pointers to them in one piece of memory. */
+/* Copies the names, after the pointers to them in one piece of memory. */
 static bool copy_extensions(gpuhal_plugin_device *device, const gpuhal_vulkan_device *given)
 {
     size_t bytes = 1;
@@ -90,7 +90,7 @@ static bool copy_extensions(gpuhal_plugin_device *device, const gpuhal_vulkan_de
     return true;
 }
 
-/* 2 for compute, 1 for what can copy, 0 for neither. */
+/* Returns 2 for compute, 1 for copies alone, 0 for neither. */
 static uint32_t usefulness(const gpuhal_vulkan_hardware *hardware, uint32_t family)
 {
     const VkQueueFlags flags = family < hardware->family_count ? hardware->families[family].queueFlags : 0;
@@ -117,7 +117,7 @@ static bool has_family(const gpuhal_plugin_device *device, uint32_t family)
     return false;
 }
 
-/* A queue that is named twice is one wrapper: two would not exclude each other. */
+/* A queue that is named twice gets one wrapper: two would not exclude each other. */
 static void take_useful(gpuhal_plugin_device *device, const gpuhal_vulkan_device *given, uint32_t wanted,
                         bool new_families)
 {
@@ -134,8 +134,8 @@ static void take_useful(gpuhal_plugin_device *device, const gpuhal_vulkan_device
     }
 }
 
-/* Compute queues first, and one of each family before the second of any, as buffers are shared over the families that
- * are taken.
+/* Takes compute queues first, and one of each family before the second of any, since buffers are shared over the
+ * families.
  */
 static void take_queues(gpuhal_plugin_device *device, const gpuhal_vulkan_device *given)
 {
@@ -144,7 +144,7 @@ static void take_queues(gpuhal_plugin_device *device, const gpuhal_vulkan_device
     take_useful(device, given, 1, true);
     take_useful(device, given, 2, false);
     take_useful(device, given, 1, false);
-    /* Backwards, so that the first one that only copies stays; without any it is wrapper 0. */
+    /* Runs backwards, so that the first queue that only copies stays; without any it is wrapper 0. */
     for (uint32_t i = device->wrapper_count; i-- > 0;) {
         if (!(device->hardware.families[device->wrappers[i].family].queueFlags & other)) {
             device->copy_wrapper = i;
@@ -165,7 +165,7 @@ static const char *queue_fault(const gpuhal_plugin_device *device, const gpuhal_
     return NULL;
 }
 
-/* The instance is the caller's, so the physical device is another handle than ours, and surveyed anew. */
+/* The instance is the caller's, so the physical device has another handle than the entry's, and is surveyed again. */
 static gpuhal_status survey(gpuhal_plugin_device *device, const gpuhal_vulkan_entry *entry,
                             const gpuhal_vulkan_device *given)
 {

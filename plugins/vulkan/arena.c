@@ -71,7 +71,7 @@ static bool has_room(const gpuhal_vulkan_page *page, const gpuhal_plugin_kernel 
     return sets && (!kernel->uniform || kernel->value_bytes <= UNIFORM_BYTES - page->bytes);
 }
 
-/* The current page, the next one where it is full, or a new one. */
+/* Returns the current page, the next one if it is full, or a new one. */
 static gpuhal_vulkan_page *find_page(gpuhal_vulkan_arena *arena, const gpuhal_plugin_kernel *kernel)
 {
     gpuhal_vulkan_page **link = &arena->first;

@@ -1,8 +1,7 @@
 /* vulkan/context.c: an opened device: whether it is lost, and its handles of Vulkan. */
 #include "device.h"
 
-/* Vulkan says that a device is lost only in the call that notices; later calls may hang, so the loss is recorded here.
- */
+/* Vulkan reports a lost device only in the call that notices it; later calls may hang, so the loss is recorded here. */
 gpuhal_status gpuhal_vulkan_result(gpuhal_plugin_device *device, const char *call, VkResult code)
 {
     if (code == VK_SUCCESS) {
@@ -15,7 +14,8 @@ gpuhal_status gpuhal_vulkan_result(gpuhal_plugin_device *device, const char *cal
     return status;
 }
 
-/* Relaxed is enough: the flag is all that is read. A thread that misses it makes one more call, and notices itself. */
+/* Relaxed is enough: only the flag is read. A thread that misses it makes one more call, and notices the loss
+ * itself. */
 gpuhal_status gpuhal_vulkan_alive(gpuhal_plugin_device *device)
 {
     if (!atomic_load_explicit(&device->lost, memory_order_relaxed)) {
@@ -25,7 +25,7 @@ gpuhal_status gpuhal_vulkan_alive(gpuhal_plugin_device *device)
                                 "the device was lost in an earlier call");
 }
 
-/* Calls no driver: one that hangs would hang here too. */
+/* Calls no driver, since a driver that hangs would hang here too. */
 static gpuhal_status vulkan_query_health(gpuhal_plugin_device *device)
 {
     return atomic_load(&device->lost) ? GPUHAL_ERROR_DEVICE_LOST : GPUHAL_OK;

@@ -14,7 +14,7 @@ gpuhal_status gpuhal_vulkan_memory_refused(gpuhal_plugin_device *device, VkResul
         return host->report(host, GPUHAL_ERROR_OUT_OF_MEMORY, "vkAllocateMemory", code, text);
     }
     if (code == VK_ERROR_OUT_OF_HOST_MEMORY && device->hardware.software) {
-        /* There the two are the same memory; for the caller it is the buffer that did not fit. */
+        /* On software devices host and device memory are the same; for the caller the buffer did not fit. */
         return host->report(host, GPUHAL_ERROR_OUT_OF_MEMORY, "vkAllocateMemory", code, "VK_ERROR_OUT_OF_HOST_MEMORY");
     }
     if (code == VK_ERROR_INVALID_EXTERNAL_HANDLE) {
@@ -25,9 +25,9 @@ gpuhal_status gpuhal_vulkan_memory_refused(gpuhal_plugin_device *device, VkResul
     return gpuhal_vulkan_result(device, "vkAllocateMemory", code);
 }
 
-/* The place is counted before the call and given back after a refusal, so that two threads cannot both take the last
- * one: above maxMemoryAllocationCount Vulkan promises nothing, not even a code. What is chained lives on this stack
- * until the call has returned. */
+/* Counts the allocation before the call and gives it back after a refusal, so that two threads cannot both take the
+ * last one: above maxMemoryAllocationCount Vulkan promises nothing, not even a code. The chained structures live on
+ * this stack until the call has returned. */
 VkResult gpuhal_vulkan_take_memory(gpuhal_plugin_device *device, gpuhal_vulkan_request *request, uint32_t type,
                                    uint64_t bytes, const void *import)
 {
@@ -74,9 +74,9 @@ gpuhal_status gpuhal_vulkan_too_large(gpuhal_plugin_device *device, uint64_t byt
     return device->host->report(device->host, GPUHAL_ERROR_TOO_LARGE, NULL, 0, text);
 }
 
-/* Vulkan aligns to what the buffer requires. More than that is had by asking for more bytes and binding the buffer
- * further in, where the host's address shows the start; not where an importer has to find the start itself, or the
- * memory is the buffer's own. */
+/* Vulkan aligns to the requirement of the buffer. For a larger alignment the plugin requests more bytes and binds the
+ * buffer further in, if the host's address shows the start. It does not if an importer has to find the start itself, or
+ * if the memory is dedicated to the buffer. */
 static uint64_t slack_of(const gpuhal_vulkan_request *request, VkMemoryPropertyFlags flags)
 {
     const bool room =
@@ -90,8 +90,8 @@ static uint32_t type_for(const gpuhal_plugin_device *device, const gpuhal_vulkan
                              : gpuhal_vulkan_next_type(&device->hardware, request->alloc->kind, bits);
 }
 
-/* Another type is slower, and still right; but an importer of an opaque descriptor has to name the same, so there is
- * no other. Vulkan forbids to ask for more than the heap of a type has. */
+/* Another type is slower, and still correct; but an importer of an opaque descriptor has to name the same, so exported
+ * memory has no other. Vulkan forbids requests for more than the heap of a type has. */
 gpuhal_status gpuhal_vulkan_take_own(gpuhal_plugin_device *device, gpuhal_vulkan_request *request)
 {
     const VkPhysicalDeviceMemoryProperties *memory = &device->hardware.memory;

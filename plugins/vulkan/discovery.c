@@ -1,7 +1,7 @@
-/* vulkan/discovery.c: which devices there are.
+/* vulkan/discovery.c: the list of devices.
  *
  * An index is the running number of a device when it was first seen. It stays with its VkPhysicalDevice as long as the
- * process lives: a later enumeration leaves out what is gone and appends what is new. No VkDevice is made here.
+ * process lives: a later enumeration leaves out missing devices and appends new ones. No VkDevice is made here.
  */
 #include "device.h"
 
@@ -11,22 +11,21 @@
 #define ENTRIES_MAX 64u
 
 static gpuhal_vulkan_entry entries[ENTRIES_MAX];
-static _Atomic uint32_t entry_count; /* raised after the entry is filled in: what can be found is complete */
+static _Atomic uint32_t entry_count; /* raised after the entry is filled in: an entry that can be found is complete */
 
 const gpuhal_vulkan_entry *gpuhal_vulkan_find(uint32_t index)
 {
     return index < atomic_load(&entry_count) ? &entries[index] : NULL;
 }
 
-/* A handle may come again with other hardware behind it, and two drivers may give one UUID: all three together are one
- * device. */
+/* A handle may come again for other hardware, and two drivers may give one UUID: all three together are one device. */
 static bool is_same(const gpuhal_vulkan_hardware *a, const gpuhal_vulkan_hardware *b)
 {
     return a->handle == b->handle && memcmp(a->id.deviceUUID, b->id.deviceUUID, VK_UUID_SIZE) == 0 &&
            memcmp(a->id.driverUUID, b->id.driverUUID, VK_UUID_SIZE) == 0;
 }
 
-/* The entry of the device, a new one when it was never seen; NULL when there is no room. Called under the lock. */
+/* Returns the entry of the device, a new one for a new device; NULL when there is no room. Called under the lock. */
 static const gpuhal_vulkan_entry *find_or_add(const gpuhal_vulkan_hardware *hardware, uint32_t native_index)
 {
     const uint32_t count = atomic_load(&entry_count);
@@ -43,7 +42,7 @@ static const gpuhal_vulkan_entry *find_or_add(const gpuhal_vulkan_hardware *hard
     return &entries[count];
 }
 
-/* A device of no use costs the others nothing; the last reason is kept for when nothing is left. */
+/* An unusable device does not affect the others; the last reason is reported when no device is left. */
 static gpuhal_status list_devices(const gpuhal_host *host, gpuhal_sink *sink)
 {
     const gpuhal_vulkan_instance *instance = gpuhal_vulkan_our_instance();
@@ -100,7 +99,7 @@ static bool wants(const gpuhal_key *keys, uint32_t count, gpuhal_key key)
     return found;
 }
 
-/* The budget is what this process may have in all, and contains what it has already. */
+/* The budget is the total that this process may have, including the memory that it has already. */
 static void ask_free(const gpuhal_vulkan_hardware *hardware, uint64_t *out_free, uint64_t *out_total)
 {
     VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = {

@@ -54,8 +54,8 @@ static const char *old_name(const char *name)
 
 typedef PFN_vkVoidFunction resolve_fn(const void *get_proc, const void *object, const char *name);
 
-/* The extension's name first: it is found only where the extension is enabled, while some drivers and layers return
- * the core name on a device of Vulkan 1.1 with a function that leads nowhere. */
+/* Looks up the extension's name first: it is found only if the extension is enabled, while some drivers and layers
+ * return the core name on a device of Vulkan 1.1 with a function that leads nowhere. */
 static bool fill(const function_entry *functions, size_t count, resolve_fn *resolve, const void *get_proc,
                  const void *object, const char **out_missing)
 {
@@ -110,10 +110,9 @@ static bool load_global(PFN_vkGetInstanceProcAddr get_proc, gpuhal_vulkan_global
     return fill(functions, sizeof functions / sizeof functions[0], resolve_instance, &get_proc, &none, out_missing);
 }
 
-/* Loaders list drivers that are Vulkan with pieces missing (MoltenVK) only to those who ask for them. Whether a loader
- * knows of that is not asked before: it would load every driver for that, and once more for the instance (25 and 31 ms
- * with lavapipe alone). A driver in place of a loader lists itself alone, and prints a warning when it is asked
- * (SwiftShader). */
+/* Loaders list drivers of incomplete Vulkan (MoltenVK) only on request. The plugin does not ask before whether a loader
+ * knows of that: the loader would load every driver for it, and once more for the instance (25 and 31 ms with lavapipe
+ * alone). A driver in place of a loader lists itself alone, and prints a warning on that request (SwiftShader). */
 static gpuhal_status create_instance(const gpuhal_host *host, const gpuhal_vulkan_global_functions *api,
                                      bool is_loader, gpuhal_vulkan_instance *made)
 {
@@ -165,8 +164,8 @@ static gpuhal_status make_instance(const gpuhal_host *host, PFN_vkGetInstancePro
                             "the installed Vulkan loader supports Vulkan 1.0; 1.1 or later is needed");
     }
     made->get_proc = get_proc;
-    /* The highest version whose rules this plugin knows: a driver may rely on an application keeping those of the one
-     * it names. */
+    /* The highest version whose rules this plugin knows: a driver may rely on an application keeping the rules of the
+     * version that it names. */
     made->api_version = version < VK_API_VERSION_1_3 ? version : VK_API_VERSION_1_3;
     gpuhal_status status = create_instance(host, &api, is_loader, made);
     if (status != GPUHAL_OK) {
@@ -182,16 +181,16 @@ static gpuhal_status make_instance(const gpuhal_host *host, PFN_vkGetInstancePro
     return GPUHAL_OK;
 }
 
-/* Each copy of the core asks its own host, so that its report names the library; the first instance is the one that is
- * used. It is complete before it is stored, and never changes again: readers take no lock, having come through a
- * start() of their own, which held this one after it was stored. */
+/* Each copy of the core asks its own host, so that its report names the library; the process uses the first instance.
+ * It is complete before it is stored, and never changes again: readers take no lock, since each has come through
+ * start(), which held this one after the instance was stored. */
 gpuhal_status gpuhal_vulkan_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
 {
     (void)out_instance;
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects our_instance while it is written */
     static bool started;
     PFN_vkGetInstanceProcAddr get_proc;
-    PFN_vkVoidFunction negotiate; /* what drivers have for loaders to call */
+    PFN_vkVoidFunction negotiate; /* of drivers, for loaders to call */
     const gpuhal_symbol symbols[] = {{"vkGetInstanceProcAddr", &get_proc, 1},
                                      {"vk_icdNegotiateLoaderICDInterfaceVersion", &negotiate, 0}};
     gpuhal_status status = host->library(host, "VULKAN", library_names, symbols, 2);
@@ -216,8 +215,8 @@ gpuhal_status gpuhal_vulkan_start(const gpuhal_host *host, gpuhal_plugin_instanc
     return status;
 }
 
-/* TOO_MANY_OBJECTS is the limit on allocations; what it means where a device is made, open.c says. Codes that say
- * "your argument is wrong" are DRIVER, except for handles from outside, which only the driver can judge. */
+/* TOO_MANY_OBJECTS is the limit on allocations; open.c has its meaning when a device is made. Codes that blame an
+ * argument are DRIVER, except for handles from outside, which only the driver can judge. */
 static const struct {
     VkResult code;
     gpuhal_status status;

@@ -1,9 +1,9 @@
-/* vulkan/driver.h: the Vulkan functions that this plugin calls, and what their result codes mean.
+/* vulkan/driver.h: the Vulkan functions that this plugin calls, and their result codes.
  *
- * There are three tables, since Vulkan resolves a function for what it is called on: global ones from the loader
- * library, those of an instance, and those of a device, which skip the loader's dispatch. Our own instance has one
- * table for the life of the process; an adopted device brings its instance, so each opened device holds tables of its
- * own. Functions that became core in 1.2 are found under their KHR name where only the extension is there.
+ * There are three tables, since Vulkan resolves a function for the object of the call: global functions from the loader
+ * library, functions of an instance, and functions of a device, which skip the loader's dispatch. The plugin's instance
+ * has one table for the life of the process; an adopted device brings its instance, so each opened device has separate
+ * tables. Functions that became core in 1.2 are looked up by the name of their extension first.
  */
 #ifndef GPUHAL_VULKAN_DRIVER_H
 #define GPUHAL_VULKAN_DRIVER_H
@@ -22,7 +22,7 @@
 #define GPUHAL_VULKAN_INSTANCE_FUNCTIONS(REQUIRED, OPTIONAL)                                                          \
     REQUIRED(vkDestroyInstance)                                                                                       \
     REQUIRED(vkEnumeratePhysicalDevices)                                                                              \
-    REQUIRED(vkGetPhysicalDeviceProperties) /* for the version, before anything newer may be asked */                 \
+    REQUIRED(vkGetPhysicalDeviceProperties) /* for the version, before any newer query */                 \
     REQUIRED(vkGetPhysicalDeviceProperties2)                                                                          \
     REQUIRED(vkGetPhysicalDeviceFeatures2)                                                                            \
     REQUIRED(vkGetPhysicalDeviceMemoryProperties2)                                                                    \
@@ -105,29 +105,28 @@ typedef struct gpuhal_vulkan_device_functions {
 } gpuhal_vulkan_device_functions;
 #undef GPUHAL_VULKAN_MEMBER
 
-/* Opens the library and makes the one instance of the process; a second copy of the core finds both there. The
- * instance is never destroyed once it is in use: that would unload drivers whose threads and thread-locals are still
- * about. */
+/* Opens the library and makes the one instance of the process; a second copy of the core finds both there. The instance
+ * is never destroyed once it is in use: that would unload drivers whose threads and thread-locals still exist. */
 gpuhal_status gpuhal_vulkan_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance);
 
 /* The process's instance, after start. */
 typedef struct gpuhal_vulkan_instance {
     VkInstance handle;
-    uint32_t api_version; /* what the instance was asked for: the lower of the loader's and 1.3 */
+    uint32_t api_version; /* requested for the instance: the lower of the loader's and 1.3 */
     PFN_vkGetInstanceProcAddr get_proc;
     gpuhal_vulkan_instance_functions api;
 } gpuhal_vulkan_instance;
 const gpuhal_vulkan_instance *gpuhal_vulkan_our_instance(void);
 
-/* Fill a table; false when a required function is missing, whose name goes into @p out_missing. */
+/* Fill a table; false when a required function is missing, with its name in @p out_missing. */
 bool gpuhal_vulkan_load_instance(PFN_vkGetInstanceProcAddr get_proc, VkInstance instance,
                                  gpuhal_vulkan_instance_functions *out_api, const char **out_missing);
 bool gpuhal_vulkan_load_device(PFN_vkGetDeviceProcAddr get_proc, VkDevice device,
                                gpuhal_vulkan_device_functions *out_api, const char **out_missing);
 
-/* What a result code means to the caller of gpuhal. */
+/* Returns the status for a result code. */
 gpuhal_status gpuhal_vulkan_status(VkResult code);
-/* Hands an error to the host, with its name, and returns its status. */
+/* Reports an error to the host, with its name, and returns its status. */
 gpuhal_status gpuhal_vulkan_report(const gpuhal_host *host, const char *call, VkResult code);
 
 #endif

@@ -45,8 +45,9 @@ static void vulkan_event_destroy(gpuhal_plugin_event *event)
 }
 
 /* Makes the open batch write a timestamp. A stamp that a batch in flight may still write cannot be reset: the event
- * gets another one then, and the batch drops the old one. Two references, the event's and the batch's: that of the
- * batch goes when its value was reached, so a count of 1 says that the device has done with the pool. */
+ * gets another one then, and the batch drops the old one. A stamp has two references, the event's and the batch's. The
+ * batch drops its reference when its value was reached, so a count of 1 means that the device no longer uses the
+ * pool. */
 static gpuhal_status write_stamp(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
     gpuhal_plugin_device *device = queue->device;
@@ -54,7 +55,7 @@ static gpuhal_status write_stamp(gpuhal_plugin_queue *queue, gpuhal_plugin_event
     if (status != GPUHAL_OK) {
         return status;
     }
-    /* Whatever fails below, the event does not keep the time of an earlier record. */
+    /* After a failure below, the event does not keep the time of an earlier recording. */
     event->valid_bits = 0;
     if (event->stamp && atomic_load(&event->stamp->references) > 1) {
         gpuhal_vulkan_stamp_release(event->stamp);
@@ -71,8 +72,7 @@ static gpuhal_status write_stamp(gpuhal_plugin_queue *queue, gpuhal_plugin_event
     return GPUHAL_OK;
 }
 
-/* With the right to submit. What the caller submitted by itself has no value yet: an empty batch behind it gets one.
- */
+/* Needs the right to submit. The caller's own submissions have no value yet: an empty batch after them gets one. */
 static gpuhal_status submit_end(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event, uint32_t bits)
 {
     gpuhal_status status = bits > 0         ? write_stamp(queue, event)
@@ -120,8 +120,8 @@ static gpuhal_status read_stamp(const gpuhal_plugin_event *event, uint64_t *out_
     return code == VK_NOT_READY ? GPUHAL_NOT_READY : gpuhal_vulkan_result(device, "vkGetQueryPoolResults", code);
 }
 
-/* Counters with fewer than 64 bits run over: the difference within their bits is right as long as they do so at most
- * once. Stamps of two queues may be a few ticks out of order, which is no time at all. */
+/* Counters with fewer than 64 bits overflow: the difference within their bits is correct if they do so at most once.
+ * Stamps of two queues may be a few ticks out of order, which counts as 0 with 64 bits. */
 static uint64_t ticks_between(uint64_t from, uint64_t to, uint32_t bits)
 {
     if (bits >= 64) {

@@ -1,5 +1,5 @@
-/* vulkan/facts.c: what Vulkan reports about a device. What it does not report, or what cannot be true, is missing
- * with a reason.
+/* vulkan/facts.c: the facts of a device from Vulkan. A value that is not reported, or cannot be true, is missing with a
+ * reason.
  */
 #include "../common/text.h"
 #include "device.h"
@@ -47,7 +47,7 @@ static const struct {
     {GPUHAL_FACT_CLOCK_CORE_MAX_HERTZ, "Vulkan does not report it"},
 };
 
-/* Arrays of the driver need not end; @p out_text has the size of the array + 1. */
+/* Arrays of the driver need not be terminated; @p out_text has the size of the array + 1. */
 static bool copy_clean(const char *from, size_t size, char *out_text)
 {
     const size_t length = strnlen(from, size);
@@ -93,8 +93,7 @@ static gpuhal_device_type type_of(const gpuhal_vulkan_hardware *hardware)
     }
 }
 
-/* The driver's own text where it has one; else its number, which NVIDIA and Intel on Windows pack in their own
- * formats. */
+/* Lists the driver's text if it has one, else its number, which NVIDIA and Intel on Windows pack in other formats. */
 static void list_driver_version(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
 {
     const uint32_t version = hardware->properties.driverVersion;
@@ -139,7 +138,7 @@ static uint64_t memory_total(const gpuhal_vulkan_hardware *hardware)
     return total;
 }
 
-/* A number of which 0 says that the driver does not know. */
+/* Lists a number that the driver does not know if it is 0. */
 static void list_number(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
 {
     const bool alignment = key == GPUHAL_FACT_BINDING_ALIGNMENT_BYTES;
@@ -187,8 +186,8 @@ static void list_kinds(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_
     const uint32_t fds = (offered & GPUHAL_VULKAN_OPAQUE_FD ? 1u << GPUHAL_HANDLE_OPAQUE_FD : 0) |
                          (offered & GPUHAL_VULKAN_DMABUF_FD ? 1u << GPUHAL_HANDLE_DMABUF_FD : 0);
     const uint32_t pointers = offered & GPUHAL_VULKAN_HOST_IMPORT ? 1u << GPUHAL_HANDLE_HOST_POINTER : 0;
-    /* Only a program on the processor surely has ordinary pages; what a GPU's driver maps may be pages that no other
-     * API can import. */
+    /* Only a program on the processor surely has ordinary pages; a GPU's driver may map pages that no other API can
+     * import. */
     const bool ordinary =
         hardware->software && hardware->unified && hardware->memory_kinds >> GPUHAL_MEMORY_DEVICE_MAPPED & 1;
     const uint32_t exports = fds | (ordinary ? 1u << GPUHAL_HANDLE_HOST_POINTER : 0);

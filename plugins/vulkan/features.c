@@ -1,9 +1,9 @@
-/* vulkan/features.c: which features and extensions a device of ours is made with.
+/* vulkan/features.c: the features and extensions of the plugin's devices.
  *
- * An engine that runs its own shaders on our device shall find everything there that the hardware has for compute
- * work. What costs speed (robust access), and what is of use for pictures alone, stays off. A structure is chained
- * only when the device's version or an extension knows it; where a version has an aggregate structure, the single ones
- * have to stay away.
+ * An engine that runs its own shaders on the plugin's device finds every feature of the hardware for compute work
+ * there. Features that cost speed (robust access), or are for pictures alone, stay off. A structure is chained only
+ * when the device's version or an extension knows it; if a version has an aggregate structure, the single ones must not
+ * be chained.
  */
 #include "device.h"
 
@@ -15,8 +15,7 @@
 #define V12   VK_API_VERSION_1_2
 #define V13   VK_API_VERSION_1_3
 
-/* member, structure, its type, the extension that brings it, the version in which it is core, the first with an
- * aggregate. */
+/* member, structure, its type, the extension that brings it, its core version, the first with an aggregate. */
 #define FEATURES_OF_VERSIONS(X)                                                                                       \
     X(vulkan11, Vulkan11Features, VULKAN_1_1_FEATURES, NULL, V12, NEVER)                                              \
     X(vulkan12, Vulkan12Features, VULKAN_1_2_FEATURES, NULL, V12, NEVER)                                              \
@@ -101,7 +100,7 @@ static const struct {
 
 #define ROW_COUNT (sizeof rows / sizeof rows[0])
 
-/* Switched off though reported. */
+/* Features that are switched off though reported. */
 static const size_t unwanted[] = {
 #define OFF(member) offsetof(gpuhal_vulkan_features, member)
     OFF(vulkan11.multiview),
@@ -133,7 +132,7 @@ static const size_t unwanted[] = {
 #undef OFF
 };
 
-/* The first features of Vulkan are mostly about pictures, so here those to keep are named. */
+/* The first features of Vulkan are mostly about pictures, so this lists the ones to keep. */
 static const size_t wanted_core[] = {
 #define ON(member) offsetof(VkPhysicalDeviceFeatures, member)
     ON(shaderInt16),
@@ -170,7 +169,8 @@ VkResult gpuhal_vulkan_list_extensions(const gpuhal_vulkan_instance_functions *a
         return VK_ERROR_OUT_OF_HOST_MEMORY;
     }
     code = api->vkEnumerateDeviceExtensionProperties(physical, NULL, &count, list);
-    /* INCOMPLETE: there are more by now. What is not in the list is not used, so it need not be complete. */
+    /* INCOMPLETE: there are more by now. Extensions that are not in the list are not used, so it need not be
+     * complete. */
     if (code != VK_SUCCESS && code != VK_INCOMPLETE) {
         free(list);
         return code;
@@ -209,7 +209,7 @@ static void clear(gpuhal_vulkan_features *features, size_t offset)
     memcpy((char *)features + offset, &off, sizeof off);
 }
 
-/* Leaves only what is wanted. */
+/* Leaves only the wanted features. */
 static void prune(gpuhal_vulkan_features *features)
 {
     VkPhysicalDeviceFeatures kept = {0};
@@ -223,8 +223,7 @@ static void prune(gpuhal_vulkan_features *features)
     }
 }
 
-/* Bytes may be compared: behind the base all members are VkBool32, and calloc() has zeroed what lies behind the
- * last. */
+/* Bytes may be compared: after the base all members are VkBool32, and calloc() has zeroed the bytes after the last. */
 static bool has_any(const gpuhal_vulkan_features *features, size_t row)
 {
     static const unsigned char nothing[512];
@@ -233,8 +232,8 @@ static bool has_any(const gpuhal_vulkan_features *features, size_t row)
     return memcmp((const char *)features + rows[row].offset + start, nothing, rows[row].size - start) != 0;
 }
 
-/* Chains those that have a type, in the order of the rows. Nothing else decides what is chained: a structure without
- * its type is out, whatever its members hold. */
+/* Chains the structures that have a type, in the order of the rows. Nothing else decides: a structure without its type
+ * is left out, even if its members are set. */
 static void link_all(gpuhal_vulkan_features *features)
 {
     VkBaseOutStructure *last = (VkBaseOutStructure *)(void *)&features->head;
@@ -266,7 +265,7 @@ gpuhal_vulkan_features *gpuhal_vulkan_features_ask(const gpuhal_vulkan_instance_
     api->vkGetPhysicalDeviceFeatures2(physical, &features->head);
     prune(features);
     for (size_t i = 0; i < ROW_COUNT; i++) {
-        /* Out of the chain again: a structure in it may need an extension, which is not worth enabling for nothing. */
+        /* Removed from the chain: a structure in it may need an extension, which is not worth enabling for nothing. */
         if (!has_any(features, i)) {
             memset(structure_at(features, i), 0, sizeof(VkBaseOutStructure));
         }
@@ -275,8 +274,8 @@ gpuhal_vulkan_features *gpuhal_vulkan_features_ask(const gpuhal_vulkan_instance_
     return features;
 }
 
-/* Structures that the table lacks are left out. Every pNext that is copied leads into the caller's chain, which need
- * not outlive the call: link_all() replaces them all. */
+/* Leaves out structures that the table lacks. Every copied pNext leads into the caller's chain, which need not outlive
+ * the call: link_all() replaces them all. */
 gpuhal_vulkan_features *gpuhal_vulkan_features_copy(const void *chain)
 {
     gpuhal_vulkan_features *features = calloc(1, sizeof *features);
@@ -312,8 +311,8 @@ uint32_t gpuhal_vulkan_features_bits(const gpuhal_vulkan_features *features)
            (sizes ? GPUHAL_VULKAN_SUBGROUP_SIZE : 0) | (newer ? GPUHAL_VULKAN_MAINTENANCE4 : 0);
 }
 
-/* Capabilities of SPIR-V for compute work, by number, and the features that allow them: one of two. NO_FEATURE: what
- * every device has, or what does harm on none. */
+/* Capabilities of SPIR-V for compute work, by number, and the features that allow them: one of two. NO_FEATURE: every
+ * device has the capability, or it does harm on none. */
 #define NO_FEATURE   0
 #define IN(member)   offsetof(gpuhal_vulkan_features, member)
 #define CORE(member) IN(head.features.member)
@@ -393,7 +392,7 @@ uint32_t gpuhal_vulkan_features_data_types(const gpuhal_vulkan_features *feature
            (core->shaderInt64 ? GPUHAL_DATA_INT64 : 0u);
 }
 
-/* Extensions without features. The first has to be enabled wherever it is offered. */
+/* Extensions without features. The first has to be enabled if it is offered. */
 static const struct {
     const char *name, *needs;
     uint32_t core;

@@ -1,7 +1,7 @@
-/* vulkan/grammar.c: what the words of an instruction of SPIR-V are.
+/* vulkan/grammar.c: the operands of an instruction of SPIR-V.
  *
  * From the grammar of SPIR-V 1.6 (spirv.core.grammar.json), as far as compute work goes; one line for each run of
- * instructions that are alike.
+ * instructions with the same operands.
  */
 #include "spirv.h"
 

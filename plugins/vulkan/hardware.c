@@ -1,7 +1,7 @@
-/* vulkan/hardware.c: what is learned of a physical device before anything is made on it.
+/* vulkan/hardware.c: the properties of a physical device, read before anything is made on it.
  *
- * Only structures that the version or an extension knows are asked for: others may be left unwritten, or worse.
- * Numbers that index arrays are checked here once, so that a driver's nonsense ends here.
+ * Only structures that the version or an extension knows are requested: others may be left unwritten, or worse. Numbers
+ * that index arrays are checked here once, so that a driver's nonsense ends here.
  */
 #include "device.h"
 
@@ -11,7 +11,7 @@
 
 #define NVIDIA 0x10deu
 
-/* The structures that are asked for beside VkPhysicalDeviceProperties2. */
+/* The structures that are requested beside VkPhysicalDeviceProperties2. */
 typedef struct property_set {
     VkPhysicalDeviceMaintenance3Properties maintenance3;
     VkPhysicalDeviceMaintenance4Properties maintenance4;
@@ -37,8 +37,8 @@ static void chain(VkPhysicalDeviceProperties2 *head, void *structure, VkStructur
     }
 }
 
-/* Structures that were not asked for are 0, and so is what a driver leaves out: each value then has another source, or
- * means "unknown" where it is 0. */
+/* Structures that were not requested are 0, and so are members that a driver leaves out: each value then has another
+ * source, or 0 means "unknown". */
 static void keep_properties(const property_set *set, gpuhal_vulkan_hardware *hardware)
 {
     const uint64_t largest = set->maintenance3.maxMemoryAllocationSize, buffer = set->maintenance4.maxBufferSize;
@@ -111,7 +111,7 @@ static void ask_properties(const gpuhal_vulkan_instance_functions *api, const gp
     }
     api->vkGetPhysicalDeviceProperties2(hardware->handle, &head);
     hardware->properties = head.properties;
-    hardware->properties.deviceName[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE - 1] = '\0'; /* whatever the driver wrote */
+    hardware->properties.deviceName[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE - 1] = '\0'; /* drivers may not end it */
     /* The chain leads through this function's stack. */
     hardware->id.pNext = NULL;
     hardware->driver.pNext = NULL;
@@ -159,7 +159,7 @@ static bool is_unified(const gpuhal_vulkan_hardware *hardware)
            (hardware->properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU && visible);
 }
 
-/* Memory that cannot be indexed cannot be used; what is left has at least device memory. Vulkan bounds the atom. */
+/* Returns false for memory that cannot be indexed, or has no device memory. Vulkan bounds the atom. */
 static bool ask_memory(const gpuhal_vulkan_instance_functions *api, gpuhal_vulkan_hardware *hardware)
 {
     VkPhysicalDeviceMemoryProperties2 head = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2};
@@ -210,7 +210,7 @@ static VkExternalMemoryFeatureFlags external_features(const gpuhal_vulkan_instan
     return answer.externalMemoryProperties.externalMemoryFeatures;
 }
 
-/* What a driver names but cannot do for buffers as ours are is not offered. */
+/* Kinds of sharing that a driver names but cannot do for the plugin's buffers are not offered. */
 static void ask_sharing(const gpuhal_vulkan_instance_functions *api, const gpuhal_vulkan_extensions *extensions,
                         gpuhal_vulkan_hardware *hardware)
 {
@@ -239,8 +239,8 @@ static void ask_sharing(const gpuhal_vulkan_instance_functions *api, const gpuha
     }
 }
 
-/* Each step needs those before: memory whether the device is software, sharing the import alignment and, by the usage
- * of our buffers, the features. */
+/* Each step needs earlier results. Memory needs to know whether the device is software; sharing needs the import
+ * alignment and, by the usage of the plugin's buffers, the features. */
 static const char *ask_all(const gpuhal_vulkan_instance_functions *api, const gpuhal_vulkan_extensions *extensions,
                            gpuhal_vulkan_hardware *hardware)
 {
@@ -295,9 +295,9 @@ bool gpuhal_vulkan_survey(const gpuhal_vulkan_instance_functions *api, VkPhysica
     return !why;
 }
 
-/* A discrete GPU of AMD splits its memory into what the host sees and what it does not; NVIDIA's second heap is a
- * window onto the first; and with unified memory, heaps are views of the same memory, of which the small one may be
- * called local. Among heaps of one size the first is the largest, whichever is asked about, so that exactly one
+/* A discrete GPU of AMD splits its memory into a heap that the host sees and one that it does not; NVIDIA's second heap
+ * is a window onto the first; and with unified memory, heaps are views of the same memory, and the small one may be
+ * called local. Among heaps of one size the first is the largest, independent of @p heap, so that exactly one
  * counts. */
 bool gpuhal_vulkan_counts_heap(const gpuhal_vulkan_hardware *hardware, uint32_t heap)
 {
@@ -312,7 +312,7 @@ bool gpuhal_vulkan_counts_heap(const gpuhal_vulkan_hardware *hardware, uint32_t 
     return (memory->memoryHeaps[heap].flags & needed) == needed && (sum || largest == heap);
 }
 
-/* The family with all of @p wanted and as little else as possible, or family_count. */
+/* Returns the first family with all of @p wanted and nothing of @p unwanted, or family_count. */
 static uint32_t find_family(const gpuhal_vulkan_hardware *hardware, VkQueueFlags wanted, VkQueueFlags unwanted)
 {
     for (uint32_t i = 0; i < hardware->family_count; i++) {
@@ -334,8 +334,8 @@ static void add_wrappers(const gpuhal_vulkan_hardware *hardware, gpuhal_vulkan_p
     }
 }
 
-/* A compute family without graphics runs beside the desktop's drawing; video and sparse-only families are passed over.
- * More queues than these few add nothing, and some drivers pay for each. */
+/* A compute family without graphics runs beside the desktop's drawing; video and sparse-only families are skipped. More
+ * queues than these few add nothing, and some drivers pay for each. */
 gpuhal_vulkan_plan gpuhal_vulkan_plan_wrappers(const gpuhal_vulkan_hardware *hardware)
 {
     static const struct {

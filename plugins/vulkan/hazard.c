@@ -1,17 +1,17 @@
 /* vulkan/hazard.c: see hazard.h. Copies are small, so this must be quick: spans that continue each other become one,
- * and most questions are answered by the bounds of a list, since what is read together and what is written together
- * tend to lie together.
+ * and the bounds of a list answer most questions, since bytes that are read together, or written together, tend to lie
+ * together.
  */
 #include "hazard.h"
 
-/* Half-open ranges. Buffers are compared by their handle: each has memory of its own (device.h). */
+/* Compares half-open ranges, and buffers by their handle: each has separate memory (device.h). */
 static bool overlap(const gpuhal_vulkan_span *a, const gpuhal_vulkan_span *b)
 {
     return a->buffer == b->buffer && a->begin < b->end && b->begin < a->end;
 }
 
-/* Whether the list has bytes of the span. The bounds answer first: they lie around all spans of one buffer. A list
- * over several buffers has none (their buffer is NULL), and every span is compared. */
+/* Returns whether the list has bytes of the span. Compares the bounds first: they lie around all spans of one buffer. A
+ * list over several buffers has none (their buffer is NULL), and every span is compared. */
 static bool touches(const gpuhal_vulkan_spans *list, const gpuhal_vulkan_span *span)
 {
     if (list->bounds.buffer && !overlap(&list->bounds, span)) {
@@ -31,8 +31,8 @@ static void grow(gpuhal_vulkan_span *span, const gpuhal_vulkan_span *by)
     span->end = by->end > span->end ? by->end : span->end;
 }
 
-/* False: the list is full. Only the newest span is tried for growing: pieces that continue each other come one after
- * the other. Spans with a gap between them stay apart, so the list never claims bytes that no command touches. */
+/* Returns false if the list is full. Only the newest span may grow: pieces that continue each other come in a row.
+ * Spans with a gap between them stay apart, so the list never claims bytes that no command touches. */
 static bool append(gpuhal_vulkan_spans *list, const gpuhal_vulkan_span *span)
 {
     if (!span->buffer) {
@@ -81,9 +81,9 @@ static bool append_all(gpuhal_vulkan_hazards *hazards, const gpuhal_vulkan_touch
     return room;
 }
 
-/* The barrier that the caller then records orders all that came before it, so both lists begin again with this
- * command; a list that was full asks for one too, and what was added to it before that showed is cleared with the
- * rest. What is too much for empty lists as well conflicts with whatever comes next. */
+/* The barrier that the caller then records orders all earlier commands, so both lists begin again with this command. A
+ * full list requires a barrier too; the spans that were added before it was full are cleared with the rest. A command
+ * that is too much for empty lists as well conflicts with every command after it. */
 bool gpuhal_vulkan_hazards_add(gpuhal_vulkan_hazards *hazards, const gpuhal_vulkan_touch *all, uint32_t count)
 {
     const bool fits = count <= GPUHAL_VULKAN_HAZARDS;

@@ -1,7 +1,7 @@
-/* vulkan/hazard.h: which bytes the commands since the last barrier touch, so that barriers stand only where two of
- * them conflict.
+/* vulkan/hazard.h: the bytes that the commands since the last barrier touch, so that barriers separate only commands
+ * that conflict.
  *
- * The list is bounded. What no longer fits asks for a barrier too, which is always right and only costs time.
+ * The list is bounded. A command that no longer fits needs a barrier too, which is always correct and only costs time.
  */
 #ifndef GPUHAL_VULKAN_HAZARD_H
 #define GPUHAL_VULKAN_HAZARD_H
@@ -23,8 +23,8 @@ typedef struct gpuhal_vulkan_hazards {
 } gpuhal_vulkan_hazards;
 
 void gpuhal_vulkan_hazards_clear(gpuhal_vulkan_hazards *hazards);
-/* Records what the next command touches. True: a barrier has to stand before it, and the list holds this command
- * alone. A span whose buffer is NULL touches nothing; one that is written may be read too. */
+/* Records the bytes that the next command touches. True: it needs a barrier before it, and the list holds this command
+ * alone. A span whose buffer is NULL touches nothing; a span that is written may be read too. */
 bool gpuhal_vulkan_hazards_add(gpuhal_vulkan_hazards *hazards, const gpuhal_vulkan_touch *all, uint32_t count);
 
 #endif

@@ -1,6 +1,6 @@
 /* vulkan/identity.c: which physical device a device belongs to: PCI address, UUID, LUID, DRM node.
  *
- * Software devices have none of these: what their drivers report identifies a driver, not hardware, and is the same on
+ * Software devices have none of these: the values of their drivers identify a driver, not hardware, and are the same on
  * every machine.
  */
 #include "../common/text.h"
@@ -17,7 +17,7 @@ bool gpuhal_vulkan_write_uuid(const uint8_t *uuid, char out_text[37])
     return memcmp(uuid, none, sizeof none) != 0;
 }
 
-/* Drivers that know the query and not the value return zeros; it is the root bridge. */
+/* Drivers that know the query and not the value return zeros, which is the root bridge. */
 static void list_pci_address(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
 {
     const uint32_t *pci = hardware->pci;

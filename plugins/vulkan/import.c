@@ -1,13 +1,13 @@
-/* vulkan/import.c: memory that comes from elsewhere, or goes there.
+/* vulkan/import.c: importing and exporting memory.
  *
- * A descriptor becomes the driver's with a successful vkAllocateMemory and stays the caller's otherwise. Drivers
- * differ there (lavapipe closes a descriptor that it refuses), so they get a duplicate. They also trust what they are
- * given (lavapipe reads from it, which blocks on a pipe), so what cannot be memory is refused here.
+ * A descriptor becomes the driver's with a successful vkAllocateMemory and stays the caller's otherwise. Drivers differ
+ * there (lavapipe closes a descriptor that it refuses), so they get a duplicate. They also trust the descriptor
+ * (lavapipe reads from it, which blocks on a pipe), so one that cannot be memory is refused here.
  *
- * The specification wants ownership of shared buffers transferred to VK_QUEUE_FAMILY_EXTERNAL and back. No driver
- * known to us does anything there for buffers without a layout, each hand-over would cost a submission, and the other
- * side may be no Vulkan; so it is left out. What counts is that commands have ended before the other side looks, which
- * blocking calls and events give.
+ * The specification requires ownership of shared buffers to be transferred to VK_QUEUE_FAMILY_EXTERNAL and back. No
+ * known driver does anything there for buffers without a layout, each transfer would cost a submission, and the other
+ * side may not be Vulkan; so it is left out. Commands must have ended before the other side looks, and blocking calls
+ * and events ensure that.
  */
 #include "memory.h"
 
@@ -43,8 +43,8 @@ static gpuhal_status not_offered(gpuhal_plugin_device *device, const char *why)
     return device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0, why);
 }
 
-/* One VkBuffer can have several handle types only where the driver says that they go together; and some want memory of
- * its own.
+/* One VkBuffer can have several handle types only if the driver reports that they go together; and some need dedicated
+ * memory.
  */
 static bool fit_together(const gpuhal_plugin_device *device, gpuhal_vulkan_request *request)
 {
@@ -85,7 +85,7 @@ gpuhal_status gpuhal_vulkan_read_handles(gpuhal_plugin_device *device, gpuhal_vu
                                "the driver, or the VkDevice that was adopted, cannot import memory in that form");
         }
         request->named |= type;
-        request->exported = 0; /* who wants to pass it on duplicates the descriptor */
+        request->exported = 0; /* to pass it on, the caller duplicates the descriptor */
     }
     return fit_together(device, request)
                ? GPUHAL_OK
@@ -102,7 +102,7 @@ static gpuhal_status no_type(gpuhal_plugin_device *device)
     return not_offered(device, "the driver has no memory type that such memory can be imported as");
 }
 
-/* Memory that is not coherent would need a mapping to be flushed, and the address handed in is to be the one that
+/* Memory that is not coherent would need a mapping to be flushed, and the caller's address must be the one that
  * counts. */
 static uint32_t coherent_bits(const gpuhal_vulkan_hardware *hardware)
 {
@@ -114,7 +114,7 @@ static uint32_t coherent_bits(const gpuhal_vulkan_hardware *hardware)
     return bits;
 }
 
-/* The kind says nothing about memory that is there already: what the host reads fast is closest to what it is. */
+/* The kind says nothing about existing memory: a type that the host reads fast is closest to it. */
 static uint32_t type_for_host(gpuhal_plugin_device *device, const gpuhal_vulkan_request *request,
                               uint32_t pointer_bits)
 {
@@ -158,8 +158,8 @@ static gpuhal_status import_host(gpuhal_plugin_device *device, gpuhal_vulkan_req
 
 static const char *const too_small = "the memory behind the file descriptor is smaller than that, or there is none";
 
-/* What cannot be exported memory of any driver. Software drivers give out plain memory files, which have a size;
- * lavapipe would call one that is too small out of memory. */
+/* Returns why the descriptor cannot be exported memory of any driver; NULL: it can. Software drivers give out plain
+ * memory files, which have a size; lavapipe would call one that is too small out of memory. */
 static const char *descriptor_fault(const gpuhal_plugin_device *device, const gpuhal_vulkan_request *request,
                                     struct stat *out_state)
 {
@@ -177,7 +177,7 @@ static const char *descriptor_fault(const gpuhal_plugin_device *device, const gp
     return software && (uint64_t)out_state->st_size < request->requirements.size ? too_small : NULL;
 }
 
-/* The driver may have closed the duplicate, and the number may stand for another file by now. */
+/* The driver may have closed the duplicate, and the number may belong to another file by now. */
 static void close_duplicate(int duplicate, const struct stat *original)
 {
     struct stat state;
@@ -186,7 +186,7 @@ static void close_duplicate(int duplicate, const struct stat *original)
     }
 }
 
-/* An opaque descriptor is described by what the exporter asked for, a dma-buf by itself. */
+/* The exporter's request describes an opaque descriptor; a dma-buf describes itself. */
 static uint32_t type_for_descriptor(gpuhal_plugin_device *device, const gpuhal_vulkan_request *request, int fd,
                                     VkResult *out_code)
 {
@@ -239,7 +239,7 @@ static gpuhal_status import_duplicate(gpuhal_plugin_device *device, gpuhal_vulka
 }
 
 /* The caller's descriptor is not touched here: it is closed once the memory is bound and mapped, which may still fail
- * (vulkan_allocate). */
+ * (gpuhal_vulkan_allocate). */
 static gpuhal_status import_descriptor(gpuhal_plugin_device *device, gpuhal_vulkan_request *request)
 {
     const gpuhal_alloc *alloc = request->alloc;

@@ -1,12 +1,12 @@
 /* vulkan/internal_stream.c: the internal streams of blocking calls.
  *
  * An internal stream belongs to one call from begin to finish. Idle ones are bits in a word, so taking and giving back
- * costs no lock while there is one; callers that find none sleep. Internal streams wait with fences, which every
+ * costs no lock while one is idle; callers that find none sleep. Internal streams wait with fences, which every
  * VkDevice has, so blocking copies work on an adopted device without timeline semaphores too.
  *
- * VK_ERROR_DEVICE_LOST from a wait means, by the specification, that the work counts as ended: its objects may be
- * reset and destroyed. A stream whose work was not seen to end in either case is broken: it is never used again, and
- * never freed. That happens on a device that counts as lost alone.
+ * VK_ERROR_DEVICE_LOST from a wait means, by the specification, that the work counts as ended: its objects may be reset
+ * and destroyed. A stream whose work was not seen to end in either case is broken: it is never used again, and never
+ * freed. That only happens on a device that counts as lost.
  */
 #include "device.h"
 
@@ -35,7 +35,7 @@ static void free_stream(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stre
     *stream = (gpuhal_vulkan_stream){0};
 }
 
-/* A pool of its own, because recording locks nothing then. */
+/* Each stream has a separate pool, so that recording locks nothing. */
 static gpuhal_status make_commands(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream, uint32_t place,
                                    uint32_t wrapper)
 {
@@ -82,7 +82,8 @@ static gpuhal_status make_stream(gpuhal_plugin_device *device, gpuhal_vulkan_str
     return GPUHAL_OK;
 }
 
-/* Which wrapper a call takes, and the command buffer of its family; that for launches is made when one first comes. */
+/* Chooses the wrapper of a call, and the command buffer of its family; the one for launches is made for the first
+ * launch. */
 static gpuhal_status choose_commands(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream, bool dispatches)
 {
     stream->wrapper = dispatches ? 0 : device->copy_wrapper;
@@ -125,7 +126,7 @@ void gpuhal_vulkan_streams_stop(gpuhal_plugin_device *device)
     pthread_mutex_destroy(&device->growing);
 }
 
-/* Acquire and release: a thread that takes a stream sees what its last user and its maker have stored. */
+/* Acquire and release: a thread that takes a stream sees the stores of its last user and of its maker. */
 static gpuhal_vulkan_stream *take_idle(gpuhal_plugin_device *device)
 {
     uint32_t idle = atomic_load(&device->idle_streams);
@@ -139,8 +140,8 @@ static gpuhal_vulkan_stream *take_idle(gpuhal_plugin_device *device)
 }
 
 /* Threads that sleep count themselves before they read the idle bits, and threads that give back set a bit before they
- * read the count: one of the two sees the other, as both orders are sequentially consistent. The mutex is taken for
- * the broadcast alone: a thread between its look and its sleep holds it, and so cannot miss it. */
+ * read the count: one of the two sees the other, as both orders are sequentially consistent. The mutex is taken for the
+ * broadcast alone: a thread between its check and its sleep holds it, and so cannot miss the broadcast. */
 static void wake(gpuhal_plugin_device *device)
 {
     if (atomic_load(&device->stream_waiters) > 0) {
@@ -159,15 +160,15 @@ static void give(gpuhal_plugin_device *device, const gpuhal_vulkan_stream *strea
     wake(device);
 }
 
-/* No internal stream is idle: makes another one, or sleeps until one is. There is always one to wait for, since
- * streams break on a lost device alone; so one that cannot be made is no error. */
+/* Makes another internal stream, since none is idle, or sleeps until one is. There is always one to wait for, since
+ * streams break only on a lost device; so a stream that cannot be made is no error. */
 static gpuhal_status grow_or_wait(gpuhal_plugin_device *device, gpuhal_vulkan_stream **out_stream)
 {
     gpuhal_status status = GPUHAL_OK;
     gpuhal_vulkan_stream *stream = NULL;
     bool may_grow = true;
     pthread_mutex_lock(&device->growing);
-    atomic_fetch_add(&device->stream_waiters, 1); /* before the first look: see wake() */
+    atomic_fetch_add(&device->stream_waiters, 1); /* before the first check: see wake() */
     while (status == GPUHAL_OK && !stream) {
         stream = take_idle(device);
         if (!stream && may_grow && device->stream_count < GPUHAL_VULKAN_INTERNAL_STREAMS) {
@@ -191,8 +192,7 @@ static void barrier(gpuhal_plugin_device *device, VkCommandBuffer commands, cons
     device->api.vkCmdPipelineBarrier(commands, before, after, 0, 1, memory, 0, NULL, 0, NULL);
 }
 
-/* The first scope is all commands, so that it covers what was submitted to the same VkQueue before, by an engine
- * too. */
+/* The first scope is all commands, so that it covers earlier submissions to the same VkQueue, by an engine too. */
 gpuhal_status gpuhal_vulkan_open_commands(gpuhal_plugin_device *device, VkCommandBuffer commands)
 {
     const VkCommandBufferBeginInfo begin = {
@@ -212,8 +212,7 @@ gpuhal_status gpuhal_vulkan_open_commands(gpuhal_plugin_device *device, VkComman
     return GPUHAL_OK;
 }
 
-/* Makes the writes visible to the host, which a fence or a semaphore alone does not, and to whatever is submitted
- * after. */
+/* Makes the writes visible to the host, which a fence or a semaphore alone does not, and to later submissions. */
 gpuhal_status gpuhal_vulkan_close_commands(gpuhal_plugin_device *device, VkCommandBuffer commands)
 {
     const VkMemoryBarrier memory = {
@@ -227,7 +226,7 @@ gpuhal_status gpuhal_vulkan_close_commands(gpuhal_plugin_device *device, VkComma
     return code == VK_SUCCESS ? GPUHAL_OK : gpuhal_vulkan_result(device, "vkEndCommandBuffer", code);
 }
 
-/* Inside one command buffer; the stage of launches is named only where there are any, since a queue that only copies
+/* Orders inside one command buffer; names the stage of launches only if there are any, since a queue that only copies
  * does not know it. */
 void gpuhal_vulkan_order_commands(gpuhal_plugin_device *device, VkCommandBuffer commands, bool dispatches)
 {
@@ -274,8 +273,8 @@ static VkResult wait_fence(gpuhal_plugin_device *device, const gpuhal_vulkan_str
     return code;
 }
 
-/* The device is lost, and this submission not known to have ended. Drivers say that it has as soon as they are asked;
- * one that does not may still be at work in the caller's memory, so nothing is freed any more. */
+/* The device is lost, and this submission is not known to have ended. Drivers report its end as soon as they are asked;
+ * a driver that does not may still use the caller's memory, so nothing is freed any more. */
 static void abandon(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream)
 {
     uint64_t patience = atomic_load(&device->stuck) ? 0 : GPUHAL_VULKAN_PATIENCE_NS;
@@ -286,9 +285,9 @@ static void abandon(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream)
     }
 }
 
-/* Without a time limit, which Vulkan promises to end when the device is lost; with one, a short copy takes longer by a
- * timer. A wait that fails otherwise than by a lost device says nothing about the work: the device counts as lost from
- * then on, since no call could say any more when the caller's memory is free. */
+/* Waits without a time limit: Vulkan promises to end the wait when the device is lost, and with a limit a short copy
+ * takes longer by a timer. A wait that fails otherwise than by a lost device says nothing about the work: the device
+ * counts as lost from then on, since no call could report any more when the caller's memory is free. */
 static gpuhal_status await(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream)
 {
     VkResult code = wait_fence(device, stream, UINT64_MAX);
@@ -303,7 +302,7 @@ static gpuhal_status await(gpuhal_plugin_device *device, gpuhal_vulkan_stream *s
     return status;
 }
 
-/* With the fence of the first stream, which no call uses any more: the device closes. A submission that the driver
+/* Uses the fence of the first stream, which no call uses any more: the device closes. A submission that the driver
  * refuses leaves nothing to wait for. */
 static bool drain_wrapper(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper)
 {
@@ -330,7 +329,7 @@ bool gpuhal_vulkan_drain(gpuhal_plugin_device *device)
     return drained;
 }
 
-/* The fence is reset before the submission and not after the wait: an earlier use may have ended without one. After a
+/* Resets the fence before the submission and not after the wait: an earlier use may have ended without a wait. After a
  * refusal that is not the loss of the device nothing runs, and the stream can be used again at once. */
 static gpuhal_status submit_and_await(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream)
 {
@@ -352,12 +351,12 @@ static gpuhal_status submit_and_await(gpuhal_plugin_device *device, gpuhal_vulka
     }
     gpuhal_status status = gpuhal_vulkan_result(device, "vkQueueSubmit", code);
     if (status == GPUHAL_ERROR_DEVICE_LOST) {
-        abandon(device, stream); /* it may run all the same */
+        abandon(device, stream); /* it may still run */
     }
     return status;
 }
 
-/* The stream goes back however it ended: as idle, or, where its work was not seen to end, as broken. */
+/* The stream always goes back: as idle or, if its work was not seen to end, as broken. */
 gpuhal_status gpuhal_vulkan_finish(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream)
 {
     gpuhal_status status = gpuhal_vulkan_close_commands(device, stream->commands);
@@ -369,8 +368,8 @@ gpuhal_status gpuhal_vulkan_finish(gpuhal_plugin_device *device, gpuhal_vulkan_s
 }
 
 /* Two queues that adopt the same VkQueue have to use the same mutex, so each VkQueue has one wrapper, which lives as
- * long as the opened device. Vulkan cannot be asked whether a handle is a queue of the device; a wrong family is all
- * that can be seen. */
+ * long as the opened device. Vulkan does not report whether a handle is a queue of the device; only a wrong family can
+ * be seen. */
 static gpuhal_vulkan_wrapper *extra_wrapper(gpuhal_plugin_device *device, VkQueue queue, uint32_t family,
                                             uint32_t index)
 {

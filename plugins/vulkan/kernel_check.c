@@ -1,7 +1,7 @@
-/* vulkan/kernel_check.c: a kernel as its description and its code have it.
+/* vulkan/kernel_check.c: a kernel by its description and by its code.
  *
- * What the description says and what the code says have to be the same: a driver would not notice, and the device
- * would read and write somewhere else.
+ * The description and the code have to agree: a driver would not notice a difference, and the device would read and
+ * write somewhere else.
  */
 #include "program.h"
 
@@ -10,10 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What an arena has room for. */
+/* The room of an arena. */
 #define VALUES_MAX (UINT32_C(64) << 10)
 
-/* Values one after the other, each at a multiple of the largest power of two that divides its size, 16 at most. */
+/* Places values one after the other, each at a multiple of the largest power of two that divides its size, 16 at
+ * most. */
 static uint32_t place_value(uint32_t end, uint32_t bytes)
 {
     uint32_t alignment = bytes & (0u - bytes);
@@ -21,7 +22,7 @@ static uint32_t place_value(uint32_t end, uint32_t bytes)
     return (end + alignment - 1) & ~(alignment - 1);
 }
 
-/* For a description without parameters: the buffers by their bindings, then the members of the block. */
+/* Serves a description without parameters: the buffers by their bindings, then the members of the block. */
 static bool reflect_parameters(gpuhal_vulkan_kernel_plan *p, gpuhal_plugin_kernel *kernel)
 {
     const gpuhal_vulkan_interface *interface = &p->interface;
@@ -55,8 +56,9 @@ static bool starts_member(const gpuhal_vulkan_interface *interface, uint32_t off
     return found;
 }
 
-/* The description may be one for several variants of a shader, of which compilers leave out what each does not use. So
- * it may have more buffers than the code has bindings, but for one where the code has its uniform block. */
+/* One description may serve several variants of a shader, and compilers leave out unused bindings. So the description
+ * may have more buffers than the code has bindings, unless the code has a uniform block, which takes the next
+ * binding. */
 static bool check_buffers(gpuhal_vulkan_kernel_plan *p)
 {
     const uint32_t has = p->interface.buffer_count;
@@ -70,7 +72,7 @@ static bool check_buffers(gpuhal_vulkan_kernel_plan *p)
                                    has);
 }
 
-/* A value that is described where the code has a buffer is named as that. */
+/* Reports the number of buffers first: a value may be described in place of a buffer of the code. */
 static bool refuse_offset(gpuhal_vulkan_kernel_plan *p, uint32_t i, uint32_t offset)
 {
     if (!check_buffers(p)) {
@@ -124,7 +126,8 @@ static bool read_parameter(gpuhal_vulkan_kernel_plan *p, gpuhal_plugin_kernel *k
     }
 }
 
-/* Blocks may end with padding that the last value has and the code does not, up to the largest alignment. */
+/* The description's values may end with padding that the block of the code does not have, up to the largest
+ * alignment. */
 static bool read_parameters(gpuhal_vulkan_kernel_plan *p, gpuhal_plugin_kernel *kernel)
 {
     const gpuhal_vulkan_interface *interface = &p->interface;
@@ -193,7 +196,8 @@ static bool check_limits(gpuhal_vulkan_kernel_plan *p, const gpuhal_plugin_kerne
     return true;
 }
 
-/* One entry of the specialization, with the constant's own size: what has no such constant is left out. */
+/* Adds one entry of the specialization, with the constant's own size. A constant that the code does not have is left
+ * out. */
 static bool add_entry(gpuhal_vulkan_kernel_plan *p, uint32_t id, uint64_t value, uint32_t bytes)
 {
     const gpuhal_vulkan_module *code = &p->program->code;
@@ -228,7 +232,7 @@ static bool add_entry(gpuhal_vulkan_kernel_plan *p, uint32_t id, uint64_t value,
     return true;
 }
 
-/* What dimension @p d of a group has to be; 0: what the description likes. */
+/* Returns the size that dimension @p d of a group must have; 0: the description may choose. */
 static uint32_t fixed_extent(const gpuhal_vulkan_kernel_plan *p, uint32_t d)
 {
     const gpuhal_vulkan_extent *extent = &p->interface.group[d];
@@ -248,7 +252,8 @@ static uint32_t fixed_extent(const gpuhal_vulkan_kernel_plan *p, uint32_t d)
     return 0;
 }
 
-/* The size of groups, from the description or the code; constants of the code that set it follow the description. */
+/* Sets the size of groups, from the description or the code; constants of the code that set it follow the
+ * description. */
 static bool fix_group(gpuhal_vulkan_kernel_plan *p)
 {
     const uint32_t *wanted = p->desc->group_size;

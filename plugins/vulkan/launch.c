@@ -1,18 +1,18 @@
-/* vulkan/launch.c: recording a launch: on a queue into its open batch, where barriers stand as its arguments want
- * them, or in an internal stream.
+/* vulkan/launch.c: recording a launch: on a queue into its open batch, with the barriers that its arguments need, or in
+ * an internal stream.
  */
 #include "program.h"
 #include "queue.h"
 
 #include <string.h>
 
-/* What the descriptors of one launch are. */
+/* The descriptors of one launch. */
 typedef struct bindings {
     VkDescriptorBufferInfo buffers[GPUHAL_VULKAN_BINDINGS];
     VkDescriptorBufferInfo values;
 } bindings;
 
-/* As many as the code has bindings: those beyond them the kernel does not use. */
+/* Reads as many as the code has bindings: the kernel does not use any others. */
 static void read_buffers(const gpuhal_plugin_kernel *kernel, const gpuhal_plugin_launch *launch, bindings *to)
 {
     uint32_t count = 0;
@@ -26,7 +26,7 @@ static void read_buffers(const gpuhal_plugin_kernel *kernel, const gpuhal_plugin
     }
 }
 
-/* Where the values go: push constants are copied out of @p to at once. */
+/* Writes the values; push constants are copied out of @p to at once. */
 static void read_values(const gpuhal_plugin_kernel *kernel, const gpuhal_plugin_launch *launch, unsigned char *to)
 {
     memset(to, 0, kernel->value_bytes); /* gaps */
@@ -68,7 +68,7 @@ static void write_descriptors(const gpuhal_plugin_kernel *kernel, VkCommandBuffe
     api->vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->layout, 0, 1, &set, 0, NULL);
 }
 
-/* Records everything but the pipeline. What fails has recorded nothing. */
+/* Records everything except the pipeline. After a failure nothing was recorded. */
 static gpuhal_status record(const gpuhal_plugin_kernel *kernel, const gpuhal_plugin_launch *launch,
                             VkCommandBuffer commands, gpuhal_vulkan_arena *arena, bindings *from)
 {
@@ -98,8 +98,8 @@ static gpuhal_status record(const gpuhal_plugin_kernel *kernel, const gpuhal_plu
     return GPUHAL_OK;
 }
 
-/* The bytes that a launch touches; memory that it reaches by addresses may be touched anywhere. One that touches more
- * than hazards count is ordered with everything. */
+/* Lists the bytes that a launch touches; memory that it reaches by addresses may be touched anywhere. A launch that
+ * touches more spans than hazards count is ordered with everything. */
 static uint32_t list_touches(const gpuhal_plugin_launch *launch, gpuhal_vulkan_touch out_touches[GPUHAL_VULKAN_HAZARDS])
 {
     uint32_t count = 0;
@@ -139,7 +139,7 @@ static gpuhal_status launch_queued(gpuhal_plugin_queue *queue, const gpuhal_plug
     return record(kernel, launch, commands, &batch->arena, from);
 }
 
-/* Nothing else is recorded there: the barriers at both ends are all that it needs. */
+/* The stream records nothing else: the barriers at both ends suffice. */
 static gpuhal_status launch_and_wait(const gpuhal_plugin_kernel *kernel, const gpuhal_plugin_launch *launch,
                                      bindings *from)
 {

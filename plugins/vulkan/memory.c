@@ -1,11 +1,11 @@
 /* vulkan/memory.c: allocating, releasing, making host and device see each other's writes.
  *
- * An allocation is one VkBuffer on one VkDeviceMemory, mapped where the host can see it. The size of the
- * VkDeviceMemory and its type follow from kind, size, alignment and export kinds alone, since who imports an opaque
- * descriptor has to name the same.
+ * An allocation is one VkBuffer on one VkDeviceMemory, mapped if the host can see it. The size of the VkDeviceMemory
+ * and its type follow from kind, size, alignment and export kinds alone, since the importer of an opaque descriptor has
+ * to name the same.
  *
- * Drivers commit when they allocate, except for software ones, whose memory is that of malloc: there its pages are
- * brought.
+ * Drivers commit when they allocate, except for software ones, whose memory is that of malloc: there the plugin commits
+ * the pages.
  */
 #include "memory.h"
 
@@ -54,7 +54,7 @@ static gpuhal_status create_buffer(gpuhal_plugin_device *device, gpuhal_vulkan_r
                                                       .buffer = request->buffer->buffer};
     device->api.vkGetBufferMemoryRequirements2(device->handle, &question, &answer);
     request->requirements = answer.memoryRequirements;
-    request->requirements.alignment += request->requirements.alignment == 0; /* its multiples are asked for */
+    request->requirements.alignment += request->requirements.alignment == 0; /* its multiples are used */
     const bool plain = request->alloc->alignment <= request->requirements.alignment &&
                        request->alloc->import.kind != GPUHAL_HANDLE_HOST_POINTER && request->alloc->import_offset == 0;
     request->dedicated =
@@ -62,7 +62,7 @@ static gpuhal_status create_buffer(gpuhal_plugin_device *device, gpuhal_vulkan_r
     return GPUHAL_OK;
 }
 
-/* Vulkan wants the buffer gone before the memory that it is bound to. */
+/* Vulkan requires the buffer to be destroyed before its memory. */
 static void destroy(gpuhal_plugin_device *device, gpuhal_vulkan_buffer *buffer)
 {
     if (buffer->buffer) {
@@ -75,15 +75,15 @@ static void destroy(gpuhal_plugin_device *device, gpuhal_vulkan_buffer *buffer)
     free(buffer);
 }
 
-/* lavapipe 25 returns VK_SUCCESS with MAP_FAILED where the address space is short. Vulkan aligns every mapping to 64
- * at least. */
+/* lavapipe 25 returns VK_SUCCESS with MAP_FAILED if the address space is short. Vulkan aligns every mapping to 64 at
+ * least. */
 static bool is_mapping(const void *start)
 {
     return start && (uintptr_t)start % LEAST_MAP_ALIGNMENT == 0;
 }
 
-/* Imported host memory has its address already; whatever else the host can see is mapped for good. Device memory of a
- * card does without a mapping, while that of a software device is the mapping. */
+/* Imported host memory has its address already; all other memory that the host can see is mapped for good. Device
+ * memory of a card can do without a mapping, while that of a software device is the mapping. */
 static gpuhal_status map(gpuhal_plugin_device *device, const gpuhal_vulkan_request *request, void **out_start)
 {
     const gpuhal_alloc *alloc = request->alloc;
@@ -121,8 +121,8 @@ static gpuhal_status misaligned(gpuhal_plugin_device *device, const gpuhal_vulka
     return device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0, text);
 }
 
-/* Maps and binds. Imported memory has no room behind the buffer, so it never moves. The device's address, where it has
- * one, is known only then, and is checked rather than trusted. */
+/* Maps and binds. Imported memory has no room after the buffer, so it never moves. The device's address, if it has one,
+ * is known only then, and is checked rather than trusted. */
 static gpuhal_status place(gpuhal_plugin_device *device, gpuhal_vulkan_request *request, gpuhal_memory *out_memory)
 {
     gpuhal_vulkan_buffer *buffer = request->buffer;
@@ -133,8 +133,7 @@ static gpuhal_status place(gpuhal_plugin_device *device, gpuhal_vulkan_request *
     if (status != GPUHAL_OK) {
         return status;
     }
-    /* slack_of() has asked for the room that rounding the host's address up takes; where there is no host address,
-     * nothing moves. */
+    /* slack_of() has requested the room for rounding the host's address up; without a host address nothing moves. */
     const uintptr_t first = (uintptr_t)start + (uintptr_t)buffer->memory_offset;
     const uint64_t offset = buffer->memory_offset + (start ? ((first + mask) & ~mask) - first : 0);
     const bool fits = (offset & (own - 1)) == 0 && offset <= buffer->memory_bytes &&
@@ -160,8 +159,8 @@ static gpuhal_status place(gpuhal_plugin_device *device, gpuhal_vulkan_request *
     return GPUHAL_OK;
 }
 
-/* Brings the pages of a software device's memory, whose contents no caller has yet. Asking for all at once takes half
- * the time of touching one after another, and fails where touching would end the process. */
+/* Commits the pages of a software device's memory, whose contents no caller has yet. Requesting all at once takes half
+ * the time of touching one after another, and fails when touching would end the process. */
 static gpuhal_status commit(gpuhal_plugin_device *device, void *start, uint64_t bytes)
 {
     volatile char *at = start;
@@ -245,8 +244,7 @@ gpuhal_status gpuhal_vulkan_allocate(gpuhal_plugin_device *device, const gpuhal_
     if (alloc->import.kind == GPUHAL_HANDLE_OPAQUE_FD || alloc->import.kind == GPUHAL_HANDLE_DMABUF_FD) {
         close((int)alloc->import.as.os); /* the driver holds a duplicate */
     }
-    /* Only now, since *out_memory must stay as it was after a failure: the core would take what it finds there for
-     * memory. */
+    /* Only now, since *out_memory must stay as it was after a failure: the core would take its contents for memory. */
     made.object = request.buffer;
     made.bytes = alloc->bytes;
     made.flags = memory_flags(request.buffer->type_flags);
@@ -265,8 +263,8 @@ void gpuhal_vulkan_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
     }
 }
 
-/* The whole atoms around these bytes of the memory object. Vulkan wants whole ones, but for the last, which may end
- * with the memory: VK_WHOLE_SIZE stands for that. */
+/* Moves the whole atoms around these bytes of the memory object. Vulkan requires whole ones, except for the last, which
+ * may end with the memory: VK_WHOLE_SIZE stands for that. */
 static gpuhal_status move_atoms(gpuhal_plugin_device *device, const gpuhal_vulkan_buffer *buffer, uint64_t begin,
                                 uint64_t end, bool invalidate)
 {
@@ -284,8 +282,8 @@ static gpuhal_status move_atoms(gpuhal_plugin_device *device, const gpuhal_vulka
                                 device->api.vkFlushMappedMemoryRanges(device->handle, 1, &range));
 }
 
-/* Flushing the atom around @p at would take the host's old bytes beside the range to the device: they are brought from
- * there first. */
+/* Flushing the atom around @p at would write the host's old bytes beside the range to the device: they are first read
+ * from the device. */
 static gpuhal_status refresh_edge(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t at,
                                   uint64_t begin, uint64_t end)
 {
@@ -303,8 +301,8 @@ static gpuhal_status refresh_edge(gpuhal_plugin_device *device, const gpuhal_mem
     return status;
 }
 
-/* Invalidating brings whole atoms from the device. The host's old bytes beside the range are not put back: they could
- * reach the device at any time, over what it wrote there. */
+/* Invalidating reads whole atoms from the device. The host's old bytes beside the range are not put back: they could
+ * reach the device at any time, over the device's writes. */
 static gpuhal_status make_coherent(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset,
                                    uint64_t bytes, bool invalidate)
 {
@@ -345,8 +343,7 @@ static gpuhal_status vulkan_native_memory(gpuhal_plugin_device *device, const gp
     return GPUHAL_OK;
 }
 
-/* What is wrong with it, NULL for nothing. Vulkan does not report the size of a buffer; what it needs of memory is no
- * less. */
+/* Returns a fault; NULL: none. Vulkan does not report the size of a buffer; its memory requirement is no less. */
 static const char *wrap_fault(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes)
 {
     const VkBufferUsageFlags needed = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;

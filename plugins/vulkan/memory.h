@@ -1,4 +1,4 @@
-/* vulkan/memory.h: what memory.c, device_memory.c, type.c and import.c share: an allocation on its way. */
+/* vulkan/memory.h: declarations of memory.c, device_memory.c, type.c and import.c: an allocation in progress. */
 #ifndef GPUHAL_VULKAN_MEMORY_H
 #define GPUHAL_VULKAN_MEMORY_H
 
@@ -7,21 +7,21 @@
 typedef struct gpuhal_vulkan_request {
     const gpuhal_alloc *alloc;
     VkExternalMemoryHandleTypeFlags exported; /* handle types to export */
-    VkExternalMemoryHandleTypeFlags named;    /* those, and the one that is imported: what the VkBuffer is made for */
+    VkExternalMemoryHandleTypeFlags named;    /* those, and the imported type: all types of the VkBuffer */
     VkMemoryRequirements requirements;
     bool dedicated;
-    gpuhal_vulkan_buffer *buffer; /* its VkBuffer is there */
+    gpuhal_vulkan_buffer *buffer; /* with its VkBuffer */
 } gpuhal_vulkan_request;
 
 #define GPUHAL_VULKAN_NO_TYPE UINT32_MAX
 
 /* type.c */
 
-/* The best memory type for the kind among those of @p bits, or GPUHAL_VULKAN_NO_TYPE. */
+/* Returns the best memory type for the kind among the types of @p bits, or GPUHAL_VULKAN_NO_TYPE. */
 uint32_t gpuhal_vulkan_pick_type(const gpuhal_vulkan_hardware *hardware, gpuhal_memory_kind kind, uint32_t bits);
-/* The same, or the best of what does instead. */
+/* Does the same, or returns the best substitute. */
 uint32_t gpuhal_vulkan_next_type(const gpuhal_vulkan_hardware *hardware, gpuhal_memory_kind kind, uint32_t bits);
-/* Whether memory of this kind in a type with these flags is mapped. */
+/* Returns whether memory of this kind in a type with these flags is mapped. */
 bool gpuhal_vulkan_shows_host(gpuhal_memory_kind kind, VkMemoryPropertyFlags flags);
 
 /* device_memory.c */
@@ -31,7 +31,7 @@ VkResult gpuhal_vulkan_take_memory(gpuhal_plugin_device *device, gpuhal_vulkan_r
                                    uint64_t bytes, const void *import);
 /* Reports why it could not be made. */
 gpuhal_status gpuhal_vulkan_memory_refused(gpuhal_plugin_device *device, VkResult code);
-/* Reports that there cannot be so many bytes, but @p most. */
+/* Reports that @p bytes are above the possible @p most. */
 gpuhal_status gpuhal_vulkan_too_large(gpuhal_plugin_device *device, uint64_t bytes, uint64_t most);
 /* Makes the memory of a request that imports none. */
 gpuhal_status gpuhal_vulkan_take_own(gpuhal_plugin_device *device, gpuhal_vulkan_request *request);
@@ -44,14 +44,15 @@ void gpuhal_vulkan_release(gpuhal_plugin_device *device, gpuhal_memory *memory);
 
 /* import.c */
 
-/* Fills in `exported`, `named` and `dedicated`; NOT_SUPPORTED, with a sentence, for what the opened device cannot do.
+/* Fills in `exported`, `named` and `dedicated`; NOT_SUPPORTED, with a sentence, for handles that the opened device
+ * cannot share.
  */
 gpuhal_status gpuhal_vulkan_read_handles(gpuhal_plugin_device *device, gpuhal_vulkan_request *request);
 /* Makes the memory of a request whose alloc->import has a kind. On success a file descriptor is the driver's. */
 gpuhal_status gpuhal_vulkan_import(gpuhal_plugin_device *device, gpuhal_vulkan_request *request);
 gpuhal_status gpuhal_vulkan_export(gpuhal_plugin_device *device, const gpuhal_memory *memory, gpuhal_handle_kind kind,
                                    gpuhal_handle *out_handle, uint64_t *out_offset);
-/* The handle type of Vulkan for one of ours; 0: there is none, or the device was opened without it. */
+/* Returns the handle type of Vulkan for a kind; 0: there is none, or the device was opened without it. */
 VkExternalMemoryHandleTypeFlagBits gpuhal_vulkan_handle_type(const gpuhal_plugin_device *device,
                                                              gpuhal_handle_kind kind);
 

@@ -1,11 +1,11 @@
-/* vulkan/open.c: opening a device, with a VkDevice of ours or the caller's, and closing it. */
+/* vulkan/open.c: opening a device, with a new VkDevice or the caller's, and closing it. */
 #include "device.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* One structure for each family of the plan, with as many queues as the plan takes of it. The plan has the queues of a
- * family in a row, so that comparing with the last structure is enough. */
+/* Fills one structure for each family of the plan, with as many queues as the plan takes of it. The plan has the queues
+ * of a family in a row, so that comparing with the last structure is enough. */
 static uint32_t list_queues(const gpuhal_vulkan_plan *plan, VkDeviceQueueCreateInfo *out_queues)
 {
     static const float priorities[GPUHAL_VULKAN_WRAPPERS] = {1, 1, 1, 1, 1, 1, 1, 1};
@@ -21,7 +21,7 @@ static uint32_t list_queues(const gpuhal_vulkan_plan *plan, VkDeviceQueueCreateI
     return count;
 }
 
-/* Codes that mean something else here than elsewhere. */
+/* Reports codes that have another meaning here. */
 static gpuhal_status not_made(gpuhal_plugin_device *device, VkResult code)
 {
     const gpuhal_host *host = device->host;
@@ -70,7 +70,7 @@ static gpuhal_status create_device(gpuhal_plugin_device *device, const gpuhal_vu
     };
     code = device->instance_api.vkCreateDevice(hardware->handle, &info, NULL, &device->handle);
     if (code != VK_SUCCESS) {
-        /* What a call that failed wrote there is not defined; free_opening() takes any handle for a VkDevice. */
+        /* A failed call may have written anything there; free_opening() takes any handle for a VkDevice. */
         device->handle = VK_NULL_HANDLE;
         return not_made(device, code);
     }
@@ -88,7 +88,7 @@ static gpuhal_status load_table(gpuhal_plugin_device *device)
     return device->host->report(device->host, GPUHAL_ERROR_DRIVER, "vkGetDeviceProcAddr", 0, text);
 }
 
-/* A VkDevice of ours. What fails is cleaned up by gpuhal_vulkan_open(). */
+/* Makes a new VkDevice. gpuhal_vulkan_open() cleans up after a failure. */
 static gpuhal_status open_own(gpuhal_plugin_device *device)
 {
     const gpuhal_vulkan_instance *instance = gpuhal_vulkan_our_instance();
@@ -103,8 +103,8 @@ static gpuhal_status open_own(gpuhal_plugin_device *device)
     if (status != GPUHAL_OK) {
         return status;
     }
-    /* A feature counts where the VkDevice was made with it; what has none needs its extension alone, which is enabled
-     * where it is offered. */
+    /* A bit with a feature counts if the VkDevice was made with the feature; any other bit needs its extension alone,
+     * which is enabled if it is offered. */
     device->enabled = gpuhal_vulkan_features_bits(device->features) |
                       (device->hardware.offered & ~(uint32_t)GPUHAL_VULKAN_FEATURE_BITS);
     for (uint32_t i = 0; i < plan.count; i++) {
@@ -125,8 +125,8 @@ static gpuhal_status open_adopted(gpuhal_plugin_device *device, const gpuhal_vul
     return status == GPUHAL_OK ? load_table(device) : status;
 }
 
-/* A function that is missing is a feature that is missing, whatever the driver said before. Before the slots are
- * cleared, which look at the same bits. */
+/* A missing function is a missing feature, even if the driver reported it before. Comes before the slots are cleared,
+ * since that reads the same bits. */
 static void believe_functions(gpuhal_plugin_device *device)
 {
     const gpuhal_vulkan_device_functions *api = &device->api;
@@ -147,7 +147,7 @@ static void believe_functions(gpuhal_plugin_device *device)
     }
 }
 
-/* A slot that stays has what it needs in this opened device. */
+/* Clears the slots whose requirements this opened device lacks. */
 static void clear_slots(const gpuhal_plugin_device *device, gpuhal_ops *ops)
 {
     if (!(device->enabled & GPUHAL_VULKAN_TIMELINE)) {
@@ -187,7 +187,7 @@ static void clear_slots(const gpuhal_plugin_device *device, gpuhal_ops *ops)
     }
 }
 
-/* The families of the wrappers, each once. Vulkan takes none twice where buffers are shared over several. */
+/* Lists the families of the wrappers, each once. Vulkan forbids a family twice if buffers are shared over several. */
 static void list_families(gpuhal_plugin_device *device)
 {
     for (uint32_t i = 0; i < device->wrapper_count; i++) {
@@ -201,7 +201,8 @@ static void list_families(gpuhal_plugin_device *device)
     }
 }
 
-/* What native_device hands out: the same for a device of ours and an adopted one, without the caller's lock. */
+/* Fills in the description of native_device: the same for a new device and an adopted one, without the caller's
+ * lock. */
 static void describe(gpuhal_plugin_device *device)
 {
     for (uint32_t i = 0; i < device->wrapper_count; i++) {
@@ -224,8 +225,8 @@ static void describe(gpuhal_plugin_device *device)
     };
 }
 
-/* An adopted VkDevice stays the caller's; one with work that never ended stays for ever, since destroying it could
- * hang. */
+/* An adopted VkDevice stays the caller's; a VkDevice with work that never ended stays for ever, since destroying it
+ * could hang. */
 static void free_opening(gpuhal_plugin_device *device)
 {
     if (device->handle && !device->adopted && device->api.vkDestroyDevice && !atomic_load(&device->stuck)) {
@@ -276,9 +277,8 @@ gpuhal_status gpuhal_vulkan_open(const gpuhal_host *host, gpuhal_plugin_instance
     return GPUHAL_OK;
 }
 
-/* In this order: destroying timelines drains the VkQueues, for which a stream's fence and the wrappers are needed;
- * streams are freed next, with the wrappers that were adopted one by one; the VkDevice, to which all belong, goes
- * last. */
+/* The order matters: destroying timelines drains the VkQueues, which needs a stream's fence and the wrappers; streams
+ * are freed next, with the wrappers that were adopted one by one; the VkDevice, which owns them all, goes last. */
 void gpuhal_vulkan_close(gpuhal_plugin_device *device)
 {
     gpuhal_vulkan_timelines_stop(device);

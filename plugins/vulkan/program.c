@@ -1,6 +1,4 @@
-/* vulkan/program.c: loading SPIR-V. A module is checked before any driver sees it: drivers believe what they are
- * given.
- */
+/* vulkan/program.c: loading SPIR-V. A module is checked before any driver sees it, since drivers trust it. */
 #include "program.h"
 
 #include <inttypes.h>
@@ -12,7 +10,7 @@
 #define FLOAT_CONTROLS     4464u /* the first of five capabilities */
 #define CACHE_HEADER_BYTES 32u
 
-/* The newest version of SPIR-V that the opened device takes. */
+/* Returns the newest version of SPIR-V that the opened device takes. */
 static uint32_t newest_of(const gpuhal_plugin_device *device)
 {
     const uint32_t version = device->hardware.api_version;
@@ -37,7 +35,7 @@ static bool allows(const gpuhal_plugin_device *device, uint32_t capability)
     return gpuhal_vulkan_features_allow(device->features, capability);
 }
 
-/* Whether the plugin takes it from a device that has it. */
+/* Returns whether the plugin takes the capability on a device that has it. */
 static bool knows(uint32_t capability)
 {
     return capability - GROUP_NON_UNIFORM < 8 || capability - FLOAT_CONTROLS < 5 ||
@@ -69,7 +67,7 @@ static bool check_capabilities(const gpuhal_plugin_device *device, const gpuhal_
     return true;
 }
 
-/* Sets of instructions that Vulkan knows. */
+/* Refuses sets of instructions that Vulkan does not know. */
 static bool check_imports(const gpuhal_vulkan_module *code, gpuhal_vulkan_fault *fault)
 {
     const uint32_t wanted = GPUHAL_SPIRV_EXT_INST_IMPORT;
@@ -88,14 +86,14 @@ static bool check_imports(const gpuhal_vulkan_module *code, gpuhal_vulkan_fault 
     return true;
 }
 
-/* Numbers in the header lie as the specification says, lowest byte first. */
+/* Numbers in the header have their lowest byte first, by the specification. */
 static uint32_t number_at(const unsigned char *bytes)
 {
     return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
 }
 
-/* Whether this device and driver wrote it, and more than the header: drivers are to look themselves, and some do not
- * look closely. */
+/* Returns whether this device and driver wrote the bytes, and more than the header: drivers have to check that
+ * themselves, and some do not check closely. */
 static bool is_ours(const gpuhal_plugin_device *device, const gpuhal_plugin_build *build)
 {
     const VkPhysicalDeviceProperties *properties = &device->hardware.properties;
@@ -106,7 +104,7 @@ static bool is_ours(const gpuhal_plugin_device *device, const gpuhal_plugin_buil
            memcmp(bytes + 16, properties->pipelineCacheUUID, VK_UUID_SIZE) == 0;
 }
 
-/* A cache that the driver does not take is left away: what was compiled before is a hint. */
+/* A cache that the driver refuses is left out: it is only a hint. */
 static gpuhal_status make_cache(gpuhal_plugin_program *program, gpuhal_plugin_build *build)
 {
     gpuhal_plugin_device *device = program->device;
@@ -192,8 +190,8 @@ static gpuhal_status vulkan_program_load(gpuhal_plugin_device *device, const gpu
     return GPUHAL_OK;
 }
 
-/* The cache grows when another thread creates a kernel meanwhile: what does not fit any more is no error, and the size
- * is asked for anew. With no pipeline in it, or of a driver that keeps none (lavapipe of Mesa 22.3), it is but a
+/* The cache grows when another thread creates a kernel meanwhile: if it does not fit any more, that is no error, and
+ * the size is read again. If it has no pipeline, or if the driver keeps none (lavapipe of Mesa 22.3), it is only a
  * header: given back, it would save no compilation. */
 static gpuhal_status vulkan_program_compiled(gpuhal_plugin_program *program, void *to, uint64_t *bytes)
 {

@@ -1,9 +1,9 @@
-/* vulkan/program.h: what program.c, kernel_check.c, kernel.c and launch.c share.
+/* vulkan/program.h: declarations of program.c, kernel_check.c, kernel.c and launch.c.
  *
  * A program is a shader module with the pipeline cache of all its kernels; a kernel is a pipeline with its layout.
  * Everything is compiled when a kernel is created. A launch records the pipeline, its descriptors, its values and the
- * dispatch; descriptors are pushed where the device can, and otherwise lie with the values of uniform blocks in the
- * arena of the batch, or of the internal stream, that the launch is recorded in.
+ * dispatch. Descriptors are pushed if the device can. Otherwise they lie, like the values of uniform blocks, in the
+ * arena of the batch, or of the internal stream, that records the launch.
  */
 #ifndef GPUHAL_VULKAN_PROGRAM_H
 #define GPUHAL_VULKAN_PROGRAM_H
@@ -11,7 +11,7 @@
 #include "device.h"
 #include "spirv.h"
 
-/* Push constants at most; more than this few devices have. */
+/* The maximum of push constants; few devices have more. */
 #define GPUHAL_VULKAN_PUSH_BYTES 256u
 
 struct gpuhal_plugin_program {
@@ -37,7 +37,7 @@ struct gpuhal_plugin_kernel {
 
 /* kernel_check.c */
 
-/* A kernel on its way. */
+/* A kernel in creation. */
 typedef struct gpuhal_vulkan_kernel_plan {
     gpuhal_plugin_program *program;
     const gpuhal_kernel_desc *desc;
@@ -53,7 +53,7 @@ typedef struct gpuhal_vulkan_kernel_plan {
 
 /* Finds the entry point, and compares code, description and device; false with the fault. */
 bool gpuhal_vulkan_kernel_plan_make(gpuhal_vulkan_kernel_plan *plan);
-/* The kernel with its parameters, without anything of the driver's; NULL with the fault. Owner: caller, free(). */
+/* Makes the kernel with its parameters, without the driver's objects; NULL with the fault. Owner: caller, free(). */
 gpuhal_plugin_kernel *gpuhal_vulkan_kernel_plan_kernel(gpuhal_vulkan_kernel_plan *plan);
 
 /* kernel.c */

@@ -1,11 +1,11 @@
 /* vulkan/queue.c: queues: collecting commands in batches, submitting them, and waiting for one another.
  *
- * Several queues may share a wrapper; wrapper.c alone makes them exclude each other. Each has its own command pool,
- * which needs no lock since the core has one call in progress on a queue at most. Inside a batch barriers stand where
- * the hazards want them; batches are ordered by the barriers that every command buffer begins and ends with.
+ * Several queues may share a wrapper; wrapper.c alone makes them exclude each other. Each queue has its own command
+ * pool, which needs no lock since the core has one call in progress on a queue at most. Inside a batch the hazards
+ * decide about barriers; the barriers at both ends of every command buffer order the batches.
  *
- * Waits for another queue stand at the beginning of a batch: what was enqueued before is submitted first and does not
- * wait. The awaited value was submitted before, so submissions that wait for each other in a circle cannot arise.
+ * Waits for another queue are at the beginning of a batch: earlier commands are submitted first and do not wait. The
+ * awaited value was submitted before, so submissions that wait for each other in a circle cannot arise.
  */
 #include "queue.h"
 
@@ -13,13 +13,13 @@
 
 /* A batch that has grown to this is submitted by itself, so that long runs start early and take bounded memory. */
 #define BATCH_OPERATIONS 256u
-/* So many command buffers per queue, and so many operations in those in flight; a queue that is further ahead of the
- * device is not ready for more. What a driver keeps for a command buffer grows with what was recorded: about 1 KiB for
- * each launch in lavapipe 22.3. */
+/* The maximum of command buffers per queue, and of operations in flight; a queue that is further ahead of the device is
+ * not ready for more. The memory that a driver keeps for a command buffer grows with its commands: about 1 KiB for each
+ * launch in lavapipe 22.3. */
 #define BATCHES    64u
 #define OPERATIONS (16u * BATCH_OPERATIONS)
 
-/* What was enqueued behind a batch that was dropped counts on it, so nothing of the queue may run any more. */
+/* Work that was enqueued after a dropped batch relies on it, so nothing of the queue may run any more. */
 gpuhal_status gpuhal_vulkan_queue_ready(gpuhal_plugin_queue *queue)
 {
     gpuhal_status status = gpuhal_vulkan_alive(queue->device);
@@ -30,9 +30,9 @@ gpuhal_status gpuhal_vulkan_queue_ready(gpuhal_plugin_queue *queue)
     return status;
 }
 
-/* For a batch that the device does not use: never submitted, its value was reached, or the device was lost. What was
- * recorded is given back now, not when the batch is used again, since most are needed only while the queue is far
- * ahead. Where that fails, beginning the command buffer again resets it. */
+/* Takes a batch that the device does not use: it was never submitted, its value was reached, or the device was lost.
+ * The recorded commands are given back now, not when the batch is used again, since most batches are needed only while
+ * the queue is far ahead. If that fails, beginning the command buffer again resets it. */
 static void make_idle(gpuhal_plugin_queue *queue, gpuhal_vulkan_batch *batch)
 {
     for (uint32_t i = 0; i < batch->awaited_count; i++) {
@@ -119,8 +119,8 @@ gpuhal_status gpuhal_vulkan_queue_open(gpuhal_plugin_queue *queue)
     return GPUHAL_OK;
 }
 
-/* With the right to submit. Nothing of the batch starts before the values that it waits for, whatever the stage. There
- * is no fence: reaching @p value says that the batch has ended. */
+/* Needs the right to submit. No stage of the batch starts before the values that it waits for. There is no fence:
+ * reaching @p value means that the batch has ended. */
 static VkResult submit_batch(gpuhal_plugin_queue *queue, const gpuhal_vulkan_batch *batch, uint64_t value)
 {
     VkPipelineStageFlags stages[GPUHAL_VULKAN_AWAITED];
@@ -155,7 +155,7 @@ gpuhal_status gpuhal_vulkan_queue_enter(gpuhal_plugin_queue *queue)
     return gpuhal_vulkan_wrapper_enter(queue->device, queue->wrapper, false) ? GPUHAL_OK : GPUHAL_NOT_READY;
 }
 
-/* Does not wait for native access to end: NOT_READY. */
+/* Returns NOT_READY instead of waiting for native access to end. */
 static gpuhal_status enter_and_submit(gpuhal_plugin_queue *queue)
 {
     gpuhal_status status = queue->open ? gpuhal_vulkan_queue_enter(queue) : GPUHAL_OK;
@@ -166,15 +166,15 @@ static gpuhal_status enter_and_submit(gpuhal_plugin_queue *queue)
     return status;
 }
 
-/* A batch that could not be submitted is dropped, and the queue is of no use from then on: what comes after would run
- * without it. On a lost device it may run all the same, so it counts as submitted. */
+/* A batch that could not be submitted is dropped, and the queue is of no use from then on: later work would run without
+ * it. On a lost device the batch may still run, so it counts as submitted. */
 gpuhal_status gpuhal_vulkan_queue_submit(gpuhal_plugin_queue *queue)
 {
     gpuhal_vulkan_batch *batch = queue->open;
     if (!batch) {
         return GPUHAL_OK;
     }
-    /* First of all: whatever fails from here on, nothing more may be recorded in it. */
+    /* First of all: after any failure from here on, nothing more may be recorded in it. */
     queue->open = NULL;
     gpuhal_status status = gpuhal_vulkan_close_commands(queue->device, batch->commands);
     if (status == GPUHAL_OK) {
@@ -188,7 +188,7 @@ gpuhal_status gpuhal_vulkan_queue_submit(gpuhal_plugin_queue *queue)
         make_idle(queue, batch);
         return status;
     }
-    /* From here on the device may use the batch and what it refers to, until its value is reached. */
+    /* From here on the device may use the batch and its objects, until its value is reached. */
     batch->value = ++queue->submitted;
     queue->in_flight += batch->recorded;
     if (queue->last) {
@@ -202,8 +202,8 @@ gpuhal_status gpuhal_vulkan_queue_submit(gpuhal_plugin_queue *queue)
     return status;
 }
 
-/* What has begun stays in its batch, however large that grows: submitting could be refused (NOT_READY), and plugin.h
- * allows a refusal before any side effect only. */
+/* A transfer that has begun stays in its batch, however large that grows: submitting could be refused (NOT_READY), and
+ * plugin.h allows a refusal before any side effect only. */
 gpuhal_status gpuhal_vulkan_queue_record(gpuhal_plugin_queue *queue, gpuhal_vulkan_piece piece,
                                          const gpuhal_vulkan_touch *touches, uint32_t count,
                                          VkCommandBuffer *out_commands)
@@ -227,7 +227,7 @@ gpuhal_status gpuhal_vulkan_queue_record(gpuhal_plugin_queue *queue, gpuhal_vulk
     return GPUHAL_OK;
 }
 
-/* What the caller has submitted to the VkQueue has no value of ours, so it may still run. */
+/* The caller's submissions to the VkQueue have no value of the timeline, so they may still run. */
 bool gpuhal_vulkan_queue_is_idle(gpuhal_plugin_queue *queue)
 {
     return !queue->open && !queue->foreign && !queue->failed &&
@@ -240,9 +240,9 @@ static gpuhal_status vulkan_flush(gpuhal_plugin_queue *queue)
     return status == GPUHAL_OK ? enter_and_submit(queue) : status;
 }
 
-/* Engines submit kernels to our VkQueues, so only families that run them are taken, in turn; with GPUHAL_TIMED those
- * that write timestamps come first. VkQueues have the priorities that the VkDevice was made with, so a queue's own is
- * ignored. */
+/* Engines submit kernels to the plugin's VkQueues, so only families that run them are taken, in turn; with GPUHAL_TIMED
+ * families that write timestamps come first. VkQueues have the priorities that the VkDevice was made with, so the
+ * queue's priority is ignored. */
 static gpuhal_vulkan_wrapper *choose_wrapper(gpuhal_plugin_device *device, uint32_t flags)
 {
     uint32_t turn = atomic_fetch_add(&device->next_wrapper, 1);
@@ -310,8 +310,8 @@ static gpuhal_status vulkan_queue_create(gpuhal_plugin_device *device, int32_t p
 }
 
 /* VK_ERROR_DEVICE_LOST counts as the end of the work. Once a submission is known to be stuck no thread waits for the
- * next. What was seen is kept in the timeline: the next queue that gets it goes on from there, and a value must never
- * be signalled twice. */
+ * next. The reached value is kept in the timeline: the next queue that gets it goes on from there, and a value must
+ * never be signalled twice. */
 static bool has_ended(const gpuhal_plugin_queue *queue)
 {
     if (!queue->first) {
@@ -325,8 +325,8 @@ static bool has_ended(const gpuhal_plugin_queue *queue)
     return code == VK_SUCCESS || code == VK_ERROR_DEVICE_LOST;
 }
 
-/* Work that never ends keeps its objects: they are leaked, since Vulkan forbids to destroy what the device may still
- * use. */
+/* Work that never ends keeps its objects: they are leaked, since Vulkan forbids destroying objects that the device may
+ * still use. */
 static void vulkan_queue_destroy(gpuhal_plugin_queue *queue)
 {
     gpuhal_plugin_device *device = queue->device;
@@ -364,9 +364,9 @@ static void vulkan_queue_destroy(gpuhal_plugin_queue *queue)
     free(queue);
 }
 
-/* What was enqueued before the wait goes first and does not wait. An event of this queue comes first by the order of
- * submission, and one that was never recorded has nothing to wait for. The batch keeps the timeline that it waits for,
- * since the event may be destroyed or recorded anew before the batch has ended. */
+/* Commands from before the wait are submitted first and do not wait. An event of this queue comes first by the order of
+ * submission, and an event that was never recorded has nothing to wait for. The batch keeps the timeline that it waits
+ * for, since the event may be destroyed or recorded again before the batch has ended. */
 static gpuhal_status vulkan_queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
     gpuhal_status status = gpuhal_vulkan_queue_ready(queue);
@@ -400,8 +400,8 @@ static gpuhal_status vulkan_native_queue(gpuhal_plugin_queue *queue, gpuhal_nati
     return GPUHAL_OK;
 }
 
-/* The wrapper is taken first and the open batch submitted under it: what was recorded here must come before what the
- * caller submits, with nothing of another queue in between. */
+/* The wrapper is taken first and the open batch submitted under it: the recorded commands must come before the caller's
+ * submissions, with nothing of another queue in between. */
 static gpuhal_status vulkan_native_lock(gpuhal_plugin_queue *queue, uint64_t timeout_ns)
 {
     gpuhal_status status = gpuhal_vulkan_queue_ready(queue);

@@ -1,10 +1,10 @@
-/* vulkan/queue.h: what timeline.c, queue.c and event.c share.
+/* vulkan/queue.h: declarations of timeline.c, queue.c and event.c.
  *
  * A queue collects commands in its open batch. Submitting a batch gives the queue's timeline semaphore the next value;
- * batches fly in the order of their values and are used again once theirs has been reached. An event is a value of
- * some queue's timeline.
+ * batches run in the order of their values and are used again once their value has been reached. An event is a value of
+ * a queue's timeline.
  *
- * Timelines and stamps are counted: a batch in flight uses what the event that named it may have let go.
+ * Timelines and stamps are counted: a batch in flight may use one that its event has released.
  */
 #ifndef GPUHAL_VULKAN_QUEUE_H
 #define GPUHAL_VULKAN_QUEUE_H
@@ -55,8 +55,8 @@ struct gpuhal_plugin_queue {
     gpuhal_vulkan_batch *idle;         /* with nothing recorded */
     uint32_t batch_count, in_flight;   /* in_flight: operations of batches in flight */
     gpuhal_vulkan_hazards hazards; /* of the open batch */
-    bool adopted;                  /* the VkQueue is one that the caller submits to as it likes */
-    bool foreign;                  /* the caller has submitted something since our last submission */
+    bool adopted;                  /* the caller may submit to the VkQueue at any time */
+    bool foreign;                  /* the caller has submitted something since the plugin's last submission */
     bool failed;                   /* a batch was dropped; nothing after it may run */
 };
 
@@ -65,37 +65,37 @@ struct gpuhal_plugin_event {
     bool timed;
     gpuhal_vulkan_timeline *timeline; /* of the queue, which lives longer; NULL: never recorded */
     uint64_t value;
-    gpuhal_vulkan_stamp *stamp; /* NULL: that record took no time */
+    gpuhal_vulkan_stamp *stamp; /* NULL: that recording has no time */
     uint32_t valid_bits;        /* of the stamp */
 };
 
 /* queue.c */
 
-/* OK, or why nothing can be enqueued. */
+/* Returns OK, or why nothing can be enqueued. */
 gpuhal_status gpuhal_vulkan_queue_ready(gpuhal_plugin_queue *queue);
-/* Opens a batch where none is open, and takes back those whose value was reached. NOT_READY, with nothing done, while
+/* Opens a batch if none is open, and takes back batches whose value was reached. NOT_READY, with nothing done, while
  * all are in flight, or too many operations. */
 gpuhal_status gpuhal_vulkan_queue_open(gpuhal_plugin_queue *queue);
-/* The right to submit; NOT_READY while native access has the VkQueue. */
+/* Takes the right to submit; NOT_READY while native access has the VkQueue. */
 gpuhal_status gpuhal_vulkan_queue_enter(gpuhal_plugin_queue *queue);
-/* Submits the open batch, if any. With the right to submit. */
+/* Submits the open batch, if any. Needs the right to submit. */
 gpuhal_status gpuhal_vulkan_queue_submit(gpuhal_plugin_queue *queue);
 
 /* timeline.c */
 
-/* An idle timeline, or a new one; its values go on from `reached`. NULL: *out_status is reported. */
+/* Returns an idle timeline, or a new one; its values go on from `reached`. NULL: *out_status is reported. */
 gpuhal_vulkan_timeline *gpuhal_vulkan_timeline_take(gpuhal_plugin_device *device, gpuhal_status *out_status);
 gpuhal_vulkan_timeline *gpuhal_vulkan_timeline_retain(gpuhal_vulkan_timeline *timeline);
 void gpuhal_vulkan_timeline_release(gpuhal_vulkan_timeline *timeline);
-/* Notes that the value was reached. */
+/* Records that the value was reached. */
 void gpuhal_vulkan_timeline_advance(gpuhal_vulkan_timeline *timeline, uint64_t value);
-/* OK, NOT_READY, or DEVICE_LOST. */
+/* Returns OK, NOT_READY, or DEVICE_LOST. */
 gpuhal_status gpuhal_vulkan_timeline_query(gpuhal_vulkan_timeline *timeline, uint64_t value);
-/* OK, NOT_READY when the time is over, or DEVICE_LOST. */
+/* Returns OK, NOT_READY when the time is over, or DEVICE_LOST. */
 gpuhal_status gpuhal_vulkan_timeline_wait(gpuhal_vulkan_timeline *timeline, uint64_t value, uint64_t timeout_ns);
-/* The vendor's wait, also on a lost device. */
+/* Calls the vendor's wait, also on a lost device. */
 VkResult gpuhal_vulkan_timeline_await(const gpuhal_vulkan_timeline *timeline, uint64_t value, uint64_t timeout_ns);
-/* With one reference; NULL: *out_status is reported. */
+/* Returns a stamp with one reference; NULL: *out_status is reported. */
 gpuhal_vulkan_stamp *gpuhal_vulkan_stamp_create(gpuhal_plugin_device *device, gpuhal_status *out_status);
 void gpuhal_vulkan_stamp_release(gpuhal_vulkan_stamp *stamp);
 

@@ -1,8 +1,8 @@
-/* vulkan/reflect.c: what a kernel expects, out of its module: which buffers at which bindings, where its values go,
- * how large its groups are.
+/* vulkan/reflect.c: the interface of a kernel, out of its module: its buffers and their bindings, the place of its
+ * values, the size of its groups.
  *
  * A module with several entry points has variables that only some of them use. From SPIR-V 1.4 on each entry point
- * lists its own; before, its functions have to be searched.
+ * lists its variables; before, its functions have to be searched.
  */
 #include "spirv.h"
 
@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define SPIRV_1_4 0x00010400u
-/* No type of a real program is near these: a type may contain itself, or grow with each step. */
+/* Limits for types that contain themselves, or grow with each step. No type of a real program is near them. */
 #define TYPES_MAX 100000u
 #define DEPTH_MAX 32u
 #define BYTES_MAX (UINT64_C(1) << 40)
@@ -40,7 +40,7 @@ static bool has(const gpuhal_vulkan_module *module, uint32_t id, uint32_t member
 
 static uint64_t size_of(walk *w, uint32_t type, uint32_t matrix_stride, bool row_major, uint32_t depth);
 
-/* Rows lie apart by the stride where the matrix is stored by rows, else columns. */
+/* The stride is between rows if the matrix is stored by rows, else between columns. */
 static uint64_t size_of_matrix(walk *w, uint32_t at, uint32_t stride, bool row_major, uint32_t depth)
 {
     const uint32_t *word = &w->module->words[at];
@@ -50,7 +50,8 @@ static uint64_t size_of_matrix(walk *w, uint32_t at, uint32_t stride, bool row_m
     return stride == 0 ? column * word[3] : (uint64_t)stride * (row_major ? rows : word[3]);
 }
 
-/* By offsets where members have them; one behind the other in memory of a group, which has no layout. */
+/* Uses the offsets of members if they have them. In memory of a group, which has no layout, members lie one after the
+ * other. */
 static uint64_t size_of_struct(walk *w, uint32_t at, uint32_t depth)
 {
     const gpuhal_vulkan_module *module = w->module;
@@ -69,7 +70,7 @@ static uint64_t size_of_struct(walk *w, uint32_t at, uint32_t depth)
     return end;
 }
 
-/* 0 for what has no size of its own: arrays that a buffer ends with, and nonsense. */
+/* Returns 0 for types without a size: arrays at the end of a buffer, and nonsense. */
 static uint64_t size_of(walk *w, uint32_t type, uint32_t matrix_stride, bool row_major, uint32_t depth)
 {
     const gpuhal_vulkan_module *module = w->module;
@@ -108,7 +109,7 @@ static uint64_t size_of(walk *w, uint32_t type, uint32_t matrix_stride, bool row
     return bytes < BYTES_MAX ? bytes : BYTES_MAX;
 }
 
-/* What the code may do with a buffer: decorations of the variable, or of every member. */
+/* Returns the access that the code has to a buffer: by decorations of the variable, or of every member. */
 static uint32_t access_of(const gpuhal_vulkan_module *module, uint32_t variable, uint32_t type)
 {
     const uint32_t count = gpuhal_vulkan_module_length(module, module->made[type]) - 2;
@@ -151,7 +152,7 @@ static bool take_block(walk *w, uint32_t type, bool pushes)
     return true;
 }
 
-/* A variable with a binding; @p type is what it points to. */
+/* Takes a variable with a binding, which points to @p type. */
 static bool take_binding(walk *w, uint32_t variable, uint32_t storage, uint32_t type, uint32_t *uniform_binding)
 {
     const gpuhal_vulkan_module *module = w->module;
@@ -286,7 +287,7 @@ static bool take_constants(walk *w, const uint32_t ids[3])
     return true;
 }
 
-/* The built-in WorkgroupSize is over the execution mode. */
+/* The built-in WorkgroupSize overrides the execution mode. */
 static bool take_group(walk *w, uint32_t entry)
 {
     const gpuhal_vulkan_module *module = w->module;

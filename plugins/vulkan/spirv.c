@@ -31,7 +31,7 @@ uint32_t gpuhal_vulkan_module_find(const gpuhal_vulkan_module *module, uint32_t 
     return at < module->count ? at : module->count;
 }
 
-/* Where the bytes are no module at all. */
+/* Refuses bytes that do not begin as a module that the device takes. */
 static bool check_header(const uint32_t *words, uint32_t count, uint32_t newest, gpuhal_vulkan_fault *fault)
 {
     if (count > 0 && words[0] == SWAPPED_MAGIC) {
@@ -71,8 +71,8 @@ static bool damaged(gpuhal_vulkan_fault *fault, const gpuhal_vulkan_module *modu
                                    at, gpuhal_vulkan_module_code(module, at), what);
 }
 
-/* Measures every instruction, and notes where ids are made. @p out_all: every instruction is in the grammar, so that
- * an id that none makes is a mistake. */
+/* Measures every instruction, and records which one makes each id. @p out_all: every instruction is in the grammar, so
+ * that an id made by none of them is a mistake. */
 static bool read_instructions(gpuhal_vulkan_module *module, bool *out_all, gpuhal_vulkan_fault *fault)
 {
     *out_all = true;
@@ -106,7 +106,7 @@ static bool is_type(const gpuhal_vulkan_module *module, uint32_t id)
     return code >= GPUHAL_SPIRV_TYPE_VOID && code < TYPES_END;
 }
 
-/* NULL, or what is wrong with an id. */
+/* Returns NULL, or the fault of an id. */
 static const char *check_id(const gpuhal_vulkan_module *module, uint32_t id, char kind, bool all)
 {
     if (id == 0 || id >= module->bound || (all && module->made[id] == 0)) {
@@ -120,8 +120,8 @@ static const char *check_id(const gpuhal_vulkan_module *module, uint32_t id, cha
     return kind == 'b' && all && !is_label ? "goes on at what is not a block" : NULL;
 }
 
-/* The words of a number: that of a constant has the constant's type, and that of a switch its selector's. 0: the module
- * does not say it. */
+/* Returns the words of a number. In a constant it has the constant's type, and in a switch its selector's. 0: the
+ * module does not say it. */
 static uint32_t number_words(const gpuhal_vulkan_module *module, uint32_t at)
 {
     const uint32_t code = gpuhal_vulkan_module_code(module, at), first = module->words[at + 1];
@@ -134,7 +134,7 @@ static uint32_t number_words(const gpuhal_vulkan_module *module, uint32_t at)
     return bytes > 4 ? 2 : bytes > 0;
 }
 
-/* Whether the set of an OpExtInst is known to have ids alone; those of debug information have literals among them. */
+/* Returns whether the set of an OpExtInst is known to have ids alone; sets of debug information also have literals. */
 static bool has_ids_alone(const gpuhal_vulkan_module *module, uint32_t at)
 {
     static const char glsl[] = "GLSL.std.450", other[] = "NonSemantic.";
@@ -149,7 +149,7 @@ static bool has_ids_alone(const gpuhal_vulkan_module *module, uint32_t at)
 
 enum { ALIGNED = 2, AVAILABLE = 8, VISIBLE = 16, KNOWN_ACCESS = 63 };
 
-/* Checks how memory is accessed: a mask, behind it an alignment, and the scopes in which others see it. */
+/* Checks how memory is accessed: a mask, then an alignment, and the scopes of availability and visibility. */
 static const char *check_access(const gpuhal_vulkan_module *module, const uint32_t *words, uint32_t count, bool all,
                                 uint32_t *out_taken)
 {
@@ -164,8 +164,8 @@ static const char *check_access(const gpuhal_vulkan_module *module, const uint32
     return wrong;
 }
 
-/* Checks one operand, which begins with a word of the instruction; NULL and how many words it has, 0 if the module does
- * not say it, or what is wrong. */
+/* Checks the operand that begins with a word of the instruction. Returns NULL and how many words it has (0: the module
+ * does not say it), or the fault. */
 static const char *check_operand(const gpuhal_vulkan_module *module, uint32_t at, uint32_t word, char kind, bool all,
                                  uint32_t *out_taken)
 {
@@ -212,7 +212,7 @@ static bool check_operands(const gpuhal_vulkan_module *module, uint32_t at, bool
         if (wrong || taken > length - word) {
             return damaged(fault, module, at, wrong ? wrong : "has too few words");
         }
-        if (taken == 0) { /* nothing behind it is known either */
+        if (taken == 0) { /* nothing after it is known either */
             kind = NULL;
         } else if (*kind == 'o') { /* without its type and id, which are this one's */
             const char *other = gpuhal_vulkan_operands(module->words[at + word]);
@@ -225,7 +225,7 @@ static bool check_operands(const gpuhal_vulkan_module *module, uint32_t at, bool
     return !kind || *kind || word == length || damaged(fault, module, at, "has too many words");
 }
 
-/* The function that an entry point names. */
+/* Checks the function that an entry point names. */
 static bool check_entry(gpuhal_vulkan_module *module, uint32_t at, gpuhal_vulkan_fault *fault)
 {
     const uint32_t function = module->made[module->words[at + 2]];
@@ -236,17 +236,18 @@ static bool check_entry(gpuhal_vulkan_module *module, uint32_t at, gpuhal_vulkan
     return true;
 }
 
-/* Where an instruction stands. */
+/* The place of an instruction. */
 typedef enum place { OUTSIDE, IN_FUNCTION, IN_BLOCK } place;
 
-/* What may stand in any place: nothing, where the source was, and what has no meaning for a driver. */
+/* Returns whether the instruction may be in any place: OpNop, source lines, OpUndef, and OpExtInst, which may have no
+ * meaning for a driver. */
 static bool is_everywhere(uint32_t code)
 {
     return code == 0 || code == GPUHAL_SPIRV_LINE || code == GPUHAL_SPIRV_NO_LINE || code == GPUHAL_SPIRV_EXT_INST ||
            code == GPUHAL_SPIRV_UNDEF;
 }
 
-/* Also those of other models than GLCompute, of which a module may have entry points beside. */
+/* Includes instructions of other models than GLCompute, since a module may have entry points of these too. */
 static bool ends_block(uint32_t code)
 {
     return (code >= GPUHAL_SPIRV_BRANCH && code <= GPUHAL_SPIRV_UNREACHABLE) ||
@@ -254,7 +255,7 @@ static bool ends_block(uint32_t code)
            code == GPUHAL_SPIRV_TERMINATE_RAY || code == GPUHAL_SPIRV_EMIT_MESH_TASKS;
 }
 
-/* Only what is in the grammar: of others is not known where they belong. */
+/* True only for instructions of the grammar: the place of others is not known. */
 static bool is_of_code(uint32_t code)
 {
     return code >= GPUHAL_SPIRV_FUNCTION_CALL && code != GPUHAL_SPIRV_VARIABLE && gpuhal_vulkan_operands(code) &&
@@ -262,7 +263,7 @@ static bool is_of_code(uint32_t code)
            !(code >= GPUHAL_SPIRV_MODULE_PROCESSED && code <= GPUHAL_SPIRV_DECORATE_ID);
 }
 
-/* Follows the order of functions and blocks; NULL, or what is wrong. */
+/* Follows the order of functions and blocks. Returns NULL, or the fault. */
 static const char *move_on(place *now, uint32_t code)
 {
     const place from = *now;

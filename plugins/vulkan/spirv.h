@@ -1,11 +1,10 @@
-/* vulkan/spirv.h: what this plugin has to know of a SPIR-V module: whether it can be given to a driver, and what its
- * kernels expect.
+/* vulkan/spirv.h: SPIR-V modules: whether a driver may get one, and the interface of its kernels.
  *
- * Drivers trust SPIR-V: what is not valid may crash them. A module that was read here has instructions that end with
- * it, ids within its bound that are made once, the operands that the grammar gives to each known instruction, of which
- * ids are ids of the module, and functions that are made of blocks which begin with a label and end with a branch or a
- * return. What ids stand for, types, and what else a validator checks is the compiler's promise. Every later function
- * counts on that, and bounds its own recursion, since a type may still contain itself.
+ * Drivers trust SPIR-V: an invalid module may crash them. In a module that was read here, the last instruction ends
+ * with the module, ids are within its bound and made once, and each known instruction has the operands of the grammar,
+ * with ids of the module. Functions consist of blocks that begin with a label and end with a branch or a return. The
+ * compiler promises the rest that a validator checks, such as the meaning of ids and types. Every later function relies
+ * on that, and bounds its own recursion, since a type may still contain itself.
  */
 #ifndef GPUHAL_VULKAN_SPIRV_H
 #define GPUHAL_VULKAN_SPIRV_H
@@ -15,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Storage buffers of one kernel at most. */
+/* The maximum of storage buffers of one kernel. */
 #define GPUHAL_VULKAN_BINDINGS 128u
 
 /* Numbers of the specification, as far as they are used here. */
@@ -110,7 +109,7 @@ typedef struct gpuhal_vulkan_member {
 
 #define GPUHAL_VULKAN_MEMBERS 256u
 
-/* What one kernel expects. */
+/* The interface of one kernel. */
 typedef struct gpuhal_vulkan_interface {
     uint32_t buffer_count;                   /* bindings 0 up to this of set 0 */
     uint32_t access[GPUHAL_VULKAN_BINDINGS]; /* of each, GPUHAL_ACCESS_ bits; 0: the code has no such binding */
@@ -121,7 +120,7 @@ typedef struct gpuhal_vulkan_interface {
     uint64_t local_bytes;
 } gpuhal_vulkan_interface;
 
-/* Why something is not as it has to be. */
+/* A status with its reason. */
 typedef struct gpuhal_vulkan_fault {
     gpuhal_status status;
     char text[320];
@@ -131,16 +130,17 @@ typedef struct gpuhal_vulkan_fault {
 bool gpuhal_vulkan_fault_set(gpuhal_vulkan_fault *fault, gpuhal_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* grammar.c: a letter for each operand of an instruction, which is a word but for s, n, m and o:
- *   t the id of a type, r the id that the instruction makes, b the id of a block, i another id, l a literal,
- *   s a text up to its final zero, n a number as wide as the type of the constant or selector that it belongs to,
- *   m how memory is accessed, with what that asks for, o another instruction's number and its operands,
- *   x a word for an instruction of an imported set, . whatever follows.
- * Behind a letter ? stands for one at most and * for any number; 2 behind two letters for any number of such pairs.
+/* grammar.c: a letter for each operand of an instruction, which is a word except for s, n, m and o:
+ * t the id of a type, r the id that the instruction makes, b the id of a block, i another id, l a literal,
+ * s a text up to its final zero, n a number as wide as the type of the constant or selector that it belongs to,
+ * m how memory is accessed, with the operands that this needs, o another instruction's number and its operands,
+ * x a word for an instruction of an imported set, . any further words.
+ * After a letter ? stands for one at most and * for any number; 2 after two letters for any number of such pairs.
  * NULL: not a known instruction. */
 const char *gpuhal_vulkan_operands(uint32_t code);
 
-/* capability.c: the name of a capability, or NULL; whether it is for kernels of OpenCL, so that Vulkan never has it. */
+/* capability.c: returns the name of a capability, or NULL; whether it is for kernels of OpenCL, so that Vulkan never
+ * has it. */
 const char *gpuhal_vulkan_capability_name(uint32_t capability);
 bool gpuhal_vulkan_capability_is_opencl(uint32_t capability);
 
@@ -161,24 +161,24 @@ static inline uint32_t gpuhal_vulkan_module_length(const gpuhal_vulkan_module *m
     return module->words[at] >> 16;
 }
 
-/* The next instruction from `at` on with this code (0: any), `at` included; `count` where there is none. */
+/* Returns the next instruction from `at` on with this code (0: any), `at` included; `count` if there is none. */
 uint32_t gpuhal_vulkan_module_find(const gpuhal_vulkan_module *module, uint32_t at, uint32_t code);
-/* The word behind the decoration of an id; with a member number that of the member (UINT32_MAX: of the id itself). */
+/* Gives the word after the decoration of an id, or of its member @p member (UINT32_MAX: of the id itself). */
 bool gpuhal_vulkan_module_decoration(const gpuhal_vulkan_module *module, uint32_t id, uint32_t member,
                                      uint32_t decoration, uint32_t *out_value);
-/* The place of the GLCompute entry point with this name; 0: none. */
+/* Returns the place of the GLCompute entry point with this name; 0: none. */
 uint32_t gpuhal_vulkan_module_entry(const gpuhal_vulkan_module *module, const char *name);
-/* The names of all of them, with blanks between, as many as have room. */
+/* Lists the names of all of them, with blanks between, as far as there is room. */
 void gpuhal_vulkan_module_list(const gpuhal_vulkan_module *module, char *out_names, size_t size);
-/* The constant that is specialized as @p spec_id: its place; 0: none. */
+/* Returns the place of the constant that is specialized as @p spec_id; 0: none. */
 uint32_t gpuhal_vulkan_module_constant(const gpuhal_vulkan_module *module, uint32_t spec_id);
-/* The bytes of a scalar type; 0 for any other type. */
+/* Returns the bytes of a scalar type; 0 for any other type. */
 uint32_t gpuhal_vulkan_module_scalar(const gpuhal_vulkan_module *module, uint32_t type);
-/* The value of an integer constant of 32 bits, as @p constants fix it. */
+/* Returns the value of an integer constant of 32 bits, as @p constants fix it. */
 gpuhal_vulkan_extent gpuhal_vulkan_module_value(const gpuhal_vulkan_module *module, uint32_t id,
                                                 const gpuhal_constant *constants, uint32_t constant_count);
 
-/* reflect.c: what the kernel of an entry point expects. */
+/* reflect.c: reads the interface of an entry point's kernel. */
 bool gpuhal_vulkan_reflect(const gpuhal_vulkan_module *module, uint32_t entry, const gpuhal_constant *constants,
                            uint32_t constant_count, gpuhal_vulkan_interface *out_interface, gpuhal_vulkan_fault *fault);
 

@@ -1,13 +1,11 @@
-/* vulkan/timeline.c: the timelines that events are values of, and the stamps by which they are timed.
+/* vulkan/timeline.c: timelines, whose values are events, and the stamps that time them.
  *
- * Semaphores are not destroyed before the device closes: Mesa's emulated timelines (22.3.6,
- * vk_sync_timeline_point_release) are written to by the queue's thread after everyone has seen the end of the
- * submission that awaited them, although the specification ends its use there. So a timeline without references goes
- * to the next queue.
+ * Semaphores are not destroyed before the device closes: the queue's thread writes to Mesa's emulated timelines
+ * (22.3.6, vk_sync_timeline_point_release) after every thread has seen the end of the submission that awaited them,
+ * although the specification ends its use there. So a timeline without references goes to the next queue.
  *
- * A value that was seen once is kept, so that asking again costs no call. Waiting is cut into slices, after each of
- * which a device that another thread has found lost ends it: drivers whose device hangs do not always say so to
- * everybody.
+ * A reached value is kept, so that asking again costs no call. A wait is cut into slices, and ends after a slice if
+ * another thread has found the device lost: drivers do not always report a hanging device to every thread.
  */
 #include "queue.h"
 
@@ -45,7 +43,7 @@ gpuhal_vulkan_timeline *gpuhal_vulkan_timeline_take(gpuhal_plugin_device *device
     if (!timeline) {
         return create_timeline(device, out_status);
     }
-    /* It had none, and the thread that takes it out of the list is alone with it. */
+    /* It had no reference, and the thread that takes it out of the list is alone with it. */
     atomic_store(&timeline->references, 1);
     return timeline;
 }
@@ -57,8 +55,8 @@ gpuhal_vulkan_timeline *gpuhal_vulkan_timeline_retain(gpuhal_vulkan_timeline *ti
     return timeline;
 }
 
-/* The last reference makes it idle for the next queue, and never destroys it. No batch in flight uses it then: batches
- * keep what they wait for, and a queue is destroyed once its own work has ended. */
+/* The last release makes it idle for the next queue, and never destroys it. No batch in flight uses it then: batches
+ * keep the timelines that they wait for, and a queue is destroyed once its own work has ended. */
 void gpuhal_vulkan_timeline_release(gpuhal_vulkan_timeline *timeline)
 {
     if (timeline && atomic_fetch_sub(&timeline->references, 1) == 1) {
@@ -70,8 +68,8 @@ void gpuhal_vulkan_timeline_release(gpuhal_vulkan_timeline *timeline)
     }
 }
 
-/* Every VkQueue is drained first: only then has an emulation's own thread done with the semaphores. Where that is not
- * possible they are leaked with the VkDevice. */
+/* Drains every VkQueue first: only then an emulation's thread no longer uses the semaphores. If that is not possible
+ * they are leaked with the VkDevice. */
 void gpuhal_vulkan_timelines_stop(gpuhal_plugin_device *device)
 {
     if (!device->idle_timelines) {
@@ -89,8 +87,8 @@ void gpuhal_vulkan_timelines_stop(gpuhal_plugin_device *device)
     }
 }
 
-/* Never goes back: threads may report what they saw in another order than it came. The load may be relaxed: an old
- * value only costs one more turn of the loop, since the exchange compares. */
+/* Never goes back: threads may report values out of order. The load may be relaxed: an old value only costs one more
+ * turn of the loop, since the exchange compares. */
 void gpuhal_vulkan_timeline_advance(gpuhal_vulkan_timeline *timeline, uint64_t value)
 {
     uint64_t known = atomic_load_explicit(&timeline->reached, memory_order_relaxed);
@@ -98,7 +96,7 @@ void gpuhal_vulkan_timeline_advance(gpuhal_vulkan_timeline *timeline, uint64_t v
     }
 }
 
-/* A lost device is lost for values that were reached before, too: memory that the work wrote may be gone. */
+/* A lost device also fails values that were reached before: memory that the work wrote may be gone. */
 gpuhal_status gpuhal_vulkan_timeline_query(gpuhal_vulkan_timeline *timeline, uint64_t value)
 {
     gpuhal_plugin_device *device = timeline->device;
@@ -131,7 +129,7 @@ VkResult gpuhal_vulkan_timeline_await(const gpuhal_vulkan_timeline *timeline, ui
     return code;
 }
 
-/* Slices end early for a device that another thread has found lost; only the last one ends the time. */
+/* The wait ends after a slice if another thread has found the device lost; only the last slice ends the time. */
 gpuhal_status gpuhal_vulkan_timeline_wait(gpuhal_vulkan_timeline *timeline, uint64_t value, uint64_t timeout_ns)
 {
     gpuhal_plugin_device *device = timeline->device;

@@ -1,12 +1,12 @@
 /* vulkan/transfer.c: moving bytes.
  *
  * The device copies between buffers: in an internal stream when the call blocks, else in the open batch of its queue.
- * The host copies where it sees the device's memory itself: in blocking calls, and on a queue with nothing unfinished,
- * where doing it now is in order with everything, as long as that is little. Whatever else there is to do with host
- * memory returns NOT_SUPPORTED, and the core stages it.
+ * The host copies if it sees the device's memory itself: in blocking calls, and for few bytes on a queue with nothing
+ * unfinished, since an immediate copy is in order there. All other transfers of host memory return NOT_SUPPORTED, and
+ * the core stages them.
  *
- * Host writes need nothing to be seen by what is submitted after them. Device writes are made visible to the host by
- * the barrier at the end of each command buffer.
+ * Later submissions see host writes without further steps. The barrier at the end of each command buffer makes device
+ * writes visible to the host.
  */
 #include "device.h"
 
@@ -14,7 +14,7 @@
 
 /* lavapipe counts the bytes of a region in an int. */
 #define REGION_BYTES (UINT64_C(1) << 30)
-/* More is not copied by the host inside a call that enqueues: the core's queue thread does it. */
+/* The host copies no more than this inside a call that enqueues: the core's queue thread makes larger copies. */
 #define QUEUED_HOST_BYTES (UINT64_C(256) << 10)
 /* Rows of a rectangle per command. */
 #define REGIONS 256u
@@ -37,7 +37,7 @@ static gpuhal_vulkan_span span_of(const gpuhal_memory *memory, uint64_t offset, 
     return (gpuhal_vulkan_span){.buffer = handle(memory), .begin = offset, .end = offset + bytes};
 }
 
-/* Where a transfer records its commands. */
+/* The destination of a transfer's commands. */
 typedef struct target {
     gpuhal_plugin_device *device;
     gpuhal_plugin_queue *queue;   /* NULL: an internal stream */
@@ -45,8 +45,8 @@ typedef struct target {
     gpuhal_vulkan_piece piece;    /* the next one on the queue */
 } target;
 
-/* On a queue barriers stand where the spans want them. An internal stream has the commands of one call alone, which
- * touch no byte twice, since the core refuses sides that overlap. */
+/* On a queue the spans decide about barriers. An internal stream has the commands of one call alone, which touch no
+ * byte twice, since the core refuses sides that overlap. */
 static gpuhal_status next_commands(target *to, gpuhal_vulkan_span written, gpuhal_vulkan_span read,
                                    VkCommandBuffer *out_commands)
 {
@@ -111,8 +111,8 @@ static gpuhal_status vulkan_fill(gpuhal_plugin_device *device, gpuhal_plugin_que
     return end_commands(&where);
 }
 
-/* Whether the host may touch these bytes now. Without coherence it moves whole atoms, and a neighbour in the same atom
- * could be changed by another thread at the same time: only whole atoms are safe. */
+/* Returns whether the host may touch these bytes now. Without coherence the host moves whole atoms, and another thread
+ * could change a neighbour in the same atom at the same time: only whole atoms are safe. */
 static bool host_may(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *memory,
                      uint64_t offset, uint64_t bytes, uint32_t wanted_flags)
 {
@@ -129,7 +129,7 @@ static bool host_may(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, c
     return !queue || (bytes <= QUEUED_HOST_BYTES && gpuhal_vulkan_queue_is_idle(queue));
 }
 
-/* Before the host reads. */
+/* Called before the host reads. */
 static gpuhal_status invalidate_host(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset,
                                      uint64_t bytes)
 {
@@ -159,7 +159,7 @@ static gpuhal_status vulkan_write(gpuhal_plugin_device *device, gpuhal_plugin_qu
     return GPUHAL_OK;
 }
 
-/* Uncached memory is read over the bus a few bytes at a time: the device brings it faster. */
+/* The host reads uncached memory over the bus a few bytes at a time: the device copies it faster. */
 static gpuhal_status vulkan_read(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to,
                                  const gpuhal_memory *from, uint64_t offset, uint64_t bytes)
 {
@@ -191,8 +191,8 @@ static void rect_on_host(const gpuhal_plugin_rect *to, const gpuhal_plugin_rect 
     }
 }
 
-/* One side is ordinary memory of the host. Coherent memory only: gaps between rows belong to others, who may be writing
- * there. The bytes count, not the span: it is what the host moves that must be little on a queue. */
+/* One side is pageable memory of the host. Takes coherent memory only: other threads may be writing in the gaps between
+ * rows. The bytes count, not the span: on a queue the host must move few bytes. */
 static gpuhal_status rect_with_host(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue,
                                     const gpuhal_plugin_rect *to, const gpuhal_plugin_rect *from,
                                     const uint64_t extent[3])
@@ -270,7 +270,7 @@ static gpuhal_status vulkan_copy_rect(gpuhal_plugin_device *device, gpuhal_plugi
     gpuhal_status status = GPUHAL_OK;
     for (uint64_t first = 0; first < rows && status == GPUHAL_OK; first += REGIONS) {
         status = copy_rows(&where, to, from, merged, first);
-        /* On a queue this does nothing: there the batch takes what has begun. */
+        /* On a queue this does nothing: there the batch takes the whole transfer. */
         if (status == GPUHAL_OK && (first / REGIONS + 1) % COMMANDS == 0) {
             status = end_commands(&where);
         }

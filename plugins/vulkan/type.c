@@ -1,8 +1,8 @@
-/* vulkan/type.c: which memory type is best for which kind of memory.
+/* vulkan/type.c: the best memory type for each kind of memory.
  *
  * Memory that is not coherent moves between host and device in whole atoms, and a neighbour in the same atom may belong
- * to other memory. So only memory for reading back, which the host seldom writes, may be such; for all other kinds the
- * host does not see it.
+ * to other memory. So only memory for reading back, which the host seldom writes, may be of such a type; for all other
+ * kinds the host does not see it.
  */
 #include "memory.h"
 
@@ -17,7 +17,7 @@
      VK_MEMORY_PROPERTY_DEVICE_COHERENT_BIT_AMD | VK_MEMORY_PROPERTY_DEVICE_UNCACHED_BIT_AMD |                        \
      VK_MEMORY_PROPERTY_RDMA_CAPABLE_BIT_NV)
 
-/* What a kind must have, and what counts for or against a type, the first most. */
+/* The flags that a kind must have, and flags that count for or against a type, the first most. */
 typedef struct wish {
     VkMemoryPropertyFlags needed;
     struct {
@@ -26,7 +26,7 @@ typedef struct wish {
     } preferred[3];
 } wish;
 
-/* On a discrete GPU device memory that the host sees is scarce, or slower for the device; with one memory for both it
+/* Device memory that the host sees is scarce on a discrete GPU, or slower for the device; with one memory for both it
  * is free. */
 static wish wish_of(const gpuhal_vulkan_hardware *hardware, gpuhal_memory_kind kind)
 {
@@ -44,7 +44,7 @@ static wish wish_of(const gpuhal_vulkan_hardware *hardware, gpuhal_memory_kind k
     }
 }
 
-/* Among equals the first: drivers list the faster types first. */
+/* Returns the first among equals: drivers list the faster types first. */
 uint32_t gpuhal_vulkan_pick_type(const gpuhal_vulkan_hardware *hardware, gpuhal_memory_kind kind, uint32_t bits)
 {
     const wish wanted = wish_of(hardware, kind);
@@ -67,7 +67,7 @@ uint32_t gpuhal_vulkan_pick_type(const gpuhal_vulkan_hardware *hardware, gpuhal_
     return best;
 }
 
-/* A processor with graphics may call a small part of the memory its own: the rest is as good for it. */
+/* A processor with graphics may call a small part of the memory device-local: the rest is as good for it. */
 uint32_t gpuhal_vulkan_next_type(const gpuhal_vulkan_hardware *hardware, gpuhal_memory_kind kind, uint32_t bits)
 {
     const uint32_t type = gpuhal_vulkan_pick_type(hardware, kind, bits);

@@ -1,13 +1,13 @@
 /* vulkan/wrapper.c: submitting to a VkQueue, which Vulkan allows one thread at a time.
  *
- * A submission holds the wrapper's mutex, for as long as vkQueueSubmit takes. Native access takes the wrapper for as
- * long as the caller likes, and may be ended by another thread than began it, so it is a flag under that mutex and no
- * lock of a thread. The thread that began it is refused what would wait for its end: it would wait for itself.
+ * A submission holds the wrapper's mutex while vkQueueSubmit runs. Native access takes the wrapper as long as the
+ * caller likes, and another thread than began it may end it, so it is a flag under that mutex and no lock of a thread.
+ * The thread that began it is refused a call that would wait for its end: it would wait for itself.
  */
 #include "../common/clock.h"
 #include "device.h"
 
-/* Names this thread, as no other is ever named: pthread_self() is given anew once its thread has ended. */
+/* Names this thread uniquely: pthread_self() is used again once its thread has ended. */
 static uint64_t this_thread(void)
 {
     static _Atomic uint64_t last;
