@@ -346,6 +346,35 @@ TEST(timed_events_work_where_the_transfer_family_has_no_timestamps)
     measure("discrete;slow_us=20000;families=gct1,t1/0");
 }
 
+/* From an event to one that was recorded before it, as stamps of two queues may be. */
+static void measure_backwards(const char *script)
+{
+    fixture d = open_fixture(script, GPUHAL_TIMED);
+    const gpuhal_ops *ops = &d.o.slots.ops;
+    gpuhal_plugin_event *before = NULL;
+    uint64_t elapsed_ns = 1;
+    assert_int_equal(ops->event_create(d.o.device, GPUHAL_TIMED, &before), GPUHAL_OK);
+    assert_int_equal(ops->event_record(d.queue, before), GPUHAL_OK);
+    enqueue_copy(&d);
+    assert_int_equal(ops->event_block(d.event, 5 * second_ns), GPUHAL_OK);
+    assert_int_equal(ops->event_block(before, 5 * second_ns), GPUHAL_OK);
+    assert_int_equal(ops->elapsed(d.event, before, &elapsed_ns), GPUHAL_OK);
+    assert_int_equal(elapsed_ns, 0);
+    ops->event_destroy(before);
+    close_fixture(&d);
+}
+
+TEST(time_stamps_out_of_order_are_no_time_apart)
+{
+    measure_backwards("discrete;families=gct2");
+}
+
+/* As those of Intel's drivers. */
+TEST(time_stamps_of_36_bits_out_of_order_are_no_time_apart)
+{
+    measure_backwards("discrete;families=gct2/36");
+}
+
 TEST(waiting_for_a_device_that_hangs_ends_with_the_time_and_the_queue_stays_usable)
 {
     fixture d = open_fixture("discrete", 0);
