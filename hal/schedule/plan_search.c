@@ -127,20 +127,17 @@ static bool fits(gpuhal_plan_search *s, const uint16_t *list, uint32_t count, po
 
 /* ---- placing */
 
-/* Places the box at its lowest place. Returns false if a box above it does not fit any more; *out_covered: whether a
- * box is above it. */
-static bool place(gpuhal_plan_search *s, tile *own, bool *out_covered)
+/* Places the box at its lowest place. Returns false if a box above it does not fit any more. */
+static bool place(gpuhal_plan_search *s, tile *own)
 {
     const double top = own->lowest + own->height;
     own->placed = true;
     own->offset = own->lowest;
-    *out_covered = false;
     for (uint32_t c = own->first; c < own->last; c++) {
         s->spanning[c]--;
     }
     for (uint32_t n = own->neighbour; n < own->neighbours_end; n++) {
         tile *other = &s->tiles[s->neighbours[n]];
-        *out_covered = *out_covered || !other->placed;
         if (!other->placed && other->lowest < top) {
             s->changes[s->change_end++] = (change){other->lowest, s->neighbours[n]};
             other->lowest = top;
@@ -316,8 +313,8 @@ static gpuhal_plan_result solve(gpuhal_plan_search *s, uint16_t *list, uint32_t 
         const double top = s->tiles[list[i]].lowest + s->tiles[list[i]].height;
         room = top < room ? top : room;
     }
-    bool covered = true, tried = false;
-    for (uint32_t i = 0; i < count && covered; i++) {
+    bool tried = false;
+    for (uint32_t i = 0; i < count; i++) {
         tile *t = &s->tiles[list[i]];
         const position at = {t->lowest, t->rank};
         if (t->lowest >= room) {
@@ -335,7 +332,7 @@ static gpuhal_plan_result solve(gpuhal_plan_search *s, uint16_t *list, uint32_t 
         tried = true;
         const uint32_t changes = s->change_end;
         gpuhal_plan_result result = GPUHAL_PLAN_NONE;
-        if (place(s, t, &covered) && fits(s, list, count, at)) {
+        if (place(s, t) && fits(s, list, count, at)) {
             result = solve_parts(s, list, count, &(part){own->first, own->last, at});
         }
         if (result == GPUHAL_PLAN_FOUND) {

@@ -272,7 +272,7 @@ static gpuhal_status elapsed(gpuhal_plugin_event *from, gpuhal_plugin_event *to,
 {
     gpuhal_halting_pass("elapsed");
     *out_ns = to->time - from->time;
-    return GPUHAL_OK;
+    return gpuhal_halting.elapsed_says;
 }
 
 static gpuhal_status peer_enable(gpuhal_plugin_device *device, gpuhal_plugin_device *other)

@@ -28,6 +28,7 @@ typedef struct gpuhal_halting_state {
     _Atomic uint32_t work_goes_on; /* events are not done */
     _Atomic gpuhal_status record_says; /* result of event_record */
     _Atomic gpuhal_status query_says;  /* result of event_query once work is done */
+    _Atomic gpuhal_status elapsed_says; /* result of elapsed */
     _Atomic int32_t native_locks;      /* locked and not unlocked */
     _Atomic uint32_t queue_flags;      /* of the last queue that was created */
     _Atomic uint32_t fail_peer_copy; /* with DEVICE_LOST */

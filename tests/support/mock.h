@@ -81,6 +81,7 @@ typedef struct gpuhal_mock_device {
     gpuhal_mock_value values[4];
     _Atomic gpuhal_status fail_load, fail_kernel, fail_launch;
     _Atomic gpuhal_status fail_compiled; /* when the core asks for the bytes */
+    _Atomic int64_t compiled_more; /* bytes that are added after the core asked for the size; < 0: all go */
     _Atomic uint32_t no_group_size; /* kernels are created without a group size */
     _Atomic uint32_t hold_launches; /* launches wait until it is 0 */
     _Atomic gpuhal_status fail_reserve, fail_commit, fail_decommit, fail_sample;

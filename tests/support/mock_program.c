@@ -103,8 +103,9 @@ static gpuhal_status program_compiled(gpuhal_plugin_program *program, void *to, 
     if (program->device->mock->compiler_is_late) {
         assert_non_null(dlopen(program->device->mock->compiler, RTLD_NOW));
     }
-    *bytes = size;
-    if (to && room >= size) {
+    const int64_t more = to ? program->device->mock->compiled_more : 0;
+    *bytes = more < 0 ? 0 : size + (uint64_t)more;
+    if (to && *bytes > 0 && room >= *bytes) {
         memcpy(to, mark, sizeof mark - 1);
         memcpy((char *)to + sizeof mark - 1, program->code, strlen(program->code));
         memcpy((char *)to + front, program->kernels, strlen(program->kernels));

@@ -50,6 +50,9 @@ static struct {
     _Atomic int busy;         /* number of records and copies with a queue that return NOT_READY */
     _Atomic bool says_busy;   /* or that return BUSY */
     bool honors_timeouts;
+    bool notifies, refuses_to; /* offers event_notify, which fails; else the test calls `notify` */
+    void (*_Atomic notify)(void *user, gpuhal_status status);
+    void *notify_user;
     bool waits;               /* queues wait for events, and do nothing before */
     _Atomic bool block_holds; /* the next thread in event_block stays there while this is true */
     _Atomic bool is_held;
@@ -193,6 +196,18 @@ static gpuhal_status event_block(gpuhal_plugin_event *event, uint64_t timeout_ns
     return GPUHAL_OK;
 }
 
+static gpuhal_status event_notify(gpuhal_plugin_event *event, void (*notify)(void *user, gpuhal_status status),
+                                  void *user)
+{
+    (void)event;
+    if (engine.refuses_to) {
+        return failed("engineNotify");
+    }
+    engine.notify_user = user;
+    engine.notify = notify;
+    return GPUHAL_OK;
+}
+
 static gpuhal_status queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
     return queue->stuck || event->queue->stuck ? failed("engineWait") : GPUHAL_OK;
@@ -278,6 +293,7 @@ static gpuhal_status describe(const gpuhal_host *host, gpuhal_plugin_instance *i
     out_ops->event_record = event_record;
     out_ops->event_query = event_query;
     out_ops->event_block = event_block;
+    out_ops->event_notify = engine.notifies ? event_notify : NULL;
     out_ops->elapsed = elapsed;
     out_ops->queue_wait = engine.waits ? queue_wait : NULL;
     out_ops->peer_enable = engine.peers ? peer_enable : NULL;

@@ -62,8 +62,36 @@ TEST(the_ledger_is_described_as_json)
     assert_non_null(strstr(text, "\"schema\": \"gpuhal.lease/1\""));
     assert_non_null(strstr(text, "a \\\"label\\\" with lines"));
     assert_non_null(strstr(text, "\"bytes_leased\": 629145600"));
+    assert_non_null(strstr(text, "\"id\": \"mock:0\", \"name\": \"mock\""));
     assert_int_equal(gpuhal_lease_json(gpu, small, sizeof small, &needed), GPUHAL_ERROR_OUT_OF_RANGE);
     assert_true(needed > sizeof small && small[sizeof small - 1] == 0);
+    gpuhal_lease_release(lease);
+    gpuhal_close(gpu);
+}
+
+/* Makes a second descriptor of each opened `liveness`: the kernel lists the locks of both. */
+static void double_descriptors(void)
+{
+    char path[64], target[512];
+    for (int i = 0; i < 256; i++) {
+        snprintf(path, sizeof path, "/proc/self/fd/%d", i);
+        const ssize_t length = readlink(path, target, sizeof target - 1);
+        target[length > 0 ? length : 0] = 0;
+        if (strcmp(target, ledger_file("liveness")) == 0) {
+            assert_true(fcntl(i, F_DUPFD_CLOEXEC, 256) >= 256);
+        }
+    }
+}
+
+TEST(a_process_with_two_descriptors_of_a_lease_is_listed_once)
+{
+    gpuhal *gpu = open_gpus(1);
+    gpuhal_lease *lease = lease_bytes(gpu, MOST);
+    char process[64];
+    snprintf(process, sizeof process, "{\"pid\": %d", (int)getpid());
+    assert_int_equal(count_of(ledger_json(gpu), process), 1);
+    double_descriptors();
+    assert_int_equal(count_of(ledger_json(gpu), process), 1);
     gpuhal_lease_release(lease);
     gpuhal_close(gpu);
 }

@@ -273,6 +273,23 @@ TEST(where_not_all_orders_are_compared_that_of_the_fastest_devices_first_is)
     gpuhal_placement_destroy(placement);
 }
 
+/* A layer for each device, which alone has room for it: in the given order there is no placement. */
+TEST(an_order_without_a_placement_does_not_hide_one_that_has_a_placement)
+{
+    enum { COUNT = 20 };
+    gpuhal_placement_problem problem = problem_of(COUNT, COUNT, 0);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        layers[COUNT - 1 - i].weight_bytes = devices[i].capacity_bytes = 100 + i;
+        devices[i].bytes_per_second = 100 + i;
+    }
+    gpuhal_placement *placement = NULL;
+    assert_int_equal(gpuhal_place(&problem, NULL, &placement), GPUHAL_ERROR_INFEASIBLE);
+    problem.flags = GPUHAL_PLACEMENT_FREE_ORDER;
+    assert_ok(gpuhal_place(&problem, NULL, &placement));
+    assert_int_equal(info_of(placement).stage_count, COUNT);
+    gpuhal_placement_destroy(placement);
+}
+
 TEST(ten_thousand_layers_are_placed_as_well_as_ten_and_miss_as_exactly)
 {
     enum { LAYERS = 10000, DEVICES = 6 };

@@ -64,12 +64,15 @@ TEST(the_stretch_is_where_least_has_to_move_and_nothing_comes_to_lie_there)
     assert_int_equal(gpuhal_compact_begin(f.pool, movable, 3, 12 * SMALL, 0), 0); /* one at a time */
     gpuhal_compact_release(f.pool, &movable[2], 1);
     f.parts[25] = NULL;
+    gpuhal_buffer *late = take(f.pool, NULL, SMALL);
+    assert_false(gpuhal_compact_has(f.pool, late));
     const uint64_t reserved = state_of(f.pool).reserved.current;
     assert_true(gpuhal_compact_end(f.pool, 0));
     assert_int_equal(state_of(f.pool).largest_free_bytes, 12 * SMALL);
     gpuhal_buffer_release(take(f.pool, NULL, 12 * SMALL));
     assert_int_equal(state_of(f.pool).reserved.current, reserved);
     gpuhal_buffer_release(other);
+    gpuhal_buffer_release(late);
     end(&f);
 }
 
@@ -80,7 +83,8 @@ TEST(what_cannot_move_is_never_in_a_stretch)
     assert_int_equal(gpuhal_compact_begin(f.pool, &f.parts[19], 1, 6 * SMALL, 0), 6 * SMALL);
     assert_true(gpuhal_compact_has(f.pool, f.parts[19]));
     assert_false(gpuhal_compact_has(f.pool, f.parts[18]));
-    assert_false(gpuhal_compact_end(f.pool, 0)); /* it has not moved */
+    assert_false(gpuhal_compact_has(f.pool, f.parts[25])); /* which begins at its end */
+    assert_false(gpuhal_compact_end(f.pool, 0));           /* it has not moved */
     assert_int_equal(state_of(f.pool).free_bytes, 11 * SMALL);
     end(&f);
 }

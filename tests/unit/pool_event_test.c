@@ -88,6 +88,28 @@ TEST(what_is_released_after_the_event_stays_with_its_queue)
     end_pair(&p);
 }
 
+/* It goes behind its home queue once the other one's work has ended, and was released before the event all the same. */
+TEST(memory_that_another_queue_used_too_is_given_behind_an_event_after_its_release)
+{
+    pair p = begin_pair(ONLY_EVENTS);
+    gpuhal_queue *third = queue_or_fail(p.gpu);
+    gpuhal_event *gate = close_gate(p.gpu, third);
+    gpuhal_buffer *buffer = take(p.pool, p.first, SEGMENT);
+    assert_ok(gpuhal_fill(p.first, buffer, 0, SEGMENT, 0x11, 1));
+    assert_ok(gpuhal_fill(third, buffer, 0, SEGMENT, 0x33, 1));
+    gpuhal_buffer_release(buffer);
+    assert_ok(gpuhal_event_record(p.event, p.first));
+    assert_ok(gpuhal_queue_wait(p.second, p.event));
+    assert_int_equal(attempt(p.pool, p.second, SEGMENT, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
+    open_gate(gate);
+    assert_ok(gpuhal_queue_synchronize(third, PATIENCE_NS));
+    assert_ok(gpuhal_maintain(p.gpu, 1));
+    assert_ok(attempt(p.pool, p.second, SEGMENT, 0, 0));
+    open_gate(p.gate);
+    gpuhal_queue_destroy(third);
+    end_pair(&p);
+}
+
 TEST(with_its_flag_event_dependencies_are_not_followed)
 {
     static unsigned char got[SEGMENT];

@@ -82,6 +82,28 @@ TEST(maintaining_gives_back_what_others_took_of_the_headroom_and_no_more)
     expect_nothing_left();
 }
 
+TEST(maintaining_gives_back_what_is_above_keep_bytes_if_just_the_headroom_is_left)
+{
+    gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.total_bytes = 100 * UNIT}}};
+    gpuhal *gpu = gpuhal_mock_open(NULL, 0);
+    gpuhal_pool *pool = pool_or_fail(
+        gpu, (gpuhal_pool_desc){.headroom_bytes = 80 * UNIT, .keep_bytes = 10 * UNIT, .segment_bytes = UNIT});
+    gpuhal_queue *queue = queue_or_fail(gpu);
+    gpuhal_event *gate = close_gate(gpu, queue);
+    gpuhal_buffer *parts[] = {take(pool, queue, 10 * UNIT), take(pool, queue, 10 * UNIT)};
+    gpuhal_buffer_release(parts[0]);
+    gpuhal_buffer_release(parts[1]);
+    open_gate(gate);
+    assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS));
+    assert_int_equal(state_of(pool).reserved.current, 20 * UNIT);
+    assert_ok(gpuhal_maintain(gpu, 1));
+    assert_int_equal(state_of(pool).reserved.current, 10 * UNIT);
+    gpuhal_queue_destroy(queue);
+    gpuhal_pool_destroy(pool);
+    gpuhal_close(gpu);
+    expect_nothing_left();
+}
+
 TEST(page_locked_memory_is_taken_in_exact_sizes)
 {
     const gpuhal_memory_kind kinds[] = {GPUHAL_MEMORY_UPLOAD, GPUHAL_MEMORY_READBACK};

@@ -4,6 +4,9 @@
 
 #include "pool/pool.h"
 
+#include <pthread.h>
+#include <unistd.h>
+
 /* The buffer's work waits for a gate. */
 static void release_behind_work(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t bytes)
 {
@@ -67,6 +70,59 @@ TEST(what_a_queue_takes_behind_an_event_may_be_waited_for_by_others)
     gpuhal_queue_destroy(second);
     gpuhal_pool_destroy(pool);
     gpuhal_close(gpu);
+    expect_nothing_left_soon();
+}
+
+typedef struct enqueuer {
+    gpuhal *gpu;
+    gpuhal_pool *pool;
+    gpuhal_queue *queue;
+    gpuhal_event *gate, *never;
+} enqueuer;
+
+static bool waits_behind_an_event(gpuhal_pool *pool)
+{
+    gpuhal_mutex_lock(&pool->mutex);
+    const bool waits = pool->pending && !pool->pending->recording;
+    gpuhal_mutex_unlock(&pool->mutex);
+    return waits;
+}
+
+/* Once the segment is waited for. */
+static void *enqueue_later(void *user)
+{
+    enqueuer *own = user;
+    bool waits = false;
+    for (int i = 0; i < 20000 && !waits; i++) {
+        usleep(1000);
+        waits = waits_behind_an_event(own->pool);
+    }
+    assert_true(waits);
+    own->never = close_gate(own->gpu, own->queue);
+    open_gate(own->gate);
+    return NULL;
+}
+
+TEST(a_buffer_does_not_wait_for_later_work_of_the_queue_that_has_a_segment)
+{
+    enqueuer own = {.gpu = open_one()};
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = SEGMENT, .timeout_ns = PATIENCE_NS};
+    gpuhal_device *device = gpuhal_device_at(own.gpu, 0);
+    gpuhal_buffer *buffer = NULL;
+    pthread_t thread;
+    assert_ok(gpuhal_device_limit_memory(device, SEGMENT));
+    own.pool = pool_or_fail(own.gpu, (gpuhal_pool_desc){0});
+    own.queue = queue_or_fail(own.gpu);
+    own.gate = close_gate(own.gpu, own.queue);
+    release_behind_work(own.pool, own.queue, SEGMENT);
+    assert_int_equal(pthread_create(&thread, NULL, enqueue_later, &own), 0);
+    assert_ok(gpuhal_buffer_create(device, &desc, &buffer));
+    pthread_join(thread, NULL);
+    gpuhal_buffer_release(buffer);
+    open_gate(own.never);
+    gpuhal_queue_destroy(own.queue);
+    gpuhal_pool_destroy(own.pool);
+    gpuhal_close(own.gpu);
     expect_nothing_left_soon();
 }
 

@@ -136,6 +136,39 @@ TEST(a_file_whose_head_has_one_wrong_number_is_not_used)
     remove_tree();
 }
 
+/* As when another thread creates a kernel between the two calls. */
+TEST(compiled_code_whose_size_changes_while_it_is_read_is_not_kept)
+{
+    static const int64_t more[] = {1, 1 << 20, -1};
+    gpuhal_mock_state mock = plain_mock();
+    make_folder();
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
+        mock.devices[0].compiled_more = more[i];
+        assert_int_equal(run_as(&mock, NULL, &plain_code, 0), 0);
+        assert_int_equal(count_files(), 0);
+    }
+    assert_int_equal(run_with(NULL, &plain_code, 0), 0);
+    assert_int_equal(run_with(NULL, &plain_code, 0), 1);
+    remove_tree();
+}
+
+/* Its file has the first number, and is not complete. */
+TEST(a_program_is_kept_while_another_thread_writes_one)
+{
+    gpuhal_code code = plain_code;
+    char path[512];
+    code.options = "-O2";
+    make_folder();
+    assert_int_equal(run_with(NULL, &plain_code, 0), 0);
+    snprintf(path, sizeof path, "%s/new-%d-0", programs, (int)getpid());
+    const int file = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    assert_true(file >= 0);
+    close(file);
+    assert_int_equal(run_with(NULL, &code, 0), 0);
+    assert_int_equal(run_with(NULL, &code, 0), 1);
+    remove_tree();
+}
+
 TEST(what_was_used_longest_ago_goes_first_and_what_is_too_large_is_not_kept)
 {
     make_folder();

@@ -73,6 +73,21 @@ TEST(each_alternative_that_is_passed_over_is_named_with_its_reason)
     expect_mock_has_no_programs();
 }
 
+TEST(code_of_a_format_that_only_resembles_one_of_the_device_is_not_given_to_it)
+{
+    static const char *const formats[] = {"moch", "mocks", "moc", "mock-exacd", "mock-exacts"};
+    gpuhal *gpu = open_programs(NULL);
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        gpuhal_code code = plain_code;
+        gpuhal_program *program = NULL;
+        code.format = formats[i];
+        assert_int_equal(load_codes(gpu, &code, 1, &program), GPUHAL_ERROR_NOT_SUPPORTED);
+    }
+    assert_int_equal(gpuhal_mock.devices[0].loads, 0);
+    gpuhal_close(gpu);
+    expect_mock_has_no_programs();
+}
+
 TEST(the_status_is_that_of_the_alternative_that_came_closest)
 {
     gpuhal *gpu = open_programs(NULL);

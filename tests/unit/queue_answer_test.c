@@ -1,4 +1,4 @@
-/* Results of queues and events: failures, marks, pending memory, and descriptors for event loops. */
+/* Results of queues and events: failures, marks, pending memory, descriptors for event loops, and patterns. */
 #include "pool_support.h"
 
 #include "queue/queue.h"
@@ -97,6 +97,28 @@ TEST(a_descriptor_of_an_event_that_the_system_does_not_give_is_an_error)
     gpuhal_close(gpu);
 }
 
+TEST(a_descriptor_of_an_event_is_readable_after_the_end_of_each_recording)
+{
+    gpuhal *gpu = open_one();
+    gpuhal_queue *queue = queue_or_fail(gpu);
+    gpuhal_event *event = NULL;
+    gpuhal_os_handle descriptor = -1;
+    assert_ok(gpuhal_event_create(gpu, 0, &event));
+    assert_ok(gpuhal_event_descriptor(event, &descriptor));
+    for (int i = 0; i < 3; i++) {
+        gpuhal_event *gate = close_gate(gpu, queue);
+        struct pollfd poller = {.fd = (int)descriptor, .events = POLLIN};
+        assert_ok(gpuhal_event_record(event, queue));
+        assert_int_equal(poll(&poller, 1, 0), 0);
+        open_gate(gate);
+        assert_int_equal(poll(&poller, 1, 20000), 1);
+    }
+    gpuhal_os_handle_close(descriptor);
+    gpuhal_event_destroy(event);
+    gpuhal_queue_destroy(queue);
+    gpuhal_close(gpu);
+}
+
 TEST(a_descriptor_of_completions_that_comes_after_the_first_of_them_is_readable)
 {
     gpuhal *gpu = open_one();
@@ -115,6 +137,31 @@ TEST(a_descriptor_of_completions_that_comes_after_the_first_of_them_is_readable)
     assert_ok(status);
     gpuhal_os_handle_close(descriptor);
     gpuhal_event_destroy(event);
+    gpuhal_close(gpu);
+}
+
+TEST(a_queue_fills_with_patterns_of_1_2_and_4_bytes_alone)
+{
+    static const uint32_t pattern = 0x44332211;
+    gpuhal *gpu = open_one();
+    gpuhal_queue *queue = queue_or_fail(gpu);
+    gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 0, 24);
+    for (uint32_t bytes = 0; bytes <= 8; bytes++) {
+        unsigned char got[24] = {0};
+        const gpuhal_status status = gpuhal_fill(queue, buffer, 0, sizeof got, pattern, bytes);
+        if (bytes != 1 && bytes != 2 && bytes != 4) {
+            assert_int_equal(status, GPUHAL_ERROR_INVALID_ARGUMENT);
+            continue;
+        }
+        assert_ok(status);
+        assert_ok(gpuhal_read(queue, got, buffer, 0, sizeof got));
+        assert_ok(gpuhal_queue_synchronize(queue, PATIENCE_NS));
+        for (size_t i = 0; i < sizeof got; i++) {
+            assert_int_equal(got[i], (unsigned char)(pattern >> 8 * (i % bytes)));
+        }
+    }
+    gpuhal_buffer_release(buffer);
+    gpuhal_queue_destroy(queue);
     gpuhal_close(gpu);
 }
 

@@ -1,5 +1,5 @@
 /* The internal guarantees of a queue: its lock, its native accesses, the flags of the vendor's queue, the order of the
- * work that it follows, and the queue that owns a failure. */
+ * work that it follows, the queue that owns a failure, and the threads that notice the failure. */
 #include "support/halting.h"
 #include "test.h"
 
@@ -40,6 +40,7 @@ static void end(objects *o)
 
 typedef struct second {
     gpuhal_queue *queue;
+    gpuhal_timepoint *timepoint;
     _Atomic bool ready, inside;
 } second;
 
@@ -69,6 +70,46 @@ TEST(the_lock_of_a_queue_keeps_every_other_thread_out)
     pthread_join(thread, NULL);
     assert_true(own.inside);
     end(&o);
+}
+
+static void *wait_too(void *user)
+{
+    second *own = user;
+    own->ready = true;
+    assert_int_equal(gpuhal_host_timepoint_wait(own->timepoint, 0), GPUHAL_ERROR_TIMEOUT);
+    own->inside = true;
+    return NULL;
+}
+
+static void *signal_too(void *user)
+{
+    second *own = user;
+    own->ready = true;
+    assert_true(gpuhal_host_timepoint_signal(own->timepoint, NULL));
+    own->inside = true;
+    return NULL;
+}
+
+/* Else a thread could look, and sleep although the signal came in between. */
+TEST(a_timepoint_of_the_host_is_waited_for_and_signalled_under_its_lock)
+{
+    void *(*const acts[])(void *user) = {wait_too, signal_too};
+    gpuhal_timepoint *timepoint = gpuhal_host_timepoint_create();
+    assert_non_null(timepoint);
+    for (size_t i = 0; i < 2; i++) {
+        second own = {.timepoint = timepoint};
+        pthread_t thread;
+        gpuhal_timepoint_lock(timepoint);
+        assert_int_equal(pthread_create(&thread, NULL, acts[i], &own), 0);
+        while (!own.ready) {
+            usleep(1000);
+        }
+        usleep(50000);
+        assert_false(own.inside);
+        gpuhal_timepoint_unlock(timepoint);
+        pthread_join(thread, NULL);
+    }
+    gpuhal_timepoint_release(timepoint);
 }
 
 static gpuhal_status take_count(void *user, const gpuhal_native *native)
@@ -214,6 +255,108 @@ TEST(a_queue_that_waits_for_work_that_fails_has_the_failure_of_that_work)
     gpuhal_event_destroy(first);
     gpuhal_event_destroy(last);
     gpuhal_queue_destroy(other);
+    end(&o);
+}
+
+/* ---- threads that are waiting while a queue fails */
+
+static void wait_until_waiting(gpuhal_queue *queue, gpuhal_queue_place place)
+{
+    for (bool waiting = false; !waiting;) {
+        usleep(1000);
+        gpuhal_queue_lock(queue);
+        waiting = queue->waiting[place] > 0;
+        gpuhal_mutex_unlock(&queue->mutex);
+    }
+}
+
+typedef struct caller {
+    gpuhal_queue *queue;
+    gpuhal_buffer *buffers[2];
+    _Atomic bool ended;
+    gpuhal_status status;
+    pthread_t thread;
+} caller;
+
+static void begin_caller(caller *own, void *(*run)(void *own))
+{
+    assert_int_equal(pthread_create(&own->thread, NULL, run, own), 0);
+}
+
+static void *synchronize(void *user)
+{
+    caller *own = user;
+    own->status = gpuhal_queue_synchronize(own->queue, UINT64_MAX);
+    own->ended = true;
+    return NULL;
+}
+
+TEST(a_thread_that_waits_for_a_queue_notices_that_the_device_was_lost)
+{
+    objects o = begin();
+    caller own = {.queue = o.queue};
+    gpuhal_queue *other = NULL;
+    gpuhal_event *gate = NULL, *event = NULL;
+    assert_ok(gpuhal_queue_create(o.device, NULL, &other));
+    assert_ok(gpuhal_event_create(o.gpu, GPUHAL_EVENT_HOST, &gate));
+    assert_ok(gpuhal_event_create(o.gpu, 0, &event));
+    assert_ok(gpuhal_queue_wait(o.queue, gate));
+    begin_caller(&own, synchronize);
+    wait_until_waiting(o.queue, GPUHAL_WAITS_TIMEPOINT);
+    gpuhal_halting.query_says = GPUHAL_ERROR_DEVICE_LOST;
+    assert_ok(gpuhal_event_record(event, other));
+    assert_int_equal(gpuhal_event_poll(event), GPUHAL_ERROR_DEVICE_LOST);
+    for (int i = 0; i < 20000 && !own.ended; i++) {
+        usleep(1000);
+    }
+    assert_true(own.ended);
+    assert_int_equal(pthread_join(own.thread, NULL), 0);
+    assert_int_equal(own.status, GPUHAL_ERROR_DEVICE_LOST);
+    assert_ok(gpuhal_event_signal(gate, GPUHAL_OK));
+    gpuhal_event_destroy(event);
+    gpuhal_event_destroy(gate);
+    gpuhal_queue_destroy(other);
+    gpuhal_queue_destroy(o.queue);
+    gpuhal_close(o.gpu);
+}
+
+static void *copy(void *user)
+{
+    caller *own = user;
+    own->status = gpuhal_copy(own->queue, own->buffers[0], 0, own->buffers[1], 0, 64);
+    return NULL;
+}
+
+TEST(a_queue_that_fails_while_its_thread_waits_to_call_the_plugin_can_be_reset)
+{
+    static const uint64_t second_ns = 1000000000;
+    const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = 64};
+    objects o = begin();
+    caller own = {.queue = o.queue};
+    gpuhal_event *event = NULL;
+    assert_ok(gpuhal_buffer_create(o.device, &desc, &own.buffers[0]));
+    assert_ok(gpuhal_buffer_create(o.device, &desc, &own.buffers[1]));
+    assert_ok(gpuhal_event_create(o.gpu, 0, &event));
+    gpuhal_halting.work_goes_on = 1;
+    assert_ok(gpuhal_event_record(event, o.queue));
+    gpuhal_halting.slot = "queued_copy";
+    begin_caller(&own, copy);
+    while (gpuhal_halting.stopped == 0) {
+        usleep(1000);
+    }
+    assert_int_equal(gpuhal_queue_synchronize(o.queue, 1), GPUHAL_ERROR_TIMEOUT); /* deferred to the queue's thread */
+    wait_until_waiting(o.queue, GPUHAL_WAITS_CALL);
+    gpuhal_halting.query_says = GPUHAL_ERROR_DRIVER;
+    gpuhal_halting.work_goes_on = 0;
+    assert_int_equal(gpuhal_event_poll(event), GPUHAL_ERROR_DRIVER);
+    gpuhal_halting.query_says = GPUHAL_OK;
+    gpuhal_halting.slot = NULL;
+    assert_int_equal(pthread_join(own.thread, NULL), 0);
+    assert_ok(gpuhal_queue_reset(o.queue, 20 * second_ns));
+    assert_ok(gpuhal_queue_synchronize(o.queue, 20 * second_ns));
+    gpuhal_event_destroy(event);
+    gpuhal_buffer_release(own.buffers[0]);
+    gpuhal_buffer_release(own.buffers[1]);
     end(&o);
 }
 

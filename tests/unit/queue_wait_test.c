@@ -4,6 +4,7 @@
 #include "engine_support.h"
 
 #include "os/os.h"
+#include "queue/queue.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -153,6 +154,67 @@ TEST(a_wait_keeps_its_time_while_a_plugin_is_not_ready_to_record)
     close_fixture(&d);
 }
 
+TEST(a_reset_that_the_plugin_refuses_returns_why_and_a_later_one_succeeds)
+{
+    fixture d = open_fixture(false);
+    engine.fail_at[COPY] = engine.calls[COPY] + 1;
+    assert_int_equal(gpuhal_copy(d.queue, d.to, 0, d.from, 0, PIECE), GPUHAL_ERROR_DRIVER);
+    engine.failure = GPUHAL_ERROR_OUT_OF_MEMORY;
+    engine.fail_at[QUEUE] = engine.calls[QUEUE] + 1;
+    assert_int_equal(gpuhal_queue_reset(d.queue, 10 * second_ns), GPUHAL_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(gpuhal_copy(d.queue, d.to, 0, d.from, 0, PIECE), GPUHAL_ERROR_DRIVER);
+    assert_int_equal(gpuhal_queue_reset(d.queue, 10 * second_ns), GPUHAL_OK);
+    copy_and_record(&d);
+    assert_int_equal(gpuhal_event_wait(d.event, 10 * second_ns), GPUHAL_OK);
+    expect_copied(&d);
+    engine.failure = GPUHAL_ERROR_DRIVER;
+    close_fixture(&d);
+}
+
+typedef struct waiter {
+    gpuhal_event *event;
+    _Atomic bool ended;
+} waiter;
+
+static void *wait_for_event(void *user)
+{
+    waiter *own = user;
+    assert_int_equal(gpuhal_event_wait(own->event, UINT64_MAX), GPUHAL_OK);
+    own->ended = true;
+    return NULL;
+}
+
+static bool has_waiter(gpuhal_queue *queue)
+{
+    gpuhal_queue_lock(queue);
+    const bool has = queue->waiting[GPUHAL_WAITS_TIMEPOINT] > 0;
+    gpuhal_mutex_unlock(&queue->mutex);
+    return has;
+}
+
+TEST(a_wait_ends_when_another_thread_polls_the_end_before_the_plugin_calls_back)
+{
+    engine.notifies = true;
+    fixture d = open_fixture(false);
+    waiter own = {.event = d.event};
+    pthread_t thread;
+    assert_int_equal(gpuhal_event_record(d.event, d.queue), GPUHAL_OK); /* without work that could be retired */
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_event, &own), 0);
+    while (!has_waiter(d.queue)) {
+        gpuhal_os_sleep(1000000);
+    }
+    while (gpuhal_event_poll(d.event) != GPUHAL_OK) { /* the engine is done when it has been asked three times */
+    }
+    for (int i = 0; i < 20000 && !own.ended; i++) {
+        gpuhal_os_sleep(1000000);
+    }
+    assert_true(own.ended);
+    engine.notify(engine.notify_user, GPUHAL_OK);
+    pthread_join(thread, NULL);
+    engine.notifies = false;
+    close_fixture(&d);
+}
+
 /* ---- memory of queued work */
 
 TEST(out_of_memory_says_how_much_comes_free_when_queued_work_ends)
@@ -262,7 +324,28 @@ static void see_change(void *user, const gpuhal_change *change)
     (void)change, (void)user;
 }
 
+<<<<<<< HEAD
 /* As in a container with few processes. The object works without the thread, and uses the thread once there is one. */
+=======
+TEST(a_completion_is_notified_although_the_plugin_refuses_to_call_back)
+{
+    engine.notifies = engine.refuses_to = true;
+    fixture d = open_fixture(false);
+    _Atomic int calls = 0;
+    copy_and_record(&d);
+    assert_int_equal(gpuhal_event_on_completion(d.event, count_call, &calls), GPUHAL_OK);
+    for (int i = 0; i < 20000 && calls == 0; i++) {
+        gpuhal_os_sleep(1000000);
+    }
+    assert_int_equal(calls, 1);
+    expect_copied(&d);
+    engine.notifies = engine.refuses_to = false;
+    close_fixture(&d);
+}
+
+/* What a container with few processes shows. The object goes on working without the thread, and with it once there is
+ * one. */
+>>>>>>> part11
 TEST(a_thread_that_cannot_be_started_is_named_with_the_reason_and_the_limit)
 {
     gpuhal_mock.devices[0].import_kinds = 1u << GPUHAL_HANDLE_HOST_POINTER;

@@ -43,6 +43,24 @@ TEST(one_of_each_physical_device_is_its_preferred_interface_or_that_of_the_need)
     end_machine();
 }
 
+TEST(a_step_is_assigned_to_the_interface_that_comes_first_in_its_need)
+{
+    put_two_cards();
+    gpuhal *gpu = open_listed(NULL);
+    const char *const orders[][2] = {{"cuda", "vulkan"}, {"vulkan", "cuda"}};
+    for (size_t i = 0; i < 2; i++) {
+        const gpuhal_need need = {.size = sizeof need, .backends = orders[i], .backend_count = 2};
+        const gpuhal_assign_step step = {.size = sizeof step, .need = &need};
+        const gpuhal_assign_desc desc = {.size = sizeof desc, .steps = &step, .step_count = 1};
+        gpuhal_assignment *assignment = NULL;
+        assert_ok(gpuhal_assign(gpu, &desc, &assignment));
+        assert_string_equal(gpuhal_device_backend(gpuhal_assignment_device(assignment, 0)), orders[i][0]);
+        gpuhal_assignment_destroy(assignment);
+    }
+    gpuhal_close(gpu);
+    end_machine();
+}
+
 TEST(steps_on_two_interfaces_of_one_physical_device_share_its_memory)
 {
     put_two_cards();

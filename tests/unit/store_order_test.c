@@ -73,7 +73,44 @@ TEST(readers_do_not_wait_for_each_other_and_modifying_waits_for_readers)
     close_store(&f);
 }
 
+<<<<<<< HEAD
 /* The queue of the release may not have waited for the work that the queue of the acquire waits for. */
+=======
+static void read_and_release(store_fixture *f, gpuhal_queue *queue, unsigned char *got)
+{
+    gpuhal_item *item = NULL;
+    assert_ok(gpuhal_store_acquire(f->store, queue, "a", 1, NULL, 0, 0, &item));
+    assert_ok(gpuhal_read(queue, got, gpuhal_item_buffer(item, NULL), 0, UNIT));
+    gpuhal_item_release(item, queue);
+}
+
+TEST(modifying_waits_for_all_queues_that_read_before_in_any_order)
+{
+    for (int last = 0; last < 2; last++) {
+        store_fixture f = store_or_fail((gpuhal_store_desc){0}, 0);
+        gpuhal_queue *readers[] = {queue_or_fail(f.gpu), queue_or_fail(f.gpu)};
+        gpuhal_item *item = NULL;
+        unsigned char got[2][UNIT] = {{0}};
+        assert_ok(put_in(&f, NULL, "a", 0x21));
+        gpuhal_event *gate = close_gate(f.gpu, readers[last]);
+        for (int i = 0; i < 2; i++) {
+            read_and_release(&f, readers[i], got[i]);
+        }
+        assert_ok(gpuhal_store_acquire(f.store, f.queue, "a", 1, NULL, GPUHAL_ACQUIRE_MODIFY, 0, &item));
+        assert_ok(gpuhal_fill(f.queue, gpuhal_item_buffer(item, NULL), 0, UNIT, 0x22, 1));
+        gpuhal_item_release(item, f.queue);
+        assert_int_equal(gpuhal_queue_synchronize(f.queue, 10000000), GPUHAL_ERROR_TIMEOUT);
+        open_gate(gate);
+        assert_ok(gpuhal_queue_synchronize(f.queue, PATIENCE_NS));
+        assert_int_equal(got[last][0], 0x21);
+        gpuhal_queue_destroy(readers[0]);
+        gpuhal_queue_destroy(readers[1]);
+        close_store(&f);
+    }
+}
+
+/* The queue of the release need not have waited for what the queue of the acquire waits for. */
+>>>>>>> part11
 TEST(work_from_before_counts_whatever_queue_the_next_item_is_released_in)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){0}, 0);

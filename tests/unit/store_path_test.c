@@ -75,6 +75,15 @@ TEST(all_that_ask_for_the_same_bytes_share_one_entry)
     end(&f);
 }
 
+TEST(the_whole_size_from_an_offset_on_is_what_the_file_has_behind_it)
+{
+    store_fixture f = begin();
+    gpuhal_item *rest = acquire_or_fail(&f, 4, GPUHAL_WHOLE_SIZE, 0x41);
+    assert_int_equal(gpuhal_buffer_bytes(gpuhal_item_buffer(rest, NULL)), BYTES - 4);
+    gpuhal_item_release(rest, NULL);
+    end(&f);
+}
+
 TEST(a_file_of_several_names_is_one_entry)
 {
     store_fixture f = begin();

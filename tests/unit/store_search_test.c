@@ -73,9 +73,16 @@ gpuhal_status __real_gpuhal_uses_wait(gpuhal_store *store, gpuhal_entry *entry, 
 gpuhal_status __wrap_gpuhal_host_create(gpuhal_store *store, const gpuhal_entry *entry, gpuhal_host_copy **out_copy);
 gpuhal_status __real_gpuhal_host_create(gpuhal_store *store, const gpuhal_entry *entry, gpuhal_host_copy **out_copy);
 
+<<<<<<< HEAD
 static gpuhal_event *gate; /* opens once a search waits for the work that fills "a" */
 static bool modifies_a;   /* while a search for room in host memory looks at the copy of "a" */
 static bool has_no_piece; /* for the next copy, although enough bytes are free */
+=======
+static gpuhal_event *gate;           /* opens once a search waits for what fills "a" */
+static bool modifies_a;              /* when a search for room in host memory looks at the copy of "a" */
+static void (*while_reserved)(void); /* what comes while the next copy has its room, and is not there */
+static bool has_no_piece;            /* for the next copy, although there are enough bytes */
+>>>>>>> part11
 
 gpuhal_status __wrap_gpuhal_uses_wait(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue, bool all,
                                       uint64_t deadline_ns)
@@ -96,6 +103,11 @@ gpuhal_status __wrap_gpuhal_uses_wait(gpuhal_store *store, gpuhal_entry *entry, 
 
 gpuhal_status __wrap_gpuhal_host_create(gpuhal_store *store, const gpuhal_entry *entry, gpuhal_host_copy **out_copy)
 {
+    void (*other)(void) = while_reserved;
+    while_reserved = NULL;
+    if (other) {
+        other();
+    }
     if (!has_no_piece) {
         return __real_gpuhal_host_create(store, entry, out_copy);
     }
@@ -135,6 +147,26 @@ TEST(room_in_host_memory_that_others_made_counts)
 TEST(a_piece_of_host_memory_that_others_gave_back_counts)
 {
     expect_room_in_host(2 * SEGMENT);
+}
+
+static void expect_one_spillable(void)
+{
+    assert_int_equal(attempt(f.pool, NULL, SEGMENT, GPUHAL_ALLOCATE_NO_EVICT, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
+    expect_spillable(SEGMENT, SEGMENT, "host");
+}
+
+/* Host memory has room for three copies: that of "w" is there, that of "a" is being made, and one is left for two. */
+TEST(a_copy_that_is_being_made_leaves_less_room_for_others)
+{
+    f = store_or_fail((gpuhal_store_desc){.device_bytes = 3 * SEGMENT, .host_bytes = 3 * SEGMENT}, 3 * SEGMENT);
+    for (int i = 0; i < 4; i++) {
+        assert_ok(put_now(&f, (const char *[]){"w", "a", "b", "c"}[i], SEGMENT, (unsigned char)i));
+    }
+    assert_int_equal(entry_of(f.store, "w").tiers, GPUHAL_TIER_HOST);
+    while_reserved = expect_one_spillable;
+    assert_ok(put_now(&f, "d", SEGMENT, 4));
+    assert_null(while_reserved);
+    close_store(&f);
 }
 
 /* ---- the order of use */

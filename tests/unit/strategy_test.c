@@ -349,6 +349,22 @@ TEST(a_strategy_without_init_gets_user_as_its_state_and_no_cleanup)
     gpuhal_close(gpu);
 }
 
+TEST(a_registered_name_need_not_stay_where_it_was)
+{
+    gpuhal *gpu = open_equal(1);
+    own_state own = {.gpu = gpu};
+    char name[] = "passing";
+    const gpuhal_strategy_desc desc = {.size = sizeof desc, .name = "passing"};
+    const gpuhal_strategy_table table = {
+        .size = sizeof table, .name = name, .user = &own, .worker_count = count_own, .device_for_worker = find_own};
+    assert_ok(gpuhal_strategy_register(gpu, &table));
+    memset(name, 'x', strlen(name));
+    gpuhal_strategy *strategy = create(gpu, &desc);
+    assert_string_equal(gpuhal_strategy_name(strategy), "passing");
+    gpuhal_strategy_destroy(strategy);
+    gpuhal_close(gpu);
+}
+
 TEST(what_a_strategy_of_the_application_returns_wrongly_is_an_error)
 {
     gpuhal *gpu = open_equal(1);

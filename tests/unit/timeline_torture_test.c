@@ -235,6 +235,55 @@ TEST(a_plugin_that_records_no_event_now_costs_the_times_alone)
     end_halting(&o);
 }
 
+/* A queue from before the trace has no times of the device, and both ends are noticed at once. */
+TEST(pieces_with_times_of_the_host_do_not_overlap)
+{
+    gpuhal_halting.honors_timeouts = 1;
+    halting_objects o = begin_halting(0);
+    gpuhal_queue_destroy(o.queue);
+    assert_ok(gpuhal_trace_stop(o.gpu, GPUHAL_TRACE_QUEUES));
+    assert_ok(gpuhal_queue_create(gpuhal_device_at(o.gpu, 0), NULL, &o.queue));
+    assert_ok(gpuhal_trace_start(o.gpu, NULL));
+    gpuhal_halting.work_goes_on = 1;
+    assert_ok(gpuhal_copy(o.queue, o.one, 0, o.other, 0, 64));
+    assert_ok(gpuhal_copy(o.queue, o.one, 0, o.other, 0, 64));
+    gpuhal_halting.work_goes_on = 0;
+    assert_ok(gpuhal_queue_synchronize(o.queue, UINT64_MAX));
+    traced all = write_traced(o.gpu);
+    assert_int_equal(all.count, 2);
+    assert_string_equal(all.pieces[0].clock, "host");
+    assert_string_equal(all.pieces[1].clock, "host");
+    assert_true(all.pieces[0].end < all.pieces[1].begin);
+    free_traced(&all);
+    gpuhal_queue_destroy(o.queue);
+    end_halting(&o);
+}
+
+static gpuhal_status fail_with_cancelled(void *user)
+{
+    (void)user;
+    return GPUHAL_ERROR_CANCELLED;
+}
+
+TEST(a_time_that_cannot_be_read_does_not_replace_the_failure_of_later_work)
+{
+    gpuhal_halting.honors_timeouts = 1;
+    halting_objects o = begin_halting(0);
+    gpuhal_halting.work_goes_on = 1;
+    gpuhal_halting.elapsed_says = GPUHAL_ERROR_DRIVER;
+    assert_ok(gpuhal_copy(o.queue, o.one, 0, o.other, 0, 64));
+    assert_ok(gpuhal_queue_call(o.queue, fail_with_cancelled, NULL));
+    gpuhal_halting.work_goes_on = 0;
+    assert_int_equal(gpuhal_queue_synchronize(o.queue, UINT64_MAX), GPUHAL_ERROR_CANCELLED);
+    assert_non_null(strstr(gpuhal_last_error()->sentence, "a function that the queue called returned"));
+    traced all = write_traced(o.gpu);
+    assert_int_equal(all.count, 2);
+    free_traced(&all);
+    gpuhal_halting.elapsed_says = GPUHAL_OK;
+    gpuhal_queue_destroy(o.queue);
+    end_halting(&o);
+}
+
 static void *copy_twice(void *user)
 {
     const halting_objects *o = user;

@@ -6,7 +6,9 @@ static void wait_behind_a_stuck_queue(fixture *s)
     static const stop what = {"queued_copy", prepare_unfinished, do_queued_copy, 0};
     waiter waiters[3];
     pthread_t thread;
+    gpuhal_queue *elsewhere = NULL;
     begin_fixture(s, &what, &thread);
+    assert_ok(gpuhal_queue_create(s->other, NULL, &elsewhere));
     gpuhal_os_handle descriptor = -1;
     assert_ok(gpuhal_event_descriptor(s->event, &descriptor));
     begin_waiter(&waiters[0], s, do_synchronize);
@@ -20,6 +22,8 @@ static void wait_behind_a_stuck_queue(fixture *s)
     assert_int_equal(poll(&readable, 1, 5000), 1);
     expect_lost(s);
     assert_int_equal(do_queued_copy(s), GPUHAL_ERROR_DEVICE_LOST);
+    assert_ok(gpuhal_fill(elsewhere, s->far, 0, BYTES, 1, 4));
+    gpuhal_queue_destroy(elsewhere);
     close_in_time(s);
 }
 

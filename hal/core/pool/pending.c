@@ -88,7 +88,6 @@ static uint64_t make_free(gpuhal_pool *pool, gpuhal_pending *pending)
     if (pending->home) {
         pending->home->parts--;
     }
-    gpuhal_block_at(&pool->blocks, pending->block)->stamp = gpuhal_timepoint_newest();
     gpuhal_blocks_give(&pool->blocks, pending->home ? pending->home->bins : pool->common, pending->block);
     gpuhal_pool_changed(pool);
     return bytes;
