@@ -1,10 +1,10 @@
-/* cuda/calls.c: calls that CUDA and HIP want made in different ways, for the sources in plugins/stream. */
+/* cuda/calls.c: functions for plugins/stream that call CUDA in another way than HIP. */
 #include "device.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Priority 0 is the lowest that CUDA has. */
+/* Priority 0 is the lowest of CUDA. */
 CUresult gpuhal_cuda_create_stream(CUstream *out_stream, CUevent *out_event, const char **out_call)
 {
     *out_call = "cuStreamCreateWithPriority";
@@ -81,7 +81,7 @@ CUresult gpuhal_cuda_copy_rows(CUstream stream, const gpuhal_stream_place *to, u
 CUresult gpuhal_cuda_fill_whole(CUstream stream, uint64_t at, const unsigned char *pattern, uint32_t pattern_bytes,
                                 uint64_t bytes)
 {
-    /* By memcpy: the pattern begins at any of its own bytes (transfer.c), which need not be aligned. */
+    /* Uses memcpy: the pattern may begin at any of its bytes (transfer.c), so it need not be aligned. */
     uint32_t word;
     uint16_t half;
     switch (pattern_bytes) {
@@ -96,7 +96,7 @@ CUresult gpuhal_cuda_fill_whole(CUstream stream, uint64_t at, const unsigned cha
     }
 }
 
-/* Memory that the driver does not know is INVALID_VALUE; other codes are for the copy itself to report. */
+/* INVALID_VALUE means memory that the driver does not know. The copy itself reports other codes. */
 static bool is_unknown(const void *address)
 {
     CUmemorytype type = 0;
@@ -105,8 +105,8 @@ static bool is_unknown(const void *address)
     return code == CUDA_ERROR_INVALID_VALUE || (code == CUDA_SUCCESS && type == 0);
 }
 
-/* The two ends decide: what was registered or allocated as one piece is page-locked from its first to its last byte,
- * and a gap in the middle only makes a copy that was enqueued wait. */
+/* The two ends decide: memory that was registered or allocated as one piece is page-locked from its first to its last
+ * byte, and a gap in the middle only makes an enqueued copy wait. */
 bool gpuhal_cuda_is_pageable(const void *host, uint64_t bytes)
 {
     return is_unknown(host) || is_unknown((const char *)host + (bytes - 1));

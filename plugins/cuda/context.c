@@ -1,17 +1,17 @@
-/* cuda/context.c: an opened device: its context, and what became of it. */
+/* cuda/context.c: the context of an opened device: enters and leaves it, detects its loss, retains or adopts it. */
 #include "device.h"
 
 #include <gpuhal/native.h>
 
 /* ---- in and out */
 
-/* The context was destroyed, or the primary one reset, by the program: all that was in it is gone with it. */
+/* Returns whether the program destroyed the context, or reset the primary one: all its objects are gone with it. */
 static bool is_of_gone(CUresult code)
 {
     return code == CUDA_ERROR_INVALID_CONTEXT || code == CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
-/* Relaxed is enough: the code is all that is read, and publishes nothing. A thread that misses it makes one more call,
+/* Relaxed is enough: only the code is read, and it publishes nothing. A thread that misses it makes one more call,
  * which returns the code itself. */
 CUresult gpuhal_cuda_lost_code(gpuhal_plugin_device *device)
 {
@@ -19,8 +19,8 @@ CUresult gpuhal_cuda_lost_code(gpuhal_plugin_device *device)
     return lost != CUDA_SUCCESS ? lost : atomic_load_explicit(&device->own_lost, memory_order_relaxed);
 }
 
-/* CUDA does not know the marker's address any more, or has given it to other memory, which has another number. Other
- * codes say nothing of a reset. */
+/* Returns whether CUDA no longer knows the marker's address, or has given it to other memory, which has another number.
+ * Other codes say nothing of a reset. */
 static bool is_reset(const gpuhal_plugin_device *device)
 {
     unsigned long long id = 0;
@@ -40,11 +40,12 @@ bool gpuhal_cuda_is_gone(gpuhal_plugin_device *device)
     return is_of_gone(atomic_load_explicit(&device->own_lost, memory_order_relaxed));
 }
 
-/* Asking comes first: inside an engine the context is nearly always current already, and asking costs next to nothing.
+/* Queries the current context first: inside an engine ours is nearly always current already, and the query costs next
+ * to nothing.
  *
- * An engine that captures a graph on another thread forbids by default that any thread allocates or asks events, and
- * one that does spoils the graph. What is done here concerns no stream that is captured, so the thread is relaxed
- * meanwhile. A thread that could not be relaxed goes on: without a capture nothing depends on it. */
+ * If an engine captures a graph on another thread, by default no thread may allocate or query events; such a call
+ * spoils the graph. The calls of this plugin concern no stream that is captured, so the thread is relaxed during them.
+ * A thread that could not be relaxed goes on: without a capture nothing depends on it. */
 CUresult gpuhal_cuda_enter_context(CUcontext context, gpuhal_cuda_scope *out_scope)
 {
     CUcontext current = NULL;
@@ -63,8 +64,8 @@ CUresult gpuhal_cuda_enter_context(CUcontext context, gpuhal_cuda_scope *out_sco
     return code;
 }
 
-/* A context that was destroyed is not pushed: its address may be another context's by now. One with a sticky error is
- * pushed: what cannot be given back in it the driver refuses by itself. */
+/* A destroyed context is not pushed: its address may be another context's by now. A context with a sticky error is
+ * pushed: the driver itself refuses to free objects that it cannot free. */
 CUresult gpuhal_cuda_enter_to_release(gpuhal_plugin_device *device, gpuhal_cuda_scope *out_scope)
 {
     *out_scope = (gpuhal_cuda_scope){0};
@@ -79,8 +80,8 @@ CUresult gpuhal_cuda_enter(gpuhal_plugin_device *device, gpuhal_cuda_scope *out_
     return lost != CUDA_SUCCESS ? lost : gpuhal_cuda_enter_context(device->context, out_scope);
 }
 
-/* In the opposite order of entering: the mode is the thread's, and is put back while the context that it was changed in
- * is current. Popping takes off what was pushed, since the calls in between leave the stack as it was. */
+/* Undoes entering in the opposite order: the mode is the thread's, and is restored while the same context as at its
+ * change is current. Popping takes off the pushed context, since the calls in between leave the stack as it was. */
 void gpuhal_cuda_leave(const gpuhal_cuda_scope *scope)
 {
     CUcontext ours = NULL;
@@ -102,15 +103,15 @@ CUresult gpuhal_cuda_may_record(CUstream stream, const char **out_call)
                                                                            : code;
 }
 
-/* The first code stays: those that follow it say less. That the context is gone concerns the devices opened in it: the
- * next opened device has a new one. The exchange keeps the first of several threads' codes. A primary context's code
- * goes to the entry, so that devices opened later are refused too; see retain(). */
+/* Keeps the first code, because later ones say less. A destroyed or reset context concerns only the devices opened in
+ * it: the next opened device has a new one. The exchange keeps the first of several threads' codes. A primary context's
+ * code goes to the entry, so that devices opened later are refused too; see retain(). */
 gpuhal_status gpuhal_cuda_result(gpuhal_plugin_device *device, const char *call, CUresult code)
 {
     if (code == CUDA_SUCCESS) {
         return GPUHAL_OK;
     }
-    /* Of a GPU that has fallen off the bus the driver knows nothing, and returns that from every call. */
+    /* The driver has lost a GPU that has fallen off the bus, and returns UNKNOWN from every call. */
     const bool fell = code == CUDA_ERROR_UNKNOWN && gpuhal_cuda_probe(device) == CUDA_ERROR_UNKNOWN;
     if (fell || gpuhal_cuda_status(code) == GPUHAL_ERROR_DEVICE_LOST) {
         CUresult none = CUDA_SUCCESS;
@@ -122,8 +123,8 @@ gpuhal_status gpuhal_cuda_result(gpuhal_plugin_device *device, const char *call,
                 : gpuhal_cuda_report(device->host, call, code);
 }
 
-/* The code does not say which of the two was lost. A device that still answers was not, so it was the other; the same
- * context is the same device in this respect. */
+/* The code does not say which of the two was lost. A device whose calls still work was not lost, so it was the other.
+ * Two devices with the same context count as one here. */
 gpuhal_status gpuhal_cuda_result_of_two(gpuhal_plugin_device *device, gpuhal_plugin_device *other, const char *call,
                                         CUresult code)
 {
@@ -135,12 +136,12 @@ gpuhal_status gpuhal_cuda_result_of_two(gpuhal_plugin_device *device, gpuhal_plu
 
 /* ---- opening */
 
-/* The codes of a device that is taken do not say by whom. */
+/* The codes of a device in use do not say which process uses it. */
 static gpuhal_status retain_failed(const gpuhal_host *host, const gpuhal_cuda_entry *entry, CUresult code)
 {
     const char *call = "cuDevicePrimaryCtxRetain";
     const int mode = gpuhal_cuda_attribute(entry->device, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, CU_COMPUTEMODE_DEFAULT);
-    /* The documentation says UNKNOWN; drivers return the other. */
+    /* The documentation says UNKNOWN; drivers return DEVICE_UNAVAILABLE. */
     if ((code == CUDA_ERROR_DEVICE_UNAVAILABLE || code == CUDA_ERROR_UNKNOWN) && mode == CU_COMPUTEMODE_PROHIBITED) {
         return gpuhal_cuda_report_as(
             host, GPUHAL_ERROR_NO_PERMISSION, call, code,
@@ -172,7 +173,7 @@ static gpuhal_status retain(gpuhal_plugin_device *device)
     return code == CUDA_SUCCESS ? GPUHAL_OK : retain_failed(device->host, entry, code);
 }
 
-/* Inside the adopted context: checks it and its stream, as far as the driver can say whose that is. */
+/* Inside the adopted context: checks it and its stream, as far as the driver can name the stream's owner. */
 static CUresult check_adopted(const gpuhal_plugin_device *device, const char **out_fault, const char **out_call)
 {
     CUdevice owner = -1;
@@ -204,8 +205,8 @@ static gpuhal_status adopt_context(gpuhal_plugin_device *device, const gpuhal_na
     device->context = (CUcontext)(uintptr_t)adopt->values[0];
     device->foreign = (CUstream)(uintptr_t)adopt->values[2];
     device->adopted = true;
-    /* Before anything can fail in it: gpuhal_cuda_enter() below reads it. An error of the caller's context says nothing
-     * of the primary one. */
+    /* Set before any call can fail in it: gpuhal_cuda_enter() below reads it. An error of the caller's context says
+     * nothing of the primary one. */
     device->lost = &device->own_lost;
     gpuhal_cuda_scope scope;
     const char *fault = "values[0] is not a CUcontext";
@@ -223,7 +224,7 @@ gpuhal_status gpuhal_cuda_acquire(gpuhal_plugin_device *device, const gpuhal_nat
     return adopt ? adopt_context(device, adopt) : retain(device);
 }
 
-/* Also of a context that was reset: a reset does not release it (cuDevicePrimaryCtxReset in CUDA's manual). */
+/* Also releases a context that was reset: a reset does not release it (cuDevicePrimaryCtxReset in CUDA's manual). */
 void gpuhal_cuda_release_context(gpuhal_plugin_device *device)
 {
     if (!device->adopted) {
@@ -231,8 +232,8 @@ void gpuhal_cuda_release_context(gpuhal_plugin_device *device)
     }
 }
 
-/* Inside the context. Memory that goes with the context, and the number that CUDA gives no other memory. An opened
- * device without it works too, and notices a reset by the codes of its calls alone. */
+/* Inside the context. Allocates memory that goes with the context, and reads its number, which CUDA gives no other
+ * memory. An opened device without the marker works too, and notices a reset by the codes of its calls alone. */
 void gpuhal_cuda_make_marker(gpuhal_plugin_device *device)
 {
     unsigned long long id = 0;

@@ -1,16 +1,15 @@
-/* cuda/cuda_api.h: what this plugin uses of the CUDA driver API (libcuda.so.1), declared by us from NVIDIA's
+/* cuda/cuda_api.h: the part of the CUDA driver API (libcuda.so.1) that this plugin uses, declared by us from NVIDIA's
  * documentation.
  *
- * Everything stands in lists, so that one text serves four readers: the plugin makes its table of functions from
+ * Everything stands in lists, so that one text serves several readers: the plugin makes its table of functions from
  * them, the fake library its prototypes, and a test compiles them against the vendor's own header: with
- * GPUHAL_CUDA_LISTS_ONLY the lists come without our types, and the words in them mean the vendor's.
+ * GPUHAL_CUDA_LISTS_ONLY the lists come without our types, and their words mean the vendor's.
  *
- * A name in the list of functions is the symbol that the library exports. That is not the name in NVIDIA's header
- * where that one renames (cuMemAlloc is cuMemAlloc_v2), and an old symbol keeps its old meaning for ever:
- * cuEventElapsedTime here is what every driver has, though the header of CUDA 13 calls another function so. Every
- * function returns CUresult.
+ * A name in the list of functions is the symbol that the library exports. NVIDIA's header renames some symbols
+ * (cuMemAlloc is cuMemAlloc_v2), and an old symbol keeps its old meaning for ever: every driver has cuEventElapsedTime
+ * as declared here, though the header of CUDA 13 gives that name to another function. Every function returns CUresult.
  *
- * The required functions are those of CUDA 11.0 (driver 450); what came later is optional.
+ * The required functions are those of CUDA 11.0 (driver 450); later ones are optional.
  */
 #ifndef GPUHAL_CUDA_API_H
 #define GPUHAL_CUDA_API_H
@@ -356,7 +355,7 @@
 enum { GPUHAL_CUDA_RESULTS(GPUHAL_CUDA_ENUMERATOR) GPUHAL_CUDA_VALUES(GPUHAL_CUDA_ENUMERATOR) };
 #undef GPUHAL_CUDA_ENUMERATOR
 
-/* Enumerations of the vendor; integers here, so that a later driver's value is none that the compiler rules out. */
+/* Enumerations of the vendor; integers here, so that the compiler assumes nothing about a later driver's values. */
 typedef unsigned int CUresult;
 typedef unsigned int CUdevice_attribute;
 typedef unsigned int CUpointer_attribute;

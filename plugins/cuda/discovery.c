@@ -1,6 +1,6 @@
-/* cuda/discovery.c: which devices there are.
+/* cuda/discovery.c: finds the devices.
  *
- * CUDA is initialised here, since that wakes devices and opens their nodes; no context is made and no device memory
+ * CUDA is initialised here, since that wakes devices and opens their nodes. No context is made and no device memory
  * taken. The list is fixed from then on: an index is CUDA's own ordinal, for the life of the process.
  */
 #include "nvml.h"
@@ -14,7 +14,7 @@ int gpuhal_cuda_attribute(CUdevice device, CUdevice_attribute attribute, int oth
     return gpuhal_cuda_api.cuDeviceGetAttribute(&value, attribute, device) == CUDA_SUCCESS ? value : otherwise;
 }
 
-/* What is known about the whole machine. */
+/* The GPUs and the driver of the whole machine. */
 typedef struct survey {
     const char *source; /* which component counts; NULL: none does */
     unsigned int count;
@@ -47,7 +47,7 @@ static void make_survey(survey *own)
     }
 }
 
-/* ---- when there is nothing */
+/* ---- if CUDA lists no device */
 
 static const char *const hiding[] = {"CUDA_VISIBLE_DEVICES", NULL};
 
@@ -82,7 +82,7 @@ static gpuhal_status no_device(const gpuhal_host *host, const char *call, CUresu
     return gpuhal_cuda_report_as(host, status, call, code, text);
 }
 
-/* @p how: what is wrong between libcuda and the driver that the kernel has loaded, and what to do. */
+/* @p how: the fault between libcuda and the driver that the kernel has loaded, and the remedy. */
 static gpuhal_status mismatch(const gpuhal_host *host, CUresult code, const char *how)
 {
     char module[80], text[256];
@@ -94,7 +94,7 @@ static gpuhal_status mismatch(const gpuhal_host *host, CUresult code, const char
     return gpuhal_cuda_report_as(host, GPUHAL_ERROR_INCOMPATIBLE, "cuInit", code, text);
 }
 
-/* The driver's descriptions do not say what to do about it. */
+/* Adds the remedy, which the driver's descriptions do not name. */
 static gpuhal_status init_failed(const gpuhal_host *host, CUresult code, const survey *known)
 {
     switch (code) {
@@ -141,7 +141,7 @@ static bool has_range_functions(void)
            api->cuMemCreate && api->cuMemRelease && api->cuMemMap && api->cuMemUnmap && api->cuMemSetAccess;
 }
 
-/* Drivers before CUDA 10 do not know every attribute; what they are not known to have is not used. */
+/* Drivers before CUDA 10 do not know every attribute. A feature that they do not report is not used. */
 static void fill_in(gpuhal_cuda_entry *entry, const survey *known)
 {
     const CUdevice device = entry->device;
@@ -177,7 +177,7 @@ static void explain_hidden(const gpuhal_host *host, const survey *known, uint32_
 }
 
 /* A refused cuInit leaves descriptors and a thread behind each time (drivers 550 and 555: four, and one), so it is
- * called again only where another code can be expected. Under the lock of enumerate. */
+ * called again only if another code can be expected. Under the lock of enumerate. */
 static CUresult initialise(void)
 {
     static CUresult answer;

@@ -1,4 +1,4 @@
-/* cuda/driver.c: opening the driver's library, and the one table of its errors. */
+/* cuda/driver.c: opens the driver's library, and has the one table of its errors. */
 #include "nvml.h"
 
 #include <pthread.h>
@@ -16,9 +16,9 @@ static const char *const library_names[] = {
     NULL,
 };
 
-/* NVML comes second: what is opened first is what the report shows as the driver. Without NVML its facts alone are
- * missing. The table of functions is written once, by the first start() that succeeds: threads of other copies of the
- * core may be calling through it from then on, so it never changes, whatever library later starts find. */
+/* NVML comes second: the report shows the first opened library as the driver. Without NVML only its facts are missing.
+ * The first start() that succeeds writes the table of functions: threads of other copies of the core may be calling
+ * through it from then on, so it never changes, even if later starts find another library. */
 gpuhal_status gpuhal_cuda_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
 {
     (void)out_instance;
@@ -35,7 +35,7 @@ gpuhal_status gpuhal_cuda_start(const gpuhal_host *host, gpuhal_plugin_instance 
     pthread_mutex_lock(&lock);
     bool other = started && gpuhal_cuda_api.cuInit != found.cuInit;
     status = gpuhal_cuda_use_system(host, !started);
-    /* Readers take no lock: each has come through a start() of its own copy of the core, which held this one after the
+    /* Readers take no lock: each has come through a start() of its copy of the core, which held this lock after the
      * table was written. */
     if (!started && status == GPUHAL_OK) {
         gpuhal_cuda_api = found;
@@ -53,11 +53,12 @@ gpuhal_status gpuhal_cuda_start(const gpuhal_host *host, gpuhal_plugin_instance 
     return GPUHAL_OK;
 }
 
-/* What each code means here. Codes that say "your argument is wrong" are DRIVER: the core has checked the arguments,
- * the caller of gpuhal cannot mend them. So are codes of later drivers that are not in the table.
+/* The meaning of each code here. Codes that say "your argument is wrong" are DRIVER: the core has checked the
+ * arguments, so the caller of gpuhal cannot correct them. Codes of later drivers that are not in the table are DRIVER
+ * too.
  *
- * LOST are the sticky ones, of which the documentation says that the process is left in an inconsistent state and that
- * any further work returns the same error, and the codes of a context that the program destroyed. */
+ * LOST are the sticky codes and those of a context that the program destroyed. After a sticky code, the documentation
+ * says, the process is left in an inconsistent state and any further work returns the same error. */
 #define LOST GPUHAL_ERROR_DEVICE_LOST
 static const struct {
     CUresult code;
@@ -204,7 +205,7 @@ gpuhal_status gpuhal_cuda_report_as(const gpuhal_host *host, gpuhal_status statu
     return host->report(host, status, call, code, text);
 }
 
-/* The driver describes even codes that we know: its texts change from version to version and name the remedy. */
+/* The driver's text is used even for known codes: it changes from version to version and names the remedy. */
 gpuhal_status gpuhal_cuda_report(const gpuhal_host *host, const char *call, CUresult code)
 {
     const char *description = NULL;

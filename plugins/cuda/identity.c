@@ -1,8 +1,8 @@
-/* cuda/identity.c: which physical device a device belongs to: PCI address, UUID, partition.
+/* cuda/identity.c: finds the physical device of a device: PCI address, UUID, partition.
  *
- * A part of a GPU in MIG mode has a UUID of its own, which the second version of the query gives; the first is
- * documented for whole GPUs. Where the two differ the device is such a part, and where the driver calls it so ("NVIDIA
- * H100 NVL MIG 3g.47gb"), since what the first version returns for a part is not documented.
+ * A part of a GPU in MIG mode has a separate UUID, which the second version of the query returns; the first is
+ * documented for whole GPUs. If the two differ the device is such a part. It is one too if the driver calls it so
+ * ("NVIDIA H100 NVL MIG 3g.47gb"), since the result of the first version for a part is not documented.
  */
 #include "../common/text.h"
 #include "device.h"
@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* "0000:C1:00.0" as the driver writes it; NVIDIA's function number is always 0. Zeros are what a GPU without PCI
- * (Tegra) gets; elsewhere they are the first bridge of the machine. */
+/* Parses "0000:C1:00.0" as the driver writes it. NVIDIA's function number is always 0. A GPU without PCI (Tegra) gets
+ * zeros; elsewhere they are the first bridge of the machine. */
 static void identify_pci(gpuhal_cuda_entry *entry)
 {
     char text[sizeof entry->pci] = "";

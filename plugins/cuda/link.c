@@ -1,5 +1,5 @@
-/* cuda/link.c: how two devices are connected, as NVML says: NVLink where links are up, else the place where their
- * paths through PCI Express join.
+/* cuda/link.c: finds the connection of two devices through NVML: NVLink if links are up, otherwise the place where
+ * their paths through PCI Express join.
  */
 #include "nvml.h"
 
@@ -8,8 +8,8 @@
 
 typedef struct request {
     const gpuhal_cuda_entry *from, *to;
-    nvmlReturn_t code;     /* of finding the two */
-    gpuhal_link_kind kind; /* what could be found out; 0: nothing */
+    nvmlReturn_t code;     /* the result of finding the two devices */
+    gpuhal_link_kind kind; /* 0: unknown */
     uint64_t generation, count, bandwidth;
 } request;
 
@@ -22,7 +22,7 @@ static bool is_up(nvmlDevice_t device, unsigned int link)
            state == NVML_FEATURE_ENABLED;
 }
 
-/* Drivers without the question are older than NVSwitch. */
+/* Drivers without the function are older than NVSwitch. */
 static nvmlIntNvLinkDeviceType_t far_end(nvmlDevice_t device, unsigned int link)
 {
     nvmlIntNvLinkDeviceType_t type = NVML_NVLINK_DEVICE_TYPE_GPU;
@@ -43,7 +43,7 @@ static bool leads_to(nvmlDevice_t device, unsigned int link, const gpuhal_cuda_e
     return strcmp(address, to->pci) == 0;
 }
 
-/* In one direction, of one link; NVML gives MB/s. */
+/* Returns the speed of one link in one direction; NVML gives MB/s. */
 static uint64_t link_speed(nvmlDevice_t device, unsigned int link)
 {
     nvmlFieldValue_t field = {.fieldId = NVML_FI_DEV_NVLINK_GET_SPEED, .scopeId = link};
@@ -66,7 +66,8 @@ static bool has_switch(nvmlDevice_t device)
     return found;
 }
 
-/* Links that end at the other device, or, where both have some to switches, those: every switch reaches every device.
+/* Counts the links that end at the other device, or, if both have links to switches, those: every switch reaches every
+ * device.
  */
 static void find_nvlink(request *own, nvmlDevice_t from, nvmlDevice_t to)
 {
@@ -93,7 +94,7 @@ static void find_nvlink(request *own, nvmlDevice_t from, nvmlDevice_t to)
 
 /* ---- PCI Express */
 
-/* What a device could do at most: links slow down when they have nothing to do. */
+/* Returns the maximum of a device: idle links slow down. */
 static bool pcie_most(nvmlDevice_t device, unsigned int *out_generation, unsigned int *out_lanes)
 {
     const gpuhal_cuda_nvml_functions *api = &gpuhal_cuda_nvml;

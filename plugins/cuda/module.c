@@ -1,5 +1,5 @@
-/* cuda/module.c: CUDA's formats of code, `ptx`, `cubin` and `fatbin`: which run on a device, loading them with the
- * options of the driver's compiler, and what the driver reports of a function. */
+/* cuda/module.c: CUDA's formats of code, `ptx`, `cubin` and `fatbin`: which run on a device, how to load them with the
+ * options of the driver's compiler, and the values that the driver reports of a function. */
 #include "../stream/image.h"
 #include "device.h"
 
@@ -8,31 +8,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Each of the two texts of the compiler at first, and at most: a text that fills its room was cut off. */
+/* The first and the largest size of each of the two texts of the compiler: a text that fills its room was cut off. */
 #define LOG_BYTES     8192u
 #define LOG_BYTES_MAX (8u << 20)
 
 /* ---- images */
 
-/* Neither unused nor memory that the file has no bytes for: zeroed, or, in code that can be linked further, what
- * NVIDIA calls global, local and shared. */
+/* Returns whether a section has bytes in the file: false for unused ones and for zeroed memory, and, in code that can
+ * be linked further, for NVIDIA's global, local and shared memory. */
 static bool is_in_file(uint64_t type)
 {
     return type != 0 && type != 8 && type != 0x70000007 && type != 0x70000009 && type != 0x7000000a;
 }
 
-/* A header of 16 bytes: magic, version, its own size, and the size of what follows. */
+/* Checks a header of 16 bytes: magic, version, its own size, and the size of the rest. */
 static bool is_fatbin(const unsigned char *image, uint64_t bytes)
 {
     if (bytes < 16 || number_at(image, 0, 4) != 0xba55ed50u) {
         return false;
     }
-    /* The size of what follows is 64 bits of the file's: compared with what is left, never added. */
+    /* The size of the rest is 64 bits from the file: it is compared with the remaining bytes, never added. */
     const uint64_t header = number_at(image, 6, 2), rest = number_at(image, 8, 8);
     return header <= bytes && rest <= bytes - header;
 }
 
-/* PTX is a text, which the driver wants ended by a zero. */
+/* PTX is a text. The driver wants it to end with a zero. */
 bool gpuhal_cuda_is_image(const char *format, const unsigned char *image, uint64_t bytes)
 {
     return strcmp(format, "ptx") == 0 ||
@@ -41,7 +41,7 @@ bool gpuhal_cuda_is_image(const char *format, const unsigned char *image, uint64
 
 /* ---- targets */
 
-/* "sm_86", "sm_90a", "compute_80": 10 * major + minor, and the letter behind it. 0 for anything else. */
+/* Parses "sm_86", "sm_90a", "compute_80": returns 10 * major + minor, and the letter after it. 0 for any other text. */
 static unsigned long number_of(const char *target, char *out_letter)
 {
     static const char *const prefixes[] = {"sm_", "compute_"};
@@ -58,8 +58,8 @@ static unsigned long number_of(const char *target, char *out_letter)
 }
 
 /* NVIDIA's "Application Compatibility" (CUDA C++ Programming Guide): a cubin runs on devices of its major number with
- * an equal or higher minor one; PTX is compiled for equal and higher ones. With `a` at the end code is for that very
- * number, with `f` for its major number. A fatbin may have PTX beside its cubins. */
+ * an equal or higher minor one; PTX is compiled for equal and higher ones. Code whose target ends with `a` is for that
+ * very number, with `f` for its major number. A fatbin may have PTX beside its cubins. */
 bool gpuhal_cuda_takes_target(const char *format, const char *target, const char *device)
 {
     char letter = '\0', none = '\0';
@@ -74,8 +74,8 @@ bool gpuhal_cuda_takes_target(const char *format, const char *target, const char
 /* ---- options */
 
 typedef struct jit {
-    CUjit_option options[9]; /* each of those here once */
-    void *values[9];         /* a number goes where a pointer goes */
+    CUjit_option options[9]; /* each of the options here once */
+    void *values[9];         /* numbers are stored in the pointers */
     unsigned int count;
 } jit;
 
@@ -83,7 +83,7 @@ static void add(jit *to, CUjit_option option, uintptr_t value)
 {
     for (unsigned int i = 0; i < to->count; i++) {
         if (to->options[i] == option) {
-            to->values[i] = (void *)value; /* the last one counts */
+            to->values[i] = (void *)value; /* the last value counts */
             return;
         }
     }
@@ -91,7 +91,7 @@ static void add(jit *to, CUjit_option option, uintptr_t value)
     to->values[to->count++] = (void *)value;
 }
 
-/* The words of ptxas for what the driver's compiler can do too. */
+/* Takes the option names of ptxas that the driver's compiler supports too. */
 static bool add_word(jit *to, const char *word, size_t length)
 {
     static const char registers[] = "-maxrregcount=";
@@ -111,7 +111,7 @@ static bool add_word(jit *to, const char *word, size_t length)
     return true;
 }
 
-/* The length of the first word that is unknown, at *out_word; 0 when all are known. Only PTX is compiled. */
+/* Returns the length of the first unknown word, at *out_word; 0 if all are known. Only PTX is compiled. */
 static size_t add_options(jit *to, const gpuhal_code *code, const char **out_word)
 {
     const bool compiles = strcmp(code->format, "ptx") == 0;
@@ -137,7 +137,7 @@ bool gpuhal_cuda_takes_options(const gpuhal_code *code, char *out_unknown, size_
 
 /* ---- modules */
 
-/* The compiler's log in one line. */
+/* Joins the compiler's log into one line. */
 static void make_line(char *text)
 {
     size_t length = strlen(text);
@@ -149,7 +149,7 @@ static void make_line(char *text)
     }
 }
 
-/* Loads, with @p bytes of room for each of two texts from @p info on: what the compiler notes, and what it refuses. */
+/* Loads, with @p bytes of room for each of two texts from @p info on: the compiler's notes, and its errors. */
 static CUresult load(const gpuhal_code *code, const void *image, CUmodule *out_module, char *info, size_t bytes)
 {
     jit with = {.count = 0};
@@ -168,8 +168,8 @@ static CUresult load(const gpuhal_code *code, const void *image, CUmodule *out_m
     return result;
 }
 
-/* The driver writes as much of a text as fits, so one that fills its room is asked for again, with more. Without memory
- * for that it stays cut off. */
+/* The driver cuts a text to the given room, so loading is repeated with more room if a text fills it. If memory for
+ * that is missing, the text stays cut off. */
 CUresult gpuhal_cuda_load_module(const gpuhal_code *code, const void *image, gpuhal_plugin_build *build,
                                  CUmodule *out_module, char *out_words, size_t size)
 {
@@ -223,12 +223,12 @@ CUresult gpuhal_cuda_of_function(int *out_value, unsigned int attribute, CUfunct
     return gpuhal_cuda_may_lack(gpuhal_cuda_api.cuFuncGetAttribute(out_value, attribute, function));
 }
 
-/* A launch gets no more than 48 KiB unless the function is allowed more. Each kernel of a function allows the most, so
- * that launches need not change it, and threads cannot undo what another one needs. How memory is divided between
- * caches and groups follows what launches ask for, not what they may.
+/* A launch gets no more than 48 KiB unless the function is allowed more. Each kernel of a function allows the maximum,
+ * so that launches need not change it, and threads cannot undo what another thread needs. The division of memory
+ * between caches and groups follows the requests of launches, not their maximum.
  *
- * With lazy loading (CUDA_MODULE_LOADING) the driver may put off bringing the code to the device: cuFuncLoad is where
- * that fails. */
+ * With lazy loading (CUDA_MODULE_LOADING) the driver may bring the code to the device later: then cuFuncLoad returns
+ * the failure. */
 CUresult gpuhal_cuda_prepare_function(CUfunction function, uint32_t own, uint32_t most, const char **out_call)
 {
     CUresult code = CUDA_SUCCESS;

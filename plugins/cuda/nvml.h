@@ -1,8 +1,8 @@
-/* cuda/nvml.h: NVML, which reports values of devices without opening them, and without which everything else works.
+/* cuda/nvml.h: NVML, which reports values of devices without opening them. Everything else works without it.
  *
  * NVML calls have been seen to hang for good when a GPU has fallen off the bus. The core abandons a thread that hangs
- * in sample(), processes() or link(), so NVML is asked in those alone (../stream/management.c), and while listing on a
- * thread that may be given up (nvml_patience.c).
+ * in sample(), processes() or link(), so only those call NVML (../stream/management.c), and discovery on a thread that
+ * may be abandoned (nvml_patience.c).
  */
 #ifndef GPUHAL_CUDA_NVML_H
 #define GPUHAL_CUDA_NVML_H
@@ -21,58 +21,62 @@ extern gpuhal_cuda_nvml_functions gpuhal_cuda_nvml;
 /* Opens the library, if there is one. */
 void gpuhal_cuda_nvml_open(const gpuhal_host *host);
 
-/* Runs work(request) once it is this thread's turn and NVML is initialised. Where the work returns that NVML is not,
- * since the engine has shut it down once too often, it runs a second time after another initialisation. Unless reason
- * 0 comes back it did not run to its end. */
+/* Runs work(request) once it is this thread's turn and NVML is initialised. If the work returns that NVML is not,
+ * because the engine has shut it down once too often, it initialises NVML and runs the work a second time. Any reason
+ * other than 0 means that the work did not run to its end. */
 gpuhal_stream_why gpuhal_cuda_nvml_run(nvmlReturn_t (*work)(void *request), void *request);
 
-/* Inside of it: another number once NVML has been shut down, and what it gave before is not valid any more. */
+/* Inside gpuhal_cuda_nvml_run(): returns another number once NVML has been shut down, and its earlier handles are not
+ * valid any more. */
 uint64_t gpuhal_cuda_nvml_session(void);
 
-/* nvml_patience.c: does the same on another thread, for two seconds at most, with a copy of the request, which has its
- * size and no memory of its own, and is copied back. Returns whether that came to its end; else it is as it was. */
+/* nvml_patience.c: does the same on another thread, for two seconds at most, with a copy of the request. The request
+ * has @p bytes and no memory of its own, and is copied back. Returns whether the thread ended in time; otherwise the
+ * request is unchanged. */
 bool gpuhal_cuda_nvml_ask(nvmlReturn_t (*work)(void *request), void *request, size_t bytes);
 
-/* Inside of gpuhal_cuda_nvml_run(): the device, matched by its UUID, else by its PCI address, never by an index. For a
- * MIG device @p out_board is the whole GPU, which alone has a temperature; else both are the same. */
+/* Inside gpuhal_cuda_nvml_run(): finds the device by its UUID, otherwise by its PCI address, never by an index. For a
+ * MIG device @p out_board is the whole GPU, which alone has a temperature; otherwise both are the same. */
 nvmlReturn_t gpuhal_cuda_nvml_find(const gpuhal_cuda_entry *entry, nvmlDevice_t *out_device, nvmlDevice_t *out_board);
 
-/* Likewise: NVML says so of this GPU, or of the one that this is a part of, and not of some. */
+/* Inside gpuhal_cuda_nvml_run(): returns whether NVML reports this GPU as lost, or the whole GPU of this part, and not
+ * just any GPU. */
 bool gpuhal_cuda_nvml_is_lost(const gpuhal_cuda_entry *entry);
 
-/* Codes that NVML does not give: it writes entries of processes that are longer than ours; its pids may be of another
- * namespace than this process sees; no error was reported so far; there is no limit. */
+/* Codes that NVML does not have: its entries of processes are longer than ours; its pids may be of another namespace
+ * than this process sees; no error was reported so far; there is no limit. */
 #define GPUHAL_CUDA_NVML_OTHER_LAYOUT    0xfffffff0u
 #define GPUHAL_CUDA_NVML_OTHER_NAMESPACE 0xfffffff1u
 #define GPUHAL_CUDA_NVML_NO_EVENT        0xfffffff2u
 #define GPUHAL_CUDA_NVML_NO_LIMIT        0xfffffff3u
 
-/* What a code means for a value. */
+/* Returns the meaning of a code for a value. */
 gpuhal_stream_why gpuhal_cuda_nvml_why(nvmlReturn_t code);
 
-/* nvml_values.c: the values that NVML has. */
+/* nvml_values.c: the values of NVML. */
 typedef struct gpuhal_cuda_nvml_value {
     gpuhal_key key;
     /* Converts to the unit that the key names. */
     nvmlReturn_t (*read)(nvmlDevice_t device, uint64_t *out_value);
     bool of_board;        /* a part of a divided GPU has none of its own: read from the whole GPU */
-    bool is_slow;         /* 20 ms, or keeps something: read only where it is named */
-    uint64_t least, most; /* what lies outside is rubbish, which NVML has been seen to give with success */
+    bool is_slow;         /* takes 20 ms, or keeps resources: read only if the caller names it */
+    uint64_t least, most; /* values outside are wrong; NVML has been seen to return such with success */
 } gpuhal_cuda_nvml_value;
 #define GPUHAL_CUDA_NVML_VALUES 36u
 extern const gpuhal_cuda_nvml_value gpuhal_cuda_nvml_values[GPUHAL_CUDA_NVML_VALUES];
 
-/* nvml_processes.c: inside of gpuhal_cuda_nvml_run(). The memory that this process has taken of the device, through all
+/* nvml_processes.c: inside gpuhal_cuda_nvml_run(). Finds the memory of the device that this process uses, through all
  * APIs. */
 nvmlReturn_t gpuhal_cuda_nvml_own_memory(nvmlDevice_t device, uint64_t *out_value);
 
-/* nvml_links.c: likewise. */
+/* nvml_links.c: inside gpuhal_cuda_nvml_run(). */
 nvmlReturn_t gpuhal_cuda_nvml_links_up(nvmlDevice_t device, uint64_t *out_value);
 nvmlReturn_t gpuhal_cuda_nvml_link_errors(nvmlDevice_t device, uint64_t *out_value);
 nvmlReturn_t gpuhal_cuda_nvml_fabric(nvmlDevice_t device, uint64_t *out_value);
 
-/* nvml_events.c: likewise. How many errors of the GPU the driver has reported since the first question, and the newest
- * one's number: NO_EVENT before the first. After begin_events() both are of the same moment. */
+/* nvml_events.c: inside gpuhal_cuda_nvml_run(). Counts the errors of the GPU that the driver has reported since the
+ * first call, and finds the number of the newest: NO_EVENT before the first error. After begin_events() both are of the
+ * same moment. */
 void gpuhal_cuda_nvml_begin_events(void);
 nvmlReturn_t gpuhal_cuda_nvml_events(nvmlDevice_t board, uint64_t *out_value);
 nvmlReturn_t gpuhal_cuda_nvml_event_code(nvmlDevice_t board, uint64_t *out_value);

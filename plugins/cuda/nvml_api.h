@@ -1,17 +1,17 @@
-/* cuda/nvml_api.h: what this plugin uses of NVML (libnvidia-ml.so.1), declared by us from NVIDIA's documentation.
- * Lists and their readers as in cuda_api.h; GPUHAL_NVML_LISTS_ONLY leaves our types out. Every function returns
- * nvmlReturn_t.
+/* cuda/nvml_api.h: the part of NVML (libnvidia-ml.so.1) that this plugin uses, declared by us from NVIDIA's
+ * documentation. Lists and their readers as in cuda_api.h; GPUHAL_NVML_LISTS_ONLY leaves our types out. Every function
+ * returns nvmlReturn_t.
  *
- * NVML costs its facts only: what is required is what every driver since 2016 has, and the rest is asked for one by
- * one.
+ * A missing NVML costs its facts only. Every driver since 2016 has the required functions; the others are looked up one
+ * by one.
  */
 #ifndef GPUHAL_CUDA_NVML_API_H
 #define GPUHAL_CUDA_NVML_API_H
 
 #include <stddef.h>
 
-/* Links that a device has at most. NVML's own number grew from version to version; what a driver does not know it
- * refuses. */
+/* The most links of a device. NVML's own number grew from version to version; a driver refuses links that it does not
+ * know. */
 #define GPUHAL_NVML_LINKS_MAX 36u
 
 #define GPUHAL_NVML_FUNCTIONS(REQUIRED, OPTIONAL) \
@@ -280,7 +280,7 @@ typedef struct nvmlPciInfo_t {
 } nvmlPciInfo_t;
 
 typedef struct nvmlMemory_t {
-    unsigned long long total, free, used; /* used: with what the driver keeps for itself */
+    unsigned long long total, free, used; /* used: with the driver's own memory */
 } nvmlMemory_t;
 
 typedef struct nvmlMemory_v2_t {
@@ -288,7 +288,7 @@ typedef struct nvmlMemory_v2_t {
     unsigned long long total, reserved, free, used; /* used: without reserved */
 } nvmlMemory_v2_t;
 
-/* Of drivers from 615 on. Unlike other structures it has no version. */
+/* In drivers from 615 on. Unlike other structures it has no version. */
 typedef struct nvmlGetMemoryLimits_v1_t {
     const char *nameSpace; /* in: the directory of a control group of version 2 */
     unsigned long long softLimit, hardLimit, currentUsed; /* bytes; hardLimit is all ones if there is no limit */
@@ -304,7 +304,7 @@ typedef struct nvmlUtilization_t {
     unsigned int gpu, memory; /* percent of time */
 } nvmlUtilization_t;
 
-/* Of the functions _v2 and _v3. What came before had the first two fields alone; drivers 535.43 to 535.86 had one more
+/* For the functions _v2 and _v3. Earlier versions had the first two fields alone; drivers 535.43 to 535.86 had one more
  * at the end. */
 typedef struct nvmlProcessInfo_t {
     unsigned int pid;
@@ -318,9 +318,9 @@ typedef struct nvmlProcessUtilizationSample_t {
     unsigned int smUtil, memUtil, encUtil, decUtil; /* percent */
 } nvmlProcessUtilizationSample_t;
 
-/* Of nvmlEventSetWait_v2; what came before ended with eventData. */
+/* For nvmlEventSetWait_v2; the earlier version ended with eventData. */
 typedef struct nvmlEventData_t {
-    nvmlDevice_t device; /* the whole GPU, where it is divided */
+    nvmlDevice_t device; /* the whole GPU, if it is divided */
     unsigned long long eventType;
     unsigned long long eventData; /* the Xid */
     unsigned int gpuInstanceId, computeInstanceId;
@@ -344,10 +344,10 @@ typedef struct nvmlFieldValue_t {
     nvmlValue_t value;
 } nvmlFieldValue_t;
 
-/* Of the function without a version, which later ones replace and do not remove. */
+/* For the function without a version. Later functions replace it and do not remove it. */
 typedef struct nvmlGpuFabricInfo_t {
     unsigned char clusterUuid[NVML_GPU_FABRIC_UUID_LEN];
-    nvmlReturn_t status; /* only where the state is COMPLETED */
+    nvmlReturn_t status; /* only if the state is COMPLETED */
     unsigned int cliqueId;
     unsigned char state;
 } nvmlGpuFabricInfo_t;

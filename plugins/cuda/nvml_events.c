@@ -1,7 +1,7 @@
-/* cuda/nvml_events.c: errors that the driver reports of a GPU (Xid), by the events of NVML. They count from the first
- * question on: NVML keeps none for those who come later. Each GPU has an event set, which stays until the process ends,
- * since NVML cannot be shut down here (nvml.c). Where another user of the process shuts it down, handles and sets are
- * not valid any more: what was counted stays with the GPU's UUID, and the next sample makes another set.
+/* cuda/nvml_events.c: counts errors that the driver reports of a GPU (Xid), by the events of NVML. Counting starts with
+ * the first call: NVML keeps no earlier errors. Each GPU has an event set, which stays until the process ends, since
+ * NVML cannot be shut down here (nvml.c). If another user of the process shuts it down, handles and sets are not valid
+ * any more: the counts stay with the GPU's UUID, and the next sample makes another set.
  */
 #include "nvml.h"
 
@@ -11,30 +11,31 @@
 /* A storm of errors must not keep the turn. */
 enum { EVENTS_AT_ONCE = 64 };
 
-/* By the one thread whose turn it is. */
+/* Only the thread with the turn accesses it. */
 typedef struct watched {
     struct watched *next;
     char uuid[NVML_DEVICE_UUID_V2_BUFFER_SIZE];
     nvmlDevice_t board; /* NULL, as the set: NVML has been shut down since */
     nvmlEventSet_t set;
-    uint64_t count, code;   /* of the newest */
-    uint64_t sample;        /* that took last */
-    nvmlReturn_t taken;     /* what that came to */
+    uint64_t count, code;   /* code: of the newest */
+    uint64_t sample;        /* the last sample that took events */
+    nvmlReturn_t taken;     /* the result of taking them */
 } watched;
 
 static watched *first;
 static uint64_t sample;
-static uint64_t session; /* of NVML, in which the boards and the sets are valid */
+static uint64_t session; /* of NVML; the boards and the sets are valid in it */
 
-/* One sample takes once for both values: an error that comes between them would be counted by one and named by the
- * other, and the code of the one before it would be in no sample. */
+/* One sample takes events once for both values. Otherwise the count would include an error between the two values that
+ * only the code names, and the code before it would be in no sample. */
 void gpuhal_cuda_nvml_begin_events(void)
 {
     sample++;
 }
 
-/* Errors of an application, which say nothing of the GPU: NVIDIA's "Xid Errors" gives a user's program as a cause of
- * each, and NVIDIA's device plugin for Kubernetes leaves the same ones out. docs/telemetry.md has the list. */
+/* Returns whether an application caused the error, which then says nothing of the GPU: NVIDIA's "Xid Errors" names a
+ * user's program as a cause of each, and NVIDIA's device plugin for Kubernetes leaves the same ones out.
+ * docs/telemetry.md has the list. */
 static bool is_of_application(unsigned long long xid)
 {
     static const unsigned short list[] = {13, 31, 43, 45, 68, 109};
@@ -45,7 +46,7 @@ static bool is_of_application(unsigned long long xid)
     return found;
 }
 
-/* Makes a set for the GPU, whose former one has ended with its session. */
+/* Makes a set for the GPU. Its former set has ended with its session. */
 static nvmlReturn_t watch(nvmlDevice_t board, watched *own)
 {
     nvmlEventSet_t set = NULL;
@@ -63,7 +64,7 @@ static nvmlReturn_t watch(nvmlDevice_t board, watched *own)
     return code;
 }
 
-/* What is kept of the GPU, with or without a set. */
+/* Finds or makes the record of the GPU, with or without a set. */
 static nvmlReturn_t find_kept(nvmlDevice_t board, watched **out_watched)
 {
     char uuid[sizeof first->uuid] = "";
@@ -113,7 +114,7 @@ static nvmlReturn_t find(nvmlDevice_t board, watched **out_watched)
     return code == NVML_SUCCESS && !own ? watch(board, *out_watched) : code;
 }
 
-/* Takes what has come, without waiting. A GPU that has fallen off the bus answers so in place of its last event. */
+/* Takes the pending events, without waiting. For a GPU that has fallen off the bus the last call returns that error. */
 static nvmlReturn_t take_all(watched *own)
 {
     nvmlReturn_t code = NVML_SUCCESS;
@@ -129,8 +130,8 @@ static nvmlReturn_t take_all(watched *own)
     return code == NVML_ERROR_TIMEOUT ? NVML_SUCCESS : code;
 }
 
-/* A set that another user's shutdown has ended is refused where NVML is initialised again, by whichever user. It is not
- * given back, since it is NVML's no more. */
+/* NVML refuses a set that another user's shutdown has ended, once any user has initialised NVML again. The set is not
+ * freed, since it no longer belongs to NVML. */
 static nvmlReturn_t take_with_a_set(watched *own, nvmlDevice_t board)
 {
     nvmlReturn_t code = take_all(own);

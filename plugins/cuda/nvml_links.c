@@ -1,4 +1,4 @@
-/* cuda/nvml_links.c: values of the links of a GPU to others, NVLink and the switches behind it. */
+/* cuda/nvml_links.c: values of the links of a GPU to others, NVLink and its switches. */
 #include "nvml.h"
 
 /* NVML refuses a link that the GPU does not have, as NOT_SUPPORTED or INVALID_ARGUMENT. */
@@ -24,9 +24,9 @@ static uint64_t number_of(const nvmlFieldValue_t *field)
                                                                   : field->value.uiVal;
 }
 
-/* Packets that were sent again, and links that were set up anew: a single one within a minute is a failure to NVIDIA's
- * DCGM (modules/health/DcgmHealthWatch.cpp, MonitorNVLink4Fields(): DCGM_FR_NVLINK_ERROR_CRITICAL). What a checksum
- * finds is a failure there from 100 a second on, and is not among them. */
+/* Counts packets that were sent again, and links that were set up again: a single one within a minute is a failure to
+ * NVIDIA's DCGM (modules/health/DcgmHealthWatch.cpp, MonitorNVLink4Fields(): DCGM_FR_NVLINK_ERROR_CRITICAL). Errors
+ * that a checksum finds are a failure there from 100 a second on, and are not counted here. */
 nvmlReturn_t gpuhal_cuda_nvml_link_errors(nvmlDevice_t device, uint64_t *out_value)
 {
     nvmlFieldValue_t fields[] = {{.fieldId = NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL},
@@ -43,7 +43,7 @@ nvmlReturn_t gpuhal_cuda_nvml_link_errors(nvmlDevice_t device, uint64_t *out_val
     return code != NVML_SUCCESS ? code : is_known ? NVML_SUCCESS : fields[0].nvmlReturn;
 }
 
-/* GPUs without switches between them, and those before Hopper, have no such state. */
+/* GPUs without switches between them, and GPUs before Hopper, have no such state. */
 nvmlReturn_t gpuhal_cuda_nvml_fabric(nvmlDevice_t device, uint64_t *out_value)
 {
     nvmlGpuFabricInfo_t info = {.state = NVML_GPU_FABRIC_STATE_NOT_SUPPORTED};
@@ -51,7 +51,7 @@ nvmlReturn_t gpuhal_cuda_nvml_fabric(nvmlDevice_t device, uint64_t *out_value)
                                   ? gpuhal_cuda_nvml.nvmlDeviceGetGpuFabricInfo(device, &info)
                                   : NVML_ERROR_FUNCTION_NOT_FOUND;
     const bool is_known = info.state > NVML_GPU_FABRIC_STATE_NOT_SUPPORTED &&
-                          info.state <= NVML_GPU_FABRIC_STATE_COMPLETED; /* by this version of the library */
+                          info.state <= NVML_GPU_FABRIC_STATE_COMPLETED; /* later states are unknown here */
     *out_value = info.state != NVML_GPU_FABRIC_STATE_COMPLETED ? GPUHAL_FABRIC_WAITS
                  : info.status == NVML_SUCCESS                 ? GPUHAL_FABRIC_READY
                                                                : GPUHAL_FABRIC_FAILED;

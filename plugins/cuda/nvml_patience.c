@@ -1,5 +1,5 @@
-/* cuda/nvml_patience.c: NVML for listing, which has no deadline but that of the whole plugin: NVML may hang for good
- * (nvml.h), so it is asked on a thread of its own, which is given up after a while. */
+/* cuda/nvml_patience.c: calls NVML for listing, which has only the deadline of the whole plugin. NVML may hang for good
+ * (nvml.h), so it is called on a separate thread, which is abandoned after a while. */
 #include "../common/clock.h"
 #include "../common/thread.h"
 #include "nvml.h"
@@ -16,7 +16,7 @@ typedef struct question {
     void *request; /* a copy: the caller's may be gone */
     pthread_mutex_t lock;
     pthread_cond_t ended;
-    bool has_ended, is_given_up; /* the thread, or else the one that waits, frees it */
+    bool has_ended, is_given_up; /* the thread frees it if it was given up, otherwise the waiting thread does */
 } question;
 
 static void destroy(question *own)
@@ -42,7 +42,7 @@ static void *run(void *argument)
     return NULL;
 }
 
-/* Returns whether the thread has ended; else it frees the question. */
+/* Returns whether the thread has ended; otherwise that thread frees the question. */
 static bool wait_for(question *own)
 {
     const struct timespec until = gpuhal_plugin_time(gpuhal_plugin_now_ns() + PATIENCE_NS);

@@ -1,8 +1,8 @@
-/* cuda/nvml_processes.c: the processes that NVML lists for a GPU: those that compute, those that draw, and those that
- * compute through the multi-process service.
+/* cuda/nvml_processes.c: lists the processes that NVML reports for a GPU: those that compute, those that draw, and
+ * those that compute through the multi-process service.
  *
- * A list is read with room for so many entries; where it has more, NVML says how many, and they may be more still at
- * the next attempt. Drivers 535.43 to 535.86 write longer entries by the same function: the bytes behind the entries
+ * A list is read into room for a number of entries. If there are more, NVML returns their number, which may have grown
+ * by the next attempt. Drivers 535.43 to 535.86 write longer entries by the same function: the bytes after the entries
  * show it.
  */
 #include "nvml.h"
@@ -16,7 +16,7 @@
 #define ROOM_FIRST   64u
 #define ROOM_MOST    65536u
 #define ATTEMPTS     8
-#define LONGER_ENTRY 16u /* bytes by which entries may be longer than ours */
+#define LONGER_ENTRY 16u /* entries may be this much longer than ours */
 #define UNTOUCHED    0xa5
 #define PERIOD_US    1000000u
 
@@ -31,7 +31,8 @@ static bool is_untouched(const unsigned char *from, size_t bytes)
     return same;
 }
 
-/* One attempt. *room: of entries; after INSUFFICIENT_SIZE, how many there should be. The caller frees the list. */
+/* Makes one attempt. *room: of entries; after INSUFFICIENT_SIZE, the room for the next attempt. The caller frees the
+ * list. */
 static nvmlReturn_t read_once(lister *ask, nvmlDevice_t device, unsigned *room, nvmlProcessInfo_t **out_list,
                               unsigned *out_count)
 {
@@ -56,7 +57,7 @@ static nvmlReturn_t read_once(lister *ask, nvmlDevice_t device, unsigned *room, 
                : code;
 }
 
-/* The list, which the caller frees in any case. */
+/* Reads the list, which the caller frees in any case. */
 static nvmlReturn_t read_list(lister *ask, nvmlDevice_t device, nvmlProcessInfo_t **out_list, unsigned *out_count)
 {
     nvmlReturn_t code = NVML_ERROR_FUNCTION_NOT_FOUND;
@@ -74,7 +75,7 @@ static nvmlReturn_t read_list(lister *ask, nvmlDevice_t device, nvmlProcessInfo_
     return code;
 }
 
-/* Each kind of processes by two functions, the newer one first. */
+/* Reads each kind of processes by one of two functions, the newer one first. */
 static nvmlReturn_t read_kind(lister *newer, lister *older, nvmlDevice_t device, nvmlProcessInfo_t **out_list,
                               unsigned *out_count)
 {
@@ -106,7 +107,8 @@ static nvmlReturn_t read_sharing(nvmlDevice_t device, nvmlProcessInfo_t **out_li
 
 /* ---- the memory of this process */
 
-/* The sum of what the driver lists for this process as computing, or, as drawing alone; both would count it twice. */
+/* Finds the largest figure that the driver lists for this process, as computing or as drawing: a sum would count memory
+ * twice. */
 nvmlReturn_t gpuhal_cuda_nvml_own_memory(nvmlDevice_t device, uint64_t *out_value)
 {
     const unsigned self = (unsigned)getpid();
@@ -130,7 +132,7 @@ nvmlReturn_t gpuhal_cuda_nvml_own_memory(nvmlDevice_t device, uint64_t *out_valu
     return code == NVML_SUCCESS && !gpuhal_cuda_is_first_namespace() ? GPUHAL_CUDA_NVML_OTHER_NAMESPACE : code;
 }
 
-/* ---- how busy the GPU is for each */
+/* ---- how busy each process keeps the GPU */
 
 static int compare_samples(const void *one, const void *other)
 {
@@ -146,7 +148,7 @@ typedef struct usage {
     unsigned count;
 } usage;
 
-/* Of the last second; without any, no process has one. The caller frees the samples. */
+/* Reads the samples of the last second; without samples, no process has a value. The caller frees them. */
 static usage read_usage(nvmlDevice_t device)
 {
     struct timespec now;
@@ -173,7 +175,8 @@ static usage read_usage(nvmlDevice_t device)
     return found;
 }
 
-/* The newest sample of the process: the last one that is not above. NVML has been seen to give more than 100 %. */
+/* Finds the newest sample of the process: the last one whose pid is not greater. NVML has been seen to return more than
+ * 100 %. */
 static bool find_usage(const usage *of, unsigned pid, uint32_t *out_permille)
 {
     unsigned low = 0, high = of->count;
@@ -205,7 +208,7 @@ typedef struct request {
 static void give(const request *own, const nvmlProcessInfo_t *one, uint32_t flags)
 {
     gpuhal_plugin_process process = {.pid = one->pid, .flags = flags};
-    /* All ones: not available. No GPU has more than its own memory to give. */
+    /* All ones: not available. No GPU lends more than its own memory. */
     if (one->usedGpuMemory <= own->entry->total) {
         process.flags |= GPUHAL_PROCESS_MEMORY_KNOWN;
         process.memory_bytes = one->usedGpuMemory;
@@ -230,8 +233,8 @@ static void list_kind(request *own, nvmlDevice_t device,
     own->code = own->code == NVML_SUCCESS ? code : own->code;
 }
 
-/* Runs in this thread's turn. What draws, and the multi-process service, are unknown to GPUs for computing alone, and
- * to parts of a divided one. */
+/* Runs in this thread's turn. GPUs for computing alone, and parts of a divided GPU, know neither drawing processes nor
+ * the multi-process service. */
 static nvmlReturn_t list_all(void *user)
 {
     request *own = user;

@@ -1,4 +1,4 @@
-/* cuda/nvml_values.c: the values that NVML has, how each is read, and what it can be. */
+/* cuda/nvml_values.c: the values of NVML: how each is read, and its possible range. */
 #include "nvml.h"
 
 #include <stdio.h>
@@ -9,14 +9,14 @@
 #define QUICK false
 #define SLOW  true
 
-#define UNLIMITED (UINT64_MAX - 1) /* all ones is what NVML returns where it has no number */
+#define UNLIMITED (UINT64_MAX - 1) /* NVML returns all ones if it has no number */
 #define HOTTEST   UINT64_C(200000)
 #define STRONGEST UINT64_C(100000000000) /* 100 kW */
-#define FASTEST   UINT64_C(50000000000)  /* hertz; 0xffff MHz is what firmware gives for no number */
+#define FASTEST   UINT64_C(50000000000)  /* hertz; 0xffff MHz is firmware's "no number" */
 #define RATE_MOST UINT64_C(4000000000000)
 
-/* Memory as the second version of the call counts it: total is free, used and reserved. The first version counts what
- * the driver keeps for itself as used, and cannot say how much that is. */
+/* Reads memory as the second version of the call counts it: total is free, used and reserved. The first version counts
+ * the driver's own memory as used, and cannot say how much that is. */
 static nvmlReturn_t read_memory(nvmlDevice_t device, nvmlMemory_v2_t *out_memory, bool *out_has_reserved)
 {
     *out_memory = (nvmlMemory_v2_t){.version = nvmlMemory_v2};
@@ -30,20 +30,20 @@ static nvmlReturn_t read_memory(nvmlDevice_t device, nvmlMemory_v2_t *out_memory
         *out_memory = (nvmlMemory_v2_t){.total = first.total, .free = first.free, .used = first.used};
     }
     if (code == NVML_SUCCESS && out_memory->total == 0) {
-        return NVML_ERROR_NOT_SUPPORTED; /* memory that the GPU shares with the processor */
+        return NVML_ERROR_NOT_SUPPORTED; /* the GPU shares memory with the processor */
     }
     return code;
 }
 
-/* A part of the memory is not more than all of it. */
+/* Marks a part of the memory that exceeds the whole as missing. */
 static nvmlReturn_t part_of(nvmlReturn_t code, const nvmlMemory_v2_t *memory, uint64_t value, uint64_t *out_value)
 {
     *out_value = code == NVML_SUCCESS && value > memory->total ? UINT64_MAX : value;
     return code;
 }
 
-/* The directory of this process's control group of version 2; its top for a group outside of the visible tree, and for
- * a process that has none. */
+/* Finds the directory of this process's control group of version 2; the top directory for a group outside of the
+ * visible tree, and for a process without a group. */
 static void find_group(char out_path[GPUHAL_STREAM_PATH])
 {
     static const char top[] = "/sys/fs/cgroup";
@@ -60,8 +60,8 @@ static void find_group(char out_path[GPUHAL_STREAM_PATH])
     snprintf(out_path, GPUHAL_STREAM_PATH, "%s%.*s", top, is_below ? (int)length : 0, line ? line + 3 : "");
 }
 
-/* The limit of the control group, or of one above it (nvidia-smi memory-limits). Where no group has one, drivers have
- * returned NOT_SUPPORTED, NOT_FOUND, or all ones. */
+/* Reads the limit of the control group, or of one above it (nvidia-smi memory-limits). If no group has a limit, drivers
+ * have returned NOT_SUPPORTED, NOT_FOUND, or all ones. */
 static nvmlReturn_t read_limits(nvmlDevice_t device, nvmlGetMemoryLimits_v1_t *out_limits)
 {
     char group[GPUHAL_STREAM_PATH];
@@ -85,7 +85,7 @@ static nvmlReturn_t memory_limit(nvmlDevice_t device, uint64_t *out_value)
     return code;
 }
 
-/* What this process can have: no more than a limit leaves. */
+/* Returns the memory that this process can get: at most the rest of its limit. */
 static nvmlReturn_t memory_free(nvmlDevice_t device, uint64_t *out_value)
 {
     nvmlMemory_v2_t memory;
@@ -116,7 +116,7 @@ static nvmlReturn_t memory_reserved(nvmlDevice_t device, uint64_t *out_value)
                    memory.reserved, out_value);
 }
 
-/* Below the freezing point there is nothing that a key without a sign could say. */
+/* A key without a sign cannot express temperatures below the freezing point. */
 static nvmlReturn_t from_celsius(nvmlReturn_t code, int64_t celsius, uint64_t *out_value)
 {
     *out_value = celsius < 0 ? UINT64_MAX : (uint64_t)celsius * 1000;
@@ -152,7 +152,7 @@ static nvmlReturn_t temperature_memory(nvmlDevice_t device, uint64_t *out_value)
                                                           : from_celsius(code, field.value.siVal, out_value);
 }
 
-/* Asks a function that gives an unsigned int, and multiplies what it gives. */
+/* Calls a function for an unsigned int, and multiplies the result. */
 static nvmlReturn_t scaled(nvmlReturn_t (*ask)(nvmlDevice_t device, unsigned int *value), nvmlDevice_t device,
                            uint64_t factor, uint64_t *out_value)
 {
@@ -322,7 +322,7 @@ static nvmlReturn_t ecc_uncorrected(nvmlDevice_t device, uint64_t *out_value)
     return ecc(device, NVML_MEMORY_ERROR_TYPE_UNCORRECTED, out_value);
 }
 
-/* GPUs from Ampere on remap rows, those before retire pages; each has one of the two. */
+/* GPUs from Ampere on remap rows, earlier ones retire pages. Each has one of the two. */
 static nvmlReturn_t memory_repair(nvmlDevice_t device, uint64_t *out_value)
 {
     unsigned int corrected = 0, uncorrected = 0, is_pending = 0, has_failed = 0;

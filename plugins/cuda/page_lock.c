@@ -1,11 +1,11 @@
-/* cuda/page_lock.c: page-locking memory of the caller.
+/* cuda/page_lock.c: page-locks memory of the caller.
  *
- * CUDA takes memory once: cuMemHostRegister returns 712 for pages that any context has registered, even though a
+ * CUDA registers memory once: cuMemHostRegister returns 712 for pages that any context has registered, even though a
  * registration is portable and serves every context.
  *
- * A registration ends with the context in which it was made. So one that was made in a device's primary context keeps
- * that context, also after the device was closed, and one that was made in a context of the caller is shared in that
- * context alone. A reset of the primary context takes it.
+ * A registration ends with its context. So a registration in a device's primary context retains that context, also
+ * after the device was closed. A registration in a context of the caller is shared in that context alone. A reset of
+ * the primary context takes it.
  */
 #include "device.h"
 
@@ -36,8 +36,8 @@ CUresult gpuhal_cuda_page_lock(const gpuhal_stream_registration *own, uintptr_t 
     return code;
 }
 
-/* In the context of the registration, not of the opened device that happens to be its last user. Pages whose number
- * has changed belong to another registration, which must stay; the context is released in any case, once for
+/* Works in the context of the registration, not of the opened device that happens to be its last user. Pages whose
+ * number has changed belong to another registration, which must stay. The context is released in any case, once for
  * page_lock(). */
 CUresult gpuhal_cuda_page_unlock(gpuhal_plugin_device *device, const gpuhal_stream_registration *own,
                                  uintptr_t start)
@@ -58,16 +58,16 @@ CUresult gpuhal_cuda_page_unlock(gpuhal_plugin_device *device, const gpuhal_stre
     return code;
 }
 
-/* Files of weights are mapped without the right to write, which the driver must know where it can: a device without the
- * attribute refuses the flag whatever the memory is (B300 with driver 610). Without the flag the driver takes the pages
- * for writing (os_lock_user_pages in os-mlock.c of its kernel modules), of which the system then makes copies in a
- * private mapping. */
+/* Files of weights are mapped without the right to write. The driver must know that if it can: a device without the
+ * attribute refuses the flag for all memory (B300 with driver 610). Without the flag the driver takes the pages for
+ * writing (os_lock_user_pages in os-mlock.c of its kernel modules). In a private mapping the system then copies
+ * them. */
 unsigned int gpuhal_cuda_read_only_flags(const gpuhal_plugin_device *device)
 {
     return device->entry->registers_read_only ? CU_MEMHOSTREGISTER_READ_ONLY : 0;
 }
 
-/* Which code the driver has for memory that may not be written is not documented; those of other faults are. */
+/* The driver's code for memory that may not be written is not documented; the codes of other faults are. */
 bool gpuhal_cuda_flags_matter(CUresult code)
 {
     const gpuhal_status status = gpuhal_cuda_status(code);
@@ -75,7 +75,7 @@ bool gpuhal_cuda_flags_matter(CUresult code)
            status == GPUHAL_ERROR_NOT_SUPPORTED;
 }
 
-/* It is memory of the host that is missing then, not of the device. */
+/* Out of memory means host memory here, not the device's. */
 gpuhal_status gpuhal_cuda_lock_failed(gpuhal_plugin_device *device, const char *call, CUresult code, bool read_only)
 {
     if (code == CUDA_ERROR_OUT_OF_MEMORY) {

@@ -1,15 +1,15 @@
-/* cuda/stream_names.h: the names that the sources in plugins/stream have for what CUDA calls otherwise than HIP.
+/* cuda/stream_names.h: the names in plugins/stream for objects that CUDA and HIP name differently.
  *
- * The rocm plugin has the same table with HIP's names. Where the two differ in more than a name, each has a function
- * in its calls.c, which ../stream/stream.h declares.
+ * The rocm plugin has the same table with HIP's names. If the two differ in more than a name, each has a function in
+ * its calls.c, which ../stream/stream.h declares.
  */
 #ifndef GPUHAL_CUDA_STREAM_NAMES_H
 #define GPUHAL_CUDA_STREAM_NAMES_H
 
 #include "driver.h"
 
-/* A function or type of this plugin; a function of CUDA's with the name that HIP has too, but for the prefix; how
- * messages call it. */
+/* A function or type of this plugin; a function of CUDA whose name differs from HIP's only in the prefix; its name in
+ * messages. */
 #define GPUHAL_OWN(name)         gpuhal_cuda_##name
 #define GPUHAL_VENDOR(name)      gpuhal_cuda_api.cu##name
 #define GPUHAL_VENDOR_CALL(name) "cu" #name
@@ -32,7 +32,7 @@ typedef CUfunction vendor_function;
 #define GPUHAL_VENDOR_AT(address)     ((CUdeviceptr)(address))
 #define GPUHAL_VENDOR_NUMBER(pointer) ((uint64_t)(pointer))
 #define GPUHAL_VENDOR_CONTEXT(opened) ((opened)->context)
-/* The code with which the device was lost, 0 while it works. */
+/* The code of the device's loss, 0 while it works. */
 #define GPUHAL_VENDOR_LOST(opened) gpuhal_cuda_lost_code(opened)
 
 /* rect.c and peer.c */
@@ -42,7 +42,7 @@ typedef CUfunction vendor_function;
 #define GPUHAL_VENDOR_DISABLE_PEER        gpuhal_cuda_api.cuCtxDisablePeerAccess
 #define GPUHAL_VENDOR_PEER_IS_ENABLED     CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED
 
-/* context.c: of a context that was destroyed, or a device that was reset */
+/* context.c: for a context that was destroyed, or a device that was reset */
 #define GPUHAL_VENDOR_GONE CUDA_ERROR_CONTEXT_IS_DESTROYED
 
 /* queue.c */
@@ -125,7 +125,7 @@ typedef CUfunction vendor_function;
 #define GPUHAL_VENDOR_ATTRIBUTE_GROUPS_X     CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X
 #define GPUHAL_VENDOR_ATTRIBUTE_INTEGRATED   CU_DEVICE_ATTRIBUTE_INTEGRATED
 #define GPUHAL_VENDOR_ATTRIBUTE_COMPUTE_MODE CU_DEVICE_ATTRIBUTE_COMPUTE_MODE
-/* Where the kernel only moves pages to the device when they are touched (HMM) the driver stages copies as ever. */
+/* If the kernel only moves pages to the device when they are touched (HMM), the driver stages copies as usual. */
 #define GPUHAL_VENDOR_ATTRIBUTE_PAGEABLE CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES
 
 #endif

@@ -1,6 +1,6 @@
-/* cuda/unlisted.c: what NVML knows of the machine's GPUs and CUDA does not list: the other parts of a divided GPU (CUDA
- * gives a process one of them: Multi-Instance GPU User Guide, "CUDA Device Enumeration"), and a GPU that is to be
- * divided and has no part yet. It is asked only if there is something to ask for.
+/* cuda/unlisted.c: finds devices that NVML knows and CUDA does not list: the other parts of a divided GPU (CUDA gives a
+ * process one of them: Multi-Instance GPU User Guide, "CUDA Device Enumeration"), and a GPU that is to be divided and
+ * has no part yet. NVML is called only if one of the two is possible.
  */
 #include "../common/text.h"
 #include "nvml.h"
@@ -13,7 +13,7 @@
 enum { SEATS_MAX = 128 };
 
 typedef struct seat {
-    char pci[24], uuid[40], name[96], numbers[16]; /* a GPU without a part has neither of the last three */
+    char pci[24], uuid[40], name[96], numbers[16]; /* for a GPU without a part the last three are empty */
 } seat;
 
 typedef struct survey {
@@ -21,9 +21,9 @@ typedef struct survey {
     seat seats[SEATS_MAX];
 } survey;
 
-static survey *found; /* what the list of devices lacks: made with the list, and with each that is empty */
+static survey *found; /* devices missing from the list; replaced each time the list is made or found empty */
 
-/* "MIG-" and the canonical form; drivers before 470 have another one, which CUDA does not know. */
+/* Reads "MIG-" and the canonical form. Drivers before 470 have another form, which CUDA does not know. */
 static bool read_uuid(const char *text, char out_uuid[37])
 {
     static const char form[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
@@ -61,7 +61,7 @@ static void add_part(survey *own, const char *pci, nvmlDevice_t part)
     }
 }
 
-/* Of a GPU that is not divided nothing is kept. */
+/* Adds the parts of a divided GPU; skips a GPU that is not divided. */
 static void add_gpu(survey *own, nvmlDevice_t board)
 {
     const gpuhal_cuda_nvml_functions *api = &gpuhal_cuda_nvml;
@@ -73,7 +73,7 @@ static void add_gpu(survey *own, nvmlDevice_t board)
         return;
     }
     snprintf(address, sizeof address, "%04x:%02x:%02x.0", pci.domain, pci.bus & 0xff, pci.device & 0x1f);
-    bool has_part = false; /* also one of which nothing can be said */
+    bool has_part = false; /* true also for a part that NVML cannot describe */
     if (api->nvmlDeviceGetMaxMigDeviceCount(board, &most) != NVML_SUCCESS) {
         return;
     }
@@ -100,7 +100,7 @@ static nvmlReturn_t ask(void *request)
     own->count = 0;
     if (!api->nvmlDeviceGetHandleByIndex_v2 || !api->nvmlDeviceGetPciInfo_v3 || !api->nvmlDeviceGetMigMode ||
         !api->nvmlDeviceGetMaxMigDeviceCount || !api->nvmlDeviceGetMigDeviceHandleByIndex) {
-        return NVML_ERROR_FUNCTION_NOT_FOUND; /* it is older than MIG */
+        return NVML_ERROR_FUNCTION_NOT_FOUND; /* this NVML is older than MIG */
     }
     const nvmlReturn_t code = api->nvmlDeviceGetCount_v2(&count);
     for (unsigned int i = 0; code == NVML_SUCCESS && i < count && i < SEATS_MAX; i++) {
@@ -112,7 +112,7 @@ static nvmlReturn_t ask(void *request)
     return code;
 }
 
-/* NULL: NVML does not answer, or there is no memory to ask it. */
+/* Returns NULL if NVML hangs, or memory for the call is missing. */
 static survey *make_survey(void)
 {
     survey *own = calloc(1, sizeof *own);
@@ -145,7 +145,7 @@ uint32_t gpuhal_cuda_find_empty_mig(bool is_wanted)
     return empty;
 }
 
-/* The parts that CUDA lists get their numbers; what is left is not listed. */
+/* Gives their numbers to the parts that CUDA lists. The rest stays unlisted. */
 static void match(survey *own, gpuhal_cuda_entry *entries, uint32_t count)
 {
     uint32_t left = 0;

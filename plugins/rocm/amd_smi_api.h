@@ -1,8 +1,8 @@
-/* rocm/amd_smi_api.h: what this plugin uses of AMD SMI (libamd_smi.so), declared by us from AMD's documentation.
- * Lists and their readers as in hip_api.h; GPUHAL_AMD_SMI_LISTS_ONLY leaves our types out. Every function returns
- * amdsmi_status_t.
+/* rocm/amd_smi_api.h: the part of AMD SMI (libamd_smi.so) that this plugin uses, declared by us from AMD's
+ * documentation. Lists and their readers as in hip_api.h; GPUHAL_AMD_SMI_LISTS_ONLY leaves our types out. Every
+ * function returns amdsmi_status_t.
  *
- * Only functions that give numbers are used: the structures of this library have other layouts from release to
+ * Only functions that return numbers are used: the structures of this library have other layouts from release to
  * release.
  */
 #ifndef GPUHAL_AMD_SMI_API_H

@@ -1,8 +1,9 @@
-/* rocm/calls.c: calls that HIP and CUDA want made in different ways, for the sources in plugins/stream.
+/* rocm/calls.c: functions for plugins/stream that call HIP in another way than CUDA.
  *
- * HIP wants the direction of a copy named, and spares itself the looking up. HIP 6.1 compares the bytes of a copy, and
- * HIP 6.2 those of a fill, with the piece of physical memory in which they begin, however much is mapped behind it
- * (hip_memory.cpp, ihipMemcpy_validate and ihipMemset_validate): what they refuse is then done piece by piece.
+ * HIP wants to know the direction of a copy, and then need not look the addresses up. HIP 6.1 compares the bytes of a
+ * copy, and HIP 6.2 those of a fill, with the piece of physical memory at their beginning, even if more is mapped after
+ * it (hip_memory.cpp, ihipMemcpy_validate and ihipMemset_validate). Refused copies and fills are then repeated piece by
+ * piece.
  */
 #include "device.h"
 
@@ -11,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Priority 0 is the ordinary one. HIP 7 sleeps for an event only where hipEventBlockingSync is its one flag: with
+/* Priority 0 is the ordinary one. HIP 7 sleeps for an event only if hipEventBlockingSync is its one flag: with
  * hipEventDisableTiming beside it, it spins. */
 hipError_t gpuhal_rocm_create_stream(hipStream_t *out_stream, hipEvent_t *out_event, const char **out_call)
 {
@@ -36,8 +37,8 @@ void gpuhal_rocm_destroy_stream(hipStream_t stream, hipEvent_t event)
 
 /* ---- copies and fills piece by piece */
 
-/* How many of the bytes HIP takes at once at the address. Never 0, so that loops over pieces end: where HIP says
- * nothing of the address all bytes are tried, and HIP's own code is what is reported. */
+/* Returns how many of the bytes HIP takes at once at the address. Never 0, so that loops over pieces end: if HIP does
+ * not know the address all bytes are tried, and HIP's own code is reported. */
 static uint64_t piece_of(uint64_t address, uint64_t bytes)
 {
     uint64_t piece = 0;
@@ -55,7 +56,7 @@ static bool ended_with_a_piece(hipError_t code)
 
 /* ---- copies */
 
-/* A copy between two devices, or within one in the direction of its kind. */
+/* A copy between two devices, or within one device in the direction of `kind`. */
 typedef struct move {
     void *to;
     const void *from;
@@ -73,9 +74,9 @@ static hipError_t copy_part(hipStream_t stream, const move *what, uint64_t offse
                          : gpuhal_rocm_api.hipMemcpyAsync(to, from, (size_t)bytes, what->kind, stream);
 }
 
-/* All at once first, which is right but for HIP before 6.2. A refusal is before any effect, so the pieces begin at 0.
- * Each ends where a piece of either side ends. A failure in the middle leaves the pieces before it enqueued, for which
- * end() waits. */
+/* Tries all bytes at once, which works except with HIP before 6.2. HIP refuses before any effect, so the pieces begin
+ * at 0. Each ends with a piece of either side. A failure in the middle leaves the earlier pieces enqueued, and end()
+ * waits for them. */
 static hipError_t copy_whole(hipStream_t stream, const move *what, uint64_t bytes)
 {
     hipError_t code = copy_part(stream, what, 0, bytes);
@@ -178,7 +179,7 @@ hipError_t gpuhal_rocm_fill_whole(hipStream_t stream, uint64_t at, const unsigne
     return code;
 }
 
-/* ---- what HIP knows */
+/* ---- HIP's knowledge of memory */
 
 bool gpuhal_rocm_is_pageable(const void *host, uint64_t bytes)
 {
@@ -195,8 +196,8 @@ bool gpuhal_rocm_api_version(char *out_text, size_t size)
 
 /* ---- addresses and handles */
 
-/* HIP checks an alignment and does not keep it (hip_vm.cpp: Device::virtualAlloc hands none on), so it is made from a
- * larger reservation. */
+/* HIP checks an alignment and does not keep it (hip_vm.cpp: Device::virtualAlloc passes none on), so an aligned range
+ * is cut from a larger reservation. */
 hipError_t gpuhal_rocm_reserve(uint64_t bytes, uint64_t alignment, gpuhal_stream_reservation *out_reserved)
 {
     const uint64_t whole = bytes + alignment;
@@ -209,8 +210,8 @@ hipError_t gpuhal_rocm_reserve(uint64_t bytes, uint64_t alignment, gpuhal_stream
     return code;
 }
 
-/* Before HIP 7 hipMemMap returns success in any case, and the failure shows in hipMemSetAccess. hipMemUnmap of
- * what is not mapped reads a null pointer in HIP 6.1 to 6.3 (hip_vm.cpp), so HIP is asked for a mapping first. */
+/* Before HIP 7 hipMemMap returns success in any case, and the failure shows in hipMemSetAccess. hipMemUnmap of a range
+ * that is not mapped reads a null pointer in HIP 6.1 to 6.3 (hip_vm.cpp), so HIP is asked for a mapping first. */
 void gpuhal_rocm_unmap(uint64_t address, uint64_t bytes)
 {
     uint64_t mapped;
@@ -219,7 +220,7 @@ void gpuhal_rocm_unmap(uint64_t address, uint64_t bytes)
     }
 }
 
-/* HIP takes the descriptor 0 for none where it takes descriptors in the place of pointers. It does not close them. */
+/* When HIP takes descriptors in place of pointers, it takes the descriptor 0 for none. It does not close them. */
 hipError_t gpuhal_rocm_import_handle(int descriptor, hipMemGenericAllocationHandle_t *out_handle)
 {
     const int duplicate = descriptor == 0 ? fcntl(descriptor, F_DUPFD_CLOEXEC, 3) : -1;

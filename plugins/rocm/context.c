@@ -1,11 +1,11 @@
-/* rocm/context.c: an opened device: the current device, and what became of it. */
+/* rocm/context.c: makes an opened device current, and detects its loss or reset. */
 #include "device.h"
 
 #include <gpuhal/native.h>
 
 /* ---- in and out */
 
-/* Relaxed is enough: the code is all that is read, and publishes nothing. A thread that misses it makes one more call,
+/* Relaxed is enough: only the code is read, and it publishes nothing. A thread that misses it makes one more call,
  * which returns the code itself. */
 hipError_t gpuhal_rocm_lost_code(const gpuhal_plugin_device *device)
 {
@@ -13,15 +13,15 @@ hipError_t gpuhal_rocm_lost_code(const gpuhal_plugin_device *device)
     return lost != hipSuccess ? lost : atomic_load_explicit(&device->gone, memory_order_relaxed);
 }
 
-/* Codes for an invalid stream: it was the caller's, or ours and went with a reset. */
+/* Returns whether the code means an invalid stream: the stream was the caller's, or ours and destroyed by a reset. */
 static bool is_of_no_stream(hipError_t code)
 {
     return code == hipErrorContextIsDestroyed || code == hipErrorInvalidContext || code == hipErrorInvalidHandle;
 }
 
-/* HIP does not know the marker's address any more, or has given it to other memory, which has another number. Other
- * codes say nothing of a reset. A stream's address says nothing: the engine's next stream gets that of one that went
- * with the reset. */
+/* Returns whether HIP no longer knows the marker's address, or has given it to other memory, which has another number.
+ * Other codes say nothing of a reset. A stream's address says nothing: the engine's next stream gets the address of a
+ * stream that the reset destroyed. */
 static bool is_reset(const gpuhal_plugin_device *device)
 {
     uint32_t id = 0;
@@ -42,12 +42,12 @@ bool gpuhal_rocm_is_gone(gpuhal_plugin_device *device)
     return atomic_load_explicit(&device->gone, memory_order_relaxed) != hipSuccess;
 }
 
-/* Asking comes first: inside an engine the device is nearly always current already, and asking costs next to nothing.
+/* Queries the current device first: inside an engine ours is nearly always current already, and the query costs next to
+ * nothing.
  *
- * An engine that captures a graph on another thread forbids by default that any thread allocates or asks events, and
- * one that does spoils the graph. What is done here concerns no stream that is captured, so the thread is relaxed
- * meanwhile. HIP works on the thread's current device alone, and has no stack of them: what was current is kept in the
- * scope. */
+ * If an engine captures a graph on another thread, by default no thread may allocate or query events; such a call
+ * spoils the graph. The calls of this plugin concern no stream that is captured, so the thread is relaxed during them.
+ * HIP works on the thread's current device alone, and has no stack of devices: the scope keeps the former one. */
 static hipError_t enter_device(const gpuhal_plugin_device *device, gpuhal_rocm_scope *out_scope)
 {
     out_scope->failed = "hipGetDevice";
@@ -66,9 +66,9 @@ static hipError_t enter_device(const gpuhal_plugin_device *device, gpuhal_rocm_s
     return code;
 }
 
-/* Asked before every call, since a reset leaves no code behind: HIP would follow streams and addresses that are gone,
- * or that are others' by now. A reset between the question and the call cannot be noticed; the program must not reset a
- * device that other threads of it use. */
+/* Checked before every call, since a reset leaves no code behind: HIP would follow streams and addresses that are gone,
+ * or that have another owner by now. A reset between the check and the call cannot be noticed; the program must not
+ * reset a device that other threads of it use. */
 hipError_t gpuhal_rocm_check_reset(gpuhal_plugin_device *device)
 {
     if (gpuhal_rocm_lost_code(device) == hipSuccess) {
@@ -84,8 +84,8 @@ hipError_t gpuhal_rocm_enter(gpuhal_plugin_device *device, gpuhal_rocm_scope *ou
     return lost != hipSuccess ? lost : enter_device(device, out_scope);
 }
 
-/* Its code is not reported. A device with a sticky code is entered, one that was reset is not: what it had is gone, and
- * may be others' by now. */
+/* The code is not reported. A device with a sticky code is entered, but a device that was reset is not: its objects are
+ * gone, and their addresses may have another owner by now. */
 hipError_t gpuhal_rocm_enter_to_release(gpuhal_plugin_device *device, gpuhal_rocm_scope *out_scope)
 {
     *out_scope = (gpuhal_rocm_scope){.device = -1};
@@ -117,8 +117,8 @@ hipError_t gpuhal_rocm_may_record(hipStream_t stream, const char **out_call)
     return code == hipSuccess && status != hipStreamCaptureStatusNone ? hipErrorStreamCaptureUnsupported : code;
 }
 
-/* The first code stays: those that follow it say less. The exchange keeps the first of several threads' codes. A reset
- * is looked for before: its codes are those of an invalid stream, which alone would say nothing of the device. */
+/* Keeps the first code, because later ones say less. The exchange keeps the first of several threads' codes. A reset is
+ * checked first: its codes are those of an invalid stream, which alone would say nothing of the device. */
 gpuhal_status gpuhal_rocm_result(gpuhal_plugin_device *device, const char *call, hipError_t code)
 {
     if (code == hipSuccess) {
@@ -136,7 +136,8 @@ gpuhal_status gpuhal_rocm_result(gpuhal_plugin_device *device, const char *call,
     return gpuhal_rocm_report(device->host, call, code);
 }
 
-/* The code does not say which of the two was lost. A device that still answers was not, so it was the other. */
+/* The code does not say which of the two was lost. A device whose calls still work was not lost, so it was the
+ * other. */
 gpuhal_status gpuhal_rocm_result_of_two(gpuhal_plugin_device *device, gpuhal_plugin_device *other, const char *call,
                                         hipError_t code)
 {
@@ -178,7 +179,7 @@ int gpuhal_rocm_stream_device(hipStream_t stream)
     return -1;
 }
 
-/* A device is a number in HIP, not an object: what is adopted is the stream behind which our calls come. */
+/* A device is a number in HIP, not an object. Adopting it adopts the stream that our calls come after. */
 static gpuhal_status adopt_device(gpuhal_plugin_device *device, const gpuhal_native *adopt)
 {
     const gpuhal_host *host = device->host;
@@ -217,8 +218,8 @@ void gpuhal_rocm_release_context(gpuhal_plugin_device *device)
     (void)device;
 }
 
-/* With the device current. Memory that a reset takes, and the number that HIP gives no other memory. An opened device
- * without it works too, and does not notice a reset; HIP 5.0 gives no numbers. */
+/* With the device current. Allocates memory that a reset takes, and reads its number, which HIP gives no other memory.
+ * An opened device without the marker works too, but does not notice a reset; HIP 5.0 gives no numbers. */
 void gpuhal_rocm_make_marker(gpuhal_plugin_device *device)
 {
     hipError_t code = gpuhal_rocm_api.hipMalloc(&device->marker, 1);

@@ -1,7 +1,7 @@
-/* rocm/discovery.c: which devices there are.
+/* rocm/discovery.c: finds the devices.
  *
- * HIP is initialised here, since that wakes devices and opens their nodes; no device memory is taken. The list is
- * fixed from then on: an index is HIP's own ordinal, for the life of the process.
+ * HIP is initialised here, since that wakes devices and opens their nodes. No device memory is taken. The list is fixed
+ * from then on: an index is HIP's own ordinal, for the life of the process.
  */
 #include "smi.h"
 
@@ -21,10 +21,9 @@ int gpuhal_rocm_attribute(hipDevice_t device, hipDeviceAttribute_t attribute, in
     return code == hipSuccess ? value : (int)(gpuhal_rocm_forget(code), otherwise);
 }
 
-/* ---- when there is nothing */
+/* ---- if HIP lists no device */
 
-/* What the kernel's side looks like: its node is opened as HIP opens it, which wakes nothing. NULL when it is in
- * order. */
+/* Checks the kernel's side: opens its node as HIP opens it, which wakes no GPU. Returns NULL if it is in order. */
 static const char *kernel_fault(gpuhal_status *out_status)
 {
     char path[GPUHAL_STREAM_PATH];
@@ -38,13 +37,13 @@ static const char *kernel_fault(gpuhal_status *out_status)
     *out_status = error == EACCES || error == EPERM ? GPUHAL_ERROR_NO_PERMISSION : GPUHAL_ERROR_NO_DEVICE;
     return *out_status == GPUHAL_ERROR_NO_PERMISSION
                ? "/dev/kfd may not be opened: the user must be in the group render, or the container be given the node"
-           : error != ENOENT /* as while a GPU is reset */
+           : error != ENOENT /* as during a reset of a GPU */
                ? "/dev/kfd is there and does not open: see the kernel's log for lines with kfd or amdgpu"
                : "there is no /dev/kfd: the kernel's amdgpu driver has found no GPU, or the container was not given "
                  "the node";
 }
 
-/* HIP's own description comes first: they name the remedy where they can. */
+/* HIP's own description comes first; the other parts name the remedy if they can. */
 static gpuhal_status no_device(const gpuhal_host *host, const char *call, hipError_t code)
 {
     gpuhal_status status = GPUHAL_ERROR_NO_DEVICE;
@@ -54,7 +53,7 @@ static gpuhal_status no_device(const gpuhal_host *host, const char *call, hipErr
     description = strcmp(description, gpuhal_rocm_result_name(code)) == 0 ? "HIP lists no device" : description;
     const uint32_t known = gpuhal_rocm_count_system();
     if (status == GPUHAL_ERROR_NO_PERMISSION && known == 0) {
-        status = GPUHAL_ERROR_NO_DEVICE; /* there is no GPU that permissions could hide */
+        status = GPUHAL_ERROR_NO_DEVICE; /* permissions can hide no GPU here */
     }
     if (fault) {
         const bool set = gpuhal_rocm_list_variables(hiding, cause, sizeof cause);
@@ -75,7 +74,7 @@ static gpuhal_status init_failed(const gpuhal_host *host, const char *call, hipE
     switch (code) {
     case hipErrorNoDevice:
         return no_device(host, call, code);
-    case hipErrorInvalidDevice: { /* what hipInit of HIP 5 returns where there is none */
+    case hipErrorInvalidDevice: { /* hipInit of HIP 5 returns this if there is no device */
         int count = 0;
         const hipError_t again = gpuhal_rocm_api.hipGetDeviceCount(&count);
         return again == hipErrorNoDevice || count == 0 ? no_device(host, "hipGetDeviceCount", hipErrorNoDevice)
@@ -105,8 +104,7 @@ static bool has_range_functions(void)
            api->hipMemCreate && api->hipMemRelease && api->hipMemMap && api->hipMemUnmap && api->hipMemSetAccess;
 }
 
-/* The kernel's module has a version where AMD's own is installed; the kernel's own has none, and HIP's stands for it.
- */
+/* AMD's own kernel module has a version. The kernel's module has none, and HIP's version stands for it. */
 static void read_driver_version(char *out_text, size_t size)
 {
     const gpuhal_rocm_version *runtime = &gpuhal_rocm_runtime;
@@ -178,11 +176,11 @@ gpuhal_status gpuhal_rocm_make_list(const gpuhal_host *host, gpuhal_rocm_entry *
         entries[i].ordinal = i;
         fill_in(&entries[i]);
     }
-    /* Once all are filled in: only beside its siblings does part 0 differ from a whole GPU. */
+    /* Needs all entries filled in: only beside its siblings does part 0 differ from a whole GPU. */
     gpuhal_rocm_find_partitions(entries, listed);
     gpuhal_rocm_read_nodes(entries, listed);
     explain_hidden(host, listed);
-    gpuhal_rocm_smi_open(host); /* not before there are devices, which alone it reports */
+    gpuhal_rocm_smi_open(host); /* not before there are devices, since it reports nothing else */
     *out_count = listed;
     return GPUHAL_OK;
 }

@@ -1,4 +1,4 @@
-/* rocm/driver.c: opening HIP's library, and the one table of its errors. */
+/* rocm/driver.c: opens HIP's library, and has the one table of its errors. */
 #include "device.h"
 
 #include <stdio.h>
@@ -14,8 +14,8 @@ static const char *const library_names[] = {
     NULL,
 };
 
-/* A runtime that does not know its own version is taken for a late one. The question initialises HIP as hipInit does,
- * so it is asked while listing and not at the start. */
+/* A runtime that does not know its version is taken for a late one. Asking for the version initialises HIP as hipInit
+ * does, so discovery asks and not start(). */
 gpuhal_rocm_version gpuhal_rocm_version_of(int whole)
 {
     const int known = whole >= 10000000 ? whole : 0;
@@ -49,7 +49,8 @@ gpuhal_status gpuhal_rocm_start(const gpuhal_host *host, gpuhal_plugin_instance 
     const bool other = started && gpuhal_rocm_api.hipInit != found.hipInit;
     status = gpuhal_rocm_use_system(host, !started);
     /* Written once: threads of other copies of the core may be calling through the table from then on. They read it
-     * without the lock, having come through a start() of their own, which held it after the table was written. */
+     * without the lock, because each has come through its own start(), which held the lock after the table was
+     * written. */
     if (!started && status == GPUHAL_OK) {
         gpuhal_rocm_api = found;
         started = true;
@@ -61,11 +62,13 @@ gpuhal_status gpuhal_rocm_start(const gpuhal_host *host, gpuhal_plugin_instance 
     return status;
 }
 
-/* What each code means here. Codes that say "your argument is wrong" are DRIVER: the core has checked the arguments,
- * the caller of gpuhal cannot mend them. So are codes of later runtimes that are not in the table.
+/* The meaning of each code here. Codes that say "your argument is wrong" are DRIVER: the core has checked the
+ * arguments, so the caller of gpuhal cannot correct them. Codes of later runtimes that are not in the table are DRIVER
+ * too.
  *
- * LOST are those after which every call on the device returns the same. hipErrorInvalidContext and
- * hipErrorContextIsDestroyed are not among them: HIP returns them for an invalid stream, and the device works on. */
+ * LOST are persistent codes: every later call on the device returns the same. hipErrorInvalidContext and
+ * hipErrorContextIsDestroyed are not among them: HIP returns them for an invalid stream, and the device continues to
+ * work. */
 #define LOST GPUHAL_ERROR_DEVICE_LOST
 static const struct {
     hipError_t code;
@@ -107,12 +110,12 @@ static const struct {
     {hipErrorUnsupportedLimit, GPUHAL_ERROR_DRIVER},
     {hipErrorContextAlreadyInUse, GPUHAL_ERROR_BUSY},
     {hipErrorPeerAccessUnsupported, GPUHAL_ERROR_NOT_SUPPORTED},
-    {hipErrorInvalidKernelFile, GPUHAL_ERROR_INCOMPATIBLE}, /* what is no code object at all has not come so far */
+    {hipErrorInvalidKernelFile, GPUHAL_ERROR_INCOMPATIBLE}, /* bytes that are no code object never reach HIP */
     {hipErrorInvalidGraphicsContext, GPUHAL_ERROR_DRIVER},
     {hipErrorInvalidSource, GPUHAL_ERROR_INVALID_ARGUMENT},
     {hipErrorFileNotFound, GPUHAL_ERROR_DRIVER},
     {hipErrorSharedObjectSymbolNotFound, GPUHAL_ERROR_DRIVER},
-    {hipErrorSharedObjectInitFailed, GPUHAL_ERROR_INVALID_ARGUMENT}, /* what a module that cannot be read gives */
+    {hipErrorSharedObjectInitFailed, GPUHAL_ERROR_INVALID_ARGUMENT}, /* for a module that cannot be read */
     {hipErrorOperatingSystem, GPUHAL_ERROR_DRIVER},
     {hipErrorInvalidHandle, GPUHAL_ERROR_DRIVER},
     {hipErrorIllegalState, GPUHAL_ERROR_DRIVER},
@@ -141,7 +144,7 @@ static const struct {
     {hipErrorCapturedEvent, GPUHAL_ERROR_BUSY},
     {hipErrorStreamCaptureWrongThread, GPUHAL_ERROR_BUSY},
     {hipErrorGraphExecUpdateFailure, GPUHAL_ERROR_DRIVER},
-    {hipErrorInvalidChannelDescriptor, GPUHAL_ERROR_DRIVER}, /* of textures, like the next; since HIP 6.4 */
+    {hipErrorInvalidChannelDescriptor, GPUHAL_ERROR_DRIVER}, /* for textures, like the next; since HIP 6.4 */
     {hipErrorInvalidTexture, GPUHAL_ERROR_DRIVER},
     {hipErrorUnknown, GPUHAL_ERROR_DRIVER},
     {hipErrorRuntimeMemory, GPUHAL_ERROR_OUT_OF_MEMORY},
@@ -174,7 +177,7 @@ const char *gpuhal_rocm_result_name(hipError_t code)
     }
 }
 
-/* What HIP did not keep is not there to be taken back: asking would take the engine's own error. */
+/* An error that HIP did not keep must not be taken back: that would take the engine's own error. */
 hipError_t gpuhal_rocm_forget(hipError_t code)
 {
     if (code != hipErrorNotReady || !gpuhal_rocm_runtime.keeps_last_error) {
@@ -205,7 +208,7 @@ gpuhal_status gpuhal_rocm_report_as(const gpuhal_host *host, gpuhal_status statu
     return host->report(host, status, call, code, text);
 }
 
-/* HIP describes even codes that we know: its texts change from version to version and name the remedy. */
+/* HIP's text is used even for known codes: it changes from version to version and names the remedy. */
 gpuhal_status gpuhal_rocm_report(const gpuhal_host *host, const char *call, hipError_t code)
 {
     return gpuhal_rocm_report_as(host, gpuhal_rocm_status(code), call, code, gpuhal_rocm_error_text(code));

@@ -1,12 +1,13 @@
-/* rocm/driver.h: the functions of HIP that this plugin calls, and what their error codes mean.
+/* rocm/driver.h: the functions of HIP that this plugin calls, and the meaning of their error codes.
  *
- * The library is opened at run time through the host; the functions come from its table alone, so the plugin links no
- * HIP. The table and the version are written once, by the first start() of the process, and are constant afterwards.
+ * The library is opened at run time through the host. The plugin calls functions through its table alone, so it links
+ * no HIP. The first start() of the process that succeeds writes the table, and making the list of devices writes the
+ * version. Both are constant afterwards.
  *
- * HIP keeps the last error of each thread, and engines ask for it after their launches: an error of one of our calls
- * is taken back (hipGetLastError) before we return, so that the engine does not find it there. An error of the
- * engine's own that it has not asked for is gone after one of our calls that fails, and before HIP 7 after every other
- * one too: nothing can put it back.
+ * HIP keeps the last error of each thread, and engines read it after their launches: an error of one of our calls is
+ * taken back (hipGetLastError) before we return, so that the engine does not find it. An error of the engine that it
+ * has not read yet is lost after one of our calls that fails, and before HIP 7 after every other one too: no call can
+ * restore it.
  */
 #ifndef GPUHAL_ROCM_DRIVER_H
 #define GPUHAL_ROCM_DRIVER_H
@@ -26,16 +27,16 @@ extern gpuhal_rocm_version gpuhal_rocm_runtime;
 
 gpuhal_status gpuhal_rocm_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance);
 
-/* What a code means to the caller of gpuhal. DEVICE_LOST stands for codes after which the device is of no more use
+/* Returns the status of a code for the caller of gpuhal. DEVICE_LOST stands for codes that leave the device unusable
  * here. */
 gpuhal_status gpuhal_rocm_status(hipError_t code);
-/* Takes the error of the call before back from this thread. Returns @p code. */
+/* Takes the error of the previous call back from this thread. Returns @p code. */
 hipError_t gpuhal_rocm_forget(hipError_t code);
-/* The same where the code is not reported. */
+/* Does the same for a code that is not reported. */
 void gpuhal_rocm_ignore(hipError_t code);
-/* Hands an error to the host, with its name and HIP's description, and returns its status. Forgets it. */
+/* Reports an error to the host, with its name and HIP's description, and returns its status. Forgets it. */
 gpuhal_status gpuhal_rocm_report(const gpuhal_host *host, const char *call, hipError_t code);
-/* The same with a status and a sentence of our own. */
+/* Does the same with a status and a sentence of our own. */
 gpuhal_status gpuhal_rocm_report_as(const gpuhal_host *host, gpuhal_status status, const char *call, hipError_t code,
                                     const char *sentence);
 /* "hipErrorNoDevice"; static. */

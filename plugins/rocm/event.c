@@ -1,9 +1,9 @@
-/* rocm/event.c: how HIP's streams and events are checked, made, recorded and destroyed.
+/* rocm/event.c: checks, makes, records and destroys HIP's streams and events.
  *
  * While a thread sleeps in hipEventSynchronize, HIP holds a lock of the event (hip_event.cpp, Event::synchronize), and
- * every other call with the event waits for that lock. So each event has a twin, recorded right behind it in the same
- * stream, and only the twin is slept for. Sleeping must not put a wait into any stream: HIP maps all streams of one
- * priority on at most four hardware queues, and a wait in one of them delays the streams that share it.
+ * every other call with the event waits for that lock. So each event has a twin, recorded right after it in the same
+ * stream, and threads sleep for the twin only. Sleeping must not put a wait into any stream: HIP maps all streams of
+ * one priority on at most four hardware queues, and a wait in one of them delays the streams that share it.
  */
 #include "device.h"
 
@@ -19,8 +19,8 @@ gpuhal_status gpuhal_rocm_check_stream(gpuhal_plugin_device *device, hipStream_t
     return GPUHAL_OK;
 }
 
-/* HIP looks at the stream in which an event was recorded whenever it is asked about the event, so the core's promise
- * counts here that no event outlives its queue. */
+/* Each call with an event makes HIP look at the stream that the event was recorded in. So this relies on the core's
+ * promise that no event outlives its queue. */
 void gpuhal_rocm_queue_destroy(gpuhal_plugin_queue *queue)
 {
     gpuhal_rocm_scope scope;
@@ -32,8 +32,8 @@ void gpuhal_rocm_queue_destroy(gpuhal_plugin_queue *queue)
     free(queue);
 }
 
-/* Timing makes recording slower, so it is asked for. HIP 7 sleeps for an event only where hipEventBlockingSync is its
- * one flag: with hipEventDisableTiming beside it, it spins. */
+/* Timing makes recording slower, so only timed events have it. HIP 7 sleeps for an event only if hipEventBlockingSync
+ * is its one flag: with hipEventDisableTiming beside it, it spins. */
 hipError_t gpuhal_rocm_create_events(gpuhal_plugin_event *event, bool timed)
 {
     const unsigned flags = hipEventBlockingSync | (timed ? 0 : hipEventDisableTiming);

@@ -1,11 +1,12 @@
-/* rocm/hip_api.h: what this plugin uses of HIP (libamdhip64.so), declared by us from AMD's documentation.
+/* rocm/hip_api.h: the part of HIP (libamdhip64.so) that this plugin uses, declared by us from AMD's documentation.
  *
- * Everything stands in lists, so that one text serves four readers: the plugin makes its table of functions from
+ * Everything stands in lists, so that one text serves several readers: the plugin makes its table of functions from
  * them, the fake library its prototypes, and a test compiles them against the vendor's own header: with
- * GPUHAL_HIP_LISTS_ONLY the lists come without our types, and the words in them mean the vendor's.
+ * GPUHAL_HIP_LISTS_ONLY the lists come without our types, and their words mean the vendor's.
  *
- * Declared is only what is the same in HIP 5, 6 and 7; hip_versions.h has the rest, and what is avoided for that
- * reason. The required functions are those of HIP 5.0; what came later, or may be missing, is optional.
+ * Only declarations that are the same in HIP 5, 6 and 7 are here; hip_versions.h has the others, and the functions that
+ * are avoided for that reason. The required functions are those of HIP 5.0; functions that came later, or may be
+ * missing, are optional.
  */
 #ifndef GPUHAL_HIP_API_H
 #define GPUHAL_HIP_API_H
@@ -242,7 +243,7 @@
     VALUE(hipExternalMemoryHandleTypeOpaqueFd, 1)
 
 /* Types whose size counts, and the members of the structures. The descriptions of external memory have grown
- * (hip_versions.h): of those the members alone are the same everywhere. */
+ * (hip_versions.h): only their members are the same everywhere. */
 #define GPUHAL_HIP_TYPES(TYPE) \
     TYPE(hipError_t) \
     TYPE(hipDevice_t) \
@@ -280,7 +281,7 @@
     FIELD(hipExternalMemoryBufferDesc, size) \
     FIELD(hipExternalMemoryBufferDesc, flags)
 
-/* Members that lie elsewhere in headers that do not know the word behind them: there the structure is not used. */
+/* Members that lie elsewhere in headers without the last word of the line; with those the structure is not used. */
 #define GPUHAL_HIP_LATER_FIELDS(LATER) \
     LATER(hipMemAllocationProp, type, hipDeviceAttributeVirtualMemoryManagementSupported) \
     LATER(hipMemAllocationProp, requestedHandleType, hipDeviceAttributeVirtualMemoryManagementSupported) \
@@ -293,7 +294,7 @@
 enum { GPUHAL_HIP_RESULTS(GPUHAL_HIP_ENUMERATOR) GPUHAL_HIP_VALUES(GPUHAL_HIP_ENUMERATOR) };
 #undef GPUHAL_HIP_ENUMERATOR
 
-/* Enumerations of the vendor; integers here, so that a later runtime's value is none that the compiler rules out. */
+/* Enumerations of the vendor; integers here, so that the compiler assumes nothing about a later runtime's values. */
 typedef unsigned int hipError_t;
 typedef unsigned int hipDeviceAttribute_t;
 typedef unsigned int hipFunction_attribute;
@@ -343,7 +344,7 @@ typedef struct hipMemAccessDesc {
     hipMemAccessFlags flags;
 } hipMemAccessDesc;
 
-/* With the reserved words of HIP 6 and 7, zeros that HIP 5 does not look at. */
+/* With the reserved words of HIP 6 and 7, zeros that HIP 5 does not read. */
 typedef struct hipExternalMemoryHandleDesc {
     hipExternalMemoryHandleType type;
     union {

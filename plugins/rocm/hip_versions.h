@@ -1,4 +1,4 @@
-/* rocm/hip_versions.h: where HIP 5, 6 and 7 differ, in one place. hip_api.h declares only what is the same in all.
+/* rocm/hip_versions.h: the differences of HIP 5, 6 and 7, in one place. hip_api.h has the common declarations.
  *
  * Asked per version, below:
  *   kinds of memory  hipMemoryTypeHost and hipMemoryTypeDevice are 0 and 1 before HIP 6, and 1 and 2 from then on
@@ -6,13 +6,12 @@
  *   more of them     hipDeviceAttributeHostRegisterSupported (90) came with HIP 6.0; those of hip_api.h are older than
  *                    HIP 5
  *   mappings         before HIP 7 hipMemMap returns success in any case, and hipMemUnmap of nothing may end the process
- *   kinds of memory  before HIP 6.2 a question for the kind of memory that HIP does not know follows it as a pointer
+ *   kinds of memory  before HIP 6.2 a question for the kind of unknown memory follows its address as a pointer
  *   several pieces   copies before 6.2, between devices too, and fills before 6.3 end with the piece of physical
- *                    memory in which they begin; rectangles always do
- *   last errors      before HIP 7 every call takes the place of the last error of its thread; then those alone that
- *                    failed do
- *   descriptors      hipMemImportFromShareableHandle reads one where the pointer leads, and HIP 7.1 the pointer itself;
- *                    before HIP 7.1 a descriptor in the place of the pointer ends the process
+ *                    memory at their beginning; rectangles always do
+ *   last errors      before HIP 7 every call replaces the last error of its thread; from then on only failed calls do
+ *   descriptors      hipMemImportFromShareableHandle takes a pointer to one, and HIP 7.1 the descriptor in place of the
+ *                    pointer; before HIP 7.1 a descriptor in that place ends the process
  *
  * Asked of the library, by whether it has the function:
  *   hipDeviceGetUuid            came with HIP 5.2
@@ -37,20 +36,19 @@
 
 #include "hip_api.h"
 
-/* Both were added behind the last attribute that their predecessors had. */
+/* Each was added after the last attribute of its predecessor. */
 enum { GPUHAL_ROCM_ATTRIBUTE_VIRTUAL_MEMORY = 89, GPUHAL_ROCM_ATTRIBUTE_HOST_REGISTER = 90 };
 
-/* A version as hipRuntimeGetVersion gives it: major * 10000000 + minor * 100000 + patch. */
+/* A version as hipRuntimeGetVersion returns it: major * 10000000 + minor * 100000 + patch. */
 typedef struct gpuhal_rocm_version {
-    int whole; /* 0: not known, then what the latest does is assumed */
+    int whole; /* 0: not known; the behaviour of the latest version is assumed */
     int major, minor, patch;
     unsigned int memory_type_device;  /* hipMemoryTypeDevice */
-    int has_attribute_virtual_memory; /* whether the two above may be asked for */
+    int has_attribute_virtual_memory; /* whether the attributes above may be queried */
     int has_attribute_host_register;
     int keeps_last_error;  /* through calls that succeed, and through those that return hipErrorNotReady */
-    int ends_with_pieces;  /* copies or fills do, though more physical memory is mapped behind */
-    int takes_descriptors; /* where a pointer stands; with an unknown version it does not: a pointer is then only
-                              refused */
+    int ends_with_pieces;  /* copies or fills end there, though more physical memory is mapped after it */
+    int takes_descriptors; /* in place of a pointer; an unknown version does not: a pointer is then only refused */
 } gpuhal_rocm_version;
 
 gpuhal_rocm_version gpuhal_rocm_version_of(int whole);

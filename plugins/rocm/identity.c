@@ -1,11 +1,11 @@
-/* rocm/identity.c: which physical device a device belongs to: PCI address, UUID, partition.
+/* rocm/identity.c: finds the physical device of a device: PCI address, UUID, partition.
  *
  * HIP's UUID is not a number: it is the chip's unique id as 16 hexadecimal characters, and "XX" for chips without one,
- * which would make all of those one. Listed are the 16 bytes as they come, in the form of a UUID.
+ * which would make all of those one. The 16 bytes are listed unchanged, in the form of a UUID.
  *
- * A GPU that was divided is listed part by part, with the number of the part where the PCI function stands; no such
- * function is on the bus. Only its siblings distinguish part 0 from a whole GPU. Some kernels keep the number where
- * HIP does not look: then several devices have one address, and are numbered as HIP lists them.
+ * A divided GPU is listed part by part, with the number of the part in place of the PCI function; no such function is
+ * on the bus. Only its siblings distinguish part 0 from a whole GPU. Some kernels keep the number in a place that HIP
+ * does not read: then several devices have one address, and are numbered in HIP's order.
  */
 #include "../common/text.h"
 #include "device.h"
@@ -90,9 +90,9 @@ static bool is_taken(const gpuhal_rocm_entry *entries, uint32_t count, const gpu
     return taken;
 }
 
-/* Two devices at one address are parts. Those whose number HIP gives keep it; the others get the lowest that is free. A
- * part is counted by us where a sibling has no number of HIP's either: with all but one numbered, the one left is part
- * 0 without a doubt. */
+/* Two devices at one address are parts. Parts that HIP has numbered keep the number; the others get the lowest free
+ * one. A part is_counted if a sibling has no number of HIP's either: with all but one numbered, the remaining one is
+ * part 0 without a doubt. */
 void gpuhal_rocm_find_partitions(gpuhal_rocm_entry *entries, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -115,8 +115,9 @@ void gpuhal_rocm_find_partitions(gpuhal_rocm_entry *entries, uint32_t count)
 
 /* ---- reporting */
 
-/* Where "major:minor" of the render node stands; false where it is not known. That of a part is below a platform device
- * of its own, and the kernel's compute driver knows which; a part that we have numbered may have another number there.
+/* Finds the file with "major:minor" of the render node; returns false if it is not known. A part's file is below a
+ * separate platform device, and the kernel's compute driver knows which. A part that we have numbered may have another
+ * number there.
  */
 static bool find_render_node(const gpuhal_rocm_entry *entry, char out_path[GPUHAL_STREAM_PATH])
 {
@@ -148,7 +149,7 @@ static void list_render_node(const gpuhal_host *host, gpuhal_sink *sink, const g
     }
 }
 
-/* "CPX", "NPS1": how the GPU is divided; "" where the driver does not say. */
+/* Reads how the GPU is divided, "CPX" or "NPS1"; "" if the driver does not say. */
 static void read_mode(const gpuhal_rocm_entry *entry, const char *file, char mode[16])
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
@@ -157,7 +158,8 @@ static void read_mode(const gpuhal_rocm_entry *entry, const char *file, char mod
     }
 }
 
-/* HIP gives all parts the name of the whole. "CPX/NPS1 partition 3 of 8", counted from 0 as by the kernel. */
+/* HIP gives all parts the name of the whole GPU. Appends "CPX/NPS1 partition 3 of 8", counted from 0 as by the
+ * kernel. */
 void gpuhal_rocm_name_part(const gpuhal_rocm_entry *entry, char *name, size_t size)
 {
     char compute[16], memory[16];

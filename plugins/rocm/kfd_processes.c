@@ -1,6 +1,6 @@
-/* rocm/kfd_processes.c: the processes that compute on a GPU, from the kernel's compute driver (kfd), which has a folder
- * for each process with a file of the memory that it took of each GPU. The structures in which the SMI libraries give
- * the same differ from release to release.
+/* rocm/kfd_processes.c: lists the processes that compute on a GPU, from the kernel's compute driver (kfd). It has a
+ * folder for each process, with a file for the memory that the process uses on each GPU. The SMI libraries have the
+ * same in structures that differ from release to release.
  */
 #include "device.h"
 
@@ -13,7 +13,7 @@
 
 #define KFD_PROCESSES "/sys/class/kfd/kfd/proc"
 
-/* Gives the process whose folder has this name, if it uses the GPU. */
+/* Lists the process whose folder has this name, if it uses the GPU. */
 static void give(const gpuhal_host *host, gpuhal_sink *sink, const char *name, uint32_t gpu)
 {
     char path[GPUHAL_STREAM_PATH], text[32], *end = NULL;

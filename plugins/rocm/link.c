@@ -1,5 +1,5 @@
-/* rocm/link.c: how two devices are connected. Whether by xGMI is what HIP says; its speed is what AMD SMI or ROCm SMI
- * says. Where two paths through PCI Express join the core finds out.
+/* rocm/link.c: finds the connection of two devices. HIP says whether it is xGMI; AMD SMI or ROCm SMI has its speed. The
+ * core finds the place where two paths through PCI Express join.
  */
 #include "smi.h"
 
@@ -69,7 +69,7 @@ static uint64_t speed_of_xgmi(const gpuhal_rocm_entry *from, const gpuhal_rocm_e
 
 /* ---- PCI Express */
 
-/* "16.0 GT/s PCIe" */
+/* Parses "16.0 GT/s PCIe". */
 static uint64_t generation_of(const gpuhal_rocm_entry *entry)
 {
     static const unsigned speeds[] = {25, 50, 80, 160, 320, 640};
@@ -134,7 +134,7 @@ void gpuhal_rocm_list_connection(const gpuhal_host *host, gpuhal_sink *sink, con
     list(host, sink, GPUHAL_LINK_KIND, own.kind);
     list(host, sink, GPUHAL_LINK_GENERATION, own.generation);
     list(host, sink, GPUHAL_LINK_COUNT, own.count);
-    if (own.kind == GPUHAL_LINK_XGMI) { /* last: what was said before counts, should the library hang */
+    if (own.kind == GPUHAL_LINK_XGMI) { /* last: the other facts are kept if the library hangs */
         own.bandwidth = speed_of_xgmi(from, to);
     }
     list(host, sink, GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND, own.bandwidth);

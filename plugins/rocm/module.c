@@ -1,6 +1,6 @@
-/* rocm/module.c: HIP's formats of code, loading them, and what HIP reports of a function: `hsaco` (a code object for
- * one architecture) and `hip-fatbin` (a bundle of them, as the compiler embeds it). A bundle that was compressed is
- * HIP's to unpack: its length stands in its head.
+/* rocm/module.c: HIP's formats of code, how to load them, and the values that HIP reports of a function: `hsaco` (a
+ * code object for one architecture) and `hip-fatbin` (a bundle of them, as the compiler embeds it). HIP unpacks
+ * compressed bundles. Their header states their length.
  */
 #include "../stream/image.h"
 #include "device.h"
@@ -10,19 +10,19 @@
 
 /* ---- images */
 
-/* Neither unused nor memory that is only zeroed. */
+/* Returns whether a section has bytes in the file: false for unused and zeroed ones. */
 static bool is_in_file(uint64_t type)
 {
     return type != 0 && type != 8;
 }
 
-/* An ELF file for the machine AMDGPU. */
+/* Recognises an ELF file for the machine AMDGPU. */
 static bool is_code_object(const unsigned char *image, uint64_t bytes)
 {
     return is_elf(image, bytes, is_in_file) && number_at(image, 18, 2) == 224;
 }
 
-/* "CCOB", version, method, then the length of all: 4 bytes in version 2, 8 in version 3; version 1 lacks it. */
+/* Parses "CCOB", version, method, then the length of all: 4 bytes in version 2, 8 in version 3; version 1 lacks it. */
 static bool is_compressed(const unsigned char *image, uint64_t bytes)
 {
     if (bytes < 24 || memcmp(image, "CCOB", 4) != 0) {
@@ -32,8 +32,8 @@ static bool is_compressed(const unsigned char *image, uint64_t bytes)
     return version == 2 ? number_at(image, 8, 4) <= bytes : version == 3 && number_at(image, 8, 8) <= bytes;
 }
 
-/* A magic of 24 characters, the number of entries, and for each: where its code is, how long, and its name, length
- * first. */
+/* Parses a magic of 24 characters, the number of entries, and for each: offset and length of its code, and its name,
+ * length first. */
 static bool is_bundle(const unsigned char *image, uint64_t bytes)
 {
     static const char magic[] = "__CLANG_OFFLOAD_BUNDLE__";
@@ -42,7 +42,7 @@ static bool is_bundle(const unsigned char *image, uint64_t bytes)
         return is_compressed(image, bytes);
     }
     const uint64_t count = number_at(image, length, 8);
-    /* Never beyond `bytes`, so that no difference below is negative; entries are walked, since names differ in
+    /* Never exceeds `bytes`, so that no difference below is negative. Entries are walked, since names differ in
      * length. */
     uint64_t at = length + 8;
     for (uint64_t i = 0; i < count; i++) {
@@ -66,7 +66,7 @@ bool gpuhal_rocm_is_image(const char *format, const unsigned char *image, uint64
 
 /* ---- targets and options */
 
-/* The processor, as far as a target names a single one: "gfx942:sramecc+:xnack-" is for gfx942 in a certain state,
+/* Compares the processor, if a target names a single one: "gfx942:sramecc+:xnack-" is for gfx942 in a certain state,
  * which HIP compares by itself when it loads the code, and "gfx11-generic" is for several. */
 bool gpuhal_rocm_takes_target(const char *format, const char *target, const char *device)
 {

@@ -1,12 +1,12 @@
-/* rocm/page_lock.c: page-locking memory of the caller.
+/* rocm/page_lock.c: page-locks memory of the caller.
  *
  * HIP keeps one registration for an address, however often it is made: hipHostRegister succeeds again, and the first
- * hipHostUnregister ends it for all (hip_memory.cpp, ihipHostRegister; the code 712 is never returned). Memory that
- * HIP knows and that is none of ours, because the engine registered or allocated it, is refused: our release would end
- * the engine's registration. So is memory with some of the engine's in its middle, where HIP numbers what it knows.
- * HIP would take it, and give back the right one of the two later; but it looks an address up by the last piece that
- * begins before it (device.cpp, MemObjMap::FindMemObj), so what lies behind the engine's piece would be unknown to it,
- * and a copy that begins inside too long.
+ * hipHostUnregister ends it for all (hip_memory.cpp, ihipHostRegister; the code 712 is never returned). Memory that HIP
+ * knows and that is not ours, because the engine registered or allocated it, is refused: our release would end the
+ * engine's registration. Memory with some of the engine's in its middle is refused too, if HIP numbers registrations.
+ * HIP would take it, and later release the right one of the two. But it looks an address up by the last piece that
+ * begins before it (device.cpp, MemObjMap::FindMemObj). So the bytes after the engine's piece would be unknown to it,
+ * and a copy that begins inside the piece would be too long.
  *
  * On a machine with one GPU a reset of the device takes registrations too.
  */
@@ -24,8 +24,8 @@ uint64_t gpuhal_rocm_id_at(uintptr_t address)
 hipError_t gpuhal_rocm_page_lock(const gpuhal_stream_registration *own, uintptr_t start, uint64_t bytes,
                                  const char **out_call)
 {
-    /* Memory of the engine's is found at the two ends before HIP is asked, since HIP would take it, and our release
-     * would end the engine's registration. */
+    /* The engine's memory is found at the two ends before HIP is called, since HIP would take it, and our release would
+     * end the engine's registration. */
     uint64_t known;
     *out_call = NULL;
     if (gpuhal_rocm_is_known(start, &known) || gpuhal_rocm_is_known(start + bytes - 1, &known)) {
@@ -35,7 +35,7 @@ hipError_t gpuhal_rocm_page_lock(const gpuhal_stream_registration *own, uintptr_
     const hipError_t code = gpuhal_rocm_api.hipHostRegister(
         (void *)start, (size_t)bytes, hipHostRegisterPortable | hipHostRegisterMapped | own->flags);
     const uint64_t id = code == hipSuccess ? gpuhal_rocm_id_at(start) : 0;
-    /* Memory of the engine's in the middle shows only now, by the number at the end. */
+    /* The engine's memory in the middle shows only now, by the number at the end. */
     if (id != 0 && gpuhal_rocm_id_at(start + (uintptr_t)bytes - 1) != id) {
         (void)gpuhal_rocm_api.hipHostUnregister((void *)start);
         *out_call = NULL;
@@ -44,8 +44,8 @@ hipError_t gpuhal_rocm_page_lock(const gpuhal_stream_registration *own, uintptr_
     return code;
 }
 
-/* Also with a lost device: pages are given back even where it cannot be entered. A registration that a reset took is
- * not: its address may be another's registration by now. */
+/* Also works with a lost device: pages are given back even if it cannot be entered. A registration that a reset took is
+ * not given back: its address may be another's registration by now. */
 hipError_t gpuhal_rocm_page_unlock(gpuhal_plugin_device *device, const gpuhal_stream_registration *own,
                                    uintptr_t start)
 {
@@ -59,8 +59,7 @@ hipError_t gpuhal_rocm_page_unlock(gpuhal_plugin_device *device, const gpuhal_st
     return code;
 }
 
-/* Of pages that it cannot lock HIP 5 says that it is out of memory, and HIP 6 that they are no valid value, whatever
- * the reason. */
+/* For pages that it cannot lock HIP 5 returns "out of memory", and HIP 6 "invalid value", for any reason. */
 gpuhal_status gpuhal_rocm_lock_failed(gpuhal_plugin_device *device, const char *call, hipError_t code, bool read_only)
 {
     (void)read_only;
@@ -77,8 +76,8 @@ gpuhal_status gpuhal_rocm_lock_failed(gpuhal_plugin_device *device, const char *
                     : gpuhal_rocm_result(device, call, code);
 }
 
-/* 8 is two flags in hip_runtime_api.h: hipHostRegisterReadOnly, which AMD ignores, and coarse-grained memory, which
- * does no harm to memory that is only read. */
+/* 8 is two flags in hip_runtime_api.h: hipHostRegisterReadOnly, which AMD ignores, and coarse-grained memory, which is
+ * harmless for memory that is only read. */
 unsigned int gpuhal_rocm_read_only_flags(const gpuhal_plugin_device *device)
 {
     (void)device;

@@ -1,9 +1,9 @@
-/* rocm/smi_values.c: values from AMD SMI or ROCm SMI, for what the kernel's files do not have: inside containers
- * without them, and the memory of a part of a divided GPU. Only functions that give one number, in known units, are
- * called.
+/* rocm/smi_values.c: reads values from AMD SMI or ROCm SMI that the kernel's files do not have: inside containers
+ * without those files, and the memory of a part of a divided GPU. Only functions that return one number, in known
+ * units, are called.
  *
- * ROCm SMI reads the files that the core reads itself, so it is called for what is in none of them alone: the memory of
- * a part, and the speed of xGMI (link.c).
+ * ROCm SMI reads the same files as the core, so it is called only for values that no file has: the memory of a part,
+ * and the speed of xGMI (link.c).
  */
 #include "telemetry.h"
 
@@ -15,7 +15,8 @@ const gpuhal_key gpuhal_rocm_keys_of_values[GPUHAL_ROCM_VALUES] = {
     GPUHAL_VALUE_ENERGY_MICROJOULES,
 };
 
-/* AMD SMI documents millidegrees and gives degrees; no chip works at a thousandth of a degree, and none above 1000. */
+/* AMD SMI documents millidegrees and returns degrees; no chip works at a thousandth of a degree, and none above
+ * 1000. */
 static uint64_t from_degrees(int64_t value)
 {
     if (value < 0) {
@@ -24,8 +25,9 @@ static uint64_t from_degrees(int64_t value)
     return value < 1000 ? (uint64_t)value * 1000 : (uint64_t)value;
 }
 
-/* Both libraries report for part 0 of a divided GPU what the whole has, and for a processor's graphics the memory that
- * is set apart for them. HIP's is less, or more, and what is used of the one does not show what is left of the other.
+/* For part 0 of a divided GPU both libraries report the memory of the whole GPU, and for a processor's graphics the
+ * memory that is reserved for them. HIP's memory is smaller, or larger, and the used bytes of one do not show the free
+ * bytes of the other.
  */
 static uint32_t check_memory(const gpuhal_rocm_entry *entry, uint64_t total, uint64_t taken, bool used,
                              uint64_t *out_value)
@@ -48,7 +50,7 @@ static uint32_t amd_memory(const gpuhal_rocm_entry *entry, amdsmi_processor_hand
     return code == AMDSMI_STATUS_SUCCESS ? check_memory(entry, total, taken, used, out_value) : code;
 }
 
-/* The library divides what it has by 1000 even when it failed. */
+/* The library divides its value by 1000 even when it failed. */
 static uint32_t amd_temperature(amdsmi_processor_handle device, amdsmi_temperature_type_t sensor, uint64_t *out_value)
 {
     int64_t value = 0;
@@ -72,7 +74,8 @@ static uint32_t amd_energy(amdsmi_processor_handle device, uint64_t *out_value)
     return code;
 }
 
-/* Of the chip: at its edge, where there is a sensor, as everywhere else; large GPUs measure the hottest spot alone. */
+/* Reads the temperature of the chip at its edge, as everywhere else, if there is a sensor; large GPUs measure the
+ * hottest spot alone. */
 static uint32_t ask_amd(const gpuhal_rocm_entry *entry, amdsmi_processor_handle device, gpuhal_key key,
                         uint64_t *out_value)
 {
@@ -124,8 +127,8 @@ bool gpuhal_rocm_smi_has(gpuhal_key key)
     }
 }
 
-/* Runs in this thread's turn. A device that is not found gives its code to every value; a value that fails, its own
- * code to itself alone. */
+/* Runs in this thread's turn. If the device is not found, every value gets that code. A value that fails gets its own
+ * code alone. */
 static uint32_t ask(void *request)
 {
     gpuhal_rocm_sample_request *own = request;

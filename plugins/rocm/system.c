@@ -1,4 +1,4 @@
-/* rocm/system.c: what the kernel's amdgpu driver and its compute half (kfd) say of devices in files. */
+/* rocm/system.c: reads the files of the kernel's amdgpu driver and of its compute half (kfd) about devices. */
 #include "device.h"
 
 #include <dirent.h>
@@ -25,7 +25,7 @@ bool gpuhal_rocm_find_name(const char *directory, const char *prefix, char *out_
     return found;
 }
 
-/* Calls @p look with the name of each node of the kernel's compute driver, until it says that it has seen enough. */
+/* Calls @p look with the name of each node of the kernel's compute driver, until it returns that it has seen enough. */
 static void each_node(bool (*look)(const char *node, void *user), void *user)
 {
     char path[GPUHAL_STREAM_PATH];
@@ -56,7 +56,8 @@ uint32_t gpuhal_rocm_count_system(void)
     return count;
 }
 
-/* A line of a node's properties: a name, a blank and a number (the kernel's kfd_topology.c, sysfs_show_32bit_prop). */
+/* Finds a line of a node's properties: a name, a blank and a number (the kernel's kfd_topology.c,
+ * sysfs_show_32bit_prop). */
 static bool read_property(const char *properties, const char *name, uint32_t *out_value)
 {
     const size_t length = strlen(name);

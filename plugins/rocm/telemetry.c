@@ -1,11 +1,11 @@
-/* rocm/telemetry.c: values of devices that need not be open, from AMD SMI or ROCm SMI (smi_values.c). What the kernel's
- * files have the core reads itself, before it asks here.
+/* rocm/telemetry.c: reads values of devices from AMD SMI or ROCm SMI (smi_values.c); the devices need not be open. The
+ * core reads values from the kernel's files itself before it calls this plugin.
  *
- * A library may wake a GPU that sleeps, so the kernel is asked first whether it does.
+ * A library may wake a sleeping GPU, so the kernel is asked first whether the GPU sleeps.
  */
 #include "telemetry.h"
 
-/* Why the library is not asked for a value; a reason of 0: it is. */
+/* Returns why the library is not asked for a value; reason 0: it is asked. */
 static gpuhal_stream_why may_ask(const gpuhal_rocm_entry *entry, gpuhal_key key, bool asleep)
 {
     if (asleep) {
@@ -18,11 +18,11 @@ static gpuhal_stream_why may_ask(const gpuhal_rocm_entry *entry, gpuhal_key key,
     return (gpuhal_stream_why){0};
 }
 
-/* A part of a divided GPU has memory of its own, and nothing else. */
+/* Of a part's values only the memory is its own. */
 static const char *source_of(const gpuhal_rocm_entry *entry, gpuhal_key key)
 {
     if (gpuhal_rocm_smi_which() != GPUHAL_ROCM_SMI_AMD) {
-        return "rocm-smi"; /* it is asked for memory alone */
+        return "rocm-smi"; /* only memory is read from it */
     }
     const bool is_memory = key == GPUHAL_VALUE_MEMORY_FREE_BYTES || key == GPUHAL_VALUE_MEMORY_USED_BYTES;
     return entry->partition >= 0 && !is_memory ? "amd-smi-board" : "amd-smi";

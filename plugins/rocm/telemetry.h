@@ -1,5 +1,5 @@
-/* rocm/telemetry.h: what telemetry.c and smi_values.c share. A value is known by its number in the table of
- * smi_values.c. */
+/* rocm/telemetry.h: the declarations that telemetry.c and smi_values.c share. The number of a value is its place in the
+ * table of smi_values.c. */
 #ifndef GPUHAL_ROCM_TELEMETRY_H
 #define GPUHAL_ROCM_TELEMETRY_H
 
@@ -17,7 +17,7 @@ typedef struct gpuhal_rocm_sample_request {
 /* smi_values.c */
 extern const gpuhal_key gpuhal_rocm_keys_of_values[GPUHAL_ROCM_VALUES];
 bool gpuhal_rocm_smi_has(gpuhal_key key);
-/* Asks for what is wanted, and writes the numbers, or the reasons in @p whys. */
+/* Reads the wanted values, and writes the numbers, or the reasons in @p whys. */
 void gpuhal_rocm_ask_smi(gpuhal_rocm_sample_request *request, gpuhal_stream_why *whys);
 
 #endif

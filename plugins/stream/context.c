@@ -1,5 +1,5 @@
-/* stream/context.c: opening and closing a device, and what errors of its calls mean. Its context, and how it is lost,
- * is each plugin's, in its context.c. */
+/* stream/context.c: opens and closes a device, and reports errors of its allocations. Each plugin's context.c has the
+ * context, and detects its loss. */
 #include "device.h"
 
 #include <inttypes.h>
@@ -83,7 +83,8 @@ gpuhal_status GPUHAL_OWN(open)(const gpuhal_host *host, gpuhal_plugin_instance *
     return GPUHAL_OK;
 }
 
-/* On a lost device the driver may refuse the first half: the context takes those objects with it, or the process. */
+/* On a lost device the driver may refuse the first half. The context, or the end of the process, frees those
+ * objects. */
 void GPUHAL_OWN(close)(gpuhal_plugin_device *device)
 {
     gpuhal_stream_scope scope;
@@ -98,7 +99,7 @@ void GPUHAL_OWN(close)(gpuhal_plugin_device *device)
     free(device);
 }
 
-/* Calls no driver: one that hangs would hang here too. */
+/* Calls no driver, because a driver that hangs would hang here too. */
 static gpuhal_status query_health(gpuhal_plugin_device *device)
 {
     return GPUHAL_OWN(lost_code)(device) != GPUHAL_VENDOR_OK ? GPUHAL_ERROR_DEVICE_LOST : GPUHAL_OK;

@@ -1,12 +1,12 @@
-/* stream/discovery.c: the list of devices, made once in the life of the process: the APIs fix theirs when they are
- * initialised, so an index is the vendor's own ordinal. How the list is made is in each plugin's discovery.c.
+/* stream/discovery.c: makes the list of devices, once in the life of the process. The APIs fix their lists when they
+ * are initialised, so an index is the vendor's own ordinal. Each plugin's discovery.c fills the list.
  */
 #include "device.h"
 
 #define ENTRIES_MAX 128u
 
 static gpuhal_stream_entry entries[ENTRIES_MAX];
-static _Atomic uint32_t entry_count; /* raised once the entries are filled in: what can be found is complete */
+static _Atomic uint32_t entry_count; /* raised once the entries are filled in: find() returns complete entries only */
 
 gpuhal_stream_entry *GPUHAL_OWN(find)(uint32_t index)
 {
@@ -16,15 +16,15 @@ gpuhal_stream_entry *GPUHAL_OWN(find)(uint32_t index)
 gpuhal_status GPUHAL_OWN(enumerate)(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink)
 {
     (void)instance;
-    /* Keeps two copies of the core from making it, or what it lacks, at once. */
+    /* Keeps two copies of the core from making the list, or the list of unlisted devices, at the same time. */
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     gpuhal_status status = GPUHAL_OK;
     pthread_mutex_lock(&lock);
     if (atomic_load(&entry_count) == 0) {
         uint32_t listed = 0;
         status = GPUHAL_OWN(make_list)(host, entries, ENTRIES_MAX, &listed);
-        /* Last: from here on find() returns entries, without the lock. After a failure it stays 0, and the next call
-         * tries again. */
+        /* Comes last: from here on find() returns entries, without the lock. After a failure the count stays 0, and the
+         * next call tries again. */
         atomic_store(&entry_count, listed);
     }
     const uint32_t count = atomic_load(&entry_count);

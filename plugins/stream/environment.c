@@ -1,5 +1,5 @@
-/* stream/environment.c: variables of the vendor's library, which are read as it reads them: only those that are set can
- * be a reason. */
+/* stream/environment.c: reads variables of the vendor's library as that library reads them. Only a variable that is set
+ * can be a reason. */
 #include "device.h"
 
 #include <stdio.h>

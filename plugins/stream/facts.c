@@ -1,4 +1,5 @@
-/* stream/facts.c: what the vendor's API reports about a device. What it does not report is missing, with a reason. */
+/* stream/facts.c: lists the facts that the vendor's API reports about a device. A fact that it does not report is
+ * missing, with a reason. */
 #include "device.h"
 
 #include <gpuhal/native.h>
@@ -15,7 +16,7 @@ static const struct {
     {GPUHAL_FACT_DRIVER_UUID, GPUHAL_VENDOR_API " does not report it"},
 };
 
-/* Drivers give ASCII; anything else would come from a broken one. */
+/* Drivers return ASCII. Other characters mean a faulty driver and become '?'. */
 static void list_name(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry)
 {
     char name[256] = "";
@@ -57,7 +58,7 @@ static void list_versions(const gpuhal_host *host, gpuhal_sink *sink, const gpuh
 
 static void list_memory(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry)
 {
-    /* One allocation may take all; the addresses of a device are flat. */
+    /* One allocation may take all memory. The addresses of a device are flat. */
     GPUHAL_OWN(list_number)(host, sink, GPUHAL_FACT_MEMORY_TOTAL_BYTES, entry->total);
     GPUHAL_OWN(list_number)(host, sink, GPUHAL_FACT_ALLOCATION_MAX_BYTES, entry->total);
     GPUHAL_OWN(list_number)(host, sink, GPUHAL_FACT_BINDING_MAX_BYTES, entry->total);

@@ -1,8 +1,8 @@
-/* stream/internal_stream.c: blocking calls: each takes a stream of the opened device, waits for its own work there,
- * and gives it back. */
+/* stream/internal_stream.c: runs blocking calls. Each takes a stream of the opened device, waits for its work there,
+ * and gives the stream back. */
 #include "device.h"
 
-/* From here on a waiting thread sleeps: waking up costs some tens of microseconds, spinning costs a processor. */
+/* From this size on a waiting thread sleeps: waking up costs some tens of microseconds, spinning costs a processor. */
 #define LONG_BYTES (UINT64_C(256) << 20)
 
 vendor_code GPUHAL_OWN(make_first_stream)(gpuhal_plugin_device *device, const char **out_call)
@@ -19,7 +19,7 @@ vendor_code GPUHAL_OWN(make_first_stream)(gpuhal_plugin_device *device, const ch
 void GPUHAL_OWN(destroy_streams)(gpuhal_plugin_device *device)
 {
     gpuhal_internal_streams *internal = &device->internal;
-    /* Every slot but `close` is over by then, so no thread is between its claim and its bit in `made`. */
+    /* All slots except `close` have returned by then, so no thread is between its claim and its bit in `made`. */
     const uint32_t made = atomic_load(&internal->made);
     for (uint32_t i = 0; i < GPUHAL_INTERNAL_STREAMS; i++) {
         if (made >> i & 1) {
@@ -34,12 +34,12 @@ static void use(gpuhal_stream_call *call, uint32_t number)
     call->event = call->device->internal.events[number];
 }
 
-/* The number of a stream that does not exist yet, which is the caller's from then on; GPUHAL_INTERNAL_STREAMS when all
+/* Returns the number of a stream that does not exist yet and now belongs to the caller; GPUHAL_INTERNAL_STREAMS if all
  * are claimed.
  *
- * Relaxed is enough: the bit keeps others from making the same stream, and publishes nothing. What the maker stores in
- * streams[] and events[] reaches other threads by `idle` (give_back, take), and the closing thread by `made`. ~claimed
- * is never 0, for which __builtin_ctz is undefined: bits from GPUHAL_INTERNAL_STREAMS on are never set. */
+ * Relaxed is enough: the bit keeps others from making the same stream, and publishes nothing. The maker's stores into
+ * streams[] and events[] reach other threads by `idle` (give_back, take), and the closing thread by `made`. ~claimed is
+ * never 0, because bits from GPUHAL_INTERNAL_STREAMS on are never set; __builtin_ctz(0) is undefined. */
 static uint32_t claim(gpuhal_internal_streams *internal)
 {
     uint32_t number, claimed = atomic_load_explicit(&internal->claimed, memory_order_relaxed);
@@ -51,9 +51,8 @@ static uint32_t claim(gpuhal_internal_streams *internal)
     return number;
 }
 
-/* All streams are taken: makes another one, or shares the first. Sharing is right, only slower: a call then waits for
- * others' work too. No lock is held: where the driver hangs while it makes a stream, only the thread that asked for it
- * stands still. */
+/* Makes another stream, or shares the first, when all are taken. Sharing is correct, only slower: a call then waits for
+ * others' work too. No lock is held: if the driver hangs while it makes a stream, only the requesting thread stops. */
 static void grow(gpuhal_stream_call *call)
 {
     gpuhal_internal_streams *internal = &call->device->internal;
@@ -63,22 +62,22 @@ static void grow(gpuhal_stream_call *call)
         const vendor_code code =
             GPUHAL_OWN(create_stream)(&internal->streams[number], &internal->events[number], &name);
         if (code == GPUHAL_VENDOR_OK) {
-            /* Not into `idle`: the stream is this call's until it gives it back. */
+            /* Not set in `idle`: the stream belongs to this call until the call gives it back. */
             atomic_fetch_or_explicit(&internal->made, 1u << number, memory_order_release);
             call->bit = 1u << number;
             use(call, number);
             return;
         }
         GPUHAL_OWN(ignore)(code);
-        /* Returned, so that a later call tries again: what the driver lacked now may be there then. */
+        /* The claim is returned, so that a later call tries again: the driver may have the resources then. */
         atomic_fetch_and_explicit(&internal->claimed, ~(1u << number), memory_order_relaxed);
     }
     use(call, 0);
 }
 
-/* Acquire and release on `idle`: a thread that takes a stream sees what the thread that made it has stored. The lowest
- * bit is taken, so that few streams are in use. A bit that went and came back between load and exchange is no danger:
- * it means the same again, that the stream exists and no call uses it. */
+/* Acquire and release on `idle`: a thread that takes a stream sees the stores of the thread that made it. The lowest
+ * bit is taken, so that few streams are in use. A bit that was cleared and set again between load and exchange is
+ * harmless: it still means that the stream exists and no call uses it. */
 static void take(gpuhal_stream_call *call)
 {
     _Atomic uint32_t *idle = &call->device->internal.idle;
@@ -94,7 +93,7 @@ static void take(gpuhal_stream_call *call)
     grow(call);
 }
 
-/* A call that shared the first stream has no bit, and must not make idle what another thread still uses. */
+/* A call that shared the first stream has no bit, and must not mark as idle a stream that another thread still uses. */
 static void give_back(const gpuhal_stream_call *call)
 {
     if (call->bit != 0) {
@@ -102,10 +101,9 @@ static void give_back(const gpuhal_stream_call *call)
     }
 }
 
-/* Orders the call after what the caller's stream has been given. The event belongs to the thread that has taken the
- * stream alone, which may be between its own record of it and its wait: a call that shares the stream must not record
- * it, and waits on the host. A stream that is being captured is refused: recording would make ours a part of the
- * graph. */
+/* Orders the call after the earlier work of the caller's stream. Only the thread that has taken our stream may record
+ * its event, because that thread may be between its record and its wait. A call that shares the stream therefore waits
+ * on the host. A stream that is being captured is refused: recording would make our stream a part of the graph. */
 static vendor_code come_after(const gpuhal_stream_call *call, vendor_stream foreign, const char **out_name)
 {
     vendor_code code = GPUHAL_OWN(may_record)(foreign, out_name);
@@ -133,8 +131,7 @@ gpuhal_status GPUHAL_OWN(begin)(gpuhal_plugin_device *device, gpuhal_plugin_queu
         return status;
     }
     if (queue) {
-        /* No event and no bit: by that end() knows a queue's stream, for which it neither waits nor gives anything
-         * back. */
+        /* No event and no bit mark a queue's stream. end() neither waits for it nor gives anything back. */
         out_call->stream = queue->stream;
         return GPUHAL_OK;
     }
@@ -148,7 +145,7 @@ gpuhal_status GPUHAL_OWN(begin)(gpuhal_plugin_device *device, gpuhal_plugin_queu
     return GPUHAL_OWN(result)(device, name, code);
 }
 
-/* A call that shares its stream has no event of its own, and spins. */
+/* A call that shares its stream has no event, and spins. */
 static vendor_code wait(const gpuhal_stream_call *call, uint64_t bytes, const char **out_name)
 {
     if (bytes >= LONG_BYTES && call->bit != 0) {
@@ -163,9 +160,9 @@ static vendor_code wait(const gpuhal_stream_call *call, uint64_t bytes, const ch
     return GPUHAL_VENDOR(StreamSynchronize)(call->stream);
 }
 
-/* What was enqueued before a failure is waited for all the same: it uses the caller's memory. The stream is given back
- * only then: a call that took it earlier would wait for this one's work too. Leaving comes last: waiting and recording
- * are calls inside the context. */
+/* Work that was enqueued before a failure is waited for all the same: it uses the caller's memory. The stream is given
+ * back only then: a call that took it earlier would wait for this call's work too. Leaving comes last: waiting and
+ * recording are calls inside the context. */
 vendor_code GPUHAL_OWN(end)(gpuhal_stream_call *call, vendor_code code, uint64_t bytes, const char **in_out_name)
 {
     if (call->event) {

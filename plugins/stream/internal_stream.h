@@ -6,7 +6,7 @@
 
 #define GPUHAL_INTERNAL_STREAMS 8u
 
-/* A thread that finds streams[i] idle has it to itself until it makes it idle again. */
+/* A thread that takes streams[i] while it is idle has it alone until the thread marks it as idle again. */
 typedef struct gpuhal_internal_streams {
     vendor_stream streams[GPUHAL_INTERNAL_STREAMS]; /* the first exists from the beginning, the others once needed */
     vendor_event events[GPUHAL_INTERNAL_STREAMS];   /* one for each stream, for waiting without spinning */

@@ -1,7 +1,7 @@
-/* stream/link.c: what is known of the path from one device to another.
+/* stream/link.c: lists the facts about the path from one device to another.
  *
- * Whether the one reaches the other's memory is what the driver says; the core believes it only after bytes came
- * through. How the two are connected is each plugin's to find out, in its link.c.
+ * The driver says whether one device reaches the other's memory. The core believes it only after bytes have arrived.
+ * Each plugin's link.c finds out how the two are connected.
  */
 #include "device.h"
 

@@ -1,8 +1,8 @@
-/* stream/management.c: calls of the vendor's management library (NVML, AMD SMI, ROCm SMI), one thread at a time.
+/* stream/management.c: lets one thread at a time call the vendor's management library (NVML, AMD SMI, ROCm SMI).
  *
- * Such calls have been seen to hang for good while a GPU is reset or after it has fallen off the bus. The core
- * abandons a thread that hangs in sample() or link(), so the library is called in those alone. While one thread hangs
- * in it the others return with "timed out": the process keeps at most one such thread.
+ * Such calls have been seen to hang for good while a GPU is reset or after it has fallen off the bus. The core abandons
+ * a thread that hangs in sample() or link(), so only those call the library. While one thread hangs in it, the other
+ * threads return with "timed out": the process keeps at most one such thread.
  */
 #include "../common/clock.h"
 #include "device.h"
@@ -10,8 +10,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* Less than the time after which the core abandons a call. The first question about a GPU may initialise it, or all
- * GPUs of the machine, which takes seconds. */
+/* Less than the time that the core allows a call. The first question about a GPU may initialise that GPU, or all GPUs
+ * of the machine, which takes seconds. */
 #define PATIENCE_NS (4 * GPUHAL_PLUGIN_SECOND_NS)
 
 gpuhal_stream_why GPUHAL_OWN(because)(gpuhal_missing reason, const char *text)
@@ -30,20 +30,20 @@ bool GPUHAL_OWN(wants)(const gpuhal_key *keys, uint32_t count, gpuhal_key key)
     return found;
 }
 
-static pthread_mutex_t turn_lock = PTHREAD_MUTEX_INITIALIZER; /* protects the two below */
+static pthread_mutex_t turn_lock = PTHREAD_MUTEX_INITIALIZER; /* protects `inside` and `until` */
 static pthread_cond_t turn_ended;
 static pthread_once_t turn_once = PTHREAD_ONCE_INIT;
 static bool inside;           /* a thread is in the library */
-static struct timespec until; /* from then on others do not wait for it any more */
+static struct timespec until; /* from then on other threads no longer wait for that thread */
 
 static void make_condition(void)
 {
     gpuhal_plugin_condition_init(&turn_ended);
 }
 
-/* The end of the turn is copied before waiting: another thread may have the next turn when this one wakes, with a later
- * end, which is waited for in its place. A thread that hung and comes back ends its turn like any other, however long
- * ago the core abandoned it: until then no other thread was inside. */
+/* The end of the turn is copied before waiting: another thread may have the next turn when this one wakes. This thread
+ * then waits for the later end of that turn. A thread that hung and comes back ends its turn like any other, even long
+ * after the core abandoned it: until then no other thread was inside. */
 bool GPUHAL_OWN(take_turn)(void)
 {
     int waited = 0;
@@ -66,6 +66,6 @@ void GPUHAL_OWN(give_turn)(void)
 {
     pthread_mutex_lock(&turn_lock);
     inside = false;
-    pthread_cond_signal(&turn_ended); /* one can have it; one that gives up at this moment looks first */
+    pthread_cond_signal(&turn_ended); /* wakes one thread; a thread that gives up now checks `inside` first */
     pthread_mutex_unlock(&turn_lock);
 }

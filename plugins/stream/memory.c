@@ -1,9 +1,9 @@
-/* stream/memory.c: allocating, releasing, importing host memory, wrapping.
+/* stream/memory.c: allocates and releases memory, imports host memory, wraps the caller's device memory.
  *
- * Addresses are unified: page-locked memory has one address for host and device, and a copy knows by an address what
- * it is. UPLOAD memory is not write-combined: that makes writing a little faster on some systems, and reading (by a
- * program that looks at what it wrote, or by a copy on the host) slower by two orders of magnitude. It is coherent: a
- * device does not keep it in its caches, so a kernel reads what the host wrote.
+ * Addresses are unified: page-locked memory has one address for host and device, and a copy recognises the kind of
+ * memory by its address. UPLOAD memory is not write-combined: that makes writing a little faster on some systems, and
+ * reading (by a program that looks at what it wrote, or by a copy on the host) slower by two orders of magnitude. It is
+ * coherent: a device does not keep it in its caches, so a kernel reads the host's writes.
  */
 #include "device.h"
 
@@ -11,12 +11,12 @@
 
 #include <stdlib.h>
 
-#define ALLOCATION_ALIGNMENT 256u /* what the documentation promises for every kind of variable */
-#define HOST_ALIGNMENT       64u  /* plugin.h: of every host address */
+#define ALLOCATION_ALIGNMENT 256u /* the documentation promises it for every kind of variable */
+#define HOST_ALIGNMENT       64u  /* plugin.h requires it of every host address */
 
-/* The bytes to ask for so that an aligned piece fits in. Sums cannot overflow: sizes are at most the device's memory,
- * and so are alignments by then. The driver's own alignment @p own comes for nothing, so only what exceeds it can be
- * lost in front. */
+/* Returns the bytes to request so that an aligned block fits in. Sums cannot overflow: sizes are at most the device's
+ * memory, and so are alignments by then. The driver aligns to @p own anyway, so at most the excess over it is lost in
+ * front. */
 static uint64_t with_slack(const gpuhal_alloc *alloc, uint64_t own)
 {
     return alloc->bytes + (alloc->alignment > own ? alloc->alignment - own : 0);
@@ -42,8 +42,8 @@ static gpuhal_status allocate_plain(gpuhal_plugin_device *device, const gpuhal_a
     return GPUHAL_OK;
 }
 
-/* Inside the context: the address that the device has for host memory of a block. The driver is asked for beginnings
- * alone; pieces of a registration must lie on the device as they do on the host. */
+/* Inside the context. Finds the device's address of a block's host memory. The driver is asked for beginnings alone. A
+ * part of a registration must have the same offset on the device as on the host. */
 static vendor_code show(gpuhal_memory *memory)
 {
     const gpuhal_stream_block *block = memory->object;
@@ -61,8 +61,8 @@ static vendor_code show(gpuhal_memory *memory)
     return code;
 }
 
-/* So many bytes of host memory, of which as many as were asked for are aligned, from *out_start on; false: they are
- * not, and nothing is kept. */
+/* Allocates @p bytes of host memory. An aligned block of alloc->bytes begins at *out_start. Returns false if that block
+ * does not fit; the memory is then freed. */
 static bool take_host(const gpuhal_alloc *alloc, uint64_t alignment, uint64_t bytes, gpuhal_stream_block *block,
                       char **out_start, vendor_code *out_code)
 {
@@ -80,7 +80,7 @@ static bool take_host(const gpuhal_alloc *alloc, uint64_t alignment, uint64_t by
 }
 
 /* Portable: page-locked for every device of the process, so that any of them copies fast to and from it. The vendors'
- * own drivers give whole pages; a runtime that does not (HIP-CPU) is asked for more. */
+ * own drivers return whole pages. From a runtime that does not (HIP-CPU), a larger block is requested. */
 static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     gpuhal_stream_block *block = out_memory->object;
@@ -104,7 +104,7 @@ static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_al
     return GPUHAL_OK;
 }
 
-/* Memory of the caller, in whole pages. */
+/* Imports memory of the caller, in whole pages. */
 static gpuhal_status import_host(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     gpuhal_stream_block *block = out_memory->object;
@@ -124,8 +124,8 @@ static gpuhal_status import_host(gpuhal_plugin_device *device, const gpuhal_allo
         return GPUHAL_OWN(lock_failed)(device, call, code, read_only);
     }
     block->kind = GPUHAL_BLOCK_REGISTERED;
-    /* The beginning of the whole registration, which another import may have made: CUDA documents device addresses for
-     * beginnings alone (address.c). */
+    /* This is the beginning of the whole registration, which another import may have made: CUDA documents device
+     * addresses for beginnings alone (address.c). */
     block->host = (void *)block->registration->start;
     out_memory->host = start;
     out_memory->flags = GPUHAL_MEMORY_HOST_COHERENT | GPUHAL_MEMORY_HOST_CACHED;
@@ -180,8 +180,8 @@ static gpuhal_status allocate(gpuhal_plugin_device *device, const gpuhal_alloc *
     if (alloc->bytes == 0 || (alloc->alignment & (alloc->alignment - 1)) != 0) {
         return GPUHAL_ERROR_INVALID_ARGUMENT;
     }
-    /* with_slack() relies on it. Imports have limits of their own: share.c compares a descriptor's bytes, and memory of
-     * the host may be larger than the device's. */
+    /* with_slack() relies on it. Imports have other limits: share.c compares a descriptor's bytes, and memory of the
+     * host may be larger than the device's. */
     if (alloc->import.kind == 0 && (alloc->bytes > device->entry->total || alloc->alignment > device->entry->total)) {
         return host->report(host, GPUHAL_ERROR_TOO_LARGE, NULL, 0, "above the memory that the device has in all");
     }
@@ -197,14 +197,15 @@ static gpuhal_status allocate(gpuhal_plugin_device *device, const gpuhal_alloc *
         status = take(device, alloc, out_memory);
         GPUHAL_OWN(leave)(&scope);
     }
-    if (status != GPUHAL_OK) { /* each step has given back what it took; the core calls release() for success alone */
+    if (status != GPUHAL_OK) { /* each step has freed its resources; the core calls release() only after a success */
         *out_memory = (gpuhal_memory){.size = out_memory->size};
         free(block);
     }
     return status;
 }
 
-/* Also in a lost context: what the driver refuses then goes with the context, but host memory must be released. */
+/* Also runs in a lost context. Objects that the driver then refuses to free end with the context, but host memory must
+ * be released. */
 static void release(gpuhal_plugin_device *device, gpuhal_memory *memory)
 {
     gpuhal_stream_block *block = memory->object;

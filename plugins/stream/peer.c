@@ -1,7 +1,7 @@
-/* stream/peer.c: devices that reach each other's memory.
+/* stream/peer.c: lets devices reach each other's memory.
  *
- * Access is a matter of two contexts (CUDA) or devices of the process (HIP), which several opened devices
- * share: its users are counted for each pair. What the engine switched on before us stays on when we have done.
+ * Access belongs to two contexts (CUDA) or devices of the process (HIP), which several opened devices share, so the
+ * users are counted for each pair. Access that the engine enabled before us stays enabled after we have finished.
  */
 #include "device.h"
 
@@ -27,7 +27,7 @@ static access **find(vendor_context from, vendor_context to)
     return link;
 }
 
-/* Under the lock. NULL without memory. */
+/* Runs under the lock. Returns NULL if host memory is exhausted. */
 static access *find_or_add(vendor_context from, vendor_context to)
 {
     access **link = find(from, to);
@@ -50,9 +50,9 @@ static void drop_unused(vendor_context from, vendor_context to)
 }
 
 /* Under the lock, inside the context of @p device. The driver is asked each time: a context or device that the engine
- * has reset is the same one afterwards, without access. "Already enabled" beside no `ours` is access of the engine's,
- * which peer_disable() must leave on. `ours` stays once it is set: the driver says "already enabled" of our own access,
- * too. */
+ * has reset is the same one afterwards, without access. "Already enabled" while `ours` is false is access of the
+ * engine's, which peer_disable() must leave enabled. `ours` stays once it is set: the driver says "already enabled" of
+ * our own access, too. */
 static gpuhal_status switch_on(gpuhal_plugin_device *device, gpuhal_plugin_device *other)
 {
     const vendor_context from = GPUHAL_VENDOR_CONTEXT(device), to = GPUHAL_VENDOR_CONTEXT(other);
@@ -103,8 +103,8 @@ static gpuhal_status peer_enable(gpuhal_plugin_device *device, gpuhal_plugin_dev
     return status;
 }
 
-/* The lock is held over the driver's call: a thread that enables the same pair must not get "already enabled" from a
- * driver that is just switching it off. */
+/* The lock is held during the driver's call: a thread that enables the same pair must not get "already enabled" from a
+ * driver that is just disabling it. */
 static void peer_disable(gpuhal_plugin_device *device, gpuhal_plugin_device *other)
 {
     const vendor_context from = GPUHAL_VENDOR_CONTEXT(device), to = GPUHAL_VENDOR_CONTEXT(other);
@@ -137,8 +137,8 @@ static vendor_code copy_host(vendor_stream stream, const gpuhal_memory *to, uint
     return code;
 }
 
-/* Host memory is every device's. Without access between the two the driver stages by itself. The device whose stream
- * runs the copy is entered, which looks whether that one is lost; the other is looked at here. */
+/* Host memory belongs to every device. Without access between the two devices the driver stages by itself. Entering the
+ * device whose stream runs the copy also checks whether it is lost. The other device is checked here. */
 static gpuhal_status peer_copy(gpuhal_plugin_queue *queue, gpuhal_plugin_device *to_device, const gpuhal_memory *to,
                                uint64_t to_offset, gpuhal_plugin_device *from_device, const gpuhal_memory *from,
                                uint64_t from_offset, uint64_t bytes)

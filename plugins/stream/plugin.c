@@ -1,11 +1,11 @@
-/* stream/plugin.c: what the core sees of the plugins for CUDA and HIP.
+/* stream/plugin.c: the CUDA and HIP plugins as the core sees them.
  *
  * Read in this order: the plugin's declarations (cuda_api.h, nvml_api.h; hip_api.h, rocm_smi_api.h and amd_smi_api.h,
- * and hip_versions.h, where the versions differ), driver.h (functions and errors), stream_names.h (the names that the
- * sources here have for them), device.h (entries, opened devices) and stream.h; discovery.c, system.c, identity.c and
- * facts.c (which devices, what is known of them), management.c and telemetry.c with nvml.h or smi.h (their values),
- * context.c, memory.c with address.c, registration.c with page_lock.c, share.c and virtual_memory.c, transfer.c,
- * rect.c and calls.c, queue.c with event.c, peer.c and link.c, module.c, program.c.
+ * and hip_versions.h for the differences between versions), driver.h (functions and errors), stream_names.h (their
+ * names in the sources here), device.h (entries, opened devices) and stream.h; discovery.c, system.c, identity.c and
+ * facts.c (the devices and their facts), management.c and telemetry.c with nvml.h or smi.h (their values), context.c,
+ * memory.c with address.c, registration.c with page_lock.c, share.c and virtual_memory.c, transfer.c, rect.c and
+ * calls.c, queue.c with event.c, peer.c and link.c, module.c, program.c.
  */
 #include "device.h"
 
@@ -30,7 +30,7 @@ static gpuhal_status describe(const gpuhal_host *host, gpuhal_plugin_instance *i
     return GPUHAL_OK;
 }
 
-/* Not fork safe: in the child of a fork neither API can be initialised again: the core refuses every call there. */
+/* Not fork safe: neither API can be initialised again in the child of a fork. The core refuses every call there. */
 static const gpuhal_plugin plugin = {
     .size = sizeof(gpuhal_plugin),
     .abi = GPUHAL_ABI,

@@ -1,5 +1,5 @@
-/* stream/processes.c: what drivers report of processes. They name them by the pids of the machine's first namespace:
- * inside a container the same number may belong to another process, or to none. */
+/* stream/processes.c: passes on the processes that drivers report. Drivers name processes by their pids in the
+ * machine's first namespace: inside a container the same number may belong to another process, or to none. */
 #include "device.h"
 
 #include <stdio.h>

@@ -1,12 +1,11 @@
 /* stream/program.c: modules, their functions, and launches.
  *
- * The driver finds the end of an image by what stands in it, so that is compared with the bytes at hand first: a
- * cut-off file would be read beyond its end. How each format ends, and what the drivers report of a function, is in the
- * plugin's module.c.
+ * The driver finds the end of an image from the image itself, so that end is compared with the given size first: the
+ * driver would read beyond the end of a cut-off file. The plugin's module.c knows the end of each format, and which
+ * values the drivers report of a function.
  *
- * A launch makes one call beside those that enter the context: all that can be asked or set is asked and set when the
- * kernel is created. A function is the driver's one object for all kernels of its name, so nothing of a kernel is kept
- * in it.
+ * A launch makes one call beside those that enter the context: everything else is asked and set when the kernel is
+ * created. The driver has one function object for all kernels of a name, so no state of a kernel is kept in it.
  */
 #include "device.h"
 
@@ -15,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The core describes no kernel with more. */
+/* The core describes no kernel with more arguments. */
 #define ARGUMENTS_MAX 1024u
 
 struct gpuhal_plugin_kernel {
@@ -28,7 +27,7 @@ struct gpuhal_plugin_kernel {
 struct gpuhal_plugin_program {
     gpuhal_plugin_device *device;
     vendor_module module;
-    void *image; /* what the module was loaded from, while the driver may read it */
+    void *image; /* the source of the module, kept while the driver may read it */
 };
 
 static gpuhal_status __attribute__((format(printf, 3, 4)))
@@ -57,7 +56,7 @@ static bool is_format(const char *format)
     return false;
 }
 
-/* What is wrong with the code before the driver sees it; OK when nothing is. @p target is the device's. */
+/* Reports errors of the code that show without the driver; OK if there are none. @p target is the device's. */
 static gpuhal_status check_code(const gpuhal_plugin_device *device, const gpuhal_code *code, const char *target)
 {
     if (!is_format(code->format)) {
@@ -79,7 +78,7 @@ static gpuhal_status check_code(const gpuhal_plugin_device *device, const gpuhal
     return GPUHAL_OK;
 }
 
-/* Loads a copy that ends with a zero, since PTX is a text, and explains what the driver refuses. */
+/* Loads a copy that ends with a zero, since PTX is a text, and explains a refusal of the driver. */
 static gpuhal_status load(gpuhal_plugin_program *program, const gpuhal_code *code, const char *target,
                           gpuhal_plugin_build *build)
 {
@@ -168,7 +167,7 @@ static uint32_t limit_of(const gpuhal_plugin_device *device, unsigned int attrib
     return value > 0 ? (uint32_t)value : 0;
 }
 
-/* What no driver needs to be asked about. */
+/* Checks the parts of a description that need no call of the driver. */
 static gpuhal_status check_desc(const gpuhal_plugin_device *device, const gpuhal_kernel_desc *desc)
 {
     const uint32_t subgroup = limit_of(device, GPUHAL_VENDOR_ATTRIBUTE_WARP);
@@ -189,13 +188,13 @@ static gpuhal_status check_desc(const gpuhal_plugin_device *device, const gpuhal
     return GPUHAL_OK;
 }
 
-/* Inside the context: fills in what the driver reports of the function, and makes it ready; @p out_call is what
- * failed. */
+/* Inside the context: fills in the values that the driver reports of the function, and makes it ready. On failure @p
+ * out_call is the failed call. */
 static vendor_code describe(gpuhal_plugin_kernel *kernel, gpuhal_kernel_info *out, const char **out_call)
 {
     const gpuhal_plugin_device *device = kernel->program->device;
     uint32_t threads = 0, local = 0, private_bytes = 0, registers = 0;
-    uint32_t own = UINT32_MAX; /* shared memory of the code: as long as it is not known, launches may ask for no more */
+    uint32_t own = UINT32_MAX; /* shared memory of the code: while it is unknown, launches may ask for no more */
     const struct {
         unsigned int attribute;
         uint32_t *to;
@@ -228,8 +227,8 @@ static vendor_code describe(gpuhal_plugin_kernel *kernel, gpuhal_kernel_info *ou
     return code == GPUHAL_VENDOR_OK ? GPUHAL_OWN(prepare_function)(kernel->function, own, most, out_call) : code;
 }
 
-/* Inside the context: compares the parameters of the description with those of the function. Local memory is none for
- * the driver. */
+/* Inside the context: compares the parameters of the description with those of the function. Local memory is no
+ * parameter for the driver. */
 static gpuhal_status check_parameters(const gpuhal_plugin_kernel *kernel, const gpuhal_kernel_desc *desc)
 {
     gpuhal_plugin_device *device = kernel->program->device;
@@ -242,7 +241,7 @@ static gpuhal_status check_parameters(const gpuhal_plugin_kernel *kernel, const 
         if (parameter && parameter->kind == GPUHAL_PARAMETER_LOCAL) {
             continue;
         }
-        uint64_t bytes = 0; /* past the last one */
+        uint64_t bytes = 0; /* past the last parameter */
         const vendor_code code = GPUHAL_OWN(parameter_bytes)(kernel->function, count++, &bytes);
         if (code != GPUHAL_VENDOR_OK) {
             return GPUHAL_OWN(result_of_lookup)(device, GPUHAL_VENDOR_PARAMETER_CALL, code);
@@ -273,7 +272,7 @@ static gpuhal_status check_parameters(const gpuhal_plugin_kernel *kernel, const 
     return GPUHAL_OK;
 }
 
-/* A runtime that returns the code of a lost device, and works, does not know the name either. */
+/* A runtime that works but returns the code of a lost device does not know the name either. */
 static gpuhal_status get_failed(gpuhal_plugin_device *device, const char *name, const char *call, vendor_code code)
 {
     const gpuhal_status status = GPUHAL_OWN(result_of_lookup)(device, call, code);
@@ -287,7 +286,7 @@ static gpuhal_status get_failed(gpuhal_plugin_device *device, const char *name, 
     return GPUHAL_OWN(report_as)(device->host, GPUHAL_ERROR_NOT_FOUND, call, code, text);
 }
 
-/* Inside the context: the function, and whether all fits it. */
+/* Inside the context: finds the function, and checks that the description fits it. */
 static gpuhal_status find_function(gpuhal_plugin_kernel *kernel, const gpuhal_kernel_desc *desc,
                                    gpuhal_kernel_info *out_info)
 {
@@ -352,8 +351,8 @@ static void kernel_destroy(gpuhal_plugin_kernel *kernel)
 
 /* ---- launches */
 
-/* What the driver reads: one pointer for each parameter. Memory is passed by its address; local memory is no
- * parameter, but adds to the one block of shared memory that a launch has. */
+/* The arrays that the driver reads: one pointer for each parameter. Memory is passed by its address. Local memory is no
+ * parameter, but adds to the single block of shared memory of a launch. */
 typedef struct parameters {
     void *pointers[ARGUMENTS_MAX];
     uint64_t addresses[ARGUMENTS_MAX];
@@ -368,7 +367,7 @@ static void gather(const gpuhal_plugin_launch *launch, parameters *out)
     for (uint32_t i = 0; i < launch->argument_count; i++) {
         const gpuhal_plugin_argument *argument = &launch->arguments[i];
         if (argument->kind == GPUHAL_PARAMETER_LOCAL) {
-            out->shared_bytes += (uint32_t)argument->bytes; /* no more than local_max_bytes */
+            out->shared_bytes += (uint32_t)argument->bytes; /* at most local_max_bytes in all */
         } else if (argument->kind == GPUHAL_PARAMETER_VALUE) {
             out->pointers[count++] = (void *)(uintptr_t)argument->value;
         } else {
@@ -379,13 +378,13 @@ static void gather(const gpuhal_plugin_launch *launch, parameters *out)
     }
 }
 
-/* Memory that is reached by addresses alone needs no word: the driver keeps all of it in reach. Without a queue the
- * waiting thread sleeps, since nothing says how long a kernel runs. */
+/* Memory that is reached by addresses alone needs no call: the driver keeps all of it in reach. Without a queue the
+ * waiting thread sleeps, since a kernel's duration is unknown. */
 static gpuhal_status launch_kernel(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
                                    const gpuhal_plugin_launch *launch)
 {
     gpuhal_plugin_device *device = kernel->program->device;
-    parameters with; /* filled as far as it is read */
+    parameters with; /* only the members that are read get values */
     gather(launch, &with);
     gpuhal_stream_call call;
     const gpuhal_status status = GPUHAL_OWN(begin)(device, queue, &call);
@@ -405,7 +404,7 @@ static gpuhal_status launch_kernel(gpuhal_plugin_queue *queue, gpuhal_plugin_ker
     return GPUHAL_OWN(result)(device, name, code);
 }
 
-/* program_compiled is left out: the driver keeps what it compiles of PTX, and everything else is machine code. */
+/* program_compiled is left out: the driver caches its compiled PTX, and every other format is machine code. */
 void GPUHAL_OWN(describe_program)(gpuhal_ops *ops)
 {
     ops->program_load = program_load;

@@ -1,8 +1,8 @@
 /* stream/queue.c: queues are streams, events are events.
  *
  * Streams do not wait for the default stream. No work is deferred, so flush has nothing to do. cuLaunchHostFunc and
- * hipLaunchHostFunc are not used to notify: they stall their stream while the function runs, and after an error it is
- * never called; a thread in event_block gets both. How events are made and recorded is in each plugin's event.c.
+ * hipLaunchHostFunc are not used to notify: they stall their stream while the function runs, and after an error they
+ * never call it. A thread in event_block has neither problem. Each plugin's event.c makes and records events.
  */
 #include "device.h"
 
@@ -10,8 +10,8 @@
 
 #include <stdlib.h>
 
-/* A higher number of ours is more urgent, a lower one of the vendor's; what the device does not have is cut to
- * what it has. */
+/* A higher number is more urgent for us, a lower one for the vendor. Values outside the device's range are cut to
+ * it. */
 static int stream_priority(int32_t priority)
 {
     int least = 0, greatest = 0;
@@ -74,7 +74,7 @@ static gpuhal_status queue_create(gpuhal_plugin_device *device, int32_t priority
     return GPUHAL_OK;
 }
 
-/* The work has begun already. Returned is whether any call has noticed that the device is lost. */
+/* The work has begun already. Returns whether any call has noticed that the device is lost. */
 static gpuhal_status flush(gpuhal_plugin_queue *queue)
 {
     return GPUHAL_OWN(result)(queue->device, NULL, GPUHAL_OWN(lost_code)(queue->device));
@@ -110,7 +110,7 @@ static gpuhal_status event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_even
     if (status != GPUHAL_OK) {
         return status;
     }
-    /* An engine may capture a graph in one of ours, by native access. */
+    /* An engine may capture a graph in one of our streams, by native access. */
     const char *name;
     vendor_code code = GPUHAL_OWN(may_record)(queue->stream, &name);
     if (code == GPUHAL_VENDOR_OK) {
@@ -121,7 +121,7 @@ static gpuhal_status event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_even
     return GPUHAL_OWN(result)(queue->device, name, code);
 }
 
-/* Not ready is no error: nothing is reported. */
+/* "Not ready" is no error and is not reported. */
 static gpuhal_status event_query(gpuhal_plugin_event *event)
 {
     gpuhal_stream_scope scope;
@@ -138,9 +138,9 @@ static gpuhal_status event_query(gpuhal_plugin_event *event)
     return GPUHAL_OWN(result)(event->device, GPUHAL_VENDOR_CALL(EventQuery), code);
 }
 
-/* The driver knows no timeout, and plugin.h allows a wait that takes longer: the core calls this on a thread of its
- * own and abandons that when the device hangs. Sleeping in the driver wakes at once and takes no processor, which no
- * polling does. */
+/* The driver has no timeout, and plugin.h allows a wait that takes longer: the core calls this on a separate thread and
+ * abandons that thread when the device hangs. Sleeping in the driver wakes at once and takes no processor. No polling
+ * does both. */
 static gpuhal_status event_block(gpuhal_plugin_event *event, uint64_t timeout_ns)
 {
     if (timeout_ns == 0) {
@@ -156,8 +156,8 @@ static gpuhal_status event_block(gpuhal_plugin_event *event, uint64_t timeout_ns
     return GPUHAL_OWN(result)(event->device, GPUHAL_VENDOR_CALL(EventSynchronize), code);
 }
 
-/* Also between devices: the driver makes the one wait for the other. Of a device that was lost or reset the event may
- * be gone, so it is not handed to the driver, which would follow it. */
+/* Also works between devices: the driver makes one wait for the other. The event of a lost or reset device may be gone,
+ * so it is not passed to the driver, which would follow the pointer. */
 static gpuhal_status queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
     gpuhal_stream_scope scope;
@@ -174,7 +174,7 @@ static gpuhal_status queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin_event 
     return GPUHAL_OWN(result_of_two)(queue->device, event->device, GPUHAL_VENDOR_CALL(StreamWaitEvent), code);
 }
 
-/* The driver gives milliseconds with a resolution of about half a microsecond. */
+/* The driver returns milliseconds with a resolution of about half a microsecond. */
 static gpuhal_status elapsed(gpuhal_plugin_event *from, gpuhal_plugin_event *to, uint64_t *out_ns)
 {
     float milliseconds = 0;
@@ -189,7 +189,7 @@ static gpuhal_status elapsed(gpuhal_plugin_event *from, gpuhal_plugin_event *to,
         GPUHAL_OWN(ignore)(code);
         return GPUHAL_NOT_READY;
     }
-    /* Written so that a driver's NaN is refused too: converting it, or less than 0, to an unsigned number is
+    /* Written so that a NaN of the driver is refused too: converting NaN or a negative number to an unsigned one is
      * undefined. */
     if (code == GPUHAL_VENDOR_OK && !(milliseconds >= 0)) {
         return from->device->host->report(from->device->host, GPUHAL_ERROR_INVALID_ARGUMENT,

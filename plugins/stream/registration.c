@@ -1,42 +1,41 @@
-/* stream/registration.c: host memory of the caller that is page-locked, once for all users in this process.
+/* stream/registration.c: page-locks host memory of the caller, once for all users in this process.
  *
- * The driver has one registration for an address, so registrations are counted here: one that lies inside another of
- * ours shares it, and the last user gives it back. Memory that the engine registered or allocated stays refused. What
- * each vendor does with a second registration, and when a registration ends without being given back, is stated in
- * the plugin's page_lock.c.
+ * The driver has one registration for an address, so registrations are counted here. A request that lies inside one of
+ * our registrations shares it, and the last user gives it back. Memory that the engine registered or allocated stays
+ * refused. The plugin's page_lock.c states the vendor's answer to a second registration, and when a registration ends
+ * without being given back.
  *
- * A reset takes registrations. The driver numbers what it knows and gives no number twice, so the number shows whether
- * a registration is still the one that was made here.
+ * A reset takes registrations. The driver numbers its registrations and reuses no number, so the number shows whether a
+ * registration is still the one that was made here.
  */
 #include "device.h"
 
 #include <stdlib.h>
 
-/* Protects the list and its members. Not held while the driver is called: registering takes seconds where there are
- * many pages. */
+/* Protects the list and its members. Not held during calls of the driver: registering many pages takes seconds. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static gpuhal_stream_registration *first;
 
 /* ---- the list */
 
-/* Written with differences: neither side of a comparison can overflow, whatever address and size are asked for. */
+/* Written with differences: neither side of a comparison can overflow, for any address and size. */
 static bool contains(const gpuhal_stream_registration *one, uintptr_t start, uint64_t bytes)
 {
     return start >= one->start && start - one->start <= one->bytes && bytes <= one->bytes - (start - one->start);
 }
 
-/* A registration without flags may be read and written, so it serves every request. One in a context of the caller
- * ends with that context, so it serves the devices in it alone. */
+/* A registration without flags may be read and written, so it serves every request. A registration in a context of the
+ * caller ends with that context, so it serves the devices in it alone. */
 static bool serves(const gpuhal_stream_registration *one, const gpuhal_stream_registration *other)
 {
     return contains(one, other->start, other->bytes) && (one->flags == 0 || one->flags == other->flags) &&
            (!one->adopted || one->context == other->context);
 }
 
-/* Under the lock, which waiting gives back: the list may be another one then, so the search begins anew. The
- * registration that has bytes of these, once no thread is changing it. One that a reset took is passed over: the driver
- * has forgotten it, so its pages can be registered anew while its users still count on it. */
+/* Under the lock. Returns the registration that has bytes of this range, once no thread is changing it. Waiting
+ * releases the lock and the list may change, so the search starts again. A registration that a reset took is passed
+ * over: the driver has forgotten it, so its pages can be registered again while its users still count on it. */
 static gpuhal_stream_registration *find(uintptr_t start, uint64_t bytes)
 {
     for (gpuhal_stream_registration *one = first; one;) {
@@ -52,8 +51,9 @@ static gpuhal_stream_registration *find(uintptr_t start, uint64_t bytes)
     return NULL;
 }
 
-/* Ends what share() or the last user began: the registration is usable by all, or out of the list before any waiting
- * thread looks again. Without `stays` it is freed only after the lock was given back: by then no thread can find it. */
+/* Ends a change that share() or the last user began: the registration is usable by all, or out of the list before any
+ * waiting thread looks again. Without `stays` it is freed only after the lock was released: by then no thread can find
+ * it. */
 static void finish_change(gpuhal_stream_registration *own, bool stays)
 {
     pthread_mutex_lock(&lock);
@@ -71,10 +71,10 @@ static void finish_change(gpuhal_stream_registration *own, bool stays)
     }
 }
 
-/* ---- pieces: the whole, unless the driver did not take it at once */
+/* ---- pieces: one for the whole range, unless the driver did not lock it at once */
 
-/* Gives back what is locked of the first so many bytes. The first piece goes last: by its number the others are known
- * to be there still. */
+/* Gives back the locked pieces within the first @p bytes. The first piece goes last: its number shows that the other
+ * pieces still exist. */
 static vendor_code unlock_pieces(gpuhal_plugin_device *device, const gpuhal_stream_registration *own, uint64_t bytes)
 {
     vendor_code code = GPUHAL_VENDOR_OK;
@@ -105,7 +105,7 @@ static vendor_code lock_pieces(gpuhal_plugin_device *device, const gpuhal_stream
     return code;
 }
 
-/* A driver says of what is too much for one registration that memory is missing. */
+/* A driver reports a registration above its limit as out of memory. */
 static vendor_code lock_whole(gpuhal_plugin_device *device, gpuhal_stream_registration *own, const char **out_call)
 {
     vendor_code code = lock_pieces(device, own, out_call);
@@ -118,15 +118,15 @@ static vendor_code lock_whole(gpuhal_plugin_device *device, gpuhal_stream_regist
     return code;
 }
 
-/* The last user's registration stays in the list until the driver has given it back: a request for the same pages
- * waits for that, where the driver would refuse it. `gone` was set by a thread that was a user then, so the last one
- * sees it. */
+/* The last user's registration stays in the list until the driver has given it back: a request for the same pages waits
+ * for that, because the driver would refuse it. The thread that set `gone` was a user then, so the last user sees
+ * it. */
 vendor_code GPUHAL_OWN(unlock_pages)(gpuhal_plugin_device *device, gpuhal_stream_registration *registration)
 {
     pthread_mutex_lock(&lock);
     const bool last = --registration->users == 0;
-    /* Under the same lock as the count: a thread that asks for the pages now waits, and never counts itself in at
-     * zero. */
+    /* Set under the same lock as the count: a thread that asks for the pages now waits, and never adds itself to a
+     * count of zero. */
     registration->changing = last || registration->changing;
     pthread_mutex_unlock(&lock);
     if (!last) {
@@ -137,8 +137,8 @@ vendor_code GPUHAL_OWN(unlock_pages)(gpuhal_plugin_device *device, gpuhal_stream
     return code;
 }
 
-/* Takes a part in a registration of ours, or enters @p own into the list, for its caller to make: it is `changing`, so
- * that other threads wait for what the driver says. */
+/* Joins a registration of ours, or enters @p own into the list for the caller to lock. @p own is `changing`, so that
+ * other threads wait for the driver's result. */
 static vendor_code share(gpuhal_stream_registration *own, gpuhal_stream_registration **out_shared)
 {
     pthread_mutex_lock(&lock);
@@ -159,7 +159,7 @@ static vendor_code lock_with(gpuhal_plugin_device *device, void *memory, uint64_
                              gpuhal_stream_registration **out_registration, const char **out_call)
 {
     gpuhal_stream_registration *own = calloc(1, sizeof *own), *shared = NULL;
-    *out_call = NULL; /* the driver is not called where the list refuses */
+    *out_call = NULL; /* the driver is not called if the list refuses */
     if (!own) {
         return GPUHAL_VENDOR_OUT_OF_MEMORY;
     }
@@ -172,8 +172,8 @@ static vendor_code lock_with(gpuhal_plugin_device *device, void *memory, uint64_
                                         .users = 1,
                                         .changing = true};
     vendor_code code = share(own, &shared);
-    /* What a reset took is of no use to anyone: it is marked for its other users, and this one looks for another. It
-     * ends: a pass takes this call's part back, and marks what it found, which share() does not find again. */
+    /* A registration that a reset took is useless: it is marked for its other users, and this call searches again. The
+     * loop ends: each pass gives up this call's use and marks the registration, which share() does not find again. */
     while (shared && !GPUHAL_OWN(is_there)(shared)) {
         pthread_mutex_lock(&lock);
         shared->gone = true;
@@ -214,8 +214,8 @@ static gpuhal_status register_host(gpuhal_plugin_device *device, void *memory, u
     if (status != GPUHAL_OK) {
         return status;
     }
-    /* First without flags, since such a registration serves every later request. What is returned is not kept: the slot
-     * that takes it back has the address alone. */
+    /* Flags 0 come first, since such a registration serves every later request. The registration is not kept: the slot
+     * that gives it back has only the address. */
     const unsigned int flags[] = {0, GPUHAL_OWN(read_only_flags)(device)};
     const char *call;
     gpuhal_stream_registration *registration = NULL;
@@ -224,8 +224,8 @@ static gpuhal_status register_host(gpuhal_plugin_device *device, void *memory, u
     return GPUHAL_OWN(lock_failed)(device, call, code, false);
 }
 
-/* A registration that a reset took is still counted by the opened devices that it ended. The result stays valid without
- * the lock, since the caller is one of its users. */
+/* The opened devices that a reset ended still count their registrations. The result stays valid without the lock, since
+ * the caller is one of its users. */
 static gpuhal_stream_registration *find_made(uintptr_t address, bool gone)
 {
     pthread_mutex_lock(&lock);

@@ -1,8 +1,8 @@
 /* stream/share.c: memory that others reach too: exported as a file descriptor, imported from one, or open to peers.
  *
- * Such memory is physical memory that is mapped to addresses by ourselves, in multiples of the driver's granularity (2
- * MiB): only that kind can be exported. A descriptor of a Vulkan driver is of another kind and is imported as external
- * memory; only an attempt shows which of the two a descriptor is.
+ * Such memory is physical memory that this file maps to addresses, in multiples of the driver's granularity (2 MiB):
+ * only that kind can be exported. A descriptor of a Vulkan driver is of another kind and is imported as external
+ * memory. Only an attempt shows the kind of a descriptor.
  */
 #include "device.h"
 
@@ -19,8 +19,8 @@ static void unmap(const gpuhal_stream_mapping *mapping)
     GPUHAL_OWN(ignore)(GPUHAL_VENDOR(MemRelease)(mapping->handle));
 }
 
-/* Inside the context. Gives addresses to so many bytes of mapping->handle, which is released on failure; @p out_call
- * is what failed. */
+/* Inside the context. Gives addresses to @p bytes of mapping->handle. Releases the handle on failure, and @p out_call
+ * is then the failed call. */
 static vendor_code map(const gpuhal_plugin_device *device, const gpuhal_alloc *alloc, uint64_t bytes,
                        gpuhal_stream_mapping *mapping, const char **out_call)
 {
@@ -54,7 +54,7 @@ static void use(gpuhal_memory *memory, gpuhal_stream_block_kind kind, uint64_t a
     memory->flags = GPUHAL_MEMORY_DEVICE_LOCAL;
 }
 
-/* Multiples of the granularity; the size has been compared with the device's memory before. */
+/* Rounds up to multiples of the granularity; the size has been compared with the device's memory before. */
 static vendor_code whole_granules(const gpuhal_plugin_device *device, uint64_t bytes, uint64_t *out_bytes)
 {
     uint64_t granularity = 0;
@@ -65,7 +65,7 @@ static vendor_code whole_granules(const gpuhal_plugin_device *device, uint64_t b
     return code;
 }
 
-/* Asked before any memory is taken, so that a pair without access is "not supported" and not a failed allocation. */
+/* Checked before any memory is taken, so that a pair without access is "not supported" and not a failed allocation. */
 static gpuhal_status peers_fault(const gpuhal_plugin_device *device, const gpuhal_alloc *alloc)
 {
     const int own = device->entry->device;
@@ -108,15 +108,15 @@ gpuhal_status GPUHAL_OWN(allocate_shared)(gpuhal_plugin_device *device, const gp
     return GPUHAL_OK;
 }
 
-/* The file that a descriptor stands for; 0 for none. */
+/* Returns the file that a descriptor stands for; 0 for none. */
 static uint64_t file_of(int descriptor)
 {
     struct stat status;
     return fstat(descriptor, &status) == 0 ? status.st_ino : 0;
 }
 
-/* Unless the driver or another thread has closed it since, and it stands for another file: closing that would take it
- * from its owner. A number that the same file has again is the one case that does not show. */
+/* Closes the descriptor unless the driver or another thread has closed it since and the number stands for another file:
+ * closing that file would take it from its owner. A number that was reused for the same file cannot be detected. */
 static void close_again(int descriptor, uint64_t file)
 {
     if (file != 0 && file_of(descriptor) == file) {
@@ -138,7 +138,7 @@ void GPUHAL_OWN(release_shared)(gpuhal_stream_block *block)
 
 /* ---- importing */
 
-/* Imported memory is as large as the exporter made it: the bytes that were asked for, in whole granules. */
+/* Imported memory has the exporter's size: the requested bytes, in whole granules. */
 static vendor_code import_mapped(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory,
                                  const char **out_call)
 {
@@ -159,8 +159,8 @@ static vendor_code import_mapped(gpuhal_plugin_device *device, const gpuhal_allo
     return code;
 }
 
-/* The driver gets a duplicate of the descriptor. Where that does not become the driver's, it is closed with the
- * memory. */
+/* Passes a duplicate of the descriptor to the driver. If the driver does not take ownership of it, it is closed with
+ * the memory. */
 static vendor_code import_external(const gpuhal_alloc *alloc, gpuhal_memory *out_memory, const char **out_call)
 {
     gpuhal_stream_block *block = out_memory->object;
@@ -174,7 +174,7 @@ static vendor_code import_external(const gpuhal_alloc *alloc, gpuhal_memory *out
         *out_call = "fcntl";
         return GPUHAL_VENDOR_OPERATING_SYSTEM;
     }
-    /* Before the driver sees it: afterwards the number may stand for anything. */
+    /* Read before the driver gets the descriptor: afterwards the number may stand for any file. */
     const uint64_t file = GPUHAL_VENDOR_OWNS_DESCRIPTORS ? 0 : file_of(duplicate);
     const vendor_external_handle handle = {
         .type = GPUHAL_VENDOR_OPAQUE_FD, .handle = {.fd = duplicate}, .size = alloc->import_offset + alloc->bytes};
@@ -197,8 +197,8 @@ static vendor_code import_external(const gpuhal_alloc *alloc, gpuhal_memory *out
     return GPUHAL_VENDOR_OK;
 }
 
-/* The driver's code for a descriptor that it does not know differs from version to version; running out of memory and
- * losing the device keep their own. */
+/* The driver's code for an unknown descriptor differs from version to version. Running out of memory and losing the
+ * device keep their codes. */
 static gpuhal_status import_failed(gpuhal_plugin_device *device, const char *name, vendor_code code, uint64_t bytes)
 {
     const gpuhal_status status = GPUHAL_OWN(status)(code);
@@ -216,19 +216,19 @@ gpuhal_status GPUHAL_OWN(import)(gpuhal_plugin_device *device, const gpuhal_allo
     if (fd < 0 || fd > INT32_MAX || fcntl((int)fd, F_GETFD) < 0) {
         return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, "not an open file descriptor");
     }
-    /* Neither the sum of the two nor rounding up to whole granules can overflow then. */
+    /* After this check neither the sum of the two nor rounding up to whole granules can overflow. */
     if (alloc->bytes > device->entry->total || alloc->import_offset > device->entry->total) {
         return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, "more bytes than the device has");
     }
-    const bool whole = alloc->import_offset == 0; /* a mapping begins where the memory does */
+    const bool whole = alloc->import_offset == 0; /* a mapping begins at the start of the memory */
     const char *call = NULL;
     vendor_code code =
         whole ? import_mapped(device, alloc, out_memory, &call) : import_external(alloc, out_memory, &call);
     const gpuhal_status status = GPUHAL_OWN(status)(code);
     if (whole && code != GPUHAL_VENDOR_OK && status != GPUHAL_ERROR_OUT_OF_MEMORY &&
         status != GPUHAL_ERROR_DEVICE_LOST) {
-        /* Out of memory and a lost device are final; another kind of import would only hide them. Where both kinds
-         * fail, the first one's failure is reported: it is that of the driver's own handles. */
+        /* Out of memory and a lost device are final; another kind of import would only hide them. If both kinds fail,
+         * the failure of the first is reported, because it concerns the driver's own handles. */
         const char *second;
         GPUHAL_OWN(ignore)(code);
         const vendor_code external = import_external(alloc, out_memory, &second);
@@ -254,7 +254,7 @@ static gpuhal_status export_memory(gpuhal_plugin_device *device, const gpuhal_me
     union {
         int fd;
         intptr_t wide;
-    } handle = {.wide = 0}; /* the drivers say void *, and write an int there */
+    } handle = {.wide = 0}; /* the drivers declare void *, and write an int there */
     gpuhal_stream_scope scope;
     const gpuhal_status status = GPUHAL_OWN(enter_or_report)(device, &scope);
     if (status != GPUHAL_OK) {
@@ -270,8 +270,8 @@ static gpuhal_status export_memory(gpuhal_plugin_device *device, const gpuhal_me
     if (code != GPUHAL_VENDOR_OK) {
         return GPUHAL_OWN(result)(device, name, code);
     }
-    /* Set afterwards, since the call has no flag for it: a process that another thread starts in between inherits
-     * it. */
+    /* Set afterwards, since the call has no flag for it: a process that another thread starts in between inherits the
+     * descriptor. */
     (void)fcntl(handle.fd, F_SETFD, FD_CLOEXEC);
     out_handle->kind = GPUHAL_HANDLE_OPAQUE_FD;
     out_handle->as.os = handle.fd;

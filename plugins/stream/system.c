@@ -1,7 +1,7 @@
-/* stream/system.c: the files of the kernel's half of a driver, and of devices on the PCI bus. Reading them touches no
- * GPU but for those that telemetry.c names, which it reads only while the GPU is awake.
+/* stream/system.c: reads files of the driver's kernel half, and of devices on the PCI bus. Reading them touches no GPU,
+ * except the files that telemetry.c names. telemetry.c reads those only while the GPU is awake.
  *
- * All paths are those of a machine; they are looked for below the directory of the option PLUGIN.system_root, which the
+ * All paths are those of a machine. They are searched below the directory of the option PLUGIN.system_root, which the
  * core sets from GPUHAL_SYSTEM_ROOT.
  */
 #include "../common/file.h"
@@ -14,11 +14,11 @@
 #include <string.h>
 #include <unistd.h>
 
-static char root[256]; /* written by the first start(), before anything is looked for; "" is the machine's own */
+static char root[256]; /* written by the first start(), before any search; "" is the machine's own */
 
 gpuhal_status GPUHAL_OWN(use_system)(const gpuhal_host *host, bool first)
 {
-    char value[sizeof root] = ""; /* where the option is not set, what is written there is not promised */
+    char value[sizeof root] = ""; /* if the option is not set, option() may write anything here */
     gpuhal_status status = host->option(host, GPUHAL_VENDOR_PLUGIN ".system_root", value, sizeof value);
     if (status != GPUHAL_ERROR_NOT_FOUND && (status || value[0] != '/')) {
         return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0,
@@ -29,13 +29,14 @@ gpuhal_status GPUHAL_OWN(use_system)(const gpuhal_host *host, bool first)
                             "GPUHAL_SYSTEM_ROOT was another one when this process first used the plugin");
     }
     if (first) {
-        /* No later call writes it, not even the same again: threads of the first one read it without a lock by then. */
+        /* No later call writes it, not even the same value: threads of the first caller read it without a lock by
+         * then. */
         memcpy(root, value, sizeof root);
     }
     return GPUHAL_OK;
 }
 
-/* A path that is cut off names nothing. */
+/* A path that is cut off names no file. */
 void GPUHAL_OWN(path)(char out_path[GPUHAL_STREAM_PATH], const char *format, ...)
 {
     const int length = snprintf(out_path, GPUHAL_STREAM_PATH, "%s", root);
@@ -73,7 +74,7 @@ bool GPUHAL_OWN(read_system)(const gpuhal_stream_entry *entry, const char *name,
     return GPUHAL_OWN(read_line)(entry->pci[0] != '\0' ? path : "", out_text, size);
 }
 
-/* The kernel writes -1 where the firmware does not say, as on every machine with one node. */
+/* The kernel writes -1 if the firmware does not report a node, as on every machine with one node. */
 void GPUHAL_OWN(list_numa_node)(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry)
 {
     char text[16];
@@ -87,7 +88,7 @@ void GPUHAL_OWN(list_numa_node)(const gpuhal_host *host, gpuhal_sink *sink, cons
     }
 }
 
-/* Only a GPU that no process uses can sleep, so none that we have open. */
+/* Only a GPU that no process uses can sleep, so none of our opened ones. */
 bool GPUHAL_OWN(is_asleep)(const gpuhal_stream_entry *entry)
 {
     char text[24];
@@ -96,7 +97,7 @@ bool GPUHAL_OWN(is_asleep)(const gpuhal_stream_entry *entry)
 
 uint64_t GPUHAL_OWN(pcie_speed)(uint64_t generation, uint64_t lanes)
 {
-    /* Of one lane, after the coding of the line. */
+    /* The speeds of one lane, after the coding of the line. */
     static const uint64_t speeds[] = {0, 250000000, 500000000, 984615384, 1969230769, 3938461538, 7563000000};
     return generation < sizeof speeds / sizeof speeds[0] ? speeds[generation] * lanes : 0;
 }

@@ -1,9 +1,9 @@
-/* stream/transfer.c: moving bytes.
+/* stream/transfer.c: moves bytes.
  *
- * A side is memory of the device, or host memory that is known by gpuhal_memory.host. Copies between host and device
- * name the direction, which spares the driver to look the address up; pageable memory of the caller is staged by the
- * driver. Without a queue, what only the host is needed for is done by the host. With one, copies for which the driver
- * waits are refused.
+ * A side is memory of the device, or host memory that gpuhal_memory.host names. Copies between host and device name the
+ * direction, so the driver need not look the address up. The driver stages pageable memory of the caller. Without a
+ * queue, the host does the copies that need only the host. With a queue, copies that make the driver wait are
+ * refused.
  */
 #include "../common/fill.h"
 #include "device.h"
@@ -12,14 +12,14 @@
 
 enum { TAKEN_AT_ONCE = 64 << 10 }; /* pageable bytes */
 
-/* The host alone may do what only host memory is needed for: nothing that the device has been given comes before.
- * Without a queue no order is promised (plugin.h), except after the stream of an adopted device. */
+/* Returns whether the host alone may copy between host memory: no earlier work of the device must come first. Without a
+ * queue no order is promised (plugin.h), except after the stream of an adopted device. */
 static bool host_may(const gpuhal_plugin_device *device, const gpuhal_plugin_queue *queue)
 {
     return !queue && !device->foreign;
 }
 
-/* ---- what the driver waits for */
+/* ---- copies that make the driver wait */
 
 /* The copy itself reports the code of a lost device. */
 static bool is_pageable(gpuhal_plugin_device *device, const void *host, uint64_t bytes)
@@ -34,10 +34,10 @@ static bool is_pageable(gpuhal_plugin_device *device, const void *host, uint64_t
 }
 
 /* "API synchronization behavior" in CUDA's manual: host to host is fully synchronous, and a copy to pageable memory
- * returns once it has completed; one from pageable memory "might be synchronous", but for 64 KiB or less, which are
+ * returns once it has completed; one from pageable memory "might be synchronous", except for 64 KiB or less, which are
  * taken over at once. HIP, hip_memory.cpp, ihipMemcpy: host to host is waited for. rocblit.cpp, readBuffer and
- * writeBuffer: pageable memory goes through a staging buffer, for which reading waits, and writing more than it holds.
- * Some versions wait for the stream before writing less, too. */
+ * writeBuffer: pageable memory goes through a staging buffer. Reading waits for it, and so does writing more than it
+ * holds. Some versions also wait for the stream before writing less. */
 bool GPUHAL_OWN(waits)(gpuhal_plugin_device *device, const void *to, const void *from, uint64_t bytes)
 {
     if (to && from) {
@@ -62,8 +62,8 @@ vendor_code GPUHAL_OWN(copy_pieces)(vendor_stream stream, gpuhal_stream_place to
     return code;
 }
 
-/* The host's own copy is preceded by a look at the context: page-locked memory of a context that is gone is not mapped
- * any more, and touching it would end the process. */
+/* Before the host copies, it checks the context: page-locked memory of a context that is gone is not mapped any more,
+ * and touching it would end the process. */
 static gpuhal_status move(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, gpuhal_stream_place to,
                           gpuhal_stream_place from, uint64_t bytes)
 {
@@ -85,8 +85,8 @@ static gpuhal_status move(gpuhal_plugin_device *device, gpuhal_plugin_queue *que
     return GPUHAL_OWN(result)(device, name, code);
 }
 
-/* The slots for the caller's memory. What would make the driver wait is refused before anything is enqueued, so that
- * the core can do it on the queue's thread instead. */
+/* The slots for the caller's memory refuse copies that would make the driver wait before anything is enqueued, so that
+ * the core can copy on the queue's thread instead. */
 static gpuhal_status write_bytes(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
                                  uint64_t offset, const void *from, uint64_t bytes)
 {
@@ -109,8 +109,7 @@ static gpuhal_status read_bytes(gpuhal_plugin_device *device, gpuhal_plugin_queu
 static gpuhal_status copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
                           uint64_t to_offset, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
-    /* Host memory of ours is page-locked, so of the reasons to wait only this one is left, and the driver need not be
-     * asked. */
+    /* Our host memory is page-locked, so only this reason to wait remains, and the driver need not be asked. */
     if (queue && to->host && from->host) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
@@ -119,7 +118,7 @@ static gpuhal_status copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *que
 
 /* ---- fill */
 
-/* Single bytes at the ends. */
+/* Sets the single bytes at the ends. */
 static vendor_code fill_bytes(vendor_stream stream, uint64_t at, const unsigned char *pattern, uint64_t count,
                               const char **out_name)
 {
@@ -131,8 +130,8 @@ static vendor_code fill_bytes(vendor_stream stream, uint64_t at, const unsigned 
     return code;
 }
 
-/* A whole number of patterns, from a multiple of its size on; @p host is the same memory's address on the host, or
- * NULL. */
+/* Fills with a whole number of patterns, from a multiple of its size on; @p host is the same memory's address on the
+ * host, or NULL. */
 static vendor_code fill_pieces(vendor_stream stream, uint64_t at, const char *host, const unsigned char *pattern,
                                uint32_t pattern_bytes, uint64_t bytes)
 {
@@ -146,9 +145,10 @@ static vendor_code fill_pieces(vendor_stream stream, uint64_t at, const char *ho
 }
 
 /* CUDA and HIP fill from multiples of the pattern's size on. From elsewhere, the bytes up to the next multiple and
- * those after the last one are set one by one, and the middle with the pattern turned by as much. @p twice holds the
- * pattern two times. Head and tail are one pattern together, or nothing, and @p bytes is at least one: the middle is
- * not less than 0 and a multiple of the pattern. So the tail, as the middle, begins `head` bytes into the pattern. */
+ * those after the last one are set one by one, and the middle with the pattern rotated by as many bytes. @p twice holds
+ * the pattern two times. Head and tail are one pattern together, or nothing, and @p bytes is a multiple of the pattern,
+ * at least one: the middle is not less than 0 and a multiple of the pattern. So the tail, as the middle, begins `head`
+ * bytes into the pattern. */
 static vendor_code fill_device(vendor_stream stream, uint64_t at, const char *host, uint64_t bytes,
                                const unsigned char *twice, uint32_t pattern_bytes, const char **out_name)
 {

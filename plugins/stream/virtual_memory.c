@@ -1,10 +1,9 @@
-/* stream/virtual_memory.c: physical memory and addresses apart: ranges of addresses that are filled and emptied piece
- * by piece.
+/* stream/virtual_memory.c: separates physical memory from addresses: commits and decommits parts of a reserved range.
  *
- * A commit makes one piece of physical memory; the driver unmaps whole pieces only, so a decommit covers pieces that
+ * A commit makes one piece of physical memory. The driver unmaps whole pieces only, so a decommit covers pieces that
  * were committed as such. The core has one call in progress on a range.
  *
- * The core's pools are the users of ranges; what maps memory is also for share.c.
+ * The core's pools are the users of ranges. share.c uses the mapping functions too.
  */
 #include "device.h"
 
@@ -40,7 +39,7 @@ vendor_code GPUHAL_OWN(create)(const gpuhal_plugin_device *device, uint64_t byte
     return GPUHAL_VENDOR(MemCreate)(out_handle, (size_t)bytes, &properties, 0);
 }
 
-/* One device at a time: the device that is refused is known then, and no array is needed. */
+/* Grants access to one device at a time: a refused device is known then, and no array is needed. */
 static vendor_code allow(const gpuhal_plugin_device *device, vendor_pointer address, uint64_t bytes,
                          gpuhal_plugin_device *const *peers, uint32_t peer_count)
 {
@@ -66,7 +65,7 @@ vendor_code GPUHAL_OWN(map)(const gpuhal_plugin_device *device, uint64_t address
     *out_call = GPUHAL_VENDOR_CALL(MemSetAccess);
     code = allow(device, at, bytes, peers, peer_count);
     if (code !=
-        GPUHAL_VENDOR_OK) { /* mapped, but of no use: the caller releases the handle, which the mapping would keep */
+        GPUHAL_VENDOR_OK) { /* mapped, but inaccessible: the caller releases the handle, which the mapping would keep */
         GPUHAL_OWN(unmap)(address, bytes);
     }
     return code;
@@ -190,7 +189,7 @@ static vendor_code empty_piece(const gpuhal_plugin_range *range, const piece *ow
     return GPUHAL_VENDOR(MemRelease)(own->handle);
 }
 
-/* Inside the context. Takes out the pieces within the bytes; stops at the first that the driver keeps. */
+/* Inside the context. Removes the pieces within the bytes; stops at the first piece that the driver does not unmap. */
 static vendor_code empty_pieces(gpuhal_plugin_range *range, uint64_t offset, uint64_t bytes, const char **out_call)
 {
     vendor_code code = GPUHAL_VENDOR_OK;
@@ -224,19 +223,19 @@ static gpuhal_status range_decommit(gpuhal_plugin_range *range, uint64_t offset,
     if (status != GPUHAL_OK) {
         return status;
     }
-    const char *call = NULL; /* of the piece that fails */
+    const char *call = NULL; /* the call that failed for a piece */
     const vendor_code code = empty_pieces(range, offset, bytes, &call);
     GPUHAL_OWN(leave)(&scope);
     return GPUHAL_OWN(result)(range->device, call, code);
 }
 
-/* A lost context takes the pieces and the addresses with it; ours of them are freed in any case. Addresses whose
- * pieces the driver keeps are freed too, since no later call could. */
+/* A lost context takes the pieces and the addresses with it; our records of them are freed in any case. The addresses
+ * of pieces that the driver does not unmap are freed too, since no later call could. */
 static void range_release(gpuhal_plugin_range *range)
 {
     gpuhal_stream_scope scope;
     if (GPUHAL_OWN(enter_to_release)(range->device, &scope) == GPUHAL_VENDOR_OK) {
-        const char *call; /* what the driver keeps is not reported */
+        const char *call; /* failures are not reported */
         GPUHAL_OWN(ignore)(empty_pieces(range, 0, range->reserved.bytes, &call));
         GPUHAL_OWN(free_addresses)(&range->reserved);
         GPUHAL_OWN(leave)(&scope);

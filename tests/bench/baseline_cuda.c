@@ -5,7 +5,7 @@
 
 #define MEMBER(name, arguments)  CUresult(*name) arguments;
 #define SYMBOL(name, arguments)  {#name, &cuda.name},
-#define NOTHING(name, arguments) /* What only some drivers have is not called here. */
+#define NOTHING(name, arguments) /* Functions that only some drivers have are not called here. */
 
 static struct {
     GPUHAL_CUDA_FUNCTIONS(MEMBER, NOTHING)
@@ -15,7 +15,7 @@ static const gpuhal_bench_symbol symbols[] = {GPUHAL_CUDA_FUNCTIONS(SYMBOL, NOTH
 
 static unsigned enter(const gpuhal_native *device, int *out_before)
 {
-    *out_before = 0; /* CUDA keeps a stack of what was current. */
+    *out_before = 0; /* CUDA keeps a stack of current contexts. */
     return cuda.cuCtxPushCurrent_v2((CUcontext)(uintptr_t)device->values[0]);
 }
 
@@ -64,7 +64,7 @@ typedef CUdeviceptr vendor_pointer;
 #define VENDOR_NON_BLOCKING        CU_STREAM_NON_BLOCKING
 #define VENDOR_SLEEPS              (CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING)
 
-/* The symbol, or CUDA's own word, where it is not HIP's. */
+/* The symbol, or CUDA's own name, if it is not HIP's. */
 #define cuDeviceTotalMem cuDeviceTotalMem_v2
 #define cuEventDestroy   cuEventDestroy_v2
 #define cuGetDeviceCount cuDeviceGetCount

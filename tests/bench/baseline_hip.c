@@ -5,7 +5,7 @@
 
 #define MEMBER(type, name, arguments)  type(*name) arguments;
 #define SYMBOL(type, name, arguments)  {#name, &hip.name},
-#define NOTHING(type, name, arguments) /* What only some versions have is not called here. */
+#define NOTHING(type, name, arguments) /* Functions that only some versions have are not called here. */
 
 static struct {
     GPUHAL_HIP_FUNCTIONS(MEMBER, NOTHING)
@@ -49,7 +49,7 @@ static unsigned describe_uuid(int device)
     return hipSuccess;
 }
 
-/* HIP 5 says otherwise that there is no device. */
+/* HIP 5 has another code for "no device". */
 static unsigned initialize(void)
 {
     const hipError_t code = hip.hipInit(0);
@@ -64,7 +64,7 @@ typedef void *vendor_pointer;
 #define VENDOR_NON_BLOCKING        hipStreamNonBlocking
 #define VENDOR_SLEEPS              (hipEventBlockingSync | hipEventDisableTiming)
 
-/* HIP's own word where it is not CUDA's. */
+/* HIP's own name if it is not CUDA's. */
 #define hipEventCreate hipEventCreateWithFlags
 #define hipGetVersion  hipRuntimeGetVersion
 #define hipMemAlloc    hipMalloc

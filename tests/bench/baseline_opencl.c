@@ -92,8 +92,8 @@ static void release_events(gpuhal_bench_opencl *o)
     o->event_count = 0;
 }
 
-/* Keeps the event of each copy: drivers go on behind a copy that failed (PoCL), so that waiting for the last one alone
- * hides what became of the others. */
+/* Keeps the event of each copy: drivers continue after a failed copy (PoCL), so waiting for the last one alone would
+ * hide the failure of the others. */
 static bool opencl_enqueue(gpuhal_bench_baseline *baseline, const gpuhal_native *to, const gpuhal_native *from,
                            uint64_t bytes, uint64_t pieces)
 {
@@ -126,7 +126,7 @@ static bool opencl_await(gpuhal_bench_baseline *baseline)
     return gpuhal_bench_opencl_good("clWaitForEvents", code);
 }
 
-/* By an event, as with a copy: clFinish does not report whether the memory was there. */
+/* Waits for an event, as with a copy: clFinish does not report whether the memory was there. */
 static cl_int commit(const gpuhal_bench_opencl *o, cl_mem memory)
 {
     cl_event event;

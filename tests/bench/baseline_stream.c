@@ -1,7 +1,7 @@
 /* baseline_stream.c: direct calls of CUDA and HIP on memory of the library's devices.
  *
- * The device is made current once for all @count calls and is not afterwards: so the library's side is measured as in a
- * program that does not use the API itself, and pays for making it current each time. */
+ * The device is made current once for all @count calls and is not current afterwards. So the library's side is measured
+ * as in a program that does not use the API itself, and pays for making it current each time. */
 #include "baseline_stream.h"
 #include "measure.h"
 
@@ -30,7 +30,7 @@ static bool find_functions(const gpuhal_bench_stream_driver *driver, void *libra
     return gpuhal_bench_find_symbols(driver->name, library, driver->symbols, driver->symbol_count);
 }
 
-/* What is run with the device current, @count times. */
+/* The work with the device current, @count times. */
 typedef struct job {
     unsigned (*once)(const stream_baseline *s, const struct job *work);
     const char *what;

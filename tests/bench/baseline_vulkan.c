@@ -1,5 +1,5 @@
-/* baseline_vulkan.c: Vulkan on the VkDevice and VkQueue that the library uses, where everything that can be is used
- * again: one command buffer, one fence.
+/* baseline_vulkan.c: Vulkan on the VkDevice and VkQueue that the library uses. It reuses its objects: one command
+ * buffer, one fence.
  *
  * Nothing is linked: every function comes from the get_instance_proc_addr of the described device. */
 #include "baseline_vulkan_memory.h"
@@ -24,7 +24,7 @@ static bool failed(const char *call, VkResult code)
     return gpuhal_bench_failed("%s returned %d", call, (int)code);
 }
 
-/* Whether the VkDevice was made with addresses of buffers, by the chain of its features. */
+/* Returns whether the VkDevice was made with addresses of buffers, by the chain of its features. */
 static bool has_addresses(const gpuhal_vulkan_device *device)
 {
     const VkPhysicalDeviceFeatures2 *features = device->features;
@@ -40,8 +40,7 @@ static bool has_addresses(const gpuhal_vulkan_device *device)
     return has;
 }
 
-/* After the last command of a submission: what was written is there for the host too, as it is when a call of the
- * library has returned. */
+/* Follows the last command of a submission: the host sees the written bytes too, as after a call of the library. */
 static void make_visible(const vulkan_baseline *v)
 {
     const VkMemoryBarrier barrier = {
@@ -163,8 +162,8 @@ static bool make_fence(vulkan_baseline *v)
     return code == VK_SUCCESS || failed("vkCreateFence", code);
 }
 
-/* Asked of the device itself, functions skip the loader's dispatch, as those of any program that looks for speed. What
- * was promoted later may be there under its older name alone. */
+/* Functions from the device itself skip the loader's dispatch, as in any program that needs speed. A function that was
+ * promoted later may exist under its older name alone. */
 static bool find_functions(VkDevice device, PFN_vkGetDeviceProcAddr get, gpuhal_bench_vulkan_functions *out_vk)
 {
 #define REQUIRED(name) {#name, &out_vk->name, true},

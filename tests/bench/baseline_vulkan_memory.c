@@ -1,4 +1,4 @@
-/* baseline_vulkan_memory.c: memory of Vulkan, made, committed and released as a program would without the library. */
+/* baseline_vulkan_memory.c: memory of Vulkan, made, committed and released as in a program without the library. */
 #include "baseline_vulkan_memory.h"
 #include "measure.h"
 
@@ -15,7 +15,7 @@ static bool failed(const char *call, VkResult code)
     return gpuhal_bench_failed("%s returned %d", call, (int)code);
 }
 
-/* The first type among @types that has all of @wanted; the types are in the driver's order of preference. */
+/* Returns the first type among @types that has all of @wanted; the types are in the driver's order of preference. */
 static uint32_t type_with(const gpuhal_bench_vulkan *v, uint32_t types, VkMemoryPropertyFlags wanted)
 {
     for (uint32_t i = 0; i < v->memory.memoryTypeCount; i++) {
@@ -39,7 +39,7 @@ static void release(const gpuhal_bench_vulkan *v, const vulkan_memory *memory)
     v->vk.vkFreeMemory(v->device, memory->memory, NULL);
 }
 
-/* A buffer with memory of its own, and with the address that the library's buffers have too. */
+/* Makes a buffer with separate memory, and with an address, like the library's buffers. */
 static bool create(const gpuhal_bench_vulkan *v, uint64_t bytes, vulkan_memory *out_memory)
 {
     const VkBufferCreateInfo info = {
@@ -58,7 +58,7 @@ static bool create(const gpuhal_bench_vulkan *v, uint64_t bytes, vulkan_memory *
     if (code != VK_SUCCESS) {
         return failed("vkCreateBuffer", code);
     }
-    /* Some drivers want or demand that certain buffers have memory of their own, so that is asked too. */
+    /* Some drivers want or demand separate memory for certain buffers, so that is queried too. */
     VkMemoryDedicatedRequirements alone = {.sType = VK_STRUCTURE_TYPE_MEMORY_DEDICATED_REQUIREMENTS};
     VkMemoryRequirements2 needs = {.sType = VK_STRUCTURE_TYPE_MEMORY_REQUIREMENTS_2, .pNext = &alone};
     const VkBufferMemoryRequirementsInfo2 of_buffer = {.sType = VK_STRUCTURE_TYPE_BUFFER_MEMORY_REQUIREMENTS_INFO_2,
@@ -97,8 +97,8 @@ static bool create(const gpuhal_bench_vulkan *v, uint64_t bytes, vulkan_memory *
     return true;
 }
 
-/* Memory of a software device is host memory, whose pages come at their first touch: that is now, by one call where
- * they are many. */
+/* Touches pages: memory of a software device is host memory, whose pages come at their first touch. Many pages take one
+ * call. */
 static void bring_pages(void *start, uint64_t bytes)
 {
     volatile char *at = start;
@@ -112,7 +112,7 @@ static void bring_pages(void *start, uint64_t bytes)
     }
 }
 
-/* Where the host sees the memory the library's buffer has an address, so this one gets one too. */
+/* If the host sees the memory the library's buffer has an address, so this one gets one too. */
 static bool commit(const gpuhal_bench_vulkan *v, const vulkan_memory *memory, uint64_t bytes)
 {
     void *address;

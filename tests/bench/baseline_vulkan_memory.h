@@ -1,4 +1,4 @@
-/* baseline_vulkan_memory.h: the state of the direct calls of Vulkan, and those calls that make memory (baseline.h). */
+/* baseline_vulkan_memory.h: the state of the direct calls of Vulkan, and the calls that make memory (baseline.h). */
 #ifndef GPUHAL_BENCH_BASELINE_VULKAN_MEMORY_H
 #define GPUHAL_BENCH_BASELINE_VULKAN_MEMORY_H
 

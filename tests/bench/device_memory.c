@@ -1,5 +1,6 @@
 /* device_memory.c: how much memory of a device is taken, by other sources than the library: NVML, by the vendor's
- * declarations in the CUDA plugin's folder, and a file of the kernel's driver of AMD's. Neither takes memory for that.
+ * declarations in the CUDA plugin's folder, and a file of the kernel's driver of AMD's. Reading them takes no memory of
+ * the device.
  */
 #include "../../plugins/cuda/nvml_api.h"
 #include "measure.h"
@@ -13,7 +14,7 @@
 
 #define MEMBER(name, arguments)  nvmlReturn_t(*name) arguments;
 #define SYMBOL(name, arguments)  {#name, &nvml.name},
-#define NOTHING(name, arguments) /* What only some drivers have is not called here. */
+#define NOTHING(name, arguments) /* Functions that only some drivers have are not called here. */
 
 static struct {
     GPUHAL_NVML_FUNCTIONS(MEMBER, NOTHING)

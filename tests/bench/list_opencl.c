@@ -1,7 +1,8 @@
-/* list_opencl.c: which devices OpenCL has, asked as a program does that wants to choose among them.
+/* list_opencl.c: lists the devices of OpenCL, like a program that wants to choose among them.
  *
- * Of each platform its version; of each device the type, name, vendor, versions, memory, largest allocation and compute
- * units, and of one that is not the host's processor its UUID and PCI address. What a driver does not know is left out.
+ * Queries the version of each platform. For each device it queries the type, name, vendor, versions, memory, largest
+ * allocation and compute units, and, unless it is the host's processor, its UUID and PCI address. Values that a driver
+ * does not know are left out.
  */
 #include "members.h"
 #include "opencl_calls.h"

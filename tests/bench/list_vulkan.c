@@ -1,8 +1,7 @@
-/* list_vulkan.c: which devices Vulkan has, asked as a program does that wants to choose among them.
+/* list_vulkan.c: lists the devices of Vulkan, like a program that wants to choose among them.
  *
- * An instance of Vulkan 1.1 or later is made, as it must be before anything can be asked. Of each device: its
- * extensions, since they say what may be asked; name, versions, UUID and what is known of the driver; its PCI address;
- * its memory and its queues.
+ * Makes an instance of Vulkan 1.1 or later, which every query needs. For each device it queries the extensions, since
+ * they decide the other queries; name, versions, UUID and driver; its PCI address; its memory and its queues.
  */
 #include "measure.h"
 #include "members.h"
@@ -29,7 +28,7 @@ static bool failed(const char *call, VkResult code)
     return gpuhal_bench_failed("%s returned %d", call, (int)code);
 }
 
-/* @out_instance is NULL where there is no driver. */
+/* @out_instance is NULL if there is no driver. */
 static bool create_instance(PFN_vkGetInstanceProcAddr get, VkInstance *out_instance)
 {
     const PFN_vkEnumerateInstanceVersion ask = (PFN_vkEnumerateInstanceVersion)get(NULL, "vkEnumerateInstanceVersion");
@@ -71,7 +70,7 @@ static bool find_functions(PFN_vkGetInstanceProcAddr get, VkInstance instance, f
     return true;
 }
 
-/* Whether the device has the extension for PCI addresses. */
+/* Finds whether the device has the extension for PCI addresses. */
 static bool ask_extensions(const functions *vk, VkPhysicalDevice device, bool *out_pci)
 {
     uint32_t count = 0;

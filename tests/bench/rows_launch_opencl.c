@@ -1,8 +1,8 @@
 /* rows_launch_opencl.c: one launch with two buffers and two values on an application's queue, beside a program that
- * sets the four arguments, enqueues the kernel with an event, and asks once what became of it: of one that has ended it
- * releases the event, as the library does meanwhile. The others are awaited outside the time. The buffers are those of
- * the launch before, or the result goes to several in turn. PoCL's device `basic` does the work inside the call, the
- * same on both sides. */
+ * sets the four arguments, enqueues the kernel with an event, and queries the event once. If the launch has ended it
+ * releases the event, as the library does in the meantime. The others are awaited outside the measured time. The
+ * buffers are those of the earlier launch, or the result goes to several in turn. PoCL's device `basic` does the work
+ * inside the call, the same on both sides. */
 #include "launcher.h"
 #include "members.h"
 #include "opencl_calls.h"
@@ -12,7 +12,7 @@
 enum { COUNT = 64, OFFSET = 4096, RESULTS = 4 };
 
 static const double launch_budget = 1 / 1.25;
-static const double offset_budget = 1 / 1.4; /* parts of buffers are objects of their own in OpenCL */
+static const double offset_budget = 1 / 1.4; /* parts of buffers are separate objects in OpenCL */
 
 typedef struct pair {
     gpuhal_bench_launcher gpuhal; /* Its y is one of the results. */
@@ -88,7 +88,7 @@ static bool settle_direct(void *user)
     return base->calls->submit(base) && (p->direct->event_count == 0 || base->calls->await(base));
 }
 
-/* The memory of the library's buffers, or the part of it. */
+/* Takes the memory of the library's buffers, or a part of it. */
 static bool take_memory(pair *p, gpuhal_buffer *buffer, cl_mem *out_memory)
 {
     gpuhal_native native;
@@ -130,7 +130,7 @@ static bool open_direct(gpuhal_bench *bench, gpuhal_device *device, pair *p)
     return good;
 }
 
-/* The launcher, and the results beside its own. */
+/* Opens the launcher, and the results beside its own. */
 static bool open_gpuhal(gpuhal_device *device, uint64_t offset, pair *p)
 {
     bool good = gpuhal_bench_launcher_open(device, COUNT, offset, &p->gpuhal);
@@ -165,7 +165,7 @@ static void close_pair(pair *p)
     gpuhal_bench_launcher_close(&p->gpuhal);
 }
 
-/* Each result starts at 0, and gets what three launches add. */
+/* Checks that each result starts at 0, and gets the sum of three launches. */
 static bool prove(pair *p, const gpuhal_bench_side *side)
 {
     bool good = true;

@@ -1,6 +1,6 @@
 /* rows_launch_vulkan.c: 64 launches of one kernel on two parts of its buffers in turn, beside a program that records
- * them into one command buffer by hand: one pipeline, a descriptor set for each part that was filled in before, a
- * barrier behind each launch, one submission. */
+ * them into one command buffer by hand: one pipeline, a descriptor set for each part, filled in earlier, a barrier
+ * after each launch, one submission. */
 #include "baseline_vulkan_memory.h"
 #include "launcher.h"
 #include "members.h"
@@ -80,7 +80,7 @@ static bool whole_gpuhal(void *user, uint64_t count)
 
 /* ---- by hand */
 
-/* The next launch, or the host, sees what this one wrote. */
+/* Makes the writes of a launch visible to the next one, or to the host. */
 static void make_visible(const pair *p, bool to_host)
 {
     const VkMemoryBarrier barrier = {
@@ -243,7 +243,7 @@ static bool open_direct(gpuhal_bench *bench, gpuhal_device *device, pair *p)
     return p->direct != NULL && find_functions(device, p) && make_pipeline(p) && make_sets(p);
 }
 
-/* The functions are all there once there is a module. */
+/* All functions are known once there is a module. */
 static void close_pair(pair *p)
 {
     if (p->module != VK_NULL_HANDLE) {

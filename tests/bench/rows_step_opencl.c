@@ -1,5 +1,6 @@
 /* rows_step_opencl.c: the step of a small engine: a vector goes to the device, six kernels of the engine's own are
- * launched, the result comes back, and the queue is waited for. Beside it the same on a command queue of the vendor's.
+ * launched, the result comes back, and the engine waits for the queue. Beside it the same on a command queue of the
+ * vendor's.
  */
 #include "bench.h"
 #include "members.h"
@@ -10,7 +11,7 @@
 
 enum { LAYERS = 6, WIDTH = 64, VECTOR_BYTES = WIDTH * sizeof(float), MATRIX_BYTES = WIDTH * VECTOR_BYTES };
 
-static const double step_budget = 1 / 1.10; /* but on PoCL's `basic`, where nothing is asynchronous */
+static const double step_budget = 1 / 1.10; /* except on PoCL's `basic`, which does nothing asynchronously */
 static const uint64_t timeout_ns = UINT64_C(10000000000);
 
 static const char source[] = "kernel void layer(global const float *matrix, global const float *x, global float *y)\n"
@@ -80,7 +81,7 @@ static bool run_gpuhal(void *user, uint64_t count)
     return true;
 }
 
-/* With an event for each transfer: without one its failure is not reported. */
+/* Uses an event for each transfer: without one its failure is not reported. */
 static bool step_directly(step *s)
 {
     const gpuhal_bench_opencl *o = s->direct;

@@ -1,4 +1,4 @@
-/* baseline.c: which baseline belongs to a device, and the vendor's library behind it. */
+/* baseline.c: finds the baseline of a device, and the vendor's library behind it. */
 #include "baselines.h"
 #include "failure.h"
 

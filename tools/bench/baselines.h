@@ -1,6 +1,6 @@
-/* baselines.h: what a run compares with beyond the C library, the system and the plugins' own functions. gpuhal-bench
- * has nothing of it (baselines_none.c), so it needs no header of a vendor. gpuhal-bench-baseline, which is never
- * installed, has all that tests/bench knows. */
+/* baselines.h: the comparisons of a run beyond the C library, the system and the plugins' own functions. gpuhal-bench
+ * has none of them (baselines_none.c), so it needs no header of a vendor. gpuhal-bench-baseline, which is never
+ * installed, has all those of tests/bench. */
 #ifndef GPUHAL_BENCH_BASELINES_H
 #define GPUHAL_BENCH_BASELINES_H
 
@@ -9,16 +9,16 @@
 
 struct gpuhal_bench;
 
-/* One API whose own calls are known. */
+/* One API with known calls. */
 typedef struct gpuhal_bench_vendor {
     const char *backend;
     gpuhal_native_type device_type;
-    /* Both with the vendor's library, as baseline.h says. */
+    /* Both take the vendor's library, as baseline.h says. */
     gpuhal_bench_baseline *(*create)(void *library, const gpuhal_native *device);
     bool (*list)(void *library, uint32_t *out_count);
-    /* Returns the KiB that all processes together have taken of the device at a PCI address. NULL: not known. */
+    /* Finds the KiB that all processes together have taken of the device at a PCI address. NULL: not known. */
     bool (*device_memory)(const char *pci, double *out_kib);
-    /* Rows of the groups launch and batch whose other side is written for this API alone. NULL: none. */
+    /* Rows of the groups launch and batch whose baseline exists for this API alone. NULL: none. */
     void (*rows_launch)(struct gpuhal_bench *bench, gpuhal_device *device);
     void (*rows_batch)(struct gpuhal_bench *bench, gpuhal_device *device);
 } gpuhal_bench_vendor;
@@ -33,18 +33,18 @@ typedef struct gpuhal_bench_map gpuhal_bench_map;
 typedef struct gpuhal_bench_baselines {
     const gpuhal_bench_vendor *vendors;
     size_t vendor_count;
-    /* A hash table of another library. All three, or none. create returns NULL without memory. */
+    /* A hash table of another library. All three, or none. create returns NULL if memory is exhausted. */
     gpuhal_bench_map *(*map_create)(const gpuhal_bench_key *keys, size_t count);
     void (*map_destroy)(gpuhal_bench_map *map);
     bool (*map_has)(const gpuhal_bench_map *map, const gpuhal_bench_key *key);
-    /* Makes all requests of a trace in a new block of so many bytes of another library's. @handles: room for one of
-     * each slot. False: one of them was refused. NULL: there is no such library. */
+    /* Makes all requests of a trace in a new block of @arena_bytes of another library. @handles: room for one of each
+     * slot. False: one of them was refused. NULL: there is no such library. */
     bool (*blocks_replay)(const gpuhal_bench_trace *trace, uint64_t arena_bytes, uint64_t *handles);
 } gpuhal_bench_baselines;
 
 extern const gpuhal_bench_baselines gpuhal_bench_baselines_here;
 
-/* NULL: the calls of the backend's API are not known. */
+/* Returns NULL if the calls of the backend's API are not known. */
 const gpuhal_bench_vendor *gpuhal_bench_vendor_of(const char *backend);
 
 #endif

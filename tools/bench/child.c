@@ -1,7 +1,7 @@
-/* child.c: measuring in a fresh process: the side that starts it.
+/* child.c: measuring in a fresh process: the parent's side.
  *
- * A process that has opened the library once keeps what it started, and memory that was resident stays so: numbers
- * about opening and about growth are true in a process that does nothing else. */
+ * A process that has opened the library once keeps its threads and objects, and its memory stays resident: numbers
+ * about opening and about growth are true only in a process that does nothing else. */
 #include "child.h"
 #include "../common/subprocess.h"
 #include "clock.h"
@@ -13,10 +13,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* For a child: the library gives a plugin up earlier. */
+/* The deadline of a child: the library gives a plugin up earlier. */
 static const uint64_t child_ns = UINT64_C(30000000000);
 
-/* The first line alone: what the child has started may keep the pipe open. */
+/* Reads the first line alone: processes that the child has started may keep the pipe open. */
 static bool read_number(const gpuhal_tool_child *child, double *out_number)
 {
     char text[64] = "";
@@ -64,7 +64,7 @@ bool gpuhal_bench_child_time(const char *file, const char *option, double *out_n
     if (nowhere >= 0) {
         close(nowhere);
     }
-    /* 3 and 4 of gpuhal-probe are about the machine: no device, and something failed on it. */
+    /* 3 and 4 of gpuhal-probe are about the machine: no device, and a failure on it. */
     const int code = status != -1 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     return code == 0 || code == 3 || code == 4 || gpuhal_bench_failed("%s failed", file);
 }

@@ -1,5 +1,4 @@
-/* child.h: what must be measured in a fresh process: the program starts itself with --child WORD… and reads one number
- * back. */
+/* child.h: measuring in a fresh process: the program starts itself with --child WORD… and reads one number back. */
 #ifndef GPUHAL_BENCH_CHILD_H
 #define GPUHAL_BENCH_CHILD_H
 
@@ -14,21 +13,21 @@ enum { GPUHAL_BENCH_CHILD_WORDS = 12 }; /* At most, without the NULL. */
  * that directory or "none".
  * "device_memory BACKEND PCI": KiB of the device that opening the library with the backend takes, in-process.
  * "empty" and "opened": resident KiB of a program that does nothing, and of one with cpu:0 open.
- * "staging FROM TO BYTES": KiB by which the resident memory grows at most during a copy.
- * "sharing OWNER USER BYTES": KiB by which it has grown once USER has used such a buffer of OWNER.
- * "calls gpuhal|direct SELECTOR COUNT": makes so many blocking copies of 64 bytes by the library or by the plugin's own
+ * "staging FROM TO BYTES": KiB, the largest growth of the resident memory during a copy.
+ * "sharing OWNER USER BYTES": KiB, its growth once USER has used such a buffer of OWNER.
+ * "calls gpuhal|direct SELECTOR COUNT": makes COUNT blocking copies of 64 bytes by the library or by the plugin's own
  * function, and returns COUNT: for counting instructions.
  * "program SELECTOR CACHE": nanoseconds of making a program and its kernel, with GPUHAL_PROGRAM_CACHE as CACHE. */
 bool gpuhal_bench_child_run(const char *const *words, double *out_number);
 
-/* Runs another program with one option, or without (NULL), and returns how long it took, from start to end. What it
- * prints goes nowhere. False with gpuhal_bench_failure(). */
+/* Runs another program with one option, or without (NULL), and returns how long it took, from start to end. Its output
+ * is discarded. False with gpuhal_bench_failure(). */
 bool gpuhal_bench_child_time(const char *file, const char *option, double *out_ns);
 
-/* The child's side (child_main.c): does what the words say, prints the number, and returns the exit code. */
+/* The child's side (child_main.c): executes the words, prints the number, and returns the exit code. */
 int gpuhal_bench_child_main(const char *const *words);
 
-/* What child_open.c does of that. Each fills in the number; @words are those behind the first. */
+/* The words that child_open.c executes. Each fills in the number; @words are those after the first. */
 bool gpuhal_bench_child_list(const char *const *words, double *out_ns);
 bool gpuhal_bench_child_list_direct(const char *const *words, double *out_ns);
 bool gpuhal_bench_child_list_all(const char *const *words, double *out_ns);

@@ -1,4 +1,4 @@
-/* child_main.c: measuring in a fresh process: what that process does. */
+/* child_main.c: measuring in a fresh process: the child's side. */
 #include "bench.h"
 #include "child.h"
 #include "direct.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The program links the library, so its pages are there in the empty program too: they do not count. */
+/* The program links the library, so the empty program has its pages too: they do not count. */
 static bool empty(const char *const *words, double *out_kib)
 {
     (void)words;
@@ -55,8 +55,8 @@ static bool growth_of_copy(gpuhal_buffer *to, gpuhal_buffer *from, uint64_t byte
     return true;
 }
 
-/* Fills the whole buffer by small pieces, so that every page of it is there before the copy; then reads a little, so
- * that what the driver starts for the first transfer is there too. */
+/* Fills the whole buffer by small pieces, so that all its pages exist before the copy; then reads a little, so that the
+ * driver has started everything that it needs for the first transfer. */
 static bool touch(gpuhal_buffer *buffer)
 {
     static unsigned char piece[64 << 10];
@@ -98,7 +98,7 @@ static bool staging(const char *const *words, double *out_kib)
     return good;
 }
 
-/* Shares @buffer with the device and uses the result, so that what a driver puts off to the first use is counted. */
+/* Shares @buffer with the device and uses the result, so that work that a driver delays to the first use is counted. */
 static bool share_and_use(gpuhal_buffer *buffer, gpuhal_device *device, gpuhal_buffer **out_shared)
 {
     static unsigned char piece[64 << 10];
@@ -120,7 +120,7 @@ static bool shareable(gpuhal_device *device, uint64_t bytes, gpuhal_buffer **out
            touch(*out_buffer);
 }
 
-/* A small buffer is shared first, so that what drivers start once does not count for the large one. */
+/* A small buffer is shared first, so that one-time costs of drivers do not count for the large one. */
 static bool growth_of_sharing(gpuhal_device *owner, gpuhal_device *user, uint64_t bytes, double *out_kib)
 {
     gpuhal_buffer *small = NULL;
@@ -154,8 +154,8 @@ static bool sharing(const char *const *words, double *out_kib)
     return good;
 }
 
-/* Two such runs with different counts differ in nothing but the calls: the difference of their instruction counts,
- * divided by that of the calls, is what one call costs (instructions.sh). */
+/* Two such runs with different counts differ only in the calls: the difference of their instruction counts, divided by
+ * that of the calls, is the cost of one call (instructions.sh). */
 static bool calls(const char *const *words, double *out_count)
 {
     const char *selector = words[1];
@@ -176,7 +176,7 @@ static bool calls(const char *const *words, double *out_count)
     return good;
 }
 
-/* By the first word, and how many are to be behind it. */
+/* By the first word, and the number of words after it. */
 static const struct {
     const char *word;
     size_t fewest, most;

@@ -1,5 +1,5 @@
-/* direct.c: opening one device of a plugin, and calling its copy. The duties of the core (describe before open, sizes
- * set, release before close) are done here. */
+/* direct.c: opens one device of a plugin, and calls its copy. The duties of the core (describe before open, sizes set,
+ * release before close) are done here. */
 #include "direct.h"
 #include "bench.h"
 
@@ -71,7 +71,7 @@ close:
     return false;
 }
 
-/* What a plugin with an older table lacks is behind its end. */
+/* Members that an older plugin's table lacks are beyond its end. */
 static void stop(gpuhal_bench_direct *direct)
 {
     const gpuhal_plugin *plugin = direct->plugin;

@@ -1,4 +1,4 @@
-/* direct.h: the plugin's own functions without the library in between, on memory of their own. */
+/* direct.h: the plugin's own functions without the library in between, on separate memory. */
 #ifndef GPUHAL_BENCH_DIRECT_H
 #define GPUHAL_BENCH_DIRECT_H
 
@@ -10,7 +10,7 @@
 /* A device opened through plugin.h, and two allocations on it. */
 typedef struct gpuhal_bench_direct {
     const gpuhal_plugin *plugin;
-    gpuhal_plugin_instance *instance; /* of a start of its own */
+    gpuhal_plugin_instance *instance; /* of a separate start */
     gpuhal_plugin_device *device;
     union {
         gpuhal_ops ops;
@@ -20,8 +20,8 @@ typedef struct gpuhal_bench_direct {
     gpuhal_memory from;
 } gpuhal_bench_direct;
 
-/* Opens what @device is in its plugin, once more, with two allocations of @bytes. @device has been opened by the
- * library: that has started the plugin, and it is the same file, so the functions are the very same. False with
+/* Opens the device of @device in its plugin once more, with two allocations of @bytes. The library must have opened
+ * @device: that has started the plugin, and it is the same file, so the functions are the very same. False with
  * gpuhal_bench_failure(). */
 bool gpuhal_bench_direct_open(const gpuhal *gpu, gpuhal_device *device, gpuhal_memory_kind kind, uint64_t bytes,
                               gpuhal_bench_direct *out_direct);
@@ -30,7 +30,7 @@ void gpuhal_bench_direct_close(gpuhal_bench_direct *direct);
 /* Makes @count blocking copies of @bytes. */
 bool gpuhal_bench_direct_copy(gpuhal_bench_direct *direct, uint64_t bytes, uint64_t count);
 
-/* Makes @count blocking copies of 64 bytes on memory of its own, by the library or directly. */
+/* Makes @count blocking copies of 64 bytes on separate memory, by the library or directly. */
 bool gpuhal_bench_direct_calls(const gpuhal *gpu, gpuhal_device *device, bool directly, uint64_t count);
 
 #endif

@@ -1,5 +1,5 @@
-/* fd_thread.h: what a program writes by hand to have a descriptor for the end of work on a device: a thread that sleeps
- * in the vendor's wait and then writes to an eventfd. */
+/* fd_thread.h: a hand-written descriptor for the end of work on a device: a thread that sleeps in the vendor's wait and
+ * then writes to an eventfd. */
 #ifndef GPUHAL_BENCH_FD_THREAD_H
 #define GPUHAL_BENCH_FD_THREAD_H
 
@@ -13,7 +13,7 @@ gpuhal_bench_fd_thread *gpuhal_bench_fd_thread_start(gpuhal_bench_baseline *base
 /* Takes NULL. */
 void gpuhal_bench_fd_thread_stop(gpuhal_bench_fd_thread *thread);
 
-/* Has the thread await what was submitted last. The descriptor is readable when it has ended, or has failed, until
+/* Makes the thread await the last submission. The descriptor is readable when it has ended, or has failed, until
  * accept() returns which of the two. */
 bool gpuhal_bench_fd_thread_watch(gpuhal_bench_fd_thread *thread);
 bool gpuhal_bench_fd_thread_accept(gpuhal_bench_fd_thread *thread);

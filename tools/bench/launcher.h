@@ -1,4 +1,4 @@
-/* launcher.h: one kernel in the forms of three APIs, ready to be launched by the library: y = a * x + y. */
+/* launcher.h: one kernel in the forms of three APIs, ready for launches by the library: y = a * x + y. */
 #ifndef GPUHAL_BENCH_LAUNCHER_H
 #define GPUHAL_BENCH_LAUNCHER_H
 
@@ -20,22 +20,22 @@ typedef struct gpuhal_bench_launcher {
     uint32_t count;
 } gpuhal_bench_launcher;
 
-/* A queue, the kernel, and two buffers of so many numbers, from the offset on; y is 0, and x counts from 0. False with
- * gpuhal_bench_failure(); close it in any case. */
+/* Makes a queue, the kernel, and two buffers of @count numbers, from the offset on; y is 0, and x counts from 0. False
+ * with gpuhal_bench_failure(); close it in any case. */
 bool gpuhal_bench_launcher_open(gpuhal_device *device, uint32_t count, uint64_t offset,
                                 gpuhal_bench_launcher *out_launcher);
 void gpuhal_bench_launcher_close(gpuhal_bench_launcher *launcher);
 
 /* Launches once, in the launcher's queue or blocking. */
 bool gpuhal_bench_launcher_enqueue(const gpuhal_bench_launcher *launcher, gpuhal_queue *queue);
-/* Sleeps until the queue has nothing more to do. */
+/* Sleeps until the queue is idle. */
 bool gpuhal_bench_launcher_await(const gpuhal_bench_launcher *launcher);
-/* Makes each y 0, as it is once the launcher is open. */
+/* Makes each y 0, as after opening the launcher. */
 bool gpuhal_bench_launcher_clear(const gpuhal_bench_launcher *launcher);
-/* Whether each y is so many times what one launch adds; makes them 0 again. */
+/* Checks that each y is @launches times the result of one launch; makes them 0 again. */
 bool gpuhal_bench_launcher_prove(const gpuhal_bench_launcher *launcher, uint64_t launches);
 
-/* The program, and a kernel of it with these parameters. False with gpuhal_bench_failure(). */
+/* Makes the program, and a kernel of it with these parameters. False with gpuhal_bench_failure(). */
 bool gpuhal_bench_launcher_make(gpuhal_device *device, gpuhal_program **out_program, gpuhal_kernel **out_kernel);
 
 #endif

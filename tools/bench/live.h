@@ -1,4 +1,4 @@
-/* live.h: which slot the memory has that a recorded program knows by a number. */
+/* live.h: maps a recorded program's names of memory to slots. */
 #ifndef GPUHAL_BENCH_LIVE_H
 #define GPUHAL_BENCH_LIVE_H
 
@@ -25,11 +25,11 @@ typedef struct gpuhal_bench_live {
     uint32_t slots;
 } gpuhal_bench_live;
 
-/* A slot for a name that has none; UINT32_MAX without memory. */
+/* Returns a slot for a name that has none; UINT32_MAX if memory is exhausted. */
 uint32_t gpuhal_bench_live_add(gpuhal_bench_live *live, gpuhal_bench_name name);
-/* False: the name has none. */
+/* Finds the slot of a name. False: it has none. */
 bool gpuhal_bench_live_find(const gpuhal_bench_live *live, gpuhal_bench_name name, uint32_t *out_slot);
-/* Of a name that has one. */
+/* Removes a name that has a slot. */
 void gpuhal_bench_live_remove(gpuhal_bench_live *live, gpuhal_bench_name name);
 void gpuhal_bench_live_free(gpuhal_bench_live *live);
 

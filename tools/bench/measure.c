@@ -1,7 +1,7 @@
-/* measure.c: rounds of samples, and what is computed from them round by round.
+/* measure.c: rounds of samples, and the results computed from them round by round.
  *
- * Ratios and differences are taken within a round and only then summarised: what disturbs a round disturbs both of its
- * samples, or makes one outlier that the median passes over. Nothing is pinned, and no sample is thrown away. */
+ * Ratios and differences are taken within a round and only then summarised: a disturbance of a round affects both of
+ * its samples, or makes one outlier that the median passes over. Nothing is pinned, and no sample is thrown away. */
 #include "measure.h"
 #include "watch.h"
 
@@ -10,11 +10,11 @@
 
 static const uint64_t largest_batch = UINT64_C(1) << 24;
 
-/* A first call that takes so long is measured well enough, cold as it is. */
+/* A first call that takes this long is measured well enough, even cold. */
 static const uint64_t long_ns = 20000000;
 
-/* A ratio known to 2 % is known well enough. More rounds are added on account of the width of the interval alone, never
- * of where it lies, so that they favour no result. */
+/* A ratio known to 2 % is known well enough. More rounds are added because of the width of the interval alone, never
+ * because of its position, so that they favour no result. */
 static const double wanted_width = 0.02;
 
 static bool timed(const gpuhal_bench_side *side, uint64_t count, uint64_t *out_ns)
@@ -26,7 +26,7 @@ static bool timed(const gpuhal_bench_side *side, uint64_t count, uint64_t *out_n
     return good && (side->settle == NULL || side->settle(side->user));
 }
 
-/* How often the side must be run for a sample of the wanted length. Also warms it up. */
+/* Finds how often the side must run for a sample of the wanted length. Also warms it up. */
 static bool calibrate(const gpuhal_bench_side *side, const gpuhal_bench_plan *plan, uint64_t *out_count)
 {
     const uint64_t most = plan->max_count > 0 ? plan->max_count : largest_batch;
@@ -100,8 +100,8 @@ static bool one_series(const gpuhal_bench_side *sides, size_t side_count, const 
     return true;
 }
 
-/* On a shared processor everything takes twice as long for a while, and not each call by the same factor. The calmest
- * series is the one with the quickest baseline: gpuhal has no say in it. */
+/* On a shared processor every operation takes twice as long for a while, and not each call by the same factor. The
+ * calmest series is the one with the quickest baseline: gpuhal's times do not influence the choice. */
 bool gpuhal_bench_measure(const gpuhal_bench_side *sides, size_t side_count, const gpuhal_bench_plan *plan,
                           gpuhal_bench_times *out_times)
 {

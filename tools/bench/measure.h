@@ -9,25 +9,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* One way of doing the thing: does it @count times. False with gpuhal_bench_failure(). */
+/* One way of doing the work: does it @count times. False with gpuhal_bench_failure(). */
 typedef struct gpuhal_bench_side {
     bool (*run)(void *user, uint64_t count);
     void *user;
-    bool (*settle)(void *user); /* Ends, outside the time taken, what a run has only begun; NULL: nothing to end. */
+    bool (*settle)(void *user); /* Ends work that a run has only begun, outside the measured time; NULL: none. */
 } gpuhal_bench_side;
 
 enum { GPUHAL_BENCH_SIDES_MAX = 4 };
 
-/* How long to measure. */
+/* The length of a measurement. */
 typedef struct gpuhal_bench_plan {
-    size_t rounds;      /* So many, 1 to GPUHAL_BENCH_SAMPLES_MAX; each side is timed once in each. */
-    size_t min_rounds;  /* Once there are so many, it is enough when ... */
-    uint64_t enough_ns; /* ... they took so long. */
-    uint64_t sample_ns; /* A sample lasts at least so long: quick operations are repeated within it ... */
-    uint64_t max_count; /* ... so often at most; 0: no limit. */
-    size_t series;      /* Of so many series, spread over time, the calmest counts; 0 and 1: one. */
+    size_t rounds;      /* Their number, 1 to GPUHAL_BENCH_SAMPLES_MAX; each side is timed once in each. */
+    size_t min_rounds;  /* After this number of rounds it is enough when ... */
+    uint64_t enough_ns; /* ... they took this long. */
+    uint64_t sample_ns; /* A sample lasts at least this long: quick operations are repeated within it ... */
+    uint64_t max_count; /* ... at most this number of times; 0: no limit. */
+    size_t series;      /* Of this number of series, spread over time, the calmest counts; 0 and 1: one. */
     uint64_t
-        extra_ns; /* Time for more rounds where the noise leaves the ratio of the first two sides uncertain; 0: none. */
+        extra_ns; /* Time for more rounds if the noise leaves the ratio of the first two sides uncertain; 0: none. */
 } gpuhal_bench_plan;
 
 /* Nanoseconds for one operation: of each side, in each round. */
@@ -36,8 +36,8 @@ typedef struct gpuhal_bench_times {
     double ns[GPUHAL_BENCH_SIDES_MAX][GPUHAL_BENCH_SAMPLES_MAX];
 } gpuhal_bench_times;
 
-/* Times the sides. Rounds go forth and back (A B, B A, A B …), so that a drift of the machine, and what one side leaves
- * in the caches for the next, fall on all sides alike. False when an operation failed; gpuhal_bench_failure() says
+/* Times the sides. Rounds go forth and back (A B, B A, A B …), so that a drift of the machine, and the cache contents
+ * that one side leaves for the next, affect all sides alike. False if an operation failed; gpuhal_bench_failure() says
  * why. */
 bool gpuhal_bench_measure(const gpuhal_bench_side *sides, size_t side_count, const gpuhal_bench_plan *plan,
                           gpuhal_bench_times *out_times);

@@ -1,4 +1,4 @@
-/* memory_use.c: reading /proc/self. */
+/* memory_use.c: reads /proc/self. */
 #include "memory_use.h"
 
 #include <fcntl.h>

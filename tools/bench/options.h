@@ -1,4 +1,4 @@
-/* options.h: what the command line asks for. */
+/* options.h: the requests of the command line. */
 #ifndef GPUHAL_BENCH_OPTIONS_H
 #define GPUHAL_BENCH_OPTIONS_H
 
@@ -24,7 +24,7 @@ typedef enum gpuhal_bench_group {
     GPUHAL_BENCH_GROUPS
 } gpuhal_bench_group;
 
-/* An interval needs so many pairs; fewer are for smoke tests. */
+/* An interval needs GPUHAL_BENCH_PAIRS_MIN pairs; fewer are for smoke tests. */
 enum { GPUHAL_BENCH_SIZES_MAX = 64, GPUHAL_BENCH_PAIRS_MIN = 15 };
 
 /* Exit codes of the program. */
@@ -43,15 +43,15 @@ typedef struct gpuhal_bench_options {
     size_t pairs; /* Rounds of samples. */
     bool pairs_given;
     uint32_t groups;          /* Bits 1 << gpuhal_bench_group. */
-    uint64_t hang_ns;         /* A driver that stays in a call for so long hangs. */
-    bool baseline;            /* Measure what there is to compare with, and judge. */
+    uint64_t hang_ns;         /* A driver hangs if it stays in a call for this long. */
+    bool baseline;            /* Measure the comparisons, and judge. */
     bool quick;
     bool json;                /* JSON Lines, not a table. */
     const char *replay;       /* A file of recorded requests, "-": standard input; NULL: groups of rows. */
-    const char *const *child; /* Not NULL: the words behind --child, ended by NULL. */
+    const char *const *child; /* Not NULL: the words after --child, ended by NULL. */
 } gpuhal_bench_options;
 
-/* Reads the command line. False when the program is to end now, with @out_exit. */
+/* Reads the command line. False if the program must end now, with @out_exit. */
 bool gpuhal_bench_options_read(int argc, char **argv, gpuhal_bench_options *out_options, int *out_exit);
 
 #endif

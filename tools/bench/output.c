@@ -1,6 +1,6 @@
 /* output.c: prints each row as it comes, and counts how many held their budget.
  *
- * Results go to stdout, everything else to stderr. */
+ * Results go to stdout, all other output to stderr. */
 #include "output.h"
 #include "json.h"
 #include "measure.h"
@@ -17,7 +17,7 @@
 struct gpuhal_bench_output {
     bool json;
     bool quick;
-    bool terminal;            /* stderr is one: it shows which row is measured. */
+    bool terminal;            /* stderr is one: it shows the current row. */
     bool lost;                /* A line was not written. */
     gpuhal_bench_row at_work; /* The row begun last. */
     gpuhal_bench_totals totals;

@@ -1,4 +1,4 @@
-/* output.h: where rows go, as they come. */
+/* output.h: the output of rows, as they come. */
 #ifndef GPUHAL_BENCH_OUTPUT_H
 #define GPUHAL_BENCH_OUTPUT_H
 
@@ -11,22 +11,24 @@ typedef struct gpuhal_bench_output gpuhal_bench_output;
 gpuhal_bench_output *gpuhal_bench_output_create(const gpuhal_bench_options *options, const char *cpu_name);
 void gpuhal_bench_output_destroy(gpuhal_bench_output *output);
 
-/* Notes which row is measured from now on, and shows it on a terminal. The row's texts must outlive the measurement. */
+/* Records the row that is measured from now on, and shows it on a terminal. The row's texts must outlive the
+ * measurement. */
 void gpuhal_bench_begin(gpuhal_bench_output *output, const gpuhal_bench_row *row);
 
 /* Shows and counts a result. */
 void gpuhal_bench_row_add(gpuhal_bench_output *output, const gpuhal_bench_row *row);
 
-/* Something was not measured, for a reason that is not a failure: a message, no row. @p test may be NULL: no test of
- * the device was. */
+/* Reports that a test was not measured, for a reason that is not a failure: a message, no row. @p test may be NULL: no
+ * test of the device was. */
 void gpuhal_bench_note(gpuhal_bench_output *output, const char *device, const char *test, const char *why);
-/* The same of the row that was begun last. */
+/* Does the same for the row that was begun last. */
 void gpuhal_bench_note_row(gpuhal_bench_output *output, const char *why);
 
-/* The row that was begun last failed: a message, and a row without a result, which makes the run fail. */
+/* Reports the failure of the row that was begun last: a message, and a row without a result, which makes the run
+ * fail. */
 void gpuhal_bench_row_failed(gpuhal_bench_output *output, const char *why);
 
-/* Prints what is left to print; true when no row and no call failed. */
+/* Prints the rest of the output; true if no row and no call failed. */
 bool gpuhal_bench_output_finish(gpuhal_bench_output *output);
 
 #endif

@@ -1,5 +1,4 @@
-/* queued.c: both sides use the same two buffers, of which every byte that moved is compared before anything is
- * timed. */
+/* queued.c: both sides use the same two buffers. Every byte that moved is compared before any timing. */
 #include "queued.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* queued.h: small copies on a queue of the application, beside the same copies on a queue of the vendor's: what the
- * rows about queues share. */
+/* queued.h: the common part of the rows about queues: small copies on a queue of the application, beside the same
+ * copies on a queue of the vendor's. */
 #ifndef GPUHAL_BENCH_QUEUED_H
 #define GPUHAL_BENCH_QUEUED_H
 
@@ -17,17 +17,17 @@ typedef struct gpuhal_bench_queued {
     uint64_t pieces;
 } gpuhal_bench_queued;
 
-/* A queue, an event, and two buffers of that many pieces. The baseline only where the run compares and the API is
- * known. False with gpuhal_bench_failure(); close it in any case. */
+/* Makes a queue, an event, and two buffers of @pieces pieces. The baseline exists only if the run compares and the API
+ * is known. False with gpuhal_bench_failure(); close it in any case. */
 bool gpuhal_bench_queued_open(gpuhal_bench *bench, gpuhal_device *device, uint64_t bytes, uint64_t pieces,
                               gpuhal_bench_queued *out_queued);
 void gpuhal_bench_queued_close(gpuhal_bench_queued *queued);
 
-/* The library: enqueues so many pieces, and records the event and sleeps until it is done. */
+/* The library's side: enqueues pieces, records the event, and sleeps until it is done. */
 bool gpuhal_bench_queued_enqueue(const gpuhal_bench_queued *queued, uint64_t first, uint64_t pieces);
 bool gpuhal_bench_queued_record(const gpuhal_bench_queued *queued);
 bool gpuhal_bench_queued_await(const gpuhal_bench_queued *queued);
-/* Sleeps until the queue has nothing more to do, without an event of its own. */
+/* Sleeps until the queue is idle, without an event. */
 bool gpuhal_bench_queued_synchronize(const gpuhal_bench_queued *queued);
 
 /* Lets a side, run @count times, move a pattern of all pieces and compares every byte. */

@@ -5,12 +5,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Queues of a replay; those of a program that has more share them. */
+/* Queues of a replay. The queues of a program that has more share them. */
 enum { GPUHAL_BENCH_QUEUES_MAX = 32 };
 
 typedef enum gpuhal_bench_action { GPUHAL_BENCH_TAKE, GPUHAL_BENCH_USE, GPUHAL_BENCH_GIVE } gpuhal_bench_action;
 
-/* Memory for a slot that has none; a queue uses it; or it is released. */
+/* Memory for a slot without memory; a queue uses it; or it is released. */
 typedef struct gpuhal_bench_request {
     uint64_t bytes; /* to take */
     uint32_t slot;
@@ -21,9 +21,9 @@ typedef struct gpuhal_bench_request {
 typedef struct gpuhal_bench_replay {
     gpuhal_bench_request *requests;
     uint64_t count, space;
-    uint64_t calls;     /* requests without those of use */
-    uint64_t unmatched; /* lines left out, because nothing in the file has allocated what they name */
-    uint64_t lost;      /* operations that the trace says it has lost */
+    uint64_t calls;     /* requests, except those of use */
+    uint64_t unmatched; /* lines left out, because the file has no allocation of their memory */
+    uint64_t lost;      /* operations that the trace reports as lost */
     uint32_t slots;     /* their numbers are below */
     uint32_t queues;
 } gpuhal_bench_replay;

@@ -7,11 +7,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What the result of a row is, and so what its budget limits. */
+/* The kind of a row's result, which its budget limits. */
 typedef enum gpuhal_bench_kind {
     GPUHAL_BENCH_RATIO,       /* Time of the baseline over gpuhal's, of a copy; the budget is the minimum. */
     GPUHAL_BENCH_SLOWER_SIDE, /* Time of the slower side of a copy over the whole; the budget is the minimum. */
-    GPUHAL_BENCH_TIMES, /* Time of the baseline over gpuhal's, of anything but copies; the budget is the minimum. */
+    GPUHAL_BENCH_TIMES, /* Time of the baseline over gpuhal's, of other work than copies; the budget is the minimum. */
     GPUHAL_BENCH_AMOUNT /* gpuhal's, or gpuhal's less the baseline, in the row's unit; the budget is the maximum. */
 } gpuhal_bench_kind;
 

@@ -1,8 +1,8 @@
 /* rows_allocate.c: allocating and releasing beside the direct calls, and out of a pool beside the C library's memory.
  *
  * Both sides commit the memory, since an allocation that is paid for at its first use only looks quick: OpenCL by
- * migrating the buffer to its device, Vulkan and the CPU by bringing the pages of what is host memory; CUDA and HIP do
- * it by themselves. */
+ * migrating the buffer to its device, Vulkan and the CPU by touching the pages of host memory; CUDA and HIP do it by
+ * themselves. */
 #include "bench.h"
 
 #include <math.h>
@@ -13,8 +13,8 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* What the library adds to 4 KiB costs about the same everywhere. The direct calls do not: they take 200 to 400 ns on
- * software devices of Vulkan, 700 ns on PoCL's device `basic`, and microseconds if a kernel or a GPU takes part. */
+/* The library's additional time for 4 KiB is about the same everywhere. The direct calls take 200 to 400 ns on software
+ * devices of Vulkan, 700 ns on PoCL's device `basic`, and microseconds if a kernel or a GPU takes part. */
 static const double usual_budget = 1 / 1.05, inline_budget = 1 / 1.22, software_budget = 1 / 2.1;
 static const double pool_budget = 1 / 2.0;
 static const uint64_t huge_page = UINT64_C(2) << 20;
@@ -76,7 +76,7 @@ static const struct {
     {"allocate_256mib", 256 << 20, false},
 };
 
-/* PoCL's other devices wake a thread and wait for it, which takes a hundred times what the library adds, up or down. */
+/* PoCL's other devices wake a thread and wait for it. That varies by a hundred times the library's additional time. */
 static double budget_of(const gpuhal_device *device, bool brief)
 {
     if (gpuhal_bench_is_threaded(device)) {

@@ -1,9 +1,9 @@
-/* rows_call.c: what a small blocking copy costs beside the call beneath it.
+/* rows_call.c: the cost of a small blocking copy beside the call beneath it.
  *
- * Where the plugin works inside the call, on the CPU and in the page-locked memory of CUDA and HIP, that call is the
- * plugin's own function, on memory of its own: 64 bytes, so that the cost of the call is all there is. Elsewhere it is
- * the vendor's call with its wait, on the very same buffers. PoCL's device `basic` does the work inside the call, so
- * that what is more there is the library's own; elsewhere a wait for another thread or the device hides much of it.
+ * If the plugin works inside the call, on the CPU and in the page-locked memory of CUDA and HIP, that call is the
+ * plugin's own function, on separate memory: 64 bytes, so that only the cost of the call counts. Elsewhere it is the
+ * vendor's call with its wait, on the very same buffers. PoCL's device `basic` does the work inside the call, so the
+ * difference is the library's own; elsewhere a wait for another thread or the device hides much of it.
  */
 #include "bench.h"
 #include "direct.h"
@@ -44,7 +44,7 @@ static bool run_vendor(void *user, uint64_t count)
     return pair->baseline->calls->copy(pair->baseline, &pair->native_to, &pair->native_from, pair->bytes, count);
 }
 
-/* Two buffers whose copies were seen to work. */
+/* Makes two buffers, and checks that copies between them work. */
 static bool open_pair(gpuhal_device *device, gpuhal_memory_kind kind, uint64_t bytes, call_pair *out_pair)
 {
     unsigned char host[BUFFER_BYTES];
@@ -54,7 +54,7 @@ static bool open_pair(gpuhal_device *device, gpuhal_memory_kind kind, uint64_t b
            gpuhal_bench_prove(out_pair->to, out_pair->from, host, sizeof host);
 }
 
-/* @baseline: NULL, or what is compared with if the run compares. */
+/* @baseline: NULL, or the other side if the run compares. */
 static bool measure(gpuhal_bench *bench, gpuhal_bench_row row, call_pair *pair, bool (*baseline)(void *, uint64_t))
 {
     const gpuhal_bench_side sides[] = {{run_gpuhal, pair, NULL}, {baseline, pair, NULL}};

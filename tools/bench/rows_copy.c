@@ -1,11 +1,11 @@
 /* rows_copy.c: writing, reading and copying on one device over sizes.
  *
- * Devices are measured beside the vendor's own calls on the same native buffer and the same host pages. Where the API
- * has no such call, as Vulkan has none for host memory, or is none, as on the CPU, the baseline is memcpy on the
- * addresses at which the host sees the buffers; memory without an address is then measured alone. Fast transfers of an
- * application go through page-locked buffers of kind UPLOAD and READBACK: the vendor's calls get those by their
- * address, or on Vulkan as the buffers that they are. One warm buffer pair of the largest size would hide what small
- * sizes cost, so each size has buffers of its own. */
+ * Devices are measured beside the vendor's own calls on the same native buffer and the same host pages. If there is no
+ * API, as on the CPU, or it has no such call, as Vulkan has none for host memory, the baseline is memcpy on the host
+ * addresses of the buffers; memory without an address is then measured alone. Fast transfers of an application go
+ * through page-locked buffers of kind UPLOAD and READBACK: the vendor's calls get those by their address, or on Vulkan
+ * as buffers. One warm buffer pair of the largest size would hide the cost of small sizes, so each size has separate
+ * buffers. */
 #include "bench.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@
 
 static const double vendor_budget = 0.98; /* from 1 MiB, on devices with an API of their own */
 static const double pageable_budget = 1;  /* from 1 MiB, between pageable host memory and CUDA or HIP */
-static const double ring_budget = 1.3;    /* from 64 MiB, the same where the device has memory of its own */
+static const double ring_budget = 1.3;    /* from 64 MiB, the same if the device has memory of its own */
 static const double memcpy_budget = 0.95; /* from 16 MiB, on the CPU */
 
 typedef struct transfer {
@@ -102,7 +102,7 @@ static const struct {
     [READBACK] = {"readback", copy_by_gpuhal, direct_readback},
 };
 
-/* Two buffers, and the directions that are measured between them and the host. */
+/* Two buffers, and the measured directions between them and the host. */
 static const struct {
     gpuhal_memory_kind to, from;
     size_t first, last;
@@ -156,7 +156,7 @@ static void measure(gpuhal_bench *bench, gpuhal_device *device, transfer *t, siz
     }
 }
 
-/* The handle of a buffer for the vendor's calls, unless they take its address. */
+/* Finds the handle of a buffer for the vendor's calls, unless they take its address. */
 static bool find_native(const transfer *t, gpuhal_buffer *buffer, gpuhal_memory_kind kind, gpuhal_native *out_native)
 {
     const bool needed = t->baseline != NULL && (kind == GPUHAL_MEMORY_DEVICE || !takes_addresses(t));

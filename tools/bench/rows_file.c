@@ -10,7 +10,7 @@ static const double file_budget = 0.9;
 static const uint64_t usual_bytes = UINT64_C(256) << 20;
 static const uint64_t quick_bytes = UINT64_C(1) << 20;
 
-/* What programs read at a time: more brings nothing. */
+/* Programs read this at a time: more brings nothing. */
 static const uint64_t piece_bytes = UINT64_C(2) << 20;
 
 typedef struct file_to_device {
@@ -56,7 +56,7 @@ static bool run_write_side(void *user, uint64_t count)
     return gpuhal_bench_writes(f->buffer, f->host, f->bytes, count);
 }
 
-/* A temporary file without a name, with a pattern. Writing it puts it into the page cache. */
+/* Makes a temporary file without a name, with a pattern. Writing it puts it into the page cache. */
 static bool prepare(gpuhal_device *device, file_to_device *f)
 {
     if (!gpuhal_bench_buffer(device, f->bytes, &f->buffer) || (f->host = gpuhal_bench_host_memory(f->bytes)) == NULL) {

@@ -1,5 +1,5 @@
-/* rows_hit.c: what a request for an entry of a store costs that is on the device: an acquire and a release. There are
- * as many keys as a model has pieces, asked for in random order. Beside it, a look-up of the same keys in the hash
+/* rows_hit.c: the cost of a request for an entry of a store that is on the device: an acquire and a release. There are
+ * as many keys as a model has pieces, requested in random order. Beside it, a look-up of the same keys in the hash
  * table of the C++ library. */
 #include "bench.h"
 
@@ -16,7 +16,7 @@ typedef struct hits {
     gpuhal_pool *pool;
     gpuhal_store *store;
     gpuhal_bench_map *map;
-    gpuhal_bench_key keys[ENTRIES]; /* in the order in which they are asked for */
+    gpuhal_bench_key keys[ENTRIES]; /* in the order of the requests */
     uint32_t next;
 } hits;
 
@@ -60,7 +60,7 @@ static void name(hits *h)
     }
 }
 
-/* Fills it in an order of its own, as a program that loads a model does. */
+/* Fills the store in another order, like a program that loads a model. */
 static bool fill(hits *h)
 {
     for (uint32_t i = 0; i < ENTRIES; i++) {

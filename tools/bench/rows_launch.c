@@ -1,5 +1,5 @@
-/* rows_launch.c: launches of kernels: what a call costs on the processor, how fast its threads begin, how much they
- * move and compute, and what the cache of programs saves. Rows beside launches by a vendor's own calls are in
+/* rows_launch.c: launches of kernels: the cost of a call on the processor, how fast its threads begin, how much they
+ * move and compute, and how much the cache of programs saves. Rows beside launches by a vendor's own calls are in
  * tests/bench. */
 #include "child.h"
 #include "direct.h"
@@ -32,7 +32,7 @@ static void empty(void *const *arguments, const gpuhal_host_group *group)
     (void)arguments, (void)group;
 }
 
-/* Each step needs the one before, so that a core is busy and no memory is. */
+/* Each step needs the one before, so that a core is busy and memory is not. */
 static __attribute__((noinline)) void compute_part(void)
 {
     volatile float kept = 1;
@@ -49,7 +49,7 @@ static void compute(void *const *arguments, const gpuhal_host_group *group)
     compute_part();
 }
 
-/* Of a kernel without arguments. */
+/* A launch of a kernel without arguments. */
 typedef struct plain_launch {
     gpuhal_program *program;
     gpuhal_kernel *kernel;
@@ -133,7 +133,7 @@ static bool wake_and_be_woken(void *user, uint64_t count)
     return true;
 }
 
-/* What `call_overhead` is compared with, too. */
+/* Is the baseline of `call_overhead`, too. */
 static bool copy_directly(void *user, uint64_t count)
 {
     return gpuhal_bench_direct_copy(user, DIRECT_BYTES, count);
@@ -189,7 +189,7 @@ static bool all_cores(gpuhal_bench *bench, gpuhal_device *device)
     return good;
 }
 
-/* ---- what all threads do */
+/* ---- the work of all threads */
 
 typedef struct worker {
     pthread_t thread;
@@ -201,7 +201,7 @@ typedef struct worker {
 } worker;
 
 typedef struct workers {
-    worker all[THREADS_MAX]; /* the first is the thread that measures, as a launch has it */
+    worker all[THREADS_MAX]; /* the first is the measuring thread, as in a launch */
     uint32_t made;
     char *memory;
 } workers;
@@ -244,7 +244,7 @@ static bool work_in_all(void *user, uint64_t count)
     return true;
 }
 
-/* With so many bytes that as many are read and written in all as by the kernel; 0: none. False with
+/* Starts the workers, whose memory lets them read and write @all_bytes in all, like the kernel; 0: none. False with
  * gpuhal_bench_failure(). */
 static bool start_workers(uint32_t threads, void (*act)(const worker *own), uint64_t all_bytes, workers *own)
 {
@@ -332,7 +332,7 @@ static bool compute_bound(gpuhal_bench *bench, gpuhal_device *device)
 
 /* ---- the cache */
 
-/* PoCL keeps what it compiled, too: in a folder that is new in each of these processes. */
+/* PoCL keeps its compiled programs, too: in a folder that is new in each of these processes. */
 bool gpuhal_bench_child_program(const char *const *words, double *out_ns)
 {
     char backend[64], pocl[] = "/tmp/gpuhal-bench-pocl-XXXXXX";

@@ -1,6 +1,6 @@
-/* rows_lease.c: what it costs to lease a slot of a device and give it back, while nothing else is leased. No bytes are
- * leased, so no driver is asked what memory is free. The ledger is one of the run's own, in /tmp. Beside it, what a
- * change of any file that processes share needs: each of the two changes locks the file, reads a record, writes one and
+/* rows_lease.c: the cost of leasing a slot of a device and giving it back, while nothing else is leased. No bytes are
+ * leased, so no driver is asked for its free memory. The ledger is one of the run's own, in /tmp. Beside it, the cost
+ * of a change of any file that processes share: each of the two changes locks the file, reads a record, writes one and
  * unlocks. */
 #include "bench.h"
 

@@ -1,11 +1,11 @@
 /* rows_pairs.c: copies between two devices beside their two sides, and the host memory that they take.
  *
- * The sides are what a program would do without the library: reading the source into host memory, and writing host
- * memory to the destination. A staged copy that overlaps them perfectly takes as long as the slower one, if the machine
- * has a processor and memory bandwidth to spare for the other. Whether it has is measured in the same rounds: the
- * ceiling is both sides at once, by pieces through small memory of their own, without passing anything on. Where the
- * ceiling lies below the budget, the budget does not count. A copy in one pass over shared memory is compared with the
- * same sides. One over a link has no sides: it is compared with the vendor's own call for two devices. */
+ * The sides are the work of a program without the library: reading the source into host memory, and writing host memory
+ * to the destination. A staged copy that overlaps them perfectly takes as long as the slower one, if the machine has a
+ * processor and memory bandwidth to spare for the other. The same rounds measure whether it has: the ceiling is both
+ * sides at once, by pieces through small separate memory, without passing any byte on. If the ceiling lies below the
+ * budget, the budget does not count. A copy in one pass over shared memory is compared with the same sides. A copy over
+ * a link has no sides: it is compared with the vendor's own call for two devices. */
 #include "bench.h"
 
 #include <inttypes.h>
@@ -18,7 +18,7 @@ static const double side_budget = 0.85; /* from 64 MiB */
 static const uint64_t judged_bytes = UINT64_C(64) << 20;
 static const double peer_budget = 0.98; /* from 1 MiB */
 static const uint64_t judged_peer_bytes = UINT64_C(1) << 20;
-/* 16 MiB for each of the two devices, and room for what threads and the allocator take beside. */
+/* 16 MiB for each of the two devices, and room for the memory of threads and the allocator. */
 static const double staging_budget_kib = 2 * 16 * 1024 + 4 * 1024;
 static const uint64_t staging_bytes = UINT64_C(256) << 20;
 
@@ -29,8 +29,8 @@ typedef struct pair {
     gpuhal_buffer *from;
     unsigned char *host; /* Room for the whole, and for a piece of each side. */
     uint64_t bytes;
-    gpuhal_path path; /* Where it is not staged it is one pass, and there is nothing to overlap. */
-    /* Of a copy over a link; NULL: no direct call is known. */
+    gpuhal_path path; /* If it is not staged it is one pass, and there is nothing to overlap. */
+    /* For a copy over a link; NULL: no direct call is known. */
     gpuhal_bench_baseline *baseline;
     gpuhal_native from_device;
     gpuhal_native to_memory;
@@ -39,7 +39,7 @@ typedef struct pair {
 
 enum { WHOLE, READ_SIDE, WRITE_SIDE, CEILING, SIDES };
 
-/* A piece of the ceiling: small enough for the caches, as the pieces of a ring are. */
+/* A piece of the ceiling: small enough for the caches, like the pieces of a ring. */
 static const uint64_t piece_bytes = UINT64_C(512) << 10;
 
 static bool run_whole(void *user, uint64_t count)
@@ -113,7 +113,7 @@ static bool prepare(gpuhal_device *to, gpuhal_device *from, pair *p)
            (gpuhal_copy_path(p->to, p->from, &p->path) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_copy_path"));
 }
 
-/* Finds the vendor's own call for a copy over a link. Where its API has none, the baseline stays NULL. */
+/* Finds the vendor's own call for a copy over a link. If its API has none, the baseline stays NULL. */
 static bool prepare_peer(gpuhal_bench *bench, gpuhal_device *to, gpuhal_device *from, pair *p)
 {
     if (p->path != GPUHAL_PATH_PEER || !bench->options->baseline ||
@@ -217,7 +217,8 @@ static void memory(gpuhal_bench *bench, const gpuhal_device *to, const gpuhal_de
     gpuhal_bench_child_row(bench, row, (const char *const[]){"staging", row.device, row.peer, bytes, NULL});
 }
 
-/* Each device to the next, the last one to the first; with --device from that device to every other, and back. */
+/* Selects each device to the next, the last one to the first; with --device from that device to every other, and
+ * back. */
 static bool wants_pair(const gpuhal_bench *bench, uint32_t from, uint32_t to)
 {
     if (from == to) {

@@ -1,5 +1,5 @@
-/* rows_place.c: the time that gpuhal_place() takes for models on unlike devices in free order, and gpuhal_memory_plan()
- * for items of which most are needed for some steps: pure functions, so no device takes part. */
+/* rows_place.c: the time of gpuhal_place() for models on unlike devices in free order, and of gpuhal_memory_plan() for
+ * items, most of them needed for some steps only: pure functions, so no device takes part. */
 #include "bench.h"
 
 #include <gpuhal/schedule/memory_plan.h>
@@ -26,7 +26,7 @@ typedef struct model {
     gpuhal_placement_problem problem;
 } model;
 
-/* Cards of five kinds in pairs, no two with equal numbers, with 1.3 times the memory that the model needs. */
+/* Makes cards of five kinds in pairs, no two with equal numbers, with 1.3 times the memory of the model. */
 static void make_model(size_t row, model *out)
 {
     static const double gigabytes[] = {8, 12, 24, 48, 16}, bandwidths[] = {272e9, 448e9, 936e9, 960e9, 100e9};
@@ -80,7 +80,7 @@ typedef struct graph {
     gpuhal_memory_plan_problem problem;
 } graph;
 
-/* Some fifty items at each step, no two alike, so that the search for a better plan takes all of its time. */
+/* Makes some fifty items at each step, no two alike, so that the search for a better plan takes all of its time. */
 static void make_graph(uint32_t count, graph *out)
 {
     uint32_t state = 3;

@@ -1,8 +1,8 @@
-/* rows_replay.c: recorded requests once more, of a pool, and of the driver through gpuhal_buffer_create(). What the
- * program did with the memory is not in the file, so nothing is done with it, and no queue has work.
+/* rows_replay.c: repeats recorded requests, with a pool, and with the driver through gpuhal_buffer_create(). The file
+ * does not have the program's work on the memory, so no work is done on it, and no queue has work.
  *
- * Time is taken of a pool that has made the same requests before, as in a program that has run for a while; what is
- * said about memory is of a new one. */
+ * Time is that of a pool that has made the same requests before, as in a program that has run for a while; numbers
+ * about memory are those of a new pool. */
 #include "bench.h"
 #include "replay.h"
 #include "watch.h"
@@ -22,11 +22,11 @@ typedef struct player {
     bool of_pool;                             /* requests are made of the pool, not of the driver */
     gpuhal_buffer **buffers;                  /* of each slot; NULL: none, or it was refused */
     uint64_t refused;                         /* in the last pass */
-    uint64_t live_bytes, peak_bytes, peak_at; /* of what was had; at which request the most */
+    uint64_t live_bytes, peak_bytes, peak_at; /* of the successful requests; the request with the most */
     gpuhal_pool_statistics at_peak, at_end;   /* of a new pool */
 } player;
 
-/* Refusals are part of the result; whatever else fails ends the measurement. */
+/* Refusals are part of the result; any other failure ends the measurement. */
 static bool take(player *p, gpuhal_bench_request request)
 {
     const gpuhal_buffer_desc desc = {.size = sizeof desc, .bytes = request.bytes};
@@ -74,7 +74,7 @@ static bool play_one(player *p, gpuhal_bench_request request)
     }
 }
 
-/* All requests; then what the program had not released at the end. */
+/* Plays all requests; then releases the memory that the program had not released at the end. */
 static bool play(player *p)
 {
     bool good = true;
@@ -121,7 +121,8 @@ static void end_pool(player *p)
     p->pool = NULL;
 }
 
-/* Once more, looking: where the most is in use; or, when that is known, the state of the pool there. */
+/* Plays once more and finds the request with the most memory in use; or, when that is known, the state of the pool
+ * there. */
 static bool look(player *p, bool known)
 {
     bool good = begin_pool(p);
@@ -181,7 +182,7 @@ static void report_memory(gpuhal_bench *bench, const player *p)
     amount(bench, p, "replay_peak", "%", percent_more(p->at_end.reserved.peak, p->at_end.used.peak));
 }
 
-/* The time of one allocation or release. */
+/* Measures the time of one allocation or release. */
 static bool measure_time(gpuhal_bench *bench, player *p)
 {
     const gpuhal_bench_row row = gpuhal_bench_row_of(p->device, "replay", GPUHAL_BENCH_TIMES);
@@ -202,7 +203,7 @@ static bool measure_time(gpuhal_bench *bench, player *p)
     return good;
 }
 
-/* How many allocations were refused, the driver's beside those of a new pool. */
+/* Counts how many allocations were refused, the driver's beside those of a new pool. */
 static bool count_refused(gpuhal_bench *bench, player *p)
 {
     gpuhal_bench_row row = gpuhal_bench_row_of(p->device, "replay_refused", GPUHAL_BENCH_AMOUNT);

@@ -1,6 +1,7 @@
 /* rows_share.c: letting another device see 1 GiB of memory of cpu:0 without copying: the time, with releasing the
- * device's view again, and the memory that it takes. A thousandth of it is copied in the time that it may take, so no
- * page is looked at. CUDA and HIP page-lock the memory for it, page after page, so the time has no budget there. */
+ * device's view again, and the memory that it takes. In the time of its budget a thousandth of the bytes can be copied,
+ * so sharing touches no page. CUDA and HIP page-lock the memory for it, page after page, so the time has no budget
+ * there. */
 #include "bench.h"
 
 #include <inttypes.h>
@@ -18,7 +19,7 @@ enum { COPIED_PART = 1024 };
 typedef struct sharing {
     gpuhal_device *device;
     gpuhal_buffer *buffer; /* Of another device. */
-    char *memory;          /* Both ends of a copy, one behind the other. */
+    char *memory;          /* Both ends of a copy, one after the other. */
     uint64_t copied_bytes;
 } sharing;
 
@@ -77,7 +78,7 @@ static bool measure(gpuhal_bench *bench, gpuhal_bench_row row, gpuhal_device *ow
     return good;
 }
 
-/* Measured in a fresh process, where nothing that was released is still resident. */
+/* Measures in a fresh process, because there no released memory is still resident. */
 static void memory(gpuhal_bench *bench, const gpuhal_device *owner, const gpuhal_device *device)
 {
     gpuhal_bench_row row = row_with(device, owner, "share_memory", GPUHAL_BENCH_AMOUNT);

@@ -1,5 +1,5 @@
 /* rows_store.c: a store whose device memory has room for one entry, so that each request moves one: out to host memory
- * beside the copy alone, and back from there or from the file beside the slower of what that consists of. */
+ * beside the copy alone, and back from there or from the file beside the slower of its two parts. */
 #include "bench.h"
 
 #include <gpuhal/store.h>
@@ -36,7 +36,7 @@ static bool put(moved *m, const char *key)
     return true;
 }
 
-/* A new entry, for which the last one has to be copied out; the one before that is dropped. */
+/* Puts a new entry. The last one has to be copied out for it, and the one before that is dropped. */
 static bool run_spill(void *user, uint64_t count)
 {
     moved *m = user;
@@ -50,7 +50,7 @@ static bool run_spill(void *user, uint64_t count)
     return true;
 }
 
-/* Two entries in turn, both of which have a copy outside. */
+/* Requests two entries in turn, both of which have a copy outside. */
 static bool run_restore(void *user, uint64_t count)
 {
     moved *m = user;
@@ -91,7 +91,7 @@ static bool run_file(void *user, uint64_t count)
     return true;
 }
 
-/* Both entries have their patterns, and each came back with its own. */
+/* Checks that each entry comes back with its own pattern. */
 static bool prove(moved *m)
 {
     for (uint64_t i = 0; i < 4; i++) {

@@ -1,5 +1,5 @@
 /* rows_threads.c: threads that allocate at the same time, each for a queue of its own, from one pool; beside the same
- * threads with a pool that a mutex of theirs protects, which a pool that needs one could not do better than. */
+ * threads with a pool that their own mutex protects. A pool that needs a mutex could not do better than that. */
 #include "bench.h"
 
 #include <math.h>
@@ -88,7 +88,7 @@ static void end_team(team *t)
     gpuhal_pool_destroy(t->pool);
 }
 
-/* The barriers are made for as many threads as have started, which wait for that. */
+/* The barriers are made for the number of started threads, which wait for that. */
 static bool begin_team(team *t, gpuhal_device *device, size_t threads, pthread_mutex_t *around)
 {
     *t = (team){.around = around, .gate = PTHREAD_MUTEX_INITIALIZER};

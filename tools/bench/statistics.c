@@ -1,7 +1,7 @@
 /* statistics.c: the median and its interval from order statistics.
  *
- * The interval assumes nothing about the shape of the noise, which on a shared machine is anything but normal: whether
- * a sample lies above or below the true median is a coin toss, so the number of samples below it is binomial, and the
+ * The interval assumes nothing about the shape of the noise, which on a shared machine is not normal at all: whether a
+ * sample lies above or below the true median is a coin toss, so the number of samples below it is binomial, and the
  * interval reaches from the k-th smallest to the k-th largest sample for the largest k that leaves at most 2.5 % on
  * either side. */
 #include "statistics.h"

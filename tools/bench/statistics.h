@@ -14,9 +14,9 @@ typedef struct gpuhal_bench_interval {
     double high;
 } gpuhal_bench_interval;
 
-/* The rank, counted from 0, of the sample that ends the 95 % interval of the median below; the same rank from the top
- * ends it above. With fewer than 6 samples there is no such interval and the rank is 0: the interval is then all that
- * was seen. */
+/* Returns the rank, counted from 0, of the sample that ends the 95 % interval of the median below; the same rank from
+ * the top ends it above. With fewer than 6 samples there is no such interval and the rank is 0: the interval then
+ * covers all samples. */
 size_t gpuhal_bench_interval_rank(size_t count);
 
 /* Sorts @values and returns their median with its interval. @count is 1 to GPUHAL_BENCH_SAMPLES_MAX. */

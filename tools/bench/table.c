@@ -16,7 +16,7 @@ void gpuhal_bench_size_text(uint64_t bytes, char text[GPUHAL_BENCH_CELL])
     snprintf(text, GPUHAL_BENCH_CELL, "%llu %s", (unsigned long long)bytes, units[unit]);
 }
 
-/* A value in three digits, with the unit that suits it; "-" for NAN. */
+/* Formats a value in three digits, with a suitable unit; "-" for NAN. */
 static void amount_text(double value, const char *unit, char text[GPUHAL_BENCH_CELL])
 {
     static const struct {
@@ -47,7 +47,7 @@ static void amount_text(double value, const char *unit, char text[GPUHAL_BENCH_C
     snprintf(text, GPUHAL_BENCH_CELL, "%.*f%s", digits, value, scales[kind].names[scale]);
 }
 
-/* gpuhal's figure or the baseline's: bandwidth of a copy, else the amount. */
+/* Formats gpuhal's figure or the baseline's: the bandwidth of a copy, otherwise the amount. */
 static void figure_text(const gpuhal_bench_row *row, double value, char text[GPUHAL_BENCH_CELL])
 {
     if (row->bytes > 0) {
@@ -57,7 +57,7 @@ static void figure_text(const gpuhal_bench_row *row, double value, char text[GPU
     }
 }
 
-/* Of the result: a ratio, or an amount. Ratios are about 1 and differ in the third digit behind the point. */
+/* Formats a result: a ratio, or an amount. Ratios are about 1 and differ in the third digit after the point. */
 static void result_text(const gpuhal_bench_row *row, double value, char text[GPUHAL_BENCH_CELL])
 {
     if (row->kind == GPUHAL_BENCH_AMOUNT || isnan(value)) {
@@ -80,7 +80,7 @@ static void limit_text(const gpuhal_bench_row *row, char text[GPUHAL_BENCH_CELL]
     }
 }
 
-/* Prints the heading where the device, or the pair, is another one than before. */
+/* Prints the heading if the device, or the pair, has changed. */
 static void begin_block(gpuhal_bench_table *table, const gpuhal_bench_row *row)
 {
     char block[sizeof table->block];

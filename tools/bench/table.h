@@ -7,22 +7,22 @@
 
 enum { GPUHAL_BENCH_CELL = 32 };
 
-/* Zero but for @baseline and @limits at the beginning. */
+/* Zero except @baseline and @limits at the beginning. */
 typedef struct gpuhal_bench_table {
     bool baseline;    /* The run compares: there are columns for it. */
     bool limits;      /* Rows may have a limit: there is a column for it. */
     bool software;    /* A software device was marked. */
     bool slower_side; /* A row was compared with the slower side of a path. */
     bool rates;       /* A bandwidth was printed. */
-    char block[80];   /* The heading of the block at work. */
+    char block[80];   /* The heading of the current block. */
 } gpuhal_bench_table;
 
 void gpuhal_bench_table_row(gpuhal_bench_table *table, const gpuhal_bench_row *row);
 
-/* Prints what the marks mean, and how many budgets held. */
+/* Prints the meaning of the marks, and how many budgets held. */
 void gpuhal_bench_table_finish(const gpuhal_bench_table *table, const gpuhal_bench_totals *totals);
 
-/* "64 KiB". */
+/* Formats "64 KiB". */
 void gpuhal_bench_size_text(uint64_t bytes, char text[GPUHAL_BENCH_CELL]);
 
 #endif

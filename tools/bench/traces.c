@@ -1,5 +1,5 @@
 /* traces.c: the programs that traces.h describes, run without memory: each request for memory becomes a step. A program
- * runs until its trace is full, so each function that makes steps may find that it is, and then does nothing. */
+ * runs until its trace is full, so each function that makes steps may find it full, and then does nothing. */
 #include "traces.h"
 #include "failure.h"
 
@@ -8,7 +8,7 @@
 
 static const uint64_t kib = 1024, mib = 1024 * 1024;
 
-/* A trace at work. */
+/* A trace under construction. */
 typedef struct maker {
     gpuhal_bench_trace *trace;
     uint64_t room; /* steps */
@@ -33,7 +33,7 @@ static uint64_t pick(maker *m, uint64_t below)
     return (m->random * UINT64_C(0x2545f4914f6cdd1d) >> 16) % below;
 }
 
-/* Of a size: its slot. Where the trace is full there is no step, but the slot is as good as any. */
+/* Makes a step for memory of a size; returns its slot. If the trace is full there is no step, and any slot will do. */
 static uint32_t get(maker *m, uint64_t bytes)
 {
     gpuhal_bench_trace *trace = m->trace;
@@ -66,7 +66,7 @@ static void release_all(maker *m, const uint32_t *slots, uint32_t count)
     }
 }
 
-/* Slots in use are those below trace->slots that have units: as good as all, once it is full. */
+/* Slots in use are those below trace->slots that have units; nearly all, once the arena is full. */
 static void make_full(maker *m)
 {
     const uint64_t most = UINT64_C(2048) * mib;
@@ -99,7 +99,7 @@ static const uint64_t vocabulary = 128256;
 
 typedef struct request {
     uint32_t tokens, end;
-    uint32_t room; /* tokens for which there is memory */
+    uint32_t room; /* tokens that have memory */
     uint32_t pieces;
     uint32_t slots[PIECES_MAX];
 } request;
@@ -122,8 +122,8 @@ static void load_weights(maker *m)
     (void)get(m, vocabulary * HIDDEN * 2);
 }
 
-/* What is computed in one step from so many tokens, of which `last` give a token: each layer's results are released
- * before the next one's. */
+/* Makes the memory of one step's computation on @tokens tokens, `last` of them give a token. Each layer's results are
+ * released before the next one's. */
 static void compute(maker *m, uint64_t tokens, uint64_t last)
 {
     const uint32_t stream = get(m, tokens * HIDDEN * 2);
@@ -149,7 +149,7 @@ static void swap_adapter(maker *m, adapter *a)
     }
 }
 
-/* Begins or continues one request; returns the tokens that it has in this step. */
+/* Begins or continues one request; returns its tokens in this step. */
 static uint64_t advance(maker *m, request *r)
 {
     uint64_t tokens = 1;
@@ -212,7 +212,7 @@ static void load_trained(maker *m)
     }
 }
 
-/* One batch: what each layer keeps, and what it needs only for itself. */
+/* Makes one batch: the memory that each layer keeps, and its temporary memory. */
 static void train(maker *m, uint64_t length)
 {
     const uint64_t row = BATCH * length * TRAINED_HIDDEN * 2, scores = BATCH * 16 * length * length * 2;

@@ -10,7 +10,7 @@
  * process. False with gpuhal_bench_failure(). */
 bool gpuhal_bench_watch_start(uint64_t limit_ns, void (*stuck)(void *user), void *user);
 
-/* The run goes on. */
+/* Reports that the run continues. */
 void gpuhal_bench_watch_alive(void);
 
 #endif

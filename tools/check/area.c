@@ -15,7 +15,7 @@ uint64_t gpuhal_round_up(uint64_t value, uint64_t unit)
 uint64_t gpuhal_copy_unit(const gpuhal_context *context)
 {
     uint64_t unit = gpuhal_device_fact(context, GPUHAL_FACT_COPY_ALIGNMENT_BYTES, 1);
-    return unit == 0 || unit > 65536 ? 1 : unit; /* an impossible value is the fault of another check */
+    return unit == 0 || unit > 65536 ? 1 : unit; /* another check reports impossible values */
 }
 
 bool gpuhal_states_kind(const gpuhal_context *context, gpuhal_memory_kind kind)
@@ -74,7 +74,7 @@ void gpuhal_plain_copy(const gpuhal_opened *opened, const gpuhal_memory *to, uin
     gpuhal_expect_ok(opened->slots.ops.copy(opened->device, NULL, to, to_offset, from, from_offset, bytes), "copy");
 }
 
-/* Coherent memory needs nothing, and the core never calls the slot for it. */
+/* Coherent memory needs no call, and the core never calls the slot for it. */
 static void flush_or_invalidate(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset,
                                 uint64_t bytes, bool invalidate)
 {
@@ -102,7 +102,7 @@ void gpuhal_host_reads(const gpuhal_opened *opened, const gpuhal_memory *memory,
     flush_or_invalidate(opened, memory, offset, bytes, true);
 }
 
-/* Memory of a kind with a host address; false when there is none of it. */
+/* Allocates memory of a kind with a host address; returns false if there is none of that kind. */
 static bool stage(const gpuhal_opened *opened, gpuhal_memory_kind kind, uint64_t bytes, gpuhal_memory *out_memory)
 {
     gpuhal_status status = gpuhal_plain_allocate(opened, kind, bytes, 0, out_memory);
@@ -172,7 +172,7 @@ bool gpuhal_plain_read(const gpuhal_opened *opened, const gpuhal_memory *memory,
     return status == GPUHAL_OK;
 }
 
-/* The host address first: it is the one path that no slot can spoil. */
+/* Tries the host address first: it is the only path that no slot can spoil. */
 void gpuhal_plain_put(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset,
                       const unsigned char *from, uint64_t bytes, gpuhal_route route)
 {
@@ -207,7 +207,7 @@ void gpuhal_plain_get(const gpuhal_opened *opened, const gpuhal_memory *memory, 
     }
 }
 
-/* Four pages, so that ranges can cross pages, and room behind the last offset where the alignment is large. */
+/* Four pages, so that ranges can cross pages, and room after the last offset if the alignment is large. */
 uint64_t gpuhal_area_usual(const gpuhal_context *context)
 {
     const uint64_t unit = gpuhal_copy_unit(context);
@@ -259,8 +259,8 @@ void gpuhal_area_changed(gpuhal_area *area, uint64_t offset, const unsigned char
     memmove(area->expected + offset, bytes, (size_t)count);
 }
 
-/* Whether the bytes on the device are right, and the slot read brings wrong ones, also when it is asked again: what
- * arrives late is not its fault. */
+/* Returns whether the bytes on the device are right, and the slot read returns wrong ones, also when it is called
+ * again: bytes that arrive late are not its fault. */
 static bool read_to_blame(gpuhal_area *area, const gpuhal_claim *claim, gpuhal_route route)
 {
     char fault[400];
@@ -277,8 +277,8 @@ static bool read_to_blame(gpuhal_area *area, const gpuhal_claim *claim, gpuhal_r
     return right && !gpuhal_claim_holds(claim, fault, sizeof fault);
 }
 
-/* The room for the actual bytes is filled first: a read that does nothing must not find the right bytes from last
- * time. */
+/* Fills the room for the actual bytes first: a read that does nothing must not find the right bytes of the last
+ * call. */
 void gpuhal_area_verify(gpuhal_area *area, gpuhal_claim claim, gpuhal_route route, const char *format, ...)
 {
     memset(area->actual, 0xee, (size_t)area->bytes);

@@ -1,4 +1,4 @@
-/* checks.c: the table of the checks, and what the name of a check means. */
+/* checks.c: the table of the checks, and the meaning of the name of a check. */
 #include "run.h"
 
 #include "../common/text.h"

@@ -1,4 +1,4 @@
-/* checks_allocate.c: what can be had, what has to be refused, and what is left after a refusal. */
+/* checks_allocate.c: allocations that must work, allocations that must be refused, and the state after a refusal. */
 #include "area.h"
 #include "resources.h"
 
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* For what gpuhal_plain_allocate() does not offer: imports, exports, peers. */
+/* For imports, exports and peers, which gpuhal_plain_allocate() does not offer. */
 static gpuhal_status allocate_as(const gpuhal_opened *opened, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     *out_memory = (gpuhal_memory){.size = sizeof *out_memory};
@@ -101,7 +101,7 @@ static void expect_not_supported(const gpuhal_context *context, const gpuhal_all
     }
 }
 
-/* Kinds that come with later versions must be refused by plugins of today, not taken for something else. */
+/* Plugins of today must refuse the kinds of later versions, and not take them for other kinds. */
 void gpuhal_check_allocate_unknown(gpuhal_context *context)
 {
     const uint64_t bytes = gpuhal_round_up(4096, gpuhal_copy_unit(context));
@@ -138,7 +138,7 @@ void gpuhal_check_allocate_unknown(gpuhal_context *context)
     }
 }
 
-/* Compared by address, where there is one: an allocator with a wrong rounding hands out the same bytes twice. */
+/* Compares addresses, if there are any: an allocator with a wrong rounding hands out the same bytes twice. */
 static void expect_separate(const gpuhal_memory *one, const gpuhal_memory *other)
 {
     const char *a = one->host, *b = other->host;
@@ -151,7 +151,7 @@ static void expect_separate(const gpuhal_memory *one, const gpuhal_memory *other
     }
 }
 
-/* One byte more or less than a page is where rounding goes wrong. */
+/* Rounding goes wrong at one byte more or less than a page. */
 static void check_sizes(const gpuhal_context *context)
 {
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -176,12 +176,12 @@ static void check_sizes(const gpuhal_context *context)
     }
 }
 
-/* Above the alignment that the device's bindings need anyway, a refusal is fair; to ignore it is not. */
+/* Above the alignment that the device's bindings need anyway, a plugin may refuse, but must not ignore it. */
 static void check_alignments(const gpuhal_context *context)
 {
     const uint64_t own = gpuhal_device_fact(context, GPUHAL_FACT_BINDING_ALIGNMENT_BYTES, 16);
     for (uint64_t alignment = 1; alignment <= 65536; alignment *= 4) {
-        /* Several, so that not all of them lie right by chance. */
+        /* Several, so that not all of them are aligned by chance. */
         gpuhal_memory memories[8];
         unsigned count = 0;
         for (gpuhal_status status = GPUHAL_OK; count < 8 && status == GPUHAL_OK;) {
@@ -253,7 +253,7 @@ void gpuhal_check_allocate_too_large(gpuhal_context *context)
     expect_usable(context, "sizes that were too large");
 }
 
-/* Takes pieces until there are no more, or there is one more than the device has memory for. */
+/* Takes pieces until there are no more, or one more than the device has memory for. */
 static unsigned take_all(const gpuhal_context *context, uint64_t total, uint64_t piece, gpuhal_memory *pieces,
                          unsigned most)
 {
@@ -275,7 +275,7 @@ static unsigned take_all(const gpuhal_context *context, uint64_t total, uint64_t
     return most;
 }
 
-/* Whether each piece keeps bytes of its own at both of its ends. */
+/* Checks that each piece keeps its bytes at both of its ends. */
 static void expect_distinct(const gpuhal_context *context, const gpuhal_memory *pieces, unsigned count, uint64_t piece)
 {
     const uint64_t unit = gpuhal_round_up(64, gpuhal_copy_unit(context));
@@ -301,8 +301,8 @@ static void expect_distinct(const gpuhal_context *context, const gpuhal_memory *
     free(got);
 }
 
-/* What every engine does when memory is short: release, and try something smaller. Twice, since some drivers recover
- * once. */
+/* Does the same as every engine when memory is short: releases, and tries something smaller. Twice, since some drivers
+ * recover once. */
 void gpuhal_check_allocate_exhaust(gpuhal_context *context)
 {
     enum { PIECES = 16, MOST_MIB = 256 };
@@ -349,7 +349,7 @@ void gpuhal_check_allocate_exhaust(gpuhal_context *context)
     expect_usable(context, "out of memory and the release of everything");
 }
 
-/* No bytes are moved, so that only what allocate itself keeps is seen. */
+/* Moves no bytes, so that only memory that allocate itself keeps is seen. */
 static void allocate_release(void *user)
 {
     const gpuhal_context *context = user;

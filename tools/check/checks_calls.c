@@ -1,4 +1,4 @@
-/* checks_calls.c: which functions of the host a plugin calls, and when; and what options change. */
+/* checks_calls.c: the host functions that a plugin calls, and when; the effect of options. */
 #include "check.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
  * make one call at a time. */
 static _Atomic(const char *) current;
 static const char *plugin_name;
-/* What option() answers; NULL: nothing is set. */
+/* The result of option(); NULL: nothing is set. */
 static const char *answer;
 static unsigned options_asked;
 
@@ -80,7 +80,7 @@ static void watched_changed(const gpuhal_host *host)
     }
 }
 
-/* ---- what is listed, as text */
+/* ---- the listing, as text */
 
 typedef struct listed_text {
     char *text;
@@ -218,7 +218,7 @@ static void call_closed(const gpuhal_context *context)
     free(values.text);
 }
 
-/* The core answers calls at the wrong time as if nothing were there, so that an author sees no error. */
+/* The core answers a call at the wrong time as if nothing were there, so an author sees no error. */
 void gpuhal_check_host_calls(gpuhal_context *context)
 {
     gpuhal_session_load(context);
@@ -239,7 +239,7 @@ void gpuhal_check_host_calls(gpuhal_context *context)
     free(list(context, &host, context->instance).text);
 }
 
-/* Two objects of one process may set options differently: what one sets must not reach the list of the other. */
+/* Two objects of one process may set options differently. Options of one must not reach the list of the other. */
 void gpuhal_check_options_apart(gpuhal_context *context)
 {
     static const char *const values[] = {"1", "2", "0", "none"};
@@ -254,7 +254,7 @@ void gpuhal_check_options_apart(gpuhal_context *context)
     }
     const listed_text before = list(context, &first, context->instance);
     for (size_t v = 0; v < sizeof values / sizeof *values; v++) {
-        gpuhal_host *other = gpuhal_own(malloc(sizeof *other)); /* lives as long as the process, as a core's does */
+        gpuhal_host *other = gpuhal_own(malloc(sizeof *other)); /* lives as long as the process, like a core's table */
         gpuhal_plugin_instance *instance = NULL;
         *other = first;
         answer = values[v];

@@ -1,4 +1,4 @@
-/* checks_facts.c: what the plugin says about its devices, and whether it says the same each time. */
+/* checks_facts.c: the facts that the plugin states about its devices, and whether they are the same each time. */
 #include "../common/utf8.h"
 #include "program.h"
 
@@ -20,7 +20,7 @@ static void expect_same_fact(const gpuhal_listed *one, const gpuhal_listed *othe
     }
 }
 
-/* Only facts: values such as free memory may move. */
+/* Compares only facts: values such as free memory may change. */
 static void expect_same_facts(const gpuhal_listed *one, const gpuhal_listed *other, const char *when)
 {
     for (gpuhal_key key = GPUHAL_FACT_NAME; gpuhal_key_name(key); key++) {
@@ -28,7 +28,7 @@ static void expect_same_facts(const gpuhal_listed *one, const gpuhal_listed *oth
     }
 }
 
-/* The core lists devices in one process and opens them in another, and matches them by what was said about them. */
+/* The core lists devices in one process and opens them in another, and matches them by their facts. */
 void gpuhal_check_enumerate_again(gpuhal_context *context)
 {
     const gpuhal_device_snapshot *first = &context->listing;
@@ -56,8 +56,7 @@ void gpuhal_check_enumerate_again(gpuhal_context *context)
     gpuhal_device_snapshot_finish(&second);
 }
 
-/* A driver often knows more once a device is open. What it says then has to be what it said before, or to have been
- * missing both times. */
+/* A driver often knows more once a device is open. Its facts have to be the same as before, or missing both times. */
 void gpuhal_check_facts_open(gpuhal_context *context)
 {
     gpuhal_device_snapshot while_open = {0};
@@ -71,7 +70,7 @@ void gpuhal_check_facts_open(gpuhal_context *context)
     gpuhal_device_snapshot_finish(&while_open);
 }
 
-/* A fact that is not reported counts as missing; these few cannot be missing, since no device could be chosen without
+/* A fact that is not reported counts as missing. These few cannot be missing, since no device could be chosen without
  * them. */
 void gpuhal_check_facts_complete(gpuhal_context *context)
 {
@@ -105,7 +104,7 @@ void gpuhal_check_facts_complete(gpuhal_context *context)
     }
 }
 
-/* x: a lower-case hexadecimal digit, d: digits; everything else stands for itself. */
+/* x: a lower-case hexadecimal digit, d: digits; every other character stands for itself. */
 static bool has_form(const char *text, const char *form)
 {
     for (; *form != '\0'; form++) {
@@ -193,7 +192,7 @@ void gpuhal_check_facts_canonical(gpuhal_context *context)
         if (fact->key == GPUHAL_FACT_PROGRAM_FORMATS) {
             expect_formats(fact->text);
         }
-        /* Hypervisors make up domains of more than four digits. */
+        /* Hypervisors invent domains of more than four digits. */
         const char *pci = fact->text;
         while (strlen(pci) > 12 && strlen(fact->text) <= 16 && strchr("0123456789abcdef", *pci) != NULL) {
             pci++;
@@ -214,7 +213,7 @@ static void expect_most(const gpuhal_context *context, gpuhal_key key, uint64_t 
     }
 }
 
-/* A 0 that means "unknown" is read as "no memory" by the first program that sums it up. */
+/* The first program that adds values up takes a 0 that means "unknown" for "no memory". */
 void gpuhal_check_facts_known(gpuhal_context *context)
 {
     static const gpuhal_key never_zero[] = {GPUHAL_FACT_VENDOR_ID,

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Page-locked memory is written by the host and read by the device without any call in between but memory_flush() and
+/* The host writes page-locked memory and the device reads it without any call in between except memory_flush() and
  * memory_invalidate(). */
 void gpuhal_check_host_address(gpuhal_context *context)
 {
@@ -22,14 +22,14 @@ void gpuhal_check_host_address(gpuhal_context *context)
         gpuhal_area_init(&shared, context, &context->opened, kind, bytes);
         gpuhal_area_init(&other, context, &context->opened, GPUHAL_MEMORY_DEVICE, bytes);
         if (shared.memory.host != NULL) {
-            /* Host to device: through the address, away with a copy. */
+            /* Host to device: in through the address, out with a copy. */
             gpuhal_area_reset(&shared, 1 + kind, ROUTE_ANY);
             gpuhal_area_reset(&other, 11 + kind, ROUTE_ANY);
             gpuhal_plain_copy(&context->opened, &other.memory, 0, &shared.memory, 0, bytes);
             gpuhal_area_changed(&other, 0, shared.expected, bytes);
             gpuhal_area_verify(&other, (gpuhal_claim){.bytes = bytes}, ROUTE_ANY,
                                "bytes written through the host address of %s memory", gpuhal_kind_name(kind));
-            /* Device to host: in with a copy, seen through the address. */
+            /* Device to host: in with a copy, out through the address. */
             gpuhal_pattern(pattern, bytes, 21 + kind);
             gpuhal_plain_put(&context->opened, &other.memory, 0, pattern, bytes, ROUTE_ANY);
             gpuhal_plain_copy(&context->opened, &shared.memory, 0, &other.memory, 0, bytes);
@@ -66,7 +66,7 @@ static void unmap(const gpuhal_area *area, void *pointer)
     gpuhal_expect_ok(opened->slots.ops.unmap(opened->device, &area->memory, pointer), "unmap");
 }
 
-/* Three ways to map: to read, to change a part, and to overwrite all without reading first. */
+/* There are three ways to map: to read, to change a part, and to overwrite all without reading first. */
 static void map_checked(gpuhal_area *area, uint64_t offset, uint64_t bytes, unsigned char *fresh)
 {
     char fault[400];
@@ -120,7 +120,7 @@ void gpuhal_check_map(gpuhal_context *context)
     free(fresh);
 }
 
-/* Registering changes the way that a driver takes, and never the result. */
+/* Registering changes the path that a driver takes, and never the result. */
 static void use_registered(gpuhal_area *area, unsigned char *memory, uint64_t seed)
 {
     const gpuhal_opened *opened = area->opened;
@@ -170,7 +170,7 @@ void gpuhal_check_register_host(gpuhal_context *context)
     free(memory);
 }
 
-/* Asked often, by a watchdog: it has to be quick and right when nothing is wrong. */
+/* A watchdog calls it often: it has to be quick, and right if nothing is wrong. */
 void gpuhal_check_health(gpuhal_context *context)
 {
     if (!gpuhal_offered(context->opened.slots.ops.query_health != NULL, "query_health")) {

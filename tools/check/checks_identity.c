@@ -1,4 +1,4 @@
-/* checks_identity.c: which device is which: in every process, beside its equals, and when it is opened. */
+/* checks_identity.c: the identity of a device: in every process, beside equal devices, and when it is opened. */
 #include "../common/subprocess.h"
 #include "area.h"
 
@@ -8,17 +8,17 @@
 #include <string.h>
 #include <unistd.h>
 
-/* By these the core knows a device again: in another process, and after others have come or gone. */
+/* The core recognises a device by these: in another process, and after others have come or gone. */
 static const gpuhal_key identities[] = {GPUHAL_FACT_PCI_ADDRESS, GPUHAL_FACT_UUID, GPUHAL_FACT_LUID,
                                         GPUHAL_FACT_DRM_RENDER_NODE, GPUHAL_FACT_PARTITION};
-/* Facts that one process may state and another not state alike: how much memory there is depends on what else runs. */
+/* Facts that must be the same in two processes. The size of memory is not among them: it depends on other programs. */
 static const gpuhal_key same[] = {
     GPUHAL_FACT_NAME,      GPUHAL_FACT_VENDOR,       GPUHAL_FACT_TYPE,         GPUHAL_FACT_SOFTWARE,
     GPUHAL_FACT_UUID,      GPUHAL_FACT_PCI_ADDRESS,  GPUHAL_FACT_LUID,         GPUHAL_FACT_DRM_RENDER_NODE,
     GPUHAL_FACT_PARTITION, GPUHAL_FACT_NATIVE_INDEX, GPUHAL_FACT_MEMORY_KINDS, GPUHAL_FACT_DRIVER_UUID};
 enum { IDENTITIES = sizeof identities / sizeof *identities, SAME = sizeof same / sizeof *same };
 
-/* What a process found: one line for each device and fact. */
+/* Returns the facts that a process found: one line for each device and fact. */
 static char *lines_of(const gpuhal_device_snapshot *listing)
 {
     char *text = NULL;
@@ -35,7 +35,7 @@ static char *lines_of(const gpuhal_device_snapshot *listing)
     return gpuhal_own(text);
 }
 
-/* The other process, which has not loaded the plugin before. */
+/* Runs in the other process, which has not loaded the plugin before. */
 static void list_for_parent(void *user, int answer)
 {
     gpuhal_context own = {.options = ((const gpuhal_context *)user)->options};
@@ -56,7 +56,7 @@ static char *lines_of_other_process(gpuhal_context *context)
     (void)gpuhal_tool_hear(&child, GPUHAL_TOOL_FOREVER, lines, ROOM - 1); /* until it ends */
     gpuhal_tool_end(&child, GPUHAL_TOOL_FOREVER, &status);
     if (status != 0) {
-        _exit(0); /* where that process failed it has sent the result */
+        _exit(0); /* if that process failed it has sent the result */
     }
     return lines;
 }
@@ -81,7 +81,7 @@ void gpuhal_check_facts_process(gpuhal_context *context)
     free(own);
 }
 
-/* Whether a fact distinguishes the two devices; parts of one device differ in PARTITION alone. */
+/* Returns whether a fact distinguishes the two devices. Parts of one device differ in PARTITION alone. */
 static bool differ(const gpuhal_listed *one, const gpuhal_listed *other)
 {
     for (size_t k = 0; k < IDENTITIES; k++) {
@@ -101,14 +101,14 @@ static const char *name_of(const gpuhal_listed *listed)
     return fact != NULL && fact->kind == LISTED_TEXT && fact->text != NULL ? fact->text : "";
 }
 
-/* A program on the host's processor, or that processor. */
+/* Returns whether the device is a program on the host's processor, or that processor. */
 static bool is_software(const gpuhal_listed *listed)
 {
     return gpuhal_listed_number(listed, GPUHAL_FACT_SOFTWARE, 0) != 0 ||
            gpuhal_listed_number(listed, GPUHAL_FACT_TYPE, 0) == GPUHAL_DEVICE_CPU;
 }
 
-/* Software devices do not come and go one by one, and what they state as identity does not count. */
+/* Software devices do not come and go one by one, and their identity does not count. */
 void gpuhal_check_identities(gpuhal_context *context)
 {
     const gpuhal_device_snapshot *listing = &context->listing;
@@ -135,13 +135,13 @@ void gpuhal_check_identities(gpuhal_context *context)
 
 /* ---- opened devices */
 
-/* Bytes that a device lost between two samples; 0 when it has more than before. */
+/* Returns the bytes that a device lost between two samples; 0 if it has more than before. */
 static uint64_t lost(uint64_t before, uint64_t after)
 {
     return before > after ? before - after : 0;
 }
 
-/* Parts of one device, and devices in the host's memory, share what they allocate. */
+/* Returns whether the devices may share memory: parts of one device do, and devices in the host's memory. */
 static bool may_share(const gpuhal_context *context, const gpuhal_listed *other)
 {
     const gpuhal_listed *const both[] = {context->listed, other};
@@ -157,7 +157,8 @@ static bool may_share(const gpuhal_context *context, const gpuhal_listed *other)
     return strcmp(address[0]->text, address[1]->text) == 0;
 }
 
-/* Whether the other device lost what was allocated on this one: once it may be another program. */
+/* Returns whether the other device lost the memory that was allocated on this one. A single loss may be another
+ * program. */
 static bool takes_from(const gpuhal_context *context, uint32_t other, uint64_t bytes)
 {
     uint64_t own_before, own_after, other_before, other_after;
@@ -175,7 +176,7 @@ static bool takes_from(const gpuhal_context *context, uint32_t other, uint64_t b
     return known && (!own || !shared) && lost(other_before, other_after) >= bytes / 2;
 }
 
-/* All zero where the plugin gives no native device that values alone name. */
+/* Returns all zeros if the plugin has no native device, or one that values alone do not name. */
 static gpuhal_native native_of(const gpuhal_opened *opened)
 {
     gpuhal_native native = {.size = sizeof native};
@@ -185,7 +186,7 @@ static gpuhal_native native_of(const gpuhal_opened *opened)
     return given ? native : (gpuhal_native){0};
 }
 
-/* Whether an allocation on the opened device shows in the values of both devices, and of neither. */
+/* Finds whether an allocation on the opened device shows in the values of both devices, and of neither. */
 static void lowers(const gpuhal_context *context, const gpuhal_opened *opened, uint32_t other, uint64_t bytes,
                    bool *out_both, bool *out_none)
 {
@@ -204,8 +205,8 @@ static void lowers(const gpuhal_context *context, const gpuhal_opened *opened, u
     *out_none = known && !fell[0] && !fell[1];
 }
 
-/* What two devices share falls for both, whichever is used. Where it falls for both when the one is used, and for none
- * when the other is, both values are of the one. */
+/* Shared memory falls for both devices, whichever is used. If it falls for both when one is used, and for none when the
+ * other is used, both values belong to the first. */
 static void expect_own_values(const gpuhal_context *context, const gpuhal_opened *opened, uint32_t other,
                               uint64_t bytes)
 {

@@ -1,5 +1,5 @@
-/* checks_kernel.c: making kernels of the program of the command line: their names, their descriptions, and what a
- * plugin keeps of what it has compiled. */
+/* checks_kernel.c: kernels of the program of the command line: their names, their descriptions, and the compiled code
+ * that a plugin keeps. */
 #include "kernel.h"
 #include "program.h"
 
@@ -32,7 +32,7 @@ static void expect_unknown(const gpuhal_given_kernel *own, gpuhal_kernel_desc de
     }
 }
 
-/* The core makes a kernel for each caller, also of one name. */
+/* The core makes a kernel for each caller, also several of one name. */
 void gpuhal_check_kernel_names(gpuhal_context *context)
 {
     static char long_name[4096];
@@ -102,7 +102,7 @@ static void expect_refused(const gpuhal_given_kernel *own, const gpuhal_kernel_d
     }
 }
 
-/* Where the plugin knows what the parameters are, others are a mistake that it must find: no launch does. */
+/* If the plugin knows the parameters, it must refuse others, because no launch does. */
 static void expect_parameters_refused(const gpuhal_given_kernel *own, gpuhal_kernel_desc desc)
 {
     gpuhal_parameter wrong[GIVEN_MAX + 1];
@@ -124,8 +124,8 @@ static void expect_parameters_refused(const gpuhal_given_kernel *own, gpuhal_ker
     }
 }
 
-/* Where the memory can be written: a kernel of the same code would write the same, so a mark shows it. Written by the
- * kernel, which refuses constants instead of ending the process. */
+/* Marks the parameter if the memory can be written: a kernel of the same code would write the same, so a mark shows it.
+ * The system's kernel writes it, because it refuses constants instead of ending the process. */
 static bool mark(const gpuhal_parameter *parameter, uint32_t number)
 {
     const struct iovec from = {&number, sizeof number};
@@ -133,7 +133,7 @@ static bool mark(const gpuhal_parameter *parameter, uint32_t number)
     return process_vm_writev(getpid(), &from, 1, &to, 1, 0) == (ssize_t)sizeof number;
 }
 
-/* The description of a kernel lasts as long as it, whatever becomes of the caller's and of other kernels. */
+/* The description of a kernel lasts as long as the kernel, also when the caller's copy and other kernels end. */
 static void expect_parameters_stay(const gpuhal_given_kernel *own)
 {
     enum { MARK = 0x6b6c6d6e };
@@ -200,7 +200,7 @@ void gpuhal_check_kernel_description(gpuhal_context *context)
     gpuhal_given_finish(&own);
 }
 
-/* ---- what was compiled */
+/* ---- compiled code */
 
 enum { GUARD_BYTES = 64, GUARD = 0xc5, HEAD_BYTES = 32 };
 
@@ -241,7 +241,7 @@ static void ignore_log(void *user, const char *text)
     (void)user, (void)text;
 }
 
-/* A program that was made with these bytes does what one does that was compiled. @return used_compiled */
+/* Checks that a program made from these bytes does the same as a compiled one. @return used_compiled */
 static bool load_with(gpuhal_given_kernel *own, const unsigned char *compiled, uint64_t bytes,
                       const unsigned char *result, const char *what)
 {
@@ -264,7 +264,7 @@ static bool load_with(gpuhal_given_kernel *own, const unsigned char *compiled, u
     return build.used_compiled != 0;
 }
 
-/* The core compares what it kept with a checksum: a plugin gets whole bytes, or those of another driver. */
+/* The core compares its cached bytes with a checksum: a plugin gets whole bytes, or those of another driver. */
 void gpuhal_check_program_compiled(gpuhal_context *context)
 {
     gpuhal_given_kernel own;

@@ -1,5 +1,5 @@
-/* checks_large.c: arithmetic around 4 GiB. Two allocations a little larger than that; only some windows of them are
- * filled and compared, so that it takes seconds. Runs only when it is asked for, since it takes 8 GiB. */
+/* checks_large.c: arithmetic around 4 GiB. Makes two allocations a little larger than that; only some windows of them
+ * are filled and compared, so that it takes seconds. Runs only on request, since it takes 8 GiB. */
 #include "area.h"
 
 #include <inttypes.h>
@@ -30,7 +30,7 @@ static uint64_t host_available(void)
     return kib << 10;
 }
 
-/* Every reason not to run is said in a sentence: an untested limit shall not look like a tested one. */
+/* Reports every reason not to run in a sentence: an untested limit must not look like a tested one. */
 static bool enough(const gpuhal_context *context)
 {
     const uint64_t total = gpuhal_device_fact(context, GPUHAL_FACT_MEMORY_TOTAL_BYTES, 0);
@@ -50,7 +50,7 @@ static bool enough(const gpuhal_context *context)
     return false;
 }
 
-/* Through the slot that is there: host addresses would go around it. */
+/* Uses the slot if it is there: host addresses would bypass it. */
 static void put(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, const unsigned char *from)
 {
     if (!gpuhal_plain_write(opened, memory, offset, from, WINDOW)) {
@@ -65,7 +65,7 @@ static void get(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64
     }
 }
 
-/* From the last to the first: cut to 32 bits, the last would be overwritten by the first. */
+/* Goes from the last to the first: cut to 32 bits, the last offset is the first, which would then overwrite it. */
 static void put_windows(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t seed)
 {
     static unsigned char bytes[WINDOW];
@@ -111,7 +111,7 @@ static void check_offsets(const gpuhal_opened *opened, const gpuhal_memory *memo
     expect_windows(opened, memory, 1, "after writing again on both sides of 4 GiB");
 }
 
-/* The product of row and pitch is what overflows here, not the pitch. */
+/* Here the product of row and pitch overflows, not the pitch. */
 static void check_rows(const gpuhal_opened *opened, const gpuhal_memory *memory)
 {
     enum { WIDTH = 256 };
@@ -131,7 +131,7 @@ static void check_rows(const gpuhal_opened *opened, const gpuhal_memory *memory)
     }
 }
 
-/* Sizes above 4 GiB between two memory objects. */
+/* Copies sizes above 4 GiB between two memory objects. */
 static void check_sizes(const gpuhal_opened *opened, const gpuhal_memory *memory)
 {
     gpuhal_memory other;
@@ -154,7 +154,7 @@ static void check_sizes(const gpuhal_opened *opened, const gpuhal_memory *memory
     gpuhal_plain_release(opened, &other);
 }
 
-/* Half of what the check takes is the host's, so it goes last and is left out where there is no room. */
+/* Half of the memory that the check takes is the host's, so it runs last and is left out if there is no room. */
 static void check_host_sizes(const gpuhal_opened *opened, const gpuhal_memory *memory)
 {
     if (opened->slots.ops.read == NULL || opened->slots.ops.write == NULL) {

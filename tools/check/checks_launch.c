@@ -1,4 +1,5 @@
-/* checks_launch.c: launches of the kernel of the command line: on which bytes, in which order, at once, and often. */
+/* checks_launch.c: launches of the kernel of the command line: their bytes, their order, several at once, and many in a
+ * row. */
 #include "kernel.h"
 #include "load.h"
 #include "resources.h"
@@ -13,7 +14,7 @@ enum { ROUNDS = 4, THREADS = 8, THREAD_ROUNDS = 48, TIMES = 1000 };
 
 /* ---- without a queue */
 
-/* Each buffer in a memory of its own, from its first byte on. */
+/* Runs with each buffer in separate memory, from its first byte on. */
 static void run_apart(const gpuhal_given_kernel *own, const gpuhal_area *model, unsigned char *out_result)
 {
     const gpuhal_opened *opened = &own->context->opened;
@@ -41,7 +42,7 @@ static void run_apart(const gpuhal_given_kernel *own, const gpuhal_area *model, 
     }
 }
 
-/* Everything below compares with such a launch, so a kernel without a result judges nothing. */
+/* All later checks compare with such a launch, so a kernel without a result judges nothing. */
 void gpuhal_check_launch(gpuhal_context *context)
 {
     gpuhal_given_kernel own;
@@ -98,7 +99,7 @@ void gpuhal_check_launch_reads(gpuhal_context *context)
 
 /* ---- with a queue */
 
-/* @return whether a queue takes launches; else the check is skipped */
+/* @return whether a queue takes launches; otherwise the check is skipped */
 static bool enqueue(const gpuhal_work *work, const gpuhal_given_kernel *own, gpuhal_plugin_queue *queue,
                     const gpuhal_memory *memory)
 {
@@ -120,7 +121,7 @@ typedef struct round {
     unsigned char *result;
 } round;
 
-/* Bytes come by a copy before each launch, and leave by one behind it, all through one memory. */
+/* A copy brings the bytes before each launch, and another takes them away after it, all through one memory. */
 static bool run_in_order(const gpuhal_given_kernel *own, const gpuhal_work *work, const gpuhal_area *through,
                          round rounds[ROUNDS])
 {
@@ -134,8 +135,8 @@ static bool run_in_order(const gpuhal_given_kernel *own, const gpuhal_work *work
     return true;
 }
 
-/* Behind work that lasts, a launch that waits for it is back when it has ended. A try in which it has ended before the
- * launch shows nothing. */
+/* Launches after slow work: a launch that waits for the work returns when it has ended. A try proves nothing if the
+ * work ended before the launch. */
 static void expect_prompt_launch(const gpuhal_given_kernel *own, const gpuhal_load *slow, const gpuhal_area *through)
 {
     enum { TRIES = 3 };
@@ -251,7 +252,7 @@ typedef struct worker {
     pthread_t thread;
 } worker;
 
-/* Those with an odd number load the program for themselves, while the others launch. */
+/* Threads with an odd number load their own program, while the others launch. */
 static void *launch_at_once(void *user)
 {
     const worker *self = user;

@@ -1,6 +1,5 @@
-/* checks_leak.c: calls that are made thousands of times in the life of a server: each is repeated, and nothing may stay
- * behind. Opening, allocating, and making queues and events have checks of their
- * own. */
+/* checks_leak.c: calls that a server makes thousands of times in its life: each is repeated, and nothing may stay
+ * behind. Opening, allocating, and making queues and events have separate checks. */
 #include "area.h"
 #include "image.h"
 #include "program.h"
@@ -27,7 +26,7 @@ static void do_sample(void *user)
     gpuhal_device_snapshot_finish(&sample);
 }
 
-/* One of the others, or the device itself where it is the only one. */
+/* Returns one of the others, or the device itself if it is the only one. */
 static uint32_t other_device(const gpuhal_context *context)
 {
     for (size_t d = 0; d < context->listing.count; d++) {
@@ -46,7 +45,7 @@ static void do_link(void *user)
     gpuhal_device_snapshot_finish(&link);
 }
 
-/* An object of no type that there is: refused, on a path that is easily forgotten. */
+/* Adopts an object of a type that does not exist: refused, on a path that is easily forgotten. */
 static void do_open_refused(void *user)
 {
     gpuhal_slots slots;
@@ -70,7 +69,7 @@ static void do_allocate_refused(void *user)
     }
 }
 
-/* Compilers take too long for so many times. */
+/* Compilers take too long for this number of calls. */
 static void load_rubbish(void *user, const char *format)
 {
     if (!gpuhal_format_is_text(format)) {
@@ -194,7 +193,8 @@ static void check_memory(const gpuhal_context *context)
     gpuhal_plain_release(&context->opened, &own.memory);
 }
 
-/* On the first device alone, since the plugin does the same for all, and reading all values takes some drivers long. */
+/* Checks the first device alone, since the plugin does the same for all, and reading all values takes some drivers
+ * long. */
 static void check_closed(gpuhal_context *context)
 {
     const gpuhal_plugin *plugin = context->plugin;
@@ -234,7 +234,8 @@ static void note_thread_import(void *user, const char *name)
     *(bool *)user |= strcmp(name, "pthread_create") == 0 || strcmp(name, "thrd_create") == 0;
 }
 
-/* Drivers may make threads as soon as they are initialised; a plugin that cannot make one is not to blame. */
+/* Drivers may make threads as soon as they are initialised. A plugin that does not import a function to make threads is
+ * not to blame. */
 void gpuhal_check_start(gpuhal_context *context)
 {
     bool to_blame = false;
@@ -251,7 +252,7 @@ void gpuhal_check_start(gpuhal_context *context)
     if (now.threads > before.threads) {
         gpuhal_note("start: a library that the plugin uses left %u threads running", now.threads - before.threads);
     }
-    /* The same again must not add anything: a second copy of the core does it. */
+    /* The same again must not add any: a second copy of the core does it. */
     const gpuhal_host second = *context->host;
     gpuhal_step("start, called by a second copy of the core");
     gpuhal_plugin_instance *instance = NULL;

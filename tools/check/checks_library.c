@@ -1,6 +1,5 @@
 /* checks_library.c: the plugin in an application: its manifest, and each of its devices through the library, which
- * lists them in one process and opens them in
- * another. */
+ * lists them in one process and opens them in another. */
 #include "library.h"
 #include "manifest.h"
 
@@ -72,7 +71,7 @@ static void expect_line(const gpuhal_manifest_line *line)
     }
 }
 
-/* What neither comes nor goes. */
+/* Returns whether all devices are processors, which neither come nor go. */
 static bool lists_processors_alone(const gpuhal_library *library)
 {
     uint32_t devices = 0;
@@ -171,14 +170,14 @@ static void check_device(gpuhal_device *device)
     expect_call(device, status, "gpuhal_device_verify()");
 }
 
-/* The rule that a plugin breaks which the library does not use. */
+/* Returns the rule that a plugin breaks if the library does not use it. */
 static unsigned rule_of(const gpuhal_plugin_report *report)
 {
     const bool form = strstr(report->reason, "; the form is ") != NULL; /* of an identity */
     return report->stage == GPUHAL_STAGE_MANIFEST ? 30 : report->stage == GPUHAL_STAGE_FILE ? 4 : form ? 14 : 11;
 }
 
-/* What all the other checks cannot see: that a helper process and the application find the same, and that the parts
+/* Checks the properties that no other check can see: a helper process and the application find the same, and the parts
  * work together. */
 void gpuhal_check_end_to_end(gpuhal_context *context)
 {

@@ -1,4 +1,5 @@
-/* checks_open.c: opening a device repeatedly, one after another and side by side, and what stays behind. */
+/* checks_open.c: opening a device repeatedly, one after another and side by side, and the resources that this
+ * leaves. */
 #include "../common/subprocess.h"
 #include "area.h"
 #include "resources.h"
@@ -7,7 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Two gpuhal objects, or two engines, open one device at the same time and close it whenever they like. */
+/* Two gpuhal objects, or two engines, open one device at the same time and close it at any time. */
 void gpuhal_check_open_twice(gpuhal_context *context)
 {
     enum { OPENED = 3 };
@@ -19,7 +20,7 @@ void gpuhal_check_open_twice(gpuhal_context *context)
         gpuhal_area_init(&areas[i], context, &opened[i], GPUHAL_MEMORY_DEVICE, bytes);
         gpuhal_area_reset(&areas[i], i + 1, ROUTE_ANY);
     }
-    /* The oldest goes first, then the youngest; those that stay must not notification. */
+    /* The oldest goes first, then the youngest; the remaining ones must not notice. */
     static const unsigned order[OPENED] = {0, 2, 1};
     for (unsigned i = 0; i < OPENED; i++) {
         for (unsigned left = i; left < OPENED; left++) {
@@ -45,7 +46,7 @@ static void expect_refused(const gpuhal_context *context, const gpuhal_native *a
     }
 }
 
-/* Taking rubbish for a vendor's context ends in a crash inside the driver, far from the mistake. */
+/* A plugin that takes an invalid pointer for a vendor's context crashes inside the driver, far from the mistake. */
 void gpuhal_check_open_adopt(gpuhal_context *context)
 {
     static const int nothing = 0;
@@ -61,7 +62,7 @@ void gpuhal_check_open_adopt(gpuhal_context *context)
                                            .values = {1, UINT64_MAX, 0xdead, 0xbeef}});
 }
 
-/* Two allocations and a copy, since drivers allocate much of their own only at first use. */
+/* Makes two allocations and a copy, since drivers allocate much of their memory only at first use. */
 static void open_use_close(void *user)
 {
     const gpuhal_context *context = user;
@@ -77,7 +78,7 @@ static void open_use_close(void *user)
     gpuhal_session_close(context, &opened);
 }
 
-/* A server opens and closes devices for months. The first rounds do not count: drivers cache what they need once. */
+/* A server opens and closes devices for months. The first rounds do not count: drivers fill their caches once. */
 void gpuhal_check_open_100(gpuhal_context *context)
 {
     gpuhal_session_list(context);
@@ -96,7 +97,7 @@ typedef struct lister {
     int orders[2];           /* a pipe to it: 'l' list, 'e' end */
 } lister;
 
-/* Every listing in a process of its own, since a driver keeps what it took the first time. */
+/* Each listing runs in a separate process, since a driver keeps the memory of the first time. */
 static void lister_main(void *user, int answer)
 {
     const lister *made = user;
@@ -145,14 +146,14 @@ static void lister_end(lister *made)
     close(made->orders[1]);
 }
 
-/* Other programs come and go meanwhile; a context of a driver is larger. */
+/* Other programs come and go in the meantime; a context of a driver is larger. */
 static uint64_t tolerance(const gpuhal_context *context)
 {
     const uint64_t part = gpuhal_device_fact(context, GPUHAL_FACT_MEMORY_TOTAL_BYTES, UINT64_MAX) / 16;
     return part < UINT64_C(16) << 20 ? part : UINT64_C(16) << 20;
 }
 
-/* There the process itself, with the driver's libraries in it, counts as used memory. */
+/* On such devices the process itself, with the driver's libraries in it, counts as used memory. */
 static bool shares_host_memory(const gpuhal_context *context)
 {
     return gpuhal_device_fact(context, GPUHAL_FACT_UNIFIED_MEMORY, 0) == 1 ||
@@ -160,7 +161,7 @@ static bool shares_host_memory(const gpuhal_context *context)
            gpuhal_device_fact(context, GPUHAL_FACT_TYPE, 0) != GPUHAL_DEVICE_GPU;
 }
 
-/* What this process itself loses by listing again. */
+/* Returns the memory that this process itself loses by listing again. */
 static int64_t taken_by_listing_again(const gpuhal_context *context)
 {
     uint64_t before = 0, after = 0;
@@ -175,7 +176,7 @@ static int64_t taken_by_listing_again(const gpuhal_context *context)
     return (int64_t)before - (int64_t)after;
 }
 
-/* The round in which least was lost counts: other programs take memory too, but not in every round. */
+/* The round with the smallest loss counts: other programs take memory too, but not in every round. */
 static int64_t smaller(int64_t a, int64_t b)
 {
     return a < b ? a : b;

@@ -1,5 +1,5 @@
-/* checks_peer.c: every device of the plugin with every other: copies between them, and what the plugin states about
- * their links. */
+/* checks_peer.c: every device of the plugin with every other: copies between them, and the plugin's facts about their
+ * links. */
 #include "work.h"
 
 #include <inttypes.h>
@@ -34,7 +34,7 @@ static void pair_finish(pair *made)
     gpuhal_session_close(&made->other, &made->opened);
 }
 
-/* Alignments of both devices hold. */
+/* Returns a unit that satisfies the alignments of both devices. */
 static uint64_t unit_of(const pair *made)
 {
     const uint64_t here = gpuhal_copy_unit(made->context), there = gpuhal_copy_unit(&made->other);
@@ -64,7 +64,7 @@ static void expect_arrived(const pair *made, gpuhal_area *to, uint64_t to_offset
     gpuhal_area_verify(from, (gpuhal_claim){.bytes = from->bytes}, ROUTE_ANY, "the source of peer_copy");
 }
 
-/* @return false where the plugin refuses this pair */
+/* @return false if the plugin refuses this pair */
 static bool copy_both_ways(pair *made)
 {
     static const uint64_t sizes[] = {1, 255, 4097};
@@ -85,7 +85,7 @@ static bool copy_both_ways(pair *made)
     return true;
 }
 
-/* Behind copies of the device itself to the same bytes, so that one that is made at once is overwritten. */
+/* Comes after copies of the device itself to the same bytes, which overwrite a copy that is made at once. */
 static void copy_in_queue(pair *made)
 {
     enum { COPIES = 200 };
@@ -112,7 +112,7 @@ static void copy_in_queue(pair *made)
     gpuhal_work_finish(&work);
 }
 
-/* Memory that others shall reach may be refused, and never be taken for memory that only its own device reaches. */
+/* A plugin may refuse memory that others shall reach, but must never return memory that only its own device reaches. */
 static void allocate_for_peer(const pair *made)
 {
     const gpuhal_opened *opened = &made->context->opened;
@@ -129,7 +129,7 @@ static void allocate_for_peer(const pair *made)
     }
 }
 
-/* Whether link() says that one reaches the other; missing where it says nothing. */
+/* Returns whether link() says that one device reaches the other; *out_known is false if it says nothing. */
 static bool advertised(const gpuhal_context *context, uint32_t from, uint32_t to, bool *out_known)
 {
     gpuhal_device_snapshot link = {0};
@@ -176,7 +176,7 @@ static bool check_pair(gpuhal_context *context, const gpuhal_listed *other)
     return enabled;
 }
 
-/* The core proves each link itself before it uses it; a plugin that fails there has all its copies staged. */
+/* The core proves each link itself before it uses it. If a plugin fails there, all its copies are staged. */
 void gpuhal_check_peers(gpuhal_context *context)
 {
     unsigned enabled = 0;
@@ -206,13 +206,13 @@ static const gpuhal_listed_fact *expect_number(const gpuhal_listed *link, gpuhal
     return fact;
 }
 
-/* The numbers that a plugin gives; what was verified and measured is the library's to say. */
+/* Returns whether a plugin gives this number; the library states the verified and measured values. */
 static bool is_of_link(gpuhal_key key)
 {
     return key >= GPUHAL_LINK_KIND && key <= GPUHAL_LINK_COUNT;
 }
 
-/* A fabric of a vendor's own has a number that means nothing to people, so it has a name. */
+/* The number of a vendor's own fabric means nothing to people, so it has a name. */
 static void expect_kind(const gpuhal_listed *link)
 {
     const gpuhal_listed_fact *kind = gpuhal_listed_find(link, GPUHAL_LINK_KIND),

@@ -10,8 +10,8 @@
 #include <pthread.h>
 #include <string.h>
 
-/* Everything else needs to know which devices there are, so this check runs first and alone, and reports them to the
- * parent. What it refuses, the core refuses too. */
+/* All other checks need the list of devices, so this check runs first and alone, and reports them to the parent. The
+ * core refuses the same plugins. */
 void gpuhal_check_file(gpuhal_context *context)
 {
     gpuhal_session_load(context);
@@ -31,7 +31,7 @@ void gpuhal_check_file(gpuhal_context *context)
 
 static void expect_export(void *user, const char *name)
 {
-    /* Names that linkers add on their own, depending on their age. */
+    /* Linkers add these names, depending on their age. */
     static const char *const of_linker[] = {"_init", "_fini", "_end", "_edata", "__bss_start", "end", "edata"};
     bool *found = user;
     for (size_t i = 0; i < sizeof of_linker / sizeof *of_linker; i++) {
@@ -55,8 +55,8 @@ static void expect_needed(void *user, const char *name)
     }
 }
 
-/* The compiler's own start code has one of each. Statically linked libraries may bring more, so more of them is not a
- * failure. */
+/* The compiler's own start code has one of each. Statically linked libraries may bring more, so a higher number is not
+ * a failure. */
 static void note_constructors(void *user, unsigned constructors, unsigned destructors)
 {
     (void)user;
@@ -66,8 +66,8 @@ static void note_constructors(void *user, unsigned constructors, unsigned destru
     }
 }
 
-/* Several plugins, drivers and engines share one process: whatever is exported besides the query can be bound to by
- * another library's call. */
+/* Several plugins, drivers and engines share one process: another library's call can bind to any symbol exported
+ * besides the query. */
 void gpuhal_check_symbols(gpuhal_context *context)
 {
     bool found = false;
@@ -95,8 +95,8 @@ static gpuhal_plugin_query_fn *find_query(const gpuhal_context *context)
     return query;
 }
 
-/* The core asks files whose device is never used. Threads and descriptors may only come with start(); the answer is
- * kept by every copy of the core, so it has to be one constant. */
+/* The core asks files whose device is never used. Threads and descriptors may only come with start(). Every copy of the
+ * core keeps the answer, so it has to be one constant. */
 void gpuhal_check_query(gpuhal_context *context)
 {
     const gpuhal_resources before = gpuhal_resources_now();
@@ -121,7 +121,7 @@ void gpuhal_check_query(gpuhal_context *context)
 
 static gpuhal_status reported;
 
-/* The host table of the next check has this in the place of the library's own function. */
+/* Replaces the library's own function in the host table of the next check. */
 static gpuhal_status take_report(const gpuhal_host *host, gpuhal_status status, const char *call, int64_t code,
                                  const char *text)
 {
@@ -130,7 +130,7 @@ static gpuhal_status take_report(const gpuhal_host *host, gpuhal_status status, 
     return status;
 }
 
-/* A plugin that accepts a core which it was not built for is called through slots that have moved. */
+/* A plugin that accepts a core of another major ABI is called through slots that have moved. */
 void gpuhal_check_other_abi(gpuhal_context *context)
 {
     gpuhal_session_load(context);
@@ -148,7 +148,7 @@ void gpuhal_check_other_abi(gpuhal_context *context)
     }
 }
 
-/* Members that the loader does not need, yet people and later versions do. */
+/* The loader does not need these members, but people and later versions do. */
 void gpuhal_check_members(gpuhal_context *context)
 {
     gpuhal_session_load(context);
@@ -185,7 +185,7 @@ static void *start_one(void *user)
     return NULL;
 }
 
-/* The table of a copy of the core that is gone: in an engine that was unloaded there would be nothing at all. */
+/* The table of a copy of the core that is gone: in an engine that was unloaded it would not exist at all. */
 static _Noreturn void called_gone(void)
 {
     gpuhal_fail(
@@ -264,7 +264,7 @@ void gpuhal_check_two_hosts(gpuhal_context *context)
         }
         arguments[i].host = gone;
     }
-    /* The copy of the core that goes on is neither the first nor the last one that came. */
+    /* The surviving copy of the core is neither the first nor the last one. */
     gpuhal_session_start(context);
     gpuhal_host last = *context->host;
     gpuhal_plugin_instance *instance = NULL;
@@ -276,16 +276,16 @@ void gpuhal_check_two_hosts(gpuhal_context *context)
     }
 }
 
-/* ---- errors, and to which host they go */
+/* ---- errors, and the hosts that receive them */
 
 typedef struct taken {
     unsigned count;
-    bool of_other; /* with another host than the one whose function was called */
+    bool of_other; /* called with another host than the function's own */
     gpuhal_status status;
     bool has_detail; /* a vendor's call or a text */
 } taken;
 
-/* One for each of two copies of the core. The tables differ in the function, so that it shows which one was called. */
+/* One for each of two copies of the core. The tables differ in the function, which shows the host that was called. */
 static gpuhal_host hosts[2];
 static taken reports[2];
 
@@ -314,7 +314,7 @@ static gpuhal_status report_to_second(const gpuhal_host *host, gpuhal_status sta
     return take_into(1, host, status, call, text);
 }
 
-/* More than any device has: refused, and said why. */
+/* Requests more than any device has. The plugin must refuse, and report why. */
 static gpuhal_status allocate_too_much(const gpuhal_opened *opened)
 {
     const gpuhal_alloc alloc = {.size = sizeof alloc, .bytes = UINT64_C(1) << 60};
@@ -332,7 +332,7 @@ static void open_with(gpuhal_context *context, const gpuhal_host *host, gpuhal_p
     gpuhal_session_open(&own, out_opened);
 }
 
-/* The first copy of the core opens, and leaves; the second one is still there, and gets its own reports. */
+/* The first copy of the core opens, and ends. The second one still exists, and gets its own reports. */
 void gpuhal_check_hosts_apart(gpuhal_context *context)
 {
     gpuhal_session_load(context);
@@ -375,7 +375,7 @@ void gpuhal_check_hosts_apart(gpuhal_context *context)
     context->plugin->close(of_second.device);
 }
 
-/* Applications look for what other vendors, or later versions, offer, and call whatever they get. */
+/* Applications look for the extensions of other vendors, or of later versions, and call any pointer that they get. */
 void gpuhal_check_extensions(gpuhal_context *context)
 {
     static char long_name[4096];

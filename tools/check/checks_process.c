@@ -1,4 +1,4 @@
-/* checks_process.c: what belongs to the process as a whole stays as it is, whatever the plugin is asked to do. */
+/* checks_process.c: the state of the whole process must stay as it is, whichever calls the plugin gets. */
 #include "resources.h"
 #include "work.h"
 
@@ -13,7 +13,7 @@ enum {
     FORK_WORKED = 42
 }; /* exit code of the forked process; after a failure it has sent the reason, and exits with another */
 
-/* Looks after every step, so that the sentence names the step which is to blame. */
+/* Compares after every step, so that the sentence names the step that is to blame. */
 static void use_device(const gpuhal_context *context, gpuhal_process_state *before)
 {
     const char *file = context->options->file;
@@ -46,8 +46,8 @@ static void use_device(const gpuhal_context *context, gpuhal_process_state *befo
     gpuhal_process_state_expect(before, "close", file);
 }
 
-/* The process is the engine's. What a plugin changes in it shows up in code that has nothing to do with devices: a
- * decimal comma, a file that is not found, a core that is not dumped. */
+/* The process is the engine's. A plugin's changes to it show up in code that has nothing to do with devices: a decimal
+ * comma, a file that is not found, a core that is not dumped. */
 void gpuhal_check_process_state(gpuhal_context *context)
 {
     const char *file = context->options->file;
@@ -120,8 +120,8 @@ static void use_opened(gpuhal_context *context)
     gpuhal_session_close(context, &context->opened);
 }
 
-/* Of the threads only this one is left, and locks are as they were. What the parent opened is refused by the core here;
- * all else has to work: with what the parent started, as after a start of the child's own. */
+/* Only this thread is left, and locks are as they were. The core refuses the parent's opened devices here. All other
+ * calls have to work with the parent's instance, just as after the child's own start(). */
 static _Noreturn void use_in_forked(const gpuhal_context *context, bool can_list)
 {
     gpuhal_context own = *context;
@@ -146,7 +146,7 @@ static _Noreturn void use_in_forked(const gpuhal_context *context, bool can_list
     _exit(FORK_WORKED);
 }
 
-/* Where the flag is set wrongly the core lets the child in, which then hangs in a lock whose owner does not exist
+/* If the flag is set wrongly the core lets the child in, which then hangs in a lock whose owner does not exist
  * there. */
 void gpuhal_check_fork_safe(gpuhal_context *context)
 {

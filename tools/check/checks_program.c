@@ -7,7 +7,7 @@ static void expect_rubbish_refused(void *user, const char *format)
     gpuhal_program_refused(user, format);
 }
 
-/* Only with code that is right otherwise: what is refused here is the target. */
+/* Runs only with code that is right otherwise, so that the plugin refuses the target. */
 static void expect_other_target_refused(const gpuhal_context *context)
 {
     gpuhal_code code = gpuhal_given_code(context);
@@ -21,7 +21,7 @@ static void expect_other_target_refused(const gpuhal_context *context)
     gpuhal_direct_failed(context->plugin, status, "program_load");
 }
 
-/* Applications bring one program in several forms: a form that is refused in another way than these costs all of
+/* Applications bring one program in several forms: a form that is refused with another status than these costs all of
  * them. */
 void gpuhal_check_program_refused(gpuhal_context *context)
 {

@@ -1,4 +1,4 @@
-/* checks_queue.c: using queues and events again and again, and their times. checks_slow.c has order and waits. */
+/* checks_queue.c: using queues and events repeatedly, and their times. checks_slow.c has order and waits. */
 #include "load.h"
 #include "resources.h"
 
@@ -7,7 +7,7 @@
 
 #define TICK_NS UINT64_C(1000000) /* clocks of devices tick coarsely */
 
-/* Events are reused: one that still shows its former answer lets the next work be read too early. */
+/* Events are reused: an event that still shows its former state lets the next work be read too early. */
 void gpuhal_check_event_again(gpuhal_context *context)
 {
     if (!gpuhal_work_offered(context, true, "")) {
@@ -27,7 +27,7 @@ void gpuhal_check_event_again(gpuhal_context *context)
     gpuhal_work_finish(&work);
 }
 
-/* The last time at which the event was not done. */
+/* Returns the last time at which the event was not done. */
 static uint64_t seen_unfinished(const gpuhal_work *work)
 {
     uint64_t seen = 0, now = gpuhal_tool_now_ns();
@@ -39,7 +39,7 @@ static uint64_t seen_unfinished(const gpuhal_work *work)
     return seen != 0 ? seen : now;
 }
 
-/* What one look at the two clocks says, in nanoseconds. */
+/* The result of one comparison of the two clocks, in nanoseconds. */
 typedef struct times {
     uint64_t device, least, most; /* the last two by the host's clock; `least` is 0 for work that ends in its call */
 } times;
@@ -66,9 +66,9 @@ static times time_work(gpuhal_context *context)
     return found;
 }
 
-/* Devices count ticks of their own; forgetting to convert them is off by a factor, which the host's clock shows. A
- * driver takes its time before it says that the work has ended, and may be kept from saying it on a busy machine: too
- * little counts only if it is half, each time. */
+/* Devices count ticks of their own; without a conversion the result is off by a factor, which the host's clock shows. A
+ * driver takes its time before it says that the work has ended, and may be late on a busy machine: a small result
+ * counts only if it is below half, each time. */
 void gpuhal_check_elapsed(gpuhal_context *context)
 {
     if (!gpuhal_work_offered(context, context->opened.slots.ops.elapsed != NULL, "elapsed")) {
@@ -93,7 +93,7 @@ void gpuhal_check_elapsed(gpuhal_context *context)
     }
 }
 
-/* With work in between, since drivers make a thread or a descriptor for a queue only when it is used. */
+/* Does work in between, since drivers make a thread or a descriptor for a queue only when it is used. */
 static void make_and_destroy(void *user)
 {
     const gpuhal_context *context = user;

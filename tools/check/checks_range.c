@@ -1,4 +1,4 @@
-/* checks_range.c: virtual memory: the addresses that a range has, and the memory behind them. */
+/* checks_range.c: virtual memory: the addresses of a range, and the memory behind them. */
 #include "pieces.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 
 /* ---- addresses */
 
-/* Of as many addresses as the device has memory: pools reserve more than that, before they need any. */
+/* Reserves more addresses than the device has memory: pools reserve more than that, before they need any. */
 static uint64_t taken_by_reserving(gpuhal_pieces *own, uint64_t pieces)
 {
     uint64_t before = 0, during = 0;
@@ -20,7 +20,7 @@ static uint64_t taken_by_reserving(gpuhal_pieces *own, uint64_t pieces)
     return taken ? before - during : 0;
 }
 
-/* The least of some rounds counts: other programs take memory too, but not in every round. */
+/* The minimum of several rounds counts: other programs take memory too, but not in every round. */
 static void expect_no_memory(gpuhal_pieces *own)
 {
     enum { ROUNDS = 3 };
@@ -38,7 +38,7 @@ static void expect_no_memory(gpuhal_pieces *own)
     }
 }
 
-/* Address 0: the API has none. */
+/* Address 0 means that the API has no addresses. */
 static void expect_apart(const gpuhal_memory *one, const gpuhal_memory *other, const char *what)
 {
     if (one->address != 0 && other->address != 0 && one->address < other->address + other->bytes &&
@@ -79,7 +79,7 @@ static void expect_native(const gpuhal_pieces *own)
     }
 }
 
-/* What each transfer does between `at` and `at + bytes`, which lie on both sides of the border of two pieces. */
+/* The state of a transfer between `at` and `at + bytes`, which lie on both sides of the border of two pieces. */
 typedef struct border {
     gpuhal_area *area; /* of the range */
     gpuhal_area *other;
@@ -132,7 +132,7 @@ static void fill_border(const border *own, unsigned char *host)
                        "fill over the border of two pieces");
 }
 
-/* Neighbouring pieces are one for the buffers of a pool. They come in any order, and behind them is no memory that a
+/* Neighbouring pieces are one for the buffers of a pool. They come in any order, and after them is no memory that a
  * transfer could touch. */
 void gpuhal_check_range_commit(gpuhal_context *context)
 {

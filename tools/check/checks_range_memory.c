@@ -1,4 +1,4 @@
-/* checks_range_memory.c: virtual memory: what becomes of memory that is taken back, refused, or left at the end. */
+/* checks_range_memory.c: virtual memory: memory that is taken back, refused, or left at the end. */
 #include "pieces.h"
 #include "resources.h"
 
@@ -36,7 +36,7 @@ static void expect_commit_again(const gpuhal_pieces *own, uint64_t first, uint64
     }
 }
 
-/* Memory goes in the middle, and comes again in other pieces than before. */
+/* Memory in the middle is given back, and comes again in other pieces than before. */
 static void change_middle(gpuhal_pieces *own)
 {
     gpuhal_area area;
@@ -63,8 +63,8 @@ static void change_middle(gpuhal_pieces *own)
 
 enum { AGAIN = 12 };
 
-/* Takes memory and gives it back so often that a small device runs out where it is kept.
- * @return what the device has less of after all but the first: what a driver keeps once is not lost each time */
+/* Takes memory and gives it back until a small device would run out if it were kept.
+ * @return the memory that the device lost after the first round: a driver's cache is not lost each time */
 static uint64_t lost_by(gpuhal_pieces *own, uint64_t pieces, const char *what,
                         gpuhal_status (*once)(gpuhal_pieces *own, uint64_t pieces))
 {
@@ -86,7 +86,7 @@ static uint64_t lost_by(gpuhal_pieces *own, uint64_t pieces, const char *what,
     return known && after < before ? before - after : 0;
 }
 
-/* Twice, since another program may take memory meanwhile. */
+/* Runs twice, since another program may take memory in the meantime. */
 static void expect_given_back(gpuhal_pieces *own, const char *what,
                               gpuhal_status (*once)(gpuhal_pieces *own, uint64_t pieces))
 {
@@ -133,7 +133,7 @@ void gpuhal_check_range_decommit(gpuhal_context *context)
 
 /* ---- memory that is short */
 
-/* TOO_LARGE is right above the largest allocation only; pools release something after OUT_OF_MEMORY alone.
+/* TOO_LARGE is right above the largest allocation only; pools release memory after OUT_OF_MEMORY alone.
  * @return whether it was refused */
 static bool commit_refused(const gpuhal_pieces *own, uint64_t first, uint64_t count)
 {
@@ -151,7 +151,7 @@ static bool commit_refused(const gpuhal_pieces *own, uint64_t first, uint64_t co
     return status != GPUHAL_OK;
 }
 
-/* Else a later refusal would be no fault of the plugin. */
+/* Without memory for this, the plugin would not be to blame for a later refusal. */
 static bool has_memory(const gpuhal_pieces *own)
 {
     const gpuhal_status status = gpuhal_pieces_commit(own, 1, 1);
@@ -164,8 +164,8 @@ static bool has_memory(const gpuhal_pieces *own)
     return true;
 }
 
-/* A refusal that keeps a part costs a server all memory in time. Less than a piece for each refusal may be another
- * program, and so may be more of it once. */
+/* A refusal that keeps a part costs a server all memory in time. A loss of less than a piece for each refusal may be
+ * another program, and a single larger loss may be too. */
 static void expect_nothing_kept(const gpuhal_pieces *own, uint64_t all)
 {
     enum { REFUSALS = 32, ROUNDS = 3 };
@@ -238,7 +238,7 @@ static gpuhal_status commit_and_release(gpuhal_pieces *own, uint64_t pieces)
     return status;
 }
 
-/* With memory in one of two pieces, which no call names again. */
+/* Commits memory in one of two pieces, and no later call names it. */
 static void use_and_release(void *user)
 {
     gpuhal_pieces *own = user;

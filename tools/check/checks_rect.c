@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A case: the extent, and for both sides offset, row pitch, and what a slice has beyond its rows. In units of the
+/* A case: the extent, and for both sides offset, row pitch, and the bytes of a slice beyond its rows. In units of the
  * alignment. */
 typedef struct shape {
     uint64_t width, rows, slices;
@@ -48,7 +48,7 @@ static void place_both(const shape *one, uint64_t unit, side *out_to, side *out_
         (side){one->from_offset * unit, one->from_pitch * unit, (one->from_pitch * one->rows + one->from_extra) * unit};
 }
 
-/* What the copy should do, done on bytes of the host. */
+/* Does the expected copy on bytes of the host. */
 static void copy_rows(unsigned char *to, const side *to_place, const unsigned char *from, const side *from_place,
                       const uint64_t extent[3])
 {
@@ -61,7 +61,7 @@ static void copy_rows(unsigned char *to, const side *to_place, const unsigned ch
     }
 }
 
-/* Room for the largest of the shapes. */
+/* Returns room for the largest of the shapes. */
 static uint64_t area_bytes(const gpuhal_context *context)
 {
     const uint64_t usual = gpuhal_area_usual(context), needed = 2048 * gpuhal_copy_unit(context);
@@ -92,8 +92,8 @@ static gpuhal_claim claim_of(const side *to, const side *from, const uint64_t ex
                           .slice_pitch = to->slice_pitch};
 }
 
-/* Slices are multiples of nothing but the alignment: OpenCL wants them to be multiples of the row, so a plugin has to
- * split. False: the plugin refuses host memory for this side, for which the core has a fallback. */
+/* Slices are multiples of the alignment only: OpenCL wants them to be multiples of the row, so a plugin has to split.
+ * False: the plugin refuses host memory for this side; the core has a fallback for that. */
 static bool call_rect(const gpuhal_context *context, const gpuhal_plugin_rect *to, const gpuhal_plugin_rect *from,
                       const uint64_t extent[3])
 {
@@ -104,8 +104,8 @@ static bool call_rect(const gpuhal_context *context, const gpuhal_plugin_rect *t
     return !refused;
 }
 
-/* An area of the device, or host memory in the shape of one: its memory has no object then. The gaps of the host's
- * memory belong to the caller, who may be writing there at this moment. */
+/* Makes an area of the device, or host memory in the shape of one: its memory has no object then. The gaps of the
+ * host's memory belong to the caller, who may be writing there at this moment. */
 static void init_end(gpuhal_area *area, const gpuhal_context *context, bool host, uint64_t bytes)
 {
     if (!host) {
@@ -156,7 +156,7 @@ static void expect_rect(gpuhal_area *target, bool to_host, gpuhal_claim claim, c
     }
 }
 
-/* Both sides filled with different patterns before every shape: a gap that was overwritten shows. */
+/* Fills both sides with different patterns before every shape: a gap that was overwritten shows. */
 static void check_rects(const gpuhal_context *context, bool to_host, bool from_host, const char *where)
 {
     gpuhal_area target, source;

@@ -1,4 +1,4 @@
-/* checks_sample.c: values of a device that need not be open. */
+/* checks_sample.c: values of a device; it need not be open. */
 #include "work.h"
 
 #include <gpuhal/direct.h>
@@ -25,7 +25,7 @@ static bool is_value(gpuhal_key key)
     return key >= GPUHAL_VALUE_MEMORY_FREE_BYTES && key <= GPUHAL_VALUE_FABRIC && !counted;
 }
 
-/* What a value can be; a unit that was mistaken for another is off by 1000 and more. 0 is a value: a fan that stands
+/* The possible range of a value; a value in a wrong unit is off by 1000 or more. 0 is a value: a fan that stands
  * still. */
 static const struct {
     gpuhal_key key;
@@ -109,7 +109,7 @@ static void take_source_of_values(void *user, const char *name)
     expect_source(name);
 }
 
-/* Monitors ask for all values, and programs for one: both have to come to the same. */
+/* Monitors ask for all values, and programs for one: both must get the same. */
 void gpuhal_check_sample_all(gpuhal_context *context)
 {
     if (!offered(context)) {
@@ -121,7 +121,7 @@ void gpuhal_check_sample_all(gpuhal_context *context)
     for (size_t i = 0; i < all.devices[0].count; i++) {
         expect_value(context, &all.devices[0].facts[i]);
     }
-    /* What can be had by its key is among all, unless reading it takes long. */
+    /* A value that its key returns is among all, unless reading it takes long. */
     for (gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES; key <= GPUHAL_VALUE_FABRIC; key++) {
         gpuhal_device_snapshot one = sampled(context, &key, 1, "sample of one key");
         const gpuhal_listed_fact *alone = gpuhal_listed_find(&one.devices[0], key);
@@ -137,7 +137,7 @@ void gpuhal_check_sample_all(gpuhal_context *context)
     gpuhal_device_snapshot_finish(&all);
 }
 
-/* What was just allocated of the device's memory was free before, and free and used are parts of one total. */
+/* Newly allocated memory of the device was free before, and free and used are parts of one total. */
 void gpuhal_check_sample_memory(gpuhal_context *context)
 {
     if (!offered(context)) {
@@ -201,7 +201,7 @@ static void expect_energy(const gpuhal_device_snapshot *before, const gpuhal_dev
     }
 }
 
-/* Counters are read by monitors that take differences; some drivers bring them up to date every 100 ms only. */
+/* Monitors read counters and take differences; some drivers update them every 100 ms only. */
 void gpuhal_check_sample_time(gpuhal_context *context)
 {
     if (!offered(context)) {
@@ -229,7 +229,7 @@ void gpuhal_check_sample_time(gpuhal_context *context)
     gpuhal_device_snapshot_finish(&after);
 }
 
-/* Keys of later versions reach plugins of today; one error would cost the monitor all the others. */
+/* Keys of later versions reach plugins of today; an error would cost the monitor all other values. */
 void gpuhal_check_sample_keys(gpuhal_context *context)
 {
     if (!offered(context)) {
@@ -240,7 +240,7 @@ void gpuhal_check_sample_keys(gpuhal_context *context)
     for (size_t i = 0; i < some.devices[0].count; i++) {
         const gpuhal_listed_fact *fact = &some.devices[0].facts[i];
         if (is_value(fact->key)) {
-            expect_value(context, fact); /* others than those asked for may come out of the same reading */
+            expect_value(context, fact); /* other values may come out of the same reading */
         } else if (fact->kind != LISTED_MISSING) {
             gpuhal_fail("sample gave a value for %s, which is not a value of a device", gpuhal_listed_key(fact->key));
         }
@@ -255,16 +255,16 @@ void gpuhal_check_sample_keys(gpuhal_context *context)
     gpuhal_device_snapshot_finish(&nothing);
 }
 
-/* What processes() has given of a device. */
+/* The results of processes() for a device. */
 typedef struct seen {
     const gpuhal_context *context;
-    bool own, foreign; /* this process; one whose number means nothing here */
+    bool own, foreign; /* this process; a process whose number means nothing here */
     bool hidden;       /* by the library that lists them: a container's own */
     uint64_t own_bytes;
     unsigned count;
 } seen;
 
-/* NVML lists nothing inside a container, whose pids are of another namespace than the first. */
+/* NVML lists nothing inside a container, because the pids there are of another namespace than the first. */
 static void take_source(void *user, const char *name)
 {
     seen *own = user;
@@ -330,7 +330,7 @@ static void expect_own(const seen *now, uint64_t bytes)
     }
 }
 
-/* Monitors show them; a driver that may not list them says so. */
+/* Monitors show them. A driver that may not list them says so. */
 void gpuhal_check_processes(gpuhal_context *context)
 {
     seen now;

@@ -1,4 +1,4 @@
-/* checks_slots.c: describe, and whether slots, facts and opened devices agree about what is offered. */
+/* checks_slots.c: describe, and whether slots, facts and opened devices agree about the offer. */
 #include "check.h"
 
 #include <inttypes.h>
@@ -63,7 +63,7 @@ static uintptr_t slot_value(const gpuhal_slots *filled, size_t slot)
     return value;
 }
 
-/* Whether this address lies in memory that may be executed. */
+/* Returns whether this address lies in memory that may be executed. */
 static bool is_code(uintptr_t address)
 {
     char line[512];
@@ -81,7 +81,7 @@ static bool is_code(uintptr_t address)
     return found;
 }
 
-/* A core that finds queue_create relies on all seven: half a group would be found out in the middle of work. */
+/* A core that finds queue_create relies on all seven: a missing slot would be discovered in the middle of work. */
 static void expect_slots(const gpuhal_slots *filled, const char *who)
 {
     unsigned in_group[GROUP_COUNT] = {0}, of_group[GROUP_COUNT] = {0};
@@ -159,7 +159,7 @@ static void expect_agree(const gpuhal_context *context, gpuhal_key key, uint64_t
     }
 }
 
-/* Without write, the core stages bytes through upload memory; without either, nothing can be done with the device. */
+/* Without write, the core stages bytes through upload memory. Without either, the device is useless. */
 void gpuhal_check_slots_facts(gpuhal_context *context)
 {
     gpuhal_slots filled;
@@ -192,8 +192,8 @@ void gpuhal_check_slots_facts(gpuhal_context *context)
     }
 }
 
-/* Applications choose a device by what describe() filled in. An opened device may have less, such as one that was taken
- * over, but never more. */
+/* Applications choose a device by the slots that describe() filled in. An opened device may have fewer, such as an
+ * adopted one, but never more. */
 void gpuhal_check_slots_open(gpuhal_context *context)
 {
     gpuhal_slots described;

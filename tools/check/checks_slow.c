@@ -1,7 +1,6 @@
-/* checks_slow.c: queues and events behind work that lasts. A device that is done at once hides a wait that does not
- * wait and an operation that runs out of order, so these checks put copies into the queue first, as many as the device
- * needs some time for. Where the work is done inside the calls they show that waits and order are right then,
- * too. */
+/* checks_slow.c: queues and events after work that lasts. A fast device hides a wait that does not wait and an
+ * operation that runs out of order, so these checks put copies into the queue first, enough to keep the device busy for
+ * some time. If the work is done inside the calls, the checks show that waits and order are right then, too. */
 #include "load.h"
 
 #include <inttypes.h>
@@ -11,12 +10,12 @@
 #include <time.h>
 
 #define MILLISECOND_NS UINT64_C(1000000)
-#define LATE_NS        (300 * MILLISECOND_NS) /* a scheduler under load is late by less, once in TRIES at least */
+#define LATE_NS        (300 * MILLISECOND_NS) /* a loaded scheduler is late by less, once in TRIES at least */
 enum { TRIES = 3, ROUNDS_MAX = 12 };
 
 /* ---- waiting */
 
-/* The least of several tries: once is the scheduler. */
+/* The minimum of several tries: a single long one is the scheduler. */
 typedef struct lateness {
     unsigned tries;
     uint64_t ns;
@@ -64,7 +63,7 @@ static void block_unfinished(gpuhal_load *made, lateness *block)
     }
 }
 
-/* Without a time it is a question like event_query(); with one that is long enough it ends with the work. */
+/* Without time the call is a query like event_query(); with enough time it ends with the work. */
 static void block_until_done(gpuhal_load *made)
 {
     const gpuhal_ops *ops = made->work.ops;
@@ -116,8 +115,8 @@ static bool promises_time(const gpuhal_context *context)
     return (context->plugin->flags & GPUHAL_PLUGIN_HONORS_TIMEOUTS) != 0;
 }
 
-/* Behind work that lasts for longer than what counts as late, a call that waits for it is seen. One try in time is
- * enough. */
+/* Comes after work that lasts longer than the limit of a late call, so that a call that waits for it is seen. One try
+ * in time is enough. */
 static void try_prompt(gpuhal_load *made, lateness *query, lateness *block)
 {
     const bool blocks = made->work.ops->event_block != NULL;
@@ -136,7 +135,7 @@ static void try_prompt(gpuhal_load *made, lateness *query, lateness *block)
     made->copies = copies;
 }
 
-/* Waits of an application end in their time only if both slots do, where the plugin says that they do. */
+/* Checks a promise of the plugin: waits of an application end in time only if both slots do. */
 static void expect_prompt(const gpuhal_context *context, const lateness *late, const char *call)
 {
     if (promises_time(context) && late->tries >= TRIES && late->ns > LATE_NS) {
@@ -147,7 +146,7 @@ static void expect_prompt(const gpuhal_context *context, const lateness *late, c
     }
 }
 
-/* An application reads what it waited for: one that continues too early reads old bytes. */
+/* An application reads the results that it waited for: if it continues too early, it reads old bytes. */
 void gpuhal_check_event_slow(gpuhal_context *context)
 {
     gpuhal_load made;
@@ -187,15 +186,15 @@ void gpuhal_check_event_slow(gpuhal_context *context)
 
 /* ---- order */
 
-/* Each part of the load's destination gets bytes of its own from an operation behind the load, which the load would
- * overwrite where the operation ran early. NOT_SUPPORTED with a queue is fair. */
+/* Each part of the load's destination gets bytes of its own from an operation after the load. If the operation ran
+ * early, the load would overwrite them. NOT_SUPPORTED with a queue is fair. */
 enum { PART_COPY, PART_FILL, PART_WRITE, PART_RECT, PARTS };
 
 typedef struct ordering {
     gpuhal_load made;
     uint64_t part;       /* bytes of a part */
-    unsigned char *host; /* written from; stays as it is until the end */
-    unsigned char *back; /* read to */
+    unsigned char *host; /* source of writes; unchanged until the end */
+    unsigned char *back; /* destination of reads */
     bool reads;
 } ordering;
 
@@ -260,7 +259,7 @@ static void enqueue_rect(ordering *order)
     }
 }
 
-/* The bytes of the load, where those from before it stand until then. */
+/* Reads bytes of the load; until it ends, older bytes are there. */
 static void enqueue_read(ordering *order)
 {
     const gpuhal_work *work = &order->made.work;
@@ -273,7 +272,7 @@ static void enqueue_read(ordering *order)
     order->reads = enqueued(status, "read with a queue");
 }
 
-/* A second queue waits for the first, and takes away what that has put at the end. */
+/* A second queue waits for the first, and takes the bytes that it wrote at the end. */
 static void enqueue_behind(ordering *order, gpuhal_plugin_queue *second, gpuhal_plugin_event *end)
 {
     gpuhal_work *work = &order->made.work;
@@ -320,14 +319,14 @@ static void run_in_order(ordering *order)
 enum { CALL_RECORD, CALL_COPY, CALL_FILL, CALL_WRITE, CALL_RECT, CALL_READ, CALL_FLUSH, CALL_AWAIT, CALLS };
 
 typedef struct looks {
-    gpuhal_plugin_event *before; /* behind the load, before the calls */
-    unsigned full;               /* times that the queue was full before the call */
+    gpuhal_plugin_event *before; /* after the load, before the calls */
+    unsigned full;               /* how often the queue was full before the call */
     bool ended;
     unsigned blamed[CALLS];
 } looks;
 
-/* The work before has ended while the call was in progress: once it is chance. What waited because the queue was full
- * is the check's own waiting. */
+/* Blames a call if the earlier work has ended during it: once may be chance. If the queue was full, the check itself
+ * has waited. */
 static void look(const gpuhal_work *work, looks *own, int call)
 {
     const bool ended = !own->ended && work->ops->event_query(own->before) == GPUHAL_OK;
@@ -372,7 +371,7 @@ static void look_at_calls(ordering *order, looks *own)
     gpuhal_work_await(work, work->event);
 }
 
-/* A thread of the application would wait in a call that promises to return at once. */
+/* Otherwise a thread of the application would wait in a call that promises to return at once. */
 static void expect_prompt_calls(ordering *order)
 {
     static const char *const names[] = {"event_record", "copy", "fill", "write", "copy_rect",
@@ -450,7 +449,8 @@ void gpuhal_check_queue_slow(gpuhal_context *context)
 
 enum { SMALL_COPIES = 2500 };
 
-/* Rings of hardware have a few hundred places. The core cannot know how many, so the plugin says when it is full. */
+/* Rings of hardware have a few hundred places. The core cannot know their number, so the plugin says when a ring is
+ * full. */
 void gpuhal_check_queue_full(gpuhal_context *context)
 {
     gpuhal_work work;
@@ -462,7 +462,7 @@ void gpuhal_check_queue_full(gpuhal_context *context)
     for (unsigned c = 0; c < SMALL_COPIES; c++) {
         gpuhal_status status;
         const uint64_t to = c % places * piece,
-                       from = (c + c / places) % places * piece; /* one that is left out shows */
+                       from = (c + c / places) % places * piece; /* a copy that is left out shows */
         gpuhal_step("the slot copy with a queue");
         do {
             status =

@@ -1,4 +1,4 @@
-/* checks_threads.c: eight threads at once. Each checks its own bytes; what goes wrong names the thread that saw it. */
+/* checks_threads.c: eight threads at once. Each checks its own bytes; a failure names the thread that saw it. */
 #include "area.h"
 
 #include <inttypes.h>
@@ -18,7 +18,7 @@ typedef struct worker {
     pthread_t thread;
 } worker;
 
-/* What goes wrong on one thread already is a fault of the transfers, and not of the locks. */
+/* A fault that shows on one thread alone is a fault of the transfers, and not of the locks. */
 static void work_alone(worker workers[THREADS], void *(*work)(void *))
 {
     pthread_barrier_t alone;
@@ -88,7 +88,7 @@ static void *use_own_memory(void *user)
     return NULL;
 }
 
-/* Nothing but the slots, so that calls often overlap: sizes differ, and each memory is a thread's own. */
+/* Calls only the slots, so that calls often overlap: sizes differ, and each memory belongs to one thread. */
 static void *allocate_often(void *user)
 {
     enum { TIMES = 16 };
@@ -116,7 +116,7 @@ void gpuhal_check_threads_one_opening(gpuhal_context *context)
     start_threads(workers, &model, NULL, allocate_often);
 }
 
-/* Openings are separate for the core, yet a plugin may keep something that all of them share. */
+/* Openings are separate for the core, but a plugin may keep state that all of them share. */
 void gpuhal_check_threads_openings(gpuhal_context *context)
 {
     worker workers[THREADS];
@@ -131,7 +131,7 @@ void gpuhal_check_threads_openings(gpuhal_context *context)
     }
 }
 
-/* The core lets transfers on one memory object overlap; only release, map and unmap are alone on it. */
+/* The core lets transfers on one memory object overlap; only release, map and unmap run alone on it. */
 static void *use_slice(void *user)
 {
     const worker *self = user;

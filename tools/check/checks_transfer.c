@@ -1,5 +1,5 @@
 /* checks_transfer.c: copy, write, read and fill, at every kind of offset and size that the device's alignments allow.
- * All bytes of the memory are compared after each call, so those outside the range are guards. */
+ * All bytes of the memory are compared after each call, so bytes outside the range are guards. */
 #include "area.h"
 
 #include <inttypes.h>
@@ -10,14 +10,14 @@ static const uint64_t offsets[] = {0, 1, 3, 8, 63, 255, 4095, 4096, 8191};
 static const uint64_t sizes[] = {1, 2, 3, 7, 16, 65, 255, 4096, 4097};
 enum { OFFSETS = sizeof offsets / sizeof *offsets, SIZES = sizeof sizes / sizeof *sizes };
 
-/* The next that the alignment allows. */
+/* Returns the next value that the alignment allows. */
 static uint64_t aligned(const gpuhal_context *context, uint64_t value)
 {
     return gpuhal_round_up(value, gpuhal_copy_unit(context));
 }
 
-/* Compared through copies alone, so that a mistake that write and read share does not cancel itself out. A plugin may
- * refuse memory that it cannot write directly, and must have left it alone then. */
+/* Compares through copies alone, so that a mistake that write and read share does not cancel itself out. A plugin may
+ * refuse memory that it cannot write directly, but then must not have changed it. */
 static bool write_checked(gpuhal_area *area, uint64_t offset, const unsigned char *source, uint64_t bytes)
 {
     const gpuhal_opened *opened = area->opened;
@@ -37,7 +37,7 @@ static bool write_checked(gpuhal_area *area, uint64_t offset, const unsigned cha
     return true;
 }
 
-/* Every offset with every size: drivers split at odd ends, and each kind of end has a path of its own. */
+/* Tries every offset with every size: drivers split at odd ends, and each kind of end has a separate path. */
 void gpuhal_check_write(gpuhal_context *context)
 {
     if (!gpuhal_offered(context->opened.slots.ops.write != NULL, "write")) {
@@ -67,7 +67,7 @@ void gpuhal_check_write(gpuhal_context *context)
     free(source);
 }
 
-/* Host memory may lie anywhere: the address is odd where the offset is. False: refused, and nothing was done. */
+/* Host memory may lie anywhere: the address is odd if the offset is. False: refused, and nothing was done. */
 static bool read_checked(const gpuhal_area *area, uint64_t offset, uint64_t bytes)
 {
     enum { GUARD = 64 };
@@ -117,7 +117,7 @@ void gpuhal_check_read(gpuhal_context *context)
     gpuhal_area_reset(&area, 1, ROUTE_NO_WRITE_READ);
     unsigned done = 0;
     for (unsigned o = 0; o < OFFSETS; o++) {
-        /* New contents at every turn, at the same places: what was read before must not come again. */
+        /* New contents at every turn, at the same places: the bytes of an earlier read must not come again. */
         gpuhal_pattern(fresh, bytes, 200 + o);
         gpuhal_plain_put(&context->opened, &area.memory, 0, fresh, bytes, ROUTE_NO_WRITE_READ);
         gpuhal_area_changed(&area, 0, fresh, bytes);
@@ -133,7 +133,7 @@ void gpuhal_check_read(gpuhal_context *context)
     free(fresh);
 }
 
-/* One copy, and then every byte of both sides. */
+/* Copies once, and then compares every byte of both sides. */
 static void copy_checked(gpuhal_area *to, uint64_t to_offset, gpuhal_area *from, uint64_t from_offset, uint64_t bytes)
 {
     gpuhal_plain_copy(to->opened, &to->memory, to_offset, &from->memory, from_offset, bytes);
@@ -148,8 +148,8 @@ static void copy_checked(gpuhal_area *to, uint64_t to_offset, gpuhal_area *from,
                        to_offset, to == from ? " of the same memory" : "");
 }
 
-/* A third of all combinations at each pair of offsets, and all sizes in turn: enough to reach every path, and quick on
- * devices where a call takes long. */
+/* Tries a third of all combinations at each pair of offsets, and all sizes in turn: enough to reach every path, and
+ * quick on devices with slow calls. */
 void gpuhal_check_copy(gpuhal_context *context)
 {
     gpuhal_area to, from;
@@ -182,8 +182,8 @@ void gpuhal_check_copy_within(gpuhal_context *context)
     gpuhal_area_reset(&area, 1, ROUTE_ANY);
     for (unsigned s = 0; s < SIZES; s++) {
         const uint64_t count = aligned(context, sizes[s]);
-        copy_checked(&area, count + unit, &area, unit, count);      /* right behind */
-        copy_checked(&area, unit, &area, count + unit, count);      /* right before */
+        copy_checked(&area, count + unit, &area, unit, count);      /* directly after it */
+        copy_checked(&area, unit, &area, count + unit, count);      /* directly before it */
         copy_checked(&area, bytes - count, &area, 3 * unit, count); /* up to the end */
         copy_checked(&area, 0, &area, bytes - count - unit, count);
     }
@@ -251,7 +251,7 @@ void gpuhal_check_copy_sizes(gpuhal_context *context)
     }
 }
 
-/* The image is what the host would write: numbers of so many bytes in its own order. */
+/* The image has the bytes that the host would write: numbers of @p pattern_bytes in its byte order. */
 static void fill_checked(gpuhal_area *area, uint64_t offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes,
                          unsigned char *image)
 {

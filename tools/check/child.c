@@ -1,4 +1,4 @@
-/* child.c: what happens in a child process: open the plugin, run checks. */
+/* child.c: the child process: opens the plugin, runs checks. */
 #include "run.h"
 
 #include "signals.h"
@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* The child must not take the whole machine with it when a plugin takes all memory, and what outlives it must not keep
- * the reader of the report waiting. */
+/* The child must not take the whole machine with it when a plugin takes all memory. Processes that outlive it must not
+ * keep the reader of the report waiting. */
 static void become_harmless(const gpuhal_runner *runner)
 {
     const int output = runner->output;
@@ -29,8 +29,8 @@ static void become_harmless(const gpuhal_runner *runner)
     close(nothing);
 }
 
-/* The plugin stays loaded for all checks of this child; an opened device lasts for one check, so that what it leaves
- * open goes with it. */
+/* The plugin stays loaded for all checks of this child. An opened device lasts for one check, and its open resources
+ * end with it. */
 static void prepare(gpuhal_context *context, const gpuhal_job *job)
 {
     gpuhal_needs needs = job->check->needs;

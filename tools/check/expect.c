@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An unknown name is an error: a typing error would otherwise hide that a failure is not expected any more. */
+/* An unknown name is an error: otherwise a typing error would hide that a failure is not expected any more. */
 static bool take_line(char *line, gpuhal_expectations *expectations, const char **out_problem)
 {
     line = gpuhal_tool_trimmed(line);
@@ -39,7 +39,7 @@ static bool take_line(char *line, gpuhal_expectations *expectations, const char 
     return true;
 }
 
-/* The problem begins with file and line, as compilers write it. */
+/* The problem begins with file and line, as in compilers' messages. */
 bool gpuhal_expectations_read(const char *file, gpuhal_expectations *out_expectations, char *out_problem, size_t size)
 {
     FILE *stream = fopen(file, "re");

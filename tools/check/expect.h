@@ -1,4 +1,4 @@
-/* expect.h: the expected failures, which change what results mean. */
+/* expect.h: the expected failures, which change the meaning of results. */
 #ifndef GPUHAL_CHECK_EXPECT_H
 #define GPUHAL_CHECK_EXPECT_H
 
@@ -20,7 +20,7 @@ typedef struct gpuhal_expectations {
  */
 bool gpuhal_expectations_read(const char *file, gpuhal_expectations *out_expectations, char *out_problem, size_t size);
 void gpuhal_expectations_finish(gpuhal_expectations *expectations);
-/* The reason why this job shall fail, or NULL. */
+/* Returns the reason why this job shall fail, or NULL. */
 const char *gpuhal_expectations_find(const gpuhal_expectations *expectations, const gpuhal_job *job);
 
 #endif

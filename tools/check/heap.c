@@ -1,6 +1,6 @@
-/* heap.c: see heap.h. This program's functions stand before those of the C library, which do the work, so all libraries
- * of the process come through here. A block belongs to the object whose code has called: if that is the C library or
- * the one of C++, to the first caller that is neither, so that strdup() and new count for the plugin that uses them. */
+/* heap.c: see heap.h. This program's functions replace those of the C library, and call them, so all libraries of the
+ * process come through here. A block belongs to the object whose code has called: if that is the C library or that of
+ * C++, to the first caller that is neither, so that strdup() and new count for the plugin that uses them. */
 #include "heap.h"
 
 #include "image.h"
@@ -30,14 +30,14 @@ uint64_t gpuhal_heap_bytes(void)
 #endif
 
 #if defined(__GLIBC__) && !GPUHAL_CHECK_SANITIZED
-/* The C library's own, under the names that it has for them, and those that stand before them. */
+/* The C library's own functions under their internal names, and the functions that replace them. */
 extern void *gpuhal_libc_malloc(size_t bytes) __asm__("__libc_malloc");
 extern void *gpuhal_libc_calloc(size_t count, size_t bytes) __asm__("__libc_calloc");
 extern void *gpuhal_libc_realloc(void *block, size_t bytes) __asm__("__libc_realloc");
 extern void *gpuhal_libc_memalign(size_t alignment, size_t bytes) __asm__("__libc_memalign");
 extern void gpuhal_libc_free(void *block) __asm__("__libc_free");
 
-/* What is built here is hidden from libraries otherwise. */
+/* Other symbols of this build are hidden from libraries. */
 #define SHOWN __attribute__((visibility("default")))
 
 SHOWN void *gpuhal_heap_malloc(size_t bytes) __asm__("malloc");
@@ -52,7 +52,7 @@ enum { PLACES = 1 << 16, RANGES = 16, FRAMES = 8 };
 
 typedef struct range {
     uintptr_t begin, end;
-    bool plugin; /* else code that works for its caller */
+    bool plugin; /* false: code that works for its caller */
 } range;
 
 static atomic_bool watching;

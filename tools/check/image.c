@@ -1,5 +1,5 @@
-/* image.c: see image.h. Everything is found through the dynamic section, as the dynamic loader does it, which has
- * followed the same numbers before. */
+/* image.c: see image.h. All tables are found through the dynamic section, as in the dynamic loader, which has followed
+ * the same numbers before. */
 #include "image.h"
 
 #include <dlfcn.h>
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The last entry of the dynamic section with this tag, or 0. */
+/* Returns the last entry of the dynamic section with this tag, or 0. */
 static uintptr_t dynamic_value(const struct link_map *map, int64_t tag)
 {
     uintptr_t value = 0;
@@ -17,8 +17,8 @@ static uintptr_t dynamic_value(const struct link_map *map, int64_t tag)
     return value;
 }
 
-/* Where the table of this tag lies; 0: there is none. glibc has relocated most of these addresses in place, others have
- * not. */
+/* Returns the address of the table of this tag; 0: there is none. glibc has relocated most of these addresses in place,
+ * but not all. */
 static uintptr_t table_at(const struct link_map *map, int64_t tag)
 {
     const uintptr_t value = dynamic_value(map, tag);

@@ -1,4 +1,4 @@
-/* image.h: what a loaded shared library exports and links. Files are read by the library alone, which refuses damaged
+/* image.h: lists the exports and links of a loaded shared library. Only the library reads files, and refuses damaged
  * ones; here the dynamic loader has mapped the file already. */
 #ifndef GPUHAL_CHECK_IMAGE_H
 #define GPUHAL_CHECK_IMAGE_H
@@ -14,7 +14,7 @@ typedef struct gpuhal_image_visitor {
     void (*constructors)(void *user, unsigned count, unsigned destructors);
 } gpuhal_image_visitor;
 
-/* @return false when the file is not loaded */
+/* @return false if the file is not loaded */
 bool gpuhal_image_visit(const char *file, const gpuhal_image_visitor *visitor);
 
 #endif

@@ -1,5 +1,5 @@
 /* json.c: writes JSON Lines, schema "gpuhal.check/2", which docs/gpuhal.check-2.schema.json describes. Keys are always
- * there and in this order; what is unknown or does not apply is null. */
+ * there and in this order; unknown values and values that do not apply are null. */
 #include "report.h"
 
 #include "../common/host.h"
@@ -15,7 +15,7 @@
 
 static const char *const outcomes[OUTCOMES] = {"passed", "failed", "expected", "skipped"};
 
-/* @p before: the key, with all that separates it. null for NULL and "". */
+/* Writes a text. @p before: the key, with all separators. null for NULL and "". */
 static void put(FILE *out, const char *before, const char *text)
 {
     fputs(before, out);
@@ -63,7 +63,8 @@ typedef struct gpuhal_cpu {
     char name[256];
 } gpuhal_cpu;
 
-/* The model of the processor, as gpuhal-probe and gpuhal-bench have it: from the plugin cpu, which starts no driver. */
+/* Sends the model of the processor, as in gpuhal-probe and gpuhal-bench: from the plugin cpu, which starts no
+ * driver. */
 static void send_cpu(void *user, int to)
 {
     (void)user;
@@ -82,7 +83,7 @@ static void send_cpu(void *user, int to)
     gpuhal_tool_send(to, &cpu, sizeof cpu);
 }
 
-/* In a child, since the children of the checks must find no plugin loaded. "" where it is not known. */
+/* Reads it in a child, since the children of the checks must find no plugin loaded. "" if it is not known. */
 static gpuhal_cpu read_cpu(void)
 {
     const uint64_t patience_ns = 10000000000u;
@@ -96,7 +97,7 @@ static gpuhal_cpu read_cpu(void)
     return cpu;
 }
 
-/* The same object as gpuhal_json_host() makes for the programs that have jansson. */
+/* Writes the same object as gpuhal_json_host() does for the programs that have jansson. */
 static void put_host(FILE *out)
 {
     const gpuhal_cpu cpu = read_cpu();

@@ -91,7 +91,7 @@ gpuhal_status gpuhal_given_create(const gpuhal_given_kernel *own, const gpuhal_k
     return status;
 }
 
-/* What the command line gave may be wrong; that is no fault of the plugin. */
+/* The command line may be wrong; that is no fault of the plugin. */
 static void expect_taken(const gpuhal_context *context, gpuhal_status status, const char *call)
 {
     if (status != GPUHAL_OK) {
@@ -123,7 +123,7 @@ static void take_parameters(gpuhal_given_kernel *own)
     }
 }
 
-/* A gap before each buffer, and one behind the last. */
+/* Puts a gap before each buffer, and one after the last. */
 static void lay_out(gpuhal_given_kernel *own)
 {
     uint64_t unit = gpuhal_device_fact(own->context, GPUHAL_FACT_BINDING_ALIGNMENT_BYTES, 1);
@@ -177,7 +177,7 @@ void gpuhal_given_arguments(const gpuhal_given_kernel *own, const gpuhal_memory 
     }
 }
 
-/* Local memory that no kernel notices, where a launch may have that. */
+/* Returns local memory that no kernel notices, if a launch may have that. */
 static uint32_t more_local(const gpuhal_kernel_info *info)
 {
     enum { MORE = 16 };

@@ -1,4 +1,4 @@
-/* library.c: see library.h. What the user has set for other programs does not count here. */
+/* library.c: see library.h. The user's settings for other programs do not count here. */
 #include "library.h"
 
 #include "../common/text.h"
@@ -14,7 +14,8 @@ static void write_line(FILE *stream, const char *key, const char *value)
     fprintf(stream, "%s = %s\n", key, value);
 }
 
-/* The manifest of the author, with an absolute path; what the library says about a line of it has the line's number. */
+/* Writes the author's manifest, with an absolute path, so that the library's message about a line has the line's
+ * number. */
 static void write_given(FILE *stream, const gpuhal_context *context)
 {
     char line[4096];

@@ -1,4 +1,4 @@
-/* library.h: the plugin as applications use it: through gpuhal_open(), a manifest, and a helper process that lists the
+/* library.h: the plugin in an application: through gpuhal_open(), a manifest, and a helper process that lists the
  * devices. */
 #ifndef GPUHAL_CHECK_LIBRARY_H
 #define GPUHAL_CHECK_LIBRARY_H
@@ -13,11 +13,11 @@ typedef struct gpuhal_library {
     char log[1024]; /* warnings, one a line */
 } gpuhal_library;
 
-/* Opens a gpuhal object that sees this plugin before all others, by the manifest that was given or one that is made.
- * Fails the check when the object cannot be opened. @p name: of the backend. */
+/* Opens a gpuhal object that sees this plugin before all others, by the given manifest or a generated one. Fails the
+ * check if the object cannot be opened. @p name: of the backend. */
 void gpuhal_library_open(gpuhal_library *library, const gpuhal_context *context, const char *name);
 void gpuhal_library_close(gpuhal_library *library);
-/* What became of the plugin; fails the check when the library did not find it. */
+/* Returns the library's report on the plugin; fails the check if the library did not find it. */
 gpuhal_plugin_report gpuhal_library_report(const gpuhal_library *library, const gpuhal_context *context);
 
 #endif

@@ -1,4 +1,4 @@
-/* listing.c: see listing.h. Where the tool has no memory left, the check fails. */
+/* listing.c: see listing.h. If the tool has no memory left, the check fails. */
 #include "check.h"
 
 #include <gpuhal/device.h>
@@ -20,7 +20,7 @@ static void add_device(void *user, uint32_t index)
     listing->devices[listing->count++] = (gpuhal_listed){.index = index};
 }
 
-/* Repetitions are kept: whether a plugin may say something twice is for the checks to judge. */
+/* Repetitions are kept: the checks judge whether a plugin may report something twice. */
 static void add_fact(gpuhal_device_snapshot *listing, gpuhal_listed_fact fact, const char *text)
 {
     if (listing->count == 0) {
@@ -125,7 +125,7 @@ const gpuhal_listed *gpuhal_device_snapshot_find(const gpuhal_device_snapshot *l
     return NULL;
 }
 
-/* From the end, since a later fact replaces an earlier one. */
+/* Searches from the end, since a later fact replaces an earlier one. */
 const gpuhal_listed_fact *gpuhal_listed_find(const gpuhal_listed *listed, gpuhal_key key)
 {
     for (size_t f = listed->count; f > 0; f--) {

@@ -14,7 +14,7 @@ typedef struct gpuhal_listed_fact {
     gpuhal_listed_kind kind;
     uint64_t number;       /* LISTED_NUMBER */
     gpuhal_missing reason; /* LISTED_MISSING */
-    char *text;            /* the text, or why it is missing; NULL when the plugin gave NULL */
+    char *text;            /* the text, or why it is missing; NULL if the plugin gave NULL */
 } gpuhal_listed_fact;
 
 typedef struct gpuhal_listed {
@@ -29,26 +29,26 @@ typedef struct gpuhal_device_snapshot {
     bool stray; /* a fact was reported before any device */
 } gpuhal_device_snapshot;
 
-/* Asks the plugin; @p out_listing is empty before. What has the fact UNLISTED is left out. */
+/* Calls enumerate(); @p out_listing is empty before. Devices with the fact UNLISTED are left out. */
 gpuhal_status gpuhal_device_snapshot_enumerate(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                                                gpuhal_device_snapshot *out_listing);
-/* The same for sample(): one device without facts of its own comes out. */
+/* Does the same for sample(): the result is one device that has only the values. */
 gpuhal_status gpuhal_device_snapshot_sample(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                                             uint32_t index, const gpuhal_key *keys, uint32_t count,
                                             gpuhal_device_snapshot *out_listing);
-/* The same for link(). */
+/* Does the same for link(). */
 gpuhal_status gpuhal_device_snapshot_link(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t from,
                                           uint32_t to, gpuhal_device_snapshot *out_listing);
 void gpuhal_device_snapshot_finish(gpuhal_device_snapshot *listing);
 
 const gpuhal_listed *gpuhal_device_snapshot_find(const gpuhal_device_snapshot *listing, uint32_t index);
-/* The last fact with this key, or NULL when the plugin never reported it. */
+/* Returns the last fact with this key, or NULL if the plugin never reported it. */
 const gpuhal_listed_fact *gpuhal_listed_find(const gpuhal_listed *listed, gpuhal_key key);
-/* The number of a fact, or `otherwise` when it is missing or a text. */
+/* Returns the number of a fact, or `otherwise` if it is missing or a text. */
 uint64_t gpuhal_listed_number(const gpuhal_listed *listed, gpuhal_key key, uint64_t otherwise);
-/* The value for a message: 12, 'PoCL', missing (not supported). */
+/* Formats the value for a message: 12, 'PoCL', missing (not supported). */
 void gpuhal_listed_format(const gpuhal_listed_fact *fact, char *out_text, size_t size);
-/* The name of a key, also of an unknown one. In a buffer of the calling thread. */
+/* Returns the name of a key, also of an unknown one. In a buffer of the calling thread. */
 const char *gpuhal_listed_key(gpuhal_key key);
 
 #endif

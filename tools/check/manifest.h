@@ -18,12 +18,12 @@ typedef struct gpuhal_manifest {
     unsigned count;
 } gpuhal_manifest;
 
-/* @return false with a sentence in @p out_problem when the file cannot be read; to be finished in any case */
+/* @return false with a sentence in @p out_problem if the file cannot be read; to be finished in any case */
 bool gpuhal_manifest_read(const char *file, gpuhal_manifest *out_manifest, char *out_problem, size_t size);
 void gpuhal_manifest_finish(gpuhal_manifest *manifest);
-/* The value of a key, or NULL. */
+/* Returns the value of a key, or NULL. */
 const char *gpuhal_manifest_value(const gpuhal_manifest *manifest, const char *key);
-/* The path of the library that the manifest at @p file names; false when there is none. */
+/* Finds the path of the library that the manifest at @p file names; false if there is none. */
 bool gpuhal_manifest_library(const gpuhal_manifest *manifest, const char *file, char *out_path, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
 /* pattern.c: see pattern.h. The comparison looks for the mistakes that drivers and plugins make: bytes that did not
- * arrive, bytes from another offset, bytes behind the end, gaps of a rectangle that were overwritten. */
+ * arrive, bytes from another offset, bytes after the end, gaps of a rectangle that were overwritten. */
 #include "pattern.h"
 
 #include "../common/text.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The finaliser of SplitMix64 over the number of the word: cheap, without repetition, and any part can be made
+/* Uses the finaliser of SplitMix64 on the number of the word: cheap, without repetition, and any part can be made
  * alone. */
 void gpuhal_pattern(unsigned char *to, uint64_t bytes, uint64_t seed)
 {
@@ -50,8 +50,8 @@ static bool all_old(const gpuhal_claim *claim, const wrong *found)
     return claim->before != NULL;
 }
 
-/* Where in the source the bytes come from that stand in the wrong place. It takes eight of them to be sure; two will do
- * at the start of the source, where they come from when an offset is ignored. */
+/* Finds the source of the misplaced bytes. It takes eight of them to be sure. Two are enough at the start of the
+ * source, because they come from there when an offset is ignored. */
 static const unsigned char *find_source(const gpuhal_claim *claim, const wrong *found)
 {
     const unsigned char *wrong_bytes = claim->actual + found->first;
@@ -65,13 +65,13 @@ static const unsigned char *find_source(const gpuhal_claim *claim, const wrong *
     return memmem(claim->source, (size_t)claim->source_total, wrong_bytes, 8);
 }
 
-/* "1 byte", "7 bytes". */
+/* For "1 byte" and "7 bytes". */
 static const char *plural(uint64_t count)
 {
     return count == 1 ? "" : "s";
 }
 
-/* Where a byte of the range lies, as part of a rectangle or of a plain range. */
+/* Describes the place of a byte of the range, as part of a rectangle or of a plain range. */
 static void format_place(const gpuhal_claim *claim, uint64_t at, char *out_text, size_t size)
 {
     uint64_t in = at - claim->offset;
@@ -112,7 +112,7 @@ static void format_inside(const gpuhal_claim *claim, const wrong *found, char *o
     }
 }
 
-/* Nearly all comparisons end with the first line; the rest is for the one that fails. */
+/* Nearly all comparisons end with the first line; the remaining lines describe a failure. */
 bool gpuhal_claim_holds(const gpuhal_claim *claim, char *out_fault, size_t size)
 {
     if (memcmp(claim->expected, claim->actual, (size_t)claim->total) == 0) {

@@ -1,5 +1,5 @@
-/* pieces.h: a range of addresses, and the memory that comes and goes behind pieces of it. Each step fails the check
- * where the plugin breaks what plugin.h says of the slot. */
+/* pieces.h: a range of addresses, and the memory that comes and goes behind its pieces. Each step fails the check if
+ * the plugin breaks the slot's contract in plugin.h. */
 #ifndef GPUHAL_CHECK_PIECES_H
 #define GPUHAL_CHECK_PIECES_H
 
@@ -25,7 +25,7 @@ gpuhal_status gpuhal_pieces_commit(const gpuhal_pieces *own, uint64_t first, uin
 void gpuhal_pieces_expect_commit(const gpuhal_pieces *own, uint64_t first, uint64_t count);
 void gpuhal_pieces_expect_decommit(const gpuhal_pieces *own, uint64_t first, uint64_t count);
 void gpuhal_pieces_release(gpuhal_pieces *own);
-/* An area over the first pieces. What has no memory must not be touched through it. */
+/* Makes an area over the first pieces. Pieces without memory must not be touched through it. */
 void gpuhal_pieces_cover(gpuhal_area *area, const gpuhal_pieces *own, uint64_t pieces);
 
 #endif

@@ -37,7 +37,7 @@ static void ignore_log(void *user, const char *text)
     (void)user, (void)text;
 }
 
-/* Ends the child in a plugin that reads behind the end. The bytes begin as aligned as those of an allocation. */
+/* Makes a copy that ends the child if a plugin reads beyond the end. The bytes begin as aligned as an allocation. */
 static void *fence_code(const gpuhal_code *code, uint64_t *out_bytes)
 {
     *out_bytes = (code->bytes + 15) / 16 * 16;
@@ -70,7 +70,7 @@ gpuhal_status gpuhal_program_try(const gpuhal_opened *opened, const gpuhal_code 
     return status;
 }
 
-/* `begins`: as programs do, so that it may be one for another target. */
+/* `begins`: like a program, so that it may be one for another target. */
 static void expect_refused(const gpuhal_context *context, const char *format, const void *code, uint64_t bytes,
                            const char *what, bool begins)
 {
@@ -93,7 +93,7 @@ static void expect_refused(const gpuhal_context *context, const char *format, co
     }
 }
 
-/* How programs of a format begin; of others there is rubbish alone. */
+/* Returns the beginning of programs of a format; other formats are tried with rubbish alone. */
 static const char *beginning(const char *format)
 {
     static const struct {
@@ -123,7 +123,7 @@ void gpuhal_program_refused(const gpuhal_context *context, const char *format)
     const char *begin = beginning(format);
     const off_t printed = gpuhal_printed();
     if (strcmp(format, "host-function") == 0) {
-        return; /* addresses in this process: which of them are wrong does not show */
+        return; /* addresses in this process: wrong ones do not show */
     }
     for (size_t i = 0; i < sizeof rubbish; i++) {
         rubbish[i] = (unsigned char)(0x80 | (i * 37 + i / 7));

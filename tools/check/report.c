@@ -1,4 +1,4 @@
-/* report.c: see report.h. Each result is judged here, for both forms alike. */
+/* report.c: see report.h. Results are judged here, for both forms alike. */
 #include "report.h"
 
 #include "../common/standard_output.h"

@@ -1,4 +1,4 @@
-/* resources.c: see resources.h. Reads /proc/self, which is exact where getrusage() is not. */
+/* resources.c: see resources.h. Reads /proc/self, which has exact values that getrusage() lacks. */
 #include "resources.h"
 
 #include "../common/text.h"
@@ -22,9 +22,9 @@
 
 #define SIGNALS    65
 #define LEAK_BYTES (UINT64_C(64) << 10)
-/* The allocator rounds up to this: less for each time is no leak. */
+/* The allocator rounds up to this: a smaller growth for each time is no leak. */
 #define HEAP_BYTES 16u
-/* What drivers keep for their arenas grows ever more slowly: lavapipe 25 levels off after opening 480 times. */
+/* The arenas of drivers grow ever more slowly: lavapipe 25 levels off after opening 480 times. */
 #define LEAK_ROUNDS 8
 
 bool gpuhal_is_sanitized(void)
@@ -109,8 +109,8 @@ static gpuhal_resources repeat(const gpuhal_resources *before, const char *what,
     return now;
 }
 
-/* Memory of the allocator has grown: whose code has taken it? A vendor's library may leak, which the plugin cannot
- * help. What the plugin itself keeps settles after some rounds, or is a leak. */
+/* Finds whose code has taken the additional memory of the allocator. A vendor's library may leak, which the plugin
+ * cannot prevent. The plugin's own memory settles after some rounds, or it is a leak. */
 static void expect_own_heap(const gpuhal_resources *before, const char *what, unsigned times,
                             void (*once)(void *user), void *user)
 {
@@ -173,7 +173,7 @@ static mode_t file_mask(void)
     return mask;
 }
 
-/* A copy of all strings, since setenv() may change them in place. */
+/* Copies all strings, since setenv() may change them in place. */
 static void take_environment(gpuhal_process_state *state)
 {
     size_t bytes = 0;
@@ -205,7 +205,7 @@ gpuhal_process_state *gpuhal_process_state_now(void)
     return state;
 }
 
-/* Whether this handler is code of the plugin's file. */
+/* Returns whether this handler is code of the plugin's file. */
 static bool of_plugin(const struct sigaction *action, const char *file, const char **out_object)
 {
     Dl_info info;
@@ -246,7 +246,7 @@ static void expect_signals(const gpuhal_process_state *before, const gpuhal_proc
     }
 }
 
-/* The first entry of `all` that `others` lacks. */
+/* Returns the first entry of `all` that `others` lacks. */
 static const char *first_without(const char *all, const char *others)
 {
     for (const char *entry = all; *entry != '\0'; entry += strlen(entry) + 1) {

@@ -1,4 +1,4 @@
-/* resources.h: what the plugin may have done to the process that it lives in. */
+/* resources.h: the plugin's effects on its process. */
 #ifndef GPUHAL_CHECK_RESOURCES_H
 #define GPUHAL_CHECK_RESOURCES_H
 
@@ -26,23 +26,23 @@ typedef struct gpuhal_resources {
 } gpuhal_resources;
 
 gpuhal_resources gpuhal_resources_now(void);
-/* Whether this is a build with a sanitizer: growth of memory says nothing there, and bytes that arrive while they are
- * read are an error. */
+/* Returns whether this is a build with a sanitizer: growth of memory says nothing there, and polling bytes that arrive
+ * is an error. */
 bool gpuhal_is_sanitized(void);
 /* Waits up to a second until there are no more threads and descriptors than `limit` has: a thread that was joined takes
  * a moment to vanish. */
 gpuhal_resources gpuhal_resources_settled(const gpuhal_resources *limit);
-/* Does something some times to warm up, and then many times: fails when there are more threads or descriptors
- * afterwards, or more than 64 KiB more of memory. Where memory has grown, the same is done again and counts: malloc
- * spreads out once before it settles, a leak goes on. Where the allocator has given out more, the same is done once
- * more: fails when the plugin's own code has kept blocks. @p what: "opening and closing". */
+/* Calls @p once @p warm_up times, and then @p times times: fails if there are more threads or descriptors afterwards,
+ * or more than 64 KiB more of memory. If memory has grown, the calls are repeated, up to 7 times: malloc spreads out
+ * once before it settles, but a leak continues. If the allocator has given out more, the calls are repeated, up to 8
+ * times: fails if the plugin's own code has kept blocks each time. @p what: "opening and closing". */
 void gpuhal_expect_no_leak(const char *what, unsigned warm_up, unsigned times, void (*once)(void *user), void *user);
 
-/* Things that belong to the process as a whole, and that a plugin must not touch. */
+/* State of the whole process that a plugin must not touch. */
 typedef struct gpuhal_process_state gpuhal_process_state;
 gpuhal_process_state *gpuhal_process_state_now(void);
-/* Fails, naming what @p step has changed since @p before, which is brought up to date. @p file: the plugin, whose own
- * signal handlers are its fault; those of a vendor's library are noted. */
+/* Fails with the changes of @p step since @p before, which is updated. @p file: the plugin, whose own signal handlers
+ * are its fault; those of a vendor's library are noted. */
 void gpuhal_process_state_expect(gpuhal_process_state *before, const char *step, const char *file);
 
 #endif

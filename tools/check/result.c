@@ -1,4 +1,4 @@
-/* result.c: what a child reports to its parent: results, notes, and what the plugin says of itself.
+/* result.c: the child's reports to its parent: results, notes, and the plugin's description of itself.
  *
  * The state here is global because a result may come from any thread and from any depth; there is one set per child,
  * made before the first check runs.
@@ -20,7 +20,7 @@ static struct {
     _Atomic(const char *) *step;
     const gpuhal_plugin *plugin; /* once it is loaded */
     atomic_flag failing;         /* the first failure counts; other threads of the child wait for the end */
-    unsigned rule;               /* of the check that runs */
+    unsigned rule;               /* of the running check */
     bool skipped;
     char reason[1024];
 } child = {.failing = ATOMIC_FLAG_INIT};
@@ -125,7 +125,7 @@ void gpuhal_fail_with(const char *hint, const char *format, ...)
     fail(0, hint, format, arguments);
 }
 
-/* Conditions that a plugin reports rightly and that have nothing to do with it. */
+/* Returns a hint for conditions that a plugin reports correctly and that have nothing to do with it. */
 static const char *outside(gpuhal_status status)
 {
     switch (status) {
@@ -180,7 +180,7 @@ void gpuhal_note(const char *format, ...)
     send(&record);
 }
 
-/* Both texts may be anything: the check of them comes later. */
+/* Both texts may be invalid: a later check judges them. */
 void gpuhal_child_self(const gpuhal_plugin *plugin)
 {
     gpuhal_record record = {.kind = RECORD_PLUGIN, .index = plugin->abi};
@@ -242,7 +242,7 @@ void gpuhal_expect_reported(gpuhal_status status, const char *what)
     }
 }
 
-/* Both streams are one file, in which they have one place. */
+/* Both streams are one file with one position. */
 off_t gpuhal_printed(void)
 {
     return lseek(1, 0, SEEK_END);

@@ -1,6 +1,5 @@
-/* run.c: the parent's side: makes a child, and reads what it reports until it is done, dead, or out of time. A result
- * comes from the pipe; only a check without one when the child has ended is judged by how the child
- * ended. */
+/* run.c: the parent's side: makes a child, and reads its reports until it is done, dead, or out of time. A result comes
+ * from the pipe. Only if the child ended without one, the way it ended decides. */
 #include "run.h"
 
 #include "../common/text.h"
@@ -15,7 +14,7 @@
 
 #define RULE_GUEST 27 /* no call may abort, exit or crash */
 #define HANGS_MAX                                                                                                      \
-    3 /* After so many the rest is given up: a plugin that always hangs would cost a deadline for each check. */
+    3 /* Then the remaining checks are given up: a plugin that always hangs would cost a deadline for each. */
 
 static const uint64_t second_ns = 1000000000u;
 
@@ -28,12 +27,12 @@ bool gpuhal_runner_init(gpuhal_runner *runner, const gpuhal_check_options *optio
         return false;
     }
     runner->step = page;
-    /* A caller that ignores SIGCHLD hands that down, and then no exit status is to be had. */
+    /* If a caller ignores SIGCHLD, this program inherits that, and would then get no exit status. */
     signal(SIGCHLD, SIG_DFL);
     return true;
 }
 
-/* Takes the end of what was printed since the last check: a sanitizer's or an assertion's last lines matter most. */
+/* Takes the end of the output since the last check: the last lines of a sanitizer or an assertion matter most. */
 static void take_printed(gpuhal_runner *runner, gpuhal_result *result)
 {
     off_t end = lseek(runner->output, 0, SEEK_END);
@@ -49,7 +48,7 @@ static void take_printed(gpuhal_runner *runner, gpuhal_result *result)
     runner->output_seen = end;
 }
 
-/* For the last check, which every child knows of. */
+/* Keeps the output for the last check, which every child knows of. */
 static void keep_printed(gpuhal_runner *runner, const gpuhal_job *job, const gpuhal_result *result)
 {
     if (result->printed[0] != '\0' && runner->printed_in == NULL) {
@@ -58,7 +57,7 @@ static void keep_printed(gpuhal_runner *runner, const gpuhal_job *job, const gpu
     }
 }
 
-/* The last check is about what others have printed. */
+/* The last check is about the output of the others. */
 static void take_kept(const gpuhal_runner *runner, const gpuhal_job *job, gpuhal_result *result)
 {
     if (job->check == &gpuhal_checks[gpuhal_check_count - 1] && result->printed[0] == '\0') {
@@ -66,7 +65,7 @@ static void take_kept(const gpuhal_runner *runner, const gpuhal_job *job, gpuhal
     }
 }
 
-/* The result of a check whose child ended without reporting one. */
+/* Judges a check whose child ended without reporting a result. */
 static void judge_end(const gpuhal_runner *runner, const gpuhal_check *check, bool by_itself, bool timed_out,
                       int status, gpuhal_result *result)
 {
@@ -91,7 +90,7 @@ static void judge_end(const gpuhal_runner *runner, const gpuhal_check *check, bo
     }
 }
 
-/* How many of the jobs one child may run. */
+/* Returns how many of the jobs one child may run. */
 static unsigned batch_of(const gpuhal_job *jobs, unsigned count)
 {
     for (unsigned j = 0; j < count; j++) {
@@ -167,8 +166,8 @@ unsigned gpuhal_runner_run(gpuhal_runner *runner, const gpuhal_job *jobs, unsign
             }
         }
     }
-    /* One that has closed the pipe should be dead. Once every result is in, nothing that its threads still do belongs
-     * to a check. */
+    /* A child that has closed the pipe should be dead. Once every result is in, its threads do nothing that belongs to
+     * a check. */
     int status = -1;
     const bool timed_out = heard == GPUHAL_TOOL_TIMED_OUT;
     gpuhal_signals_set_child(0); /* its number may soon be another's */

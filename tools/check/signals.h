@@ -1,4 +1,4 @@
-/* signals.h: the signals that end a run early. The report of what has run is still made. */
+/* signals.h: the signals that end a run early. The report of the finished checks is still made. */
 #ifndef GPUHAL_CHECK_SIGNALS_H
 #define GPUHAL_CHECK_SIGNALS_H
 
@@ -8,8 +8,8 @@
 void gpuhal_signals_catch(void);
 /* Undoes that, in a child. */
 void gpuhal_signals_release(void);
-/* The group of processes that a signal kills, which ends the wait for them; 0: none. Killed at once where a signal has
- * come already. */
+/* Sets the group of processes that a signal kills, which ends the wait for them; 0: none. The group is killed at once
+ * if a signal has come already. */
 void gpuhal_signals_set_child(pid_t child);
 /* Returns the signal that came; 0: none. */
 int gpuhal_signals_caught(void);

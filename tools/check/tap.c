@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* A line of TAP: '#' would begin a directive, and a line end the next line. */
+/* Writes a text into a line of TAP: '#' would begin a directive, and a line end the next line. */
 static void put_plain(FILE *out, const char *text)
 {
     for (; *text != '\0'; text++) {
@@ -53,7 +53,7 @@ static void put_notes(FILE *out, const char *notes)
     }
 }
 
-/* TAP has a directive for failures that are known: readers of the report do not count them. */
+/* TAP has a directive for known failures: readers of the report do not count them. */
 static void put_result(const gpuhal_report *report, const gpuhal_finding *finding)
 {
     FILE *out = report->options->out;

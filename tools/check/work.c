@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Plugins without queues are whole plugins: the core makes queues of its own for them. */
+/* Plugins without queues are complete: the core makes queues of its own for them. */
 bool gpuhal_work_offered(const gpuhal_context *context, bool slot, const char *name)
 {
     if (context->opened.slots.ops.queue_create == NULL) {
@@ -67,7 +67,7 @@ unsigned gpuhal_work_times_full(void)
     return atomic_load(&times_full);
 }
 
-/* A ring is emptied by what has been flushed. */
+/* Flushed work empties a ring. */
 bool gpuhal_work_full(const gpuhal_work *work, gpuhal_plugin_queue *queue, gpuhal_status status)
 {
     if (status != GPUHAL_NOT_READY) {
