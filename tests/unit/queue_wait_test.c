@@ -324,9 +324,6 @@ static void see_change(void *user, const gpuhal_change *change)
     (void)change, (void)user;
 }
 
-<<<<<<< HEAD
-/* As in a container with few processes. The object works without the thread, and uses the thread once there is one. */
-=======
 TEST(a_completion_is_notified_although_the_plugin_refuses_to_call_back)
 {
     engine.notifies = engine.refuses_to = true;
@@ -343,9 +340,7 @@ TEST(a_completion_is_notified_although_the_plugin_refuses_to_call_back)
     close_fixture(&d);
 }
 
-/* What a container with few processes shows. The object goes on working without the thread, and with it once there is
- * one. */
->>>>>>> part11
+/* As in a container with few processes. The object works without the thread, and uses the thread once there is one. */
 TEST(a_thread_that_cannot_be_started_is_named_with_the_reason_and_the_limit)
 {
     gpuhal_mock.devices[0].import_kinds = 1u << GPUHAL_HANDLE_HOST_POINTER;

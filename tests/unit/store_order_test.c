@@ -73,9 +73,6 @@ TEST(readers_do_not_wait_for_each_other_and_modifying_waits_for_readers)
     close_store(&f);
 }
 
-<<<<<<< HEAD
-/* The queue of the release may not have waited for the work that the queue of the acquire waits for. */
-=======
 static void read_and_release(store_fixture *f, gpuhal_queue *queue, unsigned char *got)
 {
     gpuhal_item *item = NULL;
@@ -109,8 +106,7 @@ TEST(modifying_waits_for_all_queues_that_read_before_in_any_order)
     }
 }
 
-/* The queue of the release need not have waited for what the queue of the acquire waits for. */
->>>>>>> part11
+/* The queue of the release may not have waited for the work that the queue of the acquire waits for. */
 TEST(work_from_before_counts_whatever_queue_the_next_item_is_released_in)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){0}, 0);

@@ -73,16 +73,10 @@ gpuhal_status __real_gpuhal_uses_wait(gpuhal_store *store, gpuhal_entry *entry, 
 gpuhal_status __wrap_gpuhal_host_create(gpuhal_store *store, const gpuhal_entry *entry, gpuhal_host_copy **out_copy);
 gpuhal_status __real_gpuhal_host_create(gpuhal_store *store, const gpuhal_entry *entry, gpuhal_host_copy **out_copy);
 
-<<<<<<< HEAD
-static gpuhal_event *gate; /* opens once a search waits for the work that fills "a" */
-static bool modifies_a;   /* while a search for room in host memory looks at the copy of "a" */
-static bool has_no_piece; /* for the next copy, although enough bytes are free */
-=======
-static gpuhal_event *gate;           /* opens once a search waits for what fills "a" */
-static bool modifies_a;              /* when a search for room in host memory looks at the copy of "a" */
-static void (*while_reserved)(void); /* what comes while the next copy has its room, and is not there */
-static bool has_no_piece;            /* for the next copy, although there are enough bytes */
->>>>>>> part11
+static gpuhal_event *gate;           /* opens once a search waits for the work that fills "a" */
+static bool modifies_a;              /* while a search for room in host memory looks at the copy of "a" */
+static void (*while_reserved)(void); /* called while the next copy has its room and does not exist yet */
+static bool has_no_piece;            /* for the next copy, although enough bytes are free */
 
 gpuhal_status __wrap_gpuhal_uses_wait(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue, bool all,
                                       uint64_t deadline_ns)
