@@ -164,6 +164,7 @@ static bool attach(gpuhal *gpu)
     for (size_t i = 0; i < GPUHAL_ATTACHMENTS && good; i++) {
         gpu->layers.attached[i] = attachments[i] ? attachments[i]->create() : NULL;
         good = !attachments[i] || gpu->layers.attached[i];
+        gpu->layers.view = attachments[i] && attachments[i]->view ? attachments[i]->view : gpu->layers.view;
     }
     return good;
 }
@@ -199,8 +200,8 @@ static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config, bool to_d
     gpu->layers.serve = gpuhal_service_serve;
     gpu->layers.serve_released = gpuhal_service_released;
     gpu->layers.serve_call = gpuhal_service_call;
-    if (!gpu->log || !gpu->layers.addresses || !gpu->layers.telemetry || !gpu->layers.pools ||
-        !gpu->layers.service || !gpu->fault_log || !gpu->layers.notifier || !gpu->layers.timeline || !attach(gpu)) {
+    if (!gpu->log || !gpu->layers.addresses || !gpu->layers.telemetry || !gpu->layers.pools || !gpu->layers.service ||
+        !gpu->fault_log || !gpu->layers.notifier || !gpu->layers.timeline || !attach(gpu)) {
         return gpuhal_error_host_memory();
     }
     gpu->registry = gpuhal_registry_create(settings->registry, GPUHAL_REGISTRY_LOCK_NS, gpu->log);

@@ -1,4 +1,4 @@
-/* node/hardware.c: the functions of gpuhal/node/hardware.h. hardware.h has the steps that make a view. */
+/* node/hardware.c: makes surveys of the hardware, in the steps that hardware.h lists, and gives their records. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"
@@ -23,72 +23,32 @@ static int compare(const void *left, const void *right)
                                   : strcmp(one->partition_numbers, other->partition_numbers);
 }
 
-static gpuhal_status failure_of(const gpuhal_hardware_view *view)
+static gpuhal_status failure_of(const gpuhal_hardware_survey *survey)
 {
-    return view->error == 0 ? GPUHAL_OK
-           : view->error == ENOMEM
+    return survey->error == 0 ? GPUHAL_OK
+           : survey->error == ENOMEM
                ? gpuhal_error_host_memory()
-               : gpuhal_error_set(GPUHAL_ERROR_FILE, "the hardware cannot be listed: %s", strerror(view->error));
+               : gpuhal_error_set(GPUHAL_ERROR_FILE, "the hardware cannot be listed: %s", strerror(survey->error));
 }
 
-gpuhal_status gpuhal_hardware_view_create(gpuhal *gpu, gpuhal_hardware_view **out_view)
+static void end(void *state)
 {
-    if (out_view) {
-        *out_view = NULL;
-    }
-    if (!gpu || !out_view) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_hardware_view_create: gpu or out_view is NULL");
-    }
-    gpuhal_status status = gpuhal_check(gpu);
-    if (status) {
-        return status;
-    }
-    gpuhal_hardware_view *view = calloc(1, sizeof *view);
-    if (!view) {
-        return gpuhal_error_host_memory();
-    }
-    view->generation = gpuhal_os_fork_generation();
-    view->folder = -1;
-    memcpy(view->root, gpu->settings.system_root, sizeof view->root);
-    gpuhal_hardware_scan(view);
-    gpuhal_hardware_find_nodes(view);
-    gpuhal_hardware_name(view);
-    gpuhal_hardware_join(view, gpu);
-    gpuhal_hardware_judge(view, gpu);
-    status = failure_of(view);
-    if (status) {
-        gpuhal_hardware_view_release(view);
-        return status;
-    }
-    if (view->count > 1) {
-        qsort(view->list, view->count, sizeof *view->list, compare);
-    }
-    *out_view = view;
-    return GPUHAL_OK;
+    gpuhal_hardware_survey *survey = state;
+    free(survey->list);
+    free(survey);
 }
 
-uint32_t gpuhal_hardware_count(const gpuhal_hardware_view *view)
+static uint32_t count(const void *state, gpuhal_record_kind kind)
 {
-    return view ? view->count : 0;
+    return kind == GPUHAL_RECORD_HARDWARE ? ((const gpuhal_hardware_survey *)state)->count : GPUHAL_NO_KIND;
 }
 
-gpuhal_status gpuhal_hardware_at(const gpuhal_hardware_view *view, uint32_t index, gpuhal_hardware_info *out_info)
+static void give(const void *state, gpuhal_record_kind kind, uint32_t index, void *out_record)
 {
-    if (!view || !out_info || out_info->size == 0) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                "gpuhal_hardware_at: an argument is NULL, or the size is 0");
-    }
-    if (view->generation != gpuhal_os_fork_generation()) {
-        return gpuhal_error_forked();
-    }
-    if (index >= view->count) {
-        return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "gpuhal_hardware_at: %u is past the last of %u", index,
-                                view->count);
-    }
-    const gpuhal_hardware *one = &view->list[index];
-    const uint32_t size = out_info->size;
+    (void)kind;
+    const gpuhal_hardware_survey *survey = state;
+    const gpuhal_hardware *one = &survey->list[index];
     gpuhal_hardware_info info = one->info;
-    info.size = size;
     info.address = one->address;
     info.place = one->place;
     info.vendor = one->vendor;
@@ -103,17 +63,32 @@ gpuhal_status gpuhal_hardware_at(const gpuhal_hardware_view *view, uint32_t inde
     info.fix = one->fix;
     info.partition = one->partition;
     info.partition_numbers = one->partition_numbers;
-    info.not_given_to = info.state == GPUHAL_HARDWARE_NOT_GIVEN ? view->machine.who : "";
-    memcpy(out_info, &info, size < sizeof info ? size : sizeof info);
-    return GPUHAL_OK;
+    info.not_given_to = info.state == GPUHAL_HARDWARE_NOT_GIVEN ? survey->machine.who : "";
+    gpuhal_record_give(out_record, &info, sizeof info);
 }
 
-void gpuhal_hardware_view_release(gpuhal_hardware_view *view)
+gpuhal_status gpuhal_hardware_add_source(const gpuhal_settings *settings, const gpuhal_device_snapshot *devices,
+                                         const gpuhal_database *record, gpuhal_view *view)
 {
-    if (view && view->generation == gpuhal_os_fork_generation()) {
-        free(view->list);
-        free(view);
+    gpuhal_hardware_survey *survey = calloc(1, sizeof *survey);
+    if (!survey) {
+        return gpuhal_error_host_memory();
     }
+    view->sources[GPUHAL_SOURCE_HARDWARE] = (gpuhal_view_source){survey, count, give, end};
+    survey->settings = settings;
+    survey->devices = devices;
+    survey->record = record;
+    survey->folder = -1;
+    memcpy(survey->root, settings->system_root, sizeof survey->root);
+    gpuhal_hardware_scan(survey);
+    gpuhal_hardware_find_nodes(survey);
+    gpuhal_hardware_name(survey);
+    gpuhal_hardware_join(survey);
+    gpuhal_hardware_judge(survey);
+    if (survey->count > 1) {
+        qsort(survey->list, survey->count, sizeof *survey->list, compare);
+    }
+    return failure_of(survey);
 }
 
 const char *gpuhal_hardware_state_name(gpuhal_hardware_state state)

@@ -1,4 +1,4 @@
-/* node/hardware.h: the hardware of the machine, as a view of <gpuhal/node/hardware.h>. The steps, in this order:
+/* node/hardware.h: the hardware of the machine: the survey behind GPUHAL_RECORD_HARDWARE. The steps, in this order:
  * hardware_scan.c (what is on the buses), hardware_nodes.c (which device nodes it has), hardware_names.c (what it is
  * called), hardware_join.c (which devices stand for it, and what the record of the machine knows), hardware_state.c
  * (what prevents its use: that it was not given, by hardware_given.c, in the kernel by hardware_kernel.c, in the
@@ -25,7 +25,7 @@
 #define GPUHAL_VENDOR_NVIDIA 0x10deu
 #define GPUHAL_VENDOR_INTEL  0x8086u
 
-/* More than this the view does not list: the largest machines have 16, with 8 virtual functions each. */
+/* More than this a survey does not list: the largest machines have 16, with 8 virtual functions each. */
 enum { GPUHAL_HARDWARE_MAX = 256, GPUHAL_HARDWARE_PATH_BYTES = 768, GPUHAL_HARDWARE_FIX_BYTES = 448 };
 
 typedef struct gpuhal_hardware {
@@ -97,8 +97,11 @@ typedef struct gpuhal_hardware_finding {
     char why[640], fix[GPUHAL_HARDWARE_FIX_BYTES];
 } gpuhal_hardware_finding;
 
-struct gpuhal_hardware_view {
-    uint32_t generation; /* fork generation in which it was made */
+typedef struct gpuhal_hardware_survey {
+    /* only while it is made: the devices that are listed, and the record of the machine */
+    const gpuhal_settings *settings;
+    const gpuhal_device_snapshot *devices;
+    const gpuhal_database *record;
     uint32_t count, capacity;
     gpuhal_hardware *list;
     char root[GPUHAL_SYSTEM_ROOT_BYTES]; /* stands for `/` */
@@ -108,32 +111,34 @@ struct gpuhal_hardware_view {
     intptr_t folder;                     /* open directory that was entered; -1: none */
     char folder_path[GPUHAL_HARDWARE_PATH_BYTES];
     gpuhal_hardware_machine machine; /* by gpuhal_hardware_machine_of() */
-};
+} gpuhal_hardware_survey;
 
-/* ---- hardware_files.c: small files below the view's root. `format` makes the path from its arguments. */
+/* ---- hardware_files.c: small files below the survey's root. `format` makes the path from its arguments. */
 
 /* Until another directory is entered, or this one is left, files and links in it are looked up from there, which spares
  * the kernel the long way along the links of /sys. */
-void gpuhal_hardware_enter(gpuhal_hardware_view *view, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void gpuhal_hardware_leave(gpuhal_hardware_view *view);
+void gpuhal_hardware_enter(gpuhal_hardware_survey *survey, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void gpuhal_hardware_leave(gpuhal_hardware_survey *survey);
 /* Reads the first line, without its line end, cut to the space, and cleaned. False, and "", where there is none. Never
  * waits on what is no regular file. */
-bool gpuhal_hardware_line(gpuhal_hardware_view *view, char *to, size_t bytes, const char *format, ...)
+bool gpuhal_hardware_line(gpuhal_hardware_survey *survey, char *to, size_t bytes, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* Reads the whole file, cut to the space, and ends it with a 0; returns the bytes. */
-size_t gpuhal_hardware_bytes(gpuhal_hardware_view *view, char *to, size_t bytes, const char *format, ...)
+size_t gpuhal_hardware_bytes(gpuhal_hardware_survey *survey, char *to, size_t bytes, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* Reads "0x1f" or "31" as the whole first line. */
-bool gpuhal_hardware_number(gpuhal_hardware_view *view, uint32_t *out_number, const char *format, ...)
+bool gpuhal_hardware_number(gpuhal_hardware_survey *survey, uint32_t *out_number, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Copies the target of a symbolic link; false, and "", for anything else. */
-bool gpuhal_hardware_target(gpuhal_hardware_view *view, char *to, size_t bytes, const char *format, ...)
+bool gpuhal_hardware_target(gpuhal_hardware_survey *survey, char *to, size_t bytes, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* Whether something has this name, which is not opened. */
-bool gpuhal_hardware_is_there(const gpuhal_hardware_view *view, const char *format, ...)
+bool gpuhal_hardware_is_there(const gpuhal_hardware_survey *survey, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* The names in a folder, to be freed by gpuhal_os_names_free(). False where there is none to read. */
-bool gpuhal_hardware_names(gpuhal_hardware_view *view, char ***out_names, size_t *out_count, const char *format, ...)
+bool gpuhal_hardware_names(gpuhal_hardware_survey *survey, char ***out_names, size_t *out_count, const char *format,
+                           ...)
     __attribute__((format(printf, 4, 5)));
 /* Copies the value behind "key" and blanks, a colon or a sign of equality in a text of lines, cleaned; false where
  * there is none. */
@@ -147,23 +152,23 @@ const char *gpuhal_hardware_leaf(const char *path);
 
 /* ---- hardware_machine.c */
 
-const gpuhal_hardware_machine *gpuhal_hardware_machine_of(gpuhal_hardware_view *view);
+const gpuhal_hardware_machine *gpuhal_hardware_machine_of(gpuhal_hardware_survey *survey);
 /* Writes the name of a group, else its number. */
-void gpuhal_hardware_group(gpuhal_hardware_view *view, uint32_t number, char *to, size_t bytes);
+void gpuhal_hardware_group(gpuhal_hardware_survey *survey, uint32_t number, char *to, size_t bytes);
 /* Whether a file of any size has this text in it. */
-bool gpuhal_hardware_contains(gpuhal_hardware_view *view, const char *word, const char *format, ...)
+bool gpuhal_hardware_contains(gpuhal_hardware_survey *survey, const char *word, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Whether a setting keeps the module from being loaded: where it stands, and what undoes it. */
 typedef struct gpuhal_hardware_block {
     char where[128], fix[GPUHAL_HARDWARE_FIX_BYTES];
 } gpuhal_hardware_block;
-bool gpuhal_hardware_is_blocked(gpuhal_hardware_view *view, const char *module, gpuhal_hardware_block *out);
+bool gpuhal_hardware_is_blocked(gpuhal_hardware_survey *survey, const char *module, gpuhal_hardware_block *out);
 
 /* ---- hardware_place.c */
 
-gpuhal_hardware_place gpuhal_hardware_place_of(gpuhal_hardware_view *view, bool is_windows);
+gpuhal_hardware_place gpuhal_hardware_place_of(gpuhal_hardware_survey *survey, bool is_windows);
 /* Finds machine->batch, and writes machine->who. */
-void gpuhal_hardware_find_who(gpuhal_hardware_view *view, gpuhal_hardware_machine *machine);
+void gpuhal_hardware_find_who(gpuhal_hardware_survey *survey, gpuhal_hardware_machine *machine);
 /* Who was given some of the hardware: "container", "pod", "Slurm job 17". */
 const char *gpuhal_hardware_place_name(const gpuhal_hardware_machine *machine);
 
@@ -182,13 +187,13 @@ typedef struct gpuhal_hardware_order {
     bool names_it;            /* the GPU that was asked about */
 } gpuhal_hardware_order;
 /* Returns whether a variable says which devices those are. */
-bool gpuhal_hardware_find_order(gpuhal_hardware_view *view, const gpuhal_hardware *one, gpuhal_hardware_order *out);
+bool gpuhal_hardware_find_order(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, gpuhal_hardware_order *out);
 
 /* ---- hardware_given.c */
 
 /* Returns whether this process was not given the hardware, which is no fault, or lacks what it was to be given, which
  * is one. `has_library`: as below. */
-bool gpuhal_hardware_find_given(gpuhal_hardware_view *view, const gpuhal_hardware *one, bool has_library,
+bool gpuhal_hardware_find_given(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, bool has_library,
                                 gpuhal_hardware_finding *out);
 
 /* ---- hardware_words.c */
@@ -202,24 +207,25 @@ void gpuhal_hardware_day(uint64_t seconds, char *to, size_t bytes);
 void gpuhal_hardware_add_restart(char *to, size_t bytes);
 /* Each writes command lines: what installs the vendor's kernel module, or a user library; what gives this container,
  * pod or job the device ("": not known); what shows the kernel's lines about it. */
-void gpuhal_hardware_install_driver(gpuhal_hardware_view *view, const gpuhal_hardware *one, char *to, size_t bytes);
-void gpuhal_hardware_install_library(gpuhal_hardware_view *view, const gpuhal_hardware *one, char *to, size_t bytes);
-void gpuhal_hardware_give(gpuhal_hardware_view *view, const gpuhal_hardware *one, char *to, size_t bytes);
+void gpuhal_hardware_install_driver(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, char *to, size_t bytes);
+void gpuhal_hardware_install_library(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, char *to,
+                                     size_t bytes);
+void gpuhal_hardware_give(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, char *to, size_t bytes);
 /* `answers`: what lines of NVIDIA's driver mean, in words behind "# "; "": none. */
 void gpuhal_hardware_read_log(const gpuhal_hardware *one, const char *answers, char *to, size_t bytes);
 #define GPUHAL_HARDWARE_LOST_ANSWERS   "# Xid 79: power the machine off and on; if again: slot, power, card"
 #define GPUHAL_HARDWARE_UNUSED_ANSWERS "# \"RmInitAdapter failed\", Xid 79: power the machine off and on"
 /* The commands that start this container anew ("": not known). */
-void gpuhal_hardware_restart(gpuhal_hardware_view *view, char *to, size_t bytes);
+void gpuhal_hardware_restart(gpuhal_hardware_survey *survey, char *to, size_t bytes);
 /* The first writes the command that makes place for NVIDIA's own module, the second one the command after which Secure
  * Boot trusts the modules that were built on this machine. */
-void gpuhal_hardware_keep_nouveau_out(gpuhal_hardware_view *view, char *to, size_t bytes);
-void gpuhal_hardware_enrol_key(gpuhal_hardware_view *view, char *to, size_t bytes);
+void gpuhal_hardware_keep_nouveau_out(gpuhal_hardware_survey *survey, char *to, size_t bytes);
+void gpuhal_hardware_enrol_key(gpuhal_hardware_survey *survey, char *to, size_t bytes);
 
 /* ---- hardware_kernel.c */
 
 /* Returns whether the kernel's side prevents the use. `has_library`: the vendor's user library is installed. */
-bool gpuhal_hardware_find_kernel(gpuhal_hardware_view *view, const gpuhal_hardware *one, bool has_library,
+bool gpuhal_hardware_find_kernel(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, bool has_library,
                                  gpuhal_hardware_finding *out);
 
 /* ---- hardware_hidden.c */
@@ -231,40 +237,47 @@ void gpuhal_hardware_list_apis(const gpuhal_hardware *one, const char *out_apis[
 const gpuhal_candidate *gpuhal_hardware_candidate_of(const gpuhal_candidates *candidates, const char *backend);
 const char *gpuhal_hardware_api_name(const char *backend);
 /* Returns whether a variable of the driver decides that it is not listed. */
-bool gpuhal_hardware_find_variable(gpuhal_hardware_view *view, const gpuhal_hardware *one,
+bool gpuhal_hardware_find_variable(gpuhal_hardware_survey *survey, const gpuhal_hardware *one,
                                    const gpuhal_candidate *candidate, gpuhal_hardware_finding *out);
 /* For a backend that the program, or GPUHAL_BACKENDS, leaves out. */
 void gpuhal_hardware_find_excluded(const gpuhal_settings *settings, const gpuhal_candidate *candidate,
                                    gpuhal_hardware_finding *out);
 /* Returns whether the hardware is of others: variables leave this job or container other GPUs, which are all there. */
-bool gpuhal_hardware_find_others(gpuhal_hardware_view *view, const gpuhal *gpu, const gpuhal_hardware *one,
+bool gpuhal_hardware_find_others(gpuhal_hardware_survey *survey, const gpuhal_hardware *one,
                                  gpuhal_hardware_finding *out);
 /* For hardware that only hidden devices are. */
-void gpuhal_hardware_find_hidden(gpuhal_hardware_view *view, const gpuhal *gpu, const gpuhal_hardware *one,
+void gpuhal_hardware_find_hidden(gpuhal_hardware_survey *survey, const gpuhal_hardware *one,
                                  gpuhal_hardware_finding *out);
 
 /* ---- hardware_api.c */
 
-bool gpuhal_hardware_has_library(const gpuhal *gpu, const gpuhal_hardware *one);
+bool gpuhal_hardware_has_library(const gpuhal_hardware_survey *survey, const gpuhal_hardware *one);
 /* For hardware whose plugin states why its API does not list it. */
 void gpuhal_hardware_find_stated(const gpuhal_hardware *one, gpuhal_hardware_finding *out);
 /* For hardware that the kernel's side makes usable, and no device is. */
-void gpuhal_hardware_find_api(gpuhal_hardware_view *view, gpuhal *gpu, const gpuhal_hardware *one,
+void gpuhal_hardware_find_api(gpuhal_hardware_survey *survey, const gpuhal_hardware *one,
                               gpuhal_hardware_finding *out);
 /* For hardware that is ready: sets a sentence where its vendor's API cannot use it. */
-void gpuhal_hardware_find_rest(gpuhal_hardware_view *view, gpuhal *gpu, const gpuhal_hardware *one,
+void gpuhal_hardware_find_rest(gpuhal_hardware_survey *survey, const gpuhal_hardware *one,
                                gpuhal_hardware_finding *out);
 
 /* ---- the steps. */
 
 /* Appends an empty entry, or returns NULL: without memory (`error`), or above the limit. */
-gpuhal_hardware *gpuhal_hardware_add(gpuhal_hardware_view *view);
+gpuhal_hardware *gpuhal_hardware_add(gpuhal_hardware_survey *survey);
 /* Returns the entry on PCI with this address; NULL: there is none. */
-gpuhal_hardware *gpuhal_hardware_at_address(const gpuhal_hardware_view *view, const char *address);
-void gpuhal_hardware_scan(gpuhal_hardware_view *view);
-void gpuhal_hardware_find_nodes(gpuhal_hardware_view *view);
-void gpuhal_hardware_name(gpuhal_hardware_view *view);
-void gpuhal_hardware_join(gpuhal_hardware_view *view, gpuhal *gpu);
-void gpuhal_hardware_judge(gpuhal_hardware_view *view, gpuhal *gpu);
+gpuhal_hardware *gpuhal_hardware_at_address(const gpuhal_hardware_survey *survey, const char *address);
+void gpuhal_hardware_scan(gpuhal_hardware_survey *survey);
+void gpuhal_hardware_find_nodes(gpuhal_hardware_survey *survey);
+void gpuhal_hardware_name(gpuhal_hardware_survey *survey);
+void gpuhal_hardware_join(gpuhal_hardware_survey *survey);
+void gpuhal_hardware_judge(gpuhal_hardware_survey *survey);
+
+/* ---- hardware.c */
+
+/* Surveys the machine, joins what it finds with the devices and the record, and makes that a source of the view. As
+ * gpuhal_view_of() for GPUHAL_VIEW_HARDWARE. */
+gpuhal_status gpuhal_hardware_add_source(const gpuhal_settings *settings, const gpuhal_device_snapshot *devices,
+                                         const gpuhal_database *record, gpuhal_view *view);
 
 #endif

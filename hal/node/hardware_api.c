@@ -50,11 +50,11 @@ static bool is_mismatch(const gpuhal_hardware *one, const gpuhal_candidate *cand
             strcmp(library, one->kernel_driver_version) != 0);
 }
 
-static void find_mismatch(gpuhal_hardware_view *view, const gpuhal_hardware *one, const gpuhal_candidate *candidate,
+static void find_mismatch(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, const gpuhal_candidate *candidate,
                           const char *library, gpuhal_hardware_finding *out)
 {
     const bool differ = *library && one->kernel_driver_version[0] && strcmp(library, one->kernel_driver_version) != 0;
-    const bool is_container = gpuhal_hardware_machine_of(view)->place != GPUHAL_PLACE_HOST;
+    const bool is_container = gpuhal_hardware_machine_of(survey)->place != GPUHAL_PLACE_HOST;
     gpuhal_hardware_found(out, GPUHAL_HARDWARE_VERSION_MISMATCH, GPUHAL_HARDWARE_PROBLEM,
                           differ ? "the kernel module %s is version %s, and %s's library is %s" : "%.0s%.0s%s: %s",
                           one->kernel_driver, one->kernel_driver_version, gpuhal_hardware_api_name(candidate->name),
@@ -71,28 +71,28 @@ static void find_mismatch(gpuhal_hardware_view *view, const gpuhal_hardware *one
 }
 
 /* A second node, of the module that manages CUDA's memory. Container runtimes are known to leave it out. */
-static void find_no_uvm(gpuhal_hardware_view *view, const gpuhal_hardware *one, gpuhal_hardware_finding *out)
+static void find_no_uvm(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, gpuhal_hardware_finding *out)
 {
-    const bool is_host = gpuhal_hardware_machine_of(view)->place == GPUHAL_PLACE_HOST;
+    const bool is_host = gpuhal_hardware_machine_of(survey)->place == GPUHAL_PLACE_HOST;
     gpuhal_hardware_found(out, GPUHAL_HARDWARE_NODE_MISSING, GPUHAL_HARDWARE_PROBLEM,
                           is_host ? "%.0s/dev/nvidia-uvm, which CUDA needs, is missing"
                                   : "%s has the other nodes of the GPU, but not /dev/nvidia-uvm, which CUDA needs",
-                          gpuhal_hardware_machine_of(view)->who);
+                          gpuhal_hardware_machine_of(survey)->who);
     if (is_host) {
         gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo modprobe nvidia_uvm && sudo nvidia-modprobe -u");
     } else {
-        gpuhal_hardware_give(view, one, out->fix, sizeof out->fix);
+        gpuhal_hardware_give(survey, one, out->fix, sizeof out->fix);
     }
 }
 
-static void find_failure(gpuhal_hardware_view *view, const gpuhal_hardware *one, const gpuhal_candidate *candidate,
+static void find_failure(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, const gpuhal_candidate *candidate,
                          gpuhal_hardware_finding *out)
 {
     char library[48];
     const char *const reason = reason_of(candidate);
     library_version(candidate, library, sizeof library);
     if (is_mismatch(one, candidate, library)) {
-        find_mismatch(view, one, candidate, library, out);
+        find_mismatch(survey, one, candidate, library, out);
         return;
     }
     const bool is_lost = strstr(reason, "GPU is lost") || strstr(reason, "fallen off the bus");
@@ -102,8 +102,8 @@ static void find_failure(gpuhal_hardware_view *view, const gpuhal_hardware *one,
         gpuhal_hardware_text(out->fix, sizeof out->fix, "# ends the CUDA programs of this machine:");
         gpuhal_hardware_add_line(out->fix, sizeof out->fix, "sudo systemctl restart nvidia-fabricmanager");
     } else if (has_code(candidate, CUDA_UNKNOWN) && strcmp(one->kernel_driver, "nvidia") == 0 &&
-               !gpuhal_hardware_is_there(view, "/dev/nvidia-uvm")) {
-        find_no_uvm(view, one, out);
+               !gpuhal_hardware_is_there(survey, "/dev/nvidia-uvm")) {
+        find_no_uvm(survey, one, out);
     } else {
         gpuhal_hardware_read_log(one, is_lost ? GPUHAL_HARDWARE_LOST_ANSWERS : GPUHAL_HARDWARE_UNUSED_ANSWERS, out->fix,
                                  sizeof out->fix);
@@ -168,10 +168,10 @@ static void find_none_listed(const gpuhal_hardware *one, const gpuhal_candidate 
 }
 
 /* Of a driver that works, and does not list it. */
-static bool find_unlisted(gpuhal_hardware_view *view, const gpuhal_hardware *one, const gpuhal_candidate *candidate,
+static bool find_unlisted(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, const gpuhal_candidate *candidate,
                           gpuhal_hardware_finding *out)
 {
-    if (gpuhal_hardware_find_variable(view, one, candidate, out)) {
+    if (gpuhal_hardware_find_variable(survey, one, candidate, out)) {
         return true;
     }
     if (lists_a_part(candidate)) {
@@ -212,17 +212,17 @@ static bool find_unlisted(gpuhal_hardware_view *view, const gpuhal_hardware *one
 
 /* Returns whether the plugin's report explains it; one whose library is missing, or that has no driver for this vendor,
  * does not. */
-static bool find_of(gpuhal_hardware_view *view, const gpuhal_settings *settings, const gpuhal_hardware *one,
-                    const gpuhal_candidate *candidate, gpuhal_hardware_finding *out)
+static bool find_of(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, const gpuhal_candidate *candidate,
+                    gpuhal_hardware_finding *out)
 {
     switch (candidate->state) {
     case GPUHAL_PLUGIN_NO_DRIVER:
         return false;
     case GPUHAL_PLUGIN_OK:
     case GPUHAL_PLUGIN_NO_DEVICE:
-        return find_unlisted(view, one, candidate, out);
+        return find_unlisted(survey, one, candidate, out);
     case GPUHAL_PLUGIN_EXCLUDED:
-        gpuhal_hardware_find_excluded(settings, candidate, out);
+        gpuhal_hardware_find_excluded(survey->settings, candidate, out);
         return true;
     case GPUHAL_PLUGIN_NO_PERMISSION:
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_PERMISSION, GPUHAL_HARDWARE_PROBLEM, "%s: %s",
@@ -244,7 +244,7 @@ static bool find_of(gpuhal_hardware_view *view, const gpuhal_settings *settings,
         if (candidate->signal) {
             find_crash(one, candidate, out);
         } else {
-            find_failure(view, one, candidate, out);
+            find_failure(survey, one, candidate, out);
         }
         return true;
     default:
@@ -255,24 +255,24 @@ static bool find_of(gpuhal_hardware_view *view, const gpuhal_settings *settings,
     }
 }
 
-bool gpuhal_hardware_has_library(const gpuhal *gpu, const gpuhal_hardware *one)
+bool gpuhal_hardware_has_library(const gpuhal_hardware_survey *survey, const gpuhal_hardware *one)
 {
     const char *const vendors = one->info.vendor_id == GPUHAL_VENDOR_NVIDIA ? "cuda"
                                 : one->info.vendor_id == GPUHAL_VENDOR_AMD  ? "rocm"
                                                                             : NULL;
-    const gpuhal_candidates *candidates = &gpuhal_device_snapshot_now(gpu)->candidates;
+    const gpuhal_candidates *candidates = &survey->devices->candidates;
     const gpuhal_candidate *candidate = vendors ? gpuhal_hardware_candidate_of(candidates, vendors) : NULL;
     return candidate && candidate->driver && candidate->state != GPUHAL_PLUGIN_NO_DRIVER;
 }
 
 /* Names the vendor's API where it has one, else the two that drive any GPU. */
-static void find_no_library(gpuhal_hardware_view *view, const gpuhal_hardware *one, const gpuhal_candidates *candidates,
-                            const char *const *apis, gpuhal_hardware_finding *out)
+static void find_no_library(gpuhal_hardware_survey *survey, const gpuhal_hardware *one,
+                            const gpuhal_candidates *candidates, const char *const *apis, gpuhal_hardware_finding *out)
 {
     const bool is_own = strcmp(apis[0], "vulkan") != 0;
     const bool is_module = strcmp(one->kernel_driver, "nvidia") == 0 || strcmp(one->kernel_driver, "nvgpu") == 0;
     /* The vendor's module without its library is half a driver; a display may need no more where another GPU works. */
-    const bool is_problem = is_module && !gpuhal_hardware_machine_of(view)->is_usable;
+    const bool is_problem = is_module && !gpuhal_hardware_machine_of(survey)->is_usable;
     const gpuhal_hardware_grade grade = is_problem ? GPUHAL_HARDWARE_PROBLEM : GPUHAL_HARDWARE_WARNING;
     if (is_own && !gpuhal_hardware_candidate_of(candidates, apis[0])) {
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_LIBRARY, grade,
@@ -286,36 +286,33 @@ static void find_no_library(gpuhal_hardware_view *view, const gpuhal_hardware *o
                                  : "%.0sno driver of Vulkan or OpenCL for it is installed; its kernel driver, %s, is "
                                    "loaded",
                           gpuhal_hardware_api_name(apis[0]), one->kernel_driver);
-    gpuhal_hardware_install_library(view, one, out->fix, sizeof out->fix);
+    gpuhal_hardware_install_library(survey, one, out->fix, sizeof out->fix);
 }
 
-void gpuhal_hardware_find_api(gpuhal_hardware_view *view, gpuhal *gpu, const gpuhal_hardware *one,
-                              gpuhal_hardware_finding *out)
+void gpuhal_hardware_find_api(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, gpuhal_hardware_finding *out)
 {
-    const gpuhal_candidates *candidates = &gpuhal_device_snapshot_now(gpu)->candidates;
+    const gpuhal_candidates *candidates = &survey->devices->candidates;
     const char *apis[GPUHAL_HARDWARE_APIS + 1];
     gpuhal_hardware_list_apis(one, apis);
     for (size_t i = 0; apis[i]; i++) {
         const gpuhal_candidate *candidate = gpuhal_hardware_candidate_of(candidates, apis[i]);
-        if (candidate && find_of(view, &gpu->settings, one, candidate, out)) {
+        if (candidate && find_of(survey, one, candidate, out)) {
             return;
         }
     }
-    find_no_library(view, one, candidates, apis, out);
+    find_no_library(survey, one, candidates, apis, out);
 }
 
-void gpuhal_hardware_find_rest(gpuhal_hardware_view *view, gpuhal *gpu, const gpuhal_hardware *one,
-                               gpuhal_hardware_finding *out)
+void gpuhal_hardware_find_rest(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, gpuhal_hardware_finding *out)
 {
     const char *apis[GPUHAL_HARDWARE_APIS + 1];
     gpuhal_hardware_list_apis(one, apis);
-    const gpuhal_candidate *candidate =
-        gpuhal_hardware_candidate_of(&gpuhal_device_snapshot_now(gpu)->candidates, apis[0]);
+    const gpuhal_candidate *candidate = gpuhal_hardware_candidate_of(&survey->devices->candidates, apis[0]);
     gpuhal_hardware_finding own = {0};
     const bool is_own = strcmp(apis[0], "vulkan") != 0 && !one->is_seen_by_vendor && candidate;
     const bool is_wanted =
         is_own && candidate->state != GPUHAL_PLUGIN_EXCLUDED && candidate->state != GPUHAL_PLUGIN_NO_DRIVER;
-    if (is_wanted && find_of(view, &gpu->settings, one, candidate, &own)) {
+    if (is_wanted && find_of(survey, one, candidate, &own)) {
         /* HIP does without GPUs that it does not support, such as those in processors. */
         const bool is_no_gpu_of_it = candidate->state == GPUHAL_PLUGIN_NO_DEVICE && strcmp(apis[0], "rocm") == 0;
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_READY, is_no_gpu_of_it ? GPUHAL_HARDWARE_WARNING : own.grade,

@@ -1,4 +1,4 @@
-/* node/hardware_files.c: reading small files of the kernel below the root of a view. */
+/* node/hardware_files.c: reading small files of the kernel below the root of a survey. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"
@@ -11,97 +11,98 @@
 #define PATH_BYTES GPUHAL_HARDWARE_PATH_BYTES
 
 /* A path that is cut off names nothing that is there. */
-static bool make_path(const gpuhal_hardware_view *view, char path[PATH_BYTES], const char *format, va_list arguments)
+static bool make_path(const gpuhal_hardware_survey *survey, char path[PATH_BYTES], const char *format,
+                      va_list arguments)
 {
-    const size_t root = (size_t)snprintf(path, PATH_BYTES, "%s", view->root);
+    const size_t root = (size_t)snprintf(path, PATH_BYTES, "%s", survey->root);
     const int length = vsnprintf(path + root, PATH_BYTES - root, format, arguments);
     return length >= 0 && (size_t)length < PATH_BYTES - root;
 }
 
 /* Files that vanish, or that this user may not read, leave a value unknown; what the process lacks is an error of the
- * view. */
-static void note(gpuhal_hardware_view *view, int error)
+ * survey. */
+static void note(gpuhal_hardware_survey *survey, int error)
 {
-    view->last = error;
-    if (!view->error && (error == ENOMEM || error == EMFILE || error == ENFILE)) {
-        view->error = error;
+    survey->last = error;
+    if (!survey->error && (error == ENOMEM || error == EMFILE || error == ENFILE)) {
+        survey->error = error;
     }
 }
 
-void gpuhal_hardware_enter(gpuhal_hardware_view *view, const char *format, ...)
+void gpuhal_hardware_enter(gpuhal_hardware_survey *survey, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    const bool good = make_path(view, view->folder_path, format, arguments);
+    const bool good = make_path(survey, survey->folder_path, format, arguments);
     va_end(arguments);
-    gpuhal_hardware_leave(view);
-    view->folder = good ? gpuhal_os_directory_open(view->folder_path) : -1;
+    gpuhal_hardware_leave(survey);
+    survey->folder = good ? gpuhal_os_directory_open(survey->folder_path) : -1;
 }
 
-void gpuhal_hardware_leave(gpuhal_hardware_view *view)
+void gpuhal_hardware_leave(gpuhal_hardware_survey *survey)
 {
-    if (view->folder >= 0) {
-        gpuhal_os_descriptor_close(view->folder);
+    if (survey->folder >= 0) {
+        gpuhal_os_descriptor_close(survey->folder);
     }
-    view->folder = -1;
+    survey->folder = -1;
 }
 
 /* The path from the folder that was entered, which becomes -1 where the path leads elsewhere. */
-static const char *from_folder(const gpuhal_hardware_view *view, const char *path, intptr_t *out_folder)
+static const char *from_folder(const gpuhal_hardware_survey *survey, const char *path, intptr_t *out_folder)
 {
-    const size_t length = view->folder < 0 ? 0 : strlen(view->folder_path);
-    const bool within = length > 0 && strncmp(path, view->folder_path, length) == 0 && path[length] == '/';
-    *out_folder = within ? view->folder : -1;
+    const size_t length = survey->folder < 0 ? 0 : strlen(survey->folder_path);
+    const bool within = length > 0 && strncmp(path, survey->folder_path, length) == 0 && path[length] == '/';
+    *out_folder = within ? survey->folder : -1;
     return within ? path + length + 1 : path;
 }
 
-static size_t read_bytes(gpuhal_hardware_view *view, const char *path, char *to, size_t bytes)
+static size_t read_bytes(gpuhal_hardware_survey *survey, const char *path, char *to, size_t bytes)
 {
     size_t got = 0;
     intptr_t folder;
-    const char *rest = from_folder(view, path, &folder);
+    const char *rest = from_folder(survey, path, &folder);
     const int error = gpuhal_os_kernel_file_read(folder, rest, to, bytes - 1, &got);
-    note(view, error);
+    note(survey, error);
     to[error ? 0 : got] = 0;
     return error ? 0 : got;
 }
 
-size_t gpuhal_hardware_bytes(gpuhal_hardware_view *view, char *to, size_t bytes, const char *format, ...)
+size_t gpuhal_hardware_bytes(gpuhal_hardware_survey *survey, char *to, size_t bytes, const char *format, ...)
 {
     char path[PATH_BYTES];
     va_list arguments;
     va_start(arguments, format);
-    const bool good = make_path(view, path, format, arguments);
+    const bool good = make_path(survey, path, format, arguments);
     va_end(arguments);
     to[0] = 0;
-    return good ? read_bytes(view, path, to, bytes) : 0;
+    return good ? read_bytes(survey, path, to, bytes) : 0;
 }
 
-bool gpuhal_hardware_line(gpuhal_hardware_view *view, char *to, size_t bytes, const char *format, ...)
+bool gpuhal_hardware_line(gpuhal_hardware_survey *survey, char *to, size_t bytes, const char *format, ...)
 {
     char path[PATH_BYTES];
     va_list arguments;
     va_start(arguments, format);
-    const bool good = make_path(view, path, format, arguments);
+    const bool good = make_path(survey, path, format, arguments);
     va_end(arguments);
     to[0] = 0;
     if (good) {
-        (void)read_bytes(view, path, to, bytes);
+        (void)read_bytes(survey, path, to, bytes);
     }
     to[strcspn(to, "\n")] = 0;
     gpuhal_records_clean(to);
     return to[0] != 0;
 }
 
-bool gpuhal_hardware_number(gpuhal_hardware_view *view, uint32_t *out_number, const char *format, ...)
+bool gpuhal_hardware_number(gpuhal_hardware_survey *survey, uint32_t *out_number, const char *format, ...)
 {
     char path[PATH_BYTES], text[32] = "", *end = text;
     va_list arguments;
     va_start(arguments, format);
-    const bool good = make_path(view, path, format, arguments);
+    const bool good = make_path(survey, path, format, arguments);
     va_end(arguments);
     if (good) {
-        (void)read_bytes(view, path, text, sizeof text);
+        (void)read_bytes(survey, path, text, sizeof text);
     }
     text[strcspn(text, "\n")] = 0;
     const bool is_digit = text[0] >= '0' && text[0] <= '9';
@@ -111,45 +112,46 @@ bool gpuhal_hardware_number(gpuhal_hardware_view *view, uint32_t *out_number, co
     return known;
 }
 
-bool gpuhal_hardware_target(gpuhal_hardware_view *view, char *to, size_t bytes, const char *format, ...)
+bool gpuhal_hardware_target(gpuhal_hardware_survey *survey, char *to, size_t bytes, const char *format, ...)
 {
     char path[PATH_BYTES];
     va_list arguments;
     va_start(arguments, format);
-    const bool good = make_path(view, path, format, arguments);
+    const bool good = make_path(survey, path, format, arguments);
     va_end(arguments);
     to[0] = 0;
     if (good) {
         intptr_t folder;
-        const char *rest = from_folder(view, path, &folder);
-        note(view, gpuhal_os_link_read(folder, rest, to, bytes));
+        const char *rest = from_folder(survey, path, &folder);
+        note(survey, gpuhal_os_link_read(folder, rest, to, bytes));
     }
     gpuhal_records_clean(to);
     return to[0] != 0;
 }
 
-bool gpuhal_hardware_is_there(const gpuhal_hardware_view *view, const char *format, ...)
+bool gpuhal_hardware_is_there(const gpuhal_hardware_survey *survey, const char *format, ...)
 {
     char path[PATH_BYTES];
     gpuhal_file_state state;
     va_list arguments;
     va_start(arguments, format);
-    const bool good = make_path(view, path, format, arguments);
+    const bool good = make_path(survey, path, format, arguments);
     va_end(arguments);
     return good && gpuhal_os_file_state(path, &state) == 0;
 }
 
-bool gpuhal_hardware_names(gpuhal_hardware_view *view, char ***out_names, size_t *out_count, const char *format, ...)
+bool gpuhal_hardware_names(gpuhal_hardware_survey *survey, char ***out_names, size_t *out_count, const char *format,
+                           ...)
 {
     char path[PATH_BYTES];
     va_list arguments;
     va_start(arguments, format);
-    const bool good = make_path(view, path, format, arguments);
+    const bool good = make_path(survey, path, format, arguments);
     va_end(arguments);
     *out_names = NULL;
     *out_count = 0;
     const int error = good ? gpuhal_os_directory_names(path, out_names, out_count) : ENOENT;
-    note(view, error);
+    note(survey, error);
     return error == 0;
 }
 

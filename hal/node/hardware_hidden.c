@@ -86,16 +86,16 @@ static const char *value_of(size_t variable, const gpuhal_candidate *candidate, 
 }
 
 /* Returns whether the batch system set the variable, and not the user: it names no fewer devices than the job has. */
-static bool is_of_batch(gpuhal_hardware_view *view, size_t variable, const char *value)
+static bool is_of_batch(gpuhal_hardware_survey *survey, size_t variable, const char *value)
 {
-    const gpuhal_hardware_batch *batch = gpuhal_hardware_machine_of(view)->batch;
+    const gpuhal_hardware_batch *batch = gpuhal_hardware_machine_of(survey)->batch;
     const uint32_t given = batch && batch->counts ? gpuhal_hardware_count_of_job() : UINT32_MAX;
     return batch && variables[variable].kind != FILTER &&
            (given == UINT32_MAX || gpuhal_hardware_count_named(value) >= given);
 }
 
 /* If a list names more devices than the driver lists, one of those is missing, and the variable is not to blame. */
-bool gpuhal_hardware_find_variable(gpuhal_hardware_view *view, const gpuhal_hardware *one,
+bool gpuhal_hardware_find_variable(gpuhal_hardware_survey *survey, const gpuhal_hardware *one,
                                    const gpuhal_candidate *candidate, gpuhal_hardware_finding *out)
 {
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
@@ -106,7 +106,7 @@ bool gpuhal_hardware_find_variable(gpuhal_hardware_view *view, const gpuhal_hard
         const uint32_t named = variables[i].kind == LIST ? gpuhal_hardware_count_named(value) : 0;
         const uint32_t listed = count_listed(candidate, one);
         const bool is_short = named > listed;
-        if (is_short && gpuhal_hardware_machine_of(view)->batch) {
+        if (is_short && gpuhal_hardware_machine_of(survey)->batch) {
             continue; /* the batch system sets it, and one that the job was given is missing */
         }
         gpuhal_hardware_found(out, is_short ? GPUHAL_HARDWARE_DRIVER_ERROR : GPUHAL_HARDWARE_HIDDEN,
@@ -114,8 +114,8 @@ bool gpuhal_hardware_find_variable(gpuhal_hardware_view *view, const gpuhal_hard
                               is_short ? "%s=%.60s%s names more devices than %s lists" : "%s=%.60s%s hides it from %s",
                               variables[i].name, *value ? value : "\"\"", strlen(value) > 60 ? "…" : "",
                               gpuhal_hardware_api_name(candidate->name));
-        if (is_of_batch(view, i, value)) {
-            gpuhal_hardware_give(view, one, out->fix, sizeof out->fix);
+        if (is_of_batch(survey, i, value)) {
+            gpuhal_hardware_give(survey, one, out->fix, sizeof out->fix);
         } else {
             gpuhal_hardware_text(out->fix, sizeof out->fix, "unset %s", variables[i].name);
         }
@@ -124,44 +124,43 @@ bool gpuhal_hardware_find_variable(gpuhal_hardware_view *view, const gpuhal_hard
     return false;
 }
 
-static void found_others(gpuhal_hardware_view *view, const gpuhal_hardware *one, const char *name, const char *value,
-                         gpuhal_hardware_finding *out)
+static void found_others(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, const char *name,
+                         const char *value, gpuhal_hardware_finding *out)
 {
     gpuhal_hardware_found(out, GPUHAL_HARDWARE_NOT_GIVEN, GPUHAL_HARDWARE_FINE, "this %s was not given it: %s=%.60s%s",
-                          gpuhal_hardware_place_name(gpuhal_hardware_machine_of(view)), name, value,
+                          gpuhal_hardware_place_name(gpuhal_hardware_machine_of(survey)), name, value,
                           strlen(value) > 60 ? "…" : "");
-    gpuhal_hardware_give(view, one, out->fix, sizeof out->fix);
+    gpuhal_hardware_give(survey, one, out->fix, sizeof out->fix);
 }
 
 /* What the container's runtime was asked for is there, and this is not of it. */
-static bool find_others_of_container(gpuhal_hardware_view *view, const gpuhal_hardware *one,
+static bool find_others_of_container(gpuhal_hardware_survey *survey, const gpuhal_hardware *one,
                                      const gpuhal_candidate *candidate, gpuhal_hardware_finding *out)
 {
     gpuhal_hardware_order order;
-    const bool found =
-        gpuhal_hardware_find_order(view, one, &order) && !order.names_it && count_listed(candidate, one) >= order.count;
+    const bool found = gpuhal_hardware_find_order(survey, one, &order) && !order.names_it &&
+                       count_listed(candidate, one) >= order.count;
     if (found) {
-        found_others(view, one, order.name, order.value, out);
+        found_others(survey, one, order.name, order.value, out);
     }
     return found;
 }
 
-bool gpuhal_hardware_find_others(gpuhal_hardware_view *view, const gpuhal *gpu, const gpuhal_hardware *one,
+bool gpuhal_hardware_find_others(gpuhal_hardware_survey *survey, const gpuhal_hardware *one,
                                  gpuhal_hardware_finding *out)
 {
     const char *apis[GPUHAL_HARDWARE_APIS + 1];
     gpuhal_hardware_list_apis(one, apis);
     for (size_t a = 0; apis[a]; a++) {
-        const gpuhal_candidate *candidate =
-            gpuhal_hardware_candidate_of(&gpuhal_device_snapshot_now(gpu)->candidates, apis[a]);
-        if (candidate && a == 0 && find_others_of_container(view, one, candidate, out)) {
+        const gpuhal_candidate *candidate = gpuhal_hardware_candidate_of(&survey->devices->candidates, apis[a]);
+        if (candidate && a == 0 && find_others_of_container(survey, one, candidate, out)) {
             return true;
         }
         for (size_t i = 0; candidate && i < sizeof variables / sizeof *variables; i++) {
             const char *value = value_of(i, candidate, one);
-            if (value && is_of_batch(view, i, value) &&
+            if (value && is_of_batch(survey, i, value) &&
                 gpuhal_hardware_count_named(value) <= count_listed(candidate, one)) {
-                found_others(view, one, variables[i].name, value, out);
+                found_others(survey, one, variables[i].name, value, out);
                 return true;
             }
         }
@@ -179,12 +178,12 @@ void gpuhal_hardware_find_excluded(const gpuhal_settings *settings, const gpuhal
     gpuhal_hardware_text(out->fix, sizeof out->fix, "%s", variable ? "unset GPUHAL_BACKENDS" : "");
 }
 
-void gpuhal_hardware_find_hidden(gpuhal_hardware_view *view, const gpuhal *gpu, const gpuhal_hardware *one,
+void gpuhal_hardware_find_hidden(gpuhal_hardware_survey *survey, const gpuhal_hardware *one,
                                  gpuhal_hardware_finding *out)
 {
-    const char *variable = gpu->settings.environment_devices;
+    const char *variable = survey->settings->environment_devices;
     if (variable && gpuhal_os_environment("GPUHAL_LEASE")) { /* which sets the variable */
-        found_others(view, one, "GPUHAL_DEVICES", variable, out);
+        found_others(survey, one, "GPUHAL_DEVICES", variable, out);
         return;
     }
     gpuhal_hardware_found(out, GPUHAL_HARDWARE_HIDDEN, GPUHAL_HARDWARE_NOTE, "%s%.60s leaves it out",

@@ -16,25 +16,25 @@
 /* For each interface of the snapshot the number of its hardware, or NONE. */
 #define NONE UINT32_MAX
 
-static uint32_t number_of(const gpuhal_hardware_view *view, const gpuhal_hardware *one)
+static uint32_t number_of(const gpuhal_hardware_survey *survey, const gpuhal_hardware *one)
 {
-    return one ? (uint32_t)(one - view->list) : NONE;
+    return one ? (uint32_t)(one - survey->list) : NONE;
 }
 
-static const gpuhal_hardware *at_render_node(const gpuhal_hardware_view *view, const char *number)
+static const gpuhal_hardware *at_render_node(const gpuhal_hardware_survey *survey, const char *number)
 {
-    for (uint32_t i = 0; number && i < view->count; i++) {
-        if (strcmp(view->list[i].render_number, number) == 0) {
-            return &view->list[i];
+    for (uint32_t i = 0; number && i < survey->count; i++) {
+        if (strcmp(survey->list[i].render_number, number) == 0) {
+            return &survey->list[i];
         }
     }
     return NULL;
 }
 
-static uint32_t find(const gpuhal_hardware_view *view, const gpuhal_interface *iface)
+static uint32_t find(const gpuhal_hardware_survey *survey, const gpuhal_interface *iface)
 {
-    const uint32_t found = number_of(view, gpuhal_hardware_at_address(view, iface->pci));
-    return found != NONE ? found : number_of(view, at_render_node(view, iface->values[GPUHAL_IDENTITY_DRM]));
+    const uint32_t found = number_of(survey, gpuhal_hardware_at_address(survey, iface->pci));
+    return found != NONE ? found : number_of(survey, at_render_node(survey, iface->values[GPUHAL_IDENTITY_DRM]));
 }
 
 /* Another interface of the physical device may state more. */
@@ -50,11 +50,11 @@ static uint32_t find_by_others(const gpuhal_identity *identity, const uint32_t *
 
 /* On a chip nothing may say which GPU a device is, and under WSL its address is one of Windows: then the next one that
  * no device is, of the same vendor where both are known. */
-static uint32_t find_without_address(const gpuhal_hardware_view *view, const gpuhal_entry *entry)
+static uint32_t find_without_address(const gpuhal_hardware_survey *survey, const gpuhal_entry *entry)
 {
     const uint64_t vendor = gpuhal_facts_u64(&entry->listed->facts, GPUHAL_FACT_VENDOR_ID, 0);
-    for (uint32_t i = 0; i < view->count; i++) {
-        const gpuhal_hardware *one = &view->list[i];
+    for (uint32_t i = 0; i < survey->count; i++) {
+        const gpuhal_hardware *one = &survey->list[i];
         const bool is_windows = strcmp(one->kernel_driver, "dxgkrnl") == 0;
         const bool fits = is_windows || !one->info.vendor_id || !vendor || vendor == one->info.vendor_id;
         if (!one->is_seen && fits && (is_windows || !one->address[0])) {
@@ -64,30 +64,26 @@ static uint32_t find_without_address(const gpuhal_hardware_view *view, const gpu
     return NONE;
 }
 
-static const char *or_empty(const char *text)
-{
-    return text ? text : "";
-}
-
 /* Hardware that the system does not show, as its device states it. */
-static uint32_t add_stated(gpuhal_hardware_view *view, const gpuhal_entry *entry, const gpuhal_interface *iface)
+static uint32_t add_stated(gpuhal_hardware_survey *survey, const gpuhal_entry *entry, const gpuhal_interface *iface)
 {
     const gpuhal_facts *facts = &entry->listed->facts;
-    gpuhal_hardware *one = gpuhal_hardware_add(view);
+    gpuhal_hardware *one = gpuhal_hardware_add(survey);
     if (one) {
-        gpuhal_hardware_text(one->address, sizeof one->address, "%s", or_empty(iface->pci));
-        gpuhal_hardware_text(one->name, sizeof one->name, "%s", or_empty(gpuhal_facts_text(facts, GPUHAL_FACT_NAME)));
+        gpuhal_hardware_text(one->address, sizeof one->address, "%s", gpuhal_text_or_empty(iface->pci));
+        gpuhal_hardware_text(one->name, sizeof one->name, "%s",
+                             gpuhal_text_or_empty(gpuhal_facts_text(facts, GPUHAL_FACT_NAME)));
         gpuhal_hardware_text(one->vendor, sizeof one->vendor, "%s",
-                             or_empty(gpuhal_facts_text(facts, GPUHAL_FACT_VENDOR)));
+                             gpuhal_text_or_empty(gpuhal_facts_text(facts, GPUHAL_FACT_VENDOR)));
         one->info.vendor_id = (uint32_t)gpuhal_facts_u64(facts, GPUHAL_FACT_VENDOR_ID, 0);
         one->info.numa_node = (uint32_t)gpuhal_facts_u64(facts, GPUHAL_FACT_NUMA_NODE, UINT32_MAX);
     }
-    return number_of(view, one);
+    return number_of(survey, one);
 }
 
-static void mark(gpuhal_hardware_view *view, uint32_t number, const gpuhal_entry *entry)
+static void mark(gpuhal_hardware_survey *survey, uint32_t number, const gpuhal_entry *entry)
 {
-    gpuhal_hardware *one = number != NONE ? &view->list[number] : NULL;
+    gpuhal_hardware *one = number != NONE ? &survey->list[number] : NULL;
     if (one) {
         one->is_seen = true;
         one->is_hidden = one->is_hidden || !entry->device;
@@ -98,17 +94,17 @@ static void mark(gpuhal_hardware_view *view, uint32_t number, const gpuhal_entry
     }
 }
 
-static void join_devices(gpuhal_hardware_view *view, const gpuhal_device_snapshot *snapshot)
+static void join_devices(gpuhal_hardware_survey *survey, const gpuhal_device_snapshot *snapshot)
 {
     const gpuhal_identity *identity = &snapshot->identity;
     uint32_t *numbers = malloc((identity->count + 1u) * sizeof *numbers);
     if (!numbers) {
-        view->error = view->error ? view->error : ENOMEM;
+        survey->error = survey->error ? survey->error : ENOMEM;
         return;
     }
     for (uint32_t i = 0; i < identity->count; i++) {
-        numbers[i] = identity->interfaces[i].host ? NONE : find(view, &identity->interfaces[i]);
-        mark(view, numbers[i], &snapshot->entries[i]);
+        numbers[i] = identity->interfaces[i].host ? NONE : find(survey, &identity->interfaces[i]);
+        mark(survey, numbers[i], &snapshot->entries[i]);
     }
     for (uint32_t i = 0; i < identity->count; i++) {
         const gpuhal_entry *entry = &snapshot->entries[i];
@@ -116,10 +112,10 @@ static void join_devices(gpuhal_hardware_view *view, const gpuhal_device_snapsho
             continue;
         }
         uint32_t number = find_by_others(identity, numbers, identity->interfaces[i].physical);
-        number = number != NONE ? number : find_without_address(view, entry);
-        number = number != NONE || !entry->device ? number : add_stated(view, entry, &identity->interfaces[i]);
+        number = number != NONE ? number : find_without_address(survey, entry);
+        number = number != NONE || !entry->device ? number : add_stated(survey, entry, &identity->interfaces[i]);
         numbers[i] = number;
-        mark(view, number, entry);
+        mark(survey, number, entry);
     }
     free(numbers);
 }
@@ -128,18 +124,18 @@ static void join_devices(gpuhal_hardware_view *view, const gpuhal_device_snapsho
 
 static void set_text(const gpuhal_facts *facts, gpuhal_key key, char *to, size_t bytes)
 {
-    gpuhal_hardware_text(to, bytes, "%s", or_empty(gpuhal_facts_text(facts, key)));
+    gpuhal_hardware_text(to, bytes, "%s", gpuhal_text_or_empty(gpuhal_facts_text(facts, key)));
 }
 
 /* A part of a GPU has a line of its own; of a whole one it is the reason. */
-static void join_unlisted(gpuhal_hardware_view *view, const gpuhal_facts *facts)
+static void join_unlisted(gpuhal_hardware_survey *survey, const gpuhal_facts *facts)
 {
-    const char *address = or_empty(gpuhal_facts_text(facts, GPUHAL_FACT_PCI_ADDRESS));
-    gpuhal_hardware *one = gpuhal_hardware_at_address(view, address);
+    const char *address = gpuhal_text_or_empty(gpuhal_facts_text(facts, GPUHAL_FACT_PCI_ADDRESS));
+    gpuhal_hardware *one = gpuhal_hardware_at_address(survey, address);
     const char *partition = gpuhal_facts_text(facts, GPUHAL_FACT_PARTITION);
     if (partition) {
-        gpuhal_hardware *part = gpuhal_hardware_add(view);
-        one = gpuhal_hardware_at_address(view, address); /* which the new one may have moved */
+        gpuhal_hardware *part = gpuhal_hardware_add(survey);
+        one = gpuhal_hardware_at_address(survey, address); /* which the new one may have moved */
         if (!part) {
             return;
         }
@@ -160,13 +156,13 @@ static void join_unlisted(gpuhal_hardware_view *view, const gpuhal_facts *facts)
     }
 }
 
-static void join_all_unlisted(gpuhal_hardware_view *view, const gpuhal_candidates *candidates)
+static void join_all_unlisted(gpuhal_hardware_survey *survey, const gpuhal_candidates *candidates)
 {
     for (size_t c = 0; c < candidates->count; c++) {
         const gpuhal_listed_devices *devices = &candidates->list[c].devices;
         for (size_t i = 0; i < devices->count; i++) {
             if (!gpuhal_listed_is_device(&devices->list[i])) {
-                join_unlisted(view, &devices->list[i].facts);
+                join_unlisted(survey, &devices->list[i].facts);
             }
         }
     }
@@ -174,23 +170,12 @@ static void join_all_unlisted(gpuhal_hardware_view *view, const gpuhal_candidate
 
 /* ---- the record of the machine */
 
-static bool is_present(const gpuhal_database *database, uint32_t physical)
-{
-    size_t count;
-    const gpuhal_database_interface *interfaces = gpuhal_database_interfaces(database, &count);
-    bool present = false;
-    for (size_t i = 0; i < count; i++) {
-        present = present || (interfaces[i].physical == physical && interfaces[i].present);
-    }
-    return present;
-}
-
 /* Addresses of Windows' GPUs are never on the bus of WSL. */
-static bool bus_shows_everything(const gpuhal_hardware_view *view)
+static bool bus_shows_everything(const gpuhal_hardware_survey *survey)
 {
-    bool shows = view->bus_is_known;
-    for (uint32_t i = 0; i < view->count; i++) {
-        shows = shows && strcmp(view->list[i].kernel_driver, "dxgkrnl") != 0;
+    bool shows = survey->bus_is_known;
+    for (uint32_t i = 0; i < survey->count; i++) {
+        shows = shows && strcmp(survey->list[i].kernel_driver, "dxgkrnl") != 0;
     }
     return shows;
 }
@@ -199,8 +184,8 @@ static bool bus_shows_everything(const gpuhal_hardware_view *view)
 static void set_gone(gpuhal_hardware *one, const gpuhal_database_physical *known)
 {
     if (one && known->last_seen >= one->info.last_seen) {
-        gpuhal_hardware_text(one->address, sizeof one->address, "%s", or_empty(known->pci));
-        gpuhal_hardware_text(one->name, sizeof one->name, "%s", or_empty(known->name));
+        gpuhal_hardware_text(one->address, sizeof one->address, "%s", gpuhal_text_or_empty(known->pci));
+        gpuhal_hardware_text(one->name, sizeof one->name, "%s", gpuhal_text_or_empty(known->name));
         one->info.vendor_id = known->vendor_id;
         one->info.physical = known->number;
         one->info.state = GPUHAL_HARDWARE_GONE;
@@ -208,22 +193,23 @@ static void set_gone(gpuhal_hardware *one, const gpuhal_database_physical *known
     }
 }
 
-static void join_record(gpuhal_hardware_view *view, const gpuhal_database *database)
+static void join_record(gpuhal_hardware_survey *survey, const gpuhal_database *database)
 {
     size_t count;
     const gpuhal_database_physical *physicals = gpuhal_database_physicals(database, &count);
-    const bool whole = bus_shows_everything(view);
+    const bool whole = bus_shows_everything(survey);
     for (size_t i = 0; i < count; i++) {
         const gpuhal_database_physical *known = &physicals[i];
         if (known->host || !known->pci) {
             continue;
         }
-        gpuhal_hardware *one = gpuhal_hardware_at_address(view, known->pci);
+        gpuhal_hardware *one = gpuhal_hardware_at_address(survey, known->pci);
         const bool fits = one && (!known->vendor_id || known->vendor_id == one->info.vendor_id);
         /* A plugin that was not run says nothing about its devices, and neither does a bus that cannot be read. */
-        const bool gone = one ? one->info.state == GPUHAL_HARDWARE_GONE : whole || !is_present(database, known->number);
+        const bool gone =
+            one ? one->info.state == GPUHAL_HARDWARE_GONE : whole || !gpuhal_database_lists(database, known->number);
         if (gone) {
-            set_gone(one ? one : gpuhal_hardware_add(view), known);
+            set_gone(one ? one : gpuhal_hardware_add(survey), known);
         } else if (fits && !one->is_seen && known->last_seen > one->info.last_seen) {
             one->info.last_seen = known->last_seen;
             one->info.physical = known->number;
@@ -231,11 +217,9 @@ static void join_record(gpuhal_hardware_view *view, const gpuhal_database *datab
     }
 }
 
-void gpuhal_hardware_join(gpuhal_hardware_view *view, gpuhal *gpu)
+void gpuhal_hardware_join(gpuhal_hardware_survey *survey)
 {
-    join_devices(view, gpuhal_device_snapshot_now(gpu));
-    gpuhal_snapshot *record = gpuhal_registry_snapshot(gpu->registry);
-    join_record(view, &record->database);
-    join_all_unlisted(view, &gpuhal_device_snapshot_now(gpu)->candidates);
-    gpuhal_snapshot_release(record);
+    join_devices(survey, survey->devices);
+    join_record(survey, survey->record);
+    join_all_unlisted(survey, &survey->devices->candidates);
 }

@@ -64,18 +64,18 @@ enum { MODULES = sizeof modules / sizeof *modules };
 
 typedef enum { MODULE_UNKNOWN, MODULE_MISSING, MODULE_INSTALLED, MODULE_LOADED } module_state;
 
-static module_state state_of_module(gpuhal_hardware_view *view, size_t module)
+static module_state state_of_module(gpuhal_hardware_survey *survey, size_t module)
 {
-    if (gpuhal_hardware_is_there(view, "/sys/module/%s", modules[module].module)) {
+    if (gpuhal_hardware_is_there(survey, "/sys/module/%s", modules[module].module)) {
         return MODULE_LOADED;
     }
-    const char *const release = gpuhal_hardware_machine_of(view)->release;
-    if (!*release || !gpuhal_hardware_is_there(view, "/lib/modules/%s/modules.dep", release)) {
+    const char *const release = gpuhal_hardware_machine_of(survey)->release;
+    if (!*release || !gpuhal_hardware_is_there(survey, "/lib/modules/%s/modules.dep", release)) {
         return MODULE_UNKNOWN;
     }
     for (size_t i = 0; modules[module].files[i]; i++) {
-        if (gpuhal_hardware_contains(view, modules[module].files[i], "/lib/modules/%s/modules.dep", release) ||
-            gpuhal_hardware_contains(view, modules[module].files[i], "/lib/modules/%s/modules.builtin", release)) {
+        if (gpuhal_hardware_contains(survey, modules[module].files[i], "/lib/modules/%s/modules.dep", release) ||
+            gpuhal_hardware_contains(survey, modules[module].files[i], "/lib/modules/%s/modules.builtin", release)) {
             return MODULE_INSTALLED;
         }
     }
@@ -83,11 +83,11 @@ static module_state state_of_module(gpuhal_hardware_view *view, size_t module)
 }
 
 /* Of several modules the one that is furthest. */
-static size_t best_module(gpuhal_hardware_view *view, uint32_t vendor, module_state *out_state)
+static size_t best_module(gpuhal_hardware_survey *survey, uint32_t vendor, module_state *out_state)
 {
     size_t best = MODULES;
     for (size_t i = 0; i < MODULES; i++) {
-        const module_state state = modules[i].vendor == vendor ? state_of_module(view, i) : MODULE_UNKNOWN;
+        const module_state state = modules[i].vendor == vendor ? state_of_module(survey, i) : MODULE_UNKNOWN;
         if (modules[i].vendor == vendor && (best == MODULES || state > *out_state)) {
             best = i;
             *out_state = state;
@@ -97,36 +97,36 @@ static size_t best_module(gpuhal_hardware_view *view, uint32_t vendor, module_st
 }
 
 /* The kernel's own modules are signed by who made the kernel. */
-static bool is_built_here(gpuhal_hardware_view *view, size_t module)
+static bool is_built_here(gpuhal_hardware_survey *survey, size_t module)
 {
     static const char *const folders[] = {"updates/dkms", "extra", "updates"};
-    const char *const release = gpuhal_hardware_machine_of(view)->release;
+    const char *const release = gpuhal_hardware_machine_of(survey)->release;
     char inside[64];
     bool found = false;
     for (size_t i = 0; modules[module].files[i] && !found; i++) {
         for (size_t f = 0; f < sizeof folders / sizeof *folders && !found; f++) {
             snprintf(inside, sizeof inside, "%s%s", folders[f], modules[module].files[i]);
-            found = gpuhal_hardware_contains(view, inside, "/lib/modules/%s/modules.dep", release);
+            found = gpuhal_hardware_contains(survey, inside, "/lib/modules/%s/modules.dep", release);
         }
     }
     return found;
 }
 
-static void find_unbound(gpuhal_hardware_view *view, const gpuhal_hardware *one, bool has_library,
+static void find_unbound(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, bool has_library,
                          gpuhal_hardware_finding *out)
 {
     module_state state = MODULE_UNKNOWN;
     gpuhal_hardware_block block;
-    const size_t module = best_module(view, one->info.vendor_id, &state);
+    const size_t module = best_module(survey, one->info.vendor_id, &state);
     const char *const name = module < MODULES ? modules[module].module : "";
-    const char *const release = gpuhal_hardware_machine_of(view)->release;
+    const char *const release = gpuhal_hardware_machine_of(survey)->release;
     const gpuhal_hardware_grade grade = has_library ? GPUHAL_HARDWARE_PROBLEM : GPUHAL_HARDWARE_WARNING;
     if (module == MODULES) {
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, grade, "no kernel driver is bound to it");
         gpuhal_hardware_text(out->fix, sizeof out->fix, "lspci -nnk -s %s", one->address);
         gpuhal_hardware_add_line(out->fix, sizeof out->fix,
                                  "# \"Kernel modules\": modprobe that; none: install the driver");
-    } else if (gpuhal_hardware_is_blocked(view, name, &block)) {
+    } else if (gpuhal_hardware_is_blocked(survey, name, &block)) {
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_NOTE,
                               "no kernel driver is bound to it: %s keeps the module %s from being loaded", block.where,
                               name);
@@ -138,20 +138,20 @@ static void find_unbound(gpuhal_hardware_view *view, const gpuhal_hardware *one,
         if (has_library) {
             gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo modprobe %s", name);
         } else {
-            gpuhal_hardware_install_driver(view, one, out->fix, sizeof out->fix);
+            gpuhal_hardware_install_driver(survey, one, out->fix, sizeof out->fix);
         }
     } else if (state == MODULE_MISSING) {
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, grade,
                               "no kernel driver is bound to it: the module %s is not installed for Linux %s%s", name,
                               release, has_library ? ", although the driver's library is" : "");
-        gpuhal_hardware_install_driver(view, one, out->fix, sizeof out->fix);
-    } else if (state == MODULE_INSTALLED && gpuhal_hardware_machine_of(view)->secure_boot &&
-               is_built_here(view, module)) {
+        gpuhal_hardware_install_driver(survey, one, out->fix, sizeof out->fix);
+    } else if (state == MODULE_INSTALLED && gpuhal_hardware_machine_of(survey)->secure_boot &&
+               is_built_here(survey, module)) {
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_PROBLEM,
                               "no kernel driver is bound to it: the module %s was built on this machine, and Secure "
                               "Boot loads only what is signed with a key that it knows",
                               name);
-        gpuhal_hardware_enrol_key(view, out->fix, sizeof out->fix);
+        gpuhal_hardware_enrol_key(survey, out->fix, sizeof out->fix);
     } else if (state == MODULE_INSTALLED) {
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_PROBLEM,
                               "no kernel driver is bound to it: the module %s is installed, but not loaded", name);
@@ -175,7 +175,7 @@ static bool is_nvidia(const gpuhal_hardware *one)
     return strcmp(one->kernel_driver, "nvidia") == 0;
 }
 
-static void find_missing(gpuhal_hardware_view *view, const gpuhal_hardware *one, const char *node,
+static void find_missing(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, const char *node,
                          gpuhal_hardware_finding *out)
 {
     static const char prefix[] = "/dev/nvidia";
@@ -185,7 +185,7 @@ static void find_missing(gpuhal_hardware_view *view, const gpuhal_hardware *one,
     if (is_nvidia(one)) { /* /dev/nvidiactl has number 255 */
         gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo nvidia-modprobe -c %s",
                              *number && number[strspn(number, "0123456789")] == 0 ? number : "255");
-    } else if (gpuhal_hardware_machine_of(view)->is_windows) {
+    } else if (gpuhal_hardware_machine_of(survey)->is_windows) {
         gpuhal_hardware_text(out->fix, sizeof out->fix, "wsl.exe --update");
         gpuhal_hardware_add_line(out->fix, sizeof out->fix, "# then, since it ends all of WSL, with its work saved:");
         gpuhal_hardware_add_line(out->fix, sizeof out->fix, "wsl.exe --shutdown");
@@ -197,16 +197,16 @@ static void find_missing(gpuhal_hardware_view *view, const gpuhal_hardware *one,
 #define ON_THE_HOST  "# on the host:"
 #define LOG_IN_AGAIN "# then log in again"
 
-static void find_refused(gpuhal_hardware_view *view, const char *node, gpuhal_hardware_finding *out)
+static void find_refused(gpuhal_hardware_survey *survey, const char *node, gpuhal_hardware_finding *out)
 {
     gpuhal_file_state state;
     char path[GPUHAL_SYSTEM_ROOT_BYTES + 32], group[48] = "";
-    snprintf(path, sizeof path, "%s%s", view->root, node);
+    snprintf(path, sizeof path, "%s%s", survey->root, node);
     const bool known = gpuhal_os_file_state(path, &state) == 0;
     const bool by_group = known && (state.mode & 0060) == 0060 && state.group != 0;
     const bool by_all = known && (state.mode & 0006) == 0006; /* a list of access control, or a security module */
-    const gpuhal_hardware_place place = gpuhal_hardware_machine_of(view)->place;
-    gpuhal_hardware_group(view, known ? state.group : 0, group, sizeof group);
+    const gpuhal_hardware_place place = gpuhal_hardware_machine_of(survey)->place;
+    gpuhal_hardware_group(survey, known ? state.group : 0, group, sizeof group);
     gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_PERMISSION, GPUHAL_HARDWARE_PROBLEM,
                           by_all                      ? "this user may not open %s, although its mode allows it%.0s"
                           : by_group                  ? "this user may not open %s, which is for the group %s"
@@ -244,40 +244,40 @@ static void find_refused(gpuhal_hardware_view *view, const char *node, gpuhal_ha
 }
 
 /* Returns whether the node prevents the use. */
-static bool find_node(gpuhal_hardware_view *view, const gpuhal_hardware *one, const char *node,
+static bool find_node(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, const char *node,
                       gpuhal_hardware_finding *out)
 {
     char path[GPUHAL_SYSTEM_ROOT_BYTES + 32];
     if (!*node) {
         return false;
     }
-    snprintf(path, sizeof path, "%s%s", view->root, node);
-    if (!gpuhal_hardware_is_there(view, "%s", node)) {
-        find_missing(view, one, node, out);
+    snprintf(path, sizeof path, "%s%s", survey->root, node);
+    if (!gpuhal_hardware_is_there(survey, "%s", node)) {
+        find_missing(survey, one, node, out);
         return true;
     }
     if (gpuhal_os_may_use(path) != 0) {
-        find_refused(view, node, out);
+        find_refused(survey, node, out);
         return true;
     }
     return false;
 }
 
 /* If CUDA's library is installed, the kernel's own driver is in the way. */
-static void find_nouveau(gpuhal_hardware_view *view, const gpuhal_hardware *one, gpuhal_hardware_finding *out)
+static void find_nouveau(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, gpuhal_hardware_finding *out)
 {
-    const bool is_installed = state_of_module(view, 0) >= MODULE_INSTALLED;
+    const bool is_installed = state_of_module(survey, 0) >= MODULE_INSTALLED;
     gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_KERNEL_DRIVER, GPUHAL_HARDWARE_PROBLEM,
                           "the kernel driver nouveau is bound to it, and CUDA needs the module nvidia, which is %s",
                           is_installed ? "installed" : "not installed");
     if (is_installed) {
-        gpuhal_hardware_keep_nouveau_out(view, out->fix, sizeof out->fix);
+        gpuhal_hardware_keep_nouveau_out(survey, out->fix, sizeof out->fix);
     } else {
-        gpuhal_hardware_install_driver(view, one, out->fix, sizeof out->fix);
+        gpuhal_hardware_install_driver(survey, one, out->fix, sizeof out->fix);
     }
 }
 
-bool gpuhal_hardware_find_kernel(gpuhal_hardware_view *view, const gpuhal_hardware *one, bool has_library,
+bool gpuhal_hardware_find_kernel(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, bool has_library,
                                  gpuhal_hardware_finding *out)
 {
     const char *display = display_of(one);
@@ -287,7 +287,7 @@ bool gpuhal_hardware_find_kernel(gpuhal_hardware_view *view, const gpuhal_hardwa
         return true;
     }
     if (!one->kernel_driver[0]) {
-        find_unbound(view, one, has_library, out);
+        find_unbound(survey, one, has_library, out);
         return true;
     }
     if (strcmp(one->kernel_driver, "vfio-pci") == 0 || strcmp(one->kernel_driver, "pci-stub") == 0) {
@@ -300,7 +300,7 @@ bool gpuhal_hardware_find_kernel(gpuhal_hardware_view *view, const gpuhal_hardwa
         return true;
     }
     if (strcmp(one->kernel_driver, "nouveau") == 0 && has_library) {
-        find_nouveau(view, one, out);
+        find_nouveau(survey, one, out);
         return true;
     }
     if (one->functions > 0) {
@@ -322,7 +322,7 @@ bool gpuhal_hardware_find_kernel(gpuhal_hardware_view *view, const gpuhal_hardwa
     }
     /* Without ROCm's libraries its node does not count. */
     const bool is_kfd = strcmp(one->vendor_node, "/dev/kfd") == 0;
-    return find_node(view, one, is_kfd && !has_library ? "" : one->vendor_node, out) ||
-           (is_nvidia(one) ? find_node(view, one, "/dev/nvidiactl", out)
-                           : find_node(view, one, one->drm_render_node, out));
+    return find_node(survey, one, is_kfd && !has_library ? "" : one->vendor_node, out) ||
+           (is_nvidia(one) ? find_node(survey, one, "/dev/nvidiactl", out)
+                           : find_node(survey, one, one->drm_render_node, out));
 }

@@ -1,5 +1,5 @@
 /* node/hardware_machine.c: the machine around the hardware: its kernel, what started this process, which groups and
- * packages it has. It is read once for a view, and only where something is wrong. */
+ * packages it has. It is read once for a survey, and only where something is wrong. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"
@@ -14,7 +14,7 @@
 /* ---- the system */
 
 /* Debian and its kin, Fedora and its kin, …, by the first that matches. */
-static gpuhal_hardware_system system_of(gpuhal_hardware_view *view)
+static gpuhal_hardware_system system_of(gpuhal_hardware_survey *survey)
 {
     static const struct {
         const char *word;
@@ -24,7 +24,7 @@ static gpuhal_hardware_system system_of(gpuhal_hardware_view *view)
         {"rhel", GPUHAL_SYSTEM_FEDORA},   {"arch", GPUHAL_SYSTEM_ARCH},     {"suse", GPUHAL_SYSTEM_SUSE},
     };
     char text[2048], id[64], like[96];
-    (void)gpuhal_hardware_bytes(view, text, sizeof text, "/etc/os-release");
+    (void)gpuhal_hardware_bytes(survey, text, sizeof text, "/etc/os-release");
     (void)gpuhal_hardware_value(text, "ID", id, sizeof id);
     (void)gpuhal_hardware_value(text, "ID_LIKE", like, sizeof like);
     for (size_t i = 0; i < sizeof systems / sizeof *systems; i++) {
@@ -35,21 +35,21 @@ static gpuhal_hardware_system system_of(gpuhal_hardware_view *view)
     return GPUHAL_SYSTEM_UNKNOWN;
 }
 
-const gpuhal_hardware_machine *gpuhal_hardware_machine_of(gpuhal_hardware_view *view)
+const gpuhal_hardware_machine *gpuhal_hardware_machine_of(gpuhal_hardware_survey *survey)
 {
-    gpuhal_hardware_machine *machine = &view->machine;
+    gpuhal_hardware_machine *machine = &survey->machine;
     char variable[8]; /* four bytes of attributes, and the value */
     if (!machine->is_read) {
         machine->is_read = true;
-        machine->system = system_of(view);
-        (void)gpuhal_hardware_line(view, machine->release, sizeof machine->release, "/proc/sys/kernel/osrelease");
+        machine->system = system_of(survey);
+        (void)gpuhal_hardware_line(survey, machine->release, sizeof machine->release, "/proc/sys/kernel/osrelease");
         machine->is_windows = strstr(machine->release, "icrosoft");
-        machine->place = gpuhal_hardware_place_of(view, machine->is_windows);
-        gpuhal_hardware_find_who(view, machine);
+        machine->place = gpuhal_hardware_place_of(survey, machine->is_windows);
+        gpuhal_hardware_find_who(survey, machine);
         machine->secure_boot =
-            gpuhal_hardware_bytes(view, variable, sizeof variable, SECURE_BOOT) == 5 && variable[4] == 1;
-        for (uint32_t i = 0; i < view->count; i++) {
-            machine->is_usable = machine->is_usable || view->list[i].info.device_count > 0;
+            gpuhal_hardware_bytes(survey, variable, sizeof variable, SECURE_BOOT) == 5 && variable[4] == 1;
+        for (uint32_t i = 0; i < survey->count; i++) {
+            machine->is_usable = machine->is_usable || survey->list[i].info.device_count > 0;
         }
     }
     return machine;
@@ -58,10 +58,10 @@ const gpuhal_hardware_machine *gpuhal_hardware_machine_of(gpuhal_hardware_view *
 /* ---- groups */
 
 /* Without the system's name services, which load libraries and ask networks. */
-void gpuhal_hardware_group(gpuhal_hardware_view *view, uint32_t number, char *to, size_t bytes)
+void gpuhal_hardware_group(gpuhal_hardware_survey *survey, uint32_t number, char *to, size_t bytes)
 {
     char text[16384], wanted[16];
-    (void)gpuhal_hardware_bytes(view, text, sizeof text, "/etc/group");
+    (void)gpuhal_hardware_bytes(survey, text, sizeof text, "/etc/group");
     const int length = snprintf(wanted, sizeof wanted, ":%u:", number);
     gpuhal_hardware_text(to, bytes, "%u", number);
     for (const char *line = text; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
@@ -89,12 +89,12 @@ static bool has_word(const char *piece, size_t bytes, const char *word, size_t l
 }
 
 /* Pieces overlap, so that a word that lies across two of them is found. */
-bool gpuhal_hardware_contains(gpuhal_hardware_view *view, const char *word, const char *format, ...)
+bool gpuhal_hardware_contains(gpuhal_hardware_survey *survey, const char *word, const char *format, ...)
 {
     enum { PIECE = 32 << 10 };
     char path[512];
     const size_t length = strlen(word);
-    const size_t root = (size_t)snprintf(path, sizeof path, "%s", view->root);
+    const size_t root = (size_t)snprintf(path, sizeof path, "%s", survey->root);
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(path + root, sizeof path - root, format, arguments);
@@ -102,7 +102,7 @@ bool gpuhal_hardware_contains(gpuhal_hardware_view *view, const char *word, cons
     char *piece = malloc(PIECE);
     bool found = false;
     size_t got = piece ? PIECE : 0;
-    view->error = piece || view->error ? view->error : ENOMEM;
+    survey->error = piece || survey->error ? survey->error : ENOMEM;
     for (uint64_t offset = 0; got == PIECE && !found; offset += PIECE - length) {
         found = gpuhal_os_file_read_at(path, offset, piece, PIECE, &got) == 0 && has_word(piece, got, word, length);
     }
@@ -122,7 +122,7 @@ static bool is_module(const char *word, size_t length, const char *module)
 
 /* A line of a file: "blacklist nvidia" keeps the kernel from loading it by itself; "install nvidia /bin/false" and
  * "alias nvidia off" keep everybody, and are found before it. Returns whether it keeps everybody. */
-static bool find_block(gpuhal_hardware_view *view, const char *line, const char *file, const char *module,
+static bool find_block(gpuhal_hardware_survey *survey, const char *line, const char *file, const char *module,
                        gpuhal_hardware_block *out)
 {
     char first[16] = "", second[64] = "", third[64] = "";
@@ -136,7 +136,7 @@ static bool find_block(gpuhal_hardware_view *view, const char *line, const char 
         return false;
     }
     gpuhal_hardware_text(out->where, sizeof out->where, "%s", file);
-    if (is_off && gpuhal_hardware_machine_of(view)->system == GPUHAL_SYSTEM_UBUNTU) {
+    if (is_off && gpuhal_hardware_machine_of(survey)->system == GPUHAL_SYSTEM_UBUNTU) {
         gpuhal_hardware_text(out->fix, sizeof out->fix, "# changes the system's files; then restart the machine:");
         gpuhal_hardware_add_line(out->fix, sizeof out->fix, "sudo prime-select %s", module);
     } else if (is_off || is_nothing) {
@@ -170,10 +170,10 @@ static bool is_named(const char *line, const char *option, const char *module)
     return found;
 }
 
-static void find_block_at_boot(gpuhal_hardware_view *view, const char *module, gpuhal_hardware_block *out)
+static void find_block_at_boot(gpuhal_hardware_survey *survey, const char *module, gpuhal_hardware_block *out)
 {
     char line[4096];
-    (void)gpuhal_hardware_line(view, line, sizeof line, "/proc/cmdline");
+    (void)gpuhal_hardware_line(survey, line, sizeof line, "/proc/cmdline");
     const bool is_left_out = is_named(line, "modprobe.blacklist=", module);
     const char *word = is_named(line, "module_blacklist=", module)                  ? "module_blacklist"
                        : strcmp(module, "nvidia") != 0 && strstr(line, "nomodeset") ? "nomodeset"
@@ -187,37 +187,38 @@ static void find_block_at_boot(gpuhal_hardware_view *view, const char *module, g
     gpuhal_hardware_text(out->where, sizeof out->where, "%s", word || is_left_out ? "the kernel's command line" : "");
 }
 
-static bool find_block_in(gpuhal_hardware_view *view, const char *file, const char *module, gpuhal_hardware_block *out)
+static bool find_block_in(gpuhal_hardware_survey *survey, const char *file, const char *module,
+                          gpuhal_hardware_block *out)
 {
     char text[8192], line[160];
     bool found = false;
-    (void)gpuhal_hardware_bytes(view, text, sizeof text, "%s", file);
+    (void)gpuhal_hardware_bytes(survey, text, sizeof text, "%s", file);
     for (char *at = text; (at = strstr(at, "\\\n")) != NULL;) {
         memcpy(at, "  ", 2); /* the line goes on */
     }
     for (const char *at = text; *at && !found; at += strcspn(at, "\n"), at += *at == '\n') {
         snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
-        found = find_block(view, line, file, module, out);
+        found = find_block(survey, line, file, module, out);
     }
     return found;
 }
 
-bool gpuhal_hardware_is_blocked(gpuhal_hardware_view *view, const char *module, gpuhal_hardware_block *out)
+bool gpuhal_hardware_is_blocked(gpuhal_hardware_survey *survey, const char *module, gpuhal_hardware_block *out)
 {
     static const char *const folders[] = {"/etc/modprobe.d", "/run/modprobe.d", "/usr/lib/modprobe.d",
                                           "/lib/modprobe.d"};
     bool found = false;
     *out = (gpuhal_hardware_block){0};
-    find_block_at_boot(view, module, out);
+    find_block_at_boot(survey, module, out);
     for (size_t f = 0; f < sizeof folders / sizeof *folders && !found; f++) {
         char **names, file[128];
         size_t count;
-        (void)gpuhal_hardware_names(view, &names, &count, "%s", folders[f]);
+        (void)gpuhal_hardware_names(survey, &names, &count, "%s", folders[f]);
         for (size_t i = 0; i < count && !found; i++) {
             const size_t length = strlen(names[i]);
             const bool is_read = length > 5 && strcmp(names[i] + length - 5, ".conf") == 0; /* by modprobe */
             snprintf(file, sizeof file, "%s/%.90s", folders[f], names[i]);
-            found = is_read && find_block_in(view, file, module, out);
+            found = is_read && find_block_in(survey, file, module, out);
         }
         gpuhal_os_names_free(names, count);
     }

@@ -179,12 +179,12 @@ static void take_device(gpuhal_hardware *one, const char *text, size_t length)
 }
 
 /* Names what the entry is about; returns how many of the vendor's have no name yet. */
-static uint32_t take_entry(gpuhal_hardware_view *view, uint32_t vendor, bool is_device, uint32_t number,
+static uint32_t take_entry(gpuhal_hardware_survey *survey, uint32_t vendor, bool is_device, uint32_t number,
                            const char *text, size_t length)
 {
     uint32_t nameless = 0;
-    for (uint32_t i = 0; i < view->count; i++) {
-        gpuhal_hardware *one = &view->list[i];
+    for (uint32_t i = 0; i < survey->count; i++) {
+        gpuhal_hardware *one = &survey->list[i];
         if (one->info.vendor_id != vendor) {
             continue;
         }
@@ -200,7 +200,7 @@ static uint32_t take_entry(gpuhal_hardware_view *view, uint32_t vendor, bool is_
 }
 
 /* Takes the vendor's lines, up to the next vendor's or the last that is wanted. */
-static void take_vendor(gpuhal_hardware_view *view, pci_ids *at, uint32_t vendor)
+static void take_vendor(gpuhal_hardware_survey *survey, pci_ids *at, uint32_t vendor)
 {
     const char *line;
     size_t length;
@@ -218,43 +218,43 @@ static void take_vendor(gpuhal_hardware_view *view, pci_ids *at, uint32_t vendor
         }
         is_its = is_device ? is_its : text != NULL; /* "C 03  Display controller" begins the classes */
         if (text && is_its) {
-            nameless = take_entry(view, vendor, is_device, number, text, length - (size_t)(text - line));
+            nameless = take_entry(survey, vendor, is_device, number, text, length - (size_t)(text - line));
         }
     }
 }
 
 /* One look for each vendor: afterwards all that the list has of it are named. */
-static bool is_looked_for(const gpuhal_hardware_view *view, uint32_t i)
+static bool is_looked_for(const gpuhal_hardware_survey *survey, uint32_t i)
 {
-    const gpuhal_hardware *one = &view->list[i];
+    const gpuhal_hardware *one = &survey->list[i];
     bool is_wanted = one->info.vendor_id && !one->name[0];
     for (uint32_t j = 0; j < i && is_wanted; j++) {
-        is_wanted = view->list[j].name[0] || view->list[j].info.vendor_id != one->info.vendor_id;
+        is_wanted = survey->list[j].name[0] || survey->list[j].info.vendor_id != one->info.vendor_id;
     }
     return is_wanted;
 }
 
 /* Returns whether there is such a list. */
-static bool search(gpuhal_hardware_view *view, const char *path)
+static bool search(gpuhal_hardware_survey *survey, const char *path)
 {
     char whole[GPUHAL_SYSTEM_ROOT_BYTES + 64];
     gpuhal_file_info info;
-    snprintf(whole, sizeof whole, "%s%s", view->root, path);
+    snprintf(whole, sizeof whole, "%s%s", survey->root, path);
     if (gpuhal_os_file_info(whole, &info) || !info.regular) {
         return false;
     }
     pci_ids *list = malloc(sizeof *list);
     if (!list) {
-        view->error = view->error ? view->error : ENOMEM;
+        survey->error = survey->error ? survey->error : ENOMEM;
         return false;
     }
     list->bytes = info.bytes;
     list->begin = list->held = 0;
     const bool is_there = gpuhal_os_file_open(whole, false, &list->file) == 0;
-    for (uint32_t i = 0; is_there && i < view->count; i++) {
-        const uint32_t vendor = view->list[i].info.vendor_id;
-        if (is_looked_for(view, i) && find_vendor(list, vendor)) {
-            take_vendor(view, list, vendor);
+    for (uint32_t i = 0; is_there && i < survey->count; i++) {
+        const uint32_t vendor = survey->list[i].info.vendor_id;
+        if (is_looked_for(survey, i) && find_vendor(list, vendor)) {
+            take_vendor(survey, list, vendor);
         }
     }
     if (is_there) {
@@ -287,11 +287,11 @@ static void name_by_number(gpuhal_hardware *one)
     gpuhal_hardware_text(one->name, sizeof one->name, "%.80s device %04x", one->vendor, one->info.device_id & 0xffff);
 }
 
-void gpuhal_hardware_name(gpuhal_hardware_view *view)
+void gpuhal_hardware_name(gpuhal_hardware_survey *survey)
 {
     bool wanted = false;
-    for (uint32_t i = 0; i < view->count; i++) {
-        gpuhal_hardware *one = &view->list[i];
+    for (uint32_t i = 0; i < survey->count; i++) {
+        gpuhal_hardware *one = &survey->list[i];
         const char *vendor = vendor_of(one->info.vendor_id);
         gpuhal_hardware_text(one->vendor, sizeof one->vendor, "%s", vendor ? vendor : "");
         if (strcmp(one->kernel_driver, "dxgkrnl") == 0 && one->info.device_id == BASIC_RENDER) {
@@ -300,11 +300,11 @@ void gpuhal_hardware_name(gpuhal_hardware_view *view)
         wanted = wanted || (one->info.vendor_id && !one->name[0]);
     }
     for (size_t i = 0; wanted && i < sizeof lists / sizeof *lists; i++) {
-        wanted = !search(view, lists[i]);
+        wanted = !search(survey, lists[i]);
     }
-    for (uint32_t i = 0; i < view->count; i++) {
-        if (!view->list[i].name[0]) {
-            (view->list[i].address[0] ? name_by_number : name_chip)(&view->list[i]);
+    for (uint32_t i = 0; i < survey->count; i++) {
+        if (!survey->list[i].name[0]) {
+            (survey->list[i].address[0] ? name_by_number : name_chip)(&survey->list[i]);
         }
     }
 }

@@ -89,10 +89,10 @@ uint32_t gpuhal_hardware_count_of_job(void)
 /* ---- container runtimes */
 
 /* The number of the GPU by which the runtime knows it: among those of its driver, in the order of the bus. */
-static uint32_t number_of(const gpuhal_hardware_view *view, const gpuhal_hardware *one)
+static uint32_t number_of(const gpuhal_hardware_survey *survey, const gpuhal_hardware *one)
 {
     uint32_t number = 0;
-    for (const gpuhal_hardware *other = view->list; other < one; other++) {
+    for (const gpuhal_hardware *other = survey->list; other < one; other++) {
         number += strcmp(other->kernel_driver, one->kernel_driver) == 0 && !other->is_excluded &&
                   !other->is_virtual_function && !other->partition[0] && other->info.state != GPUHAL_HARDWARE_GONE;
     }
@@ -119,11 +119,11 @@ static bool names(const char *value, uint32_t number, const char *uuid, bool *ou
 /* NVIDIA's runtime does nothing if its variable is "void" or empty; another one may have given GPUs then. A path
  * stands for a list that is elsewhere, and what has another form (AMD's UUIDs, PCI addresses, names of CDI) decides
  * nothing. */
-bool gpuhal_hardware_find_order(gpuhal_hardware_view *view, const gpuhal_hardware *one, gpuhal_hardware_order *out)
+bool gpuhal_hardware_find_order(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, gpuhal_hardware_order *out)
 {
     const bool is_nvidia = strcmp(one->kernel_driver, "nvidia") == 0,
                is_amd = strcmp(one->kernel_driver, "amdgpu") == 0;
-    const bool is_container = gpuhal_hardware_machine_of(view)->place != GPUHAL_PLACE_HOST;
+    const bool is_container = gpuhal_hardware_machine_of(survey)->place != GPUHAL_PLACE_HOST;
     char text[2048], uuid[64] = "";
     *out = (gpuhal_hardware_order){.name = is_nvidia ? "NVIDIA_VISIBLE_DEVICES" : "AMD_VISIBLE_DEVICES"};
     out->value = is_container && (is_nvidia || is_amd) ? gpuhal_os_environment(out->name) : NULL;
@@ -131,13 +131,13 @@ bool gpuhal_hardware_find_order(gpuhal_hardware_view *view, const gpuhal_hardwar
         return false;
     }
     if (is_nvidia &&
-        gpuhal_hardware_bytes(view, text, sizeof text, "/proc/driver/nvidia/gpus/%s/information", one->address) > 0) {
+        gpuhal_hardware_bytes(survey, text, sizeof text, "/proc/driver/nvidia/gpus/%s/information", one->address) > 0) {
         (void)gpuhal_hardware_value(text, "GPU UUID", uuid, sizeof uuid);
     }
     bool is_known = true;
     const bool is_none = strcmp(out->value, "none") == 0;
     out->is_all = strcmp(out->value, "all") == 0;
-    out->names_it = out->is_all || (!is_none && names(out->value, number_of(view, one), uuid, &is_known));
+    out->names_it = out->is_all || (!is_none && names(out->value, number_of(survey, one), uuid, &is_known));
     out->count = out->is_all ? 1 : is_none ? 0 : gpuhal_hardware_count_named(out->value);
     return is_known;
 }

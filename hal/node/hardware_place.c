@@ -72,13 +72,13 @@ static bool is_own_mount(const char *line)
 }
 
 /* Appends the lines of the mounts that are the container's own, as far as there is room. */
-static void add_mounts(gpuhal_hardware_view *view, char *text, size_t bytes)
+static void add_mounts(gpuhal_hardware_survey *survey, char *text, size_t bytes)
 {
     enum { MOUNTS = 256 << 10 };
     char *mounts = malloc(MOUNTS);
-    view->error = mounts || view->error ? view->error : ENOMEM;
+    survey->error = mounts || survey->error ? survey->error : ENOMEM;
     if (mounts) {
-        (void)gpuhal_hardware_bytes(view, mounts, MOUNTS, "/proc/self/mountinfo");
+        (void)gpuhal_hardware_bytes(survey, mounts, MOUNTS, "/proc/self/mountinfo");
     }
     for (const char *line = mounts; line && *line; line += strcspn(line, "\n"), line += *line == '\n') {
         const size_t used = strlen(text);
@@ -98,11 +98,11 @@ static bool has_words(size_t sign, const char *mounts)
     return found;
 }
 
-static bool has_file(const gpuhal_hardware_view *view, size_t sign)
+static bool has_file(const gpuhal_hardware_survey *survey, size_t sign)
 {
     bool found = false;
     for (size_t i = 0; i < 3 && signs[sign].files[i]; i++) {
-        found = found || gpuhal_hardware_is_there(view, "%s", signs[sign].files[i]);
+        found = found || gpuhal_hardware_is_there(survey, "%s", signs[sign].files[i]);
     }
     return found;
 }
@@ -131,15 +131,15 @@ static bool starts_the_system(const char *name)
 
 /* Files of an image, and variables that were passed on, are found on hosts, too: on one that was made from an image, or
  * entered from a container. Its own processes show that it is one. */
-gpuhal_hardware_place gpuhal_hardware_place_of(gpuhal_hardware_view *view, bool is_windows)
+gpuhal_hardware_place gpuhal_hardware_place_of(gpuhal_hardware_survey *survey, bool is_windows)
 {
     char mounts[4096] = "", group[4096], processes[64], first[32];
-    (void)gpuhal_hardware_bytes(view, group, sizeof group, "/proc/self/cgroup");
-    add_mounts(view, mounts, sizeof mounts);
-    const bool is_known = gpuhal_hardware_target(view, processes, sizeof processes, "/proc/self/ns/pid") &&
+    (void)gpuhal_hardware_bytes(survey, group, sizeof group, "/proc/self/cgroup");
+    add_mounts(survey, mounts, sizeof mounts);
+    const bool is_known = gpuhal_hardware_target(survey, processes, sizeof processes, "/proc/self/ns/pid") &&
                           strncmp(processes, "pid:", strlen("pid:")) == 0;
     const bool is_apart = is_known && !is_windows && strcmp(processes, FIRST_PROCESSES) != 0; /* all of WSL is */
-    const bool has_first = gpuhal_hardware_line(view, first, sizeof first, "/proc/1/comm");
+    const bool has_first = gpuhal_hardware_line(survey, first, sizeof first, "/proc/1/comm");
     const bool is_host = !is_apart && has_first && starts_the_system(first);
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
         if (is_in_group(group, i)) {
@@ -147,7 +147,7 @@ gpuhal_hardware_place gpuhal_hardware_place_of(gpuhal_hardware_view *view, bool 
         }
     }
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
-        const bool file = has_file(view, i), variable = has_variable(i);
+        const bool file = has_file(survey, i), variable = has_variable(i);
         if (has_words(i, mounts) || (is_host ? file && variable : file || variable)) {
             return signs[i].place;
         }
@@ -185,7 +185,7 @@ static const gpuhal_hardware_batch *find_batch(void)
 }
 
 /* On a host systemd may refuse nodes to a session or to a service. */
-void gpuhal_hardware_find_who(gpuhal_hardware_view *view, gpuhal_hardware_machine *machine)
+void gpuhal_hardware_find_who(gpuhal_hardware_survey *survey, gpuhal_hardware_machine *machine)
 {
     char group[4096];
     machine->batch = find_batch();
@@ -195,7 +195,7 @@ void gpuhal_hardware_find_who(gpuhal_hardware_view *view, gpuhal_hardware_machin
                              *number ? " " : "", number);
         return;
     }
-    (void)gpuhal_hardware_bytes(view, group, sizeof group, "/proc/self/cgroup");
+    (void)gpuhal_hardware_bytes(survey, group, sizeof group, "/proc/self/cgroup");
     gpuhal_hardware_text(machine->who, sizeof machine->who, THIS "%s",
                          machine->place == GPUHAL_PLACE_POD    ? "pod"
                          : machine->place != GPUHAL_PLACE_HOST ? "container"

@@ -16,32 +16,32 @@
 /* The configuration space of a device that does not answer. */
 #define NO_ANSWER 0xffffu
 
-gpuhal_hardware *gpuhal_hardware_add(gpuhal_hardware_view *view)
+gpuhal_hardware *gpuhal_hardware_add(gpuhal_hardware_survey *survey)
 {
-    if (view->count == GPUHAL_HARDWARE_MAX) {
+    if (survey->count == GPUHAL_HARDWARE_MAX) {
         return NULL;
     }
-    if (view->count == view->capacity) {
-        const uint32_t capacity = view->capacity ? 2 * view->capacity : 8;
-        gpuhal_hardware *list = realloc(view->list, capacity * sizeof *list);
+    if (survey->count == survey->capacity) {
+        const uint32_t capacity = survey->capacity ? 2 * survey->capacity : 8;
+        gpuhal_hardware *list = realloc(survey->list, capacity * sizeof *list);
         if (!list) {
-            view->error = view->error ? view->error : ENOMEM;
+            survey->error = survey->error ? survey->error : ENOMEM;
             return NULL;
         }
-        view->list = list;
-        view->capacity = capacity;
+        survey->list = list;
+        survey->capacity = capacity;
     }
-    gpuhal_hardware *one = &view->list[view->count++];
+    gpuhal_hardware *one = &survey->list[survey->count++];
     memset(one, 0, sizeof *one);
     one->info.numa_node = UINT32_MAX;
     return one;
 }
 
-gpuhal_hardware *gpuhal_hardware_at_address(const gpuhal_hardware_view *view, const char *address)
+gpuhal_hardware *gpuhal_hardware_at_address(const gpuhal_hardware_survey *survey, const char *address)
 {
-    for (uint32_t i = 0; *address && i < view->count; i++) {
-        if (strcmp(view->list[i].address, address) == 0) {
-            return &view->list[i];
+    for (uint32_t i = 0; *address && i < survey->count; i++) {
+        if (strcmp(survey->list[i].address, address) == 0) {
+            return &survey->list[i];
         }
     }
     return NULL;
@@ -57,46 +57,47 @@ static bool is_address(const char *name)
 }
 
 /* Unless the device has vanished, or this process may not see it, a failure must not hide it. */
-static void note_failure(gpuhal_hardware_view *view)
+static void note_failure(gpuhal_hardware_survey *survey)
 {
     static const int harmless[] = {0, ENOENT, ENODEV, ENOTDIR, ELOOP, EINVAL, EACCES, EPERM, ENXIO};
-    bool is_harmless = view->error != 0;
+    bool is_harmless = survey->error != 0;
     for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++) {
-        is_harmless = is_harmless || view->last == harmless[i];
+        is_harmless = is_harmless || survey->last == harmless[i];
     }
-    view->error = is_harmless ? view->error : view->last;
+    survey->error = is_harmless ? survey->error : survey->last;
 }
 
-static bool is_listed_class(gpuhal_hardware_view *view, const char *address, uint32_t *out_class)
+static bool is_listed_class(gpuhal_hardware_survey *survey, const char *address, uint32_t *out_class)
 {
-    if (!gpuhal_hardware_number(view, out_class, PCI_DEVICES "/%s/class", address)) {
-        note_failure(view);
+    if (!gpuhal_hardware_number(survey, out_class, PCI_DEVICES "/%s/class", address)) {
+        note_failure(survey);
         return false;
     }
     return *out_class >> 16 == CLASS_DISPLAY || *out_class >> 16 == CLASS_ACCELERATOR;
 }
 
-static bool is_driven(gpuhal_hardware_view *view, const char *address)
+static bool is_driven(gpuhal_hardware_survey *survey, const char *address)
 {
     char target[64];
-    return gpuhal_hardware_target(view, target, sizeof target, PCI_DEVICES "/%s/driver", address);
+    return gpuhal_hardware_target(survey, target, sizeof target, PCI_DEVICES "/%s/driver", address);
 }
 
 /* Copies the address of the card whose virtual function it is. */
-static bool is_virtual_function(gpuhal_hardware_view *view, const char *address, char out_card[24])
+static bool is_virtual_function(gpuhal_hardware_survey *survey, const char *address, char out_card[24])
 {
     char target[256];
-    const bool is_function = gpuhal_hardware_target(view, target, sizeof target, PCI_DEVICES "/%s/physfn", address);
+    const bool is_function = gpuhal_hardware_target(survey, target, sizeof target, PCI_DEVICES "/%s/physfn", address);
     snprintf(out_card, 24, "%.23s", gpuhal_hardware_leaf(target));
     return is_function;
 }
 
 /* Functions that NVIDIA's driver has are virtual GPUs for virtual machines, and the card is none for this system. */
-static bool is_of_vgpu(gpuhal_hardware_view *view, const char *address, const char *card)
+static bool is_of_vgpu(gpuhal_hardware_survey *survey, const char *address, const char *card)
 {
     char target[256];
-    gpuhal_hardware *one = gpuhal_hardware_at_address(view, card);
-    const bool is_own = one && gpuhal_hardware_target(view, target, sizeof target, PCI_DEVICES "/%s/driver", address) &&
+    gpuhal_hardware *one = gpuhal_hardware_at_address(survey, card);
+    const bool is_own = one &&
+                        gpuhal_hardware_target(survey, target, sizeof target, PCI_DEVICES "/%s/driver", address) &&
                         strcmp(gpuhal_hardware_leaf(target), "nvidia") == 0;
     if (is_own) {
         one->functions++;
@@ -105,21 +106,21 @@ static bool is_of_vgpu(gpuhal_hardware_view *view, const char *address, const ch
 }
 
 /* Function 1 of old cards is the second output of function 0: nothing drives it, and nothing is missing. */
-static bool is_second_output(gpuhal_hardware_view *view, const char *address, uint32_t vendor)
+static bool is_second_output(gpuhal_hardware_survey *survey, const char *address, uint32_t vendor)
 {
     char first[24];
     uint32_t class = 0, first_vendor = 0;
     snprintf(first, sizeof first, "%.*s.0", (int)strcspn(address, "."), address);
-    return strcmp(first, address) != 0 && !is_driven(view, address) &&
-           gpuhal_hardware_number(view, &class, PCI_DEVICES "/%s/class", first) && class >> 16 == CLASS_DISPLAY &&
-           gpuhal_hardware_number(view, &first_vendor, PCI_DEVICES "/%s/vendor", first) && first_vendor == vendor;
+    return strcmp(first, address) != 0 && !is_driven(survey, address) &&
+           gpuhal_hardware_number(survey, &class, PCI_DEVICES "/%s/class", first) && class >> 16 == CLASS_DISPLAY &&
+           gpuhal_hardware_number(survey, &first_vendor, PCI_DEVICES "/%s/vendor", first) && first_vendor == vendor;
 }
 
-static void read_driver(gpuhal_hardware_view *view, gpuhal_hardware *one, const char *device)
+static void read_driver(gpuhal_hardware_survey *survey, gpuhal_hardware *one, const char *device)
 {
     char target[256], module[40];
-    const gpuhal_hardware *before = one > view->list ? one - 1 : NULL;
-    if (!gpuhal_hardware_target(view, target, sizeof target, "%s/driver", device)) {
+    const gpuhal_hardware *before = one > survey->list ? one - 1 : NULL;
+    if (!gpuhal_hardware_target(survey, target, sizeof target, "%s/driver", device)) {
         return;
     }
     gpuhal_hardware_text(one->kernel_driver, sizeof one->kernel_driver, "%.39s", gpuhal_hardware_leaf(target));
@@ -131,14 +132,14 @@ static void read_driver(gpuhal_hardware_view *view, gpuhal_hardware *one, const 
     for (char *at = strchr(module, '-'); at; at = strchr(at, '-')) {
         *at = '_';
     }
-    (void)gpuhal_hardware_line(view, one->kernel_driver_version, sizeof one->kernel_driver_version,
+    (void)gpuhal_hardware_line(survey, one->kernel_driver_version, sizeof one->kernel_driver_version,
                                "/sys/module/%s/version", module);
 }
 
 /* The list of processors that is shown to people and to Slurm. */
-static void read_processors(gpuhal_hardware_view *view, gpuhal_hardware *one)
+static void read_processors(gpuhal_hardware_survey *survey, gpuhal_hardware *one)
 {
-    if (!gpuhal_hardware_line(view, one->local_cpus, sizeof one->local_cpus, PCI_DEVICES "/%s/local_cpulist",
+    if (!gpuhal_hardware_line(survey, one->local_cpus, sizeof one->local_cpus, PCI_DEVICES "/%s/local_cpulist",
                               one->address) ||
         one->local_cpus[strspn(one->local_cpus, "0123456789,-")]) {
         one->local_cpus[0] = 0;
@@ -146,82 +147,82 @@ static void read_processors(gpuhal_hardware_view *view, gpuhal_hardware *one)
 }
 
 /* Reading `config` wakes a device that sleeps deeply, and asks one that is awake. Two bytes are its vendor. */
-static bool is_off_bus(gpuhal_hardware_view *view, const gpuhal_hardware *one)
+static bool is_off_bus(gpuhal_hardware_survey *survey, const gpuhal_hardware *one)
 {
     char bytes[3];
     return one->info.vendor_id == NO_ANSWER ||
            (!one->info.is_asleep &&
-            gpuhal_hardware_bytes(view, bytes, sizeof bytes, PCI_DEVICES "/%s/config", one->address) == 2 &&
+            gpuhal_hardware_bytes(survey, bytes, sizeof bytes, PCI_DEVICES "/%s/config", one->address) == 2 &&
             (unsigned char)bytes[0] == 0xff && (unsigned char)bytes[1] == 0xff);
 }
 
-static void read_pci(gpuhal_hardware_view *view, gpuhal_hardware *one)
+static void read_pci(gpuhal_hardware_survey *survey, gpuhal_hardware *one)
 {
     gpuhal_hardware_info *info = &one->info;
     char text[256], device[96];
     snprintf(device, sizeof device, PCI_DEVICES "/%s", one->address);
-    (void)gpuhal_hardware_number(view, &info->device_id, "%s/device", device);
-    (void)gpuhal_hardware_number(view, &info->subsystem_vendor_id, "%s/subsystem_vendor", device);
-    (void)gpuhal_hardware_number(view, &info->subsystem_id, "%s/subsystem_device", device);
-    if (gpuhal_hardware_target(view, text, sizeof text, "%s", device)) {
+    (void)gpuhal_hardware_number(survey, &info->device_id, "%s/device", device);
+    (void)gpuhal_hardware_number(survey, &info->subsystem_vendor_id, "%s/subsystem_vendor", device);
+    (void)gpuhal_hardware_number(survey, &info->subsystem_id, "%s/subsystem_device", device);
+    if (gpuhal_hardware_target(survey, text, sizeof text, "%s", device)) {
         const char *place = strstr(text, "devices/");
         gpuhal_hardware_text(one->place, sizeof one->place, "%s", place ? place + strlen("devices/") : "");
     }
-    (void)gpuhal_hardware_line(view, text, sizeof text, "%s/power/runtime_status", device);
+    (void)gpuhal_hardware_line(survey, text, sizeof text, "%s/power/runtime_status", device);
     info->is_asleep = strncmp(text, "suspend", strlen("suspend")) == 0; /* suspended, suspending */
-    one->is_off_bus = is_off_bus(view, one);
-    read_driver(view, one, device);
-    read_processors(view, one);
-    (void)gpuhal_hardware_line(view, text, sizeof text, "%s/numa_node", device);
-    if (!gpuhal_pci_node_of(view->root, text, &info->numa_node)) {
+    one->is_off_bus = is_off_bus(survey, one);
+    read_driver(survey, one, device);
+    read_processors(survey, one);
+    (void)gpuhal_hardware_line(survey, text, sizeof text, "%s/numa_node", device);
+    if (!gpuhal_pci_node_of(survey->root, text, &info->numa_node)) {
         info->numa_node = UINT32_MAX;
     }
 }
 
-static void scan_pci(gpuhal_hardware_view *view)
+static void scan_pci(gpuhal_hardware_survey *survey)
 {
     char **names;
     size_t count;
-    view->bus_is_known = gpuhal_hardware_names(view, &names, &count, PCI_DEVICES);
-    note_failure(view);
+    survey->bus_is_known = gpuhal_hardware_names(survey, &names, &count, PCI_DEVICES);
+    note_failure(survey);
     for (size_t i = 0; i < count; i++) {
         char card[24];
         uint32_t class = 0, vendor = 0;
-        if (!is_address(names[i]) || !is_listed_class(view, names[i], &class)) {
+        if (!is_address(names[i]) || !is_listed_class(survey, names[i], &class)) {
             continue;
         }
-        gpuhal_hardware_enter(view, PCI_DEVICES "/%s", names[i]);
-        const bool is_function = is_virtual_function(view, names[i], card);
-        if (is_function && (!is_driven(view, names[i]) || is_of_vgpu(view, names[i], card))) {
+        gpuhal_hardware_enter(survey, PCI_DEVICES "/%s", names[i]);
+        const bool is_function = is_virtual_function(survey, names[i], card);
+        if (is_function && (!is_driven(survey, names[i]) || is_of_vgpu(survey, names[i], card))) {
             continue; /* what virtual machines have not taken, and is not meant for this system */
         }
-        (void)gpuhal_hardware_number(view, &vendor, PCI_DEVICES "/%s/vendor", names[i]);
-        gpuhal_hardware *one = is_second_output(view, names[i], vendor) ? NULL : gpuhal_hardware_add(view);
+        (void)gpuhal_hardware_number(survey, &vendor, PCI_DEVICES "/%s/vendor", names[i]);
+        gpuhal_hardware *one = is_second_output(survey, names[i], vendor) ? NULL : gpuhal_hardware_add(survey);
         if (one) {
             one->info.pci_class = class;
             one->info.vendor_id = vendor;
             one->is_virtual_function = is_function;
             gpuhal_hardware_text(one->address, sizeof one->address, "%s", names[i]);
-            read_pci(view, one);
+            read_pci(survey, one);
         }
     }
-    gpuhal_hardware_leave(view);
+    gpuhal_hardware_leave(survey);
     gpuhal_os_names_free(names, count);
 }
 
 /* A container may show NVIDIA's list and not the bus. */
-static void scan_nvidia(gpuhal_hardware_view *view)
+static void scan_nvidia(gpuhal_hardware_survey *survey)
 {
     char **names;
     size_t count;
-    (void)gpuhal_hardware_names(view, &names, &count, "/proc/driver/nvidia/gpus");
+    (void)gpuhal_hardware_names(survey, &names, &count, "/proc/driver/nvidia/gpus");
     for (size_t i = 0; i < count; i++) {
         gpuhal_hardware *one =
-            is_address(names[i]) && !gpuhal_hardware_at_address(view, names[i]) ? gpuhal_hardware_add(view) : NULL;
+            is_address(names[i]) && !gpuhal_hardware_at_address(survey, names[i]) ? gpuhal_hardware_add(survey) : NULL;
         if (one) {
             gpuhal_hardware_text(one->address, sizeof one->address, "%s", names[i]);
             gpuhal_hardware_text(one->kernel_driver, sizeof one->kernel_driver, "nvidia");
-            (void)gpuhal_hardware_line(view, one->kernel_driver_version, sizeof one->kernel_driver_version,
+            (void)gpuhal_hardware_line(survey, one->kernel_driver_version, sizeof one->kernel_driver_version,
                                        "/sys/module/nvidia/version");
             one->info.vendor_id = GPUHAL_VENDOR_NVIDIA;
         }
@@ -231,14 +232,14 @@ static void scan_nvidia(gpuhal_hardware_view *view)
 
 /* ---- elsewhere */
 
-static gpuhal_hardware *add_at_place(gpuhal_hardware_view *view, const char *place)
+static gpuhal_hardware *add_at_place(gpuhal_hardware_survey *survey, const char *place)
 {
-    for (uint32_t i = 0; i < view->count; i++) {
-        if (strcmp(view->list[i].place, place) == 0) {
+    for (uint32_t i = 0; i < survey->count; i++) {
+        if (strcmp(survey->list[i].place, place) == 0) {
             return NULL;
         }
     }
-    gpuhal_hardware *one = gpuhal_hardware_add(view);
+    gpuhal_hardware *one = gpuhal_hardware_add(survey);
     if (one) {
         gpuhal_hardware_text(one->place, sizeof one->place, "%s", place);
     }
@@ -247,45 +248,45 @@ static gpuhal_hardware *add_at_place(gpuhal_hardware_view *view, const char *pla
 
 /* A GPU has a render node, which a controller of displays has not. `vgem` is a driver for tests, of no hardware, and
  * `amdgpu_xcp` are nodes for the partitions of GPUs that are on PCI. */
-static void scan_render_nodes(gpuhal_hardware_view *view)
+static void scan_render_nodes(gpuhal_hardware_survey *survey)
 {
     char **names, target[256], bus[256], device[64];
     size_t count;
-    (void)gpuhal_hardware_names(view, &names, &count, "/sys/class/drm");
-    gpuhal_hardware_enter(view, "/sys/class/drm");
+    (void)gpuhal_hardware_names(survey, &names, &count, "/sys/class/drm");
+    gpuhal_hardware_enter(survey, "/sys/class/drm");
     for (size_t i = 0; i < count; i++) {
         snprintf(device, sizeof device, "/sys/class/drm/%.20s/device", names[i]);
         if (strncmp(names[i], "renderD", strlen("renderD")) != 0 ||
-            !gpuhal_hardware_target(view, bus, sizeof bus, "%s/subsystem", device) ||
+            !gpuhal_hardware_target(survey, bus, sizeof bus, "%s/subsystem", device) ||
             strcmp(gpuhal_hardware_leaf(bus), "platform") != 0 ||
-            !gpuhal_hardware_target(view, target, sizeof target, "/sys/class/drm/%.20s", names[i])) {
+            !gpuhal_hardware_target(survey, target, sizeof target, "/sys/class/drm/%.20s", names[i])) {
             continue;
         }
         const char *begin = strstr(target, "devices/"), *end = begin ? strstr(begin, "/drm/") : NULL;
         if (end && !strstr(begin, "/vgem/") && !strstr(begin, "/amdgpu_xcp")) {
             target[end - target] = 0;
-            gpuhal_hardware *one = add_at_place(view, begin + strlen("devices/"));
+            gpuhal_hardware *one = add_at_place(survey, begin + strlen("devices/"));
             if (one) {
-                read_driver(view, one, device);
+                read_driver(survey, one, device);
             }
         }
     }
-    gpuhal_hardware_leave(view);
+    gpuhal_hardware_leave(survey);
     gpuhal_os_names_free(names, count);
 }
 
 /* NVIDIA's own driver for Tegra, which has no render node on every release. */
-static void scan_tegra(gpuhal_hardware_view *view)
+static void scan_tegra(gpuhal_hardware_survey *survey)
 {
     char **names, target[256];
     size_t count;
-    (void)gpuhal_hardware_names(view, &names, &count, "/sys/bus/platform/drivers/gk20a");
+    (void)gpuhal_hardware_names(survey, &names, &count, "/sys/bus/platform/drivers/gk20a");
     for (size_t i = 0; i < count; i++) {
-        if (!gpuhal_hardware_target(view, target, sizeof target, "/sys/bus/platform/drivers/gk20a/%.60s", names[i])) {
+        if (!gpuhal_hardware_target(survey, target, sizeof target, "/sys/bus/platform/drivers/gk20a/%.60s", names[i])) {
             continue;
         }
         const char *place = strstr(target, "devices/");
-        gpuhal_hardware *one = place ? add_at_place(view, place + strlen("devices/")) : NULL;
+        gpuhal_hardware *one = place ? add_at_place(survey, place + strlen("devices/")) : NULL;
         if (one) {
             gpuhal_hardware_text(one->kernel_driver, sizeof one->kernel_driver, "nvgpu");
             one->info.vendor_id = GPUHAL_VENDOR_NVIDIA;
@@ -295,24 +296,24 @@ static void scan_tegra(gpuhal_hardware_view *view)
 }
 
 /* Under WSL the GPUs are Windows'; one node serves for all. Newer releases list an adapter on PCI for each. */
-static void scan_wsl(gpuhal_hardware_view *view)
+static void scan_wsl(gpuhal_hardware_survey *survey)
 {
-    bool listed = !gpuhal_hardware_is_there(view, "/dev/dxg");
-    for (uint32_t i = 0; i < view->count; i++) {
-        listed = listed || strcmp(view->list[i].kernel_driver, "dxgkrnl") == 0;
+    bool listed = !gpuhal_hardware_is_there(survey, "/dev/dxg");
+    for (uint32_t i = 0; i < survey->count; i++) {
+        listed = listed || strcmp(survey->list[i].kernel_driver, "dxgkrnl") == 0;
     }
-    gpuhal_hardware *one = listed ? NULL : gpuhal_hardware_add(view);
+    gpuhal_hardware *one = listed ? NULL : gpuhal_hardware_add(survey);
     if (one) {
         gpuhal_hardware_text(one->place, sizeof one->place, "virtual/misc/dxg");
         gpuhal_hardware_text(one->kernel_driver, sizeof one->kernel_driver, "dxgkrnl");
     }
 }
 
-void gpuhal_hardware_scan(gpuhal_hardware_view *view)
+void gpuhal_hardware_scan(gpuhal_hardware_survey *survey)
 {
-    scan_pci(view);
-    scan_nvidia(view);
-    scan_render_nodes(view);
-    scan_tegra(view);
-    scan_wsl(view);
+    scan_pci(survey);
+    scan_nvidia(survey);
+    scan_render_nodes(survey);
+    scan_tegra(survey);
+    scan_wsl(survey);
 }

@@ -23,39 +23,40 @@ static void find_gone(const gpuhal_hardware *one, gpuhal_hardware_finding *out)
                              one->info.vendor_id == GPUHAL_VENDOR_NVIDIA ? ", Xid 79" : "");
 }
 
-static void find(gpuhal_hardware_view *view, gpuhal *gpu, const gpuhal_hardware *one, gpuhal_hardware_finding *out)
+static void find(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, gpuhal_hardware_finding *out)
 {
     *out = (gpuhal_hardware_finding){.state = GPUHAL_HARDWARE_READY};
     if (one->info.state == GPUHAL_HARDWARE_GONE) {
         find_gone(one, out);
     } else if (!one->is_seen && one->unlisted[0]) {
         gpuhal_hardware_find_stated(one, out);
-    } else if (!one->is_seen && (gpuhal_hardware_find_others(view, gpu, one, out) ||
-                                 gpuhal_hardware_find_given(view, one, gpuhal_hardware_has_library(gpu, one), out))) {
+    } else if (!one->is_seen &&
+               (gpuhal_hardware_find_others(survey, one, out) ||
+                gpuhal_hardware_find_given(survey, one, gpuhal_hardware_has_library(survey, one), out))) {
         return;
     } else if (one->is_off_bus) {
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_OFF_BUS, GPUHAL_HARDWARE_PROBLEM,
                               "it has fallen off the bus: its configuration space reads as ones");
         gpuhal_hardware_read_log(one, GPUHAL_HARDWARE_LOST_ANSWERS, out->fix, sizeof out->fix);
     } else if (one->info.device_count > 0) {
-        gpuhal_hardware_find_rest(view, gpu, one, out);
+        gpuhal_hardware_find_rest(survey, one, out);
     } else if (one->is_hidden) {
-        gpuhal_hardware_find_hidden(view, gpu, one, out);
-    } else if (!gpuhal_hardware_find_kernel(view, one, gpuhal_hardware_has_library(gpu, one), out)) {
-        gpuhal_hardware_find_api(view, gpu, one, out);
+        gpuhal_hardware_find_hidden(survey, one, out);
+    } else if (!gpuhal_hardware_find_kernel(survey, one, gpuhal_hardware_has_library(survey, one), out)) {
+        gpuhal_hardware_find_api(survey, one, out);
     } else if (out->state == GPUHAL_HARDWARE_NO_KERNEL_DRIVER &&
-               gpuhal_hardware_machine_of(view)->place != GPUHAL_PLACE_HOST) {
+               gpuhal_hardware_machine_of(survey)->place != GPUHAL_PLACE_HOST) {
         gpuhal_hardware_text(out->fix, sizeof out->fix, "# on the host, whose drivers are used:");
         gpuhal_hardware_add_line(out->fix, sizeof out->fix, "gpuhal-probe");
     }
 }
 
-void gpuhal_hardware_judge(gpuhal_hardware_view *view, gpuhal *gpu)
+void gpuhal_hardware_judge(gpuhal_hardware_survey *survey)
 {
-    for (uint32_t i = 0; i < view->count; i++) {
-        gpuhal_hardware *one = &view->list[i];
+    for (uint32_t i = 0; i < survey->count; i++) {
+        gpuhal_hardware *one = &survey->list[i];
         gpuhal_hardware_finding found;
-        find(view, gpu, one, &found);
+        find(survey, one, &found);
         one->info.state = found.state;
         one->info.grade = found.grade;
         gpuhal_hardware_text(one->why, sizeof one->why, "%s", found.why);

@@ -38,13 +38,13 @@ static const char *const nvidia_packages[] = {
     [GPUHAL_SYSTEM_SUSE] = "sudo zypper install-new-recommends --repo NVIDIA",
 };
 
-void gpuhal_hardware_install_driver(gpuhal_hardware_view *view, const gpuhal_hardware *one, char *to, size_t bytes)
+void gpuhal_hardware_install_driver(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, char *to, size_t bytes)
 {
-    const gpuhal_hardware_machine *machine = gpuhal_hardware_machine_of(view);
+    const gpuhal_hardware_machine *machine = gpuhal_hardware_machine_of(survey);
     const bool is_nvidia = one->info.vendor_id == GPUHAL_VENDOR_NVIDIA;
     const char *const module = is_nvidia ? "nvidia" : "amdgpu";
     const char *const install = is_nvidia ? nvidia_packages[machine->system] : "";
-    if (gpuhal_hardware_is_there(view, "/var/lib/dkms/%s", module)) {
+    if (gpuhal_hardware_is_there(survey, "/var/lib/dkms/%s", module)) {
         gpuhal_hardware_text(to, bytes, "sudo dkms autoinstall -k %s && sudo modprobe %s", machine->release, module);
     } else if (!is_nvidia && machine->system == GPUHAL_SYSTEM_UBUNTU) {
         gpuhal_hardware_text(to, bytes, "sudo apt install linux-modules-extra-%s", machine->release);
@@ -57,9 +57,9 @@ void gpuhal_hardware_install_driver(gpuhal_hardware_view *view, const gpuhal_har
 }
 
 /* NVIDIA's libraries come in the version of the kernel module. */
-static void install_nvidia(gpuhal_hardware_view *view, const gpuhal_hardware *one, char *to, size_t bytes)
+static void install_nvidia(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, char *to, size_t bytes)
 {
-    const gpuhal_hardware_system system = gpuhal_hardware_machine_of(view)->system;
+    const gpuhal_hardware_system system = gpuhal_hardware_machine_of(survey)->system;
     const int major = (int)strtol(one->kernel_driver_version, NULL, 10);
     static const char *const packages[] = {
         [GPUHAL_SYSTEM_DEBIAN] = "sudo apt install libcuda1",
@@ -70,7 +70,7 @@ static void install_nvidia(gpuhal_hardware_view *view, const gpuhal_hardware *on
     if (strcmp(one->kernel_driver, "nvgpu") == 0) {
         gpuhal_hardware_text(to, bytes, "sudo apt install nvidia-jetpack");
     } else if (strcmp(one->kernel_driver, "nvidia") != 0) {
-        gpuhal_hardware_install_driver(view, one, to, bytes);
+        gpuhal_hardware_install_driver(survey, one, to, bytes);
     } else if (system == GPUHAL_SYSTEM_UBUNTU && major > 0) {
         gpuhal_hardware_text(to, bytes, "sudo apt install libnvidia-compute-%d", major);
     } else if (system < sizeof packages / sizeof *packages && packages[system]) {
@@ -81,7 +81,7 @@ static void install_nvidia(gpuhal_hardware_view *view, const gpuhal_hardware *on
     }
 }
 
-void gpuhal_hardware_install_library(gpuhal_hardware_view *view, const gpuhal_hardware *one, char *to, size_t bytes)
+void gpuhal_hardware_install_library(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, char *to, size_t bytes)
 {
     static const char *const any[] = {
         [GPUHAL_SYSTEM_UNKNOWN] = "ls /usr/share/vulkan/icd.d /etc/OpenCL/vendors",
@@ -91,10 +91,10 @@ void gpuhal_hardware_install_library(gpuhal_hardware_view *view, const gpuhal_ha
         [GPUHAL_SYSTEM_ARCH] = "sudo pacman -S vulkan-icd-loader vulkan-mesa-layers",
         [GPUHAL_SYSTEM_SUSE] = "sudo zypper install Mesa-vulkan-device-select",
     };
-    const gpuhal_hardware_system system = gpuhal_hardware_machine_of(view)->system;
+    const gpuhal_hardware_system system = gpuhal_hardware_machine_of(survey)->system;
     const bool is_amd = one->info.vendor_id == GPUHAL_VENDOR_AMD, is_intel = one->info.vendor_id == GPUHAL_VENDOR_INTEL;
-    gpuhal_hardware_give(view, one, to, bytes);
-    const bool is_rocm = is_amd && gpuhal_hardware_machine_of(view)->place == GPUHAL_PLACE_APPTAINER;
+    gpuhal_hardware_give(survey, one, to, bytes);
+    const bool is_rocm = is_amd && gpuhal_hardware_machine_of(survey)->place == GPUHAL_PLACE_APPTAINER;
     if (*to && (one->info.vendor_id == GPUHAL_VENDOR_NVIDIA || is_rocm)) {
         return; /* what gives a container the GPU brings the library of the host's version */
     }
@@ -102,7 +102,7 @@ void gpuhal_hardware_install_library(gpuhal_hardware_view *view, const gpuhal_ha
         gpuhal_hardware_text(to, bytes, "ls /usr/lib/wsl/lib && sudo ldconfig");
         gpuhal_hardware_add_line(to, bytes, "# no libcuda there: install the vendor's driver in Windows");
     } else if (one->info.vendor_id == GPUHAL_VENDOR_NVIDIA) {
-        install_nvidia(view, one, to, bytes);
+        install_nvidia(survey, one, to, bytes);
     } else if ((system == GPUHAL_SYSTEM_ARCH || system == GPUHAL_SYSTEM_SUSE) && (is_amd || is_intel)) {
         gpuhal_hardware_text(to, bytes, "sudo %s%s",
                              system == GPUHAL_SYSTEM_ARCH ? "pacman -S vulkan-" : "zypper install libvulkan_",
@@ -175,26 +175,26 @@ static void give_to_podman(const gpuhal_hardware *one, const char *list, char *t
                                          : "--device /dev/dri ");
 }
 
-static void give_to_apptainer(gpuhal_hardware_view *view, const gpuhal_hardware *one, char *to, size_t bytes)
+static void give_to_apptainer(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, char *to, size_t bytes)
 {
     const bool is_amd = strcmp(one->kernel_driver, "amdgpu") == 0;
     /* With --contain it has the nodes of /dev/dri, and not this one: apptainer/singularity#5696. */
-    const bool lacks_kfd = is_amd && one->drm_render_node[0] && !gpuhal_hardware_is_there(view, "/dev/kfd") &&
-                           gpuhal_hardware_is_there(view, "%s", one->drm_render_node);
+    const bool lacks_kfd = is_amd && one->drm_render_node[0] && !gpuhal_hardware_is_there(survey, "/dev/kfd") &&
+                           gpuhal_hardware_is_there(survey, "%s", one->drm_render_node);
     gpuhal_hardware_add_line(to, bytes, "apptainer exec --%s%s …", is_amd ? "rocm" : "nv",
                              lacks_kfd ? " --bind /dev/kfd" : "");
 }
 
-void gpuhal_hardware_give(gpuhal_hardware_view *view, const gpuhal_hardware *one, char *to, size_t bytes)
+void gpuhal_hardware_give(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, char *to, size_t bytes)
 {
-    const gpuhal_hardware_machine *machine = gpuhal_hardware_machine_of(view);
+    const gpuhal_hardware_machine *machine = gpuhal_hardware_machine_of(survey);
     const bool is_nvidia = strcmp(one->kernel_driver, "nvidia") == 0 || strcmp(one->kernel_driver, "dxgkrnl") == 0;
     const bool is_amd = strcmp(one->kernel_driver, "amdgpu") == 0;
     const bool is_known = machine->place == GPUHAL_PLACE_DOCKER || machine->place == GPUHAL_PLACE_PODMAN ||
                           (machine->place == GPUHAL_PLACE_APPTAINER && (is_nvidia || is_amd)) ||
                           (machine->place == GPUHAL_PLACE_ENROOT && is_nvidia);
     gpuhal_hardware_order order;
-    const char *const list = gpuhal_hardware_find_order(view, one, &order) && order.names_it ? list_of(&order) : "";
+    const char *const list = gpuhal_hardware_find_order(survey, one, &order) && order.names_it ? list_of(&order) : "";
     to[0] = 0;
     if (machine->place == GPUHAL_PLACE_POD && *resource_of(one)) {
         gpuhal_hardware_text(to, bytes, "# in the pod's spec, at its container:");
@@ -208,14 +208,14 @@ void gpuhal_hardware_give(gpuhal_hardware_view *view, const gpuhal_hardware *one
         } else if (machine->place == GPUHAL_PLACE_PODMAN) {
             give_to_podman(one, list, to, bytes);
         } else if (machine->place == GPUHAL_PLACE_APPTAINER) {
-            give_to_apptainer(view, one, to, bytes);
+            give_to_apptainer(survey, one, to, bytes);
         } else {
             gpuhal_hardware_add_line(to, bytes, "NVIDIA_VISIBLE_DEVICES=%s enroot start …", *list ? list : "all");
         }
     }
 }
 
-void gpuhal_hardware_restart(gpuhal_hardware_view *view, char *to, size_t bytes)
+void gpuhal_hardware_restart(gpuhal_hardware_survey *survey, char *to, size_t bytes)
 {
     static const char *const commands[] = {
         [GPUHAL_PLACE_DOCKER] = "docker restart …",
@@ -223,10 +223,10 @@ void gpuhal_hardware_restart(gpuhal_hardware_view *view, char *to, size_t bytes)
         [GPUHAL_PLACE_POD] = "kubectl delete pod …",
         [GPUHAL_PLACE_ENROOT] = NULL,
     };
-    const char *command = commands[gpuhal_hardware_machine_of(view)->place];
+    const char *command = commands[gpuhal_hardware_machine_of(survey)->place];
     to[0] = 0;
     if (command) {
-        const bool is_pod = gpuhal_hardware_machine_of(view)->place == GPUHAL_PLACE_POD;
+        const bool is_pod = gpuhal_hardware_machine_of(survey)->place == GPUHAL_PLACE_POD;
         gpuhal_hardware_text(to, bytes, "# a reload of systemd on the host took it away");
         gpuhal_hardware_add_line(to, bytes, "# %s",
                                  is_pod ? "ends what runs in this pod:"
@@ -236,14 +236,14 @@ void gpuhal_hardware_restart(gpuhal_hardware_view *view, char *to, size_t bytes)
 }
 
 /* The module is loaded from the first file system on, so that this has to know, too. */
-void gpuhal_hardware_keep_nouveau_out(gpuhal_hardware_view *view, char *to, size_t bytes)
+void gpuhal_hardware_keep_nouveau_out(gpuhal_hardware_survey *survey, char *to, size_t bytes)
 {
     static const char *const rebuild[] = {
         [GPUHAL_SYSTEM_DEBIAN] = "update-initramfs -u", [GPUHAL_SYSTEM_UBUNTU] = "update-initramfs -u",
         [GPUHAL_SYSTEM_FEDORA] = "dracut --force",      [GPUHAL_SYSTEM_ARCH] = "mkinitcpio -P",
         [GPUHAL_SYSTEM_SUSE] = "dracut --force",
     };
-    const char *own = rebuild[gpuhal_hardware_machine_of(view)->system];
+    const char *own = rebuild[gpuhal_hardware_machine_of(survey)->system];
     gpuhal_hardware_text(to, bytes, "# changes which drivers this machine starts with:");
     gpuhal_hardware_add_line(to, bytes, "echo blacklist nouveau | sudo tee /etc/modprobe.d/nouveau.conf");
     if (own) {
@@ -261,14 +261,14 @@ void gpuhal_hardware_add_restart(char *to, size_t bytes)
 }
 
 /* The packages of drivers sign the modules that they build with a key, which they leave here. */
-void gpuhal_hardware_enrol_key(gpuhal_hardware_view *view, char *to, size_t bytes)
+void gpuhal_hardware_enrol_key(gpuhal_hardware_survey *survey, char *to, size_t bytes)
 {
     static const char *const keys[] = {
         [GPUHAL_SYSTEM_DEBIAN] = "/var/lib/dkms/mok.pub",
         [GPUHAL_SYSTEM_UBUNTU] = "/var/lib/shim-signed/mok/MOK.der",
         [GPUHAL_SYSTEM_FEDORA] = "/etc/pki/akmods/certs/public_key.der",
     };
-    const gpuhal_hardware_system system = gpuhal_hardware_machine_of(view)->system;
+    const gpuhal_hardware_system system = gpuhal_hardware_machine_of(survey)->system;
     if (system < sizeof keys / sizeof *keys && keys[system]) {
         gpuhal_hardware_text(to, bytes, "# choose a password; the console asks for it after the restart:");
         gpuhal_hardware_add_line(to, bytes, "sudo mokutil --import %s", keys[system]);

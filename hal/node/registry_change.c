@@ -104,11 +104,11 @@ static char *directory_of(const char *path)
                            : gpuhal_text_copy_range(path, (size_t)(slash - path));
 }
 
-gpuhal_status gpuhal_registry_export(const gpuhal_registry_view *view, const char *path)
+gpuhal_status gpuhal_view_write(const gpuhal_view *view, const char *path)
 {
     if (!view || !path || !*path) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
-                                "gpuhal_registry_export: view or path is NULL, or the path is empty");
+                                "gpuhal_view_write: view or path is NULL, or the path is empty");
     }
     gpuhal_status status = gpuhal_view_check(view);
     if (status) {
@@ -116,7 +116,7 @@ gpuhal_status gpuhal_registry_export(const gpuhal_registry_view *view, const cha
     }
     gpuhal_text text = {0};
     char *directory = directory_of(path);
-    gpuhal_serial_write(view->database, &text);
+    gpuhal_serial_write(gpuhal_registry_source_of(view)->database, &text);
     int error = text.failed || !directory ? ENOMEM : gpuhal_os_file_write_new(path, text.data, text.length);
     error = error ? error : gpuhal_os_directory_sync(directory);
     free(directory);

@@ -94,8 +94,7 @@ static void describe(const char *line, char *to, size_t bytes)
     snprintf(to, bytes, "the machine has changed");
 }
 
-gpuhal_status gpuhal_registry_plugin_stale(const gpuhal_registry_view *view, uint32_t index, char *out_why,
-                                           uint32_t why_bytes)
+gpuhal_status gpuhal_registry_plugin_stale(const gpuhal_view *view, uint32_t index, char *out_why, uint32_t why_bytes)
 {
     if (!view || !out_why || why_bytes == 0) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT,
@@ -106,15 +105,16 @@ gpuhal_status gpuhal_registry_plugin_stale(const gpuhal_registry_view *view, uin
         return status;
     }
     *out_why = 0;
+    const gpuhal_registry_source *source = gpuhal_registry_source_of(view);
     size_t count;
-    const gpuhal_database_plugin *plugins = gpuhal_database_plugins(view->database, &count);
+    const gpuhal_database_plugin *plugins = gpuhal_database_plugins(source->database, &count);
     if (index >= count) {
         return gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "gpuhal_registry_plugin_stale: %u is past the last of %zu",
                                 index, count);
     }
     gpuhal_texts machine;
     char *line = NULL;
-    gpuhal_key_machine(view->system_root, &machine);
+    gpuhal_key_machine(source->system_root, &machine);
     bool holds = gpuhal_key_is_current(&plugins[index].key, &machine, &line);
     status = machine.failed || (!holds && !line) ? gpuhal_error_host_memory() : GPUHAL_OK;
     if (!status && !holds) {

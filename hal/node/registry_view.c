@@ -1,124 +1,101 @@
-/* node/registry_view.c: makes views of the registry. A view is a database that never changes: a snapshot of a gpuhal
- * object's registry, or what was read from the disk. */
+/* node/registry_view.c: what the part node adds to views. The record of the machine is a database that never changes: a
+ * snapshot of a gpuhal object's registry, or what was read from the disk. */
 #include "node/registry_view.h"
 
 #include "device/for_node.h"
+#include "node/hardware.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-void gpuhal_registry_view_release(gpuhal_registry_view *view)
+static void end(void *state)
 {
-    if (!view || view->generation != gpuhal_os_fork_generation()) {
-        return;
+    gpuhal_registry_source *source = state;
+    for (size_t i = 0; i < source->output_count; i++) {
+        free(source->outputs[i]);
     }
-    for (size_t i = 0; view->outputs && i < view->output_count; i++) {
-        free(view->outputs[i]);
-    }
-    free(view->outputs);
-    gpuhal_snapshot_release(view->snapshot);
-    gpuhal_database_finish(&view->own);
-    free(view->place);
-    free(view);
+    free(source->outputs);
+    gpuhal_snapshot_release(source->snapshot);
+    gpuhal_database_finish(&source->own);
+    free(source->place);
+    free(source);
 }
 
-/* Joins the lines of each plugin to one text. */
-static bool join_outputs(gpuhal_registry_view *view)
+/* Adds the record to a view, which ends it. Takes over the snapshot; NULL: the database is its own, and empty. */
+static gpuhal_status add_source(const gpuhal_settings *settings, gpuhal_snapshot *snapshot, const char *directory,
+                                gpuhal_view *view)
+{
+    gpuhal_registry_source *source = calloc(1, sizeof *source);
+    if (!source) {
+        gpuhal_snapshot_release(snapshot);
+        return gpuhal_error_host_memory();
+    }
+    view->sources[GPUHAL_SOURCE_RECORD] =
+        (gpuhal_view_source){source, gpuhal_registry_count, gpuhal_registry_give, end};
+    source->own = GPUHAL_DATABASE_EMPTY;
+    source->snapshot = snapshot;
+    source->database = snapshot ? &snapshot->database : &source->own;
+    source->damage = "";
+    memcpy(source->system_root, settings->system_root, sizeof source->system_root);
+    source->place = gpuhal_text_copy(gpuhal_text_or_empty(directory));
+    return source->place ? GPUHAL_OK : gpuhal_error_host_memory();
+}
+
+/* Joins the lines that each plugin printed to one text. */
+static gpuhal_status join_outputs(gpuhal_registry_source *source)
 {
     size_t count;
-    const gpuhal_database_plugin *plugins = gpuhal_database_plugins(view->database, &count);
-    view->outputs = calloc(count + 1, sizeof *view->outputs);
-    bool good = view->outputs != NULL;
-    for (size_t i = 0; i < count && good; i++) {
+    const gpuhal_database_plugin *plugins = gpuhal_database_plugins(source->database, &count);
+    source->outputs = calloc(count + 1, sizeof *source->outputs);
+    bool good = source->outputs != NULL;
+    for (; good && source->output_count < count; source->output_count++) {
+        const gpuhal_texts *output = &plugins[source->output_count].output;
         gpuhal_text text = {0};
-        for (size_t k = 0; k < plugins[i].output.count; k++) {
-            gpuhal_text_printf(&text, "%s%s", k ? "\n" : "", plugins[i].output.list[k]);
+        for (size_t k = 0; k < output->count; k++) {
+            gpuhal_text_printf(&text, "%s%s", k ? "\n" : "", output->list[k]);
         }
-        view->outputs[view->output_count++] = gpuhal_text_take(&text);
-        good = view->outputs[i] != NULL;
+        good = output->count == 0 || (source->outputs[source->output_count] = gpuhal_text_take(&text));
     }
-    return good;
+    return good ? GPUHAL_OK : gpuhal_error_host_memory();
 }
 
-/* Takes over the snapshot; NULL: the view gets a database of its own. */
-static gpuhal_registry_view *view_create(const gpuhal_settings *settings, gpuhal_snapshot *snapshot,
-                                         const char *directory)
+gpuhal_status gpuhal_node_view(const gpuhal *gpu, uint32_t flags, gpuhal_view *view)
 {
-    gpuhal_registry_view *view = calloc(1, sizeof *view);
-    if (!view) {
-        gpuhal_snapshot_release(snapshot);
-        return NULL;
-    }
-    view->generation = gpuhal_os_fork_generation();
-    view->own = GPUHAL_DATABASE_EMPTY;
-    view->snapshot = snapshot;
-    view->database = snapshot ? &snapshot->database : &view->own;
-    view->damage = "";
-    memcpy(view->system_root, settings->system_root, sizeof view->system_root);
-    view->place = gpuhal_text_copy(gpuhal_view_text(directory));
-    if (!view->place) {
-        gpuhal_registry_view_release(view);
-        view = NULL;
-    }
-    return view;
+    gpuhal_status status = add_source(&gpu->settings, gpuhal_registry_snapshot(gpu->registry),
+                                      gpuhal_registry_directory(gpu->registry), view);
+    gpuhal_registry_source *source = view->sources[GPUHAL_SOURCE_RECORD].state;
+    status = status ? status : join_outputs(source);
+    return status || !(flags & GPUHAL_VIEW_HARDWARE)
+               ? status
+               : gpuhal_hardware_add_source(&gpu->settings, view->sources[GPUHAL_SOURCE_DEVICES].state,
+                                            source->database, view);
 }
 
-/* Returns the view once it is complete. */
-static gpuhal_status finish(gpuhal_registry_view *view, gpuhal_status status, gpuhal_registry_view **out_view)
-{
-    if (!status && (!view || !join_outputs(view))) {
-        status = gpuhal_error_host_memory();
-    }
-    if (status) {
-        gpuhal_registry_view_release(view);
-        return status;
-    }
-    *out_view = view;
-    return GPUHAL_OK;
-}
-
-gpuhal_status gpuhal_registry_view_of(gpuhal *gpu, gpuhal_registry_view **out_view)
-{
-    if (out_view) {
-        *out_view = NULL;
-    }
-    if (!gpu || !out_view) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_registry_view_of: gpu or out_view is NULL");
-    }
-    gpuhal_status status = gpuhal_check(gpu);
-    if (status) {
-        return status;
-    }
-    gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(gpu->registry);
-    return finish(view_create(&gpu->settings, snapshot, gpuhal_registry_directory(gpu->registry)), GPUHAL_OK,
-                  out_view);
-}
-
-static gpuhal_status read_into(gpuhal_registry_view *view)
+static gpuhal_status read_into(gpuhal_registry_source *source)
 {
     gpuhal_store_reading reading;
-    gpuhal_store_read_database(view->place, &view->own, &reading);
+    gpuhal_store_read_database(source->place, &source->own, &reading);
     if (reading.error == ENOMEM) {
         return gpuhal_error_host_memory();
     }
     if (reading.error || reading.report.newer) {
-        return gpuhal_error_set(GPUHAL_ERROR_FILE, "the registry in %s cannot be read: %s", view->place,
+        return gpuhal_error_set(GPUHAL_ERROR_FILE, "the registry in %s cannot be read: %s", source->place,
                                 reading.error ? strerror(reading.error) : "a newer version of the library wrote it");
     }
     if (reading.damaged) {
-        view->damage = reading.report.headless
-                           ? "the record is damaged: nothing of it can be used, and the next program that "
-                             "lists devices begins a new one"
-                           : "the record is damaged: its undamaged records are used, the others are lost";
+        source->damage = reading.report.headless
+                             ? "the record is damaged: nothing of it can be used, and the next program that "
+                               "lists devices begins a new one"
+                             : "the record is damaged: its undamaged records are used, the others are lost";
     }
     return GPUHAL_OK;
 }
 
-gpuhal_status gpuhal_registry_view_read(const gpuhal_config *config, gpuhal_registry_view **out_view)
+gpuhal_status gpuhal_view_read(const gpuhal_config *config, gpuhal_view **out_view)
 {
     if (!out_view) {
-        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_registry_view_read: out_view is NULL");
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_view_read: out_view is NULL");
     }
     *out_view = NULL;
     gpuhal_settings settings;
@@ -126,25 +103,16 @@ gpuhal_status gpuhal_registry_view_read(const gpuhal_config *config, gpuhal_regi
     if (status) {
         return status;
     }
-    gpuhal_registry_view *view = view_create(&settings, NULL, settings.registry);
-    if (view && settings.registry) {
-        status = read_into(view);
-    }
+    gpuhal_view *view = gpuhal_view_create();
+    status = view ? add_source(&settings, NULL, settings.registry, view) : gpuhal_error_host_memory();
+    gpuhal_registry_source *source = view ? view->sources[GPUHAL_SOURCE_RECORD].state : NULL;
+    status = status || !settings.registry ? status : read_into(source);
+    status = status ? status : join_outputs(source);
     gpuhal_settings_finish(&settings);
-    return finish(view, status, out_view);
-}
-
-uint64_t gpuhal_registry_generation(const gpuhal_registry_view *view)
-{
-    return view ? view->database->generation : 0;
-}
-
-const char *gpuhal_registry_place(const gpuhal_registry_view *view)
-{
-    return view ? view->place : "";
-}
-
-const char *gpuhal_registry_damage(const gpuhal_registry_view *view)
-{
-    return view ? view->damage : "";
+    if (status) {
+        gpuhal_view_release(view);
+        return status;
+    }
+    *out_view = view;
+    return GPUHAL_OK;
 }

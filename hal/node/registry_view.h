@@ -1,4 +1,5 @@
-/* node/registry_view.h: the members of a gpuhal_registry_view, for the files that implement gpuhal/node/registry.h. */
+/* node/registry_view.h: the record of the machine as a source of views: for the files that implement
+ * gpuhal/node/registry.h. */
 #ifndef GPUHAL_NODE_REGISTRY_VIEW_H
 #define GPUHAL_NODE_REGISTRY_VIEW_H
 
@@ -6,28 +7,27 @@
 
 #include <gpuhal/node/registry.h>
 
-struct gpuhal_registry_view {
-    uint32_t generation;           /* fork generation in which it was made */
-    gpuhal_snapshot *snapshot;     /* NULL: `own` was read */
+typedef struct gpuhal_registry_source {
+    gpuhal_snapshot *snapshot;       /* NULL: `own` was read */
     gpuhal_database own;
     const gpuhal_database *database; /* of either */
     char *place;
     char system_root[GPUHAL_SYSTEM_ROOT_BYTES]; /* as in the settings */
     const char *damage;
-    char **outputs; /* of the plugins, in their order */
+    char **outputs; /* of the plugins, in their order; NULL: "" */
     size_t output_count;
-};
+} gpuhal_registry_source;
 
-/* The rule for forks, as in device/device.h. */
-static inline gpuhal_status gpuhal_view_check(const gpuhal_registry_view *view)
-{
-    return view->generation == gpuhal_os_fork_generation() ? GPUHAL_OK : gpuhal_error_forked();
-}
+/* The functions of such a source; registry_records.c. */
+uint32_t gpuhal_registry_count(const void *state, gpuhal_record_kind kind);
+void gpuhal_registry_give(const void *state, gpuhal_record_kind kind, uint32_t index, void *out_record);
 
-/* Texts for callers are never NULL. */
-static inline const char *gpuhal_view_text(const char *text)
+/* Adds the record as it is now to a view, and for GPUHAL_VIEW_HARDWARE the hardware. */
+gpuhal_status gpuhal_node_view(const gpuhal *gpu, uint32_t flags, gpuhal_view *view);
+
+static inline const gpuhal_registry_source *gpuhal_registry_source_of(const gpuhal_view *view)
 {
-    return text ? text : "";
+    return view->sources[GPUHAL_SOURCE_RECORD].state; /* every view has one in a library with node */
 }
 
 #endif

@@ -2,20 +2,21 @@
 #include "node/sampler.h"
 
 #include "device/for_node.h"
+#include "node/registry_view.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define SECOND_NS      UINT64_C(1000000000)
-#define PERIOD_MIN_NS  UINT64_C(10000000)
-#define PERIOD_MAX_NS  (UINT64_C(86400) * SECOND_NS)
+#define SECOND_NS       UINT64_C(1000000000)
+#define PERIOD_MIN_NS   UINT64_C(10000000)
+#define PERIOD_MAX_NS   (UINT64_C(86400) * SECOND_NS)
 #define PATIENCE_MIN_NS UINT64_C(100000000) /* that a source has at least, and at most */
 #define PATIENCE_MAX_NS (UINT64_C(5) * SECOND_NS)
-#define HISTORY        300u
-#define HISTORY_MAX    100000u
-#define KEYS_MAX       256u
-#define FIRST_VALUE    ((gpuhal_key)GPUHAL_VALUE_MEMORY_FREE_BYTES)
-#define FIRST_LINK     ((gpuhal_key)GPUHAL_LINK_KIND)
+#define HISTORY         300u
+#define HISTORY_MAX     100000u
+#define KEYS_MAX        256u
+#define FIRST_VALUE     ((gpuhal_key)GPUHAL_VALUE_MEMORY_FREE_BYTES)
+#define FIRST_LINK      ((gpuhal_key)GPUHAL_LINK_KIND)
 
 static gpuhal_samplers *samplers_of(const gpuhal *gpu)
 {
@@ -60,7 +61,7 @@ static void end_all(gpuhal *gpu)
 }
 
 const gpuhal_attachment gpuhal_node_attachment = {
-    .create = create_list, .end = end_all, .destroy = destroy_list};
+    .create = create_list, .end = end_all, .destroy = destroy_list, .view = gpuhal_node_view};
 
 /* ---- memory */
 
@@ -164,8 +165,7 @@ static void *run(void *user)
             continue;
         }
         gpuhal_mutex_unlock(&sampler->mutex);
-        const gpuhal_status status =
-            gpuhal_sample_all(gpu, sampler->samples, sampler->device_count, patience_ns);
+        const gpuhal_status status = gpuhal_sample_all(gpu, sampler->samples, sampler->device_count, patience_ns);
         gpuhal_mutex_lock(&sampler->mutex);
         if (!status) { /* without memory this sample is left out */
             add_sample(sampler);

@@ -46,19 +46,19 @@ bool gpuhal_processors_read(const char *list, gpuhal_processors *out_processors)
 /* Finds the list of the device's place: by its address, else by the number of the physical device; "": unknown. */
 static gpuhal_status find_list(const gpuhal_device *device, char *to, size_t size)
 {
-    gpuhal_hardware_view *view = NULL;
+    gpuhal_view *view = NULL;
     const char *address = gpuhal_device_hardware_address(device);
-    gpuhal_status status = gpuhal_hardware_view_create(device->gpu, &view);
+    gpuhal_status status = gpuhal_view_of(device->gpu, GPUHAL_VIEW_HARDWARE, &view);
     *to = 0;
-    for (uint32_t i = 0; i < gpuhal_hardware_count(view) && !status; i++) {
-        gpuhal_hardware_info info = {.size = sizeof info};
-        if (gpuhal_hardware_at(view, i, &info) == GPUHAL_OK && *info.local_cpus &&
+    gpuhal_hardware_info info = {.size = sizeof info};
+    for (uint32_t i = 0; i < gpuhal_view_count(view, GPUHAL_RECORD_HARDWARE); i++) {
+        if (gpuhal_view_get(view, GPUHAL_RECORD_HARDWARE, i, &info) == GPUHAL_OK && *info.local_cpus &&
             (address ? strcmp(address, info.address) == 0
                      : info.physical != 0 && info.physical == device->physical_number)) {
             snprintf(to, size, "%s", info.local_cpus);
         }
     }
-    gpuhal_hardware_view_release(view);
+    gpuhal_view_release(view);
     return status;
 }
 

@@ -25,11 +25,10 @@ static void print_field(const char *text)
 
 static void print_plugins(const gpuhal *gpu)
 {
-    for (uint32_t i = 0; i < gpuhal_plugin_count(gpu); i++) {
-        gpuhal_plugin_report report = {.size = sizeof report};
-        if (gpuhal_plugin_report_get(gpu, i, &report) != GPUHAL_OK) {
-            continue;
-        }
+    gpuhal_plugin_report report = {.size = sizeof report};
+    gpuhal_view *view = NULL;
+    (void)gpuhal_view_of(gpu, 0, &view);
+    for (uint32_t i = 0; gpuhal_view_get(view, GPUHAL_RECORD_PLUGIN, i, &report) == GPUHAL_OK; i++) {
         fputs("plugin", stdout);
         print_field(report.name);
         print_field(gpuhal_plugin_state_name(report.state));
@@ -38,6 +37,7 @@ static void print_plugins(const gpuhal *gpu)
         print_field(report.reason);
         putchar('\n');
     }
+    gpuhal_view_release(view);
 }
 
 static void print_text_fact(const gpuhal_device *device, gpuhal_key key)

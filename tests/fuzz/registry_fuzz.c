@@ -52,7 +52,7 @@ static void change(gpuhal_database *database)
                               .fault_count = 1,
                               .forget_plugin = "x"};
     CHECK(gpuhal_database_merge(database, &changes));
-    for (size_t i = 0; i <= count && i < gpuhal_database_limit(GPUHAL_RECORD_INTERFACE); i++) {
+    for (size_t i = 0; i <= count && i < gpuhal_database_limit(GPUHAL_DATABASE_INTERFACE); i++) {
         CHECK(seen[i].iface > 0 && seen[i].physical > 0);
         for (size_t j = 0; j < i; j++) {
             CHECK(seen[i].iface != seen[j].iface);

@@ -49,11 +49,13 @@ int main(void)
         printf("cannot open: %s\n", gpuhal_last_error()->sentence);
         return 1;
     }
-    for (uint32_t i = 0; i < gpuhal_plugin_count(gpu); i++) {
-        gpuhal_plugin_report report = GPUHAL_INIT(gpuhal_plugin_report);
-        gpuhal_plugin_report_get(gpu, i, &report);
+    gpuhal_view *view = NULL;
+    gpuhal_plugin_report report = GPUHAL_INIT(gpuhal_plugin_report);
+    gpuhal_view_of(gpu, 0, &view);
+    for (uint32_t i = 0; gpuhal_view_get(view, GPUHAL_RECORD_PLUGIN, i, &report) == GPUHAL_OK; i++) {
         printf("plugin %s %s %s\n", report.name, gpuhal_plugin_state_name(report.state), report.file);
     }
+    gpuhal_view_release(view);
     int wrong = gpuhal_device_count(gpu) == 0;
     for (uint32_t i = 0; i < gpuhal_device_count(gpu); i++) {
         wrong += !move_bytes(gpuhal_device_at(gpu, i));

@@ -90,7 +90,8 @@ int main()
     try {
         const auto gpu = gpuhal_cpp::open();
         bool right = fails_well(gpu) && gpuhal_device_count(gpu.get()) > 0 && sees_its_own_memory(gpuhal_cpp::select(gpu, "cpu")) &&
-                     runs_a_kernel(gpuhal_cpp::select(gpu, "cpu"));
+                     runs_a_kernel(gpuhal_cpp::select(gpu, "cpu")) &&
+                     gpuhal_view_count(gpuhal_cpp::make_view(gpu).get(), GPUHAL_RECORD_INTERFACE) == gpuhal_device_count(gpu.get());
         for (uint32_t i = 0; i < gpuhal_device_count(gpu.get()); i++) {
             gpuhal_device *device = gpuhal_device_at(gpu.get(), i);
             const bool moved = move_bytes(device);

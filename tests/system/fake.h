@@ -4,6 +4,7 @@
 #define GPUHAL_TEST_SYSTEM_FAKE_H
 
 #include "support/fake_vulkan.h"
+#include "support/record.h"
 #include "system.h"
 
 #include <time.h>
@@ -45,17 +46,6 @@ static inline void expect_error(gpuhal_status status, gpuhal_status wanted, cons
         fail_msg("status %d (\"%s\", \"%s\", \"%s\"); wanted %d with \"%s\"", status, error->sentence,
                  error->vendor_call, error->vendor_text, wanted, word);
     }
-}
-
-static inline gpuhal_plugin_report report_of(const gpuhal *gpu, const char *name)
-{
-    gpuhal_plugin_report report = {.size = sizeof report};
-    uint32_t index = 0;
-    while (gpuhal_plugin_report_get(gpu, index, &report) == GPUHAL_OK && strcmp(report.name, name) != 0) {
-        index++;
-    }
-    assert_string_equal(report.name, name);
-    return report;
 }
 
 static inline gpuhal_status try_buffer(gpuhal_device *device, gpuhal_memory_kind kind, uint64_t bytes,

@@ -10,6 +10,7 @@
 #include "system.h"
 
 #include "support/process.h"
+#include "support/record.h"
 
 #include "../fakes/common/codes.h"
 #include "../fakes/common/report.h"
@@ -85,19 +86,6 @@ static inline unsigned contexts_ever(void)
     return sum;
 }
 
-static inline gpuhal_plugin_report report_of_plugin(const gpuhal *gpu, const char *name)
-{
-    for (uint32_t i = 0; i < gpuhal_plugin_count(gpu); i++) {
-        gpuhal_plugin_report report = {.size = sizeof report};
-        assert_ok(gpuhal_plugin_report_get(gpu, i, &report));
-        if (strcmp(report.name, name) == 0) {
-            return report;
-        }
-    }
-    fail_msg("there is no report of the %s plugin", name);
-    return (gpuhal_plugin_report){0};
-}
-
 /* The machine that this process and its helpers see from now on; reports go to @p directory. */
 static inline void set_machine(const char *directory, const char *script)
 {
@@ -131,7 +119,7 @@ static inline gpuhal *open_backend(uint32_t isolation)
 
 static inline gpuhal_plugin_report report_of_backend(const gpuhal *gpu)
 {
-    return report_of_plugin(gpu, BACKEND);
+    return report_of(gpu, BACKEND);
 }
 
 /* Expects that the plugin ends in this state, with these words in its sentence, and that the CPU is there. */

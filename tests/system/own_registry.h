@@ -5,6 +5,7 @@
 #include <gpuhal/gpuhal.h>
 #include <gpuhal/node.h>
 
+#include "support/record.h"
 #include "test.h"
 
 #include <sys/stat.h>
@@ -41,20 +42,20 @@ static inline void use_registry(void)
 }
 
 /* Reads the registry on the disk. */
-static inline gpuhal_registry_view *view_or_fail(void)
+static inline gpuhal_view *view_or_fail(void)
 {
-    gpuhal_registry_view *view = NULL;
-    if (gpuhal_registry_view_read(NULL, &view)) {
+    gpuhal_view *view = NULL;
+    if (gpuhal_view_read(NULL, &view)) {
         fail_msg("%s", gpuhal_last_error()->sentence);
     }
     return view;
 }
 
 /* The fault of this kind; count 0 if there is none. Its texts live as long as the view. */
-static inline gpuhal_fault_record find_fault(const gpuhal_registry_view *view, const char *kind)
+static inline gpuhal_fault_record find_fault(const gpuhal_view *view, const char *kind)
 {
     gpuhal_fault_record fault = {.size = sizeof fault};
-    for (uint32_t i = 0; gpuhal_registry_fault(view, i, &fault) == GPUHAL_OK; i++) {
+    for (uint32_t i = 0; gpuhal_view_get(view, GPUHAL_RECORD_REGISTRY_FAULT, i, &fault) == GPUHAL_OK; i++) {
         if (strcmp(fault.kind, kind) == 0) {
             return fault;
         }
@@ -69,9 +70,9 @@ static inline void expect_fault_on_disk(const char *kind, uint64_t count)
     uint64_t found = 0;
     for (int i = 0; i < 1500 && found < count; i++) {
         nanosleep(&moment, NULL);
-        gpuhal_registry_view *view = view_or_fail();
+        gpuhal_view *view = view_or_fail();
         found = find_fault(view, kind).count;
-        gpuhal_registry_view_release(view);
+        gpuhal_view_release(view);
     }
     assert_int_equal(found, count);
 }

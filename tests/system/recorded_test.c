@@ -50,14 +50,14 @@ TEST(a_link_that_was_found_broken_is_not_tried_by_the_next_program_until_verifie
     assert_int_equal(copy_exactly(select_or_fail(gpu, BACKEND ":0"), select_or_fail(gpu, BACKEND ":1")),
                      GPUHAL_PATH_STAGED);
     gpuhal_close(gpu);
-    gpuhal_registry_view *view = view_or_fail();
+    gpuhal_view *view = view_or_fail();
     gpuhal_link_record link = {.size = sizeof link};
-    assert_ok(gpuhal_registry_link(view, 0, &link));
+    assert_ok(gpuhal_view_get(view, GPUHAL_RECORD_REGISTRY_LINK, 0, &link));
     assert_int_equal(link.verified, 0);
     assert_true(link.tried > 0);
     expect_word(link.reason, "bytes are wrong");
     assert_true(*link.from_driver != 0);
-    gpuhal_registry_view_release(view);
+    gpuhal_view_release(view);
 
     gpu = open_listening(BACKEND, &later);
     gpuhal_device *one = select_or_fail(gpu, BACKEND ":0"), *other = select_or_fail(gpu, BACKEND ":1");
@@ -179,20 +179,20 @@ TEST(a_device_that_runs_out_of_memory_is_recorded_with_a_count)
         gpuhal *gpu = open_listening(BACKEND, &said);
         gpuhal_device *device = select_or_fail(gpu, BACKEND ":0");
         gpuhal_buffer *hogs[64] = {NULL};
-        uint32_t iface = 0;
         fill_up(device, hogs, 4);
-        assert_ok(gpuhal_registry_device(device, &iface, NULL));
+        const uint32_t iface = interface_of(device).number;
+        assert_true(iface > 0);
         for (size_t i = 0; i < 64; i++) {
             gpuhal_buffer_release(hogs[i]);
         }
         gpuhal_close(gpu);
-        gpuhal_registry_view *view = view_or_fail();
+        gpuhal_view *view = view_or_fail();
         const gpuhal_fault_record fault = find_fault(view, "out_of_memory");
         assert_int_equal(fault.count, 5 * (program + 1));
         assert_int_equal(fault.interface_number, iface);
         expect_word(fault.detail, "allocating 1048576 bytes");
         assert_true(*fault.driver_version != 0 && fault.first > 0 && fault.last >= fault.first);
-        gpuhal_registry_view_release(view);
+        gpuhal_view_release(view);
     }
     expect_clean();
 }
@@ -209,9 +209,9 @@ TEST(a_limit_that_the_program_set_is_no_fault_of_the_device)
     assert_ok(gpuhal_device_limit_memory(device, 4096));
     assert_int_equal(gpuhal_buffer_create(device, &desc, &none), GPUHAL_ERROR_OUT_OF_MEMORY);
     gpuhal_close(gpu);
-    gpuhal_registry_view *view = view_or_fail();
+    gpuhal_view *view = view_or_fail();
     assert_int_equal(find_fault(view, "out_of_memory").count, 0);
-    gpuhal_registry_view_release(view);
+    gpuhal_view_release(view);
     expect_clean();
 }
 
@@ -235,10 +235,10 @@ TEST(a_lost_device_is_on_the_disk_while_the_program_goes_on)
     gpuhal *gpu = lose_device(&said);
     expect_fault_on_disk("lost", 1);
     gpuhal_close(gpu);
-    gpuhal_registry_view *view = view_or_fail();
+    gpuhal_view *view = view_or_fail();
     assert_int_equal(find_fault(view, "lost").count, 1);
     expect_word(find_fault(view, "lost").detail, BACKEND ":0");
-    gpuhal_registry_view_release(view);
+    gpuhal_view_release(view);
     remove_reports();
 }
 

@@ -68,11 +68,11 @@ typedef struct numbers {
 
 static numbers numbers_of(const gpuhal *gpu, char card)
 {
-    numbers found = {0};
     gpuhal_device *device = find_card(gpu, card);
     assert_non_null(device);
-    assert_ok(gpuhal_registry_device(device, &found.iface, &found.physical));
-    return found;
+    const gpuhal_interface_info found = interface_of(device);
+    assert_true(found.number > 0);
+    return (numbers){.iface = found.number, .physical = found.physical};
 }
 
 static void expect_numbers(const gpuhal *gpu, const char *cards, const numbers *known)
@@ -230,13 +230,13 @@ TEST(a_plugin_in_quarantine_is_not_run_by_a_rescan_until_it_is_lifted)
 /* Interfaces that the registry has as present. */
 static uint32_t count_present(void)
 {
-    gpuhal_registry_view *view = view_or_fail();
+    gpuhal_view *view = view_or_fail();
     gpuhal_interface_record record = {.size = sizeof record};
     uint32_t count = 0;
-    for (uint32_t i = 0; gpuhal_registry_interface(view, i, &record) == GPUHAL_OK; i++) {
+    for (uint32_t i = 0; gpuhal_view_get(view, GPUHAL_RECORD_REGISTRY_INTERFACE, i, &record) == GPUHAL_OK; i++) {
         count += record.is_present != 0;
     }
-    gpuhal_registry_view_release(view);
+    gpuhal_view_release(view);
     return count;
 }
 

@@ -70,17 +70,17 @@ TEST(a_device_that_is_plugged_in_appears_at_the_end_of_the_list)
 TEST(the_physical_devices_are_those_that_are_there_now)
 {
     gpuhal *gpu = open_cards("AB", NULL);
-    uint32_t before = gpuhal_physical_count(gpu), number = 0, preferred = 0;
+    uint32_t before = records_now(gpu, GPUHAL_RECORD_PHYSICAL), number = 0, preferred = 0;
     gpuhal_device *b = find_card(gpu, 'B');
     assert_int_equal(change_cards(gpu, "A"), 1);
-    assert_int_equal(gpuhal_physical_count(gpu), before - 1);
+    assert_int_equal(records_now(gpu, GPUHAL_RECORD_PHYSICAL), before - 1);
     assert_ok(gpuhal_device_physical(b, &number, &preferred));
     assert_int_equal(preferred, 0);
     assert_int_equal(change_cards(gpu, "AC"), 1);
-    assert_int_equal(gpuhal_physical_count(gpu), before);
+    assert_int_equal(records_now(gpu, GPUHAL_RECORD_PHYSICAL), before);
     gpuhal_physical_info physical = {.size = sizeof physical};
     for (uint32_t i = 0; i < before; i++) {
-        assert_ok(gpuhal_physical_get(gpu, i, &physical));
+        assert_ok(record_now(gpu, GPUHAL_RECORD_PHYSICAL, i, &physical));
         assert_int_not_equal(physical.number, number);
         assert_int_equal(physical.device_count, 1);
     }
@@ -328,7 +328,10 @@ static void await(heard *all, int count)
     pthread_mutex_unlock(&all->mutex);
 }
 
-#define HEARD(of) {.gpu = of, .mutex = PTHREAD_MUTEX_INITIALIZER, .condition = PTHREAD_COND_INITIALIZER}
+#define HEARD(of)                                                                                                      \
+    {                                                                                                                  \
+        .gpu = of, .mutex = PTHREAD_MUTEX_INITIALIZER, .condition = PTHREAD_COND_INITIALIZER                           \
+    }
 
 TEST(a_listener_is_notified_of_each_change_in_order_with_rising_generations)
 {
@@ -528,13 +531,14 @@ static void walk_once(crowd *all)
         gpuhal_select(all->gpu, "pci=0000:41:00.0", 0, &found, NULL)) {
         atomic_fetch_add(&all->wrong, 1);
     }
-    for (uint32_t i = 0; gpuhal_physical_get(all->gpu, i, &physical) == GPUHAL_OK; i++) {
-        (void)gpuhal_physical_device(all->gpu, i, 0);
+    gpuhal_view *view = NULL;
+    gpuhal_interface_info iface = {.size = sizeof iface};
+    atomic_fetch_add(&all->wrong, gpuhal_view_of(all->gpu, 0, &view) != GPUHAL_OK);
+    for (uint32_t i = 0; gpuhal_view_get(view, GPUHAL_RECORD_PHYSICAL, i, &physical) == GPUHAL_OK; i++) {
+        const bool got = gpuhal_view_get(view, GPUHAL_RECORD_INTERFACE, physical.first_interface, &iface) == GPUHAL_OK;
+        atomic_fetch_add(&all->wrong, !got || iface.physical != physical.number);
     }
-    for (uint32_t i = 0; gpuhal_plugin_report_get(
-                             all->gpu, i, &(gpuhal_plugin_report){.size = sizeof(gpuhal_plugin_report)}) == GPUHAL_OK;
-         i++) {
-    }
+    gpuhal_view_release(view);
     atomic_fetch_add(&all->walks, 1);
 }
 

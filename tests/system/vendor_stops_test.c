@@ -149,7 +149,7 @@ static void prepare_staging(fixture *s)
 static gpuhal *open_with_helper(uint32_t isolation)
 {
     gpuhal *gpu = open_object(isolation);
-    for (int tries = 1; tries < 4 && report_of_plugin(gpu, BACKEND).state == GPUHAL_PLUGIN_TIMED_OUT; tries++) {
+    for (int tries = 1; tries < 4 && report_of(gpu, BACKEND).state == GPUHAL_PLUGIN_TIMED_OUT; tries++) {
         gpuhal_close(gpu);
         remove_registry();
         use_registry();
@@ -163,7 +163,7 @@ static void prepare_warm(fixture *s)
 {
     gpuhal_close(open_with_helper(GPUHAL_ISOLATION_ONCE));
     s->gpu = open_object(GPUHAL_ISOLATION_ONCE);
-    assert_int_equal(report_of_plugin(s->gpu, BACKEND).cached, 1);
+    assert_int_equal(report_of(s->gpu, BACKEND).cached, 1);
     (void)device_of(s, BACKEND ":0");
 }
 
@@ -176,7 +176,7 @@ static void prepare_isolated(fixture *s)
 static gpuhal_status do_open(fixture *s)
 {
     prepare_object(s);
-    assert_int_equal(report_of_plugin(s->gpu, BACKEND).state, GPUHAL_PLUGIN_TIMED_OUT);
+    assert_int_equal(report_of(s->gpu, BACKEND).state, GPUHAL_PLUGIN_TIMED_OUT);
     assert_ok(gpuhal_device_open(select_or_fail(s->gpu, "cpu:0")));
     return GPUHAL_OK;
 }
@@ -188,7 +188,7 @@ static gpuhal_status do_rescan(fixture *s)
     snprintf(script, sizeof script, "devices 2; hang %s 1", s->what->slot);
     setenv(fake_vendor.variable, script, 1);
     assert_ok(gpuhal_rescan(s->gpu, NULL));
-    assert_int_equal(report_of_plugin(s->gpu, BACKEND).state, GPUHAL_PLUGIN_TIMED_OUT);
+    assert_int_equal(report_of(s->gpu, BACKEND).state, GPUHAL_PLUGIN_TIMED_OUT);
     return GPUHAL_OK;
 }
 

@@ -156,7 +156,7 @@ static void live_once(void)
             move_bytes(one, two);
             compute(one);
         }
-    } else if (!report_of_plugin(gpu, BACKEND).reason[0]) {
+    } else if (!report_of(gpu, BACKEND).reason[0]) {
         complain("no device and no reason");
     }
     gpuhal_close(gpu);

@@ -2,6 +2,7 @@
  * facts of a link, closing. The caller gets a result in time, other callers and other devices continue, and a driver
  * that returns late is used again. */
 #include "support/mock.h"
+#include "support/record.h"
 #include "test.h"
 
 #include <gpuhal/native.h>
@@ -60,18 +61,6 @@ static void let_go(void)
         nanosleep(&pause, NULL);
     }
     assert_int_equal(gpuhal_mock.stopped, 0);
-}
-
-static gpuhal_plugin_report report_of(gpuhal *gpu, const char *name)
-{
-    gpuhal_plugin_report report = {.size = sizeof report};
-    for (uint32_t i = 0; gpuhal_plugin_report_get(gpu, i, &report) == GPUHAL_OK; i++) {
-        if (strcmp(report.name, name) == 0) {
-            return report;
-        }
-    }
-    fail_msg("there is no report of %s", name);
-    return report;
 }
 
 /* ---- starting and listing */

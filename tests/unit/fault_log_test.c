@@ -29,13 +29,13 @@ static void note(gpuhal_device *device, gpuhal_fault_kind kind)
 /* Counts the faults of all devices. */
 static uint64_t faults_on_disk(void)
 {
-    gpuhal_registry_view *view = view_or_fail();
+    gpuhal_view *view = view_or_fail();
     gpuhal_fault_record fault = {.size = sizeof fault};
     uint64_t sum = 0;
-    for (uint32_t i = 0; gpuhal_registry_fault(view, i, &fault) == GPUHAL_OK; i++) {
+    for (uint32_t i = 0; gpuhal_view_get(view, GPUHAL_RECORD_REGISTRY_FAULT, i, &fault) == GPUHAL_OK; i++) {
         sum += fault.count;
     }
-    gpuhal_registry_view_release(view);
+    gpuhal_view_release(view);
     return sum;
 }
 

@@ -5,11 +5,12 @@
 
 #include "support/child.h"
 #include "support/mock.h"
+#include "support/record.h"
 #include "test.h"
 
 #include <gpuhal/file.h>
 #include <gpuhal/link.h>
-#include <gpuhal/physical.h>
+#include <gpuhal/view.h>
 #include <gpuhal/queue.h>
 #include <gpuhal/node/registry.h>
 #include <gpuhal/report.h>
@@ -31,7 +32,7 @@ typedef struct objects {
     gpuhal_buffer *buffer, *on_cpu;
     gpuhal_queue *queue, *queue_on_cpu;
     gpuhal_event *event, *host_event;
-    gpuhal_registry_view *view;
+    gpuhal_view *view;
     void *mapped;
 } objects;
 
@@ -48,13 +49,13 @@ static inline void make_objects(objects *out)
     assert_int_equal(gpuhal_queue_create(out->cpu, NULL, &out->queue_on_cpu), GPUHAL_OK);
     assert_int_equal(gpuhal_event_create(out->gpu, 0, &out->event), GPUHAL_OK);
     assert_int_equal(gpuhal_event_create(out->gpu, GPUHAL_EVENT_HOST, &out->host_event), GPUHAL_OK);
-    assert_int_equal(gpuhal_registry_view_of(out->gpu, &out->view), GPUHAL_OK);
+    assert_int_equal(gpuhal_view_of(out->gpu, 0, &out->view), GPUHAL_OK);
     assert_int_equal(gpuhal_buffer_map(out->on_cpu, 0, BYTES, GPUHAL_ACCESS_WRITE, &out->mapped), GPUHAL_OK);
 }
 
 static inline void release_objects(objects *own)
 {
-    gpuhal_registry_view_release(own->view);
+    gpuhal_view_release(own->view);
     gpuhal_event_destroy(own->host_event);
     gpuhal_event_destroy(own->event);
     gpuhal_queue_destroy(own->queue_on_cpu);
@@ -135,15 +136,13 @@ static inline void expect_refusal(gpuhal_status status, const char *call)
     }
 }
 
-static inline void expect_object_refused(gpuhal *gpu, gpuhal_registry_view *of_parent)
+static inline void expect_object_refused(gpuhal *gpu, gpuhal_view *of_parent)
 {
     gpuhal_device *device = NULL;
     gpuhal_event *event = NULL;
     gpuhal_buffer *buffer = NULL;
-    gpuhal_registry_view *view = NULL;
+    gpuhal_view *view = NULL;
     gpuhal_os_handle descriptor = -1;
-    gpuhal_physical_info physical = {.size = sizeof physical};
-    gpuhal_evidence evidence = {.size = sizeof evidence};
     gpuhal_plugin_report report = {.size = sizeof report};
     gpuhal_environment_entry entry = {.size = sizeof entry};
     gpuhal_change change = {.size = sizeof change};
@@ -154,9 +153,6 @@ static inline void expect_object_refused(gpuhal *gpu, gpuhal_registry_view *of_p
     char why[64];
     REFUSED(gpuhal_select(gpu, "cpu", 0, &device, NULL));
     REFUSED(gpuhal_device_by_native(gpu, "mock", 0, &device));
-    REFUSED(gpuhal_physical_get(gpu, 0, &physical));
-    REFUSED(gpuhal_physical_evidence(gpu, 0, 0, &evidence));
-    REFUSED(gpuhal_plugin_report_get(gpu, 0, &report));
     REFUSED(gpuhal_environment_at(gpu, 0, &entry));
     REFUSED(gpuhal_event_create(gpu, 0, &event));
     REFUSED(gpuhal_completion_descriptor(gpu, &descriptor));
@@ -166,10 +162,11 @@ static inline void expect_object_refused(gpuhal *gpu, gpuhal_registry_view *of_p
     REFUSED(gpuhal_on_change(gpu, never_changed, NULL));
     REFUSED(gpuhal_change_descriptor(gpu, &descriptor));
     REFUSED(gpuhal_next_change(gpu, &change));
-    REFUSED(gpuhal_registry_view_of(gpu, &view));
-    REFUSED(gpuhal_registry_plugin(of_parent, 0, &plugin));
+    REFUSED(gpuhal_view_of(gpu, 0, &view));
+    REFUSED(gpuhal_view_get(of_parent, GPUHAL_RECORD_PLUGIN, 0, &report));
+    REFUSED(gpuhal_view_get(of_parent, GPUHAL_RECORD_REGISTRY_PLUGIN, 0, &plugin));
     REFUSED(gpuhal_registry_plugin_stale(of_parent, 0, why, sizeof why));
-    REFUSED(gpuhal_registry_export(of_parent, "/nowhere/x"));
+    REFUSED(gpuhal_view_write(of_parent, "/nowhere/x"));
 }
 
 static inline void expect_device_refused(gpuhal_device *device, gpuhal_device *other, gpuhal_buffer *buffer)
@@ -205,7 +202,6 @@ static inline void expect_device_refused(gpuhal_device *device, gpuhal_device *o
     REFUSED(gpuhal_device_verify(device));
     REFUSED(gpuhal_device_usage(device, &usage));
     REFUSED(gpuhal_device_synchronize(device, 0));
-    REFUSED(gpuhal_registry_device(device, &one, &two));
     REFUSED(gpuhal_pair_usage(device, other, &traffic));
     REFUSED(gpuhal_link_u64(device, other, GPUHAL_LINK_KIND, &number));
     REFUSED(gpuhal_link_text(device, other, GPUHAL_LINK_NAME, &text));
@@ -314,7 +310,7 @@ static inline void expect_own_object_works(void)
     gpuhal_plugin_report report = {.size = sizeof report};
     gpuhal_device *device = NULL;
     const char *why = NULL;
-    bool good = gpuhal_device_count(gpu) == 1 && gpuhal_plugin_report_get(gpu, 0, &report) == GPUHAL_OK &&
+    bool good = gpuhal_device_count(gpu) == 1 && record_now(gpu, GPUHAL_RECORD_PLUGIN, 0, &report) == GPUHAL_OK &&
                 report.state == GPUHAL_PLUGIN_FORKED && strstr(report.reason, "fork before opening, or exec");
     good = good && gpuhal_select(gpu, "mock:0", 0, &device, NULL) == GPUHAL_ERROR_NOT_FOUND &&
            strstr(gpuhal_last_error()->sentence, "before this process was forked");

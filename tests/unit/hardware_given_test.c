@@ -10,14 +10,14 @@
 static gpuhal_hardware_info look(char why[640], char fix[320])
 {
     gpuhal *gpu = open_listed(NULL);
-    gpuhal_hardware_view *view = view_or_fail(gpu);
+    gpuhal_view *view = view_or_fail(gpu);
     gpuhal_hardware_info info = info_at(view, GPU);
     const bool is_not_given = info.state == GPUHAL_HARDWARE_NOT_GIVEN;
     assert_true(is_not_given ? strstr(info.why, info.not_given_to) == info.why : !*info.not_given_to);
     assert_true(!is_not_given || strlen(info.not_given_to) > strlen("this "));
     snprintf(why, 640, "%s", info.why);
     snprintf(fix, 320, "%s", info.fix);
-    gpuhal_hardware_view_release(view);
+    gpuhal_view_release(view);
     gpuhal_close(gpu);
     return info;
 }

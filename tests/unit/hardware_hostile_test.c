@@ -9,18 +9,18 @@
 
 #define GPU "0000:01:00.0"
 
-static gpuhal_hardware_view *look(gpuhal **out_gpu)
+static gpuhal_view *look(gpuhal **out_gpu)
 {
     alarm(30);
     *out_gpu = open_listed(NULL);
-    gpuhal_hardware_view *view = view_or_fail(*out_gpu);
+    gpuhal_view *view = view_or_fail(*out_gpu);
     alarm(0);
     return view;
 }
 
-static void end_look(gpuhal *gpu, gpuhal_hardware_view *view)
+static void end_look(gpuhal *gpu, gpuhal_view *view)
 {
-    gpuhal_hardware_view_release(view);
+    gpuhal_view_release(view);
     gpuhal_close(gpu);
     end_machine();
 }
@@ -64,8 +64,8 @@ TEST(numbers_that_cannot_be_are_unknown)
     put_at("0000:6:0.0", "class", "0x030000\n");
     put_at("no address", "class", "0x030000\n");
     gpuhal *gpu;
-    gpuhal_hardware_view *view = look(&gpu);
-    assert_int_equal(gpuhal_hardware_count(view), 1);
+    gpuhal_view *view = look(&gpu);
+    assert_int_equal(gpuhal_view_count(view, GPUHAL_RECORD_HARDWARE), 1);
     const gpuhal_hardware_info info = info_at(view, GPU);
     assert_int_equal(info.vendor_id, 0);
     assert_int_equal(info.device_id, 0);
@@ -86,8 +86,8 @@ TEST(names_with_escape_sequences_are_cleaned)
     put("usr/share/hwdata/pci.ids", "10de  NVIDIA\n\t2685  AD102 [\033[31mGeForce\xe2\x80\xae]\n");
     put("sys/module/nvidia/version", "\033[1m580\n");
     gpuhal *gpu;
-    gpuhal_hardware_view *view = look(&gpu);
-    for (uint32_t i = 0; i < gpuhal_hardware_count(view); i++) {
+    gpuhal_view *view = look(&gpu);
+    for (uint32_t i = 0; i < gpuhal_view_count(view, GPUHAL_RECORD_HARDWARE); i++) {
         const gpuhal_hardware_info info = info_of(view, i);
         expect_clean(info.name);
         expect_clean(info.vendor);
@@ -128,8 +128,8 @@ TEST(fifos_folders_and_circles_in_the_place_of_files_do_not_stop_it)
     put_fifo("etc/os-release");
     put_fifo("sys/class/kfd/kfd/topology/nodes/1/properties");
     gpuhal *gpu;
-    gpuhal_hardware_view *view = look(&gpu);
-    assert_int_equal(gpuhal_hardware_count(view), 3);
+    gpuhal_view *view = look(&gpu);
+    assert_int_equal(gpuhal_view_count(view, GPUHAL_RECORD_HARDWARE), 3);
     end_look(gpu, view);
 }
 
@@ -142,8 +142,8 @@ TEST(thousands_of_entries_are_looked_through_and_a_bounded_number_is_listed)
         put(path, i % 10 ? "0x020000\n" : "0x030000\n");
     }
     gpuhal *gpu;
-    gpuhal_hardware_view *view = look(&gpu);
-    assert_int_equal(gpuhal_hardware_count(view), 256);
+    gpuhal_view *view = look(&gpu);
+    assert_int_equal(gpuhal_view_count(view, GPUHAL_RECORD_HARDWARE), 256);
     assert_string_equal(info_of(view, 255).address, "0009:f6:00.0");
     end_look(gpu, view);
 }
@@ -167,7 +167,7 @@ TEST(rubbish_in_the_list_of_pci_ids_names_nothing)
     memcpy(text + 399000, late, sizeof late - 1);
     put_bytes("usr/share/misc/pci.ids", text, BYTES);
     gpuhal *gpu;
-    gpuhal_hardware_view *view = look(&gpu);
+    gpuhal_view *view = look(&gpu);
     assert_string_equal(info_at(view, GPU).name, "NVIDIA GeForce RTX 4090");
     assert_string_equal(info_at(view, "0000:02:00.0").name, "Some Vendor device 0001");
     free(text);
@@ -196,9 +196,9 @@ TEST(no_device_node_is_opened)
     snprintf(path, sizeof path, "%s/dev/dri", tree_root);
     assert_true(inotify_add_watch(watch, path, IN_OPEN) >= 0);
     alarm(30);
-    gpuhal_hardware_view *view = view_or_fail(gpu);
+    gpuhal_view *view = view_or_fail(gpu);
     alarm(0);
-    assert_int_equal(gpuhal_hardware_count(view), 2);
+    assert_int_equal(gpuhal_view_count(view, GPUHAL_RECORD_HARDWARE), 2);
     assert_int_equal(read(watch, events, sizeof events), -1);
     assert_int_equal(errno, EAGAIN);
     close(watch);

@@ -9,13 +9,13 @@ static void expect(const char *address, gpuhal_hardware_state state, gpuhal_hard
 {
     gpuhal *gpu = open_listed(NULL);
     assert_int_equal(gpuhal_rescan(gpu, NULL), GPUHAL_OK); /* a plugin that runs in this process lists again */
-    gpuhal_hardware_view *view = view_or_fail(gpu);
+    gpuhal_view *view = view_or_fail(gpu);
     const gpuhal_hardware_info info = info_at(view, address);
     expect_state(&info, state, grade);
     if (!strstr(info.why, why) || !strstr(info.fix, fix) || (*info.why && !*why)) {
         fail_msg("\"%s\" and \"%s\" have nothing of \"%s\" and \"%s\"", info.why, info.fix, why, fix);
     }
-    gpuhal_hardware_view_release(view);
+    gpuhal_view_release(view);
     gpuhal_close(gpu);
 }
 
@@ -143,9 +143,9 @@ TEST(a_device_for_virtual_machines_is_no_problem_and_an_idle_virtual_function_is
     put_link("sys/bus/pci/devices/0000:02:00.1/physfn", "../0000:02:00.0");
     expect(GPU, GPUHAL_HARDWARE_PASSED_THROUGH, GPUHAL_HARDWARE_NOTE, "vfio-pci, for virtual machines", "fuser");
     gpuhal *gpu = open_listed(NULL);
-    gpuhal_hardware_view *view = view_or_fail(gpu);
-    assert_int_equal(gpuhal_hardware_count(view), 1);
-    gpuhal_hardware_view_release(view);
+    gpuhal_view *view = view_or_fail(gpu);
+    assert_int_equal(gpuhal_view_count(view, GPUHAL_RECORD_HARDWARE), 1);
+    gpuhal_view_release(view);
     gpuhal_close(gpu);
     end_machine();
 }
@@ -388,12 +388,12 @@ TEST(a_value_of_a_variable_is_shortened_and_has_no_control_character)
     setenv("CUDA_VISIBLE_DEVICES", value, 1);
     refuse("cuda", GPUHAL_ERROR_NO_DEVICE, "none");
     gpuhal *gpu = open_listed(NULL);
-    gpuhal_hardware_view *view = view_or_fail(gpu);
+    gpuhal_view *view = view_or_fail(gpu);
     const gpuhal_hardware_info info = info_at(view, GPU);
     assert_null(strchr(info.why, '\033'));
     assert_non_null(strstr(info.why, "…"));
     assert_true(strlen(info.why) < 160);
-    gpuhal_hardware_view_release(view);
+    gpuhal_view_release(view);
     gpuhal_close(gpu);
     unsetenv("CUDA_VISIBLE_DEVICES");
     end_machine();
@@ -449,10 +449,10 @@ TEST(what_was_there_and_is_not_listed_any_more_is_missing_from_the_bus_or_from_t
     keep_fact(&now.devices[2], "pci_address", "0000:02:00.0");
     expect("0000:02:00.0", GPUHAL_HARDWARE_READY, GPUHAL_HARDWARE_FINE, "", "");
     gpuhal *earlier = open_listed(NULL);
-    gpuhal_hardware_view *before = view_or_fail(earlier);
+    gpuhal_view *before = view_or_fail(earlier);
     const uint32_t number = info_at(before, "0000:02:00.0").physical;
     assert_true(number > 0);
-    gpuhal_hardware_view_release(before);
+    gpuhal_view_release(before);
     gpuhal_close(earlier);
     gpuhal_facts_finish(&now.devices[2].facts);
     now.device_count = 2;
@@ -461,14 +461,14 @@ TEST(what_was_there_and_is_not_listed_any_more_is_missing_from_the_bus_or_from_t
     remove_part("sys/bus/pci/devices/0000:02:00.0");
     remove_part("proc/driver/nvidia/gpus/0000:02:00.0");
     gpuhal *gpu = open_listed(NULL);
-    gpuhal_hardware_view *view = view_or_fail(gpu);
+    gpuhal_view *view = view_or_fail(gpu);
     const gpuhal_hardware_info info = info_at(view, "0000:02:00.0");
     expect_state(&info, GPUHAL_HARDWARE_GONE, GPUHAL_HARDWARE_PROBLEM);
     assert_string_equal(info.name, "NVIDIA H100 80GB");
     assert_true(info.last_seen > 0);
     assert_int_equal(info.physical, number);
     assert_non_null(strstr(info.why, "not on the bus any more"));
-    gpuhal_hardware_view_release(view);
+    gpuhal_view_release(view);
     gpuhal_close(gpu);
     end_machine();
 }
@@ -493,14 +493,14 @@ TEST(a_gpu_on_a_chip_is_listed_by_its_render_node_and_a_device_without_an_addres
     now.refusal_count = 0;
     (void)add_device("opencl", "Mali-G52");
     gpuhal *gpu = open_listed(NULL);
-    gpuhal_hardware_view *view = view_or_fail(gpu);
+    gpuhal_view *view = view_or_fail(gpu);
     const gpuhal_hardware_info info = info_at(view, "");
-    assert_int_equal(gpuhal_hardware_count(view), 1);
+    assert_int_equal(gpuhal_view_count(view, GPUHAL_RECORD_HARDWARE), 1);
     expect_state(&info, GPUHAL_HARDWARE_READY, GPUHAL_HARDWARE_FINE);
     assert_string_equal(info.place, "platform/soc/fde60000.gpu");
     assert_string_equal(info.name, "Arm Mali");
     assert_string_equal(info.drm_render_node, "/dev/dri/renderD128");
-    gpuhal_hardware_view_release(view);
+    gpuhal_view_release(view);
     gpuhal_close(gpu);
     end_machine();
 }
@@ -511,12 +511,12 @@ TEST(under_wsl_a_gpu_of_windows_is_ready_whatever_address_it_has_there)
     put("dev/dxg", "");
     keep_fact(add_device("cuda", "NVIDIA GeForce RTX 4090"), "pci_address", "0000:01:00.0");
     gpuhal *gpu = open_listed(NULL);
-    gpuhal_hardware_view *view = view_or_fail(gpu);
-    assert_int_equal(gpuhal_hardware_count(view), 1);
+    gpuhal_view *view = view_or_fail(gpu);
+    assert_int_equal(gpuhal_view_count(view, GPUHAL_RECORD_HARDWARE), 1);
     const gpuhal_hardware_info info = info_of(view, 0);
     expect_state(&info, GPUHAL_HARDWARE_READY, GPUHAL_HARDWARE_FINE);
     assert_string_equal(info.vendor_node, "/dev/dxg");
-    gpuhal_hardware_view_release(view);
+    gpuhal_view_release(view);
     gpuhal_close(gpu);
     end_machine();
 }

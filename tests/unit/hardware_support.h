@@ -86,29 +86,29 @@ static inline gpuhal *open_listed(const char *devices)
     return gpu;
 }
 
-static inline gpuhal_hardware_view *view_or_fail(gpuhal *gpu)
+static inline gpuhal_view *view_or_fail(gpuhal *gpu)
 {
-    gpuhal_hardware_view *view = NULL;
-    if (gpuhal_hardware_view_create(gpu, &view)) {
+    gpuhal_view *view = NULL;
+    if (gpuhal_view_of(gpu, GPUHAL_VIEW_HARDWARE, &view)) {
         fail_msg("%s", gpuhal_last_error()->sentence);
     }
     return view;
 }
 
-static inline gpuhal_hardware_info info_of(const gpuhal_hardware_view *view, uint32_t index)
+static inline gpuhal_hardware_info info_of(const gpuhal_view *view, uint32_t index)
 {
     gpuhal_hardware_info info = {.size = sizeof info};
-    if (gpuhal_hardware_at(view, index, &info)) {
+    if (gpuhal_view_get(view, GPUHAL_RECORD_HARDWARE, index, &info)) {
         fail_msg("%s", gpuhal_last_error()->sentence);
     }
     return info;
 }
 
 /* The hardware at an address, which must be listed once. */
-static inline gpuhal_hardware_info info_at(const gpuhal_hardware_view *view, const char *address)
+static inline gpuhal_hardware_info info_at(const gpuhal_view *view, const char *address)
 {
     gpuhal_hardware_info found = {0};
-    for (uint32_t i = 0; i < gpuhal_hardware_count(view); i++) {
+    for (uint32_t i = 0; i < gpuhal_view_count(view, GPUHAL_RECORD_HARDWARE); i++) {
         const gpuhal_hardware_info info = info_of(view, i);
         if (strcmp(info.address, address) == 0) {
             assert_int_equal(found.size, 0);

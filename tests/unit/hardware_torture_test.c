@@ -32,16 +32,16 @@ static void open_object(void)
 
 static gpuhal_status make_view(void)
 {
-    gpuhal_hardware_view *view = NULL;
-    const gpuhal_status status = gpuhal_hardware_view_create(object, &view);
+    gpuhal_view *view = NULL;
+    const gpuhal_status status = gpuhal_view_of(object, GPUHAL_VIEW_HARDWARE, &view);
     if (!status) {
         const gpuhal_hardware_info first = info_of(view, 0);
-        assert_int_equal(gpuhal_hardware_count(view), 3);
+        assert_int_equal(gpuhal_view_count(view, GPUHAL_RECORD_HARDWARE), 3);
         assert_int_equal(first.state, GPUHAL_HARDWARE_READY);
     } else {
         assert_null(view);
     }
-    gpuhal_hardware_view_release(view);
+    gpuhal_view_release(view);
     return status;
 }
 

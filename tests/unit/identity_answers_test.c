@@ -1,5 +1,5 @@
 /* What the library says of physical devices, on recorded machines: hidden interfaces, the reasons of a choice, evidence
- * in words, and questions that make no sense. */
+ * in words. */
 #include "identity_support.h"
 
 TEST(hiding_the_interface_that_joins_two_others_keeps_them_joined_with_evidence)
@@ -7,16 +7,16 @@ TEST(hiding_the_interface_that_joins_two_others_keeps_them_joined_with_evidence)
     read_machine("transitive.records");
     gpuhal *gpu = open_machine("cuda,opencl,cpu");
     gpuhal_physical_info physical = {.size = sizeof physical};
-    assert_int_equal(gpuhal_physical_count(gpu), 2);
-    assert_int_equal(gpuhal_physical_get(gpu, 0, &physical), GPUHAL_OK);
+    assert_int_equal(records_now(gpu, GPUHAL_RECORD_PHYSICAL), 2);
+    assert_int_equal(record_now(gpu, GPUHAL_RECORD_PHYSICAL, 0, &physical), GPUHAL_OK);
     assert_int_equal(physical.device_count, 2);
     assert_string_equal(physical.uuid, "754d9ae2-8df5-f8e3-3502-182434000000");
     gpuhal_evidence evidence = {.size = sizeof evidence};
     assert_int_equal(physical.evidence_count, 2);
-    assert_int_equal(gpuhal_physical_evidence(gpu, 0, 0, &evidence), GPUHAL_OK);
+    assert_int_equal(record_now(gpu, GPUHAL_RECORD_EVIDENCE, 0, &evidence), GPUHAL_OK);
     assert_string_equal(evidence.device, "vulkan:0");
     assert_string_equal(evidence.other, "cuda:0");
-    assert_int_equal(gpuhal_physical_evidence(gpu, 0, 1, &evidence), GPUHAL_OK);
+    assert_int_equal(record_now(gpu, GPUHAL_RECORD_EVIDENCE, 1, &evidence), GPUHAL_OK);
     assert_string_equal(evidence.device, "opencl:0");
     assert_string_equal(evidence.other, "vulkan:0");
     gpuhal_close(gpu);
@@ -27,11 +27,11 @@ TEST(a_hidden_interface_that_joins_nothing_is_not_reported)
     read_machine("nvidia-three-apis.records");
     gpuhal *gpu = open_machine("vulkan,opencl");
     gpuhal_physical_info physical = {.size = sizeof physical};
-    assert_int_equal(gpuhal_physical_count(gpu), 1);
-    assert_int_equal(gpuhal_physical_get(gpu, 0, &physical), GPUHAL_OK);
+    assert_int_equal(records_now(gpu, GPUHAL_RECORD_PHYSICAL), 1);
+    assert_int_equal(record_now(gpu, GPUHAL_RECORD_PHYSICAL, 0, &physical), GPUHAL_OK);
     assert_int_equal(physical.evidence_count, 1);
     gpuhal_evidence evidence = {.size = sizeof evidence};
-    assert_int_equal(gpuhal_physical_evidence(gpu, 0, 0, &evidence), GPUHAL_OK);
+    assert_int_equal(record_now(gpu, GPUHAL_RECORD_EVIDENCE, 0, &evidence), GPUHAL_OK);
     assert_string_equal(evidence.device, "opencl:0");
     assert_string_equal(evidence.other, "vulkan:0");
     assert_string_equal(evidence.value, "0000:01:00.0");
@@ -43,7 +43,7 @@ TEST(an_address_hides_all_but_the_interfaces_of_that_device)
     read_machine("nvidia-mig.records");
     gpuhal *gpu = open_machine("pci=0000:61:00.0");
     assert_int_equal(gpuhal_device_count(gpu), 4); /* also the one that states no address itself */
-    assert_int_equal(gpuhal_physical_count(gpu), 1);
+    assert_int_equal(records_now(gpu, GPUHAL_RECORD_PHYSICAL), 1);
     gpuhal_close(gpu);
 }
 
@@ -68,7 +68,7 @@ TEST(one_uuid_for_all_devices_of_a_driver_is_reported_about_the_two_in_question)
     read_machine("moltenvk-equal-uuids.records");
     gpuhal *gpu = open_machine(NULL);
     gpuhal_evidence evidence = {.size = sizeof evidence};
-    assert_int_equal(gpuhal_physical_evidence(gpu, 1, 0, &evidence), GPUHAL_OK);
+    assert_int_equal(record_now(gpu, GPUHAL_RECORD_EVIDENCE, 0, &evidence), GPUHAL_OK);
     assert_string_equal(evidence.sentence,
                         "vulkan:1 and vulkan:0 state the same UUID, but that identifies neither: one driver lists both "
                         "as separate devices");
@@ -80,7 +80,7 @@ TEST(hiding_the_first_of_distinct_devices_leaves_the_others_distinct)
     read_machine("intel-uuid-of-the-model.records");
     gpuhal *gpu = open_machine("opencl:1,third,cpu");
     gpuhal_evidence evidence = {.size = sizeof evidence};
-    assert_int_equal(gpuhal_physical_evidence(gpu, 1, 0, &evidence), GPUHAL_OK);
+    assert_int_equal(record_now(gpu, GPUHAL_RECORD_EVIDENCE, 0, &evidence), GPUHAL_OK);
     assert_int_equal(evidence.same, 0);
     assert_string_equal(
         evidence.sentence,
@@ -100,34 +100,6 @@ TEST(the_address_that_a_software_device_draws_for_and_its_uuid_never_name_the_pr
     assert_int_equal(gpuhal_select(gpu, "uuid=6d657361-3232-2e33-2e36-000000000000", 0, &device, &reason), GPUHAL_OK);
     assert_string_equal(gpuhal_device_id(device), "vulkan:0");
     assert_string_equal(reason, "\"uuid=6d657361-3232-2e33-2e36-000000000000\" names it");
-    gpuhal_close(gpu);
-}
-
-TEST(questions_about_physical_devices_that_make_no_sense_are_answered)
-{
-    read_machine("software-only.records");
-    gpuhal *gpu = open_machine(NULL);
-    gpuhal_physical_info physical = {0};
-    gpuhal_evidence evidence = {0};
-    assert_int_equal(gpuhal_physical_count(NULL), 0);
-    assert_int_equal(gpuhal_physical_get(gpu, 0, &physical), GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(gpuhal_physical_evidence(gpu, 0, 0, &evidence), GPUHAL_ERROR_INVALID_ARGUMENT);
-    physical.size = sizeof physical;
-    evidence.size = sizeof evidence;
-    assert_int_equal(gpuhal_physical_get(NULL, 0, &physical), GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(gpuhal_physical_get(gpu, 0, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(gpuhal_physical_get(gpu, 1, &physical), GPUHAL_ERROR_NOT_FOUND);
-    assert_int_equal(gpuhal_physical_evidence(gpu, 1, 0, &evidence), GPUHAL_ERROR_NOT_FOUND);
-    assert_int_equal(gpuhal_physical_evidence(gpu, 0, 3, &evidence), GPUHAL_ERROR_NOT_FOUND);
-    assert_null(gpuhal_physical_device(gpu, 0, 4));
-    assert_null(gpuhal_physical_device(gpu, 1, 0));
-    assert_null(gpuhal_physical_device(NULL, 0, 0));
-    /* A caller of an earlier version knows the first members only. */
-    memset(&physical, 0x55, sizeof physical);
-    physical.size = 12;
-    assert_int_equal(gpuhal_physical_get(gpu, 0, &physical), GPUHAL_OK);
-    assert_int_equal(physical.device_count, 4);
-    assert_int_equal(physical.evidence_count, 0x55555555);
     gpuhal_close(gpu);
 }
 

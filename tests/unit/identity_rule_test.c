@@ -43,10 +43,12 @@ static void expect(const char *what, const char *actual, const char *expected)
     }
 }
 
-static void check_evidence(const gpuhal *gpu, uint32_t index, const recorded_physical *expected)
+static void check_evidence(const gpuhal *gpu, const gpuhal_physical_info *physical, const recorded_physical *expected)
 {
     gpuhal_evidence evidence = {.size = sizeof evidence};
-    for (uint32_t i = 0; gpuhal_physical_evidence(gpu, index, i, &evidence) == GPUHAL_OK; i++) {
+    for (uint32_t i = 0; i < physical->evidence_count; i++) {
+        assert_int_equal(record_now(gpu, GPUHAL_RECORD_EVIDENCE, physical->first_evidence + i, &evidence), GPUHAL_OK);
+        assert_int_equal(evidence.physical, physical->number);
         char text[96];
         snprintf(text, sizeof text, "%s %s %s %s", evidence.same ? "same" : "apart", evidence.device, evidence.other,
                  evidence.matched_by);
@@ -60,23 +62,25 @@ static void check_evidence(const gpuhal *gpu, uint32_t index, const recorded_phy
 static void check_physical(const gpuhal *gpu, uint32_t index, const recorded_physical *expected)
 {
     gpuhal_physical_info physical = {.size = sizeof physical};
-    assert_int_equal(gpuhal_physical_get(gpu, index, &physical), GPUHAL_OK);
+    assert_int_equal(record_now(gpu, GPUHAL_RECORD_PHYSICAL, index, &physical), GPUHAL_OK);
     char interfaces[256] = "", preferred_ids[256] = "";
     for (uint32_t i = 0; i < physical.device_count; i++) {
-        gpuhal_device *iface = gpuhal_physical_device(gpu, index, i);
+        gpuhal_interface_info iface = {.size = sizeof iface};
         uint32_t number = 99, preferred = 9;
-        assert_int_equal(gpuhal_device_physical(iface, &number, &preferred), GPUHAL_OK);
+        assert_int_equal(record_now(gpu, GPUHAL_RECORD_INTERFACE, physical.first_interface + i, &iface), GPUHAL_OK);
+        assert_int_equal(gpuhal_device_physical(iface.device, &number, &preferred), GPUHAL_OK);
         assert_int_equal(number, physical.number);
-        append(interfaces, sizeof interfaces, gpuhal_device_id(iface));
+        assert_int_equal(iface.physical, physical.number);
+        append(interfaces, sizeof interfaces, gpuhal_device_id(iface.device));
         if (preferred) {
-            append(preferred_ids, sizeof preferred_ids, gpuhal_device_id(iface));
+            append(preferred_ids, sizeof preferred_ids, gpuhal_device_id(iface.device));
         }
     }
     expect("interfaces", interfaces, expected->interfaces);
     expect("preferred", preferred_ids, expected->preferred);
     expect("PCI address", physical.pci_address, expected->pci_address);
     expect("UUID", physical.uuid, expected->uuid);
-    check_evidence(gpu, index, expected);
+    check_evidence(gpu, &physical, expected);
     if (physical.evidence_count != expected->evidence_count) {
         fail_msg("%s: %s: %u items of evidence, expected are %u", now.name, interfaces, physical.evidence_count,
                  expected->evidence_count);
@@ -98,7 +102,7 @@ static void check_library(void)
 {
     gpuhal *gpu = open_machine(NULL);
     assert_int_equal(gpuhal_device_count(gpu), now.device_count);
-    assert_int_equal(gpuhal_physical_count(gpu), now.physical_count);
+    assert_int_equal(records_now(gpu, GPUHAL_RECORD_PHYSICAL), now.physical_count);
     for (uint32_t i = 0; i < now.physical_count; i++) {
         check_physical(gpu, i, &now.physicals[i]);
     }

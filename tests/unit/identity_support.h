@@ -6,6 +6,7 @@
 
 #include "base/records.h"
 #include "loader/device_rules.h"
+#include "support/record.h"
 #include "test.h"
 
 #include <gpuhal/gpuhal.h>

@@ -43,7 +43,7 @@ typedef struct item {
 static const item corpus[] = {
 #define PLUGIN(name, effect, state, stage, words)                                                                      \
     {#name, effect, NULL, GPUHAL_PLUGIN_##state, GPUHAL_STAGE_##stage, words},
-#define MADE(name, maker, state, stage, words) \
+#define MADE(name, maker, state, stage, words)                                                                         \
     {#name, OF_FILES, make_##maker, GPUHAL_PLUGIN_##state, GPUHAL_STAGE_##stage, words},
 #include "../plugins/corpus.inc"
 };
@@ -209,17 +209,6 @@ static void lay_all(bool made[ITEMS], bool (*wanted)(const item *it))
     write_good_manifest(own_folder(), "cpu", GPUHAL_BUILD_PLUGINS "/gpuhal-cpu.so");
 }
 
-static bool find_report(const gpuhal *gpu, const char *name, gpuhal_plugin_report *out_report)
-{
-    for (uint32_t i = 0; i < gpuhal_plugin_count(gpu); i++) {
-        *out_report = (gpuhal_plugin_report){.size = sizeof *out_report};
-        if (gpuhal_plugin_report_get(gpu, i, out_report) == GPUHAL_OK && strcmp(out_report->name, name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static uint32_t count_devices(const gpuhal *gpu, const char *backend)
 {
     uint32_t count = 0;
@@ -246,8 +235,8 @@ TEST(all_bad_plugins_together_cost_themselves_and_each_has_its_report)
     assert_int_equal(gpuhal_open(&config, &gpu), GPUHAL_OK);
     size_t different = 0;
     for (size_t i = 0; i < ITEMS; i++) {
-        gpuhal_plugin_report report = {.name = ""};
-        bool found = made[i] && find_report(gpu, corpus[i].name, &report);
+        const gpuhal_plugin_report report = report_of(gpu, corpus[i].name);
+        const bool found = made[i] && *report.name;
         if (made[i] && (!found || !is_as_expected(&corpus[i], report.state, report.stage, report.reason))) {
             print_difference(&corpus[i], report.state, report.stage, found ? report.reason : "no report");
             different++;

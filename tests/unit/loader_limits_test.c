@@ -217,7 +217,7 @@ static gpuhal *open_with(uint64_t deadline_ns)
 static gpuhal_plugin_state state_of(const gpuhal *gpu)
 {
     gpuhal_plugin_report report = {.size = sizeof report};
-    assert_int_equal(gpuhal_plugin_report_get(gpu, 0, &report), GPUHAL_OK);
+    assert_int_equal(record_now(gpu, GPUHAL_RECORD_PLUGIN, 0, &report), GPUHAL_OK);
     assert_string_equal(report.name, "start_hangs_while");
     return report.state;
 }

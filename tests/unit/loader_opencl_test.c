@@ -29,7 +29,8 @@ static answer start_one(const char *backend)
                                 .helper_deadline_ns = PATIENT_NS};
         gpuhal *gpu = NULL;
         gpuhal_plugin_report report = {.size = sizeof report};
-        bool good = gpuhal_open(&config, &gpu) == GPUHAL_OK && gpuhal_plugin_report_get(gpu, 0, &report) == GPUHAL_OK;
+        bool good =
+            gpuhal_open(&config, &gpu) == GPUHAL_OK && record_now(gpu, GPUHAL_RECORD_PLUGIN, 0, &report) == GPUHAL_OK;
         result = (answer){.devices = report.device_count, .cached = report.cached, .state = report.state};
         _exit(good && strcmp(report.name, backend) == 0 && write(ends[1], &result, sizeof result) == sizeof result ? 0
                                                                                                                    : 1);

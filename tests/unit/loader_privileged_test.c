@@ -43,14 +43,9 @@ static void check_drivers(bool environment_is_clean)
     gpuhal_status status = gpuhal_select(gpu, "mock:0", 0, &device, NULL);
     assert_int_equal(status, environment_is_clean ? GPUHAL_OK : GPUHAL_ERROR_NOT_FOUND);
     assert_true(!environment_is_clean || gpuhal_device_open(device) == GPUHAL_OK);
-    for (uint32_t i = 0; i < gpuhal_plugin_count(gpu); i++) {
-        gpuhal_plugin_report report = {.size = sizeof report};
-        assert_int_equal(gpuhal_plugin_report_get(gpu, i, &report), GPUHAL_OK);
-        if (strcmp(report.name, "mock") == 0) {
-            assert_int_equal(report.state, environment_is_clean ? GPUHAL_PLUGIN_OK : GPUHAL_PLUGIN_EXCLUDED);
-            assert_true(environment_is_clean || strstr(report.reason, "environment_is_clean"));
-        }
-    }
+    const gpuhal_plugin_report report = report_of(gpu, "mock");
+    assert_int_equal(report.state, environment_is_clean ? GPUHAL_PLUGIN_OK : GPUHAL_PLUGIN_EXCLUDED);
+    assert_true(environment_is_clean || strstr(report.reason, "environment_is_clean"));
     gpuhal_close(gpu);
 }
 

@@ -9,6 +9,7 @@
 #include "loader/loader.h"
 #include "os/os.h"
 #include "support/process.h"
+#include "support/record.h"
 #include "test.h"
 
 #include <errno.h>

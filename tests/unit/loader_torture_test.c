@@ -55,15 +55,20 @@ static gpuhal_status open_here(const char *helper, const char *registry, gpuhal 
 }
 
 /* A plugin that lists nothing has a sentence for it. */
-static void expect_reasons(const gpuhal *gpu)
+static gpuhal_status expect_reasons(const gpuhal *gpu)
 {
-    for (uint32_t i = 0; i < gpuhal_plugin_count(gpu); i++) {
-        gpuhal_plugin_report report = {.size = sizeof report};
-        assert_int_equal(gpuhal_plugin_report_get(gpu, i, &report), GPUHAL_OK);
+    gpuhal_view *view = NULL;
+    gpuhal_plugin_report report = {.size = sizeof report};
+    const gpuhal_status status = gpuhal_view_of(gpu, 0, &view);
+    assert_true((status == GPUHAL_OK) == (view != NULL));
+    for (uint32_t i = 0; i < gpuhal_view_count(view, GPUHAL_RECORD_PLUGIN); i++) {
+        assert_int_equal(gpuhal_view_get(view, GPUHAL_RECORD_PLUGIN, i, &report), GPUHAL_OK);
         assert_true((report.state == GPUHAL_PLUGIN_OK) == (report.device_count > 0));
         assert_true(report.state == GPUHAL_PLUGIN_OK || report.reason[0]);
         assert_true(strcmp(report.name, "start_fails") != 0 || report.state != GPUHAL_PLUGIN_OK);
     }
+    gpuhal_view_release(view);
+    return status;
 }
 
 static gpuhal_status use_device(gpuhal_device *device)
@@ -90,9 +95,7 @@ static gpuhal_status open_and_use(void)
     gpuhal *gpu = NULL;
     gpuhal_status status = open_here(GPUHAL_HELPER, in_folder("registry"), &gpu);
     assert_true((status == GPUHAL_OK) == (gpu != NULL));
-    if (gpu) {
-        expect_reasons(gpu);
-    }
+    status = status ? status : expect_reasons(gpu);
     for (size_t i = 0; i < used && !status; i++) {
         gpuhal_device *device = NULL;
         status = gpuhal_select(gpu, wanted[i], 0, &device, NULL);

@@ -148,7 +148,7 @@ TEST(eight_devices_are_listed_without_a_process_a_driver_or_a_device_file)
     assert_int_equal(gpuhal_device_missing(device_named(gpu, "cuda:7"), GPUHAL_VALUE_MEMORY_FREE_BYTES, NULL),
                      GPUHAL_MISSING_NOT_READ);
     gpuhal_plugin_report report = {.size = sizeof report};
-    assert_int_equal(gpuhal_plugin_report_get(gpu, 0, &report), GPUHAL_OK);
+    assert_int_equal(record_now(gpu, GPUHAL_RECORD_PLUGIN, 0, &report), GPUHAL_OK);
     assert_int_equal(report.cached, 1);
     assert_true(report.probed_at > 0);
     assert_int_equal(report.time_ns, 0);

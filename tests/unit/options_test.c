@@ -1,6 +1,7 @@
 /* tests/unit/options_test.c: options for plugins, the instance that a plugin makes of them when it starts, and what it
  * offers beyond the library through it. */
 #include "support/mock.h"
+#include "support/record.h"
 #include "test.h"
 
 #include <inttypes.h>
@@ -228,7 +229,7 @@ TEST(a_value_that_the_plugin_has_no_room_for_is_its_to_refuse)
 {
     gpuhal *gpu = open_good("mock.size=0123456789abcdef");
     gpuhal_plugin_report report = {.size = sizeof report};
-    assert_int_equal(gpuhal_plugin_report_get(gpu, 0, &report), GPUHAL_OK);
+    assert_int_equal(record_now(gpu, GPUHAL_RECORD_PLUGIN, 0, &report), GPUHAL_OK);
     assert_true(report.state != GPUHAL_PLUGIN_OK);
     assert_non_null(strstr(report.reason, "mock.size is too long"));
     gpuhal_close(gpu);

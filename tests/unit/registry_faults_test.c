@@ -188,7 +188,7 @@ TEST(every_allocation_may_fail_once)
         hit = gpuhal_fault_end();
         assert_true(status == GPUHAL_OK || status == GPUHAL_ERROR_HOST_MEMORY || status == GPUHAL_ERROR_FILE);
         assert_true(hit || status == GPUHAL_OK);
-        gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &plugin);
+        gpuhal_record_finish(GPUHAL_DATABASE_PLUGIN, &plugin);
         gpuhal_registry_destroy(registry);
         expect_sound(directory, at % 2 && status != GPUHAL_OK, status == GPUHAL_OK ? 2 : 0);
         clear(directory);

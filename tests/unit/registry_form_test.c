@@ -17,7 +17,7 @@ static gpuhal_text sample_text(void)
     return text;
 }
 
-static gpuhal_text record_text(gpuhal_record_kind kind, const void *record)
+static gpuhal_text record_text(gpuhal_database_kind kind, const void *record)
 {
     gpuhal_text text = {0};
     gpuhal_record_write(kind, record, &text);
@@ -27,7 +27,7 @@ static gpuhal_text record_text(gpuhal_record_kind kind, const void *record)
 /* Whether every record of `some` is, word for word, one of `all`. */
 static bool is_part_of(const gpuhal_database *some, const gpuhal_database *all)
 {
-    for (gpuhal_record_kind kind = 0; kind < GPUHAL_RECORD_KINDS; kind++) {
+    for (gpuhal_database_kind kind = 0; kind < GPUHAL_DATABASE_KINDS; kind++) {
         for (size_t i = 0; i < some->records[kind].count; i++) {
             bool found = false;
             gpuhal_text one = record_text(kind, gpuhal_database_at(some, kind, i));
@@ -48,7 +48,7 @@ static bool is_part_of(const gpuhal_database *some, const gpuhal_database *all)
 static size_t record_count(const gpuhal_database *database)
 {
     size_t count = 0;
-    for (gpuhal_record_kind kind = 0; kind < GPUHAL_RECORD_KINDS; kind++) {
+    for (gpuhal_database_kind kind = 0; kind < GPUHAL_DATABASE_KINDS; kind++) {
         count += database->records[kind].count;
     }
     return count;
@@ -186,7 +186,7 @@ TEST(a_damaged_record_costs_itself)
     assert_int_equal(gpuhal_serial_read(text.data, text.length, &database, &report), GPUHAL_READ_OK);
     assert_int_equal(report.damaged, 1);
     assert_int_equal(record_count(&database), 1 + 2 + 3 + 1);
-    assert_int_equal(database.records[GPUHAL_RECORD_FAULT].count, 0);
+    assert_int_equal(database.records[GPUHAL_DATABASE_FAULT].count, 0);
     gpuhal_database_finish(&database);
     gpuhal_text_finish(&text);
 }
@@ -271,8 +271,8 @@ TEST(the_record_stays_small_and_the_oldest_goes_first)
         record_plugin(registry, number);
     }
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
-    assert_int_equal(snapshot->database.records[GPUHAL_RECORD_PLUGIN].count,
-                     gpuhal_database_limit(GPUHAL_RECORD_PLUGIN));
+    assert_int_equal(snapshot->database.records[GPUHAL_DATABASE_PLUGIN].count,
+                     gpuhal_database_limit(GPUHAL_DATABASE_PLUGIN));
     assert_true(knows_plugin(&snapshot->database, 100));
     assert_true(knows_plugin(&snapshot->database, 37));
     assert_false(knows_plugin(&snapshot->database, 36));
@@ -292,7 +292,7 @@ TEST(large_records_drive_out_old_ones_and_too_large_ones_are_left_out)
         gpuhal_changes changes = {.plugins = &plugin, .plugin_count = 1};
         gpuhal_registry_update(registry, &changes);
         assert_int_equal(changes.left_out, number == 7);
-        gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &plugin);
+        gpuhal_record_finish(GPUHAL_DATABASE_PLUGIN, &plugin);
     }
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
     assert_true(knows_plugin(&snapshot->database, 6));
@@ -315,10 +315,10 @@ TEST(one_plugin_with_many_cache_keys_does_not_evict_others)
         gpuhal_texts_add(&plugin.key, line);
         gpuhal_changes changes = {.plugins = &plugin, .plugin_count = 1};
         gpuhal_registry_update(registry, &changes);
-        gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &plugin);
+        gpuhal_record_finish(GPUHAL_DATABASE_PLUGIN, &plugin);
     }
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
-    assert_int_equal(snapshot->database.records[GPUHAL_RECORD_PLUGIN].count, 9);
+    assert_int_equal(snapshot->database.records[GPUHAL_DATABASE_PLUGIN].count, 9);
     assert_true(knows_plugin(&snapshot->database, 1));
     gpuhal_snapshot_release(snapshot);
     gpuhal_registry_destroy(registry);

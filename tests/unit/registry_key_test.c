@@ -255,7 +255,7 @@ TEST(a_result_is_found_by_file_and_cache_key_through_the_registrys_file)
         plugin.key = key_now();
         gpuhal_changes changes = {.plugins = &plugin, .plugin_count = 1};
         assert_int_equal(gpuhal_registry_update(registry, &changes), GPUHAL_OK);
-        gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &plugin);
+        gpuhal_record_finish(GPUHAL_DATABASE_PLUGIN, &plugin);
     }
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
     gpuhal_key_machine(root, &machine);
@@ -290,7 +290,7 @@ TEST(a_file_that_two_plugins_depend_on_is_looked_at_once_in_a_listing)
         plugin.key = key_now();
         gpuhal_changes changes = {.plugins = &plugin, .plugin_count = 1};
         assert_int_equal(gpuhal_registry_update(registry, &changes), GPUHAL_OK);
-        gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &plugin);
+        gpuhal_record_finish(GPUHAL_DATABASE_PLUGIN, &plugin);
     }
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
     const gpuhal_database *database = &snapshot->database;
@@ -335,7 +335,7 @@ static void record_driver(gpuhal_registry *registry, const char *identity, const
     plugin.key = key_now();
     gpuhal_changes changes = {.plugins = &plugin, .plugin_count = 1};
     assert_int_equal(gpuhal_registry_update(registry, &changes), GPUHAL_OK);
-    gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &plugin);
+    gpuhal_record_finish(GPUHAL_DATABASE_PLUGIN, &plugin);
 }
 
 static void set_namespace(const char *name)
@@ -403,7 +403,7 @@ TEST(of_two_valid_results_the_later_one_counts)
     assert_string_equal(driver_found(registry, identity), "later");
     record_driver(registry, identity, "latest");
     assert_string_equal(driver_found(registry, identity), "latest");
-    gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &crash);
+    gpuhal_record_finish(GPUHAL_DATABASE_PLUGIN, &crash);
     gpuhal_texts_finish(&machine);
     gpuhal_registry_destroy(registry);
     free(identity);

@@ -53,7 +53,7 @@ static seen look(const char *directory)
     gpuhal *gpu = NULL;
     seen result = {.interfaces = 0};
     assert_int_equal(gpuhal_open(&config, &gpu), GPUHAL_OK);
-    result.physicals = gpuhal_physical_count(gpu);
+    result.physicals = records_now(gpu, GPUHAL_RECORD_PHYSICAL);
     for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
         const gpuhal_device *device = gpuhal_device_at(gpu, d);
         const char *uuid = NULL;
@@ -128,7 +128,7 @@ TEST(hiding_devices_changes_no_number)
     gpuhal *gpu = NULL;
     gpuhal_physical_info physical = {.size = sizeof physical};
     assert_int_equal(gpuhal_open(&config, &gpu), GPUHAL_OK);
-    assert_int_equal(gpuhal_physical_get(gpu, 0, &physical), GPUHAL_OK);
+    assert_int_equal(record_now(gpu, GPUHAL_RECORD_PHYSICAL, 0, &physical), GPUHAL_OK);
     assert_int_equal(physical.number, 3);
     gpuhal_close(gpu);
 }

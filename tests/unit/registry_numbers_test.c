@@ -265,7 +265,7 @@ TEST(a_plugin_with_a_hundred_devices_takes_no_number_from_hardware_that_is_there
         for (uint32_t i = 0; i < MANY; i++) {
             numbered += seen[i].physical != 0;
         }
-        assert_int_equal(numbered, gpuhal_database_limit(GPUHAL_RECORD_PHYSICAL) - 2);
+        assert_int_equal(numbered, gpuhal_database_limit(GPUHAL_DATABASE_PHYSICAL) - 2);
         /* Nothing new: nothing is written, and no numbers are used up. */
         gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
         assert_true(generation == 0 || generation == snapshot->database.generation);
@@ -309,7 +309,7 @@ TEST(a_plugin_with_256_devices_takes_no_interface_and_no_link_from_others)
         kept += recorded[i].from == seen[0].iface || recorded[i].from == seen[1].iface;
     }
     assert_int_equal(kept, 2);
-    assert_true(count <= gpuhal_database_limit(GPUHAL_RECORD_LINK) && count > 400);
+    assert_true(count <= gpuhal_database_limit(GPUHAL_DATABASE_LINK) && count > 400);
     gpuhal_snapshot_release(snapshot);
     gpuhal_registry_destroy(registry);
 }

@@ -469,7 +469,7 @@ TEST(a_clock_set_back_changes_nothing_but_what_is_shown)
         plugin.probed_at = 4000000000 - n;
         gpuhal_changes changes = {.now = plugin.probed_at, .plugins = &plugin, .plugin_count = 1};
         assert_int_equal(gpuhal_registry_update(registry, &changes), GPUHAL_OK);
-        gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &plugin);
+        gpuhal_record_finish(GPUHAL_DATABASE_PLUGIN, &plugin);
     }
     assert_true(snapshot_knows(registry, 69));
     assert_false(snapshot_knows(registry, 0));
@@ -524,13 +524,13 @@ TEST(results_are_removed_by_name_or_all_at_once)
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
     assert_false(knows_plugin(&snapshot->database, 1));
     assert_true(knows_plugin(&snapshot->database, 7));
-    assert_int_equal(snapshot->database.records[GPUHAL_RECORD_FAULT].count, 1);
+    assert_int_equal(snapshot->database.records[GPUHAL_DATABASE_FAULT].count, 1);
     uint32_t next = snapshot->database.next_interface;
     gpuhal_snapshot_release(snapshot);
     gpuhal_changes all = {.replace = &GPUHAL_DATABASE_EMPTY};
     assert_int_equal(gpuhal_registry_update(registry, &all), GPUHAL_OK);
     snapshot = gpuhal_registry_snapshot(registry);
-    assert_int_equal(snapshot->database.records[GPUHAL_RECORD_INTERFACE].count, 0);
+    assert_int_equal(snapshot->database.records[GPUHAL_DATABASE_INTERFACE].count, 0);
     assert_int_equal(snapshot->database.next_interface, next);
     gpuhal_snapshot_release(snapshot);
     gpuhal_registry_destroy(registry);
@@ -550,7 +550,7 @@ static void record_file(gpuhal_registry *registry, unsigned number, const char *
     }
     gpuhal_texts_add(&plugin.key, mounts);
     assert_int_equal(gpuhal_registry_update(registry, &changes), GPUHAL_OK);
-    gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &plugin);
+    gpuhal_record_finish(GPUHAL_DATABASE_PLUGIN, &plugin);
 }
 
 static bool has_result_of(gpuhal_registry *registry, unsigned number)

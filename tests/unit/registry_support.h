@@ -130,7 +130,7 @@ static inline gpuhal_status record_plugin(gpuhal_registry *registry, unsigned nu
     gpuhal_database_plugin plugin = plugin_number(number);
     gpuhal_changes changes = {.now = 1700000000, .plugins = &plugin, .plugin_count = 1};
     gpuhal_status status = gpuhal_registry_update(registry, &changes);
-    gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &plugin);
+    gpuhal_record_finish(GPUHAL_DATABASE_PLUGIN, &plugin);
     return status;
 }
 
@@ -163,7 +163,7 @@ static inline gpuhal_status record_all_kinds(gpuhal_registry *registry)
     gpuhal_changes changes = {
         .now = 1700000000, .plugins = &plugin, .plugin_count = 1, .sightings = seen, .sighting_count = 3};
     gpuhal_status status = gpuhal_registry_update(registry, &changes);
-    gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &plugin);
+    gpuhal_record_finish(GPUHAL_DATABASE_PLUGIN, &plugin);
     gpuhal_database_link link = {.from = seen[0].iface,
                                  .to = seen[1].iface,
                                  .verified = 1,

@@ -1,5 +1,6 @@
 /* Choosing devices: selectors, what hides devices, and what is said where nothing is found. */
 #include "support/mock.h"
+#include "support/record.h"
 #include "test.h"
 
 #include <unistd.h>
@@ -379,8 +380,7 @@ TEST(a_selector_that_matches_nothing_says_why_the_backend_has_no_device_and_what
                                   .builtins = builtins};
     assert_int_equal(gpuhal_open(&config, &gpu), GPUHAL_OK);
     gpuhal_plugin_report report = {.size = sizeof report};
-    for (uint32_t i = 0; i < gpuhal_plugin_count(gpu); i++) {
-        assert_int_equal(gpuhal_plugin_report_get(gpu, i, &report), GPUHAL_OK);
+    for (uint32_t i = 0; record_now(gpu, GPUHAL_RECORD_PLUGIN, i, &report) == GPUHAL_OK; i++) {
         if (report.state != GPUHAL_PLUGIN_OK && *report.name) {
             assert_int_equal(gpuhal_select(gpu, report.name, 0, &device, NULL), GPUHAL_ERROR_NOT_FOUND);
             assert_non_null(strstr(gpuhal_last_error()->sentence, report.reason));
@@ -411,7 +411,7 @@ TEST(without_any_plugin_a_warning_and_every_selector_say_where_was_looked)
     gpuhal *gpu = NULL;
     gpuhal_device *device = NULL;
     assert_int_equal(gpuhal_open(&config, &gpu), GPUHAL_OK);
-    if (gpuhal_plugin_count(gpu) > 0) {
+    if (records_now(gpu, GPUHAL_RECORD_PLUGIN) > 0) {
         SKIP_TEST("plugins are installed on this machine");
     }
     assert_non_null(strstr(warning, folder));
@@ -499,10 +499,10 @@ TEST(the_environment_narrows_the_devices_that_the_program_allows)
         }
         assert_int_equal(gpuhal_device_count(gpu), 1);
         assert_string_equal(gpuhal_device_id(gpuhal_device_at(gpu, 0)), cases[i].left);
-        const char *note;
+        gpuhal_note_info note = {.size = sizeof note};
         uint32_t notes = 0;
-        for (uint32_t r = 0; (note = gpuhal_note_at(gpu, r)); r++) {
-            notes += strstr(note, "no device is in both") != NULL;
+        for (uint32_t r = 0; record_now(gpu, GPUHAL_RECORD_NOTE, r, &note) == GPUHAL_OK; r++) {
+            notes += strstr(note.text, "no device is in both") != NULL;
         }
         assert_int_equal(notes, cases[i].notes);
         assert_int_equal(gpuhal_rescan(gpu, NULL), GPUHAL_OK);

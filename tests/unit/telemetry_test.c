@@ -1,12 +1,13 @@
 /* Values and processes from the kernel's files, over machines written file by file: which source counts, what cannot
  * be, and that a sleeping device is left alone. */
 #include "support/mock.h"
+#include "support/record.h"
 #include "support/tree.h"
 #include "test.h"
 
 #include "device/device.h"
 
-#include <gpuhal/physical.h>
+#include <gpuhal/view.h>
 #include <gpuhal/telemetry.h>
 #include <gpuhal/transfer.h>
 
@@ -325,7 +326,7 @@ TEST(what_the_library_counts_is_the_sum_of_all_interfaces)
     gpuhal_mock = (gpuhal_mock_state){.count = 2, .devices = {{.pci = "0000:c1:00.0"}, {.pci = "0000:c2:00.0"}}};
     assert_ok(gpuhal_open(&config, &gpu));
     assert_int_equal(gpuhal_device_count(gpu), 4);
-    assert_int_equal(gpuhal_physical_count(gpu), 2);
+    assert_int_equal(records_now(gpu, GPUHAL_RECORD_PHYSICAL), 2);
     gpuhal_buffer *buffers[4];
     for (uint32_t d = 0; d < 4; d++) {
         buffers[d] = gpuhal_mock_buffer(gpu, d, UINT64_C(1000) << (4 * d));

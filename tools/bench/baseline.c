@@ -17,17 +17,32 @@ const gpuhal_bench_vendor *gpuhal_bench_vendor_of(const char *backend)
     return NULL;
 }
 
+bool gpuhal_bench_find_report(const gpuhal *gpu, const char *backend, gpuhal_plugin_report *out_report)
+{
+    gpuhal_view *view = NULL;
+    bool found = false;
+    *out_report = (gpuhal_plugin_report){.size = sizeof *out_report};
+    if (gpuhal_view_of(gpu, 0, &view) != GPUHAL_OK) {
+        return gpuhal_bench_failed("%s", gpuhal_last_error()->sentence);
+    }
+    for (uint32_t i = 0; !found && gpuhal_view_get(view, GPUHAL_RECORD_PLUGIN, i, out_report) == GPUHAL_OK; i++) {
+        found = out_report->state == GPUHAL_PLUGIN_OK && strcmp(out_report->name, backend) == 0;
+    }
+    gpuhal_view_release(view);
+    return found || gpuhal_bench_failed("no report is of a plugin %s that is used", backend);
+}
+
 const char *gpuhal_bench_vendor_library(const gpuhal *gpu, const char *backend)
 {
-    for (uint32_t i = 0; i < gpuhal_plugin_count(gpu); i++) {
-        gpuhal_plugin_report report = {.size = sizeof report};
-        if (gpuhal_plugin_report_get(gpu, i, &report) == GPUHAL_OK && strcmp(report.name, backend) == 0 &&
-            *report.driver != '\0') {
-            return report.driver;
-        }
+    gpuhal_plugin_report report;
+    if (!gpuhal_bench_find_report(gpu, backend, &report)) {
+        return NULL;
     }
-    gpuhal_bench_failed("no report names the vendor's library of %s", backend);
-    return NULL;
+    if (*report.driver == '\0') {
+        gpuhal_bench_failed("no report names the vendor's library of %s", backend);
+        return NULL;
+    }
+    return report.driver;
 }
 
 bool gpuhal_bench_find_symbols(const char *name, void *library, const gpuhal_bench_symbol *symbols, size_t count)

@@ -56,6 +56,9 @@ typedef struct gpuhal_bench_symbol {
 /* Finds all of them. False with gpuhal_bench_failure(), which names the API @name. */
 bool gpuhal_bench_find_symbols(const char *name, void *library, const gpuhal_bench_symbol *symbols, size_t count);
 
+/* Finds the report of the plugin that is used for the backend. Returns false with gpuhal_bench_failure(). */
+bool gpuhal_bench_find_report(const gpuhal *gpu, const char *backend, gpuhal_plugin_report *out_report);
+
 /* Returns the file of the vendor's library that the plugin has opened: handles mean the same there. NULL with
  * gpuhal_bench_failure(). */
 const char *gpuhal_bench_vendor_library(const gpuhal *gpu, const char *backend);

@@ -1,22 +1,10 @@
 /* direct.c: opens one device of a plugin, and calls its copy. The duties of the core (describe before open, sizes set,
  * release before close) are done here. */
 #include "direct.h"
+#include "baseline.h"
 #include "bench.h"
 
 #include <string.h>
-
-static bool find_file(const gpuhal *gpu, const char *backend, gpuhal_plugin_report *out_report)
-{
-    for (uint32_t i = 0; i < gpuhal_plugin_count(gpu); i++) {
-        *out_report = (gpuhal_plugin_report){.size = sizeof *out_report};
-        if (gpuhal_plugin_report_get(gpu, i, out_report) == GPUHAL_OK && out_report->state == GPUHAL_PLUGIN_OK &&
-            strcmp(out_report->name, backend) == 0) {
-            return *out_report->file == '/' ||
-                   gpuhal_bench_failed("%s is %s: there is no file", backend, out_report->file);
-        }
-    }
-    return gpuhal_bench_failed("no report names the file of %s", backend);
-}
 
 static bool allocate(const gpuhal_bench_direct *direct, gpuhal_memory_kind kind, uint64_t bytes,
                      gpuhal_memory *out_memory)
@@ -34,8 +22,11 @@ bool gpuhal_bench_direct_open(const gpuhal *gpu, gpuhal_device *device, gpuhal_m
     gpuhal_bench_direct *direct = out_direct;
     memset(direct, 0, sizeof *direct);
     direct->as.ops.size = sizeof direct->as.ops;
-    if (!find_file(gpu, gpuhal_device_backend(device), &report)) {
+    if (!gpuhal_bench_find_report(gpu, gpuhal_device_backend(device), &report)) {
         return false;
+    }
+    if (*report.file != '/') {
+        return gpuhal_bench_failed("%s is %s: there is no file", report.name, report.file);
     }
     if (gpuhal_direct_load(report.file, &direct->plugin, NULL) != GPUHAL_OK) {
         return gpuhal_bench_failed_call("gpuhal_direct_load");

@@ -62,14 +62,18 @@ static const char *cpu_name(const gpuhal *gpu)
 /* Notes backends without a device: they have no rows, which must not look like an omission. */
 static void note_backends_without_devices(const gpuhal_bench *bench)
 {
-    for (uint32_t i = 0; bench->only == NULL && i < gpuhal_plugin_count(bench->gpu); i++) {
-        gpuhal_plugin_report report = {.size = sizeof report};
-        if (gpuhal_plugin_report_get(bench->gpu, i, &report) == GPUHAL_OK && report.device_count == 0 &&
-            report.state != GPUHAL_PLUGIN_DUPLICATE) {
+    gpuhal_plugin_report report = {.size = sizeof report};
+    gpuhal_view *view = NULL;
+    if (bench->only != NULL || gpuhal_view_of(bench->gpu, 0, &view) != GPUHAL_OK) {
+        return;
+    }
+    for (uint32_t i = 0; gpuhal_view_get(view, GPUHAL_RECORD_PLUGIN, i, &report) == GPUHAL_OK; i++) {
+        if (report.device_count == 0 && report.state != GPUHAL_PLUGIN_DUPLICATE) {
             const bool silent = *report.reason == '\0';
             gpuhal_bench_note(bench->output, report.name, NULL, silent ? "it lists no device" : report.reason);
         }
     }
+    gpuhal_view_release(view);
 }
 
 /* Runs on the watch's thread: the bench's own thread is in the driver, and cannot be interrupted there. */
@@ -95,12 +99,17 @@ static void measure_device(gpuhal_bench *bench, gpuhal_device *device)
         gpuhal_bench_group group;
         void (*rows)(gpuhal_bench *bench, gpuhal_device *device);
     } groups[] = {
-        {GPUHAL_BENCH_CALL, gpuhal_bench_rows_call},         {GPUHAL_BENCH_CALL, gpuhal_bench_rows_lease},
+        {GPUHAL_BENCH_CALL, gpuhal_bench_rows_call},
+        {GPUHAL_BENCH_CALL, gpuhal_bench_rows_lease},
         {GPUHAL_BENCH_QUEUE, gpuhal_bench_rows_queue},
-        {GPUHAL_BENCH_BATCH, gpuhal_bench_rows_batch},       {GPUHAL_BENCH_LAUNCH, gpuhal_bench_rows_launch},
-        {GPUHAL_BENCH_ALLOCATE, gpuhal_bench_rows_allocate}, {GPUHAL_BENCH_ALLOCATE, gpuhal_bench_rows_threads},
-        {GPUHAL_BENCH_OPEN, gpuhal_bench_rows_open},         {GPUHAL_BENCH_SAMPLE, gpuhal_bench_rows_sample},
-        {GPUHAL_BENCH_FILE, gpuhal_bench_rows_file},         {GPUHAL_BENCH_FILE, gpuhal_bench_rows_store},
+        {GPUHAL_BENCH_BATCH, gpuhal_bench_rows_batch},
+        {GPUHAL_BENCH_LAUNCH, gpuhal_bench_rows_launch},
+        {GPUHAL_BENCH_ALLOCATE, gpuhal_bench_rows_allocate},
+        {GPUHAL_BENCH_ALLOCATE, gpuhal_bench_rows_threads},
+        {GPUHAL_BENCH_OPEN, gpuhal_bench_rows_open},
+        {GPUHAL_BENCH_SAMPLE, gpuhal_bench_rows_sample},
+        {GPUHAL_BENCH_FILE, gpuhal_bench_rows_file},
+        {GPUHAL_BENCH_FILE, gpuhal_bench_rows_store},
         {GPUHAL_BENCH_FILE, gpuhal_bench_rows_hit},
         {GPUHAL_BENCH_COPY, gpuhal_bench_rows_copy},
         {GPUHAL_BENCH_SHARE, gpuhal_bench_rows_share}, /* has separate blocks in the table, so it comes last */

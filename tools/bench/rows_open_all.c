@@ -32,16 +32,22 @@ static bool direct_words(const gpuhal_bench *bench, const char *words[GPUHAL_BEN
 {
     size_t count = 0;
     bool any_device = false;
+    gpuhal_plugin_report report = {.size = sizeof report};
+    gpuhal_view *view = NULL;
+    if (gpuhal_view_of(bench->gpu, 0, &view) != GPUHAL_OK) {
+        return false;
+    }
     words[count++] = "list_direct";
-    for (uint32_t i = 0; i < gpuhal_plugin_count(bench->gpu) && count + 2 <= GPUHAL_BENCH_CHILD_WORDS; i++) {
-        gpuhal_plugin_report report = {.size = sizeof report};
-        if (gpuhal_plugin_report_get(bench->gpu, i, &report) == GPUHAL_OK && *report.driver != '\0' &&
-            gpuhal_bench_vendor_of(report.name) != NULL) {
+    for (uint32_t i = 0;
+         count + 2 <= GPUHAL_BENCH_CHILD_WORDS && gpuhal_view_get(view, GPUHAL_RECORD_PLUGIN, i, &report) == GPUHAL_OK;
+         i++) {
+        if (*report.driver != '\0' && gpuhal_bench_vendor_of(report.name) != NULL) {
             words[count++] = report.name;
             words[count++] = report.driver;
             any_device = any_device || report.device_count > 0;
         }
     }
+    gpuhal_view_release(view);
     words[count] = NULL;
     return count > 1 && any_device;
 }

@@ -99,12 +99,18 @@ static bool is_same_file(const char *one, const char *other)
 gpuhal_plugin_report gpuhal_library_report(const gpuhal_library *library, const gpuhal_context *context)
 {
     gpuhal_plugin_report report = {.size = sizeof report};
-    for (uint32_t p = 0; p < gpuhal_plugin_count(library->gpu); p++) {
-        const bool got = gpuhal_plugin_report_get(library->gpu, p, &report) == GPUHAL_OK;
-        const bool by_manifest = strncmp(report.file, context->options->folder, strlen(context->options->folder)) == 0;
-        if (got && (by_manifest || is_same_file(report.file, context->options->file))) {
-            return report;
-        }
+    gpuhal_view *view = NULL;
+    bool found = false;
+    if (gpuhal_view_of(library->gpu, 0, &view) != GPUHAL_OK) {
+        gpuhal_fail("gpuhal_view_of() failed: %s", gpuhal_last_error()->sentence);
     }
-    gpuhal_fail("gpuhal_open() did not find the plugin that the manifest names");
+    for (uint32_t p = 0; !found && gpuhal_view_get(view, GPUHAL_RECORD_PLUGIN, p, &report) == GPUHAL_OK; p++) {
+        found = strncmp(report.file, context->options->folder, strlen(context->options->folder)) == 0 ||
+                is_same_file(report.file, context->options->file);
+    }
+    gpuhal_view_release(view);
+    if (!found) {
+        gpuhal_fail("gpuhal_open() did not find the plugin that the manifest names");
+    }
+    return report;
 }

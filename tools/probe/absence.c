@@ -56,8 +56,7 @@ static gpuhal_probe_exit say_unusable_of_all(const gpuhal_probe_options *options
     /* Where it does not open a backend's name is unknown, not the selector. */
     const bool open =
         selectors && gpuhal_probe_open_gpu(options, NULL, options->timeout_ns, &out_all->gpu) == GPUHAL_OK;
-    if (open && gpuhal_probe_list_devices(options, out_all) == PROBE_GO_ON &&
-        gpuhal_probe_find_hardware(out_all) == PROBE_GO_ON) {
+    if (open && gpuhal_probe_list_devices(options, out_all) == PROBE_GO_ON) {
         code = say_unusable(out_all, options->device ? "--device" : "GPUHAL_DEVICES", selectors);
     }
     if (variable && selectors && !options->device) {
@@ -92,8 +91,9 @@ static gpuhal_probe_exit judge_absence(const gpuhal_probe_options *options, cons
     if (code == PROBE_NOT_FOUND) {
         gpuhal_probe_complain(said);
     }
-    gpuhal_plugin_report report;
-    for (uint32_t i = 0; code == PROBE_NOT_FOUND && all.gpu && gpuhal_probe_report(all.gpu, i, &report); i++) {
+    gpuhal_plugin_report report = {.size = sizeof report};
+    for (uint32_t i = 0;
+         code == PROBE_NOT_FOUND && gpuhal_view_get(all.view, GPUHAL_RECORD_PLUGIN, i, &report) == GPUHAL_OK; i++) {
         const bool refused = report.state == GPUHAL_PLUGIN_NO_PERMISSION;
         code = refused && strstr(said, report.reason) ? PROBE_NO_PERMISSION : code;
     }

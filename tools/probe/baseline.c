@@ -26,7 +26,7 @@ static bool is_there(const char *place, const char *name, uint64_t *out_time)
     return there;
 }
 
-gpuhal_status gpuhal_probe_baseline_read(const char *place, gpuhal_registry_view **out_view, bool *out_accepted,
+gpuhal_status gpuhal_probe_baseline_read(const char *place, gpuhal_view **out_view, bool *out_accepted,
                                          uint64_t *out_time)
 {
     char folder[PATH_MAX];
@@ -37,7 +37,7 @@ gpuhal_status gpuhal_probe_baseline_read(const char *place, gpuhal_registry_view
         return GPUHAL_OK;
     }
     const gpuhal_config config = {.size = sizeof config, .registry = folder, .ignore_environment = 1};
-    return gpuhal_registry_view_read(&config, out_view);
+    return gpuhal_view_read(&config, out_view);
 }
 
 static void remove_one(const char *place, const char *name)
@@ -49,7 +49,7 @@ static void remove_one(const char *place, const char *name)
     }
 }
 
-bool gpuhal_probe_baseline_write(const char *place, const gpuhal_registry_view *view, bool accepted)
+bool gpuhal_probe_baseline_write(const char *place, const gpuhal_view *view, bool accepted)
 {
     char folder[PATH_MAX], file[PATH_MAX], fresh[PATH_MAX], name[64];
     const char *own = accepted ? accepted_name : first_name;
@@ -59,7 +59,7 @@ bool gpuhal_probe_baseline_write(const char *place, const gpuhal_registry_view *
         return false;
     }
     unlink(fresh); /* of a killed process that had this number */
-    if (gpuhal_registry_export(view, fresh) != GPUHAL_OK) {
+    if (gpuhal_view_write(view, fresh) != GPUHAL_OK) {
         errno = EACCES;
         return false;
     }

@@ -10,12 +10,12 @@
 #include <stdbool.h>
 
 /* Reads the baseline of the registry in `place`. *out_view NULL: none was made yet. *out_accepted: --accept made it, or
- * it is of a machine without a record. *out_time: when it was made. Returns what gpuhal_registry_view_read() does, with
+ * it is of a machine without a record. *out_time: when it was made. Returns what gpuhal_view_read() does, with
  * its detail. */
-gpuhal_status gpuhal_probe_baseline_read(const char *place, gpuhal_registry_view **out_view, bool *out_accepted,
+gpuhal_status gpuhal_probe_baseline_read(const char *place, gpuhal_view **out_view, bool *out_accepted,
                                          uint64_t *out_time);
 /* Makes the view the baseline, at once or not at all. false with errno. */
-bool gpuhal_probe_baseline_write(const char *place, const gpuhal_registry_view *view, bool accepted);
+bool gpuhal_probe_baseline_write(const char *place, const gpuhal_view *view, bool accepted);
 /* Removes it: the numbers of the record are other ones from now on. */
 void gpuhal_probe_baseline_remove(const char *place);
 

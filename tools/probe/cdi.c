@@ -250,9 +250,10 @@ static void say_left_out(const gpus *all)
 /* Finds the path of the driver's library; "" if none was found. */
 static void find_libcuda(const gpuhal_probe_machine *machine, char path[4096])
 {
-    gpuhal_plugin_report report;
+    gpuhal_plugin_report report = {.size = sizeof report};
     path[0] = 0;
-    for (uint32_t i = 0; !path[0] && gpuhal_probe_report(machine->gpu, i, &report); i++) {
+    for (uint32_t i = 0; !path[0] && gpuhal_view_get(machine->view, GPUHAL_RECORD_PLUGIN, i, &report) == GPUHAL_OK;
+         i++) {
         snprintf(path, 4096, "%s", strcmp(report.name, "cuda") == 0 ? report.driver : "");
     }
 }

@@ -15,22 +15,21 @@
 
 /* ---- comparing */
 
-static const char *id_of(const gpuhal *gpu, uint32_t interface_number)
+static const char *id_of(const gpuhal_view *view, uint32_t interface_number)
 {
-    for (uint32_t i = 0; i < gpuhal_device_count(gpu); i++) {
-        const gpuhal_device *device = gpuhal_device_at(gpu, i);
-        uint32_t number = 0;
-        if (gpuhal_registry_device(device, &number, NULL) == GPUHAL_OK && number == interface_number) {
-            return gpuhal_device_id(device);
+    gpuhal_interface_info iface = {.size = sizeof iface};
+    for (uint32_t i = 0; gpuhal_view_get(view, GPUHAL_RECORD_INTERFACE, i, &iface) == GPUHAL_OK; i++) {
+        if (iface.number == interface_number) {
+            return gpuhal_device_id(iface.device);
         }
     }
     return "";
 }
 
-static void find_physical(const gpuhal_registry_view *view, uint32_t number, gpuhal_physical_record *out)
+static void find_physical(const gpuhal_view *view, uint32_t number, gpuhal_physical_record *out)
 {
     *out = (gpuhal_physical_record){.size = sizeof *out};
-    for (uint32_t i = 0; gpuhal_registry_physical(view, i, out) == GPUHAL_OK; i++) {
+    for (uint32_t i = 0; gpuhal_view_get(view, GPUHAL_RECORD_REGISTRY_PHYSICAL, i, out) == GPUHAL_OK; i++) {
         if (out->number == number) {
             return;
         }
@@ -40,13 +39,11 @@ static void find_physical(const gpuhal_registry_view *view, uint32_t number, gpu
 
 /* Compares an interface that `here` has with the other record; returns what it is a change of, PROBE_CHANGE_KINDS for
  * none. */
-static gpuhal_probe_change_kind judge(const gpuhal_probe_comparison *own, bool gone, uint32_t index,
-                                      gpuhal_probe_change *change)
+static gpuhal_probe_change_kind judge(const gpuhal_probe_comparison *own, bool gone, gpuhal_probe_change *change)
 {
     gpuhal_interface_record other;
-    uint32_t place = 0;
-    const gpuhal_registry_view *here = gone ? own->before : own->after, *there = gone ? own->after : own->before;
-    const bool known = gpuhal_probe_find_interface(there, change->entry.number, &other, &place);
+    const gpuhal_view *here = gone ? own->before : own->after, *there = gone ? own->after : own->before;
+    const bool known = gpuhal_probe_find_interface(there, change->entry.number, &other);
     change->driver = change->older = "";
     if (!change->entry.is_present && !(gone && own->counts_all)) {
         return PROBE_CHANGE_KINDS;
@@ -54,7 +51,7 @@ static gpuhal_probe_change_kind judge(const gpuhal_probe_comparison *own, bool g
     if (!known || !(other.is_present || (!gone && own->counts_all))) {
         return gone ? PROBE_CHANGE_GONE : known ? PROBE_CHANGE_BACK : PROBE_CHANGE_NEW;
     }
-    const char *now = gpuhal_probe_last_driver(here, index), *then = gpuhal_probe_last_driver(there, place);
+    const char *now = gpuhal_probe_last_driver(here, &change->entry), *then = gpuhal_probe_last_driver(there, &other);
     if (gone || strcmp(now, then) == 0) {
         return PROBE_CHANGE_KINDS;
     }
@@ -67,12 +64,13 @@ static gpuhal_probe_change_kind judge(const gpuhal_probe_comparison *own, bool g
 static bool collect(gpuhal_probe_comparison *own, gpuhal_probe_change_kind kind)
 {
     const bool gone = kind == PROBE_CHANGE_GONE;
-    const gpuhal_registry_view *view = gone ? own->before : own->after;
+    const gpuhal_view *view = gone ? own->before : own->after;
     gpuhal_physical_record physical = {.size = sizeof physical};
-    for (uint32_t p = 0; gpuhal_registry_physical(view, p, &physical) == GPUHAL_OK; p++) {
+    for (uint32_t p = 0; gpuhal_view_get(view, GPUHAL_RECORD_REGISTRY_PHYSICAL, p, &physical) == GPUHAL_OK; p++) {
         gpuhal_probe_change change = {.kind = kind, .entry = {.size = sizeof change.entry}};
-        for (uint32_t i = 0; gpuhal_registry_interface(view, i, &change.entry) == GPUHAL_OK; i++) {
-            if (change.entry.physical != physical.number || judge(own, gone, i, &change) != kind) {
+        for (uint32_t i = 0; gpuhal_view_get(view, GPUHAL_RECORD_REGISTRY_INTERFACE, i, &change.entry) == GPUHAL_OK;
+             i++) {
+            if (change.entry.physical != physical.number || judge(own, gone, &change) != kind) {
                 continue;
             }
             gpuhal_probe_change *more = realloc(own->changes, (own->count + 1) * sizeof *more);
@@ -82,7 +80,7 @@ static bool collect(gpuhal_probe_comparison *own, gpuhal_probe_change_kind kind)
             /* the record of now knows when a device that is gone was last seen */
             find_physical(own->after, physical.number, &change.physical);
             change.physical = *change.physical.name || !gone ? change.physical : physical;
-            change.id = id_of(own->gpu, change.entry.number);
+            change.id = id_of(own->after, change.entry.number);
             own->changes = more;
             own->changes[own->count++] = change;
         }
@@ -102,11 +100,11 @@ static bool compare(gpuhal_probe_comparison *own)
 
 /* ---- what is not compared */
 
-static bool is_found(const gpuhal *gpu, const char *backend)
+static bool is_found(const gpuhal_view *view, const char *backend)
 {
-    gpuhal_plugin_report report;
+    gpuhal_plugin_report report = {.size = sizeof report};
     bool found = false;
-    for (uint32_t i = 0; !found && gpuhal_probe_report(gpu, i, &report); i++) {
+    for (uint32_t i = 0; !found && gpuhal_view_get(view, GPUHAL_RECORD_PLUGIN, i, &report) == GPUHAL_OK; i++) {
         found = strcmp(report.name, backend) == 0;
     }
     return found;
@@ -117,8 +115,10 @@ static bool is_found(const gpuhal *gpu, const char *backend)
 static bool is_absent(const gpuhal_probe_comparison *own, uint32_t index, gpuhal_interface_record *entry)
 {
     gpuhal_interface_record earlier = {.size = sizeof earlier};
-    bool first = entry->is_present && !is_found(own->gpu, entry->backend);
-    for (uint32_t e = 0; first && e < index && gpuhal_registry_interface(own->before, e, &earlier) == GPUHAL_OK; e++) {
+    bool first = entry->is_present && !is_found(own->after, entry->backend);
+    for (uint32_t e = 0;
+         first && e < index && gpuhal_view_get(own->before, GPUHAL_RECORD_REGISTRY_INTERFACE, e, &earlier) == GPUHAL_OK;
+         e++) {
         first = !(earlier.is_present && strcmp(earlier.backend, entry->backend) == 0);
     }
     return first;
@@ -128,16 +128,16 @@ static bool is_absent(const gpuhal_probe_comparison *own, uint32_t index, gpuhal
 bool gpuhal_probe_diff_left_out(const gpuhal_probe_comparison *own, uint32_t index, const char **out_backend,
                                 const char **out_why)
 {
-    gpuhal_plugin_report report; /* its texts live as long as the gpuhal object */
+    gpuhal_plugin_report report = {.size = sizeof report};
     gpuhal_interface_record entry = {.size = sizeof entry};
-    for (uint32_t i = 0; gpuhal_probe_report(own->gpu, i, &report); i++) {
+    for (uint32_t i = 0; gpuhal_view_get(own->after, GPUHAL_RECORD_PLUGIN, i, &report) == GPUHAL_OK; i++) {
         if (gpuhal_probe_report_is_problem(&report) && index-- == 0) {
             *out_backend = gpuhal_probe_report_name(&report);
             *out_why = gpuhal_probe_state_name(report.state);
             return true;
         }
     }
-    for (uint32_t i = 0; gpuhal_registry_interface(own->before, i, &entry) == GPUHAL_OK; i++) {
+    for (uint32_t i = 0; gpuhal_view_get(own->before, GPUHAL_RECORD_REGISTRY_INTERFACE, i, &entry) == GPUHAL_OK; i++) {
         if (is_absent(own, i, &entry) && index-- == 0) {
             *out_backend = entry.backend;
             *out_why = "no plugin of this name is found";
@@ -151,12 +151,12 @@ bool gpuhal_probe_diff_left_out(const gpuhal_probe_comparison *own, uint32_t ind
 static bool say_left_out(const gpuhal_probe_comparison *own)
 {
     const char *backend = NULL, *why = NULL;
-    gpuhal_plugin_report report;
+    gpuhal_plugin_report report = {.size = sizeof report};
     bool failed = false;
     for (uint32_t i = 0; gpuhal_probe_diff_left_out(own, i, &backend, &why); i++) {
         gpuhal_probe_say("%s: %s, so its devices are not compared", backend, why);
     }
-    for (uint32_t i = 0; gpuhal_probe_report(own->gpu, i, &report); i++) {
+    for (uint32_t i = 0; gpuhal_view_get(own->after, GPUHAL_RECORD_PLUGIN, i, &report) == GPUHAL_OK; i++) {
         failed = failed || gpuhal_probe_report_is_problem(&report);
     }
     return failed;
@@ -166,7 +166,7 @@ static bool say_left_out(const gpuhal_probe_comparison *own)
 
 /* What --retry names, and the plugins whose cached results are valid, but for those in quarantine. malloc'ed; NULL
  * without memory. */
-static char *name_plugins_to_run(const gpuhal_registry_view *record, const char *wanted)
+static char *name_plugins_to_run(const gpuhal_view *record, const char *wanted)
 {
     gpuhal_plugin_record plugin = {.size = sizeof plugin};
     char *names = NULL, why[512];
@@ -176,7 +176,7 @@ static char *name_plugins_to_run(const gpuhal_registry_view *record, const char 
         return NULL;
     }
     fputs(wanted ? wanted : "", to);
-    for (uint32_t i = 0; gpuhal_registry_plugin(record, i, &plugin) == GPUHAL_OK; i++) {
+    for (uint32_t i = 0; gpuhal_view_get(record, GPUHAL_RECORD_REGISTRY_PLUGIN, i, &plugin) == GPUHAL_OK; i++) {
         bool bad = plugin.state == GPUHAL_PLUGIN_QUARANTINED || plugin.state == GPUHAL_PLUGIN_TIMED_OUT;
         bool valid = !bad && gpuhal_registry_plugin_stale(record, i, why, sizeof why) == GPUHAL_OK && !*why;
         fprintf(to, "%s%s", valid ? "," : "", valid ? plugin.name : "");
@@ -190,7 +190,7 @@ static char *name_plugins_to_run(const gpuhal_registry_view *record, const char 
 }
 
 /* Lists the machine, and runs plugins with cached results again. */
-static gpuhal_probe_exit open_again(const gpuhal_probe_options *options, const gpuhal_registry_view *record,
+static gpuhal_probe_exit open_again(const gpuhal_probe_options *options, const gpuhal_view *record,
                                     gpuhal_probe_machine *out_machine)
 {
     char *names = name_plugins_to_run(record, options->retry);
@@ -205,13 +205,12 @@ static gpuhal_probe_exit open_again(const gpuhal_probe_options *options, const g
     return code;
 }
 
-static bool is_empty(const gpuhal_registry_view *view)
+static bool is_empty(const gpuhal_view *view)
 {
-    gpuhal_physical_record physical = {.size = sizeof physical};
-    return gpuhal_registry_physical(view, 0, &physical) != GPUHAL_OK;
+    return gpuhal_view_count(view, GPUHAL_RECORD_REGISTRY_PHYSICAL) == 0;
 }
 
-static void keep_baseline(const char *place, const gpuhal_registry_view *view, bool accepted)
+static void keep_baseline(const char *place, const gpuhal_view *view, bool accepted)
 {
     if (!gpuhal_probe_baseline_write(place, view, accepted)) {
         gpuhal_probe_say("the baseline in %s/baseline cannot be written: %s", place, strerror(errno));
@@ -219,18 +218,18 @@ static void keep_baseline(const char *place, const gpuhal_registry_view *view, b
 }
 
 /* Reads the baseline; without one the record of before this run is made the baseline, if it has anything. */
-static gpuhal_probe_exit find_baseline(const gpuhal_probe_options *options, gpuhal_registry_view **record,
+static gpuhal_probe_exit find_baseline(const gpuhal_probe_options *options, gpuhal_view **record,
                                        gpuhal_probe_comparison *own)
 {
-    const char *place = gpuhal_registry_place(*record);
-    gpuhal_registry_view *baseline = NULL;
+    const char *place = gpuhal_probe_registry_info(*record).place;
+    gpuhal_view *baseline = NULL;
     bool accepted = false;
     gpuhal_status status = gpuhal_probe_baseline_read(place, &baseline, &accepted, &own->baseline_time);
     own->counts_all = !accepted;
-    if ((status || (baseline && *gpuhal_registry_damage(baseline))) && !options->accept) {
+    if ((status || (baseline && *gpuhal_probe_registry_info(baseline).damage)) && !options->accept) {
         gpuhal_probe_say("the baseline in %s/baseline cannot be used: %s; gpuhal-probe --diff --accept makes a new one",
-                         place, status ? gpuhal_last_error()->sentence : gpuhal_registry_damage(baseline));
-        gpuhal_registry_view_release(baseline);
+                         place, status ? gpuhal_last_error()->sentence : gpuhal_probe_registry_info(baseline).damage);
+        gpuhal_view_release(baseline);
         return PROBE_INTERNAL;
     }
     if (baseline) {
@@ -250,20 +249,20 @@ static gpuhal_probe_exit find_baseline(const gpuhal_probe_options *options, gpuh
 /* Accepting what is gone ends its rows, too: the baseline is what is left of the record. */
 static bool accept_what_is_gone(const gpuhal_probe_machine *machine, const char *place)
 {
-    gpuhal_registry_view *left = NULL;
-    if (gpuhal_probe_forget_gone(machine) || gpuhal_registry_view_read(NULL, &left)) {
+    gpuhal_view *left = NULL;
+    if (gpuhal_probe_forget_gone(machine) || gpuhal_view_read(NULL, &left)) {
         gpuhal_probe_say("%s", gpuhal_last_error()->sentence);
         return false;
     }
     keep_baseline(place, left, true);
-    gpuhal_registry_view_release(left);
+    gpuhal_view_release(left);
     return true;
 }
 
 static gpuhal_probe_exit report(const gpuhal_probe_options *options, const gpuhal_probe_machine *machine,
                                 gpuhal_probe_comparison *own, FILE *out)
 {
-    const char *place = gpuhal_registry_place(own->after);
+    const char *place = gpuhal_probe_registry_info(own->after).place;
     gpuhal_probe_screen screen;
     gpuhal_probe_screen_init(&screen, out);
     own->accepted = options->accept;
@@ -295,16 +294,16 @@ static gpuhal_probe_exit report(const gpuhal_probe_options *options, const gpuha
 
 gpuhal_probe_exit gpuhal_probe_diff(const gpuhal_probe_options *options, FILE *out)
 {
-    gpuhal_registry_view *record = NULL, *after = NULL;
+    gpuhal_view *record = NULL;
     gpuhal_probe_machine machine = {0};
     gpuhal_probe_comparison own = {0};
-    gpuhal_status status = gpuhal_registry_view_read(NULL, &record);
+    gpuhal_status status = gpuhal_view_read(NULL, &record);
     if (status) {
         gpuhal_probe_say("%s", gpuhal_last_error()->sentence);
         return status == GPUHAL_ERROR_INVALID_ARGUMENT ? PROBE_USAGE : PROBE_INTERNAL;
     }
     gpuhal_probe_exit code = PROBE_GO_ON;
-    if (!*gpuhal_registry_place(record)) {
+    if (!*gpuhal_probe_registry_info(record).place) {
         gpuhal_probe_say("there is nothing to compare with, because no record is kept: %s",
                          gpuhal_probe_why_no_record());
         code = PROBE_INTERNAL;
@@ -312,19 +311,13 @@ gpuhal_probe_exit gpuhal_probe_diff(const gpuhal_probe_options *options, FILE *o
     unsetenv("GPUHAL_DEVICES"); /* hidden devices have not vanished */
     code = code == PROBE_GO_ON ? open_again(options, record, &machine) : code;
     code = code == PROBE_GO_ON ? find_baseline(options, &record, &own) : code;
-    if (code == PROBE_GO_ON && gpuhal_registry_view_of(machine.gpu, &after)) {
-        gpuhal_probe_say("%s", gpuhal_last_error()->sentence);
-        code = PROBE_INTERNAL;
-    }
     if (code == PROBE_GO_ON) {
-        own.gpu = machine.gpu;
-        own.after = after;
+        own.after = machine.view;
         code = report(options, &machine, &own, out);
     }
     free(own.changes);
-    gpuhal_registry_view_release(record);
-    gpuhal_registry_view_release((gpuhal_registry_view *)own.before);
-    gpuhal_registry_view_release(after);
+    gpuhal_view_release(record);
+    gpuhal_view_release((gpuhal_view *)own.before);
     gpuhal_probe_machine_finish(&machine);
     return code;
 }

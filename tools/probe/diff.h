@@ -23,8 +23,7 @@ typedef struct gpuhal_probe_change {
 } gpuhal_probe_change;
 
 typedef struct gpuhal_probe_comparison {
-    const gpuhal *gpu;
-    const gpuhal_registry_view *before, *after;
+    const gpuhal_view *before, *after; /* the second one of an opened gpuhal object */
     gpuhal_probe_change *changes; /* malloc'ed, by kind; changes of one physical device are together */
     uint32_t count;
     bool counts_all;        /* `before` was never accepted: interfaces that were gone by then count as present */

@@ -53,13 +53,8 @@ static uint32_t print_group(const gpuhal_probe_comparison *own, uint32_t index, 
 static void print_first(const gpuhal_probe_comparison *own, const gpuhal_probe_screen *screen)
 {
     char text[200];
-    gpuhal_physical_record physical = {.size = sizeof physical};
-    gpuhal_interface_record entry = {.size = sizeof entry};
-    uint32_t count = 0, interfaces = 0;
-    for (; gpuhal_registry_physical(own->after, count, &physical) == GPUHAL_OK; count++) {
-    }
-    for (; gpuhal_registry_interface(own->after, interfaces, &entry) == GPUHAL_OK; interfaces++) {
-    }
+    const uint32_t count = gpuhal_view_count(own->after, GPUHAL_RECORD_REGISTRY_PHYSICAL);
+    const uint32_t interfaces = gpuhal_view_count(own->after, GPUHAL_RECORD_REGISTRY_INTERFACE);
     snprintf(text, sizeof text,
              "no devices were recorded before; the baseline is now %u physical device%s with %u interface%s", count,
              count == 1 ? "" : "s", interfaces, interfaces == 1 ? "" : "s");

@@ -133,12 +133,12 @@ static bool is_wrong(const gpuhal_plugin_report *report)
 }
 
 /* The ids of all interfaces, or of the preferred ones. */
-static void print_interfaces(const gpuhal_probe_machine *machine, uint32_t index, bool preferred,
+static void print_interfaces(const gpuhal_view *view, const gpuhal_physical_info *physical, bool preferred,
                              const gpuhal_probe_screen *screen)
 {
     char ids[IDS_BYTES] = "";
-    const gpuhal_device *device;
-    for (uint32_t entry = 0; (device = gpuhal_physical_device(machine->gpu, index, entry)); entry++) {
+    for (uint32_t n = 0; n < physical->device_count; n++) {
+        const gpuhal_device *device = gpuhal_probe_interface(view, physical->first_interface + n);
         uint32_t number = 0, is_preferred = 0;
         gpuhal_device_physical(device, &number, &is_preferred);
         if (is_preferred || !preferred) {
@@ -148,34 +148,34 @@ static void print_interfaces(const gpuhal_probe_machine *machine, uint32_t index
     gpuhal_probe_screen_field(screen, preferred ? "to use" : "devices", ids);
 }
 
-void gpuhal_probe_explain_physical(const gpuhal_probe_machine *machine, uint32_t index,
+void gpuhal_probe_explain_physical(const gpuhal_view *view, const gpuhal_physical_info *physical,
                                    const gpuhal_probe_screen *screen)
 {
-    gpuhal_probe_print_heading(machine, index, screen);
-    print_interfaces(machine, index, false, screen);
-    print_interfaces(machine, index, true, screen);
-    gpuhal_probe_print_evidence(machine, index, screen);
+    gpuhal_probe_print_heading(view, physical, screen);
+    print_interfaces(view, physical, false, screen);
+    print_interfaces(view, physical, true, screen);
+    gpuhal_probe_print_evidence(view, physical, screen);
 }
 
 /* Whether something speaks against an interface that one would expect to be of this device, or for another. */
-static bool is_in_doubt(const gpuhal_probe_machine *machine, uint32_t index, uint32_t evidence_count)
+static bool is_in_doubt(const gpuhal_view *view, const gpuhal_physical_info *physical)
 {
     gpuhal_evidence evidence = {.size = sizeof evidence};
-    for (uint32_t i = 0; i < evidence_count; i++) {
-        if (gpuhal_physical_evidence(machine->gpu, index, i, &evidence) == GPUHAL_OK && !evidence.same) {
-            return true;
-        }
+    bool doubt = false;
+    for (uint32_t i = 0; !doubt && i < physical->evidence_count; i++) {
+        doubt = gpuhal_view_get(view, GPUHAL_RECORD_EVIDENCE, physical->first_evidence + i, &evidence) == GPUHAL_OK &&
+                !evidence.same;
     }
-    return false;
+    return doubt;
 }
 
 /* "cuda:0 is also vulkan:0, opencl:0"; of a GPU in parts "rocm:0, rocm:1 are parts of one GPU". */
-static void print_same(const gpuhal_probe_machine *machine, uint32_t index, const gpuhal_probe_screen *screen)
+static void print_same(const gpuhal_view *view, const gpuhal_physical_info *physical, const gpuhal_probe_screen *screen)
 {
     char text[IDS_BYTES] = "", others[IDS_BYTES] = "";
     uint32_t parts = 0;
-    const gpuhal_device *device;
-    for (uint32_t entry = 0; (device = gpuhal_physical_device(machine->gpu, index, entry)); entry++) {
+    for (uint32_t n = 0; n < physical->device_count; n++) {
+        const gpuhal_device *device = gpuhal_probe_interface(view, physical->first_interface + n);
         uint32_t number = 0, preferred = 0;
         gpuhal_device_physical(device, &number, &preferred);
         parts += preferred;
@@ -193,12 +193,12 @@ static void print_same(const gpuhal_probe_machine *machine, uint32_t index, cons
 /* A physical device of one interface without evidence is left out. */
 static void print_hardware(const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen)
 {
-    gpuhal_physical_info physical;
-    for (uint32_t i = 0; gpuhal_probe_physical(machine, i, &physical); i++) {
-        if (is_in_doubt(machine, i, physical.evidence_count)) {
-            gpuhal_probe_explain_physical(machine, i, screen);
+    gpuhal_physical_info physical = {.size = sizeof physical};
+    for (uint32_t i = 0; gpuhal_view_get(machine->view, GPUHAL_RECORD_PHYSICAL, i, &physical) == GPUHAL_OK; i++) {
+        if (is_in_doubt(machine->view, &physical)) {
+            gpuhal_probe_explain_physical(machine->view, &physical, screen);
         } else if (physical.device_count > 1) {
-            print_same(machine, i, screen);
+            print_same(machine->view, &physical, screen);
         }
     }
 }
@@ -221,28 +221,26 @@ static void print_note(const char *note, const gpuhal_probe_screen *screen)
 }
 
 /* Why every listing takes its time. */
-static void print_unwritten(gpuhal *gpu, const gpuhal_probe_screen *screen)
+static void print_unwritten(const gpuhal_view *view, const gpuhal_probe_screen *screen)
 {
-    gpuhal_registry_view *view = NULL;
-    if (gpuhal_registry_view_of(gpu, &view) == GPUHAL_OK && gpuhal_probe_is_unwritten(view)) {
+    if (gpuhal_probe_is_unwritten(view)) {
         char text[1200];
         snprintf(text, sizeof text, "the results are not cached: the record in %.1000s cannot be written",
-                 gpuhal_registry_place(view));
+                 gpuhal_probe_registry_info(view).place);
         print_note(text, screen);
     }
-    gpuhal_registry_view_release(view);
 }
 
 void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                     const gpuhal_probe_screen *screen)
 {
-    gpuhal_plugin_report report;
-    for (uint32_t i = 0; gpuhal_probe_report(machine->gpu, i, &report); i++) {
+    gpuhal_plugin_report report = {.size = sizeof report};
+    for (uint32_t i = 0; gpuhal_view_get(machine->view, GPUHAL_RECORD_PLUGIN, i, &report) == GPUHAL_OK; i++) {
         if (is_wrong(&report)) {
             gpuhal_probe_explain_plugin(machine, &report, screen);
         }
     }
-    for (uint32_t i = 0; gpuhal_probe_report(machine->gpu, i, &report); i++) {
+    for (uint32_t i = 0; gpuhal_view_get(machine->view, GPUHAL_RECORD_PLUGIN, i, &report) == GPUHAL_OK; i++) {
         if (!is_wrong(&report) && options->all) {
             gpuhal_probe_explain_plugin(machine, &report, screen);
         } else if (!is_wrong(&report)) {
@@ -253,16 +251,16 @@ void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const g
         print_hardware(machine, screen);
     }
     print_choice(machine, screen);
-    const char *note;
+    gpuhal_note_info note = {.size = sizeof note};
     char words[GPUHAL_PROBE_TEXT_BYTES];
-    for (uint32_t i = 0; (note = gpuhal_note_at(machine->gpu, i)); i++) {
-        print_note(gpuhal_probe_in_options(note, words), screen);
+    for (uint32_t i = 0; gpuhal_view_get(machine->view, GPUHAL_RECORD_NOTE, i, &note) == GPUHAL_OK; i++) {
+        print_note(gpuhal_probe_in_options(note.text, words), screen);
     }
-    note = gpuhal_probe_kernel_log_note(machine);
-    if (note) {
-        print_note(note, screen);
+    const char *of_log = gpuhal_probe_kernel_log_note(machine);
+    if (of_log) {
+        print_note(of_log, screen);
     }
-    print_unwritten(machine->gpu, screen);
+    print_unwritten(machine->view, screen);
 }
 
 /* A cached result took no time of its own. */
@@ -275,13 +273,13 @@ void gpuhal_probe_print_timings(const gpuhal_probe_machine *machine, const gpuha
 {
     const char *all = "total";
     size_t width = strlen(all);
-    gpuhal_plugin_report report;
-    for (uint32_t i = 0; gpuhal_probe_report(machine->gpu, i, &report); i++) {
+    gpuhal_plugin_report report = {.size = sizeof report};
+    for (uint32_t i = 0; gpuhal_view_get(machine->view, GPUHAL_RECORD_PLUGIN, i, &report) == GPUHAL_OK; i++) {
         size_t columns = gpuhal_probe_screen_columns(screen, gpuhal_probe_report_name(&report));
         width = has_timing(&report) && columns > width ? columns : width;
     }
     width = width > screen->width / 2 ? screen->width / 2 : width;
-    for (uint32_t i = 0; gpuhal_probe_report(machine->gpu, i, &report); i++) {
+    for (uint32_t i = 0; gpuhal_view_get(machine->view, GPUHAL_RECORD_PLUGIN, i, &report) == GPUHAL_OK; i++) {
         char text[32];
         if (report.cached) {
             snprintf(text, sizeof text, "cached");

@@ -10,9 +10,9 @@
 
 static bool explain_plugins(const gpuhal_probe_machine *machine, const char *target, const gpuhal_probe_screen *screen)
 {
-    gpuhal_plugin_report report;
+    gpuhal_plugin_report report = {.size = sizeof report};
     bool found = false;
-    for (uint32_t i = 0; gpuhal_probe_report(machine->gpu, i, &report); i++) {
+    for (uint32_t i = 0; gpuhal_view_get(machine->view, GPUHAL_RECORD_PLUGIN, i, &report) == GPUHAL_OK; i++) {
         if (strcmp(gpuhal_probe_report_name(&report), target) == 0) {
             gpuhal_probe_explain_plugin(machine, &report, screen);
             found = true;
@@ -172,17 +172,14 @@ static void print_values(gpuhal_device *device, const gpuhal_probe_screen *scree
 static void explain_device(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                            gpuhal_device *device, const gpuhal_probe_screen *screen)
 {
-    gpuhal_physical_info physical;
-    uint32_t number = 0, preferred = 0;
-    gpuhal_device_physical(device, &number, &preferred);
-    for (uint32_t i = 0; gpuhal_probe_physical(machine, i, &physical); i++) {
-        const gpuhal_device *member = NULL;
+    gpuhal_physical_info physical = {.size = sizeof physical};
+    for (uint32_t i = 0; gpuhal_view_get(machine->view, GPUHAL_RECORD_PHYSICAL, i, &physical) == GPUHAL_OK; i++) {
         bool own = false;
-        for (uint32_t entry = 0; (member = gpuhal_physical_device(machine->gpu, i, entry)); entry++) {
-            own = own || member == device;
+        for (uint32_t n = 0; !own && n < physical.device_count; n++) {
+            own = gpuhal_probe_interface(machine->view, physical.first_interface + n) == device;
         }
         if (own) {
-            gpuhal_probe_explain_physical(machine, i, screen);
+            gpuhal_probe_explain_physical(machine->view, &physical, screen);
         }
     }
     if (!options->cached) {
@@ -205,8 +202,8 @@ gpuhal_probe_exit gpuhal_probe_print_target(const gpuhal_probe_machine *machine,
     const gpuhal_probe_exit code = explain_all_hardware(machine, options, device, screen);
     if (device) {
         explain_device(machine, options, device, screen);
-        gpuhal_plugin_report report;
-        for (uint32_t i = 0; gpuhal_probe_report(machine->gpu, i, &report); i++) {
+        gpuhal_plugin_report report = {.size = sizeof report};
+        for (uint32_t i = 0; gpuhal_view_get(machine->view, GPUHAL_RECORD_PLUGIN, i, &report) == GPUHAL_OK; i++) {
             if (strcmp(gpuhal_probe_report_name(&report), gpuhal_device_backend(device)) == 0) {
                 gpuhal_probe_explain_plugin(machine, &report, screen);
             }

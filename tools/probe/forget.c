@@ -33,7 +33,8 @@ static gpuhal_status forget_row(const gpuhal_probe_machine *machine, const gpuha
 {
     gpuhal_physical_record physical = {.size = sizeof physical};
     gpuhal_status status = GPUHAL_OK;
-    for (uint32_t i = 0; !status && gpuhal_registry_physical(machine->record, i, &physical) == GPUHAL_OK; i++) {
+    for (uint32_t i = 0;
+         !status && gpuhal_view_get(machine->view, GPUHAL_RECORD_REGISTRY_PHYSICAL, i, &physical) == GPUHAL_OK; i++) {
         if (strcmp(physical.pci_address, hardware->address) == 0) {
             status = gpuhal_registry_forget_physical(NULL, physical.number);
             status = status == GPUHAL_ERROR_NOT_FOUND ? GPUHAL_OK : status; /* another process was faster */

@@ -42,11 +42,9 @@ const char *gpuhal_probe_hardware_uuid(const gpuhal_probe_machine *machine, cons
     if (*hardware->partition) {
         return gpuhal_probe_uuid(hardware->partition, hardware->vendor_id, true, space);
     }
-    for (uint32_t i = 0; hardware->physical; i++) {
-        if (gpuhal_registry_interface(machine->record, i, &known)) {
-            break;
-        }
-        if (known.physical == hardware->physical && *known.uuid && !*known.partition) {
+    for (uint32_t i = 0; gpuhal_view_get(machine->view, GPUHAL_RECORD_REGISTRY_INTERFACE, i, &known) == GPUHAL_OK;
+         i++) {
+        if (hardware->physical && known.physical == hardware->physical && *known.uuid && !*known.partition) {
             return gpuhal_probe_uuid(known.uuid, hardware->vendor_id, false, space);
         }
     }
@@ -127,7 +125,8 @@ static bool had_uuid(const gpuhal_probe_machine *machine, const gpuhal_hardware_
 {
     gpuhal_interface_record known = {.size = sizeof known};
     bool found = false;
-    for (uint32_t i = 0; !found && gpuhal_registry_interface(machine->record, i, &known) == GPUHAL_OK; i++) {
+    for (uint32_t i = 0;
+         !found && gpuhal_view_get(machine->view, GPUHAL_RECORD_REGISTRY_INTERFACE, i, &known) == GPUHAL_OK; i++) {
         found = known.physical == hardware->physical && (!is_part || *known.partition) &&
                 is_uuid(known.uuid, hardware->vendor_id, digits);
     }
@@ -156,7 +155,8 @@ static uint32_t count_recorded(const gpuhal_probe_machine *machine, const gpuhal
 {
     gpuhal_interface_record known = {.size = sizeof known};
     uint32_t count = 0;
-    for (uint32_t i = 0; gpuhal_registry_interface(machine->record, i, &known) == GPUHAL_OK; i++) {
+    for (uint32_t i = 0; gpuhal_view_get(machine->view, GPUHAL_RECORD_REGISTRY_INTERFACE, i, &known) == GPUHAL_OK;
+         i++) {
         count += known.physical == hardware->physical && strcmp(known.backend, backend) == 0;
     }
     return count;
@@ -192,9 +192,10 @@ static bool read_rows(const char *selector, unsigned long *out_last)
 
 static bool is_excluded(const gpuhal_probe_machine *machine, const char *backend)
 {
-    gpuhal_plugin_report report;
+    gpuhal_plugin_report report = {.size = sizeof report};
     bool excluded = false;
-    for (uint32_t i = 0; !excluded && gpuhal_probe_report(machine->gpu, i, &report); i++) {
+    for (uint32_t i = 0; !excluded && gpuhal_view_get(machine->view, GPUHAL_RECORD_PLUGIN, i, &report) == GPUHAL_OK;
+         i++) {
         excluded = report.state == GPUHAL_PLUGIN_EXCLUDED && strcmp(report.name, backend) == 0;
     }
     return excluded;
@@ -207,7 +208,8 @@ static uint32_t count_rows(const gpuhal_probe_machine *machine, const gpuhal_har
     if (!is_unlisted(hardware) || !hardware->physical || hardware->grade != GPUHAL_HARDWARE_PROBLEM) {
         return 0;
     }
-    for (uint32_t i = 0; gpuhal_registry_interface(machine->record, i, &known) == GPUHAL_OK; i++) {
+    for (uint32_t i = 0; gpuhal_view_get(machine->view, GPUHAL_RECORD_REGISTRY_INTERFACE, i, &known) == GPUHAL_OK;
+         i++) {
         if (known.physical == hardware->physical && !is_excluded(machine, known.backend)) {
             return count_recorded(machine, hardware, known.backend);
         }

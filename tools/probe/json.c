@@ -42,24 +42,24 @@ static json_t *make_evidence(gpuhal_probe_json *builder, const gpuhal_evidence *
     return object;
 }
 
-static json_t *make_physical(gpuhal_probe_json *builder, const gpuhal *gpu, uint32_t index,
-                             const gpuhal_physical_info *physical)
+static json_t *make_physical(gpuhal_probe_json *builder, const gpuhal_view *view, const gpuhal_physical_info *physical)
 {
     json_t *object = json_object(), *interfaces = json_array(), *array = json_array();
     char space[PROBE_UUID_BYTES];
     gpuhal_probe_put(builder, object, "number", gpuhal_probe_number(physical->number));
     gpuhal_probe_put(builder, object, "pci_address", gpuhal_json_text(physical->pci_address));
-    gpuhal_probe_put(
-        builder, object, "uuid",
-        gpuhal_json_text(gpuhal_probe_physical_uuid(physical, gpuhal_physical_device(gpu, index, 0), space)));
+    const gpuhal_device *first = gpuhal_probe_interface(view, physical->first_interface);
+    gpuhal_probe_put(builder, object, "uuid", gpuhal_json_text(gpuhal_probe_physical_uuid(physical, first, space)));
     for (uint32_t i = 0; i < physical->device_count; i++) {
-        gpuhal_probe_append(builder, interfaces,
-                            gpuhal_json_any_text(gpuhal_device_id(gpuhal_physical_device(gpu, index, i))));
+        const gpuhal_device *device = gpuhal_probe_interface(view, physical->first_interface + i);
+        gpuhal_probe_append(builder, interfaces, gpuhal_json_any_text(gpuhal_device_id(device)));
     }
     gpuhal_probe_put(builder, object, "interfaces", interfaces);
     gpuhal_evidence evidence = {.size = sizeof evidence};
-    for (uint32_t i = 0; gpuhal_physical_evidence(gpu, index, i, &evidence) == GPUHAL_OK; i++) {
-        gpuhal_probe_append(builder, array, make_evidence(builder, &evidence));
+    for (uint32_t i = 0; i < physical->evidence_count; i++) {
+        if (gpuhal_view_get(view, GPUHAL_RECORD_EVIDENCE, physical->first_evidence + i, &evidence) == GPUHAL_OK) {
+            gpuhal_probe_append(builder, array, make_evidence(builder, &evidence));
+        }
     }
     gpuhal_probe_put(builder, object, "evidence", array);
     return object;
@@ -121,16 +121,16 @@ static const char *status_name(gpuhal_probe_exit code)
 static void put_lists(gpuhal_probe_json *builder, json_t *document, const gpuhal_probe_machine *machine)
 {
     json_t *plugins = json_array(), *devices = json_array(), *physicals = json_array();
-    gpuhal_plugin_report report;
-    for (uint32_t i = 0; gpuhal_probe_report(machine->gpu, i, &report); i++) {
+    gpuhal_plugin_report report = {.size = sizeof report};
+    for (uint32_t i = 0; gpuhal_view_get(machine->view, GPUHAL_RECORD_PLUGIN, i, &report) == GPUHAL_OK; i++) {
         gpuhal_probe_append(builder, plugins, make_plugin(builder, &report));
     }
     for (uint32_t i = 0; i < machine->count; i++) {
         gpuhal_probe_append(builder, devices, gpuhal_probe_make_device(builder, machine, &machine->devices[i]));
     }
-    gpuhal_physical_info physical;
-    for (uint32_t i = 0; gpuhal_probe_physical(machine, i, &physical); i++) {
-        gpuhal_probe_append(builder, physicals, make_physical(builder, machine->gpu, i, &physical));
+    gpuhal_physical_info physical = {.size = sizeof physical};
+    for (uint32_t i = 0; gpuhal_view_get(machine->view, GPUHAL_RECORD_PHYSICAL, i, &physical) == GPUHAL_OK; i++) {
+        gpuhal_probe_append(builder, physicals, make_physical(builder, machine->view, &physical));
     }
     gpuhal_probe_put(builder, document, "hardware", gpuhal_probe_make_hardware(builder, machine));
     gpuhal_probe_put(builder, document, "plugins", plugins);
@@ -143,7 +143,7 @@ static json_t *make_document(gpuhal_probe_json *builder, const gpuhal_probe_mach
                              const gpuhal_probe_problems *problems, const gpuhal_probe_options *options,
                              const gpuhal_probe_environment *environment)
 {
-    const char *status = status_name(gpuhal_probe_judge_findings(machine, problems, options)), *note;
+    const char *status = status_name(gpuhal_probe_judge_findings(machine, problems, options));
     json_t *document = json_object(), *notes = json_array();
     gpuhal_probe_put(builder, document, "schema", gpuhal_json_any_text("gpuhal.probe/2"));
     gpuhal_probe_put(builder, document, "generated_at", gpuhal_json_time((uint64_t)time(NULL)));
@@ -154,12 +154,13 @@ static json_t *make_document(gpuhal_probe_json *builder, const gpuhal_probe_mach
     gpuhal_probe_put(builder, document, "problems", gpuhal_probe_make_problems(builder, problems));
     put_lists(builder, document, machine);
     gpuhal_probe_put(builder, document, "chosen", make_chosen(builder, machine));
-    for (uint32_t i = 0; (note = gpuhal_note_at(machine->gpu, i)); i++) {
-        gpuhal_probe_append(builder, notes, gpuhal_json_any_text(note));
+    gpuhal_note_info note = {.size = sizeof note};
+    for (uint32_t i = 0; gpuhal_view_get(machine->view, GPUHAL_RECORD_NOTE, i, &note) == GPUHAL_OK; i++) {
+        gpuhal_probe_append(builder, notes, gpuhal_json_any_text(note.text));
     }
-    note = gpuhal_probe_kernel_log_note(machine);
-    if (note) {
-        gpuhal_probe_append(builder, notes, gpuhal_json_any_text(note));
+    const char *of_log = gpuhal_probe_kernel_log_note(machine);
+    if (of_log) {
+        gpuhal_probe_append(builder, notes, gpuhal_json_any_text(of_log));
     }
     gpuhal_probe_put(builder, document, "notes", notes);
     gpuhal_probe_put(builder, document, "environment", make_environment(builder, environment));

@@ -145,7 +145,7 @@ void gpuhal_probe_make_former(gpuhal_probe_json *builder, const gpuhal_probe_mac
         rename_link(builder, json_array_get(links, i));
     }
     gpuhal_physical_info physical = {.size = sizeof physical};
-    for (uint32_t i = 0; gpuhal_physical_get(machine->gpu, i, &physical) == GPUHAL_OK; i++) {
+    for (uint32_t i = 0; gpuhal_view_get(machine->view, GPUHAL_RECORD_PHYSICAL, i, &physical) == GPUHAL_OK; i++) {
         gpuhal_probe_put(builder, json_array_get(json_object_get(document, "physical_devices"), i), "uuid",
                          gpuhal_json_text(physical.uuid));
     }

@@ -89,11 +89,43 @@ void gpuhal_probe_choose_rows(const gpuhal_probe_options *options, gpuhal_probe_
     }
 }
 
-/* A plugin that was probed in this process has been started here, so that a forked child could not use it. */
-static bool was_probed_here(const gpuhal *gpu, const char *backend)
+static void drop_view(gpuhal_probe_machine *machine)
 {
-    gpuhal_plugin_report report;
-    for (uint32_t i = 0; gpuhal_probe_report(gpu, i, &report); i++) {
+    gpuhal_view_release(machine->view);
+    free(machine->hardware);
+    machine->view = NULL;
+    machine->hardware = NULL;
+    machine->hardware_count = 0;
+}
+
+gpuhal_probe_exit gpuhal_probe_look(gpuhal_probe_machine *machine)
+{
+    drop_view(machine);
+    machine->view_ns = gpuhal_tool_now_ns();
+    gpuhal_status status = gpuhal_view_of(machine->gpu, GPUHAL_VIEW_HARDWARE, &machine->view);
+    if (status) { /* without the hardware the devices are listed nevertheless */
+        gpuhal_probe_complain(gpuhal_last_error()->sentence);
+        status = gpuhal_view_of(machine->gpu, 0, &machine->view);
+    }
+    const uint32_t count = gpuhal_view_count(machine->view, GPUHAL_RECORD_HARDWARE);
+    machine->hardware = calloc((size_t)count + 1, sizeof *machine->hardware);
+    if (status || !machine->hardware) {
+        gpuhal_probe_complain("out of memory");
+        return PROBE_INTERNAL;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        gpuhal_hardware_info *info = &machine->hardware[machine->hardware_count];
+        info->size = sizeof *info;
+        machine->hardware_count += gpuhal_view_get(machine->view, GPUHAL_RECORD_HARDWARE, i, info) == GPUHAL_OK;
+    }
+    return PROBE_GO_ON;
+}
+
+/* A plugin that was probed in this process has been started here, so that a forked child could not use it. */
+static bool was_probed_here(const gpuhal_view *view, const char *backend)
+{
+    gpuhal_plugin_report report = {.size = sizeof report};
+    for (uint32_t i = 0; gpuhal_view_get(view, GPUHAL_RECORD_PLUGIN, i, &report) == GPUHAL_OK; i++) {
         if (report.state == GPUHAL_PLUGIN_OK && strcmp(report.name, backend) == 0) {
             return !report.isolated;
         }
@@ -103,6 +135,10 @@ static bool was_probed_here(const gpuhal *gpu, const char *backend)
 
 gpuhal_probe_exit gpuhal_probe_list_devices(const gpuhal_probe_options *options, gpuhal_probe_machine *machine)
 {
+    const gpuhal_probe_exit code = gpuhal_probe_look(machine);
+    if (code != PROBE_GO_ON) {
+        return code;
+    }
     machine->count = gpuhal_device_count(machine->gpu);
     machine->devices = calloc(machine->count + 1, sizeof *machine->devices);
     if (!machine->devices) {
@@ -116,7 +152,7 @@ gpuhal_probe_exit gpuhal_probe_list_devices(const gpuhal_probe_options *options,
         gpuhal_device_physical(entry->device, &entry->physical, &entry->preferred);
         entry->processor = gpuhal_probe_is_processor(entry->device);
         entry->shown = is_shown(options, entry);
-        entry->in_child = !was_probed_here(machine->gpu, gpuhal_device_backend(entry->device));
+        entry->in_child = !was_probed_here(machine->view, gpuhal_device_backend(entry->device));
     }
     gpuhal_probe_choose_rows(options, machine);
     return PROBE_GO_ON;
@@ -134,43 +170,6 @@ bool gpuhal_probe_has_number(const char *selectors)
     return found;
 }
 
-/* Without the list of the hardware the devices are listed nevertheless. */
-gpuhal_probe_exit gpuhal_probe_find_hardware(gpuhal_probe_machine *machine)
-{
-    machine->hardware_ns = gpuhal_tool_now_ns();
-    if (gpuhal_hardware_view_create(machine->gpu, &machine->hardware_view)) {
-        machine->hardware_view = NULL;
-        gpuhal_probe_complain(gpuhal_last_error()->sentence);
-        return PROBE_GO_ON;
-    }
-    if (gpuhal_registry_view_of(machine->gpu, &machine->record)) {
-        machine->record = NULL;
-    }
-    const uint32_t count = gpuhal_hardware_count(machine->hardware_view);
-    machine->hardware = calloc((size_t)count + 1, sizeof *machine->hardware);
-    if (!machine->hardware) {
-        gpuhal_probe_complain("out of memory");
-        return PROBE_INTERNAL;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        gpuhal_hardware_info *info = &machine->hardware[machine->hardware_count];
-        *info = (gpuhal_hardware_info){.size = sizeof *info};
-        machine->hardware_count += gpuhal_hardware_at(machine->hardware_view, i, info) == GPUHAL_OK;
-    }
-    return PROBE_GO_ON;
-}
-
-void gpuhal_probe_drop_hardware(gpuhal_probe_machine *machine)
-{
-    gpuhal_hardware_view_release(machine->hardware_view);
-    gpuhal_registry_view_release(machine->record);
-    free(machine->hardware);
-    machine->record = NULL;
-    machine->hardware_view = NULL;
-    machine->hardware = NULL;
-    machine->hardware_count = 0;
-}
-
 uint64_t gpuhal_probe_time_left(const gpuhal_probe_machine *machine, uint64_t each, uint32_t things)
 {
     const uint64_t now = gpuhal_tool_now_ns();
@@ -180,7 +179,7 @@ uint64_t gpuhal_probe_time_left(const gpuhal_probe_machine *machine, uint64_t ea
 
 void gpuhal_probe_machine_finish(gpuhal_probe_machine *machine)
 {
-    gpuhal_probe_drop_hardware(machine);
+    drop_view(machine);
     gpuhal_probe_processes_finish(machine);
     gpuhal_probe_users_finish(machine);
     gpuhal_probe_kernel_log_finish(machine);

@@ -13,11 +13,10 @@ void gpuhal_probe_complain(const char *sentence);
 /* Opens the library. `devices`: a selector, or NULL; `deadline_ns`: for plugins; 0: the library's default. */
 gpuhal_status gpuhal_probe_open_gpu(const gpuhal_probe_options *options, const char *devices, uint64_t deadline_ns,
                                     gpuhal **out_gpu);
-/* Each begins a list of the machine, and returns PROBE_GO_ON, or an exit code after a sentence. Without the list of the
- * hardware the devices are listed nevertheless. */
+/* Each returns PROBE_GO_ON, or an exit code after a sentence. The first makes the view of the machine anew, with the
+ * hardware, the second one also the list of its devices. */
+gpuhal_probe_exit gpuhal_probe_look(gpuhal_probe_machine *machine);
 gpuhal_probe_exit gpuhal_probe_list_devices(const gpuhal_probe_options *options, gpuhal_probe_machine *machine);
-gpuhal_probe_exit gpuhal_probe_find_hardware(gpuhal_probe_machine *machine);
-void gpuhal_probe_drop_hardware(gpuhal_probe_machine *machine);
 /* Chooses the devices that have a row: the processor only without a usable GPU. */
 void gpuhal_probe_choose_rows(const gpuhal_probe_options *options, gpuhal_probe_machine *machine);
 bool gpuhal_probe_is_processor(const gpuhal_device *device);

@@ -24,22 +24,22 @@
 #define VERIFY_NS 60000000000u /* for a device, and for a link, without --timeout */
 #define RESCAN_NS 5000000000u  /* the buses are looked at again after so long; it costs more than reading values */
 
-static bool is_plugin(const gpuhal *gpu, const char *name, size_t length)
+static bool is_plugin(const gpuhal_view *view, const char *name, size_t length)
 {
-    gpuhal_plugin_report report;
+    gpuhal_plugin_report report = {.size = sizeof report};
     bool found = length == 3 && strncmp(name, "all", 3) == 0;
-    for (uint32_t i = 0; !found && gpuhal_probe_report(gpu, i, &report); i++) {
+    for (uint32_t i = 0; !found && gpuhal_view_get(view, GPUHAL_RECORD_PLUGIN, i, &report) == GPUHAL_OK; i++) {
         found = strlen(report.name) == length && strncmp(report.name, name, length) == 0;
     }
     return found;
 }
 
 /* A mistyped name would silently do nothing. The option's value begins with a name. */
-static gpuhal_probe_exit check_retry(const gpuhal_probe_options *options, const gpuhal *gpu)
+static gpuhal_probe_exit check_retry(const gpuhal_probe_options *options, const gpuhal_view *view)
 {
     for (const char *item = options->retry; item && *item; item += strspn(item, GPUHAL_PROBE_SEPARATORS)) {
         size_t length = strcspn(item, GPUHAL_PROBE_SEPARATORS);
-        if (!is_plugin(gpu, item, length)) {
+        if (!is_plugin(view, item, length)) {
             gpuhal_probe_say("--retry: there is no plugin \"%.*s\"; gpuhal-probe --explain lists them", (int)length,
                              item);
             return PROBE_NOT_FOUND;
@@ -256,18 +256,15 @@ static gpuhal_probe_exit open_machine(const gpuhal_probe_options *options, uint6
         return gpuhal_probe_judge_failure(options, status);
     }
     out_machine->generation = gpuhal_generation(out_machine->gpu);
-    gpuhal_probe_exit code = check_retry(options, out_machine->gpu);
+    gpuhal_probe_exit code = gpuhal_probe_list_devices(options, out_machine);
     if (code == PROBE_GO_ON) {
-        code = gpuhal_probe_list_devices(options, out_machine);
+        code = check_retry(options, out_machine->view);
     }
     if (code == PROBE_GO_ON) {
         code = gpuhal_probe_judge_numbers(options, out_machine);
     }
     if (code == PROBE_GO_ON) {
         code = choose(options, out_machine);
-    }
-    if (code == PROBE_GO_ON) {
-        code = gpuhal_probe_find_hardware(out_machine);
     }
     if (code == PROBE_GO_ON && options->verify) {
         verify_devices(out_machine);
@@ -324,13 +321,11 @@ bool gpuhal_probe_machine_refresh(const gpuhal_probe_options *options, gpuhal_pr
     gpuhal_probe_processes_finish(machine);
     if (changed) {
         code = list_again(options, machine);
+    } else if (now_ns - machine->view_ns >= RESCAN_NS) {
+        code = gpuhal_probe_look(machine);
     }
     for (uint32_t i = 0; i < machine->count; i++) {
         machine->devices[i].values = NULL;
-    }
-    if (code == PROBE_GO_ON && (changed || now_ns - machine->hardware_ns >= RESCAN_NS)) {
-        gpuhal_probe_drop_hardware(machine);
-        code = gpuhal_probe_find_hardware(machine);
     }
     if (code == PROBE_GO_ON && !options->cached) {
         code = read_values(options, extent, machine);

@@ -10,8 +10,7 @@
 #include "verify.h"
 
 #include <gpuhal/gpuhal.h>
-#include <gpuhal/node/hardware.h>
-#include <gpuhal/node/registry.h>
+#include <gpuhal/node.h>
 
 typedef struct gpuhal_probe_link gpuhal_probe_link;           /* links.h */
 typedef struct gpuhal_probe_processes gpuhal_probe_processes; /* processes.h */
@@ -43,11 +42,10 @@ struct gpuhal_probe_machine {
     gpuhal *gpu;
     gpuhal_probe_device *devices;
     uint32_t count;
-    gpuhal_hardware_view *hardware_view; /* NULL where it could not be made, which was said */
-    gpuhal_hardware_info *hardware;      /* every display controller and accelerator, in the order of the addresses */
+    gpuhal_view *view; /* of all that is listed; without hardware if that could not be looked for, which was said */
+    uint64_t view_ns;  /* when it was made */
+    gpuhal_hardware_info *hardware; /* every display controller and accelerator, in the order of the addresses */
     uint32_t hardware_count;
-    gpuhal_registry_view *record; /* as new as the hardware; NULL where it could not be read */
-    uint64_t hardware_ns;         /* when it was looked for */
     uint64_t generation;          /* of the list of devices */
     gpuhal_device *chosen;        /* NULL: none, or it cannot be used */
     char *chosen_reason;          /* also why there is none */
@@ -75,8 +73,6 @@ void gpuhal_probe_machine_finish(gpuhal_probe_machine *machine);
  * that hangs takes half of the time that is left, so that others have their turn. 0: the time is over. */
 uint64_t gpuhal_probe_time_left(const gpuhal_probe_machine *machine, uint64_t each, uint32_t things);
 
-/* Report number `index`; false past the last. */
-bool gpuhal_probe_report(const gpuhal *gpu, uint32_t index, gpuhal_plugin_report *out_report);
 /* The plugin's name, or the name of its file when it failed before it stated one. */
 const char *gpuhal_probe_report_name(const gpuhal_plugin_report *report);
 /* Whether a plugin in this state means that the listing may lack something. */

@@ -59,12 +59,13 @@ void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const g
  * means a device which is not listed any more. The exit status of the hardware; NOT_FOUND: no hardware is meant. */
 gpuhal_probe_exit gpuhal_probe_print_target(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                             const gpuhal_probe_screen *screen);
-/* Physical device number `index`; false past the last. */
-bool gpuhal_probe_physical(const gpuhal_probe_machine *machine, uint32_t index, gpuhal_physical_info *out_physical);
+/* The device of interface number `index`; NULL past the last. */
+gpuhal_device *gpuhal_probe_interface(const gpuhal_view *view, uint32_t index);
 /* One line: "physical device 1: PCI 0000:c1:00.0, UUID ...". */
-void gpuhal_probe_print_heading(const gpuhal_probe_machine *machine, uint32_t index, const gpuhal_probe_screen *screen);
+void gpuhal_probe_print_heading(const gpuhal_view *view, const gpuhal_physical_info *physical,
+                                const gpuhal_probe_screen *screen);
 /* Why devices are interfaces of it, or are not although something suggests that: one sentence each. */
-void gpuhal_probe_print_evidence(const gpuhal_probe_machine *machine, uint32_t index,
+void gpuhal_probe_print_evidence(const gpuhal_view *view, const gpuhal_physical_info *physical,
                                  const gpuhal_probe_screen *screen);
 /* One line per plugin that was probed, now or earlier, and how long all took. */
 void gpuhal_probe_print_timings(const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen);

@@ -119,8 +119,8 @@ static bool is_said(const finder *own, const gpuhal_plugin_report *report)
 
 static bool find_in_plugins(finder *own, const gpuhal_probe_options *options)
 {
-    gpuhal_plugin_report report;
-    for (uint32_t i = 0; gpuhal_probe_report(own->machine->gpu, i, &report); i++) {
+    gpuhal_plugin_report report = {.size = sizeof report};
+    for (uint32_t i = 0; gpuhal_view_get(own->machine->view, GPUHAL_RECORD_PLUGIN, i, &report) == GPUHAL_OK; i++) {
         /* What was not asked for may be refused. */
         const bool refused = report.state == GPUHAL_PLUGIN_NO_PERMISSION && !options->device;
         if ((!gpuhal_probe_report_is_problem(&report) && !refused) || is_said(own, &report)) {

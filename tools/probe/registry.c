@@ -12,34 +12,39 @@
 #include <string.h>
 #include <unistd.h>
 
-bool gpuhal_probe_find_interface(const gpuhal_registry_view *view, uint32_t number, gpuhal_interface_record *out_entry,
-                                 uint32_t *out_index)
+gpuhal_registry_info gpuhal_probe_registry_info(const gpuhal_view *view)
+{
+    gpuhal_registry_info info = {.size = sizeof info, .place = "", .damage = ""};
+    (void)gpuhal_view_get(view, GPUHAL_RECORD_REGISTRY, 0, &info);
+    return info;
+}
+
+bool gpuhal_probe_find_interface(const gpuhal_view *view, uint32_t number, gpuhal_interface_record *out_entry)
 {
     *out_entry = (gpuhal_interface_record){.size = sizeof *out_entry};
-    for (uint32_t i = 0; gpuhal_registry_interface(view, i, out_entry) == GPUHAL_OK; i++) {
+    for (uint32_t i = 0; gpuhal_view_get(view, GPUHAL_RECORD_REGISTRY_INTERFACE, i, out_entry) == GPUHAL_OK; i++) {
         if (out_entry->number == number) {
-            *out_index = i;
             return true;
         }
     }
     return false;
 }
 
-uint64_t gpuhal_probe_last_seen(const gpuhal_registry_view *view)
+uint64_t gpuhal_probe_last_seen(const gpuhal_view *view)
 {
     gpuhal_physical_record physical = {.size = sizeof physical};
     uint64_t last = 0;
-    for (uint32_t i = 0; gpuhal_registry_physical(view, i, &physical) == GPUHAL_OK; i++) {
+    for (uint32_t i = 0; gpuhal_view_get(view, GPUHAL_RECORD_REGISTRY_PHYSICAL, i, &physical) == GPUHAL_OK; i++) {
         last = physical.last_seen > last ? physical.last_seen : last;
     }
     return last;
 }
 
 /* The PCI address of the interface's physical device; "" where none is known, or a partition shares it. */
-static const char *find_address(const gpuhal_registry_view *view, const gpuhal_interface_record *entry)
+static const char *find_address(const gpuhal_view *view, const gpuhal_interface_record *entry)
 {
     gpuhal_physical_record physical = {.size = sizeof physical};
-    for (uint32_t i = 0; gpuhal_registry_physical(view, i, &physical) == GPUHAL_OK; i++) {
+    for (uint32_t i = 0; gpuhal_view_get(view, GPUHAL_RECORD_REGISTRY_PHYSICAL, i, &physical) == GPUHAL_OK; i++) {
         if (physical.number == entry->physical && !*entry->partition) {
             return physical.pci_address;
         }
@@ -47,16 +52,16 @@ static const char *find_address(const gpuhal_registry_view *view, const gpuhal_i
     return "";
 }
 
-void gpuhal_probe_name_interface(const gpuhal_registry_view *view, uint32_t number, char to[GPUHAL_PROBE_NAME_BYTES])
+void gpuhal_probe_name_interface(const gpuhal_view *view, uint32_t number, char to[GPUHAL_PROBE_NAME_BYTES])
 {
     gpuhal_interface_record entry, other = {.size = sizeof other};
-    uint32_t index, same = 0;
-    if (!gpuhal_probe_find_interface(view, number, &entry, &index)) {
+    uint32_t same = 0;
+    if (!gpuhal_probe_find_interface(view, number, &entry)) {
         snprintf(to, GPUHAL_PROBE_NAME_BYTES, "interface %u", number);
         return;
     }
     const char *address = find_address(view, &entry);
-    for (uint32_t i = 0; gpuhal_registry_interface(view, i, &other) == GPUHAL_OK; i++) {
+    for (uint32_t i = 0; gpuhal_view_get(view, GPUHAL_RECORD_REGISTRY_INTERFACE, i, &other) == GPUHAL_OK; i++) {
         same += strcmp(other.backend, entry.backend) == 0 && strcmp(other.name, entry.name) == 0;
     }
     if (*address) {
@@ -68,27 +73,29 @@ void gpuhal_probe_name_interface(const gpuhal_registry_view *view, uint32_t numb
     }
 }
 
-const char *gpuhal_probe_last_driver(const gpuhal_registry_view *view, uint32_t index)
+const char *gpuhal_probe_last_driver(const gpuhal_view *view, const gpuhal_interface_record *entry)
 {
-    const char *version = NULL, *last = "";
-    for (uint32_t i = 0; gpuhal_registry_driver(view, index, i, &version, NULL) == GPUHAL_OK; i++) {
-        last = version;
+    gpuhal_driver_record driver = {.size = sizeof driver, .version = ""};
+    if (entry->driver_count > 0) {
+        (void)gpuhal_view_get(view, GPUHAL_RECORD_REGISTRY_DRIVER, entry->first_driver + entry->driver_count - 1,
+                              &driver);
     }
-    return last;
+    return driver.version;
 }
 
-bool gpuhal_probe_is_unwritten(const gpuhal_registry_view *newest)
+bool gpuhal_probe_is_unwritten(const gpuhal_view *newest)
 {
-    gpuhal_registry_view *disk = NULL;
-    bool kept = *gpuhal_registry_place(newest) != 0;
-    bool read = kept && gpuhal_registry_view_read(NULL, &disk) == GPUHAL_OK;
-    bool unwritten = kept && (!read || gpuhal_registry_generation(disk) < gpuhal_registry_generation(newest));
-    gpuhal_registry_view_release(disk);
+    gpuhal_view *disk = NULL;
+    bool kept = *gpuhal_probe_registry_info(newest).place != 0;
+    bool read = kept && gpuhal_view_read(NULL, &disk) == GPUHAL_OK;
+    bool unwritten =
+        kept && (!read || gpuhal_probe_registry_info(disk).generation < gpuhal_probe_registry_info(newest).generation);
+    gpuhal_view_release(disk);
     return unwritten;
 }
 
-gpuhal_status gpuhal_probe_plugin_stale(const gpuhal_registry_view *view, uint32_t index,
-                                        const gpuhal_plugin_record *plugin, char *out_why, uint32_t why_bytes)
+gpuhal_status gpuhal_probe_plugin_stale(const gpuhal_view *view, uint32_t index, const gpuhal_plugin_record *plugin,
+                                        char *out_why, uint32_t why_bytes)
 {
     if (plugin->state == GPUHAL_PLUGIN_FAILED) {
         snprintf(out_why, why_bytes, "it failed, and is run again each time");
@@ -124,25 +131,25 @@ static gpuhal_probe_exit fail(gpuhal_status status)
 }
 
 /* For what needs a record to work on: not where none is kept. */
-static gpuhal_probe_exit read_kept(gpuhal_registry_view **out_view)
+static gpuhal_probe_exit read_kept(gpuhal_view **out_view)
 {
-    gpuhal_status status = gpuhal_registry_view_read(NULL, out_view);
+    gpuhal_status status = gpuhal_view_read(NULL, out_view);
     if (status) {
         return fail(status);
     }
-    if (!*gpuhal_registry_place(*out_view)) {
+    if (!*gpuhal_probe_registry_info(*out_view).place) {
         gpuhal_probe_say("no record is kept: %s", gpuhal_probe_why_no_record());
-        gpuhal_registry_view_release(*out_view);
+        gpuhal_view_release(*out_view);
         *out_view = NULL;
         return PROBE_INTERNAL;
     }
     return PROBE_GO_ON;
 }
 
-static gpuhal_probe_exit judge(const gpuhal_registry_view *view)
+static gpuhal_probe_exit judge(const gpuhal_view *view)
 {
-    if (*gpuhal_registry_damage(view)) {
-        gpuhal_probe_say("%s: %s", gpuhal_registry_place(view), gpuhal_registry_damage(view));
+    if (*gpuhal_probe_registry_info(view).damage) {
+        gpuhal_probe_say("%s: %s", gpuhal_probe_registry_info(view).place, gpuhal_probe_registry_info(view).damage);
         return PROBE_PARTIAL;
     }
     return PROBE_COMPLETE;
@@ -150,8 +157,8 @@ static gpuhal_probe_exit judge(const gpuhal_registry_view *view)
 
 static gpuhal_probe_exit show(bool json, bool all, FILE *out)
 {
-    gpuhal_registry_view *view = NULL;
-    gpuhal_status status = gpuhal_registry_view_read(NULL, &view);
+    gpuhal_view *view = NULL;
+    gpuhal_status status = gpuhal_view_read(NULL, &view);
     if (status) {
         return fail(status);
     }
@@ -169,7 +176,7 @@ static gpuhal_probe_exit show(bool json, bool all, FILE *out)
         gpuhal_probe_say("out of memory");
         code = PROBE_INTERNAL;
     }
-    gpuhal_registry_view_release(view);
+    gpuhal_view_release(view);
     return code;
 }
 
@@ -181,30 +188,14 @@ static void append_count(char *to, size_t bytes, uint32_t count, const char *wha
 }
 
 /* "2 plugin results, 3 physical devices, 7 interfaces, 2 links, 1 fault". */
-static void format_counts(const gpuhal_registry_view *view, char *to, size_t bytes)
+static void format_counts(const gpuhal_view *view, char *to, size_t bytes)
 {
-    gpuhal_plugin_record plugin = {.size = sizeof plugin};
-    gpuhal_physical_record physical = {.size = sizeof physical};
-    gpuhal_interface_record entry = {.size = sizeof entry};
-    gpuhal_link_record link = {.size = sizeof link};
-    gpuhal_fault_record fault = {.size = sizeof fault};
-    uint32_t plugins = 0, physicals = 0, interfaces = 0, links = 0, faults = 0;
-    for (; gpuhal_registry_plugin(view, plugins, &plugin) == GPUHAL_OK; plugins++) {
-    }
-    for (; gpuhal_registry_physical(view, physicals, &physical) == GPUHAL_OK; physicals++) {
-    }
-    for (; gpuhal_registry_interface(view, interfaces, &entry) == GPUHAL_OK; interfaces++) {
-    }
-    for (; gpuhal_registry_link(view, links, &link) == GPUHAL_OK; links++) {
-    }
-    for (; gpuhal_registry_fault(view, faults, &fault) == GPUHAL_OK; faults++) {
-    }
     *to = 0;
-    append_count(to, bytes, plugins, "plugin result");
-    append_count(to, bytes, physicals, "physical device");
-    append_count(to, bytes, interfaces, "interface");
-    append_count(to, bytes, links, "link");
-    append_count(to, bytes, faults, "fault");
+    append_count(to, bytes, gpuhal_view_count(view, GPUHAL_RECORD_REGISTRY_PLUGIN), "plugin result");
+    append_count(to, bytes, gpuhal_view_count(view, GPUHAL_RECORD_REGISTRY_PHYSICAL), "physical device");
+    append_count(to, bytes, gpuhal_view_count(view, GPUHAL_RECORD_REGISTRY_INTERFACE), "interface");
+    append_count(to, bytes, gpuhal_view_count(view, GPUHAL_RECORD_REGISTRY_LINK), "link");
+    append_count(to, bytes, gpuhal_view_count(view, GPUHAL_RECORD_REGISTRY_FAULT), "fault");
     gpuhal_tool_append(to, bytes, "", "%s", *to ? "" : "nothing");
 }
 
@@ -221,22 +212,22 @@ static void report(FILE *out, const char *what, const char *which)
 static gpuhal_probe_exit forget(const gpuhal_probe_options *options, FILE *out)
 {
     const char *name = options->forget;
-    gpuhal_registry_view *view = NULL;
+    gpuhal_view *view = NULL;
     gpuhal_probe_exit code = read_kept(&view);
     if (code != PROBE_GO_ON) {
         return code;
     }
     if (gpuhal_probe_is_for_hardware(name)) {
-        gpuhal_registry_view_release(view);
+        gpuhal_view_release(view);
         return gpuhal_probe_forget_hardware(options, name, out);
     }
     bool all = strcmp(name, "all") == 0;
     char counts[256];
     format_counts(view, counts, sizeof counts);
     if (all) {
-        gpuhal_probe_baseline_remove(gpuhal_registry_place(view));
+        gpuhal_probe_baseline_remove(gpuhal_probe_registry_info(view).place);
     }
-    gpuhal_registry_view_release(view);
+    gpuhal_view_release(view);
     gpuhal_status status = gpuhal_registry_forget(NULL, all ? NULL : name);
     if (status == GPUHAL_ERROR_NOT_FOUND) {
         gpuhal_probe_say("%s; gpuhal-probe --registry shows the record", gpuhal_last_error()->sentence);
@@ -265,7 +256,7 @@ static bool copy_file(const char *path, FILE *out)
 }
 
 /* To standard output: the library writes new files only, so by one in a folder of our own. */
-static gpuhal_probe_exit export_to_output(const gpuhal_registry_view *view, FILE *out)
+static gpuhal_probe_exit export_to_output(const gpuhal_view *view, FILE *out)
 {
     const char *base = getenv("TMPDIR");
     char folder[512], path[600];
@@ -275,7 +266,7 @@ static gpuhal_probe_exit export_to_output(const gpuhal_registry_view *view, FILE
         return PROBE_INTERNAL;
     }
     snprintf(path, sizeof path, "%s/registry", folder);
-    gpuhal_status status = gpuhal_registry_export(view, path);
+    gpuhal_status status = gpuhal_view_write(view, path);
     gpuhal_probe_exit code = status ? fail(status) : judge(view);
     if (!status && !copy_file(path, out)) {
         gpuhal_probe_say("%s cannot be read: %s", path, strerror(errno));
@@ -288,7 +279,7 @@ static gpuhal_probe_exit export_to_output(const gpuhal_registry_view *view, FILE
 
 static gpuhal_probe_exit export_to(const char *path, FILE *out)
 {
-    gpuhal_registry_view *view = NULL;
+    gpuhal_view *view = NULL;
     gpuhal_probe_exit code = read_kept(&view);
     if (code != PROBE_GO_ON) {
         return code;
@@ -296,23 +287,23 @@ static gpuhal_probe_exit export_to(const char *path, FILE *out)
     char text[1024], counts[256];
     if (strcmp(path, "-") == 0) {
         code = export_to_output(view, out);
-        gpuhal_registry_view_release(view);
+        gpuhal_view_release(view);
         return code;
     }
     format_counts(view, counts, sizeof counts);
-    gpuhal_status status = gpuhal_registry_export(view, path);
+    gpuhal_status status = gpuhal_view_write(view, path);
     code = status ? fail(status) : judge(view);
     if (!status) {
         snprintf(text, sizeof text, "exported to %.700s", path);
         report(out, text, counts);
     }
-    gpuhal_registry_view_release(view);
+    gpuhal_view_release(view);
     return code;
 }
 
 static gpuhal_probe_exit import_from(const char *path, FILE *out)
 {
-    gpuhal_registry_view *view = NULL;
+    gpuhal_view *view = NULL;
     gpuhal_status status = gpuhal_registry_import(NULL, path);
     gpuhal_probe_exit code = status ? fail(status) : read_kept(&view);
     if (code != PROBE_GO_ON) {
@@ -322,8 +313,8 @@ static gpuhal_probe_exit import_from(const char *path, FILE *out)
     format_counts(view, counts, sizeof counts);
     snprintf(text, sizeof text, "imported from %.700s, replacing what was recorded", path);
     report(out, text, counts);
-    gpuhal_probe_baseline_remove(gpuhal_registry_place(view)); /* it has other numbers */
-    gpuhal_registry_view_release(view);
+    gpuhal_probe_baseline_remove(gpuhal_probe_registry_info(view).place); /* it has other numbers */
+    gpuhal_view_release(view);
     return PROBE_COMPLETE;
 }
 

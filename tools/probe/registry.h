@@ -13,28 +13,29 @@
 gpuhal_probe_exit gpuhal_probe_registry_do(const gpuhal_probe_options *options, FILE *out);
 
 /* Prints the record for people; with `all` also each plugin result that is not used any more. */
-void gpuhal_probe_registry_print(const gpuhal_registry_view *view, bool all, const gpuhal_probe_screen *screen);
+void gpuhal_probe_registry_print(const gpuhal_view *view, bool all, const gpuhal_probe_screen *screen);
 /* Prints the document gpuhal.registry/2. Returns false without memory. */
-bool gpuhal_probe_registry_json(const gpuhal_registry_view *view, FILE *out);
+bool gpuhal_probe_registry_json(const gpuhal_view *view, FILE *out);
 /* Lists the machine, and prints its differences from the record. */
 gpuhal_probe_exit gpuhal_probe_diff(const gpuhal_probe_options *options, FILE *out);
 
+/* Returns the view's record of the record itself. */
+gpuhal_registry_info gpuhal_probe_registry_info(const gpuhal_view *view);
 /* Finds the interface of this number; returns false when no interface has it. */
-bool gpuhal_probe_find_interface(const gpuhal_registry_view *view, uint32_t number, gpuhal_interface_record *out_entry,
-                                 uint32_t *out_index);
+bool gpuhal_probe_find_interface(const gpuhal_view *view, uint32_t number, gpuhal_interface_record *out_entry);
 /* Writes its name as in other output: "cuda at 0000:11:00.0", "cpu (AMD EPYC)"; with its number if that is not
  * unique. */
 #define GPUHAL_PROBE_NAME_BYTES 128u
-void gpuhal_probe_name_interface(const gpuhal_registry_view *view, uint32_t number, char to[GPUHAL_PROBE_NAME_BYTES]);
+void gpuhal_probe_name_interface(const gpuhal_view *view, uint32_t number, char to[GPUHAL_PROBE_NAME_BYTES]);
 /* Returns the time when devices were last seen; 0 if none is recorded. */
-uint64_t gpuhal_probe_last_seen(const gpuhal_registry_view *view);
-/* Returns the newest driver version of the interface at this place of the list; "" when none is known. */
-const char *gpuhal_probe_last_driver(const gpuhal_registry_view *view, uint32_t index);
+uint64_t gpuhal_probe_last_seen(const gpuhal_view *view);
+/* Returns the newest driver version of the interface; "" when none is known. */
+const char *gpuhal_probe_last_driver(const gpuhal_view *view, const gpuhal_interface_record *entry);
 /* Returns whether the record lacks data of this view: it cannot be written. `newest` is the view of an opened
  * library. */
-bool gpuhal_probe_is_unwritten(const gpuhal_registry_view *newest);
+bool gpuhal_probe_is_unwritten(const gpuhal_view *newest);
 /* Writes the reason why the cached result of plugin number `index`, which is `plugin`, is not valid; "" when it is. */
-gpuhal_status gpuhal_probe_plugin_stale(const gpuhal_registry_view *view, uint32_t index,
+gpuhal_status gpuhal_probe_plugin_stale(const gpuhal_view *view, uint32_t index,
                                         const gpuhal_plugin_record *plugin, char *out_why, uint32_t why_bytes);
 /* Writes "NVIDIA H100, PCI 0000:01:00.0", or other known facts. */
 void gpuhal_probe_format_hardware(const gpuhal_physical_record *physical, char *to, size_t bytes);

@@ -20,7 +20,7 @@ static json_t *make_lines(gpuhal_probe_json *builder, const char *text)
     return lines;
 }
 
-static json_t *make_plugin(gpuhal_probe_json *builder, const gpuhal_registry_view *view, uint32_t index,
+static json_t *make_plugin(gpuhal_probe_json *builder, const gpuhal_view *view, uint32_t index,
                            const gpuhal_plugin_record *plugin)
 {
     char why[512] = "";
@@ -42,22 +42,22 @@ static json_t *make_plugin(gpuhal_probe_json *builder, const gpuhal_registry_vie
     return object;
 }
 
-static json_t *make_drivers(gpuhal_probe_json *builder, const gpuhal_registry_view *view, uint32_t index)
+static json_t *make_drivers(gpuhal_probe_json *builder, const gpuhal_view *view, const gpuhal_interface_record *entry)
 {
     json_t *array = json_array();
-    const char *version = NULL;
-    uint64_t since = 0;
-    for (uint32_t i = 0; gpuhal_registry_driver(view, index, i, &version, &since) == GPUHAL_OK; i++) {
+    gpuhal_driver_record driver = {.size = sizeof driver};
+    for (uint32_t i = 0; i < entry->driver_count; i++) {
+        (void)gpuhal_view_get(view, GPUHAL_RECORD_REGISTRY_DRIVER, entry->first_driver + i, &driver);
         json_t *object = json_object();
-        gpuhal_probe_put(builder, object, "version", gpuhal_json_text(version));
-        gpuhal_probe_put(builder, object, "since", gpuhal_json_time(since));
+        gpuhal_probe_put(builder, object, "version", gpuhal_json_text(driver.version));
+        gpuhal_probe_put(builder, object, "since", gpuhal_json_time(driver.since));
         gpuhal_probe_append(builder, array, object);
     }
     return array;
 }
 
-static json_t *make_interface(gpuhal_probe_json *builder, const gpuhal_registry_view *view, uint32_t index,
-                              const gpuhal_interface_record *entry, uint32_t vendor_id)
+static json_t *make_interface(gpuhal_probe_json *builder, const gpuhal_view *view, const gpuhal_interface_record *entry,
+                              uint32_t vendor_id)
 {
     char uuid[PROBE_UUID_BYTES];
     json_t *object = json_object();
@@ -70,11 +70,11 @@ static json_t *make_interface(gpuhal_probe_json *builder, const gpuhal_registry_
     gpuhal_probe_put(builder, object, "present", json_boolean(entry->is_present != 0));
     gpuhal_probe_put(builder, object, "first_seen", gpuhal_json_time(entry->first_seen));
     gpuhal_probe_put(builder, object, "last_seen", gpuhal_json_time(entry->last_seen));
-    gpuhal_probe_put(builder, object, "drivers", make_drivers(builder, view, index));
+    gpuhal_probe_put(builder, object, "drivers", make_drivers(builder, view, entry));
     return object;
 }
 
-static json_t *make_physical(gpuhal_probe_json *builder, const gpuhal_registry_view *view,
+static json_t *make_physical(gpuhal_probe_json *builder, const gpuhal_view *view,
                              const gpuhal_physical_record *physical)
 {
     json_t *object = json_object(), *interfaces = json_array();
@@ -88,9 +88,9 @@ static json_t *make_physical(gpuhal_probe_json *builder, const gpuhal_registry_v
     gpuhal_probe_put(builder, object, "first_seen", gpuhal_json_time(physical->first_seen));
     gpuhal_probe_put(builder, object, "last_seen", gpuhal_json_time(physical->last_seen));
     gpuhal_interface_record entry = {.size = sizeof entry};
-    for (uint32_t i = 0; gpuhal_registry_interface(view, i, &entry) == GPUHAL_OK; i++) {
+    for (uint32_t i = 0; gpuhal_view_get(view, GPUHAL_RECORD_REGISTRY_INTERFACE, i, &entry) == GPUHAL_OK; i++) {
         if (entry.physical == physical->number) {
-            gpuhal_probe_append(builder, interfaces, make_interface(builder, view, i, &entry, physical->vendor_id));
+            gpuhal_probe_append(builder, interfaces, make_interface(builder, view, &entry, physical->vendor_id));
         }
     }
     gpuhal_probe_put(builder, object, "interfaces", interfaces);
@@ -133,33 +133,34 @@ static json_t *make_fault(gpuhal_probe_json *builder, const gpuhal_fault_record 
     return object;
 }
 
-bool gpuhal_probe_registry_json(const gpuhal_registry_view *view, FILE *out)
+bool gpuhal_probe_registry_json(const gpuhal_view *view, FILE *out)
 {
+    const gpuhal_registry_info info = gpuhal_probe_registry_info(view);
     gpuhal_probe_json builder = {0};
     json_t *document = json_object(), *physicals = json_array(), *plugins = json_array();
     json_t *links = json_array(), *faults = json_array();
     gpuhal_probe_put(&builder, document, "schema", gpuhal_json_text("gpuhal.registry/2"));
     gpuhal_probe_put(&builder, document, "library_version", gpuhal_json_text(gpuhal_version()));
-    gpuhal_probe_put(&builder, document, "place", gpuhal_json_text(gpuhal_registry_place(view)));
-    gpuhal_probe_put(&builder, document, "generation", gpuhal_probe_number(gpuhal_registry_generation(view)));
-    gpuhal_probe_put(&builder, document, "damage", gpuhal_json_text(gpuhal_registry_damage(view)));
+    gpuhal_probe_put(&builder, document, "place", gpuhal_json_text(info.place));
+    gpuhal_probe_put(&builder, document, "generation", gpuhal_probe_number(info.generation));
+    gpuhal_probe_put(&builder, document, "damage", gpuhal_json_text(info.damage));
     gpuhal_physical_record physical = {.size = sizeof physical};
-    for (uint32_t i = 0; gpuhal_registry_physical(view, i, &physical) == GPUHAL_OK; i++) {
+    for (uint32_t i = 0; gpuhal_view_get(view, GPUHAL_RECORD_REGISTRY_PHYSICAL, i, &physical) == GPUHAL_OK; i++) {
         gpuhal_probe_append(&builder, physicals, make_physical(&builder, view, &physical));
     }
     gpuhal_probe_put(&builder, document, "physical_devices", physicals);
     gpuhal_plugin_record plugin = {.size = sizeof plugin};
-    for (uint32_t i = 0; gpuhal_registry_plugin(view, i, &plugin) == GPUHAL_OK; i++) {
+    for (uint32_t i = 0; gpuhal_view_get(view, GPUHAL_RECORD_REGISTRY_PLUGIN, i, &plugin) == GPUHAL_OK; i++) {
         gpuhal_probe_append(&builder, plugins, make_plugin(&builder, view, i, &plugin));
     }
     gpuhal_probe_put(&builder, document, "plugins", plugins);
     gpuhal_link_record link = {.size = sizeof link};
-    for (uint32_t i = 0; gpuhal_registry_link(view, i, &link) == GPUHAL_OK; i++) {
+    for (uint32_t i = 0; gpuhal_view_get(view, GPUHAL_RECORD_REGISTRY_LINK, i, &link) == GPUHAL_OK; i++) {
         gpuhal_probe_append(&builder, links, make_link(&builder, &link));
     }
     gpuhal_probe_put(&builder, document, "links", links);
     gpuhal_fault_record fault = {.size = sizeof fault};
-    for (uint32_t i = 0; gpuhal_registry_fault(view, i, &fault) == GPUHAL_OK; i++) {
+    for (uint32_t i = 0; gpuhal_view_get(view, GPUHAL_RECORD_REGISTRY_FAULT, i, &fault) == GPUHAL_OK; i++) {
         gpuhal_probe_append(&builder, faults, make_fault(&builder, &fault));
     }
     gpuhal_probe_put(&builder, document, "faults", faults);

@@ -43,7 +43,7 @@ static void print_title(const gpuhal_probe_screen *screen, const char *title, co
 
 /* ---- physical devices */
 
-static void print_interface(const gpuhal_registry_view *view, uint32_t index, const gpuhal_interface_record *entry,
+static void print_interface(const gpuhal_view *view, const gpuhal_interface_record *entry,
                             const gpuhal_physical_record *physical, const gpuhal_probe_screen *screen)
 {
     char title[64], text[WORDS], span[128], uuid[PROBE_UUID_BYTES];
@@ -55,12 +55,12 @@ static void print_interface(const gpuhal_registry_view *view, uint32_t index, co
     print_title(screen, title, text, entry->is_present ? PROBE_PLAIN : PROBE_WARN);
     gpuhal_probe_screen_field(screen, "uuid",
                               gpuhal_probe_uuid(entry->uuid, physical->vendor_id, *entry->partition != 0, uuid));
-    const char *version = NULL;
-    uint64_t since = 0;
-    for (uint32_t i = 0; gpuhal_registry_driver(view, index, i, &version, &since) == GPUHAL_OK; i++) {
+    gpuhal_driver_record driver = {.size = sizeof driver};
+    for (uint32_t i = 0; i < entry->driver_count; i++) {
+        (void)gpuhal_view_get(view, GPUHAL_RECORD_REGISTRY_DRIVER, entry->first_driver + i, &driver);
         char day[GPUHAL_PROBE_TIME_BYTES];
-        gpuhal_probe_format_day(since, day);
-        snprintf(text, sizeof text, "%.512s since %s", version, day);
+        gpuhal_probe_format_day(driver.since, day);
+        snprintf(text, sizeof text, "%.512s since %s", driver.version, day);
         gpuhal_probe_screen_field(screen, i ? "" : "driver", text);
     }
     if (entry->first_seen != physical->first_seen || entry->last_seen != physical->last_seen) {
@@ -69,12 +69,12 @@ static void print_interface(const gpuhal_registry_view *view, uint32_t index, co
     }
 }
 
-static bool print_hardware(const gpuhal_registry_view *view, const gpuhal_probe_screen *screen)
+static bool print_hardware(const gpuhal_view *view, const gpuhal_probe_screen *screen)
 {
     gpuhal_physical_record physical = {.size = sizeof physical};
     gpuhal_interface_record entry = {.size = sizeof entry};
     uint32_t p = 0;
-    for (; gpuhal_registry_physical(view, p, &physical) == GPUHAL_OK; p++) {
+    for (; gpuhal_view_get(view, GPUHAL_RECORD_REGISTRY_PHYSICAL, p, &physical) == GPUHAL_OK; p++) {
         char title[64], text[WORDS], words[WORDS - 64];
         snprintf(title, sizeof title, "physical device %u", physical.number);
         gpuhal_probe_format_hardware(&physical, words, sizeof words);
@@ -83,9 +83,9 @@ static bool print_hardware(const gpuhal_registry_view *view, const gpuhal_probe_
         print_title(screen, title, text, physical.is_present ? PROBE_PLAIN : PROBE_WARN);
         write_span(gpuhal_probe_format_day, physical.first_seen, physical.last_seen, text, sizeof text);
         gpuhal_probe_screen_field(screen, "seen", text);
-        for (uint32_t f = 0; gpuhal_registry_interface(view, f, &entry) == GPUHAL_OK; f++) {
+        for (uint32_t f = 0; gpuhal_view_get(view, GPUHAL_RECORD_REGISTRY_INTERFACE, f, &entry) == GPUHAL_OK; f++) {
             if (entry.physical == physical.number) {
-                print_interface(view, f, &entry, &physical, screen);
+                print_interface(view, &entry, &physical, screen);
             }
         }
     }
@@ -142,7 +142,7 @@ static void print_plugin(const gpuhal_plugin_record *plugin, const char *stale, 
 }
 
 /* Why the result is not used now; "" where it is. One that failed is the plugin's newest, although it is run again. */
-static void find_stale(const gpuhal_registry_view *view, uint32_t index, const gpuhal_plugin_record *plugin, char *why,
+static void find_stale(const gpuhal_view *view, uint32_t index, const gpuhal_plugin_record *plugin, char *why,
                        uint32_t bytes)
 {
     if (gpuhal_probe_plugin_stale(view, index, plugin, why, bytes)) {
@@ -150,7 +150,7 @@ static void find_stale(const gpuhal_registry_view *view, uint32_t index, const g
     }
 }
 
-static bool is_outdated(const gpuhal_registry_view *view, uint32_t index, const gpuhal_plugin_record *plugin)
+static bool is_outdated(const gpuhal_view *view, uint32_t index, const gpuhal_plugin_record *plugin)
 {
     char why[512];
     find_stale(view, index, plugin, why, sizeof why);
@@ -158,12 +158,12 @@ static bool is_outdated(const gpuhal_registry_view *view, uint32_t index, const 
 }
 
 /* One line for all results of a plugin that are not used any more, at the first of them. */
-static void print_outdated(const gpuhal_registry_view *view, uint32_t index, const gpuhal_plugin_record *plugin,
+static void print_outdated(const gpuhal_view *view, uint32_t index, const gpuhal_plugin_record *plugin,
                            const gpuhal_probe_screen *screen)
 {
     gpuhal_plugin_record other = {.size = sizeof other};
     uint32_t count = 1;
-    for (uint32_t i = 0; gpuhal_registry_plugin(view, i, &other) == GPUHAL_OK; i++) {
+    for (uint32_t i = 0; gpuhal_view_get(view, GPUHAL_RECORD_REGISTRY_PLUGIN, i, &other) == GPUHAL_OK; i++) {
         if (i != index && strcmp(other.name, plugin->name) == 0 && is_outdated(view, i, &other)) {
             if (i < index) {
                 return;
@@ -178,11 +178,11 @@ static void print_outdated(const gpuhal_registry_view *view, uint32_t index, con
     print_title(screen, title, text, PROBE_DIM);
 }
 
-static bool print_plugins(const gpuhal_registry_view *view, bool all, const gpuhal_probe_screen *screen)
+static bool print_plugins(const gpuhal_view *view, bool all, const gpuhal_probe_screen *screen)
 {
     gpuhal_plugin_record plugin = {.size = sizeof plugin};
     uint32_t i = 0, outdated = 0;
-    for (; gpuhal_registry_plugin(view, i, &plugin) == GPUHAL_OK; i++) {
+    for (; gpuhal_view_get(view, GPUHAL_RECORD_REGISTRY_PLUGIN, i, &plugin) == GPUHAL_OK; i++) {
         char why[512];
         find_stale(view, i, &plugin, why, sizeof why);
         if (all || !is_outdated(view, i, &plugin)) {
@@ -192,7 +192,8 @@ static bool print_plugins(const gpuhal_registry_view *view, bool all, const gpuh
         }
     }
     fputs(outdated ? "\n" : "", screen->out);
-    for (uint32_t k = 0; outdated && gpuhal_registry_plugin(view, k, &plugin) == GPUHAL_OK; k++) {
+    for (uint32_t k = 0; outdated && gpuhal_view_get(view, GPUHAL_RECORD_REGISTRY_PLUGIN, k, &plugin) == GPUHAL_OK;
+         k++) {
         if (is_outdated(view, k, &plugin)) {
             print_outdated(view, k, &plugin, screen);
         }
@@ -202,22 +203,20 @@ static bool print_plugins(const gpuhal_registry_view *view, bool all, const gpuh
 
 /* ---- links and faults */
 
-static bool is_newest_driver(const gpuhal_registry_view *view, uint32_t number, const char *driver)
+static bool is_newest_driver(const gpuhal_view *view, uint32_t number, const char *driver)
 {
     gpuhal_interface_record entry;
-    uint32_t index;
-    return gpuhal_probe_find_interface(view, number, &entry, &index) &&
-           strcmp(gpuhal_probe_last_driver(view, index), driver) == 0;
+    return gpuhal_probe_find_interface(view, number, &entry) &&
+           strcmp(gpuhal_probe_last_driver(view, &entry), driver) == 0;
 }
 
 /* What was found out with other drivers is kept, but does not count. */
-static bool is_current(const gpuhal_registry_view *view, const gpuhal_link_record *link)
+static bool is_current(const gpuhal_view *view, const gpuhal_link_record *link)
 {
     return is_newest_driver(view, link->from, link->from_driver) && is_newest_driver(view, link->to, link->to_driver);
 }
 
-static void print_good_link(const gpuhal_registry_view *view, const gpuhal_link_record *link,
-                            const gpuhal_probe_screen *screen)
+static void print_good_link(const gpuhal_view *view, const gpuhal_link_record *link, const gpuhal_probe_screen *screen)
 {
     char text[WORDS], from[GPUHAL_PROBE_NAME_BYTES], to[GPUHAL_PROBE_NAME_BYTES], when[GPUHAL_PROBE_TIME_BYTES];
     gpuhal_probe_name_interface(view, link->from, from);
@@ -230,7 +229,7 @@ static void print_good_link(const gpuhal_registry_view *view, const gpuhal_link_
     gpuhal_probe_screen_wrap(screen, text, 2, 4);
 }
 
-static void print_failed_link(const gpuhal_registry_view *view, const gpuhal_link_record *link,
+static void print_failed_link(const gpuhal_view *view, const gpuhal_link_record *link,
                               const gpuhal_probe_screen *screen)
 {
     char text[WORDS], from[GPUHAL_PROBE_NAME_BYTES], to[GPUHAL_PROBE_NAME_BYTES], when[GPUHAL_PROBE_TIME_BYTES];
@@ -248,8 +247,7 @@ static void print_failed_link(const gpuhal_registry_view *view, const gpuhal_lin
     gpuhal_probe_screen_field(screen, same ? "driver" : "drivers", text);
 }
 
-static void print_fault(const gpuhal_registry_view *view, const gpuhal_fault_record *fault,
-                        const gpuhal_probe_screen *screen)
+static void print_fault(const gpuhal_view *view, const gpuhal_fault_record *fault, const gpuhal_probe_screen *screen)
 {
     static const struct {
         const char *kind, *words;
@@ -277,8 +275,7 @@ static void print_fault(const gpuhal_registry_view *view, const gpuhal_fault_rec
     gpuhal_probe_screen_field(screen, "detail", fault->detail);
 }
 
-static void print_self_test(const gpuhal_registry_view *view, const gpuhal_link_record *link,
-                            const gpuhal_probe_screen *screen)
+static void print_self_test(const gpuhal_view *view, const gpuhal_link_record *link, const gpuhal_probe_screen *screen)
 {
     char text[WORDS], name[GPUHAL_PROBE_NAME_BYTES], when[GPUHAL_PROBE_TIME_BYTES];
     gpuhal_probe_name_interface(view, link->from, name);
@@ -290,11 +287,11 @@ static void print_self_test(const gpuhal_registry_view *view, const gpuhal_link_
 }
 
 /* Links that were verified, or self-tests, which are links of interfaces to themselves. */
-static bool print_verified(const gpuhal_registry_view *view, bool self_tests, const gpuhal_probe_screen *screen)
+static bool print_verified(const gpuhal_view *view, bool self_tests, const gpuhal_probe_screen *screen)
 {
     gpuhal_link_record link = {.size = sizeof link};
     bool any = false;
-    for (uint32_t i = 0; gpuhal_registry_link(view, i, &link) == GPUHAL_OK; i++) {
+    for (uint32_t i = 0; gpuhal_view_get(view, GPUHAL_RECORD_REGISTRY_LINK, i, &link) == GPUHAL_OK; i++) {
         if ((link.from == link.to) != self_tests || !(link.verified || self_tests)) {
             continue;
         }
@@ -315,13 +312,13 @@ static bool print_verified(const gpuhal_registry_view *view, bool self_tests, co
     return any;
 }
 
-static bool print_links(const gpuhal_registry_view *view, const gpuhal_probe_screen *screen)
+static bool print_links(const gpuhal_view *view, const gpuhal_probe_screen *screen)
 {
     gpuhal_link_record link = {.size = sizeof link};
     uint32_t links = 0;
     (void)print_verified(view, true, screen);
     (void)print_verified(view, false, screen);
-    for (; gpuhal_registry_link(view, links, &link) == GPUHAL_OK; links++) {
+    for (; gpuhal_view_get(view, GPUHAL_RECORD_REGISTRY_LINK, links, &link) == GPUHAL_OK; links++) {
         if (!link.verified && link.from != link.to) {
             print_failed_link(view, &link, screen);
         }
@@ -329,11 +326,11 @@ static bool print_links(const gpuhal_registry_view *view, const gpuhal_probe_scr
     return links > 0;
 }
 
-static bool print_faults(const gpuhal_registry_view *view, const gpuhal_probe_screen *screen)
+static bool print_faults(const gpuhal_view *view, const gpuhal_probe_screen *screen)
 {
     gpuhal_fault_record fault = {.size = sizeof fault};
     uint32_t i = 0;
-    for (; gpuhal_registry_fault(view, i, &fault) == GPUHAL_OK; i++) {
+    for (; gpuhal_view_get(view, GPUHAL_RECORD_REGISTRY_FAULT, i, &fault) == GPUHAL_OK; i++) {
         print_fault(view, &fault, screen);
     }
     return i > 0;
@@ -352,23 +349,23 @@ static int why_not_written(const char *place)
     return error;
 }
 
-void gpuhal_probe_registry_print(const gpuhal_registry_view *view, bool all, const gpuhal_probe_screen *screen)
+void gpuhal_probe_registry_print(const gpuhal_view *view, bool all, const gpuhal_probe_screen *screen)
 {
     char text[WORDS];
-    const char *place = gpuhal_registry_place(view);
-    if (!*place) {
+    const gpuhal_registry_info info = gpuhal_probe_registry_info(view);
+    if (!*info.place) {
         snprintf(text, sizeof text, "no record is kept: %s", gpuhal_probe_why_no_record());
         gpuhal_probe_screen_wrap(screen, text, 0, 4);
         return;
     }
-    snprintf(text, sizeof text, "%.900s, generation %" PRIu64, place, gpuhal_registry_generation(view));
+    snprintf(text, sizeof text, "%.900s, generation %" PRIu64, info.place, info.generation);
     print_title(screen, "registry", text, PROBE_PLAIN);
     bool any = print_hardware(view, screen);
     any = print_plugins(view, all, screen) || any;
     any = print_links(view, screen) || any;
     any = print_faults(view, screen) || any;
     if (!any) {
-        int error = why_not_written(place);
+        int error = why_not_written(info.place);
         snprintf(text, sizeof text, "nothing is recorded; %s%s",
                  error ? "the directory cannot be written: " : "listing devices begins it",
                  error ? strerror(error) : "");

@@ -1,14 +1,8 @@
-/* report.c: reading the reports of plugins; see machine.h. */
+/* report.c: what the reports of plugins mean; see machine.h. */
 #include "machine.h"
 
 #include <stdio.h>
 #include <string.h>
-
-bool gpuhal_probe_report(const gpuhal *gpu, uint32_t index, gpuhal_plugin_report *out_report)
-{
-    *out_report = (gpuhal_plugin_report){.size = sizeof *out_report};
-    return gpuhal_plugin_report_get(gpu, index, out_report) == GPUHAL_OK;
-}
 
 const char *gpuhal_probe_report_name(const gpuhal_plugin_report *report)
 {

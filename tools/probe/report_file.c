@@ -75,14 +75,14 @@ static void write_hardware(const gpuhal_probe_machine *machine, FILE *to)
 
 static void write_registry(const gpuhal_probe_screen *screen)
 {
-    gpuhal_registry_view *view = NULL;
+    gpuhal_view *view = NULL;
     title(screen->out, "registry", "gpuhal-probe --registry");
-    if (gpuhal_registry_view_read(NULL, &view)) {
+    if (gpuhal_view_read(NULL, &view)) {
         fprintf(screen->out, "%s\n", gpuhal_last_error()->sentence);
     } else {
         gpuhal_probe_registry_print(view, false, screen);
     }
-    gpuhal_registry_view_release(view);
+    gpuhal_view_release(view);
 }
 
 /* ---- the kernel's log */

@@ -233,9 +233,9 @@ static void print_titles(const device_table *table)
 /* Every interface, under its physical device, the preferred one first; then the hardware without a device. */
 static void print_groups(const device_table *table, const gpuhal_probe_machine *machine)
 {
-    gpuhal_physical_info physical;
-    for (uint32_t p = 0; gpuhal_probe_physical(machine, p, &physical); p++) {
-        gpuhal_probe_print_heading(machine, p, table->screen);
+    gpuhal_physical_info physical = {.size = sizeof physical};
+    for (uint32_t p = 0; gpuhal_view_get(machine->view, GPUHAL_RECORD_PHYSICAL, p, &physical) == GPUHAL_OK; p++) {
+        gpuhal_probe_print_heading(machine->view, &physical, table->screen);
         for (uint32_t pass = 0; pass < 2; pass++) {
             for (uint32_t row = 0; row < table->rows.count; row++) {
                 const gpuhal_probe_device *entry = table->rows.list[row].entry;
@@ -244,7 +244,7 @@ static void print_groups(const device_table *table, const gpuhal_probe_machine *
                 }
             }
         }
-        gpuhal_probe_print_evidence(machine, p, table->screen);
+        gpuhal_probe_print_evidence(machine->view, &physical, table->screen);
     }
     for (uint32_t row = 0; row < table->rows.count; row++) {
         if (!table->rows.list[row].entry) {

@@ -96,7 +96,7 @@ gpuhal_status gpuhal_devices_know(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
 static bool is_kept(gpuhal_registry *registry, const gpuhal_database_plugin *record)
 {
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
-    const gpuhal_database_plugin *kept = gpuhal_database_same(&snapshot->database, GPUHAL_RECORD_PLUGIN, record);
+    const gpuhal_database_plugin *kept = gpuhal_database_same(&snapshot->database, GPUHAL_DATABASE_PLUGIN, record);
     bool same = kept && gpuhal_probe_cache_same(kept, record);
     gpuhal_snapshot_release(snapshot);
     return same;
@@ -127,7 +127,7 @@ static void replace_record(gpuhal *gpu, const gpuhal_candidate *candidate, gpuha
     if (!good || status) {
         gpuhal_log_line(gpu->log, GPUHAL_LEVEL_WARNING, "%s: out of memory, the change is not cached", candidate->name);
     }
-    gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &record);
+    gpuhal_record_finish(GPUHAL_DATABASE_PLUGIN, &record);
 }
 
 /* A driver that was started before the snapshot may have older information than the helper that made it: then nothing

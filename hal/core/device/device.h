@@ -30,6 +30,7 @@ struct gpuhal_relief;        /* memory/buffer.h */
 struct gpuhal_telemetry;     /* telemetry/telemetry.h */
 struct gpuhal_strategies;    /* schedule/strategy.h */
 struct gpuhal_timeline;      /* queue/timeline.h */
+struct gpuhal_view;          /* view.h */
 
 struct gpuhal_sample;
 
@@ -40,6 +41,8 @@ typedef struct gpuhal_attachment {
     void (*opened)(gpuhal *gpu); /* the devices are listed; NULL: nothing is to be done */
     void (*end)(gpuhal *gpu);    /* the application closes the object; ends what waits, calls back or has a thread */
     void (*destroy)(void *state); /* no call is in progress, and the devices are gone; NULL does nothing */
+    /* adds its sources to a view, for the flags of gpuhal_view_of(), or fails; NULL: it has none */
+    gpuhal_status (*view)(const gpuhal *gpu, uint32_t flags, struct gpuhal_view *view);
 } gpuhal_attachment;
 typedef enum gpuhal_attachment_place {
     GPUHAL_ATTACHED_NODE = 0,
@@ -77,6 +80,8 @@ typedef struct gpuhal_layers {
     bool (*serve_call)(gpuhal *gpu, void (*call)(void *user, gpuhal_status status), void *user);
     /* gpuhal_sample_all(). Calls plugins. */
     gpuhal_status (*sample_all)(gpuhal *gpu, struct gpuhal_sample *samples, uint32_t count, uint64_t timeout_ns);
+    /* of the attachment that has one; NULL: none has */
+    gpuhal_status (*view)(const gpuhal *gpu, uint32_t flags, struct gpuhal_view *view);
     /* called once when a device is lost, with the reason as this thread's last error; must not call a plugin */
     void (*on_lost)(gpuhal_device *device);
     /* Begin and end the time in which calls for the device are watched; the second does nothing for a device that is

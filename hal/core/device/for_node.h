@@ -12,6 +12,7 @@
 #include "device/identity.h"
 #include "device/link.h"
 #include "device/snapshot.h"
+#include "device/view.h"
 #include "loader/loader.h"
 #include "os/os.h"
 #include "registry/key.h"

@@ -9,7 +9,7 @@
 
 #include "base/facts.h"
 
-#include <gpuhal/physical.h>
+#include <gpuhal/view.h>
 
 /* The values that interfaces are matched by, the strongest first. */
 typedef enum gpuhal_identity_level {

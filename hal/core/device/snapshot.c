@@ -21,6 +21,7 @@ void gpuhal_device_snapshot_free(gpuhal_device_snapshot *snapshot)
         gpuhal_candidates_finish(&snapshot->candidates);
         free(snapshot->entries);
         free(snapshot->physicals);
+        free(snapshot->interfaces);
         free(snapshot->devices);
         free(snapshot->places);
         free(snapshot);

@@ -1,5 +1,5 @@
 /* device/snapshot.h: the devices of the machine as of one enumeration: the data behind the list of devices, selectors
- * and gpuhal/physical.h.
+ * and views.
  *
  * A snapshot never changes once it is published, and lives as long as the gpuhal object, because handed-out devices
  * and texts point into it. So readers need no lock: they load gpu->snapshot once and use that. The list of devices
@@ -35,10 +35,12 @@ typedef struct gpuhal_device_snapshot {
     uint32_t fresh; /* entries that the candidates list; later ones are of backends without a result this time */
     /* of all entries: hiding a device must not change numbers or break groups */
     gpuhal_identity identity;
-    gpuhal_identity_evidence_list evidence; /* about visible interfaces */
-    /* physical devices with a visible interface, in the order of their first visible one */
-    uint32_t *physicals;
-    uint32_t physical_count;
+    /* physical devices with a visible interface, in the order of their first visible one, and of each its visible
+     * interfaces and the evidence about these; their sizes are 0 */
+    gpuhal_physical_info *physicals;
+    gpuhal_interface_info *interfaces;
+    gpuhal_identity_evidence_list evidence;
+    uint32_t physical_count, interface_count;
     gpuhal_device **devices; /* visible ones, also those that are gone, by position */
     uint32_t *places;        /* the entry of each device; GPUHAL_NOWHERE: no longer listed */
     uint32_t device_count;
@@ -92,7 +94,7 @@ bool gpuhal_listed_drifted(const gpuhal_listed_device *then, const gpuhal_listed
 /* Marks the preferred interface among the visible ones of each partition. */
 void gpuhal_device_snapshot_mark_preferred(gpuhal_device_snapshot *snapshot);
 /* Finds preferred interfaces, physical devices and evidence, once the visible entries have their devices (physical.c).
- */
+ * What it finds before a failure is freed with the snapshot. */
 gpuhal_status gpuhal_device_snapshot_prefer(gpuhal_device_snapshot *snapshot);
 
 #endif

@@ -3,10 +3,10 @@
 
 #include "base/error.h"
 #include "base/job.h"
+#include "device/view.h"
 #include "queue/completion_service.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* Removes the listener, and waits until it is not being called; the listener itself does not wait. Called with the
  * mutex held. */
@@ -117,9 +117,7 @@ gpuhal_status gpuhal_next_change(gpuhal *gpu, gpuhal_change *out_change)
     if (!has) {
         return GPUHAL_NOT_READY;
     }
-    uint32_t size = out_change->size;
-    memcpy(out_change, &change, size < sizeof change ? size : sizeof change);
-    out_change->size = size;
+    gpuhal_record_give(out_change, &change, sizeof change);
     return GPUHAL_OK;
 }
 

@@ -175,11 +175,11 @@ void gpuhal_candidates_finish(gpuhal_candidates *candidates)
     }
     free(candidates->notes);
     for (size_t i = 0; i < candidates->learned_count; i++) {
-        gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &candidates->learned[i]);
+        gpuhal_record_finish(GPUHAL_DATABASE_PLUGIN, &candidates->learned[i]);
     }
     free(candidates->learned);
     for (size_t i = 0; i < candidates->fault_count; i++) {
-        gpuhal_record_finish(GPUHAL_RECORD_FAULT, &candidates->faults[i]);
+        gpuhal_record_finish(GPUHAL_DATABASE_FAULT, &candidates->faults[i]);
     }
     free(candidates->faults);
     *candidates = (gpuhal_candidates){0};

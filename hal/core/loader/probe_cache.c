@@ -259,8 +259,8 @@ bool gpuhal_probe_cache_same(const gpuhal_database_plugin *known, const gpuhal_d
     gpuhal_database_plugin one = *known, other = *record;
     gpuhal_text texts[2] = {{0}, {0}};
     one.generation = other.generation = one.probed_at = other.probed_at = 0;
-    gpuhal_record_write(GPUHAL_RECORD_PLUGIN, &one, &texts[0]);
-    gpuhal_record_write(GPUHAL_RECORD_PLUGIN, &other, &texts[1]);
+    gpuhal_record_write(GPUHAL_DATABASE_PLUGIN, &one, &texts[0]);
+    gpuhal_record_write(GPUHAL_DATABASE_PLUGIN, &other, &texts[1]);
     bool same =
         !texts[0].failed && !texts[1].failed && strcmp(gpuhal_text_get(&texts[0]), gpuhal_text_get(&texts[1])) == 0;
     gpuhal_text_finish(&texts[0]);
@@ -290,7 +290,7 @@ static bool add_fault(gpuhal_candidates *candidates, const gpuhal_candidate *can
     gpuhal_database_fault *list =
         failed ? NULL : realloc(candidates->faults, (candidates->fault_count + 1) * sizeof *list);
     if (!list) {
-        gpuhal_record_finish(GPUHAL_RECORD_FAULT, &fault);
+        gpuhal_record_finish(GPUHAL_DATABASE_FAULT, &fault);
         return false;
     }
     candidates->faults = list;
@@ -356,7 +356,7 @@ static bool learn(gpuhal_probe_cache *cache, gpuhal_candidate *candidate, const 
     }
     bool kept = good && !is_known(cache, &record) && add_record(cache->candidates, &record);
     if (!kept) {
-        gpuhal_record_finish(GPUHAL_RECORD_PLUGIN, &record);
+        gpuhal_record_finish(GPUHAL_DATABASE_PLUGIN, &record);
     }
     return good && (result->fault == 0 || add_fault(cache->candidates, candidate, result->fault));
 }

@@ -9,18 +9,18 @@
 /* The most results of one plugin file, under different keys: in containers, with other variables. */
 #define RESULTS_PER_PLUGIN_MAX 8
 
-size_t gpuhal_database_limit(gpuhal_record_kind kind)
+size_t gpuhal_database_limit(gpuhal_database_kind kind)
 {
-    static const size_t limits[GPUHAL_RECORD_KINDS] = {64, 64, 256, 512, 256};
+    static const size_t limits[GPUHAL_DATABASE_KINDS] = {64, 64, 256, 512, 256};
     return limits[kind];
 }
 
-void *gpuhal_database_at(const gpuhal_database *database, gpuhal_record_kind kind, size_t index)
+void *gpuhal_database_at(const gpuhal_database *database, gpuhal_database_kind kind, size_t index)
 {
     return (char *)database->records[kind].list + index * gpuhal_record_size(kind);
 }
 
-void *gpuhal_database_add(gpuhal_database *database, gpuhal_record_kind kind)
+void *gpuhal_database_add(gpuhal_database *database, gpuhal_database_kind kind)
 {
     gpuhal_record_list *records = &database->records[kind];
     size_t size = gpuhal_record_size(kind);
@@ -38,7 +38,7 @@ void *gpuhal_database_add(gpuhal_database *database, gpuhal_record_kind kind)
     return record;
 }
 
-void gpuhal_database_remove(gpuhal_database *database, gpuhal_record_kind kind, size_t index)
+void gpuhal_database_remove(gpuhal_database *database, gpuhal_database_kind kind, size_t index)
 {
     gpuhal_record_list *records = &database->records[kind];
     char *record = gpuhal_database_at(database, kind, index);
@@ -50,7 +50,7 @@ void gpuhal_database_remove(gpuhal_database *database, gpuhal_record_kind kind, 
 
 void gpuhal_database_finish(gpuhal_database *database)
 {
-    for (gpuhal_record_kind kind = 0; kind < GPUHAL_RECORD_KINDS; kind++) {
+    for (gpuhal_database_kind kind = 0; kind < GPUHAL_DATABASE_KINDS; kind++) {
         for (size_t i = 0; i < database->records[kind].count; i++) {
             gpuhal_record_finish(kind, gpuhal_database_at(database, kind, i));
         }
@@ -64,23 +64,23 @@ static bool same_text(const char *one, const char *other)
     return strcmp(one ? one : "", other ? other : "") == 0;
 }
 
-static bool is_same(gpuhal_record_kind kind, const void *one, const void *other)
+static bool is_same(gpuhal_database_kind kind, const void *one, const void *other)
 {
     switch (kind) {
-    case GPUHAL_RECORD_PLUGIN: {
+    case GPUHAL_DATABASE_PLUGIN: {
         const gpuhal_database_plugin *a = one, *b = other;
         return same_text(a->identity, b->identity) && gpuhal_texts_same(&a->key, &b->key);
     }
-    case GPUHAL_RECORD_PHYSICAL:
+    case GPUHAL_DATABASE_PHYSICAL:
         return ((const gpuhal_database_physical *)one)->number == ((const gpuhal_database_physical *)other)->number;
-    case GPUHAL_RECORD_INTERFACE:
+    case GPUHAL_DATABASE_INTERFACE:
         return ((const gpuhal_database_interface *)one)->number == ((const gpuhal_database_interface *)other)->number;
-    case GPUHAL_RECORD_LINK: {
+    case GPUHAL_DATABASE_LINK: {
         const gpuhal_database_link *a = one, *b = other;
         return a->from == b->from && a->to == b->to && same_text(a->from_driver, b->from_driver) &&
                same_text(a->to_driver, b->to_driver);
     }
-    case GPUHAL_RECORD_FAULT: {
+    case GPUHAL_DATABASE_FAULT: {
         const gpuhal_database_fault *a = one, *b = other;
         return a->kind == b->kind && a->iface == b->iface && same_text(a->plugin, b->plugin);
     }
@@ -89,7 +89,7 @@ static bool is_same(gpuhal_record_kind kind, const void *one, const void *other)
     }
 }
 
-void *gpuhal_database_same(const gpuhal_database *database, gpuhal_record_kind kind, const void *record)
+void *gpuhal_database_same(const gpuhal_database *database, gpuhal_database_kind kind, const void *record)
 {
     for (size_t i = 0; i < database->records[kind].count; i++) {
         void *other = gpuhal_database_at(database, kind, i);
@@ -108,41 +108,44 @@ static uint64_t generation_of(const void *record)
     return generation;
 }
 
-/* A physical device is present while one of its interfaces is, or if it was recorded just now. Other records count as
- * absent. */
-static bool is_present(const gpuhal_database *database, gpuhal_record_kind kind, const void *record)
+bool gpuhal_database_lists(const gpuhal_database *database, uint32_t physical)
 {
     size_t count;
     const gpuhal_database_interface *interfaces = gpuhal_database_interfaces(database, &count);
-    if (kind == GPUHAL_RECORD_INTERFACE) {
+    bool listed = false;
+    for (size_t i = 0; i < count; i++) {
+        listed = listed || (interfaces[i].physical == physical && interfaces[i].present);
+    }
+    return listed;
+}
+
+/* A physical device is present while one of its interfaces is, or if it was recorded just now. Other records count
+ * as absent. */
+static bool is_present(const gpuhal_database *database, gpuhal_database_kind kind, const void *record)
+{
+    if (kind == GPUHAL_DATABASE_INTERFACE) {
         return ((const gpuhal_database_interface *)record)->present != 0;
     }
-    if (kind == GPUHAL_RECORD_PHYSICAL && generation_of(record) == database->generation) {
-        return true;
-    }
-    for (size_t f = 0; kind == GPUHAL_RECORD_PHYSICAL && f < count; f++) {
-        if (interfaces[f].present && interfaces[f].physical == ((const gpuhal_database_physical *)record)->number) {
-            return true;
-        }
-    }
-    return false;
+    return kind == GPUHAL_DATABASE_PHYSICAL &&
+           (generation_of(record) == database->generation ||
+            gpuhal_database_lists(database, ((const gpuhal_database_physical *)record)->number));
 }
 
 /* Returns the backend whose devices the record is about; "" for kinds without a backend. */
-static const char *owner_of(const gpuhal_database *database, gpuhal_record_kind kind, const void *record)
+static const char *owner_of(const gpuhal_database *database, gpuhal_database_kind kind, const void *record)
 {
-    const uint32_t number = kind == GPUHAL_RECORD_LINK ? ((const gpuhal_database_link *)record)->from : 0;
+    const uint32_t number = kind == GPUHAL_DATABASE_LINK ? ((const gpuhal_database_link *)record)->from : 0;
     const gpuhal_database_interface wanted = {.number = number};
-    const gpuhal_database_interface *found = kind == GPUHAL_RECORD_INTERFACE ? record
+    const gpuhal_database_interface *found = kind == GPUHAL_DATABASE_INTERFACE ? record
                                              : number == 0
                                                  ? NULL
-                                                 : gpuhal_database_same(database, GPUHAL_RECORD_INTERFACE, &wanted);
+                                                 : gpuhal_database_same(database, GPUHAL_DATABASE_INTERFACE, &wanted);
     return found && found->backend ? found->backend : "";
 }
 
 /* Returns the backend with most records of the kind. It loses the surplus. In a tie the first backend is returned;
  * backends after the first OWNERS_MOST do not count. */
-static const char *largest_owner(const gpuhal_database *database, gpuhal_record_kind kind)
+static const char *largest_owner(const gpuhal_database *database, gpuhal_database_kind kind)
 {
     enum { OWNERS_MOST = 32 };
     const char *owners[OWNERS_MOST];
@@ -167,7 +170,7 @@ static const char *largest_owner(const gpuhal_database *database, gpuhal_record_
 /* Drops one record of the backend that has most of them, so that its many devices cost no other backend its records.
  * Drops the oldest absent record; if all are present, the last that was added, since others may be referred to by
  * number. */
-static void drop_one_of(gpuhal_database *database, gpuhal_record_kind kind)
+static void drop_one_of(gpuhal_database *database, gpuhal_database_kind kind)
 {
     const char *owner = largest_owner(database, kind);
     size_t victim = database->records[kind].count;
@@ -191,8 +194,8 @@ bool gpuhal_database_drop_oldest(gpuhal_database *database)
 {
     /* Probing finds results again, and measuring finds measurements again; stable numbers are lost for ever, so they
      * come last. */
-    static const gpuhal_record_kind order[] = {GPUHAL_RECORD_PLUGIN, GPUHAL_RECORD_LINK, GPUHAL_RECORD_FAULT,
-                                               GPUHAL_RECORD_INTERFACE, GPUHAL_RECORD_PHYSICAL};
+    static const gpuhal_database_kind order[] = {GPUHAL_DATABASE_PLUGIN, GPUHAL_DATABASE_LINK, GPUHAL_DATABASE_FAULT,
+                                                 GPUHAL_DATABASE_INTERFACE, GPUHAL_DATABASE_PHYSICAL};
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
         if (database->records[order[i]].count > 0) {
             drop_one_of(database, order[i]);
@@ -217,7 +220,7 @@ static void trim_results(gpuhal_database *database)
             }
         }
         if (same > RESULTS_PER_PLUGIN_MAX) {
-            gpuhal_database_remove(database, GPUHAL_RECORD_PLUGIN, oldest);
+            gpuhal_database_remove(database, GPUHAL_DATABASE_PLUGIN, oldest);
             plugins = gpuhal_database_plugins(database, &count);
             i--;
         }
@@ -227,26 +230,26 @@ static void trim_results(gpuhal_database *database)
 static bool has_physical(const gpuhal_database *database, uint32_t number)
 {
     const gpuhal_database_physical wanted = {.number = number};
-    return gpuhal_database_same(database, GPUHAL_RECORD_PHYSICAL, &wanted) != NULL;
+    return gpuhal_database_same(database, GPUHAL_DATABASE_PHYSICAL, &wanted) != NULL;
 }
 
 static bool has_interface(const gpuhal_database *database, uint32_t number)
 {
     const gpuhal_database_interface wanted = {.number = number};
-    return gpuhal_database_same(database, GPUHAL_RECORD_INTERFACE, &wanted) != NULL;
+    return gpuhal_database_same(database, GPUHAL_DATABASE_INTERFACE, &wanted) != NULL;
 }
 
 /* Returns whether the owner of the record still exists. */
-static bool belongs(const gpuhal_database *database, gpuhal_record_kind kind, const void *record)
+static bool belongs(const gpuhal_database *database, gpuhal_database_kind kind, const void *record)
 {
-    if (kind == GPUHAL_RECORD_INTERFACE) {
+    if (kind == GPUHAL_DATABASE_INTERFACE) {
         return has_physical(database, ((const gpuhal_database_interface *)record)->physical);
     }
-    if (kind == GPUHAL_RECORD_LINK) {
+    if (kind == GPUHAL_DATABASE_LINK) {
         const gpuhal_database_link *link = record;
         return has_interface(database, link->from) && has_interface(database, link->to);
     }
-    if (kind == GPUHAL_RECORD_FAULT) {
+    if (kind == GPUHAL_DATABASE_FAULT) {
         const gpuhal_database_fault *fault = record;
         return fault->iface == 0 || has_interface(database, fault->iface);
     }
@@ -255,18 +258,18 @@ static bool belongs(const gpuhal_database *database, gpuhal_record_kind kind, co
 
 bool gpuhal_database_has_room(const gpuhal_database *database)
 {
-    size_t count = database->records[GPUHAL_RECORD_PHYSICAL].count, present = 0;
+    size_t count = database->records[GPUHAL_DATABASE_PHYSICAL].count, present = 0;
     for (size_t i = 0; i < count; i++) {
         present +=
-            is_present(database, GPUHAL_RECORD_PHYSICAL, gpuhal_database_at(database, GPUHAL_RECORD_PHYSICAL, i));
+            is_present(database, GPUHAL_DATABASE_PHYSICAL, gpuhal_database_at(database, GPUHAL_DATABASE_PHYSICAL, i));
     }
-    return present < gpuhal_database_limit(GPUHAL_RECORD_PHYSICAL);
+    return present < gpuhal_database_limit(GPUHAL_DATABASE_PHYSICAL);
 }
 
 void gpuhal_database_trim(gpuhal_database *database)
 {
     trim_results(database);
-    for (gpuhal_record_kind kind = 0; kind < GPUHAL_RECORD_KINDS; kind++) {
+    for (gpuhal_database_kind kind = 0; kind < GPUHAL_DATABASE_KINDS; kind++) {
         for (size_t i = database->records[kind].count; i > 0; i--) {
             if (!belongs(database, kind, gpuhal_database_at(database, kind, i - 1))) {
                 gpuhal_database_remove(database, kind, i - 1);

@@ -92,13 +92,13 @@ typedef struct gpuhal_database_fault {
 } gpuhal_database_fault;
 
 typedef enum {
-    GPUHAL_RECORD_PLUGIN,
-    GPUHAL_RECORD_PHYSICAL,
-    GPUHAL_RECORD_INTERFACE,
-    GPUHAL_RECORD_LINK,
-    GPUHAL_RECORD_FAULT,
-    GPUHAL_RECORD_KINDS
-} gpuhal_record_kind;
+    GPUHAL_DATABASE_PLUGIN,
+    GPUHAL_DATABASE_PHYSICAL,
+    GPUHAL_DATABASE_INTERFACE,
+    GPUHAL_DATABASE_LINK,
+    GPUHAL_DATABASE_FAULT,
+    GPUHAL_DATABASE_KINDS
+} gpuhal_database_kind;
 
 /* An array of the structures above. */
 typedef struct gpuhal_record_list {
@@ -109,43 +109,45 @@ typedef struct gpuhal_record_list {
 typedef struct gpuhal_database {
     uint64_t generation; /* incremented by every change */
     uint32_t next_physical, next_interface;
-    gpuhal_record_list records[GPUHAL_RECORD_KINDS];
+    gpuhal_record_list records[GPUHAL_DATABASE_KINDS];
 } gpuhal_database;
 
 #define GPUHAL_DATABASE_EMPTY ((gpuhal_database){.next_physical = 1, .next_interface = 1})
 
 static inline gpuhal_database_plugin *gpuhal_database_plugins(const gpuhal_database *database, size_t *out_count)
 {
-    *out_count = database->records[GPUHAL_RECORD_PLUGIN].count;
-    return database->records[GPUHAL_RECORD_PLUGIN].list;
+    *out_count = database->records[GPUHAL_DATABASE_PLUGIN].count;
+    return database->records[GPUHAL_DATABASE_PLUGIN].list;
 }
 static inline gpuhal_database_physical *gpuhal_database_physicals(const gpuhal_database *database, size_t *out_count)
 {
-    *out_count = database->records[GPUHAL_RECORD_PHYSICAL].count;
-    return database->records[GPUHAL_RECORD_PHYSICAL].list;
+    *out_count = database->records[GPUHAL_DATABASE_PHYSICAL].count;
+    return database->records[GPUHAL_DATABASE_PHYSICAL].list;
 }
 static inline gpuhal_database_interface *gpuhal_database_interfaces(const gpuhal_database *database, size_t *out_count)
 {
-    *out_count = database->records[GPUHAL_RECORD_INTERFACE].count;
-    return database->records[GPUHAL_RECORD_INTERFACE].list;
+    *out_count = database->records[GPUHAL_DATABASE_INTERFACE].count;
+    return database->records[GPUHAL_DATABASE_INTERFACE].list;
 }
 static inline gpuhal_database_link *gpuhal_database_links(const gpuhal_database *database, size_t *out_count)
 {
-    *out_count = database->records[GPUHAL_RECORD_LINK].count;
-    return database->records[GPUHAL_RECORD_LINK].list;
+    *out_count = database->records[GPUHAL_DATABASE_LINK].count;
+    return database->records[GPUHAL_DATABASE_LINK].list;
 }
 static inline gpuhal_database_fault *gpuhal_database_faults(const gpuhal_database *database, size_t *out_count)
 {
-    *out_count = database->records[GPUHAL_RECORD_FAULT].count;
-    return database->records[GPUHAL_RECORD_FAULT].list;
+    *out_count = database->records[GPUHAL_DATABASE_FAULT].count;
+    return database->records[GPUHAL_DATABASE_FAULT].list;
 }
 
 /* Appends a zeroed record to its list. Returns NULL without memory. */
-void *gpuhal_database_add(gpuhal_database *database, gpuhal_record_kind kind);
-void *gpuhal_database_at(const gpuhal_database *database, gpuhal_record_kind kind, size_t index);
-void gpuhal_database_remove(gpuhal_database *database, gpuhal_record_kind kind, size_t index);
+void *gpuhal_database_add(gpuhal_database *database, gpuhal_database_kind kind);
+void *gpuhal_database_at(const gpuhal_database *database, gpuhal_database_kind kind, size_t index);
+void gpuhal_database_remove(gpuhal_database *database, gpuhal_database_kind kind, size_t index);
 /* Returns the other record of the same object as `record`; NULL if there is none. */
-void *gpuhal_database_same(const gpuhal_database *database, gpuhal_record_kind kind, const void *record);
+void *gpuhal_database_same(const gpuhal_database *database, gpuhal_database_kind kind, const void *record);
+/* Returns whether an interface of the physical device with this number is present. */
+bool gpuhal_database_lists(const gpuhal_database *database, uint32_t physical);
 /* Drops records above the limits, and the records that belonged to them. The oldest go first; of physical devices first
  * the absent ones, then the last that was added. */
 void gpuhal_database_trim(gpuhal_database *database);
@@ -156,6 +158,6 @@ bool gpuhal_database_drop_oldest(gpuhal_database *database);
 void gpuhal_database_finish(gpuhal_database *database);
 
 /* Returns the largest number of records of a kind. */
-size_t gpuhal_database_limit(gpuhal_record_kind kind);
+size_t gpuhal_database_limit(gpuhal_database_kind kind);
 
 #endif

@@ -98,24 +98,25 @@ static const struct {
     const char *name;
     const field *fields;
     size_t count, size;
-} kinds[GPUHAL_RECORD_KINDS] = {
-    [GPUHAL_RECORD_PLUGIN] = {"plugin", plugin_fields, COUNT(plugin_fields), sizeof(gpuhal_database_plugin)},
-    [GPUHAL_RECORD_PHYSICAL] = {"physical", physical_fields, COUNT(physical_fields), sizeof(gpuhal_database_physical)},
-    [GPUHAL_RECORD_INTERFACE] = {"interface", interface_fields, COUNT(interface_fields),
-                                 sizeof(gpuhal_database_interface)},
-    [GPUHAL_RECORD_LINK] = {"link", link_fields, COUNT(link_fields), sizeof(gpuhal_database_link)},
-    [GPUHAL_RECORD_FAULT] = {"fault", fault_fields, COUNT(fault_fields), sizeof(gpuhal_database_fault)},
+} kinds[GPUHAL_DATABASE_KINDS] = {
+    [GPUHAL_DATABASE_PLUGIN] = {"plugin", plugin_fields, COUNT(plugin_fields), sizeof(gpuhal_database_plugin)},
+    [GPUHAL_DATABASE_PHYSICAL] = {"physical", physical_fields, COUNT(physical_fields),
+                                  sizeof(gpuhal_database_physical)},
+    [GPUHAL_DATABASE_INTERFACE] = {"interface", interface_fields, COUNT(interface_fields),
+                                   sizeof(gpuhal_database_interface)},
+    [GPUHAL_DATABASE_LINK] = {"link", link_fields, COUNT(link_fields), sizeof(gpuhal_database_link)},
+    [GPUHAL_DATABASE_FAULT] = {"fault", fault_fields, COUNT(fault_fields), sizeof(gpuhal_database_fault)},
 };
 
-size_t gpuhal_record_size(gpuhal_record_kind kind)
+size_t gpuhal_record_size(gpuhal_database_kind kind)
 {
     return kinds[kind].size;
 }
 
-gpuhal_record_kind gpuhal_record_kind_of(const char *name)
+gpuhal_database_kind gpuhal_record_kind_of(const char *name)
 {
-    gpuhal_record_kind kind = 0;
-    while (kind < GPUHAL_RECORD_KINDS && strcmp(kinds[kind].name, name) != 0) {
+    gpuhal_database_kind kind = 0;
+    while (kind < GPUHAL_DATABASE_KINDS && strcmp(kinds[kind].name, name) != 0) {
         kind++;
     }
     return kind;
@@ -181,7 +182,7 @@ static void write_field(const field *at, const void *member, gpuhal_text *to)
     }
 }
 
-void gpuhal_record_write(gpuhal_record_kind kind, const void *record, gpuhal_text *to)
+void gpuhal_record_write(gpuhal_database_kind kind, const void *record, gpuhal_text *to)
 {
     gpuhal_records_write_kind(to, kinds[kind].name);
     for (size_t i = 0; i < kinds[kind].count; i++) {
@@ -307,10 +308,10 @@ static bool may_repeat(const field *at)
 }
 
 /* `seen`: bit i for field i. */
-static gpuhal_read_result read_pair(gpuhal_record_kind kind, void *record, const char *key, const char *value,
+static gpuhal_read_result read_pair(gpuhal_database_kind kind, void *record, const char *key, const char *value,
                                     uint32_t *seen)
 {
-    gpuhal_database_plugin *plugin = kind == GPUHAL_RECORD_PLUGIN ? record : NULL;
+    gpuhal_database_plugin *plugin = kind == GPUHAL_DATABASE_PLUGIN ? record : NULL;
     if (plugin && plugin->devices.count > 0) {
         return read_of_device(&plugin->devices, key, value);
     }
@@ -327,7 +328,7 @@ static gpuhal_read_result read_pair(gpuhal_record_kind kind, void *record, const
     return GPUHAL_READ_DAMAGED;
 }
 
-static bool has_what_is_needed(gpuhal_record_kind kind, uint32_t seen)
+static bool has_what_is_needed(gpuhal_database_kind kind, uint32_t seen)
 {
     for (size_t i = 0; i < kinds[kind].count; i++) {
         if (kinds[kind].fields[i].needed && !(seen & 1u << i)) {
@@ -337,7 +338,7 @@ static bool has_what_is_needed(gpuhal_record_kind kind, uint32_t seen)
     return true;
 }
 
-gpuhal_read_result gpuhal_record_read(gpuhal_record_kind kind, const char *text, size_t bytes, void *record)
+gpuhal_read_result gpuhal_record_read(gpuhal_database_kind kind, const char *text, size_t bytes, void *record)
 {
     gpuhal_records_reader reader;
     gpuhal_read_result result = GPUHAL_READ_OK;
@@ -365,7 +366,7 @@ static void finish_versions(gpuhal_database_versions *versions)
     free(versions->list);
 }
 
-void gpuhal_record_finish(gpuhal_record_kind kind, void *record)
+void gpuhal_record_finish(gpuhal_database_kind kind, void *record)
 {
     for (size_t i = 0; i < kinds[kind].count; i++) {
         const field *at = &kinds[kind].fields[i];

@@ -10,13 +10,13 @@
 /* The limit of every kind except a plugin with its devices. */
 #define SMALL_RECORD_BYTES_MAX 8192u
 
-static size_t most_bytes(gpuhal_record_kind kind)
+static size_t most_bytes(gpuhal_database_kind kind)
 {
-    return kind == GPUHAL_RECORD_PLUGIN ? GPUHAL_RECORD_BYTES_MAX : SMALL_RECORD_BYTES_MAX;
+    return kind == GPUHAL_DATABASE_PLUGIN ? GPUHAL_RECORD_BYTES_MAX : SMALL_RECORD_BYTES_MAX;
 }
 
 /* Adds a copy; *out_copy is NULL for a record that is too long or invalid. Returns false without memory. */
-static bool add_copy(gpuhal_database *database, gpuhal_record_kind kind, const void *record, void **out_copy)
+static bool add_copy(gpuhal_database *database, gpuhal_database_kind kind, const void *record, void **out_copy)
 {
     gpuhal_text text = {0};
     gpuhal_read_result result = GPUHAL_READ_NO_MEMORY;
@@ -36,13 +36,13 @@ static bool add_copy(gpuhal_database *database, gpuhal_record_kind kind, const v
     return result != GPUHAL_READ_NO_MEMORY;
 }
 
-static size_t index_of(const gpuhal_database *database, gpuhal_record_kind kind, const void *record)
+static size_t index_of(const gpuhal_database *database, gpuhal_database_kind kind, const void *record)
 {
     return (size_t)((const char *)record - (const char *)database->records[kind].list) / gpuhal_record_size(kind);
 }
 
 /* Removes the earlier records of the same object. */
-static void remove_older(gpuhal_database *database, gpuhal_record_kind kind, const void *record)
+static void remove_older(gpuhal_database *database, gpuhal_database_kind kind, const void *record)
 {
     const void *older = gpuhal_database_same(database, kind, record);
     if (older) {
@@ -51,7 +51,7 @@ static void remove_older(gpuhal_database *database, gpuhal_record_kind kind, con
 }
 
 /* Replaces the earlier records of the same objects. */
-static bool put_newest(gpuhal_database *database, gpuhal_record_kind kind, const void *records, size_t count,
+static bool put_newest(gpuhal_database *database, gpuhal_database_kind kind, const void *records, size_t count,
                        size_t *left_out)
 {
     for (size_t i = 0; i < count; i++) {
@@ -73,7 +73,7 @@ static bool put_faults(gpuhal_database *database, gpuhal_changes *changes)
 {
     for (size_t i = 0; i < changes->fault_count; i++) {
         void *copy;
-        if (!add_copy(database, GPUHAL_RECORD_FAULT, &changes->faults[i], &copy)) {
+        if (!add_copy(database, GPUHAL_DATABASE_FAULT, &changes->faults[i], &copy)) {
             return false;
         }
         changes->left_out += !copy;
@@ -81,14 +81,14 @@ static bool put_faults(gpuhal_database *database, gpuhal_changes *changes)
             continue;
         }
         gpuhal_database_fault *fault = copy;
-        const gpuhal_database_fault *older = gpuhal_database_same(database, GPUHAL_RECORD_FAULT, fault);
+        const gpuhal_database_fault *older = gpuhal_database_same(database, GPUHAL_DATABASE_FAULT, fault);
         fault->generation = database->generation;
         fault->first = older ? older->first : changes->now;
         fault->last = changes->now;
         if (older && __builtin_add_overflow(fault->count, older->count, &fault->count)) {
             fault->count = UINT64_MAX;
         }
-        remove_older(database, GPUHAL_RECORD_FAULT, fault);
+        remove_older(database, GPUHAL_DATABASE_FAULT, fault);
     }
     return true;
 }
@@ -99,7 +99,7 @@ static void forget_faults_of(gpuhal_database *database, const char *identity)
     const gpuhal_database_fault *faults = gpuhal_database_faults(database, &count);
     for (size_t i = count; i > 0; i--) {
         if (faults[i - 1].plugin && strcmp(faults[i - 1].plugin, identity) == 0) {
-            gpuhal_database_remove(database, GPUHAL_RECORD_FAULT, i - 1);
+            gpuhal_database_remove(database, GPUHAL_DATABASE_FAULT, i - 1);
         }
     }
 }
@@ -111,7 +111,7 @@ static void forget_plugin(gpuhal_database *database, const char *name)
     for (size_t i = count; i > 0; i--) {
         if (strcmp(plugins[i - 1].name, name) == 0) {
             forget_faults_of(database, plugins[i - 1].identity);
-            gpuhal_database_remove(database, GPUHAL_RECORD_PLUGIN, i - 1);
+            gpuhal_database_remove(database, GPUHAL_DATABASE_PLUGIN, i - 1);
         }
     }
 }
@@ -120,9 +120,9 @@ static void forget_plugin(gpuhal_database *database, const char *name)
 static void forget_physical(gpuhal_database *database, uint32_t number)
 {
     const gpuhal_database_physical wanted = {.number = number};
-    const void *found = gpuhal_database_same(database, GPUHAL_RECORD_PHYSICAL, &wanted);
+    const void *found = gpuhal_database_same(database, GPUHAL_DATABASE_PHYSICAL, &wanted);
     if (found) {
-        gpuhal_database_remove(database, GPUHAL_RECORD_PHYSICAL, index_of(database, GPUHAL_RECORD_PHYSICAL, found));
+        gpuhal_database_remove(database, GPUHAL_DATABASE_PHYSICAL, index_of(database, GPUHAL_DATABASE_PHYSICAL, found));
     }
 }
 
@@ -138,7 +138,7 @@ static void end_quarantine(gpuhal_database *database, const char *identity)
     const gpuhal_database_plugin *plugins = gpuhal_database_plugins(database, &count);
     for (size_t i = count; i > 0; i--) {
         if (gpuhal_database_is_quarantine(&plugins[i - 1], identity)) {
-            gpuhal_database_remove(database, GPUHAL_RECORD_PLUGIN, i - 1);
+            gpuhal_database_remove(database, GPUHAL_DATABASE_PLUGIN, i - 1);
         }
     }
 }
@@ -184,9 +184,9 @@ bool gpuhal_database_merge(gpuhal_database *database, gpuhal_changes *changes)
         end_quarantine(database, changes->proven);
     }
     size_t *left_out = &changes->left_out;
-    bool good = put_newest(database, GPUHAL_RECORD_PLUGIN, changes->plugins, changes->plugin_count, left_out) &&
+    bool good = put_newest(database, GPUHAL_DATABASE_PLUGIN, changes->plugins, changes->plugin_count, left_out) &&
                 gpuhal_database_number(database, changes) &&
-                put_newest(database, GPUHAL_RECORD_LINK, changes->links, changes->link_count, left_out) &&
+                put_newest(database, GPUHAL_DATABASE_LINK, changes->links, changes->link_count, left_out) &&
                 put_faults(database, changes);
     gpuhal_database_trim(database);
     return good;

@@ -92,7 +92,7 @@ void gpuhal_outdated_drop(gpuhal_database *database, const gpuhal_changes *chang
         bool gone = false;
         answers = !is_from_here(&plugins[i - 1], changes) || look_at(&plugins[i - 1], &gone);
         if (gone) {
-            gpuhal_database_remove(database, GPUHAL_RECORD_PLUGIN, i - 1);
+            gpuhal_database_remove(database, GPUHAL_DATABASE_PLUGIN, i - 1);
         }
     }
 }

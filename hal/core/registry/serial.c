@@ -38,7 +38,7 @@ void gpuhal_serial_write(const gpuhal_database *database, gpuhal_text *to)
     gpuhal_records_write_u64(to, "next_physical", database->next_physical);
     gpuhal_records_write_u64(to, "next_interface", database->next_interface);
     end_record(to, begin);
-    for (gpuhal_record_kind kind = 0; kind < GPUHAL_RECORD_KINDS; kind++) {
+    for (gpuhal_database_kind kind = 0; kind < GPUHAL_DATABASE_KINDS; kind++) {
         for (size_t i = 0; i < database->records[kind].count && !to->failed; i++) {
             begin = begin_of_next(to);
             gpuhal_record_write(kind, gpuhal_database_at(database, kind, i), to);
@@ -200,13 +200,13 @@ static gpuhal_read_result read_head(cutter *at, gpuhal_database *database, gpuha
 
 /* Returns whether the stable numbers in a record are below the next free ones. A number above them would be given a
  * second time later. */
-static bool numbers_were_given(const gpuhal_database *database, gpuhal_record_kind kind, const void *record)
+static bool numbers_were_given(const gpuhal_database *database, gpuhal_database_kind kind, const void *record)
 {
-    if (kind == GPUHAL_RECORD_PHYSICAL) {
+    if (kind == GPUHAL_DATABASE_PHYSICAL) {
         uint32_t number = ((const gpuhal_database_physical *)record)->number;
         return number > 0 && number < database->next_physical;
     }
-    if (kind == GPUHAL_RECORD_INTERFACE) {
+    if (kind == GPUHAL_DATABASE_INTERFACE) {
         uint32_t number = ((const gpuhal_database_interface *)record)->number;
         return number > 0 && number < database->next_interface;
     }
@@ -217,8 +217,8 @@ static bool numbers_were_given(const gpuhal_database *database, gpuhal_record_ki
  * this version lacks is left out, since another version wrote it. */
 static gpuhal_read_result take_record(gpuhal_database *database, const piece *from)
 {
-    gpuhal_record_kind kind = gpuhal_record_kind_of(from->kind);
-    if (kind == GPUHAL_RECORD_KINDS) {
+    gpuhal_database_kind kind = gpuhal_record_kind_of(from->kind);
+    if (kind == GPUHAL_DATABASE_KINDS) {
         return GPUHAL_READ_OK;
     }
     if (database->records[kind].count >= gpuhal_database_limit(kind)) {

@@ -231,9 +231,9 @@ static bool keep(char **to, const char *text)
 static gpuhal_database_physical *physical_of(const numbering *at, gpuhal_database *to, uint32_t group)
 {
     gpuhal_database_physical wanted = {.number = number_of(at, group)};
-    gpuhal_database_physical *physical = gpuhal_database_same(to, GPUHAL_RECORD_PHYSICAL, &wanted);
+    gpuhal_database_physical *physical = gpuhal_database_same(to, GPUHAL_DATABASE_PHYSICAL, &wanted);
     if (wanted.number == 0) {
-        physical = gpuhal_database_add(to, GPUHAL_RECORD_PHYSICAL);
+        physical = gpuhal_database_add(to, GPUHAL_DATABASE_PHYSICAL);
         if (physical) {
             physical->number = to->next_physical++;
             physical->first_seen = at->now;
@@ -319,9 +319,9 @@ static bool note_interface(const numbering *at, gpuhal_database *to, gpuhal_sigh
         return true;
     }
     const gpuhal_database_interface wanted = {.number = seen->iface};
-    gpuhal_database_interface *iface = gpuhal_database_same(to, GPUHAL_RECORD_INTERFACE, &wanted);
+    gpuhal_database_interface *iface = gpuhal_database_same(to, GPUHAL_DATABASE_INTERFACE, &wanted);
     if (seen->iface == 0) {
-        iface = gpuhal_database_add(to, GPUHAL_RECORD_INTERFACE);
+        iface = gpuhal_database_add(to, GPUHAL_DATABASE_INTERFACE);
         char *backend = gpuhal_text_copy_range(seen->backend ? seen->backend : "", kept_bytes(seen->backend));
         if (!iface || !backend) {
             free(backend);
@@ -358,7 +358,7 @@ static void note_absence(gpuhal_database *database, const char *const *listed)
 static numbering begin_numbering(const gpuhal_database *database, const gpuhal_changes *changes)
 {
     static match_fn *const reasons[] = {match_host, match_uuid, match_pci, match_name};
-    size_t most = gpuhal_database_limit(GPUHAL_RECORD_INTERFACE), count = changes->sighting_count;
+    size_t most = gpuhal_database_limit(GPUHAL_DATABASE_INTERFACE), count = changes->sighting_count;
     const numbering at = {database, changes->sightings, count < most ? count : most, changes->now};
     for (size_t i = 0; i < count; i++) {
         changes->sightings[i].physical = changes->sightings[i].iface = 0;
@@ -416,7 +416,7 @@ static bool physical_is_noted(const numbering *at, size_t index)
 {
     const gpuhal_sighting *seen = &at->sightings[index];
     const gpuhal_database_physical wanted = {.number = seen->physical};
-    const gpuhal_database_physical *physical = gpuhal_database_same(at->database, GPUHAL_RECORD_PHYSICAL, &wanted);
+    const gpuhal_database_physical *physical = gpuhal_database_same(at->database, GPUHAL_DATABASE_PHYSICAL, &wanted);
     uint32_t vendor = group_vendor(at, seen->group);
     bool first = true;
     for (size_t i = 0; i < index; i++) {
@@ -433,7 +433,7 @@ static bool physical_is_noted(const numbering *at, size_t index)
 static bool interface_is_noted(const numbering *at, const gpuhal_sighting *seen)
 {
     const gpuhal_database_interface wanted = {.number = seen->iface};
-    const gpuhal_database_interface *iface = gpuhal_database_same(at->database, GPUHAL_RECORD_INTERFACE, &wanted);
+    const gpuhal_database_interface *iface = gpuhal_database_same(at->database, GPUHAL_DATABASE_INTERFACE, &wanted);
     if (seen->physical == 0) {
         return true;
     }

@@ -3,10 +3,9 @@
 
 #include "base/error.h"
 #include "device/link.h"
+#include "device/view.h"
 
 #include <gpuhal/usage.h>
-
-#include <string.h>
 
 void gpuhal_count_time(gpuhal_counter *counter, uint64_t bytes, uint64_t begin_ns)
 {
@@ -27,12 +26,6 @@ static gpuhal_traffic traffic_of(const gpuhal_counter *counter)
     };
 }
 
-/* Copies a result. The caller may know fewer members than this library. */
-static void give(void *out, uint32_t size, const void *from, size_t known)
-{
-    memcpy(out, from, size < known ? size : known);
-}
-
 gpuhal_status gpuhal_device_usage(const gpuhal_device *device, gpuhal_usage *out_usage)
 {
     if (!device || !out_usage || out_usage->size == 0) {
@@ -44,13 +37,12 @@ gpuhal_status gpuhal_device_usage(const gpuhal_device *device, gpuhal_usage *out
         return status;
     }
     const gpuhal_usage usage = {
-        .size = out_usage->size,
         .written = traffic_of(&device->written),
         .read = traffic_of(&device->read),
         .filled = traffic_of(&device->filled),
         .copied = traffic_of(&device->copied),
     };
-    give(out_usage, usage.size, &usage, sizeof usage);
+    gpuhal_record_give(out_usage, &usage, sizeof usage);
     return GPUHAL_OK;
 }
 
@@ -67,12 +59,11 @@ gpuhal_status gpuhal_pair_usage(const gpuhal_device *from, const gpuhal_device *
     }
     const gpuhal_link *link = gpuhal_link_between(from, to);
     const gpuhal_pair_traffic traffic = {
-        .size = out_traffic->size,
         .native = traffic_of(from == to ? &from->copied : &link->traffic[GPUHAL_PATH_NATIVE]),
         .peer = traffic_of(&link->traffic[GPUHAL_PATH_PEER]),
         .shared = traffic_of(&link->traffic[GPUHAL_PATH_SHARED]),
         .staged = traffic_of(&link->traffic[GPUHAL_PATH_STAGED]),
     };
-    give(out_traffic, traffic.size, &traffic, sizeof traffic);
+    gpuhal_record_give(out_traffic, &traffic, sizeof traffic);
     return GPUHAL_OK;
 }

@@ -41,7 +41,6 @@
 #include <gpuhal/instance.h>
 #include <gpuhal/link.h>
 #include <gpuhal/native.h>
-#include <gpuhal/physical.h>
 #include <gpuhal/pool.h>
 #include <gpuhal/program.h>
 #include <gpuhal/queue.h>
@@ -53,6 +52,7 @@
 #include <gpuhal/transfer.h>
 #include <gpuhal/types.h>
 #include <gpuhal/usage.h>
+#include <gpuhal/view.h>
 
 /* First calls, by task. The headers are below gpuhal/. schedule.h and node.h include those in the folders of their
  * names.
@@ -69,8 +69,7 @@
  *  use the vendor's API on the same device   device.h, native.h      gpuhal_device_native()
  *  share memory without copying              share.h                 gpuhal_buffer_share()
  *  know the reason for a failure             error.h                 gpuhal_last_error()
- *  know why a plugin is not used             report.h                gpuhal_plugin_report_get()
- *  know which devices are one GPU            physical.h              gpuhal_physical_get()
+ *  know why a plugin is not used             view.h, report.h        gpuhal_view_of()
  *  know how two devices are connected        link.h                  gpuhal_link_u64()
  *  follow added and removed devices          rescan.h                gpuhal_on_change()
  *  read memory in use, load, temperature     telemetry.h             gpuhal_device_sample()
@@ -83,8 +82,8 @@
  *  give each layer of a model a device       schedule/placement.h    gpuhal_place()
  *  plan the memory of activations            schedule/memory_plan.h  gpuhal_memory_plan()
  *  lease devices among processes             schedule/lease.h        gpuhal_lease_acquire()
- *  list all GPUs, usable or not              node/hardware.h         gpuhal_hardware_view_create()
- *  read the record of the machine            node/registry.h         gpuhal_registry_view_of()
+ *  list all GPUs, usable or not              view.h, node/hardware.h gpuhal_view_get()
+ *  read the record of the machine            node/registry.h         gpuhal_view_read()
  *  read values over time                     node/sampler.h          gpuhal_sampler_create()
  *  write a plugin                            plugin.h                GPUHAL_PLUGIN_QUERY()
  *  call a plugin without the core            direct.h                gpuhal_direct_load()

@@ -69,6 +69,7 @@ using pool = std::unique_ptr<gpuhal_pool, ender<gpuhal_pool_destroy>>;
 using store = std::unique_ptr<gpuhal_store, ender<gpuhal_store_destroy>>;
 #endif
 using event = std::unique_ptr<gpuhal_event, ender<gpuhal_event_destroy>>;
+using view = std::unique_ptr<gpuhal_view, ender<gpuhal_view_release>>;
 
 /** An object with a reference count: a copy adds a reference. */
 template <class Handle, auto Retain, auto Release> class counted {
@@ -117,6 +118,14 @@ inline gpuhal_device *select(const instance &gpu, const char *selector = nullptr
     gpuhal_device *chosen = nullptr;
     check(gpuhal_select(gpu.get(), selector, flags, &chosen, nullptr));
     return chosen;
+}
+
+/** What there is now; gpuhal_view_get() reads it. */
+inline view make_view(const instance &gpu, uint32_t flags = 0)
+{
+    gpuhal_view *made = nullptr;
+    check(gpuhal_view_of(gpu.get(), flags, &made));
+    return view(made);
 }
 
 inline buffer make_buffer(gpuhal_device *device, const gpuhal_buffer_desc &desc)

@@ -1,7 +1,6 @@
-/** gpuhal/report.h: the plugins that were found, the state of each, and the reason.
+/** gpuhal/report.h: the state of a plugin, and the reason; the environment variables that count.
  *
- *  Every candidate has one report, also the rejected ones, in the order of priority. Reports are those of the newest
- *  enumeration: of gpuhal_open(), until gpuhal_rescan() replaces them.
+ *  Every plugin that was found has one report, also the rejected ones: GPUHAL_RECORD_PLUGIN in a view (gpuhal/view.h).
  */
 #ifndef GPUHAL_REPORT_H
 #define GPUHAL_REPORT_H
@@ -69,16 +68,6 @@ typedef struct gpuhal_plugin_report {
     uint32_t ambiguous;   /**< 1: DUPLICATE, and only the file names of two manifests in one folder decided it. */
 } gpuhal_plugin_report;
 
-/** Counts the plugins with a report.
- *  @return the count; 0 for NULL
- *  Owner: nothing. Threads: any. Blocks: no. */
-GPUHAL_API uint32_t gpuhal_plugin_count(const gpuhal *gpu);
-
-/** Returns report number @p index, counted from 0. Set @p out_report->size first.
- *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND
- *  Owner: texts are valid as long as @p gpu. Threads: any. Blocks: no. */
-GPUHAL_API gpuhal_status gpuhal_plugin_report_get(const gpuhal *gpu, uint32_t index, gpuhal_plugin_report *out_report);
-
 /** Returns the name of a state, as in JSON: "no_driver".
  *  @return never NULL; "unknown" for an invalid number
  *  Owner: static. Threads: any. Blocks: no. */
@@ -88,12 +77,6 @@ GPUHAL_API const char *gpuhal_plugin_state_name(gpuhal_plugin_state state);
  *  @return never NULL; "unknown" for an invalid number
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_plugin_stage_name(gpuhal_plugin_stage stage);
-
-/** Returns a note about the whole search, such as plugins that were not probed because the helper program is missing;
- *  NULL past the last.
- *  @return a sentence, or NULL
- *  Owner: valid as long as @p gpu. Threads: any. Blocks: no. */
-GPUHAL_API const char *gpuhal_note_at(const gpuhal *gpu, uint32_t index);
 
 /** One environment variable of the library, and whether it was read. */
 typedef struct gpuhal_environment_entry {

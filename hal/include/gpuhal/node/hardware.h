@@ -1,24 +1,23 @@
 /** gpuhal/node/hardware.h: the GPUs and accelerators of the machine, whether an API can use them or not, and why not.
  *
- *  A view is one look at the kernel's lists (PCI, DRM, KFD, NVIDIA's files in /proc), joined by address with the
- *  devices of the newest enumeration and with the record of the machine. No plugin runs for it, no device file is
+ *  gpuhal_view_of() looks at the kernel's lists for it (PCI, DRM, KFD, NVIDIA's files in /proc), and joins these by
+ *  address with the devices of the view and with the record of the machine. No plugin runs for it, no device file is
  *  opened, and a GPU that sleeps goes on sleeping. A device whose hardware the kernel does not list, as in a container
- *  without /sys, stands in it with what its driver states.
- *
- *  A view never changes. Texts are never NULL; "" means unknown, and no text has a control character.
+ *  without /sys, stands in it with what its driver states. No text has a control character.
  */
 #ifndef GPUHAL_HARDWARE_H
 #define GPUHAL_HARDWARE_H
 
-#include <gpuhal/instance.h>
 #include <gpuhal/types.h>
+#include <gpuhal/view.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/** One look at the machine. */
-typedef struct gpuhal_hardware_view gpuhal_hardware_view;
+/** In a view that was made with GPUHAL_VIEW_HARDWARE: gpuhal_hardware_info, in the order of addresses; what is not on
+ *  PCI comes last. */
+enum { GPUHAL_RECORD_HARDWARE = 16 };
 
 /** Whether hardware can be used, and the first thing that prevents it. */
 typedef uint32_t gpuhal_hardware_state;
@@ -89,28 +88,6 @@ typedef struct gpuhal_hardware_info {
     /** Whom it is NOT_GIVEN to: "this container", "this pod", "this PBS job 17", "this user session"; else "". */
     const char *not_given_to;
 } gpuhal_hardware_info;
-
-/** Looks at the machine, and joins what it finds with the devices of @p gpu.
- *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY, FILE where the process has no descriptor left to read with
- *  Owner: caller, gpuhal_hardware_view_release(); may outlive @p gpu. Threads: any. Blocks: yes, reading files of the
- *  kernel; opens no device. */
-GPUHAL_API gpuhal_status gpuhal_hardware_view_create(gpuhal *gpu, gpuhal_hardware_view **out_view);
-
-/** Counts the hardware in the view.
- *  @return the count; 0 for NULL
- *  Owner: nothing. Threads: any. Blocks: no. */
-GPUHAL_API uint32_t gpuhal_hardware_count(const gpuhal_hardware_view *view);
-
-/** Returns number @p index, counted from 0, in the order of addresses; what is not on PCI comes last. Set
- *  @p out_info->size first.
- *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND past the last
- *  Owner: texts are valid as long as @p view. Threads: any. Blocks: no. */
-GPUHAL_API gpuhal_status gpuhal_hardware_at(const gpuhal_hardware_view *view, uint32_t index,
-                                            gpuhal_hardware_info *out_info);
-
-/** Releases the view. NULL does nothing.
- *  Owner: @p view and its texts are invalid afterwards. Threads: any. Blocks: no. */
-GPUHAL_API void gpuhal_hardware_view_release(gpuhal_hardware_view *view);
 
 /** Returns the name of a state, as in JSON: "no_kernel_driver".
  *  @return never NULL; "unknown" for an invalid number

@@ -2,56 +2,52 @@
  *  devices with stable numbers, tested links, paths of large writes, faults. docs/registry.md states what is stored
  *  where, and how long it is valid.
  *
- *  A view is the whole at one moment. It never changes, and reading it never waits. Times are seconds since 1970, 0
- *  for never; they are for people and affect nothing. Texts are never NULL; "" means unknown. Set the size of a
- *  structure before the call that fills it.
+ *  A view (gpuhal/view.h) has the whole at one moment: what the gpuhal object knows, with results of a transfer within
+ *  moments, or what is on the disk. Times are seconds since 1970, 0 for never; they are for people and affect nothing.
  */
 #ifndef GPUHAL_REGISTRY_H
 #define GPUHAL_REGISTRY_H
 
-#include <gpuhal/device.h>
-#include <gpuhal/instance.h>
-#include <gpuhal/report.h>
 #include <gpuhal/transfer.h>
-#include <gpuhal/types.h>
+#include <gpuhal/view.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/** The whole record at one moment. */
-typedef struct gpuhal_registry_view gpuhal_registry_view;
+/** Kinds of record in every view of a library with this part. */
+enum {
+    GPUHAL_RECORD_REGISTRY = 17,           /**< gpuhal_registry_info: one, of the record itself. */
+    GPUHAL_RECORD_REGISTRY_PLUGIN = 18,    /**< gpuhal_plugin_record: one for each file and cache key. */
+    GPUHAL_RECORD_REGISTRY_PHYSICAL = 19,  /**< gpuhal_physical_record */
+    GPUHAL_RECORD_REGISTRY_INTERFACE = 20, /**< gpuhal_interface_record */
+    GPUHAL_RECORD_REGISTRY_DRIVER = 21,    /**< gpuhal_driver_record: those of an interface together. */
+    GPUHAL_RECORD_REGISTRY_LINK = 22,      /**< gpuhal_link_record */
+    GPUHAL_RECORD_REGISTRY_FAULT = 23      /**< gpuhal_fault_record */
+};
 
-/** Returns the newest state in @p gpu. Results of a transfer are added within moments.
- *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY
- *  Owner: caller, gpuhal_registry_view_release(); may outlive @p gpu. Threads: any. Blocks: no. */
-GPUHAL_API gpuhal_status gpuhal_registry_view_of(gpuhal *gpu, gpuhal_registry_view **out_view);
-
-/** Reads the record from the disk, without probing plugins. @p config as for gpuhal_open(); only the registry's
- *  members count.
+/** Reads the record from the disk, without probing plugins, into a view with these kinds alone. @p config as for
+ *  gpuhal_open(); only the registry's members count.
  *  @return GPUHAL_OK, also when there is no record, or none is kept; INVALID_ARGUMENT; FILE when the record exists and
  *  cannot be read, or a later version wrote it; HOST_MEMORY
- *  Owner: caller, gpuhal_registry_view_release(). Threads: any. Blocks: yes, reading a file. */
-GPUHAL_API gpuhal_status gpuhal_registry_view_read(const gpuhal_config *config, gpuhal_registry_view **out_view);
+ *  Owner: caller, gpuhal_view_release(). Threads: any. Blocks: yes, reading a file. */
+GPUHAL_API gpuhal_status gpuhal_view_read(const gpuhal_config *config, gpuhal_view **out_view);
 
-/** Releases the view. NULL does nothing.
- *  Owner: @p view and its texts are invalid afterwards. Threads: any. Blocks: no. */
-GPUHAL_API void gpuhal_registry_view_release(gpuhal_registry_view *view);
+/** Writes the record that the view has to a new file, accessible to its owner only, in the format of
+ *  docs/registry.md, for gpuhal_registry_import().
+ *  @return GPUHAL_OK once the disk has it; INVALID_ARGUMENT; FORKED; FILE; HOST_MEMORY
+ *  Owner: nothing. Threads: any. Blocks: yes, for the disk. */
+GPUHAL_API gpuhal_status gpuhal_view_write(const gpuhal_view *view, const char *path);
 
-/** Returns the generation, which every change increments.
- *  @return the generation; 0 when nothing was ever written, or for NULL
- *  Owner: nothing. Threads: any. Blocks: no. */
-GPUHAL_API uint64_t gpuhal_registry_generation(const gpuhal_registry_view *view);
-
-/** Returns the directory of the record.
- *  @return an absolute directory; "" when none is kept, or for NULL
- *  Owner: view. Threads: any. Blocks: no. */
-GPUHAL_API const char *gpuhal_registry_place(const gpuhal_registry_view *view);
-
-/** Returns what was wrong with the record when gpuhal_registry_view_read() read it; the view has the undamaged parts.
- *  @return a sentence; "" when nothing was, or for NULL
- *  Owner: static. Threads: any. Blocks: no. */
-GPUHAL_API const char *gpuhal_registry_damage(const gpuhal_registry_view *view);
+/** The record itself. */
+typedef struct gpuhal_registry_info {
+    uint32_t size;
+    uint32_t reserved;
+    uint64_t generation; /**< Every change increments it; 0: nothing was ever written. */
+    const char *place;   /**< An absolute directory; "": none is kept. */
+    /** A sentence: what was wrong with the record when gpuhal_view_read() read it; the view has the undamaged parts. */
+    const char *damage;
+} gpuhal_registry_info;
 
 /** The cached result of probing a plugin file. */
 typedef struct gpuhal_plugin_record {
@@ -92,14 +88,22 @@ typedef struct gpuhal_interface_record {
     uint32_t number;        /**< Stable, like that of the physical device. */
     uint32_t physical;      /**< Number of the physical device. */
     uint32_t is_present;    /**< 1: it was present at the last enumeration of its backend. */
-    uint32_t driver_count;  /**< Versions so far; gpuhal_registry_driver(). */
-    uint32_t reserved;
+    uint32_t driver_count;  /**< Versions so far. */
+    uint32_t first_driver;  /**< Where its GPUHAL_RECORD_REGISTRY_DRIVER begin. */
     const char *backend;
     const char *name;
     const char *partition;  /**< Of a partitioned device. */
     const char *uuid;
     uint64_t first_seen, last_seen; /**< As those of the physical device. */
 } gpuhal_interface_record;
+
+/** A version of the driver of an interface; the newest is the last. */
+typedef struct gpuhal_driver_record {
+    uint32_t size;
+    uint32_t interface_number;
+    const char *version;
+    uint64_t since;
+} gpuhal_driver_record;
 
 /** The link from one interface to another, with the drivers of that time. */
 typedef struct gpuhal_link_record {
@@ -123,54 +127,12 @@ typedef struct gpuhal_fault_record {
     uint64_t count, first, last;
 } gpuhal_fault_record;
 
-/** Returns plugin number @p index, counted from 0; one file has one record for each cache key.
- *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND past the last
- *  Owner: texts are valid as long as @p view. Threads: any. Blocks: no. */
-GPUHAL_API gpuhal_status gpuhal_registry_plugin(const gpuhal_registry_view *view, uint32_t index,
-                                                gpuhal_plugin_record *out_plugin);
-
-/** Checks whether the cached result of plugin number @p index is valid: whether its cache key is current. @p out_why
- *  gets "" then, else a sentence that names the difference, cut to @p why_bytes.
+/** Checks whether a cached result is valid, whether its cache key is current: that of GPUHAL_RECORD_REGISTRY_PLUGIN
+ *  number @p index. @p out_why gets "" then, else a sentence that names the difference, cut to @p why_bytes.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, NOT_FOUND past the last, HOST_MEMORY
  *  Owner: nothing. Threads: any. Blocks: yes, reading files; opens no device. */
-GPUHAL_API gpuhal_status gpuhal_registry_plugin_stale(const gpuhal_registry_view *view, uint32_t index, char *out_why,
+GPUHAL_API gpuhal_status gpuhal_registry_plugin_stale(const gpuhal_view *view, uint32_t index, char *out_why,
                                                       uint32_t why_bytes);
-
-/** Returns physical device number @p index, counted from 0.
- *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND past the last
- *  Owner: texts are valid as long as @p view. Threads: any. Blocks: no. */
-GPUHAL_API gpuhal_status gpuhal_registry_physical(const gpuhal_registry_view *view, uint32_t index,
-                                                  gpuhal_physical_record *out_physical);
-
-/** Returns interface number @p index, counted from 0.
- *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND past the last
- *  Owner: texts are valid as long as @p view. Threads: any. Blocks: no. */
-GPUHAL_API gpuhal_status gpuhal_registry_interface(const gpuhal_registry_view *view, uint32_t index,
-                                                   gpuhal_interface_record *out_interface);
-
-/** Returns link number @p index, counted from 0.
- *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND past the last
- *  Owner: texts are valid as long as @p view. Threads: any. Blocks: no. */
-GPUHAL_API gpuhal_status gpuhal_registry_link(const gpuhal_registry_view *view, uint32_t index,
-                                              gpuhal_link_record *out_link);
-
-/** Returns fault number @p index, counted from 0.
- *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND past the last
- *  Owner: texts are valid as long as @p view. Threads: any. Blocks: no. */
-GPUHAL_API gpuhal_status gpuhal_registry_fault(const gpuhal_registry_view *view, uint32_t index,
-                                               gpuhal_fault_record *out_fault);
-
-/** Returns driver version number @p n, the newest last, of interface number @p index; @p out_since may be NULL.
- *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, NOT_FOUND past the last
- *  Owner: view. Threads: any. Blocks: no. */
-GPUHAL_API gpuhal_status gpuhal_registry_driver(const gpuhal_registry_view *view, uint32_t index, uint32_t n,
-                                                const char **out_version, uint64_t *out_since);
-
-/** Returns the stable numbers of a device: of its interface, and of its physical device. Either may be NULL.
- *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, NOT_FOUND for a device without them
- *  Owner: nothing. Threads: any. Blocks: no. */
-GPUHAL_API gpuhal_status gpuhal_registry_device(const gpuhal_device *device, uint32_t *out_interface,
-                                                uint32_t *out_physical);
 
 /** Removes the cached results and faults of the plugins named @p plugin; everything for NULL. Numbers are never given
  *  again.
@@ -187,12 +149,7 @@ GPUHAL_API gpuhal_status gpuhal_registry_forget(const gpuhal_config *config, con
  *  Owner: nothing. Threads: any. Blocks: yes, for other writers and the disk. */
 GPUHAL_API gpuhal_status gpuhal_registry_forget_physical(const gpuhal_config *config, uint32_t number);
 
-/** Writes the view to a new file, accessible to its owner only, in the format of docs/registry.md.
- *  @return GPUHAL_OK once the disk has it; INVALID_ARGUMENT; FORKED; FILE; HOST_MEMORY
- *  Owner: nothing. Threads: any. Blocks: yes, for the disk. */
-GPUHAL_API gpuhal_status gpuhal_registry_export(const gpuhal_registry_view *view, const char *path);
-
-/** Replaces the whole record by an export. A damaged file changes nothing.
+/** Replaces the whole record by a file of gpuhal_view_write(). A damaged file changes nothing.
  *  @return GPUHAL_OK once the disk has it; INVALID_ARGUMENT; FILE for a file that cannot be read, is damaged or of a
  *  later version, or when the registry cannot be written; HOST_MEMORY
  *  Owner: nothing. Threads: any. Blocks: yes, for other writers and the disk. */

@@ -1,0 +1,111 @@
+/** gpuhal/view.h: what there is, at one moment: plugins and why each is used or not, physical devices, their
+ *  interfaces, and the evidence for that. gpuhal/node.h adds the machine's hardware and the record of the machine.
+ *
+ *  A view never changes: after gpuhal_rescan() an older one still says what it said. It has records of several kinds,
+ *  each kind a list with a structure of its own, and all are read in one way:
+ *
+ *      gpuhal_plugin_report report = {.size = sizeof report};
+ *      for (uint32_t i = 0; gpuhal_view_get(view, GPUHAL_RECORD_PLUGIN, i, &report) == GPUHAL_OK; i++) {
+ *
+ *  What the records of this header point to, texts and devices, is valid as long as the gpuhal object. What those of
+ *  gpuhal/node.h point to is valid as long as the view. Texts are never NULL; "" means unknown.
+ *
+ *  One GPU that CUDA, Vulkan and OpenCL list is one physical device with three interfaces. They are matched by PCI
+ *  address, else DRM render node, else UUID within one vendor, else LUID; never by name or index. All software devices
+ *  on the host's processor are interfaces of the processor. A partition (MIG, AMD) is a device of its own under one
+ *  physical device. docs/identity.md states the rule.
+ */
+#ifndef GPUHAL_VIEW_H
+#define GPUHAL_VIEW_H
+
+#include <gpuhal/device.h>
+#include <gpuhal/report.h>
+#include <gpuhal/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** What there is, at one moment. */
+typedef struct gpuhal_view gpuhal_view;
+
+/** A kind of record, with its structure; those from 16 on are in the headers of gpuhal/node.h. */
+typedef uint32_t gpuhal_record_kind;
+enum {
+    GPUHAL_RECORD_PLUGIN = 1,    /**< gpuhal_plugin_report: each plugin that was found, in the order of priority. */
+    GPUHAL_RECORD_NOTE = 2,      /**< gpuhal_note_info: about the whole search. */
+    GPUHAL_RECORD_PHYSICAL = 3,  /**< gpuhal_physical_info: each with a visible interface. */
+    GPUHAL_RECORD_INTERFACE = 4, /**< gpuhal_interface_info: visible devices, those of a physical device together. */
+    GPUHAL_RECORD_EVIDENCE = 5   /**< gpuhal_evidence: likewise. */
+};
+
+/** A note about the whole search, such as plugins that were not probed because the helper program is missing. */
+typedef struct gpuhal_note_info {
+    uint32_t size;
+    const char *text; /**< A sentence. */
+} gpuhal_note_info;
+
+/** One physical device. */
+typedef struct gpuhal_physical_info {
+    uint32_t size;
+    uint32_t number;         /**< As in gpuhal_device_physical(). */
+    uint32_t device_count;   /**< Visible devices that are interfaces of it. */
+    uint32_t evidence_count;
+    const char *pci_address; /**< The first that one of its interfaces states. */
+    const char *uuid;        /**< Of the whole, not of a partition; the first that an interface states. */
+    uint32_t first_interface, first_evidence; /**< Where its GPUHAL_RECORD_INTERFACE and _EVIDENCE begin. */
+} gpuhal_physical_info;
+
+/** A visible device that is listed, as an interface of a physical device. */
+typedef struct gpuhal_interface_info {
+    uint32_t size;
+    uint32_t number;   /**< Of the record of the machine, stable; 0: it has none. */
+    uint32_t physical; /**< The number of its physical device. */
+    gpuhal_device *device;
+} gpuhal_interface_info;
+
+/** Why two devices are interfaces of one physical device, or why two that look alike are not. */
+typedef struct gpuhal_evidence {
+    uint32_t size;
+    /** 1: one physical device; 0: two, although they state the same value, which the sentence names. */
+    uint32_t same;
+    const char *device;     /**< "vulkan:0". */
+    /** "cuda:0": the device that it was matched with; a hidden one where only that joins two visible ones. */
+    const char *other;
+    const char *matched_by; /**< "pci_address", "drm_render_node", "uuid", "luid", "host_processor". */
+    const char *value;      /**< The text that both state; "" for "host_processor". */
+    const char *sentence;   /**< For people. */
+    uint32_t physical;      /**< The number of the physical device. */
+} gpuhal_evidence;
+
+/** For gpuhal_view_of(): also GPUHAL_RECORD_HARDWARE (gpuhal/node/hardware.h), for which the machine is searched. */
+enum { GPUHAL_VIEW_HARDWARE = 1 };
+
+/** Makes a view of the newest enumeration: of gpuhal_open(), until gpuhal_rescan() finds another state.
+ *  @p flags: 0 or GPUHAL_VIEW_HARDWARE.
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY; for GPUHAL_VIEW_HARDWARE also NOT_SUPPORTED in a library
+ *  that was built without GPUHAL_NODE, and FILE where the process has no descriptor left to read with
+ *  Owner: caller, gpuhal_view_release(), also after gpuhal_close(); until that it may be read. Threads: any.
+ *  Blocks: only with GPUHAL_VIEW_HARDWARE, reading files of the kernel; opens no device. */
+GPUHAL_API gpuhal_status gpuhal_view_of(const gpuhal *gpu, uint32_t flags, gpuhal_view **out_view);
+
+/** Counts the records of a kind.
+ *  @return the count; 0 for NULL, and for a kind that the view does not have
+ *  Owner: nothing. Threads: any. Blocks: no. */
+GPUHAL_API uint32_t gpuhal_view_count(const gpuhal_view *view, gpuhal_record_kind kind);
+
+/** Returns record number @p index of a kind, counted from 0. Set the size of the kind's structure first.
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND past the last; NOT_SUPPORTED for a
+ *  kind that the view does not have: it was made without it, or the library does not know it
+ *  Owner: what the record points to is valid as long as the top of the header says. Threads: any. Blocks: no. */
+GPUHAL_API gpuhal_status gpuhal_view_get(const gpuhal_view *view, gpuhal_record_kind kind, uint32_t index,
+                                         void *out_record);
+
+/** Releases the view. NULL does nothing.
+ *  Owner: @p view is invalid afterwards. Threads: any. Blocks: no. */
+GPUHAL_API void gpuhal_view_release(gpuhal_view *view);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
