@@ -9,17 +9,15 @@
 extern const gpuhal_plugin *gpuhal_opencl_plugin_query(uint32_t host_abi, const gpuhal_host *host);
 
 static bool ends_early;
+static const gpuhal_observer *trace;
 
-void __real_gpuhal_timeline_submitted_unlocks(gpuhal_queue *queue, const gpuhal_op *op);
-void __wrap_gpuhal_timeline_submitted_unlocks(gpuhal_queue *queue, const gpuhal_op *op);
-
-/* The function releases the mutex. This test does the work of another thread meanwhile: it finds that the work has
+/* The mutex is released in this function. The test does the work of another thread meanwhile: it finds that the work has
  * ended, and retires it. */
-void __wrap_gpuhal_timeline_submitted_unlocks(gpuhal_queue *queue, const gpuhal_op *op)
+static void submitted_unlocks(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status)
 {
-    __real_gpuhal_timeline_submitted_unlocks(queue, op);
+    trace->submitted_unlocks(queue, op, status);
     if (ends_early) {
-        gpuhal_timepoint *end = gpuhal_timepoint_retain(op->traced->end);
+        gpuhal_timepoint *end = gpuhal_timepoint_retain(((gpuhal_traced *)op->observed)->end);
         gpuhal_mutex_unlock(&queue->mutex);
         assert_non_null(end);
         while (gpuhal_timepoint_poll(end) == GPUHAL_NOT_READY) {
@@ -51,6 +49,10 @@ TEST(work_behind_a_submission_that_was_retired_under_a_trace_keeps_its_buffer)
     }
     assert_ok(gpuhal_trace_start(gpu, NULL));
     assert_ok(gpuhal_queue_create(device, NULL, &queue));
+    trace = queue->observer;
+    gpuhal_observer observer = *trace;
+    observer.submitted_unlocks = submitted_unlocks;
+    queue->observer = &observer;
     assert_ok(gpuhal_buffer_create(device, &desc, &buffer));
     ends_early = true;
     assert_ok(gpuhal_fill(queue, buffer, 0, 64, 1, 4));

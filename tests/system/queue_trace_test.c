@@ -210,6 +210,37 @@ TEST(an_arrow_joins_queues_of_one_device_and_of_two)
     end_traces();
 }
 
+TEST(an_arrow_begins_at_the_piece_before_an_event_that_was_deferred)
+{
+    begin_traces();
+    objects o;
+    if (!begin("opencl:1", true, &o)) {
+        SKIP_TEST("no OpenCL");
+    }
+    gpuhal_queue *second = queue_or_fail(o.device, 0);
+    gpuhal_event *host = event_or_fail(o.gpu, GPUHAL_EVENT_HOST), *event = event_or_fail(o.gpu, 0);
+    assert_ok(gpuhal_queue_wait(o.queue, host));
+    assert_ok(gpuhal_fill(o.queue, o.one, 0, BYTES, 1, 4));
+    assert_ok(gpuhal_event_record(event, o.queue)); /* 2 */
+    assert_ok(gpuhal_fill(o.queue, o.one, 0, BYTES, 2, 4));
+    assert_ok(gpuhal_event_signal(host, GPUHAL_OK));
+    assert_ok(gpuhal_queue_synchronize(o.queue, PATIENCE_NS));
+    assert_ok(gpuhal_queue_wait(second, event));
+    assert_ok(gpuhal_fill(second, o.other, 0, BYTES, 3, 4)); /* 4 */
+    assert_ok(gpuhal_queue_synchronize(second, PATIENCE_NS));
+    traced all = write_traced(o.gpu);
+    assert_int_equal(all.arrow_count, 1);
+    assert_true(all.arrows[0].from == 1 && all.arrows[0].to == 4);
+    assert_int_equal(all.event_count, 1);
+    assert_int_equal(all.unfinished, 0);
+    free_traced(&all);
+    gpuhal_event_destroy(host);
+    gpuhal_event_destroy(event);
+    gpuhal_queue_destroy(second);
+    end(&o);
+    end_traces();
+}
+
 static gpuhal_status call_native(void *user, const gpuhal_native *native)
 {
     *(uint32_t *)user = native->size;

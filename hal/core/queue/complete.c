@@ -27,23 +27,22 @@ static void end_points(gpuhal_queue *queue, const gpuhal_timepoint *last, gpuhal
 static void drop_held(gpuhal_queue *queue, gpuhal_completion **completions)
 {
     gpuhal_deferred **rest = &queue->deferred;
-    if (queue->deferred && queue->worker == GPUHAL_QUEUE_RUNNING) {
-        rest = &queue->deferred->next;
-        if (queue->deferred->op.record) {
-            gpuhal_timepoint_finish(queue->deferred->op.record, queue->failure, completions);
-        }
-    }
-    while (*rest) {
-        gpuhal_deferred *deferred = *rest;
-        *rest = deferred->next;
+    for (gpuhal_deferred *deferred = *rest; deferred; deferred = *rest) {
+        const bool stays = queue->worker == GPUHAL_QUEUE_RUNNING && deferred == queue->deferred;
         if (deferred->op.record) {
             gpuhal_timepoint_finish(deferred->op.record, queue->failure, completions);
         }
-        if (deferred->op.traced) {
-            deferred->op.traced->record.status = (int16_t)queue->failure->detail.error.status;
+        if (deferred->op.record || !stays) {
+            gpuhal_queue_notify(queue, &deferred->op, queue->observer->dropped, queue->failure->detail.error.status);
+            deferred->op.observed = NULL;
         }
-        deferred->next = queue->dropped;
-        queue->dropped = deferred;
+        if (stays) {
+            rest = &deferred->next;
+        } else {
+            *rest = deferred->next;
+            deferred->next = queue->dropped;
+            queue->dropped = deferred;
+        }
     }
     queue->deferred_end = rest;
 }

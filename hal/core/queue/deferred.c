@@ -18,7 +18,6 @@ void gpuhal_deferred_free(gpuhal_deferred *deferred)
     if (deferred->op.kind && deferred->op.kind->form == GPUHAL_OP_JOB && deferred->op.job) {
         deferred->op.free_job(deferred->op.job);
     }
-    gpuhal_timeline_dropped(deferred->op.traced, GPUHAL_OK);
     free(deferred);
 }
 
@@ -70,7 +69,7 @@ gpuhal_status gpuhal_queue_append_deferred(gpuhal_queue *queue, const gpuhal_op 
     if (op->await) {
         gpuhal_timepoint_retain(op->await);
     }
-    gpuhal_timeline_order(queue, op->traced);
+    gpuhal_queue_notify(queue, op, queue->observer->deferred, GPUHAL_OK);
     *queue->deferred_end = deferred;
     queue->deferred_end = &deferred->next;
     gpuhal_condition_signal_all(&queue->condition);

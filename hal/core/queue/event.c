@@ -212,7 +212,7 @@ gpuhal_status gpuhal_queue_wait(gpuhal_queue *queue, gpuhal_event *event)
     status = status ? status : gpuhal_queue_wait_for_timepoint(queue, timepoint);
     if (!status && timepoint) {
         gpuhal_queue_note_awaited(queue, timepoint);
-        gpuhal_timeline_wait(queue, timepoint);
+        queue->observer->waits(queue, timepoint);
     }
     gpuhal_timepoint_release(timepoint);
     return status;

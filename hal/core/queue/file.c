@@ -7,9 +7,7 @@
 
 static gpuhal_status run(const gpuhal_op *op)
 {
-    gpuhal_file_job job = *(const gpuhal_file_job *)op->job;
-    job.moved = op->traced ? &op->traced->record.bytes : NULL;
-    return gpuhal_file_transfer(&job);
+    return gpuhal_file_transfer(op->job);
 }
 
 static void free_job(void *job)

@@ -35,9 +35,7 @@ static gpuhal_queue *queue_blank(gpuhal_device *device, const gpuhal_queue_desc 
         queue->adopt = desc->adopt ? *desc->adopt : (gpuhal_native){0};
         queue->deferred_end = &queue->deferred;
         queue->timepoints_end = &queue->timepoints;
-        queue->timeline = device->gpu->layers.timeline;
-        queue->trace.number = atomic_fetch_add(&queue->timeline->queues, 1) + 1;
-        queue->trace.end = &queue->trace.first;
+        gpuhal_timeline_observe(queue);
         atomic_init(&queue->fast_path, GPUHAL_FAST_PATH_CLOSED);
         gpuhal_mutex_init(&queue->mutex);
         gpuhal_condition_init(&queue->condition);

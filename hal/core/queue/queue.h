@@ -84,7 +84,7 @@ struct gpuhal_op {
     gpuhal_buffer *to, *from;   /* either may be NULL */
     gpuhal_buffer *kept;        /* kept alive until the work has ended; mostly NULL */
     gpuhal_uses *uses;          /* of a launch; else NULL */
-    gpuhal_traced *traced;      /* its piece of the trace; NULL: it is not traced */
+    void *observed;             /* the observer's; NULL: it is not observed */
     uint64_t to_offset, from_offset, bytes;
     gpuhal_counter *counter;    /* counts the bytes once they are submitted; `run` counts for itself */
     union {                     /* by kind->form; small, since every call of the application makes one */
@@ -157,7 +157,8 @@ struct gpuhal_queue {
     gpuhal_uses *fast_uses;             /* of the newest submission, too: the last of its list */
     _Atomic uint64_t submitted;  /* number of the newest submission; written by the thread that may call */
     uint64_t recorded; /* number of the newest submission that a timepoint comes after; also written by that thread */
-    gpuhal_timeline *timeline;   /* the object's */
+    const _Atomic bool *observing; /* whether work that is enqueued now is observed */
+    const gpuhal_observer *observer;
 
     _Atomic uint32_t
         references; /* the structure: its user, its worker, its timepoints, and completions of other timepoints */
@@ -197,7 +198,8 @@ struct gpuhal_queue {
     uint32_t followed_count;
     _Atomic bool in_flight; /* it has failed, and the driver may still be at its work */
 
-    gpuhal_queue_timeline trace;
+    gpuhal_queue_timeline trace; /* the observer's */
+    _Atomic bool has_times;      /* the plugin's events of this queue can be asked for times */
 
     gpuhal_failure *failure;     /* why it failed */
     gpuhal_failure *refusal;   /* why it could not be reset */
@@ -219,28 +221,16 @@ static inline void gpuhal_queue_note_busy(gpuhal_queue *queue)
     }
 }
 
-/* Costs a load, while there is no trace. */
-static inline bool gpuhal_timeline_is_on(const gpuhal_queue *queue)
+/* Costs a load, while there is no observer. */
+static inline bool gpuhal_queue_is_observed(const gpuhal_queue *queue)
 {
-    return __builtin_expect(atomic_load_explicit(&queue->timeline->on, memory_order_relaxed), 0);
+    return __builtin_expect(atomic_load_explicit(queue->observing, memory_order_relaxed), 0);
 }
-
-/* With the mutex held: the piece is the last of the queue's list. */
-static inline void gpuhal_timeline_append(gpuhal_queue *queue, gpuhal_traced *traced)
+static inline void gpuhal_queue_notify(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_transition_fn *observe,
+                                       gpuhal_status status)
 {
-    traced->next = NULL;
-    *queue->trace.end = traced;
-    queue->trace.end = &traced->next;
-}
-
-/* With the mutex held, when a recording of an event was submitted, or is done; only the first call counts. */
-static inline void gpuhal_timeline_recorded(gpuhal_timepoint *timepoint)
-{
-    gpuhal_traced *traced = timepoint->traced;
-    if (traced) {
-        timepoint->traced = NULL;
-        traced->end = gpuhal_timepoint_retain(timepoint);
-        gpuhal_timeline_append(timepoint->queue, traced);
+    if (__builtin_expect(op->observed != NULL, 0)) {
+        observe(queue, op, status);
     }
 }
 
@@ -490,7 +480,7 @@ gpuhal_status gpuhal_queue_enqueue(gpuhal_queue *queue, const gpuhal_op *op);
 gpuhal_status gpuhal_queue_defer(gpuhal_queue *queue, const gpuhal_op *op);
 /* Records a timepoint after everything enqueued; flushes. */
 gpuhal_status gpuhal_queue_record(gpuhal_queue *queue, bool timed, gpuhal_timepoint **out_point);
-/* Does the same for an event of the application, which is in the trace. */
+/* Does the same for an event of the application, which is observed. */
 gpuhal_status gpuhal_queue_record_event(gpuhal_queue *queue, bool timed, gpuhal_timepoint **out_point);
 /* Does the same for a caller that is going to wait and must be back in time: if the plugin does not promise that, or is
  * NOT_READY, the worker records it. */

@@ -47,7 +47,6 @@ void gpuhal_queue_append_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepo
     timepoint->next = NULL;
     *queue->timepoints_end = gpuhal_timepoint_retain(timepoint);
     queue->timepoints_end = &timepoint->next;
-    gpuhal_timeline_recorded(timepoint);
     atomic_store_explicit(&timepoint->state, GPUHAL_TIMEPOINT_SUBMITTED, memory_order_release);
 }
 

@@ -34,7 +34,7 @@ gpuhal_status gpuhal_queue_submit(gpuhal_queue *queue, const gpuhal_op *op)
     if (status) {
         return status;
     }
-    gpuhal_timeline_submit(queue, op->traced);
+    gpuhal_queue_notify(queue, op, queue->observer->submits, GPUHAL_OK);
     status = op->kind->submit(queue->vendor, op);
     if (status && !queue->joined) {
         gpuhal_buffers_leave(op->to, op->from);
@@ -88,8 +88,7 @@ static gpuhal_status conclude(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_s
 {
     if (status == GPUHAL_OK) {
         gpuhal_queue_track(queue, op);
-        gpuhal_timeline_order(queue, op->traced);
-        gpuhal_timeline_submitted_unlocks(queue, op);
+        gpuhal_queue_notify(queue, op, queue->observer->submitted_unlocks, GPUHAL_OK);
         if (gpuhal_queue_needs_timepoint(queue)) {
             gpuhal_queue_record_own_unlocks(queue, false);
         }
@@ -114,16 +113,17 @@ static gpuhal_status defer_locked(gpuhal_queue *queue, const gpuhal_op *op)
     return status;
 }
 
-/* While there is a trace. */
 static __attribute__((noinline)) gpuhal_status
-enqueue_traced(gpuhal_queue *queue, const gpuhal_op *op,
-               gpuhal_status (*enqueue)(gpuhal_queue *queue, const gpuhal_op *op))
+enqueue_observed(gpuhal_queue *queue, const gpuhal_op *op,
+                 gpuhal_status (*enqueue)(gpuhal_queue *queue, const gpuhal_op *op))
 {
-    gpuhal_op traced = *op;
-    traced.traced = gpuhal_timeline_enqueue(queue, op);
-    const gpuhal_status status = enqueue(queue, &traced);
+    gpuhal_op own = *op;
+    own.observed = queue->observer->enqueue(queue, op);
+    const gpuhal_status status = enqueue(queue, &own);
     if (status) {
-        gpuhal_timeline_dropped(traced.traced, status);
+        gpuhal_queue_lock(queue);
+        gpuhal_queue_notify(queue, &own, queue->observer->dropped, status);
+        gpuhal_mutex_unlock(&queue->mutex);
     }
     return status;
 }
@@ -131,9 +131,9 @@ enqueue_traced(gpuhal_queue *queue, const gpuhal_op *op,
 gpuhal_status gpuhal_queue_defer(gpuhal_queue *queue, const gpuhal_op *op)
 {
     const gpuhal_status status = gpuhal_queue_check(queue);
-    return status                         ? status
-           : gpuhal_timeline_is_on(queue) ? enqueue_traced(queue, op, defer_locked)
-                                          : defer_locked(queue, op);
+    return status                            ? status
+           : gpuhal_queue_is_observed(queue) ? enqueue_observed(queue, op, defer_locked)
+                                             : defer_locked(queue, op);
 }
 
 /* The general path; the fast path is for work right behind its like. */
@@ -205,8 +205,8 @@ gpuhal_status gpuhal_queue_enqueue(gpuhal_queue *queue, const gpuhal_op *op)
     if (!op->kept && !op->uses && !(op->to && op->to->device == device) && !(op->from && op->from->device == device)) {
         return foreign_queue(device, (op->to ? op->to : op->from)->device);
     }
-    if (gpuhal_timeline_is_on(queue)) {
-        return enqueue_traced(queue, op, op->uses ? enqueue_kept : enqueue_locked);
+    if (gpuhal_queue_is_observed(queue)) {
+        return enqueue_observed(queue, op, op->uses ? enqueue_kept : enqueue_locked);
     }
     if (!gpuhal_queue_try_fast_path(queue, op, &status)) {
         return op->uses ? enqueue_kept(queue, op) : enqueue_locked(queue, op);
@@ -267,8 +267,8 @@ void gpuhal_queue_record_own_unlocks(gpuhal_queue *queue, bool is_access)
 }
 
 /* With the mutex held. */
-static gpuhal_status record_unlocks(gpuhal_queue *queue, gpuhal_timepoint *timepoint, uint64_t deadline_ns,
-                                    gpuhal_completion **completions)
+static gpuhal_status record_unlocks(gpuhal_queue *queue, gpuhal_timepoint *timepoint, void *observed,
+                                    uint64_t deadline_ns, gpuhal_completion **completions)
 {
     gpuhal_status status = admit_unlocks(queue, deadline_ns);
     if (status == GPUHAL_OK && gpuhal_queue_is_closed(queue)) { /* destroyed meanwhile: all its work has ended */
@@ -279,8 +279,9 @@ static gpuhal_status record_unlocks(gpuhal_queue *queue, gpuhal_timepoint *timep
         status = record_now(queue, timepoint, completions);
         gpuhal_queue_end_call(queue);
     }
-    return status == GPUHAL_NOT_READY ? gpuhal_queue_append_deferred(queue, &(gpuhal_op){.record = timepoint}, false)
-                                      : status;
+    return status == GPUHAL_NOT_READY
+               ? gpuhal_queue_append_deferred(queue, &(gpuhal_op){.record = timepoint, .observed = observed}, false)
+               : status;
 }
 
 /* With the mutex held. Nothing to wait for: done at once, without a call. A plugin that does not promise to be back
@@ -298,13 +299,13 @@ static gpuhal_status record_to_wait_unlocks(gpuhal_queue *queue, gpuhal_timepoin
         gpuhal_queue_append_deferred(queue, &(gpuhal_op){.record = timepoint}, false) == GPUHAL_OK) {
         return GPUHAL_OK;
     }
-    return record_unlocks(queue, timepoint, deadline_ns, completions);
+    return record_unlocks(queue, timepoint, NULL, deadline_ns, completions);
 }
 
-/* `waits`: the caller will wait, until the deadline. `traced`: its piece of the trace, which stays the caller's on
- * failure. */
-static gpuhal_status make_timepoint(gpuhal_queue *queue, bool timed, bool waits, uint64_t deadline_ns,
-                                    gpuhal_traced *traced, gpuhal_timepoint **out_point)
+/* `waits`: the caller waits until the deadline. `observes`: it is observed. Not inlined, as a part of it would be. */
+static __attribute__((noinline)) gpuhal_status make_timepoint(gpuhal_queue *queue, bool timed, bool waits,
+                                                              uint64_t deadline_ns, bool observes,
+                                                              gpuhal_timepoint **out_point)
 {
     gpuhal_status status = gpuhal_queue_check(queue);
     status = !status && waits ? gpuhal_queue_own_call(queue) : status;
@@ -315,17 +316,20 @@ static gpuhal_status make_timepoint(gpuhal_queue *queue, bool timed, bool waits,
     if (!timepoint) {
         return gpuhal_error_host_memory();
     }
+    void *observed = observes ? queue->observer->enqueue(queue, &(gpuhal_op){.record = timepoint}) : NULL;
     gpuhal_completion *completions = NULL;
     gpuhal_queue_lock(queue);
-    timepoint->piece = queue->trace.last;
-    timepoint->traced = traced;
-    timepoint->stamped = traced != NULL;
+    timepoint->stamped = observed != NULL;
     if (gpuhal_queue_is_closed(queue)) {
         timepoint->number = queue->submitted;
         gpuhal_timepoint_finish(timepoint, queue->failure, &completions);
     } else {
         status = waits ? record_to_wait_unlocks(queue, timepoint, deadline_ns, &completions)
-                       : record_unlocks(queue, timepoint, deadline_ns, &completions);
+                       : record_unlocks(queue, timepoint, observed, deadline_ns, &completions);
+    }
+    if (observed && (status || gpuhal_timepoint_now(timepoint) != GPUHAL_TIMEPOINT_DEFERRED)) {
+        const gpuhal_op op = {.record = timepoint, .observed = observed};
+        (status ? queue->observer->dropped : queue->observer->submitted_unlocks)(queue, &op, status);
     }
     bool older = queue->timepoints && queue->timepoints->next;
     gpuhal_mutex_unlock(&queue->mutex);
@@ -343,24 +347,19 @@ static gpuhal_status make_timepoint(gpuhal_queue *queue, bool timed, bool waits,
 
 gpuhal_status gpuhal_queue_record(gpuhal_queue *queue, bool timed, gpuhal_timepoint **out_point)
 {
-    return make_timepoint(queue, timed, false, UINT64_MAX, NULL, out_point);
+    return make_timepoint(queue, timed, false, UINT64_MAX, false, out_point);
 }
 
-/* Timed where the queue is, so that the trace has the device's time of it. */
 gpuhal_status gpuhal_queue_record_event(gpuhal_queue *queue, bool timed, gpuhal_timepoint **out_point)
 {
-    gpuhal_traced *traced = gpuhal_timeline_is_on(queue) ? gpuhal_timeline_enqueue(queue, NULL) : NULL;
-    timed = timed || (traced && atomic_load(&queue->trace.timed));
-    const gpuhal_status status = make_timepoint(queue, timed, false, UINT64_MAX, traced, out_point);
-    if (status) {
-        gpuhal_timeline_dropped(traced, status);
-    }
-    return status;
+    const bool observed = gpuhal_queue_is_observed(queue);
+    timed = timed || (observed && atomic_load(&queue->has_times)); /* the observer may ask for the device's time */
+    return make_timepoint(queue, timed, false, UINT64_MAX, observed, out_point);
 }
 
 gpuhal_status gpuhal_queue_record_to_wait(gpuhal_queue *queue, uint64_t deadline_ns, gpuhal_timepoint **out_point)
 {
-    return make_timepoint(queue, false, true, deadline_ns, NULL, out_point);
+    return make_timepoint(queue, false, true, deadline_ns, false, out_point);
 }
 
 /* The plugin's queue waits only for what the same device has been given already: where a device waits for another one,

@@ -1,4 +1,4 @@
-/* queue/timeline.c: see timeline.h; pieces while the plugin or the worker has their work, and their times.
+/* queue/timeline.c: see timeline.h; pieces while the plugin or the worker has their work, their times, and the ring.
  *
  * The clocks of the device and the host have no fixed relation: one is slower, or begins anew. So each interval of the
  * device's is short, from the end of one piece to the begin of the next and from there to its end, and what the host
@@ -14,6 +14,79 @@
 
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- the ring */
+
+enum { PIECES = 65536, PIECES_MOST = 1 << 24 };
+
+static void empty(gpuhal_timeline *timeline)
+{
+    for (uint64_t i = 0; timeline->ring && i < timeline->capacity; i++) {
+        free(timeline->ring[i].name);
+    }
+    if (timeline->ring) {
+        gpuhal_os_pages_unmap(timeline->ring, timeline->capacity * sizeof *timeline->ring);
+    }
+    timeline->ring = NULL;
+}
+
+gpuhal_timeline *gpuhal_timeline_create(void)
+{
+    gpuhal_timeline *timeline = calloc(1, sizeof *timeline);
+    if (timeline) {
+        gpuhal_mutex_init(&timeline->mutex);
+        timeline->first = 1;
+    }
+    return timeline;
+}
+
+void gpuhal_timeline_destroy(gpuhal_timeline *timeline)
+{
+    if (timeline) {
+        empty(timeline);
+        gpuhal_mutex_finish(&timeline->mutex);
+        free(timeline);
+    }
+}
+
+/* Takes what is in the record, which has ended. Of two pieces for one place the newer one stays. What an earlier trace
+ * began is not of this one. */
+static void keep(gpuhal_timeline *timeline, gpuhal_traced_record *record)
+{
+    gpuhal_mutex_lock(&timeline->mutex);
+    gpuhal_traced_record *place =
+        record->number >= timeline->first ? &timeline->ring[record->number % timeline->capacity] : NULL;
+    if (place) {
+        timeline->ended++;
+        timeline->dropped += place->number != 0;
+    }
+    if (place && place->number < record->number) {
+        char *old = place->name;
+        *place = *record;
+        record->name = old;
+    }
+    gpuhal_mutex_unlock(&timeline->mutex);
+    free(record->name);
+}
+
+gpuhal_status gpuhal_timeline_start(gpuhal_timeline *timeline, uint32_t pieces)
+{
+    const uint64_t capacity = pieces ? pieces : PIECES;
+    if (pieces > PIECES_MOST) {
+        return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_trace_start: %u pieces are more than %d", pieces,
+                                PIECES_MOST);
+    }
+    gpuhal_mutex_lock(&timeline->mutex);
+    empty(timeline);
+    timeline->ring = gpuhal_os_pages_map(capacity * sizeof *timeline->ring);
+    timeline->capacity = capacity;
+    timeline->first = timeline->ring ? timeline->count + 1 : UINT64_MAX;
+    timeline->ended = timeline->dropped = 0;
+    const bool good = timeline->ring != NULL;
+    atomic_store(&timeline->on, good);
+    gpuhal_mutex_unlock(&timeline->mutex);
+    return good ? GPUHAL_OK : gpuhal_error_host_memory();
+}
 
 /* ---- the times of a piece */
 
@@ -33,7 +106,7 @@ static bool measure(gpuhal_queue *queue, gpuhal_traced *traced)
     status = status || !own->base ? status : gpuhal_timepoint_elapsed(own->base, begin, &before);
     if (status) {
         if (status == GPUHAL_ERROR_NOT_SUPPORTED) {
-            atomic_store(&own->timed, false); /* it would not be another time either */
+            atomic_store(&queue->has_times, false); /* it would not be another time either */
         }
         gpuhal_timepoint_release(own->base);
         own->base = NULL;
@@ -76,7 +149,7 @@ static void finish(gpuhal_queue *queue, gpuhal_traced *traced)
     if (record->form != GPUHAL_OP_EVENT || record->clock == GPUHAL_CLOCK_DEVICE) {
         own->last_ns = record->end_ns; /* else what comes next may have begun before the event was noticed */
     }
-    gpuhal_timeline_keep(queue->timeline, record);
+    keep(queue->device->gpu->layers.timeline, record);
     gpuhal_timepoint_release(traced->begin);
     gpuhal_timepoint_release(traced->end);
     free(traced);
@@ -95,26 +168,25 @@ static bool has_ended_unlocks(gpuhal_queue *queue, const gpuhal_traced *traced)
     return gpuhal_timepoint_now(end) == GPUHAL_TIMEPOINT_DONE;
 }
 
-void gpuhal_timeline_take(gpuhal_queue *queue, bool all)
+void gpuhal_timeline_take(gpuhal_queue *queue)
 {
     gpuhal_queue_timeline *own = &queue->trace;
     gpuhal_error_detail before;
     gpuhal_error_save(&before);
     gpuhal_queue_lock(queue);
-    own->ends = own->ends || all;
     gpuhal_timepoint *base = NULL;
     if (!own->taking) {
         own->taking = true;
-        for (gpuhal_traced *traced = own->first; traced && (own->ends || has_ended_unlocks(queue, traced));
-             traced = own->first) {
+        for (gpuhal_traced *traced = own->first;
+             traced && (gpuhal_queue_is_closed(queue) || has_ended_unlocks(queue, traced)); traced = own->first) {
             own->first = traced->next;
             own->end = own->first ? own->end : &own->first;
             gpuhal_mutex_unlock(&queue->mutex);
             finish(queue, traced);
             gpuhal_queue_lock(queue);
         }
-        base = own->ends ? own->base : NULL;
-        own->base = own->ends ? NULL : own->base;
+        base = gpuhal_queue_is_closed(queue) ? own->base : NULL;
+        own->base = base ? NULL : own->base;
         own->taking = false;
     }
     gpuhal_mutex_unlock(&queue->mutex);
@@ -146,6 +218,10 @@ static gpuhal_trace_usage usage_of(const gpuhal_op *op)
 
 static void describe(gpuhal_traced_record *record, const gpuhal_op *op)
 {
+    if (op->record) {
+        record->form = GPUHAL_OP_EVENT;
+        return;
+    }
     record->form = (uint8_t)op->kind->form;
     record->usage = (uint8_t)usage_of(op);
     record->bytes = op->kind->form == GPUHAL_OP_JOB  ? ((const gpuhal_file_job *)op->job)->bytes
@@ -161,22 +237,17 @@ static void describe(gpuhal_traced_record *record, const gpuhal_op *op)
     }
 }
 
-gpuhal_traced *gpuhal_timeline_enqueue(gpuhal_queue *queue, const gpuhal_op *op)
+static void *enqueue(gpuhal_queue *queue, const gpuhal_op *op)
 {
-    gpuhal_timeline *timeline = queue->timeline;
-    gpuhal_timeline_take(queue, false);
-    gpuhal_traced *traced = op && op->kind->form == GPUHAL_OP_KEEP ? NULL : calloc(1, sizeof *traced);
+    gpuhal_timeline *timeline = queue->device->gpu->layers.timeline;
+    gpuhal_timeline_take(queue);
+    gpuhal_traced *traced = !op->record && op->kind->form == GPUHAL_OP_KEEP ? NULL : calloc(1, sizeof *traced);
     if (!traced) {
         return NULL;
     }
-    traced->queue = queue;
     traced->record.device = queue->device;
     traced->record.queue = queue->trace.number;
-    if (op) {
-        describe(&traced->record, op);
-    } else {
-        traced->record.form = GPUHAL_OP_EVENT;
-    }
+    describe(&traced->record, op);
     traced->record.enqueued_ns = traced->record.begin_ns = gpuhal_os_monotonic_ns();
     gpuhal_mutex_lock(&timeline->mutex);
     traced->record.number = ++timeline->count;
@@ -209,55 +280,122 @@ static gpuhal_timepoint *stamp(gpuhal_queue *queue, bool timed)
     return status ? NULL : timepoint;
 }
 
-/* Without the mutex: the piece is to have no event before the work. */
-static void forget_begin(gpuhal_traced *traced)
+/* The work has its place in the queue's order now, or had it before; a recording comes after what is there. */
+static void place(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status)
 {
-    gpuhal_timepoint_release(traced->begin);
-    traced->begin = NULL;
+    gpuhal_traced *traced = op->observed;
+    gpuhal_queue_timeline *own = &queue->trace;
+    (void)status;
+    if (op->record && !traced->placed) {
+        op->record->observed = own->last;
+    } else if (!traced->placed) {
+        own->last = traced->record.number;
+        memcpy(traced->record.after, own->after, sizeof own->after);
+        memset(own->after, 0, sizeof own->after);
+    }
+    traced->placed = true;
 }
 
-void gpuhal_timeline_submit(gpuhal_queue *queue, gpuhal_traced *traced)
+/* With the mutex held: the piece is the last of the queue's list. A recording ends with its timepoint, if that was not
+ * refused. */
+static void append(gpuhal_queue *queue, const gpuhal_op *op)
 {
-    if (!traced) {
-        return;
+    gpuhal_traced *traced = op->observed;
+    if (op->record && gpuhal_timepoint_now(op->record) != GPUHAL_TIMEPOINT_DEFERRED) {
+        traced->end = gpuhal_timepoint_retain(op->record);
     }
-    forget_begin(traced); /* of an attempt that the plugin put off */
+    *queue->trace.end = traced;
+    queue->trace.end = &traced->next;
+}
+
+static void submits(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status)
+{
+    gpuhal_traced *traced = op->observed;
+    gpuhal_timepoint_release(traced->begin); /* of an attempt that the plugin put off */
     traced->record.path =
         traced->record.usage == GPUHAL_USAGE_PAIR ? GPUHAL_TRACED_PATH + GPUHAL_PATH_PEER : GPUHAL_TRACED_DIRECT;
+    (void)status;
+    traced->record.begin_ns = traced->record.end_ns = gpuhal_os_monotonic_ns();
+    traced->begin = atomic_load(&queue->has_times) ? stamp(queue, true) : NULL;
+}
+
+static void submitted_unlocks(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status)
+{
+    gpuhal_traced *traced = op->observed;
+    place(queue, op, status);
+    if (!op->record) {
+        gpuhal_mutex_unlock(&queue->mutex);
+        traced->end = stamp(queue, traced->begin != NULL);
+        gpuhal_queue_lock(queue);
+    }
+    append(queue, op);
+}
+
+static void runs(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status)
+{
+    gpuhal_traced *traced = op->observed;
+    (void)queue, (void)status;
     traced->record.begin_ns = gpuhal_os_monotonic_ns();
-    traced->begin = atomic_load(&queue->trace.timed) ? stamp(queue, true) : NULL;
 }
 
-void gpuhal_timeline_submitted_unlocks(gpuhal_queue *queue, const gpuhal_op *op)
+static void ran(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status)
 {
-    gpuhal_traced *traced = op->traced;
-    if (!traced) {
-        return;
-    }
-    gpuhal_mutex_unlock(&queue->mutex);
-    traced->end = stamp(queue, traced->begin != NULL);
-    traced->record.end_ns = traced->record.begin_ns;
-    gpuhal_queue_lock(queue);
-    gpuhal_timeline_append(queue, traced);
-}
-
-void gpuhal_timeline_ran(gpuhal_queue *queue, const gpuhal_op *op, uint64_t begin_ns, gpuhal_status status)
-{
-    gpuhal_traced *traced = op->traced;
+    gpuhal_traced_record *record = &((gpuhal_traced *)op->observed)->record;
     gpuhal_path path = 0;
-    if (!traced) {
+    record->end_ns = gpuhal_os_monotonic_ns();
+    record->clock = GPUHAL_CLOCK_HOST;
+    record->status = (int16_t)status;
+    record->bytes = op->kind->form == GPUHAL_OP_JOB ? ((const gpuhal_file_job *)op->job)->bytes : record->bytes;
+    record->path = record->usage == GPUHAL_USAGE_PAIR && gpuhal_copy_path(op->to, op->from, &path) == 0
+                       ? (uint8_t)(GPUHAL_TRACED_PATH + path)
+                       : GPUHAL_TRACED_WORKER;
+    gpuhal_queue_lock(queue);
+    append(queue, op);
+    gpuhal_mutex_unlock(&queue->mutex);
+    gpuhal_timeline_take(queue);
+}
+
+static void dropped(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status)
+{
+    gpuhal_traced_record *record = &((gpuhal_traced *)op->observed)->record;
+    record->begin_ns = record->end_ns = gpuhal_os_monotonic_ns();
+    record->clock = GPUHAL_CLOCK_NONE;
+    record->path = GPUHAL_TRACED_WORKER;
+    record->status = (int16_t)status;
+    append(queue, op);
+}
+
+/* More than there is room for are not shown. */
+static void waits(gpuhal_queue *queue, const gpuhal_timepoint *timepoint)
+{
+    if (!gpuhal_queue_is_observed(queue) || timepoint->queue == queue || timepoint->observed == 0) {
         return;
     }
-    traced->record.begin_ns = begin_ns;
-    traced->record.end_ns = gpuhal_os_monotonic_ns();
-    traced->record.clock = GPUHAL_CLOCK_HOST;
-    traced->record.status = (int16_t)status;
-    traced->record.path = traced->record.usage == GPUHAL_USAGE_PAIR && gpuhal_copy_path(op->to, op->from, &path) == 0
-                              ? (uint8_t)(GPUHAL_TRACED_PATH + path)
-                              : GPUHAL_TRACED_WORKER;
-    forget_begin(traced);
     gpuhal_queue_lock(queue);
-    gpuhal_timeline_append(queue, traced);
+    for (int i = 0; i < GPUHAL_TRACED_AFTER; i++) {
+        uint64_t *after = &queue->trace.after[i];
+        if (*after == 0 || *after == timepoint->observed) {
+            *after = timepoint->observed;
+            break;
+        }
+    }
     gpuhal_mutex_unlock(&queue->mutex);
-    gpuhal_timeline_take(queue, false);
+}
+
+void gpuhal_timeline_observe(gpuhal_queue *queue)
+{
+    static const gpuhal_observer observer = {.enqueue = enqueue,
+                                             .deferred = place,
+                                             .submits = submits,
+                                             .runs = runs,
+                                             .submitted_unlocks = submitted_unlocks,
+                                             .ran = ran,
+                                             .dropped = dropped,
+                                             .waits = waits,
+                                             .ends = gpuhal_timeline_take};
+    gpuhal_timeline *timeline = queue->device->gpu->layers.timeline;
+    queue->observing = &timeline->on;
+    queue->observer = &observer;
+    queue->trace.number = atomic_fetch_add(&timeline->queues, 1) + 1;
+    queue->trace.end = &queue->trace.first;
 }

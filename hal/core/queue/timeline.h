@@ -11,9 +11,7 @@
 #define GPUHAL_QUEUE_TIMELINE_H
 
 #include "device/device.h"
-#include "queue/timepoint.h"
-
-struct gpuhal_op;
+#include "queue/observer.h"
 
 /* Other queues that a piece comes after. */
 enum { GPUHAL_TRACED_AFTER = 4 };
@@ -48,8 +46,8 @@ enum { GPUHAL_TRACED_WORKER = 0, GPUHAL_TRACED_DIRECT = 1, GPUHAL_TRACED_PATH = 
 
 typedef struct gpuhal_traced {
     struct gpuhal_traced *next;
-    gpuhal_queue *queue; /* outlives it */
     gpuhal_traced_record record;
+    bool placed; /* it has its place among those of the queue, enqueued */
     gpuhal_timepoint *begin, *end; /* around the work that the plugin got; NULL: none */
 } gpuhal_traced;
 
@@ -68,9 +66,7 @@ typedef struct gpuhal_timeline {
  * which only the thread that takes from the list uses. */
 typedef struct gpuhal_queue_timeline {
     uint32_t number;
-    _Atomic bool timed; /* the plugin's queue measures times */
     bool taking;        /* a thread takes from the list */
-    bool ends;          /* everything must be taken: the queue ends */
     gpuhal_traced *first, **end;
     uint64_t last;                       /* number of the newest piece enqueued */
     uint64_t after[GPUHAL_TRACED_AFTER]; /* the pieces that the next piece comes after */
@@ -82,37 +78,15 @@ typedef struct gpuhal_queue_timeline {
 gpuhal_timeline *gpuhal_timeline_create(void);
 void gpuhal_timeline_destroy(gpuhal_timeline *timeline);
 
-/* ---- timeline_ring.c. None of its functions fails work, or changes the thread's last error; without memory a piece is
- * missing. NULL for a piece: does nothing. */
+/* ---- timeline.c */
 
 /* Begins with an empty ring of `pieces`; 0: the usual number. Returns INVALID_ARGUMENT, HOST_MEMORY. The flag `on` ends
  * it. */
 gpuhal_status gpuhal_timeline_start(gpuhal_timeline *timeline, uint32_t pieces);
-/* Takes over the contents of the record, which has ended. */
-void gpuhal_timeline_keep(gpuhal_timeline *timeline, gpuhal_traced_record *record);
-/* Gives the piece its place among those of the queue, when it is enqueued. With the mutex held. */
-void gpuhal_timeline_order(gpuhal_queue *queue, gpuhal_traced *traced);
-/* Ends a piece whose work was refused, or dropped; OK: for the reason in its record. The piece is not the caller's any
- * more. Without the mutex. */
-void gpuhal_timeline_dropped(gpuhal_traced *traced, gpuhal_status status);
-/* Notes that the application has made the queue wait for the timepoint. */
-void gpuhal_timeline_wait(gpuhal_queue *queue, const gpuhal_timepoint *timepoint);
-
-/* ---- timeline.c */
-
-/* Takes the ended pieces from the queue's list; with `all`, the others as well, since the queue ends. Without the
- * mutex. */
-void gpuhal_timeline_take(gpuhal_queue *queue, bool all);
-/* Takes the ended pieces, and makes a piece for new work, before it is enqueued, without the mutex. Returns NULL if
- * there is none. NULL for the work: for a recording of an event. */
-gpuhal_traced *gpuhal_timeline_enqueue(gpuhal_queue *queue, const struct gpuhal_op *op);
-/* With the right to call and without the mutex, right before the plugin gets the work. */
-void gpuhal_timeline_submit(gpuhal_queue *queue, gpuhal_traced *traced);
-/* With the right to call and the mutex held, when the plugin has the work, which was tracked. The piece is not the
- * caller's any more. */
-void gpuhal_timeline_submitted_unlocks(gpuhal_queue *queue, const struct gpuhal_op *op);
-/* Without the mutex, when the worker has done the work, or failed. The piece is not the caller's any more. */
-void gpuhal_timeline_ran(gpuhal_queue *queue, const struct gpuhal_op *op, uint64_t begin_ns, gpuhal_status status);
+/* Makes the trace the observer of a queue that is being created. Without memory a piece is missing. */
+void gpuhal_timeline_observe(gpuhal_queue *queue);
+/* Takes the ended pieces from the queue's list; of a closed queue the others as well. Without the mutex. */
+void gpuhal_timeline_take(gpuhal_queue *queue);
 
 /* ---- timeline_file.c */
 

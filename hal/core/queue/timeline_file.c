@@ -219,7 +219,7 @@ static gpuhal_status take_all(gpuhal *gpu)
     size_t count = 0;
     gpuhal_queue **queues = gpuhal_service_queues(gpu, NULL, &count);
     for (size_t i = 0; i < count; i++) {
-        gpuhal_timeline_take(queues[i], false);
+        gpuhal_timeline_take(queues[i]);
         gpuhal_queue_release(queues[i]);
     }
     free(queues);

@@ -86,7 +86,7 @@ gpuhal_timepoint *gpuhal_timepoint_retain(gpuhal_timepoint *timepoint)
  * driver with one queue, or one that works inside the call, would wait for itself. */
 
 typedef struct host_timepoint {
-    gpuhal_timepoint timepoint;         /* first: each is cast to the other */
+    gpuhal_timepoint timepoint; /* first: each is cast to the other */
     gpuhal_mutex mutex;         /* protects the timepoint */
     gpuhal_condition condition; /* it is done */
 } host_timepoint;
@@ -172,7 +172,6 @@ void gpuhal_timepoint_finish(gpuhal_timepoint *timepoint, gpuhal_failure *failur
     timepoint->failure = gpuhal_failure_retain(failure);
     timepoint->done_ns = timepoint->timed || timepoint->stamped ? gpuhal_os_monotonic_ns() : 0;
     gpuhal_status status = failure ? failure->detail.error.status : GPUHAL_OK;
-    gpuhal_timeline_recorded(timepoint);
     atomic_store_explicit(&timepoint->state, GPUHAL_TIMEPOINT_DONE, memory_order_release);
     while (timepoint->completions) {
         gpuhal_completion *completion = timepoint->completions;

@@ -55,8 +55,7 @@ typedef struct gpuhal_timepoint {
     uint64_t ordinal;           /* among all timepoints of the process; given before it is put into its queue */
     bool timed;
     bool stamped;               /* done_ns is wanted, although it is not timed */
-    uint64_t piece;             /* of the trace: number of the newest in the queue before it; 0: none */
-    struct gpuhal_traced *traced; /* of the trace, until it is submitted or done: itself; NULL: none */
+    uint64_t observed;          /* the observer's number of the work before it; 0: none */
     _Atomic bool retired;       /* DONE, and all objects that the work before it kept alive have been given back */
     bool notify_requested;      /* a thread waits or a completion is set: the end must be noticed without polling */
     bool armed, signaled;        /* the plugin must call back; it has */

@@ -27,13 +27,14 @@ gpuhal_status gpuhal_queue_make_vendor(gpuhal_queue *queue, gpuhal_vendor_queue 
     if (!vendor) {
         return gpuhal_error_host_memory();
     }
-    const bool timed = queue->flags & GPUHAL_QUEUE_TIMED, traced = !timed && !adopt && gpuhal_timeline_is_on(queue);
-    gpuhal_status status = create(queue, timed || traced ? GPUHAL_TIMED : 0, adopt, &vendor->queue);
-    const bool plain = status && traced; /* a trace without times of the device */
+    const bool timed = queue->flags & GPUHAL_QUEUE_TIMED,
+               observed = !timed && !adopt && gpuhal_queue_is_observed(queue);
+    gpuhal_status status = create(queue, timed || observed ? GPUHAL_TIMED : 0, adopt, &vendor->queue);
+    const bool plain = status && observed; /* without times of the device */
     if (plain) {
         status = create(queue, 0, adopt, &vendor->queue);
     }
-    atomic_store(&queue->trace.timed, (timed || (traced && !plain)) && device->ops.elapsed);
+    atomic_store(&queue->has_times, (timed || (observed && !plain)) && device->ops.elapsed);
     if (status) {
         free(vendor);
         return gpuhal_device_failed(device, status, "%s", what);
@@ -48,7 +49,7 @@ void gpuhal_queue_finish(gpuhal_queue *queue)
     gpuhal_queue_await_followed(queue);
     gpuhal_queue_forget_awaited(queue);
     gpuhal_service_remove(queue);
-    gpuhal_timeline_take(queue, true);
+    queue->observer->ends(queue);
     gpuhal_queue_drop_vendor(queue);
     gpuhal_queue_lock(queue);
     queue->vendor = NULL;
@@ -59,5 +60,4 @@ void gpuhal_queue_finish(gpuhal_queue *queue)
     gpuhal_queue_change(&queue->life, GPUHAL_QUEUE_FINISHED);
     gpuhal_condition_signal_all(&queue->condition);
     gpuhal_mutex_unlock(&queue->mutex);
-    gpuhal_timeline_take(queue, true); /* the pieces that were dropped only now */
 }

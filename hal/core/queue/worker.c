@@ -20,6 +20,7 @@ static void empty_first_unlocks(gpuhal_queue *queue, gpuhal_deferred *deferred)
     void *job = deferred->op.kind && deferred->op.kind->form == GPUHAL_OP_JOB ? deferred->op.job : NULL;
     deferred->op.to = deferred->op.from = deferred->op.kept = NULL;
     deferred->op.uses = NULL;
+    deferred->op.observed = NULL;
     gpuhal_mutex_unlock(&queue->mutex);
     gpuhal_buffer_drop(from);
     gpuhal_buffer_drop(to);
@@ -54,14 +55,12 @@ static void finish_first_unlocks(gpuhal_queue *queue, gpuhal_status status)
     if (status) {
         gpuhal_queue_fail(queue, failure, false, &completions);
     }
-    if (deferred->op.traced) {
-        deferred->op.traced->record.status = (int16_t)status;
-    }
     if (deferred->op.record && (status || !queue->vendor)) {
         deferred->op.record->number = queue->submitted;
         gpuhal_timepoint_finish(deferred->op.record, gpuhal_queue_has_failed(queue) ? queue->failure : NULL,
                                 &completions);
     }
+    gpuhal_queue_notify(queue, &deferred->op, queue->observer->dropped, status);
     gpuhal_condition_signal_all(&queue->condition);
     gpuhal_mutex_unlock(&queue->mutex);
     gpuhal_completions_notify(completions);
@@ -165,11 +164,10 @@ static void run_first(gpuhal_queue *queue)
     gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_RUNNING);
     gpuhal_queue_note_busy(queue);
     gpuhal_mutex_unlock(&queue->mutex);
-    const uint64_t begin_ns = deferred->op.traced ? gpuhal_os_monotonic_ns() : 0;
+    gpuhal_queue_notify(queue, &deferred->op, queue->observer->runs, GPUHAL_OK);
     gpuhal_status status = deferred->op.kind->run(&deferred->op);
-    gpuhal_timeline_ran(queue, &deferred->op, begin_ns, status);
+    gpuhal_queue_notify(queue, &deferred->op, queue->observer->ran, status);
     gpuhal_queue_lock(queue);
-    deferred->op.traced = NULL;
     empty_first_unlocks(queue, deferred);
     gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_ATTENDED);
     gpuhal_queue_note_busy(queue);
@@ -211,10 +209,11 @@ static void submit_first(gpuhal_queue *queue)
     gpuhal_completion *completions = NULL;
     if (status == GPUHAL_OK && deferred->op.record) {
         gpuhal_queue_track_timepoint(queue, deferred->op.record, &completions);
+        gpuhal_queue_notify(queue, &deferred->op, queue->observer->submitted_unlocks, GPUHAL_OK);
+        deferred->op.observed = NULL;
     } else if (status == GPUHAL_OK) {
         gpuhal_queue_track(queue, &deferred->op);
-        gpuhal_timeline_submitted_unlocks(queue, &deferred->op);
-        deferred->op.traced = NULL;
+        gpuhal_queue_notify(queue, &deferred->op, queue->observer->submitted_unlocks, GPUHAL_OK);
         empty_first_unlocks(queue, deferred);
         const bool is_access = deferred->op.kind->form == GPUHAL_OP_CALL;
         if (gpuhal_queue_needs_timepoint(queue) || (is_access && gpuhal_queue_records_access(queue))) {

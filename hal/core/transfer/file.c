@@ -145,7 +145,7 @@ static gpuhal_status finish_file(const gpuhal_file_job *job, uint64_t bytes)
 
 /* Enters the buffer before the first byte moves and leaves it after the last, also after a failure. Only then is a file
  * truncated and synced, so a transfer that failed removes nothing from it. */
-static gpuhal_status transfer(const gpuhal_file_job *job)
+static gpuhal_status transfer(gpuhal_file_job *job)
 {
     gpuhal_buffer *buffer = job->buffer;
     uint64_t bytes = job->bytes, begin_ns = gpuhal_count_from(bytes);
@@ -153,9 +153,7 @@ static gpuhal_status transfer(const gpuhal_file_job *job)
     if (!status && !job->writes) {
         status = look_at_size(job, &bytes);
     }
-    if (!status && job->moved) {
-        *job->moved = bytes;
-    }
+    job->bytes = status ? job->bytes : bytes;
     if (!status && bytes > 0 && !(status = gpuhal_buffer_enter(buffer, !job->writes))) {
         status = gpuhal_file_move(job, bytes);
         if (!status && !job->writes) {
@@ -175,7 +173,7 @@ static gpuhal_status transfer(const gpuhal_file_job *job)
     return status;
 }
 
-gpuhal_status gpuhal_file_transfer(const gpuhal_file_job *job)
+gpuhal_status gpuhal_file_transfer(gpuhal_file_job *job)
 {
     int cancel = gpuhal_os_cancel_defer();
     gpuhal_status status = transfer(job);

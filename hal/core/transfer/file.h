@@ -20,14 +20,14 @@ typedef struct gpuhal_file_job {
     gpuhal_buffer *buffer; /* once begun, the one that has the memory */
     uint64_t buffer_offset, file_offset;
     uint64_t begin, size; /* of the buffer that the caller named, in this one */
-    uint64_t bytes; /* GPUHAL_WHOLE_SIZE: of the file, whose size is read when the transfer begins */
+    uint64_t bytes; /* GPUHAL_WHOLE_SIZE: of the file, whose size is read when the transfer begins, and is here
+                       from then on */
     intptr_t file;  /* a descriptor of the job's own */
     char *name;     /* of the file, for messages; malloc'ed */
     gpuhal_progress_fn *progress;
     void *user;
     gpuhal_file_look_fn *look; /* NULL: none */
     void *look_user;
-    uint64_t *moved; /* NULL, or receives the number of bytes that the transfer has */
 } gpuhal_file_job;
 
 /* Takes over the members of `file` and opens it. `call` is for messages. The caller finishes the job, also after a
@@ -35,7 +35,7 @@ typedef struct gpuhal_file_job {
 gpuhal_status gpuhal_file_begin(const char *call, gpuhal_file_job *job, const gpuhal_file *file);
 /* Sets the beginning of the range, in the buffer that has the memory. The caller sets the rest of the job. */
 void gpuhal_file_job_set_buffer(gpuhal_file_job *job, gpuhal_buffer *buffer, uint64_t offset);
-gpuhal_status gpuhal_file_transfer(const gpuhal_file_job *job);
+gpuhal_status gpuhal_file_transfer(gpuhal_file_job *job);
 /* Closes the file. */
 void gpuhal_file_job_finish(gpuhal_file_job *job);
 
