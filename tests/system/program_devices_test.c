@@ -344,6 +344,7 @@ static void expect_busy_while_mapped(const row *own)
     void *mapped = NULL;
     assert_ok(launch_with(own, NULL, 0));
     assert_ok(launch_with(own, NULL, 0));
+    assert_ok(gpuhal_queue_synchronize(own->queue, PATIENCE_NS));
     const gpuhal_status status = gpuhal_buffer_map(own->to[0], 0, 4, GPUHAL_ACCESS_READ, &mapped);
     if (status == GPUHAL_OK) {
         assert_int_equal(launch_with(own, NULL, 0), GPUHAL_ERROR_BUSY);
@@ -356,7 +357,7 @@ static void expect_busy_while_mapped(const row *own)
     assert_ok(gpuhal_queue_synchronize(own->queue, PATIENCE_NS));
 }
 
-TEST(a_buffer_that_was_mapped_behind_launches_with_it_is_busy_until_it_is_unmapped)
+TEST(a_buffer_that_was_mapped_after_launches_with_it_is_busy_until_it_is_unmapped)
 {
     gpuhal *gpu = open_or_fail(NULL);
     for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {

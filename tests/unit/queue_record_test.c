@@ -1,4 +1,5 @@
-/* Events that a queue records for itself: docs/transfers.md promises one after every 256 submissions. */
+/* Events that a queue records for itself: docs/transfers.md promises one after every 256 submissions. And the objects of
+ * launches that a queue keeps alive until the work has ended. */
 #include "support/halting.h"
 #include "test.h"
 
@@ -96,6 +97,39 @@ TEST(a_queue_records_an_event_after_every_256_launches_that_were_deferred)
     assert_ok(gpuhal_queue_synchronize(o.queue, UINT64_MAX));
     assert_int_equal(gpuhal_halting.unrecorded_most, EVERY);
     gpuhal_event_destroy(signal);
+    end(&o);
+}
+
+static uint64_t bytes_of(gpuhal_device *device)
+{
+    gpuhal_memory_statistics statistics = {.size = sizeof statistics};
+    assert_ok(gpuhal_device_get_memory_statistics(device, &statistics));
+    return statistics.allocated.current;
+}
+
+/* The second launch and the third one are kept beside the newest submission. Sanitizers see kernels that go too early. */
+TEST(kernels_and_buffers_of_launches_stay_until_the_work_has_ended)
+{
+    enum { BYTES = 4096, COUNT = 3 };
+    const gpuhal_kernel_desc kernel = {.size = sizeof kernel, .name = "kernel"};
+    const gpuhal_buffer_desc buffer = {.size = sizeof buffer, .bytes = BYTES};
+    objects o;
+    begin(&o);
+    gpuhal_device *device = gpuhal_buffer_device(o.buffers[0]);
+    const uint64_t before = bytes_of(device);
+    gpuhal_halting.work_goes_on = 1;
+    for (int i = 0; i < COUNT; i++) {
+        objects own = o;
+        assert_ok(gpuhal_kernel_create(o.program, &kernel, &own.kernel));
+        assert_ok(gpuhal_buffer_create(device, &buffer, &own.buffers[0]));
+        launch(&own, 0);
+        gpuhal_kernel_release(own.kernel);
+        gpuhal_buffer_release(own.buffers[0]);
+    }
+    assert_int_equal(bytes_of(device), before + COUNT * BYTES);
+    gpuhal_halting.work_goes_on = 0;
+    assert_ok(gpuhal_queue_synchronize(o.queue, UINT64_MAX));
+    assert_int_equal(bytes_of(device), before);
     end(&o);
 }
 

@@ -105,7 +105,8 @@ GPUHAL_API gpuhal_status gpuhal_buffer_find(gpuhal *gpu, uint64_t address, gpuha
                                             uint64_t *out_offset);
 
 /** Maps a range of the buffer into the host's memory. A buffer has one mapping at a time; meanwhile transfers with it
- *  return BUSY. @p access: GPUHAL_ACCESS_ bits.
+ *  return BUSY. Work that uses it, and was enqueued before, must have ended: a queue that gets to such work during the
+ *  mapping fails with BUSY. @p access: GPUHAL_ACCESS_ bits.
  *  @return GPUHAL_OK, INVALID_ARGUMENT (also for 0 bytes), OUT_OF_RANGE, NOT_SUPPORTED, BUSY when it is mapped, or in a
  *  transfer that the device cannot do during a mapping, DEVICE_LOST, FORKED, DRIVER
  *  Owner: caller, gpuhal_buffer_unmap() before the last release. Threads: any. Blocks: yes. */
