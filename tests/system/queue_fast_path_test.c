@@ -11,8 +11,8 @@ extern const gpuhal_plugin *gpuhal_opencl_plugin_query(uint32_t host_abi, const 
 static bool ends_early;
 static const gpuhal_observer *trace;
 
-/* The mutex is released in this function. The test does the work of another thread meanwhile: it finds that the work has
- * ended, and retires it. */
+/* The mutex is released in this function. The test does the work of another thread meanwhile: it finds that the work
+ * has ended, and retires it. */
 static void submitted_unlocks(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status)
 {
     trace->submitted_unlocks(queue, op, status);

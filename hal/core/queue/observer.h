@@ -1,5 +1,5 @@
-/* queue/observer.h: the observer of a queue's work. The trace (timeline.h) is the only one; the queue knows no more of it
- * than this interface.
+/* queue/observer.h: the observer of a queue's work. The trace (timeline.h) is the only one, and the queue knows no more
+ * of it than this interface.
  *
  * Work that is enqueued while it is observed carries a pointer of the observer's through its transitions. An observer
  * fails no work, and leaves the thread's last error alone.
