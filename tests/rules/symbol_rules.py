@@ -73,29 +73,10 @@ def circles(edges):
                 rest.append(iter(sorted(edges.get(file, ()))))
 
 
-# Circles of gpuhal-probe that are still there. Each goes from this list with the change that removes it.
-KNOWN_CIRCLES = (
-    {"diff.c", "diff_json.c", "diff_print.c", "registry.c", "registry_json.c", "registry_print.c"},
-    {"json_device.c", "json_hardware.c"},
-)
-
-
-def without_known(edges):
-    """The edges but those within a known circle."""
-    def is_known(file, other):
-        return any(file in known and other in known for known in KNOWN_CIRCLES)
-    return {file: {other: name for other, name in uses.items() if not is_known(file, other)} for file, uses in edges.items()}
-
-
 def circle_complaints(objects, file_of=lambda path: "/".join(parts_of(path))):
     edges, any_symbol = calls(objects, file_of)
     if not any_symbol:
         yield "nm lists nothing: built with -flto?"
-    for known in KNOWN_CIRCLES:
-        inside = {file: {other: name for other, name in edges[file].items() if other in known} for file in known if file in edges}
-        if len(inside) == len(known) and not list(circles(inside)):
-            yield f"no circle any more: {', '.join(sorted(known))}"
-    edges = without_known(edges)
     for way in circles(edges):
         yield "a circle: " + ", ".join(f"{one} uses {edges[one][other]} of {other}" for one, other in zip(way, way[1:]))
 

@@ -179,19 +179,6 @@ static void put_versions(gpuhal_probe_json *builder, json_t *object, json_t *mis
     gpuhal_probe_put_fact(builder, object, missing, device, GPUHAL_FACT_TARGET_ARCHITECTURE, false);
 }
 
-/* Makes the facts of a MIG part. The profile is the last word of the name that the driver gives it. */
-json_t *gpuhal_probe_make_mig(gpuhal_probe_json *builder, const char *name, const char *uuid, const char *numbers)
-{
-    const char *mark = *uuid ? strstr(name, " MIG ") : NULL;
-    json_t *object = mark ? json_object() : json_null();
-    if (mark) {
-        gpuhal_probe_put(builder, object, "profile", gpuhal_json_text(mark + strlen(" MIG ")));
-        gpuhal_probe_put(builder, object, "uuid", gpuhal_json_text(uuid));
-        gpuhal_probe_put(builder, object, "numbers", gpuhal_json_text(numbers));
-    }
-    return object;
-}
-
 static json_t *make_mig(gpuhal_probe_json *builder, const gpuhal_device *device)
 {
     const char *name = "", *numbers = "";

@@ -5,6 +5,7 @@
 #include "hardware_record.h"
 
 #include <stdio.h>
+#include <string.h>
 
 json_t *gpuhal_probe_make_kernel_driver(gpuhal_probe_json *builder, const gpuhal_hardware_info *hardware)
 {
@@ -30,6 +31,19 @@ json_t *gpuhal_probe_make_nodes(gpuhal_probe_json *builder, const gpuhal_probe_d
         }
     }
     return array;
+}
+
+/* Makes the facts of a MIG part. The profile is the last word of the name that the driver gives it. */
+json_t *gpuhal_probe_make_mig(gpuhal_probe_json *builder, const char *name, const char *uuid, const char *numbers)
+{
+    const char *mark = *uuid ? strstr(name, " MIG ") : NULL;
+    json_t *object = mark ? json_object() : json_null();
+    if (mark) {
+        gpuhal_probe_put(builder, object, "profile", gpuhal_json_text(mark + strlen(" MIG ")));
+        gpuhal_probe_put(builder, object, "uuid", gpuhal_json_text(uuid));
+        gpuhal_probe_put(builder, object, "numbers", gpuhal_json_text(numbers));
+    }
+    return object;
 }
 
 /* "10de", as lspci writes it; null where it is not on PCI. */
