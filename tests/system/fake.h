@@ -9,14 +9,14 @@
 
 #include <time.h>
 
-/* Vulkan and the CPU in this process, so that the test can ask the driver afterwards. */
+/* Opens Vulkan and the CPU in this process, so that the test can ask the driver afterwards. */
 static inline gpuhal *open_fake(void)
 {
     return open_or_fail(
         &(gpuhal_config){.size = sizeof(gpuhal_config), .isolation = GPUHAL_ISOLATION_NEVER, .backends = "vulkan"});
 }
 
-/* Opens it with this script, and checks at the end that no object is left and no rule was broken. */
+/* A library on a driver with this script. Its end checks that no object is left and no rule was broken. */
 typedef struct session {
     fake_vulkan fake;
     gpuhal *gpu;
@@ -37,7 +37,7 @@ static inline void end_session(session *s)
     fake_vulkan_expect_clean(&s->fake);
 }
 
-/* The last error has this status, and its sentence, the vendor's text or the vendor's call contains the word. */
+/* Expects this status in the last error, and the word in its sentence, the vendor's text or the vendor's call. */
 static inline void expect_error(gpuhal_status status, gpuhal_status wanted, const char *word)
 {
     const gpuhal_error *error = gpuhal_last_error();

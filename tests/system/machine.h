@@ -1,8 +1,8 @@
 /* tests/system/machine.h: shared by the tests of plugins over the fakes of a vendor: the machine, and the report of the
- * fakes. The file that includes it defines BACKEND, the name of the backend, and includes vendor_names.h of its fake.
+ * fakes. The including file defines BACKEND, the name of the backend, and includes vendor_names.h of its fake.
  *
- * The fakes read their machine once per process, so every test runs in a process of its own, as CTest does it, and
- * first says which machine it needs.
+ * The fakes read their machine once per process, so every test runs in a separate process, as CTest does it, and
+ * first names the machine that it needs.
  */
 #ifndef GPUHAL_TEST_MACHINE_H
 #define GPUHAL_TEST_MACHINE_H
@@ -57,7 +57,7 @@ static inline void expect_no_violation(void)
     assert_int_equal(report->violations, 0);
 }
 
-/* Live objects except contexts. */
+/* Returns the number of live objects, without contexts. */
 static inline unsigned alive(void)
 {
     const fake_report *r = fake_report_get();
@@ -65,7 +65,7 @@ static inline unsigned alive(void)
            r->physical + r->reservations + r->mappings + r->imports;
 }
 
-/* The sum over all processes of the test. */
+/* Returns the sum over all processes of the test. */
 static inline unsigned contexts_ever(void)
 {
     glob_t found;
@@ -86,7 +86,7 @@ static inline unsigned contexts_ever(void)
     return sum;
 }
 
-/* The machine that this process and its helpers see from now on; reports go to @p directory. */
+/* Sets the machine that this process and its helpers see from now on; reports go to @p directory. */
 static inline void set_machine(const char *directory, const char *script)
 {
     char prefix[512];
@@ -111,7 +111,7 @@ static inline void expect_word(const char *text, const char *word)
     }
 }
 
-/* The backend and the CPU; every plugin is probed in a helper process, unless `isolation` says otherwise. */
+/* Opens the backend and the CPU; every plugin is probed in a helper process, unless `isolation` says otherwise. */
 static inline gpuhal *open_backend(uint32_t isolation)
 {
     return open_or_fail(&(gpuhal_config){.size = sizeof(gpuhal_config), .backends = BACKEND, .isolation = isolation});
@@ -122,7 +122,7 @@ static inline gpuhal_plugin_report report_of_backend(const gpuhal *gpu)
     return report_of(gpu, BACKEND);
 }
 
-/* Expects that the plugin ends in this state, with these words in its sentence, and that the CPU is there. */
+/* Expects that the plugin ends in this state, with these words in its sentence, and that the CPU is listed. */
 static inline void expect_state(gpuhal_plugin_state state, const char *words)
 {
     gpuhal *gpu = open_backend(0);

@@ -1,4 +1,4 @@
-/* tests/system/own_registry.h: a registry of the test's own, and searches in it. */
+/* tests/system/own_registry.h: a registry for the test alone, and searches in it. */
 #ifndef GPUHAL_TEST_OWN_REGISTRY_H
 #define GPUHAL_TEST_OWN_REGISTRY_H
 
@@ -51,7 +51,7 @@ static inline gpuhal_view *view_or_fail(void)
     return view;
 }
 
-/* The fault of this kind; count 0 if there is none. Its texts live as long as the view. */
+/* Returns the fault of this kind; count 0 if there is none. Its texts live as long as the view. */
 static inline gpuhal_fault_record find_fault(const gpuhal_view *view, const char *kind)
 {
     gpuhal_fault_record fault = {.size = sizeof fault};

@@ -1,5 +1,5 @@
-/* What a further look at the machine leaves behind, over the fake CUDA driver: numbers, facts, links and what the next
- * program finds. */
+/* The effects of another rescan, over the fake CUDA driver: numbers, facts, links, and the list for the next
+ * program. */
 #include "cuda_fake.h"
 #include "queues.h"
 #include "own_registry.h"
@@ -16,7 +16,7 @@ static gpuhal *open_with(uint32_t isolation)
                                          .helper_deadline_ns = 2000 * MILLISECOND_NS});
 }
 
-/* A machine and, for what is recorded, a registry. */
+/* Opens a machine with a registry. */
 static gpuhal *open_cards(const char *cards, uint32_t isolation)
 {
     use_registry();
@@ -31,7 +31,7 @@ static uint64_t look_again(gpuhal *gpu)
     return after - before;
 }
 
-/* After put_cards(): what stands later in the file counts. */
+/* Overrides a statement, to be called after put_cards(): the last one in the file counts. */
 static void say_otherwise(const char *statement)
 {
     FILE *file = fopen(cards_file, "a");
@@ -121,7 +121,7 @@ TEST(facts_are_those_of_the_newest_rescan_once_a_change_was_reported)
     assert_int_equal(look_again(gpu), 1);
     assert_string_equal(driver_of(a), "590.1.2");
     assert_string_equal(before, "580.65.06");
-    /* The driver in this process starts here, and is the new one too: there is nothing more to report. */
+    /* The driver in this process starts now with the new version, too, so there is nothing more to report. */
     use_device(a);
     assert_int_equal(gpuhal_generation(gpu), 2);
     assert_string_equal(driver_of(a), "590.1.2");
@@ -175,7 +175,7 @@ TEST(the_plugin_reports_links_between_earlier_and_later_devices)
     close_cards(gpu);
 }
 
-/* ---- what the next program finds */
+/* ---- the list for the next program */
 
 TEST(a_driver_that_was_started_earlier_does_not_take_from_the_record_what_a_look_found)
 {
@@ -227,7 +227,7 @@ TEST(a_plugin_in_quarantine_is_not_run_by_a_rescan_until_it_is_lifted)
     close_cards(gpu);
 }
 
-/* Interfaces that the registry has as present. */
+/* Counts the interfaces that the registry has as present. */
 static uint32_t count_present(void)
 {
     gpuhal_view *view = view_or_fail();
@@ -255,7 +255,7 @@ TEST(a_rescan_in_which_the_driver_hangs_leaves_the_records_of_its_devices)
     close_cards(gpu);
 }
 
-/* The two are one card, of which only the hidden interface has the address. */
+/* Both are one card; only the hidden interface has the address. */
 TEST(a_look_at_which_the_driver_hangs_leaves_what_its_hidden_devices_say_of_others)
 {
     static const char one[] = "uuid 0 66616b65206465766963652075756900";
@@ -287,7 +287,7 @@ typedef struct scribe {
     _Atomic int written;
 } scribe;
 
-/* The result of the verification is on the disk when it returns, or worth a line by itself. */
+/* Writes the result of a verification to the disk before it returns, or logs a line if it cannot. */
 static void write_at_each_line(void *user, int32_t level, const char *line)
 {
     scribe *own = user;
@@ -312,7 +312,7 @@ TEST(who_takes_a_line_of_the_log_may_write_what_is_noted_in_the_midst_of_writing
     gpuhal *gpu = open_or_fail(&(gpuhal_config){
         .size = sizeof(gpuhal_config), .backends = "cuda,cpu", .log = write_at_each_line, .log_user = &own});
     gpuhal_buffer *buffer = buffer_or_fail(find_card(gpu, 'A'), GPUHAL_MEMORY_DEVICE, 4096);
-    /* Nothing can be written any more, which is worth a line. */
+    /* Nothing can be written any more, so a line is logged. */
     snprintf(aside, sizeof aside, "%s.aside", registry_folder);
     assert_int_equal(rename(registry_folder, aside), 0);
     assert_int_equal(symlink("/proc/self/nothing", registry_folder), 0);

@@ -1,5 +1,5 @@
-/* tests/unit/fork_support.h: one object of each kind, a child of a fork, and what must hold in it: every call with an
- * object of the parent is refused, giving one back calls no driver, and an object of its own works. */
+/* tests/unit/fork_support.h: one object of each kind, a child of a fork, and the checks in it: every call with an
+ * object of the parent is refused, releasing one calls no driver, and a new object works. */
 #ifndef GPUHAL_TEST_FORK_SUPPORT_H
 #define GPUHAL_TEST_FORK_SUPPORT_H
 
@@ -65,14 +65,14 @@ static inline void release_objects(objects *own)
     gpuhal_close(own->gpu);
 }
 
-/* In the parent: a child must not unmap. */
+/* Only in the parent: a child must not unmap. */
 static inline void unmap_and_release_objects(objects *own)
 {
     assert_int_equal(gpuhal_buffer_unmap(own->on_cpu, own->mapped), GPUHAL_OK);
     release_objects(own);
 }
 
-/* A log whose user is an _Atomic uint64_t. */
+/* Counts the lines of a log. `user` is an _Atomic uint64_t. */
 static inline void count_line(void *user, int32_t level, const char *line)
 {
     (void)level, (void)line;
@@ -88,7 +88,7 @@ static inline void expect_ended_well(pid_t child)
     assert_int_equal(status, 0);
 }
 
-/* Forks, and waits for the child, in which run(own) comes to its end. */
+/* Forks, and waits until run(own) has ended in the child. */
 static inline void run_in_child(void (*run)(objects *own), objects *own)
 {
     const pid_t child = begin_child();
@@ -99,7 +99,7 @@ static inline void run_in_child(void (*run)(objects *own), objects *own)
     expect_ended_well(child);
 }
 
-/* ---- what must hold in it */
+/* ---- checks in the child */
 
 static inline void never(void *user, gpuhal_status status)
 {
@@ -125,7 +125,7 @@ static inline gpuhal_status never_native(void *user, const gpuhal_native *native
     abort();
 }
 
-/* Names the call that was not refused, with the sentence that names the remedy. */
+/* Prints the call if it was not refused with the sentence that names the remedy. */
 #define REFUSED(call) expect_refusal(call, #call)
 static inline void expect_refusal(gpuhal_status status, const char *call)
 {
@@ -272,7 +272,7 @@ static inline uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000u + (uint64_t)now.tv_nsec / 1000000u;
 }
 
-/* The calls that the mock has counted. */
+/* Returns the calls that the mock has counted. */
 static inline int64_t calls_of_mock(void)
 {
     int64_t calls = gpuhal_mock.enumerations;
@@ -285,7 +285,7 @@ static inline int64_t calls_of_mock(void)
     return calls;
 }
 
-/* Every call with them is refused; releasing them ends at once and calls no plugin. */
+/* Expects that every call with the objects is refused, and that releasing them ends at once and calls no plugin. */
 static inline void expect_all_refused(objects *own)
 {
     const int64_t calls = calls_of_mock();

@@ -1,5 +1,5 @@
-/* What a container, a pod or a job was not given is no fault: each sign by which one is known, as the runtimes leave
- * it, and hosts that have something like it. */
+/* A GPU that a container, a pod or a job was not given is no fault: each sign that reveals one, as the runtimes leave
+ * it, and hosts with something similar. */
 #include "hardware_support.h"
 
 #define GPU     "0000:01:00.0"
@@ -38,7 +38,7 @@ static void expect_missing(void)
     expect_state(&info, GPUHAL_HARDWARE_NODE_MISSING, GPUHAL_HARDWARE_PROBLEM);
 }
 
-/* Two GPUs of NVIDIA, of which the second one alone has its node. */
+/* Makes two GPUs of NVIDIA; only the second one has its node. */
 static void begin_with_one_of_two(void)
 {
     begin_machine();
@@ -120,12 +120,12 @@ TEST(a_namespace_of_processes_is_a_containers_unless_it_is_the_hosts)
     begin_with_one_of_two();
     put_link("proc/self/ns/pid", "pid:[4026532841]");
     expect_not_given("this container was not given /dev/nvidia0", "");
-    put("proc/sys/kernel/osrelease", "5.15.167.4-microsoft-standard-WSL2\n"); /* all of which is in one */
+    put("proc/sys/kernel/osrelease", "5.15.167.4-microsoft-standard-WSL2\n"); /* the whole system is in one */
     expect_missing();
     end_machine();
 }
 
-/* As a service of the host is called, as an image that became a host has it, as one comes from a container to it. */
+/* Names that a host's services have, traces of an image that became a host, variables from a container. */
 TEST(a_host_is_none_whatever_its_services_files_and_variables_are_called)
 {
     static const struct {
@@ -217,7 +217,7 @@ TEST(a_file_of_mounts_that_is_cut_off_or_long_costs_no_gpu)
     end_machine();
 }
 
-/* NVIDIA's runtime lays a file system of its own over /proc/driver/nvidia. */
+/* NVIDIA's runtime mounts a separate file system over /proc/driver/nvidia. */
 TEST(a_gpu_that_a_container_sees_on_the_bus_alone_was_not_given)
 {
     begin_with_one_of_two();
@@ -237,7 +237,7 @@ TEST(a_slurm_job_is_named_with_its_number_and_has_the_command_of_slurm_also_in_a
     end_machine();
 }
 
-/* Whatever the batch system: it set the variable, which is not to be unset. */
+/* Any batch system sets the variable itself, so the advice must not be to unset it. */
 TEST(what_a_batch_system_left_out_is_asked_for_in_the_request_of_the_job)
 {
     static const struct {
@@ -263,7 +263,7 @@ TEST(what_a_batch_system_left_out_is_asked_for_in_the_request_of_the_job)
         assert_non_null(strstr(said, batches[i].said));
         assert_non_null(strstr(said, "not given it: CUDA_VISIBLE_DEVICES="));
         assert_non_null(strstr(command, batches[i].command));
-        setenv("CUDA_VISIBLE_DEVICES", "0,1,2", 1); /* what the job was given is missing */
+        setenv("CUDA_VISIBLE_DEVICES", "0,1,2", 1); /* GPUs that the job was given are missing */
         const gpuhal_hardware_info lacking = look(said, command);
         expect_state(&lacking, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM);
         assert_null(strstr(command, "unset"));
@@ -293,7 +293,7 @@ TEST(what_a_batch_system_hides_from_cuda_is_asked_for_although_vulkan_lists_it)
     end_machine();
 }
 
-/* Slurm without control groups for devices leaves the rest to the variable. */
+/* Slurm without control groups for devices hides the others only by the variable. */
 TEST(a_job_was_not_given_what_the_variable_of_slurm_leaves_out)
 {
     begin_with_one_of_two();
@@ -301,7 +301,7 @@ TEST(a_job_was_not_given_what_the_variable_of_slurm_leaves_out)
     setenv("SLURM_JOB_ID", "17", 1);
     setenv("CUDA_VISIBLE_DEVICES", "", 1);
     expect_not_given("this Slurm job 17 was not given it: CUDA_VISIBLE_DEVICES=", "srun --gres=gpu:1 …");
-    remove_part("dev"); /* what is the matter with it is a matter of other jobs */
+    remove_part("dev"); /* its problem concerns other jobs */
     expect_not_given("this Slurm job 17 was not given it: CUDA_VISIBLE_DEVICES=", "srun --gres=gpu:1 …");
     setenv("SLURM_JOB_GPUS", "0,1", 1);
     put("dev/nvidia0", "");
@@ -321,7 +321,7 @@ TEST(a_job_was_not_given_what_the_variable_of_slurm_leaves_out)
     end_machine();
 }
 
-/* ---- what variables ask for */
+/* ---- GPUs that variables ask for */
 
 static void expect_found(gpuhal_hardware_state state, gpuhal_hardware_grade grade, const char *why)
 {
@@ -336,8 +336,8 @@ static void expect_found(gpuhal_hardware_state state, gpuhal_hardware_grade grad
 #define UUID       "GPU-5c1b8e3f-0d2a-4a6e-9a51-1c0d6a3f7e20"
 #define OTHER_UUID "GPU-77777777-0d2a-4a6e-9a51-1c0d6a3f7e20"
 
-/* The runtime counts in the order of the bus, and its own numbers may be others than these: what is there stands for
- * what was asked for. "all" is what images ask by themselves. */
+/* The runtime counts in the order of the bus, and its numbers may differ from these: a present GPU stands for a
+ * requested one. Images ask for "all" by themselves. */
 TEST(a_container_lacks_a_gpu_that_its_variable_names_and_no_other_stands_for)
 {
     static const struct {
@@ -382,7 +382,7 @@ TEST(a_container_lacks_a_gpu_that_its_variable_names_and_no_other_stands_for)
     end_machine();
 }
 
-/* What it had asked for is not all that the machine has. A range is of AMD's runtime alone. */
+/* The container did not ask for all GPUs of the machine. Only AMD's runtime has ranges. */
 TEST(the_command_for_a_container_that_lacks_its_gpus_names_those_that_it_was_to_have)
 {
     static const struct {
@@ -410,7 +410,7 @@ TEST(the_command_for_a_container_that_lacks_its_gpus_names_those_that_it_was_to_
     end_machine();
 }
 
-/* A privileged container has all nodes, and sees on the bus what is not its own. */
+/* A privileged container has all nodes, and sees GPUs on the bus that it was not given. */
 TEST(a_sick_gpu_that_a_container_did_not_ask_for_is_not_its_own)
 {
     begin_machine();
@@ -445,7 +445,7 @@ TEST(amds_runtime_has_a_variable_with_ranges)
     setenv("AMD_VISIBLE_DEVICES", "0-1", 1);
     expect_found(GPUHAL_HARDWARE_NODE_MISSING, GPUHAL_HARDWARE_PROBLEM,
                  "AMD_VISIBLE_DEVICES=0-1 asks for this GPU, but this container has no /dev/dri/renderD128");
-    const char *const others[] = {"1", "0xEF2C1799A1F3E2ED,0xEF2C1799A1F3E2EE"}; /* which UUID is whose is unknown */
+    const char *const others[] = {"1", "0xEF2C1799A1F3E2ED,0xEF2C1799A1F3E2EE"}; /* the UUIDs of the GPUs are unknown */
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         setenv("AMD_VISIBLE_DEVICES", others[i], 1);
         expect_found(GPUHAL_HARDWARE_NOT_GIVEN, GPUHAL_HARDWARE_FINE,
@@ -455,7 +455,7 @@ TEST(amds_runtime_has_a_variable_with_ranges)
     end_machine();
 }
 
-/* Only batch scripts have SLURM_JOB_GPUS; steps have their own list, and tasks may have a part of that. */
+/* Only batch scripts have SLURM_JOB_GPUS. Steps have a separate list, and tasks may have a part of it. */
 TEST(what_slurm_gave_is_known_by_each_of_its_variables)
 {
     static const struct {
@@ -531,7 +531,7 @@ TEST(a_job_was_not_given_what_the_variables_of_rocm_leave_out)
     }
 }
 
-/* Level Zero's variable names devices or their parts. Slurm sets it for GPUs of others, too. */
+/* Level Zero's variable names devices or their parts. Slurm sets it for GPUs of other vendors, too. */
 TEST(a_job_was_not_given_what_the_mask_of_level_zero_leaves_out)
 {
     static const struct {

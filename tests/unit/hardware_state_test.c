@@ -1,5 +1,5 @@
-/* What prevents the use of hardware: state, grade, the words that name the cause, and the command, over made-up
- * machines as their operators have them. */
+/* Reasons why hardware cannot be used: state, grade, the words that name the cause, and the command, over made-up
+ * machines that resemble real ones. */
 #include "hardware_support.h"
 
 #define GPU "0000:01:00.0"
@@ -28,7 +28,7 @@ static void refuse_all(void)
     }
 }
 
-/* A GPU whose kernel driver and nodes are in order. */
+/* Makes a GPU whose kernel driver and nodes are in order. */
 static void put_nvidia(const char *address, unsigned minor)
 {
     char text[96], path[96];
@@ -242,7 +242,7 @@ TEST(without_a_user_library_the_package_is_named_and_half_a_driver_is_a_problem_
            "CUDA is not installed; its kernel driver, nvidia, is loaded", "sudo apt install libnvidia-compute-580");
     expect("0000:03:00.0", GPUHAL_HARDWARE_NO_LIBRARY, GPUHAL_HARDWARE_WARNING, "no driver of Vulkan or OpenCL",
            "sudo apt install mesa-vulkan-drivers");
-    now.refusal_count = 2; /* Vulkan is there now */
+    now.refusal_count = 2; /* Vulkan is installed now */
     keep_fact(add_device("vulkan", "AMD Radeon"), "pci_address", "0000:03:00.0");
     expect(GPU, GPUHAL_HARDWARE_NO_LIBRARY, GPUHAL_HARDWARE_WARNING, "CUDA is not installed", "libnvidia-compute-580");
     expect("0000:03:00.0", GPUHAL_HARDWARE_READY, GPUHAL_HARDWARE_FINE, "", "");
@@ -270,7 +270,7 @@ TEST(an_error_of_the_vendors_driver_is_quoted_with_what_mends_it)
     now.refusals[0].code = 802;
     expect(GPU, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM, "CUDA: the machine's GPUs are not set up yet",
            "sudo systemctl restart nvidia-fabricmanager");
-    now.refusals[0].reason = "CUDA_ERROR_UNKNOWN: is the fabric manager running?"; /* words decide nothing */
+    now.refusals[0].reason = "CUDA_ERROR_UNKNOWN: is the fabric manager running?"; /* the wording decides nothing */
     now.refusals[0].code = 999;
     put("dev/nvidia-uvm", "");
     expect(GPU, GPUHAL_HARDWARE_DRIVER_ERROR, GPUHAL_HARDWARE_PROBLEM, "CUDA: CUDA_ERROR_UNKNOWN: is the fabric",
@@ -336,7 +336,7 @@ TEST(of_a_gpu_with_mig_and_no_instance_and_a_broken_one_each_has_its_own_cause)
     end_machine();
 }
 
-/* With other GPUs in use the plugin states it of the GPU itself. */
+/* If other GPUs are in use, the plugin states it of the GPU itself. */
 TEST(beside_a_gpu_that_is_listed_one_with_mig_and_no_instance_and_a_broken_one_have_their_own_causes)
 {
     begin_machine();
@@ -473,7 +473,7 @@ TEST(what_was_there_and_is_not_listed_any_more_is_missing_from_the_bus_or_from_t
     end_machine();
 }
 
-/* ---- elsewhere than on PCI */
+/* ---- hardware that is not on PCI */
 
 TEST(a_gpu_on_a_chip_is_listed_by_its_render_node_and_a_device_without_an_address_stands_for_it)
 {

@@ -1,12 +1,12 @@
-/* Every allocation and every call of the system fails once while a view is made: it is refused with a detail or made,
- * nothing is left behind, and the next view is whole. */
+/* Every allocation and every system call fails once while a view is made: it is refused with a detail or made, nothing
+ * is left over, and the next view is whole. */
 #include "hardware_support.h"
 
 #include "support/torture.h"
 
 static gpuhal *object;
 
-/* With reasons to look at every file. */
+/* Makes a machine with reasons to look at every file. */
 static void put_machine(void)
 {
     begin_machine();

@@ -1,5 +1,5 @@
-/* What the library says of physical devices, on recorded machines: hidden interfaces, the reasons of a choice, evidence
- * in words. */
+/* The library's answers about physical devices, on recorded machines: hidden interfaces, the reasons of a choice,
+ * evidence in words. */
 #include "identity_support.h"
 
 TEST(hiding_the_interface_that_joins_two_others_keeps_them_joined_with_evidence)

@@ -1,7 +1,7 @@
-/* The identity rule on machines made up at random, beside the plainest way to say it: every interface has the label of
- * its physical device, and joining is relabelling. Most of these machines are absurd; the rule holds for them as well.
- * Evidence and parts are checked by what they promise, with some devices hidden. A failure names the seed;
- * IDENTITY_SEED and IDENTITY_MACHINES in the environment choose where to begin and how many to look at. */
+/* The identity rule on random machines, compared with its simplest form: every interface has the label of its physical
+ * device, and joining is relabelling. Most of these machines are absurd, and the rule holds for them, too. Evidence and
+ * parts are checked against their contracts, with some devices hidden. A failure names the seed; IDENTITY_SEED and
+ * IDENTITY_MACHINES in the environment choose the first seed and the number of machines. */
 #include "device/identity.h"
 #include "test.h"
 
@@ -14,7 +14,7 @@ typedef struct plain_interface {
     uint32_t index;
     uint64_t vendor;
     const char *driver, *values[GPUHAL_IDENTITY_HOST],
-        *partition; /* as a reader of docs/identity.md would write them down; NULL: none */
+        *partition; /* as one would write them by hand with docs/identity.md; NULL: none */
     bool host;
     gpuhal_facts facts;
 } plain_interface;
@@ -28,8 +28,7 @@ static uint32_t roll(uint32_t sides)
     return (state >> 10) % sides;
 }
 
-/* ------------------------------------------------------------------------------------------------ making machines
- * up */
+/* ---- making machines up */
 
 static const char *keep_text(plain_interface *iface, gpuhal_key key, const char *text)
 {
@@ -113,8 +112,7 @@ static void forget_machine(void)
     }
 }
 
-/* ------------------------------------------------------------------------------------------------ the rule in plain
- * words */
+/* ---- the rule in plain words */
 
 static uint32_t labels[INTERFACES];
 
@@ -129,7 +127,7 @@ static bool states_any(uint32_t label, gpuhal_identity_level level, const char *
     return false;
 }
 
-/* Two addresses, or render nodes of which none is the same. */
+/* Returns whether they have different addresses, or no render node in common. */
 static bool two_places(uint32_t a, uint32_t b, gpuhal_identity_level level)
 {
     bool common = false;
@@ -181,7 +179,8 @@ static void join_group(const bool group[INTERFACES], gpuhal_identity_level level
     }
 }
 
-/* The author of a driver goes with the one maker that the others name. */
+/* Returns the vendor; a driver's author is replaced by the maker that the interfaces with the same UUID name, if they
+ * name one. */
 static uint64_t maker_of(const plain_interface *iface)
 {
     uint64_t maker = iface->vendor;
@@ -233,10 +232,9 @@ static void join_plainly(void)
     }
 }
 
-/* ------------------------------------------------------------------------------------------------ the library's
- * answer */
+/* ---- the library's answer */
 
-/* With the interfaces rotated by `turn` places, and every second order backwards. */
+/* Rotates the interfaces by `turn` places, and reverses every second order. */
 static uint32_t place_of(uint32_t iface, uint32_t turn)
 {
     uint32_t place = (iface + turn) % count;
@@ -273,7 +271,7 @@ static void check(bool holds, const char *promise, const char *a, const char *b)
     }
 }
 
-/* Which interfaces are of one physical device, and which of one partition, in every order. */
+/* Compares which interfaces share a physical device, and which share a partition, in every order. */
 static void check_relations(void)
 {
     bool same_partition[INTERFACES][INTERFACES];
@@ -327,7 +325,8 @@ static void relabel(uint32_t *sets, uint32_t a, uint32_t b)
     }
 }
 
-/* Devices that stay apart although they state the same are connected by items that say so, hidden ones or not. */
+/* Visible devices that stay apart although they state the same are connected by evidence that says so. No evidence
+ * names a hidden device. */
 static void check_apart(const gpuhal_identity *identity, const bool *visible,
                         const gpuhal_identity_evidence_list *evidence, gpuhal_identity_level level)
 {
@@ -393,7 +392,7 @@ static void check_evidence(void)
     gpuhal_identity_finish(&identity);
 }
 
-/* Each refusal names two interfaces that do contradict each other. */
+/* Checks that each refusal names two interfaces that contradict each other. */
 static void check_refusals(void)
 {
     gpuhal_identity identity = find(0);

@@ -1,5 +1,5 @@
-/* The rule by which devices are interfaces of one physical device, on all recorded machines: through the whole library,
- * and the rule alone with the devices in many orders. Besides, the forms of what identifies a device. */
+/* The rule that decides which devices are interfaces of one physical device, on all recorded machines: through the
+ * whole library, and alone with the devices in many orders; also the forms of the values that identify a device. */
 #include "device/identity.h"
 #include "identity_support.h"
 
@@ -112,7 +112,7 @@ static void check_library(void)
     gpuhal_close(gpu);
 }
 
-/* A backend lists its devices once in a process, so each machine has one of its own. */
+/* A backend lists its devices once in a process, so each machine has a separate process. */
 static void check_library_in_a_child(void)
 {
     fflush(stdout);
@@ -134,7 +134,7 @@ TEST(recorded_machines_have_the_expected_devices_evidence_and_choices)
     for_each_machine(check_library_in_a_child);
 }
 
-/* The devices of the machine in another order for each seed; 0 leaves them. */
+/* Puts the devices of the machine in another order for each seed; 0 keeps theirs. */
 static void shuffle(uint32_t seed, uint32_t order[DEVICES])
 {
     for (uint32_t i = 0; i < now.device_count; i++) {
@@ -148,8 +148,8 @@ static void shuffle(uint32_t seed, uint32_t order[DEVICES])
     }
 }
 
-/* For each two devices of the file: '.' for two physical devices, 'p' for two partitions of one, '=' for two interfaces
- * of one. */
+/* Writes for each pair of devices in the file: '.' for two physical devices, 'p' for two partitions of one, '=' for two
+ * interfaces of one. */
 static void find_relations(uint32_t seed, char relations[DEVICES * DEVICES + 1])
 {
     uint32_t order[DEVICES], place[DEVICES];

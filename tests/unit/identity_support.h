@@ -1,5 +1,5 @@
-/* tests/unit/identity_support.h: a recorded machine, and plugins named like the real ones which list what its file
- * says, so that the whole library decides about it. The machines are in tests/recorded/identity; docs/identity.md says
+/* tests/unit/identity_support.h: a recorded machine, and plugins named like the real ones that list the contents of its
+ * file, so that the whole library decides about it. The machines are in tests/recorded/identity; docs/identity.md says
  * how to add one. */
 #ifndef GPUHAL_TEST_IDENTITY_SUPPORT_H
 #define GPUHAL_TEST_IDENTITY_SUPPORT_H
@@ -39,12 +39,12 @@ typedef struct machine {
         const char *backend, *reason;
         gpuhal_status status;
         int64_t code; /* the vendor's */
-        bool starts;  /* and refuses to list; devices that are unlisted stand beside that */
-    } refusals[ITEMS]; /* plugins that do not start */
+        bool starts;  /* and refuses to list; it may state `unlisted` devices, too */
+    } refusals[ITEMS]; /* plugins that do not start, or do not list */
     uint32_t device_count, physical_count, choice_count, refusal_count;
 } machine;
 
-static machine now; /* what the plugins list */
+static machine now; /* the machine that the plugins list */
 
 static inline void keep(char *to, size_t bytes, const char *value)
 {
@@ -165,7 +165,7 @@ static inline void read_records(const char *text, size_t bytes)
     gpuhal_records_finish(&reader);
 }
 
-/* Facts that the library wants and that no identity depends on. */
+/* Adds facts that the library wants and no identity depends on. */
 static inline void complete_devices(void)
 {
     for (uint32_t i = 0; i < now.device_count; i++) {
@@ -197,7 +197,7 @@ static inline void read_machine(const char *name)
     }
 }
 
-/* The device that was recorded last, with the facts that every one has. */
+/* Adds a device with the facts that every device has. */
 static inline recorded_device *add_device(const char *backend, const char *name)
 {
     assert_in_range(++now.device_count, 1, DEVICES);

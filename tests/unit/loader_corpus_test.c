@@ -1,5 +1,5 @@
 /* The bad plugins of tests/plugins/corpus.inc: each alone, and all of them together in one folder. Whatever they do,
- * this process lives, the good plugin beside them is listed, nothing is loaded here, nothing is left behind, and the
+ * this process lives, the good plugin beside them is listed, nothing is loaded here, nothing is left over, and the
  * report names the fault. */
 #include "corpus_files.h"
 
@@ -25,8 +25,8 @@
 #define SANITIZED 0
 #endif
 
-#define SILENCE_NS 2500000000u          /* the time that what never answers gets; the rest gets as much as it wants */
-#define TOGETHER_S (SANITIZED ? 30 : 5) /* the same in seconds where there is one deadline for all */
+#define SILENCE_NS 2500000000u          /* the deadline of plugins that never return; others have no short one */
+#define TOGETHER_S (SANITIZED ? 30 : 5) /* seconds, if all plugins share one deadline */
 #define THREADS    12                   /* most of them wait */
 
 typedef enum { RULE, DEATH, SILENCE, HARMLESS, OF_FILES } effect;
@@ -34,7 +34,7 @@ typedef enum { RULE, DEATH, SILENCE, HARMLESS, OF_FILES } effect;
 typedef struct item {
     const char *name;
     effect effect;
-    bool (*make)(const char *in, const char *name); /* NULL: a plugin of the build, where it lies */
+    bool (*make)(const char *in, const char *name); /* NULL: a plugin in the folder of the build */
     gpuhal_plugin_state state;
     gpuhal_plugin_stage stage;
     const char *words; /* NULL: it is listed without a reason */
@@ -53,7 +53,7 @@ enum { ITEMS = sizeof corpus / sizeof *corpus };
 /* Returns false for an item that cannot be made on this machine. */
 static bool lay(const char *in, const item *it)
 {
-    /* Where the last thread ends by itself, sanitizers look for leaks and answer for the plugin. */
+    /* If the last thread ends by itself, sanitizers look for leaks, and return a result instead of the plugin. */
     if (SANITIZED && strncmp(it->name, "ends_its_", strlen("ends_its_")) == 0) {
         return false;
     }
@@ -63,7 +63,8 @@ static bool lay(const char *in, const item *it)
     return !it->make || it->make(in, it->name);
 }
 
-/* What the report has to say; texts of plugins end up on terminals, so no reason has a control character in it. */
+/* Compares the report with the expected one. Texts of plugins appear on terminals, so no reason may contain a control
+ * character. */
 static bool is_as_expected(const item *it, gpuhal_plugin_state state, gpuhal_plugin_stage stage, const char *reason)
 {
     bool named = it->words ? strstr(reason, it->words) != NULL : !*reason;
@@ -77,7 +78,7 @@ static void print_difference(const item *it, gpuhal_plugin_state state, gpuhal_p
            gpuhal_plugin_stage_name(it->stage), it->words ? it->words : "");
 }
 
-/* Nothing of them was loaded into this process, and every helper is gone. */
+/* Expects that no plugin was loaded into this process, and that every helper is gone. */
 static void assert_nothing_is_left(void)
 {
     assert_false(is_mapped(own_folder()));
@@ -86,7 +87,8 @@ static void assert_nothing_is_left(void)
     assert_int_equal(errno, ECHILD);
 }
 
-/* Seconds of work for nothing: beside the others it would show what constructor_sleeps does. */
+/* Leaves out the plugin that computes for seconds: beside the others it would only repeat the result of
+ * constructor_sleeps. */
 static bool leaves_the_processor(const item *it)
 {
     return strcmp(it->name, "constructor_spins") != 0;
@@ -96,7 +98,7 @@ static bool leaves_the_processor(const item *it)
 
 static atomic_size_t next_item, failures;
 
-/* One item and the good plugin in a folder of their own. */
+/* Probes one item and the good plugin in a separate folder. */
 static bool is_probed_alone(const item *it)
 {
     char in[256];
@@ -185,7 +187,7 @@ TEST(plugins_that_only_break_a_rule_are_named_the_same_way_without_a_helper)
     }
     assert_int_equal(different, 0);
     assert_listed(&candidates, "good");
-    /* What went wrong inside an opening that succeeds is in the report, and nowhere else. */
+    /* Failures inside an opening that succeeds are only in the report. */
     assert_int_equal(gpuhal_last_error()->status, GPUHAL_ERROR_BUSY);
     assert_string_equal(gpuhal_last_error()->sentence, "from before");
     gpuhal_candidates_finish(&candidates);
@@ -193,7 +195,7 @@ TEST(plugins_that_only_break_a_rule_are_named_the_same_way_without_a_helper)
 
 /* ---- together */
 
-/* The items that are wanted, the good plugin and a real one. `made`: which of them could be. */
+/* Lays the items that are wanted, the good plugin and a real one. `made`: whether each could be made. */
 static void lay_all(bool made[ITEMS], bool (*wanted)(const item *it))
 {
     new_folder();
@@ -251,7 +253,7 @@ TEST(all_bad_plugins_together_cost_themselves_and_each_has_its_report)
     assert_nothing_is_left();
 }
 
-/* What a program prints with this environment; the caller frees it. */
+/* Returns the output of a program with this environment; the caller frees it. */
 static char *output_of(const char *const *arguments, const char *const *environment)
 {
     const char *path = in_folder("output");
@@ -266,13 +268,14 @@ static char *output_of(const char *const *arguments, const char *const *environm
     posix_spawn_file_actions_destroy(&actions);
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 4); /* it is complete but for the plugins that failed */
+    assert_int_equal(WEXITSTATUS(status), 4); /* complete, except for the plugins that failed */
     char *text = read_file(path, &bytes);
     text[bytes] = 0;
     return text;
 }
 
-/* One plugin's part of `gpuhal-probe --explain`: "name: not used, …" up to the next plugin; NULL: it has none. */
+/* Returns one plugin's part of `gpuhal-probe --explain`: "name: not used, …" up to the next plugin; NULL if it has
+ * none. */
 static char *part_about(const char *text, const char *name)
 {
     char begin[64];
@@ -302,11 +305,11 @@ static bool is_explained(const item *it, const char *part)
     return named && strncmp(part, begin, strlen(begin)) == 0 && strstr(part, reached);
 }
 
-#ifndef GPUHAL_PROBE /* a build without the programs */
+#ifndef GPUHAL_PROBE /* in a build without the programs */
 #define GPUHAL_PROBE NULL
 #endif
 
-/* Those that die or fall silent are explained like the others, so one of each is enough: all of them together ran
+/* Plugins that die or fall silent are explained like the others, so one of each is enough: all of them ran together
  * before. */
 static bool is_for_the_probe(const item *it)
 {

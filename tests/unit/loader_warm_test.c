@@ -1,5 +1,5 @@
-/* A warm start: eight GPUs of the fake CUDA driver are listed from the registry. What that touches is counted by
- * functions of the system that this program wraps: no device file, no vendor's library, no process. */
+/* A warm start: eight GPUs of the fake CUDA driver are listed from the registry. This program wraps functions of the
+ * system to count the accesses: no device file, no vendor's library, no process. */
 #include "loader_support.h"
 
 #include "device/device.h"
@@ -103,7 +103,7 @@ static gpuhal *open_machine(void)
     return gpu;
 }
 
-/* Another process: here nothing of a vendor's is loaded by it. */
+/* Starts in another process, so that this one loads no vendor's library. */
 static void start_elsewhere(const char *machine)
 {
     int status = 0;
@@ -135,7 +135,7 @@ TEST(eight_devices_are_listed_without_a_process_a_driver_or_a_device_file)
 {
     start_elsewhere("devices 8");
     gpuhal *gpu = open_machine();
-    assert_int_equal(gpuhal_device_count(gpu), 9); /* and the processor */
+    assert_int_equal(gpuhal_device_count(gpu), 9); /* with the processor */
     assert_int_equal(processes_started, 0);
     assert_int_equal(libraries_opened, 0);
     assert_int_equal(devices_opened, 0);
@@ -173,7 +173,7 @@ TEST(a_device_that_is_opened_loads_its_driver_and_works)
     assert_int_equal(files_renamed, 0);
 }
 
-/* The manifest does not name FAKE_CUDA: so no key notices the change. */
+/* The manifest does not name FAKE_CUDA, so no key notices the change. */
 TEST(what_the_driver_reports_differently_is_reported_and_listed_the_next_time)
 {
     start_elsewhere("devices 2");

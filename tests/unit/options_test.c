@@ -1,5 +1,5 @@
-/* tests/unit/options_test.c: options for plugins, the instance that a plugin makes of them when it starts, and what it
- * offers beyond the library through it. */
+/* tests/unit/options_test.c: options for plugins, the instance that a plugin makes of them when it starts, and the
+ * interfaces that it offers beyond the library through it. */
 #include "support/mock.h"
 #include "support/record.h"
 #include "test.h"
@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* The mock with an instance for each start, which every later call has to bring back. */
+/* The mock with an instance for each start; every later call must pass it back. */
 struct gpuhal_plugin_instance {
     char size[16]; /* the option "mock.size", "" without one */
     char root[64]; /* the option "mock.system_root" */
@@ -170,7 +170,7 @@ TEST(the_operators_options_count_before_the_applications_and_the_later_of_two)
     unsetenv("GPUHAL_OPTIONS");
 }
 
-/* The options follow one another in one text, without an end of their own. */
+/* The options follow one another in one text, without terminators. */
 TEST(the_value_of_an_option_ends_where_the_next_one_begins)
 {
     gpuhal *gpu = open_good("mock.size=first;mock.other=;unheard_of.size=last");

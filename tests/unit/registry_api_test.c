@@ -1,4 +1,4 @@
-/* gpuhal/node/registry.h as an application sees it: views that stand still, records of every kind, forgetting,
+/* gpuhal/node/registry.h as an application sees it: views that do not change, records of every kind, forgetting,
  * exporting and importing. */
 #include "registry/checksum.h"
 #include "registry/key.h"
@@ -32,7 +32,7 @@ static const char *with_all_kinds(void)
     return directory;
 }
 
-/* How many records of each kind: plugins, physical devices, interfaces, links, faults. */
+/* Compares the number of records of each kind: plugins, physical devices, interfaces, links, faults. */
 static void expect_counts(const gpuhal_view *view, const uint32_t counts[5])
 {
     static const gpuhal_record_kind kinds[] = {GPUHAL_RECORD_REGISTRY_PLUGIN, GPUHAL_RECORD_REGISTRY_PHYSICAL,
@@ -179,7 +179,7 @@ TEST(a_damaged_record_is_reported_and_what_is_whole_is_returned)
     put_contents(below(directory, "registry"), text, bytes);
     gpuhal_view *view = read_view(directory);
     assert_non_null(strstr(info_of(view).damage, "its undamaged records are used"));
-    /* The physical device of that record goes, with its interface and the records of that. */
+    /* The record's physical device goes, with its interface and the interface's records. */
     expect_counts(view, (uint32_t[5]){1, 1, 2, 0, 0});
     gpuhal_view_release(view);
     free(text);

@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-/* Reads the file as it is: whole, and with these plugins. */
+/* Returns whether the file itself is whole and has these plugins. */
 static bool file_holds(const char *directory, unsigned first, unsigned second)
 {
     size_t bytes;
@@ -22,7 +22,7 @@ static bool file_holds(const char *directory, unsigned first, unsigned second)
     return holds;
 }
 
-/* A registry that knows plugin 1; damaged where asked, so that a write sets it aside first. */
+/* Makes a registry that knows plugin 1; with `damaged` a write must set it aside first. */
 static void prepare(const char *directory, bool damaged)
 {
     gpuhal_registry *registry = open_registry(directory);
@@ -45,7 +45,7 @@ static void clear(const char *directory)
     assert_int_equal(files_that_begin_with(directory, "registry"), 0);
 }
 
-/* After whatever happened: the next writer finds plugin 1, leaves nothing lying about, and what it writes stays. */
+/* Checks, whatever happened, that the next writer finds plugin 1, leaves no temporary file, and keeps its record. */
 static void expect_sound(const char *directory, bool damaged, unsigned also)
 {
     if (!damaged) {
@@ -61,7 +61,7 @@ static void expect_sound(const char *directory, bool damaged, unsigned also)
     assert_int_equal(files_that_begin_with(directory, "registry.new-"), 0);
 }
 
-/* One write by a process that is killed at call number `at`; false when it came to its end before. */
+/* Writes once in a process that is killed at call number `at`. Returns false if it ended before that. */
 static bool killed_at(const char *directory, gpuhal_fault kind, unsigned at)
 {
     int status = -1;
@@ -133,7 +133,8 @@ TEST(every_system_call_may_fail_once)
     }
 }
 
-/* A damaged registry is set aside by a second name; file systems that have none answer with any of these. */
+/* A damaged registry is set aside under a second name. File systems without second names fail with any of these
+ * errors. */
 TEST(where_a_file_can_have_one_name_only_a_damaged_registry_is_set_aside_by_moving)
 {
     static const int errors[] = {EPERM, ENOTSUP, EXDEV, EMLINK};

@@ -1,9 +1,9 @@
-/* tests/unit/registry_form_test.c: the registry as text: what is written is read again, what is damaged is never taken
- * for good. */
+/* tests/unit/registry_form_test.c: the registry as text: written records are read again, and damaged ones are never
+ * accepted. */
 #include "registry/checksum.h"
 #include "registry_support.h"
 
-/* The text of a registry with every kind of record, and a copy to damage. */
+/* Makes the text of a registry with every kind of record, and a copy to damage. */
 static gpuhal_text sample_text(void)
 {
     gpuhal_registry *registry = gpuhal_registry_create(NULL, 0, NULL);
@@ -24,7 +24,7 @@ static gpuhal_text record_text(gpuhal_database_kind kind, const void *record)
     return text;
 }
 
-/* Whether every record of `some` is, word for word, one of `all`. */
+/* Returns whether every record of `some` is, word for word, one of `all`. */
 static bool is_part_of(const gpuhal_database *some, const gpuhal_database *all)
 {
     for (gpuhal_database_kind kind = 0; kind < GPUHAL_DATABASE_KINDS; kind++) {
@@ -61,7 +61,7 @@ TEST(the_checksum_is_crc_32c)
     assert_int_equal(gpuhal_checksum(0, "", 0), 0);
 }
 
-/* Bit by bit, as the definition has it. */
+/* Computes it bit by bit, as the definition does. */
 static uint32_t slow_checksum(const unsigned char *bytes, size_t count)
 {
     uint32_t sum = UINT32_MAX;
@@ -128,7 +128,7 @@ TEST(what_is_written_is_read_again_word_for_word)
     gpuhal_database_finish(&database);
 }
 
-/* Reads the damaged text: true when all that came of it was in the good one, and something missing was noticed. */
+/* Reads the damaged text. Returns whether all its records are in the good one, and missing ones were noticed. */
 static bool is_harmless(const char *text, size_t bytes, const gpuhal_database *good)
 {
     gpuhal_database database;
@@ -191,7 +191,7 @@ TEST(a_damaged_record_costs_itself)
     gpuhal_text_finish(&text);
 }
 
-/* The text of one record, closed with a checksum that is right, in a registry with one record. */
+/* Reads a registry with this one record, closed with a correct checksum. */
 static gpuhal_serial_report read_with(const char *record, gpuhal_database *out_content)
 {
     static const char *const head = "[registry]\nversion = 1\ngeneration = 9\nnext_physical = 5\nnext_interface = 5\n";
@@ -212,9 +212,9 @@ TEST(a_record_that_makes_no_sense_is_left_out_though_its_checksum_is_right)
 {
     static const char *const bad[] = {
         "[physical]\ngeneration = 1\n",             /* no number */
-        "[physical]\ngeneration = 1\nnumber = 5\n", /* never given */
+        "[physical]\ngeneration = 1\nnumber = 5\n", /* number never assigned */
         "[physical]\ngeneration = 1\nnumber = 0\n",
-        "[physical]\ngeneration = 1\nnumber = 1\nnumber = 1\n", /* said twice */
+        "[physical]\ngeneration = 1\nnumber = 1\nnumber = 1\n", /* duplicate key */
         "[physical]\ngeneration = 1\nnumber = 1\nhost = 2\n",   /* out of range */
         "[physical]\ngeneration = -1\nnumber = 1\n",
         "[physical]\ngeneration = 1\nnumber = 1\ncolour = red\n", /* unknown */
@@ -237,7 +237,7 @@ TEST(a_record_that_makes_no_sense_is_left_out_though_its_checksum_is_right)
     gpuhal_database_finish(&database);
 }
 
-/* As versions that compared paths of large writes have left it. */
+/* Versions that compared paths of large writes left such records. */
 TEST(a_record_of_a_kind_of_another_version_is_left_out_and_is_no_damage)
 {
     gpuhal_database database;

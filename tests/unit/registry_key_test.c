@@ -1,5 +1,5 @@
-/* tests/unit/registry_key_test.c: the cache key, by which a result is valid or stale: a change of any one part of it is
- * noticed. */
+/* tests/unit/registry_key_test.c: the cache key, which decides whether a result is valid or stale: a change of any part
+ * of it is noticed. */
 #include "registry/key.h"
 #include "registry_support.h"
 
@@ -20,7 +20,7 @@ static void make_parents(char *path)
     }
 }
 
-/* A file of the made-up machine. */
+/* Writes a file of the made-up machine. */
 static void put(const char *name, const char *text)
 {
     char path[1024];
@@ -71,7 +71,7 @@ static gpuhal_texts key_now(void)
     return lines;
 }
 
-/* Whether the key holds; what is not true any more must begin with these words. */
+/* Returns whether the key is valid. If it is not, the part that changed must begin with these words. */
 static bool holds(const gpuhal_texts *lines, const char *words)
 {
     gpuhal_texts machine;
@@ -176,7 +176,7 @@ TEST(nodes_that_go_and_rights_that_change_are_noticed)
     gpuhal_texts_finish(&key);
 }
 
-/* Each session and each job has a group of its own: only the limits in them distinguish them. */
+/* Each session and each job has a separate group: only their limits distinguish them. */
 TEST(groups_with_the_same_limit_have_the_same_cache_key)
 {
     make_machine();
@@ -310,7 +310,7 @@ TEST(a_file_that_two_plugins_depend_on_is_looked_at_once_in_a_listing)
     free(identities[1]);
 }
 
-/* The record that counts on this machine, by what it says the driver is; "" when the plugin has to be probed. */
+/* Returns the driver in the record that is valid on this machine; "" if the plugin has to be probed. */
 static const char *driver_found(gpuhal_registry *registry, const char *identity)
 {
     static char driver[64];
@@ -391,7 +391,7 @@ TEST(of_two_valid_results_the_later_one_counts)
     char *identity = gpuhal_key_identity(below(root, "lib/plugin.so"));
     record_driver(registry, identity, "earlier");
     gpuhal_texts machine;
-    gpuhal_database_plugin crash = plugin_number(1); /* of which fewer files are known */
+    gpuhal_database_plugin crash = plugin_number(1); /* fewer of its files are known */
     free(crash.identity);
     crash.identity = strdup(identity);
     crash.driver = strdup("later");

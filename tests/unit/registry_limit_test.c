@@ -7,7 +7,7 @@
 
 static const char *root;
 
-/* A file of the made-up machine. */
+/* Writes a file of the made-up machine. */
 static void put(const char *name, const char *text)
 {
     char path[1024];

@@ -1,10 +1,10 @@
-/* tests/unit/registry_numbers_test.c: numbers of hardware that stay, whatever happens to the order, the drivers and the
- * slots. */
+/* tests/unit/registry_numbers_test.c: numbers of hardware that stay when the order, the drivers or the slots change. */
 #include "registry_support.h"
 
 enum { CARDS = 8 };
 
-/* Card number `card` of a machine with eight alike, as two backends see it; `group` is its place in this listing. */
+/* Makes card number `card` of a machine with eight equal cards, as two backends see it; `group` is its place in this
+ * listing. */
 static void see(gpuhal_sighting *to, uint32_t card, uint32_t group, const char *driver)
 {
     static char pci[2 * CARDS][16], uuid[2 * CARDS][16];
@@ -133,7 +133,7 @@ TEST(another_card_in_the_same_slot_is_another_one)
     assert_int_not_equal(look_at_one(registry, vendor), number);
     assert_int_equal(look_at_one(registry, old), number);
     gpuhal_registry_destroy(registry);
-    /* A driver that makes up its UUIDs makes others in its next version. */
+    /* A driver that makes up UUIDs makes different ones in its next version. */
     registry = gpuhal_registry_create(NULL, 0, NULL);
     number = look_at_one(registry, old);
     assert_int_equal(look_at_one(registry, driver), number);
@@ -233,7 +233,8 @@ TEST(a_link_belongs_to_its_ends_and_their_drivers)
     gpuhal_registry_destroy(registry);
 }
 
-/* SR-IOV makes hundreds of functions: what is there already keeps its number, and what does not fit gets none. */
+/* SR-IOV makes hundreds of functions: hardware that is there already keeps its number, and functions beyond the limit
+ * get none. */
 TEST(a_plugin_with_a_hundred_devices_takes_no_number_from_hardware_that_is_there)
 {
     enum { MANY = 100 };
@@ -266,7 +267,7 @@ TEST(a_plugin_with_a_hundred_devices_takes_no_number_from_hardware_that_is_there
             numbered += seen[i].physical != 0;
         }
         assert_int_equal(numbered, gpuhal_database_limit(GPUHAL_DATABASE_PHYSICAL) - 2);
-        /* Nothing new: nothing is written, and no numbers are used up. */
+        /* Without anything new nothing is written, and no numbers are used up. */
         gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
         assert_true(generation == 0 || generation == snapshot->database.generation);
         generation = snapshot->database.generation;
@@ -275,7 +276,7 @@ TEST(a_plugin_with_a_hundred_devices_takes_no_number_from_hardware_that_is_there
     gpuhal_registry_destroy(registry);
 }
 
-/* One backend's 256 devices on the processor, and links between them, beside cards with links that are older. */
+/* One backend has 256 devices on the processor, and links between them; the cards beside them have older links. */
 TEST(a_plugin_with_256_devices_takes_no_interface_and_no_link_from_others)
 {
     enum { MANY = 256, LINKS = 600 };

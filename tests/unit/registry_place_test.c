@@ -1,4 +1,4 @@
-/* tests/unit/registry_place_test.c: where the registry lies: the environment, the configuration, the system's own
+/* tests/unit/registry_place_test.c: the place of the registry: the environment, the configuration, the system's
  * variables. */
 #include "registry_support.h"
 
@@ -8,7 +8,7 @@
 
 #include <sys/wait.h>
 
-/* The place for this configuration, malloc'ed; NULL for none. */
+/* Returns the place for this configuration, malloc'ed; NULL for none. */
 static char *place_of(const char *configured, uint32_t ignore_environment)
 {
     gpuhal_config config = {.size = sizeof config, .registry = configured, .ignore_environment = ignore_environment};
@@ -71,7 +71,7 @@ TEST(a_relative_place_is_an_error_that_names_who_said_it)
     assert_non_null(strstr(gpuhal_last_error()->sentence, "GPUHAL_REGISTRY is \"./there\""));
 }
 
-/* What holds in a process with more rights than its user, who names a directory that this process may write to. */
+/* Checks a process with more rights than its user, who names a directory that this process may write to. */
 static void check_as_privileged(const char *named)
 {
     expect_place(named, 0, NULL);
@@ -117,7 +117,7 @@ TEST(a_privileged_process_keeps_no_registry_whatever_its_user_says)
     assert_int_equal(files_that_begin_with(directory, "registry"), 0);
 }
 
-/* A registry at this place takes something in: OK, or FILE where nothing may be made there. */
+/* Records something in a registry at this place. Returns OK, or FILE if nothing may be made there. */
 static gpuhal_status record_at(const char *place)
 {
     gpuhal_registry *registry = open_registry(place);
@@ -126,7 +126,7 @@ static gpuhal_status record_at(const char *place)
     return status;
 }
 
-/* sudo that keeps HOME, or a container with it: the user could not write to .local any more. */
+/* With sudo that keeps HOME, or a container with the user's home, the user could no longer write to .local. */
 TEST(root_with_the_home_of_a_user_makes_no_directory_in_it)
 {
     if (geteuid() != 0) {
@@ -139,12 +139,12 @@ TEST(root_with_the_home_of_a_user_makes_no_directory_in_it)
     assert_int_equal(record_at(place), GPUHAL_ERROR_FILE);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "another user"));
     assert_int_equal(files_that_begin_with(home, ".local"), 0);
-    /* Not below a directory of the user's that is there, either. */
+    /* Nor is one made below an existing directory of the user. */
     assert_int_equal(mkdir(below(home, ".local"), 0755), 0);
     assert_int_equal(chown(below(home, ".local"), 12345, 12345), 0);
     assert_int_equal(record_at(place), GPUHAL_ERROR_FILE);
     assert_int_equal(files_that_begin_with(below(home, ".local"), "state"), 0);
-    /* Root's own is root's. */
+    /* Root may use its own directory. */
     assert_int_equal(chown(below(home, ".local"), 0, 0), 0);
     assert_int_equal(record_at(place), GPUHAL_OK);
     assert_int_equal(files_that_begin_with(place, "registry"), 2);

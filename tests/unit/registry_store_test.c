@@ -1,5 +1,4 @@
-/* tests/unit/registry_store_test.c: the registry's files: what becomes of them whatever the disk, the clock, and others
- * do. */
+/* tests/unit/registry_store_test.c: the registry's files, whatever the disk, the clock, and other processes do. */
 #include "registry_support.h"
 
 #include "base/job.h"
@@ -50,7 +49,7 @@ TEST(a_file_is_read_up_to_its_limit_and_refused_from_one_byte_more)
         assert_true(bytes > LIMIT ? text == NULL : strlen(text) == bytes);
         free(text);
     }
-    /* A file of /proc has no size: what is read decides. */
+    /* A file of /proc has no size: the bytes read decide. */
     char *text = NULL, *short_text = NULL;
     size_t whole = 0, cut = 7;
     assert_int_equal(gpuhal_os_file_read("/proc/self/comm", 64, &text, &whole), 0);
@@ -396,7 +395,7 @@ TEST(processes_that_write_all_at_once_lose_nothing)
     gpuhal_registry_destroy(registry);
 }
 
-/* Writes for ever, and sends each acknowledged number through the pipe. */
+/* Writes without end, and sends each acknowledged number through the pipe. */
 static void write_for_ever(const char *directory, unsigned first, int pipe_end)
 {
     gpuhal_registry *registry = gpuhal_registry_create(directory, UINT64_C(60000000000), NULL);
@@ -423,7 +422,7 @@ TEST(a_writer_killed_at_any_moment_leaves_what_was_acknowledged)
         }
         close(ends[1]);
         seed = seed * 1103515245 + 12345;
-        /* 34 ms at most; up to half a second on a machine that is too busy to write anything in that. */
+        /* 34 ms at most; up to half a second on a machine that is too busy to write anything in that time. */
         const unsigned doublings = acknowledged > 0 ? 0 : round / 12;
         const struct timespec moment = {.tv_nsec = (long)(seed >> 8 & 0x1ffffff) << doublings};
         nanosleep(&moment, NULL);
@@ -587,7 +586,7 @@ TEST(results_of_plugins_whose_files_are_gone_or_replaced_go_with_the_next_result
     record_file(registry, 5, gone, unknown);
     assert_int_equal(unlink(gone), 0);
     put_contents(replaced, "22", 2);
-    assert_int_equal(record_plugin(registry, 6), GPUHAL_OK); /* which does not say where it was made */
+    assert_int_equal(record_plugin(registry, 6), GPUHAL_OK); /* without the place where it was made */
     assert_true(has_result_of(registry, 1) && has_result_of(registry, 2));
     record_file(registry, 7, below(registry_root, "never.so"), here);
     assert_false(has_result_of(registry, 1) || has_result_of(registry, 2));

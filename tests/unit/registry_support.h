@@ -1,5 +1,4 @@
-/* tests/unit/registry_support.h: a directory of one's own for a registry, something to record, and the lines of the
- * log. */
+/* tests/unit/registry_support.h: a temporary directory for a registry, records to write, and the lines of the log. */
 #ifndef GPUHAL_TEST_REGISTRY_SUPPORT_H
 #define GPUHAL_TEST_REGISTRY_SUPPORT_H
 
@@ -30,7 +29,7 @@ static inline void remove_registry_root(void)
     }
 }
 
-/* A fresh directory, which goes when the next one is made, or the program ends. */
+/* Makes a fresh directory, which is removed when the next one is made, or the program ends. */
 static inline const char *fresh_directory(void)
 {
     const char *base = getenv("TMPDIR");
@@ -45,7 +44,7 @@ static inline const char *fresh_directory(void)
     return registry_root;
 }
 
-/* For one use at once. */
+/* The path is valid until the next call. */
 static inline const char *below(const char *directory, const char *name)
 {
     static char path[1024];
@@ -53,7 +52,7 @@ static inline const char *below(const char *directory, const char *name)
     return path;
 }
 
-/* A directory in the fresh one that is not there yet. */
+/* Returns a path in a fresh directory at which nothing exists yet. */
 static inline const char *missing_directory(const char *name)
 {
     static char path[512];
@@ -101,7 +100,7 @@ static inline gpuhal_registry *open_registry(const char *directory)
     return registry;
 }
 
-/* A plugin with one device, identified by `number`. Free with gpuhal_record_finish. */
+/* Makes a plugin with one device, identified by `number`. Free with gpuhal_record_finish. */
 static inline gpuhal_database_plugin plugin_number(unsigned number)
 {
     char name[32];
@@ -134,7 +133,7 @@ static inline gpuhal_status record_plugin(gpuhal_registry *registry, unsigned nu
     return status;
 }
 
-/* One record at least of each kind. */
+/* Records at least one record of each kind. */
 static inline gpuhal_status record_all_kinds(gpuhal_registry *registry)
 {
     gpuhal_sighting seen[] = {

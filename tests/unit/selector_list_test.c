@@ -4,7 +4,7 @@
 
 #define GIB(count) ((uint64_t)(count) << 30)
 
-/* Two GPUs that CUDA and Vulkan list, and one that only Vulkan lists: five interfaces, and the processor. */
+/* Makes two GPUs that CUDA and Vulkan list, and one that only Vulkan lists: five interfaces, and the processor. */
 static void make_machine(void)
 {
     static const char *const pci[] = {"0000:41:00.0", "0000:c1:00.0", "0000:00:02.0"};
@@ -40,7 +40,7 @@ TEST(an_exclusion_takes_away_what_it_matches_from_what_stands_before_it)
         {"!cuda:1", "cuda:0 vulkan:0 vulkan:1 vulkan:2 cpu:0 "},
         {"!GPU-99999999", "cuda:0 vulkan:0 vulkan:2 cpu:0 "},
         {"!41:00.0,!cpu", "cuda:1 vulkan:1 vulkan:2 "},
-        {"!vulkan,vulkan:2", "cuda:0 cuda:1 vulkan:2 cpu:0 "}, /* in order: devices named later return */
+        {"!vulkan,vulkan:2", "cuda:0 cuda:1 vulkan:2 cpu:0 "}, /* in order: later elements bring devices back */
         {"gpu,!name=small*", "cuda:0 cuda:1 vulkan:0 vulkan:1 "},
         {"gpu,!vulkan", "cuda:0 cuda:1 "},
         {"auto,!gpu", "cpu:0 "},
@@ -146,7 +146,7 @@ TEST(a_malformed_exclusion_or_limit_is_named_with_what_is_wrong)
         {"!cuda:0@8GiB", "what is left out takes no limit"},
         {"@8GiB", "nothing stands before \"@\""},
         {"cuda:0@", "\"\" is not a limit of memory"},
-        {"cuda:0@2", "\"2\" is not a limit of memory"}, /* could be 2 bytes or half of the memory, hardly the former */
+        {"cuda:0@2", "\"2\" is not a limit of memory"}, /* 2 bytes, or more likely half of the memory */
         {"cuda:0@8 GiB", "\"8 GiB\" is not a limit"},
         {"cuda:0@8gib", "\"8gib\" is not a limit"},
         {"cuda:0@-8GiB", "\"-8GiB\" is not a limit"},
@@ -183,7 +183,7 @@ TEST(a_limit_behind_a_selector_is_that_of_each_device_that_it_names)
     } cases[] = {
         {"cuda:0@8GiB", "cuda:0", GIB(8)},
         {"cuda:0@8G,cuda:1", "cuda:0", GIB(8)},
-        {"cuda:0@8G,1", "cuda:1", 0}, /* each element has its own */
+        {"cuda:0@8G,1", "cuda:1", 0}, /* each element has a separate limit */
         {"cuda:*@512M", "cuda:1", GIB(1) / 2},
         {"gpu@8GB", "vulkan:1", 8000000000},
         {"cuda:1@25%", "cuda:1", GIB(20)},
@@ -192,7 +192,7 @@ TEST(a_limit_behind_a_selector_is_that_of_each_device_that_it_names)
         {"gpu@8GiB", "vulkan:2", GIB(4)}, /* all its memory */
         {"GPU-9@1GiB", "vulkan:1", GIB(1)},
         {"1@1GiB,cpu", "cuda:1", GIB(1)},
-        {"gpu@8GiB,cuda:0@4GiB", "cuda:0", GIB(4)}, /* the last one that names the device */
+        {"gpu@8GiB,cuda:0@4GiB", "cuda:0", GIB(4)}, /* the last element that names the device */
         {"gpu@8GiB,cuda:0", "cuda:0", GIB(8)},
         {"name=big*@1TiB", "cuda:1", GIB(80)},
         {"cuda:0@1B", "cuda:0", 1},
@@ -246,7 +246,7 @@ TEST(the_lowest_of_the_limits_of_the_program_and_of_the_environment_counts)
 
 TEST(of_equal_devices_the_first_is_selected_whether_another_api_is_preferred_for_it_or_not)
 {
-    for (uint32_t i = 0; i < 3; i++) { /* as CUDA_VISIBLE_DEVICES=0 leaves two cards */
+    for (uint32_t i = 0; i < 3; i++) { /* CUDA_VISIBLE_DEVICES=0 leaves such a list of two cards */
         recorded_device *device = add_device(i == 0 ? "cuda" : "vulkan", "Big GPU");
         keep_fact(device, "pci_address", i < 2 ? "0000:41:00.0" : "0000:c1:00.0");
         keep_fact(device, "memory_total_bytes", "25769803776");

@@ -1,4 +1,4 @@
-/* Choosing devices: selectors, what hides devices, and what is said where nothing is found. */
+/* Choosing devices: selectors, hidden devices, and the errors when nothing is found. */
 #include "support/mock.h"
 #include "support/record.h"
 #include "test.h"
@@ -33,12 +33,12 @@ TEST(selectors_choose_what_they_name)
     assert_string_equal(chosen(gpu, "uuid=01234567-89AB-cdef-0123-456789abcdef", 0), "mock:2");
     assert_string_equal(chosen(gpu, "name=*gpu 900?", 0), "mock:2");
     assert_string_equal(chosen(gpu, "name=*9001", 0), "mock:3");
-    assert_string_equal(chosen(gpu, "name=*0*01*", 0), "mock:3"); /* the first 0 is followed by another */
+    assert_string_equal(chosen(gpu, "name=*0*01*", 0), "mock:3"); /* the first 0 is followed by another digit */
     assert_string_equal(chosen(gpu, "name=*9001?", 0), "none");
     gpuhal_close(gpu);
 }
 
-/* The compute mode of a GPU keeps programs out; a program that names it is refused when it opens it. */
+/* The compute mode of a GPU keeps programs out; a program that names the GPU is refused when it opens it. */
 TEST(a_prohibited_gpu_is_selected_by_its_name_alone)
 {
     gpuhal_mock_five_kinds();
@@ -55,8 +55,8 @@ TEST(a_prohibited_gpu_is_selected_by_its_name_alone)
     gpuhal_close(gpu);
 }
 
-/* As nvidia-smi, lspci and other tools print them, and as shells write sets. The list of preferred interfaces is mock:1
- * to mock:4, then cpu:0: mock:0 is a software device. */
+/* Tests the forms that nvidia-smi, lspci and other tools print, and the sets that shells write. The list of preferred
+ * interfaces is mock:1 to mock:4, then cpu:0: mock:0 is a software device. */
 TEST(selectors_are_accepted_as_vendors_print_them_and_people_write_them)
 {
     static const struct {
@@ -83,7 +83,7 @@ TEST(selectors_are_accepted_as_vendors_print_them_and_people_write_them)
         {"mock:4,1-2", "mock:2"},
         {"mock:*", "mock:2"},
         {"*", "mock:2"},
-        {"*:0", "cpu:0"}, /* the other one is a software device */
+        {"*:0", "cpu:0"}, /* mock:0 is a software device */
         {"m?ck:4", "mock:4"},
         {"cpu:0,mock:1", "mock:1"},
         {" mock:1 , mock:3\t", "mock:3"},
@@ -99,7 +99,7 @@ TEST(selectors_are_accepted_as_vendors_print_them_and_people_write_them)
     gpuhal_close(gpu);
 }
 
-/* The names that `selector` leaves visible, "mock:0 mock:2 ". */
+/* Writes the names that `selectors` leaves visible, "mock:0 mock:2 ". */
 static void visible(const char *selectors, char ids[256])
 {
     gpuhal *gpu = gpuhal_mock_open(&(gpuhal_config){.devices = selectors}, 1);
@@ -219,11 +219,11 @@ TEST(an_address_without_its_domain_that_two_domains_have_names_the_candidates)
     gpuhal_close(gpu);
 }
 
-/* HIP's UUID is 16 characters, which rocminfo prints behind GPU-; a part of a GPU in MIG mode has a UUID of its own. */
+/* HIP's UUID is 16 characters, which rocminfo prints after GPU-. A part of a GPU in MIG mode has a separate UUID. */
 TEST(uuids_of_amd_and_of_partitions_are_selected_as_their_tools_print_them)
 {
     static const char part[] = "33333333-4444-5555-6666-777777777777";
-    static const char shared[] = "62316232-6333-6434-6535-663630373138"; /* by AMD's partitions */
+    static const char shared[] = "62316232-6333-6434-6535-663630373138"; /* AMD's partitions share it */
     gpuhal_mock = (gpuhal_mock_state){.count = 5,
                                       .devices = {{.uuid = "61316232-6333-6434-6535-663630373138"},
                                                   {.uuid = part, .partition = part, .pci = "0000:61:00.0"},
@@ -265,7 +265,7 @@ TEST(a_selector_that_matches_nothing_is_an_error_that_names_it_unless_the_cpu_is
     gpuhal_close(gpu);
 }
 
-/* Malformed selectors, and how the part that is wrong is named. */
+/* Malformed selectors, and how the wrong part is named. */
 static const struct {
     const char *selector, *problem;
 } malformed[] = {
@@ -465,12 +465,12 @@ TEST(hidden_devices_are_gone_and_the_others_keep_their_ids)
     assert_non_null(strstr(gpuhal_last_error()->sentence, "mock:77"));
 }
 
-/* What the environment names and the program does not allow stays hidden. */
+/* Devices that the environment names and the program does not allow stay hidden. */
 TEST(the_environment_narrows_the_devices_that_the_program_allows)
 {
     static gpuhal_builtin_fn *const builtins[] = {gpuhal_mock_query, gpuhal_mock_cpu_query, NULL};
     static const struct {
-        const char *allowed, *environment, *left; /* left NULL: nothing, which is an error */
+        const char *allowed, *environment, *left; /* left NULL: no device is left, which is an error */
         uint32_t notes;
     } cases[] = {
         {"mock:0,mock:1", "mock:1,mock:2", "mock:1", 0},

@@ -31,7 +31,7 @@ static void expect(gpuhal *gpu, const char *selector, const char *id, const char
     }
 }
 
-/* The four have different memory, so that the rule of auto would choose the last one. */
+/* Opens four devices with different memory, so that the rule of auto would choose the last one. */
 static gpuhal *open_four(void)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 4};
@@ -214,7 +214,7 @@ TEST(every_allocation_of_a_filter_by_values_may_fail_once)
         gpuhal_fault_begin(GPUHAL_FAULT_ALLOCATION, at, 0);
         const gpuhal_status status = open_with(NULL, "most_free@1GiB", 0, &gpu);
         came = gpuhal_fault_end();
-        if (status == GPUHAL_OK) { /* without a value, or a log, a device is left nevertheless */
+        if (status == GPUHAL_OK) { /* without a value, or a log, a device is still chosen */
             assert_int_equal(gpuhal_device_count(gpu), 1);
             gpuhal_close(gpu);
         } else if (!came || (status != GPUHAL_ERROR_HOST_MEMORY && status != GPUHAL_ERROR_NOT_FOUND)) {

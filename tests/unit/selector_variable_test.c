@@ -1,4 +1,4 @@
-/* Vendors' variables as selectors (`env=NAME`), by their own rules: each malformation of a list, the devices that
+/* Vendors' variables as selectors (`env=NAME`), by their vendors' rules: each malformation of a list, the devices that
  * remain, and the notes about the rest. */
 #include "device/variable.h"
 #include "identity_support.h"
@@ -37,7 +37,7 @@ TEST(cuda_visible_devices_ends_at_the_first_element_that_names_no_device)
 {
     static const reading cases[] = {
         {"0", "0", NULL},
-        {"2,0", "2,0", NULL}, /* its order is that of the devices */
+        {"2,0", "2,0", NULL}, /* devices keep their order */
         {"0,2,-1,1", "0,2", "CUDA ends the list at \"-1\": it is negative, and \"1\" does not count"},
         {"-1", "", "it is negative"},
         {"", "", "is empty"},
@@ -70,9 +70,9 @@ TEST(cuda_visible_devices_ends_at_the_first_element_that_names_no_device)
         {"0,GPU-9", "0", "a UUID does not follow an index"},
         {"MIG-" PART, "3", NULL},
         {"MIG-7", "3", NULL},
-        {"MIG-9", "", "no device has it"}, /* the UUID of a whole one */
+        {"MIG-9", "", "no device has it"}, /* the UUID of a whole GPU */
         {"GPU-7", "", "no device has it"},
-        {"MIG-GPU-" THIRD "/1/0", "", "no device has it"}, /* the form of drivers before 470 */
+        {"MIG-GPU-" THIRD "/1/0", "", "no device has it"}, /* the form in drivers before 470 */
         {"0,1,2,3", "0,1,2", "ends the list at \"3\""},
         {"all", "", "it is neither"},
     };
@@ -157,11 +157,11 @@ TEST(an_index_or_a_uuid_that_only_the_vendor_knows_is_an_error_and_no_guess)
     assert_int_equal(gpuhal_variable_read(cuda, "0", unknown, 2, &picks), GPUHAL_ERROR_NOT_FOUND);
     assert_non_null(strstr(gpuhal_last_error()->sentence, "CUDA_DEVICE_ORDER=PCI_BUS_ID"));
     assert_int_equal(gpuhal_variable_read(cuda, "GPU-9", unknown, 2, &picks), GPUHAL_ERROR_NOT_FOUND);
-    read_picks("CUDA_VISIBLE_DEVICES", "2", unknown, 2, "", "no device has it"); /* there are two of them */
+    read_picks("CUDA_VISIBLE_DEVICES", "2", unknown, 2, "", "no device has it"); /* two devices have it */
     read_picks("CUDA_VISIBLE_DEVICES", "GPU-1", unknown, 2, "0", NULL);
 }
 
-/* ---- over the devices of a machine */
+/* ---- the devices of a machine */
 
 static recorded_device *add_gpu(const char *backend, const char *pci, const char *vendor, const char *uuid)
 {
@@ -200,7 +200,7 @@ static void expect(const char *devices, const char *expected)
     gpuhal_close(gpu);
 }
 
-/* Whether a note of the open library has these words. */
+/* Returns whether a note of the open library has these words. */
 static bool is_noted(const char *devices, const char *words)
 {
     gpuhal *gpu = open_machine(devices);
@@ -213,7 +213,7 @@ static bool is_noted(const char *devices, const char *words)
     return is;
 }
 
-/* CUDA has been started with the variable, and lists the third of the three GPUs that Vulkan lists. */
+/* CUDA was started with the variable, and lists the third of the three GPUs that Vulkan lists. */
 TEST(where_cuda_runs_its_variable_leaves_what_cuda_lists_through_every_interface)
 {
     add_gpu("cuda", "0000:c1:00.0", "0x10de", THIRD);
@@ -353,7 +353,7 @@ TEST(the_mask_of_level_zero_counts_devices_or_sub_devices_by_its_hierarchy)
         {"FLAT", "0", "vulkan:0 opencl:0"},
         {"FLAT", "0.1,0", "vulkan:0 opencl:0"},
         {"COMBINED", "0.1", "no device matches"},
-        {"FLAT", "1", "which device \"1\" is only Level Zero knows"}, /* it may be a sub-device of the first */
+        {"FLAT", "1", "which device \"1\" is only Level Zero knows"}, /* 1 may be a sub-device of the first */
         {"", "0", "vulkan:0 opencl:0"},
         {"", "0.1", "which device \"0.1\" is only Level Zero knows"},
         {"", "", "vulkan:0 opencl:0"},

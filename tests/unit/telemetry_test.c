@@ -1,5 +1,5 @@
-/* Values and processes from the kernel's files, over machines written file by file: which source counts, what cannot
- * be, and that a sleeping device is left alone. */
+/* Values and processes from the kernel's files, over machines written file by file: the source that counts, impossible
+ * values, and that a sleeping device is left alone. */
 #include "support/mock.h"
 #include "support/record.h"
 #include "support/tree.h"
@@ -17,7 +17,7 @@
 #define CARD "sys/bus/pci/devices/0000:c1:00.0"
 #define MS   UINT64_C(1000000)
 
-/* One device at CARD, on the machine of the tree. */
+/* Opens one device at CARD, on the machine of the tree. */
 static gpuhal *open_card(void)
 {
     const uint64_t total_bytes = UINT64_C(17163091968);
@@ -305,7 +305,7 @@ TEST(a_device_that_hangs_leaves_time_to_those_that_are_asked_after_it)
 
 /* ---- processes */
 
-/* The mock once more, under another name: a second interface of each of its devices. */
+/* Lists the mock again under another name: a second interface of each of its devices. */
 static const gpuhal_plugin *query_second(uint32_t host_abi, const gpuhal_host *host)
 {
     static gpuhal_plugin second;
@@ -380,7 +380,7 @@ TEST(available_memory_is_the_least_of_what_is_free_the_total_and_the_limit)
     assert_ok(gpuhal_device_limit_memory(device, 0));
     of_hardware->u64 = 100 * mib;
     assert_int_equal(available_on(gpu, 0).u64, 100 * mib);
-    of_hardware->missing = GPUHAL_MISSING_NO_PERMISSION; /* what is not known is not guessed from the total */
+    of_hardware->missing = GPUHAL_MISSING_NO_PERMISSION; /* an unknown value is not guessed from the total */
     gpuhal_value beside[] = {{.key = GPUHAL_VALUE_MEMORY_AVAILABLE_BYTES}, {.key = GPUHAL_VALUE_MEMORY_HELD_BYTES}};
     assert_ok(gpuhal_device_sample(device, 0, beside, 2, NULL));
     assert_int_equal(beside[0].missing, GPUHAL_MISSING_NO_PERMISSION);

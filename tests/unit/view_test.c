@@ -1,12 +1,12 @@
-/* Views: kinds of records and their order, sizes of structures, calls that make no sense, and how long a view lives.
- * The child of a fork is in fork_support.h, the kinds of node in the tests of the registry and of hardware. */
+/* Views: kinds of records and their order, sizes of structures, invalid calls, and how long a view lives. The child of
+ * a fork is in fork_support.h, the kinds of node in the tests of the registry and of hardware. */
 #include "identity_support.h"
 
 enum { OF_HARDWARE = 16, OF_REGISTRY = 17 }; /* kinds of a part that this build may lack */
 
 static gpuhal *gpu;
 
-/* A view of a machine, or of the one that is open, as it is now. */
+/* Makes a view of a machine, or of the open one, as it is now. */
 static gpuhal_view *view_of(const char *name)
 {
     gpuhal_view *view = NULL;
@@ -21,7 +21,7 @@ static gpuhal_view *view_of(const char *name)
 static void end(gpuhal_view *view)
 {
     gpuhal_close(gpu);
-    gpuhal_view_release(view); /* may come later than the object's end */
+    gpuhal_view_release(view); /* may be released after the object */
 }
 
 TEST(a_record_has_as_much_as_the_structure_of_its_caller)

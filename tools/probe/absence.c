@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Says why hardware cannot be used that one of the selectors means, and what to do. NOT_FOUND if none means any. */
+/* Says why hardware that one of the selectors means cannot be used, and what to do. Returns NOT_FOUND if no selector
+ * means any. */
 static gpuhal_probe_exit say_unusable(const gpuhal_probe_machine *machine, const char *source, const char *selectors)
 {
     gpuhal_probe_exit code = PROBE_NOT_FOUND;
@@ -45,7 +46,7 @@ static gpuhal_probe_exit say_unusable(const gpuhal_probe_machine *machine, const
     return code;
 }
 
-/* Says the same with all devices, whatever is selected, which stay in *out_all. */
+/* Does so with all devices, whatever is selected; they stay in *out_all. */
 static gpuhal_probe_exit say_unusable_of_all(const gpuhal_probe_options *options, gpuhal_probe_machine *out_all)
 {
     const char *variable = getenv("GPUHAL_DEVICES");
@@ -53,7 +54,7 @@ static gpuhal_probe_exit say_unusable_of_all(const gpuhal_probe_options *options
     gpuhal_probe_exit code = PROBE_NOT_FOUND;
     *out_all = (gpuhal_probe_machine){0};
     unsetenv("GPUHAL_DEVICES");
-    /* Where it does not open a backend's name is unknown, not the selector. */
+    /* If the library does not open, the name of a backend is unknown, not the selector. */
     const bool open =
         selectors && gpuhal_probe_open_gpu(options, NULL, options->timeout_ns, &out_all->gpu) == GPUHAL_OK;
     if (open && gpuhal_probe_list_devices(options, out_all) == PROBE_GO_ON) {
@@ -82,8 +83,8 @@ gpuhal_probe_exit gpuhal_probe_judge_numbers(const gpuhal_probe_options *options
     return code == PROBE_NOT_FOUND ? PROBE_GO_ON : code;
 }
 
-/* A selector matched nothing. Hardware that cannot be used has its own reason; else the library's sentence, `said`, has
- * that of a plugin which lacks permission. */
+/* A selector matched nothing. Unusable hardware has a reason; without any, the library's sentence, `said`, may have the
+ * reason of a plugin that lacks permission. */
 static gpuhal_probe_exit judge_absence(const gpuhal_probe_options *options, const char *said)
 {
     gpuhal_probe_machine all;

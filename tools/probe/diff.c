@@ -1,6 +1,6 @@
-/* diff.c: see diff.h. The machine is compared with a baseline that only --accept moves, so that every run reports a
- * difference until it was accepted. Plugins are run although their results are cached, since the machine is compared
- * with the record; quarantined ones are not. */
+/* diff.c: see diff.h. Compares the machine with a baseline that only --accept moves, so that every run reports a
+ * difference until it is accepted. Plugins are run although their results are cached, since the machine is compared
+ * with the record; quarantined plugins and those that timed out are not. */
 #include "diff.h"
 
 #include "baseline.h"
@@ -37,8 +37,8 @@ static void find_physical(const gpuhal_view *view, uint32_t number, gpuhal_physi
     *out = (gpuhal_physical_record){.size = sizeof *out, .number = number, .pci_address = "", .name = ""};
 }
 
-/* Compares an interface that `here` has with the other record; returns what it is a change of, PROBE_CHANGE_KINDS for
- * none. */
+/* Compares an interface in the record `here` with the other record. Returns the kind of its change, PROBE_CHANGE_KINDS
+ * for none. */
 static gpuhal_probe_change_kind judge(const gpuhal_probe_comparison *own, bool gone, gpuhal_probe_change *change)
 {
     gpuhal_interface_record other;
@@ -60,7 +60,7 @@ static gpuhal_probe_change_kind judge(const gpuhal_probe_comparison *own, bool g
     return PROBE_CHANGE_DRIVER;
 }
 
-/* Appends the changes of one kind, in the order of physical devices. false without memory. */
+/* Appends the changes of one kind, in the order of physical devices. Returns false without memory. */
 static bool collect(gpuhal_probe_comparison *own, gpuhal_probe_change_kind kind)
 {
     const bool gone = kind == PROBE_CHANGE_GONE;
@@ -77,7 +77,7 @@ static bool collect(gpuhal_probe_comparison *own, gpuhal_probe_change_kind kind)
             if (!more) {
                 return false;
             }
-            /* the record of now knows when a device that is gone was last seen */
+            /* the new record knows when a missing device was last seen */
             find_physical(own->after, physical.number, &change.physical);
             change.physical = *change.physical.name || !gone ? change.physical : physical;
             change.id = id_of(own->after, change.entry.number);
@@ -98,7 +98,7 @@ static bool compare(gpuhal_probe_comparison *own)
     return true;
 }
 
-/* Returns whether a plugin failed. */
+/* Prints the backends that are not compared. Returns whether a plugin failed. */
 static bool say_left_out(const gpuhal_probe_comparison *own)
 {
     const char *backend = NULL, *why = NULL;
@@ -115,8 +115,8 @@ static bool say_left_out(const gpuhal_probe_comparison *own)
 
 /* ---- running */
 
-/* What --retry names, and the plugins whose cached results are valid, but for those in quarantine. malloc'ed; NULL
- * without memory. */
+/* Lists the plugins that --retry names, and those with a valid cached result, except quarantined ones and those that
+ * timed out. malloc'ed; NULL without memory. */
 static char *name_plugins_to_run(const gpuhal_view *record, const char *wanted)
 {
     gpuhal_plugin_record plugin = {.size = sizeof plugin};
@@ -168,7 +168,7 @@ static void keep_baseline(const char *place, const gpuhal_view *view, bool accep
     }
 }
 
-/* Reads the baseline; without one the record of before this run is made the baseline, if it has anything. */
+/* Reads the baseline. If there is none, the record from before this run becomes the baseline, unless it is empty. */
 static gpuhal_probe_exit find_baseline(const gpuhal_probe_options *options, gpuhal_view **record,
                                        gpuhal_probe_comparison *own)
 {
@@ -197,7 +197,7 @@ static gpuhal_probe_exit find_baseline(const gpuhal_probe_options *options, gpuh
     return PROBE_GO_ON;
 }
 
-/* Accepting what is gone ends its rows, too: the baseline is what is left of the record. */
+/* Accepting that devices are gone ends their rows, too: the rest of the record is the new baseline. */
 static bool accept_what_is_gone(const gpuhal_probe_machine *machine, const char *place)
 {
     gpuhal_view *left = NULL;

@@ -7,7 +7,7 @@
 
 typedef enum gpuhal_probe_change_kind {
     PROBE_CHANGE_NEW,
-    PROBE_CHANGE_BACK, /* it was known, and not present at the baseline */
+    PROBE_CHANGE_BACK, /* it was known, and absent in the baseline */
     PROBE_CHANGE_GONE,
     PROBE_CHANGE_DRIVER,
     PROBE_CHANGE_KINDS
@@ -18,21 +18,21 @@ typedef struct gpuhal_probe_change {
     gpuhal_probe_change_kind kind;
     gpuhal_interface_record entry;
     gpuhal_physical_record physical;
-    const char *id;             /* of the present device; "": it is not listed */
-    const char *driver, *older; /* DRIVER: the version now, and at the baseline; "": unknown */
+    const char *id;             /* of the present device; "" if it is not listed */
+    const char *driver, *older; /* DRIVER: the version now, and in the baseline; "": unknown */
 } gpuhal_probe_change;
 
 typedef struct gpuhal_probe_comparison {
-    const gpuhal_view *before, *after; /* the second one of an opened gpuhal object */
-    gpuhal_probe_change *changes; /* malloc'ed, by kind; changes of one physical device are together */
+    const gpuhal_view *before, *after; /* `after` belongs to an opened gpuhal object */
+    gpuhal_probe_change *changes;      /* malloc'ed, by kind; changes of one physical device are adjacent */
     uint32_t count;
-    bool counts_all;        /* `before` was never accepted: interfaces that were gone by then count as present */
+    bool counts_all;        /* `before` was never accepted: interfaces that were gone then count as present */
     bool first;             /* there was no baseline */
     bool accepted;          /* the present machine is the baseline from now on */
-    uint64_t baseline_time; /* seconds since 1970, when it was made; 0: unknown */
+    uint64_t baseline_time; /* when the baseline was made, seconds since 1970; 0: unknown */
 } gpuhal_probe_comparison;
 
-/* For people. */
+/* Prints the differences for people. */
 void gpuhal_probe_diff_print(const gpuhal_probe_comparison *own, const gpuhal_probe_screen *screen);
 /* Prints the document gpuhal.diff/1. Returns false without memory. */
 bool gpuhal_probe_diff_json(const gpuhal_probe_comparison *comparison, FILE *out);

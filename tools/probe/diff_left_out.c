@@ -13,8 +13,8 @@ static bool is_found(const gpuhal_view *view, const char *backend)
     return found;
 }
 
-/* Whether interface `index` is the first present one of a backend that is not found: its plugin was taken away, or is
- * not searched for where it lies. */
+/* Returns whether interface `index` is the first present one of a backend that is not found: its plugin was removed, or
+ * its place is not searched. */
 static bool is_absent(const gpuhal_probe_comparison *own, uint32_t index, gpuhal_interface_record *entry)
 {
     gpuhal_interface_record earlier = {.size = sizeof earlier};
@@ -27,7 +27,7 @@ static bool is_absent(const gpuhal_probe_comparison *own, uint32_t index, gpuhal
     return first;
 }
 
-/* Devices of a backend that fails are neither present nor gone. */
+/* Devices of a failed backend count neither as present nor as gone. */
 bool gpuhal_probe_diff_left_out(const gpuhal_probe_comparison *own, uint32_t index, const char **out_backend,
                                 const char **out_why)
 {

@@ -13,13 +13,13 @@
 
 static void name_interface(const gpuhal_probe_change *change, char *to, size_t bytes)
 {
-    /* else the physical device's name says enough */
+    /* without it the physical device's name is enough */
     const bool named = change->physical.is_host && *change->entry.name;
     snprintf(to, bytes, "%s%s%.256s%s", *change->id ? change->id : change->entry.backend, named ? " (" : "",
              named ? change->entry.name : "", named ? ")" : "");
 }
 
-/* The changes from `index` on that are of one kind and physical device; returns the place behind them. */
+/* Prints the changes from `index` on that have the same kind and physical device. Returns the index after them. */
 static uint32_t print_group(const gpuhal_probe_comparison *own, uint32_t index, const gpuhal_probe_screen *screen)
 {
     static const struct {

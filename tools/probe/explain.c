@@ -1,6 +1,6 @@
-/* explain.c: what is wrong comes first: plugins that fail, with all that is known of them; then, in one line each, the
- * plugins that work, those that have nothing to list, and the devices that are one physical device; the choice; notes.
- * With --all everything is shown at length. */
+/* explain.c: the explanation. Problems come first: failed plugins, with all that is known of them. One line each
+ * follows for working plugins, for plugins that have nothing to list, and for devices that share a physical device;
+ * then the choice and notes. With --all everything is shown at length. */
 #include "../common/text.h"
 #include "explain.h"
 #include "print.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define IDS_BYTES 16384u /* of more devices than a backend may list */
+#define IDS_BYTES 16384u /* for more devices than a backend may list */
 
 static gpuhal_probe_style style_of(const gpuhal_plugin_report *report)
 {
@@ -32,7 +32,7 @@ static void print_devices(const gpuhal_probe_machine *machine, const char *backe
     gpuhal_probe_screen_field(screen, "devices", *ids ? ids : "all of them are hidden");
 }
 
-/* Which stage it reached, when, and where. */
+/* Writes the stage that the plugin reached, when, and where. */
 static void write_reached(const gpuhal_plugin_report *report, char *to, size_t bytes)
 {
     const char *stage = gpuhal_plugin_stage_name(report->stage);
@@ -48,7 +48,7 @@ static void write_reached(const gpuhal_plugin_report *report, char *to, size_t b
     }
 }
 
-/* "starting: no driver: REASON" without the state, which the line above has. */
+/* Returns "starting: no driver: REASON" without the state, which the line above has. */
 static const char *reason_after_state(const gpuhal_plugin_report *report)
 {
     char state[128];
@@ -57,7 +57,8 @@ static const char *reason_after_state(const gpuhal_plugin_report *report)
     return colon && strncmp(colon, state, (size_t)length) == 0 ? colon + length : report->reason;
 }
 
-/* That reason without what a layer above has named already: "tried libcuda.so.1: libcuda.so.1: cannot open". */
+/* Writes that reason without names that a layer above has given already: "tried libcuda.so.1: libcuda.so.1: cannot
+ * open". */
 static void write_reason(const gpuhal_plugin_report *report, char to[GPUHAL_PROBE_TEXT_BYTES])
 {
     char words[GPUHAL_PROBE_TEXT_BYTES];
@@ -91,7 +92,7 @@ void gpuhal_probe_explain_plugin(const gpuhal_probe_machine *machine, const gpuh
 
     write_reason(report, reason);
     gpuhal_probe_screen_field(screen, "reason", reason);
-    /* The reason for a quarantine has the last line already. */
+    /* The reason for a quarantine already contains the last line. */
     bool known = used || (report->state == GPUHAL_PLUGIN_QUARANTINED && !strchr(report->output, '\n'));
     gpuhal_probe_screen_lines(screen, "printed", known ? "" : report->output);
     if (used) {
@@ -107,7 +108,8 @@ void gpuhal_probe_explain_plugin(const gpuhal_probe_machine *machine, const gpuh
     gpuhal_probe_screen_field(screen, "note", report->note);
 }
 
-/* "cuda: used, 8 devices, cached from 2026-11-22 03:07", "rocm: not used, no driver: tried libamdhip64.so.6: ...". */
+/* Prints "cuda: used, 8 devices, cached from 2026-11-22 03:07", "rocm: not used, no driver: tried libamdhip64.so.6:
+ * ...". */
 static void print_line(const gpuhal_plugin_report *report, const gpuhal_probe_screen *screen)
 {
     char text[GPUHAL_PROBE_TEXT_BYTES + 128], reason[GPUHAL_PROBE_TEXT_BYTES], when[GPUHAL_PROBE_TIME_BYTES];
@@ -126,13 +128,13 @@ static void print_line(const gpuhal_plugin_report *report, const gpuhal_probe_sc
     gpuhal_probe_screen_wrap_in(screen, style_of(report), text, gpuhal_probe_screen_columns(screen, name) + 2, 4);
 }
 
-/* Deserves more than a line: what fails, or is refused to this user. */
+/* Returns whether a plugin deserves more than a line: it failed, or this user may not use it. */
 static bool is_wrong(const gpuhal_plugin_report *report)
 {
     return gpuhal_probe_report_is_problem(report) || report->state == GPUHAL_PLUGIN_NO_PERMISSION;
 }
 
-/* The ids of all interfaces, or of the preferred ones. */
+/* Prints the ids of all interfaces, or of the preferred ones. */
 static void print_interfaces(const gpuhal_view *view, const gpuhal_physical_info *physical, bool preferred,
                              const gpuhal_probe_screen *screen)
 {
@@ -157,7 +159,8 @@ void gpuhal_probe_explain_physical(const gpuhal_view *view, const gpuhal_physica
     gpuhal_probe_print_evidence(view, physical, screen);
 }
 
-/* Whether something speaks against an interface that one would expect to be of this device, or for another. */
+/* Returns whether evidence says that an interface does not belong to this device, as one would expect, or belongs to
+ * another. */
 static bool is_in_doubt(const gpuhal_view *view, const gpuhal_physical_info *physical)
 {
     gpuhal_evidence evidence = {.size = sizeof evidence};
@@ -169,7 +172,7 @@ static bool is_in_doubt(const gpuhal_view *view, const gpuhal_physical_info *phy
     return doubt;
 }
 
-/* "cuda:0 is also vulkan:0, opencl:0"; of a GPU in parts "rocm:0, rocm:1 are parts of one GPU". */
+/* Prints "cuda:0 is also vulkan:0, opencl:0"; for a divided GPU "rocm:0, rocm:1 are parts of one GPU". */
 static void print_same(const gpuhal_view *view, const gpuhal_physical_info *physical, const gpuhal_probe_screen *screen)
 {
     char text[IDS_BYTES] = "", others[IDS_BYTES] = "";
@@ -190,7 +193,7 @@ static void print_same(const gpuhal_view *view, const gpuhal_physical_info *phys
     gpuhal_probe_screen_wrap(screen, text, 0, 4);
 }
 
-/* A physical device of one interface without evidence is left out. */
+/* Prints physical devices, except those with one interface and no evidence. */
 static void print_hardware(const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen)
 {
     gpuhal_physical_info physical = {.size = sizeof physical};
@@ -220,7 +223,7 @@ static void print_note(const char *note, const gpuhal_probe_screen *screen)
     gpuhal_probe_screen_wrap(screen, note, strlen("note: "), 4);
 }
 
-/* Why every listing takes its time. */
+/* Prints why every listing takes its time. */
 static void print_unwritten(const gpuhal_view *view, const gpuhal_probe_screen *screen)
 {
     if (gpuhal_probe_is_unwritten(view)) {
@@ -247,7 +250,7 @@ void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const g
             print_line(&report, screen);
         }
     }
-    if (!options->all) { /* the listing has that */
+    if (!options->all) { /* with --all the listing shows it */
         print_hardware(machine, screen);
     }
     print_choice(machine, screen);
@@ -263,7 +266,7 @@ void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const g
     print_unwritten(machine->view, screen);
 }
 
-/* A cached result took no time of its own. */
+/* The time of a cached result is that of an earlier run. */
 static bool has_timing(const gpuhal_plugin_report *report)
 {
     return report->time_ns || report->cached;

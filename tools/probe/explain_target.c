@@ -1,5 +1,5 @@
-/* explain_target.c: what is known of one thing: a plugin by its name, a device by a selector, hardware by its PCI
- * address, whether a device stands for it or not. */
+/* explain_target.c: explains one thing: a plugin by its name, a device by a selector, hardware by its PCI address, with
+ * or without a device. */
 #include "advice.h"
 #include "explain.h"
 #include "hardware_record.h"
@@ -72,8 +72,8 @@ static void explain_hardware(const gpuhal_hardware_info *hardware, const gpuhal_
     }
 }
 
-/* All that the address fits, and that the device is, else what is meant and has none. NOT_FOUND, or what its grade
- * deserves. */
+/* Explains all hardware that the address fits and the hardware of the device; without a device the hardware that the
+ * selector means. Returns NOT_FOUND if there is none, else the exit code for its grade. */
 static gpuhal_probe_exit explain_all_hardware(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                               const gpuhal_device *device, const gpuhal_probe_screen *screen)
 {
@@ -101,7 +101,7 @@ static gpuhal_probe_exit explain_all_hardware(const gpuhal_probe_machine *machin
 
 #define FIRST_VALUE 0x1000u /* keys of values begin here */
 
-/* Of facts; values have lines of their own. */
+/* Prints missing facts; values have lines of their own. */
 static void print_missing(const gpuhal_device *device, const gpuhal_probe_screen *screen)
 {
     gpuhal_key key = 0;
@@ -116,14 +116,14 @@ static void print_missing(const gpuhal_device *device, const gpuhal_probe_screen
     }
 }
 
-/* What people ask for first, in the units of the table. */
+/* The values that people ask for first, in the units of the table. */
 static const struct {
     const char *name;
     gpuhal_key key;
     double divisor;
     int decimals;
     const char *unit;
-    bool is_rare; /* that it is missing needs no line */
+    bool is_rare; /* not reported when it is missing */
 } values[] = {
     {"memory used", GPUHAL_VALUE_MEMORY_USED_BYTES, 1073741824.0, 1, " GiB", false},
     {"memory free", GPUHAL_VALUE_MEMORY_FREE_BYTES, 1073741824.0, 1, " GiB", false},
@@ -140,7 +140,7 @@ static const struct {
 };
 enum { VALUES = sizeof values / sizeof *values };
 
-/* Each value with its source, then those that are missing, each with its reason. */
+/* Prints each value with its source, then the missing ones, each with its reason. */
 static void print_values(gpuhal_device *device, const gpuhal_probe_screen *screen)
 {
     gpuhal_value read[VALUES];
@@ -149,7 +149,7 @@ static void print_values(gpuhal_device *device, const gpuhal_probe_screen *scree
     for (size_t i = 0; i < VALUES; i++) {
         read[i] = (gpuhal_value){.key = values[i].key};
     }
-    (void)gpuhal_device_sample(device, 0, read, VALUES, NULL); /* what is missing then says why */
+    (void)gpuhal_device_sample(device, 0, read, VALUES, NULL); /* missing values state their reason */
     for (size_t i = 0; i < VALUES; i++) {
         if (!read[i].missing) {
             const double number = (double)(int64_t)read[i].u64 / values[i].divisor; /* below zero in cold stores */

@@ -1,4 +1,5 @@
-/* forget.c: see forget.h. Of the GPUs that were at one address the latest has the row: with it all go that are gone. */
+/* forget.c: see forget.h. The latest of the GPUs that were at one address has the row; ending it forgets all of them
+ * that are gone. */
 #include "forget.h"
 
 #include "hardware_record.h"
@@ -12,7 +13,7 @@ static const char by_name[] = "name=";
 
 bool gpuhal_probe_is_for_hardware(const char *value)
 {
-    /* As plugins are called; a UUID without a mark before it begins with a digit, or has dashes. */
+    /* Plugin names have only these characters. A UUID without a prefix begins with a digit, or has dashes. */
     const size_t length = strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789_");
     return value[length] != 0 || (*value >= '0' && *value <= '9');
 }
@@ -52,7 +53,7 @@ gpuhal_status gpuhal_probe_forget_gone(const gpuhal_probe_machine *machine)
     return status;
 }
 
-/* What the selector means of what is there: a device, or hardware that no device stands for; "". */
+/* Returns the present device, or hardware without a device, that the selector means; "" for none. */
 static const char *find_present(const gpuhal_probe_machine *machine, const char *selector)
 {
     gpuhal_device *device = NULL;
@@ -109,8 +110,8 @@ gpuhal_probe_exit gpuhal_probe_forget_hardware(const gpuhal_probe_options *optio
 {
     gpuhal_probe_options listing = *options;
     gpuhal_probe_machine machine;
-    listing.cached = true;      /* values are of no use */
-    unsetenv("GPUHAL_DEVICES"); /* hidden devices are there */
+    listing.cached = true;      /* values are not needed */
+    unsetenv("GPUHAL_DEVICES"); /* hidden devices are present */
     gpuhal_probe_exit code = gpuhal_probe_machine_open(&listing, &machine);
     if (code == PROBE_GO_ON) {
         code = forget_one(&machine, selector, out);

@@ -1,4 +1,4 @@
-/* forget.h: ends the rows of GPUs that were taken out on purpose: the record has them, and the bus does not. */
+/* forget.h: ends the rows of GPUs that were taken out on purpose: they are in the record, and not on the bus. */
 #ifndef PROBE_FORGET_H
 #define PROBE_FORGET_H
 

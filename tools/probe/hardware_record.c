@@ -10,9 +10,10 @@
 #define AMD                 0x1002u
 #define NVIDIA              0x10deu
 #define CLASS_ACCELERATOR   0x12u   /* the first byte of the class */
-#define CLASS_3D_CONTROLLER 0x0302u /* the first two: no processor has such a one in it */
+#define CLASS_3D_CONTROLLER 0x0302u /* the first two: no processor contains such a controller */
 
-/* By vendor and class. NVIDIA has no graphics in processors on PCI; AMD's accelerators are GPUs to its own library. */
+/* Judges by vendor and class. NVIDIA has no graphics in processors on PCI; AMD's library calls its accelerators
+ * GPUs. */
 static gpuhal_device_type type_of_class(const gpuhal_hardware_info *hardware)
 {
     const bool accelerates = hardware->pci_class >> 16 == CLASS_ACCELERATOR;
@@ -61,7 +62,7 @@ const char *gpuhal_probe_short_address(const char *address)
 
 bool gpuhal_probe_hardware_is_at(const gpuhal_hardware_info *hardware, const char *selector)
 {
-    enum { DOMAIN_DIGITS = 4 }; /* or more, without zeros in front; NVIDIA's tools write eight */
+    enum { DOMAIN_DIGITS = 4 }; /* or more, without leading zeros; NVIDIA's tools write eight */
     selector += strncmp(selector, "pci=", 4) == 0 ? 4 : 0;
     const char *first = strchr(selector, ':'), *bus = strchr(hardware->address, ':');
     if (!first || !bus) {
@@ -83,7 +84,8 @@ static bool is_unlisted(const gpuhal_hardware_info *hardware)
 
 enum { UUID_DIGITS = 32 };
 
-/* The digits of "GPU-1a2b", "uuid=1a2b" or of a whole UUID; false for any other word. "MIG-" is of parts alone. */
+/* Reads the digits of "GPU-1a2b", "uuid=1a2b" or a whole UUID. Returns false for any other word. Only partitions have
+ * "MIG-". */
 static bool read_digits(const char *selector, char to[UUID_DIGITS + 1], bool *out_is_part)
 {
     const char *text = selector + (strncmp(selector, "uuid=", 5) == 0 ? 5 : 0);
@@ -111,7 +113,7 @@ static bool begins(const char *uuid, const char *digits)
     return true;
 }
 
-/* As the library has it, or as the vendor's tools write it. */
+/* Compares the digits with the UUID as the library has it, and as the vendor's tools write it. */
 static bool is_uuid(const char *uuid, uint32_t vendor_id, const char *digits)
 {
     char space[PROBE_UUID_BYTES];
@@ -133,7 +135,7 @@ static bool had_uuid(const gpuhal_probe_machine *machine, const gpuhal_hardware_
     return found;
 }
 
-/* The backend and the last number of "cuda:7" and "cuda:0-7". */
+/* Reads the backend and the last number of "cuda:7" and "cuda:0-7". */
 static bool read_id(const char *selector, char backend[32], unsigned long *out_last)
 {
     const size_t length = strcspn(selector, ":");
@@ -149,7 +151,7 @@ static bool read_id(const char *selector, char backend[32], unsigned long *out_l
     return *end == 0;
 }
 
-/* How many devices of the backend the record has of the hardware. */
+/* Returns how many devices of the backend the record has for the hardware. */
 static uint32_t count_recorded(const gpuhal_probe_machine *machine, const gpuhal_hardware_info *hardware,
                                const char *backend)
 {
@@ -162,7 +164,7 @@ static uint32_t count_recorded(const gpuhal_probe_machine *machine, const gpuhal
     return count;
 }
 
-/* Devices of a backend are numbered without gaps: where some are missing there are no last ones. */
+/* Devices of a backend are numbered without gaps: if some are missing, the last numbers do not exist. */
 static bool would_exist(const gpuhal_probe_machine *machine, const char *backend, unsigned long last)
 {
     unsigned long count = 0;
@@ -176,7 +178,7 @@ static bool would_exist(const gpuhal_probe_machine *machine, const char *backend
     return last < count;
 }
 
-/* The last of "7" and "0-7". */
+/* Reads the last number of "7" and "0-7". */
 static bool read_rows(const char *selector, unsigned long *out_last)
 {
     char *end = NULL;
@@ -201,7 +203,7 @@ static bool is_excluded(const gpuhal_probe_machine *machine, const char *backend
     return excluded;
 }
 
-/* How many rows the hardware had, of which none is left: several where it was divided. */
+/* Counts the rows that the hardware had if none is left: several if it was divided. */
 static uint32_t count_rows(const gpuhal_probe_machine *machine, const gpuhal_hardware_info *hardware)
 {
     gpuhal_interface_record known = {.size = sizeof known};
@@ -217,7 +219,7 @@ static uint32_t count_rows(const gpuhal_probe_machine *machine, const gpuhal_har
     return 0;
 }
 
-/* GPUs come before the processor in the rows: where some are missing it moves up to their numbers. */
+/* GPUs come before the processor in the rows: if some are missing, the processor moves up to their numbers. */
 static bool would_be_row(const gpuhal_probe_machine *machine, unsigned long last)
 {
     unsigned long listed = 0, missing = 0;
@@ -236,7 +238,8 @@ bool gpuhal_probe_rows_are_missing(const gpuhal_probe_machine *machine, const ch
     return read_rows(selector, &last) && would_be_row(machine, last);
 }
 
-/* Whatever is not known to be something else: of vendors that build graphics into processors its class does not say. */
+/* Accepts hardware unless it is known to be something else. If the vendor builds graphics into processors, the class
+ * does not distinguish them. */
 static bool may_be_gpu(const gpuhal_hardware_info *hardware)
 {
     return hardware->state != GPUHAL_HARDWARE_DISPLAY_ONLY && type_of_class(hardware) != GPUHAL_DEVICE_ACCELERATOR;

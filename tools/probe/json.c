@@ -1,6 +1,6 @@
 /* json.c: the document gpuhal.probe/2; docs/gpuhal.probe-2.schema.json describes it. Keys are always there and in this
- * order. What is unknown of a device or a link is null; where one would expect a value the reason stands in the
- * `missing` beside it. */
+ * order. Unknown facts of a device or a link are null; if one would expect a value the reason is in the `missing`
+ * beside it. */
 #include "json_parts.h"
 #include "print.h"
 #include "uuid.h"
@@ -82,7 +82,7 @@ static json_t *make_environment(gpuhal_probe_json *builder, const gpuhal_probe_e
     return array;
 }
 
-/* NULL where the processor is hidden. */
+/* Returns NULL if the processor is hidden. */
 static const char *cpu_name(const gpuhal_probe_machine *machine)
 {
     const char *cpu = NULL;
@@ -103,7 +103,7 @@ static json_t *make_chosen(gpuhal_probe_json *builder, const gpuhal_probe_machin
     return object;
 }
 
-/* The exit status as a word. */
+/* Returns the exit status as a word. */
 static const char *status_name(gpuhal_probe_exit code)
 {
     switch (code) {

@@ -47,7 +47,7 @@ static const char *pageable_name(uint32_t value)
     return value < sizeof names / sizeof *names ? names[value] : "unknown";
 }
 
-/* The form of a number of the library: words for its bits, one word, or a boolean. */
+/* How a number of the library is written: as words for its bits, one word, or a boolean. */
 static const struct {
     gpuhal_key key;
     const char *(*name)(uint32_t);

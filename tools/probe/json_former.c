@@ -1,6 +1,6 @@
 /* json_former.c: gpuhal.probe/1, which --json=1 prints until the next minor version; docs/gpuhal.probe-1.schema.json
- * describes it. It is the present document under the former names, with devices as they were: facts as numbers, every
- * reason, no telemetry. */
+ * describes it. It is the present document under the former names, with the former form of devices: facts as numbers,
+ * every reason, no telemetry. */
 #include "json_parts.h"
 
 #include <string.h>
@@ -21,7 +21,7 @@ static void rename_in_all(gpuhal_probe_json *builder, json_t *array, const char 
     }
 }
 
-/* As a value, or null; --cached reads none. */
+/* Puts the free memory as a value, or null; --cached reads none. */
 static void put_free_memory(gpuhal_probe_json *builder, json_t *object, json_t *missing,
                             const gpuhal_probe_device *entry)
 {
@@ -95,7 +95,7 @@ static void rename_state(gpuhal_probe_json *builder, json_t *plugin)
     }
 }
 
-/* It had neither names of links nor links of a vendor's own. */
+/* gpuhal.probe/1 had neither names of links nor vendors' own links. */
 static void rename_link(gpuhal_probe_json *builder, json_t *link)
 {
     json_t *missing = json_object_get(link, "missing");
@@ -113,7 +113,7 @@ static void rename_link(gpuhal_probe_json *builder, json_t *link)
     rename_key(builder, link, "cached", "remembered");
 }
 
-/* It had the library's own variables alone. */
+/* gpuhal.probe/1 had only the library's own variables. */
 static void remove_foreign(json_t *environment)
 {
     for (size_t i = json_array_size(environment); i-- > 0;) {

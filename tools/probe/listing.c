@@ -31,15 +31,15 @@ gpuhal_status gpuhal_probe_open_gpu(const gpuhal_probe_options *options, const c
         .helper_deadline_ns = deadline_ns,
         .retry = options->run_again ? options->run_again : options->retry,
     };
-    if (isatty(STDERR_FILENO) && !getenv("GPUHAL_LOG")) { /* the line there names what is waited for */
+    if (isatty(STDERR_FILENO) && !getenv("GPUHAL_LOG")) { /* the waiting line names the current step */
         config.log = gpuhal_probe_wait_listen;
         config.log_level = GPUHAL_PROBE_WAIT_LEVEL;
     }
     return gpuhal_open(&config, out_gpu);
 }
 
-/* Whether a comma list of selectors names interfaces: by backend, id or name. Addresses, UUIDs and numbers name
- * physical devices; a number behind an id is of its backend, and that names interfaces already. */
+/* Returns whether a comma list of selectors names interfaces: by backend, id or name. Addresses, UUIDs and numbers name
+ * physical devices. A number after an id belongs to the id's backend, and the id names interfaces already. */
 static bool names_interfaces(const char *selectors)
 {
     static const char *const hardware[] = {"auto", "gpu", "most_free", "least_loaded", "each", "pci", "uuid", "env"};
@@ -60,8 +60,8 @@ static bool names_interfaces(const char *selectors)
     return false;
 }
 
-/* Whether the listing for people has the device: the preferred interface of each physical device, unless more is asked
- * for. */
+/* Returns whether the listing for people has the device: the preferred interface of each physical device, unless more
+ * is asked for. */
 static bool is_shown(const gpuhal_probe_options *options, const gpuhal_probe_device *entry)
 {
     return options->all || entry->preferred || names_interfaces(options->device);
@@ -103,7 +103,7 @@ gpuhal_probe_exit gpuhal_probe_look(gpuhal_probe_machine *machine)
     drop_view(machine);
     machine->view_ns = gpuhal_tool_now_ns();
     gpuhal_status status = gpuhal_view_of(machine->gpu, GPUHAL_VIEW_HARDWARE, &machine->view);
-    if (status) { /* without the hardware the devices are listed nevertheless */
+    if (status) { /* without the hardware the devices are still listed */
         gpuhal_probe_complain(gpuhal_last_error()->sentence);
         status = gpuhal_view_of(machine->gpu, 0, &machine->view);
     }
@@ -121,7 +121,7 @@ gpuhal_probe_exit gpuhal_probe_look(gpuhal_probe_machine *machine)
     return PROBE_GO_ON;
 }
 
-/* A plugin that was probed in this process has been started here, so that a forked child could not use it. */
+/* A plugin that was probed in this process was started here, so a forked child could not use it. */
 static bool was_probed_here(const gpuhal_view *view, const char *backend)
 {
     gpuhal_plugin_report report = {.size = sizeof report};

@@ -1,4 +1,4 @@
-/* machine.c: see machine.h. Options win over the environment: a variable that an option replaces is taken out of the
+/* machine.c: see machine.h. Options win over the environment: a variable that an option replaces is removed from the
  * environment before the library reads it. */
 #include "machine.h"
 
@@ -22,7 +22,7 @@
 
 #define OPEN_NS   15000000000u /* for a plugin, as the library has it */
 #define VERIFY_NS 60000000000u /* for a device, and for a link, without --timeout */
-#define RESCAN_NS 5000000000u  /* the buses are looked at again after so long; it costs more than reading values */
+#define RESCAN_NS 5000000000u  /* how often the buses are searched again; it costs more than reading values */
 
 static bool is_plugin(const gpuhal_view *view, const char *name, size_t length)
 {
@@ -34,7 +34,7 @@ static bool is_plugin(const gpuhal_view *view, const char *name, size_t length)
     return found;
 }
 
-/* A mistyped name would silently do nothing. The option's value begins with a name. */
+/* Checks the names in --retry: a mistyped name would silently do nothing. The option's value begins with a name. */
 static gpuhal_probe_exit check_retry(const gpuhal_probe_options *options, const gpuhal_view *view)
 {
     for (const char *item = options->retry; item && *item; item += strspn(item, GPUHAL_PROBE_SEPARATORS)) {
@@ -67,13 +67,13 @@ static bool is_preferred(const gpuhal_probe_machine *machine, const gpuhal_probe
     return entry->preferred;
 }
 
-/* With --verify those alone that passed. */
+/* With --verify only devices that passed are usable. */
 static bool is_usable(const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry)
 {
     return (machine->verifying ? entry->verified : entry->shown) && gpuhal_probe_is_usable(machine, entry);
 }
 
-/* "cuda:0,cuda:3"; NULL without memory. */
+/* Makes the list "cuda:0,cuda:3"; NULL without memory. */
 static char *list_ids(const gpuhal_probe_machine *machine,
                       bool (*is_listed)(const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry))
 {
@@ -93,15 +93,15 @@ static char *list_ids(const gpuhal_probe_machine *machine,
     return list;
 }
 
-/* Whether the list means the same only for the library when it opens: numbers count with nothing hidden, what `!` takes
- * away is hidden by now, and a limit and values count there alone. */
+/* Returns whether only the library can apply the list, when it opens: numbers count with nothing hidden, devices that
+ * `!` excludes are hidden by now, and a limit and values apply only there. */
 static bool is_for_opening(const char *selectors)
 {
     return gpuhal_probe_has_number(selectors) || strpbrk(selectors, "!@") || strstr(selectors, "most_free") ||
            strstr(selectors, "least_loaded");
 }
 
-/* The filter has hidden what the list does not name. */
+/* The filter has already hidden the devices that the list does not name. */
 static gpuhal_probe_exit choose(const gpuhal_probe_options *options, gpuhal_probe_machine *machine)
 {
     const char *reason = NULL;
@@ -119,7 +119,7 @@ static gpuhal_probe_exit choose(const gpuhal_probe_options *options, gpuhal_prob
     return set_reason(machine, reason ? reason : "");
 }
 
-/* A device that was just found at fault is not the one to use: one of the others is chosen by the library's rule. */
+/* Replaces a chosen device that turned out faulty: the library's rule chooses one of the others. */
 static gpuhal_probe_exit choose_again(gpuhal_probe_machine *machine)
 {
     char reason[512];
@@ -157,7 +157,7 @@ static gpuhal_probe_exit choose_again(gpuhal_probe_machine *machine)
     return set_reason(machine, reason);
 }
 
-/* What the listing for people shows: the other interfaces would use the same physical device once more. */
+/* Verifies the devices in the listing for people: their other interfaces would use the same physical device again. */
 static void verify_devices(gpuhal_probe_machine *machine)
 {
     uint32_t shown = 0, done = 0;
@@ -185,7 +185,7 @@ static void verify_devices(gpuhal_probe_machine *machine)
     }
 }
 
-/* A single scrape does not wait; what repeats has the time. */
+/* A single scrape does not wait; repeated output has the time. */
 static gpuhal_probe_extent extent_of(const gpuhal_probe_options *options)
 {
     switch (options->format) {
@@ -201,7 +201,8 @@ static gpuhal_probe_extent extent_of(const gpuhal_probe_options *options)
     }
 }
 
-/* The drivers report now which devices are lost; what takes their place is in the table, too. */
+/* Reads the values. Drivers report lost devices now; the rows that take their place are in the table, and are read,
+ * too. */
 static gpuhal_probe_exit read_values(const gpuhal_probe_options *options, gpuhal_probe_extent extent,
                                      gpuhal_probe_machine *machine)
 {
@@ -220,8 +221,8 @@ static gpuhal_probe_exit read_values(const gpuhal_probe_options *options, gpuhal
     return choose_again(machine);
 }
 
-/* The chosen device's plugin could not be asked for values, so nothing says that it works. A plugin that gives none, or
- * a driver that takes too long, is no reason for doubt. */
+/* The chosen device's plugin could not return values, so there is no evidence that it works. A plugin that has no
+ * values, or a driver that takes too long, is no reason for doubt. */
 static bool is_doubtful(const gpuhal_probe_machine *machine)
 {
     for (uint32_t i = 0; i < machine->count; i++) {
@@ -235,7 +236,7 @@ static bool is_doubtful(const gpuhal_probe_machine *machine)
     return false;
 }
 
-/* @p until_ns, @p deadline_ns: for everything, and for the plugins; 0: no end, and the library's own */
+/* @p until_ns, @p deadline_ns: for everything, and for the plugins; 0: no end, and the library's default */
 static gpuhal_probe_exit open_machine(const gpuhal_probe_options *options, uint64_t until_ns, uint64_t deadline_ns,
                                       gpuhal_probe_machine *out_machine)
 {
@@ -277,13 +278,13 @@ static gpuhal_probe_exit open_machine(const gpuhal_probe_options *options, uint6
         gpuhal_probe_complain("out of memory");
         code = PROBE_INTERNAL;
     }
-    const bool wants_values = !options->cached && !options->target; /* which reads those of its device alone */
+    const bool wants_values = !options->cached && !options->target; /* a target reads only its own device */
     return code == PROBE_GO_ON && wants_values ? read_values(options, extent_of(options), out_machine) : code;
 }
 
-/* A cached list may be older than the trouble: a daemon that has died since. What failed in this process is not taken
- * from the cache again, so the second list is that of the next program. It has the rest of the time, and if there is
- * none the first list stays. */
+/* A cached list may be older than the trouble: a daemon may have died since. A failure in this process is not taken
+ * from the cache again, so the second list is that of the next program. It gets the remaining time; if none is left,
+ * the first list stays. */
 gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options, gpuhal_probe_machine *out_machine)
 {
     const uint64_t until_ns = options->timeout_ns ? gpuhal_tool_now_ns() + options->timeout_ns : 0;
@@ -293,13 +294,13 @@ gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options,
         gpuhal_probe_machine_finish(out_machine);
         code = open_machine(options, until_ns, until_ns ? left_ns : 0, out_machine);
     }
-    /* The plugin lists its device, and that is all that is known. */
+    /* Nothing is known of the device except that its plugin lists it. */
     return code == PROBE_GO_ON && is_doubtful(out_machine)
                ? set_reason(out_machine, "which is listed, and none of whose values could be read")
                : code;
 }
 
-/* The list of devices has changed; what was found out about single ones is not valid any more. */
+/* The list of devices has changed, so results for single devices are no longer valid. */
 static gpuhal_probe_exit list_again(const gpuhal_probe_options *options, gpuhal_probe_machine *machine)
 {
     free(machine->devices);

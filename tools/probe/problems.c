@@ -18,7 +18,7 @@ typedef struct finder {
     uint32_t room;
 } finder;
 
-/* The next problem to fill in; NULL without memory. */
+/* Returns the next problem to fill in; NULL without memory. */
 static gpuhal_probe_problem *add(finder *own, gpuhal_hardware_grade grade, const char *code)
 {
     if (own->to->count == own->room) {
@@ -44,14 +44,14 @@ static bool add_hardware(finder *own, const gpuhal_hardware_info *hardware)
     }
     const char *place = *hardware->address ? hardware->address : hardware->place;
     snprintf(problem->hardware, sizeof problem->hardware, "%s", place);
-    const char *leaf = strrchr(place, '/'); /* a path is of what is not on PCI */
+    const char *leaf = strrchr(place, '/'); /* a path stands for hardware that is not on PCI */
     snprintf(problem->subject, sizeof problem->subject, "%.255s at %.127s", hardware->name, leaf ? leaf + 1 : place);
     snprintf(problem->why, sizeof problem->why, "%s", hardware->why);
     snprintf(problem->fix, sizeof problem->fix, "%s", *hardware->fix ? hardware->fix : "gpuhal-probe --explain");
     return true;
 }
 
-/* Whether a device that was asked for stands for it. */
+/* Returns whether a selected device is an interface of the hardware. */
 static bool is_selected(const gpuhal_probe_machine *machine, const gpuhal_hardware_info *hardware)
 {
     bool found = false;
@@ -61,7 +61,7 @@ static bool is_selected(const gpuhal_probe_machine *machine, const gpuhal_hardwa
     return found;
 }
 
-/* Of what was selected, that another API cannot use it is beside the question. */
+/* If devices were selected, notes on ready hardware, as that another API cannot use it, do not count. */
 static bool find_in_hardware(finder *own, const gpuhal_probe_options *options)
 {
     bool good = true;
@@ -88,7 +88,7 @@ bool gpuhal_probe_problems_of(const gpuhal_probe_machine *machine, const char *s
     return good;
 }
 
-/* Whether a sentence about hardware names a device node that the text names, too. */
+/* Returns whether a sentence about hardware names a device node that the text names, too. */
 static bool share_node(const char *why, const char *text)
 {
     char node[64];
@@ -97,9 +97,9 @@ static bool share_node(const char *why, const char *text)
     return *node && strstr(text, node);
 }
 
-/* Whether a sentence about hardware has given the plugin's reason already: without the steps before it, and behind the
- * name of the API. A node that is missing is the reason, too, and nodes that this user may not open are the reason why
- * the plugin lacks permission. */
+/* Returns whether a sentence about hardware contains the plugin's reason already, without the steps before it, and
+ * after the name of the API. A missing node that both name is the reason, too. Nodes that this user may not open are
+ * the reason of a plugin that lacks permission. */
 static bool is_said(const finder *own, const gpuhal_plugin_report *report)
 {
     for (uint32_t i = 0; i < own->to->count; i++) {
@@ -121,7 +121,7 @@ static bool find_in_plugins(finder *own, const gpuhal_probe_options *options)
 {
     gpuhal_plugin_report report = {.size = sizeof report};
     for (uint32_t i = 0; gpuhal_view_get(own->machine->view, GPUHAL_RECORD_PLUGIN, i, &report) == GPUHAL_OK; i++) {
-        /* What was not asked for may be refused. */
+        /* With --device a plugin without permission is no problem: it may not have been asked for. */
         const bool refused = report.state == GPUHAL_PLUGIN_NO_PERMISSION && !options->device;
         if ((!gpuhal_probe_report_is_problem(&report) && !refused) || is_said(own, &report)) {
             continue;
@@ -135,7 +135,7 @@ static bool find_in_plugins(finder *own, const gpuhal_probe_options *options)
         const char *name = gpuhal_probe_report_name(&report);
         snprintf(problem->subject, sizeof problem->subject, "plugin %.255s", name);
         snprintf(problem->why, sizeof problem->why, "%s", gpuhal_probe_in_options(report.reason, words));
-        /* One that was just run again has been looked at. */
+        /* A plugin that was just run again needs a report, not an explanation. */
         const bool was_retried = (options->retry || options->refresh) && !report.cached;
         snprintf(problem->fix, sizeof problem->fix,
                  report.state == GPUHAL_PLUGIN_QUARANTINED ? "gpuhal-probe --retry %.255s"
@@ -146,13 +146,14 @@ static bool find_in_plugins(finder *own, const gpuhal_probe_options *options)
     return true;
 }
 
-/* How to see what was tried by itself; once that was done, what helps the driver's vendor. */
+/* Returns the command that repeats a verification alone; after that was done, the one whose report helps the driver's
+ * vendor. */
 static const char *how_to_repeat(const gpuhal_probe_options *options)
 {
     return options->device ? "gpuhal-probe --report report.txt" : "gpuhal-probe";
 }
 
-/* What did not pass --verify. */
+/* Finds devices that failed --verify, or were not tried. */
 static bool find_in_results(finder *own, const gpuhal_probe_options *options)
 {
     for (uint32_t i = 0; i < own->machine->count; i++) {
@@ -175,7 +176,7 @@ static bool find_in_results(finder *own, const gpuhal_probe_options *options)
     return true;
 }
 
-/* What its values are missing for, without the library's "cuda:1: reading values: device lost: ". */
+/* Returns why its values are missing, without the library's "cuda:1: reading values: device lost: ". */
 static const char *why_lost(const gpuhal_probe_device *entry)
 {
     static const char before[] = "device lost: ";
@@ -189,7 +190,7 @@ static const char *why_lost(const gpuhal_probe_device *entry)
     return "its driver reports so";
 }
 
-/* Where the kernel says what became of it. */
+/* Writes the command that shows the kernel's messages about the device. */
 static void write_log_command(const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry,
                               const char *answers, gpuhal_probe_problem *problem)
 {
@@ -205,7 +206,7 @@ static void write_log_command(const gpuhal_probe_machine *machine, const gpuhal_
     }
 }
 
-/* They were listed, and are found lost now that their drivers are asked. */
+/* Finds devices that were listed, and are lost now that their drivers are asked. */
 static bool find_in_devices(finder *own)
 {
     for (uint32_t i = 0; i < own->machine->count; i++) {
@@ -226,14 +227,14 @@ static bool find_in_devices(finder *own)
     return true;
 }
 
-/* What the values say of their health; of a lost one that is all there is to say. */
+/* Finds problems of health in the values. A lost device has its own problem, which says enough. */
 static bool find_ailments(finder *own)
 {
     for (uint32_t i = 0; i < own->machine->count; i++) {
         const gpuhal_probe_device *entry = &own->machine->devices[i];
         for (gpuhal_probe_ailment a = 0; a < PROBE_AILMENTS && entry->shown && !gpuhal_probe_is_lost(entry); a++) {
             const gpuhal_hardware_info *hardware = gpuhal_probe_hardware_of(own->machine, entry);
-            const bool is_broken = hardware && hardware->grade == GPUHAL_HARDWARE_PROBLEM; /* which says more */
+            const bool is_broken = hardware && hardware->grade == GPUHAL_HARDWARE_PROBLEM; /* its problem says more */
             if (is_broken || !gpuhal_probe_has(entry, a)) {
                 continue;
             }
@@ -270,7 +271,7 @@ static bool add_link(finder *own, const gpuhal_probe_options *options, const gpu
     return true;
 }
 
-/* Those that were left out, because drivers had failed repeatedly or the time was over, are one problem. */
+/* Links that were left out, because drivers had failed repeatedly or the time was over, are one problem. */
 static bool find_in_links(finder *own, const gpuhal_probe_options *options)
 {
     uint32_t left_out = 0;
@@ -295,7 +296,7 @@ static bool find_in_links(finder *own, const gpuhal_probe_options *options)
     return problem || !left_out;
 }
 
-/* Devices whose driver did not return the values in time: the columns are empty, and this says why. */
+/* Finds devices whose driver did not return the values in time: the columns are empty, and this says why. */
 static bool find_in_values(finder *own)
 {
     for (uint32_t i = 0; i < own->machine->count; i++) {
@@ -346,14 +347,14 @@ static bool share_cause(const gpuhal_probe_problem *one, const gpuhal_probe_prob
     return strcmp(one->code, other->code) == 0 && strcmp(one->why, other->why) == 0;
 }
 
-/* What the subject says behind the device's id: " failed verification"; NULL: it has no id. */
+/* Returns the subject's words after the device's id: " failed verification"; NULL if it does not begin with an id. */
 static const char *behind_id(const gpuhal_probe_problem *problem)
 {
     const size_t length = strlen(problem->hardware);
     return length && strncmp(problem->subject, problem->hardware, length) == 0 ? problem->subject + length : NULL;
 }
 
-/* Of hardware, "NVIDIA GPU at 0000:01:00.0". */
+/* Returns whether the subject names hardware by its place: "NVIDIA GPU at 0000:01:00.0". */
 static bool is_at_place(const gpuhal_probe_problem *problem)
 {
     const char *place = strstr(problem->subject, " at ");

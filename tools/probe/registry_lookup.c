@@ -36,7 +36,7 @@ uint64_t gpuhal_probe_last_seen(const gpuhal_view *view)
     return last;
 }
 
-/* The PCI address of the interface's physical device; "" where none is known, or a partition shares it. */
+/* Returns the PCI address of the interface's physical device; "" if none is known, or a partition shares it. */
 static const char *find_address(const gpuhal_view *view, const gpuhal_interface_record *entry)
 {
     gpuhal_physical_record physical = {.size = sizeof physical};
@@ -104,7 +104,7 @@ void gpuhal_probe_format_hardware(const gpuhal_physical_record *physical, char *
 {
     const char *name = *physical->name ? physical->name : "a device without a name";
     if (physical->is_host) {
-        snprintf(to, bytes, "the host's processor"); /* its interfaces have names that say more */
+        snprintf(to, bytes, "the host's processor"); /* the names of its interfaces say more */
     } else {
         snprintf(to, bytes, "%s%s%s", name, *physical->pci_address ? ", PCI " : "", physical->pci_address);
     }

@@ -1,5 +1,5 @@
-/* report_file.c: see report_file.h. Every part is written into memory first, as the options for it print it, and then
- * without what says whose machine it is. */
+/* report_file.c: see report_file.h. Every part is first written into memory, as the options for it print it, and then
+ * without the words that identify the machine. */
 #include "report_file.h"
 
 #include "print.h"
@@ -43,7 +43,8 @@ static bool is_listed(const gpuhal_probe_environment *environment, const char *v
     return found;
 }
 
-/* Of a mistyped variable of the library the name alone: its value may be meant for one whose values are left out. */
+/* Writes only the name of a mistyped variable of the library: its value may be meant for a variable whose values are
+ * left out. */
 static void write_environment(const gpuhal_probe_environment *environment, FILE *to)
 {
     title(to, "environment", "variables that are set");
@@ -99,7 +100,7 @@ static bool is_about_gpus(const char *line)
     return false;
 }
 
-/* Writes the lines about GPUs but for the first `skip`; `to` NULL: none. Returns how many there are. */
+/* Writes the lines about GPUs, except the first `skip`; `to` NULL: none. Returns how many there are. */
 static uint32_t walk_lines(char *log, uint32_t skip, FILE *to)
 {
     uint32_t about = 0;
@@ -172,7 +173,7 @@ static bool write_parts(const gpuhal_probe_machine *machine, const gpuhal_probe_
     return gpuhal_probe_print_json(machine, problems, &document, environment, to);
 }
 
-/* The file appears under its name when all of it is there; an existing one stays. */
+/* Creates the file under its name only once its contents are complete. An existing file stays. */
 static gpuhal_probe_exit write_file(const char *path, const char *text)
 {
     char fresh[PATH_BYTES];

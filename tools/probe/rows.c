@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of hardware that no device stands for, in the place of its values. Capital letters are for what may be broken. */
+/* Writes the state of hardware without a device, in the place of its values. Capital letters mean that it may be
+ * broken. */
 static void write_state(const gpuhal_hardware_info *hardware, char to[48])
 {
     static const char *const words[] = {
@@ -32,11 +33,11 @@ static void write_state(const gpuhal_hardware_info *hardware, char to[48])
         [GPUHAL_HARDWARE_NO_INSTANCE] = "NO INSTANCE",
     };
     if (*hardware->partition) {
-        snprintf(to, 48, "not used here"); /* the GPU is; CUDA has given this process another part */
+        snprintf(to, 48, "not used here"); /* CUDA has given this process another part of the GPU */
         return;
     }
     if (hardware->state == GPUHAL_HARDWARE_PASSED_THROUGH && strcmp(hardware->kernel_driver, "nvidia") == 0) {
-        snprintf(to, 48, "vGPU host"); /* its own driver shares it out */
+        snprintf(to, 48, "vGPU host"); /* the vGPU driver shares the GPU out */
         return;
     }
     const char *word = hardware->state < sizeof words / sizeof *words ? words[hardware->state] : NULL;
@@ -47,7 +48,7 @@ static void write_state(const gpuhal_hardware_info *hardware, char to[48])
         return;
     }
     if (hardware->state == GPUHAL_HARDWARE_DISPLAY_ONLY && hardware->pci_class >> 16 == 0x12) {
-        word = "NO GPU"; /* an accelerator of another kind */
+        word = "NO GPU"; /* not a GPU, but another kind of accelerator */
     }
     snprintf(to, 48, "%s", word ? word : gpuhal_hardware_state_name(hardware->state));
     for (char *at = to; hardware->grade <= GPUHAL_HARDWARE_NOTE && *at; at++) {
@@ -156,7 +157,7 @@ bool gpuhal_probe_rows_make(const gpuhal_probe_machine *machine, const gpuhal_pr
     if (!out_rows->list) {
         return false;
     }
-    /* Programs get the processor too, whatever else there is. */
+    /* Programs get the processor even if there are GPUs. */
     const bool for_programs = options->format == PROBE_FORMAT_CSV || gpuhal_probe_has_metrics(options->format);
     for (uint32_t i = 0; i < machine->count; i++) {
         if (machine->devices[i].row || (for_programs && machine->devices[i].shown)) {
@@ -203,8 +204,8 @@ gpuhal_hardware_grade gpuhal_probe_row_grade(const gpuhal_probe_row *row)
     return grade;
 }
 
-/* NVIDIA's, whose nodes and names do not depend on what is hidden: by this process's variables, or by a part of another
- * GPU. Other processes list it. */
+/* Returns whether only this process does not list NVIDIA hardware: its variables, or a part of another GPU, hide it,
+ * but nodes and names do not depend on that. */
 static bool is_hidden_here(const gpuhal_hardware_info *hardware)
 {
     return hardware->state == GPUHAL_HARDWARE_HIDDEN && strncmp(hardware->vendor_node, "/dev/nvidia", 11) == 0;

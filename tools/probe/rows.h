@@ -7,7 +7,7 @@
 #include "uuid.h"
 
 typedef struct gpuhal_probe_row {
-    const gpuhal_probe_device *entry;     /* NULL: no device stands for it */
+    const gpuhal_probe_device *entry;     /* NULL: the hardware has no device */
     const gpuhal_hardware_info *hardware; /* NULL: not found on a bus */
     const char *type;                     /* of hardware without a device; "": unknown */
     char uuid[PROBE_UUID_BYTES];          /* of such hardware; "": unknown */
@@ -26,39 +26,41 @@ bool gpuhal_probe_rows_make(const gpuhal_probe_machine *machine, const gpuhal_pr
                             gpuhal_probe_rows *out_rows);
 /* Returns for programs "ready", "lost", "reset_needed", or why the hardware is not usable: "no_kernel_driver". */
 const char *gpuhal_probe_row_state(const gpuhal_probe_row *row);
-/* Returns the worst grade of its hardware, of the ailments that its device's values show, and of a problem if the
+/* Returns the worst grade of the row's hardware, of the ailments that its device's values show, and of a problem if the
  * device is lost or failed its verification. Problems of checks and links do not count. */
 gpuhal_hardware_grade gpuhal_probe_row_grade(const gpuhal_probe_row *row);
-/* Returns the reason not to give it to a job; NULL: it is ready, or this process has another part of the same GPU. */
+/* Returns the reason not to give the row to a job; NULL: it is ready, or this process has another part of the same
+ * GPU. */
 const char *gpuhal_probe_row_why(const gpuhal_probe_row *row);
 /* Return the UUID of a part of a divided GPU, and its numbers, "3/0"; "" for an undivided GPU, or if unknown. */
 const char *gpuhal_probe_row_part(const gpuhal_probe_row *row);
 const char *gpuhal_probe_row_part_numbers(const gpuhal_probe_row *row);
 void gpuhal_probe_rows_finish(gpuhal_probe_rows *rows);
 
-/* Returns the hardware that the device stands for; NULL if the kernel lists none. */
+/* Returns the hardware of the device; NULL if the kernel lists none. */
 const gpuhal_hardware_info *gpuhal_probe_hardware_of(const gpuhal_probe_machine *machine,
                                                      const gpuhal_probe_device *entry);
 
 /* Return the DRM nodes of a device, or of hardware without one: the card of the whole GPU does not reach a part that
- * has a render node to itself. "" if none is known. */
+ * has a separate render node. "" if none is known. */
 enum { PROBE_NODE_BYTES = 32 };
 const char *gpuhal_probe_render_node(const gpuhal_probe_device *entry, const gpuhal_hardware_info *hardware,
                                      char space[PROBE_NODE_BYTES]);
 const char *gpuhal_probe_card_node(const gpuhal_probe_device *entry, const gpuhal_hardware_info *hardware);
 
-/* The state and the problem of a listed device that is lost. It failed no verification: that result would say more. */
+/* The state and the problem of a listed device that is lost. It did not fail verification: that result would say
+ * more. */
 #define GPUHAL_PROBE_LOST "lost"
 bool gpuhal_probe_is_lost(const gpuhal_probe_device *entry);
 /* Returns whether this run found nothing against the device: neither its driver nor its bus lost it, it needs no reset,
  * and it failed no verification. */
 bool gpuhal_probe_works(const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry);
-/* Returns whether it works, and no other process has it alone. */
+/* Returns whether the device works, and no other process has it alone. */
 bool gpuhal_probe_is_usable(const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry);
 
-/* Returns whether the hardware has a separate row: no device stands for it. Without --all, hardware that no API drives
- * has none, and hardware that is not given to this container, pod or job has one among metrics alone. With --device
- * only selected hardware is listed. */
+/* Returns whether the hardware has a separate row, as it has no device. Without --all, hardware that no API drives has
+ * none, and hardware that is not given to this container, pod or job has one only among metrics. With --device only
+ * selected hardware is listed. */
 bool gpuhal_probe_is_listed(const gpuhal_probe_options *options, const gpuhal_hardware_info *hardware);
 
 #endif

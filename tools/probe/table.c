@@ -1,7 +1,6 @@
-/* table.c: the table for people. Its columns are the same in every run, and as wide as the usual contents: where the
- * screen is wider there are more of them, and where it is narrower the name is shortened, and the right ones give way.
- * Where no screen limits it nothing is cut. With --all the lines stand under the physical device that the devices are
- * interfaces of. */
+/* table.c: the table for people. Its columns are the same in every run, and as wide as the usual contents. A wider
+ * screen gets more columns. On a narrower one the name is shortened, and the right columns give way. Nothing is cut
+ * without a screen to limit it. With --all the rows stand under the physical device of their interfaces. */
 #include "columns.h"
 #include "print.h"
 
@@ -11,16 +10,16 @@
 
 #define MARK_COLUMNS 2u
 #define GAP_COLUMNS  2u
-#define NAME_GOOD    12u  /* the name is not shortened further before other columns give way */
-#define WIDE_SCREEN  120u /* from here on there are more columns */
+#define NAME_GOOD    12u  /* below this width other columns give way before the name */
+#define WIDE_SCREEN  120u /* from this width on there are more columns */
 
 typedef struct device_table {
     const gpuhal_probe_screen *screen;
     gpuhal_probe_rows rows;
-    gpuhal_probe_cell (*cells)[PROBE_COLUMN_COUNT]; /* of each row, in the order of the columns that are shown */
+    gpuhal_probe_cell (*cells)[PROBE_COLUMN_COUNT]; /* of each row, in the order of the shown columns */
     gpuhal_probe_column columns[PROBE_COLUMN_COUNT];
     size_t widths[PROBE_COLUMN_COUNT];
-    size_t count; /* of columns */
+    size_t count; /* number of columns */
 } device_table;
 
 static size_t place_of(const device_table *table, gpuhal_probe_column column)
@@ -32,7 +31,7 @@ static size_t place_of(const device_table *table, gpuhal_probe_column column)
     return place;
 }
 
-/* Where no column is empty for the state it stands behind the name. */
+/* If no column of the row is empty, its state goes after the name. */
 static void keep_state(device_table *table, uint32_t row)
 {
     const char *state = table->rows.list[row].state;
@@ -77,7 +76,7 @@ static size_t total_width(const device_table *table)
     return sum;
 }
 
-/* Takes what is too much from one column, down to `least`. */
+/* Narrows one column by the excess width, at most down to `least`. */
 static void shrink(device_table *table, gpuhal_probe_column column, size_t least)
 {
     const size_t place = place_of(table, column), total = total_width(table);
@@ -98,8 +97,8 @@ static void drop(device_table *table, size_t place)
     }
 }
 
-/* First the columns of wide screens go, the last one first, as long as names are whole; then names get shorter, and
- * then the columns go that say the least about whether a device is usable. */
+/* Drops the columns of wide screens first, the last one first, while names are whole. Then it shortens names, and then
+ * drops the columns that say the least about whether a device is usable. */
 static void fit(device_table *table)
 {
     static const gpuhal_probe_column order[] = {PROBE_COLUMN_POWER, PROBE_COLUMN_TEMPERATURE, PROBE_COLUMN_PCI,
@@ -124,7 +123,7 @@ bool gpuhal_probe_table_is_wide(const gpuhal_probe_options *options, const gpuha
     return options->format == PROBE_FORMAT_WIDE || (screen->limited && screen->width >= WIDE_SCREEN);
 }
 
-/* The columns that are asked for, or those of a screen of this width. false after a sentence. */
+/* Chooses the requested columns, or those for a screen of this width. Returns false after a sentence. */
 static bool choose_columns(device_table *table, const gpuhal_probe_options *options, bool verified)
 {
     if (options->columns) {
@@ -142,7 +141,7 @@ static bool choose_columns(device_table *table, const gpuhal_probe_options *opti
     return true;
 }
 
-/* What names a part of a GPU stands at the end of its name, which is cut in front of that: "H100 80GB HB… 3g.40gb". */
+/* The words for a part of a GPU are at the end of its name, so the name is cut before them: "H100 80GB HB… 3g.40gb". */
 static const char *shorten(const device_table *table, const char *name, size_t width,
                            char space[GPUHAL_PROBE_CELL_BYTES])
 {
@@ -162,7 +161,7 @@ static const char *shorten(const device_table *table, const char *name, size_t w
     return name;
 }
 
-/* The last column of a line is not padded: no blanks at the end. */
+/* The last column of a line is not padded, so that no blanks end the line. */
 static void print_cell(const device_table *table, size_t place, const char *text, gpuhal_probe_style style)
 {
     const size_t width = table->widths[place];
@@ -175,7 +174,7 @@ static void print_cell(const device_table *table, size_t place, const char *text
                             gpuhal_probe_column_is_right(table->columns[place]));
 }
 
-/* How many columns from here on have the state of the row in their place. */
+/* Returns how many columns from here on are replaced by the state of the row. */
 static size_t count_empty(const device_table *table, uint32_t row, size_t place)
 {
     size_t count = 0;
@@ -230,7 +229,7 @@ static void print_titles(const device_table *table)
     fputc('\n', table->screen->out);
 }
 
-/* Every interface, under its physical device, the preferred one first; then the hardware without a device. */
+/* Prints every interface under its physical device, the preferred one first; then the hardware without a device. */
 static void print_groups(const device_table *table, const gpuhal_probe_machine *machine)
 {
     gpuhal_physical_info physical = {.size = sizeof physical};
@@ -267,7 +266,7 @@ bool gpuhal_probe_print_table(const gpuhal_probe_machine *machine, const gpuhal_
     bool printed = choose_columns(&table, options, machine->verifying) &&
                    gpuhal_probe_rows_make(machine, options, &table.rows) && fill(&table);
     if (printed && table.rows.count) {
-        /* What was asked for is there, however wide the screen. */
+        /* Requested columns are shown on any width of the screen. */
         if (screen->limited && !options->columns && options->format != PROBE_FORMAT_WIDE) {
             fit(&table);
         }

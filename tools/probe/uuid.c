@@ -25,8 +25,8 @@ static bool read_unique_id(const char *uuid, char digits[AMD_DIGITS + 1])
     return count == AMD_DIGITS;
 }
 
-/* A UUID, not the number of a partition. Mesa's drivers for NVIDIA's chips make one of PCI ids, with zeros at the end
- * (nv_device_uuid()), which no tool of NVIDIA's knows. */
+/* Returns whether it is a UUID that NVIDIA's tools know, not the number of a partition. Mesa's drivers for NVIDIA's
+ * chips make UUIDs from PCI ids, with zeros at the end (nv_device_uuid()), which those tools do not know. */
 static bool is_of_nvidia(const char *uuid)
 {
     enum { DIGITS_AND_DASHES = 36, ZEROS = 8 };

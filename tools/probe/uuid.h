@@ -9,11 +9,11 @@
 
 enum { PROBE_UUID_BYTES = 48 };
 
-/* Returns the library's text as the vendor of that PCI id writes it, in `space` or unchanged. */
+/* Returns the library's text in the form of the vendor with that PCI id, in `space` or unchanged. */
 const char *gpuhal_probe_uuid(const char *uuid, uint64_t vendor_id, bool is_part, char space[PROBE_UUID_BYTES]);
-/* The same of a device's UUID, or of its partition where that is a UUID; "" where it is not known. */
+/* Returns a device's UUID in that form, or its partition's if the key names one; "" if unknown. */
 const char *gpuhal_probe_device_uuid(const gpuhal_device *device, gpuhal_key key, char space[PROBE_UUID_BYTES]);
-/* And of a physical device, whose interface `device` is. */
+/* Returns a physical device's UUID in that form; `device` is one of its interfaces. */
 const char *gpuhal_probe_physical_uuid(const gpuhal_physical_info *physical, const gpuhal_device *device,
                                        char space[PROBE_UUID_BYTES]);
 
