@@ -1,5 +1,5 @@
-/* node/hardware_api.c: what the reports of the plugins say about hardware that the kernel's side makes usable: the
- * vendor's own API first, then those that drive any vendor's. */
+/* node/hardware_api.c: explains from the plugins' reports why hardware that is usable in the kernel is not listed: by
+ * the vendor's API first, then by the APIs for any vendor. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the vendor's library says; the step and the status before it are those of the state. */
+/* Returns the message of the vendor's library, without the step and the status before it: the state implies them. */
 static const char *reason_of(const gpuhal_candidate *candidate)
 {
     static const char *const steps[] = {"starting: ", "listing its devices: "};
@@ -23,7 +23,7 @@ static const char *reason_of(const gpuhal_candidate *candidate)
 
 /* ---- failed */
 
-/* The version in the name of the library's file, "libcuda.so.580.65.06"; "" where it has none. */
+/* Copies the version in the name of the library's file, "libcuda.so.580.65.06"; "": none. */
 static void library_version(const gpuhal_candidate *candidate, char *to, size_t bytes)
 {
     int ignored = 0;
@@ -34,7 +34,7 @@ static void library_version(const gpuhal_candidate *candidate, char *to, size_t 
     free(path);
 }
 
-/* Codes of cuInit() (cuda.h). A failure is never recalled from the cache, so that its code is known. */
+/* Codes of cuInit() (cuda.h). A failure is never a cached result, so its code is known. */
 enum { CUDA_SYSTEM_NOT_READY = 802, CUDA_SYSTEM_DRIVER_MISMATCH = 803, CUDA_UNKNOWN = 999 };
 
 static bool has_code(const gpuhal_candidate *candidate, int64_t code)
@@ -70,7 +70,8 @@ static void find_mismatch(gpuhal_hardware_survey *survey, const gpuhal_hardware 
     }
 }
 
-/* A second node, of the module that manages CUDA's memory. Container runtimes are known to leave it out. */
+/* /dev/nvidia-uvm is the node of the module that manages CUDA's memory. Container runtimes are known to leave it
+ * out. */
 static void find_no_uvm(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, gpuhal_hardware_finding *out)
 {
     const bool is_host = gpuhal_hardware_machine_of(survey)->place == GPUHAL_PLACE_HOST;
@@ -110,7 +111,7 @@ static void find_failure(gpuhal_hardware_survey *survey, const gpuhal_hardware *
     }
 }
 
-/* It was just run: to run it once more would end the same. */
+/* The probe has just run: another run would end alike, so the command reads the log. */
 static void find_crash(const gpuhal_hardware *one, const gpuhal_candidate *candidate, gpuhal_hardware_finding *out)
 {
     gpuhal_hardware_found(out, GPUHAL_HARDWARE_QUARANTINED, GPUHAL_HARDWARE_PROBLEM, "%s: %s",
@@ -153,8 +154,8 @@ void gpuhal_hardware_find_stated(const gpuhal_hardware *one, gpuhal_hardware_fin
     }
 }
 
-/* A plugin that lists nothing guesses that this process may not open the nodes. They were examined before, and it may:
- * the driver itself is at fault. */
+/* A plugin that lists nothing guesses that this process may not open the nodes. The survey has checked before that it
+ * may, so the driver itself is at fault. */
 static void find_none_listed(const gpuhal_hardware *one, const gpuhal_candidate *candidate,
                              gpuhal_hardware_finding *out)
 {
@@ -167,7 +168,7 @@ static void find_none_listed(const gpuhal_hardware *one, const gpuhal_candidate 
     gpuhal_hardware_read_log(one, GPUHAL_HARDWARE_UNUSED_ANSWERS, out->fix, sizeof out->fix);
 }
 
-/* Of a driver that works, and does not list it. */
+/* For a driver that works, and does not list the hardware. Returns whether the reason is known. */
 static bool find_unlisted(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, const gpuhal_candidate *candidate,
                           gpuhal_hardware_finding *out)
 {
@@ -183,7 +184,7 @@ static bool find_unlisted(gpuhal_hardware_survey *survey, const gpuhal_hardware 
         gpuhal_hardware_add_line(out->fix, sizeof out->fix, "CUDA_VISIBLE_DEVICES=GPU-… COMMAND");
         return true;
     }
-    if (one->unlisted[0]) { /* and another API lists it */
+    if (one->unlisted[0]) { /* another API lists it */
         gpuhal_hardware_find_stated(one, out);
         return true;
     }
@@ -210,8 +211,8 @@ static bool find_unlisted(gpuhal_hardware_survey *survey, const gpuhal_hardware 
     return false;
 }
 
-/* Returns whether the plugin's report explains it; one whose library is missing, or that has no driver for this vendor,
- * does not. */
+/* Returns whether the plugin's report explains it. A plugin whose library is missing, or that has no driver for this
+ * vendor, explains nothing. */
 static bool find_of(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, const gpuhal_candidate *candidate,
                     gpuhal_hardware_finding *out)
 {
@@ -265,13 +266,14 @@ bool gpuhal_hardware_has_library(const gpuhal_hardware_survey *survey, const gpu
     return candidate && candidate->driver && candidate->state != GPUHAL_PLUGIN_NO_DRIVER;
 }
 
-/* Names the vendor's API where it has one, else the two that drive any GPU. */
+/* Names the vendor's API if there is one, else the two APIs for any GPU. */
 static void find_no_library(gpuhal_hardware_survey *survey, const gpuhal_hardware *one,
                             const gpuhal_candidates *candidates, const char *const *apis, gpuhal_hardware_finding *out)
 {
     const bool is_own = strcmp(apis[0], "vulkan") != 0;
     const bool is_module = strcmp(one->kernel_driver, "nvidia") == 0 || strcmp(one->kernel_driver, "nvgpu") == 0;
-    /* The vendor's module without its library is half a driver; a display may need no more where another GPU works. */
+    /* The vendor's module without its library is half a driver. If another GPU works, this one may drive a display and
+     * need no more. */
     const bool is_problem = is_module && !gpuhal_hardware_machine_of(survey)->is_usable;
     const gpuhal_hardware_grade grade = is_problem ? GPUHAL_HARDWARE_PROBLEM : GPUHAL_HARDWARE_WARNING;
     if (is_own && !gpuhal_hardware_candidate_of(candidates, apis[0])) {
@@ -313,7 +315,7 @@ void gpuhal_hardware_find_rest(gpuhal_hardware_survey *survey, const gpuhal_hard
     const bool is_wanted =
         is_own && candidate->state != GPUHAL_PLUGIN_EXCLUDED && candidate->state != GPUHAL_PLUGIN_NO_DRIVER;
     if (is_wanted && find_of(survey, one, candidate, &own)) {
-        /* HIP does without GPUs that it does not support, such as those in processors. */
+        /* HIP leaves out GPUs that it does not support, such as those in processors. */
         const bool is_no_gpu_of_it = candidate->state == GPUHAL_PLUGIN_NO_DEVICE && strcmp(apis[0], "rocm") == 0;
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_READY, is_no_gpu_of_it ? GPUHAL_HARDWARE_WARNING : own.grade,
                               "other APIs can use it, but %s cannot: %s", gpuhal_hardware_api_name(apis[0]), own.why);

@@ -1,5 +1,5 @@
-/* node/hardware_given.c: what this process was given of the machine. A container, a pod or a job has some of its
- * GPUs; that it has not the others is no fault. */
+/* node/hardware_given.c: the GPUs that this process was given. A container, a pod or a job has some of the machine's
+ * GPUs; lacking the others is no fault. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"
@@ -25,7 +25,7 @@ static bool is_there_and_refused(const gpuhal_hardware_survey *survey, const cha
     return gpuhal_hardware_is_there(survey, "%s", node) && gpuhal_os_may_use(path) == EPERM;
 }
 
-/* How many GPUs of this driver the nodes give this process. */
+/* Counts the GPUs of this driver whose nodes this process may use. */
 static uint32_t count_given(const gpuhal_hardware_survey *survey, const char *driver)
 {
     uint32_t count = 0;
@@ -38,9 +38,10 @@ static uint32_t count_given(const gpuhal_hardware_survey *survey, const char *dr
     return count;
 }
 
-/* This container was to be given it, and others do not stand in its place, as they do if its numbers are counted in
- * another way. A reload of systemd takes nodes out of the device cgroups of containers that run
- * (NVIDIA/nvidia-docker#1730). Images ask for all GPUs by themselves, so that one without a node is no fault then. */
+/* Returns whether this container was to be given the GPU and has fewer GPUs than the variable names. If it has as many,
+ * the runtime may number GPUs in another order. A reload of systemd takes nodes out of the device cgroups of running
+ * containers (NVIDIA/nvidia-docker#1730). Images ask for all GPUs by default, so a GPU without a node is no fault
+ * then. */
 static bool find_taken(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, const char *node, bool is_refused,
                        gpuhal_hardware_finding *out)
 {
@@ -65,7 +66,7 @@ static bool find_taken(gpuhal_hardware_survey *survey, const gpuhal_hardware *on
     return true;
 }
 
-/* A host has all nodes of its hardware; a container has those that it was given, and may open those alone. */
+/* A host has all nodes of its hardware; a container has only the nodes that it was given, and may open only these. */
 static bool find_node(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, const char *node,
                       gpuhal_hardware_finding *out)
 {
@@ -84,13 +85,13 @@ static bool find_node(gpuhal_hardware_survey *survey, const gpuhal_hardware *one
 bool gpuhal_hardware_find_given(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, bool has_library,
                                 gpuhal_hardware_finding *out)
 {
-    /* Without ROCm's libraries its node does not count. */
+    /* Without ROCm's libraries /dev/kfd does not count. */
     const bool is_kfd = strcmp(one->vendor_node, "/dev/kfd") == 0;
     const char *own = is_kfd && !has_library ? "" : one->vendor_node;
     if (strcmp(one->kernel_driver, "nvidia") != 0) {
         return find_node(survey, one, own, out) || find_node(survey, one, one->drm_render_node, out);
     }
-    /* NVIDIA's runtime shows the given GPUs alone below /proc/driver/nvidia, where the number of a node stands. */
+    /* Below /proc/driver/nvidia, the source of the node's number, NVIDIA's runtime shows the given GPUs alone. */
     if (!*own && !one->is_excluded && gpuhal_hardware_machine_of(survey)->place != GPUHAL_PLACE_HOST) {
         not_given(survey, one, "this GPU", false, out);
         return true;

@@ -1,13 +1,13 @@
-/* node/hardware_hidden.c: which APIs may list hardware, and what variables hide from this process: those of drivers,
- * and of this library. In a job, a container or a lease, that sets them, the rest was not given. */
+/* node/hardware_hidden.c: which APIs may list hardware, and which hardware variables of drivers and of this library
+ * hide from this process. If a job, a container or a lease sets the variables, the hidden hardware was not given. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"
 
 #include <string.h>
 
-/* Variables of the drivers that hide devices. One with a list of devices hides only what it does not name; the numbers
- * of a MASK are those of devices or of their parts, so that more of them than devices are no fault. */
+/* Variables of the drivers that hide devices. A LIST hides only devices that it does not name. The numbers of a MASK
+ * are devices or their parts, so more numbers than devices are no fault. */
 typedef enum { FILTER, MASK, LIST } variable_kind;
 static const struct {
     const char *backend, *name;
@@ -62,7 +62,8 @@ const gpuhal_candidate *gpuhal_hardware_candidate_of(const gpuhal_candidates *ca
     return NULL;
 }
 
-/* Drivers of OpenCL list processors and GPUs of other vendors, too. */
+/* Counts the devices that the backend lists. OpenCL also lists processors and GPUs of other vendors, which do not
+ * count. */
 static uint32_t count_listed(const gpuhal_candidate *candidate, const gpuhal_hardware *one)
 {
     const bool is_of_all = strcmp(candidate->name, "opencl") == 0;
@@ -85,7 +86,8 @@ static const char *value_of(size_t variable, const gpuhal_candidate *candidate, 
     return value && (*value || variables[variable].kind == LIST) ? value : NULL;
 }
 
-/* Returns whether the batch system set the variable, and not the user: it names no fewer devices than the job has. */
+/* Returns whether the batch system set the variable, and not the user: it names at least as many devices as the job
+ * has, or their number is unknown. */
 static bool is_of_batch(gpuhal_hardware_survey *survey, size_t variable, const char *value)
 {
     const gpuhal_hardware_batch *batch = gpuhal_hardware_machine_of(survey)->batch;
@@ -94,7 +96,7 @@ static bool is_of_batch(gpuhal_hardware_survey *survey, size_t variable, const c
            (given == UINT32_MAX || gpuhal_hardware_count_named(value) >= given);
 }
 
-/* If a list names more devices than the driver lists, one of those is missing, and the variable is not to blame. */
+/* If a list names more devices than the driver lists, a named device is missing, and the variable is not to blame. */
 bool gpuhal_hardware_find_variable(gpuhal_hardware_survey *survey, const gpuhal_hardware *one,
                                    const gpuhal_candidate *candidate, gpuhal_hardware_finding *out)
 {
@@ -107,7 +109,7 @@ bool gpuhal_hardware_find_variable(gpuhal_hardware_survey *survey, const gpuhal_
         const uint32_t listed = count_listed(candidate, one);
         const bool is_short = named > listed;
         if (is_short && gpuhal_hardware_machine_of(survey)->batch) {
-            continue; /* the batch system sets it, and one that the job was given is missing */
+            continue; /* the batch system sets it, and a device of the job is missing */
         }
         gpuhal_hardware_found(out, is_short ? GPUHAL_HARDWARE_DRIVER_ERROR : GPUHAL_HARDWARE_HIDDEN,
                               is_short ? GPUHAL_HARDWARE_PROBLEM : GPUHAL_HARDWARE_NOTE,
@@ -133,7 +135,7 @@ static void found_others(gpuhal_hardware_survey *survey, const gpuhal_hardware *
     gpuhal_hardware_give(survey, one, out->fix, sizeof out->fix);
 }
 
-/* What the container's runtime was asked for is there, and this is not of it. */
+/* Returns whether the GPUs that the container's runtime was asked for are all listed, without this one. */
 static bool find_others_of_container(gpuhal_hardware_survey *survey, const gpuhal_hardware *one,
                                      const gpuhal_candidate *candidate, gpuhal_hardware_finding *out)
 {
@@ -182,7 +184,7 @@ void gpuhal_hardware_find_hidden(gpuhal_hardware_survey *survey, const gpuhal_ha
                                  gpuhal_hardware_finding *out)
 {
     const char *variable = survey->settings->environment_devices;
-    if (variable && gpuhal_os_environment("GPUHAL_LEASE")) { /* which sets the variable */
+    if (variable && gpuhal_os_environment("GPUHAL_LEASE")) { /* the lease sets the variable */
         found_others(survey, one, "GPUHAL_DEVICES", variable, out);
         return;
     }

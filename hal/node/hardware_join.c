@@ -1,8 +1,8 @@
-/* node/hardware_join.c: which listed devices are which hardware: by PCI address, by render node, or as another
- * interface of a physical device that is; and what the record of the machine knows of hardware that is not listed.
+/* node/hardware_join.c: joins listed devices with hardware, by PCI address, by render node, or by another interface of
+ * the same physical device, and adds the record's entries for hardware that is not listed.
  *
- * Devices that draw or compute on the host's processor are no hardware. A hidden device counts, so that its hardware
- * is not taken for broken.
+ * Devices that draw or compute on the host's processor are no hardware. A hidden device counts; otherwise its hardware
+ * would seem broken.
  */
 #include "node/hardware.h"
 
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* For each interface of the snapshot the number of its hardware, or NONE. */
+/* The number of an interface without hardware. */
 #define NONE UINT32_MAX
 
 static uint32_t number_of(const gpuhal_hardware_survey *survey, const gpuhal_hardware *one)
@@ -48,8 +48,8 @@ static uint32_t find_by_others(const gpuhal_identity *identity, const uint32_t *
     return NONE;
 }
 
-/* On a chip nothing may say which GPU a device is, and under WSL its address is one of Windows: then the next one that
- * no device is, of the same vendor where both are known. */
+/* On a chip nothing may identify the GPU of a device, and under WSL its address is one of Windows. Then the device gets
+ * the next hardware without a device, of the same vendor if both vendors are known. */
 static uint32_t find_without_address(const gpuhal_hardware_survey *survey, const gpuhal_entry *entry)
 {
     const uint64_t vendor = gpuhal_facts_u64(&entry->listed->facts, GPUHAL_FACT_VENDOR_ID, 0);
@@ -64,7 +64,7 @@ static uint32_t find_without_address(const gpuhal_hardware_survey *survey, const
     return NONE;
 }
 
-/* Hardware that the system does not show, as its device states it. */
+/* Adds hardware that the system does not show, from the facts of its device. */
 static uint32_t add_stated(gpuhal_hardware_survey *survey, const gpuhal_entry *entry, const gpuhal_interface *iface)
 {
     const gpuhal_facts *facts = &entry->listed->facts;
@@ -120,14 +120,14 @@ static void join_devices(gpuhal_hardware_survey *survey, const gpuhal_device_sna
     free(numbers);
 }
 
-/* ---- what a driver has and its API does not list */
+/* ---- devices of a driver that its API does not list */
 
 static void set_text(const gpuhal_facts *facts, gpuhal_key key, char *to, size_t bytes)
 {
     gpuhal_hardware_text(to, bytes, "%s", gpuhal_text_or_empty(gpuhal_facts_text(facts, key)));
 }
 
-/* A part of a GPU has a line of its own; of a whole one it is the reason. */
+/* A part of a GPU gets a separate entry; a whole GPU gets the reason alone. */
 static void join_unlisted(gpuhal_hardware_survey *survey, const gpuhal_facts *facts)
 {
     const char *address = gpuhal_text_or_empty(gpuhal_facts_text(facts, GPUHAL_FACT_PCI_ADDRESS));
@@ -135,7 +135,7 @@ static void join_unlisted(gpuhal_hardware_survey *survey, const gpuhal_facts *fa
     const char *partition = gpuhal_facts_text(facts, GPUHAL_FACT_PARTITION);
     if (partition) {
         gpuhal_hardware *part = gpuhal_hardware_add(survey);
-        one = gpuhal_hardware_at_address(survey, address); /* which the new one may have moved */
+        one = gpuhal_hardware_at_address(survey, address); /* adding an entry may have moved it */
         if (!part) {
             return;
         }
@@ -170,7 +170,7 @@ static void join_all_unlisted(gpuhal_hardware_survey *survey, const gpuhal_candi
 
 /* ---- the record of the machine */
 
-/* Addresses of Windows' GPUs are never on the bus of WSL. */
+/* Under WSL the bus never shows the addresses of Windows' GPUs. */
 static bool bus_shows_everything(const gpuhal_hardware_survey *survey)
 {
     bool shows = survey->bus_is_known;
@@ -180,7 +180,7 @@ static bool bus_shows_everything(const gpuhal_hardware_survey *survey)
     return shows;
 }
 
-/* The latest of those that were at this address. */
+/* Of several devices that were at this address, the latest counts. */
 static void set_gone(gpuhal_hardware *one, const gpuhal_database_physical *known)
 {
     if (one && known->last_seen >= one->info.last_seen) {
@@ -205,7 +205,7 @@ static void join_record(gpuhal_hardware_survey *survey, const gpuhal_database *d
         }
         gpuhal_hardware *one = gpuhal_hardware_at_address(survey, known->pci);
         const bool fits = one && (!known->vendor_id || known->vendor_id == one->info.vendor_id);
-        /* A plugin that was not run says nothing about its devices, and neither does a bus that cannot be read. */
+        /* Neither a plugin that was not run nor a bus that cannot be read proves that a device is gone. */
         const bool gone =
             one ? one->info.state == GPUHAL_HARDWARE_GONE : whole || !gpuhal_database_lists(database, known->number);
         if (gone) {

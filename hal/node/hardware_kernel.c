@@ -1,5 +1,5 @@
-/* node/hardware_kernel.c: what the kernel's side prevents: no driver, one for virtual machines, nodes that are
- * missing or may not be opened. Whether a node may be opened is asked without opening it. */
+/* node/hardware_kernel.c: finds what in the kernel prevents the use: no driver, a driver for virtual machines, nodes
+ * that are missing or may not be opened. The check of a node does not open it. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"
@@ -9,8 +9,7 @@
 
 /* ---- models that no API drives */
 
-/* What servers and emulators have for a screen, and accelerators that this library has no API for. Device 0: any of the
- * vendor. */
+/* Display controllers of servers and emulators. Device 0: any of the vendor. */
 static const struct {
     uint32_t vendor, device;
     const char *what;
@@ -35,7 +34,7 @@ static const struct {
     {0xfb5d, 0x40fb, "a virtual machine's display"},                     /* bhyve */
 };
 
-/* Processing accelerators are GPUs of NVIDIA and AMD, and of others chips that compute neural networks alone. */
+/* Processing accelerators of NVIDIA and AMD are GPUs; those of other vendors compute neural networks alone. */
 static const char *display_of(const gpuhal_hardware *one)
 {
     for (size_t i = 0; i < sizeof displays / sizeof *displays; i++) {
@@ -50,7 +49,7 @@ static const char *display_of(const gpuhal_hardware *one)
 
 /* ---- no kernel driver */
 
-/* The module that drives a vendor's GPUs, and the name of its package with drivers for any kernel. */
+/* The modules that drive a vendor's GPUs, and the names of their files in modules.dep. */
 static const struct {
     uint32_t vendor;
     const char *module, *files[3];
@@ -82,7 +81,7 @@ static module_state state_of_module(gpuhal_hardware_survey *survey, size_t modul
     return MODULE_MISSING;
 }
 
-/* Of several modules the one that is furthest. */
+/* Returns the vendor's module with the furthest state; MODULES: none. */
 static size_t best_module(gpuhal_hardware_survey *survey, uint32_t vendor, module_state *out_state)
 {
     size_t best = MODULES;
@@ -96,7 +95,7 @@ static size_t best_module(gpuhal_hardware_survey *survey, uint32_t vendor, modul
     return best;
 }
 
-/* The kernel's own modules are signed by who made the kernel. */
+/* Returns whether the module was built outside the kernel's package, whose modules are signed by the kernel's maker. */
 static bool is_built_here(gpuhal_hardware_survey *survey, size_t module)
 {
     static const char *const folders[] = {"updates/dkms", "extra", "updates"};
@@ -204,7 +203,7 @@ static void find_refused(gpuhal_hardware_survey *survey, const char *node, gpuha
     snprintf(path, sizeof path, "%s%s", survey->root, node);
     const bool known = gpuhal_os_file_state(path, &state) == 0;
     const bool by_group = known && (state.mode & 0060) == 0060 && state.group != 0;
-    const bool by_all = known && (state.mode & 0006) == 0006; /* a list of access control, or a security module */
+    const bool by_all = known && (state.mode & 0006) == 0006; /* an access control list, or a security module */
     const gpuhal_hardware_place place = gpuhal_hardware_machine_of(survey)->place;
     gpuhal_hardware_group(survey, known ? state.group : 0, group, sizeof group);
     gpuhal_hardware_found(out, GPUHAL_HARDWARE_NO_PERMISSION, GPUHAL_HARDWARE_PROBLEM,
@@ -236,7 +235,7 @@ static void find_refused(gpuhal_hardware_survey *survey, const char *node, gpuha
         gpuhal_hardware_add_line(out->fix, sizeof out->fix,
                                  "# these options keep it from others: remove them, or join the group");
     } else {
-        /* As the rules of udev have it. */
+        /* As udev's rules do. */
         gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo chgrp render %s && sudo chmod g+rw %s", node, node);
         gpuhal_hardware_add_line(out->fix, sizeof out->fix, "sudo usermod -aG render $USER");
         gpuhal_hardware_add_line(out->fix, sizeof out->fix, LOG_IN_AGAIN);
@@ -320,7 +319,7 @@ bool gpuhal_hardware_find_kernel(gpuhal_hardware_survey *survey, const gpuhal_ha
                                  "# to use it: take it out of that option, and restart the machine");
         return true;
     }
-    /* Without ROCm's libraries its node does not count. */
+    /* Without ROCm's libraries /dev/kfd does not count. */
     const bool is_kfd = strcmp(one->vendor_node, "/dev/kfd") == 0;
     return find_node(survey, one, is_kfd && !has_library ? "" : one->vendor_node, out) ||
            (is_nvidia(one) ? find_node(survey, one, "/dev/nvidiactl", out)

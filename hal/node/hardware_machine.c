@@ -1,5 +1,5 @@
-/* node/hardware_machine.c: the machine around the hardware: its kernel, what started this process, which groups and
- * packages it has. It is read once for a survey, and only where something is wrong. */
+/* node/hardware_machine.c: the machine around the hardware: its kernel, the container or job that started this process,
+ * its groups and packages. A survey reads it at most once, and only if a check needs it. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"
@@ -13,7 +13,7 @@
 
 /* ---- the system */
 
-/* Debian and its kin, Fedora and its kin, …, by the first that matches. */
+/* Derived distributions count as the first entry that matches. */
 static gpuhal_hardware_system system_of(gpuhal_hardware_survey *survey)
 {
     static const struct {
@@ -57,7 +57,7 @@ const gpuhal_hardware_machine *gpuhal_hardware_machine_of(gpuhal_hardware_survey
 
 /* ---- groups */
 
-/* Without the system's name services, which load libraries and ask networks. */
+/* Reads the file itself: the system's name services load libraries and ask networks. */
 void gpuhal_hardware_group(gpuhal_hardware_survey *survey, uint32_t number, char *to, size_t bytes)
 {
     char text[16384], wanted[16];
@@ -88,7 +88,7 @@ static bool has_word(const char *piece, size_t bytes, const char *word, size_t l
     return false;
 }
 
-/* Pieces overlap, so that a word that lies across two of them is found. */
+/* Pieces overlap, so that a word across two of them is found. */
 bool gpuhal_hardware_contains(gpuhal_hardware_survey *survey, const char *word, const char *format, ...)
 {
     enum { PIECE = 32 << 10 };
@@ -120,8 +120,9 @@ static bool is_module(const char *word, size_t length, const char *module)
     return same;
 }
 
-/* A line of a file: "blacklist nvidia" keeps the kernel from loading it by itself; "install nvidia /bin/false" and
- * "alias nvidia off" keep everybody, and are found before it. Returns whether it keeps everybody. */
+/* Judges a line of a file. "blacklist nvidia" only keeps the kernel from loading the module by itself; "install nvidia
+ * /bin/false" and "alias nvidia off" also stop modprobe, and take precedence. Returns whether the line also stops
+ * modprobe. */
 static bool find_block(gpuhal_hardware_survey *survey, const char *line, const char *file, const char *module,
                        gpuhal_hardware_block *out)
 {

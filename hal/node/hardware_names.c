@@ -1,7 +1,6 @@
-/* node/hardware_names.c: what hardware is called: the list of PCI ids where the system has it, and a short table.
+/* node/hardware_names.c: names hardware: from the system's list of PCI ids, if there is one, and from a short table.
  *
- * The list is searched in pieces of constant size, and only for what has no name yet. A line that is not as it should
- * be names nothing.
+ * The list is read in pieces of constant size, and only for hardware without a name. A malformed line names nothing.
  */
 #include "node/hardware.h"
 
@@ -13,7 +12,7 @@
 #include <string.h>
 
 static const char *const lists[] = {"/usr/share/misc/pci.ids", "/usr/share/hwdata/pci.ids"};
-/* As people say it; the list has the companies' full names. */
+/* The short names in common use; the list has the companies' full names. */
 static const struct {
     uint32_t vendor;
     char name[16];
@@ -37,7 +36,7 @@ static const struct {
     {0x1013, "Cirrus Logic"},
     {0x1234, "Bochs"},
 };
-/* GPUs on a chip have no number; their kernel driver says what they are. */
+/* GPUs on a chip have no number; their kernel driver names them. */
 static const struct {
     char driver[12], vendor[12], name[16];
 } chips[] = {
@@ -57,7 +56,7 @@ static const struct {
     {"asahi", "Apple", "Apple"},
     {"dxgkrnl", "Microsoft", "GPU of Windows"},
 };
-/* A paravirtual adapter of WSL, behind which is any GPU of Windows. */
+/* A paravirtual adapter of WSL, which may stand for any GPU of Windows. */
 #define BASIC_RENDER 0x008eu
 
 static const char *vendor_of(uint32_t vendor)
@@ -72,21 +71,22 @@ static const char *vendor_of(uint32_t vendor)
 
 /* ---- the list of PCI ids
  *
- * Vendors in the order of their numbers ("Please keep sorted", says its head), each before its devices. So a vendor is
- * found by bisection: the list has 1.4 MB, and reading all of it takes longer than everything else about hardware. */
+ * The list has the vendors in the order of their numbers ("Please keep sorted", says its head), each before its
+ * devices. So a vendor is found by bisection: the list has 1.4 MB, and reading all of it takes longer than the rest of
+ * a survey. */
 
 enum { PIECE = 16 << 10 };
 
 typedef struct pci_ids {
     intptr_t file;
-    uint64_t bytes, next; /* of the file; where its next line begins */
-    uint64_t begin;       /* what of the file is in `piece` */
+    uint64_t bytes, next; /* of the file; begin of its next line */
+    uint64_t begin;       /* offset in the file of `piece` */
     size_t held;
     char piece[PIECE];
 } pci_ids;
 
-/* Returns the next line that begins before `end`, without its line end; NULL behind the last. A line longer than a
- * piece is dropped. */
+/* Returns the next line that begins before `end`, without its line end; NULL after the last. A line longer than a piece
+ * is dropped. */
 static const char *next_line(pci_ids *at, uint64_t end, size_t *out_length)
 {
     bool is_dropped = false;
@@ -113,7 +113,7 @@ static const char *next_line(pci_ids *at, uint64_t end, size_t *out_length)
         }
         at->begin = at->next;
         at->held = (size_t)got;
-        at->bytes = got < PIECE && got < left ? at->next + got : at->bytes; /* it is shorter by now */
+        at->bytes = got < PIECE && got < left ? at->next + got : at->bytes; /* the file has shrunk */
     }
     return NULL;
 }
@@ -137,10 +137,10 @@ static const char *entry_text(const char *line, size_t length, uint32_t *out_num
     return length > 6 && begin > 4 ? line + begin : NULL;
 }
 
-/* Whether the list has the vendor; then its line is the next one. */
+/* Returns whether the list has the vendor; its line is the next one then. */
 static bool find_vendor(pci_ids *at, uint32_t vendor)
 {
-    uint64_t low = 0, high = at->bytes; /* the line begins at `low` or behind, and before `high` */
+    uint64_t low = 0, high = at->bytes; /* the line begins at `low` or later, and before `high` */
     while (low < high) {
         const uint64_t middle = low + (high - low) / 2;
         const char *line = NULL, *text = NULL;
@@ -166,7 +166,7 @@ static bool find_vendor(pci_ids *at, uint32_t vendor)
     return false;
 }
 
-/* "GA107M [GeForce RTX 3050 Mobile]" has the name that people know in brackets. */
+/* In "GA107M [GeForce RTX 3050 Mobile]" the common name is in brackets. */
 static void take_device(gpuhal_hardware *one, const char *text, size_t length)
 {
     const char *open = memchr(text, '[', length);
@@ -178,7 +178,7 @@ static void take_device(gpuhal_hardware *one, const char *text, size_t length)
                          (int)(bytes < sizeof one->name ? bytes : sizeof one->name), name);
 }
 
-/* Names what the entry is about; returns how many of the vendor's have no name yet. */
+/* Names the hardware that the entry describes; returns how much hardware of the vendor has no name yet. */
 static uint32_t take_entry(gpuhal_hardware_survey *survey, uint32_t vendor, bool is_device, uint32_t number,
                            const char *text, size_t length)
 {
@@ -199,7 +199,7 @@ static uint32_t take_entry(gpuhal_hardware_survey *survey, uint32_t vendor, bool
     return nameless;
 }
 
-/* Takes the vendor's lines, up to the next vendor's or the last that is wanted. */
+/* Takes the vendor's lines, up to the next vendor, or until all hardware of the vendor has a name. */
 static void take_vendor(gpuhal_hardware_survey *survey, pci_ids *at, uint32_t vendor)
 {
     const char *line;
@@ -223,7 +223,8 @@ static void take_vendor(gpuhal_hardware_survey *survey, pci_ids *at, uint32_t ve
     }
 }
 
-/* One look for each vendor: afterwards all that the list has of it are named. */
+/* Returns whether the list must be searched for the vendor of entry `i`. One search for each vendor is enough: it names
+ * all hardware of the vendor that the list has. */
 static bool is_looked_for(const gpuhal_hardware_survey *survey, uint32_t i)
 {
     const gpuhal_hardware *one = &survey->list[i];
@@ -234,7 +235,7 @@ static bool is_looked_for(const gpuhal_hardware_survey *survey, uint32_t i)
     return is_wanted;
 }
 
-/* Returns whether there is such a list. */
+/* Searches the list at `path`; returns whether there is one. */
 static bool search(gpuhal_hardware_survey *survey, const char *path)
 {
     char whole[GPUHAL_SYSTEM_ROOT_BYTES + 64];

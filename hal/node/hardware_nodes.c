@@ -1,5 +1,5 @@
-/* node/hardware_nodes.c: the device nodes of the hardware, by name: DRM's, and the vendor's own. Whether they
- * exist and may be opened is for hardware_state.c. */
+/* node/hardware_nodes.c: finds the names of the hardware's device nodes: DRM's, and the vendor's. hardware_state.c
+ * checks whether they exist and may be opened. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"
@@ -13,7 +13,7 @@
 
 /* ---- DRM */
 
-/* "card0" is one, "card0-DP-1" is a connector. */
+/* "card0" matches the prefix "card"; "card0-DP-1", a connector, does not. */
 static bool is_numbered(const char *name, const char *prefix)
 {
     const size_t length = strlen(prefix),
@@ -41,7 +41,7 @@ static bool read_drm(gpuhal_hardware_survey *survey, gpuhal_hardware *one, const
     return there;
 }
 
-/* Between a paravirtual card and its nodes is a virtio device. */
+/* In sysfs a virtio device is between a paravirtual card and its nodes. */
 static void read_virtio(gpuhal_hardware_survey *survey, gpuhal_hardware *one, const char *device)
 {
     char **names, folder[384];
@@ -92,8 +92,8 @@ static uint32_t number_of(const char *text, const char *key)
     return gpuhal_hardware_value(text, key, value, sizeof value) ? (uint32_t)strtoul(value, NULL, 10) : 0;
 }
 
-/* The bits of the location are bus, device and function; processors are nodes too, at 0. A partition of a GPU is a
- * node of its own at the same place. */
+/* The bits of the location are bus, device and function. Processors are nodes, too, with location 0. Each partition of
+ * a GPU is a node with the location of the GPU. */
 static void read_kfd_node(gpuhal_hardware_survey *survey, const char *node)
 {
     char text[4096], address[24];

@@ -1,5 +1,6 @@
-/* node/hardware_order.c: what this process was to be given, as variables state it: those by which container runtimes
- * are asked for devices, and Slurm's. What it did get is seen by its nodes (hardware_given.c) and by what drivers list.
+/* node/hardware_order.c: the GPUs that this process was to be given, as variables state it: variables that ask
+ * container runtimes for devices, and Slurm's. Its device nodes (hardware_given.c) and the drivers' lists show which
+ * GPUs it did get.
  */
 #include "node/hardware.h"
 
@@ -15,7 +16,7 @@ enum { MOST = 4096 }; /* of one range: more is a mistake */
 
 /* ---- lists: "0,2-3,GPU-3fa0…", of Level Zero "0.0,0.1" */
 
-/* The numbers of an entry, with those of a part ("0:1", "0.1"); false for a UUID or an address. */
+/* Reads the numbers of an entry, also with a part ("0:1", "0.1"); false for a UUID or an address. */
 static bool read_numbers(const char *entry, unsigned long *out_first, unsigned long *out_last)
 {
     char *end = NULL;
@@ -65,8 +66,8 @@ static uint32_t count_in(const char *variable)
     return count < MOST ? (uint32_t)count : 0;
 }
 
-/* A step has its own list, and its tasks may each have a part of that; batch scripts have that of the job; what is left
- * states a number alone (sbatch(1), srun(1), "output environment variables"). */
+/* A step has a list, and each of its tasks may have a part of it. Batch scripts have the list of the job. The other
+ * variables state a number alone (sbatch(1), srun(1), "output environment variables"). */
 uint32_t gpuhal_hardware_count_of_job(void)
 {
     static const char *const lists[] = {"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"};
@@ -88,7 +89,7 @@ uint32_t gpuhal_hardware_count_of_job(void)
 
 /* ---- container runtimes */
 
-/* The number of the GPU by which the runtime knows it: among those of its driver, in the order of the bus. */
+/* Returns the number that the runtime gives the GPU: among the GPUs of its driver, in the order of the bus. */
 static uint32_t number_of(const gpuhal_hardware_survey *survey, const gpuhal_hardware *one)
 {
     uint32_t number = 0;
@@ -99,7 +100,7 @@ static uint32_t number_of(const gpuhal_hardware_survey *survey, const gpuhal_har
     return number;
 }
 
-/* An entry of NVIDIA's may be the beginning of a UUID. *out_known: each entry has one of these forms. */
+/* An entry of NVIDIA's may be the beginning of a UUID. *out_known: each entry is a number, a range, a UUID or empty. */
 static bool names(const char *value, uint32_t number, const char *uuid, bool *out_known)
 {
     *out_known = true;
@@ -116,8 +117,8 @@ static bool names(const char *value, uint32_t number, const char *uuid, bool *ou
     return found;
 }
 
-/* NVIDIA's runtime does nothing if its variable is "void" or empty; another one may have given GPUs then. A path
- * stands for a list that is elsewhere, and what has another form (AMD's UUIDs, PCI addresses, names of CDI) decides
+/* NVIDIA's runtime does nothing if its variable is "void" or empty; another runtime may have given GPUs then. A path
+ * stands for a list elsewhere, and entries of another form (AMD's UUIDs, PCI addresses, names of CDI) decide
  * nothing. */
 bool gpuhal_hardware_find_order(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, gpuhal_hardware_order *out)
 {

@@ -1,5 +1,5 @@
-/* node/hardware_place.c: whether this process is on the host, or in which kind of container: that decides which GPUs
- * it is given. */
+/* node/hardware_place.c: whether this process is on the host, or in which kind of container. The kind decides which
+ * GPUs the process is given. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"
@@ -12,8 +12,8 @@
 /* The number of the first namespace of processes (PROC_PID_INIT_INO in the kernel's proc_ns.h): the host's. */
 #define FIRST_PROCESSES "pid:[4026531836]"
 
-/* What each runtime leaves: files; variables; words in the paths from which it mounts the container's root and its
- * files below /etc. The first that fits; so the more special ones come first. */
+/* The signs of each runtime: files, variables, and words in the source paths of its mounts of the container's root and
+ * its files below /etc. The first entry that fits counts, so the more special ones come first. */
 static const struct {
     gpuhal_hardware_place place;
     const char *files[3], *variables[3], *words[4];
@@ -29,8 +29,8 @@ static const struct {
     {GPUHAL_PLACE_CONTAINER, {"/run/systemd/container"}, {"container"}, {"containerd/", "/lxc/"}},
 };
 
-/* The control groups of containers. A service of the host may have such a word in its name, too, so that the number of
- * the container must follow, or what no service has. */
+/* The control groups of containers. A service of the host may also have such a word in its name. So the container's
+ * number must follow if is_numbered; services never have the other words. */
 static const struct {
     gpuhal_hardware_place place;
     const char *word;
@@ -56,7 +56,8 @@ static bool is_in_group(const char *text, size_t group)
     return found;
 }
 
-/* Of the mounts those that a runtime makes for its container. A host mounts the files of all its containers elsewhere.
+/* Returns whether a runtime makes this mount for its container. A host mounts the files of all its containers
+ * elsewhere.
  */
 static bool is_own_mount(const char *line)
 {
@@ -71,7 +72,7 @@ static bool is_own_mount(const char *line)
     return false;
 }
 
-/* Appends the lines of the mounts that are the container's own, as far as there is room. */
+/* Appends the lines of these mounts, as far as they fit. */
 static void add_mounts(gpuhal_hardware_survey *survey, char *text, size_t bytes)
 {
     enum { MOUNTS = 256 << 10 };
@@ -117,7 +118,7 @@ static bool has_variable(size_t sign)
     return found;
 }
 
-/* Process 1 of a host starts everything else; that of a container is its program. */
+/* Process 1 of a host starts all others; process 1 of a container is its program. */
 static bool starts_the_system(const char *name)
 {
     static const char names[][12] = {"systemd",     "init",  "runit", "s6-svscan",
@@ -129,8 +130,8 @@ static bool starts_the_system(const char *name)
     return found;
 }
 
-/* Files of an image, and variables that were passed on, are found on hosts, too: on one that was made from an image, or
- * entered from a container. Its own processes show that it is one. */
+/* A host that was made from an image, or entered from a container, may also have the files of an image, or variables
+ * that were passed on. Its processes show that it is a host. */
 gpuhal_hardware_place gpuhal_hardware_place_of(gpuhal_hardware_survey *survey, bool is_windows)
 {
     char mounts[4096] = "", group[4096], processes[64], first[32];
@@ -158,7 +159,7 @@ gpuhal_hardware_place gpuhal_hardware_place_of(gpuhal_hardware_survey *survey, b
 
 #define THIS "this "
 
-/* One that may run inside another one comes first: a lease of ours (gpuhal-lease run) inside of any job. */
+/* A system that may run inside another one comes first: a lease of gpuhal (gpuhal-lease run) may run inside any job. */
 static const gpuhal_hardware_batch batches[] = {
     {"GPUHAL_LEASE", "GPUHAL_LEASE", "lease", "gpuhal-lease run --devices=N …", false},
     {"FLUX_JOB_ID", "FLUX_JOB_ID", "Flux job", "flux run --gpus-per-task=1 …", false},

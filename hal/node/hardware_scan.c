@@ -1,5 +1,5 @@
-/* node/hardware_scan.c: what is on the buses: display controllers and accelerators on PCI, GPUs of a system on a
- * chip, and Windows' GPUs under WSL. */
+/* node/hardware_scan.c: finds the hardware on the buses: display controllers and accelerators on PCI, GPUs of a system
+ * on a chip, and Windows' GPUs under WSL. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"
@@ -49,14 +49,15 @@ gpuhal_hardware *gpuhal_hardware_at_address(const gpuhal_hardware_survey *survey
 
 /* ---- PCI */
 
-/* The kernel's own name of a device is canonical; anything else in the folder is ignored. */
+/* The kernel's name of a device is canonical; other names in the folder are ignored. */
 static bool is_address(const char *name)
 {
     char canonical[24];
     return gpuhal_identity_pci(name, canonical) && strcmp(name, canonical) == 0;
 }
 
-/* Unless the device has vanished, or this process may not see it, a failure must not hide it. */
+/* Keeps a failure as the survey's error, unless the device has vanished or this process may not see it: the failure
+ * would hide the device. */
 static void note_failure(gpuhal_hardware_survey *survey)
 {
     static const int harmless[] = {0, ENOENT, ENODEV, ENOTDIR, ELOOP, EINVAL, EACCES, EPERM, ENXIO};
@@ -82,7 +83,7 @@ static bool is_driven(gpuhal_hardware_survey *survey, const char *address)
     return gpuhal_hardware_target(survey, target, sizeof target, PCI_DEVICES "/%s/driver", address);
 }
 
-/* Copies the address of the card whose virtual function it is. */
+/* Returns whether the device is a virtual function, and copies the address of its card. */
 static bool is_virtual_function(gpuhal_hardware_survey *survey, const char *address, char out_card[24])
 {
     char target[256];
@@ -91,7 +92,8 @@ static bool is_virtual_function(gpuhal_hardware_survey *survey, const char *addr
     return is_function;
 }
 
-/* Functions that NVIDIA's driver has are virtual GPUs for virtual machines, and the card is none for this system. */
+/* Virtual functions bound to NVIDIA's driver are virtual GPUs for virtual machines. This system cannot use the card
+ * then. */
 static bool is_of_vgpu(gpuhal_hardware_survey *survey, const char *address, const char *card)
 {
     char target[256];
@@ -105,7 +107,7 @@ static bool is_of_vgpu(gpuhal_hardware_survey *survey, const char *address, cons
     return is_own;
 }
 
-/* Function 1 of old cards is the second output of function 0: nothing drives it, and nothing is missing. */
+/* Function 1 of old cards is the second output of function 0. It has no driver and needs none. */
 static bool is_second_output(gpuhal_hardware_survey *survey, const char *address, uint32_t vendor)
 {
     char first[24];
@@ -136,7 +138,7 @@ static void read_driver(gpuhal_hardware_survey *survey, gpuhal_hardware *one, co
                                "/sys/module/%s/version", module);
 }
 
-/* The list of processors that is shown to people and to Slurm. */
+/* Reads the list of processors in the form that people and Slurm read. */
 static void read_processors(gpuhal_hardware_survey *survey, gpuhal_hardware *one)
 {
     if (!gpuhal_hardware_line(survey, one->local_cpus, sizeof one->local_cpus, PCI_DEVICES "/%s/local_cpulist",
@@ -146,7 +148,7 @@ static void read_processors(gpuhal_hardware_survey *survey, gpuhal_hardware *one
     }
 }
 
-/* Reading `config` wakes a device that sleeps deeply, and asks one that is awake. Two bytes are its vendor. */
+/* Reading `config` wakes a device in deep sleep, and asks an awake device. Its first two bytes are the vendor. */
 static bool is_off_bus(gpuhal_hardware_survey *survey, const gpuhal_hardware *one)
 {
     char bytes[3];
@@ -194,7 +196,7 @@ static void scan_pci(gpuhal_hardware_survey *survey)
         gpuhal_hardware_enter(survey, PCI_DEVICES "/%s", names[i]);
         const bool is_function = is_virtual_function(survey, names[i], card);
         if (is_function && (!is_driven(survey, names[i]) || is_of_vgpu(survey, names[i], card))) {
-            continue; /* what virtual machines have not taken, and is not meant for this system */
+            continue; /* for virtual machines, not for this system */
         }
         (void)gpuhal_hardware_number(survey, &vendor, PCI_DEVICES "/%s/vendor", names[i]);
         gpuhal_hardware *one = is_second_output(survey, names[i], vendor) ? NULL : gpuhal_hardware_add(survey);
@@ -210,7 +212,7 @@ static void scan_pci(gpuhal_hardware_survey *survey)
     gpuhal_os_names_free(names, count);
 }
 
-/* A container may show NVIDIA's list and not the bus. */
+/* A container may have NVIDIA's list and not the bus. */
 static void scan_nvidia(gpuhal_hardware_survey *survey)
 {
     char **names;
@@ -246,8 +248,8 @@ static gpuhal_hardware *add_at_place(gpuhal_hardware_survey *survey, const char 
     return one;
 }
 
-/* A GPU has a render node, which a controller of displays has not. `vgem` is a driver for tests, of no hardware, and
- * `amdgpu_xcp` are nodes for the partitions of GPUs that are on PCI. */
+/* A GPU has a render node, a display controller has none. `vgem` is a driver for tests, without hardware. `amdgpu_xcp`
+ * are nodes for the partitions of GPUs on PCI. */
 static void scan_render_nodes(gpuhal_hardware_survey *survey)
 {
     char **names, target[256], bus[256], device[64];
@@ -275,7 +277,7 @@ static void scan_render_nodes(gpuhal_hardware_survey *survey)
     gpuhal_os_names_free(names, count);
 }
 
-/* NVIDIA's own driver for Tegra, which has no render node on every release. */
+/* NVIDIA's driver for Tegra has a render node on some releases only. */
 static void scan_tegra(gpuhal_hardware_survey *survey)
 {
     char **names, target[256];
@@ -295,7 +297,8 @@ static void scan_tegra(gpuhal_hardware_survey *survey)
     gpuhal_os_names_free(names, count);
 }
 
-/* Under WSL the GPUs are Windows'; one node serves for all. Newer releases list an adapter on PCI for each. */
+/* Under WSL the GPUs belong to Windows, and one node serves all of them. Newer releases list an adapter on PCI for
+ * each. */
 static void scan_wsl(gpuhal_hardware_survey *survey)
 {
     bool listed = !gpuhal_hardware_is_there(survey, "/dev/dxg");

@@ -1,8 +1,8 @@
-/* node/health.c: what a sample says of the health of a device. docs/telemetry.md lists the rules.
+/* node/health.c: judges the health of a device by its samples. docs/telemetry.md lists the rules.
  *
  * A reason that is a state of the hardware (too hot) stays HOLD_NS after it was last seen, so that a device at the edge
- * does not come and go with every sample; one that is an event stays as long as the sampler. The codes of vendors'
- * events that are the fault of an application are left out by the plugin that reads them. */
+ * does not change with every sample. A reason that is an event stays until the sampler ends. The plugin that reads
+ * vendors' events leaves out codes that are the fault of an application. */
 #include "node/sampler.h"
 
 #include "device/for_node.h"
@@ -13,10 +13,10 @@
 
 #define HOLD_NS     UINT64_C(60000000000)
 #define FOR_EVER    UINT64_MAX
-/* More than so many packets repeated in a minute are more than noise. */
+/* Up to this many repeated packets in a minute are noise. */
 #define REPLAYS_MAX 8u
 
-/* The value of a key in the newest sample; false where it is missing or not sampled. */
+/* Copies the value of a key in the newest sample; false if it is missing or not sampled. */
 static bool value_of(const gpuhal_sampler *sampler, const gpuhal_sampled *own, gpuhal_key key, uint64_t *out_value)
 {
     const uint32_t k = gpuhal_sampler_find_key(sampler, key);
@@ -34,7 +34,7 @@ static void set(gpuhal_health_memory *memory, uint32_t bit, uint64_t until_ns)
     }
 }
 
-/* Another interface of the same physical device is lost: its driver hung, or reported it. */
+/* Returns whether another interface of the same physical device is lost: its driver hung, or reported the loss. */
 static bool has_lost_interface(const gpuhal_device *device)
 {
     for (uint32_t d = 0; d < gpuhal_device_count(device->gpu); d++) {
@@ -48,7 +48,7 @@ static bool has_lost_interface(const gpuhal_device *device)
     return false;
 }
 
-/* Those of the first sample are old: this sampler may follow another one, which reported them. */
+/* Errors in the first sample are old: an earlier sampler may have reported them. */
 static void see_errors(const gpuhal_sampler *sampler, gpuhal_sampled *own, gpuhal_key key,
                        struct gpuhal_health_count *before, uint32_t reason)
 {
@@ -85,7 +85,7 @@ static void see_state(const gpuhal_sampler *sampler, gpuhal_sampled *own, uint64
 {
     uint64_t reasons = 0;
     (void)value_of(sampler, own, GPUHAL_VALUE_THROTTLE_REASONS, &reasons);
-    /* NVIDIA's HARDWARE stands beside its cause: heat, or the power brake. */
+    /* NVIDIA sets HARDWARE together with its cause: heat, or the power brake. */
     const bool hot = (reasons & GPUHAL_THROTTLE_HARDWARE) && !(reasons & GPUHAL_THROTTLE_POWER_BRAKE);
     if (hot || (reasons & GPUHAL_THROTTLE_THERMAL)) {
         set(&own->memory, GPUHAL_HEALTH_THERMAL, now_ns + HOLD_NS);

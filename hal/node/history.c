@@ -1,4 +1,4 @@
-/* node/history.c: what a sampler has read: the newest sample, the ring, and statistics of a part of it. */
+/* node/history.c: the samples of a sampler: the newest one, the ring, and statistics of a part of the ring. */
 #include "node/sampler.h"
 
 #include "device/for_node.h"
@@ -40,7 +40,7 @@ gpuhal_status gpuhal_sampler_latest(gpuhal_sampler *sampler, const gpuhal_device
     return status < 0 ? gpuhal_error_set(status, "%s: the newest sample failed", device->id) : status;
 }
 
-/* Place in the ring of the sample that is `age` samples older than the newest one. */
+/* Returns the place in the ring of the sample that is `age` samples older than the newest one. */
 static uint32_t place_of(const gpuhal_sampler *sampler, uint32_t age)
 {
     return (sampler->newest + sampler->history - age) % sampler->history;
@@ -93,11 +93,11 @@ gpuhal_status gpuhal_sampler_history(gpuhal_sampler *sampler, const gpuhal_devic
     return GPUHAL_OK;
 }
 
-/* Sums that need not fit 64 bits: a mean is taken of the distances from the first value, each way. */
+/* The statistics of a window under way. The sum need not fit 64 bits. */
 typedef struct sums {
     gpuhal_window window;
     uint64_t before;
-    long double sum; /* at least 64 bits of mantissa on every processor that has more; the mean is within min and max */
+    long double sum; /* rounded beyond its mantissa; end() keeps the mean within min and max */
 } sums;
 
 static void take(sums *all, gpuhal_point point)

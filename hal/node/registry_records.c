@@ -1,11 +1,11 @@
-/* node/registry_records.c: the records of the machine's record. */
+/* node/registry_records.c: counts and gives the records of the registry. */
 #include "node/registry_view.h"
 
 #include "device/for_node.h"
 
 #include <string.h>
 
-/* The drivers of the interfaces before this one. */
+/* Counts the drivers of the interfaces before this one. */
 static uint32_t count_drivers_before(const gpuhal_database *database, size_t index)
 {
     size_t count, drivers = 0;
@@ -122,7 +122,7 @@ static void give_link(const gpuhal_database_link *known, void *out_record)
     gpuhal_record_give(out_record, &link, sizeof link);
 }
 
-/* A plugin without a record is named by the identity of its file. */
+/* Returns the plugin's name; a plugin without a record is named by the identity of its file. */
 static const char *name_of(const gpuhal_database *database, const char *identity)
 {
     size_t count;

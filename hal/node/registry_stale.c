@@ -1,5 +1,5 @@
-/* node/registry_stale.c: describes why a cached result is stale. The first word of a line of the key says what it is
- * about: registry/key.h. */
+/* node/registry_stale.c: describes why a cached result is stale. The first word of a line of the key names its subject:
+ * registry/key.h. */
 #include "node/registry_view.h"
 
 #include "device/for_node.h"
@@ -47,7 +47,7 @@ static void describe_variable(const char *line, char *to, size_t bytes)
     snprintf(to, bytes, "%s %s", copy, was && is ? "has another value" : is ? "is set now" : "is not set any more");
 }
 
-/* `line` is one that is not current any more, or a current one that was missing. */
+/* Describes a line of the key that is not current any more, or a current line that the key lacks. */
 static void describe(const char *line, char *to, size_t bytes)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* node/registry_view.h: the record of the machine as a source of views: for the files that implement
+/* node/registry_view.h: the record of the machine as a source of views, for the files that implement
  * gpuhal/node/registry.h. */
 #ifndef GPUHAL_NODE_REGISTRY_VIEW_H
 #define GPUHAL_NODE_REGISTRY_VIEW_H
@@ -10,7 +10,7 @@
 typedef struct gpuhal_registry_source {
     gpuhal_snapshot *snapshot;       /* NULL: `own` was read */
     gpuhal_database own;
-    const gpuhal_database *database; /* of either */
+    const gpuhal_database *database; /* the snapshot's, or `own` */
     char *place;
     char system_root[GPUHAL_SYSTEM_ROOT_BYTES]; /* as in the settings */
     const char *damage;
@@ -22,12 +22,12 @@ typedef struct gpuhal_registry_source {
 uint32_t gpuhal_registry_count(const void *state, gpuhal_record_kind kind);
 void gpuhal_registry_give(const void *state, gpuhal_record_kind kind, uint32_t index, void *out_record);
 
-/* Adds the record as it is now to a view, and for GPUHAL_VIEW_HARDWARE the hardware. */
+/* Adds the current record to a view, and for GPUHAL_VIEW_HARDWARE the hardware. */
 gpuhal_status gpuhal_node_view(const gpuhal *gpu, uint32_t flags, gpuhal_view *view);
 
 static inline const gpuhal_registry_source *gpuhal_registry_source_of(const gpuhal_view *view)
 {
-    return view->sources[GPUHAL_SOURCE_RECORD].state; /* every view has one in a library with node */
+    return view->sources[GPUHAL_SOURCE_RECORD].state; /* every view has one if the library contains node */
 }
 
 #endif

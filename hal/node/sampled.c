@@ -1,4 +1,4 @@
-/* node/sampled.c: the structure of a sampler: its end, and what is found in it. */
+/* node/sampled.c: the structure of a sampler: frees it, and finds devices and keys in it. */
 #include "node/sampler.h"
 
 #include "device/for_node.h"

@@ -1,4 +1,4 @@
-/* node/sampler.c: the life of a sampler, and its worker; see sampler.h. */
+/* node/sampler.c: creates and destroys samplers, and runs their worker; see sampler.h. */
 #include "node/sampler.h"
 
 #include "device/for_node.h"
@@ -10,7 +10,7 @@
 #define SECOND_NS       UINT64_C(1000000000)
 #define PERIOD_MIN_NS   UINT64_C(10000000)
 #define PERIOD_MAX_NS   (UINT64_C(86400) * SECOND_NS)
-#define PATIENCE_MIN_NS UINT64_C(100000000) /* that a source has at least, and at most */
+#define PATIENCE_MIN_NS UINT64_C(100000000) /* deadline of a source, at least and at most */
 #define PATIENCE_MAX_NS (UINT64_C(5) * SECOND_NS)
 #define HISTORY         300u
 #define HISTORY_MAX     100000u
@@ -49,7 +49,7 @@ static void stop(gpuhal_sampler *sampler)
     gpuhal_mutex_unlock(&sampler->mutex);
 }
 
-/* No sample is begun any more. The workers are awaited with all others. */
+/* Stops all samplers: none begins a further sample. gpuhal_close() waits for their workers as for all others. */
 static void end_all(gpuhal *gpu)
 {
     gpuhal_samplers *samplers = samplers_of(gpu);
@@ -84,7 +84,8 @@ static bool make_device(gpuhal_sampler *sampler, uint32_t d, gpuhal_device *devi
     return own->values && own->ring && own->missing;
 }
 
-/* With the object's reference that the sampler then has. NULL without memory. */
+/* Makes a sampler, which takes over the caller's reference to the object. NULL without memory; the reference stays
+ * then. */
 static gpuhal_sampler *make(gpuhal *gpu, const gpuhal_sampler_desc *desc)
 {
     gpuhal_sampler *sampler = calloc(1, sizeof *sampler);
@@ -167,7 +168,7 @@ static void *run(void *user)
         gpuhal_mutex_unlock(&sampler->mutex);
         const gpuhal_status status = gpuhal_sample_all(gpu, sampler->samples, sampler->device_count, patience_ns);
         gpuhal_mutex_lock(&sampler->mutex);
-        if (!status) { /* without memory this sample is left out */
+        if (!status) { /* without memory this sample is skipped */
             add_sample(sampler);
         }
         const uint64_t now_ns = gpuhal_os_monotonic_ns();
@@ -245,7 +246,7 @@ static gpuhal_status check_lists(const gpuhal *gpu, const gpuhal_sampler_desc *d
     return GPUHAL_OK;
 }
 
-/* What a NULL list of devices stands for, of the first `all`; `space` has room for so many. */
+/* Chooses the devices for an empty list, from the first `all`; `space` has room for `all`. */
 static void choose_devices(gpuhal *gpu, gpuhal_sampler_desc *desc, gpuhal_device **space, uint32_t all)
 {
     for (uint32_t d = 0; d < all && desc->device_count < UINT32_MAX; d++) {
@@ -258,7 +259,7 @@ static void choose_devices(gpuhal *gpu, gpuhal_sampler_desc *desc, gpuhal_device
     desc->devices = space;
 }
 
-/* What a NULL list of keys stands for: those of PCIe traffic take up to a second to read. */
+/* Chooses the keys for an empty list: all but those of PCIe traffic, which take up to a second to read. */
 static void choose_keys(gpuhal_sampler_desc *desc, gpuhal_key usual[KEYS_MAX])
 {
     for (gpuhal_key key = FIRST_VALUE; key < FIRST_LINK && desc->key_count < KEYS_MAX; key++) {

@@ -1,4 +1,4 @@
-/* node/sampler_event.c: events of a sampler, on their way to callbacks and into the list of the application. */
+/* node/sampler_event.c: passes a sampler's events to callbacks and to the list of the application. */
 #include "node/sampler.h"
 
 #include "device/for_node.h"
@@ -14,7 +14,7 @@ typedef struct delivery {
     gpuhal_sampler_event event;
 } delivery;
 
-/* What is to be called for the event, if the application still wants that. With the mutex held. */
+/* Returns the callback for the event; NULL if it was removed or the sampler destroyed. With the mutex held. */
 static gpuhal_sampler_fn *callback_of(const gpuhal_sampler *sampler, const gpuhal_sampler_event *event, void **out_user)
 {
     gpuhal_sampler_fn *callback = NULL;
@@ -35,7 +35,7 @@ static gpuhal_sampler_fn *callback_of(const gpuhal_sampler *sampler, const gpuha
     return callback;
 }
 
-/* On the thread that calls back. */
+/* Runs on the thread of callbacks. */
 static void deliver(void *user, gpuhal_status status)
 {
     (void)status;

@@ -1,4 +1,4 @@
-/* node/threshold.c: limits of values, with hysteresis. A limit on every device is one gpuhal_limit for each. */
+/* node/threshold.c: limits of values, with hysteresis. A threshold for all devices has one gpuhal_limit for each. */
 #include "node/sampler.h"
 
 #include "device/for_node.h"
@@ -79,7 +79,7 @@ static void free_limits(gpuhal_limit *limits)
     }
 }
 
-/* One for each device that the threshold is for, in their order; NULL without memory. */
+/* Makes one limit for each device of the threshold, in the order of devices; NULL without memory. */
 static gpuhal_limit *make_limits(const gpuhal_sampler *sampler, const gpuhal_threshold *threshold)
 {
     gpuhal_limit *limits = NULL, **end = &limits;

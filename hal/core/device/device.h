@@ -1,8 +1,8 @@
 /* device/device.h: the gpuhal object and its devices, as the layers above see them.
  *
- * All members but the marked ones are written while gpuhal_open() runs, before a device is published, or while it
- * opens, and are only read afterwards. A device is open when `state` says so; it then stays open as long as the gpuhal
- * object.
+ * All members except the marked ones are written while gpuhal_open() runs, before a device is published, or while it
+ * opens, and are only read afterwards. Once `state` is GPUHAL_DEVICE_IS_OPEN, the device stays open as long as the
+ * gpuhal object.
  */
 #ifndef GPUHAL_DEVICE_DEVICE_H
 #define GPUHAL_DEVICE_DEVICE_H
@@ -34,12 +34,12 @@ struct gpuhal_view;          /* view.h */
 
 struct gpuhal_sample;
 
-/* What stands upon the core, and may be left out of a build. Each has one state in the gpuhal object, for which
- * gpuhal.c calls these functions. */
+/* A part above the core, which may be left out of a build. Each has one state in the gpuhal object; gpuhal.c calls
+ * these functions for it. */
 typedef struct gpuhal_attachment {
     void *(*create)(void);       /* NULL without memory */
-    void (*opened)(gpuhal *gpu); /* the devices are listed; NULL: nothing is to be done */
-    void (*end)(gpuhal *gpu);    /* the application closes the object; ends what waits, calls back or has a thread */
+    void (*opened)(gpuhal *gpu); /* the devices are listed; NULL: nothing to do */
+    void (*end)(gpuhal *gpu);    /* the application closes the object; ends waits, callbacks and threads */
     void (*destroy)(void *state); /* no call is in progress, and the devices are gone; NULL does nothing */
     /* adds its sources to a view, for the flags of gpuhal_view_of(), or fails; NULL: it has none */
     gpuhal_status (*view)(const gpuhal *gpu, uint32_t flags, struct gpuhal_view *view);
@@ -52,8 +52,8 @@ typedef enum gpuhal_attachment_place {
 extern const gpuhal_attachment gpuhal_node_attachment;     /* node/sampler.c */
 extern const gpuhal_attachment gpuhal_schedule_attachment; /* schedule/schedule.c */
 
-/* What the layers above store in the object, and what this layer and `memory` call in them. Set by gpuhal.c, the only
- * file that sees all layers. */
+/* The state of the layers above in the object, and their functions that this layer and `memory` call. Set by gpuhal.c,
+ * the only file that sees all layers. */
 typedef struct gpuhal_layers {
     struct gpuhal_telemetry *telemetry;     /* telemetry/telemetry.h */
     struct gpuhal_address_index *addresses; /* memory/address_index.h */
@@ -65,27 +65,28 @@ typedef struct gpuhal_layers {
     void *attached[GPUHAL_ATTACHMENTS];         /* the state of each; NULL: this build does not have it */
 
     void (*destroy)(gpuhal *gpu); /* after the last reference was released */
-    /* Does what can be done about an allocation that the device refused, and tries it again after each step. */
+    /* Frees memory in steps for an allocation that the device refused, and tries the allocation again after each
+     * step. */
     gpuhal_status (*relieve)(struct gpuhal_relief *relief);
-    /* For parts of a pool's memory: the last reference was released; a queue is about to use it (HOST_MEMORY); the part
-     * of a segment, which holds a reference, at an offset, retained, with the offset in it: NULL for none. */
+    /* For parts of a pool's memory: release_part: the last reference was released; use_part: a queue is about to use it
+     * (HOST_MEMORY); find_part: returns the part at an offset of a segment, retained, with the offset in the part
+     * (NULL: none), and releases the caller's reference to the segment. */
     void (*release_part)(struct gpuhal_buffer *buffer);
     void (*released_twice)(struct gpuhal_buffer *buffer); /* a part without references was released */
     gpuhal_status (*use_part)(struct gpuhal_buffer *buffer, struct gpuhal_queue *queue);
     struct gpuhal_buffer *(*find_part)(struct gpuhal_buffer *segment, uint64_t *offset);
-    /* Callbacks run on the service thread: `serve` starts it, and returns 0 or errno; from then on `serve_released` has
-     * it call gpuhal_buffer_end(), and `serve_call` has it make a call (false: without memory it will not). */
+    /* Callbacks run on the service thread. `serve` starts it, and returns 0 or errno. After that `serve_released` makes
+     * it call gpuhal_buffer_end(), and `serve_call` makes it call `call` (false: no memory, no call). */
     int (*serve)(gpuhal *gpu);
     void (*serve_released)(struct gpuhal_buffer *buffer);
     bool (*serve_call)(gpuhal *gpu, void (*call)(void *user, gpuhal_status status), void *user);
     /* gpuhal_sample_all(). Calls plugins. */
     gpuhal_status (*sample_all)(gpuhal *gpu, struct gpuhal_sample *samples, uint32_t count, uint64_t timeout_ns);
-    /* of the attachment that has one; NULL: none has */
+    /* of the attachment with a view; NULL: none has one */
     gpuhal_status (*view)(const gpuhal *gpu, uint32_t flags, struct gpuhal_view *view);
     /* called once when a device is lost, with the reason as this thread's last error; must not call a plugin */
     void (*on_lost)(gpuhal_device *device);
-    /* Begin and end the time in which calls for the device are watched; the second does nothing for a device that is
-     * not. */
+    /* Begin and end the watch over calls for the device; `unwatch` does nothing for a device that is not watched. */
     void (*watch)(gpuhal_device *device);
     void (*unwatch)(gpuhal_device *device);
     /* Called when the plugin in this process lists the device with other facts than the snapshot; must not call a
@@ -96,14 +97,14 @@ typedef struct gpuhal_layers {
 struct gpuhal {
     gpuhal_job ending;           /* comes first; gpuhal.c */
     _Atomic uint64_t references; /* the caller's, one for each buffer, and one for all workers */
-    uint32_t generation;         /* fork generation in which it was opened: see gpuhal_check() */
+    uint32_t generation;         /* fork generation of its opening: see gpuhal_check() */
     gpuhal_workers workers;
     gpuhal_settings settings;
     gpuhal_log *log;
     gpuhal_registry *registry;
     struct gpuhal_fault_log *fault_log;
-    _Atomic bool cache_warned; /* that nothing can be kept of programs; program/cache.c */
-    _Atomic(char *) processor; /* malloc'ed: what it can do, read once; NULL: not yet; program/key.c */
+    _Atomic bool cache_warned; /* a warning that programs cannot be cached was logged; program/cache.c */
+    _Atomic(char *) processor; /* malloc'ed: its capabilities, read once; NULL: not yet; program/key.c */
     /* the newest; NULL before the first. gpuhal_device_count() and _at() walk the devices */
     _Atomic(struct gpuhal_device_snapshot *) snapshot;
     gpuhal_layers layers;
@@ -125,7 +126,7 @@ typedef struct gpuhal_fault_note {
 /* kinds of fault that a device has */
 enum { GPUHAL_FAULT_NOTES = GPUHAL_FAULT_OUT_OF_MEMORY - GPUHAL_FAULT_HANG + 1 };
 
-/* A text that says what buffers are for, and how many there are, without parts of pools; memory/tag.c. */
+/* The purpose of buffers as a text, with the number of these buffers, without parts of pools; memory/tag.c. */
 typedef struct gpuhal_tag {
     struct gpuhal_tag *next; /* tags stay as long as their device; protected by its mutex */
     _Atomic uint64_t buffers, bytes;
@@ -133,26 +134,26 @@ typedef struct gpuhal_tag {
     char text[64];              /* "": of buffers without a tag */
 } gpuhal_tag;
 
-/* What was moved in one direction. Transfers above a certain size are timed as well. */
+/* The transfers in one direction. Those above a certain size are timed as well. */
 typedef struct gpuhal_counter {
     _Atomic uint64_t operations, bytes, timed_operations, timed_bytes, timed_ns;
 } gpuhal_counter;
 
 /* For how long queues of the device had work; device/busy.c. */
 typedef struct gpuhal_busy {
-    _Atomic bool wanted; /* the value was read before: nothing is counted until then */
-    gpuhal_mutex mutex;  /* protects what follows */
+    _Atomic bool wanted; /* the value was read; nothing is counted before */
+    gpuhal_mutex mutex;  /* protects the members below */
     uint32_t queues;     /* that have work now */
-    uint64_t since_ns;   /* when the first of them got it */
-    uint64_t total_ns;   /* until then */
+    uint64_t since_ns;   /* when the first of them got work */
+    uint64_t total_ns;   /* until since_ns */
 } gpuhal_busy;
 
 /* A device whose calls are watched; queue/watchdog.c. */
 typedef struct gpuhal_watched {
     gpuhal_device *next;
     const gpuhal_plugin *plugin;
-    bool goes_on;     /* since the last look the driver has reported progress */
-    bool answered;    /* before that look it had */
+    bool goes_on;     /* the driver has reported progress since the last look */
+    bool answered;    /* it had reported progress before that look */
     bool kept;        /* one more reference to the object, while a thread is stuck in the driver */
     bool probe;       /* the driver must be asked for progress */
     gpuhal_worker ask, report;
@@ -166,11 +167,11 @@ struct gpuhal_device {
     /* in the id: the backend's index when the device was first listed, unless another device has that id */
     uint32_t index;
     uint64_t vanished; /* when it was found missing, in seconds since 1970; written before `lost` */
-    /* as the driver in this process lists it; NULL: that driver was not asked yet */
+    /* as the driver in this process lists it; NULL: it was not asked yet */
     _Atomic(const gpuhal_listed_device *) here;
     uint32_t physical_number, interface_number; /* stable numbers of the registry; 0 above its limit */
     uint32_t position;         /* among the visible devices */
-    /* during a rescan: of several equal devices it is unknown which ones are gone; match.c */
+    /* during a rescan: some of several equal devices are gone, and it is unknown which; match.c */
     bool unsure;
     _Atomic(struct gpuhal_link *) links[32]; /* rows of links, one to each visible device */
 
@@ -187,11 +188,11 @@ struct gpuhal_device {
     gpuhal_plugin_device *handle;
     _Atomic uint32_t lost; /* GPUHAL_NOT_LOST … */
     /* The driver's call, or code, that first reported the loss: written by the thread that sets the first flag, read
-     * once the second is set, which is before `lost` where no other thread found it at the same time. */
+     * once the second is set. That is before `lost`, unless another thread found the loss at the same time. */
     _Atomic bool has_loss, has_loss_call;
     int64_t loss_code;
     char loss_call[64];
-    char lacks[160];       /* the plugin's note about what the adopted device lacks; "": none */
+    char lacks[160];       /* the plugin's note about features that the adopted device lacks; "": none */
     uint32_t memory_kinds;
     uint64_t copy_mask, fill_mask; /* alignment - 1 */
     uint64_t allocation_max_bytes;
@@ -200,19 +201,19 @@ struct gpuhal_device {
         gpuhal_ops ops;
         unsigned char ops_space[GPUHAL_OPS_SPACE];
     };
-    gpuhal_ops *traced; /* the plugin's own slots, where `ops` are those of trace.c; NULL: not traced */
+    gpuhal_ops *traced; /* the plugin's slots, if `ops` are those of trace.c; NULL: not traced */
 
     gpuhal_watched watched;
-    _Atomic uint32_t native_accesses; /* queues to which the caller has native access */
-    /* calls in which the driver may compile, and kernels that it may be compiling for their first launch */
+    _Atomic uint32_t native_accesses; /* queues with native access of the caller */
+    /* calls that may compile in the driver, and kernels that it may be compiling for their first launch */
     _Atomic uint32_t compiling;
     _Atomic bool compared;            /* with the list of the plugin in this process */
-    /* the driver never released something of this device, which therefore must not be closed */
+    /* the driver never released some object of this device, so the device must not be closed */
     _Atomic bool stuck;
-    /* bit i: the plugin does not have the value 0x1000 + i, so other interfaces do not have it asked */
+    /* bit i: the plugin does not have the value 0x1000 + i, so it is not asked for it on behalf of other interfaces */
     _Atomic uint64_t unsupported;
-    _Atomic uint64_t allocated_bytes; /* by this gpuhal object, requests that are under way included */
-    _Atomic uint64_t allocated_in, allocated_out, allocated_peak; /* what was allocated and released since it opened */
+    _Atomic uint64_t allocated_bytes; /* by this gpuhal object, including requests under way */
+    _Atomic uint64_t allocated_in, allocated_out, allocated_peak; /* bytes allocated and released since it opened */
     _Atomic uint64_t limit_bytes;     /* 0: none */
     _Atomic uint64_t lease_bytes;     /* of the object's leases on the device; 0: none limits it */
     _Atomic uint64_t lease_number;    /* of one of them */
@@ -253,7 +254,7 @@ static inline bool gpuhal_serve_call(gpuhal *gpu, void (*call)(void *user, gpuha
 }
 
 /* The rule for forks: in the child no call touches an object of the parent's, nor one of its locks. Every public call
- * that returns a status first returns FORKED; a call that gives something back does nothing. */
+ * that returns a status first returns FORKED; a call that releases an object does nothing. */
 static inline bool gpuhal_is_inherited(const gpuhal *gpu)
 {
     return __builtin_expect(gpu->generation != gpuhal_os_fork_generation(), 0);
@@ -262,7 +263,7 @@ static inline gpuhal_status gpuhal_check(const gpuhal *gpu)
 {
     return gpuhal_is_inherited(gpu) ? gpuhal_error_forked() : GPUHAL_OK;
 }
-/* Returns the error of a call with `what`, which belong to two gpuhal objects: FORKED where one is a parent's, else
+/* Returns the error of a call with `what`, which belong to two gpuhal objects: FORKED if one is a parent's, else
  * INVALID_ARGUMENT. */
 gpuhal_status gpuhal_two_objects(const char *call, const char *what, const gpuhal *one, const gpuhal *other);
 /* Returns whether calls may go to the plugin now: OK, FORKED or DEVICE_LOST with its detail. */
@@ -287,7 +288,7 @@ static inline bool gpuhal_device_is_reachable(const gpuhal_device *device)
 bool gpuhal_device_give_up(gpuhal_device *device);
 /* Reports the hang to queues, listeners, the log and the registry. Calls no plugin. */
 void gpuhal_device_report_hang(gpuhal_device *device);
-/* Returns DEVICE_LOST for a call that returned after its device was given up, whatever the plugin returned. */
+/* Returns DEVICE_LOST for a call that returned after its device was given up, also if the plugin returned OK. */
 gpuhal_status gpuhal_device_late(void);
 /* Ends a call of the plugin and returns its status. */
 static inline gpuhal_status gpuhal_device_result(const gpuhal_device *device, gpuhal_call call, gpuhal_status status)
@@ -296,8 +297,8 @@ static inline gpuhal_status gpuhal_device_result(const gpuhal_device *device, gp
     bool late = atomic_load_explicit(&device->lost, memory_order_relaxed) == GPUHAL_LOST_HUNG;
     return __builtin_expect(late, 0) ? gpuhal_device_late() : status;
 }
-/* Begin and end a call in which the driver may compile. It takes as long as it takes, and other calls of the driver may
- * wait for it. */
+/* Begin and end a call that may compile in the driver. It has no deadline, and other calls of the driver may wait for
+ * it. */
 static inline gpuhal_call gpuhal_device_begin_compiling(gpuhal_device *device)
 {
     atomic_fetch_add_explicit(&device->compiling, 1, memory_order_relaxed);
@@ -310,28 +311,28 @@ static inline gpuhal_status gpuhal_device_end_compiling(gpuhal_device *device, g
 }
 /* Returns the timeout of the driver for one value, or one link. */
 uint64_t gpuhal_device_query_ns(const gpuhal_device *device);
-/* Returns the most that the object may allocate on the device, by its limit and by its leases; 0: no limit. */
+/* Returns how many bytes the object may allocate on the device, by its limit and by its leases; 0: no limit. */
 static inline uint64_t gpuhal_device_limit(const gpuhal_device *device)
 {
     const uint64_t limit = atomic_load(&device->limit_bytes), leased = atomic_load(&device->lease_bytes);
     return limit == 0 || (leased > 0 && leased < limit) ? leased : limit;
 }
-/* What the control groups of this process may still have of the device's memory (dmem.max of the kernel), and of how
- * many bytes; UINT64_MAX for both: the kernel sets no limit. Reads files. */
+/* Returns how many bytes of the device's memory the control groups of this process may still allocate, and their limit
+ * (dmem.max of the kernel); UINT64_MAX for both: the kernel sets no limit. Reads files. */
 uint64_t gpuhal_device_group_left(gpuhal_device *device, uint64_t *out_limit);
-/* A queue of the device has work, and has no more. Only for a device whose `busy.wanted` is set. */
+/* Note that a queue of the device has work, and that it has no more. Only for a device whose `busy.wanted` is set. */
 void gpuhal_busy_begin(gpuhal_device *device);
 void gpuhal_busy_end(gpuhal_device *device);
 /* Returns for how long queues had work since this was first called. */
 uint64_t gpuhal_busy_ns(gpuhal_device *device);
-/* Copies what a plugin returned, up to the size of the caller's structure, which must not be 0. */
+/* Copies a plugin's result, up to the size of the caller's structure, which must not be 0. */
 void gpuhal_native_give(gpuhal_native *out_native, gpuhal_native native);
-/* Returns INVALID_ARGUMENT with its detail where the size is 0. */
+/* Returns INVALID_ARGUMENT with its detail if the size is 0. */
 gpuhal_status gpuhal_native_check(const char *call, const gpuhal_native *out_native);
 /* Returns whether the device accepts such a native object: OK, INVALID_ARGUMENT or NOT_SUPPORTED with its detail. */
 gpuhal_status gpuhal_device_takes(const gpuhal_device *device, const gpuhal_native *native);
-/* Returns NOT_SUPPORTED for `what`, which the plugin offers on its own devices only, with its note about the adopted
- * one. */
+/* Returns NOT_SUPPORTED for `what`, which the plugin does not offer on adopted devices, with the plugin's note about
+ * this one. */
 gpuhal_status gpuhal_device_lacks(gpuhal_device *device, const char *what);
 /* Turns a plugin's status into the detail "opencl:1: <what>: …", and marks a lost device. `format` names the action.
  */

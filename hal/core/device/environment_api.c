@@ -1,4 +1,4 @@
-/* device/environment_api.c: the environment variables that count, for the application. */
+/* device/environment_api.c: lists the library's environment variables for the application. */
 #include "device/device.h"
 
 #include "base/error.h"

@@ -35,7 +35,7 @@ static bool same_value(const gpuhal_interface *a, const gpuhal_interface *b, gpu
     return same_text(a, b, level) && (level != GPUHAL_IDENTITY_UUID || (a->maker && a->maker == b->maker));
 }
 
-/* Returns the level at which two interfaces match directly; LEVELS when they do not. */
+/* Returns the level of the direct match of two interfaces; LEVELS: they do not match. */
 static gpuhal_identity_level match_directly(const gpuhal_interface *a, const gpuhal_interface *b)
 {
     if (a->host || b->host) {
@@ -74,7 +74,7 @@ static char *describe_match(const gpuhal_interface *iface, const gpuhal_interfac
                               value, partition->id, partition->partition_name);
 }
 
-/* Names the two interfaces that contradict each other: the compared ones, where they do, else the pair that was found.
+/* Names two interfaces that contradict each other: the compared ones if they do, else the witnesses of the refusal.
  */
 static char *describe_doubt(const gpuhal_identity *identity, const gpuhal_refusal *refusal,
                             const gpuhal_interface *iface, const gpuhal_interface *other)
@@ -226,8 +226,8 @@ static void grow_trees(const gpuhal_identity *identity, const bool *visible, uin
     }
 }
 
-/* Returns the earlier visible interface to compare with at a level at which both state the same: the first of the same
- * maker, else the first. NONE where there is none, or where one of the same physical device has been explained
+/* Returns the earlier visible interface to compare with, one that states the same value at this level: the first of the
+ * same maker, else the first. NONE if there is none, or if one of the same physical device has been explained
  * already. */
 static uint32_t find_rival(const gpuhal_identity *identity, const bool *visible, uint32_t iface,
                            gpuhal_identity_level level)

@@ -1,5 +1,5 @@
-/* device/physical.c: physical devices, their interfaces with the preferred one, and the evidence about them, as a
- * snapshot has them. */
+/* device/physical.c: the physical devices of a snapshot, their interfaces with the preferred one, and the evidence
+ * about them. */
 #include "device/snapshot.h"
 
 #include "base/error.h"
@@ -36,7 +36,7 @@ static bool outranks(const gpuhal_entry *later, const gpuhal_entry *earlier)
     return strcmp(later->candidate->name, "cpu") == 0 && strcmp(earlier->candidate->name, "cpu") != 0;
 }
 
-/* Among the earlier interfaces of a partition exactly one is preferred; the next one replaces it or does not. */
+/* Among the earlier interfaces of a partition exactly one is preferred; the next one may replace it. */
 void gpuhal_device_snapshot_mark_preferred(gpuhal_device_snapshot *snapshot)
 {
     const gpuhal_interface *interfaces = snapshot->identity.interfaces;
@@ -53,8 +53,8 @@ void gpuhal_device_snapshot_mark_preferred(gpuhal_device_snapshot *snapshot)
     }
 }
 
-/* Returns the first value that an interface of the whole device states. Values of emulating devices are not the
- * processor's. */
+/* Returns the first value that an interface of the whole device states; "": none. Values of emulating devices are not
+ * the processor's. */
 static const char *first_value(const gpuhal_device_snapshot *snapshot, uint32_t physical, gpuhal_identity_level level)
 {
     const gpuhal_identity *identity = &snapshot->identity;
@@ -110,7 +110,8 @@ static void add_physical(gpuhal_device_snapshot *snapshot, uint32_t index, const
     info->evidence_count = snapshot->evidence.count - info->first_evidence;
 }
 
-/* Lists the physical devices, and what belongs to each. Takes over the evidence, which is all about visible ones. */
+/* Lists the physical devices with their interfaces and evidence. Takes over the evidence, which is all about visible
+ * ones. */
 static gpuhal_status list_physicals(gpuhal_device_snapshot *snapshot, gpuhal_identity_evidence_list *found)
 {
     const uint32_t count = snapshot->identity.count;

@@ -1,6 +1,6 @@
-/* device/snapshot.c: see snapshot.h. Plugins' lists become entries, entries find their device objects, and what is
- * left on either side has appeared or is gone. Everything is complete before it is published, so that a failure
- * changes nothing. */
+/* device/snapshot.c: see snapshot.h. Plugins' lists become entries, and entries find their device objects. An entry
+ * without an object has appeared; an object without an entry is gone. A snapshot is complete before it is published, so
+ * a failure changes nothing. */
 #include "device/snapshot.h"
 
 #include "base/error.h"
@@ -67,7 +67,7 @@ static void add_entry(gpuhal_device_snapshot *snapshot, const gpuhal_candidate *
     iface->facts = &listed->facts;
 }
 
-/* Gathers everything that the candidates list, then the earlier entries of backends without a result this time, hidden
+/* Gathers all devices that the candidates list, then the earlier entries of backends without a result this time, hidden
  * ones included. An entry that is kept points into the candidates of the older snapshot: a snapshot can only be freed
  * together with all older ones, by gpuhal_devices_destroy(). */
 static gpuhal_status gather(const gpuhal_device_snapshot *before, gpuhal_device_snapshot *snapshot)
@@ -89,7 +89,7 @@ static gpuhal_status gather(const gpuhal_device_snapshot *before, gpuhal_device_
             }
         }
     }
-    /* Entries from here on are of backends without a result: their devices stay, with the numbers that they had. */
+    /* Entries from here on are of backends without a result: their devices stay, with their numbers. */
     snapshot->fresh = snapshot->identity.count;
     for (uint32_t i = 0; before && i < before->identity.count; i++) {
         const gpuhal_entry *was = &before->entries[i];
@@ -140,7 +140,7 @@ static bool is_taken(const gpuhal_device_snapshot *snapshot, const char *backend
     return false;
 }
 
-/* A driver that counts from 0 again may give an index that is part of another device's id by now, and ids never change
+/* A driver that counts from 0 again may give an index that another device's id already contains, and ids never change
  * owners. */
 static uint32_t index_for(const gpuhal_device_snapshot *snapshot, const gpuhal_entry *entry)
 {
@@ -154,7 +154,7 @@ static uint32_t index_for(const gpuhal_device_snapshot *snapshot, const gpuhal_e
 }
 
 /* Each new device belongs to drop_devices() from here until the snapshot is published: no other thread can have found
- * it. An entry for which a device was found keeps that. */
+ * it. An entry with a device keeps it. */
 static gpuhal_status make_devices(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
 {
     for (uint32_t i = 0; i < snapshot->identity.count; i++) {
@@ -177,7 +177,7 @@ static gpuhal_status make_devices(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
     return GPUHAL_OK;
 }
 
-/* The lowest limit counts: the lists narrow what the member memory_limit_bytes allows. */
+/* The lowest limit counts: the lists can only lower the limit of the member memory_limit_bytes. */
 static void limit_memory(gpuhal_device *device, const uint64_t limits[2])
 {
     uint64_t lowest = atomic_load(&device->limit_bytes);
@@ -213,7 +213,7 @@ static gpuhal_status hide_devices(const gpuhal *gpu, gpuhal_device_snapshot *sna
     if (!gpu->settings.devices && !gpu->settings.environment_devices) {
         return GPUHAL_OK;
     }
-    gpuhal_device_snapshot_mark_preferred(snapshot); /* numbers are places in the list that nothing is hidden from */
+    gpuhal_device_snapshot_mark_preferred(snapshot); /* numbers are places in the list before hiding */
     gpuhal_visibility *kept = calloc(snapshot->device_count + 1u, sizeof *kept);
     gpuhal_status status = kept ? gpuhal_devices_filter(gpu, snapshot, kept) : gpuhal_error_host_memory();
     if (!status) {
@@ -223,8 +223,8 @@ static gpuhal_status hide_devices(const gpuhal *gpu, gpuhal_device_snapshot *sna
     return status;
 }
 
-/* Every device gets a link to each other one, older devices too. What was grown stays when a later step fails: it is
- * unused memory, and the next rescan finds it there. */
+/* Every device gets a link to each other one, older devices too. If a later step fails, the new links stay: they are
+ * unused memory, which the next rescan uses. */
 static gpuhal_status grow_links(const gpuhal_device_snapshot *snapshot)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -289,7 +289,7 @@ static bool same_report(const gpuhal_candidate *a, const gpuhal_candidate *b)
            gpuhal_texts_same(&a->key, &b->key);
 }
 
-/* Returns whether the older snapshot says the same. */
+/* Returns whether the older snapshot has the same contents. */
 static bool is_the_same(const gpuhal_device_snapshot *before, const gpuhal_device_snapshot *snapshot,
                         const gpuhal_device_events *events)
 {
@@ -310,9 +310,9 @@ static bool is_the_same(const gpuhal_device_snapshot *before, const gpuhal_devic
 
 /* ---- the whole */
 
-/* Whatever can fail comes before anyone can see the snapshot. Numbers of the registry are read before devices are made,
- * for a new device takes its own from its entry; devices are hidden before the preferred ones are chosen, for a hidden
- * device must not be preferred. */
+/* All steps that can fail come before another thread can see the snapshot. Numbers of the registry are read before
+ * devices are made, since a new device takes its numbers from its entry. Devices are hidden before the preferred ones
+ * are chosen, since a hidden device must not be preferred. */
 static gpuhal_status prepare(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
 {
     const gpuhal_device_snapshot *before = gpuhal_device_snapshot_now(gpu);
@@ -336,8 +336,8 @@ static gpuhal_status prepare(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
 }
 
 /* Links must be ready for every device before it can be found. One thread at a time is here; readers take no lock and
- * no reference: the store makes visible all that the snapshot leads to, and older snapshots stay until the object ends,
- * as a reader may still walk one. */
+ * no reference. The store makes the whole snapshot visible, and older snapshots stay until the object ends, as a reader
+ * may still walk one. */
 static void publish(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
 {
     uint64_t now = gpuhal_os_wall_clock();
@@ -345,10 +345,10 @@ static void publish(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
     atomic_store(&gpu->snapshot, snapshot);
     for (uint32_t d = 0; d < snapshot->device_count; d++) {
         gpuhal_device *device = snapshot->devices[d];
-        /* Every new device has an entry: one without was in the older snapshot already, at the same position. */
+        /* Every new device has an entry: a device without one was in the older snapshot, at the same position. */
         if (snapshot->places[d] == GPUHAL_NOWHERE && snapshot->older->places[d] != GPUHAL_NOWHERE) {
             /* The time is written before the state that lets others read it. HUNG is never replaced: it forbids every
-             * call of the plugin, while objects of a device that vanished are still released by it. */
+             * call of the plugin, while the plugin still releases objects of a vanished device. */
             uint32_t lost = atomic_load(&device->lost);
             device->vanished = now;
             while (lost != GPUHAL_LOST_HUNG &&
@@ -366,7 +366,7 @@ static gpuhal_status list(gpuhal *gpu, gpuhal_device_events *out_events)
     if (!snapshot) {
         return gpuhal_error_host_memory();
     }
-    /* Without a registry nothing is looked up or written. */
+    /* Without a registry no record is looked up or written. */
     snapshot->begun_ns = gpuhal_os_monotonic_ns();
     if (before) {
         gpuhal_registry_refresh(gpu->registry); /* a quarantine may have been lifted by another process */

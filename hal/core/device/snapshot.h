@@ -1,10 +1,10 @@
 /* device/snapshot.h: the devices of the machine as of one enumeration: the data behind the list of devices, selectors
  * and views.
  *
- * A snapshot never changes once it is published, and lives as long as the gpuhal object, because handed-out devices
- * and texts point into it. So readers need no lock: they load gpu->snapshot once and use that. The list of devices
- * only grows: a device keeps its position in all later snapshots, also when it is no longer listed. A rescan that
- * finds no change publishes nothing.
+ * A snapshot never changes once it is published, and lives as long as the gpuhal object, because handed-out devices and
+ * texts point into it. So readers need no lock: they load gpu->snapshot once and use that snapshot. The list of devices
+ * only grows: a device keeps its position in all later snapshots, also when it is no longer listed. A rescan that finds
+ * no change publishes nothing.
  */
 #ifndef GPUHAL_DEVICE_SNAPSHOT_H
 #define GPUHAL_DEVICE_SNAPSHOT_H
@@ -16,8 +16,8 @@
 
 #define GPUHAL_NOWHERE UINT32_MAX
 
-/* What the plugins list, in the order of their priority: one entry for each interface of the identity, with the same
- * index. */
+/* A device that a plugin lists. Entries are in the order of the plugins' priority: one for each interface of the
+ * identity, with the same index. */
 typedef struct gpuhal_entry {
     const gpuhal_candidate *candidate;
     const gpuhal_listed_device *listed;
@@ -35,8 +35,8 @@ typedef struct gpuhal_device_snapshot {
     uint32_t fresh; /* entries that the candidates list; later ones are of backends without a result this time */
     /* of all entries: hiding a device must not change numbers or break groups */
     gpuhal_identity identity;
-    /* physical devices with a visible interface, in the order of their first visible one, and of each its visible
-     * interfaces and the evidence about these; their sizes are 0 */
+    /* physical devices with a visible interface, in the order of their first visible one; the visible interfaces of
+     * each, and the evidence about these, in the same order. `size` is 0 in both kinds of info */
     gpuhal_physical_info *physicals;
     gpuhal_interface_info *interfaces;
     gpuhal_identity_evidence_list evidence;
@@ -69,16 +69,16 @@ typedef struct gpuhal_device_events {
     uint32_t count;
 } gpuhal_device_events;
 
-/* Runs the loader, compares what the plugins list with the existing devices, creates new ones, marks those that are
- * gone, and publishes. Fails as the loader does, without memory, and the first time when `settings.devices` names an
- * absent device; then nothing has changed. One thread at a time. BLOCKS. */
+/* Runs the loader, compares the plugins' lists with the existing devices, creates new devices, marks missing ones as
+ * vanished, and publishes the snapshot. Fails as the loader does, without memory, and the first time if
+ * `settings.devices` names an absent device; then nothing has changed. One thread at a time. BLOCKS. */
 gpuhal_status gpuhal_devices_list(gpuhal *gpu, gpuhal_device_events *out_events);
 
 /* Finds the existing device of each entry (match.c). */
 void gpuhal_entries_match(const gpuhal *gpu, gpuhal_device_snapshot *snapshot);
 /* Returns whether no identifying fact differs. */
 bool gpuhal_listed_same(const gpuhal_listed_device *a, const gpuhal_listed_device *b);
-/* Returns the device of the list that is this one, at any index; NULL when there is none. */
+/* Returns the device of the list that is the wanted one, at any index; NULL: there is none. */
 const gpuhal_listed_device *gpuhal_listed_find_same(const gpuhal_listed_devices *list,
                                                     const gpuhal_listed_device *wanted);
 
@@ -94,7 +94,7 @@ bool gpuhal_listed_drifted(const gpuhal_listed_device *then, const gpuhal_listed
 /* Marks the preferred interface among the visible ones of each partition. */
 void gpuhal_device_snapshot_mark_preferred(gpuhal_device_snapshot *snapshot);
 /* Finds preferred interfaces, physical devices and evidence, once the visible entries have their devices (physical.c).
- * What it finds before a failure is freed with the snapshot. */
+ * After a failure its partial results are freed with the snapshot. */
 gpuhal_status gpuhal_device_snapshot_prefer(gpuhal_device_snapshot *snapshot);
 
 #endif

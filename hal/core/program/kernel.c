@@ -1,4 +1,4 @@
-/* program/kernel.c: making a function of a program ready to be launched. */
+/* program/kernel.c: makes a function of a program ready for launches. */
 #include "program/program.h"
 
 #include "base/error.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The largest value: a launch copies it. */
+/* The largest value. Launches copy values. */
 #define VALUE_BYTES_MAX 65536u
 
 static __attribute__((format(printf, 2, 3))) gpuhal_status bad_desc(const char *name, const char *format, ...)
@@ -67,7 +67,7 @@ static gpuhal_status check_constants(const gpuhal_kernel_desc *desc)
     return GPUHAL_OK;
 }
 
-/* A size of 0 in one dimension counts as 1 beside others. TOO_LARGE above what the device states. */
+/* A size of 0 in one dimension counts as 1 beside others. TOO_LARGE above the limits that the device states. */
 static gpuhal_status check_group(const gpuhal_device *device, gpuhal_kernel_desc *desc)
 {
     const gpuhal_facts *facts = &gpuhal_device_current(device)->facts;
@@ -159,7 +159,8 @@ static gpuhal_status create_in_plugin(gpuhal_program *program, const gpuhal_kern
     return GPUHAL_OK;
 }
 
-/* Parameters and name are the library's own copies: a launch compares arguments with them. */
+/* The library copies parameters and name: a launch compares arguments with the parameters, and messages have the
+ * name. */
 static gpuhal_kernel *make(gpuhal_program *program, const char *name, const gpuhal_kernel_info *info,
                            gpuhal_plugin_kernel *handle)
 {

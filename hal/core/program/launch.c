@@ -1,8 +1,8 @@
-/* program/launch.c: launching a kernel. All arguments are checked before anything is done; then the launch is made a
- * record, which goes through the queue like any work. The record is on the stack, without references and with values
- * where the caller has them: a launch right behind its like, on the queue's fast path, needs no more, nor does one
- * without a queue. Behind another launch, on that path, the queue keeps references to what the launch uses. Work that
- * may be done after the call is a copy of the record, which has references and the values. */
+/* program/launch.c: launches a kernel. All arguments are checked first; then the launch becomes a record, which goes
+ * through the queue like any work. The record is on the stack, without references, and its values stay in the caller's
+ * memory. That is enough for a launch without a queue, and for a launch right after one with the same kernel and
+ * buffers, on the queue's fast path. After another launch, on that path, the queue keeps references to the kernel and
+ * the buffers. Work that may run after the call is a copy of the record, which has references and the values. */
 #include "program/program.h"
 
 #include "base/error.h"
@@ -16,17 +16,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Values lie at multiples of this: as much as any type needs. */
+/* Values are at multiples of this, which is enough for any type. */
 enum { VALUE_ALIGNMENT = 16 };
 
-/* A launch with what it uses. `uses` comes first: the queue has a reference to that. */
+/* A launch with its kernel and buffers. `uses` comes first: the queue has a reference to it. */
 typedef struct record {
     gpuhal_uses uses;
     gpuhal_plugin_launch launch;
     bool uses_parts; /* a buffer is a part of a pool's memory */
 } record;
 
-/* Arguments and used buffers of a launch, in all, whose record is on the stack. */
+/* The most arguments and used buffers, in all, of a launch whose lists are on the stack. */
 enum { FEW = 12 };
 typedef struct lists {
     struct gpuhal_use buffers[FEW];
@@ -36,7 +36,7 @@ typedef struct lists {
 
 /* ---- checks */
 
-/* As the number of an argument: the launch itself; with the index of an entry of `uses` added, that one. */
+/* Special numbers of an argument: WHOLE is the launch itself; USES with an index is that entry of `uses`. */
 #define WHOLE UINT32_MAX
 #define USES  (UINT32_C(1) << 31)
 
@@ -57,7 +57,7 @@ refuse(const gpuhal_kernel *kernel, gpuhal_status status, uint32_t argument, con
     return status;
 }
 
-/* What is of another device than the kernel: a buffer, or the queue. */
+/* Refuses a buffer, or the queue, of another device than the kernel's. */
 static gpuhal_status refuse_foreign(const gpuhal_kernel *kernel, const gpuhal_device *device, uint32_t argument)
 {
     const char *what = argument == WHOLE ? "queue" : "buffer";
@@ -119,7 +119,7 @@ static gpuhal_status check_buffer(const gpuhal_kernel *kernel, const gpuhal_argu
     return GPUHAL_OK;
 }
 
-/* One that is named in gpuhal_launch.uses. */
+/* Checks a buffer of gpuhal_launch.uses. */
 static gpuhal_status check_addressed(const gpuhal_kernel *kernel, const gpuhal_buffer *buffer, uint32_t index)
 {
     if (!buffer) {
@@ -150,7 +150,7 @@ static gpuhal_status refuse_kind(const gpuhal_kernel *kernel, const gpuhal_argum
                   kind_name(argument));
 }
 
-/* Also adds up local memory. */
+/* Checks an argument, and adds its local memory to *local. */
 static gpuhal_status check_argument(const gpuhal_kernel *kernel, const gpuhal_argument *argument, uint32_t index,
                                     uint64_t *local)
 {
@@ -290,7 +290,7 @@ static gpuhal_uses *refer(gpuhal_uses *uses)
     return uses;
 }
 
-/* One small block, which is much cheaper to allocate than a copy of the whole: the list of buffers is behind it. */
+/* One small block with the list of buffers at its end: much cheaper to allocate than a copy of the whole record. */
 static gpuhal_uses *keep_uses(const gpuhal_uses *uses)
 {
     gpuhal_uses *own = malloc(sizeof *own + uses->count * sizeof *own->buffers);
@@ -345,7 +345,7 @@ static gpuhal_uses *copy_record(const gpuhal_uses *uses)
 
 static const gpuhal_uses_kind uses_kind = {copy_record, keep_uses, destroy_uses};
 
-/* Memory that has to be made coherent is written by one thread at a time: launches enter it in one order, each buffer
+/* Memory that must be made coherent is written by one thread at a time, so launches enter buffers in one order, each
  * once. */
 static void put_in_order(gpuhal_uses *uses)
 {
@@ -367,7 +367,7 @@ static void put_in_order(gpuhal_uses *uses)
     uses->count = count;
 }
 
-/* How many bits the width of the grid has, in threads of its longest dimension. */
+/* Returns how many bits the width of the grid has: the threads in its longest dimension. */
 static uint32_t width_bits(const gpuhal_kernel *kernel, const uint32_t *groups)
 {
     uint64_t width = 0;
@@ -377,7 +377,7 @@ static uint32_t width_bits(const gpuhal_kernel *kernel, const uint32_t *groups)
     return 64u - (uint32_t)__builtin_clzll(width);
 }
 
-/* Fills in a record, and lists that have room. Values stay where the caller has them. */
+/* Fills in a record, and lists that have room. Values stay in the caller's memory. */
 static void fill_in(record *own, gpuhal_kernel *kernel, const gpuhal_launch *launch, struct gpuhal_use *buffers,
                     gpuhal_plugin_argument *arguments, const gpuhal_memory **memories)
 {
@@ -437,9 +437,9 @@ static gpuhal_status failed(const record *own, gpuhal_status status)
                  : status;
 }
 
-/* The driver has taken the launch. Drivers compile when a kernel is launched first (lavapipe, PoCL), and once more for
- * wide grids (PoCL, from 65535 threads on): so a launch that is wider than all before counts as a first one. By powers
- * of two, lest every launch of a grid that grows does. */
+/* Notes that the driver has taken the launch. Drivers compile when a kernel is launched first (lavapipe, PoCL), and
+ * once more for wide grids (PoCL, from 65535 threads on). So a launch that is wider than all before counts as a first
+ * one. Widths are compared by powers of two, so that not every launch of a growing grid counts. */
 static void note_launched(const record *own)
 {
     gpuhal_kernel *kernel = own->uses.kernel;
@@ -464,7 +464,7 @@ static gpuhal_status submit(gpuhal_plugin_queue *queue, const gpuhal_op *op)
     return failed(own, status);
 }
 
-/* Makes visible to the host what the kernel may have written. */
+/* Makes visible to the host the buffers that the kernel may have written. */
 static gpuhal_status clean(const record *own)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -475,7 +475,7 @@ static gpuhal_status clean(const record *own)
     return status;
 }
 
-/* How long a kernel runs is the application's matter: no time is too long. */
+/* The application decides how long a kernel runs, so the call has no deadline. */
 static gpuhal_status run_record(const record *own)
 {
     gpuhal_device *device = own->uses.kernel->program->device;
@@ -504,7 +504,7 @@ static const gpuhal_op_kind launch_kind = {submit, run, GPUHAL_OP_LAUNCH};
 
 /* ---- the call of the application */
 
-/* For pools, which must know by which queues parts of their memory are used. */
+/* Names the queue to pools, which must know the queues that use parts of their memory. */
 static gpuhal_status name_to_pools(gpuhal_queue *queue, const gpuhal_kernel *kernel, const gpuhal_launch *launch)
 {
     gpuhal_status status = GPUHAL_OK;

@@ -1,4 +1,4 @@
-/* queue/deferred.c: the list of deferred work, and starting the worker that takes it from the front. */
+/* queue/deferred.c: appends deferred work to its list, and starts the worker that takes it from the front. */
 #include "base/error.h"
 #include "memory/buffer.h"
 #include "queue/completion_service.h"

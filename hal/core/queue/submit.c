@@ -1,4 +1,4 @@
-/* queue/submit.c: from the caller to the plugin's queue, or to the list of deferred work. */
+/* queue/submit.c: passes work from the caller to the plugin's queue, or to the list of deferred work. */
 #include "base/error.h"
 #include "memory/buffer.h"
 #include "queue/queue.h"
@@ -12,16 +12,15 @@ static bool is_plain(const gpuhal_buffer *buffer)
     return !buffer || !buffer->needs_clean;
 }
 
-/* These are no failures: the work is to be deferred. The plugin has done nothing for either (plugin.h), so the worker
- * may do the same work from the beginning. */
+/* Returns whether the work must be deferred. These two are no failures: after either the plugin has done nothing
+ * (plugin.h), so the worker may do the same work from the beginning. */
 static bool is_deferred(gpuhal_status status)
 {
     return status == GPUHAL_ERROR_NOT_SUPPORTED || status == GPUHAL_NOT_READY;
 }
 
 /* With the right to call and without the mutex. Buffers are entered before the plugin gets them, so that none is mapped
- * meanwhile, and left again unless they were submitted; where the work is joined the newest submission has entered
- * them. */
+ * meanwhile, and left again unless they were submitted. For joined work the newest submission has entered them. */
 gpuhal_status gpuhal_queue_submit(gpuhal_queue *queue, const gpuhal_op *op)
 {
     if (!queue->vendor || !op->kind->submit || !is_plain(op->to) || !is_plain(op->from) ||
@@ -43,9 +42,9 @@ gpuhal_status gpuhal_queue_submit(gpuhal_queue *queue, const gpuhal_op *op)
     return status && !is_deferred(status) ? gpuhal_queue_refused(queue, status) : status;
 }
 
-/* With the mutex held, right after the plugin took the work and before the right to call is given back: only so are
- * the numbers in the order in which the plugin has the work. gpuhal_queue_reserve() has made the room, so nothing
- * can fail. */
+/* With the mutex held, right after the plugin took the work and before the right to call is given back: otherwise the
+ * numbers would not be in the order of the plugin's work. gpuhal_queue_reserve() has made the room, so nothing can
+ * fail. */
 void gpuhal_queue_track(gpuhal_queue *queue, const gpuhal_op *op)
 {
     queue->submitted++;
@@ -64,9 +63,9 @@ void gpuhal_queue_track(gpuhal_queue *queue, const gpuhal_op *op)
     gpuhal_queue_note_busy(queue);
 }
 
-/* With the mutex held. OK, with the right to call; NOT_READY: the work must be deferred; or why it is refused. Each
- * turn looks at everything anew: while this thread waited the queue may have failed, or another thread deferred
- * work, which comes first. */
+/* With the mutex held. Returns OK, with the right to call; NOT_READY: the work must be deferred; or the status that
+ * refuses it. Each turn checks all conditions again: while this thread waited, the queue may have failed, or another
+ * thread may have deferred work, which comes first. */
 static gpuhal_status admit_unlocks(gpuhal_queue *queue, uint64_t deadline_ns)
 {
     while (gpuhal_queue_is_called(queue) && !gpuhal_queue_has_failed(queue) && !gpuhal_queue_has_deferred(queue)) {
@@ -81,9 +80,9 @@ static gpuhal_status admit_unlocks(gpuhal_queue *queue, uint64_t deadline_ns)
     return gpuhal_queue_has_deferred(queue) ? GPUHAL_NOT_READY : gpuhal_queue_begin_call_unlocks(queue, deadline_ns);
 }
 
-/* Handles the plugin's answer for a transfer and gives back the right to call. With the mutex held. Deferring comes
- * before the right is given back, too: a thread that gets it next would otherwise submit its later work first. The fast
- * path is opened last, for it lets in threads without the mutex. */
+/* Handles the plugin's answer for a transfer and gives back the right to call. With the mutex held. Work is also
+ * deferred before the right is given back: the next thread with the right would otherwise submit its later work first.
+ * The fast path is opened last, for it lets in threads without the mutex. */
 static gpuhal_status conclude(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status)
 {
     if (status == GPUHAL_OK) {
@@ -94,7 +93,7 @@ static gpuhal_status conclude(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_s
         }
     } else if (is_deferred(status)) {
         bool on_host = status == GPUHAL_ERROR_NOT_SUPPORTED;
-        queue->submitted += on_host && queue->adopted; /* what the caller submitted by itself comes before, too */
+        queue->submitted += on_host && queue->adopted; /* work that the caller submitted natively comes before, too */
         status = gpuhal_queue_append_deferred(queue, op, on_host);
     }
     gpuhal_queue_end_call(queue);
@@ -136,7 +135,8 @@ gpuhal_status gpuhal_queue_defer(gpuhal_queue *queue, const gpuhal_op *op)
                                              : defer_locked(queue, op);
 }
 
-/* The general path; the fast path is for work right behind its like. */
+/* The general path; the fast path is for transfers after transfers with the same buffers, and for launches after
+ * launches. */
 static gpuhal_status enqueue_locked(gpuhal_queue *queue, const gpuhal_op *op)
 {
     gpuhal_queue_lock(queue);
@@ -159,7 +159,7 @@ static gpuhal_status enqueue_locked(gpuhal_queue *queue, const gpuhal_op *op)
     return status;
 }
 
-/* Of a launch whose record is the caller's a copy is enqueued, made before the plugin has the work. */
+/* Enqueues a copy of a launch whose record is the caller's. The copy is made before the plugin has the work. */
 static gpuhal_status enqueue_kept(gpuhal_queue *queue, const gpuhal_op *op)
 {
     gpuhal_op own = *op;
@@ -169,7 +169,7 @@ static gpuhal_status enqueue_kept(gpuhal_queue *queue, const gpuhal_op *op)
     return status;
 }
 
-/* The plugin's answer on the fast path was not OK; this thread has the right to call. */
+/* Handles an answer of the plugin on the fast path other than OK; this thread has the right to call. */
 static gpuhal_status conclude_fast(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status)
 {
     gpuhal_op own = *op;
@@ -214,8 +214,8 @@ gpuhal_status gpuhal_queue_enqueue(gpuhal_queue *queue, const gpuhal_op *op)
     return __builtin_expect(status != GPUHAL_OK, 0) ? conclude_fast(queue, op, status) : GPUHAL_OK;
 }
 
-/* Polls the oldest timepoints, so that buffers do not stay with a queue for which no thread waits. The newest is left
- * alone: it was recorded just now. */
+/* Polls the oldest timepoints, so that buffers do not stay with a queue without waiting threads. The newest is skipped:
+ * it was recorded just now. */
 static void look_back(gpuhal_queue *queue)
 {
     for (bool more = true; more;) {
@@ -228,7 +228,7 @@ static void look_back(gpuhal_queue *queue)
     }
 }
 
-/* With the mutex held and the right to call. In a queue without a plugin's queue nothing is in flight when nothing is
+/* With the mutex held and the right to call. A queue without a plugin's queue has no work in flight if none is
  * deferred. */
 static gpuhal_status record_now(gpuhal_queue *queue, gpuhal_timepoint *timepoint, gpuhal_completion **completions)
 {
@@ -246,9 +246,10 @@ static gpuhal_status record_now(gpuhal_queue *queue, gpuhal_timepoint *timepoint
     return status;
 }
 
-/* The event shows whether that work goes on when a driver whose ring is full blocks in a later call. Behind native
- * access such a driver blocks here already, for work that nothing else reports: so that counts as lasting until the
- * call is back. Without memory for it, or where the driver does not record now, the work goes on without it. */
+/* If a driver with a full ring blocks in a later call, the event shows whether the earlier work makes progress. After
+ * native access such a driver already blocks here, for work that nothing else reports. So the native access counts as
+ * lasting until the call returns. Without memory for the event, or if the driver does not record it now, the work goes
+ * on without it. */
 void gpuhal_queue_record_own_unlocks(gpuhal_queue *queue, bool is_access)
 {
     gpuhal_completion *none = NULL; /* no other thread knows the timepoint before it is in the queue */
@@ -284,8 +285,8 @@ static gpuhal_status record_unlocks(gpuhal_queue *queue, gpuhal_timepoint *timep
                : status;
 }
 
-/* With the mutex held. Nothing to wait for: done at once, without a call. A plugin that does not promise to be back
- * in time is called by the worker, which a deferred timepoint starts; where that cannot be, this thread calls. */
+/* With the mutex held. Without work to wait for the timepoint is done at once, without a call. If the plugin does not
+ * honor timeouts, the worker calls it, started by a deferred timepoint; if that is not possible, this thread calls. */
 static gpuhal_status record_to_wait_unlocks(gpuhal_queue *queue, gpuhal_timepoint *timepoint, uint64_t deadline_ns,
                                             gpuhal_completion **completions)
 {
@@ -302,7 +303,8 @@ static gpuhal_status record_to_wait_unlocks(gpuhal_queue *queue, gpuhal_timepoin
     return record_unlocks(queue, timepoint, NULL, deadline_ns, completions);
 }
 
-/* `waits`: the caller waits until the deadline. `observes`: it is observed. Not inlined, as a part of it would be. */
+/* `waits`: the caller waits until the deadline. `observes`: the recording is observed. noinline: the compiler would
+ * inline a part. */
 static __attribute__((noinline)) gpuhal_status make_timepoint(gpuhal_queue *queue, bool timed, bool waits,
                                                               uint64_t deadline_ns, bool observes,
                                                               gpuhal_timepoint **out_point)
@@ -362,8 +364,8 @@ gpuhal_status gpuhal_queue_record_to_wait(gpuhal_queue *queue, uint64_t deadline
     return make_timepoint(queue, false, true, deadline_ns, false, out_point);
 }
 
-/* The plugin's queue waits only for what the same device has been given already: where a device waits for another one,
- * drivers do not report that the other's work failed. */
+/* The plugin's queue waits only for work that the same device already has: if a device waits for another one, drivers
+ * do not report that the other device's work failed. */
 static bool may_wait_natively(const gpuhal_queue *queue, const gpuhal_timepoint *timepoint)
 {
     return queue->vendor && timepoint->queue && queue->device->ops.queue_wait &&
@@ -371,8 +373,8 @@ static bool may_wait_natively(const gpuhal_queue *queue, const gpuhal_timepoint 
            gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_SUBMITTED;
 }
 
-/* With the right to call and without the mutex. NOT_SUPPORTED: the worker has to wait, also when the timepoint turns
- * out to be done or to have failed. OK: the event has this queue's work as a user, which the caller tracks. */
+/* With the right to call and without the mutex. NOT_SUPPORTED: the worker must wait, also if the timepoint turns out to
+ * be done or to have failed. OK: this queue's work is a user of the event, and the caller tracks it. */
 static gpuhal_status wait_natively(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
 {
     gpuhal_error_detail detail;

@@ -1,8 +1,9 @@
-/* queue/timeline.c: see timeline.h; pieces while the plugin or the worker has their work, their times, and the ring.
+/* queue/timeline.c: see timeline.h; follows pieces while the plugin or the worker has their work, finds their times,
+ * and keeps the ring.
  *
- * The clocks of the device and the host have no fixed relation: one is slower, or begins anew. So each interval of the
- * device's is short, from the end of one piece to the begin of the next and from there to its end, and what the host
- * knows moves them: a piece begins no earlier than it was given to the driver, and ends no later than that was noticed.
+ * The clocks of the device and the host have no fixed relation: one is slower, or restarts. So each interval of the
+ * device's clock is short: from the end of one piece to the begin of the next, and from there to its end. The host's
+ * times limit both: a piece begins no earlier than the driver got it, and ends no later than the host noticed its end.
  */
 #include "queue/timeline.h"
 
@@ -49,8 +50,8 @@ void gpuhal_timeline_destroy(gpuhal_timeline *timeline)
     }
 }
 
-/* Takes what is in the record, which has ended. Of two pieces for one place the newer one stays. What an earlier trace
- * began is not of this one. */
+/* Takes over the contents of the record of an ended piece. Of two pieces for one place the newer one stays. Pieces that
+ * began in an earlier trace are dropped. */
 static void keep(gpuhal_timeline *timeline, gpuhal_traced_record *record)
 {
     gpuhal_mutex_lock(&timeline->mutex);
@@ -90,8 +91,8 @@ gpuhal_status gpuhal_timeline_start(gpuhal_timeline *timeline, uint32_t pieces)
 
 /* ---- the times of a piece */
 
-/* By the device's clock, from where the piece before ended. False: it has none for them. Only the thread that takes
- * from the list. */
+/* Measures the piece by the device's clock, from the end of the piece before. False: the device has no times for it.
+ * Only for the thread that takes from the list. */
 static bool measure(gpuhal_queue *queue, gpuhal_traced *traced)
 {
     gpuhal_queue_timeline *own = &queue->trace;
@@ -106,7 +107,7 @@ static bool measure(gpuhal_queue *queue, gpuhal_traced *traced)
     status = status || !own->base ? status : gpuhal_timepoint_elapsed(own->base, begin, &before);
     if (status) {
         if (status == GPUHAL_ERROR_NOT_SUPPORTED) {
-            atomic_store(&queue->has_times, false); /* it would not be another time either */
+            atomic_store(&queue->has_times, false); /* it will never support it */
         }
         gpuhal_timepoint_release(own->base);
         own->base = NULL;
@@ -127,7 +128,7 @@ static bool measure(gpuhal_queue *queue, gpuhal_traced *traced)
     return true;
 }
 
-/* A piece that has left the list. */
+/* Finishes a piece that has left the list. */
 static void finish(gpuhal_queue *queue, gpuhal_traced *traced)
 {
     gpuhal_queue_timeline *own = &queue->trace;
@@ -142,12 +143,12 @@ static void finish(gpuhal_queue *queue, gpuhal_traced *traced)
         record->clock = GPUHAL_CLOCK_HOST;
         record->end_ns = end->done_ns;
     }
-    /* Readers that add begin and duration in floating point (speedscope) would see a piece that ends where the next one
-     * begins as one around it. */
+    /* Readers that add begin and duration in floating point (speedscope) would nest the next piece in a piece that ends
+     * at its begin. */
     record->begin_ns = record->begin_ns <= own->last_ns ? own->last_ns + 1 : record->begin_ns;
     record->end_ns = record->end_ns < record->begin_ns ? record->begin_ns : record->end_ns;
     if (record->form != GPUHAL_OP_EVENT || record->clock == GPUHAL_CLOCK_DEVICE) {
-        own->last_ns = record->end_ns; /* else what comes next may have begun before the event was noticed */
+        own->last_ns = record->end_ns; /* else the next piece may have begun before the event was noticed */
     }
     keep(queue->device->gpu->layers.timeline, record);
     gpuhal_timepoint_release(traced->begin);
@@ -194,7 +195,7 @@ void gpuhal_timeline_take(gpuhal_queue *queue)
     (void)gpuhal_error_restore(&before);
 }
 
-/* ---- pieces on their way */
+/* ---- the transitions of pieces */
 
 static gpuhal_trace_usage usage_of(const gpuhal_op *op)
 {
@@ -255,8 +256,8 @@ static void *enqueue(gpuhal_queue *queue, const gpuhal_op *op)
     return traced;
 }
 
-/* A timepoint at this place of the plugin's queue; NULL: there is none. With the right to call and without the mutex.
- * As everywhere, a plugin that refuses to record for good has failed the queue. */
+/* Records a timepoint at this place of the plugin's queue; NULL: there is none. With the right to call and without the
+ * mutex. As everywhere, a final refusal by the plugin fails the queue. */
 static gpuhal_timepoint *stamp(gpuhal_queue *queue, bool timed)
 {
     gpuhal_error_detail before;
@@ -280,7 +281,7 @@ static gpuhal_timepoint *stamp(gpuhal_queue *queue, bool timed)
     return status ? NULL : timepoint;
 }
 
-/* The work has its place in the queue's order now, or had it before; a recording comes after what is there. */
+/* Gives the work its place in the queue's order, unless it has one; a recording comes after the newest piece. */
 static void place(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status)
 {
     gpuhal_traced *traced = op->observed;
@@ -296,7 +297,7 @@ static void place(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status
     traced->placed = true;
 }
 
-/* With the mutex held: the piece is the last of the queue's list. A recording ends with its timepoint, if that was not
+/* Appends the piece to the queue's list, with the mutex held. A recording ends with its timepoint, unless that was
  * refused. */
 static void append(gpuhal_queue *queue, const gpuhal_op *op)
 {
@@ -311,7 +312,7 @@ static void append(gpuhal_queue *queue, const gpuhal_op *op)
 static void submits(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status)
 {
     gpuhal_traced *traced = op->observed;
-    gpuhal_timepoint_release(traced->begin); /* of an attempt that the plugin put off */
+    gpuhal_timepoint_release(traced->begin); /* of an attempt that the plugin deferred */
     traced->record.path =
         traced->record.usage == GPUHAL_USAGE_PAIR ? GPUHAL_TRACED_PATH + GPUHAL_PATH_PEER : GPUHAL_TRACED_DIRECT;
     (void)status;
@@ -365,7 +366,7 @@ static void dropped(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status stat
     append(queue, op);
 }
 
-/* More than there is room for are not shown. */
+/* The trace leaves out waits beyond GPUHAL_TRACED_AFTER. */
 static void waits(gpuhal_queue *queue, const gpuhal_timepoint *timepoint)
 {
     if (!gpuhal_queue_is_observed(queue) || timepoint->queue == queue || timepoint->observed == 0) {

@@ -1,11 +1,11 @@
 /* queue/timeline.h: the trace of the work of queues (gpuhal/trace.h).
  *
- * A piece of work has a gpuhal_traced from its enqueueing on. It goes with the work, through the list of deferred work
- * if the work is deferred, until the plugin got the work, or the worker did it, or it failed. From then on it is in its
+ * A piece of work has a gpuhal_traced from its enqueueing on. The gpuhal_traced goes with the work, also through the
+ * list of deferred work, until the plugin got the work, or the worker did it, or it failed. From then on it is in its
  * queue's list, in the order of the work. It leaves that list from the front, once the plugin's event after the work is
  * done: its times become numbers, its events are given back, and its record goes into the ring. So there are no more
  * events than work in flight, and the ends of a queue's pieces are known in their order. A recording of an event of the
- * application is a piece as well: it has no begin, and its end is its own timepoint.
+ * application is a piece as well: it has no begin, and its end is its timepoint.
  */
 #ifndef GPUHAL_QUEUE_TIMELINE_H
 #define GPUHAL_QUEUE_TIMELINE_H
@@ -30,7 +30,7 @@ typedef enum {
 
 /* The record of a piece. */
 typedef struct gpuhal_traced_record {
-    uint64_t number; /* among those of the object, from 1 on; 0: the place is empty */
+    uint64_t number; /* among the object's pieces, from 1 on; 0: the place is empty */
     uint64_t enqueued_ns, begin_ns, end_ns; /* gpuhal_os_monotonic_ns() */
     uint64_t bytes;
     uint64_t after[GPUHAL_TRACED_AFTER]; /* numbers of pieces of other queues; 0: none */
@@ -47,19 +47,19 @@ enum { GPUHAL_TRACED_WORKER = 0, GPUHAL_TRACED_DIRECT = 1, GPUHAL_TRACED_PATH = 
 typedef struct gpuhal_traced {
     struct gpuhal_traced *next;
     gpuhal_traced_record record;
-    bool placed; /* it has its place among those of the queue, enqueued */
-    gpuhal_timepoint *begin, *end; /* around the work that the plugin got; NULL: none */
+    bool placed; /* it has its place in the queue's order */
+    gpuhal_timepoint *begin, *end; /* around the plugin's work; NULL: none */
 } gpuhal_traced;
 
 /* The shared part of an object's queues. */
 typedef struct gpuhal_timeline {
     _Atomic bool on;
-    _Atomic uint32_t queues; /* that were created */
+    _Atomic uint32_t queues; /* created so far */
     gpuhal_mutex mutex;      /* protects the members below; no other mutex is locked meanwhile */
     gpuhal_traced_record *ring;
     uint64_t capacity;
-    uint64_t count, first; /* number of the newest piece, of the oldest of this trace */
-    uint64_t ended, dropped; /* of this trace: not in flight any more; of them, overwritten */
+    uint64_t count, first; /* numbers of the newest piece, and of this trace's oldest */
+    uint64_t ended, dropped; /* of this trace: pieces not in flight any more; of them, overwritten */
 } gpuhal_timeline;
 
 /* A queue's part of the trace. The queue's mutex protects it, except `number`, and except base, base_ns and last_ns,
@@ -80,12 +80,12 @@ void gpuhal_timeline_destroy(gpuhal_timeline *timeline);
 
 /* ---- timeline.c */
 
-/* Begins with an empty ring of `pieces`; 0: the usual number. Returns INVALID_ARGUMENT, HOST_MEMORY. The flag `on` ends
- * it. */
+/* Begins a trace with an empty ring of `pieces`; 0: the usual number. Returns INVALID_ARGUMENT, HOST_MEMORY. Clearing
+ * `on` ends the trace. */
 gpuhal_status gpuhal_timeline_start(gpuhal_timeline *timeline, uint32_t pieces);
 /* Makes the trace the observer of a queue that is being created. Without memory a piece is missing. */
 void gpuhal_timeline_observe(gpuhal_queue *queue);
-/* Takes the ended pieces from the queue's list; of a closed queue the others as well. Without the mutex. */
+/* Takes the ended pieces from the queue's list, and all pieces if the queue is closed. Without the mutex. */
 void gpuhal_timeline_take(gpuhal_queue *queue);
 
 /* ---- timeline_file.c */

@@ -1,5 +1,5 @@
-/* queue/timeline_file.c: traces of queues as JSON. Records become text under the ring's mutex, some at a time, and the
- * text goes to the file without a lock; arrows need both their pieces. */
+/* queue/timeline_file.c: writes traces of queues as JSON. Records become text under the ring's mutex, some at a time,
+ * and the text goes to the file without a lock. An arrow needs both its pieces. */
 #include "queue/timeline.h"
 
 #include "base/error.h"
@@ -19,7 +19,7 @@ static const gpuhal_document_kind kind = {.what = "a trace of queues", .header =
 
 /* ---- the text */
 
-/* How many bytes the character has; 0: it is not UTF-8. */
+/* Returns how many bytes the character has; 0: it is not UTF-8. */
 static size_t character(const unsigned char *at)
 {
     const size_t length = *at < 0x80                  ? 1
@@ -105,7 +105,8 @@ static void print_arguments(gpuhal_text *text, const gpuhal_traced_record *recor
     gpuhal_text_printf(text, "}}");
 }
 
-/* It has to begin and end within the pieces. Its id is of the whole document: the later piece, and the place there. */
+/* An arrow must begin and end within the pieces. Its id is unique in the document: the number of the later piece, and
+ * the place in its `after`. */
 static void print_arrow(gpuhal_text *text, const gpuhal_traced_record *from, const gpuhal_traced_record *to, int place)
 {
     const gpuhal_traced_record *const ends[] = {from, to};
@@ -117,7 +118,7 @@ static void print_arrow(gpuhal_text *text, const gpuhal_traced_record *from, con
     }
 }
 
-/* A device's id has no character that JSON escapes, and neither has a status's name. */
+/* Neither a device's id nor a status's name has a character that JSON escapes. */
 static void print_lane(gpuhal_text *text, const gpuhal_traced_record *record)
 {
     print_head(text, "M", record->queue);
@@ -148,12 +149,12 @@ static void print_record(gpuhal_text *text, const gpuhal_traced_record *record)
 typedef struct writing {
     gpuhal_timeline *timeline;
     gpuhal_document to;
-    unsigned char *lanes; /* a bit for each queue that has its name */
+    unsigned char *lanes; /* a bit for each queue whose name is written */
     uint64_t lane_bytes;
-    uint64_t pieces; /* that are in it */
+    uint64_t pieces; /* written so far */
 } writing;
 
-/* With the ring's mutex held. NULL: it is not there. */
+/* With the ring's mutex held. NULL: the ring does not have the record. */
 static const gpuhal_traced_record *find(const gpuhal_timeline *timeline, uint64_t number)
 {
     const gpuhal_traced_record *place = timeline->ring ? &timeline->ring[number % timeline->capacity] : NULL;
@@ -182,7 +183,7 @@ static void print_place(writing *w, const gpuhal_traced_record *record)
     }
 }
 
-/* What is recorded meanwhile is not waited for, so this ends however busy the queues are. */
+/* Leaves out records that are added meanwhile, so it ends even if the queues stay busy. */
 static gpuhal_status write_records(writing *w)
 {
     gpuhal_timeline *timeline = w->timeline;
@@ -213,7 +214,7 @@ static gpuhal_status write_records(writing *w)
     return status;
 }
 
-/* Work that has ended without a thread that noticed. */
+/* Takes work whose end no thread has noticed. */
 static gpuhal_status take_all(gpuhal *gpu)
 {
     size_t count = 0;
@@ -251,7 +252,7 @@ gpuhal_status gpuhal_timeline_write(gpuhal *gpu, const char *path)
     return write_trace(gpu, path);
 }
 
-/* Tried now, so that a mistake in the name shows. What is there stays until there is a trace. */
+/* Tries the path now, so that a wrong name is reported. An existing file stays until there is a trace. */
 gpuhal_status gpuhal_timeline_begin_at_open(gpuhal *gpu)
 {
     const char *path = gpu->settings.trace;
@@ -259,7 +260,7 @@ gpuhal_status gpuhal_timeline_begin_at_open(gpuhal *gpu)
     return status || !path ? status : gpuhal_timeline_start(gpu->layers.timeline, 0);
 }
 
-/* An object whose queues did nothing leaves the file to the others of its process. */
+/* An object whose queues had no work leaves the file to other objects of its process. */
 void gpuhal_timeline_write_at_close(gpuhal *gpu)
 {
     gpuhal_timeline *timeline = gpu->layers.timeline;

@@ -33,8 +33,8 @@ void gpuhal_waitable_release(gpuhal_waitable *waitable)
     }
 }
 
-/* Clearing and counting under one lock: an end of the former recording that comes later has an old number, and must not
- * make the descriptor readable for this one. */
+/* Clears and counts under one lock: if the end of the former recording comes later, it has an old number, and must not
+ * make the descriptor readable for this recording. */
 uint64_t gpuhal_waitable_arm(gpuhal_waitable *waitable)
 {
     gpuhal_mutex_lock(&waitable->mutex);
@@ -83,7 +83,7 @@ gpuhal_timepoint *gpuhal_timepoint_retain(gpuhal_timepoint *timepoint)
 }
 
 /* ---- timepoints that the host ends, of events with GPUHAL_EVENT_HOST. They belong to no queue and reach no driver: a
- * driver with one queue, or one that works inside the call, would wait for itself. */
+ * driver with one queue, or one that does the work inside the call, would wait for itself. */
 
 typedef struct host_timepoint {
     gpuhal_timepoint timepoint; /* first: each is cast to the other */
@@ -120,8 +120,8 @@ static void free_host_point(gpuhal_timepoint *timepoint)
 
 /* ---- both */
 
-/* Acquire and release: the thread that frees sees what all others did with it before they let go. The queue is released
- * last, since the event goes back to it. */
+/* Acquire and release: the thread that frees the timepoint sees all writes of the other threads before their releases.
+ * The queue is released last, since the event goes back to it. */
 void gpuhal_timepoint_release(gpuhal_timepoint *timepoint)
 {
     if (!timepoint || atomic_fetch_sub_explicit(&timepoint->references, 1, memory_order_acq_rel) != 1) {
@@ -162,8 +162,8 @@ gpuhal_status gpuhal_timepoint_result(const gpuhal_timepoint *timepoint)
     return timepoint->failure ? gpuhal_failure_status(timepoint->failure) : GPUHAL_OK;
 }
 
-/* DONE is stored once failure and time are there, with release, since both are then read without the mutex, and never
- * change. Completions are only collected: they call the application, which no mutex may be held for. */
+/* DONE is stored with release, after failure and time: both are then read without the mutex, and never change.
+ * Completions are only collected: they call the application, and no mutex may be held for that. */
 void gpuhal_timepoint_finish(gpuhal_timepoint *timepoint, gpuhal_failure *failure, gpuhal_completion **list)
 {
     if (gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_DONE) {
@@ -242,7 +242,7 @@ static void notify(gpuhal_completion *completion)
     gpuhal_completion_free(completion);
 }
 
-/* The list was built from its front, so it is turned round first. */
+/* The list was built at its front, so it is reversed first. */
 void gpuhal_completions_notify(gpuhal_completion *list)
 {
     gpuhal_completion *in_order = NULL;

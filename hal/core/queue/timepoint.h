@@ -18,7 +18,7 @@
  * destroyed first. */
 typedef struct gpuhal_waitable {
     _Atomic uint32_t references;
-    gpuhal_mutex mutex; /* protects `turn`, and that the notifier's state is true for it */
+    gpuhal_mutex mutex; /* protects `turn`, and the notifier's state, which belongs to it */
     uint64_t turn;      /* number of the recording that counts */
     intptr_t notifier;
 } gpuhal_waitable;
@@ -28,7 +28,7 @@ void gpuhal_waitable_release(gpuhal_waitable *waitable);
 /* Clears the descriptor and returns a number: only a completion with this number signals it from now on. */
 uint64_t gpuhal_waitable_arm(gpuhal_waitable *waitable);
 
-/* The receiver of a timepoint's end, notified once. Exactly one of the next four is set. */
+/* The receiver of a timepoint's end, notified once. Exactly one of `queue`, `waitable`, `done` and `listed` is set. */
 typedef struct gpuhal_completion {
     struct gpuhal_completion *next;
     gpuhal_queue *queue;   /* with a reference: deferred work of this queue waits */
@@ -51,23 +51,23 @@ typedef struct gpuhal_timepoint {
     _Atomic uint32_t references;
     _Atomic int state;          /* gpuhal_timepoint_state */
     gpuhal_queue *queue;        /* with a reference; NULL: the host ends it */
-    uint64_t number;            /* submissions of the queue that it comes after */
-    uint64_t ordinal;           /* among all timepoints of the process; given before it is put into its queue */
+    uint64_t number;            /* of the queue's submissions before it */
+    uint64_t ordinal;           /* among all timepoints of the process; set before it is put into its queue */
     bool timed;
     bool stamped;               /* done_ns is wanted, although it is not timed */
     uint64_t observed;          /* the observer's number of the work before it; 0: none */
     _Atomic bool retired;       /* DONE, and all objects that the work before it kept alive have been given back */
     bool notify_requested;      /* a thread waits or a completion is set: the end must be noticed without polling */
-    bool armed, signaled;        /* the plugin must call back; it has */
+    bool armed, signaled;        /* the plugin must call back; it has called */
     bool blocked_on;            /* an application thread blocks in the plugin for it, and takes over the result */
     /* vendor_event.c. Once submitted; may only be read by a user. */
     gpuhal_plugin_event *event;
     struct gpuhal_vendor_queue *vendor; /* the plugin's queue of the event, with a reference */
     _Atomic uint32_t users; /* of the event: its queue until it is done, threads in calls with it, work of other queues
                              * that waits for it, and a timed timepoint itself. 0: the event is gone, or none yet */
-    uint64_t done_ns; /* of a timed or stamped one: when it was found done, its time if the plugin has no queues */
+    uint64_t done_ns; /* if timed or stamped: when it was found done; its time if the plugin has no queues */
     gpuhal_failure *failure;        /* NULL: it has not failed */
-    struct gpuhal_timepoint *next;  /* in the queue's list of submitted ones */
+    struct gpuhal_timepoint *next;  /* in the queue's list of submitted timepoints */
     gpuhal_completion *completions;   /* the oldest first */
 } gpuhal_timepoint;
 
@@ -87,14 +87,14 @@ static inline gpuhal_timepoint_state gpuhal_timepoint_now(const gpuhal_timepoint
 }
 /* Returns OK for a timepoint that is DONE, or its failure as this thread's last error. */
 gpuhal_status gpuhal_timepoint_result(const gpuhal_timepoint *timepoint);
-/* Ends it, with its queue's mutex held. Its completions go to the front of *list, each before the earlier ones, for
- * gpuhal_completions_notify(). NULL failure: success. */
+/* Ends it, with the mutex held that protects it. Its completions go to the front of *list, each before the earlier
+ * ones, for gpuhal_completions_notify(). NULL failure: success. */
 void gpuhal_timepoint_finish(gpuhal_timepoint *timepoint, gpuhal_failure *failure, gpuhal_completion **list);
 
-/* Notifies and frees all completions of a list, from its back, so in the order of the timepoints' ends. With no mutex
+/* Notifies and frees all completions of a list, from its back: in the order of the timepoints' ends. With no mutex
  * held. */
 void gpuhal_completions_notify(gpuhal_completion *list);
-/* Frees one that was not notified. */
+/* Frees a completion that was not notified. */
 void gpuhal_completion_free(gpuhal_completion *completion);
 
 /* Makes a timepoint that the host ends; NULL without memory. */

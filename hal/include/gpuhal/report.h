@@ -53,18 +53,18 @@ typedef struct gpuhal_plugin_report {
     int32_t priority;
     const char *name;     /**< Name of the backend. */
     const char *version;  /**< Of the plugin, once it was loaded. */
-    const char *file;     /**< The shared library, or the manifest when that was not accepted; "built in". */
+    const char *file;     /**< The shared library, or the manifest if it was not accepted; "built in". */
     const char *reason;   /**< A sentence that does not name the plugin; "" for OK without a note. */
     const char *driver;   /**< Path of the vendor's library that was opened. */
     uint64_t time_ns;     /**< From the start of its probe to the result; 0: it was not probed. */
     uint32_t device_count;
     uint32_t isolated;    /**< 1: probed in a helper process, 0: in this process or not at all. */
-    uint32_t cached;      /**< 1: the result of an earlier probe: nothing that it depends on has changed. */
+    uint32_t cached;      /**< 1: the result of an earlier probe: none of its dependencies has changed. */
     /** The cause that ended its helper process, by the system's number: a signal, on Windows an NTSTATUS; 0: none. */
     uint32_t signal;
     const char *output;   /**< The last lines that it printed in its helper process, separated by line feeds. */
     uint64_t probed_at;   /**< When it was probed in a helper process, in seconds since 1970; 0: it was not. */
-    const char *note;     /**< How long the result stays valid, where that is not the usual rule: "" else. */
+    const char *note;     /**< How long the result stays valid; "": by the usual rule. */
     uint32_t ambiguous;   /**< 1: DUPLICATE, and only the file names of two manifests in one folder decided it. */
 } gpuhal_plugin_report;
 
@@ -83,7 +83,7 @@ typedef struct gpuhal_environment_entry {
     uint32_t size;
     const char *name;    /**< "GPUHAL_BACKENDS". */
     const char *value;   /**< NULL: not set. */
-    const char *meaning; /**< What it does, in a few words. */
+    const char *meaning; /**< Its effect, in a few words. */
     uint32_t ignored;    /**< 1: set, and not read, because the process is privileged or the configuration says so. */
 } gpuhal_environment_entry;
 

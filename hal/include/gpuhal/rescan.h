@@ -1,8 +1,8 @@
 /** gpuhal/rescan.h: devices that appear and vanish while the program runs.
  *
  *  The list of gpuhal_device_at() only grows: a device that vanished keeps its place and its pointer, and every call
- *  that needs it returns DEVICE_LOST; one that comes back is a new device at the end of the list. gpuhal_select()
- *  ignores those that are gone. Each change increments the generation of the gpuhal object.
+ *  that needs it returns DEVICE_LOST; if it comes back, it is a new device at the end of the list. gpuhal_select()
+ *  ignores devices that are gone. Each change increments the generation of the gpuhal object.
  *
  *  A program with an event loop watches the descriptor of gpuhal_change_descriptor(), and when it is readable:
  *
@@ -23,12 +23,12 @@
 extern "C" {
 #endif
 
-/** What happened to a device. */
+/** The kind of a change. */
 typedef uint32_t gpuhal_change_kind;
 enum {
     GPUHAL_CHANGE_APPEARED = 1, /**< New in the list. */
     GPUHAL_CHANGE_VANISHED = 2, /**< No longer listed. */
-    GPUHAL_CHANGE_LOST = 3,     /**< The driver reports it, or hangs. */
+    GPUHAL_CHANGE_LOST = 3,     /**< The driver reports the loss, or hangs. */
     GPUHAL_CHANGE_CHANGED = 4   /**< Facts have changed, such as the driver's version. */
 };
 
@@ -36,7 +36,7 @@ enum {
 typedef struct gpuhal_change {
     uint32_t size;
     gpuhal_change_kind kind;
-    uint64_t generation;   /**< Of the gpuhal object, after it. */
+    uint64_t generation;   /**< Of the gpuhal object, after the change. */
     gpuhal_device *device;
     char sentence[240];    /**< For people: "opencl:1 is not listed any more". */
 } gpuhal_change;
@@ -61,11 +61,11 @@ GPUHAL_API gpuhal_status gpuhal_device_status(const gpuhal_device *device);
 /** Receives a change. @p change is valid during the call. */
 typedef void gpuhal_change_fn(void *user, const gpuhal_change *change);
 
-/** Has @p listener called for every change from now on, on the thread of the library that serves all callbacks of the
- *  object; it may call the library, but not gpuhal_close(). NULL ends that: the listener is not called after this
- *  returns, except where it makes this call itself. From now on the library rescans by itself on the kernel's events
- *  of added and removed devices, where the system has them, on announcements of plugins and on changes of the files
- *  that manifests name under `watch`; the same once gpuhal_change_descriptor() was called.
+/** Calls @p listener for every change from now on, on the thread of the library that runs all callbacks of the object.
+ *  The listener may call the library, but not gpuhal_close(). NULL ends the calls: after this returns the listener does
+ *  not run, unless it makes this call itself. Once a listener was set, or gpuhal_change_descriptor() was called, the
+ *  library rescans by itself on the kernel's events of added and removed devices (if the system has them), on
+ *  announcements of plugins, and on changes of the files that manifests name under `watch`.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY
  *  Owner: caller must keep @p user. Threads: any. Blocks: with NULL, until a running call has ended. */
 GPUHAL_API gpuhal_status gpuhal_on_change(gpuhal *gpu, gpuhal_change_fn *listener, void *user);

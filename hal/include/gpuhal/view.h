@@ -1,18 +1,18 @@
-/** gpuhal/view.h: what there is, at one moment: plugins and why each is used or not, physical devices, their
- *  interfaces, and the evidence for that. gpuhal/node.h adds the machine's hardware and the record of the machine.
+/** gpuhal/view.h: the state at one moment: plugins and why each is used or not, physical devices, their interfaces, and
+ *  the evidence for these. gpuhal/node.h adds the machine's hardware and the record of the machine.
  *
- *  A view never changes: after gpuhal_rescan() an older one still says what it said. It has records of several kinds,
- *  each kind a list with a structure of its own, and all are read in one way:
+ *  A view never changes, also after gpuhal_rescan(). It has records of several kinds. Each kind is a list with a
+ *  separate structure, and all are read in one way:
  *
  *      gpuhal_plugin_report report = {.size = sizeof report};
  *      for (uint32_t i = 0; gpuhal_view_get(view, GPUHAL_RECORD_PLUGIN, i, &report) == GPUHAL_OK; i++) {
  *
- *  What the records of this header point to, texts and devices, is valid as long as the gpuhal object. What those of
- *  gpuhal/node.h point to is valid as long as the view. Texts are never NULL; "" means unknown.
+ *  The texts and devices in records of this header are valid as long as the gpuhal object; the texts in records of
+ *  gpuhal/node.h are valid as long as the view. Texts are never NULL; "" means unknown.
  *
  *  One GPU that CUDA, Vulkan and OpenCL list is one physical device with three interfaces. They are matched by PCI
  *  address, else DRM render node, else UUID within one vendor, else LUID; never by name or index. All software devices
- *  on the host's processor are interfaces of the processor. A partition (MIG, AMD) is a device of its own under one
+ *  on the host's processor are interfaces of the processor. A partition (MIG, AMD) is a separate device under one
  *  physical device. docs/identity.md states the rule.
  */
 #ifndef GPUHAL_VIEW_H
@@ -26,17 +26,17 @@
 extern "C" {
 #endif
 
-/** What there is, at one moment. */
+/** The plugins, devices and evidence at one moment. */
 typedef struct gpuhal_view gpuhal_view;
 
-/** A kind of record, with its structure; those from 16 on are in the headers of gpuhal/node.h. */
+/** A kind of record, with its structure; kinds from 16 on are in the headers of gpuhal/node.h. */
 typedef uint32_t gpuhal_record_kind;
 enum {
     GPUHAL_RECORD_PLUGIN = 1,    /**< gpuhal_plugin_report: each plugin that was found, in the order of priority. */
     GPUHAL_RECORD_NOTE = 2,      /**< gpuhal_note_info: about the whole search. */
     GPUHAL_RECORD_PHYSICAL = 3,  /**< gpuhal_physical_info: each with a visible interface. */
     GPUHAL_RECORD_INTERFACE = 4, /**< gpuhal_interface_info: visible devices, those of a physical device together. */
-    GPUHAL_RECORD_EVIDENCE = 5   /**< gpuhal_evidence: likewise. */
+    GPUHAL_RECORD_EVIDENCE = 5   /**< gpuhal_evidence: that of a physical device together. */
 };
 
 /** A note about the whole search, such as plugins that were not probed because the helper program is missing. */
@@ -53,7 +53,7 @@ typedef struct gpuhal_physical_info {
     uint32_t evidence_count;
     const char *pci_address; /**< The first that one of its interfaces states. */
     const char *uuid;        /**< Of the whole, not of a partition; the first that an interface states. */
-    uint32_t first_interface, first_evidence; /**< Where its GPUHAL_RECORD_INTERFACE and _EVIDENCE begin. */
+    uint32_t first_interface, first_evidence; /**< Index of its first GPUHAL_RECORD_INTERFACE, _EVIDENCE. */
 } gpuhal_physical_info;
 
 /** A visible device that is listed, as an interface of a physical device. */
@@ -70,7 +70,7 @@ typedef struct gpuhal_evidence {
     /** 1: one physical device; 0: two, although they state the same value, which the sentence names. */
     uint32_t same;
     const char *device;     /**< "vulkan:0". */
-    /** "cuda:0": the device that it was matched with; a hidden one where only that joins two visible ones. */
+    /** "cuda:0": the device that it was matched with; a hidden one if only that joins two visible ones. */
     const char *other;
     const char *matched_by; /**< "pci_address", "drm_render_node", "uuid", "luid", "host_processor". */
     const char *value;      /**< The text that both state; "" for "host_processor". */
@@ -78,14 +78,15 @@ typedef struct gpuhal_evidence {
     uint32_t physical;      /**< The number of the physical device. */
 } gpuhal_evidence;
 
-/** For gpuhal_view_of(): also GPUHAL_RECORD_HARDWARE (gpuhal/node/hardware.h), for which the machine is searched. */
+/** For gpuhal_view_of(): also GPUHAL_RECORD_HARDWARE (gpuhal/node/hardware.h); the call then searches the machine. */
 enum { GPUHAL_VIEW_HARDWARE = 1 };
 
 /** Makes a view of the newest enumeration: of gpuhal_open(), until gpuhal_rescan() finds another state.
  *  @p flags: 0 or GPUHAL_VIEW_HARDWARE.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY; for GPUHAL_VIEW_HARDWARE also NOT_SUPPORTED in a library
- *  that was built without GPUHAL_NODE, and FILE where the process has no descriptor left to read with
- *  Owner: caller, gpuhal_view_release(), also after gpuhal_close(); until that it may be read. Threads: any.
+ *  that was built without GPUHAL_NODE, and FILE if the hardware cannot be listed, as when the process has no descriptor
+ *  left to read with
+ *  Owner: caller, gpuhal_view_release(), also after gpuhal_close(); it may be read until gpuhal_close(). Threads: any.
  *  Blocks: only with GPUHAL_VIEW_HARDWARE, reading files of the kernel; opens no device. */
 GPUHAL_API gpuhal_status gpuhal_view_of(const gpuhal *gpu, uint32_t flags, gpuhal_view **out_view);
 
@@ -96,8 +97,9 @@ GPUHAL_API uint32_t gpuhal_view_count(const gpuhal_view *view, gpuhal_record_kin
 
 /** Returns record number @p index of a kind, counted from 0. Set the size of the kind's structure first.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND past the last; NOT_SUPPORTED for a
- *  kind that the view does not have: it was made without it, or the library does not know it
- *  Owner: what the record points to is valid as long as the top of the header says. Threads: any. Blocks: no. */
+ *  kind that the view does not have: the view was made without it, or the library does not know the kind
+ *  Owner: the texts and devices in the record are valid as long as the top of the header says. Threads: any. Blocks:
+ *  no. */
 GPUHAL_API gpuhal_status gpuhal_view_get(const gpuhal_view *view, gpuhal_record_kind kind, uint32_t index,
                                          void *out_record);
 

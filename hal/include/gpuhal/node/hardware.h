@@ -1,9 +1,9 @@
 /** gpuhal/node/hardware.h: the GPUs and accelerators of the machine, whether an API can use them or not, and why not.
  *
- *  gpuhal_view_of() looks at the kernel's lists for it (PCI, DRM, KFD, NVIDIA's files in /proc), and joins these by
- *  address with the devices of the view and with the record of the machine. No plugin runs for it, no device file is
- *  opened, and a GPU that sleeps goes on sleeping. A device whose hardware the kernel does not list, as in a container
- *  without /sys, stands in it with what its driver states. No text has a control character.
+ *  gpuhal_view_of() reads the kernel's lists (PCI, DRM, KFD, NVIDIA's files in /proc), and joins them by address with
+ *  the devices of the view and with the record of the machine. It runs no plugin, opens no device file, and wakes no
+ *  sleeping GPU. If the kernel does not list the hardware of a device, as in a container without /sys, the record has
+ *  the facts that the device's driver states. No text has a control character.
  */
 #ifndef GPUHAL_HARDWARE_H
 #define GPUHAL_HARDWARE_H
@@ -15,8 +15,8 @@
 extern "C" {
 #endif
 
-/** In a view that was made with GPUHAL_VIEW_HARDWARE: gpuhal_hardware_info, in the order of addresses; what is not on
- *  PCI comes last. */
+/** In a view that was made with GPUHAL_VIEW_HARDWARE: gpuhal_hardware_info, in the order of addresses; hardware that is
+ *  not on PCI comes last. */
 enum { GPUHAL_RECORD_HARDWARE = 16 };
 
 /** Whether hardware can be used, and the first thing that prevents it. */
@@ -41,7 +41,7 @@ enum {
     GPUHAL_HARDWARE_NO_INSTANCE = 15      /**< MIG is on, and no part of it was made: no program can use it. */
 };
 
-/** How much of a problem that is. */
+/** How serious the state is. */
 typedef uint32_t gpuhal_hardware_grade;
 enum {
     GPUHAL_HARDWARE_FINE = 0,
@@ -57,33 +57,33 @@ typedef struct gpuhal_hardware_info {
     gpuhal_hardware_grade grade;
     uint32_t pci_class;    /**< 0x030200; 0: not on PCI, or unknown, as the four below. */
     uint32_t vendor_id, device_id, subsystem_vendor_id, subsystem_id;
-    /** As in gpuhal_device_physical(); also where no device stands for it, and the record has one; 0: unknown. */
+    /** As in gpuhal_device_physical(); from the record of the machine if no device stands for it; 0: unknown. */
     uint32_t physical;
     uint32_t numa_node;    /**< UINT32_MAX: unknown. */
     uint32_t is_asleep;    /**< 1: suspended by the kernel's runtime power management. */
     uint32_t device_count; /**< Visible devices that stand for it; 0 when it is not READY. */
-    /** When a device last stood for it, in seconds since 1970, exact to the day, where it is GONE, or was there and is
-     *  not listed any more; 0: now, or never. */
+    /** When a device last stood for it, in seconds since 1970, exact to the day, if it is GONE, or on the bus and not
+     *  listed any more; 0: now, or never. */
     uint64_t last_seen;
-    const char *address; /**< "0000:c1:00.0"; "" for what is not on PCI. */
+    const char *address; /**< "0000:c1:00.0"; "": not on PCI. */
     const char *place;   /**< Its path below /sys/devices. */
     const char *vendor;  /**< "NVIDIA". */
     /** As the driver names it, else by pci.ids, else by its number: "NVIDIA device 2684". */
     const char *name;
     const char *kernel_driver;         /**< The one that is bound: "amdgpu"; "": none. */
-    const char *kernel_driver_version; /**< Of its module, where that has one of its own. */
+    const char *kernel_driver_version; /**< Of its module, if the module states one. */
     const char *drm_card, *drm_render_node; /**< "/dev/dri/card0", "/dev/dri/renderD128". */
     const char *vendor_node;           /**< "/dev/nvidia0", "/dev/kfd", "/dev/dxg". */
     const char *local_cpus;            /**< Processors nearest to it: "0-31,64-95". */
-    /** One sentence with the cause; "" where nothing is to be said. A READY one has a sentence where its vendor's API
-     *  cannot use it and another one can. */
+    /** One sentence with the cause; "": none. READY hardware has a sentence if its vendor's API cannot use it and
+     *  another API can. */
     const char *why;
     /** Commands that mend or examine it, a line each; "": none. Lines of words begin with "#": a warning stands before
-     *  its command, which answer means what behind a question. */
+     *  its command, the meaning of the answers after a question. */
     const char *fix;
-    /** Of a part of a divided GPU that its driver has and its API does not list for this process, with the GPU's
-     *  address: the UUID of the part (GPUHAL_FACT_PARTITION) and its numbers (GPUHAL_FACT_PARTITION_NUMBERS); "": a
-     *  whole GPU, or not known. */
+    /** The UUID (GPUHAL_FACT_PARTITION) and the numbers (GPUHAL_FACT_PARTITION_NUMBERS) of a part of a divided GPU, if
+     *  its driver has the part, but its API does not list it for this process; `address` is the GPU's. "": a whole GPU,
+     *  or not known. */
     const char *partition, *partition_numbers;
     /** Whom it is NOT_GIVEN to: "this container", "this pod", "this PBS job 17", "this user session"; else "". */
     const char *not_given_to;

@@ -1,9 +1,10 @@
 /** gpuhal/node/registry.h: the persistent record of this machine: plugins with the results of probing them, physical
- *  devices with stable numbers, tested links, paths of large writes, faults. docs/registry.md states what is stored
- *  where, and how long it is valid.
+ *  devices with stable numbers, tested links, paths of large writes, faults. docs/registry.md states the contents,
+ *  their place, and how long they are valid.
  *
- *  A view (gpuhal/view.h) has the whole at one moment: what the gpuhal object knows, with results of a transfer within
- *  moments, or what is on the disk. Times are seconds since 1970, 0 for never; they are for people and affect nothing.
+ *  A view (gpuhal/view.h) has the whole record at one moment: that of the gpuhal object, where results of a transfer
+ *  appear within moments, or that on the disk. Times are seconds since 1970, 0 for never; they are for people and
+ *  affect nothing.
  */
 #ifndef GPUHAL_REGISTRY_H
 #define GPUHAL_REGISTRY_H
@@ -45,7 +46,7 @@ typedef struct gpuhal_registry_info {
     uint32_t reserved;
     uint64_t generation; /**< Every change increments it; 0: nothing was ever written. */
     const char *place;   /**< An absolute directory; "": none is kept. */
-    /** A sentence: what was wrong with the record when gpuhal_view_read() read it; the view has the undamaged parts. */
+    /** A sentence with the damage that gpuhal_view_read() found in the record; the view has the undamaged parts. */
     const char *damage;
 } gpuhal_registry_info;
 
@@ -89,7 +90,7 @@ typedef struct gpuhal_interface_record {
     uint32_t physical;      /**< Number of the physical device. */
     uint32_t is_present;    /**< 1: it was present at the last enumeration of its backend. */
     uint32_t driver_count;  /**< Versions so far. */
-    uint32_t first_driver;  /**< Where its GPUHAL_RECORD_REGISTRY_DRIVER begin. */
+    uint32_t first_driver;  /**< Index of its first GPUHAL_RECORD_REGISTRY_DRIVER. */
     const char *backend;
     const char *name;
     const char *partition;  /**< Of a partitioned device. */
@@ -105,7 +106,7 @@ typedef struct gpuhal_driver_record {
     uint64_t since;
 } gpuhal_driver_record;
 
-/** The link from one interface to another, with the drivers of that time. */
+/** The link from one interface to another, with the drivers at that time. */
 typedef struct gpuhal_link_record {
     uint32_t size;
     uint32_t from, to;      /**< Numbers of interfaces; equal ones: the result of gpuhal_device_verify(). */
@@ -127,15 +128,15 @@ typedef struct gpuhal_fault_record {
     uint64_t count, first, last;
 } gpuhal_fault_record;
 
-/** Checks whether a cached result is valid, whether its cache key is current: that of GPUHAL_RECORD_REGISTRY_PLUGIN
- *  number @p index. @p out_why gets "" then, else a sentence that names the difference, cut to @p why_bytes.
+/** Checks whether the cached result of GPUHAL_RECORD_REGISTRY_PLUGIN number @p index is valid: whether its cache key is
+ *  current. @p out_why gets "" if it is, else a sentence that names the difference, cut to @p why_bytes.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, NOT_FOUND past the last, HOST_MEMORY
  *  Owner: nothing. Threads: any. Blocks: yes, reading files; opens no device. */
 GPUHAL_API gpuhal_status gpuhal_registry_plugin_stale(const gpuhal_view *view, uint32_t index, char *out_why,
                                                       uint32_t why_bytes);
 
-/** Removes the cached results and faults of the plugins named @p plugin; everything for NULL. Numbers are never given
- *  again.
+/** Removes the cached results and faults of the plugins named @p plugin; the whole record for NULL. Numbers are never
+ *  reused.
  *  @return GPUHAL_OK once the disk has it; INVALID_ARGUMENT; NOT_FOUND for a plugin without a record; FILE when it
  *  cannot be written; HOST_MEMORY
  *  Owner: nothing. Threads: any. Blocks: yes, for other writers and the disk. */

@@ -1,12 +1,12 @@
 /** gpuhal/node/sampler.h: values over time: history, statistics of windows, thresholds, and the health of devices.
  *
- *  A sampler reads the same values of the same devices again and again, on a thread of its own (gpuhal-sample), and
- *  keeps the newest ones in a ring. All other calls read that ring and never a driver. A value that was missing in a
- *  sample stays missing in the history: statistics leave it out and say how many there were.
+ *  A sampler reads the same values of the same devices again and again, on a separate thread (gpuhal-sample), and keeps
+ *  the newest ones in a ring. All other calls read that ring and never a driver. A value that was missing in a sample
+ *  stays missing in the history: statistics leave it out and count the missing ones.
  *
- *  Thresholds and changes of health are events. An event goes to the callback of its threshold, and to the list behind
- *  gpuhal_sampler_next_event() once gpuhal_sampler_descriptor() was called. Those of one sample come in the order of
- *  the thresholds' numbers, of one threshold in the order of the devices, and then those of health.
+ *  Thresholds and changes of health are events. An event goes to the callback of its threshold, and to the list of
+ *  gpuhal_sampler_next_event() once gpuhal_sampler_descriptor() was called. The events of one sample come in the order
+ *  of the thresholds' numbers, those of one threshold in the order of the devices, and those of health last.
  *
  *      gpuhal_sampler *sampler = NULL;
  *      gpuhal_threshold hot = {.size = sizeof hot, .key = GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS,
@@ -14,8 +14,8 @@
  *      gpuhal_sampler_create(gpu, NULL, &sampler);      // every device, the usual values, once a second
  *      gpuhal_sampler_add_threshold(sampler, &hot, NULL);
  *
- *  gpuhal_close() ends the sampling. What was read stays readable, and callbacks of it still come, until
- *  gpuhal_sampler_destroy(); until then the calls of this header, and no others, still take the sampler's devices.
+ *  gpuhal_close() ends the sampling. The samples stay readable, and callbacks for them still come, until
+ *  gpuhal_sampler_destroy(). Until then the calls of this header, and no others, accept the sampler's devices.
  */
 #ifndef GPUHAL_SAMPLER_H
 #define GPUHAL_SAMPLER_H
@@ -30,12 +30,12 @@ extern "C" {
 /** Reads values of devices periodically. */
 typedef struct gpuhal_sampler gpuhal_sampler;
 
-/** What to sample, and how often. */
+/** The values to sample, and how often. */
 typedef struct gpuhal_sampler_desc {
     uint32_t size;
     uint32_t flags;        /**< GPUHAL_SAMPLE_WAKE, or 0. */
     uint32_t device_count; /**< 0: the preferred interface of every physical device. */
-    uint32_t key_count;    /**< 0: every value but those whose reading takes long (PCIe traffic). */
+    uint32_t key_count;    /**< 0: every value except PCIe traffic, which takes long to read. */
     gpuhal_device *const *devices;
     const gpuhal_key *keys;
     uint64_t period_ns;    /**< From one sample to the next; 0: one second. At least 10 ms, at most a day. */
@@ -43,19 +43,19 @@ typedef struct gpuhal_sampler_desc {
     uint32_t reserved;
 } gpuhal_sampler_desc;
 
-/** Creates a sampler; the first sample is begun at once. A sample that takes longer than the period delays the next
- *  one; samples are never made up for. A source that does not answer within the period, at least 100 ms and at most
- *  5 s, costs its values. @p desc NULL: all defaults.
+/** Creates a sampler, which begins the first sample at once. A sample that takes longer than the period delays the next
+ *  one; missed samples are not made up for. If a source does not answer within the period, limited to 100 ms to 5 s,
+ *  its values are missing. @p desc NULL: all defaults.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (a period or a history outside its limits, a device twice, a key that is
- *  no value), NO_DEVICE where there is no device to sample, HOST_MEMORY
+ *  no value), NO_DEVICE if there is no device to sample, HOST_MEMORY
  *  Owner: caller, gpuhal_sampler_destroy(). Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_sampler_create(gpuhal *gpu, const gpuhal_sampler_desc *desc,
                                                gpuhal_sampler **out_sampler);
 
-/** Ends the sampling and frees the sampler. Its callbacks are not called after this returns, except where one makes
- *  this call itself. NULL does nothing.
- *  Owner: the sampler is gone. Threads: any, once no other thread uses it. Blocks: until a running callback has
- *  ended, never for a driver. */
+/** Ends the sampling and frees the sampler. After this returns none of its callbacks runs, except one that makes this
+ *  call itself. NULL does nothing.
+ *  Owner: the sampler is gone. Threads: any, once no other thread uses it. Blocks: until a running callback has ended,
+ *  never for a driver. */
 GPUHAL_API void gpuhal_sampler_destroy(gpuhal_sampler *sampler);
 
 /** Returns device number @p index of the sampler, counted from 0.
@@ -63,10 +63,11 @@ GPUHAL_API void gpuhal_sampler_destroy(gpuhal_sampler *sampler);
  *  Owner: the gpuhal object, and the sampler. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_device *gpuhal_sampler_device(const gpuhal_sampler *sampler, uint32_t index);
 
-/** Returns the values of the newest sample; @p values[i].key says which. A key that is not sampled is missing, not
- *  read. @p out_time_ns, on the monotonic clock, may be NULL.
+/** Returns values of the newest sample, selected by @p values[i].key. A key that is not sampled is missing, not read.
+ *  @p out_time_ns, on the monotonic clock, may be NULL.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a device that is not sampled), NOT_READY before the first
- *  sample, DEVICE_LOST when the device was lost before that sample, or why its backend could not be started
+ *  sample, DEVICE_LOST when the device was lost before that sample, or the status of its backend, which could not be
+ *  started
  *  Owner: caller. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_sampler_latest(gpuhal_sampler *sampler, const gpuhal_device *device,
                                                gpuhal_value *values, uint32_t count, uint64_t *out_time_ns);
@@ -96,17 +97,17 @@ typedef struct gpuhal_window {
     uint64_t min, max;
     uint64_t mean;            /**< Of the samples, rounded down. */
     /** For a value that counts up (energy, errors, bytes): the sum of its increases from sample to sample. A counter
-     *  that went back has begun again: what it had lost is not counted. */
+     *  that went back has begun again: its earlier, lost counts do not matter. */
     uint64_t increase;
 } gpuhal_window;
 
-/** Computes the statistics of the samples that are at most @p window_ns old, 0: of all that are kept.
+/** Computes the statistics of the samples that are at most @p window_ns old, 0: of all kept samples.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a size of 0, a device or a key that is not sampled)
  *  Owner: caller. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_sampler_window(gpuhal_sampler *sampler, const gpuhal_device *device, gpuhal_key key,
                                                uint64_t window_ns, gpuhal_window *out_window);
 
-/** Which state a device is in. */
+/** The state of health of a device. */
 typedef uint32_t gpuhal_health_state;
 enum {
     GPUHAL_HEALTH_UNKNOWN = 0,  /**< Not sampled yet. */
@@ -115,9 +116,9 @@ enum {
     GPUHAL_HEALTH_LOST = 3      /**< It cannot be used any more. */
 };
 
-/** Why a device is degraded. Bits. docs/telemetry.md says when each is set, and when it goes. */
+/** Why a device is degraded. Bits. docs/telemetry.md states when each is set and cleared. */
 enum {
-    GPUHAL_HEALTH_FAULTS = 1u << 0,           /**< Calls of its driver hung, or it was lost, in this process. */
+    GPUHAL_HEALTH_FAULTS = 1u << 0,           /**< Another interface of its physical device was lost in this process. */
     GPUHAL_HEALTH_ECC = 1u << 1,              /**< New memory errors that could not be corrected. */
     GPUHAL_HEALTH_THERMAL = 1u << 2,          /**< It is slowed down because it is too hot. */
     GPUHAL_HEALTH_POWER_BRAKE = 1u << 3,      /**< It is slowed down because the power supply demands it. */
@@ -133,7 +134,7 @@ typedef struct gpuhal_health {
     uint32_t reasons;         /**< Bits GPUHAL_HEALTH_…; 0 unless degraded. */
     uint32_t reserved;
     uint64_t since_ns;        /**< When it came into this state, on the monotonic clock; 0 for UNKNOWN. */
-    char sentence[240];       /**< For people: what is wrong; "" for OK and UNKNOWN. */
+    char sentence[240];       /**< For people: the problem; "" for OK and UNKNOWN. */
 } gpuhal_health;
 
 /** Returns the health as of the newest sample.
@@ -147,11 +148,11 @@ GPUHAL_API gpuhal_status gpuhal_sampler_health(gpuhal_sampler *sampler, const gp
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_health_name(gpuhal_health_state state);
 
-/** What happened. */
+/** The kind of an event. */
 typedef uint32_t gpuhal_sampler_event_kind;
 enum {
     GPUHAL_SAMPLER_RAISED = 1,  /**< A value has passed its threshold. */
-    GPUHAL_SAMPLER_CLEARED = 2, /**< It is back behind the threshold's `clear`. */
+    GPUHAL_SAMPLER_CLEARED = 2, /**< It is no longer beyond the threshold's `clear`. */
     GPUHAL_SAMPLER_HEALTH = 3   /**< The device came into another state of health, or has other reasons. */
 };
 
@@ -177,16 +178,16 @@ typedef struct gpuhal_threshold {
     gpuhal_key key;
     gpuhal_device *device; /**< NULL: every device of the sampler, each for itself. */
     uint32_t is_below;     /**< 0: raised by values above `limit`; 1: by values below it. */
-    uint32_t samples;      /**< Raised, and cleared, by so many samples in a row; 0: by one. */
+    uint32_t samples;      /**< Samples in a row that raise or clear it; 0: one. */
     uint64_t limit;
-    /** Hysteresis: once raised, cleared by a value that is no longer beyond this. 0 where `is_below` is 0, and where it
-     *  is 1 too: the limit itself. Not beyond the limit. */
+    /** Hysteresis: once raised, it is cleared by a value that is no longer beyond this. 0: the limit itself, also if
+     *  `is_below` is 1. Must not be beyond the limit. */
     uint64_t clear;
     gpuhal_sampler_fn *callback; /**< NULL: none. */
     void *user;
 } gpuhal_threshold;
 
-/** Adds a threshold; it is compared with the next sample first. A sample in which the value is missing changes nothing.
+/** Adds a threshold; the next sample is the first to be compared with it. A sample without the value changes nothing.
  *  @p out_number, at least 1, may be NULL.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (a key or a device that is not sampled, `clear` beyond `limit`),
  *  HOST_MEMORY
@@ -194,12 +195,12 @@ typedef struct gpuhal_threshold {
 GPUHAL_API gpuhal_status gpuhal_sampler_add_threshold(gpuhal_sampler *sampler, const gpuhal_threshold *threshold,
                                                       uint32_t *out_number);
 
-/** Removes a threshold. Its callback is not called after this returns, except where it makes this call itself.
+/** Removes a threshold. After this returns its callback does not run, unless the callback makes this call itself.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, NOT_FOUND
  *  Owner: nothing. Threads: any. Blocks: until a running call of the callback has ended. */
 GPUHAL_API gpuhal_status gpuhal_sampler_remove_threshold(gpuhal_sampler *sampler, uint32_t number);
 
-/** Has @p callback called for every change of health of every device of the sampler. NULL ends that, as removing a
+/** Calls @p callback for every change of health of every device of the sampler. NULL ends the calls, as removing a
  *  threshold does.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY
  *  Owner: caller must keep @p user. Threads: any. Blocks: with NULL, until a running call has ended. */
