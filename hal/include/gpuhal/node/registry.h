@@ -1,6 +1,6 @@
 /** gpuhal/node/registry.h: the persistent record of this machine: plugins with the results of probing them, physical
- *  devices with stable numbers, tested links, paths of large writes, faults. docs/registry.md states the contents,
- *  their place, and how long they are valid.
+ *  devices with stable numbers, tested links, faults. docs/registry.md states the contents, their place, and how long
+ *  they are valid.
  *
  *  A view (gpuhal/view.h) has the whole record at one moment: that of the gpuhal object, where results of a transfer
  *  appear within moments, or that on the disk. Times are seconds since 1970, 0 for never; they are for people and
@@ -89,7 +89,7 @@ typedef struct gpuhal_interface_record {
     uint32_t number;        /**< Stable, like that of the physical device. */
     uint32_t physical;      /**< Number of the physical device. */
     uint32_t is_present;    /**< 1: it was present at the last enumeration of its backend. */
-    uint32_t driver_count;  /**< Versions so far. */
+    uint32_t driver_count;  /**< Versions that are recorded: at most the newest 16. */
     uint32_t first_driver;  /**< Index of its first GPUHAL_RECORD_REGISTRY_DRIVER. */
     const char *backend;
     const char *name;
@@ -142,15 +142,17 @@ GPUHAL_API gpuhal_status gpuhal_registry_plugin_stale(const gpuhal_view *view, u
  *  Owner: nothing. Threads: any. Blocks: yes, for other writers and the disk. */
 GPUHAL_API gpuhal_status gpuhal_registry_forget(const gpuhal_config *config, const char *plugin);
 
-/** Removes the record of one physical device that was taken out, with its interfaces, links, paths of writes and
- *  faults; @p number is that of its gpuhal_physical_record. The rest stays. A device that is still there is recorded
- *  again, under another number, by the next program that lists it.
+/** Removes the record of one physical device that was taken out, with its interfaces, links and faults; @p number is
+ *  that of its gpuhal_physical_record. The rest stays. A device that is still there is recorded again, under another
+ *  number, by the next program that lists it. Open gpuhal objects go on with the old numbers, and record nothing more
+ *  of it.
  *  @return GPUHAL_OK once the disk has it; INVALID_ARGUMENT; NOT_FOUND for a number without a record; FILE when it
  *  cannot be written; HOST_MEMORY
  *  Owner: nothing. Threads: any. Blocks: yes, for other writers and the disk. */
 GPUHAL_API gpuhal_status gpuhal_registry_forget_physical(const gpuhal_config *config, uint32_t number);
 
-/** Replaces the whole record by a file of gpuhal_view_write(). A damaged file changes nothing.
+/** Replaces the whole record by a file of gpuhal_view_write(). A damaged file changes nothing. No gpuhal object may be
+ *  open meanwhile: it would record its results under the old numbers, which other devices may have now.
  *  @return GPUHAL_OK once the disk has it; INVALID_ARGUMENT; FILE for a file that cannot be read, is damaged or of a
  *  later version, or when the registry cannot be written; HOST_MEMORY
  *  Owner: nothing. Threads: any. Blocks: yes, for other writers and the disk. */
