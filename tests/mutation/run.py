@@ -35,7 +35,7 @@ TESTS = [
     ("hal/core/device/", r"^(device|selector|identity|link|hotplug|registry_(api|known|numbers)|loader_backend|relisted|rescan|replug|fault_log|fork|threads)"),
     ("hal/core/memory/", r"^(buffer|blocks|share|given_back|device|transfer_(ranges|paths)|sharing|opencl(_share)?\.|vulkan_memory)"),
     ("hal/core/transfer/", r"^(transfer|queue|file|link|usage|hotplug|replug|opencl_queue|vulkan_queue)"),
-    ("hal/core/queue/", r"^(queue|timeline|watchdog|threads|fork|given_back|deadline|fault_log|opencl_queue|vulkan_queue)"),
+    ("hal/core/queue/", r"^(queue|transfer_rect|timeline|watchdog|threads|fork|given_back|deadline|fault_log|opencl_queue|vulkan_queue)"),
     ("hal/core/program/", r"^(program|launch|watchdog_compile)"),
     ("hal/core/pool/", r"^(pool|blocks|ladder|relief|pressure)"),
     ("hal/store/", r"^store[_.]"),
