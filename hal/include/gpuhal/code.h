@@ -102,7 +102,7 @@ typedef struct gpuhal_kernel_desc {
     uint32_t size; /**< sizeof(gpuhal_kernel_desc). */
     uint32_t parameter_count;
     const char *name;
-    /** In the order of the code. NULL: as the driver, or the code, lists them; NOT_SUPPORTED if it lists none. A kernel
+    /** In the order of the code. NULL: as the driver, or the code, lists them; NOT_SUPPORTED if neither does. A kernel
      *  without parameters has a count of 0 and any pointer but NULL. */
     const gpuhal_parameter *parameters;
     /** Threads in a group, by dimension. All 0: the size in the code; INVALID_ARGUMENT if the code has none. If only

@@ -1,6 +1,6 @@
-/** gpuhal/gpuhal.h: the API for engines: devices, memory, transfers, queues, programs and pools. gpuhal/store.h
- *  (tensors that outgrow a device), gpuhal/schedule.h (placement of work) and gpuhal/node.h (data for operators) come
- *  beside it. The conventions below are true for them, too.
+/** gpuhal/gpuhal.h: the API for engines: devices, memory, transfers, queues, programs and pools. It does not include
+ *  gpuhal/store.h (tensors that outgrow a device), gpuhal/schedule.h (placement of work) and gpuhal/node.h (data for
+ *  operators). The conventions below are true for them, too.
  *
  *  Conventions, true for every function unless its comment says otherwise
  *  - Every call that can fail returns a gpuhal_status; out-parameters come last and are NULL or 0 on failure, except

@@ -23,9 +23,9 @@
  *  moving once more, if these gave something. A store or callback that gave something is asked again, for twice as
  *  much, at most 64 times and for at most all memory of the device. A source that gives nothing, or as much as the
  *  device has, is not asked again for this allocation. A request above a limit of the pool or of the device is refused
- *  before any of this, and no memory is given up for it. Stores are not asked for a request that the limit leaves no
- *  room for beside pinned entries and beside buffers of pools that are no entries, unless there is a callback: it takes
- *  only the steps before them. gpuhal_buffer_create() takes those of the steps that give memory back to the driver, and
+ *  before any of this, and no memory is given up for it. If the limit leaves no room for a request beside pinned
+ *  entries and beside buffers of pools that are no entries, and there is no callback, the request takes only the steps
+ *  before the stores. gpuhal_buffer_create() takes those of the steps that give memory back to the driver, and
  *  waits for work of all queues. If there are stores or callbacks to ask, waiting for work before them takes at most
  *  half of the caller's time, and never more than a second; the call also waits for the time that is left after them.
  *  Calls into the driver, and a callback that ignores its time, may exceed it.

@@ -183,8 +183,9 @@ GPUHAL_API gpuhal_status gpuhal_store_acquire_file(gpuhal_store *store, gpuhal_q
  *  Owner: the item, until its release. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_buffer *gpuhal_item_buffer(const gpuhal_item *item, const char *name);
 
-/** Unpins the entry at once. Later users that must come after the work that was enqueued in @p queue wait for it, on
- *  the device. With a NULL queue the work on the entry must have ended. NULL for @p item does nothing.
+/** Unpins the entry at once. Later users that must come after the work that was enqueued in @p queue wait for it: with
+ *  a queue of theirs on the device. With a NULL @p queue the work on the entry must have ended. NULL for @p item does
+ *  nothing.
  *  Owner: @p item is invalid afterwards. Threads: any, with no other call on @p item in progress. Blocks: no. */
 GPUHAL_API void gpuhal_item_release(gpuhal_item *item, gpuhal_queue *queue);
 

@@ -75,7 +75,7 @@ typedef struct gpuhal_evidence {
     const char *matched_by; /**< "pci_address", "drm_render_node", "uuid", "luid", "host_processor". */
     const char *value;      /**< The text that both state; "" for "host_processor". */
     const char *sentence;   /**< For people. */
-    uint32_t physical;      /**< The number of the physical device. */
+    uint32_t physical;      /**< The number of the physical device of `device`. */
 } gpuhal_evidence;
 
 /** For gpuhal_view_of(): also GPUHAL_RECORD_HARDWARE (gpuhal/node/hardware.h); the call then searches the machine. */

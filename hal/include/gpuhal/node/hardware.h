@@ -2,8 +2,8 @@
  *
  *  gpuhal_view_of() reads the kernel's lists (PCI, DRM, KFD, NVIDIA's files in /proc), and joins them by address with
  *  the devices of the view and with the record of the machine. It runs no plugin, opens no device file, and wakes no
- *  sleeping GPU. If the kernel does not list the hardware of a device, as in a container without /sys, the record has
- *  the facts that the device's driver states. No text has a control character.
+ *  sleeping GPU. If the kernel does not list the hardware of a device, as in a container without /sys, the device's
+ *  GPUHAL_RECORD_HARDWARE has the facts that its driver states. No text has a control character.
  */
 #ifndef GPUHAL_HARDWARE_H
 #define GPUHAL_HARDWARE_H

@@ -52,8 +52,8 @@ typedef struct gpuhal_sampler_desc {
 GPUHAL_API gpuhal_status gpuhal_sampler_create(gpuhal *gpu, const gpuhal_sampler_desc *desc,
                                                gpuhal_sampler **out_sampler);
 
-/** Ends the sampling and frees the sampler. After this returns none of its callbacks runs, except one that makes this
- *  call itself. NULL does nothing.
+/** Ends the sampling and frees the sampler. After this returns none of its callbacks runs or is called again; only a
+ *  callback that makes this call itself goes on until it returns. NULL does nothing.
  *  Owner: the sampler is gone. Threads: any, once no other thread uses it. Blocks: until a running callback has ended,
  *  never for a driver. */
 GPUHAL_API void gpuhal_sampler_destroy(gpuhal_sampler *sampler);
@@ -96,8 +96,8 @@ typedef struct gpuhal_window {
     uint64_t first, last;
     uint64_t min, max;
     uint64_t mean;            /**< Of the samples, rounded down. */
-    /** For a value that counts up (energy, errors, bytes): the sum of its increases from sample to sample. A counter
-     *  that went back has begun again: its earlier, lost counts do not matter. */
+    /** For a value that counts up (energy, errors, bytes): the sum of its increases from sample to sample. A sample
+     *  that is below the one before it adds nothing: the counter has begun again. */
     uint64_t increase;
 } gpuhal_window;
 
@@ -195,7 +195,8 @@ typedef struct gpuhal_threshold {
 GPUHAL_API gpuhal_status gpuhal_sampler_add_threshold(gpuhal_sampler *sampler, const gpuhal_threshold *threshold,
                                                       uint32_t *out_number);
 
-/** Removes a threshold. After this returns its callback does not run, unless the callback makes this call itself.
+/** Removes a threshold. After this returns its callback does not run and is not called again; only a callback that
+ *  makes this call itself goes on until it returns.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, NOT_FOUND
  *  Owner: nothing. Threads: any. Blocks: until a running call of the callback has ended. */
 GPUHAL_API gpuhal_status gpuhal_sampler_remove_threshold(gpuhal_sampler *sampler, uint32_t number);

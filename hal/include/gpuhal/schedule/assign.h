@@ -50,8 +50,9 @@ typedef struct gpuhal_assign_step {
 typedef uint32_t gpuhal_assign_policy;
 enum {
     GPUHAL_ASSIGN_FIRST = 0,       /**< The first one with room. */
-    GPUHAL_ASSIGN_ROUND_ROBIN = 1, /**< The one after that of the step before; for the first step and with a
-                                        balance, the one after the last of the call before. */
+    /** The one after that of the step before. With a balance the first step gets the one after the last of the call
+     *  before; without a balance the first one. */
+    GPUHAL_ASSIGN_ROUND_ROBIN = 1,
     GPUHAL_ASSIGN_SPREAD = 2,      /**< So that the device with most steps has as few as possible. */
     GPUHAL_ASSIGN_PACK = 3,        /**< So that as few devices as possible are used. */
     GPUHAL_ASSIGN_MOST_FREE = 4,   /**< The one with most free memory, less the bytes of earlier steps. */
@@ -88,8 +89,9 @@ typedef struct gpuhal_assignment gpuhal_assignment;
 /** Assigns a device to each step that needs one. Values are read, and plugins loaded for that, only if a step needs
  *  bytes or the policy depends on them; if the free memory of a device is unknown, its total counts. Without a step
  *  that needs a device the assignment is empty, also on a machine without devices.
- *  @return GPUHAL_OK; NOT_FOUND when no device satisfies the need of a step, apart from bytes; INFEASIBLE when there is
- *  not enough memory, or no device for a whole group; FORKED; INVALID_ARGUMENT; HOST_MEMORY. The detail names the step
+ *  @return GPUHAL_OK; NOT_FOUND when no device satisfies the need of a step, apart from `bytes`; INFEASIBLE when there
+ *  is not enough memory, or no device for a whole group; FORKED; INVALID_ARGUMENT; HOST_MEMORY. The detail names the
+ *  step
  *  Owner: caller, gpuhal_assignment_destroy(), before gpuhal_close(). Threads: any; one call at a time with the same
  *  balance. Blocks: if values are read. */
 GPUHAL_API gpuhal_status gpuhal_assign(gpuhal *gpu, const gpuhal_assign_desc *desc, gpuhal_assignment **out_assignment);

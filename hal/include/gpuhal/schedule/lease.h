@@ -3,7 +3,7 @@
  *  A **work slot** is the right to run one work item on a device. Each device has a limited number of them; later
  *  requests wait, in order of priority, then as they came. Waiting for 0.5 s raises a request by one priority, so that
  *  no request passes one of the lowest priority that came 3 s before it. Slots are counted for the gpuhal object, for
- *  all interfaces of a physical device together.
+ *  all interfaces of a physical device together; each part of a divided one has its own.
  *
  *  A **lease** is a claim of a process on slots and bytes of one or several devices, all of them or none. For leases a
  *  device has as many slots as for work, at least 8. Leases of all processes stand in a ledger, two files in the folder
@@ -27,10 +27,10 @@
  *
  *  A request for any GPUs gets the ones that come first by the rule of gpuhal_select(), however much of them is used;
  *  of equal ones first those without a warning of gpuhal_ailments(), then the one with least load (see gpuhal_rank()),
- *  with leased slots counted as work. The use by others is read at most 100 ms before. A device that is lost or needs a
- *  reset is never leased: a request for it returns DEVICE_LOST, and one for any GPUs takes others; such a request takes
- *  no GPU that failed its self-test, either. A device with an exclusive compute mode is not leased as long as another
- *  process computes on it.
+ *  with leased slots counted as work. The use by others is read at most 100 ms before. A device that is lost, needs a
+ *  reset or is GPUHAL_COMPUTE_PROHIBITED is never leased: a request for it returns DEVICE_LOST, and one for any GPUs
+ *  takes others; such a request takes no GPU that failed its self-test, either. A device with an exclusive compute mode
+ *  is not leased as long as another process computes on it.
  *
  *  Requests are granted by priority, which waiting raises as for slots, then as they came. A request that does not fit
  *  lets later, smaller ones pass, at most 8 of them; then its devices are kept for it. A process that ends while it
@@ -66,12 +66,13 @@ typedef struct gpuhal_work_slot gpuhal_work_slot;
 
 /** Receives the end of a wait: GPUHAL_OK when it was granted, CANCELLED when the object was closed before, or why it
  *  failed. Called once, on the thread that serves all callbacks of the gpuhal object, also when the request was
- *  released before, and also after gpuhal_close() has returned: @p user has to be there until then. May call the
- *  library, but not gpuhal_close(). */
+ *  released before (only the release of a waiting request for a work slot prevents the call), and also after
+ *  gpuhal_close() has returned: @p user has to be there until then. May call the library, but not gpuhal_close(). */
 typedef void gpuhal_granted_fn(void *user, gpuhal_status status);
 
 /** Sets how many work slots the device has, for all its interfaces. @p count 0: the default, which is the number of
- *  processors divided by that of devices, rounded up. Slots that are taken stay taken.
+ *  processors that the process may use; for GPUs and accelerators divided by the number of these, rounded up. Slots
+ *  that are taken stay taken.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY, FORKED
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_work_slots_set(gpuhal_device *device, uint32_t count);
@@ -158,9 +159,9 @@ typedef struct gpuhal_lease_desc {
  *  @return GPUHAL_OK; BUSY when it cannot be granted now and @p timeout_ns is 0, or when in all of that time (two
  *  seconds if it is 0) others had the ledger locked, or the ledger had no room; TIMEOUT; INFEASIBLE when it could not
  *  be granted on an idle machine either, or the kernel or a driver allows this process less; NO_DEVICE when there are
- *  too few to choose from, or too few that are well; DEVICE_LOST when a certain one is lost or needs a reset;
- *  INVALID_ARGUMENT; FILE for an error of the ledger, with the remedy; NOT_SUPPORTED without a ledger; CANCELLED when
- *  the object is being closed; HOST_MEMORY; FORKED
+ *  too few to choose from, or too few that can be leased; DEVICE_LOST when a certain one is lost, needs a reset or is
+ *  GPUHAL_COMPUTE_PROHIBITED; INVALID_ARGUMENT; FILE for an error of the ledger, with the remedy; NOT_SUPPORTED without
+ *  a ledger; CANCELLED when the object is being closed; HOST_MEMORY; FORKED
  *  Owner: caller, gpuhal_lease_release(); gpuhal_close() releases the remaining ones. Threads: any. Blocks: up to
  *  @p timeout_ns, up to a second more for drivers that do not state their free memory (with 0: as long as
  *  gpuhal_sample_all() with 0), and up to two seconds more while another process has the ledger locked. */

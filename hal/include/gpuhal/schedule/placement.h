@@ -178,7 +178,7 @@ GPUHAL_API void gpuhal_placement_destroy(gpuhal_placement *placement);
 /** Describes a device as it is now: its id; its free memory, or all of its memory if that cannot be read; how fast it
  *  reads its memory, if the driver states it. Operations are unknown, and the rest is 0.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, FORKED; NOT_SUPPORTED if its memory is unknown; DEVICE_LOST
- *  Owner: the name is valid as long as the device. Threads: any. Blocks: yes, as gpuhal_sample_take(). */
+ *  Owner: the name is valid as long as the device. Threads: any. Blocks: yes, as gpuhal_device_sample(). */
 GPUHAL_API gpuhal_status gpuhal_placement_describe(gpuhal_device *device, gpuhal_placement_device *out_device);
 
 /** Describes the link from one device to another: as it was measured (gpuhal_link_verify()), else with the stated

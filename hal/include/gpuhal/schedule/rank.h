@@ -13,9 +13,9 @@
  *          use(list[0].device);
  *      }
  *
- *  Software drivers, devices that failed their self-test (gpuhal_device_verify()) and the CPU satisfy only needs that
- *  name their backend; the CPU also satisfies needs that allow it. Interfaces of one physical device, or of one part
- *  of it, share its memory and its load.
+ *  Software drivers, devices that failed their self-test (gpuhal_device_verify()) or are GPUHAL_COMPUTE_PROHIBITED, and
+ *  the CPU satisfy a need only if it names their backend, or if the caller lists the devices; the CPU also satisfies
+ *  needs that allow it. Interfaces of one physical device, or of one part of it, share its memory and its load.
  */
 #ifndef GPUHAL_RANK_H
 #define GPUHAL_RANK_H
@@ -39,8 +39,8 @@ typedef struct gpuhal_need {
     uint32_t data_types;       /**< GPUHAL_DATA_ bits of types that its kernels compute with. */
     uint32_t capabilities;     /**< GPUHAL_CAPABILITY_ bits. */
     uint32_t backend_count;    /**< 0: any backend. */
-    /** Of one physical device the interface of the earliest backend in this list is taken; GPUHAL_RANK_BEST puts
-     *  devices of earlier backends first, the other orders only among equal devices. */
+    /** Of one physical device gpuhal_assign() takes the interface of the earliest backend in this list that satisfies
+     *  the need. GPUHAL_RANK_BEST puts devices of earlier backends first, the other orders only among equal devices. */
     const char *const *backends;
 } gpuhal_need;
 
@@ -72,14 +72,18 @@ GPUHAL_API gpuhal_status gpuhal_balance_create(gpuhal *gpu, const gpuhal_balance
  *  Owner: @p balance is invalid afterwards. Threads: any, with no other call on @p balance in progress. Blocks: no. */
 GPUHAL_API void gpuhal_balance_destroy(gpuhal_balance *balance);
 
-/** The order of devices. Devices that do not satisfy the need come last in each. */
+/** The order of devices. In each order devices that do not satisfy the need come last. Before them comes the CPU, if
+ *  the need allows it and does not name it, and before it come devices that failed their self-test or are
+ *  GPUHAL_COMPUTE_PROHIBITED. */
 typedef uint32_t gpuhal_rank_order;
 enum {
-    /** The rule of gpuhal_select(), after the order of the need's backends. */
+    /** The order of the need's backends, then the rule of gpuhal_select(). */
     GPUHAL_RANK_BEST = 0,
-    GPUHAL_RANK_MOST_FREE = 1, /**< Most free memory now; of equal devices by BEST. */
-    /** Least load now: the mean of the share of the memory that is not free and of the share of the time that the
-     *  device works, promises included; if one of the two is unknown, the other one. Unknown loads come last. */
+    /** Software drivers after all others; then most free memory now; of equal devices by BEST. */
+    GPUHAL_RANK_MOST_FREE = 1,
+    /** Software drivers after all others; then least load now: the mean of the share of the memory that is not free and
+     *  of the share of the time that the device works, promises included; if one of the two is unknown, the other one.
+     *  Unknown loads come last. */
     GPUHAL_RANK_LEAST_LOADED = 2
 };
 
@@ -118,9 +122,9 @@ typedef struct gpuhal_ranked {
  *  and loads plugins for that if needed; if the free memory of a device is unknown, its total counts, and MOST_FREE
  *  puts it after devices whose free memory is known. @p desc may be NULL. @p out_count, how many there are, may exceed
  *  @p capacity; @p out_ranked may be NULL with a capacity of 0, else the caller sets the size of the first element.
- *  @return GPUHAL_OK; NOT_FOUND when no device satisfies the need, apart from bytes; INFEASIBLE when those that do have
- *  too little free memory; in both cases all are listed all the same, with their reasons; FORKED; INVALID_ARGUMENT;
- *  HOST_MEMORY
+ *  @return GPUHAL_OK; NOT_FOUND when no device satisfies the need, apart from `bytes`; INFEASIBLE when those that do
+ *  have too little free memory; in both cases all are listed all the same, with their reasons; FORKED;
+ *  INVALID_ARGUMENT; HOST_MEMORY
  *  Owner: caller; devices are of @p gpu. Threads: any; one call at a time with the same balance. Blocks: if values are
  *  read. */
 GPUHAL_API gpuhal_status gpuhal_rank(gpuhal *gpu, const gpuhal_rank_desc *desc, gpuhal_ranked *out_ranked,

@@ -10,7 +10,7 @@
  *    device. If Slurm shows it fewer GPUs than the job has on this machine, as with --gpus-per-task, these are of this
  *    rank alone: worker i has device i modulo their number.
  *  - `auto`: cpu without a device, single_device with one, rank_per_device with several. Software drivers, devices that
- *    failed their self-test and the CPU do not count.
+ *    failed their self-test or are GPUHAL_COMPUTE_PROHIBITED, and the CPU do not count.
  *
  *  An application adds strategies by gpuhal_strategy_register(). A process that a launcher started:
  *
