@@ -29,7 +29,7 @@ TESTS = [
     ("hal/core/base/", r"^(core|call_slots|device|selector|loader_(manifest|stream|selection|files)|registry_(form|open)|privileged|file|"
                   r"job|trace|options|fault_log|deadline|rescan)\."),
     ("hal/core/os/", r"^(core|file|file_failure|loader_(process|stuck|files|backend)|registry_(place|store)|hotplug|transfer_ring|"
-                r"privileged|share_\w+|fork\w*|lease\w*)\."),
+                r"privileged|share_[a-z]+|fork_[a-z]+|lease[a-z_]*)\."),
     ("hal/core/registry/", r"^registry_|^loader_(cache|cache_key|warm)\."),
     ("hal/core/loader/", r"^loader_|^(hotplug|privileged|options|deadline|replug|rescan)\."),
     ("hal/core/device/", r"^(device|selector|identity|link|hotplug|registry_(api|known|numbers)|loader_backend|relisted|rescan|replug|fault_log|fork|threads)"),

@@ -52,6 +52,13 @@ def complaints(guide, checks, tests, hints, proofs):
             yield f"the check {check} is about M-{number:02}, whose paragraph does not name it"
 
 
+def tests_of(ctest, build, *more):
+    """The tests of a build, by name, with their labels."""
+    shown = subprocess.run([ctest, *more, "--show-only=json-v1"], cwd=build, check=True, stdout=subprocess.PIPE).stdout
+    properties = {test["name"]: {each["name"]: each["value"] for each in test["properties"]} for test in json.loads(shown)["tests"]}
+    return {name: values.get("LABELS", []) for name, values in properties.items()}
+
+
 def try_on_examples():
     """Sentences about examples that are judged wrongly."""
     rule, other = "**M-01 It MUST.** So.\n\n", "**M-02 It MUST.** So.\n\n"
@@ -82,8 +89,7 @@ def main():
     hints = [int(number) for number in re.findall(r"^RULE\((\d+),", read("tools/check/rules.inc"), re.MULTILINE)]
     faults = re.findall(r'^FAULT(?:_FILE)?\(\w+,(?: "[^"]*",)? \d, "[^"]*", (\w+), (\d+),', read("tests/conformance/faults.inc"), re.MULTILINE)
     proofs = {(check, int(rule)) for check, rule in faults}
-    shown = subprocess.run([ctest, "--show-only=json-v1"], cwd=build, check=True, stdout=subprocess.PIPE).stdout
-    tests = {test["name"] for test in json.loads(shown)["tests"]}
+    tests = tests_of(ctest, build)
     found = list(try_on_examples()) + list(complaints(guide, checks, tests, hints, proofs))
     for sentence in found:
         print(sentence)
