@@ -1,7 +1,7 @@
-/* memory/address_index.c: a tree of ranges that do not overlap, in the order of their addresses.
+/* memory/address_index.c: a tree of non-overlapping ranges, ordered by address.
  *
- * The ranges are its nodes, so that nothing is allocated and adding cannot fail. It is a treap: no node's rank is above
- * that of its parent, and ranks are as good as random, which keeps the tree about as flat as a balanced one. */
+ * The ranges are the nodes, so nothing is allocated and adding cannot fail. The tree is a treap: no node has a higher
+ * rank than its parent. Ranks are practically random, which keeps the tree about as flat as a balanced one. */
 #include "memory/address_index.h"
 
 #include "memory/buffer.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 struct gpuhal_address_index {
-    gpuhal_mutex mutex; /* protects `roots` and all ranges beneath them */
+    gpuhal_mutex mutex; /* protects `roots` and all ranges below them */
     gpuhal_address_range *roots[GPUHAL_ADDRESS_KINDS];
 };
 
@@ -31,15 +31,15 @@ void gpuhal_address_index_destroy(gpuhal_address_index *index)
     }
 }
 
-/* Returns the rank. Addresses are multiples of large powers of two, and often in ascending order: the product has
- * neither in its upper bits. */
+/* Returns the rank. Addresses are multiples of large powers of two, and often ascending; the product's upper bits show
+ * neither. */
 static uint64_t rank_of(const gpuhal_address_range *range)
 {
     return range->begin * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-/* Returns the link to the range that has one of these bytes, or to its place if there is none. Compares last bytes, not
- * ends: a range may end with the address space, and its end would be 0. */
+/* Returns the link to the range that contains one of these bytes, or to the place for inserting it. Compares last bytes
+ * rather than ends, because the end of a range at the end of the address space would be 0. */
 static gpuhal_address_range **place_of(gpuhal_address_range **root, uint64_t begin, uint64_t bytes)
 {
     gpuhal_address_range **at = root;
@@ -55,9 +55,9 @@ static gpuhal_address_range **place_of(gpuhal_address_range **root, uint64_t beg
     return at;
 }
 
-/* Puts the range above all with a lower rank, and the old subtree beneath it on the two sides. `left` and `right` are
- * the links for the next smaller and the next larger part of it; each step passes one node on to its side, and its
- * other half stays beneath it. */
+/* Inserts the range above all nodes with a lower rank, and splits the old subtree between its two sides. `left` and
+ * `right` are the links for the next smaller and the next larger part. Each step moves one node to its side together
+ * with that node's outer subtree. */
 static void insert(gpuhal_address_range **root, gpuhal_address_range *range)
 {
     const uint64_t rank = rank_of(range);
@@ -81,7 +81,8 @@ static void insert(gpuhal_address_range **root, gpuhal_address_range *range)
     *left = *right = NULL;
 }
 
-/* Joins the two subtrees in the range's place; the higher rank comes up, so that ranks stay in order. */
+/* Joins the two subtrees in place of the range. The node with the higher rank becomes the parent, so that ranks stay
+ * ordered. */
 static void take_out(gpuhal_address_range **root, const gpuhal_address_range *range)
 {
     gpuhal_address_range **at = place_of(root, range->begin, range->bytes);
@@ -105,8 +106,8 @@ void gpuhal_address_index_add(gpuhal_address_index *index, gpuhal_address_range 
     gpuhal_mutex_lock(&index->mutex);
     for (int kind = 0; kind < GPUHAL_ADDRESS_KINDS; kind++) {
         gpuhal_address_range *range = &ranges[kind];
-        /* Imports may lie over memory that another buffer has: the first keeps the addresses. A length of 0 marks this
-         * range as not in the tree. */
+        /* Imports may overlap memory of another buffer; the buffer that was added first keeps the addresses. A length
+         * of 0 marks this range as not in the tree. */
         if (range->bytes && *place_of(&index->roots[kind], range->begin, range->bytes)) {
             range->bytes = 0;
         } else if (range->bytes) {
@@ -132,7 +133,7 @@ gpuhal_buffer *gpuhal_address_index_find(gpuhal_address_index *index, gpuhal_add
 {
     gpuhal_mutex_lock(&index->mutex);
     gpuhal_address_range *range = *place_of(&index->roots[kind], address, 1);
-    /* A buffer whose count is 0 is being freed by a thread that waits for this mutex to take it out. */
+    /* A buffer with a count of 0 is being freed by a thread that waits for this mutex to remove it. */
     gpuhal_buffer *buffer = range && gpuhal_buffer_try_retain(range->buffer) ? range->buffer : NULL;
     *out_offset = buffer ? address - range->begin : 0;
     gpuhal_mutex_unlock(&index->mutex);

@@ -1,16 +1,16 @@
-/* memory/blocks.c: two-level segregated fit with the blocks' records out of band.
+/* memory/blocks.c: two-level segregated fit; the records are stored outside the managed memory.
  *
- * Each power of two is divided into 32 bins, lists of free blocks of about one size; two levels of bit maps find the
- * next bin that has any. A request looks at a bounded number of blocks of its bin, some of them too small, then of the
- * first larger bin with one that fits, and takes the smallest: that wastes less than the first, and costs little more.
- * Only before a request fails are the lists searched to their ends. */
+ * Each power of two is divided into 32 bins, which are lists of free blocks of similar size. Two levels of bitmaps find
+ * the next bin that is not empty. A request examines a limited number of blocks in its own bin (some of them may be too
+ * small), and then in the first larger bin with a block that fits. It takes the smallest: that wastes less than taking
+ * the first, and costs little more. The lists are searched completely only before a request fails. */
 #include "memory/blocks.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Bins are numbered without a gap: below 64 bytes each size has its own; above, the shift that leaves the size's first
- * six bits, times 32, plus these bits. */
+/* Bins are numbered consecutively. Each size below 64 bytes has its own bin. For larger sizes the number is the shift
+ * that leaves the size's first six bits, times 32, plus these bits. */
 enum {
     FRACTION_BITS = 5,
     PER_CLASS = 1 << FRACTION_BITS,
@@ -18,21 +18,21 @@ enum {
     BINS = CLASSES * PER_CLASS
 };
 
-/* At most this many blocks of one bin are compared before the smallest that fits is taken. */
+/* At most this many blocks of one bin are compared to find the smallest that fits. */
 enum { COMPARED = 8 };
 
 enum { FIRST_CAPACITY = 64 };
 
-/* A split needs two at most, for the rests before and after the used block; one of the blocks keeps the free one's
- * entry. */
+/* A split needs at most two entries, for the remainders before and after the used block; one of the blocks reuses the
+ * free block's entry. */
 enum { ENTRIES_OF_A_SPLIT = 2 };
 
 struct gpuhal_bins {
     uint64_t free_bytes;
-    uint64_t whole_bytes; /* of blocks that fill their region */
-    uint64_t classes; /* bit c: filled[c] is not 0 */
+    uint64_t whole_bytes; /* total for blocks that fill their region */
+    uint64_t classes; /* bit c is set if filled[c] is not 0 */
     uint32_t free_count;
-    uint32_t filled[CLASSES + 1]; /* bit f of word c: first[c * PER_CLASS + f] is not 0; the last word stays 0 */
+    uint32_t filled[CLASSES + 1]; /* bit f of word c is set if first[c * PER_CLASS + f] is not 0; the last word is 0 */
     gpuhal_block_id first[BINS];
 };
 
@@ -106,7 +106,7 @@ bool gpuhal_blocks_reserve(gpuhal_blocks *blocks)
     return blocks->spare >= ENTRIES_OF_A_SPLIT || grow(blocks);
 }
 
-/* Takes an entry that gpuhal_blocks.spare promises. */
+/* Takes an entry, which gpuhal_blocks.spare has counted as available. */
 static gpuhal_block_id new_entry(gpuhal_blocks *blocks)
 {
     blocks->spare--;
@@ -133,7 +133,7 @@ static unsigned bin_of(uint64_t bytes)
     return (shift << FRACTION_BITS) + (unsigned)(bytes >> shift);
 }
 
-/* Returns the first bin from `from` on that has a block; BINS: none. */
+/* Returns the first bin at or after `from` that is not empty, or BINS. */
 static unsigned next_bin(const gpuhal_bins *bins, unsigned from)
 {
     unsigned class = from >> FRACTION_BITS;
@@ -180,8 +180,8 @@ static void delist(gpuhal_block *table, gpuhal_block_id id, unsigned bin)
     bins->free_count--;
 }
 
-/* Changes the bytes of a free block. It keeps its place if its bin stays the same. That is mostly so for large blocks,
- * and most requests are cut from those. */
+/* Changes the size of a free block. If its bin stays the same, so does its position. That is the usual case for large
+ * blocks, from which most requests are cut. */
 static void resize(gpuhal_block *table, gpuhal_block_id id, uint64_t bytes)
 {
     const unsigned old = bin_of(table[id].bytes), new = bin_of(bytes);
@@ -192,13 +192,13 @@ static void resize(gpuhal_block *table, gpuhal_block_id id, uint64_t bytes)
     }
 }
 
-/* Returns the bytes of a block that fills its region; 0 of any other. */
+/* Returns the size of a block that fills its region, or 0 for any other block. */
 static uint64_t whole_bytes_of(const gpuhal_block *block)
 {
     return block->before == 0 && block->after == 0 ? block->bytes : 0;
 }
 
-/* Makes a block that is in no list free in `bins`. A free neighbour never fills its region. */
+/* Makes a block that is in no list free in `bins`. A free neighbour cannot fill its region. */
 static gpuhal_block_id settle(gpuhal_blocks *blocks, gpuhal_bins *bins, gpuhal_block_id id)
 {
     gpuhal_block *table = blocks->table;
@@ -211,7 +211,7 @@ static gpuhal_block_id settle(gpuhal_blocks *blocks, gpuhal_bins *bins, gpuhal_b
         enlist(table, bins, id, bin_of(bytes));
         return id;
     }
-    /* The larger neighbour's entry is kept: its bin is the likeliest to stay the same. */
+    /* The larger neighbour's entry is reused, since its bin is the most likely to stay the same. */
     const bool keeps_after = joins_after && (!joins_before || table[after].bytes > table[before].bytes);
     const gpuhal_block_id kept = keeps_after ? after : before, other = keeps_after ? before : after;
     const gpuhal_block_id first = joins_before ? table[before].before : before,
@@ -238,7 +238,7 @@ static gpuhal_block_id settle(gpuhal_blocks *blocks, gpuhal_bins *bins, gpuhal_b
     return kept;
 }
 
-/* Returns the smallest block that fits among the first of a list; 0: none of them does. */
+/* Returns the smallest block that fits among the first `compared` of a list, or 0. */
 static gpuhal_block_id best_of(const gpuhal_block *table, gpuhal_block_id first, uint64_t bytes, uint64_t alignment,
                                uint32_t compared)
 {
@@ -254,8 +254,8 @@ static gpuhal_block_id best_of(const gpuhal_block *table, gpuhal_block_id first,
     return best;
 }
 
-/* Returns a free block that fits, among the first blocks of each bin. In a bin above the request's each block is large
- * enough, but its alignment may still cost too much. */
+/* Returns a free block that fits, among the first `compared` of each bin. All blocks in bins above the request's own
+ * are large enough, but alignment may still make them too small. */
 static gpuhal_block_id find(const gpuhal_blocks *blocks, const gpuhal_bins *bins, uint64_t bytes, uint64_t alignment,
                             uint32_t compared)
 {
@@ -268,7 +268,7 @@ static gpuhal_block_id find(const gpuhal_blocks *blocks, const gpuhal_bins *bins
     return 0;
 }
 
-/* Makes a block from new_entry() and puts it into the region between two neighbours. */
+/* Initializes an entry from new_entry(), and links it into the region between its neighbours. */
 static void insert(gpuhal_block *table, gpuhal_block_id id, gpuhal_block block)
 {
     table[id] = block;
@@ -276,7 +276,7 @@ static void insert(gpuhal_block *table, gpuhal_block_id id, gpuhal_block block)
     table[block.after].before = id;
 }
 
-/* Splits a free block. Its entry stays with a rest, and the used block gets a new one. */
+/* Splits a free block. Its entry is kept by a remainder, and the used block gets a new one. */
 static gpuhal_block_id split(gpuhal_blocks *blocks, gpuhal_block_id id, uint64_t front, uint64_t bytes, uint64_t rest)
 {
     const gpuhal_block_id used = new_entry(blocks), behind = front > 0 && rest > 0 ? new_entry(blocks) : 0;
@@ -307,7 +307,7 @@ static gpuhal_block_id split(gpuhal_blocks *blocks, gpuhal_block_id id, uint64_t
     return used;
 }
 
-/* Makes the block used, except for the bytes before and after that are left of it. */
+/* Makes the block used, except for the bytes before and after the request. */
 static gpuhal_block_id cut(gpuhal_blocks *blocks, gpuhal_block_id id, uint64_t front, uint64_t bytes, uint64_t rest)
 {
     gpuhal_block *block = &blocks->table[id];
@@ -394,7 +394,6 @@ gpuhal_block_id gpuhal_blocks_extend(gpuhal_blocks *blocks, gpuhal_bins *bins, g
     return settle(blocks, bins, id);
 }
 
-/* Takes a free block out of its bins, without making it used. */
 static void leave(gpuhal_blocks *blocks, gpuhal_block_id id)
 {
     gpuhal_block *block = &blocks->table[id];
@@ -437,7 +436,7 @@ uint64_t gpuhal_bins_whole_bytes(const gpuhal_bins *bins)
     return bins->whole_bytes;
 }
 
-/* Returns the last bin that has a block; there is one. */
+/* Returns the last bin that is not empty; there must be one. */
 static unsigned last_bin(const gpuhal_bins *bins)
 {
     const unsigned class = 63 - (unsigned)__builtin_clzll(bins->classes);

@@ -1,11 +1,11 @@
-/* memory/blocks.h: which parts of regions of memory are free, and which one a request gets.
+/* memory/blocks.h: which parts of memory regions are free, and which part a request gets.
  *
- * Bookkeeping alone: it never touches the memory that it divides, so that may be a device's, a driver's range of
- * addresses, or a file. It takes no lock, and calls only the C library's allocator. The caller must let one thread at a
- * time use a gpuhal_blocks and all bins of its blocks.
+ * This is bookkeeping only. It never accesses the memory that it divides, which may be device memory, a driver's
+ * address range or a file. It takes no lock, and calls only the C library's allocator. The caller must ensure that only
+ * one thread at a time uses a gpuhal_blocks and the bins of its blocks.
  *
- * A region is divided into blocks without a gap, used and free ones. Two free neighbours in the same bins are always
- * merged. A region has at most 2^63 bytes, and all free blocks of the same bins together less than 2^64. */
+ * A region is divided without gaps into used and free blocks. Two free neighbours in the same bins are always merged. A
+ * region has at most 2^63 bytes, and all free blocks in the same bins have less than 2^64 bytes in total. */
 #ifndef GPUHAL_MEMORY_BLOCKS_H
 #define GPUHAL_MEMORY_BLOCKS_H
 
@@ -14,41 +14,41 @@
 
 typedef uint32_t gpuhal_block_id; /* 0: none */
 
-/* Free blocks by size: two-level segregated fit. A free block is in the bins of one owner, a used one in none. Only
- * free neighbours in the same bins are merged. */
+/* Free blocks sorted by size: two-level segregated fit. A free block belongs to one gpuhal_bins, a used block to none.
+ * Only free neighbours in the same bins are merged. */
 typedef struct gpuhal_bins gpuhal_bins;
 
-/* Read by all; written by the functions below, except `user`. */
+/* Callers may read all members, but only write those marked as theirs. */
 typedef struct gpuhal_block {
-    uint64_t offset, bytes;         /* in its region; an entry with 0 bytes is no block */
-    uint32_t region;                /* the caller's number */
+    uint64_t offset, bytes;         /* in its region; an entry with 0 bytes is not a block */
+    uint32_t region;                /* chosen by the caller */
     gpuhal_block_id before, after;  /* neighbours in the region; 0: none */
-    gpuhal_block_id previous, next; /* in the list of its bin */
+    gpuhal_block_id previous, next; /* in its bin's list */
     gpuhal_bins *bins;              /* NULL: used */
-    gpuhal_block_id twin;           /* the caller's, of a used block: its id in another gpuhal_blocks */
-    void *user;                     /* the caller's, of a used block; NULL in a new one */
-    uint64_t stamp;                 /* the caller's: parts of a block have the same, a merged block has the largest */
+    gpuhal_block_id twin;           /* the caller's, for a used block: its id in another gpuhal_blocks */
+    void *user;                     /* the caller's, for a used block; NULL in a new one */
+    uint64_t stamp;                 /* the caller's: a split copies it; a merged block gets the larger value */
 } gpuhal_block;
 
-/* All blocks of some regions. An id is valid until its block is merged into another; a pointer to a block only until
- * the next call that may add one. */
+/* All blocks of some regions. An id is valid until its block is merged into another. A pointer to a block is valid only
+ * until the next call that may add one. */
 typedef struct gpuhal_blocks {
-    gpuhal_block *table;    /* entry 0 is no block: it takes writes to a neighbour that does not exist */
-    uint32_t capacity;      /* entries of the table */
-    uint32_t touched;       /* entries that were used at least once, and entry 0 */
-    uint32_t spare;         /* entries that can be had without memory */
-    gpuhal_block_id unused; /* of those, the entries that were used before, linked by `next` */
+    gpuhal_block *table; /* entry 0 is not a block: it absorbs writes to neighbours that do not exist */
+    uint32_t capacity;
+    uint32_t touched;       /* entries that were used at least once, including entry 0 */
+    uint32_t spare;         /* entries available without allocating */
+    gpuhal_block_id unused; /* of these, the entries that were used before, linked by `next` */
 } gpuhal_blocks;
 
 void gpuhal_blocks_init(gpuhal_blocks *blocks);
 void gpuhal_blocks_finish(gpuhal_blocks *blocks);
-/* Makes `to` a copy with the same ids. Its free blocks, all in `bins`, are free in the bins that it returns; NULL
- * without memory. */
+/* Makes `to` a copy with the same ids. All free blocks must be in `bins`; in the copy they are free in the returned
+ * bins. Returns NULL if out of memory. */
 gpuhal_bins *gpuhal_blocks_copy(gpuhal_blocks *to, const gpuhal_blocks *from, const gpuhal_bins *bins);
 
-/* NULL without memory. */
+/* Returns NULL if out of memory. */
 gpuhal_bins *gpuhal_bins_create(void);
-/* Destroys the bins. No block may be in them any more, unless its gpuhal_blocks ends, too. NULL does nothing. */
+/* Accepts NULL. The bins must not contain a block, unless its gpuhal_blocks is destroyed as well. */
 void gpuhal_bins_destroy(gpuhal_bins *bins);
 
 static inline gpuhal_block *gpuhal_block_at(const gpuhal_blocks *blocks, gpuhal_block_id id)
@@ -56,44 +56,46 @@ static inline gpuhal_block *gpuhal_block_at(const gpuhal_blocks *blocks, gpuhal_
     return &blocks->table[id];
 }
 
-/* Makes sure that the next take, split included, needs no memory; false without memory. */
+/* Ensures that the next take, including a split, needs no allocation. Returns false if out of memory. */
 bool gpuhal_blocks_reserve(gpuhal_blocks *blocks);
-/* Adds a region of `bytes` bytes (not 0), one free block; 0 without memory. */
+/* Adds a region of `bytes` bytes (not 0) as one free block. Returns 0 if out of memory. */
 gpuhal_block_id gpuhal_blocks_add(gpuhal_blocks *blocks, gpuhal_bins *bins, uint32_t region, uint64_t bytes);
-/* Appends bytes (not 0) to the end of a region, whose last block is `last`; merges if that is free in `bins`. Returns
- * the block that has them; 0 without memory. */
+/* Appends bytes (not 0) to the end of a region whose last block is `last`, and merges them if that block is free in
+ * `bins`. Returns the block that contains them, or 0 if out of memory. */
 gpuhal_block_id gpuhal_blocks_extend(gpuhal_blocks *blocks, gpuhal_bins *bins, gpuhal_block_id last, uint64_t bytes);
-/* Takes `bytes` (1 to 2^63) at a multiple of `alignment` (a power of two) of the region's beginning, out of `bins`. The
- * rest of the free block before and after them stays there. 0: no free block of these bins fits. If a split needs
- * memory and gets none, it gives the whole block, as its `bytes` says, or 0 if its beginning is not aligned. Neither
- * happens after gpuhal_blocks_reserve(). */
+/* Takes `bytes` (1 to 2^63) out of a free block in `bins`, aligned to `alignment` (a power of two) relative to the
+ * region's beginning. The rest of the free block before and after stays free. Returns 0 if no free block fits. If a
+ * split runs out of memory, returns the whole block, with `bytes` saying so, or 0 if its beginning is not aligned.
+ * Neither happens after gpuhal_blocks_reserve(). */
 gpuhal_block_id gpuhal_blocks_take(gpuhal_blocks *blocks, gpuhal_bins *bins, uint64_t bytes, uint64_t alignment);
-/* Returns the block that would serve such a request; 0: none. And takes the bytes out of it. */
+/* Do the same in two steps. The first returns the block that would serve the request, or 0; the second takes the bytes
+ * out of it. */
 gpuhal_block_id gpuhal_blocks_find(const gpuhal_blocks *blocks, const gpuhal_bins *bins, uint64_t bytes,
                                    uint64_t alignment);
 gpuhal_block_id gpuhal_blocks_take_found(gpuhal_blocks *blocks, gpuhal_block_id id, uint64_t bytes,
                                          uint64_t alignment);
-/* Takes `bytes` (not 0) at `offset` of its region out of a free block that has them; the rest stays free. 0 without
- * memory, which cannot be after gpuhal_blocks_reserve(). */
+/* Takes `bytes` (not 0) at `offset` of the region out of the free block that contains them; the rest stays free.
+ * Returns 0 if out of memory, which cannot happen after gpuhal_blocks_reserve(). */
 gpuhal_block_id gpuhal_blocks_take_at(gpuhal_blocks *blocks, gpuhal_block_id block, uint64_t offset, uint64_t bytes);
-/* Gives a used block back into `bins`, merged with its free neighbours there; returns the merged block. Cannot fail. */
+/* Returns a used block to `bins`, and merges it with its free neighbours there. Returns the merged block. Cannot
+ * fail. */
 gpuhal_block_id gpuhal_blocks_give(gpuhal_blocks *blocks, gpuhal_bins *bins, gpuhal_block_id block);
-/* Moves all free blocks to other bins, merging there. */
+/* Moves all free blocks to other bins and merges them there. */
 void gpuhal_blocks_move(gpuhal_blocks *blocks, gpuhal_bins *from, gpuhal_bins *to);
-/* Moves one free block to other bins; returns the block that it is merged into there. */
+/* Moves one free block to other bins. Returns the block that it was merged into. */
 gpuhal_block_id gpuhal_blocks_move_one(gpuhal_blocks *blocks, gpuhal_bins *to, gpuhal_block_id block);
-/* Removes a region; `block` is free and fills it. */
+/* Removes a region. `block` must be free and fill the region. */
 void gpuhal_blocks_remove(gpuhal_blocks *blocks, gpuhal_block_id block);
 
 uint64_t gpuhal_bins_free_bytes(const gpuhal_bins *bins);
 uint32_t gpuhal_bins_free_count(const gpuhal_bins *bins);
-/* Returns the bytes of the free blocks that fill their region. */
+/* Returns the total size of free blocks that fill their region. */
 uint64_t gpuhal_bins_whole_bytes(const gpuhal_bins *bins);
-/* Returns the bytes of the largest free block; 0 without a free block. Looks at all blocks of the last bin that has
- * any. */
+/* Returns the size of the largest free block, or 0 if there is none. Examines all blocks of the last bin that is not
+ * empty. */
 uint64_t gpuhal_bins_largest(const gpuhal_blocks *blocks, const gpuhal_bins *bins);
-/* Returns the bytes of a free block in the last bin that has any, without a look at the others: above 31/32 of the
- * largest. */
+/* Returns the size of one free block from the last bin that is not empty, without examining the others: more than 31/32
+ * of the largest. */
 uint64_t gpuhal_bins_large(const gpuhal_blocks *blocks, const gpuhal_bins *bins);
 
 #endif

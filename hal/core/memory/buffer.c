@@ -1,4 +1,4 @@
-/* memory/buffer.c: creates, counts and frees buffers, and limits the memory of a device. */
+/* memory/buffer.c: creates, counts and frees buffers, and enforces memory limits. */
 #include "memory/buffer.h"
 
 #include "base/error.h"
@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Takes `bytes` from the device's limit, before they are allocated, so that two threads cannot both pass the same
- * check. The limit may be set below the bytes that are held: that is compared first, so no difference is negative. */
+/* Charges `bytes` to the device's limit before they are allocated, so that two threads cannot both pass the same check.
+ * The limit may be lower than the bytes in use, so compare before subtracting. */
 static bool charge(gpuhal_device *device, uint64_t bytes)
 {
     uint64_t limit = gpuhal_device_limit(device);
@@ -44,7 +44,7 @@ void gpuhal_memory_count_in(gpuhal_device *device, uint64_t bytes)
     }
 }
 
-/* Reports figures of the limit, not of the device, since the limit refused. */
+/* Reports the limit's numbers rather than the device's, since the limit was the reason for the refusal. */
 static gpuhal_status over_limit(const gpuhal_device *device, uint64_t bytes)
 {
     uint64_t limit = gpuhal_device_limit(device);
@@ -67,7 +67,8 @@ gpuhal_status gpuhal_memory_charge(gpuhal_device *device, uint64_t bytes, uint64
     return charge(device, bytes) ? GPUHAL_OK : over_limit(device, asked);
 }
 
-/* Refuses here, because above that limit drivers move memory to the host instead of refusing. A pool has looked. */
+/* Refuses here because drivers move memory to the host above that limit instead of refusing. For a pool's segment the
+ * pool has checked this. */
 static gpuhal_status check_groups(gpuhal_device *device, const gpuhal_buffer_desc *desc, uint64_t bytes)
 {
     uint64_t limit = UINT64_MAX;
@@ -86,8 +87,8 @@ static gpuhal_status check_groups(gpuhal_device *device, const gpuhal_buffer_des
 
 gpuhal_buffer *gpuhal_buffer_blank(gpuhal_device *device, uint64_t bytes)
 {
-    /* malloc and not calloc: glibc keeps a thread's recent blocks at hand for malloc alone, which shows in small
-     * allocations. Nor memset: compilers turn the two into calloc. */
+    /* malloc rather than calloc: glibc has a fast per-thread cache for malloc only, which makes a difference in small
+     * allocations. No memset either: compilers turn the combination into calloc. */
     gpuhal_buffer *buffer = malloc(sizeof *buffer);
     if (buffer) {
         *buffer = (gpuhal_buffer){0};
@@ -114,7 +115,7 @@ void gpuhal_buffer_enlist(gpuhal_buffer *buffer)
     gpuhal_device *device = buffer->device;
     buffer->needs_clean =
         buffer->memory.host && !(buffer->memory.flags & GPUHAL_MEMORY_HOST_COHERENT) && device->ops.memory_flush;
-    /* The driver maps only memory without a host address, and only then can a transfer be in the way. */
+    /* The driver maps only memory without a host address, and only then can a transfer interfere. */
     buffer->counted = buffer->needs_clean || (!buffer->memory.host && device->ops.map);
     buffer->ranges[GPUHAL_ADDRESS_DEVICE] = range_from(buffer->memory.address, buffer);
     buffer->ranges[GPUHAL_ADDRESS_HOST] = range_from((uintptr_t)buffer->memory.host, buffer);
@@ -122,18 +123,17 @@ void gpuhal_buffer_enlist(gpuhal_buffer *buffer)
         atomic_init(&buffer->tag, &device->untagged);
         gpuhal_tag_count(&device->untagged, buffer->bytes, true);
     }
-    /* From here on other threads find the buffer: the rest of it is complete. */
+    /* From here on other threads can find the buffer, so everything else must be complete. */
     gpuhal_address_index_add(device->gpu->layers.addresses, buffer->ranges);
     atomic_fetch_add(&device->gpu->references, 1);
 }
 
-/* A buffer to create. */
 typedef struct creation {
     gpuhal_device *device;
     const gpuhal_buffer_desc *desc;
-    struct gpuhal_pool *pool; /* of a segment */
+    struct gpuhal_pool *pool; /* for a segment */
     gpuhal_buffer *buffer;
-    bool full; /* the device has no room, apart from any limit that was set for it */
+    bool full; /* the device itself is out of memory, regardless of any limit set for it */
 } creation;
 
 static gpuhal_status create(void *user)
@@ -177,7 +177,7 @@ static gpuhal_status create(void *user)
     return GPUHAL_OK;
 }
 
-/* Looks for memory that can be given back before it reports a shortage. */
+/* Tries to release unused memory before it reports a shortage. */
 static gpuhal_status create_or_relieve(creation *own)
 {
     const uint64_t held = atomic_load(&own->device->allocated_bytes);
@@ -229,7 +229,7 @@ gpuhal_status gpuhal_buffer_create_segment(gpuhal_device *device, const gpuhal_b
     return status;
 }
 
-/* Adds relaxed: the caller has a reference, so the count cannot become 0 meanwhile. */
+/* Relaxed: the caller has a reference, so the count cannot drop to 0. */
 gpuhal_buffer *gpuhal_buffer_retain(gpuhal_buffer *buffer)
 {
     if (buffer) {
@@ -248,8 +248,8 @@ void gpuhal_buffer_end(gpuhal_buffer *buffer)
     gpuhal_unreference(gpu);
 }
 
-/* Drops a reference. The structure of a part stays after its last one, so one drop too many is noticed there, and taken
- * back. */
+/* Releases a reference. The structure of a suballocation outlives its last reference, so releasing it once too often is
+ * detected here and undone. */
 static bool is_last_reference(gpuhal_buffer *buffer)
 {
     const uint32_t before = atomic_fetch_sub_explicit(&buffer->references, 1, memory_order_acq_rel);
@@ -260,10 +260,10 @@ static bool is_last_reference(gpuhal_buffer *buffer)
     return before == 1;
 }
 
-/* Releases the memory of an original after its last user; originals have no originals, so this ends. The order: out of
- * the index, imports of the memory, the memory, its place in the limit, and last the caller's function, which may free
- * host memory that no vendor uses any more. A thread that retires work leaves that to the service, since no function of
- * the application may run in the middle of it. */
+/* Releases the memory after the last user, and then the reference to the original; originals have no originals, so this
+ * terminates. Order: the index entry, imports of the memory, the memory, its charge, and finally the application's
+ * callback, which may free host memory that no driver uses any more. A thread that retires work leaves the callback to
+ * the service thread, because no application function may run during retirement. */
 static void unreference(gpuhal_buffer *buffer, bool by_caller)
 {
     while (buffer && is_last_reference(buffer)) {
@@ -273,7 +273,7 @@ static void unreference(gpuhal_buffer *buffer, bool by_caller)
             return;
         }
         gpuhal_buffer *original = buffer->origin.original;
-        /* First out of the index: a search must not find memory that is being freed. */
+        /* Removed from the index first: a search must not find memory that is being freed. */
         gpuhal_address_index_remove(device->gpu->layers.addresses, buffer->ranges);
         gpuhal_cached_imports_release(buffer);
         if (buffer->range) {
@@ -305,8 +305,8 @@ void gpuhal_buffer_drop(gpuhal_buffer *buffer)
     unreference(buffer, false);
 }
 
-/* Waits for the thread that writes; false if that is stuck in the driver. Not inline, since it needs registers that a
- * small copy would save and restore for nothing. */
+/* Waits for the thread that is writing. Returns false if that thread is stuck in the driver. Not inlined, because it
+ * needs registers that a small copy would otherwise save and restore for nothing. */
 static __attribute__((noinline)) bool begin_writing(gpuhal_buffer *buffer)
 {
     gpuhal_device *device = buffer->device;
@@ -328,8 +328,9 @@ gpuhal_status gpuhal_buffer_refuse_write(const gpuhal_buffer *buffer)
     return GPUHAL_ERROR_INVALID_ARGUMENT;
 }
 
-/* Counts a transfer in. Below 0 the buffer is mapped, or about to be: the exchange never counts up from there. Acquire,
- * with the release of the thread that unmapped: the host's writes through the mapping come before the transfer. */
+/* Counts a transfer in. A negative value means that the buffer is mapped or about to be, and must not be incremented.
+ * Acquire pairs with the release of the unmapping thread: the host's writes through the mapping happen before the
+ * transfer. */
 gpuhal_status gpuhal_buffer_enter_counted(gpuhal_buffer *buffer, bool writes)
 {
     int32_t use = atomic_load_explicit(&buffer->use, memory_order_relaxed);
@@ -359,8 +360,8 @@ void gpuhal_buffer_leave_counted(gpuhal_buffer *buffer, bool writes)
     if (writes && buffer->needs_clean) {
         end_writing(buffer);
     }
-    /* Release: a thread that maps the buffer once it is idle finds all results of this transfer. The right to write is
-     * given back first: counted out, the buffer may be mapped. */
+    /* Release: a thread that maps the idle buffer must see all results of this transfer. The write access is released
+     * first, because the buffer may be mapped as soon as the count is 0. */
     atomic_fetch_sub_explicit(&buffer->use, 1, memory_order_release);
 }
 
@@ -425,7 +426,8 @@ gpuhal_status gpuhal_buffer_find(gpuhal *gpu, uint64_t address, gpuhal_buffer **
     return GPUHAL_OK;
 }
 
-/* Adds the beginning of a part inside the vendor's object. Returns the offset, or 0 if the values state it. */
+/* Adds the suballocation's beginning to the vendor object's values. Returns 0, or the offset if the values cannot
+ * express it. */
 static uint64_t begin_inside(gpuhal_native *native, uint64_t begin)
 {
     const bool is_pointer = native->type == GPUHAL_NATIVE_CUDA_MEMORY || native->type == GPUHAL_NATIVE_HIP_MEMORY;

@@ -10,153 +10,159 @@
 
 struct gpuhal_cached_import; /* memory/cached_import.h */
 
-/* The origin of memory that is not the device's own; else all zero. Set before any search can find the buffer. */
+/* The origin of memory that does not belong to the device itself; all zero for other memory. Set before searches can
+ * find the buffer. */
 typedef struct gpuhal_origin {
-    gpuhal_buffer *original;      /* the buffer whose memory it is, with a reference; it has no original itself */
-    gpuhal_released_fn *released; /* called with the other two; may be NULL */
+    gpuhal_buffer *original;      /* the buffer that owns the memory, with a reference; it has no original itself */
+    gpuhal_released_fn *released; /* called with `user` and `memory`; may be NULL */
     void *user, *memory;
 } gpuhal_origin;
 
 struct gpuhal_buffer {
     _Atomic uint32_t references;
-    /* The number of transfers that run now; or MAPPED, or CHANGING while a mapping is made or ended. Transfers are
-     * counted only if the device must hear of mappings, or of bytes that the host sees. */
+    /* Number of transfers in progress; or MAPPED; or CHANGING while a mapping is created or removed. Transfers are
+     * counted only if the plugin must map the memory, or must make bytes visible to the host. */
     _Atomic int32_t use;
     gpuhal_device *device;
-    const gpuhal_buffer *root; /* the buffer whose memory it is: itself, the original, or that of its whole */
-    /* The buffer with the plugin's memory object: itself, or for a part of a pool's segment the segment's. Transfers go
-     * there, at `begin` more than the offset in this buffer, once the range was checked here. So queues and layers
-     * below see whole buffers only. */
+    const gpuhal_buffer *root; /* the buffer that owns the memory: itself, its original, or its whole buffer's root */
+    /* The buffer that has the plugin's memory object: itself, or for a suballocation the pool's segment. After the
+     * range was checked in this buffer, transfers use the whole buffer, at `begin` plus the offset. So queues and lower
+     * layers only see whole buffers. */
     gpuhal_buffer *whole;
     uint64_t begin;
-    /* Of a part: the queue that used it last, so that the pool need not hear of each use; pool/pool.h. */
+    /* used_in: for a suballocation, the last queue that used it. The pool does not have to be notified of each use; see
+     * pool/pool.h. */
     bool is_part;
-    struct gpuhal_pool *pool; /* of a segment, to find the part at an address; else NULL */
+    struct gpuhal_pool *pool; /* for a segment, to find the suballocation at an address; else NULL */
     _Atomic(const void *) used_in;
-    gpuhal_plugin_range *range; /* range.c: the memory is addresses, with memory behind some of them; else NULL */
-    gpuhal_memory memory; /* for a part with neighbours without the plugin's object, which the whole has */
-    uint64_t bytes;   /* as requested; memory.bytes may be more */
-    _Atomic(gpuhal_tag *) tag; /* counts it, unless it is a part; NULL: a pool's segment, or no log wants the count */
+    gpuhal_plugin_range *range; /* range.c: reserved addresses, only partly backed by memory; else NULL */
+    gpuhal_memory memory; /* a suballocation with neighbours has no plugin object here, only its whole buffer has one */
+    uint64_t bytes;   /* as requested; memory.bytes may be larger */
+    _Atomic(gpuhal_tag *) tag; /* counts this buffer unless it is a suballocation; NULL for a segment, or if no log
+                                * needs it */
     _Atomic uint64_t charged; /* counted against the device's limit */
-    bool counted;     /* see `use`; always if needs_clean */
-    bool read_only;   /* imported so: never a destination, since the host may not have the right to write to it */
-    /* Host and device see each other's bytes only after a flush or an invalidation. The library makes its writes
-     * visible to the host at once, exactly the bytes that it wrote. That cannot be deferred: an API with a shadow copy
-     * writes back whole ranges and would overwrite newer bytes. For the same reason nothing may be made visible to the
-     * device between a write and that: `writing` is set meanwhile. */
+    bool counted;     /* `use` counts transfers; always set if needs_clean */
+    bool read_only;   /* imported read-only: never a destination, since the host may not be allowed to write to it */
+    /* Host and device see each other's bytes only after a flush or an invalidation. After a write the library
+     * immediately makes exactly the written bytes visible to the host. That cannot be deferred: an API that keeps a
+     * shadow copy writes back whole ranges and would overwrite newer bytes. For the same reason nothing may be made
+     * visible to the device between the write and this step. `writing` is set during that time. */
     bool needs_clean;
-    bool writing; /* protected by the device's mutex; of two buffers it is only set in the written one */
+    bool writing; /* protected by the device's mutex; in a transfer between two buffers, only set in the destination */
     _Atomic bool refuses_write, refuses_read; /* the plugin's slot returned NOT_SUPPORTED for this memory */
     gpuhal_address_range ranges[GPUHAL_ADDRESS_KINDS]; /* empty if there is no such address */
     /* The mapping, while `use` is MAPPED. */
     void *mapped;
     uint64_t mapped_offset, mapped_bytes;
     uint32_t mapped_access;
-    /* As requested of the plugin, for a device that imports it. */
+    /* As requested from the plugin; needed by devices that import the memory. */
     gpuhal_memory_kind kind;
     uint32_t export_kinds;
     uint64_t alignment, allocated;
     gpuhal_origin origin;
-    _Atomic(struct gpuhal_cached_import *) cached_imports; /* imports by other devices for the sake of copies */
-    gpuhal_buffer *next_released; /* once its memory is given back, for the service thread to call `origin.released` */
+    _Atomic(struct gpuhal_cached_import *) cached_imports; /* imports by other devices, made for copies */
+    gpuhal_buffer *next_released; /* list of released buffers; the service thread then calls `origin.released` */
 };
 #define GPUHAL_BUFFER_MAPPED (-1)
 #define GPUHAL_BUFFER_CHANGING (-2)
 
-/* Reads a structure of the application, as this library knows it; `call` is for the message. */
+/* Reads an application's structure as far as this library version knows it; `call` is used in messages. */
 gpuhal_status gpuhal_buffer_take_desc(const char *call, const gpuhal_buffer_desc *given, gpuhal_buffer_desc *out);
-/* Makes the request to the plugin: sizes whose end aligned pieces and importers of host memory can reach. TOO_LARGE or
- * NOT_SUPPORTED with its detail. */
+/* Fills in the request to the plugin, with a size that leaves room for aligned accesses at the end and for importers of
+ * host memory. Returns TOO_LARGE or NOT_SUPPORTED with its detail. */
 gpuhal_status gpuhal_buffer_plan(gpuhal_device *device, const gpuhal_buffer_desc *desc, gpuhal_alloc *out_alloc);
-/* Returns whether handles of that kind are descriptors. */
+/* Returns whether handles of this kind are descriptors. */
 static inline bool gpuhal_is_descriptor_kind(gpuhal_handle_kind kind)
 {
     return kind == GPUHAL_HANDLE_OPAQUE_FD || kind == GPUHAL_HANDLE_DMABUF_FD;
 }
-/* Returns whether it is a kind of the vendor: only the plugin knows the contents of such a handle, so nothing of it is
- * read, copied or closed. */
+/* Returns whether this is a vendor kind. Only the plugin knows the contents of such handles, so the core never reads,
+ * copies or closes them. */
 static inline bool gpuhal_is_vendor_kind(gpuhal_handle_kind kind)
 {
     return kind >= GPUHAL_VENDOR_KIND_FIRST && kind < 32;
 }
 
-/* ---- vendor.c: memory of the plugin's */
+/* ---- vendor.c: plugin memory */
 
-/* Calls the plugin and checks its result. `bytes` is the application's request, for messages. A descriptor to import
- * stays open and the caller's. */
+/* Calls the plugin and checks its result. `bytes` is the number that the application requested, for messages. A
+ * descriptor to import stays open and belongs to the caller. */
 gpuhal_status gpuhal_memory_allocate(gpuhal_device *device, const gpuhal_alloc *alloc, uint64_t bytes,
                                      gpuhal_memory *out_memory);
-/* Checks that others can import it at its host address, if that was requested. On failure: DRIVER with its detail, and
- * the memory is given back. */
+/* Checks that other devices can import the memory at its host address, if that was requested. On failure releases the
+ * memory and returns DRIVER with its detail. */
 gpuhal_status gpuhal_memory_check_shareable(gpuhal_device *device, uint32_t export_kinds, gpuhal_memory *memory);
-/* Has the plugin make memory coherent whose device offers memory_flush and memory_invalidate. The status has no detail
- * yet. */
+/* Calls memory_flush or memory_invalidate, which the device must offer. Sets no error detail. */
 gpuhal_status gpuhal_memory_clean(gpuhal_device *device, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes,
                                   bool invalidate);
-/* Gives memory back, unless the driver hangs. */
+/* Releases memory, unless the driver hangs. */
 void gpuhal_memory_release(gpuhal_device *device, gpuhal_memory *memory);
-/* Returns the unit for reserving addresses and for putting memory behind them; 0 if the plugin has no virtual memory,
- * or does not state it. Keeps the error detail. */
+/* Returns the granularity for reserving and committing addresses, or 0 if the plugin has no virtual memory or does not
+ * report it. Preserves the error detail. */
 uint64_t gpuhal_memory_page_bytes(gpuhal_device *device);
-/* Reserves addresses without memory, for a buffer. They are released with it, and with them the memory behind them. */
+/* Reserves addresses without memory for a buffer. The second function releases them and all memory committed to
+ * them. */
 gpuhal_status gpuhal_memory_reserve(gpuhal_device *device, uint64_t bytes, gpuhal_memory *out_memory,
                                     gpuhal_plugin_range **out_range);
 void gpuhal_memory_release_range(gpuhal_buffer *buffer);
-/* Put memory behind a part of them, and take back the memory of some such calls; one call at a time. */
+/* Commit memory to a part of the range, and decommit the memory of earlier commits. One call at a time. */
 gpuhal_status gpuhal_memory_commit(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes);
 gpuhal_status gpuhal_memory_decommit(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes);
-/* Returns an empty buffer of that size, not charged, that no search can find; NULL without memory. */
+/* Returns an empty buffer of that size, not charged and not yet in the index. Returns NULL if out of memory. */
 gpuhal_buffer *gpuhal_buffer_blank(gpuhal_device *device, uint64_t bytes);
-/* Frees the structure, once its memory is released. */
+/* Frees the structure after its memory was released. */
 void gpuhal_buffer_free(gpuhal_buffer *buffer);
-/* An allocation that the device has refused, with the refusal as this thread's last error, for
- * gpuhal_layers.relieve. */
+/* An allocation that the device refused; this thread's last error is the refusal. Passed to gpuhal_layers.relieve. */
 typedef struct gpuhal_relief {
     gpuhal_device *device;
     uint64_t bytes;
-    uint64_t held_bytes;  /* of the device, before the allocation was tried */
-    uint64_t deadline_ns; /* 0: does not wait */
-    bool asks;            /* asks stores and callbacks, too */
-    struct gpuhal_pool *pool; /* that asks for a segment, and reports the failure itself; NULL: none */
-    gpuhal_status (*again)(void *user); /* tries the allocation again */
+    uint64_t held_bytes;  /* allocated on the device before the allocation was tried */
+    uint64_t deadline_ns; /* 0: do not wait */
+    bool asks;            /* also uses stores and callbacks */
+    struct gpuhal_pool *pool; /* the pool that requests a segment and reports the failure itself; NULL: none */
+    gpuhal_status (*again)(void *user); /* retries the allocation */
     void *user;
 } gpuhal_relief;
 
-/* Creates a pool's segment, as gpuhal_buffer_create(). A refusal is no fault of the device yet. Stores and callbacks
- * are not asked. */
+/* Creates a pool's segment, like gpuhal_buffer_create(). A refusal does not yet count as a fault of the device. Stores
+ * and callbacks are not used. */
 gpuhal_status gpuhal_buffer_create_segment(gpuhal_device *device, const gpuhal_buffer_desc *desc,
                                            struct gpuhal_pool *pool, gpuhal_buffer **out_buffer);
-/* Takes `bytes` from the device's limit; the caller requested `asked` of them. OUT_OF_MEMORY with its detail. */
+/* Charges `bytes` to the device's limit; the caller requested `asked` of them. Returns OUT_OF_MEMORY with its
+ * detail. */
 gpuhal_status gpuhal_memory_charge(gpuhal_device *device, uint64_t bytes, uint64_t asked);
 void gpuhal_memory_discharge(gpuhal_device *device, uint64_t bytes);
-/* Counts allocated memory, for the statistics. */
+/* Adds allocated memory to the statistics. */
 void gpuhal_memory_count_in(gpuhal_device *device, uint64_t bytes);
-/* Returns the device's free memory as its driver states it; UINT64_MAX if it does not. Keeps the error detail. */
+/* Returns the device's free memory as reported by its driver, or UINT64_MAX if it is not reported. Preserves the error
+ * detail. */
 uint64_t gpuhal_memory_free_bytes(gpuhal_device *device);
-/* Makes the buffer findable, and a part of its gpuhal object: the last step, once `memory` is there. */
+/* The last step of creation, with `memory` complete: adds the buffer to the index, and a reference to its gpuhal
+ * object. */
 void gpuhal_buffer_enlist(gpuhal_buffer *buffer);
-/* Makes a buffer of memory that the device imports as `alloc` says. Adds the reference to an original. */
+/* Creates a buffer from memory that the device imports according to `alloc`. Adds the reference to the original. */
 gpuhal_status gpuhal_buffer_of_import(gpuhal_device *device, const gpuhal_alloc *alloc, uint64_t bytes,
                                       gpuhal_origin origin, gpuhal_buffer **out_buffer);
-/* Exports a new descriptor for the memory, and the memory's offset in the exported allocation. */
+/* Exports a new handle for the memory, with the memory's offset in the exported allocation. */
 gpuhal_status gpuhal_buffer_give_out(gpuhal_buffer *buffer, gpuhal_handle_kind kind, gpuhal_handle *out_handle,
                                      uint64_t *out_offset);
-/* Returns the unit of host memory that the device imports, its alignment for copies included. */
+/* Returns the granularity of host memory imports, which includes the device's copy alignment. */
 uint64_t gpuhal_import_unit(const gpuhal_device *device);
 
 /* ---- tag.c */
 
-/* Finds or makes the tag with this text; NULL or "" for buffers without a tag. INVALID_ARGUMENT, HOST_MEMORY. */
+/* Finds or creates the tag with this text; NULL or "" means untagged buffers. Returns INVALID_ARGUMENT or
+ * HOST_MEMORY. */
 gpuhal_status gpuhal_tag_get(gpuhal_device *device, const char *text, gpuhal_tag **out_tag);
-/* Counts a buffer in or out; NULL does nothing. */
+/* Adds or removes a buffer in the tag's counts. Accepts NULL. */
 void gpuhal_tag_count(gpuhal_tag *tag, uint64_t bytes, bool in);
 
-/* Releases a reference on threads that retire work: gives the memory back, but the service thread calls
- * `origin.released`. */
+/* Releases a reference on a thread that retires work. Memory is released on this thread, but `origin.released` is
+ * called on the service thread. */
 void gpuhal_buffer_drop(gpuhal_buffer *buffer);
-/* Does the second half: calls `origin.released` if there is one, and frees the structure. With no lock held. */
+/* The second half of releasing: calls `origin.released` if set, and frees the structure. Called with no lock held. */
 void gpuhal_buffer_end(gpuhal_buffer *buffer);
-/* Returns the flags for another device's import of the buffer's memory. */
+/* Returns the flags for other devices' imports of the buffer's memory. */
 static inline uint32_t gpuhal_buffer_import_flags(const gpuhal_buffer *buffer)
 {
     return buffer->read_only ? GPUHAL_IMPORT_READ_ONLY : 0;
@@ -164,7 +170,7 @@ static inline uint32_t gpuhal_buffer_import_flags(const gpuhal_buffer *buffer)
 /* Returns INVALID_ARGUMENT with its detail. */
 gpuhal_status gpuhal_buffer_refuse_write(const gpuhal_buffer *buffer);
 
-/* Adds a reference unless the last one is gone already: such a buffer may still be in the index for a moment. */
+/* Adds a reference unless the last one was already released: the index may still contain such a buffer for a moment. */
 static inline bool gpuhal_buffer_try_retain(gpuhal_buffer *buffer)
 {
     uint32_t references = atomic_load(&buffer->references);
@@ -175,13 +181,13 @@ static inline bool gpuhal_buffer_try_retain(gpuhal_buffer *buffer)
     }
     return false;
 }
-/* Returns NOT_SUPPORTED with its detail for a part of a pool's memory, unless it fills a segment that others may
- * import. Access to any other part would be access to its neighbours, too. */
+/* Returns NOT_SUPPORTED with its detail for a suballocation, unless it fills a segment that can be exported. Access to
+ * any other suballocation would include its neighbours. */
 gpuhal_status gpuhal_buffer_check_separate(const gpuhal_buffer *buffer, const char *action);
 /* Returns BUSY with its detail. */
 gpuhal_status gpuhal_buffer_busy(const gpuhal_buffer *buffer);
 
-/* Enclose every transfer; `writes`: it writes to this buffer. BUSY with its detail. */
+/* Enclose every transfer. `writes`: the transfer writes to this buffer. Entering returns BUSY with its detail. */
 gpuhal_status gpuhal_buffer_enter_counted(gpuhal_buffer *buffer, bool writes);
 void gpuhal_buffer_leave_counted(gpuhal_buffer *buffer, bool writes);
 static inline gpuhal_status gpuhal_buffer_enter(gpuhal_buffer *buffer, bool writes)
@@ -219,29 +225,31 @@ static inline gpuhal_status gpuhal_buffers_enter(gpuhal_buffer *to, gpuhal_buffe
     return status;
 }
 
-/* Returns whether a transfer would be refused now. NULL is not mapped. */
+/* Returns whether a transfer would be refused now. Returns false for NULL. */
 static inline bool gpuhal_buffer_is_mapped(const gpuhal_buffer *buffer)
 {
     return buffer && atomic_load_explicit(&buffer->use, memory_order_relaxed) < 0;
 }
 
-/* With needs_clean: makes the host's writes visible to the device (invalidate 0), or the device's to the host (1). */
+/* With needs_clean: makes the host's writes visible to the device (false), or the device's writes visible to the host
+ * (true). */
 gpuhal_status gpuhal_buffer_clean(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes, bool invalidate);
-/* Called after every successful write by the library, before the buffer is left. */
+/* Must be called after every successful write by the library, before the buffer is left. */
 static inline gpuhal_status gpuhal_buffer_written(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes)
 {
     return __builtin_expect(!buffer->needs_clean, 1) ? GPUHAL_OK : gpuhal_buffer_clean(buffer, offset, bytes, true);
 }
 
-/* ---- range.c: for pools, if the device has virtual memory. One call at a time on a range. */
+/* ---- range.c: for pools on devices with virtual memory; one call at a time per range */
 
-/* Makes a buffer of addresses that have no memory yet and count for nothing. NOT_SUPPORTED without virtual memory. */
+/* Creates a buffer of addresses that have no memory yet and are not charged. Returns NOT_SUPPORTED without virtual
+ * memory. */
 gpuhal_status gpuhal_range_create(gpuhal_device *device, uint64_t bytes, struct gpuhal_pool *pool,
                                   gpuhal_buffer **out_buffer);
-/* Puts memory behind addresses, as gpuhal_buffer_create_segment() would allocate it. Offset and bytes are multiples of
+/* Commits memory to addresses, under the rules of gpuhal_buffer_create_segment(). Offset and bytes are multiples of
  * gpuhal_memory_page_bytes(). */
 gpuhal_status gpuhal_range_commit(gpuhal_buffer *range, uint64_t offset, uint64_t bytes);
-/* Gives back the memory of one commit. On failure the memory stays. */
+/* Releases the memory of one commit. On failure the memory stays committed. */
 gpuhal_status gpuhal_range_decommit(gpuhal_buffer *range, uint64_t offset, uint64_t bytes);
 
 #endif

@@ -1,16 +1,17 @@
-/* memory/cached_import.c: see cached_import.h. The list of a buffer only grows while the buffer lives, and its entries
- * never change: no lock. Two threads that ask at once may both import; the second one gives its import back. */
+/* memory/cached_import.c: see cached_import.h. A buffer's list only grows while the buffer exists, and its entries
+ * never change, so no lock is needed. Two threads may both import at the same time; the second then releases its
+ * import. */
 #include "memory/cached_import.h"
 
 #include "base/error.h"
 
 #include <stdlib.h>
 
-/* Smaller buffers are copied through staging sooner than imported. */
+/* For smaller buffers, staging is faster than importing. */
 #define LEAST_BYTES (1u << 20)
 
-/* The page size of all systems for locked memory. Host memory is rounded outwards to whole pages, never further: a page
- * that has a byte of the buffer is mapped, the next one may not be. */
+/* The page size for locked memory on all supported systems. Host memory is rounded outwards to whole pages and never
+ * further: a page with a byte of the buffer is mapped, but the next page may not be. */
 #define PAGE_BYTES 4096u
 
 typedef struct gpuhal_cached_import {
@@ -41,8 +42,8 @@ bool gpuhal_cached_import_possible(const gpuhal_buffer *buffer, const gpuhal_dev
     return !import || !import->refused;
 }
 
-/* Asks the plugin, and returns an entry in any case; NULL without memory. A refusal is kept too, so that the plugin is
- * asked once for each pair. No lock is held over its call, which may page-lock gigabytes. */
+/* Imports with the plugin. Returns an entry in any case, or NULL if out of memory. A refusal is cached as well, so the
+ * plugin is called only once per pair. No lock is held during the call, which may page-lock gigabytes. */
 static gpuhal_cached_import *ask(const gpuhal_buffer *buffer, gpuhal_device *device)
 {
     gpuhal_cached_import *import = calloc(1, sizeof *import);
@@ -84,7 +85,7 @@ static void destroy_import(gpuhal_cached_import *import)
 
 const gpuhal_memory *gpuhal_cached_import_get(gpuhal_buffer *buffer, gpuhal_device *device, uint64_t *out_begin)
 {
-    /* Read before the list is searched: if another thread adds an entry since then, the exchange below fails. */
+    /* Read before the list is searched: if another thread adds an entry after this, the exchange below fails. */
     gpuhal_cached_import *head = atomic_load_explicit(&buffer->cached_imports, memory_order_acquire);
     const gpuhal_cached_import *found = find(buffer, device);
     gpuhal_cached_import *made = found ? NULL : ask(buffer, device);
@@ -104,7 +105,7 @@ const gpuhal_memory *gpuhal_cached_import_get(gpuhal_buffer *buffer, gpuhal_devi
     return &found->memory;
 }
 
-/* Reads relaxed: the last reference is gone, and other threads added entries before they dropped theirs. */
+/* Relaxed: the last reference is gone, and other threads added their entries before releasing theirs. */
 void gpuhal_cached_imports_release(gpuhal_buffer *buffer)
 {
     gpuhal_cached_import *import = atomic_load_explicit(&buffer->cached_imports, memory_order_relaxed);

@@ -1,8 +1,6 @@
-/* memory/import.c: memory that comes from the caller (host memory, descriptors, vendors' objects), and handles that are
- * exported.
+/* memory/import.c: imports memory from the caller (host memory, descriptors, vendor objects), and exports handles.
  *
- * The caller's memory and handles stay the caller's until the call succeeds: a failure closes nothing and calls no
- * callback. */
+ * Memory and handles belong to the caller until the call succeeds: a failure closes nothing and calls no callback. */
 #include "memory/buffer.h"
 
 #include "base/error.h"
@@ -28,14 +26,14 @@ static gpuhal_status no_such_way(const gpuhal_device *device, const char *action
     return GPUHAL_ERROR_NOT_SUPPORTED;
 }
 
-/* Starts the service before a `released` callback is promised. */
+/* Starts the service thread before a `released` callback is promised. */
 static gpuhal_status serve_callbacks(const gpuhal_device *device)
 {
     const int error = device->gpu->layers.serve(device->gpu);
     return error ? gpuhal_error_no_thread(error) : GPUHAL_OK;
 }
 
-/* Takes memory into a buffer, which owns it from then on, and its `released` is promised. This cannot fail. */
+/* Puts memory into a buffer, which owns it from now on; `released` will be called. Cannot fail. */
 static gpuhal_status enlist(gpuhal_buffer *buffer, gpuhal_origin origin, gpuhal_buffer **out_buffer)
 {
     buffer->origin = origin;
@@ -66,14 +64,14 @@ gpuhal_status gpuhal_buffer_of_import(gpuhal_device *device, const gpuhal_alloc 
     return enlist(buffer, origin, out_buffer);
 }
 
-/* The caller's memory, rounded outwards, as the plugin gets it. */
+/* The caller's memory, rounded outwards for the plugin. */
 typedef struct host_range {
     char *first;
-    uint64_t bytes, lead; /* lead: of `bytes`, those before the caller's memory */
+    uint64_t bytes, lead; /* lead: how many of `bytes` are before the caller's memory */
 } host_range;
 
-/* Rounds outwards. Both sums are of the caller's numbers: checked, so that no rounded range is smaller than the
- * caller's. */
+/* Rounds outwards. Both sums involve numbers from the caller and are checked for overflow, so that no rounded range is
+ * smaller than the caller's. */
 static bool round_outwards(const gpuhal_host_import *import, uint64_t unit, host_range *out_range)
 {
     uintptr_t lead = (uintptr_t)import->memory & (uintptr_t)(unit - 1), end = 0;
@@ -86,7 +84,8 @@ static bool round_outwards(const gpuhal_host_import *import, uint64_t unit, host
     return !__builtin_add_overflow((uintptr_t)out_range->first, out_range->bytes, &end);
 }
 
-/* Makes every possible check of the pointer before a vendor sees it: drivers crash, or pin memory that is not there. */
+/* Checks the pointer as far as possible before a driver receives it: drivers crash on bad pointers, or pin memory that
+ * does not exist. */
 static gpuhal_status check_host(const gpuhal_device *device, const gpuhal_host_import *import, host_range *out_range)
 {
     const uint64_t unit = gpuhal_import_unit(device);
@@ -185,7 +184,8 @@ gpuhal_status gpuhal_buffer_give_out(gpuhal_buffer *buffer, gpuhal_handle_kind k
     return GPUHAL_OK;
 }
 
-/* Exports memory. A host pointer needs no plugin; other kinds must have been requested when the memory was made. */
+/* Exports memory. A host pointer needs no plugin; other kinds must have been requested when the memory was
+ * allocated. */
 gpuhal_status gpuhal_buffer_export(gpuhal_buffer *buffer, gpuhal_handle_kind kind, gpuhal_handle *out_handle)
 {
     uint64_t offset = 0;
@@ -230,7 +230,7 @@ gpuhal_status gpuhal_buffer_export(gpuhal_buffer *buffer, gpuhal_handle_kind kin
     return status;
 }
 
-/* Checks a handle as far as possible without the vendor. */
+/* Checks a handle as far as possible without the plugin. */
 static gpuhal_status check_handle(const gpuhal_device *device, const gpuhal_buffer_desc *desc,
                                   const gpuhal_handle *handle)
 {
@@ -318,7 +318,8 @@ gpuhal_status gpuhal_buffer_wrap(gpuhal_device *device, const gpuhal_native *giv
         gpuhal_buffer_free(buffer);
         return gpuhal_device_failed(device, status, "wrapping %" PRIu64 " bytes of native memory", bytes);
     }
-    /* Aligned copies reach up to the next multiple: the bytes there must belong to the object. Fills end before it. */
+    /* Aligned copies reach up to the next multiple, so the bytes there must belong to the object. Fills end before
+     * it. */
     if (buffer->memory.bytes < ((bytes + device->copy_mask) & ~device->copy_mask)) {
         gpuhal_memory_release(device, &buffer->memory);
         gpuhal_buffer_free(buffer);

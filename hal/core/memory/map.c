@@ -1,27 +1,28 @@
-/* memory/map.c: lets the host see a part of a buffer for a while. Memory with a lasting host address is shown there;
- * other memory through the plugin's map. In both cases transfers with the buffer are refused meanwhile, so that a
- * program that runs on one device runs on all. */
+/* memory/map.c: maps a part of a buffer for the host temporarily. Memory with a permanent host address is mapped there,
+ * other memory with the plugin's map. In both cases transfers with the buffer are refused while it is mapped, so that a
+ * program that works on one device works on all. */
 #include "memory/buffer.h"
 
 #include "base/error.h"
 
 #include <inttypes.h>
 
-/* Makes bytes in the mapping visible that the host is to see, or has written, if that is needed. */
+/* If needed, makes the device's bytes visible to the host, or the bytes that the host has written visible to the
+ * device. */
 static gpuhal_status clean(gpuhal_buffer *buffer, int32_t invalidate)
 {
     return buffer->needs_clean ? gpuhal_buffer_clean(buffer, buffer->mapped_offset, buffer->mapped_bytes, invalidate)
                                : GPUHAL_OK;
 }
 
-/* Maps. Called with `use` CHANGING: no transfer and no other mapping comes in between. */
+/* Called while `use` is CHANGING, so no transfer or other mapping can interfere. */
 static gpuhal_status map_now(gpuhal_buffer *buffer)
 {
     gpuhal_device *device = buffer->device;
     if (buffer->memory.host) {
         buffer->mapped = (char *)buffer->memory.host + buffer->mapped_offset;
-        /* The device has written nothing to memory that is only read, and an API that copies it back would be killed
-         * for it. */
+        /* The device has not written to memory that is read-only, and an API that copies bytes back would crash the
+         * process. */
         return buffer->mapped_access & GPUHAL_ACCESS_READ && !buffer->read_only ? clean(buffer, 1) : GPUHAL_OK;
     }
     const gpuhal_call call = gpuhal_call_blocking(device, buffer->mapped_bytes);
@@ -32,7 +33,7 @@ static gpuhal_status map_now(gpuhal_buffer *buffer)
     return status ? gpuhal_device_failed(device, status, "mapping %" PRIu64 " bytes", buffer->mapped_bytes) : GPUHAL_OK;
 }
 
-/* Checks a request. DISCARD promises that nothing is read, so it goes with WRITE alone. */
+/* Checks a request. DISCARD promises that nothing is read, so it is only valid with WRITE alone. */
 static gpuhal_status check_map(gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes, uint32_t access)
 {
     const uint32_t known = GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE | GPUHAL_ACCESS_DISCARD;
@@ -73,7 +74,7 @@ gpuhal_status gpuhal_buffer_map(gpuhal_buffer *buffer, uint64_t offset, uint64_t
     if (status) {
         return status;
     }
-    buffer = buffer->whole; /* transfers ask the whole */
+    buffer = buffer->whole; /* transfers check the whole buffer */
     int32_t idle = 0;
     if (!atomic_compare_exchange_strong(&buffer->use, &idle, GPUHAL_BUFFER_CHANGING)) {
         return idle < 0 ? gpuhal_buffer_busy(buffer)
@@ -90,7 +91,7 @@ gpuhal_status gpuhal_buffer_map(gpuhal_buffer *buffer, uint64_t offset, uint64_t
         return status;
     }
     *out_pointer = buffer->mapped;
-    /* Last: a thread that unmaps reads the members above once it has seen this. */
+    /* Stored last: a thread that unmaps reads the members above after it has seen this. */
     atomic_store(&buffer->use, GPUHAL_BUFFER_MAPPED);
     return GPUHAL_OK;
 }
@@ -114,7 +115,7 @@ gpuhal_status gpuhal_buffer_unmap(gpuhal_buffer *buffer, void *pointer)
     gpuhal_device *device = buffer->device;
     status = gpuhal_device_check(device);
     if (status) {
-        /* The plugin cannot be called any more; the mapping is over all the same. */
+        /* The plugin cannot be called any more, but the mapping ends nevertheless. */
     } else if (buffer->memory.host) {
         status = buffer->mapped_access & GPUHAL_ACCESS_WRITE ? clean(buffer, 0) : GPUHAL_OK;
     } else {

@@ -1,5 +1,5 @@
-/* memory/plan.c: turns the application's request into one to the plugin: checked descriptions, and sizes and alignments
- * with room for aligned pieces and for importers. */
+/* memory/plan.c: turns the application's request into a request to the plugin. It checks descriptions, and rounds sizes
+ * and alignments so that aligned accesses and importers fit. */
 #include "memory/buffer.h"
 
 #include "base/error.h"
@@ -23,7 +23,7 @@ gpuhal_status gpuhal_buffer_take_desc(const char *call, const gpuhal_buffer_desc
     }
     memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
     if (given->size <= offsetof(gpuhal_buffer_desc, timeout_ns)) {
-        out->flags = 0; /* such a description ended with undefined padding there */
+        out->flags = 0; /* in such a description these bytes were undefined padding */
     }
     if (out->bytes == 0) {
         return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: a buffer has at least 1 byte", call);
@@ -41,9 +41,9 @@ gpuhal_status gpuhal_buffer_take_desc(const char *call, const gpuhal_buffer_desc
     return GPUHAL_OK;
 }
 
-/* Returns the unit of host memory: address and size must be multiples of it so that every visible device can import it.
- * It counts all devices of the object, opened or not: the importer is unknown when the memory is made. Units are powers
- * of two, so the largest is a multiple of all. */
+/* Returns the unit for host memory: address and size must be multiples of it so that every visible device can import
+ * the memory. Considers all devices of the object, opened or not, because the importer is not known at allocation.
+ * Units are powers of two, so the largest is a multiple of all. */
 static uint64_t share_unit(const gpuhal *gpu)
 {
     uint64_t most = 4096;
@@ -72,7 +72,7 @@ static gpuhal_status too_large(const gpuhal_device *device, uint64_t bytes)
     return GPUHAL_ERROR_TOO_LARGE;
 }
 
-/* Checks that the device gives every requested kind for this kind of memory. */
+/* Checks that the device supports all requested export kinds for this kind of memory. */
 static gpuhal_status check_export_kinds(gpuhal_device *device, const gpuhal_buffer_desc *desc)
 {
     uint64_t offered = gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_EXPORT_KINDS, 0);
@@ -99,13 +99,13 @@ gpuhal_status gpuhal_buffer_plan(gpuhal_device *device, const gpuhal_buffer_desc
                                 .kind = desc->kind,
                                 .alignment = desc->alignment,
                                 .export_kinds = desc->export_kinds & ~host_pointer};
-    /* Begin and size then suit every importing device, and no importer sees bytes of another allocation. */
+    /* The beginning and the size then suit every importing device, and no importer sees bytes of another allocation. */
     if (__builtin_expect((desc->export_kinds & host_pointer) != 0, 0)) {
         uint64_t unit = share_unit(device->gpu);
         mask |= unit - 1;
         out_alloc->alignment = desc->alignment > unit ? desc->alignment : unit;
     }
-    /* The second comparison keeps rounding up from overflowing, also if the device states no limit. */
+    /* The second comparison prevents overflow when rounding up, even if the device states no limit. */
     if (desc->bytes > device->allocation_max_bytes || desc->bytes > UINT64_MAX - mask) {
         return too_large(device, desc->bytes);
     }

@@ -1,8 +1,8 @@
-/* memory/range.c: buffers of reserved addresses, whose memory comes and goes piece by piece. Only pools have them, and
- * give parts of the memory in them.
+/* memory/range.c: buffers of reserved addresses. Memory is committed to them and decommitted piece by piece. Only pools
+ * use them, and suballocate the committed memory.
  *
- * Only memory counts against the device's limit. Memory that cannot be given back stays counted until the buffer
- * ends. */
+ * Only committed memory counts against the device's limit. Memory that cannot be decommitted stays charged until the
+ * buffer is freed. */
 #include "memory/buffer.h"
 
 gpuhal_status gpuhal_range_create(gpuhal_device *device, uint64_t bytes, struct gpuhal_pool *pool,
@@ -23,7 +23,6 @@ gpuhal_status gpuhal_range_create(gpuhal_device *device, uint64_t bytes, struct 
     return GPUHAL_OK;
 }
 
-/* Memory that is to be put there. */
 typedef struct commitment {
     gpuhal_buffer *range;
     uint64_t offset, bytes;
@@ -47,7 +46,7 @@ static gpuhal_status commit(void *user)
     return status;
 }
 
-/* Puts memory there. As for a pool's segment, memory of completed work is looked for before a shortage is reported. */
+/* As for a pool's segment, memory of completed work is reclaimed before a shortage is reported. */
 gpuhal_status gpuhal_range_commit(gpuhal_buffer *range, uint64_t offset, uint64_t bytes)
 {
     gpuhal_device *device = range->device;

@@ -1,7 +1,8 @@
-/* memory/share.c: one device's memory seen by another: whether, in what form, and making it so.
+/* memory/share.c: sharing one device's memory with another: whether it is possible, with which kind of handle, and the
+ * sharing itself.
  *
- * Facts alone decide whether a pair can share, by the same function for the question and for sharing itself. Sharing
- * knows more of the one buffer in question (its address, the kinds that it was made for) and passes that in. */
+ * Facts alone decide whether a pair of devices can share, and the query and the sharing use the same function. Sharing
+ * knows more about its buffer (its address, and the kinds requested at allocation) and passes that in. */
 #include "memory/buffer.h"
 
 #include "base/error.h"
@@ -10,21 +11,20 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Memory offered for sharing. */
 typedef struct offer {
     const gpuhal_device *owner, *user;
     bool has_host;         /* the memory has a host address */
-    uint32_t export_kinds; /* descriptors that it can be exported as */
+    uint32_t export_kinds; /* descriptor kinds that it can be exported as */
 } offer;
 
-/* Reasons against, one after the other. */
+/* Accumulated reasons why sharing is impossible. */
 typedef struct reasons {
     char text[512];
     size_t length;
 } reasons;
 
-/* Adds a reason. Three come together at most, and fit with the longest ids: so there is always room for more than the
- * separator. */
+/* Adds a reason. There are at most three, and they fit even with the longest ids. So there is always room for more than
+ * the separator. */
 static bool refuse(reasons *why, const char *format, const char *who, const char *what)
 {
     size_t room = sizeof why->text - why->length;
@@ -66,8 +66,8 @@ static bool can_pass(const offer *o, gpuhal_handle_kind kind, reasons *why)
     return true;
 }
 
-/* Returns whether an opaque descriptor can be passed. Only the driver that made it can read it: both must state the
- * same driver and the same hardware. Software devices have no hardware to compare. */
+/* Returns whether an opaque descriptor can be passed. Only the driver that created it can import it, so both devices
+ * must report the same driver and the same hardware. Software devices have no hardware to compare. */
 static bool can_pass_opaque(const offer *o, reasons *why)
 {
     if (!can_pass(o, GPUHAL_HANDLE_OPAQUE_FD, why)) {
@@ -150,7 +150,7 @@ gpuhal_status gpuhal_share_query(gpuhal_device *owner, gpuhal_memory_kind kind, 
     return GPUHAL_OK;
 }
 
-/* Returns whether the user can import the host memory. Sizes are rounded up only over bytes that belong to the
+/* Returns whether the user can import the host memory. Sizes are rounded up only if the extra bytes belong to the
  * allocation. */
 static bool fits(const gpuhal_buffer *buffer, const gpuhal_device *user, uint64_t *out_bytes, reasons *why)
 {
@@ -169,8 +169,8 @@ static bool fits(const gpuhal_buffer *buffer, const gpuhal_device *user, uint64_
         user->id, number);
 }
 
-/* Shares by address. The new buffer holds a reference to the original: the memory must not go while another driver has
- * its pages. */
+/* Shares by address. The new buffer has a reference to the original, because the memory must not be freed while another
+ * driver uses its pages. */
 static gpuhal_status share_pointer(gpuhal_buffer *root, gpuhal_device *user, uint64_t bytes, gpuhal_buffer **out_shared)
 {
     const gpuhal_alloc alloc = {
@@ -182,9 +182,9 @@ static gpuhal_status share_pointer(gpuhal_buffer *root, gpuhal_device *user, uin
     return gpuhal_buffer_of_import(user, &alloc, root->bytes, (gpuhal_origin){.original = root}, out_shared);
 }
 
-/* Shares by a descriptor. Size, alignment and kinds are those of the exporting allocation: Vulkan imports an opaque
- * descriptor only if the importer names the same (plugin.h). The descriptor is closed in any case: the plugin has got a
- * copy (vendor.c). */
+/* Shares by descriptor. Size, alignment and kinds must be those of the exporting allocation: Vulkan imports an opaque
+ * descriptor only if the importer specifies the same values (plugin.h). The descriptor is always closed, since the
+ * plugin has its own copy (vendor.c). */
 static gpuhal_status share_descriptor(gpuhal_buffer *root, gpuhal_device *user, gpuhal_handle_kind kind,
                                       gpuhal_buffer **out_shared)
 {
@@ -208,7 +208,8 @@ static gpuhal_status share_now(gpuhal_buffer *root, gpuhal_device *user, gpuhal_
 {
     reasons why = {.length = 0};
     uint64_t bytes = 0;
-    /* Device memory with an address that the device does not state for sharing may be a window onto a bus. */
+    /* If device memory has an address but the device does not report that it can be shared, the address may be a window
+     * onto a bus. */
     bool host_memory = root->kind == GPUHAL_MEMORY_UPLOAD || root->kind == GPUHAL_MEMORY_READBACK;
     bool of_pages = root->origin.memory || host_memory || root->kind == GPUHAL_MEMORY_DEVICE_MAPPED ||
                     states(root->device, GPUHAL_FACT_EXPORT_KINDS, GPUHAL_HANDLE_HOST_POINTER);

@@ -1,5 +1,5 @@
-/* memory/tag.c: short texts that name the purpose of buffers. A device has each text once, for its whole life. It
- * counts the buffers of each text, except those of pools (pool/left.c). */
+/* memory/tag.c: short strings that name the purpose of buffers. A device stores each string once, for its lifetime, and
+ * counts the buffers with that tag, except those of pools (pool/left.c). */
 #include "memory/buffer.h"
 
 #include "base/error.h"

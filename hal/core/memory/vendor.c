@@ -1,4 +1,4 @@
-/* memory/vendor.c: the plugin's memory: requests, checks of the results, coherence, and giving it back. */
+/* memory/vendor.c: plugin memory: requests, validation of results, coherence and release. */
 #include "memory/buffer.h"
 
 #include "base/error.h"
@@ -6,9 +6,9 @@
 
 #include <inttypes.h>
 
-#define HOST_ALIGNMENT 64u /* buffer.h promises it for host addresses: a cache line, the widest vectors */
+#define HOST_ALIGNMENT 64u /* buffer.h promises this for host addresses: a cache line, and the widest vectors */
 
-/* Asks any source that has it: a vendor's plugin may leave it to the kernel's files. */
+/* Uses any source that reports it: a vendor's plugin may leave it to the kernel's files. */
 uint64_t gpuhal_memory_free_bytes(gpuhal_device *device)
 {
     gpuhal_value value = {.key = GPUHAL_VALUE_MEMORY_FREE_BYTES};
@@ -19,7 +19,7 @@ uint64_t gpuhal_memory_free_bytes(gpuhal_device *device)
     return known ? value.u64 : UINT64_MAX;
 }
 
-/* Adds free and total to the detail of a plugin's out-of-memory. */
+/* Adds free and total bytes to the detail when a plugin is out of memory. */
 static gpuhal_status allocation_failed(gpuhal_device *device, gpuhal_status status, const char *action, uint64_t bytes)
 {
     uint64_t total = gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_MEMORY_TOTAL_BYTES, UINT64_MAX);
@@ -32,8 +32,8 @@ static gpuhal_status allocation_failed(gpuhal_device *device, gpuhal_status stat
     return status;
 }
 
-/* Does not call the plugin if the driver hangs, since it may still be working on the memory. For a device that was lost
- * otherwise it calls it. */
+/* If the driver hangs, the plugin is not called, since it may still be using the memory. If the device was lost in
+ * another way, it is called. */
 void gpuhal_memory_release(gpuhal_device *device, gpuhal_memory *memory)
 {
     if (gpuhal_device_is_reachable(device)) {
@@ -43,7 +43,7 @@ void gpuhal_memory_release(gpuhal_device *device, gpuhal_memory *memory)
     }
 }
 
-/* Gives memory that breaks plugin.h back at once: working with it would corrupt other bytes. */
+/* Immediately releases memory that violates plugin.h: using it would corrupt other bytes. */
 static gpuhal_status unkept_promise(gpuhal_device *device, gpuhal_memory *memory, const char *promise)
 {
     gpuhal_memory_release(device, memory);
@@ -57,8 +57,8 @@ static gpuhal_status allocate(gpuhal_device *device, const gpuhal_alloc *alloc, 
     return gpuhal_device_result(device, call, device->ops.allocate(device->handle, alloc, out_memory));
 }
 
-/* Imports with a copy of the descriptor. The plugin closes the one that it took, even if the core then refuses the
- * memory. */
+/* Imports with a copy of the descriptor. The plugin closes the descriptor that it accepted, even if the core then
+ * refuses the memory. */
 static gpuhal_status import_copy(gpuhal_device *device, gpuhal_alloc alloc, gpuhal_memory *out_memory)
 {
     alloc.import.as.os = gpuhal_os_descriptor_copy(alloc.import.as.os);
@@ -88,7 +88,7 @@ gpuhal_status gpuhal_memory_allocate(gpuhal_device *device, const gpuhal_alloc *
     if (of_host && out_memory->host != alloc->import.as.pointer) {
         return unkept_promise(device, out_memory, "the plugin imported host memory and returned another host address");
     }
-    /* Imported memory begins at an address that another allocation chose. */
+    /* For imported memory, another allocation determined the address. */
     const uint64_t mask = alloc->import.kind == 0 && alloc->alignment > 1 ? alloc->alignment - 1 : 0;
     if ((out_memory->address | (uintptr_t)out_memory->host) & mask) {
         return unkept_promise(device, out_memory, "the plugin returned memory that is not aligned as requested");
@@ -146,8 +146,8 @@ static void release_range(gpuhal_device *device, gpuhal_plugin_range *range, uin
     }
 }
 
-/* Reserves addresses. It refuses a host address as well: others would be given it, and nothing says which part of it
- * has memory. */
+/* Reserves addresses. Refuses a host address: callers would receive it, but could not know which part of it has
+ * memory. */
 gpuhal_status gpuhal_memory_reserve(gpuhal_device *device, uint64_t bytes, gpuhal_memory *out_memory,
                                     gpuhal_plugin_range **out_range)
 {

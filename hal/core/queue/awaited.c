@@ -1,11 +1,11 @@
-/* queue/awaited.c: the events of other queues that the application has made a queue wait for. Pools use them: memory
+/* queue/awaited.c: the events of other queues that the application made a queue wait for. Pools use this list: memory
  * that was released before such an event may be used after it.
  *
- * The newest event of each of a few queues is kept, with its driver's event, until the queue ends. A reset drops waits,
- * so a user of such an event must wait for it again, since work need not come after it. */
+ * For a few queues, the newest event is kept with its driver event until this queue is finished. A reset drops waits,
+ * and later work need not come after these events. So a user of such an event must make the queue wait for it again. */
 #include "queue/queue.h"
 
-/* Replaces an older one of the same queue, else the one that has been there for longest. */
+/* Replaces the older timepoint of the same queue, or else the oldest entry. */
 void gpuhal_queue_note_awaited(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
 {
     if (!timepoint->queue || timepoint->queue == queue) {

@@ -1,11 +1,12 @@
-/* queue/call.c: functions of the application that a queue calls in its order, and buffers that it keeps. Both are
+/* queue/call.c: application functions that a queue calls in order, and buffers that a queue keeps alive. Both are
  * deferred work like any other. */
 #include "base/error.h"
 #include "memory/buffer.h"
 #include "queue/queue.h"
 
-/* Calls a function of the application, on the worker, for as long as it takes: it is in no plugin, so the watchdog does
- * not see it. A status that is no error, or means something else here, counts as a failure. */
+/* Calls an application function on the worker. It may take as long as it likes: the thread is not inside a plugin, so
+ * the watchdog ignores it. If the function returns a status that is not an error, or one that has another meaning here,
+ * the call fails with CANCELLED. */
 static gpuhal_status call_function(gpuhal_queue *queue, const gpuhal_op *op, const gpuhal_native *native)
 {
     atomic_store(&queue->caller, gpuhal_os_thread_id());
@@ -15,7 +16,7 @@ static gpuhal_status call_function(gpuhal_queue *queue, const gpuhal_op *op, con
     if (!status) {
         return GPUHAL_OK;
     }
-    /* If a call of this library failed inside the function, its detail is known. */
+    /* The detail is available if a call to this library failed inside the function. */
     gpuhal_error_detail why;
     gpuhal_error_save(&why);
     bool is_known = why.error.status == status;
@@ -31,7 +32,7 @@ static gpuhal_status run_call(const gpuhal_op *op)
     return call_function(op->queue, op, NULL);
 }
 
-/* Never waits for the vendor's queue: the worker tries again. */
+/* Never waits for the vendor's queue: if it is locked, the worker retries. */
 static gpuhal_status submit_native(gpuhal_plugin_queue *vendor, const gpuhal_op *op)
 {
     gpuhal_device *device = op->queue->device;
@@ -49,7 +50,7 @@ static gpuhal_status submit_native(gpuhal_plugin_queue *vendor, const gpuhal_op 
     atomic_fetch_add(&device->native_accesses, 1);
     status = call_function(op->queue, op, &native);
     atomic_fetch_sub(&device->native_accesses, 1);
-    if (device->ops.native_unlock) { /* of a device that hangs, too: other threads may be waiting for the queue */
+    if (device->ops.native_unlock) { /* even if the device hangs: other threads may be waiting for the vendor's queue */
         call = gpuhal_call_prompt(device);
         device->ops.native_unlock(vendor);
         gpuhal_call_end(call);
@@ -101,7 +102,8 @@ gpuhal_status gpuhal_queue_native_call(gpuhal_queue *queue, gpuhal_native_fn *fn
     return gpuhal_queue_defer(queue, &(gpuhal_op){.kind = &native_kind, .queue = queue, .native_fn = fn, .user = user});
 }
 
-/* Keeps a buffer. During native access nothing else is enqueued, and the caller's submissions have no number yet. */
+/* Keeps a buffer alive. During native access nothing else is enqueued, and the application's own submissions have no
+ * number yet. */
 static gpuhal_status keep(gpuhal_queue *queue, gpuhal_buffer *buffer)
 {
     const gpuhal_op op = {.kind = &keep_kind, .kept = buffer};
@@ -144,8 +146,8 @@ gpuhal_status gpuhal_queue_keep(gpuhal_queue *queue, gpuhal_buffer *const *buffe
     return status;
 }
 
-/* Returns whether another thread's call has to end first. While there is deferred work it never has to, nor in a
- * function that this queue calls: that would wait for itself. */
+/* Returns whether another thread's plugin call must end first. Not necessary if work is deferred. Not possible inside a
+ * function that this queue calls: it would wait for itself. */
 static bool must_wait(const gpuhal_queue *queue)
 {
     const bool defers = gpuhal_queue_has_deferred(queue) && !gpuhal_queue_has_failed(queue);
@@ -153,7 +155,6 @@ static bool must_wait(const gpuhal_queue *queue)
            atomic_load(&queue->caller) != gpuhal_os_thread_id();
 }
 
-/* With the mutex held. */
 static gpuhal_status track_unlocks(gpuhal_queue *queue, const gpuhal_op *op)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -173,7 +174,8 @@ static gpuhal_status track_unlocks(gpuhal_queue *queue, const gpuhal_op *op)
     return GPUHAL_OK;
 }
 
-/* The timepoint makes the library notice the end; for a queue that refuses it, its reset or its end does. */
+/* The timepoint makes the library notice the end of the work. If the queue refuses it, the queue's reset or end does
+ * so. */
 gpuhal_status gpuhal_queue_hold(gpuhal_queue *queue, gpuhal_buffer *buffer)
 {
     const gpuhal_op op = {.kind = &keep_kind, .kept = buffer};

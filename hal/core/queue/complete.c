@@ -1,9 +1,9 @@
-/* queue/complete.c: the effects on a queue when a timepoint is done, or work failed. */
+/* queue/complete.c: the effects on a queue when a timepoint is done or work has failed. */
 #include "base/error.h"
 #include "queue/queue.h"
 #include "transfer/plugin_event.h"
 
-/* Takes timepoints up to `last` out of the list and ends them. With the mutex held. */
+/* Removes timepoints up to `last` from the list and ends them. Called with the mutex held. */
 static void end_points(gpuhal_queue *queue, const gpuhal_timepoint *last, gpuhal_failure *failure,
                        gpuhal_completion **completions)
 {
@@ -22,8 +22,8 @@ static void end_points(gpuhal_queue *queue, const gpuhal_timepoint *last, gpuhal
     gpuhal_queue_note_busy(queue);
 }
 
-/* Drops deferred work. While the worker is at the front of the list, the front stays for the worker to remove. Its
- * timepoint ends all the same: the worker may be stuck, and waiting threads must learn of the failure. */
+/* Drops deferred work. If the worker is busy with the first element, the element stays for the worker to remove. Its
+ * timepoint ends now nevertheless: the worker may be stuck, and waiting threads must learn of the failure. */
 static void drop_held(gpuhal_queue *queue, gpuhal_completion **completions)
 {
     gpuhal_deferred **rest = &queue->deferred;
@@ -73,8 +73,8 @@ void gpuhal_queue_break(gpuhal_queue *queue, gpuhal_failure *failure, bool submi
     gpuhal_completions_notify(completions);
 }
 
-/* Returns the failure of the first failed timepoint, up to a submission, that the plugin's queue itself waited for;
- * NULL: none is known. With the mutex held. */
+/* Among the timepoints that the plugin's queue waited for, up to the given submission, returns the failure of the first
+ * that failed, or NULL. Called with the mutex held. */
 static gpuhal_failure *failure_of_awaited(const gpuhal_queue *queue, uint64_t number)
 {
     for (size_t i = 0; i < queue->submission_count; i++) {
@@ -88,7 +88,7 @@ static gpuhal_failure *failure_of_awaited(const gpuhal_queue *queue, uint64_t nu
     return NULL;
 }
 
-/* Completions go to the front of *completions. `may_retire`: this is no callback of the driver. */
+/* Prepends completions to *completions. `may_retire`: not called from a driver callback. */
 static void settle(gpuhal_timepoint *timepoint, gpuhal_status status, bool may_retire, gpuhal_completion **completions)
 {
     gpuhal_queue *queue = timepoint->queue;
@@ -113,7 +113,7 @@ static void settle(gpuhal_timepoint *timepoint, gpuhal_status status, bool may_r
     gpuhal_failure_release(failure);
 }
 
-/* Memory is given back before any completion is notified. */
+/* Memory is released before any completion is notified. */
 void gpuhal_timepoint_settle(gpuhal_timepoint *timepoint, gpuhal_status status)
 {
     gpuhal_completion *completions = NULL;
@@ -128,8 +128,8 @@ void gpuhal_timepoint_settle_notified(gpuhal_timepoint *timepoint, gpuhal_status
     gpuhal_completions_notify(completions);
 }
 
-/* Polls the timepoints that the queue waited for: they may have failed, and no thread has polled them. A queue does
- * this once at a time, so the recursion is no deeper than the number of queues. */
+/* Polls the timepoints that the queue waited for: they may have failed without any thread polling them. Each queue does
+ * this at most once at a time, so the recursion depth is limited by the number of queues. */
 static void ask_awaited(gpuhal_queue *queue, uint64_t number)
 {
     if (atomic_exchange(&queue->asking, true)) {
@@ -177,7 +177,7 @@ gpuhal_status gpuhal_timepoint_poll(gpuhal_timepoint *timepoint)
     if (status) {
         return status;
     }
-    if (!gpuhal_timepoint_use_event(timepoint)) { /* it has ended meanwhile */
+    if (!gpuhal_timepoint_use_event(timepoint)) { /* it has ended in the meantime */
         return gpuhal_timepoint_result(timepoint);
     }
     status = gpuhal_plugin_event_query(device, timepoint->event);

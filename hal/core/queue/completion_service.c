@@ -12,7 +12,7 @@ struct gpuhal_service {
     gpuhal_condition condition;
     gpuhal_queue *queues;
     gpuhal_completion *callbacks, **callbacks_end;
-    gpuhal_buffer *released, **released_end; /* their owners must be called back */
+    gpuhal_buffer *released, **released_end; /* the service thread must call their owners back */
     gpuhal_completion *listed, **listed_end;
     intptr_t notifier;    /* readable while `listed` is not empty; -1: not requested yet */
     gpuhal_thread thread;
@@ -48,8 +48,8 @@ static void release(gpuhal_service *service)
     free(service);
 }
 
-/* Makes all callbacks before the thread ends. If a callback released the last reference to the object, that thread
- * makes this call: it frees the rest later. */
+/* Makes all pending callbacks before the thread ends. If a callback released the last reference to the gpuhal object,
+ * this runs on the service thread itself, which then frees the service when it ends. */
 void gpuhal_service_destroy(gpuhal_service *service)
 {
     if (!service) {
@@ -125,7 +125,7 @@ bool gpuhal_service_has_unfinished(const gpuhal_device *device)
     return any;
 }
 
-/* Makes the next callback, with no lock held. With the mutex held; returns false when there is none. */
+/* Makes the next callback, with no lock held during it. Returns false if there is none. */
 static bool call_next_unlocks(gpuhal *gpu, gpuhal_service *service)
 {
     gpuhal_completion *completion = service->callbacks;
@@ -155,7 +155,8 @@ static void *serve(void *user)
     const uint32_t generation = gpuhal_os_fork_generation();
     gpuhal_os_thread_name("gpuhal-serve");
     gpuhal_mutex_lock(&service->mutex);
-    /* A callback may fork, and return in the child, too. The object itself may have ended with its last callback. */
+    /* A callback may fork and also return in the child. The gpuhal object may have been freed after its last
+     * callback. */
     while (generation == gpuhal_os_fork_generation()) {
         if (call_next_unlocks(gpu, service)) {
             continue;

@@ -1,4 +1,4 @@
-/* queue/deferred.c: appends deferred work to its list, and starts the worker that takes it from the front. */
+/* queue/deferred.c: appends work to the list of deferred work, and starts the worker that processes it. */
 #include "base/error.h"
 #include "memory/buffer.h"
 #include "queue/completion_service.h"
@@ -31,7 +31,7 @@ int gpuhal_queue_need_thread(gpuhal_queue *queue)
     if (!error) {
         gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_ATTENDED);
     } else {
-        atomic_fetch_sub(&queue->references, 1); /* never the last: the caller has one */
+        atomic_fetch_sub(&queue->references, 1); /* never the last one: the caller has a reference */
     }
     return error;
 }

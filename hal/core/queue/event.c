@@ -1,4 +1,4 @@
-/* queue/event.c: events of the application: a handle whose newest recording is a timepoint of some queue. */
+/* queue/event.c: application events. An event is a handle; its newest recording is a timepoint of some queue. */
 #include "base/error.h"
 #include "queue/completion_service.h"
 #include "queue/queue.h"
@@ -8,10 +8,9 @@
 struct gpuhal_event {
     gpuhal *gpu; /* with a reference */
     uint32_t flags;
-    gpuhal_mutex mutex;   /* protects the members below */
-    gpuhal_timepoint
-        *timepoint;            /* NULL: never recorded, which counts as done. A host event has one from the beginning */
-    gpuhal_waitable *waitable; /* NULL: no descriptor was requested */
+    gpuhal_mutex mutex;          /* protects the members below */
+    gpuhal_timepoint *timepoint; /* NULL: never recorded, which counts as done. A host event always has a timepoint */
+    gpuhal_waitable *waitable;   /* NULL: no descriptor was requested */
 };
 
 static gpuhal_status null_error(const char *call)
@@ -96,7 +95,7 @@ gpuhal_status gpuhal_event_signal(gpuhal_event *event, gpuhal_status status)
                : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_event_signal: the event was signalled before");
 }
 
-/* Returns the recording, with a reference; NULL: there is none, and the event counts as done. */
+/* Returns the recording with a reference, or NULL if there is none: the event then counts as done. */
 static gpuhal_status recording(gpuhal_event *event, const char *call, gpuhal_timepoint **out_point)
 {
     gpuhal_status status = event ? gpuhal_check(event->gpu) : null_error(call);
@@ -109,7 +108,7 @@ static gpuhal_status recording(gpuhal_event *event, const char *call, gpuhal_tim
     return GPUHAL_OK;
 }
 
-/* Makes a completion for the event's descriptor, which is to be armed later. */
+/* Creates a completion for the event's descriptor. The caller arms it later. */
 static gpuhal_completion *waitable_completion(gpuhal_waitable *waitable)
 {
     gpuhal_completion *completion = calloc(1, sizeof *completion);
@@ -120,9 +119,9 @@ static gpuhal_completion *waitable_completion(gpuhal_waitable *waitable)
     return completion;
 }
 
-/* Makes the timepoint the event's recording, which its descriptor shows. *out_completion must be added to the
- * timepoint, without the mutex. On failure the old recording stays, so that threads that wait for the descriptor miss
- * no end. */
+/* Makes the timepoint the event's current recording, which the descriptor follows. The caller must add *out_completion
+ * to the timepoint, without the mutex. On failure the old recording stays, so that threads waiting on the descriptor
+ * still see its end. */
 static gpuhal_status take_timepoint(gpuhal_event *event, gpuhal_timepoint *timepoint, gpuhal_timepoint **out_old,
                                     gpuhal_completion **out_completion)
 {
@@ -218,7 +217,7 @@ gpuhal_status gpuhal_queue_wait(gpuhal_queue *queue, gpuhal_event *event)
     return status;
 }
 
-/* Adds a completion; an event that was never recorded has ended well. */
+/* Adds a completion. An event that was never recorded counts as done without a failure. */
 static gpuhal_status watch(gpuhal_timepoint *timepoint, gpuhal_completion *completion)
 {
     if (timepoint) {
@@ -230,7 +229,8 @@ static gpuhal_status watch(gpuhal_timepoint *timepoint, gpuhal_completion *compl
     return GPUHAL_OK;
 }
 
-/* With the event's mutex held. *out_completion must be added to the event's timepoint, without the mutex. */
+/* The caller must add *out_completion to the event's timepoint, without the mutex. Called with the event's mutex
+ * held. */
 static gpuhal_status make_waitable(gpuhal_event *event, gpuhal_completion **out_completion)
 {
     gpuhal_waitable *waitable = NULL;
@@ -299,7 +299,7 @@ static gpuhal_status add_watcher(gpuhal_event *event, const char *call, const gp
     if (completion && (like->listed || !error)) {
         *completion = *like;
         completion->gpu = event->gpu;
-        /* A pending callback keeps the object. */
+        /* A pending callback keeps the gpuhal object alive. */
         if (!like->listed) {
             atomic_fetch_add(&event->gpu->references, 1);
         }

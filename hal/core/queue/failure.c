@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* Stands for every failure that could not be kept for lack of memory. Counted like the others and never freed. */
+/* Represents every failure that could not be saved for lack of memory. Static: retain and release ignore it. */
 static gpuhal_failure no_memory = {.references = 1, .detail.error.status = GPUHAL_ERROR_HOST_MEMORY};
 
 gpuhal_failure *gpuhal_failure_create(void)

@@ -1,4 +1,4 @@
-/* queue/failure.h: the reason of a failure, shared by everything that failed with it. */
+/* queue/failure.h: the reason for a failure, shared by all objects that failed with it. */
 #ifndef GPUHAL_QUEUE_FAILURE_H
 #define GPUHAL_QUEUE_FAILURE_H
 
@@ -11,12 +11,12 @@ typedef struct gpuhal_failure {
     gpuhal_error_detail detail;
 } gpuhal_failure;
 
-/* Keeps this thread's last error; without memory, the lack of memory. Never NULL. */
+/* Saves this thread's last error. If out of memory, returns a shared failure that says so. Never returns NULL. */
 gpuhal_failure *gpuhal_failure_create(void);
-/* NULL stays NULL, here and below. */
+/* This function and the next accept NULL. */
 gpuhal_failure *gpuhal_failure_retain(gpuhal_failure *failure);
 void gpuhal_failure_release(gpuhal_failure *failure);
-/* Makes it this thread's last error, and returns its status. */
+/* Makes the failure this thread's last error, and returns its status. */
 gpuhal_status gpuhal_failure_status(const gpuhal_failure *failure);
 
 #endif

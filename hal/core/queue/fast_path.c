@@ -1,12 +1,13 @@
-/* queue/fast_path.c: submits transfers with the same buffers, and launches, without the mutex.
+/* queue/fast_path.c: submits transfers with the same buffers as before, and launches, without the mutex.
  *
- * A submission leaves the fast path open, as long as nothing else goes on in the queue. The next transfer with the same
- * buffers, or launch after a launch, takes the right to call by one atomic exchange and gives it back by another. It
- * takes no lock, and belongs to the newest submission, which keeps the buffers alive already. A launch with another
- * kernel or other buffers than the one before adds its uses to the list of that submission. Every thread that locks the
- * mutex closes the fast path first. After that nothing that the mutex protects changes, except that one call may still
- * be in progress on the fast path. That call counts its submission; when it ends and finds the path closed, it locks
- * the mutex, seals the submission and wakes the waiting threads.
+ * A submission leaves the fast path open as long as nothing else happens in the queue. The next transfer with the same
+ * buffers, or the next launch after a launch, acquires the right to call with one atomic exchange and releases it with
+ * another. It takes no lock, and joins the newest submission, which already keeps the buffers alive. A launch with a
+ * different kernel or buffers adds its uses to that submission's list.
+ *
+ * Every thread that locks the mutex closes the fast path first. After that, state protected by the mutex does not
+ * change, except that one call may still be in progress on the fast path. That call counts its submission. When it ends
+ * and finds the path closed, it locks the mutex, seals the submission and wakes the waiting threads.
  */
 #include "memory/buffer.h"
 #include "queue/queue.h"
@@ -25,10 +26,10 @@ void gpuhal_queue_seal_submission(gpuhal_queue *queue)
     }
 }
 
-/* With the mutex held, so that no thread opens the path meanwhile. The first load may be relaxed: the closed bit
- * changes only with the mutex held. Acquire in the exchange: the last call on the path has counted its submission
- * before it left, and sealing needs the number. A call still in progress does the sealing itself, as it counts one
- * more. */
+/* Closes the fast path. Called with the mutex held, so that no other thread can open it. The first load may be relaxed:
+ * the closed bit changes only with the mutex held. The exchange acquires because sealing needs the number: the last
+ * call on the path counted its submission before it left. A call that is still in progress seals the submission itself,
+ * since it counts one more. */
 static void shut(gpuhal_queue *queue)
 {
     if (atomic_load_explicit(&queue->fast_path, memory_order_relaxed) & GPUHAL_FAST_PATH_CLOSED) {
@@ -66,8 +67,8 @@ bool gpuhal_queue_is_called(const gpuhal_queue *queue)
 
 void gpuhal_queue_open_fast_path(gpuhal_queue *queue)
 {
-    /* After a timepoint the submission may end, and be retired, before more is added to it. It may have ended already,
-     * since recording releases the mutex. */
+    /* After a timepoint the submission may end and be retired before more is added to it. It may even have ended
+     * already, since recording releases the mutex. */
     if (gpuhal_queue_has_deferred(queue) || gpuhal_queue_has_failed(queue) || queue->life != GPUHAL_QUEUE_OPEN ||
         gpuhal_queue_unrecorded(queue) == 0) {
         return;
@@ -77,14 +78,14 @@ void gpuhal_queue_open_fast_path(gpuhal_queue *queue)
     queue->fast_to = last->to;
     queue->fast_from = last->from;
     queue->fast_uses = last->uses;
-    /* Last, with release: from here on a thread without the mutex reads these. */
+    /* Stored last, with release: from now on a thread without the mutex may read the members above. */
     atomic_store_explicit(&queue->fast_path, 0, memory_order_release);
 }
 
-/* Leaves the path. Release: the thread that takes the path next, or closes it, sees this call's count. If the exchange
- * fails, the path was closed meanwhile, and this call does the rest of the closing: it seals, and wakes the threads
- * that wait for its end. It must not use gpuhal_queue_lock(), which finds the path closed already: only this thread may
- * clear TAKEN. */
+/* Leaves the fast path. Release: the thread that next takes or closes the path must see this call's count. If the
+ * exchange fails, the path was closed in the meantime, and this call finishes closing it: it seals the submission and
+ * wakes threads that wait for the call to end. It must not use gpuhal_queue_lock(), which would find the path already
+ * closed; only this thread may clear TAKEN. */
 static void leave(gpuhal_queue *queue)
 {
     uint32_t mine = GPUHAL_FAST_PATH_TAKEN;
@@ -99,8 +100,8 @@ static void leave(gpuhal_queue *queue)
     gpuhal_mutex_unlock(&queue->mutex);
 }
 
-/* Turns a call on the path into one like any other. Both changes are made with the mutex held: between them no thread
- * may find the right free. The newest submission stays open until gpuhal_queue_end_call() seals it. */
+/* Turns a fast-path call into an ordinary one. Both changes are made with the mutex held, because no thread may see the
+ * right as free between them. The newest submission stays open until gpuhal_queue_end_call() seals it. */
 static void keep_the_right(gpuhal_queue *queue)
 {
     gpuhal_mutex_lock(&queue->mutex);
@@ -109,8 +110,8 @@ static void keep_the_right(gpuhal_queue *queue)
     gpuhal_mutex_unlock(&queue->mutex);
 }
 
-/* Returns the uses of a launch for the list of the newest submission: entered, with the list's reference. NULL: the
- * general path must find out why not. */
+/* Returns a copy of a launch's uses for the newest submission's list, with its buffers entered and the list's
+ * reference. Returns NULL if that fails; the general path then finds the reason. */
 static gpuhal_uses *keep_more(const gpuhal_uses *uses)
 {
     gpuhal_uses *kept = uses->needs_clean ? NULL : uses->kind->keep(uses);
@@ -121,9 +122,9 @@ static gpuhal_uses *keep_more(const gpuhal_uses *uses)
     return kept;
 }
 
-/* Returns whether the work can belong to the newest submission; *out_more: the further uses to keep. Jobs are never
- * submitted, and kept buffers need a separate submission. A mapped buffer must be refused, also one that the driver
- * does not map: for a launch the call has checked that. */
+/* Returns whether the work can join the newest submission; *out_more is set to uses that must be added. Jobs are never
+ * submitted, and kept buffers need a submission of their own. Mapped buffers must be refused even if the driver knows
+ * nothing of the mapping; for launches the caller has checked that. */
 static bool fits(const gpuhal_queue *queue, const gpuhal_op *op, gpuhal_uses **out_more)
 {
     if (op->uses) {
@@ -142,18 +143,18 @@ bool gpuhal_queue_try_fast_path(gpuhal_queue *queue, const gpuhal_op *op, gpuhal
                                                  memory_order_relaxed)) {
         return false;
     }
-    /* After the exchange, as no other thread submits or records until this one leaves the path. The general path
-     * records. */
+    /* Checked after the exchange, because until this thread leaves the path no other thread submits or records.
+     * Timepoints are recorded on the general path. */
     gpuhal_uses *more = NULL;
     if (gpuhal_queue_unrecorded(queue) + 1 >= GPUHAL_TIMEPOINT_EVERY || !fits(queue, op, &more)) {
         leave(queue);
         return false;
     }
-    /* TAKEN is the right to call. The number of the newest submission stays open until the path is closed. */
+    /* TAKEN is the right to call. The newest submission has no number until the path is closed. */
     *out_status = op->kind->submit(queue->vendor, op);
     if (*out_status == GPUHAL_OK) {
         if (more) {
-            /* Release: a thread with the mutex may go through the list now. */
+            /* Release: a thread with the mutex may be walking the list. */
             atomic_store_explicit(&queue->fast_uses->next, more, memory_order_release);
             queue->fast_uses = more;
         }

@@ -1,4 +1,4 @@
-/* queue/file.c: the calls of the application that read and write files: at once, or as a job of the worker. */
+/* queue/file.c: the public calls that read and write files, either immediately or as a job of the worker. */
 #include "base/error.h"
 #include "queue/queue.h"
 #include "transfer/file.h"
@@ -18,8 +18,8 @@ static void free_job(void *job)
 
 static const gpuhal_op_kind kind = {NULL, run, GPUHAL_OP_JOB};
 
-/* The queue owns the job from now on. A slow disk shows nothing about the device: with UINT64_MAX bytes the job never
- * counts as a hang. */
+/* Passes ownership of the job to the queue. A slow disk says nothing about the device, so the job has UINT64_MAX bytes
+ * and never counts as a hang. */
 static gpuhal_status enqueue(gpuhal_queue *queue, gpuhal_file_job *job)
 {
     gpuhal_file_job *kept = malloc(sizeof *kept);

@@ -1,9 +1,9 @@
-/* queue/follow.c: a queue gets memory that work of another queue still uses, and waits for that work in its own order.
+/* queue/follow.c: a queue takes over memory that work of another queue still uses, and waits for that work in order.
  *
- * A failure or a reset drops waits, but not the memory. So the queue has a list of the timepoints that it follows,
- * until their work has ended: a reset and the end of the queue wait for them. It also takes over the list of the other
- * queue, because the memory may be theirs, too. So nothing here waits for the waits of the other queue, and queues that
- * follow each other all end. */
+ * A failure or a reset drops waits, but the queue keeps the memory. So the queue keeps a list of the timepoints that it
+ * follows until their work has ended; a reset and the end of the queue wait for all of them. The queue also copies the
+ * other queue's list, because the memory may be affected by that work, too. Therefore it never has to wait for the
+ * other queue's own waits, and queues that follow each other cannot deadlock. */
 #include "base/error.h"
 #include "queue/queue.h"
 #include "transfer/plugin_event.h"
@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The number of timepoints that are forgotten under one lock of the mutex. */
+/* How many timepoints are removed under one lock of the mutex. */
 enum { AT_A_TIME = 64 };
 
-/* How long to wait for one timepoint before the device is checked again. */
+/* How long to wait for one timepoint before checking the device again. */
 #define SLICE_NS UINT64_C(10000000)
 
 static bool is_done_well(const gpuhal_timepoint *timepoint)
@@ -22,7 +22,8 @@ static bool is_done_well(const gpuhal_timepoint *timepoint)
     return gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_DONE && !timepoint->failure;
 }
 
-/* Returns whether the work is over. After a failure the driver may still be at it. A lost device is not waited for. */
+/* Returns whether the work is over. After a failure the driver may still be executing it. Does not wait for a lost
+ * device. */
 static bool is_over(const gpuhal_timepoint *timepoint)
 {
     return gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_DONE &&
@@ -30,8 +31,8 @@ static bool is_over(const gpuhal_timepoint *timepoint)
             atomic_load(&timepoint->queue->device->lost));
 }
 
-/* Copies a queue's list, by ordinal, with a reference to each timepoint, and room for one more; returns NULL without
- * memory. */
+/* Copies a queue's list, ordered by ordinal, with a reference to each timepoint and room for one more. Returns NULL if
+ * out of memory. */
 static gpuhal_timepoint **copy_list(gpuhal_queue *queue, uint32_t *out_count)
 {
     gpuhal_mutex_lock(&queue->mutex);
@@ -44,7 +45,7 @@ static gpuhal_timepoint **copy_list(gpuhal_queue *queue, uint32_t *out_count)
     return copy;
 }
 
-/* Puts the timepoint into the list unless it is there, with a reference. Returns the new count. */
+/* Adds the timepoint with a reference, unless it is in the list already. Returns the new count. */
 static uint32_t insert(gpuhal_timepoint **list, uint32_t count, gpuhal_timepoint *timepoint)
 {
     uint32_t at = count;
@@ -59,9 +60,9 @@ static uint32_t insert(gpuhal_timepoint **list, uint32_t count, gpuhal_timepoint
     return count + 1;
 }
 
-/* Moves the references from the list to the queue, except those of timepoints that the queue follows already: these
- * stay in the list, and *count is their number. Queues that take turns with memory would otherwise follow twice as many
- * each time. Returns false without memory. */
+/* Moves references from the list to the queue, except for timepoints that the queue already follows. These stay in the
+ * list, and *count is set to their number. Without this check, two queues that pass memory back and forth would double
+ * their lists each time. Returns false if out of memory. */
 static bool merge(gpuhal_queue *queue, gpuhal_timepoint **list, uint32_t *count)
 {
     uint32_t known = 0, merged_count = 0;
@@ -87,7 +88,7 @@ static bool merge(gpuhal_queue *queue, gpuhal_timepoint **list, uint32_t *count)
     return merged;
 }
 
-/* Takes up to `space` timepoints out of the list that need not stay in it. Returns their number. */
+/* Removes up to `space` timepoints for which `is_past` holds. Returns their number. */
 static uint32_t take_some(gpuhal_queue *queue, bool (*is_past)(const gpuhal_timepoint *timepoint),
                           gpuhal_timepoint **out, uint32_t space)
 {
@@ -118,7 +119,7 @@ static void forget(gpuhal_queue *queue, bool (*is_past)(const gpuhal_timepoint *
     } while (count == AT_A_TIME);
 }
 
-/* The timepoint is in the list before the queue waits: a queue that then refuses to wait does without the memory. */
+/* The timepoint is added before the queue waits. If the queue then refuses to wait, it does not get the memory. */
 gpuhal_status gpuhal_queue_follow(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
 {
     uint32_t count = 0;
@@ -136,7 +137,7 @@ gpuhal_status gpuhal_queue_follow(gpuhal_queue *queue, gpuhal_timepoint *timepoi
     return merged ? gpuhal_queue_wait_for_timepoint(queue, timepoint) : gpuhal_error_host_memory();
 }
 
-/* Returns a timepoint whose work may go on; NULL: all are over. With the mutex held. */
+/* Returns a timepoint whose work may still be executing, or NULL. Called with the mutex held. */
 static gpuhal_timepoint *find_open(const gpuhal_queue *queue)
 {
     for (uint32_t i = 0; i < queue->followed_count; i++) {
@@ -152,7 +153,7 @@ bool gpuhal_queue_follows(const gpuhal_queue *queue)
     return find_open(queue) != NULL;
 }
 
-/* Returns find_open() with a reference; NULL if the device is lost. */
+/* Returns find_open() with a reference, or NULL if the device is lost. */
 static gpuhal_timepoint *next_open(gpuhal_queue *queue)
 {
     gpuhal_mutex_lock(&queue->mutex);
@@ -173,7 +174,7 @@ void gpuhal_queue_await_followed(gpuhal_queue *queue)
     for (gpuhal_timepoint *open = NULL; (open = next_open(queue));) {
         if (gpuhal_timepoint_now(open) != GPUHAL_TIMEPOINT_DONE) {
             (void)gpuhal_timepoint_wait(open, gpuhal_deadline(SLICE_NS));
-        } else { /* its queue has failed, and a reset of that queue does not wake this thread */
+        } else { /* its queue has failed; resetting that queue does not wake this thread */
             pause_ns = gpuhal_poll_longer(pause_ns);
             gpuhal_os_sleep(pause_ns);
         }

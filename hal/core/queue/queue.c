@@ -1,4 +1,4 @@
-/* queue/queue.c: queues from creation to their end, and the calls for a queue as a whole. */
+/* queue/queue.c: creates and destroys queues, and implements the calls for a queue as a whole. */
 #include "queue/queue.h"
 
 #include "base/error.h"
@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Pause before the next call of a plugin that cannot flush now. */
+/* Pause before retrying a plugin call that cannot flush now. */
 #define RETRY_NS UINT64_C(1000000)
-/* How long destroying a queue whose worker is idle waits for the worker to end. */
+/* How long destroying a queue waits for an idle worker to end. */
 #define NOTICE_NS UINT64_C(1000000000)
 
 static gpuhal_status null_error(const char *call)
@@ -43,7 +43,7 @@ static gpuhal_queue *queue_blank(gpuhal_device *device, const gpuhal_queue_desc 
     return queue;
 }
 
-/* Copies the caller's structures, as this library knows them. */
+/* Copies the caller's structures as far as this library version knows them. */
 static gpuhal_status take_desc(const gpuhal_queue_desc *given, gpuhal_queue_desc *desc, gpuhal_native *adopt)
 {
     *desc = (gpuhal_queue_desc){.size = sizeof *desc};
@@ -101,14 +101,14 @@ gpuhal_status gpuhal_queue_create(gpuhal_device *device, const gpuhal_queue_desc
     return GPUHAL_OK;
 }
 
-/* Leaves the end of the queue's work to the worker. If there is no work, waits for the queue's end. */
+/* Lets the worker finish the queue's work. If there is none, waits until the queue is finished. */
 static void end_queue(gpuhal_queue *queue)
 {
     gpuhal_queue_lock(queue);
     bool idle = gpuhal_queue_is_idle(queue) && !gpuhal_queue_follows(queue);
     bool with_thread = queue->worker != GPUHAL_QUEUE_UNATTENDED || (!idle && gpuhal_queue_need_thread(queue) == 0);
     gpuhal_queue_change(&queue->life, GPUHAL_QUEUE_CLOSING);
-    if (!with_thread) { /* this thread is the worker from now on, so that no other thread starts one */
+    if (!with_thread) { /* from now on this thread acts as the worker, and no other thread starts one */
         gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_ATTENDED);
         queue->uncounted = true;
     }
@@ -123,7 +123,7 @@ static void end_queue(gpuhal_queue *queue)
     }
 }
 
-/* A thread that is stuck in a call on the queue may come back to it: then the structure stays. */
+/* A thread that is stuck in a call on the queue may return later and use it, so the structure is not freed. */
 static bool is_stuck(gpuhal_queue *queue)
 {
     gpuhal_queue_lock(queue);
@@ -164,7 +164,7 @@ gpuhal_status gpuhal_queue_flush(gpuhal_queue *queue)
     if (!queue) {
         return null_error("gpuhal_queue_flush");
     }
-    /* A timepoint lets the queue notice by itself that buffers are free, and recording one flushes. */
+    /* With a timepoint the queue notices by itself that its buffers can be released. Recording one also flushes. */
     gpuhal_timepoint *timepoint = NULL;
     gpuhal_status status = gpuhal_queue_record(queue, false, &timepoint);
     gpuhal_timepoint_release(timepoint);
@@ -202,14 +202,14 @@ gpuhal_status gpuhal_device_synchronize(gpuhal_device *device, uint64_t timeout_
     gpuhal_timepoint **timepoints = calloc(count + 1, sizeof *timepoints);
     first = timepoints ? GPUHAL_OK : gpuhal_error_host_memory();
     gpuhal_error_detail detail;
-    /* Other queues may wait for the queue that calls this thread. */
+    /* Other queues may wait for the queue that is calling this thread. */
     for (size_t i = 0; i < count && !first; i++) {
         first = gpuhal_queue_own_call(queues[i]);
     }
     bool waits = !first;
     gpuhal_error_save(&detail);
-    /* All timepoints are recorded before the first wait. The first failure is returned, but the waits for the others go
-     * on. */
+    /* All timepoints are recorded before the first wait. The first failure is returned, but all other timepoints are
+     * still waited for. */
     for (size_t pass = 0; waits && pass < 2; pass++) {
         for (size_t i = 0; i < count; i++) {
             gpuhal_status status = pass == 0       ? gpuhal_queue_record_to_wait(queues[i], deadline, &timepoints[i])
@@ -230,7 +230,7 @@ gpuhal_status gpuhal_device_synchronize(gpuhal_device *device, uint64_t timeout_
     return first && timepoints ? gpuhal_error_restore(&detail) : first;
 }
 
-/* Waits until nothing is deferred and no thread calls the plugin. With the mutex held. */
+/* Waits until no work is deferred and no thread calls the plugin. */
 static gpuhal_status drain_unlocks(gpuhal_queue *queue, uint64_t deadline)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -241,8 +241,8 @@ static gpuhal_status drain_unlocks(gpuhal_queue *queue, uint64_t deadline)
     return status;
 }
 
-/* Tries once to lock the vendor's queue, which other queues may share, for at most @timeout_ns, the time that a call
- * may take. */
+/* Tries once to lock the vendor's queue, which other queues may share. Takes at most @timeout_ns; this is also the
+ * call's allowance. */
 static gpuhal_status try_native(gpuhal_queue *queue, uint64_t timeout_ns)
 {
     gpuhal_device *device = queue->device;
@@ -256,7 +256,7 @@ static gpuhal_status try_native(gpuhal_queue *queue, uint64_t timeout_ns)
     return status;
 }
 
-/* Locks the vendor's queue. With the right to call. Returns NOT_READY at the deadline. */
+/* Locks the vendor's queue. Called with the right to call. Returns NOT_READY at the deadline. */
 static gpuhal_status lock_native(gpuhal_queue *queue, uint64_t deadline)
 {
     gpuhal_status status = GPUHAL_NOT_READY;
@@ -277,8 +277,8 @@ static gpuhal_status section_failed(gpuhal_queue *queue, gpuhal_status status)
     return gpuhal_queue_refused(queue, gpuhal_device_failed(queue->device, status, "beginning native access"));
 }
 
-/* If this thread has native access to the vendor's queue through another queue, waiting would never end, not even
- * for deferred work. With the mutex held. */
+/* If this thread already has native access to the vendor's queue through another queue, any wait would deadlock, even a
+ * wait for deferred work. */
 static gpuhal_status refuse_second_section_unlocks(gpuhal_queue *queue, uint64_t deadline)
 {
     gpuhal_device *device = queue->device;
@@ -378,7 +378,7 @@ gpuhal_status gpuhal_queue_native_end(gpuhal_queue *queue)
         status = status ? status : gpuhal_queue_check(queue);
     }
     gpuhal_queue_lock(queue);
-    queue->submitted++; /* one number for all submissions of the caller */
+    queue->submitted++; /* one number for all submissions of the application */
     gpuhal_queue_note_busy(queue);
     if (!status && gpuhal_queue_records_access(queue)) {
         gpuhal_queue_record_own_unlocks(queue, true);

@@ -1,13 +1,13 @@
 /* queue/queue.h: a queue as the files of this folder see it.
  *
- * Work takes one of two paths. Work that the plugin can enqueue is submitted to its queue on the caller's thread. Work
- * that needs blocking calls, or has to wait for an event of another queue, is appended to a list of deferred work, and
- * so is all work after it. The queue's worker thread takes that list from the front: it submits the work if it can,
- * else does it itself once everything submitted before has completed. The worker does all work of a plugin without
- * queues.
+ * Work takes one of two paths. Work that the plugin can enqueue is submitted to the plugin's queue on the caller's
+ * thread. Work that needs blocking calls, or must wait for an event of another queue, is appended to a list of deferred
+ * work, and so is all work after it. The queue's worker thread takes that list from the front. It submits the work if
+ * it can; otherwise it runs the work once all earlier submissions have completed. The worker does all work of plugins
+ * without queues.
  *
- * `mutex` protects the queue and its timepoints. It is never held across a call of the plugin, a callback or a release.
- * One thread at a time calls the plugin on its queue: the one that has the right to call, or that took the fast path
+ * `mutex` protects the queue and its timepoints. It is never held during a plugin call, a callback or a release. Only
+ * one thread at a time calls the plugin on its queue: the thread that has the right to call, or that took the fast path
  * (fast_path.c).
  */
 #ifndef GPUHAL_QUEUE_QUEUE_H
@@ -24,13 +24,14 @@
 
 typedef struct gpuhal_op gpuhal_op;
 
-/* The uses of a piece of work beside two buffers: a launch has any number of buffers, and its kernel. The layer above
- * makes and extends the structure, and begins its own with it. The buffers are wholes. The structure of an enqueueing
- * call has no references, and none to its uses: it is only valid during the call. */
+/* The objects that work uses besides two buffers: a launch has a kernel and any number of buffers. The layer above
+ * creates these structures, and extends them by embedding this one as the first member. Buffers are whole buffers,
+ * never suballocations. The structure passed to an enqueueing call is not reference-counted and holds no references; it
+ * is valid only during the call. */
 typedef struct gpuhal_uses {
     _Atomic uint32_t references;
     uint32_t count;
-    /* Further uses of the same submission, each of one launch: fast_path.c. */
+    /* The next uses in the same submission, one per launch (fast_path.c). */
     _Atomic(struct gpuhal_uses *) next;
     struct gpuhal_kernel *kernel;
     struct gpuhal_use {
@@ -38,27 +39,27 @@ typedef struct gpuhal_uses {
         bool writes;
     } *buffers;
     const struct gpuhal_uses_kind *kind;
-    bool first;       /* the driver may compile the kernel for this launch, and until it has ended */
-    bool needs_clean; /* memory of a buffer has to be made coherent around every access */
-    const char *name; /* of the kernel */
-    const uint32_t *groups; /* three; NULL in uses that are only kept alive */
+    bool first;       /* the driver may be compiling the kernel, from this launch until it has ended */
+    bool needs_clean; /* a buffer's memory must be made coherent around every access */
+    const char *name; /* kernel name */
+    const uint32_t *groups; /* three values; NULL in uses that are only kept alive */
 } gpuhal_uses;
 
-/* The operations of the layer above on its structure. Copies have one reference, and references to their uses; NULL
- * without memory. */
+/* Operations that the layer above provides for its structure. A copy has one reference, and holds references to the
+ * objects that it uses. The functions return NULL if out of memory. */
 typedef struct gpuhal_uses_kind {
-    /* For work that may be done after the call. */
+    /* Copies uses for work that may run after the call. */
     gpuhal_uses *(*make_lasting)(const gpuhal_uses *uses);
-    /* For work that the plugin gets during the call: keeps its uses alive. */
+    /* Makes a copy that keeps its buffers and kernel alive, for work that the plugin receives during the call. */
     gpuhal_uses *(*keep)(const gpuhal_uses *uses);
-    /* After the last reference to a copy of either sort; calls no function of the application. */
+    /* Called after the last reference to either kind of copy is released. Calls no application function. */
     void (*destroy)(gpuhal_uses *uses);
 } gpuhal_uses_kind;
 
 /* A kind of work. */
 typedef struct gpuhal_op_kind {
-    /* Enqueues on the plugin's queue. NOT_SUPPORTED, without a detail and without side effects: the worker must use
-     * `run`. NOT_READY, also without these: try again later. NULL: always use `run`. */
+    /* Enqueues on the plugin's queue. Returns NOT_SUPPORTED if the worker must use `run`, NOT_READY if the caller must
+     * retry later; neither sets a detail or has side effects. NULL: always use `run`. */
     gpuhal_status (*submit)(gpuhal_plugin_queue *queue, const gpuhal_op *op);
     /* Does the work; blocks. */
     gpuhal_status (*run)(const gpuhal_op *op);
@@ -72,28 +73,28 @@ typedef struct gpuhal_op_kind {
         GPUHAL_OP_CALL,
         GPUHAL_OP_KEEP,
         GPUHAL_OP_LAUNCH,
-        GPUHAL_OP_EVENT /* of no kind: a recording of an event, in traces */
+        GPUHAL_OP_EVENT /* not in an op_kind: a recorded event, in traces */
     } form;
 } gpuhal_op_kind;
 
-/* A piece of work. The queue copies it and keeps references to the buffers. */
+/* A piece of work. The queue copies it and retains the buffers. */
 struct gpuhal_op {
-    const gpuhal_op_kind *kind; /* NULL: not a transfer but one of the next two */
-    gpuhal_timepoint *record;       /* to be submitted, or ended if there is no plugin's queue */
-    gpuhal_timepoint *await;        /* of another queue: later work comes after it */
+    const gpuhal_op_kind *kind; /* NULL: not a transfer; one of the next two is set */
+    gpuhal_timepoint *record;       /* to be submitted, or finished if the plugin has no queues */
+    gpuhal_timepoint *await;        /* of another queue; later work runs after it */
     gpuhal_buffer *to, *from;   /* either may be NULL */
-    gpuhal_buffer *kept;        /* kept alive until the work has ended; mostly NULL */
-    gpuhal_uses *uses;          /* of a launch; else NULL */
-    void *observed;             /* the observer's; NULL: it is not observed */
+    gpuhal_buffer *kept;        /* kept alive until the work has ended; usually NULL */
+    gpuhal_uses *uses;          /* of a launch; otherwise NULL */
+    void *observed;             /* the observer's pointer; NULL if not observed */
     uint64_t to_offset, from_offset, bytes;
-    gpuhal_counter *counter;    /* counts the bytes once they are submitted; `run` counts for itself */
-    union {                     /* by kind->form; small, since every call of the application makes one */
-        const void *source;     /* host memory; the caller's until the work is done */
+    gpuhal_counter *counter;    /* adds the bytes once the work is submitted; `run` does its own counting */
+    union {                     /* by kind->form; small, since every call builds one of these */
+        const void *source;     /* host memory; belongs to the caller until the work is done */
         void *target;
         struct {
             uint32_t pattern, pattern_bytes;
         };
-        struct { /* copied along */
+        struct { /* copied with the work */
             const gpuhal_rect *to_rect, *from_rect;
             const uint64_t *extent;
         };
@@ -101,7 +102,7 @@ struct gpuhal_op {
             void *job;
             void (*free_job)(void *job);
         };
-        struct { /* a function of the application */
+        struct { /* an application function */
             gpuhal_queue *queue;
             void *user;
             union {
@@ -112,107 +113,106 @@ struct gpuhal_op {
     };
 };
 
-/* Deferred work: an element of the list. Each piece of work that an application is ahead of a device takes one, so
- * members that few of them need have no room here. */
+/* A list element of deferred work. An application that runs ahead of its device allocates one per piece of work, so
+ * rarely used members are not part of it. */
 typedef struct gpuhal_deferred {
     struct gpuhal_deferred *next;
     gpuhal_op op;
-    bool on_host; /* the plugin refused it */
+    bool on_host; /* the plugin refused the work */
     struct gpuhal_deferred_rect {
         gpuhal_rect rects[2];
         uint64_t extent[3];
-    } rect[]; /* one, for work of the form GPUHAL_OP_RECT alone */
+    } rect[]; /* one element for GPUHAL_OP_RECT, otherwise none */
 } gpuhal_deferred;
 
 /* The objects that submitted work keeps alive. */
 typedef struct gpuhal_submission {
-    uint64_t number; /* of the last piece of its work; UINT64_MAX while more may be added */
+    uint64_t number; /* number of its last piece of work; UINT64_MAX while more may be added */
     gpuhal_buffer *to, *from, *kept;
-    gpuhal_uses *uses;         /* the first of a list */
-    gpuhal_timepoint *awaited; /* the plugin's queue itself waits for it, and is a user of its event */
+    gpuhal_uses *uses;         /* head of a list */
+    gpuhal_timepoint *awaited; /* the plugin's queue itself waits for it and is a user of its event */
 } gpuhal_submission;
 
-/* The plugin's queue, and its count of references. */
+/* The plugin's queue with a reference count. */
 typedef struct gpuhal_vendor_queue {
-    _Atomic uint32_t references; /* the queue's, and one for each timepoint that has an event of it */
+    _Atomic uint32_t references; /* one by the queue, and one by each timepoint that has one of its events */
     gpuhal_plugin_queue *queue;
 } gpuhal_vendor_queue;
 
 enum { GPUHAL_SPARE_EVENTS = 16 };
 
-/* After this number of submissions the library records a timepoint by itself. It shows whether work goes on when a
- * driver blocks in an enqueue call because its ring is full, and lets completed work be retired although no thread
- * waits. Rings of drivers that block are longer. */
+/* After this many submissions the library records a timepoint of its own. If a driver blocks in an enqueue call because
+ * its ring is full, the timepoint shows whether earlier work makes progress. It also lets completed work be retired
+ * when no thread waits. Drivers that block have longer rings than this. */
 enum { GPUHAL_TIMEPOINT_EVERY = 256 };
 
-/* The number of other queues whose timepoints a queue keeps, after the application made it wait for them. */
+/* Up to this many other queues: a queue keeps their timepoints after the application made it wait for them. */
 enum { GPUHAL_AWAITED = 8 };
 
 struct gpuhal_queue {
-    /* The members that the fast path uses lie together. */
+    /* Members used by the fast path are kept together. */
     gpuhal_device *device;
     gpuhal_plugin_queue *vendor; /* NULL: the plugin has no queues */
-    _Atomic uint32_t fast_path;       /* GPUHAL_FAST_PATH_ bits: fast_path.c */
+    _Atomic uint32_t fast_path;       /* GPUHAL_FAST_PATH_ bits, see fast_path.c */
     gpuhal_buffer *fast_to, *fast_from; /* of the newest submission, while the fast path is open */
-    gpuhal_uses *fast_uses;             /* of the newest submission, too: the last of its list */
-    _Atomic uint64_t submitted;  /* number of the newest submission; written by the thread that may call */
-    uint64_t recorded; /* number of the newest submission that a timepoint comes after; also written by that thread */
-    const _Atomic bool *observing; /* whether work that is enqueued now is observed */
+    gpuhal_uses *fast_uses;             /* also of the newest submission: the last of its list */
+    _Atomic uint64_t submitted;  /* number of the newest submission; written with the right to call */
+    uint64_t recorded; /* number of the newest submission with a timepoint after it; written like `submitted` */
+    const _Atomic bool *observing; /* whether new work is observed */
     const gpuhal_observer *observer;
 
     _Atomic uint32_t
-        references; /* the structure: its user, its worker, its timepoints, and completions of other timepoints */
+        references; /* the structure's references: user, worker, timepoints, and completions of other timepoints */
     int32_t priority;
     uint32_t flags;
-    void *(*thread)(void *queue); /* gpuhal_queue_thread(): deferred.c starts the worker, and lies below it */
+    void *(*thread)(void *queue); /* gpuhal_queue_thread(); a pointer because deferred.c may not call worker.c */
     bool adopted;
-    gpuhal_native adopt; /* the caller's queue, if it is adopted */
-    gpuhal_queue *next;  /* in the list of the completion service */
+    gpuhal_native adopt; /* the caller's queue, if adopted */
+    gpuhal_queue *next;  /* in the completion service's list */
 
-    gpuhal_mutex mutex;         /* by gpuhal_queue_lock() */
+    gpuhal_mutex mutex;         /* lock with gpuhal_queue_lock() */
     gpuhal_condition condition; /* a member below changed */
-    uint32_t waiting[GPUHAL_WAITING_PLACES]; /* threads that wait for the condition, by place */
+    uint32_t waiting[GPUHAL_WAITING_PLACES]; /* number of threads waiting for the condition, by place */
 
-    /* One state of each region of states.inc, changed by gpuhal_queue_change(). */
+    /* The current state in each region of states.inc. Changed by gpuhal_queue_change(). */
     gpuhal_queue_state life, health, worker;
-    gpuhal_queue_state right; /* the fast path is another way to call the plugin */
-    bool joined;       /* coalesced: the present call adds to the newest submission, which has the same buffers */
-    uint64_t retry_ns; /* pause before the next call of the plugin, which was NOT_READY; 0: it took the last piece */
+    gpuhal_queue_state right; /* the fast path is a second way to call the plugin */
+    bool joined;       /* the current call adds to the newest submission, which has the same buffers */
+    uint64_t retry_ns; /* pause before the next call after NOT_READY; 0: the plugin accepted the last piece of work */
 
     gpuhal_deferred *deferred, **deferred_end;
-    _Atomic uint64_t done; /* number up to which all submissions are known to have ended; also read without the mutex */
-    gpuhal_timepoint *timepoints, **timepoints_end; /* submitted, not known to be done; in order */
+    _Atomic uint64_t done; /* all submissions up to this number are known to have ended; also read without the mutex */
+    gpuhal_timepoint *timepoints, **timepoints_end; /* submitted and not known to be done, in order */
     gpuhal_timepoint *ended;     /* done; released once the plugin has called back for the armed ones */
     gpuhal_deferred *dropped;    /* to be freed */
-    uint64_t retiring; /* the oldest submission that a thread is retiring; UINT64_MAX: it retires none, only timepoints;
-                          0: no thread retires */
-    gpuhal_submission *submissions;  /* a ring */
+    uint64_t retiring; /* oldest submission that is being retired; UINT64_MAX: only timepoints are; 0: nothing is */
+    gpuhal_submission *submissions;  /* ring buffer */
     size_t first_submission, submission_count, submission_space;
-    gpuhal_vendor_queue *counted; /* the count for `vendor`; changed with the right to call and the mutex */
-    gpuhal_plugin_event *spare[2][GPUHAL_SPARE_EVENTS]; /* of `vendor`; not timed, timed */
+    gpuhal_vendor_queue *counted; /* reference count of `vendor`; changed with the right to call and the mutex held */
+    gpuhal_plugin_event *spare[2][GPUHAL_SPARE_EVENTS]; /* events of `vendor`: untimed, timed */
     uint32_t spare_count[2];
 
-    gpuhal_timepoint *awaited[GPUHAL_AWAITED]; /* awaited.c: the newest timepoints, each of another queue */
-    uint32_t awaited_next;                     /* the next place to be replaced */
-    gpuhal_timepoint **followed; /* follow.c */
+    gpuhal_timepoint *awaited[GPUHAL_AWAITED]; /* awaited.c: the newest awaited timepoint of each other queue */
+    uint32_t awaited_next;                     /* index of the next entry to replace */
+    gpuhal_timepoint **followed; /* see follow.c */
     uint32_t followed_count;
-    _Atomic bool in_flight; /* it has failed, and the driver may still be at its work */
+    _Atomic bool in_flight; /* the queue has failed and the driver may still be executing its work */
 
-    gpuhal_queue_timeline trace; /* the observer's */
-    _Atomic bool has_times;      /* the plugin's events of this queue can be asked for times */
+    gpuhal_queue_timeline trace; /* the observer's data */
+    _Atomic bool has_times;      /* the plugin can report times for this queue's events */
 
-    gpuhal_failure *failure;     /* why it failed */
-    gpuhal_failure *refusal;   /* why it could not be reset */
-    _Atomic uint64_t caller; /* thread in which the queue calls a function of the application; 0: none */
-    bool busy;               /* it counts as a queue with work: device/busy.c */
-    _Atomic bool asking;     /* a thread polls awaited timepoints for the original failure */
-    bool probed; /* the watchdog asks whether work goes on: the worker records a timepoint and waits for it */
-    bool uncounted; /* the object does not count on this worker: it is stuck in the driver, has ended, or is a thread of
-                     * the application */
+    gpuhal_failure *failure;     /* why the queue failed */
+    gpuhal_failure *refusal;   /* why the reset failed */
+    _Atomic uint64_t caller; /* thread that is running an application function for this queue; 0: none */
+    bool busy;               /* counted as a queue with work, see device/busy.c */
+    _Atomic bool asking;     /* a thread is polling awaited timepoints to find the original failure */
+    bool probed; /* the watchdog checks for progress: the worker records a timepoint and waits for it */
+    bool uncounted; /* the gpuhal object does not count this worker: it is stuck, has ended, or is an application
+                     * thread */
 };
 
-/* state.c: counts the time in which a device is busy, once that is wanted, when its queue may have got work, or ended
- * it. With the mutex held. */
+/* state.c: updates the device's busy time, if that is wanted, when the queue may have received or finished work. Called
+ * with the mutex held. */
 void gpuhal_queue_count_busy(gpuhal_queue *queue);
 static inline void gpuhal_queue_note_busy(gpuhal_queue *queue)
 {
@@ -221,7 +221,7 @@ static inline void gpuhal_queue_note_busy(gpuhal_queue *queue)
     }
 }
 
-/* Costs a load, while there is no observer. */
+/* Costs one load while there is no observer. */
 static inline bool gpuhal_queue_is_observed(const gpuhal_queue *queue)
 {
     return __builtin_expect(atomic_load_explicit(queue->observing, memory_order_relaxed), 0);
@@ -239,7 +239,7 @@ static inline bool gpuhal_queue_has_failed(const gpuhal_queue *queue)
     return queue->health != GPUHAL_QUEUE_USABLE;
 }
 
-/* Returns true while there is deferred work: new work must wait after it. */
+/* Returns whether there is deferred work. If so, new work must be deferred as well. */
 static inline bool gpuhal_queue_has_deferred(const gpuhal_queue *queue)
 {
     return queue->deferred || queue->worker == GPUHAL_QUEUE_RUNNING;
@@ -250,8 +250,8 @@ static inline bool gpuhal_queue_is_closed(const gpuhal_queue *queue)
     return queue->life == GPUHAL_QUEUE_CLOSED || queue->life == GPUHAL_QUEUE_FINISHED;
 }
 
-/* With the right to call. Return the number of submissions after the newest timepoint, and whether the library records
- * one by itself now. */
+/* Called with the right to call. Return the number of submissions after the newest timepoint, and whether it is time
+ * for the library to record its own timepoint. */
 static inline uint64_t gpuhal_queue_unrecorded(const gpuhal_queue *queue)
 {
     return atomic_load_explicit(&queue->submitted, memory_order_relaxed) - queue->recorded;
@@ -261,7 +261,7 @@ static inline bool gpuhal_queue_needs_timepoint(const gpuhal_queue *queue)
     return gpuhal_queue_unrecorded(queue) >= GPUHAL_TIMEPOINT_EVERY;
 }
 
-/* Returns true while a thread waits for anything but work. */
+/* Returns whether a thread waits for anything other than work. */
 static inline bool gpuhal_queue_has_waiters(const gpuhal_queue *queue)
 {
     uint32_t waiters = 0;
@@ -271,23 +271,23 @@ static inline bool gpuhal_queue_has_waiters(const gpuhal_queue *queue)
     return waiters > 0;
 }
 
-/* The functions of each file follow, from the bottom: each file uses only those above it here. */
+/* The functions of each file follow, lowest layer first: each file may use only the functions above its own. */
 
-/* ---- uses.c: functions that accept NULL for no uses */
+/* ---- uses.c: these functions accept NULL */
 
 gpuhal_uses *gpuhal_uses_retain(gpuhal_uses *uses);
-/* Returns whether both are of one kernel, with the same buffers in the same order. */
+/* Returns whether both launch the same kernel with the same buffers in the same order. */
 bool gpuhal_uses_are_alike(const gpuhal_uses *one, const gpuhal_uses *other);
 void gpuhal_uses_release(gpuhal_uses *uses);
-/* Enters all buffers, as gpuhal_buffers_enter() does, or none. */
+/* Enters either all buffers, as gpuhal_buffers_enter() does, or none. */
 gpuhal_status gpuhal_uses_enter(const gpuhal_uses *uses);
 void gpuhal_uses_leave(const gpuhal_uses *uses);
-/* Returns the next uses of a submission's list, also while it grows on the fast path. */
+/* Returns the next element of a submission's list. Safe while the fast path appends to the list. */
 static inline gpuhal_uses *gpuhal_uses_next(const gpuhal_uses *uses)
 {
     return atomic_load_explicit(&uses->next, memory_order_acquire);
 }
-/* Returns whether one buffer is mapped. */
+/* Returns whether any of the buffers is mapped. */
 bool gpuhal_uses_are_mapped(const gpuhal_uses *uses);
 
 /* ---- fast_path.c */
@@ -295,60 +295,60 @@ bool gpuhal_uses_are_mapped(const gpuhal_uses *uses);
 enum { GPUHAL_FAST_PATH_TAKEN = 1u, GPUHAL_FAST_PATH_CLOSED = 2u };
 /* Locks the mutex and closes the fast path. */
 void gpuhal_queue_lock(gpuhal_queue *queue);
-/* Waits for the condition until the deadline; UINT64_MAX: no limit. */
+/* Waits for the condition until the deadline; UINT64_MAX means no deadline. */
 void gpuhal_queue_wait_at(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns);
-/* Returns, with the mutex held, whether a thread has the right to call. */
+/* Returns whether a thread has the right to call. Called with the mutex held. */
 bool gpuhal_queue_is_called(const gpuhal_queue *queue);
-/* Opens the fast path for more work with a transfer's buffers, if that is allowed, right after the transfer was
- * submitted. With the mutex held. */
+/* Opens the fast path, if allowed, for more work with the buffers of the transfer that was just submitted. Called with
+ * the mutex held. */
 void gpuhal_queue_open_fast_path(gpuhal_queue *queue);
-/* Submits work like the newest, if the fast path is open. Returns true when *out_status is the plugin's result; if that
- * is not OK, the caller has the right to call, as after gpuhal_queue_begin_call_unlocks() and
- * gpuhal_queue_reserve(). */
+/* If the fast path is open and the work resembles the newest submission, submits it and returns true with the plugin's
+ * result in *out_status. If that result is not OK, the caller has the right to call, as after
+ * gpuhal_queue_begin_call_unlocks() and gpuhal_queue_reserve(). */
 bool gpuhal_queue_try_fast_path(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status *out_status);
 gpuhal_submission *gpuhal_queue_last_submission(gpuhal_queue *queue);
-/* With the mutex held: seals the newest submission, so that nothing is added to it any more. */
+/* Seals the newest submission, so that nothing more is added to it. Called with the mutex held. */
 void gpuhal_queue_seal_submission(gpuhal_queue *queue);
 
 /* ---- state.c */
 
 gpuhal_queue *gpuhal_queue_retain(gpuhal_queue *queue);
 void gpuhal_queue_release(gpuhal_queue *queue);
-/* Returns OK, or the reason why calls on it are refused: FORKED, DEVICE_LOST. */
+/* Returns OK, or FORKED or DEVICE_LOST if calls on the queue must be refused. */
 static inline gpuhal_status gpuhal_queue_check(const gpuhal_queue *queue)
 {
     return gpuhal_device_check(queue->device);
 }
-/* Returns whether application threads may call the plugin to record, query and block: it promises to be back in
- * time. */
+/* Returns whether application threads may call the plugin to record, query and block: it promises to return in time. */
 static inline bool gpuhal_device_honors_timeouts(const gpuhal_device *device)
 {
     return device->plugin->flags & GPUHAL_PLUGIN_HONORS_TIMEOUTS;
 }
-/* Sets BUSY: the application has native access. */
+/* Sets and returns BUSY because the application has native access. */
 gpuhal_status gpuhal_queue_native_error(const gpuhal_queue *queue);
-/* Returns, with the mutex held, why work cannot be deferred now: the queue's failure, or BUSY; OK if it can. */
+/* Returns OK if work can be deferred now, else the queue's failure or BUSY. Called with the mutex held. */
 gpuhal_status gpuhal_queue_refusal(const gpuhal_queue *queue);
-/* Sets BUSY on the thread in which the queue calls a function of the application, which would wait for itself; else
- * OK. */
+/* Returns OK, or sets BUSY if this thread is running an application function for the queue: waiting for the queue would
+ * then deadlock. */
 gpuhal_status gpuhal_queue_own_call(const gpuhal_queue *queue);
-/* Wakes all threads that wait for the queue. */
 void gpuhal_queue_wake(gpuhal_queue *queue);
-/* With the mutex held: sets TIMEOUT, with `what` and the kernel that the driver may still be compiling. */
+/* Sets TIMEOUT with `what`, and names the kernel that the driver may still be compiling. Called with the mutex held. */
 gpuhal_status gpuhal_queue_late(gpuhal_queue *queue, const char *what);
-/* Waits, with the mutex held, until something changes. Returns OK, or TIMEOUT once the deadline has passed. */
+/* Waits for the next change. Returns OK, or TIMEOUT once the deadline has passed. Called with the mutex held. */
 gpuhal_status gpuhal_queue_wait_until(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns);
-/* Waits until the present call may have ended. Returns BUSY during native access, TIMEOUT, DEVICE_LOST. */
+/* Waits until the current plugin call may have ended. Returns BUSY during native access, TIMEOUT or DEVICE_LOST. */
 gpuhal_status gpuhal_queue_wait_for_call(gpuhal_queue *queue, gpuhal_queue_place place, uint64_t deadline_ns);
-/* Take the right to call the plugin on `vendor`, and give it back. With the mutex held. BUSY during native access,
- * TIMEOUT, DEVICE_LOST. */
+/* Acquire and release the right to call the plugin on `vendor`. Called with the mutex held. Acquiring returns BUSY
+ * during native access, TIMEOUT or DEVICE_LOST. */
 gpuhal_status gpuhal_queue_begin_call_unlocks(gpuhal_queue *queue, uint64_t deadline_ns);
-/* Does the same for the worker, whose work may have come before native access began: it waits until that ends. */
+/* Does the same for the worker, whose work may be older than the native access: it waits until the access ends. */
 gpuhal_status gpuhal_queue_begin_late_call(gpuhal_queue *queue);
 void gpuhal_queue_end_call(gpuhal_queue *queue);
-/* Makes room for a submission, or decides to add to the newest one. With the mutex held and the right to call. */
+/* Makes room for a submission, or decides to add to the newest one. Called with the mutex held and the right to
+ * call. */
 bool gpuhal_queue_reserve(gpuhal_queue *queue, const gpuhal_op *op);
-/* With the mutex held: nothing is left to do; the oldest submission has ended; completed work can be retired. */
+/* Called with the mutex held. Return whether the queue has nothing left to do, whether the oldest submission has ended,
+ * and whether completed work can be retired. */
 bool gpuhal_queue_is_idle(const gpuhal_queue *queue);
 static inline bool gpuhal_queue_oldest_has_ended(const gpuhal_queue *queue)
 {
@@ -356,212 +356,214 @@ static inline bool gpuhal_queue_oldest_has_ended(const gpuhal_queue *queue)
 }
 bool gpuhal_queue_has_completed(const gpuhal_queue *queue);
 
-/* ---- vendor_event.c: calls the plugin, so no function of it with the mutex held */
+/* ---- vendor_event.c: calls the plugin, so call none of these functions with the mutex held */
 
-/* Makes one with one reference, to be filled; returns NULL without memory. */
+/* Returns a structure with one reference for the caller to fill, or NULL if out of memory. */
 gpuhal_vendor_queue *gpuhal_vendor_queue_create(void);
-/* Destroys the spare events, and releases the plugin's queue, which is destroyed with the last event that was recorded
- * in it. With the right to call. */
+/* Destroys the spare events and releases the plugin's queue, which is destroyed with the last event recorded in it.
+ * Called with the right to call. */
 void gpuhal_queue_drop_vendor(gpuhal_queue *queue);
-/* Takes a spare event; NULL: there is none. With the right to call. */
+/* Takes a spare event. Returns NULL if there is none. Called with the right to call. */
 gpuhal_plugin_event *gpuhal_queue_take_event(gpuhal_queue *queue, bool timed);
-/* Keeps an event that was not recorded for the next timepoint, or destroys it. With the right to call. */
+/* Keeps an unrecorded event for the next timepoint, or destroys it. Called with the right to call. */
 void gpuhal_queue_put_event(gpuhal_queue *queue, gpuhal_plugin_event *event, bool timed);
-/* Gives the timepoint the event that was recorded for it; its queue is the event's first user. With the right to
- * call. */
+/* Gives the timepoint the event that was recorded for it. The timepoint's queue becomes the event's first user. Called
+ * with the right to call. */
 void gpuhal_timepoint_give_event(gpuhal_timepoint *timepoint, gpuhal_plugin_event *event);
-/* Begin and end the use of the timepoint's event in a call. False: the timepoint is done, or was never submitted. */
+/* Begin and end the use of the timepoint's event in a plugin call. Beginning returns false if the timepoint is done or
+ * was never submitted. */
 bool gpuhal_timepoint_use_event(gpuhal_timepoint *timepoint);
 void gpuhal_timepoint_leave_event(gpuhal_timepoint *timepoint);
 
 /* ---- timepoint.c */
 
-/* Measures the time between two timed timepoints that are done. Returns INVALID_ARGUMENT in the other order, or the
- * plugin's error. */
+/* Measures the time between two timed timepoints that are done. Returns INVALID_ARGUMENT if their order is reversed, or
+ * the plugin's error. */
 gpuhal_status gpuhal_timepoint_elapsed(const gpuhal_timepoint *from, const gpuhal_timepoint *to, uint64_t *out_ns);
 
 /* ---- deferred.c */
 
-/* With the mutex held: starts the worker, unless there is one. Returns 0 or errno. */
+/* Starts the worker unless it is running. Returns 0 or errno. Called with the mutex held. */
 int gpuhal_queue_need_thread(gpuhal_queue *queue);
-/* With the mutex held: appends work to the list of deferred work. */
+/* Called with the mutex held. */
 gpuhal_status gpuhal_queue_append_deferred(gpuhal_queue *queue, const gpuhal_op *op, bool on_host);
 void gpuhal_deferred_free(gpuhal_deferred *deferred);
 
 /* ---- retire.c */
 
-/* Retires completed work; returns true when there was some and no other thread was at it. Not with the mutex held, and
- * not in a callback of the driver, since it calls the plugin. */
+/* Retires completed work. Returns true if there was some and no other thread was retiring it. Must not be called with
+ * the mutex held or in a driver callback, since it calls the plugin. */
 bool gpuhal_queue_retire(gpuhal_queue *queue);
 /* Does the same with the mutex held. */
 bool gpuhal_queue_retire_unlocks(gpuhal_queue *queue);
-/* Waits until this thread or another has given back all objects that submissions up to `number` kept alive. They must
- * have ended. Returns TIMEOUT, DEVICE_LOST; NOT_READY for a deadline of 0. */
+/* Waits until all objects kept alive by submissions up to `number` have been released, by this thread or another. These
+ * submissions must have ended. Returns TIMEOUT or DEVICE_LOST; with a deadline of 0, NOT_READY. */
 gpuhal_status gpuhal_queue_wait_retired(gpuhal_queue *queue, uint64_t number, uint64_t deadline_ns);
 
 /* ---- complete.c */
 
-/* Fails the queue, with the mutex held. All deferred work fails, and with `submitted` all submitted timepoints. The
- * driver may still execute submitted work; its buffers stay, unless the device is lost. Completions go to the front of
- * *completions. */
+/* Fails the queue, all deferred work and, if `submitted` is set, all submitted timepoints. The driver may still be
+ * executing submitted work, whose buffers are kept unless the device is lost. Prepends completions to *completions.
+ * Called with the mutex held. */
 void gpuhal_queue_fail(gpuhal_queue *queue, gpuhal_failure *failure, bool submitted, gpuhal_completion **completions);
 /* Does the same without the mutex. */
 void gpuhal_queue_break(gpuhal_queue *queue, gpuhal_failure *failure, bool submitted);
-/* Takes over the plugin's result for a submitted timepoint: ends it and those before it, or fails the queue. Not with
- * the mutex held. */
+/* Applies the plugin's result for a submitted timepoint: ends this and all earlier timepoints, or fails the queue. Not
+ * with the mutex held. */
 void gpuhal_timepoint_settle(gpuhal_timepoint *timepoint, gpuhal_status status);
-/* Does the same in a callback of the driver: nothing is retired. */
+/* Does the same in a driver callback, without retiring anything. */
 void gpuhal_timepoint_settle_notified(gpuhal_timepoint *timepoint, gpuhal_status status);
-/* Does the same for a failure. First polls the timepoints that the queue waited for, to learn the original failure. */
+/* Does the same for a failure, but first polls the timepoints that the queue waited for to find the original
+ * failure. */
 void gpuhal_timepoint_failed(gpuhal_timepoint *timepoint, gpuhal_status status);
-/* Queries the plugin. Returns OK, NOT_READY, or the failure. */
+/* Queries the plugin. Returns OK, NOT_READY or the failure. */
 gpuhal_status gpuhal_timepoint_poll(gpuhal_timepoint *timepoint);
 
 /* ---- record.c */
 
-/* Fails the queue because the plugin refused a call, with this thread's last error; earlier submissions are not
- * affected. BUSY fails nothing: the plugin takes the work later. Without the mutex. */
+/* Fails the queue with this thread's last error because the plugin refused a call. Earlier submissions are not
+ * affected. BUSY does not fail the queue: the plugin will accept the work later. Not with the mutex held. */
 gpuhal_status gpuhal_queue_refused(gpuhal_queue *queue, gpuhal_status status);
-/* Submits a timepoint to the plugin, as gpuhal_queue_submit() does work; on success the caller tracks it by one of the
- * next two. */
+/* Submits a timepoint to the plugin, as gpuhal_queue_submit() submits work. On success the caller tracks it with one of
+ * the next two functions. */
 gpuhal_status gpuhal_queue_submit_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint);
-/* Tracks a submitted timepoint. The queue may have failed meanwhile: then the timepoint has too. Completions go to the
- * front of the list. */
+/* Track a submitted timepoint. If the queue has failed in the meantime, the first function fails the timepoint as well;
+ * its completions are prepended to the list. */
 void gpuhal_queue_track_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint, gpuhal_completion **completions);
 void gpuhal_queue_append_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint);
 
 /* ---- reclaim.c */
 
-/* Retires the completed work of all queues, when memory of the device is short. *out_pending: bytes that come free once
- * queued work has ended. */
+/* Retires the completed work of all queues when device memory is short. Sets *out_pending to the bytes that will be
+ * freed once queued work has ended. */
 void gpuhal_queues_reclaim(gpuhal_device *device, uint64_t *out_pending);
-/* The work of all queues of an object at one time. */
+/* Timepoints that mark the current end of the work in all queues of an object. */
 typedef struct gpuhal_queue_marks {
     gpuhal_timepoint **list; /* with references */
     size_t count;
-    bool refused; /* by a queue with work, which is not in the list: such as one in native access */
+    bool refused; /* a queue with work refused, e.g. during native access, and is not in the list */
 } gpuhal_queue_marks;
-/* Records a timepoint in every queue with work. Returns HOST_MEMORY. */
+/* Records a timepoint in every queue that has work. Returns HOST_MEMORY. */
 gpuhal_status gpuhal_queues_mark(gpuhal *gpu, gpuhal_queue_marks *out_marks);
-/* Waits until one of them has ended, which leaves the list. Returns false if none is left, or the time is over. */
+/* Waits until one of the timepoints has ended, and removes it from the list. Returns false if none is left or the
+ * deadline has passed. */
 bool gpuhal_queues_wait_mark(gpuhal_queue_marks *marks, uint64_t deadline_ns);
 void gpuhal_queue_marks_free(gpuhal_queue_marks *marks);
 
 /* ---- wait.c */
 
-/* Makes the library notice the end of the timepoint although no thread polls. Returns 0, or errno if no thread can do
- * it. Not with the mutex held. */
+/* Makes sure that the library notices the end of the timepoint even if no thread polls. Returns 0, or errno if no
+ * thread could be started. Not with the mutex held. */
 int gpuhal_timepoint_request_notify(gpuhal_timepoint *timepoint);
-/* Adds a completion to a timepoint, and owns it; notifies at once if the timepoint is done. Returns HOST_MEMORY, with
- * the completion freed, when no thread could notice the end. */
+/* Adds a completion to a timepoint and takes ownership of it. If the timepoint is done, notifies immediately. If no
+ * thread could notice the end, frees the completion and returns HOST_MEMORY. */
 gpuhal_status gpuhal_timepoint_add_completion(gpuhal_timepoint *timepoint, gpuhal_completion *completion);
-/* Blocks, without the mutex, until the plugin reports that a submitted timepoint is done. */
+/* Blocks until the plugin reports that a submitted timepoint is done. Not with the mutex held. */
 void gpuhal_timepoint_block(gpuhal_timepoint *timepoint);
-/* Waits for a timepoint. Leaves calls of the plugin to the worker if it can, so that a driver that hangs does not keep
- * the caller. */
+/* Waits for a timepoint. Leaves plugin calls to the worker if possible, so that a hanging driver does not block the
+ * caller. */
 gpuhal_status gpuhal_timepoint_wait(gpuhal_timepoint *timepoint, uint64_t deadline_ns);
-/* Returns the failure of a timepoint that is DONE, or waits until all objects that the work before it kept alive have
- * been given back. Returns TIMEOUT; NOT_READY for a deadline of 0. */
+/* For a timepoint that is DONE: returns its failure, or waits until all objects kept alive by the work before it have
+ * been released. Returns TIMEOUT; with a deadline of 0, NOT_READY. */
 gpuhal_status gpuhal_timepoint_retire(gpuhal_timepoint *timepoint, uint64_t deadline_ns);
 
 /* ---- submit.c */
 
-/* Must be called before work with the buffer is enqueued: its pool must know which queues use the memory. */
+/* Must be called before work with the buffer is enqueued: the buffer's pool must know which queues use the memory. */
 static inline gpuhal_status gpuhal_queue_uses(gpuhal_queue *queue, gpuhal_buffer *buffer)
 {
     bool known = !buffer || !buffer->is_part || !queue ||
                  atomic_load_explicit(&buffer->used_in, memory_order_relaxed) == queue;
     return __builtin_expect(known, 1) ? GPUHAL_OK : buffer->device->gpu->layers.use_part(buffer, queue);
 }
-/* Enqueues a transfer whose arguments were checked, or buffers to keep. Returns INVALID_ARGUMENT for a queue of a
- * device that has none of the buffers of a transfer. */
+/* Enqueues a transfer whose arguments have been checked, or buffers to keep. Returns INVALID_ARGUMENT if none of a
+ * transfer's buffers belongs to the queue's device. */
 gpuhal_status gpuhal_queue_enqueue(gpuhal_queue *queue, const gpuhal_op *op);
 /* Defers work to the worker. Returns BUSY during native access. */
 gpuhal_status gpuhal_queue_defer(gpuhal_queue *queue, const gpuhal_op *op);
-/* Records a timepoint after everything enqueued; flushes. */
+/* Records a timepoint after all enqueued work, and flushes. */
 gpuhal_status gpuhal_queue_record(gpuhal_queue *queue, bool timed, gpuhal_timepoint **out_point);
-/* Does the same for an event of the application, which is observed. */
+/* Does the same for an application event, which is observed. */
 gpuhal_status gpuhal_queue_record_event(gpuhal_queue *queue, bool timed, gpuhal_timepoint **out_point);
-/* Does the same for a caller that is going to wait and must be back in time: if the plugin does not promise that, or is
- * NOT_READY, the worker records it. */
+/* Does the same for a caller that is about to wait and must return in time. The worker records the timepoint if the
+ * plugin does not honor timeouts or is NOT_READY. */
 gpuhal_status gpuhal_queue_record_to_wait(gpuhal_queue *queue, uint64_t deadline_ns, gpuhal_timepoint **out_point);
-/* Makes everything enqueued from now on come after the timepoint; NULL: changes nothing. */
+/* Makes all work enqueued from now on run after the timepoint. NULL changes nothing. */
 gpuhal_status gpuhal_queue_wait_for_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint);
-/* Submits a transfer to the plugin: with the right to call and without the mutex. NOT_SUPPORTED, without a detail: the
- * worker must do it. NOT_READY, also without a detail: the worker tries again. Any other refusal leaves a gap in the
- * queue's order, so the queue has failed. On success the caller tracks it by the next function, with the mutex held. */
+/* Submits a transfer to the plugin, with the right to call and without the mutex. Returns NOT_SUPPORTED if the worker
+ * must do the work and NOT_READY if the worker must retry, both without a detail. Any other refusal leaves a gap in the
+ * queue's order and fails the queue. On success the caller tracks the work with the next function, with the mutex
+ * held. */
 gpuhal_status gpuhal_queue_submit(gpuhal_queue *queue, const gpuhal_op *op);
 void gpuhal_queue_track(gpuhal_queue *queue, const gpuhal_op *op);
-/* Returns whether the library records one at the end of native access. Not with HONORS_TIMEOUTS: such drivers do not
- * block for room, and for some an event is a submission. */
+/* Returns whether the library records a timepoint at the end of native access. Drivers with HONORS_TIMEOUTS do not need
+ * one, since they do not block when their ring is full; for some of them an event is a submission. */
 static inline bool gpuhal_queue_records_access(const gpuhal_queue *queue)
 {
     return !gpuhal_device_honors_timeouts(queue->device);
 }
-/* Records the library's own timepoint after everything submitted, if the plugin takes one now. `is_access`: the
- * application submitted the last of it, in native access. With the right to call and the mutex held. */
+/* Records the library's own timepoint after all submissions, if the plugin accepts one now. `is_access`: the
+ * application made the last submission, during native access. Called with the right to call. */
 void gpuhal_queue_record_own_unlocks(gpuhal_queue *queue, bool is_access);
 
-/* Polls the oldest submitted timepoint, and goes on as long as it is done. */
+/* Polls the oldest submitted timepoints until one is not done. */
 void gpuhal_queue_look_through(gpuhal_queue *queue);
-/* Return facts for the layers above: the queue was destroyed, and its work and the work that it follows have ended; it
- * is usable and has nothing to do, as far as the library knows, which for the caller's own queue is never; it has
- * failed. */
+/* Return whether the queue was destroyed and both its work and the work that it follows have ended; whether it is
+ * usable and idle as far as the library knows (never true for an adopted queue); and whether it has failed. */
 bool gpuhal_queue_has_finished(gpuhal_queue *queue);
 bool gpuhal_queue_is_quiet(gpuhal_queue *queue);
 bool gpuhal_queue_is_broken(gpuhal_queue *queue);
 
 /* ---- awaited.c */
 
-/* Notes that the application has made the queue wait for the timepoint, and adds a reference. */
+/* Records that the application made the queue wait for the timepoint, and adds a reference. */
 void gpuhal_queue_note_awaited(gpuhal_queue *queue, gpuhal_timepoint *timepoint);
-/* Returns the newest such timepoint of the other queue, with a reference; NULL: none is known. Calls no plugin. */
+/* Returns the newest such timepoint of the other queue with a reference, or NULL if none is known. Calls no plugin. */
 gpuhal_timepoint *gpuhal_queue_get_awaited(gpuhal_queue *queue, const gpuhal_queue *other);
-/* Must be called when the queue ends. Not with the mutex held. */
+/* Must be called when the queue is finished. Not with the mutex held. */
 void gpuhal_queue_forget_awaited(gpuhal_queue *queue);
 
 /* ---- follow.c */
 
-/* Does gpuhal_queue_wait_for_timepoint() for a queue that gets memory in use by the work before the timepoint: the
- * queue comes after that work also when it fails or is reset. Returns HOST_MEMORY. */
+/* Does gpuhal_queue_wait_for_timepoint() for a queue that takes over memory which work before the timepoint still uses.
+ * The order holds even if the queue fails or is reset. Returns HOST_MEMORY. */
 gpuhal_status gpuhal_queue_follow(gpuhal_queue *queue, gpuhal_timepoint *timepoint);
-/* Returns, with the mutex held, whether work that the queue follows may go on. */
+/* Returns whether work that the queue follows may still be executing. Called with the mutex held. */
 bool gpuhal_queue_follows(const gpuhal_queue *queue);
-/* Blocks until no such work goes on, or the device is lost, and forgets all of it. */
+/* Blocks until no such work is executing or the device is lost, then clears the list. */
 void gpuhal_queue_await_followed(gpuhal_queue *queue);
 
 /* ---- vendor.c */
 
-/* Gets a queue like this one from the plugin, if the plugin has queues. */
+/* Creates a plugin queue with this queue's settings, if the plugin has queues. */
 gpuhal_status gpuhal_queue_make_vendor(gpuhal_queue *queue, gpuhal_vendor_queue **out_vendor);
-/* Gives all of the plugin's objects back, once the queue is closed, and takes it out of the object's list. */
+/* Releases all plugin objects of a closed queue, and removes it from the gpuhal object's list. */
 void gpuhal_queue_finish(gpuhal_queue *queue);
 
 /* ---- reset.c */
 
-/* Makes a failed queue usable, or keeps the reason why not. On the worker, with the mutex held. */
+/* Makes a failed queue usable, or saves the reason why that failed. Runs on the worker, with the mutex held. */
 void gpuhal_queue_run_reset_unlocks(gpuhal_queue *queue);
 
 /* ---- worker.c */
 
-/* The worker. */
 void *gpuhal_queue_thread(void *user);
-/* Does the worker's work until the queue is finished. Also on the thread that destroys the queue, if no worker can be
- * started. */
+/* Does the worker's job until the queue is finished. If no worker can be started, the thread that destroys the queue
+ * calls it. */
 void gpuhal_queue_work(gpuhal_queue *queue);
 
 /* ---- call.c */
 
-/* Keeps a buffer until everything enqueued in the queue has ended, whatever state the queue is in: if it has failed,
- * until it is reset or finished. Returns HOST_MEMORY, DEVICE_LOST. */
+/* Keeps a buffer alive until all work enqueued so far has ended, in any state of the queue. If the queue has failed,
+ * keeps it until the queue is reset or finished. Returns HOST_MEMORY or DEVICE_LOST. */
 gpuhal_status gpuhal_queue_hold(gpuhal_queue *queue, gpuhal_buffer *buffer);
 
 /* ---- hang.c */
 
-/* Fails all queues of a device that is lost, with this thread's last error; if the device hangs, also queues whose
- * worker is in its driver. Calls no plugin. */
+/* Fails all queues of a lost device with this thread's last error. If the device hangs, also fails queues whose worker
+ * is inside its driver. Calls no plugin. */
 void gpuhal_queues_lost(gpuhal_device *device);
-/* Asks the driver whether work of the device's queues goes on. */
+/* Returns whether work of the device's queues is still executing, according to the driver. */
 bool gpuhal_queues_go_on(gpuhal_device *device);
 
 #endif

@@ -1,5 +1,5 @@
-/* queue/reclaim.c: retires the completed work of all queues when memory of a device is short, counts the memory that
- * queued work keeps, and waits for it. */
+/* queue/reclaim.c: retires the completed work of all queues when device memory is short, counts the memory that queued
+ * work keeps alive, and waits for that work. */
 #include "base/error.h"
 #include "memory/buffer.h"
 #include "queue/completion_service.h"
@@ -8,20 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A reference that a queue has to a buffer of the device. */
 typedef struct hold {
     const gpuhal_buffer *buffer;
     uint64_t bytes;
-    uint32_t references; /* of all owners to the buffer */
+    uint32_t references; /* by all owners of the buffer */
 } hold;
 
 typedef struct holds {
     const gpuhal_device *device;
-    hold *list; /* NULL without memory: then nothing is known */
+    hold *list; /* NULL if out of memory; nothing is counted then */
     size_t count, space;
 } holds;
 
-/* With the mutex held of the queue that has the reference. */
+/* Called with the mutex held that protects the reference. */
 static void add_hold(holds *all, const gpuhal_buffer *buffer)
 {
     if (!buffer || buffer->device != all->device || buffer->charged == 0) {
@@ -74,7 +73,7 @@ static int by_buffer(const void *one, const void *other)
     return (a > b) - (a < b);
 }
 
-/* Sums the bytes of buffers to which only queues have references. */
+/* Returns the total size of buffers that only queues reference. */
 static uint64_t bytes_of_queues_alone(holds *all)
 {
     uint64_t bytes = 0;
@@ -101,8 +100,8 @@ void gpuhal_queue_look_through(gpuhal_queue *queue)
     }
 }
 
-/* Completed work without a waiting thread keeps released buffers, also work of other devices. Waits for threads that
- * are retiring, as long as a driver may take. */
+/* Completed work that no thread waits for keeps released buffers alive, and other devices' work may do so as well.
+ * Waits for threads that are retiring, for as long as a driver call may take. */
 void gpuhal_queues_reclaim(gpuhal_device *device, uint64_t *out_pending)
 {
     holds all = {.device = device};
@@ -143,7 +142,7 @@ gpuhal_status gpuhal_queues_mark(gpuhal *gpu, gpuhal_queue_marks *out_marks)
     return count && !list ? gpuhal_error_host_memory() : GPUHAL_OK;
 }
 
-/* Takes the first one out, or moves it to the end of the list if it must still be waited for. */
+/* Removes the first timepoint, or moves it to the end of the list if it must be waited for again. */
 static void move_first(gpuhal_queue_marks *marks, bool keep)
 {
     gpuhal_timepoint *first = marks->list[0];
@@ -156,7 +155,7 @@ static void move_first(gpuhal_queue_marks *marks, bool keep)
     }
 }
 
-/* How long to wait for one timepoint before the others are checked again: a queue that hangs must not hide them. */
+/* How long to wait for one timepoint before checking the others: a hanging queue must not hide them. */
 enum { SLICE_NS = 10000000 };
 
 bool gpuhal_queues_wait_mark(gpuhal_queue_marks *marks, uint64_t deadline_ns)
@@ -167,8 +166,8 @@ bool gpuhal_queues_wait_mark(gpuhal_queue_marks *marks, uint64_t deadline_ns)
         const gpuhal_status status =
             gpuhal_timepoint_wait(marks->list[0], slice_ns < deadline_ns ? slice_ns : deadline_ns);
         ended = gpuhal_timepoint_now(marks->list[0]) == GPUHAL_TIMEPOINT_DONE;
-        /* A status that comes at once without an end, such as BUSY in a function of that queue, would do so for
-         * ever. */
+        /* Any other status returned before the end, such as BUSY in a function of that queue, would be returned on
+         * every retry. */
         move_first(marks, !ended && status == GPUHAL_ERROR_TIMEOUT);
     }
     return ended;

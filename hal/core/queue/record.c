@@ -1,10 +1,10 @@
-/* queue/record.c: records timepoints in the plugin's queue, and handles a refusal of the plugin. */
+/* queue/record.c: records timepoints in the plugin's queue, and handles refusals by the plugin. */
 #include "base/error.h"
 #include "queue/queue.h"
 #include "transfer/plugin_event.h"
 
-/* The plugin may have enqueued any part of the work, so the queue fails. Only BUSY comes before any effect: this
- * thread's own native access holds the vendor's queue. */
+/* The plugin may have enqueued part of the work, so the queue fails. Only BUSY is returned before any effect: this
+ * thread's own native access has locked the vendor's queue. */
 gpuhal_status gpuhal_queue_refused(gpuhal_queue *queue, gpuhal_status status)
 {
     if (status == GPUHAL_ERROR_BUSY) {
@@ -38,8 +38,8 @@ gpuhal_status gpuhal_queue_submit_timepoint(gpuhal_queue *queue, gpuhal_timepoin
     return GPUHAL_OK;
 }
 
-/* The list takes another reference. The state is stored last, with release: a thread that reads SUBMITTED without the
- * mutex may poll the event at once. */
+/* The list adds a reference. The state is stored last, with release: a thread that reads SUBMITTED without the mutex
+ * may poll the event immediately. */
 void gpuhal_queue_append_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
 {
     timepoint->number = queue->submitted;
@@ -50,7 +50,7 @@ void gpuhal_queue_append_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepo
     atomic_store_explicit(&timepoint->state, GPUHAL_TIMEPOINT_SUBMITTED, memory_order_release);
 }
 
-/* The queue may have failed by now, also if the plugin took the timepoint. */
+/* The queue may have failed in the meantime even if the plugin accepted the timepoint. */
 void gpuhal_queue_track_timepoint(gpuhal_queue *queue, gpuhal_timepoint *timepoint, gpuhal_completion **completions)
 {
     if (gpuhal_queue_has_failed(queue)) {

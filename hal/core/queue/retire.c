@@ -1,14 +1,13 @@
-/* queue/retire.c: gives back the objects that completed work kept alive: buffers, events of the plugin, and dropped
- * work.
+/* queue/retire.c: releases the objects that completed work kept alive: buffers, plugin events and dropped work.
  *
- * One thread at a time retires a queue's work, in the order of submission: a thread that waited, else the one that
- * noticed the end, else the worker. A wait returns OK only after that, so that memory released before the wait can be
- * allocated after it. Retiring calls the plugin, but no function of the application (gpuhal_buffer_drop()), and waits
+ * One thread at a time retires a queue's work, in order of submission. This is a thread that waited, or else the thread
+ * that noticed the end, or else the worker. A wait returns OK only after that, so that memory released before the wait
+ * can be allocated after it. Retiring calls the plugin, but no application function (gpuhal_buffer_drop()), and waits
  * for no queue. */
 #include "memory/buffer.h"
 #include "queue/queue.h"
 
-/* Submissions that are retired between two checks of the queue. */
+/* How many submissions are retired between two checks of the queue. */
 enum { AT_ONCE = 8 };
 
 typedef struct completed {
@@ -18,7 +17,7 @@ typedef struct completed {
     size_t count;
 } completed;
 
-/* Takes ended timepoints, unless the plugin must still call back for them. With the mutex held. */
+/* Takes ended timepoints, except those for which the plugin must still call back. Called with the mutex held. */
 static gpuhal_timepoint *take_points(gpuhal_queue *queue)
 {
     gpuhal_timepoint *taken = NULL;
@@ -35,7 +34,7 @@ static gpuhal_timepoint *take_points(gpuhal_queue *queue)
     return taken;
 }
 
-/* With the mutex held. */
+/* Called with the mutex held. */
 static void take(gpuhal_queue *queue, completed *out)
 {
     out->timepoints = take_points(queue);

@@ -1,6 +1,6 @@
-/* queue/state.c: a queue's references, and which thread may call the plugin on it. Nothing here calls a plugin.
+/* queue/state.c: a queue's references, and the right to call the plugin on it. Nothing here calls a plugin.
  *
- * One thread at a time has the right to call; others wait for the queue's condition until the thread gives it back. */
+ * One thread at a time has the right to call; other threads wait on the queue's condition until it is released. */
 #include "base/error.h"
 #include "memory/buffer.h"
 #include "queue/queue.h"
@@ -34,7 +34,7 @@ void gpuhal_queue_wake(gpuhal_queue *queue)
     gpuhal_mutex_unlock(&queue->mutex);
 }
 
-/* Returns the first of a list of launches that the driver may be compiling; NULL: none. */
+/* Returns the first launch of a list that the driver may be compiling, or NULL. */
 static const gpuhal_uses *find_first(const gpuhal_uses *uses)
 {
     while (uses && !uses->first) {
@@ -43,8 +43,8 @@ static const gpuhal_uses *find_first(const gpuhal_uses *uses)
     return uses;
 }
 
-/* Returns the launch that the queue may be waiting for because the driver compiles its kernel; NULL: none. Polling
- * callers get here often: the submissions are only walked if the device has such a launch at all. */
+/* Returns the launch whose kernel the driver may be compiling while the queue waits, or NULL. Polling callers run this
+ * often, so the submissions are walked only if the device has any such launch. */
 static const gpuhal_uses *find_compiling(const gpuhal_queue *queue)
 {
     if (atomic_load_explicit(&queue->device->compiling, memory_order_relaxed) == 0) {
@@ -141,7 +141,7 @@ void gpuhal_queue_end_call(gpuhal_queue *queue)
     }
 }
 
-/* A batch mostly uses the same buffers repeatedly: they are kept alive once, until the last of its work has ended. */
+/* Most batches use the same buffers repeatedly. They are retained once, until the last piece of the batch has ended. */
 bool gpuhal_queue_reserve(gpuhal_queue *queue, const gpuhal_op *op)
 {
     gpuhal_submission *last = queue->submission_count > 0 ? gpuhal_queue_last_submission(queue) : NULL;

@@ -5,22 +5,23 @@
 #include "transfer/account.h"
 #include "transfer/plugin_event.h"
 
-/* Memory that has to be flushed around every access is blocking work: the plugin's flush blocks, and no other access
- * may come between. */
+/* Memory that must be flushed around every access needs blocking work: the plugin's flush blocks, and no other access
+ * may come in between. */
 static bool is_plain(const gpuhal_buffer *buffer)
 {
     return !buffer || !buffer->needs_clean;
 }
 
-/* Returns whether the work must be deferred. These two are no failures: after either the plugin has done nothing
- * (plugin.h), so the worker may do the same work from the beginning. */
+/* Returns whether the work must be deferred. These two codes are not failures: in both cases the plugin has done
+ * nothing (plugin.h), so the worker can start the same work from the beginning. */
 static bool is_deferred(gpuhal_status status)
 {
     return status == GPUHAL_ERROR_NOT_SUPPORTED || status == GPUHAL_NOT_READY;
 }
 
-/* With the right to call and without the mutex. Buffers are entered before the plugin gets them, so that none is mapped
- * meanwhile, and left again unless they were submitted. For joined work the newest submission has entered them. */
+/* Buffers are entered before the plugin receives them, so that none can be mapped in the meantime. They are left again
+ * if the submission fails. For joined work the newest submission has entered them already. Called with the right to
+ * call and without the mutex. */
 gpuhal_status gpuhal_queue_submit(gpuhal_queue *queue, const gpuhal_op *op)
 {
     if (!queue->vendor || !op->kind->submit || !is_plain(op->to) || !is_plain(op->from) ||
@@ -42,9 +43,9 @@ gpuhal_status gpuhal_queue_submit(gpuhal_queue *queue, const gpuhal_op *op)
     return status && !is_deferred(status) ? gpuhal_queue_refused(queue, status) : status;
 }
 
-/* With the mutex held, right after the plugin took the work and before the right to call is given back: otherwise the
- * numbers would not be in the order of the plugin's work. gpuhal_queue_reserve() has made the room, so nothing can
- * fail. */
+/* Called with the mutex held, right after the plugin accepted the work and before the right to call is released;
+ * otherwise the numbers would not follow the plugin's order. Cannot fail, because gpuhal_queue_reserve() has made
+ * room. */
 void gpuhal_queue_track(gpuhal_queue *queue, const gpuhal_op *op)
 {
     queue->submitted++;
@@ -63,9 +64,9 @@ void gpuhal_queue_track(gpuhal_queue *queue, const gpuhal_op *op)
     gpuhal_queue_note_busy(queue);
 }
 
-/* With the mutex held. Returns OK, with the right to call; NOT_READY: the work must be deferred; or the status that
- * refuses it. Each turn checks all conditions again: while this thread waited, the queue may have failed, or another
- * thread may have deferred work, which comes first. */
+/* Returns OK with the right to call, NOT_READY if the work must be deferred, or the status that refuses it. Each
+ * iteration checks all conditions again: while this thread waited, the queue may have failed, or another thread may
+ * have deferred work, which comes first. */
 static gpuhal_status admit_unlocks(gpuhal_queue *queue, uint64_t deadline_ns)
 {
     while (gpuhal_queue_is_called(queue) && !gpuhal_queue_has_failed(queue) && !gpuhal_queue_has_deferred(queue)) {
@@ -80,9 +81,9 @@ static gpuhal_status admit_unlocks(gpuhal_queue *queue, uint64_t deadline_ns)
     return gpuhal_queue_has_deferred(queue) ? GPUHAL_NOT_READY : gpuhal_queue_begin_call_unlocks(queue, deadline_ns);
 }
 
-/* Handles the plugin's answer for a transfer and gives back the right to call. With the mutex held. Work is also
- * deferred before the right is given back: the next thread with the right would otherwise submit its later work first.
- * The fast path is opened last, for it lets in threads without the mutex. */
+/* Handles the plugin's result for a transfer and releases the right to call. Work is deferred before the right is
+ * released: the next thread with the right would otherwise submit its later work first. The fast path is opened last,
+ * since it admits threads without the mutex. Called with the mutex held. */
 static gpuhal_status conclude(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status)
 {
     if (status == GPUHAL_OK) {
@@ -93,7 +94,7 @@ static gpuhal_status conclude(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_s
         }
     } else if (is_deferred(status)) {
         bool on_host = status == GPUHAL_ERROR_NOT_SUPPORTED;
-        queue->submitted += on_host && queue->adopted; /* work that the caller submitted natively comes before, too */
+        queue->submitted += on_host && queue->adopted; /* native submissions come first, too */
         status = gpuhal_queue_append_deferred(queue, op, on_host);
     }
     gpuhal_queue_end_call(queue);
@@ -135,14 +136,14 @@ gpuhal_status gpuhal_queue_defer(gpuhal_queue *queue, const gpuhal_op *op)
                                              : defer_locked(queue, op);
 }
 
-/* The general path; the fast path is for transfers after transfers with the same buffers, and for launches after
- * launches. */
+/* The general path. The fast path handles only transfers with the same buffers as the transfer before, and launches
+ * after launches. */
 static gpuhal_status enqueue_locked(gpuhal_queue *queue, const gpuhal_op *op)
 {
     gpuhal_queue_lock(queue);
     gpuhal_status status = admit_unlocks(queue, UINT64_MAX);
     if (status == GPUHAL_OK) {
-        /* Before the plugin has the work: once it has, the library must be able to keep the buffers alive. */
+        /* Reserved first: once the plugin has the work, the library must be able to keep the buffers alive. */
         bool space = gpuhal_queue_reserve(queue, op);
         gpuhal_mutex_unlock(&queue->mutex);
         status = space ? gpuhal_queue_submit(queue, op) : gpuhal_error_host_memory();
@@ -159,7 +160,8 @@ static gpuhal_status enqueue_locked(gpuhal_queue *queue, const gpuhal_op *op)
     return status;
 }
 
-/* Enqueues a copy of a launch whose record is the caller's. The copy is made before the plugin has the work. */
+/* Enqueues a copy of a launch whose record belongs to the caller. The copy is made before the plugin receives the
+ * work. */
 static gpuhal_status enqueue_kept(gpuhal_queue *queue, const gpuhal_op *op)
 {
     gpuhal_op own = *op;
@@ -169,7 +171,7 @@ static gpuhal_status enqueue_kept(gpuhal_queue *queue, const gpuhal_op *op)
     return status;
 }
 
-/* Handles an answer of the plugin on the fast path other than OK; this thread has the right to call. */
+/* Handles a result other than OK on the fast path. This thread has the right to call. */
 static gpuhal_status conclude_fast(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status)
 {
     gpuhal_op own = *op;
@@ -214,8 +216,8 @@ gpuhal_status gpuhal_queue_enqueue(gpuhal_queue *queue, const gpuhal_op *op)
     return __builtin_expect(status != GPUHAL_OK, 0) ? conclude_fast(queue, op, status) : GPUHAL_OK;
 }
 
-/* Polls the oldest timepoints, so that buffers do not stay with a queue without waiting threads. The newest is skipped:
- * it was recorded just now. */
+/* Polls the oldest timepoints, so that buffers do not stay in a queue that no thread waits for. Skips the newest, which
+ * was recorded just now. */
 static void look_back(gpuhal_queue *queue)
 {
     for (bool more = true; more;) {
@@ -228,8 +230,8 @@ static void look_back(gpuhal_queue *queue)
     }
 }
 
-/* With the mutex held and the right to call. A queue without a plugin's queue has no work in flight if none is
- * deferred. */
+/* A queue without a plugin queue has no work in flight unless work is deferred. Called with the mutex held and the
+ * right to call. */
 static gpuhal_status record_now(gpuhal_queue *queue, gpuhal_timepoint *timepoint, gpuhal_completion **completions)
 {
     if (!queue->vendor) {
@@ -246,13 +248,13 @@ static gpuhal_status record_now(gpuhal_queue *queue, gpuhal_timepoint *timepoint
     return status;
 }
 
-/* If a driver with a full ring blocks in a later call, the event shows whether the earlier work makes progress. After
- * native access such a driver already blocks here, for work that nothing else reports. So the native access counts as
- * lasting until the call returns. Without memory for the event, or if the driver does not record it now, the work goes
- * on without it. */
+/* If a driver with a full ring blocks in a later call, this event shows whether earlier work makes progress. After
+ * native access such a driver may already block here, for work that nothing else reports. So the native access counts
+ * as ongoing until the call returns. If there is no memory for the event, or the driver does not record it now, work
+ * continues without it. */
 void gpuhal_queue_record_own_unlocks(gpuhal_queue *queue, bool is_access)
 {
-    gpuhal_completion *none = NULL; /* no other thread knows the timepoint before it is in the queue */
+    gpuhal_completion *none = NULL; /* stays empty: no other thread knows the timepoint before it is in the queue */
     gpuhal_mutex_unlock(&queue->mutex);
     look_back(queue);
     gpuhal_timepoint *timepoint = gpuhal_timepoint_create(queue, false);
@@ -267,12 +269,11 @@ void gpuhal_queue_record_own_unlocks(gpuhal_queue *queue, bool is_access)
     gpuhal_queue_lock(queue);
 }
 
-/* With the mutex held. */
 static gpuhal_status record_unlocks(gpuhal_queue *queue, gpuhal_timepoint *timepoint, void *observed,
                                     uint64_t deadline_ns, gpuhal_completion **completions)
 {
     gpuhal_status status = admit_unlocks(queue, deadline_ns);
-    if (status == GPUHAL_OK && gpuhal_queue_is_closed(queue)) { /* destroyed meanwhile: all its work has ended */
+    if (status == GPUHAL_OK && gpuhal_queue_is_closed(queue)) { /* destroyed in the meantime: all its work has ended */
         timepoint->number = queue->submitted;
         gpuhal_timepoint_finish(timepoint, queue->failure, completions);
         gpuhal_queue_end_call(queue);
@@ -285,8 +286,8 @@ static gpuhal_status record_unlocks(gpuhal_queue *queue, gpuhal_timepoint *timep
                : status;
 }
 
-/* With the mutex held. Without work to wait for the timepoint is done at once, without a call. If the plugin does not
- * honor timeouts, the worker calls it, started by a deferred timepoint; if that is not possible, this thread calls. */
+/* If there is no work to wait for, the timepoint is done immediately, without a plugin call. If the plugin does not
+ * honor timeouts, a deferred timepoint makes the worker call it; if that fails, this thread does. */
 static gpuhal_status record_to_wait_unlocks(gpuhal_queue *queue, gpuhal_timepoint *timepoint, uint64_t deadline_ns,
                                             gpuhal_completion **completions)
 {
@@ -303,8 +304,8 @@ static gpuhal_status record_to_wait_unlocks(gpuhal_queue *queue, gpuhal_timepoin
     return record_unlocks(queue, timepoint, NULL, deadline_ns, completions);
 }
 
-/* `waits`: the caller waits until the deadline. `observes`: the recording is observed. noinline: the compiler would
- * inline a part. */
+/* `waits`: the caller will wait until the deadline. `observes`: the recording is observed. noinline because the
+ * compiler would inline part of it. */
 static __attribute__((noinline)) gpuhal_status make_timepoint(gpuhal_queue *queue, bool timed, bool waits,
                                                               uint64_t deadline_ns, bool observes,
                                                               gpuhal_timepoint **out_point)
@@ -355,7 +356,7 @@ gpuhal_status gpuhal_queue_record(gpuhal_queue *queue, bool timed, gpuhal_timepo
 gpuhal_status gpuhal_queue_record_event(gpuhal_queue *queue, bool timed, gpuhal_timepoint **out_point)
 {
     const bool observed = gpuhal_queue_is_observed(queue);
-    timed = timed || (observed && atomic_load(&queue->has_times)); /* the observer may ask for the device's time */
+    timed = timed || (observed && atomic_load(&queue->has_times)); /* the observer may need the device's time */
     return make_timepoint(queue, timed, false, UINT64_MAX, observed, out_point);
 }
 
@@ -364,8 +365,8 @@ gpuhal_status gpuhal_queue_record_to_wait(gpuhal_queue *queue, uint64_t deadline
     return make_timepoint(queue, false, true, deadline_ns, false, out_point);
 }
 
-/* The plugin's queue waits only for work that the same device already has: if a device waits for another one, drivers
- * do not report that the other device's work failed. */
+/* The plugin's queue waits only for work that the same device already has. If one device waits for another, drivers do
+ * not report failures of the other device's work. */
 static bool may_wait_natively(const gpuhal_queue *queue, const gpuhal_timepoint *timepoint)
 {
     return queue->vendor && timepoint->queue && queue->device->ops.queue_wait &&
@@ -373,15 +374,16 @@ static bool may_wait_natively(const gpuhal_queue *queue, const gpuhal_timepoint 
            gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_SUBMITTED;
 }
 
-/* With the right to call and without the mutex. NOT_SUPPORTED: the worker must wait, also if the timepoint turns out to
- * be done or to have failed. OK: this queue's work is a user of the event, and the caller tracks it. */
+/* Returns NOT_SUPPORTED if the worker must wait, also if the timepoint turns out to be done or to have failed. On OK
+ * this queue's work is a user of the event, and the caller tracks it. Called with the right to call and without the
+ * mutex. */
 static gpuhal_status wait_natively(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
 {
     gpuhal_error_detail detail;
     if (!gpuhal_timepoint_use_event(timepoint)) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
-    const gpuhal_call call = gpuhal_call_small(queue->device); /* as for recording */
+    const gpuhal_call call = gpuhal_call_small(queue->device); /* same allowance as for recording */
     gpuhal_status status =
         gpuhal_device_result(queue->device, call, queue->device->ops.queue_wait(queue->vendor, timepoint->event));
     if (!status) {
@@ -405,7 +407,7 @@ gpuhal_status gpuhal_queue_wait_for_timepoint(gpuhal_queue *queue, gpuhal_timepo
     const gpuhal_op op = {.await = timepoint};
     gpuhal_status status = gpuhal_queue_check(queue);
     bool is_done = !timepoint || gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_DONE;
-    /* Read without the mutex: the failure is written before the state says DONE, and stays. */
+    /* Read without the mutex: the failure is written before the state becomes DONE, and never changes again. */
     bool has_failed = timepoint && is_done && timepoint->failure;
     bool is_behind = !has_failed && (is_done || timepoint->queue == queue);
     if (status) {
@@ -430,7 +432,7 @@ gpuhal_status gpuhal_queue_wait_for_timepoint(gpuhal_queue *queue, gpuhal_timepo
         if (status == GPUHAL_OK && !hold) {
             gpuhal_queue_track(queue, &op);
         }
-        /* Still with the right to call, as in conclude(). */
+        /* Done while this thread still has the right to call, as in conclude(). */
         status = hold ? gpuhal_queue_append_deferred(queue, &op, false) : status;
         gpuhal_queue_end_call(queue);
     } else if (hold) {

@@ -1,9 +1,9 @@
-/* queue/timeline.c: see timeline.h; follows pieces while the plugin or the worker has their work, finds their times,
- * and keeps the ring.
+/* queue/timeline.c: see timeline.h; traces pieces while the plugin or the worker does their work, determines their
+ * times, and keeps the ring.
  *
- * The clocks of the device and the host have no fixed relation: one is slower, or restarts. So each interval of the
- * device's clock is short: from the end of one piece to the begin of the next, and from there to its end. The host's
- * times limit both: a piece begins no earlier than the driver got it, and ends no later than the host noticed its end.
+ * The device and host clocks have no fixed relation: a clock may be slower, or restart. So device times are used only
+ * over short intervals: from the end of one piece to the begin of the next, and from there to its end. Host times bound
+ * both: a piece begins no earlier than the driver received it, and ends no later than the host noticed its end.
  */
 #include "queue/timeline.h"
 
@@ -50,8 +50,8 @@ void gpuhal_timeline_destroy(gpuhal_timeline *timeline)
     }
 }
 
-/* Takes over the contents of the record of an ended piece. Of two pieces for one place the newer one stays. Pieces that
- * began in an earlier trace are dropped. */
+/* Moves an ended piece's record into the ring. If two pieces compete for a slot, the newer one stays. Pieces that began
+ * in an earlier trace are dropped. */
 static void keep(gpuhal_timeline *timeline, gpuhal_traced_record *record)
 {
     gpuhal_mutex_lock(&timeline->mutex);
@@ -91,8 +91,8 @@ gpuhal_status gpuhal_timeline_start(gpuhal_timeline *timeline, uint32_t pieces)
 
 /* ---- the times of a piece */
 
-/* Measures the piece by the device's clock, from the end of the piece before. False: the device has no times for it.
- * Only for the thread that takes from the list. */
+/* Measures the piece with the device's clock, relative to the end of the piece before. Returns false if the device has
+ * no times for it. Only for the thread that takes from the list. */
 static bool measure(gpuhal_queue *queue, gpuhal_traced *traced)
 {
     gpuhal_queue_timeline *own = &queue->trace;
@@ -107,7 +107,7 @@ static bool measure(gpuhal_queue *queue, gpuhal_traced *traced)
     status = status || !own->base ? status : gpuhal_timepoint_elapsed(own->base, begin, &before);
     if (status) {
         if (status == GPUHAL_ERROR_NOT_SUPPORTED) {
-            atomic_store(&queue->has_times, false); /* it will never support it */
+            atomic_store(&queue->has_times, false); /* it never will */
         }
         gpuhal_timepoint_release(own->base);
         own->base = NULL;
@@ -128,7 +128,6 @@ static bool measure(gpuhal_queue *queue, gpuhal_traced *traced)
     return true;
 }
 
-/* Finishes a piece that has left the list. */
 static void finish(gpuhal_queue *queue, gpuhal_traced *traced)
 {
     gpuhal_queue_timeline *own = &queue->trace;
@@ -143,12 +142,12 @@ static void finish(gpuhal_queue *queue, gpuhal_traced *traced)
         record->clock = GPUHAL_CLOCK_HOST;
         record->end_ns = end->done_ns;
     }
-    /* Readers that add begin and duration in floating point (speedscope) would nest the next piece in a piece that ends
-     * at its begin. */
+    /* Viewers that add begin and duration in floating point (speedscope) would nest a piece that begins exactly at the
+     * end of another inside that one. */
     record->begin_ns = record->begin_ns <= own->last_ns ? own->last_ns + 1 : record->begin_ns;
     record->end_ns = record->end_ns < record->begin_ns ? record->begin_ns : record->end_ns;
     if (record->form != GPUHAL_OP_EVENT || record->clock == GPUHAL_CLOCK_DEVICE) {
-        own->last_ns = record->end_ns; /* else the next piece may have begun before the event was noticed */
+        own->last_ns = record->end_ns; /* otherwise the next piece may have begun before the event's end was noticed */
     }
     keep(queue->device->gpu->layers.timeline, record);
     gpuhal_timepoint_release(traced->begin);
@@ -156,7 +155,6 @@ static void finish(gpuhal_queue *queue, gpuhal_traced *traced)
     free(traced);
 }
 
-/* With the mutex held. */
 static bool has_ended_unlocks(gpuhal_queue *queue, const gpuhal_traced *traced)
 {
     gpuhal_timepoint *end = traced->end;
@@ -256,8 +254,8 @@ static void *enqueue(gpuhal_queue *queue, const gpuhal_op *op)
     return traced;
 }
 
-/* Records a timepoint at this place of the plugin's queue; NULL: there is none. With the right to call and without the
- * mutex. As everywhere, a final refusal by the plugin fails the queue. */
+/* Records a timepoint at this position of the plugin's queue. Returns NULL on failure; as everywhere, a final refusal
+ * by the plugin fails the queue. Called with the right to call and without the mutex. */
 static gpuhal_timepoint *stamp(gpuhal_queue *queue, bool timed)
 {
     gpuhal_error_detail before;
@@ -281,7 +279,7 @@ static gpuhal_timepoint *stamp(gpuhal_queue *queue, bool timed)
     return status ? NULL : timepoint;
 }
 
-/* Gives the work its place in the queue's order, unless it has one; a recording comes after the newest piece. */
+/* Gives the work its position in the queue's order, unless it has one. A recording comes after the newest piece. */
 static void place(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status)
 {
     gpuhal_traced *traced = op->observed;
@@ -297,8 +295,8 @@ static void place(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status
     traced->placed = true;
 }
 
-/* Appends the piece to the queue's list, with the mutex held. A recording ends with its timepoint, unless that was
- * refused. */
+/* Appends the piece to the queue's list. A recording ends with its timepoint, unless the timepoint was refused. Called
+ * with the mutex held. */
 static void append(gpuhal_queue *queue, const gpuhal_op *op)
 {
     gpuhal_traced *traced = op->observed;
@@ -312,7 +310,7 @@ static void append(gpuhal_queue *queue, const gpuhal_op *op)
 static void submits(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status status)
 {
     gpuhal_traced *traced = op->observed;
-    gpuhal_timepoint_release(traced->begin); /* of an attempt that the plugin deferred */
+    gpuhal_timepoint_release(traced->begin); /* from an attempt that the plugin deferred */
     traced->record.path =
         traced->record.usage == GPUHAL_USAGE_PAIR ? GPUHAL_TRACED_PATH + GPUHAL_PATH_PEER : GPUHAL_TRACED_DIRECT;
     (void)status;
@@ -366,7 +364,7 @@ static void dropped(gpuhal_queue *queue, const gpuhal_op *op, gpuhal_status stat
     append(queue, op);
 }
 
-/* The trace leaves out waits beyond GPUHAL_TRACED_AFTER. */
+/* At most GPUHAL_TRACED_AFTER waits are traced. */
 static void waits(gpuhal_queue *queue, const gpuhal_timepoint *timepoint)
 {
     if (!gpuhal_queue_is_observed(queue) || timepoint->queue == queue || timepoint->observed == 0) {

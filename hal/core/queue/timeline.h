@@ -1,11 +1,11 @@
-/* queue/timeline.h: the trace of the work of queues (gpuhal/trace.h).
+/* queue/timeline.h: the trace of queues' work (gpuhal/trace.h).
  *
- * A piece of work has a gpuhal_traced from its enqueueing on. The gpuhal_traced goes with the work, also through the
- * list of deferred work, until the plugin got the work, or the worker did it, or it failed. From then on it is in its
- * queue's list, in the order of the work. It leaves that list from the front, once the plugin's event after the work is
- * done: its times become numbers, its events are given back, and its record goes into the ring. So there are no more
- * events than work in flight, and the ends of a queue's pieces are known in their order. A recording of an event of the
- * application is a piece as well: it has no begin, and its end is its timepoint.
+ * A piece of work has a gpuhal_traced from the moment it is enqueued. The work carries it, also through the list of
+ * deferred work, until the plugin accepts the work, the worker has done it, or it fails. The gpuhal_traced then moves
+ * to its queue's list, in the order of the work. It leaves the front of that list once the plugin's event after the
+ * work is done: its times are read, its events are released, and its record is copied into the ring. So there are never
+ * more events than work in flight, and the ends of a queue's pieces become known in order. A recorded application event
+ * is also a piece: it has no begin, and its timepoint is its end.
  */
 #ifndef GPUHAL_QUEUE_TIMELINE_H
 #define GPUHAL_QUEUE_TIMELINE_H
@@ -13,12 +13,12 @@
 #include "device/device.h"
 #include "queue/observer.h"
 
-/* Other queues that a piece comes after. */
+/* How many other queues' pieces a piece can list as predecessors. */
 enum { GPUHAL_TRACED_AFTER = 4 };
 
 typedef enum { GPUHAL_CLOCK_NONE = 0, GPUHAL_CLOCK_HOST, GPUHAL_CLOCK_DEVICE } gpuhal_trace_clock;
 
-/* The words for form, usage and path are in timeline_file.c. */
+/* timeline_file.c has the keywords for form, usage and path. */
 typedef enum {
     GPUHAL_USAGE_NONE = 0,
     GPUHAL_USAGE_WRITTEN,
@@ -28,18 +28,17 @@ typedef enum {
     GPUHAL_USAGE_PAIR
 } gpuhal_trace_usage;
 
-/* The record of a piece. */
 typedef struct gpuhal_traced_record {
-    uint64_t number; /* among the object's pieces, from 1 on; 0: the place is empty */
+    uint64_t number; /* counted per gpuhal object, from 1; 0: unused slot */
     uint64_t enqueued_ns, begin_ns, end_ns; /* gpuhal_os_monotonic_ns() */
     uint64_t bytes;
-    uint64_t after[GPUHAL_TRACED_AFTER]; /* numbers of pieces of other queues; 0: none */
-    const gpuhal_device *device, *from, *to; /* from, to: of a copy between two, else NULL */
-    char *name;                              /* of a kernel; malloc'ed */
+    uint64_t after[GPUHAL_TRACED_AFTER]; /* piece numbers in other queues; 0: none */
+    const gpuhal_device *device, *from, *to; /* from and to are set for copies between two devices, else NULL */
+    char *name;                              /* kernel name; malloc'ed */
     uint32_t queue, groups[3];
     int16_t status;
-    uint8_t form, usage, path, clock; /* of gpuhal_op_kind; gpuhal_trace_usage; 0: the worker, 1: the plugin's queue, or
-                                         GPUHAL_TRACED_PATH and a gpuhal_path; gpuhal_trace_clock */
+    uint8_t form, usage, path, clock; /* a form of gpuhal_op_kind; a gpuhal_trace_usage; GPUHAL_TRACED_WORKER, _DIRECT,
+                                       * or _PATH plus a gpuhal_path; a gpuhal_trace_clock */
 } gpuhal_traced_record;
 
 enum { GPUHAL_TRACED_WORKER = 0, GPUHAL_TRACED_DIRECT = 1, GPUHAL_TRACED_PATH = 2 };
@@ -47,52 +46,53 @@ enum { GPUHAL_TRACED_WORKER = 0, GPUHAL_TRACED_DIRECT = 1, GPUHAL_TRACED_PATH = 
 typedef struct gpuhal_traced {
     struct gpuhal_traced *next;
     gpuhal_traced_record record;
-    bool placed; /* it has its place in the queue's order */
-    gpuhal_timepoint *begin, *end; /* around the plugin's work; NULL: none */
+    bool placed; /* its position in the queue's order is set */
+    gpuhal_timepoint *begin, *end; /* before and after the plugin's work; NULL: none */
 } gpuhal_traced;
 
-/* The shared part of an object's queues. */
+/* The part that all queues of an object share. */
 typedef struct gpuhal_timeline {
     _Atomic bool on;
-    _Atomic uint32_t queues; /* created so far */
-    gpuhal_mutex mutex;      /* protects the members below; no other mutex is locked meanwhile */
+    _Atomic uint32_t queues; /* number created so far */
+    gpuhal_mutex mutex;      /* protects the members below; no other mutex is locked while it is held */
     gpuhal_traced_record *ring;
     uint64_t capacity;
-    uint64_t count, first; /* numbers of the newest piece, and of this trace's oldest */
-    uint64_t ended, dropped; /* of this trace: pieces not in flight any more; of them, overwritten */
+    uint64_t count, first; /* number of the newest piece, and of the first piece of this trace */
+    uint64_t ended, dropped; /* for this trace: pieces no longer in flight; those of them that were overwritten */
 } gpuhal_timeline;
 
-/* A queue's part of the trace. The queue's mutex protects it, except `number`, and except base, base_ns and last_ns,
- * which only the thread that takes from the list uses. */
+/* A queue's part of the trace. The queue's mutex protects all members except `number`, and except base, base_ns and
+ * last_ns. Only the thread that takes from the list uses these three. */
 typedef struct gpuhal_queue_timeline {
     uint32_t number;
-    bool taking;        /* a thread takes from the list */
+    bool taking;        /* a thread is taking pieces from the list */
     gpuhal_traced *first, **end;
-    uint64_t last;                       /* number of the newest piece enqueued */
-    uint64_t after[GPUHAL_TRACED_AFTER]; /* the pieces that the next piece comes after */
-    gpuhal_timepoint *base;              /* a timepoint whose time on the host's clock is base_ns; NULL: none */
-    uint64_t base_ns, last_ns;           /* last_ns: the end of the newest piece that was taken */
+    uint64_t last;                       /* number of the newest enqueued piece */
+    uint64_t after[GPUHAL_TRACED_AFTER]; /* predecessors of the next piece */
+    gpuhal_timepoint *base;              /* a timepoint at host time base_ns; NULL: none */
+    uint64_t base_ns, last_ns;           /* last_ns: end of the last piece that was taken */
 } gpuhal_queue_timeline;
 
-/* Made and freed by gpuhal.c. NULL without memory. */
+/* Called by gpuhal.c. Creating returns NULL if out of memory. */
 gpuhal_timeline *gpuhal_timeline_create(void);
 void gpuhal_timeline_destroy(gpuhal_timeline *timeline);
 
 /* ---- timeline.c */
 
-/* Begins a trace with an empty ring of `pieces`; 0: the usual number. Returns INVALID_ARGUMENT, HOST_MEMORY. Clearing
- * `on` ends the trace. */
+/* Begins a trace with an empty ring of `pieces` records; 0 means the default size. Returns INVALID_ARGUMENT or
+ * HOST_MEMORY. Clearing `on` ends the trace. */
 gpuhal_status gpuhal_timeline_start(gpuhal_timeline *timeline, uint32_t pieces);
-/* Makes the trace the observer of a queue that is being created. Without memory a piece is missing. */
+/* Makes the trace the observer of a queue that is being created. If out of memory later, pieces are left out of the
+ * trace. */
 void gpuhal_timeline_observe(gpuhal_queue *queue);
-/* Takes the ended pieces from the queue's list, and all pieces if the queue is closed. Without the mutex. */
+/* Takes pieces that have ended from the queue's list, or all pieces if the queue is closed. Not with the mutex held. */
 void gpuhal_timeline_take(gpuhal_queue *queue);
 
 /* ---- timeline_file.c */
 
-/* Without a trace the file has no events. */
+/* Writes a file without events if there was no trace. */
 gpuhal_status gpuhal_timeline_write(gpuhal *gpu, const char *path);
-/* Do the requests of GPUHAL_TRACE. A failure at the end goes to the log. */
+/* Implement GPUHAL_TRACE. A failure at close is logged. */
 gpuhal_status gpuhal_timeline_begin_at_open(gpuhal *gpu);
 void gpuhal_timeline_write_at_close(gpuhal *gpu);
 

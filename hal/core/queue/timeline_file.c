@@ -1,5 +1,5 @@
-/* queue/timeline_file.c: writes traces of queues as JSON. Records become text under the ring's mutex, some at a time,
- * and the text goes to the file without a lock. An arrow needs both its pieces. */
+/* queue/timeline_file.c: writes traces of queues as JSON. A few records at a time are formatted under the ring's mutex,
+ * and the text is written to the file without a lock. Arrows are written only if the ring has both pieces. */
 #include "queue/timeline.h"
 
 #include "base/error.h"
@@ -19,7 +19,7 @@ static const gpuhal_document_kind kind = {.what = "a trace of queues", .header =
 
 /* ---- the text */
 
-/* Returns how many bytes the character has; 0: it is not UTF-8. */
+/* Returns the length of the character in bytes, or 0 if it is not valid UTF-8. */
 static size_t character(const unsigned char *at)
 {
     const size_t length = *at < 0x80                  ? 1
@@ -66,7 +66,7 @@ static const char *const usages[] = {
 static const char *const clocks[] = {
     [GPUHAL_CLOCK_NONE] = "none", [GPUHAL_CLOCK_HOST] = "host", [GPUHAL_CLOCK_DEVICE] = "device"};
 
-/* Microseconds, to the nanosecond. */
+/* In microseconds with three decimals. */
 static void print_time(gpuhal_text *text, const char *name, uint64_t ns)
 {
     gpuhal_text_printf(text, "\"%s\":%" PRIu64 ".%03u", name, ns / 1000, (unsigned)(ns % 1000));
@@ -105,8 +105,8 @@ static void print_arguments(gpuhal_text *text, const gpuhal_traced_record *recor
     gpuhal_text_printf(text, "}}");
 }
 
-/* An arrow must begin and end within the pieces. Its id is unique in the document: the number of the later piece, and
- * the place in its `after`. */
+/* The format requires that arrows begin and end inside a piece. The id is unique in the document: the number of the
+ * later piece and the index in its `after`. */
 static void print_arrow(gpuhal_text *text, const gpuhal_traced_record *from, const gpuhal_traced_record *to, int place)
 {
     const gpuhal_traced_record *const ends[] = {from, to};
@@ -118,7 +118,7 @@ static void print_arrow(gpuhal_text *text, const gpuhal_traced_record *from, con
     }
 }
 
-/* Neither a device's id nor a status's name has a character that JSON escapes. */
+/* Device ids and status names contain no characters that JSON escapes. */
 static void print_lane(gpuhal_text *text, const gpuhal_traced_record *record)
 {
     print_head(text, "M", record->queue);
@@ -145,28 +145,27 @@ static void print_record(gpuhal_text *text, const gpuhal_traced_record *record)
 
 /* ---- a trace */
 
-/* A file that is being made. */
 typedef struct writing {
     gpuhal_timeline *timeline;
     gpuhal_document to;
-    unsigned char *lanes; /* a bit for each queue whose name is written */
+    unsigned char *lanes; /* one bit per queue whose name was written */
     uint64_t lane_bytes;
-    uint64_t pieces; /* written so far */
+    uint64_t pieces; /* number written so far */
 } writing;
 
-/* With the ring's mutex held. NULL: the ring does not have the record. */
+/* Returns NULL if the ring does not contain the record. Called with the ring's mutex held. */
 static const gpuhal_traced_record *find(const gpuhal_timeline *timeline, uint64_t number)
 {
     const gpuhal_traced_record *place = timeline->ring ? &timeline->ring[number % timeline->capacity] : NULL;
     return place && number != 0 && place->number == number ? place : NULL;
 }
 
-/* With the ring's mutex held. */
+/* Called with the ring's mutex held. */
 static void print_place(writing *w, const gpuhal_traced_record *record)
 {
     unsigned char *lane = record->queue / 8 < w->lane_bytes ? &w->lanes[record->queue / 8] : NULL;
     const unsigned char bit = (unsigned char)(1u << record->queue % 8);
-    if (!lane) { /* the queue was created just now */
+    if (!lane) { /* the queue was created after the bits were allocated */
         return;
     }
     if (!(*lane & bit)) {
@@ -183,7 +182,7 @@ static void print_place(writing *w, const gpuhal_traced_record *record)
     }
 }
 
-/* Leaves out records that are added meanwhile, so it ends even if the queues stay busy. */
+/* Ignores records added after it started, so it terminates even if the queues stay busy. */
 static gpuhal_status write_records(writing *w)
 {
     gpuhal_timeline *timeline = w->timeline;
@@ -214,7 +213,7 @@ static gpuhal_status write_records(writing *w)
     return status;
 }
 
-/* Takes work whose end no thread has noticed. */
+/* Takes the pieces that have ended without any thread noticing. */
 static gpuhal_status take_all(gpuhal *gpu)
 {
     size_t count = 0;
@@ -252,7 +251,8 @@ gpuhal_status gpuhal_timeline_write(gpuhal *gpu, const char *path)
     return write_trace(gpu, path);
 }
 
-/* Tries the path now, so that a wrong name is reported. An existing file stays until there is a trace. */
+/* Tries the path now, so that a wrong path is reported at once. An existing file is not replaced before there is a
+ * trace. */
 gpuhal_status gpuhal_timeline_begin_at_open(gpuhal *gpu)
 {
     const char *path = gpu->settings.trace;
@@ -260,7 +260,7 @@ gpuhal_status gpuhal_timeline_begin_at_open(gpuhal *gpu)
     return status || !path ? status : gpuhal_timeline_start(gpu->layers.timeline, 0);
 }
 
-/* An object whose queues had no work leaves the file to other objects of its process. */
+/* If an object's queues had no work, the file is left to the other objects of the process. */
 void gpuhal_timeline_write_at_close(gpuhal *gpu)
 {
     gpuhal_timeline *timeline = gpu->layers.timeline;

@@ -33,7 +33,7 @@ void gpuhal_waitable_release(gpuhal_waitable *waitable)
     }
 }
 
-/* Clears and counts under one lock: if the end of the former recording comes later, it has an old number, and must not
+/* Clears and counts under one lock. If the previous recording ends later, its number is out of date, so it does not
  * make the descriptor readable for this recording. */
 uint64_t gpuhal_waitable_arm(gpuhal_waitable *waitable)
 {
@@ -53,7 +53,7 @@ static void light(gpuhal_waitable *waitable, uint64_t turn)
     gpuhal_mutex_unlock(&waitable->mutex);
 }
 
-/* ---- timepoints of queues, with events of the plugin */
+/* ---- queue timepoints, with plugin events */
 
 static _Atomic uint64_t newest_ordinal;
 
@@ -75,20 +75,20 @@ gpuhal_timepoint *gpuhal_timepoint_create(gpuhal_queue *queue, bool timed)
     return timepoint;
 }
 
-/* Relaxed: the caller has a reference, so the count cannot become 0 meanwhile. */
+/* Relaxed: the caller has a reference, so the count cannot drop to 0. */
 gpuhal_timepoint *gpuhal_timepoint_retain(gpuhal_timepoint *timepoint)
 {
     atomic_fetch_add_explicit(&timepoint->references, 1, memory_order_relaxed);
     return timepoint;
 }
 
-/* ---- timepoints that the host ends, of events with GPUHAL_EVENT_HOST. They belong to no queue and reach no driver: a
- * driver with one queue, or one that does the work inside the call, would wait for itself. */
+/* ---- host timepoints, of events with GPUHAL_EVENT_HOST. They belong to no queue and are never passed to a driver: a
+ * driver that has one queue, or does its work inside the call, would deadlock. */
 
 typedef struct host_timepoint {
-    gpuhal_timepoint timepoint; /* first: each is cast to the other */
+    gpuhal_timepoint timepoint; /* first, since pointers are cast both ways */
     gpuhal_mutex mutex;         /* protects the timepoint */
-    gpuhal_condition condition; /* it is done */
+    gpuhal_condition condition; /* the timepoint is done */
 } host_timepoint;
 
 static host_timepoint *of(gpuhal_timepoint *timepoint)
@@ -120,8 +120,8 @@ static void free_host_point(gpuhal_timepoint *timepoint)
 
 /* ---- both */
 
-/* Acquire and release: the thread that frees the timepoint sees all writes of the other threads before their releases.
- * The queue is released last, since the event goes back to it. */
+/* Acquire and release: the thread that frees the timepoint must see all writes that other threads made before their
+ * releases. The queue is released last, since the event returns to it. */
 void gpuhal_timepoint_release(gpuhal_timepoint *timepoint)
 {
     if (!timepoint || atomic_fetch_sub_explicit(&timepoint->references, 1, memory_order_acq_rel) != 1) {
@@ -162,8 +162,8 @@ gpuhal_status gpuhal_timepoint_result(const gpuhal_timepoint *timepoint)
     return timepoint->failure ? gpuhal_failure_status(timepoint->failure) : GPUHAL_OK;
 }
 
-/* DONE is stored with release, after failure and time: both are then read without the mutex, and never change.
- * Completions are only collected: they call the application, and no mutex may be held for that. */
+/* DONE is stored with release, after the failure and the time: once they can be read without the mutex, they never
+ * change. Completions are only collected here; they call the application, which must not happen with a mutex held. */
 void gpuhal_timepoint_finish(gpuhal_timepoint *timepoint, gpuhal_failure *failure, gpuhal_completion **list)
 {
     if (gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_DONE) {
@@ -188,8 +188,7 @@ static gpuhal_status order_error(void)
                             "gpuhal_event_elapsed: the second event was recorded before the first");
 }
 
-/* Device clocks wrap, so within one queue its count of submissions decides the
- * order. */
+/* Device clocks wrap around, so within one queue the number of submissions decides the order. */
 gpuhal_status gpuhal_timepoint_elapsed(const gpuhal_timepoint *from, const gpuhal_timepoint *to, uint64_t *out_ns)
 {
     gpuhal_device *device = from->queue->device;
@@ -242,7 +241,7 @@ static void notify(gpuhal_completion *completion)
     gpuhal_completion_free(completion);
 }
 
-/* The list was built at its front, so it is reversed first. */
+/* Completions were prepended, so the list is reversed first. */
 void gpuhal_completions_notify(gpuhal_completion *list)
 {
     gpuhal_completion *in_order = NULL;

@@ -1,7 +1,7 @@
-/* queue/transfer.c: the transfers of the application API, without a queue or with one.
+/* queue/transfer.c: the public transfer functions, with and without a queue.
  *
- * With a queue each kind of transfer has two functions: one submits it to the plugin's queue, for ranges that the
- * plugin takes as they are; one does it on the worker, exactly as a call without a queue does. */
+ * For use in a queue, each kind of transfer has two functions. One submits it to the plugin's queue if the plugin
+ * accepts the ranges unchanged. The other runs it on the worker, exactly like a call without a queue. */
 #include "base/error.h"
 #include "queue/queue.h"
 #include "transfer/copy.h"
@@ -23,7 +23,7 @@ static bool is_aligned(uint64_t mask, uint64_t to_offset, uint64_t from_offset, 
     return ((to_offset | from_offset | bytes) & mask) == 0;
 }
 
-/* Ends the call of a slot and words its failure. NOT_SUPPORTED and NOT_READY are no failures. */
+/* Ends a plugin call and sets the error message if it failed. NOT_SUPPORTED and NOT_READY are not failures. */
 static gpuhal_status result(gpuhal_device *device, gpuhal_call call, gpuhal_status status, const char *what,
                             uint64_t bytes)
 {
@@ -48,8 +48,8 @@ static gpuhal_status read_slot(gpuhal_device *device, gpuhal_plugin_queue *queue
                   "reading", op->bytes);
 }
 
-/* The device copies memory that the plugin cannot reach from the host, if the host's side is page-locked memory of this
- * library: that needs neither the worker nor staging. */
+/* If the plugin cannot access the memory from the host, but the host side is page-locked memory of this library, the
+ * device can copy it. That needs neither the worker nor staging. */
 static gpuhal_status submit_write(gpuhal_plugin_queue *queue, const gpuhal_op *op)
 {
     gpuhal_device *device = op->to->device;
@@ -86,7 +86,7 @@ static gpuhal_status run_read(const gpuhal_op *op)
     return gpuhal_read_blocking(op->target, op->from, op->from_offset, op->bytes);
 }
 
-/* Uses a link that was proven before; proving it takes blocking calls. */
+/* Uses only links that are already verified, since verifying one takes blocking calls. */
 static gpuhal_status submit_peer_copy(gpuhal_plugin_queue *queue, const gpuhal_op *op)
 {
     gpuhal_device *to = op->to->device, *from = op->from->device;
@@ -96,7 +96,7 @@ static gpuhal_status submit_peer_copy(gpuhal_plugin_queue *queue, const gpuhal_o
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
     gpuhal_status status =
-        gpuhal_device_check(from); /* the caller checked the destination, and the queue's own device */
+        gpuhal_device_check(from); /* the caller has checked the destination's and the queue's devices */
     if (status) {
         return status;
     }
@@ -162,7 +162,7 @@ static const gpuhal_op_kind copy_kind = {submit_copy, run_copy, GPUHAL_OP_COPY};
 static const gpuhal_op_kind fill_kind = {submit_fill, run_fill, GPUHAL_OP_FILL};
 static const gpuhal_op_kind rect_kind = {submit_rect, run_rect, GPUHAL_OP_RECT};
 
-/* Returns the counter: a plugin's copies go inside a device, or over a link. */
+/* Returns the counter: plugin copies stay within a device or use a link. */
 static gpuhal_counter *counter_between(gpuhal_device *to, gpuhal_device *from)
 {
     return to == from ? &to->copied : &gpuhal_link_between(from, to)->traffic[GPUHAL_PATH_PEER];
@@ -173,9 +173,9 @@ static gpuhal_counter *counter_of_rect(const gpuhal_buffer *to, const gpuhal_buf
     return !to ? &from->device->read : !from ? &to->device->written : counter_between(to->device, from->device);
 }
 
-/* ---- the calls of the application */
+/* ---- the public calls */
 
-/* Not inlined, so that a small transfer without a queue saves no registers for it. */
+/* Not inlined, so that a small transfer without a queue does not save registers for it. */
 static __attribute__((noinline)) gpuhal_status enqueue_write(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset,
                                                              const void *from, uint64_t bytes)
 {

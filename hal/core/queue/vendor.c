@@ -1,4 +1,4 @@
-/* queue/vendor.c: creates, adopts and releases the plugin's queue of a queue. */
+/* queue/vendor.c: creates, adopts and releases plugin queues. */
 #include "base/error.h"
 #include "queue/completion_service.h"
 #include "queue/queue.h"
@@ -30,7 +30,7 @@ gpuhal_status gpuhal_queue_make_vendor(gpuhal_queue *queue, gpuhal_vendor_queue 
     const bool timed = queue->flags & GPUHAL_QUEUE_TIMED,
                observed = !timed && !adopt && gpuhal_queue_is_observed(queue);
     gpuhal_status status = create(queue, timed || observed ? GPUHAL_TIMED : 0, adopt, &vendor->queue);
-    const bool plain = status && observed; /* without times of the device */
+    const bool plain = status && observed; /* without device times */
     if (plain) {
         status = create(queue, 0, adopt, &vendor->queue);
     }
@@ -53,7 +53,7 @@ void gpuhal_queue_finish(gpuhal_queue *queue)
     gpuhal_queue_drop_vendor(queue);
     gpuhal_queue_lock(queue);
     queue->vendor = NULL;
-    do { /* a pool may still add memory to hold */
+    do { /* a pool may still call gpuhal_queue_hold() */
         queue->done = queue->submitted;
     } while (gpuhal_queue_retire_unlocks(queue));
     gpuhal_queue_note_busy(queue);

@@ -1,9 +1,9 @@
-/* queue/vendor_event.c: the plugin's events of a queue, and the plugin's queue, which they keep.
+/* queue/vendor_event.c: a queue's plugin events, and the plugin queue that they keep alive.
  *
- * A plugin never gets an event of a queue that it has destroyed: so the plugin's queue stays until each of its events
- * has been destroyed. A timepoint has its event from the submission until it is done and no thread is in a call with
- * the event; afterwards only the result is kept. A timed timepoint keeps its event, because its time may be requested
- * together with one that is recorded much later. */
+ * Plugins must never receive an event of a queue that they have destroyed. So the plugin's queue is destroyed only
+ * after all of its events. A timepoint has its event from submission until it is done and no thread is in a call with
+ * the event; after that only the result is kept. A timed timepoint keeps its event, because the application may compare
+ * its time with an event that is recorded much later. */
 #include "queue/queue.h"
 #include "transfer/plugin_event.h"
 
@@ -18,7 +18,7 @@ gpuhal_vendor_queue *gpuhal_vendor_queue_create(void)
     return vendor;
 }
 
-/* Calls no plugin of a device that hangs. */
+/* If the device hangs, its plugin is not called. */
 static void release(gpuhal_device *device, gpuhal_vendor_queue *vendor)
 {
     if (atomic_fetch_sub_explicit(&vendor->references, 1, memory_order_acq_rel) != 1) {
@@ -65,7 +65,7 @@ gpuhal_plugin_event *gpuhal_queue_take_event(gpuhal_queue *queue, bool timed)
     return event;
 }
 
-/* `vendor`: the plugin's queue that the event was recorded in; after a reset the queue has another one. */
+/* `vendor` is the plugin queue in which the event was recorded. After a reset the queue has a different one. */
 static void put_event(gpuhal_queue *queue, const gpuhal_vendor_queue *vendor, gpuhal_plugin_event *event, bool timed)
 {
     gpuhal_queue_lock(queue);
@@ -94,7 +94,7 @@ void gpuhal_timepoint_give_event(gpuhal_timepoint *timepoint, gpuhal_plugin_even
     atomic_store_explicit(&timepoint->users, timepoint->timed ? 2 : 1, memory_order_release);
 }
 
-/* Never counts up from 0: then the event is gone, or goes. */
+/* Never increments from 0: the event has then been released, or is about to be. */
 bool gpuhal_timepoint_use_event(gpuhal_timepoint *timepoint)
 {
     uint32_t users = atomic_load_explicit(&timepoint->users, memory_order_acquire);
@@ -104,7 +104,7 @@ bool gpuhal_timepoint_use_event(gpuhal_timepoint *timepoint)
     return users > 0;
 }
 
-/* The event is destroyed first: the plugin's queue goes after the last of its events. */
+/* The event is destroyed first, since the plugin's queue must outlive its events. */
 void gpuhal_timepoint_leave_event(gpuhal_timepoint *timepoint)
 {
     if (atomic_fetch_sub_explicit(&timepoint->users, 1, memory_order_acq_rel) == 1) {

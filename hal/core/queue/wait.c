@@ -1,9 +1,9 @@
-/* queue/wait.c: notices that timepoints are done, and waits for that on the queue's condition. */
+/* queue/wait.c: notices when timepoints are done, and waits for them on the queue's condition. */
 #include "base/error.h"
 #include "queue/queue.h"
 #include "transfer/plugin_event.h"
 
-/* The period of polling a timepoint whose queue cannot have a worker. */
+/* Polling period for a timepoint whose queue cannot have a worker. */
 #define ALONE_NS UINT64_C(1000000)
 
 gpuhal_status gpuhal_timepoint_retire(gpuhal_timepoint *timepoint, uint64_t deadline_ns)
@@ -19,7 +19,7 @@ gpuhal_status gpuhal_timepoint_retire(gpuhal_timepoint *timepoint, uint64_t dead
     return status;
 }
 
-/* With the mutex held, which is released meanwhile. */
+/* Called with the mutex held, which is released while waiting. */
 static gpuhal_status sleep_once(gpuhal_timepoint *timepoint, uint64_t deadline_ns)
 {
     gpuhal_queue *queue = timepoint->queue;
@@ -36,8 +36,8 @@ static gpuhal_status sleep_once(gpuhal_timepoint *timepoint, uint64_t deadline_n
     return status == GPUHAL_NOT_READY ? GPUHAL_OK : status;
 }
 
-/* Blocks in the plugin, on this thread: one thread at a time. Returns NOT_READY when another thread does, when the
- * plugin may not be back in time, and at the deadline; the worker goes on from there. */
+/* Blocks in the plugin on this thread; only one thread at a time does so. Returns NOT_READY if another thread is
+ * blocking, if the plugin may not return in time, and at the deadline. The worker takes over from there. */
 static gpuhal_status wait_in_plugin(gpuhal_timepoint *timepoint, uint64_t deadline_ns)
 {
     gpuhal_queue *queue = timepoint->queue;
@@ -122,8 +122,8 @@ gpuhal_status gpuhal_timepoint_wait(gpuhal_timepoint *timepoint, uint64_t deadli
     return status ? status : gpuhal_timepoint_retire(timepoint, deadline_ns);
 }
 
-/* Called by the plugin, on any thread, also inside event_notify. It must not call the plugin, so it releases nothing:
- * the timepoint stays with its queue until `signaled` is set. */
+/* The plugin calls this on any thread, even inside event_notify. It must not call the plugin, so it releases nothing:
+ * the timepoint stays in its queue until `signaled` is set. */
 static void notified(void *user, gpuhal_status status)
 {
     gpuhal_timepoint *timepoint = user;
@@ -144,7 +144,7 @@ int gpuhal_timepoint_request_notify(gpuhal_timepoint *timepoint)
     gpuhal_queue *queue = timepoint->queue;
     gpuhal_device *device = queue->device;
     int error = 0;
-    /* A timepoint that is done already needs no change of threads. */
+    /* If the timepoint is already done, this avoids a thread switch. */
     if (gpuhal_device_honors_timeouts(device) && gpuhal_timepoint_poll(timepoint) != GPUHAL_NOT_READY &&
         gpuhal_timepoint_now(timepoint) == GPUHAL_TIMEPOINT_DONE) {
         return 0;
@@ -176,7 +176,7 @@ int gpuhal_timepoint_request_notify(gpuhal_timepoint *timepoint)
     return error;
 }
 
-/* Removes a completion. Returns false when its timepoint has ended and took it. */
+/* Removes a completion. Returns false if the timepoint has ended and taken the completion. */
 static bool forget(gpuhal_timepoint *timepoint, const gpuhal_completion *completion)
 {
     gpuhal_timepoint_lock(timepoint);

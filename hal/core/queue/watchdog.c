@@ -1,10 +1,10 @@
 /* queue/watchdog.c: see watchdog.h.
  *
- * A call that may wait for the device's work (GPUHAL_CALL_BLOCKS) does not count as a hang while a queue of the device
- * has unfinished work and the driver reports that this goes on. A worker asks the driver, which may keep the worker as
- * well. No call counts as a hang while the application has native access to a queue of the device, since it may hold
- * the vendor's lock. While the driver may be compiling, time counts a tenth: compilers take long, and all of a driver's
- * calls may wait for one that compiles. */
+ * A call that may wait for the device's work (GPUHAL_CALL_BLOCKS) is not a hang while a queue of the device has
+ * unfinished work and the driver reports that this work is still executing. A worker queries the driver, since that
+ * call may hang as well. No call is a hang while the application has native access to a queue of the device, since the
+ * application may hold the vendor's lock. While the driver may be compiling, time counts only a tenth: compilers take
+ * long, and all of a driver's calls may wait for one that compiles. */
 #include "queue/watchdog.h"
 
 #include "queue/completion_service.h"
@@ -14,22 +14,22 @@
 #define QUIET_NS       UINT64_C(300000000)
 #define SETTLE_NS      UINT64_C(3000000000)
 
-/* The number of seconds that count as one while a driver may be compiling. */
+/* How many seconds count as one while a driver may be compiling. */
 #define COMPILING_PATIENCE 10u
 
 static struct {
     gpuhal_mutex mutex;         /* protects the members below, and gpuhal_device.watched */
-    gpuhal_condition condition; /* a list changed, or the thread has left its poller */
-    uint32_t generation;        /* fork generation of all members below; 0: nothing was made yet */
+    gpuhal_condition condition; /* a list changed, or the thread stopped polling */
+    uint32_t generation;        /* fork generation of all members below; 0: not initialized */
     gpuhal_device *devices;
-    gpuhal_device *reports;     /* given up, and no worker reports it yet; not in `devices` any more */
+    gpuhal_device *reports;     /* abandoned, but not yet reported by a worker; no longer in `devices` */
     gpuhal_heard *heard;
-    intptr_t poller, wake;      /* for the descriptors in `heard`; -1: there are none */
-    bool watches, polls;        /* the thread exists; it waits in the poller */
+    intptr_t poller, wake;      /* for the descriptors in `heard`; -1: none */
+    bool watches, polls;        /* the thread exists; the thread is in the poller */
 } dog = {.mutex = GPUHAL_MUTEX_INITIALIZER, .poller = -1, .wake = -1};
 
-/* Locks the mutex, in a child of a fork with new members. A child's copies of its parent's descriptors stay open: the
- * child may have closed them, and have others of those numbers. */
+/* Locks the mutex. In a forked child, first resets all members. The child's copies of the parent's descriptors are not
+ * closed: the child may have closed them already and reused their numbers. */
 static void lock(void)
 {
     gpuhal_mutex_lock(&dog.mutex);
@@ -47,7 +47,7 @@ static void lock(void)
     dog.watches = dog.polls = false;
 }
 
-/* With the mutex held. */
+/* Called with the mutex held. */
 static void wake(void)
 {
     gpuhal_condition_signal_all(&dog.condition);
@@ -56,7 +56,7 @@ static void wake(void)
     }
 }
 
-/* Takes the device out of a list. With the mutex held. */
+/* Removes the device from a list. Called with the mutex held. */
 static bool take_out(gpuhal_device **link, const gpuhal_device *device)
 {
     while (*link && *link != device) {
@@ -69,7 +69,7 @@ static bool take_out(gpuhal_device **link, const gpuhal_device *device)
     return found;
 }
 
-/* ---- calls; everything with the mutex held */
+/* ---- calls; all functions here need the mutex */
 
 static uint64_t hang_ns(const gpuhal_device *device)
 {
@@ -85,8 +85,8 @@ static uint64_t period_ns(void)
     return period;
 }
 
-/* Returns the device that a call is for, or of a plugin's devices the one with the shortest time; NULL: none that is
- * watched. */
+/* Returns the device that a call is for. For a call to a plugin, returns the plugin's device with the shortest limit.
+ * NULL if no such device is watched. */
 static gpuhal_device *find(const void *subject)
 {
     gpuhal_device *found = NULL;
@@ -104,7 +104,7 @@ static void give_up(const void *subject)
     for (gpuhal_device *device = dog.devices, *next; device; device = next) {
         next = device->watched.next;
         if ((device == subject || device->watched.plugin == subject) && take_out(&dog.devices, device)) {
-            /* The reference is for good: a stuck thread works on the object. */
+            /* This reference is never released: a stuck thread uses the object. */
             if (gpuhal_device_give_up(device) && gpuhal_reference(device->gpu)) {
                 device->watched.kept = true;
                 device->watched.next = dog.reports;
@@ -114,8 +114,8 @@ static void give_up(const void *subject)
     }
 }
 
-/* Returns the next opening of the same device that has unfinished work, from `other` on: gpuhal objects of one process
- * share the device. */
+/* Starting at `other`, returns the next opened instance of the same device that has unfinished work. All gpuhal objects
+ * of a process share the device. */
 static gpuhal_device *next_at_work(gpuhal_device *other, const gpuhal_device *device)
 {
     while (other && (other->watched.plugin != device->watched.plugin || other->index != device->index ||
@@ -125,7 +125,7 @@ static gpuhal_device *next_at_work(gpuhal_device *other, const gpuhal_device *de
     return other;
 }
 
-/* Returns whether the call may be waiting for work of the device. The driver must report that several times within
+/* Returns whether the call may be waiting for the device's work. The driver must report progress several times within
  * hang_ns. */
 static bool is_behind_work(gpuhal_device *device, gpuhal_call_slot *slot, uint64_t counted_ns)
 {
@@ -146,8 +146,8 @@ static bool is_behind_work(gpuhal_device *device, gpuhal_call_slot *slot, uint64
     return slot->silent_ns < hang_ns(device);
 }
 
-/* Returns how long the call has been seen, after another `counted_ns`. Time spent behind other work does not count,
- * except two looks, which noticing the end of that work can take. */
+/* Adds `counted_ns`, and returns how long the call has been observed. Time spent waiting for other work does not count,
+ * except for two checks, since it can take that long to notice that the work has ended. */
 static uint64_t waited_ns(gpuhal_device *device, gpuhal_call_slot *slot, uintptr_t call, uint64_t counted_ns)
 {
     slot->waited_ns += counted_ns;
@@ -162,7 +162,7 @@ static uint64_t waited_ns(gpuhal_device *device, gpuhal_call_slot *slot, uintptr
     return slot->waited_ns;
 }
 
-/* Takes the drivers' answers since the last look. */
+/* Reads the driver reports that arrived since the last check. */
 static void take_answers(void)
 {
     for (gpuhal_device *device = dog.devices; device; device = device->watched.next) {
@@ -226,7 +226,7 @@ static void ask(void *user)
     gpuhal_mutex_unlock(&dog.mutex);
 }
 
-/* Starts workers. If the system gives no thread, the next look tries again. With the mutex held. */
+/* Starts workers. If no thread can be started, the next check tries again. Called with the mutex held. */
 static void start_workers(void)
 {
     while (dog.reports && !gpuhal_worker_request(&dog.reports->watched.report, dog.reports->gpu, report, dog.reports)) {
@@ -238,7 +238,7 @@ static void start_workers(void)
     }
 }
 
-/* ---- descriptors; everything with the mutex held */
+/* ---- descriptors; all functions here need the mutex */
 
 static uint64_t due_ns(const gpuhal_heard *heard)
 {
@@ -279,7 +279,7 @@ static void take_all(void)
     }
 }
 
-/* Starts the due rescans. Without a thread this is tried again later, as after further events. */
+/* Starts rescans that are due. If no thread can be started, tries again later, as if another event had arrived. */
 static void start_rescans(uint64_t now)
 {
     for (gpuhal_heard *heard = dog.heard; heard; heard = heard->next) {
@@ -294,7 +294,7 @@ static void start_rescans(uint64_t now)
 
 /* ---- the thread */
 
-/* Returns the time of the next look at the calls, or of a rescan. With the mutex held. */
+/* Returns when to check the calls again or start a rescan. Called with the mutex held. */
 static uint64_t deadline_ns(uint64_t look_ns)
 {
     uint64_t deadline = dog.devices || dog.reports ? look_ns : UINT64_MAX;
@@ -304,7 +304,7 @@ static uint64_t deadline_ns(uint64_t look_ns)
     return deadline;
 }
 
-/* With the mutex held. A program that listens to no devices needs no descriptor. */
+/* Programs without listeners do not need the descriptors. */
 static void wait_until_unlocks(uint64_t deadline)
 {
     if (!dog.heard) {
@@ -324,7 +324,7 @@ static void wait_until_unlocks(uint64_t deadline)
     }
 }
 
-/* Time counts only while this thread runs: a process that was stopped for a minute has not waited for a minute. */
+/* Time counts only while this thread runs: a process that was suspended for a minute has not waited for a minute. */
 static void *watch(void *unused)
 {
     (void)unused;
@@ -351,7 +351,7 @@ static void *watch(void *unused)
     return NULL;
 }
 
-/* With the mutex held. Returns 0 or errno. */
+/* Returns 0 or errno. Called with the mutex held. */
 static int need_thread(void)
 {
     const int error = dog.watches ? 0 : gpuhal_thread_start_detached(watch, NULL);
@@ -368,7 +368,7 @@ void gpuhal_watchdog_add(gpuhal_device *device)
     (void)take_out(&dog.devices, device);
     (void)take_out(&dog.reports, device);
     gpuhal_watched *watched = &device->watched;
-    bool kept = watched->kept; /* an abandoned opening has come back */
+    bool kept = watched->kept; /* an abandoned device was opened again */
     watched->next = dog.devices;
     watched->plugin = device->plugin;
     watched->goes_on = watched->answered = watched->kept = watched->probe = false;
@@ -376,7 +376,7 @@ void gpuhal_watchdog_add(gpuhal_device *device)
     bool works = need_thread() == 0;
     gpuhal_mutex_unlock(&dog.mutex);
     if (kept) {
-        gpuhal_unreference(device->gpu); /* not the last: the caller has one */
+        gpuhal_unreference(device->gpu); /* not the last reference: the caller has one */
     }
     if (!works) {
         gpuhal_log_line(device->gpu->log, GPUHAL_LEVEL_WARNING,
@@ -394,7 +394,7 @@ void gpuhal_watchdog_remove(gpuhal_device *device)
     gpuhal_worker_await(device->gpu, &device->watched.report);
 }
 
-/* With the mutex held, as the next two. */
+/* This function and the next two are called with the mutex held. */
 static void end_poller(void)
 {
     intptr_t *const both[] = {&dog.poller, &dog.wake};
@@ -416,7 +416,7 @@ static int need_poller(void)
     return error ? error : gpuhal_os_poller_add(dog.poller, dog.wake);
 }
 
-/* Takes it off the list, and with the last one closes the poller, once the thread has left the poller. */
+/* Removes it from the list. If it was the last one, closes the poller once the thread has left it. */
 static void forget(gpuhal_heard *heard)
 {
     gpuhal_heard **link = &dog.heard;

@@ -1,7 +1,7 @@
-/* queue/worker.c: the worker, a queue's thread. It exists only if something has to be waited for or done by blocking
- * calls. It takes deferred work from the front of the list, and waits for the timepoints whose end must be noticed.
+/* queue/worker.c: a queue's worker thread. It exists only if something must be waited for or done with blocking calls.
+ * It processes deferred work from the front of the list, and waits for timepoints whose end must be noticed.
  *
- * No thread joins the worker: the queue outlives its user until the worker has ended, and gpuhal_workers_settle() waits
+ * No thread joins the worker. The queue structure stays until the worker has ended, and gpuhal_workers_settle() waits
  * for that. */
 #include "base/error.h"
 #include "memory/buffer.h"
@@ -11,8 +11,8 @@
 
 #include <stdlib.h>
 
-/* Releases the objects of the front of the list, once it is done or submitted. RUNNING keeps it in its place meanwhile,
- * so that no work after it ends before its memory is given back. With the mutex held. */
+/* Releases the objects of the first list element once its work is done or submitted. RUNNING keeps the element in the
+ * list until then, so that no later work ends before this memory is released. */
 static void empty_first_unlocks(gpuhal_queue *queue, gpuhal_deferred *deferred)
 {
     gpuhal_buffer *to = deferred->op.to, *from = deferred->op.from, *kept = deferred->op.kept;
@@ -35,7 +35,7 @@ static void empty_first_unlocks(gpuhal_queue *queue, gpuhal_deferred *deferred)
     }
 }
 
-/* Removes the front of the list, with the mutex held; the caller frees it without. */
+/* Removes the first list element. Called with the mutex held; the caller frees the element without it. */
 static gpuhal_deferred *take_first(gpuhal_queue *queue)
 {
     gpuhal_deferred *deferred = queue->deferred;
@@ -46,7 +46,7 @@ static gpuhal_deferred *take_first(gpuhal_queue *queue)
     return deferred;
 }
 
-/* Ends the front of the list, which is done, or failed with this thread's last error. With the mutex held. */
+/* Finishes the first list element, which is done, or failed with this thread's last error. */
 static void finish_first_unlocks(gpuhal_queue *queue, gpuhal_status status)
 {
     gpuhal_completion *completions = NULL;
@@ -70,7 +70,7 @@ static void finish_first_unlocks(gpuhal_queue *queue, gpuhal_status status)
     gpuhal_queue_lock(queue);
 }
 
-/* Waits for a timepoint of this queue, however the plugin can. With the mutex held. */
+/* Waits for a timepoint of this queue with any method that the plugin supports. */
 static void wait_for_unlocks(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
 {
     gpuhal_timepoint_retain(timepoint);
@@ -94,15 +94,14 @@ static void wait_for_unlocks(gpuhal_queue *queue, gpuhal_timepoint *timepoint)
     gpuhal_queue_lock(queue);
 }
 
-/* Waits for a while before the next call of the plugin, which was NOT_READY. With the mutex held. */
+/* Waits before the plugin is called again after NOT_READY. */
 static void sleep_before_retry_unlocks(gpuhal_queue *queue)
 {
     queue->retry_ns = gpuhal_poll_longer(queue->retry_ns);
     gpuhal_queue_wait_at(queue, GPUHAL_WAITS_RETRY, gpuhal_deadline(queue->retry_ns));
 }
 
-/* Records a timepoint after everything submitted. If the plugin refuses it, the queue has failed. With the mutex
- * held. */
+/* Records a timepoint after all submissions. If the plugin refuses it, fails the queue. */
 static void record_tail_unlocks(gpuhal_queue *queue)
 {
     gpuhal_completion *completions = NULL;
@@ -123,7 +122,7 @@ static void record_tail_unlocks(gpuhal_queue *queue)
     } else if (status) {
         failure = gpuhal_failure_create();
         gpuhal_queue_fail(queue, failure, false, &completions);
-        if (queue->health == GPUHAL_QUEUE_FAILED) { /* a reset may have begun meanwhile */
+        if (queue->health == GPUHAL_QUEUE_FAILED) { /* a reset may have begun in the meantime */
             gpuhal_queue_change(&queue->health, GPUHAL_QUEUE_SILENT);
         }
     }
@@ -134,7 +133,7 @@ static void record_tail_unlocks(gpuhal_queue *queue)
     gpuhal_queue_lock(queue);
 }
 
-/* Returns whether everything submitted so far has ended; if not, waits for a part of it. With the mutex held. */
+/* Returns whether all submissions so far have ended. If not, waits for some of them. */
 static bool tail_has_ended_unlocks(gpuhal_queue *queue)
 {
     if (!queue->vendor || (queue->done == queue->submitted && !queue->timepoints)) {
@@ -154,7 +153,7 @@ static bool tail_has_ended_unlocks(gpuhal_queue *queue)
     return false;
 }
 
-/* Does the front of the list by blocking calls, once everything submitted has ended. */
+/* Runs the first list element with blocking calls, once all submissions have ended. */
 static void run_first(gpuhal_queue *queue)
 {
     gpuhal_deferred *deferred = queue->deferred;
@@ -174,8 +173,8 @@ static void run_first(gpuhal_queue *queue)
     finish_first_unlocks(queue, gpuhal_queue_has_failed(queue) ? gpuhal_failure_status(queue->failure) : status);
 }
 
-/* Returns whether the plugin cannot take the work now but will: another thread captures the vendor's queue or has
- * native access to it. Only the application, though, can end a mapping. */
+/* Returns whether the plugin cannot accept the work now but will later: another thread is capturing the vendor's queue
+ * or has native access to it. A mapping is different, since only the application can end it. */
 static bool comes_later(const gpuhal_op *op, gpuhal_status status)
 {
     const bool mapped = gpuhal_buffer_is_mapped(op->to) || gpuhal_buffer_is_mapped(op->from) ||
@@ -183,7 +182,6 @@ static bool comes_later(const gpuhal_op *op, gpuhal_status status)
     return status == GPUHAL_NOT_READY || (status == GPUHAL_ERROR_BUSY && !mapped);
 }
 
-/* Submits the front of the list to the plugin. */
 static void submit_first(gpuhal_queue *queue)
 {
     gpuhal_deferred *deferred = queue->deferred;
@@ -192,10 +190,10 @@ static void submit_first(gpuhal_queue *queue)
         if (!status) {
             gpuhal_queue_end_call(queue);
         }
-        return; /* it was dropped meanwhile */
+        return; /* it was dropped in the meantime */
     }
     bool space = gpuhal_queue_reserve(queue, &deferred->op);
-    gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_RUNNING); /* so that it stays at the front */
+    gpuhal_queue_change(&queue->worker, GPUHAL_QUEUE_RUNNING); /* keeps it at the front of the list */
     gpuhal_mutex_unlock(&queue->mutex);
     if (!space) {
         status = gpuhal_error_host_memory();
@@ -226,8 +224,8 @@ static void submit_first(gpuhal_queue *queue)
     if ((refused || later) && !gpuhal_queue_has_failed(queue)) {
         deferred->on_host = refused;
         if (later && queue->recorded != queue->submitted) {
-            record_tail_unlocks(queue); /* flushes: the plugin may have no room only because nothing of the work before
-                                         * was flushed */
+            record_tail_unlocks(queue); /* flushes: the plugin may have no room only because earlier work was not
+                                         * flushed */
         } else if (later) {
             sleep_before_retry_unlocks(queue);
         }
@@ -246,8 +244,8 @@ static void submit_first(gpuhal_queue *queue)
     gpuhal_queue_lock(queue);
 }
 
-/* Handles the wait of the list's front for a timepoint of another queue. With the mutex held. Returns true when there
- * was something to do. */
+/* Handles a wait for another queue's timepoint at the front of the list. Returns true if there was something to do.
+ * Called with the mutex held. */
 static bool look_at_wait(gpuhal_queue *queue)
 {
     gpuhal_deferred *deferred = queue->deferred;
@@ -256,7 +254,7 @@ static bool look_at_wait(gpuhal_queue *queue)
         finish_first_unlocks(queue, gpuhal_timepoint_result(timepoint));
         return true;
     }
-    if (deferred->on_host) { /* a completion is set already */
+    if (deferred->on_host) { /* the completion is already set */
         return false;
     }
     gpuhal_completion *completion = calloc(1, sizeof *completion);
@@ -277,7 +275,7 @@ static bool look_at_wait(gpuhal_queue *queue)
     return true;
 }
 
-/* Does the next step, with the mutex held. Returns false when it can only wait. */
+/* Does the next step. Returns false if there is nothing to do but wait. Called with the mutex held. */
 static bool step(gpuhal_queue *queue)
 {
     gpuhal_deferred *deferred = queue->deferred;
@@ -320,8 +318,8 @@ static bool step(gpuhal_queue *queue)
     return false;
 }
 
-/* Returns whether nothing is left to do for a queue without a user and without deferred work. With the mutex held,
- * which is released only when there is something to do. */
+/* Returns whether a destroyed queue without deferred work has nothing left to do. Releases the mutex only if there is
+ * something to do. Called with the mutex held. */
 static bool may_end(gpuhal_queue *queue)
 {
     if (!gpuhal_device_is_reachable(queue->device)) {
@@ -330,7 +328,8 @@ static bool may_end(gpuhal_queue *queue)
     if (!tail_has_ended_unlocks(queue) && !(queue->health == GPUHAL_QUEUE_SILENT && !queue->timepoints)) {
         return false;
     }
-    if (queue->ended || gpuhal_queue_is_called(queue)) { /* the plugin still has to call back, or a thread calls it */
+    if (queue->ended || gpuhal_queue_is_called(queue)) { /* the plugin must still call back, or a thread is calling
+                                                          * it */
         gpuhal_queue_wait_at(queue, GPUHAL_WAITS_LAST, UINT64_MAX);
         return false;
     }
@@ -361,7 +360,7 @@ void gpuhal_queue_work(gpuhal_queue *queue)
     gpuhal_queue_finish(queue);
 }
 
-/* An abandoned worker does not touch the gpuhal object any more, which may end without it. */
+/* An abandoned worker no longer uses the gpuhal object, which may be freed before the worker ends. */
 void *gpuhal_queue_thread(void *user)
 {
     gpuhal_queue *queue = user;
@@ -371,7 +370,7 @@ void *gpuhal_queue_thread(void *user)
     gpuhal_queue_work(queue);
     gpuhal_queue_lock(queue);
     bool counted = !queue->uncounted;
-    queue->uncounted = true; /* a thread that has come back is not abandoned later */
+    queue->uncounted = true; /* a worker that has ended must not be abandoned later */
     gpuhal_mutex_unlock(&queue->mutex);
     gpuhal_queue_release(queue);
     if (counted) {

@@ -1,4 +1,4 @@
-/* transfer/account.c: see account.h; and the counters as the application reads them. */
+/* transfer/account.c: see account.h; also the public functions that read the counters. */
 #include "transfer/account.h"
 
 #include "base/error.h"
@@ -14,7 +14,8 @@ void gpuhal_count_time(gpuhal_counter *counter, uint64_t bytes, uint64_t begin_n
     atomic_fetch_add_explicit(&counter->timed_ns, gpuhal_os_monotonic_ns() - begin_ns, memory_order_relaxed);
 }
 
-/* Reads a counter. Each number is exact for itself; while work is counted, they may differ in time. */
+/* Reads a counter. Each number is exact by itself, but while work is being counted, the numbers may be from different
+ * moments. */
 static gpuhal_traffic traffic_of(const gpuhal_counter *counter)
 {
     return (gpuhal_traffic){

@@ -1,8 +1,7 @@
-/* transfer/account.h: counts transfers: operations and bytes always, time from 64 KiB up, since then a look at the
- * clock costs nothing beside the transfer.
+/* transfer/account.h: counts transfers. Operations and bytes are always counted. Time is measured from 64 KiB up, since
+ * reading the clock then costs nothing compared with the transfer.
  *
- * Counters only grow, and each is read for itself: a reader may see the operations of a transfer whose bytes it does
- * not see yet.
+ * Counters only increase, and are read one by one: a reader may see the operation count of a transfer before its bytes.
  */
 #ifndef GPUHAL_TRANSFER_ACCOUNT_H
 #define GPUHAL_TRANSFER_ACCOUNT_H
@@ -11,7 +10,7 @@
 
 #define GPUHAL_TIMED_FROM_BYTES (64u << 10)
 
-/* Returns when a transfer of that size begins; 0: it is not timed. */
+/* Returns the start time of a transfer of that size, or 0 if it is not timed. */
 static inline uint64_t gpuhal_count_from(uint64_t bytes)
 {
     return __builtin_expect(bytes >= GPUHAL_TIMED_FROM_BYTES, 0) ? gpuhal_os_monotonic_ns() : 0;

@@ -1,4 +1,4 @@
-/* transfer/copy.c: see copy.h. Copies between two devices: which paths are open, and the best of them. */
+/* transfer/copy.c: see copy.h. Also chooses the best available path for copies between two devices. */
 #include "transfer/copy.h"
 
 #include "base/error.h"
@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* Most bytes that go through host memory at once when a copy inside a device breaks its alignment. */
+/* Most bytes that pass through host memory at a time if a copy within a device is not aligned. */
 #define BOUNCE_BYTES (256u << 10)
 
 gpuhal_status gpuhal_range_outside(const gpuhal_device *device, uint64_t size, uint64_t offset, uint64_t bytes)
@@ -26,7 +26,7 @@ gpuhal_status gpuhal_range_error(const gpuhal_buffer *buffer, uint64_t offset, u
     return gpuhal_range_outside(buffer->device, buffer->bytes, offset, bytes);
 }
 
-/* ---- memory of devices */
+/* ---- device memory */
 
 gpuhal_status gpuhal_memory_copy_bounced(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset,
                                          const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
@@ -54,8 +54,8 @@ gpuhal_status gpuhal_memory_copy_large(gpuhal_device *device, const gpuhal_memor
     return status ? gpuhal_memory_copy_failed(device, status, bytes) : GPUHAL_OK;
 }
 
-/* Checks the device as well: the watchdog may have given it up while the plugin was in the call, and the late result of
- * such a plugin does not count. */
+/* Also checks the device: the watchdog may have abandoned it while the plugin was in the call, and the result of such a
+ * call is ignored. */
 gpuhal_status gpuhal_memory_copy_failed(gpuhal_device *device, gpuhal_status status, uint64_t bytes)
 {
     bool late = atomic_load_explicit(&device->lost, memory_order_relaxed) == GPUHAL_LOST_HUNG;
@@ -75,9 +75,9 @@ static gpuhal_status write_piece(void *user, void *chunk, uint64_t done, uint64_
     return gpuhal_move(GPUHAL_TO_DEVICE, to->device, to->memory, to->offset + done, chunk, bytes);
 }
 
-/* Reads pieces from the source; the thread that has one writes it to the destination. Two pieces must not share an
- * alignment block of the destination, which is read, changed and written back. So pieces begin at multiples of a page
- * there, and go one after the other if blocks are larger than that. */
+/* Reads pieces from the source; the thread that has read a piece also writes it to the destination. Two pieces must not
+ * share an alignment block of the destination, because such a block is read, modified and written back. So pieces begin
+ * at page boundaries there, and are moved one after the other if blocks are larger than a page. */
 gpuhal_status gpuhal_memory_copy_between(gpuhal_device *to_device, const gpuhal_memory *to, uint64_t to_offset,
                                          gpuhal_device *from_device, const gpuhal_memory *from, uint64_t from_offset,
                                          uint64_t bytes)
@@ -100,15 +100,15 @@ gpuhal_status gpuhal_memory_copy_between(gpuhal_device *to_device, const gpuhal_
 
 typedef enum {
     WAY_PEER,        /* over a proven link between the two */
-    WAY_WRITE,       /* the destination's device writes from the source's host address, or the host does */
+    WAY_WRITE,       /* the destination's device writes from the source's host address, or the host copies */
     WAY_READ,        /* the source's device reads into the destination's host address */
-    WAY_IMPORT_FROM, /* the destination's device imports the source's host memory, and copies */
-    WAY_IMPORT_TO,   /* the source's device imports the destination's host memory, and copies */
+    WAY_IMPORT_FROM, /* the destination's device imports the source's host memory and copies */
+    WAY_IMPORT_TO,   /* the source's device imports the destination's host memory and copies */
     WAY_STAGED
 } way;
 
-/* Returns the best path through host memory. Writing and reading come first, since they need no preparation. The marks
- * of refusing slots are read relaxed: a thread that misses one makes a call that is refused, and goes on. */
+/* Returns the best path through host memory. Writing and reading are preferred, since they need no preparation. The
+ * flags of refusing slots are read relaxed: a thread that misses one makes a call that is refused, and continues. */
 static way way_through_host(const gpuhal_buffer *to, const gpuhal_buffer *from)
 {
     bool readable = gpuhal_host_reads(&from->memory), writable = gpuhal_host_writes(&to->memory);
@@ -121,7 +121,8 @@ static way way_through_host(const gpuhal_buffer *to, const gpuhal_buffer *from)
                                                                          : WAY_STAGED;
 }
 
-/* Decides the path, as the only place, from the facts known so far; gpuhal_copy_path() asks it too. */
+/* Chooses the path from the facts known so far. This is the only place that decides; gpuhal_copy_path() uses it,
+ * too. */
 static way way_between(const gpuhal_buffer *to, const gpuhal_buffer *from)
 {
     bool peers = gpuhal_peer_usable(to->device, from->device) && gpuhal_peer_suits(to, from);
@@ -138,8 +139,8 @@ static gpuhal_path path_between(const gpuhal_buffer *to, const gpuhal_buffer *fr
     return to->device == from->device ? GPUHAL_PATH_NATIVE : path_of(way_between(to, from));
 }
 
-/* Copies without direct access of either device: reads or writes a host-visible side piece by piece, or sends both
- * halves through the ring. */
+/* Copies without access of either device to the other's memory: reads or writes a host-visible side piece by piece, or
+ * sends both halves through the ring. */
 static gpuhal_status cross_staged(const gpuhal_buffer_copy *c)
 {
     gpuhal_buffer *to = c->to, *from = c->from;
@@ -155,10 +156,10 @@ static gpuhal_status cross_staged(const gpuhal_buffer_copy *c)
                                       c->from_offset, c->bytes);
 }
 
-/* Copies once between the plugin's own memory and a cached import, with flushes around it if that is not coherent.
- * *out_done: false if there is none after all, which is no error. Flushes before the device reads, and invalidates
- * after it wrote: the other way round the copy would bring old bytes, or the host's old bytes would hide the new
- * ones. */
+/* Makes one copy between the plugin's own memory and a cached import, with flushes if the import is not coherent. Sets
+ * *out_done to false if the import cannot be used after all, which is not an error. Flushes before the device reads,
+ * and invalidates after it wrote: in the opposite order the copy would read stale bytes, or stale host bytes would hide
+ * the new ones. */
 static gpuhal_status cross_by_import(const gpuhal_buffer_copy *c, bool source_is_imported, bool *out_done)
 {
     gpuhal_buffer *imported = source_is_imported ? c->from : c->to;
@@ -184,8 +185,8 @@ static gpuhal_status cross_by_import(const gpuhal_buffer_copy *c, bool source_is
     return status ? gpuhal_memory_copy_failed(device, status, c->bytes) : GPUHAL_OK;
 }
 
-/* Uses the slot of one side. A slot that refuses the memory is not tried again; one that does not fit the range proves
- * nothing. */
+/* Uses the slot of one side. A slot that refuses the memory is not tried again. A slot that cannot handle the range
+ * says nothing about the memory. */
 static gpuhal_status cross_directly(const gpuhal_buffer_copy *c, bool by_writing, bool *out_done)
 {
     gpuhal_buffer *to = c->to, *from = c->from;
@@ -212,9 +213,9 @@ static gpuhal_status cross_by_peer(const gpuhal_buffer_copy *c, bool *out_done)
     return *out_done ? status : GPUHAL_OK;
 }
 
-/* Copies between two devices. A path that turns out to be closed leads to the next best one, and in the end to staging,
- * which is always open. Each step only goes down this list, so a path that closes meanwhile cannot make it go round in
- * a circle. A refused path has done nothing: it is refused before any side effect. */
+/* Copies between two devices. If a path turns out to be unavailable, the next best one is used, and staging is always
+ * available as the last. Each step only moves down this list, so paths that become unavailable in the meantime cannot
+ * cause a loop. A path is refused before any side effect. */
 gpuhal_status gpuhal_copy_between_devices(const gpuhal_buffer_copy *c)
 {
     gpuhal_status status = gpuhal_device_check(c->from->device);
@@ -260,8 +261,9 @@ gpuhal_status gpuhal_copy_timed(const gpuhal_buffer_copy *c)
     return status;
 }
 
-/* Refuses overlap for all, because some drivers refuse it (OpenCL returns CL_MEM_COPY_OVERLAP, Vulkan forbids it). Both
- * ranges have the same size, so the distance of their beginnings decides; no sum is formed that could overflow. */
+/* Overlap is refused on all devices because some drivers refuse it: OpenCL returns CL_MEM_COPY_OVERLAP, Vulkan forbids
+ * it. Both ranges have the same size, so the distance between their beginnings decides; there is no sum that could
+ * overflow. */
 gpuhal_status gpuhal_copy_check_pair(const gpuhal_buffer_copy *copy)
 {
     if (copy->to->device->gpu != copy->from->device->gpu) {

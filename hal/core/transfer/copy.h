@@ -1,8 +1,8 @@
-/* transfer/copy.h: the transfers between host memory and buffers, and between buffers: check, find the path, move. They
- * block.
+/* transfer/copy.h: blocking transfers between host memory and buffers, and between buffers: check, choose the path,
+ * move.
  *
- * The path to the plugin's own function is short on purpose: no lock, no allocation, no clock below 64 KiB, and two
- * counters after it. So it is inline here, and the long parts are in copy.c. */
+ * The path to the plugin's function is deliberately short: no lock, no allocation, no clock below 64 KiB, and two
+ * counters at the end. So it is inline here; copy.c contains the long parts. */
 #ifndef GPUHAL_TRANSFER_COPY_H
 #define GPUHAL_TRANSFER_COPY_H
 
@@ -11,16 +11,16 @@
 #include "transfer/move.h"
 #include "transfer/ranges.h"
 
-/* Copy within memory of one device, at any offsets: by the plugin, and through host memory if its alignment is
- * broken. */
+/* Copy within the memory of one device, at any offsets. The first function goes through host memory because the range
+ * is not aligned; the second calls the plugin. */
 gpuhal_status gpuhal_memory_copy_bounced(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset,
                                          const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes);
 gpuhal_status gpuhal_memory_copy_large(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset,
                                        const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes);
-/* Returns the plugin's failure, or that the device is lost meanwhile. */
+/* Reports the plugin's failure, or that the device was lost in the meantime. */
 gpuhal_status gpuhal_memory_copy_failed(gpuhal_device *device, gpuhal_status status, uint64_t bytes);
 
-/* Copies within a device. Inline, so that nothing stands between a small copy and the plugin's own function. */
+/* Copies within a device. Inline, so that small copies reach the plugin's function without overhead. */
 static inline gpuhal_status gpuhal_memory_copy(gpuhal_device *device, const gpuhal_memory *to, uint64_t to_offset,
                                                const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
@@ -37,20 +37,19 @@ static inline gpuhal_status gpuhal_memory_copy(gpuhal_device *device, const gpuh
     return __builtin_expect((status | lost) != 0, 0) ? gpuhal_memory_copy_failed(device, status, bytes) : GPUHAL_OK;
 }
 
-/* Copies between two devices that cannot reach each other's memory, at any offsets: through chunks of the source's
- * pool, pieces of both halves at once. Ranges were checked, both devices are open and not the same. */
+/* Copies between two devices that cannot access each other's memory, at any offsets. Goes through chunks of the
+ * source's pool, overlapping both halves. Ranges must have been checked; both devices are open and different. */
 gpuhal_status gpuhal_memory_copy_between(gpuhal_device *to_device, const gpuhal_memory *to, uint64_t to_offset,
                                          gpuhal_device *from_device, const gpuhal_memory *from, uint64_t from_offset,
                                          uint64_t bytes);
 
-/* A copy of `bytes` bytes between two buffers. */
 typedef struct gpuhal_buffer_copy {
     gpuhal_buffer *to, *from;
     uint64_t to_offset, from_offset, bytes;
 } gpuhal_buffer_copy;
 
-/* Returns INVALID_ARGUMENT with its detail for buffers of two gpuhal objects, and for overlapping ranges of one piece
- * of memory. */
+/* Returns INVALID_ARGUMENT with its detail if the buffers belong to two gpuhal objects, or the ranges overlap in the
+ * same memory. */
 gpuhal_status gpuhal_copy_check_pair(const gpuhal_buffer_copy *copy);
 /* The long parts of gpuhal_copy_now(). */
 gpuhal_status gpuhal_copy_timed(const gpuhal_buffer_copy *copy);
@@ -73,8 +72,8 @@ static inline gpuhal_status gpuhal_copy_check(gpuhal_buffer *to, uint64_t to_off
                                                               from->begin + from_offset, bytes});
 }
 
-/* Do the whole of a transfer, for the application's own calls. always_inline: with more callers GCC would divide
- * them. */
+/* Implement complete transfers for the public calls. always_inline because GCC would outline parts if there were more
+ * callers. */
 static inline __attribute__((always_inline)) gpuhal_status gpuhal_write_now(gpuhal_buffer *to, uint64_t to_offset,
                                                                             const void *from, uint64_t bytes)
 {
@@ -156,12 +155,12 @@ gpuhal_copy_now(gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from, uint
     return status;
 }
 
-/* The same for all other callers. */
+/* The same, for all other callers. */
 gpuhal_status gpuhal_write_blocking(gpuhal_buffer *to, uint64_t to_offset, const void *from, uint64_t bytes);
 gpuhal_status gpuhal_read_blocking(void *to, gpuhal_buffer *from, uint64_t from_offset, uint64_t bytes);
 gpuhal_status gpuhal_copy_blocking(gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from, uint64_t from_offset,
                                    uint64_t bytes);
-/* fill.c: the pattern has 1, 2 or 4 bytes, and `bytes` is a multiple of that. */
+/* fill.c: the pattern has 1, 2 or 4 bytes, and `bytes` must be a multiple of its size. */
 gpuhal_status gpuhal_fill_blocking(gpuhal_buffer *to, uint64_t to_offset, uint64_t bytes, uint32_t pattern,
                                    uint32_t pattern_bytes);
 

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Explains why a descriptor or a path is refused in better words than the system's. */
+/* Explains why a descriptor or path was refused, if possible more precisely than the system does. */
 static gpuhal_status open_failed(const gpuhal_file_job *job, bool by_path, int error)
 {
     const char *why = strerror(error);
@@ -69,7 +69,7 @@ static gpuhal_status check_arguments(const char *call, const gpuhal_buffer *buff
     return GPUHAL_OK;
 }
 
-/* Checks offsets of the file, which end at INT64_MAX. */
+/* Checks file offsets, which must not exceed INT64_MAX. */
 static gpuhal_status check_offsets(const char *call, uint64_t offset, uint64_t bytes)
 {
     if (offset > INT64_MAX || (bytes != GPUHAL_WHOLE_SIZE && bytes > INT64_MAX - offset)) {
@@ -80,7 +80,8 @@ static gpuhal_status check_offsets(const char *call, uint64_t offset, uint64_t b
     return GPUHAL_OK;
 }
 
-/* Checks the range. The rest of the buffer is known now, that of the file when its turn comes. */
+/* Checks the range. For GPUHAL_WHOLE_SIZE, the rest of the buffer is known now; the rest of the file is read when the
+ * transfer begins. */
 static gpuhal_status check_range(const char *call, gpuhal_file_job *job)
 {
     const gpuhal_buffer *buffer = job->buffer;
@@ -95,8 +96,8 @@ static gpuhal_status check_range(const char *call, gpuhal_file_job *job)
     return status ? status : check_offsets(call, job->file_offset, job->bytes);
 }
 
-/* Refuses to read the whole of a device, whose size is unknown: the caller's mistake, refused at once, with a queue
- * too. */
+/* Refuses to read the whole of a device, whose size is unknown. This is the caller's mistake, so it is reported
+ * immediately even with a queue. */
 static gpuhal_status check_whole(const gpuhal_file_job *job)
 {
     uint64_t size = 0;
@@ -108,7 +109,7 @@ static gpuhal_status check_whole(const gpuhal_file_job *job)
     return GPUHAL_OK;
 }
 
-/* Finds how much there is to read. A device does not state its size: its end shows when it is reached. */
+/* Determines how much to read. A device does not report its size: its end is noticed when it is reached. */
 static gpuhal_status look_at_size(const gpuhal_file_job *job, uint64_t *out_bytes)
 {
     uint64_t size = 0;
@@ -128,7 +129,7 @@ static gpuhal_status look_at_size(const gpuhal_file_job *job, uint64_t *out_byte
                                            : gpuhal_device_check(job->buffer->device);
 }
 
-/* Truncates and syncs a file after the last byte was written. */
+/* Truncates and syncs the file after the last byte was written. */
 static gpuhal_status finish_file(const gpuhal_file_job *job, uint64_t bytes)
 {
     uint64_t end = job->file_offset + bytes, size = 0;
@@ -143,8 +144,8 @@ static gpuhal_status finish_file(const gpuhal_file_job *job, uint64_t bytes)
     return error ? gpuhal_file_failed(job->name, "syncing", job->file_offset, "fdatasync", error) : GPUHAL_OK;
 }
 
-/* Enters the buffer before the first byte moves and leaves it after the last, also after a failure. Only then is a file
- * truncated and synced, so a transfer that failed removes nothing from it. */
+/* Enters the buffer before the first byte moves, and leaves it after the last byte or a failure. The file is truncated
+ * and synced only after success, so a failed transfer removes nothing from it. */
 static gpuhal_status transfer(gpuhal_file_job *job)
 {
     gpuhal_buffer *buffer = job->buffer;

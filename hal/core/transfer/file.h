@@ -1,7 +1,7 @@
-/* transfer/file.h: a transfer between a file and a buffer, as a job that any thread can do.
+/* transfer/file.h: a transfer between a file and a buffer, as a job that any thread can run.
  *
- * gpuhal_file_transfer() does it and blocks. The job's arguments were checked and its file opened when it was made, so
- * it can wait in a queue while the application renames or closes files. The owner of the job keeps the buffer alive.
+ * gpuhal_file_transfer() runs the job and blocks. Creating the job checks its arguments and opens its file. So it can
+ * wait in a queue while the application renames or closes files. The owner of the job keeps the buffer alive.
  */
 #ifndef GPUHAL_TRANSFER_FILE_H
 #define GPUHAL_TRANSFER_FILE_H
@@ -10,38 +10,36 @@
 
 #include <gpuhal/file.h>
 
-/* Sees bytes of the range, `at` bytes into it, while they are in host memory: once each, in any order, and on several
- * threads at once. */
+/* Receives bytes of the range, starting `at` bytes into it, while they are in host memory. Each byte is passed once, in
+ * any order, possibly on several threads at the same time. */
 typedef void gpuhal_file_look_fn(void *user, uint64_t at, const void *bytes, uint64_t count);
 
 typedef struct gpuhal_file_job {
-    bool writes; /* the file; else the buffer */
+    bool writes; /* true: writes the file; false: writes the buffer */
     uint32_t flags;
-    gpuhal_buffer *buffer; /* once begun, the one that has the memory */
+    gpuhal_buffer *buffer; /* after gpuhal_file_begin(): the whole buffer */
     uint64_t buffer_offset, file_offset;
-    uint64_t begin, size; /* of the buffer that the caller named, in this one */
-    uint64_t bytes; /* GPUHAL_WHOLE_SIZE: of the file, whose size is read when the transfer begins, and is here
-                       from then on */
-    intptr_t file;  /* a descriptor of the job's own */
-    char *name;     /* of the file, for messages; malloc'ed */
+    uint64_t begin, size; /* of the caller's buffer, within the whole buffer */
+    uint64_t bytes; /* GPUHAL_WHOLE_SIZE: the rest of the file; replaced by the number when the transfer begins */
+    intptr_t file;  /* a descriptor owned by the job */
+    char *name;     /* file name for messages; malloc'ed */
     gpuhal_progress_fn *progress;
     void *user;
     gpuhal_file_look_fn *look; /* NULL: none */
     void *look_user;
 } gpuhal_file_job;
 
-/* Takes over the members of `file` and opens it. `call` is for messages. The caller finishes the job, also after a
+/* Copies the members of `file` and opens it. `call` is used in messages. The caller must finish the job even after a
  * failure. */
 gpuhal_status gpuhal_file_begin(const char *call, gpuhal_file_job *job, const gpuhal_file *file);
-/* Sets the beginning of the range, in the buffer that has the memory. The caller sets the rest of the job. */
+/* Sets the buffer and the beginning of the range. The caller sets the other members of the job. */
 void gpuhal_file_job_set_buffer(gpuhal_file_job *job, gpuhal_buffer *buffer, uint64_t offset);
 gpuhal_status gpuhal_file_transfer(gpuhal_file_job *job);
-/* Closes the file. */
 void gpuhal_file_job_finish(gpuhal_file_job *job);
 
 /* ---- file_move.c */
 
-/* Moves the first `total` bytes of the job's range. The buffer is entered. */
+/* Moves the first `total` bytes of the job's range. The caller has entered the buffer. */
 gpuhal_status gpuhal_file_move(const gpuhal_file_job *job, uint64_t total);
 
 #endif

@@ -1,12 +1,12 @@
-/* transfer/file_move.c: how the bytes of one transfer are cut, which memory they go through, and whether the page cache
+/* transfer/file_move.c: how one file transfer is split, which memory the bytes go through, and whether the page cache
  * is used.
  *
- * A file that the system has in its cache is read from there. For any other it cannot be known beforehand whether
- * reading around the cache is faster: that depends on the disk, its driver, and on how the memory lies. So a large
- * transfer begins with a stretch by each path and goes on with the better one. (Measured on a virtual disk, 1 GiB:
- * around the cache 2.1 to 2.6 GiB/s into huge pages and 0.8 into small ones, through it 1.1 to 2.0, at five to thirty
- * times the processor time.) Files are written through the cache: the system decides when bytes get to the disk, unless
- * the application asks for it. */
+ * Files in the system's page cache are read from there. For other files, it is impossible to predict whether bypassing
+ * the cache is faster: it depends on the disk, its driver and the memory layout. So a large transfer first moves a
+ * sample by each path, and then continues with the better one. (Measured on a virtual disk, 1 GiB: bypassing the cache
+ * 2.1 to 2.6 GiB/s into huge pages and 0.8 into small ones; through the cache 1.1 to 2.0, with five to thirty times the
+ * CPU time.) Files are written through the cache: the system decides when bytes reach the disk, unless the application
+ * requests a sync. */
 #include "transfer/file_pieces.h"
 #include "transfer/move.h"
 #include "transfer/ranges.h"
@@ -17,7 +17,7 @@
 #define LEAST_PIECE_BYTES (UINT64_C(256) << 10)
 #define PAGE_MASK         (UINT64_C(4096) - 1)
 
-/* A stretch lasts 10 ms and more, against one tenth of a millisecond for waking threads. */
+/* A sample takes at least 10 ms, compared with 0.1 ms for waking threads. */
 #define TRIAL_BYTES        (UINT64_C(32) << 20)
 #define DIRECT_LEAST_BYTES (8 * TRIAL_BYTES)
 
@@ -30,7 +30,7 @@ static char *straight_address(const gpuhal_file_job *job)
     return straight ? (char *)memory->host + job->buffer_offset : NULL;
 }
 
-/* Chooses pieces small enough that all threads have some. One transfer takes at most half of the chunks. */
+/* Chooses pieces small enough to give every thread some. One transfer uses at most half of the chunks. */
 static void choose_pieces(gpuhal_file_moving *moving)
 {
     const gpuhal_device *device = moving->job->buffer->device;
@@ -42,7 +42,7 @@ static void choose_pieces(gpuhal_file_moving *moving)
     moving->pieces_at_once = moving->host || chunks > MOST_AT_ONCE ? MOST_AT_ONCE : chunks > 0 ? (uint32_t)chunks : 1;
 }
 
-/* Returns whether the page cache has more than a quarter of the samples. */
+/* Returns whether more than a quarter of the samples are in the page cache. */
 static bool is_cached(const gpuhal_file_moving *moving, uint64_t begin, uint64_t end)
 {
     uint32_t cached = 0;
@@ -53,7 +53,7 @@ static bool is_cached(const gpuhal_file_moving *moving, uint64_t begin, uint64_t
     return cached > SAMPLES / 4;
 }
 
-/* Returns whether blocks of the file come to lie at addresses that both the disk and the device can take. */
+/* Returns whether blocks of the file will be at addresses that both the disk and the device accept. */
 static bool fits(const gpuhal_file_moving *moving, const gpuhal_direct_file *direct, uint64_t begin)
 {
     uint64_t skew = (0 - (moving->job->file_offset + begin)) & direct->offset_mask;
@@ -68,9 +68,9 @@ static uint64_t timed_pass(gpuhal_file_moving *moving, uint64_t begin, uint64_t 
     return gpuhal_os_monotonic_ns() - start;
 }
 
-/* Reads a stretch through the cache, one around it, and the rest by the better path. Around the cache is better as soon
- * as it is about as fast: it costs less of the processor, and evicts no other pages. `direct` changes only between
- * passes, when no other thread is inside. A failure in one pass ends the next at once. */
+/* Reads one sample through the cache, one bypassing it, and the rest by the better path. Bypassing wins as soon as it
+ * is about as fast: it uses less CPU time and evicts no other pages. `direct` changes only between passes, when no
+ * other thread is inside. After a failure in one pass the next ends immediately. */
 static void read_both_ways(gpuhal_file_moving *moving, const gpuhal_direct_file *direct, uint64_t begin, uint64_t end)
 {
     uint64_t through = timed_pass(moving, begin, begin + TRIAL_BYTES);
@@ -98,7 +98,7 @@ static void move_middle(gpuhal_file_moving *moving, uint64_t begin, uint64_t end
     }
 }
 
-/* Moves the part of an alignment block at one end of the range. */
+/* Moves the partial alignment block at one end of the range. */
 static gpuhal_status move_edge(gpuhal_file_moving *moving, uint64_t at, uint64_t bytes)
 {
     const gpuhal_file_job *job = moving->job;
@@ -125,8 +125,8 @@ static gpuhal_status move_edge(gpuhal_file_moving *moving, uint64_t at, uint64_t
     return status;
 }
 
-/* Moves the edges before any chunk is taken, since they may need other memory. A thread that holds a chunk and waits
- * for another could wait for itself. */
+/* Moves the edges before any chunk is taken, since they may need other memory: a thread that holds a chunk and waits
+ * for another could deadlock. */
 static gpuhal_status move_edges(gpuhal_file_moving *moving, uint64_t head, uint64_t tail)
 {
     gpuhal_status status = head > 0 ? move_edge(moving, 0, head) : GPUHAL_OK;
@@ -140,7 +140,7 @@ gpuhal_status gpuhal_file_move(const gpuhal_file_job *job, uint64_t total)
     uint64_t head = (0 - job->buffer_offset) & mask;
     head = head < total ? head : total;
     uint64_t tail = (total - head) & mask;
-    /* There is no mutex yet, nor another thread: the edges count their bytes in `done` unlocked. */
+    /* Neither the mutex nor another thread exists yet, so the edges update `done` without a lock. */
     gpuhal_status status = move_edges(&moving, head, tail);
     if (status || head + tail == total) {
         return status;

@@ -1,12 +1,12 @@
 /* transfer/file_pieces.c: see file_pieces.h.
  *
- * Each thread takes the next free piece, reads it from the file into a chunk and has the device take it from there, or
- * the other way round. If the host sees the buffer's memory, there is no chunk. While one thread waits for the disk
- * another waits for the device, so both halves overlap without any hand-over between threads. Around the page cache one
- * thread keeps several reads in flight by an io_uring, if the system has that.
+ * Each thread claims the next piece, reads it from the file into a chunk, and has the device copy it from there, or the
+ * other way round. If the host can access the buffer's memory, no chunk is used. While one thread waits for the disk,
+ * another waits for the device, so the two halves overlap without handing work over between threads. When bypassing the
+ * page cache, each thread keeps several reads in flight with io_uring, if available.
  *
- * A thread holds a chunk for one piece, so a large file lets short copies through. It never waits for a chunk while it
- * holds another. */
+ * A thread holds a chunk for one piece only, so a large file does not block short copies. It never waits for a chunk
+ * while it holds another. */
 #include "transfer/file_pieces.h"
 
 #include "transfer/move.h"
@@ -17,8 +17,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Chooses the status by the caller's remedy. The descriptor is the caller's, so a bad one is a mistake in the
- * program. */
+/* Chooses the status by how the caller can fix the problem. The descriptor comes from the caller, so a bad one is a bug
+ * in the application. */
 gpuhal_status gpuhal_file_status(int error)
 {
     switch (error) {
@@ -59,16 +59,16 @@ gpuhal_status gpuhal_file_ended(const char *name, uint64_t offset)
                             offset);
 }
 
-/* Reads of one thread; and how many bytes are read before they are looked at, while the processor's cache still has
- * them. */
+/* The number of reads per thread, and how many bytes are read before they are passed to the look function, while they
+ * are still in the CPU cache. */
 enum { SLOTS = 4, LOOK_BYTES = 256 << 10 };
 
 typedef struct slot {
-    gpuhal_chunk *chunk; /* NULL: none */
+    gpuhal_chunk *chunk; /* NULL if none is used */
     char *memory;
-    uint64_t at, bytes; /* of the job's range */
+    uint64_t at, bytes; /* in the job's range */
     bool taken, in_ring;
-    int64_t result; /* of the ring */
+    int64_t result; /* from the ring */
 } slot;
 
 typedef struct reader {
@@ -83,8 +83,8 @@ static gpuhal_direction direction_of(const gpuhal_file_job *job)
     return job->writes ? GPUHAL_FROM_DEVICE : GPUHAL_TO_DEVICE;
 }
 
-/* Takes the next free piece. With the mutex held. Around the page cache all pieces but the first begin with a block of
- * the disk: the first is shorter by its distance from the block's beginning. */
+/* Claims the next piece. When bypassing the page cache, all pieces but the first begin at a disk block boundary: the
+ * first piece is shorter by its offset within its block. Called with the mutex held. */
 static bool take_piece(gpuhal_file_moving *moving, slot *piece)
 {
     uint64_t skew =
@@ -133,9 +133,9 @@ static void begin_reading(reader *self, slot *piece)
                                           piece->memory, (uint32_t)piece->bytes, (uint64_t)(piece - self->slots)) == 0;
 }
 
-/* Takes a piece, and a chunk for it. It waits for the first chunk; when pieces are in flight it does not wait. The
- * chunk comes before the piece: a piece that was taken must be moved, and there may be no chunk for it for long. It
- * looks for work first, or a thread would take a chunk for nothing. */
+/* Claims a piece and takes a chunk for it. Waits for a chunk only if no piece is in flight. Takes the chunk before the
+ * piece, because a claimed piece must be moved, and it may take long to get a chunk. Checks for work first, so that no
+ * chunk is taken needlessly. */
 static bool begin_piece(reader *self, slot *piece, bool first)
 {
     gpuhal_file_moving *moving = self->moving;
@@ -175,8 +175,8 @@ static void look(const gpuhal_file_job *job, const slot *piece, uint64_t from, u
     }
 }
 
-/* Reads by plain calls the bytes that the io_uring did not bring: first around the page cache, and through it if that
- * is refused or the file's last bytes are no whole block. */
+/* With ordinary read calls, reads the bytes that io_uring did not deliver. First bypasses the page cache; uses the
+ * cache if that is refused or the file's last bytes are not a full block. */
 static gpuhal_status read_piece(const gpuhal_file_moving *moving, const slot *piece)
 {
     const gpuhal_file_job *job = moving->job;
@@ -228,9 +228,9 @@ static gpuhal_status from_device(const gpuhal_file_moving *moving, const slot *p
     return error ? gpuhal_file_failed(job->name, "writing", to + done, "pwrite", error) : status;
 }
 
-/* Reports progress on the thread that ends a piece, unless another thread is in the function. So one thread at a time
- * calls the application, and no thread waits for it. The last call comes when the transfer is done. With the mutex
- * held. */
+/* Reports progress on the thread that finishes a piece, unless another thread is in the progress function. So only one
+ * thread at a time calls the application, and no thread waits for it. The last call is made when the transfer is
+ * done. */
 static void report_progress_unlocks(gpuhal_file_moving *moving)
 {
     const gpuhal_file_job *job = moving->job;
@@ -250,7 +250,7 @@ static void report_progress_unlocks(gpuhal_file_moving *moving)
     moving->reporting = false;
 }
 
-/* Ends a piece. After a failure elsewhere it only gives the chunk back. */
+/* Finishes a piece. After a failure elsewhere it only returns the chunk. */
 static void end_piece(gpuhal_file_moving *moving, slot *piece)
 {
     const gpuhal_file_job *job = moving->job;
@@ -273,10 +273,10 @@ static void end_piece(gpuhal_file_moving *moving, slot *piece)
     gpuhal_mutex_unlock(&moving->mutex);
 }
 
-/* Returns the next piece to end; NULL when none is left. An io_uring that cannot be waited for (the program closed its
- * descriptor) may still write to the chunks of its reads, so those are never used again. Bytes that were to go straight
- * into the buffer may arrive there after the transfer has failed: nothing then shows when the kernel is done. Pieces
- * that are not in the ring come first: the thread reads them itself, while the ring's go on. */
+/* Returns the next piece to finish, or NULL if there is none. If waiting on the io_uring fails (the program closed its
+ * descriptor), the kernel may still be writing to the chunks of its reads, so these are never reused. Bytes read
+ * directly into the buffer may arrive after the transfer has failed, since nothing shows when the kernel is done.
+ * Pieces outside the ring are returned first: the thread reads them itself while the ring's reads continue. */
 static slot *next_piece(reader *self)
 {
     bool any = false;
@@ -300,7 +300,7 @@ static slot *next_piece(reader *self)
     return &self->slots[tag];
 }
 
-/* Moves pieces on one thread until none is left. */
+/* Moves pieces on one thread until there are none left. */
 static void work(void *user)
 {
     gpuhal_file_moving *moving = user;

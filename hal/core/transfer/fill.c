@@ -1,5 +1,5 @@
-/* transfer/fill.c: repeats a pattern: by the plugin if it offers that and the range is aligned, else by writing blocks
- * of it. */
+/* transfer/fill.c: repeats a pattern, with the plugin if it supports that and the range is aligned, otherwise by
+ * writing blocks of it. */
 #include "base/error.h"
 #include "transfer/copy.h"
 
@@ -8,7 +8,7 @@
 
 #define BLOCK_BYTES (64u << 10)
 
-/* Writes the pattern from host memory; `phase` is the offset in the pattern at the beginning of the range. */
+/* Writes the pattern from host memory. `phase` is the pattern offset at the beginning of the range. */
 static gpuhal_status fill_by_writing(gpuhal_buffer *to, uint64_t offset, uint64_t bytes, uint32_t pattern,
                                      uint32_t pattern_bytes, uint64_t phase)
 {
@@ -27,7 +27,7 @@ static gpuhal_status fill_by_writing(gpuhal_buffer *to, uint64_t offset, uint64_
     }
     gpuhal_status status = GPUHAL_OK;
     for (uint64_t done = 0; done < bytes && !status;) {
-        /* BLOCK_BYTES is a multiple of every pattern, so each block begins at the same phase. */
+        /* BLOCK_BYTES is a multiple of every pattern size, so each block begins at the same phase. */
         uint64_t piece = bytes - done < block_bytes ? bytes - done : block_bytes;
         status = gpuhal_move(GPUHAL_TO_DEVICE, to->device, &to->memory, offset + done, block, piece);
         done += piece;
@@ -36,8 +36,9 @@ static gpuhal_status fill_by_writing(gpuhal_buffer *to, uint64_t offset, uint64_
     return status;
 }
 
-/* Fills the aligned middle by the plugin, head and tail by writing. If the middle would begin inside a pattern, or
- * there is none, all is written. The middle has whole patterns, so the tail begins with the pattern's first byte. */
+/* Fills the aligned middle with the plugin, and head and tail by writing. If the middle would be empty or begin inside
+ * a pattern, writes everything. The middle consists of whole patterns, so the tail begins with the pattern's first
+ * byte. */
 static gpuhal_status fill_now(gpuhal_buffer *to, uint64_t offset, uint64_t bytes, uint32_t pattern,
                               uint32_t pattern_bytes)
 {

@@ -1,6 +1,6 @@
-/* transfer/link_verify.c: proves and measures the path between two devices, by the same functions as the application's
- * calls, with buffers like theirs. It uses odd offsets, and ranges from one byte to many pages, because drivers handle
- * the ragged ends and the middle differently. */
+/* transfer/link_verify.c: tests and measures the path between two devices with the functions behind the public calls
+ * and ordinary buffers. It uses odd offsets, and ranges from one byte to many pages, because drivers handle unaligned
+ * ends and the middle differently. */
 #include "transfer/peer.h"
 
 #include "base/error.h"
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_BYTES    (32u << 20) /* large enough that starting a copy does not count */
+#define MOST_BYTES    (32u << 20) /* large enough to make the start-up time of a copy negligible */
 #define LEAST_BYTES   (2u << 20)
 #define PATTERN_BYTES (1u << 20)
 
@@ -24,7 +24,7 @@ enum { SMALL_BYTES = 256, SMALL_ROUNDS = 25, LARGE_ROUNDS_LEAST = 3, LARGE_ROUND
 typedef struct verification {
     gpuhal_device *from_device, *to_device;
     gpuhal_buffer *from, *to;
-    uint64_t bytes; /* of each buffer */
+    uint64_t bytes; /* size of each buffer */
     gpuhal_path path;
     unsigned char *sent, *wanted, *got; /* PATTERN_BYTES each */
 } verification;
@@ -45,7 +45,7 @@ static gpuhal_status make_buffers(verification *v)
             .size = sizeof desc, .bytes = v->bytes, .flags = GPUHAL_ALLOCATE_NO_EVICT};
         status = gpuhal_buffer_create(v->from_device, &desc, &v->from);
         status = status ? status : gpuhal_buffer_create(v->to_device, &desc, &v->to);
-        /* `v` has the buffers that were made, also after a failure: run() releases them. */
+        /* `v` keeps the buffers that were created even after a failure; run() releases them. */
         if (status != GPUHAL_ERROR_OUT_OF_MEMORY && status != GPUHAL_ERROR_TOO_LARGE) {
             return status;
         }
@@ -55,7 +55,7 @@ static gpuhal_status make_buffers(verification *v)
     return status;
 }
 
-/* Blames the link for wrong bytes over a link between two devices; over any other path they are a device's fault. */
+/* If the bytes came over a link between the devices, the link is at fault. On any other path a device is at fault. */
 static gpuhal_status found_wrong(const verification *v, uint64_t bytes, uint64_t at)
 {
     char how[256];
@@ -68,7 +68,7 @@ static gpuhal_status found_wrong(const verification *v, uint64_t bytes, uint64_t
     return gpuhal_error_set(GPUHAL_ERROR_DEVICE_LOST, "%s", how);
 }
 
-/* Copies once, and compares the whole of the destination: the bytes beside the range must still be there. */
+/* Copies once and compares the whole destination: bytes next to the range must be unchanged. */
 static gpuhal_status copy_once(const verification *v, uint64_t to_offset, uint64_t from_offset, uint64_t bytes,
                                uint32_t seed)
 {
@@ -114,8 +114,8 @@ static int compare_times(const void *left, const void *right)
     return (one > other) - (one < other);
 }
 
-/* Takes the best of large copies, since others can only slow them down, and the median of small ones, whose best is
- * luck. */
+/* Uses the best time of large copies, since disturbances can only slow them down, and the median of small ones, whose
+ * best is luck. */
 static gpuhal_status measure(const verification *v, gpuhal_link *link)
 {
     uint64_t times[SMALL_ROUNDS] = {0}, best = UINT64_MAX, spent = 0;
@@ -149,7 +149,7 @@ static gpuhal_status run(verification *v, gpuhal_link *link)
     v->wanted = malloc(PATTERN_BYTES);
     v->got = malloc(PATTERN_BYTES);
     gpuhal_status status = v->sent && v->wanted && v->got ? make_buffers(v) : gpuhal_error_host_memory();
-    /* The first copy finds out which paths are open. */
+    /* The first copy determines which paths are available. */
     status = status ? status : gpuhal_copy_blocking(v->to, 0, v->from, 0, SMALL_BYTES);
     status = status ? status : gpuhal_copy_path(v->to, v->from, &v->path);
     status = status ? status : copy_patterns(v);
@@ -162,7 +162,7 @@ static gpuhal_status run(verification *v, gpuhal_link *link)
     return status;
 }
 
-/* Judges the link once copies were right: it may have been found broken before any copy took it. */
+/* Called after the copies were correct: the link may have been found broken before any copy used it. */
 static gpuhal_status judge(const gpuhal_device *from, const gpuhal_device *to)
 {
     const gpuhal_link *link = gpuhal_link_between(from, to);
@@ -179,7 +179,7 @@ static gpuhal_status judge(const gpuhal_device *from, const gpuhal_device *to)
     return GPUHAL_ERROR_DRIVER;
 }
 
-/* Records the result. The caller gets the error of the trial, not that of writing it down. */
+/* Records the result. The caller receives the test's error, not one from recording it. */
 static void record(gpuhal_device *from, gpuhal_device *to)
 {
     gpuhal_error_detail detail;

@@ -1,5 +1,5 @@
-/* transfer/move.c: see move.h. The common case, an aligned range and a slot for it, is one call; the rest is for large
- * copies, and for devices that offer less. */
+/* transfer/move.c: see move.h. The common case, an aligned range with a slot, is one call. The rest is for large copies
+ * and for devices that support less. */
 #include "transfer/move.h"
 
 #include "memory/buffer.h"
@@ -15,9 +15,9 @@
 
 /* ---- page-locked host memory */
 
-/* Returns the buffer that has all of these bytes and is page-locked for this driver, as far as the library knows: made
- * by this backend for staging, or imported from the application. With a reference; NULL for none. Memory that the
- * application page-locked by the vendor's own calls is not recognised. */
+/* Returns, with a reference, the buffer that contains all of these bytes and is page-locked for this driver as far as
+ * the library knows: allocated by this backend for staging, or imported from the application. Returns NULL if there is
+ * none. Memory that the application page-locked with the vendor's API is not recognized. */
 static gpuhal_buffer *find_page_locked(const gpuhal_device *device, void *host, uint64_t bytes, uint64_t *out_offset)
 {
     gpuhal_buffer *buffer =
@@ -35,8 +35,8 @@ static gpuhal_buffer *find_page_locked(const gpuhal_device *device, void *host, 
     return NULL;
 }
 
-/* Leaves memory that is not coherent to staging, since writing to it takes the buffer's lock. The reference lasts for
- * this call alone: until work on a queue has ended the caller keeps the host memory, as always. */
+/* Memory that is not coherent is left to staging, since writing to it requires the buffer's lock. The reference lasts
+ * only for this call: as always, the caller keeps the host memory until queued work has ended. */
 gpuhal_status gpuhal_move_locked(gpuhal_plugin_queue *queue, gpuhal_direction direction, gpuhal_device *device,
                                  const gpuhal_memory *memory, uint64_t offset, void *host, uint64_t bytes)
 {
@@ -61,16 +61,17 @@ gpuhal_status gpuhal_move_locked(gpuhal_plugin_queue *queue, gpuhal_direction di
 
 /* ---- staging */
 
-/* Returns whether it is worth asking: every chunk of the pool is then used at least twice, and looking an address up
- * costs nothing. Ranges that gpuhal_move() gives to the slot at once, up to a MiB, are not asked about. */
+/* Returns whether the range is large enough to check for faster paths: every chunk of the pool is then used at least
+ * twice, and an address lookup costs nothing in comparison. Ranges of up to 1 MiB, which gpuhal_move() passes directly
+ * to the slot, are not checked. */
 static bool is_large(const gpuhal_device *device, uint64_t bytes)
 {
     return __builtin_expect(bytes > device->gpu->settings.staging_limit_bytes, 0);
 }
 
-/* Returns whether the library stages faster, by the device's facts and the place of the bytes: the driver stages
- * pageable memory itself, which takes one thread, and a GPU with separate memory copies by itself meanwhile. Not if the
- * host sees the memory, nor for page-locked memory of the library. */
+/* Returns whether staging in the library is faster, judging by the device's facts and the location of the bytes. The
+ * driver stages pageable memory with a single thread, whereas a GPU with separate memory copies on its own in the
+ * meantime. Returns false if the host can access the memory, and for the library's page-locked memory. */
 static bool is_quicker_staged(gpuhal_direction direction, gpuhal_device *device, const gpuhal_memory *memory,
                               void *host, uint64_t bytes)
 {
@@ -87,10 +88,9 @@ static bool is_quicker_staged(gpuhal_direction direction, gpuhal_device *device,
     return !locked;
 }
 
-/* Measured (docs/measurements): in copies much larger than the caches, bytes written past the caches arrive 1.3 to 1.5
- * times as fast, since the destination need not be read first. Such stores need a destination at a multiple of 16
- * bytes, and come in no order with others: without the fence the device, or another thread, could be given bytes that
- * are not in memory yet. */
+/* Measured (docs/measurements): in copies much larger than the caches, non-temporal stores are 1.3 to 1.5 times as
+ * fast, since the destination is not read first. They need a destination aligned to 16 bytes, and are not ordered with
+ * other stores. Without the fence the device or another thread could see memory that does not contain the bytes yet. */
 static void copy_past_caches(char *to, const char *from, uint64_t bytes)
 {
 #if defined(__SSE2__)
@@ -115,9 +115,8 @@ static void copy_past_caches(char *to, const char *from, uint64_t bytes)
 #endif
 }
 
-/* The host's side of a copy. */
 typedef struct host_side {
-    char *bytes; /* only read when the direction is TO_DEVICE */
+    char *bytes; /* only read with TO_DEVICE */
     gpuhal_direction direction;
     bool past_caches;
 } host_side;
@@ -136,8 +135,8 @@ static gpuhal_status move_piece(void *user, void *chunk, uint64_t done, uint64_t
     return GPUHAL_OK;
 }
 
-/* Moves towards the device at aligned offset and size, from it at any. NOT_SUPPORTED if the device has no such
- * memory. */
+/* Moves at aligned offset and size towards the device, and at any offset from it. Returns NOT_SUPPORTED if the device
+ * has no memory for staging. */
 static gpuhal_status move_staged(gpuhal_direction direction, gpuhal_device *device, const gpuhal_memory *memory,
                                  uint64_t offset, void *host, uint64_t bytes)
 {
@@ -162,8 +161,8 @@ static gpuhal_status move_staged(gpuhal_direction direction, gpuhal_device *devi
 
 /* ---- the rule */
 
-/* Moves at aligned offset and size: by the slot, or by staging if that is quicker. Without staging memory it falls back
- * to the slot, also if that shows in the middle: moving some bytes twice does no harm. */
+/* Moves at aligned offset and size with the slot, or through staging if that is faster. Falls back to the slot if
+ * staging memory runs out, even in the middle: moving some bytes twice does no harm. */
 static gpuhal_status move_quickly(gpuhal_direction direction, gpuhal_device *device, const gpuhal_memory *memory,
                                   uint64_t offset, void *host, uint64_t bytes)
 {
@@ -192,7 +191,8 @@ static gpuhal_status move_whole_blocks(gpuhal_direction direction, gpuhal_device
     return status == GPUHAL_ERROR_NOT_SUPPORTED ? move_staged(direction, device, memory, offset, host, bytes) : status;
 }
 
-/* Moves a range that no slot takes. Chunks are filled from any offset, so reading needs no slot for the ends of one. */
+/* Moves a range that no slot accepts. Chunks can be filled from any offset, so reading needs no slot for unaligned
+ * ends. */
 static gpuhal_status move_without_slot(gpuhal_direction direction, gpuhal_device *device, const gpuhal_memory *memory,
                                        uint64_t offset, void *host, uint64_t bytes)
 {

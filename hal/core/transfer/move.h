@@ -1,20 +1,20 @@
-/* transfer/move.h: the one path of bytes between host memory and memory of a device, in either direction, by the one
- * rule of docs/transfers.md: the plugin's own write or read, its copy if the host memory is page-locked memory of this
- * device, memcpy if the host sees the device's memory, or staging memory.
+/* transfer/move.h: the only path for bytes between host memory and device memory, in both directions. The rule is in
+ * docs/transfers.md: use the plugin's write or read; its copy, if the host memory is page-locked memory of this device;
+ * memcpy, if the host can access the device memory; or staging memory.
  *
- * All take ranges that were checked, of devices that are open. */
+ * All functions expect checked ranges and open devices. */
 #ifndef GPUHAL_TRANSFER_MOVE_H
 #define GPUHAL_TRANSFER_MOVE_H
 
 #include "transfer/slot.h"
 
-/* The long parts of gpuhal_move(): any range, and the steps after a slot that has not returned OK. */
+/* The long parts of gpuhal_move(): for any range, and for the steps after a slot returned something other than OK. */
 gpuhal_move_fn gpuhal_move_any;
 gpuhal_status gpuhal_move_after(gpuhal_status status, gpuhal_direction direction, gpuhal_device *device,
                                 const gpuhal_memory *memory, uint64_t offset, void *host, uint64_t bytes);
 
-/* Moves at any offset and size, with any plugin. Pieces that break the device's alignment are read, changed and written
- * back. Inline, so that nothing stands between a small move and the plugin's own function. */
+/* Moves at any offset and size, with any plugin. Unaligned ends are read, modified and written back. Inline, so that
+ * small moves reach the plugin's function without overhead. */
 static inline __attribute__((always_inline)) gpuhal_status gpuhal_move(gpuhal_direction direction,
                                                                        gpuhal_device *device,
                                                                        const gpuhal_memory *memory, uint64_t offset,
@@ -35,11 +35,13 @@ static inline __attribute__((always_inline)) gpuhal_status gpuhal_move(gpuhal_di
                : GPUHAL_OK;
 }
 
-/* Moves by the plugin's slot, or staged if that is quicker. Without a detail: NOT_SUPPORTED if the plugin has no slot
- * for this memory; NOT_READY if the range breaks the device's alignment, which shows nothing about the memory. */
+/* Moves with the plugin's slot, or through staging if that is faster. Returns NOT_SUPPORTED if the plugin has no slot
+ * for this memory, or NOT_READY if the range is not aligned, which says nothing about the memory; both without a
+ * detail. */
 gpuhal_move_fn gpuhal_move_try;
-/* Moves by the device's copy, if the host memory is page-locked memory of this device: on a queue of the plugin's, or
- * NULL and at once. Else NOT_SUPPORTED without a detail; with a queue also NOT_READY, as of a slot. */
+/* Moves with the device's copy if the host memory is page-locked memory of this device: on a plugin queue, or blocking
+ * if `queue` is NULL. Otherwise returns NOT_SUPPORTED without a detail. With a queue it may also return NOT_READY, as a
+ * slot does. */
 gpuhal_status gpuhal_move_locked(gpuhal_plugin_queue *queue, gpuhal_direction direction, gpuhal_device *device,
                                  const gpuhal_memory *memory, uint64_t offset, void *host, uint64_t bytes);
 

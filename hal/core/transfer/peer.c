@@ -1,6 +1,6 @@
-/* transfer/peer.c: see peer.h. Exactly one thread changes a link from UNKNOWN to TRYING and owns it until it states the
- * result, so there is no lock. Each ordered pair has access in both directions switched on: the destination's device
- * may run a copy and read over the link, or the source's may run it and write. Both are proven. */
+/* transfer/peer.c: see peer.h. Exactly one thread changes a link from UNKNOWN to TRYING and owns it until it stores the
+ * result, so no lock is needed. Access is enabled in both directions for each ordered pair: the destination's device
+ * may run a copy and read over the link, or the source's device may run it and write. Both cases are tested. */
 #include "transfer/peer.h"
 
 #include "base/error.h"
@@ -14,10 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Many pages: a driver that maps a peer's memory wrongly does so by the page. */
+/* Many pages, since a driver that maps peer memory wrongly does so page by page. */
 #define PROOF_BYTES (512u << 10)
 
-/* Most time for a copy of half a MiB: a slower link is of no use. */
+/* Time limit for copying half a MiB: a slower link is useless. */
 #define PATIENCE_NS UINT64_C(5000000000)
 
 enum { ENABLED_READING = 1, ENABLED_WRITING = 2 }; /* gpuhal_link.enabled */
@@ -25,10 +25,10 @@ enum { ENABLED_READING = 1, ENABLED_WRITING = 2 }; /* gpuhal_link.enabled */
 typedef struct proof {
     gpuhal_device *to_device, *from_device;
     gpuhal_memory to, from;
-    uint64_t to_offset, from_offset, bytes; /* of the copy: odd and different if the devices allow that */
+    uint64_t to_offset, from_offset, bytes; /* of the copy; odd and different if the devices allow that */
     unsigned char *sent, *got;
-    bool stuck; /* the driver still holds both memories */
-    char how[512]; /* the link's fault, in words; "": none is known */
+    bool stuck; /* the driver still uses both memories */
+    char how[512]; /* description of the link's fault; "": none found */
 } proof;
 
 bool gpuhal_peer_suits(const gpuhal_buffer *to, const gpuhal_buffer *from)
@@ -38,7 +38,7 @@ bool gpuhal_peer_suits(const gpuhal_buffer *to, const gpuhal_buffer *from)
         const gpuhal_buffer *b = both[i];
         bool on_device = !b->memory.host || (b->memory.flags & GPUHAL_MEMORY_DEVICE_LOCAL);
         bool shared = b->charged == 0 || (b->export_kinds & ~(1u << GPUHAL_HANDLE_HOST_POINTER));
-        if (!on_device || shared || b->range) { /* a peer's access does not reach the memory of a range */
+        if (!on_device || shared || b->range) { /* peer access does not cover the memory of a range */
             return false;
         }
     }
@@ -66,7 +66,8 @@ static void disable_one(gpuhal_device *device, gpuhal_device *other)
     gpuhal_call_end(call);
 }
 
-/* Enables access. Without the other direction a driver that runs the copy on the source finds a path by itself. */
+/* Enables access. Without access in the other direction, a driver that runs the copy on the source chooses a path of
+ * its own. */
 static gpuhal_status enable(gpuhal_link *link, gpuhal_device *to, gpuhal_device *from)
 {
     gpuhal_status status = enable_one(to, from);
@@ -112,7 +113,7 @@ static gpuhal_status health(gpuhal_device *device)
     return gpuhal_device_result(device, call, device->ops.query_health(device->handle));
 }
 
-/* Asks the two devices which of them a plugin means by "lost", unless one hangs. */
+/* Returns the device that the plugin means by "lost". Queries both devices, unless one hangs. */
 static gpuhal_device *culprit(gpuhal_status status, gpuhal_device *to, gpuhal_device *from)
 {
     bool asked = status == GPUHAL_ERROR_DEVICE_LOST && to->ops.query_health && from->ops.query_health &&
@@ -142,7 +143,7 @@ gpuhal_status gpuhal_peer_copy_blocking(gpuhal_device *to_device, const gpuhal_m
                                 "copying %" PRIu64 " bytes from %s to %s", bytes, from_device->id, to_device->id);
 }
 
-/* Polls with growing pauses: the link is new, and no other work waits for this. */
+/* Polls with increasing pauses: the link is new, and no other work waits for this. */
 static gpuhal_status wait_for(gpuhal_device *runner, gpuhal_plugin_event *event)
 {
     uint64_t end = gpuhal_os_monotonic_ns() + PATIENCE_NS, pause = 20000;
@@ -160,9 +161,9 @@ static gpuhal_status copy_pattern(const proof *p, gpuhal_plugin_queue *queue)
     return peer_copy(queue, p->to_device, &p->to, p->to_offset, p->from_device, &p->from, p->from_offset, p->bytes);
 }
 
-/* Copies on a new queue. Objects that are stuck in a driver cannot be given back, and stay. The event is recorded and
- * awaited after a copy that failed, too: a part of it may be under way in both memories, which are released next. The
- * first failure is reported. */
+/* Copies on a new queue. Objects that are stuck in a driver cannot be released, and are leaked. The event is recorded
+ * and awaited even after a failed copy: part of the copy may still be executing in both memories, which are released
+ * next. The first failure is reported. */
 static gpuhal_status copy_on_queue(proof *p, gpuhal_device *runner)
 {
     gpuhal_plugin_queue *queue = NULL;
@@ -196,12 +197,11 @@ static gpuhal_status copy_on_queue(proof *p, gpuhal_device *runner)
         runner->ops.queue_destroy(queue);
         gpuhal_call_end(call);
     }
-    (void)gpuhal_error_restore(&detail); /* with the plugin's words for the failure */
+    (void)gpuhal_error_restore(&detail); /* with the plugin's description of the failure */
     return status;
 }
 
-/* Copies on a new queue if there is one that takes the copy, so that a link that never delivers does not keep the
- * caller for ever. */
+/* Copies on a new queue if possible, so that a link that never delivers does not block the caller forever. */
 static gpuhal_status copy_in_time(proof *p, gpuhal_device *runner)
 {
     gpuhal_status status = runner->ops.queue_create ? copy_on_queue(p, runner) : GPUHAL_ERROR_NOT_SUPPORTED;
@@ -210,8 +210,8 @@ static gpuhal_status copy_in_time(proof *p, gpuhal_device *runner)
 
 /* ---- proving */
 
-/* Writes bytes to the source, and others to the destination. Each run has different ones, so that none is taken for
- * another's. */
+/* Writes bytes to the source, and different ones to the destination. Each run uses new bytes, so that an earlier run's
+ * bytes are not mistaken for its own. */
 static gpuhal_status lay_out(proof *p, uint32_t seed)
 {
     for (size_t i = 0; i < PROOF_BYTES; i++) {
@@ -223,8 +223,8 @@ static gpuhal_status lay_out(proof *p, uint32_t seed)
     return status ? status : gpuhal_move(GPUHAL_TO_DEVICE, p->to_device, &p->to, 0, p->got, PROOF_BYTES);
 }
 
-/* Compares. `got` has the earlier bytes of the destination; the copy is played there too. `sent` is not needed
- * afterwards: each run lays out new bytes. */
+/* Compares. `got` contains the destination's earlier bytes, and the copy is repeated there. `sent` is overwritten: each
+ * run writes new bytes to it. */
 static gpuhal_status compare(proof *p, const gpuhal_device *runner)
 {
     memcpy(p->got + p->to_offset, p->sent + p->from_offset, (size_t)p->bytes);
@@ -244,8 +244,8 @@ static gpuhal_status compare(proof *p, const gpuhal_device *runner)
     return status;
 }
 
-/* Proves the link with one runner. It keeps the words of a failure of the link, which is not the caller's: the copy has
- * other paths. */
+/* Tests the link with one runner. Saves the description of a link failure, which is not the caller's failure: the copy
+ * can use other paths. */
 static gpuhal_status prove(proof *p, gpuhal_device *runner)
 {
     gpuhal_status status = lay_out(p, runner == p->to_device ? 1 : 2);
@@ -284,8 +284,8 @@ static gpuhal_status take_memory(proof *p)
     return status;
 }
 
-/* Tries both devices as the runner of the copy, if both can. An error concerns something other than the link. Memory
- * that the driver still holds is left to it: released, it could be another buffer's when the copy arrives. */
+/* Tests both devices as the runner of the copy, if both can be. A returned error is not about the link. Memory that the
+ * driver still uses is leaked: if it were released, it could belong to another buffer when the copy arrives. */
 static gpuhal_status prove_both(proof *p)
 {
     p->sent = malloc(PROOF_BYTES);
@@ -324,8 +324,7 @@ static gpuhal_peer_state try_link(gpuhal_link *link, gpuhal_device *to, gpuhal_d
         return GPUHAL_PEER_NONE;
     }
     uint64_t unit = (to->copy_mask | from->copy_mask) + 1;
-    /* Some units of each memory are left in front and behind: bytes that a copy writes beside its range are seen as
-     * well. */
+    /* Some units are left unused at both ends of each memory, to detect bytes that a copy writes outside its range. */
     proof p = {.to_device = to,
                .from_device = from,
                .to_offset = 3 * unit,
@@ -338,7 +337,7 @@ static gpuhal_peer_state try_link(gpuhal_link *link, gpuhal_device *to, gpuhal_d
         return GPUHAL_PEER_USABLE;
     }
     if (p.stuck) {
-        link->enabled = 0; /* no further call about it */
+        link->enabled = 0; /* prevents further calls for this link */
         atomic_store(&to->stuck, true);
         atomic_store(&from->stuck, true);
     } else {
@@ -354,7 +353,8 @@ static gpuhal_peer_state try_link(gpuhal_link *link, gpuhal_device *to, gpuhal_d
     return GPUHAL_PEER_BROKEN;
 }
 
-/* Returns whether the link failed before, so that a link that hangs or lies is not tried again in every process. */
+/* Returns whether the link failed before, so that a link that hangs or corrupts data is not tried again in every
+ * process. */
 static bool was_broken(const gpuhal_link *link, const gpuhal_device *to, const gpuhal_device *from)
 {
     gpuhal_recalled_link known;
@@ -367,9 +367,9 @@ static bool was_broken(const gpuhal_link *link, const gpuhal_device *to, const g
     return true;
 }
 
-/* Lets one thread try the link. A thread that comes meanwhile does not wait: TRYING is not usable, so its copy takes
- * another path. The state is stored last, with release: a thread that reads it, with acquire, finds `enabled` and
- * `why_broken` in place. */
+/* Lets one thread test the link. A thread that arrives in the meantime does not wait: TRYING is not usable, so its copy
+ * takes another path. The state is stored last, with release, so that a thread that reads it with acquire sees
+ * `enabled` and `why_broken`. */
 void gpuhal_peer_find_out(gpuhal_device *to_device, gpuhal_device *from_device)
 {
     gpuhal_link *link = gpuhal_link_between(from_device, to_device);
@@ -399,8 +399,8 @@ void gpuhal_peer_forget(gpuhal_device *to_device, gpuhal_device *from_device)
     atomic_compare_exchange_strong(&link->peer, &state, GPUHAL_PEER_UNKNOWN);
 }
 
-/* Breaks the link. Access stays on until the end: copies of other threads may be in flight. TRYING meanwhile, so that
- * no other thread owns the link, and none reads `why_broken` while it is written. */
+/* Marks the link as broken. Access stays enabled until the end, since other threads' copies may be in flight. The state
+ * is TRYING while `why_broken` is written, so that no other thread owns the link or reads the string. */
 void gpuhal_peer_break(gpuhal_device *to_device, gpuhal_device *from_device, const char *how)
 {
     gpuhal_link *link = gpuhal_link_between(from_device, to_device);

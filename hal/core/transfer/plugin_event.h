@@ -1,16 +1,16 @@
-/* transfer/plugin_event.h: the calls of a plugin on its events. */
+/* transfer/plugin_event.h: plugin calls on events. */
 #ifndef GPUHAL_TRANSFER_PLUGIN_EVENT_H
 #define GPUHAL_TRANSFER_PLUGIN_EVENT_H
 
 #include "device/device.h"
 
-/* How long a thread of the library stays in event_block at once. */
+/* Longest time that a library thread spends in one event_block call. */
 #define GPUHAL_BLOCK_NS UINT64_C(100000000)
-/* Pause before a plugin is asked again that wrongly reported an event as done. */
+/* Pause before querying a plugin again that wrongly reported an event as done. */
 #define GPUHAL_DOUBT_NS UINT64_C(1000000)
 
-/* Growing pauses between two queries of a plugin that can neither block nor call back, or that is not ready. 0: before
- * the first. */
+/* Increasing pauses between queries of a plugin that can neither block nor call back, or is not ready. 0 returns the
+ * first pause. */
 #define GPUHAL_POLL_LEAST_NS UINT64_C(20000)
 #define GPUHAL_POLL_MOST_NS  UINT64_C(1000000)
 static inline uint64_t gpuhal_poll_longer(uint64_t pause_ns)
@@ -37,7 +37,7 @@ static inline void gpuhal_plugin_event_destroy(gpuhal_device *device, gpuhal_plu
 static inline gpuhal_status gpuhal_plugin_event_record(gpuhal_device *device, gpuhal_plugin_queue *queue,
                                                        gpuhal_plugin_event *event)
 {
-    const gpuhal_call call = gpuhal_call_small(device); /* some drivers wait while their ring is full */
+    const gpuhal_call call = gpuhal_call_small(device); /* some drivers block while their ring is full */
     return gpuhal_device_result(device, call, device->ops.event_record(queue, event));
 }
 
@@ -47,8 +47,8 @@ static inline gpuhal_status gpuhal_plugin_event_query(gpuhal_device *device, gpu
     return gpuhal_device_result(device, call, device->ops.event_query(event));
 }
 
-/* Does the same again and again, with pauses, while it is NOT_READY: for threads that may block. A plugin that is
- * NOT_READY has recorded nothing. Its device is checked each time, or a lost one would be polled for ever. */
+/* Repeats that with pauses while the plugin is NOT_READY; for threads that may block. A plugin that is NOT_READY has
+ * recorded nothing. The device is checked each time, since a lost one would otherwise be polled forever. */
 static inline gpuhal_status gpuhal_plugin_event_record_blocking(gpuhal_device *device, gpuhal_plugin_queue *queue,
                                                                 gpuhal_plugin_event *event)
 {
@@ -65,8 +65,8 @@ static inline gpuhal_status gpuhal_plugin_event_record_blocking(gpuhal_device *d
     return status;
 }
 
-/* Blocks for the event. NOT_READY when the time is over, however the plugin calls that. OK only if event_query confirms
- * it; a plugin that contradicts itself must not keep a processor busy. */
+/* Blocks for the event. Returns NOT_READY at the timeout, whichever code the plugin uses. Returns OK only if
+ * event_query confirms it; a plugin that contradicts itself must not cause a busy loop. */
 static inline gpuhal_status gpuhal_plugin_event_block(gpuhal_device *device, gpuhal_plugin_event *event,
                                                       uint64_t timeout_ns)
 {

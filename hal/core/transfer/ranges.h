@@ -1,4 +1,4 @@
-/* transfer/ranges.h: the checks of every transfer before anything moves. */
+/* transfer/ranges.h: the checks that every transfer makes before it moves anything. */
 #ifndef GPUHAL_TRANSFER_RANGES_H
 #define GPUHAL_TRANSFER_RANGES_H
 
@@ -10,7 +10,7 @@
 gpuhal_status gpuhal_range_error(const gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes);
 gpuhal_status gpuhal_range_outside(const gpuhal_device *device, uint64_t size, uint64_t offset, uint64_t bytes);
 
-/* Checks that the range lies in the buffer, and that its device may be used. */
+/* Checks that the range is inside the buffer and that its device is usable. */
 static inline gpuhal_status gpuhal_range_check(const gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes)
 {
     if (__builtin_expect(offset > buffer->bytes || bytes > buffer->bytes - offset, 0)) {
@@ -19,15 +19,15 @@ static inline gpuhal_status gpuhal_range_check(const gpuhal_buffer *buffer, uint
     return gpuhal_device_check(buffer->device);
 }
 
-/* Checks the range of a destination. */
+/* Does the same for a destination. */
 static inline gpuhal_status gpuhal_range_check_written(const gpuhal_buffer *buffer, uint64_t offset, uint64_t bytes)
 {
     return __builtin_expect(buffer->read_only, 0) ? gpuhal_buffer_refuse_write(buffer)
                                                   : gpuhal_range_check(buffer, offset, bytes);
 }
 
-/* Return whether other devices may write or read this memory at its host address: coherent, and for reading cached,
- * since reading device memory over a bus byte by byte is slower than any copy. */
+/* Return whether other devices may write or read this memory at its host address. It must be coherent. For reading it
+ * must also be cached, since reading device memory over a bus byte by byte is slower than any copy. */
 static inline bool gpuhal_host_writes(const gpuhal_memory *memory)
 {
     return memory->host && (memory->flags & GPUHAL_MEMORY_HOST_COHERENT);

@@ -1,5 +1,5 @@
-/* transfer/rect.c: rectangular copies: one call of the plugin if one device can do it, else row by row; between two
- * devices through host memory in batches of rows. */
+/* transfer/rect.c: rectangular copies: one plugin call if a single device can do it, otherwise row by row. Between two
+ * devices they go through host memory in batches of rows. */
 #include "transfer/rect.h"
 
 #include "base/error.h"
@@ -11,7 +11,7 @@
 
 #define BATCH_BYTES (1u << 20)
 
-/* One side with its pitches filled in. */
+/* One side with its pitches computed. */
 typedef struct side {
     gpuhal_buffer *buffer;
     char *host;
@@ -27,8 +27,8 @@ static gpuhal_status invalid(const char *what)
     return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "gpuhal_copy_rect: %s", what);
 }
 
-/* Fills in pitches, and *out_span: bytes from the first to behind the last. Fails on overflow and on pitches that make
- * rows overlap. */
+/* Computes the pitches and *out_span, the number of bytes from the first to the last. Fails on overflow and on pitches
+ * that make rows overlap. */
 static gpuhal_status take_side(const gpuhal_rect *rect, const box *extent, side *out, uint64_t *out_span)
 {
     *out = (side){rect->buffer, rect->host, rect->offset, rect->row_pitch, rect->slice_pitch};
@@ -40,7 +40,7 @@ static gpuhal_status take_side(const gpuhal_rect *rect, const box *extent, side 
     if (out->row_pitch < extent->width || __builtin_mul_overflow(out->row_pitch, extent->rows, &least_slice)) {
         return invalid("a row pitch is less than the width, or too large");
     }
-    /* A single slice has no pitch that could matter. */
+    /* The slice pitch of a single slice has no effect. */
     out->slice_pitch = out->slice_pitch && extent->slices > 1 ? out->slice_pitch : least_slice;
     if (out->slice_pitch < least_slice) {
         return invalid("a slice pitch is less than the rows of a slice");
@@ -54,15 +54,15 @@ static gpuhal_status take_side(const gpuhal_rect *rect, const box *extent, side 
     return GPUHAL_OK;
 }
 
-/* Returns the offset of a row. Rows are counted through all slices. */
+/* Returns the offset of a row; row numbers continue across slices. */
 static uint64_t row_offset(const side *s, const box *extent, uint64_t row)
 {
     return s->offset + row / extent->rows * s->slice_pitch + row % extent->rows * s->row_pitch;
 }
 
-/* Returns whether two boxes in one buffer share a byte. Both walk their rows upwards, so one pass over both suffices.
- * Of two rows that share none the lower one is passed: the rows of either side come in rising order, so it shares none
- * with the other side's later ones. */
+/* Returns whether two boxes in one buffer share a byte. Both lists of rows are in ascending order, so one pass over
+ * both suffices. If the current two rows do not overlap, the lower one cannot overlap any later row of the other side,
+ * so it is skipped. */
 static bool overlap(const side *a, const side *b, const box *extent)
 {
     uint64_t rows = extent->rows * extent->slices;
@@ -81,7 +81,7 @@ static bool overlap(const side *a, const side *b, const box *extent)
     return false;
 }
 
-/* Returns whether every row begins and ends on the alignment; else the plugin would have to split rows. */
+/* Returns whether every row is aligned at both ends; otherwise the plugin would have to split rows. */
 static bool is_aligned(const gpuhal_device *device, const side *s, const box *extent)
 {
     return ((s->offset | s->row_pitch | s->slice_pitch | extent->width) & device->copy_mask) == 0;
@@ -93,11 +93,11 @@ static gpuhal_plugin_rect plugin_rect(const side *s)
                                 s->slice_pitch};
 }
 
-/* Uses the plugin's slot; NOT_SUPPORTED without a detail if it has none for this box. */
+/* Uses the plugin's slot. Returns NOT_SUPPORTED without a detail if there is none for this box. */
 static gpuhal_status by_plugin(gpuhal_device *device, gpuhal_plugin_queue *queue, const side *to, const side *from,
                                const box *extent)
 {
-    /* OpenCL wants equal pitches inside one memory object; plugin.h passes that rule on. */
+    /* OpenCL requires equal pitches within one memory object, and plugin.h adopts that rule. */
     bool same_object = to->buffer && to->buffer == from->buffer;
     bool pitches_fit = !same_object || (to->row_pitch == from->row_pitch && to->slice_pitch == from->slice_pitch);
     bool fits = (!to->buffer || is_aligned(device, to, extent)) && (!from->buffer || is_aligned(device, from, extent));
@@ -113,7 +113,7 @@ static gpuhal_status by_plugin(gpuhal_device *device, gpuhal_plugin_queue *queue
     return failed ? gpuhal_device_failed(device, status, "copying a rectangle") : status;
 }
 
-/* Copies one row; at least one side is a buffer, two buffers are on one device. */
+/* Copies one row. At least one side is a buffer; two buffers are on one device. */
 static gpuhal_status copy_row(const side *to, uint64_t to_offset, const side *from, uint64_t from_offset,
                               uint64_t bytes)
 {
@@ -129,7 +129,7 @@ static gpuhal_status copy_row(const side *to, uint64_t to_offset, const side *fr
                               bytes);
 }
 
-/* Uses the plugin's slot if it takes this box, else goes row by row. */
+/* Uses the plugin's slot if it accepts this box, otherwise copies row by row. */
 static gpuhal_status copy_on_one_device(gpuhal_device *device, const side *to, const side *from, const box *extent)
 {
     gpuhal_status status = by_plugin(device, NULL, to, from, extent);
@@ -152,7 +152,7 @@ static gpuhal_status copy_batch(const side *to, const side *from, uint64_t width
     return status ? status : copy_on_one_device(to->buffer->device, to, &middle, &extent);
 }
 
-/* Copies if the host sees neither side's memory: packed rows go through a bounded piece of host memory, larger ones one
+/* Copies if the host cannot access either side's memory. Rows are packed into a bounded host buffer; longer rows go one
  * by one through the ring. */
 static gpuhal_status copy_between_devices(const side *to, const side *from, const box *extent)
 {
@@ -182,7 +182,7 @@ static gpuhal_status copy_between_devices(const side *to, const side *from, cons
     return status;
 }
 
-/* Returns a buffer as the host memory that it is, for the other device to read or write. */
+/* Returns a buffer as host memory, for the other device to read or write. */
 static side host_side(const side *s)
 {
     return (side){NULL, s->buffer->memory.host, s->offset, s->row_pitch, s->slice_pitch};
@@ -221,7 +221,7 @@ static gpuhal_counter *counter_of(const side *to, const side *from)
     return &gpuhal_link_between(from_device, to_device)->traffic[shared ? GPUHAL_PATH_SHARED : GPUHAL_PATH_STAGED];
 }
 
-/* Makes the bytes visible row by row: other threads may have changed those between rows by now. */
+/* Makes the bytes visible row by row, since other threads may have changed bytes between the rows. */
 static gpuhal_status publish_rows(const side *to, const box *extent)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -232,7 +232,7 @@ static gpuhal_status publish_rows(const side *to, const box *extent)
     return status;
 }
 
-/* Makes every check that needs both sides. */
+/* Makes all checks that involve both sides. */
 static gpuhal_status check(const side *to, const side *from, const box *extent, uint64_t to_span, uint64_t from_span)
 {
     gpuhal_status status = to->buffer ? gpuhal_range_check_written(to->buffer, to->offset, to_span) : GPUHAL_OK;
@@ -260,7 +260,7 @@ static gpuhal_status check(const side *to, const side *from, const box *extent, 
     return GPUHAL_OK;
 }
 
-/* Returns the side with its pitches filled in, and in the buffer that has the memory. */
+/* Returns the side with its pitches computed and its offset in the whole buffer. */
 static gpuhal_rect whole_rect(const side *s)
 {
     gpuhal_buffer *whole = s->buffer ? s->buffer->whole : NULL;

@@ -30,7 +30,7 @@ gpuhal_status gpuhal_slot_move(gpuhal_direction direction, gpuhal_device *device
     return gpuhal_slot_result(direction, device, gpuhal_device_result(device, call, status), bytes);
 }
 
-/* Reports that there is neither: plugin.h requires one of the two for all memory that a plugin hides. */
+/* plugin.h requires plugins to offer one of the two for all memory that the host cannot access. */
 gpuhal_status gpuhal_slot_no_way(gpuhal_device *device, gpuhal_direction direction)
 {
     return gpuhal_device_failed(device, GPUHAL_ERROR_NOT_SUPPORTED,
@@ -46,7 +46,7 @@ gpuhal_status gpuhal_slot_copy(gpuhal_device *device, gpuhal_plugin_queue *queue
                                 device->ops.copy(device->handle, queue, to, to_offset, from, from_offset, bytes));
 }
 
-/* ---- memory between the two */
+/* ---- intermediate memory */
 
 gpuhal_status gpuhal_slot_allocate(gpuhal_device *device, gpuhal_direction direction, uint64_t bytes,
                                    gpuhal_memory *out_memory)
@@ -114,11 +114,11 @@ static gpuhal_status move_block(gpuhal_direction direction, gpuhal_device *devic
                                                 : status;
 }
 
-/* Changes (towards the device) or takes out the part of an alignment block that a range touches. A block is read,
- * changed and written back. Nothing here keeps two threads from doing that to one block, and the later would undo the
- * earlier: pieces of one copy must not share a block (gpuhal_memory_copy_between()). The whole block may be touched:
- * memory is always made, imported or wrapped in whole blocks (gpuhal_buffer_plan(), gpuhal_import_unit(),
- * gpuhal_buffer_wrap()). */
+/* Modifies (towards the device) or extracts the part of an alignment block that a range covers. The block is read,
+ * modified and written back. Nothing here prevents two threads from doing so with the same block, in which case the
+ * later one would undo the earlier one's change. So pieces of one copy must not share a block
+ * (gpuhal_memory_copy_between()). Accessing the whole block is safe: memory is always allocated, imported or wrapped in
+ * whole blocks (gpuhal_buffer_plan(), gpuhal_import_unit(), gpuhal_buffer_wrap()). */
 static gpuhal_status edge(gpuhal_direction direction, gpuhal_device *device, const gpuhal_memory *memory,
                           uint64_t offset, void *host, uint64_t bytes)
 {

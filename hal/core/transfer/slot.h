@@ -1,7 +1,7 @@
-/* transfer/slot.h: the plugin's own write, read and copy, and ranges that break the device's alignment.
+/* transfer/slot.h: the plugin's own write, read and copy, and ranges that are not aligned.
  *
- * The slots take whole alignment blocks. At the ends of other ranges a block is read, changed and written back, through
- * memory made for that: a thread that holds a chunk of staging memory never needs a second one. */
+ * Slots accept only whole alignment blocks. For the ends of other ranges, a block is read, modified and written back
+ * through separately allocated memory, so that a thread that holds a staging chunk never needs a second one. */
 #ifndef GPUHAL_TRANSFER_SLOT_H
 #define GPUHAL_TRANSFER_SLOT_H
 
@@ -9,8 +9,8 @@
 
 typedef enum { GPUHAL_TO_DEVICE = 0, GPUHAL_FROM_DEVICE = 1 } gpuhal_direction;
 
-/* Moves bytes between memory of a device and host memory, which is only read when the direction is TO_DEVICE. Blocks
- * until they have arrived. The range was checked, and the device is open. */
+/* Moves bytes between device memory and host memory; with TO_DEVICE, host memory is only read. Blocks until they have
+ * arrived. The range must be checked and the device open. */
 typedef gpuhal_status gpuhal_move_fn(gpuhal_direction direction, gpuhal_device *device, const gpuhal_memory *memory,
                                      uint64_t offset, void *host, uint64_t bytes);
 
@@ -19,33 +19,33 @@ static inline bool gpuhal_is_aligned(const gpuhal_device *device, uint64_t offse
     return ((offset | bytes) & device->copy_mask) == 0;
 }
 
-/* Calls the plugin's write or read, at aligned offset and size. A slot that is missing and one that refuses this memory
- * are the same to all callers: NOT_SUPPORTED without a detail, and another path is taken. */
+/* Calls the plugin's write or read with aligned offset and size. Returns NOT_SUPPORTED without a detail both if the
+ * slot is missing and if it refuses this memory; the caller then takes another path. */
 gpuhal_move_fn gpuhal_slot_move;
-/* Adds the detail of a failure to the slot's status. */
+/* Adds the failure detail to the slot's status. */
 gpuhal_status gpuhal_slot_result(gpuhal_direction direction, gpuhal_device *device, gpuhal_status status,
                                  uint64_t bytes);
-/* Moves at any offset: `middle` moves the whole blocks. NOT_SUPPORTED without a detail if `middle` returns that. */
+/* Moves at any offset; `middle` moves the whole blocks. Returns NOT_SUPPORTED without a detail if `middle` does. */
 gpuhal_status gpuhal_slot_move_blocks(gpuhal_direction direction, gpuhal_device *device, const gpuhal_memory *memory,
                                       uint64_t offset, void *host, uint64_t bytes, gpuhal_move_fn *middle);
-/* Returns NOT_SUPPORTED with its detail: the device has neither a slot for its memory nor memory of the kind for that
- * direction. */
+/* Returns NOT_SUPPORTED with its detail: the device has neither a slot for its memory nor memory of the kind needed for
+ * that direction. */
 gpuhal_status gpuhal_slot_no_way(gpuhal_device *device, gpuhal_direction direction);
 
-/* Calls the plugin's copy, on a queue of the plugin's, or NULL and at once. Failures are the plugin's, without a detail
- * of the library's. */
+/* Calls the plugin's copy, on a plugin queue, or blocking if `queue` is NULL. Returns the plugin's status without
+ * adding a detail. */
 gpuhal_status gpuhal_slot_copy(gpuhal_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
                                uint64_t to_offset, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes);
 
-/* Returns the kind of memory that bytes go through in this direction. */
+/* Returns the kind of memory used for staging in this direction. */
 static inline gpuhal_memory_kind gpuhal_slot_kind(gpuhal_direction direction)
 {
     return direction == GPUHAL_TO_DEVICE ? GPUHAL_MEMORY_UPLOAD : GPUHAL_MEMORY_READBACK;
 }
-/* Allocates memory of that kind; fails also if the plugin gives none that the host can use. */
+/* Allocates memory of that kind. Also fails if the plugin returns memory that the host cannot use. */
 gpuhal_status gpuhal_slot_allocate(gpuhal_device *device, gpuhal_direction direction, uint64_t bytes,
                                       gpuhal_memory *out_memory);
-/* Makes its first bytes visible to the device, or to the host, if it is not coherent. */
+/* If the memory is not coherent, makes its first bytes visible to the device or to the host. */
 gpuhal_status gpuhal_slot_clean(gpuhal_device *device, gpuhal_direction direction, const gpuhal_memory *memory,
                                    uint64_t bytes);
 

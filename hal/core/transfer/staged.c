@@ -1,6 +1,6 @@
-/* transfer/staged.c: see staged.h. A thread takes the next free piece, begins it in the older of its chunks once that
- * chunk's last piece has ended, and so on until none is left. The order of pieces does not matter, since they share no
- * byte. After any failure nothing is in flight in a chunk: destroying its queue waits for the device. */
+/* transfer/staged.c: see staged.h. A thread claims the next piece and starts it in the older of its chunks, once that
+ * chunk's last piece has ended. It repeats this until no piece is left. The order of pieces does not matter, since they
+ * share no byte. After any failure nothing remains in flight in a chunk: destroying its queue waits for the device. */
 #include "transfer/staged.h"
 
 #include "base/error.h"
@@ -10,13 +10,14 @@
 
 #include <string.h>
 
-/* Pieces are an eighth of the copy, so that both halves of a middling one overlap too, within bounds: at most the
- * chunk's size, and at least enough to be worth a submission. */
+/* Pieces are an eighth of the copy, so that the two halves of medium-sized copies overlap as well. They are limited to
+ * the chunk's size, and large enough to be worth a submission. */
 #define LEAST_PIECE_BYTES (256u << 10)
 
 /* ---- one chunk, with a queue or blocking */
 
-/* Fills a plain chunk. If the device has no memory for this direction it has a slot, or the host sees its memory. */
+/* Fills a plain chunk. If the device has no memory for this direction, it has a slot, or the host can access its
+ * memory. */
 static gpuhal_status fill_plain(gpuhal_chunk *chunk, const gpuhal_memory *from, uint64_t offset, uint64_t bytes)
 {
     gpuhal_device *device = chunk->device;
@@ -32,8 +33,9 @@ static gpuhal_status fill_plain(gpuhal_chunk *chunk, const gpuhal_memory *from, 
     return status == GPUHAL_ERROR_NOT_SUPPORTED ? gpuhal_slot_no_way(device, GPUHAL_FROM_DEVICE) : status;
 }
 
-/* Starts a copy. From the device it copies whole alignment blocks: up to one more at each end; the payload leaves room
- * for them (gpuhal_staging_payload_bytes()). `lead` counts the bytes in front until end_copy() has moved them away. */
+/* Starts a copy. From the device, it copies whole alignment blocks, up to one more at each end; the payload size leaves
+ * room for them (gpuhal_staging_payload_bytes()). `lead` is the number of extra bytes in front until end_copy() removes
+ * them. */
 static gpuhal_status start_copy(gpuhal_chunk *chunk, gpuhal_plugin_queue *queue, const gpuhal_memory *memory,
                                 uint64_t offset, uint64_t bytes)
 {
@@ -54,8 +56,8 @@ static gpuhal_status start_copy(gpuhal_chunk *chunk, gpuhal_plugin_queue *queue,
     return status ? gpuhal_device_failed(device, status, "copying to staging memory") : GPUHAL_OK;
 }
 
-/* Ends a copy once the device is done: bytes that arrived become visible, and stand at the beginning. The members are
- * cleared first, so that a failure here does not end the same piece a second time. */
+/* Finishes a copy after the device is done: makes the bytes visible and moves them to the beginning of the chunk.
+ * Clears the members first, so that after a failure here the same piece is not finished twice. */
 static gpuhal_status end_copy(gpuhal_chunk *chunk)
 {
     const uint64_t bytes = chunk->arriving, lead = chunk->lead, mask = chunk->device->copy_mask;
@@ -96,8 +98,9 @@ static gpuhal_status make_queue(gpuhal_chunk *chunk)
     return status;
 }
 
-/* Begins a copy that await_copy() ends. If the event could not be recorded behind the copy, no thread could await the
- * copy later: destroying the queue does that now, and the next use makes another. */
+/* Starts a copy that await_copy() finishes. If the event cannot be recorded after the copy, no thread could wait for
+ * the copy later. In that case the queue is destroyed now, which waits for the copy, and the next use creates
+ * another. */
 static gpuhal_status begin_copy(gpuhal_chunk *chunk, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes)
 {
     gpuhal_device *device = chunk->device;
@@ -117,13 +120,13 @@ static gpuhal_status begin_copy(gpuhal_chunk *chunk, const gpuhal_memory *memory
     return status;
 }
 
-/* Returns whether the copy that was begun has ended, well or not. */
+/* Returns whether the started copy has ended, with or without a failure. */
 static bool has_ended(const gpuhal_chunk *chunk)
 {
     return gpuhal_plugin_event_query(chunk->device, chunk->event) != GPUHAL_NOT_READY;
 }
 
-/* Sleeps until it has. OK if nothing is in flight. */
+/* Sleeps until the copy has ended. Returns OK if nothing is in flight. */
 static gpuhal_status await_copy(gpuhal_chunk *chunk)
 {
     gpuhal_status status = GPUHAL_NOT_READY;
@@ -150,23 +153,23 @@ typedef struct ring {
     gpuhal_thread_pool_job job;
 
     gpuhal_mutex mutex; /* protects the members below */
-    uint64_t next;      /* the first free piece; `pieces` after a failure */
-    uint32_t threads;   /* requested, the caller's included */
+    uint64_t next;      /* the next unclaimed piece; `pieces` after a failure */
+    uint32_t threads;   /* number requested, including the caller's */
     uint32_t most_threads;
-    uint32_t starved;     /* how often the device was found waiting, less how often it was not */
-    gpuhal_status status; /* of the first failure */
+    uint32_t starved;     /* how often the device was found waiting, minus how often it was not */
+    gpuhal_status status; /* the first failure */
     gpuhal_error_detail error;
 } ring;
 
-/* One chunk of a worker, with the piece that is in it. */
+/* One chunk of a thread, with the piece that is in it. */
 typedef struct slot {
     gpuhal_chunk *chunk;
-    uint64_t done, bytes; /* bytes 0: empty */
+    uint64_t done, bytes; /* bytes is 0 if the slot is empty */
 } slot;
 
 enum { SLOTS = 2 };
 
-/* Lets no thread find a free piece from here on; each thread awaits its pieces in flight. The caller gets the first
+/* Makes all pieces unavailable from now on; each thread waits for its pieces in flight. The caller receives the first
  * failure. */
 static void fail(ring *r, gpuhal_status status)
 {
@@ -179,8 +182,8 @@ static void fail(ring *r, gpuhal_status status)
     gpuhal_mutex_unlock(&r->mutex);
 }
 
-/* Takes the next free piece; false when none is left. Pieces lie on a grid of piece_bytes that begins `phase` bytes
- * before the copy, so the first is shorter by the phase and the last ends with the copy: all others begin on the
+/* Claims the next piece. Returns false if none is left. Pieces lie on a grid of piece_bytes that begins `phase` bytes
+ * before the copy. So the first piece is shorter by the phase, the last ends with the copy, and all others begin on the
  * grid. */
 static bool claim(ring *r, slot *s)
 {
@@ -199,9 +202,9 @@ static bool claim(ring *r, slot *s)
     return true;
 }
 
-/* Adds a helper when the device keeps waiting for the present threads, twice per thread: one late wake-up is no reason.
- * The count grows if a piece had ended before its thread came back to it, and sinks if it had not. The pool is called
- * without the mutex, which the new helper takes. */
+/* Adds a helper if the device keeps waiting for the current threads, twice per thread: one late wake-up is not enough.
+ * The count increases if a piece had ended before its thread returned to it, and decreases otherwise. The pool is
+ * called without the mutex, since the new helper locks it. */
 static void learn(ring *r, bool starved)
 {
     bool more = false;
@@ -218,8 +221,8 @@ static void learn(ring *r, bool starved)
     }
 }
 
-/* Begins a piece. A single one has nothing to overlap with, and blocking copies are quicker than begun and awaited
- * ones. */
+/* Starts a piece. A single piece has nothing to overlap with, and a blocking copy is then faster than starting and
+ * waiting. */
 static gpuhal_status begin_piece(ring *r, slot *s)
 {
     const gpuhal_staged_copy *copy = r->copy;
@@ -233,7 +236,7 @@ static gpuhal_status begin_piece(ring *r, slot *s)
                                                 : gpuhal_staged_move_chunk(s->chunk, copy->memory, offset, s->bytes);
 }
 
-/* Ends a piece. After a failure of another piece it awaits the bytes in flight and takes them no further. */
+/* Finishes a piece. After a failure of another piece it waits for the bytes in flight but does not pass them on. */
 static gpuhal_status end_piece(ring *r, slot *s, bool go_on)
 {
     const gpuhal_staged_copy *copy = r->copy;
@@ -244,9 +247,9 @@ static gpuhal_status end_piece(ring *r, slot *s, bool go_on)
     return take ? copy->move(copy->user, s->chunk->host, s->done, bytes) : status;
 }
 
-/* Runs one thread, its slots in turn: awaits the older piece, and begins the next in its place. The loop may end with
- * pieces in flight in either slot, so the second loop awaits every slot, also after a failure: a chunk that is passed
- * on must have nothing under way (staging.h). */
+/* Runs one thread over its slots in turn: waits for the older piece and starts the next one in its place. The loop may
+ * exit with pieces in flight in either slot. So the second loop waits for all slots, even after a failure: a chunk must
+ * have nothing in flight when it is returned (staging.h). */
 static void carry(ring *r, slot *slots, uint32_t count)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -273,7 +276,7 @@ static void carry(ring *r, slot *slots, uint32_t count)
     }
 }
 
-/* Works with `first`, and with a second chunk if the device copies by itself and one is free without waiting. */
+/* Works with `first`, and with a second chunk if the device copies on its own and a chunk is free. */
 static void carry_with(ring *r, gpuhal_chunk *first)
 {
     const gpuhal_staged_copy *copy = r->copy;
@@ -289,7 +292,7 @@ static void carry_with(ring *r, gpuhal_chunk *first)
     }
 }
 
-/* Runs a helper. Without a free chunk it is one too many. No other is added then either: chunks are short, not
+/* Runs a helper. If there is no free chunk, the helper is not needed, and no other is added: chunks are scarce, not
  * threads. */
 static void help(void *user)
 {
@@ -317,8 +320,8 @@ static void plan(ring *r)
     r->pieces = (r->phase + copy->bytes - 1) / r->piece_bytes + 1;
 }
 
-/* Plans threads. One is worth waking for two pieces or more. Without queues both halves are blocking calls, which two
- * threads overlap; nothing then shows which half waits for the other. */
+/* Chooses the number of threads. A thread is worth waking for two pieces or more. Without queues both halves are
+ * blocking calls, which two threads overlap; nothing then shows which half waits for the other. */
 static void plan_threads(ring *r, const gpuhal_chunk *chunk)
 {
     const gpuhal_staged_copy *copy = r->copy;
@@ -353,7 +356,7 @@ gpuhal_status gpuhal_staged_run(const gpuhal_staged_copy *copy)
     gpuhal_mutex_init(&r.mutex);
     gpuhal_thread_pool_submit(gpu, &r.job, r.threads - 1);
     carry_with(&r, chunk);
-    /* Returns once no helper is inside: `r` lies on this stack, and is read without the mutex from here on. */
+    /* Returns once no helper is inside. `r` is on this stack, and is read without the mutex from now on. */
     gpuhal_thread_pool_cancel(gpu, &r.job);
     gpuhal_mutex_finish(&r.mutex);
     if (r.threads > began_with) {

@@ -1,5 +1,5 @@
-/* transfer/staging.c: see staging.h. A pool is made under the device's mutex; its chunks are counted and given out
- * under the pool's, which is not held while a plugin allocates. */
+/* transfer/staging.c: see staging.h. Pools are created under the device's mutex. A pool's own mutex protects its chunk
+ * count and free list, and is not held while a plugin allocates. */
 #include "transfer/staging.h"
 
 #include "base/error.h"
@@ -10,32 +10,31 @@
 
 #include <stdlib.h>
 
-/* Measured (docs/measurements): with smaller ones, waking a software device's threads costs more than moving a
+/* Measured (docs/measurements): with smaller chunks, waking a software device's threads costs more than moving a
  * piece. */
 #define CHUNK_BYTES (2u << 20)
-/* Devices that copy by themselves need no thread for each piece, but many pieces in flight: each thread that fills
- * chunks has two. To saturate a link of 64 GB/s takes five to eight threads of 8 to 12 GB/s each, and the 16 MiB of a
- * pool must be enough for them. */
+/* Devices that copy on their own need no thread per piece, but many pieces in flight: each thread that fills chunks has
+ * two. Saturating a 64 GB/s link takes five to eight threads at 8 to 12 GB/s each, and the pool's 16 MiB must be enough
+ * for all of them. */
 #define ENGINE_CHUNK_BYTES (1u << 20)
 
-/* All chunks of this process. */
 static struct {
     gpuhal_mutex mutex; /* protects the members below; taken last */
     uint64_t bytes;
-    uint32_t generation; /* fork generation that they belong to */
+    uint32_t generation; /* fork generation of `bytes` */
 } process = {.mutex = GPUHAL_MUTEX_INITIALIZER};
 
 struct gpuhal_staging {
     gpuhal_mutex mutex;         /* protects the members below */
-    gpuhal_condition condition; /* a chunk was given back */
+    gpuhal_condition condition; /* a chunk was returned */
     gpuhal_chunk *free;
-    uint64_t made, most; /* chunks in existence, and how many there may be */
+    uint64_t made, most; /* number of existing chunks, and their maximum */
     uint64_t chunk_bytes;
-    _Atomic uint32_t threads; /* not protected; see gpuhal_staging_threads */
+    _Atomic uint32_t threads; /* atomic, not protected; see gpuhal_staging_threads() */
 };
 
-/* Returns whether queues help. Without event_block waiting would be polling, and a software device copies with the
- * processors that are to be kept free: then a thread that blocks in the copy itself is better (docs/measurements). */
+/* Returns whether queues help. Without event_block, waiting would mean polling. A software device copies with the CPU
+ * that is supposed to stay free; a thread that blocks in the copy is then better (docs/measurements). */
 bool gpuhal_staging_has_engine(const gpuhal_device *device)
 {
     return device->ops.queue_create && device->ops.event_block &&
@@ -49,7 +48,7 @@ static uint64_t chunk_bytes(const gpuhal_device *device)
     return half < wanted ? half & ~(uint64_t)4095 : wanted;
 }
 
-/* Returns the pool, made at the first request: most devices never stage. */
+/* Returns the pool, created on first use: most devices never stage. */
 static struct gpuhal_staging *pool_of(gpuhal_device *device, gpuhal_direction direction)
 {
     gpuhal_mutex_lock(&device->mutex);
@@ -68,7 +67,7 @@ static struct gpuhal_staging *pool_of(gpuhal_device *device, gpuhal_direction di
 
 /* ---- one chunk */
 
-/* Makes a chunk. With no lock held: a plugin may take long to page-lock memory. */
+/* Creates a chunk. Called with no lock held: a plugin may take long to page-lock memory. */
 static gpuhal_status chunk_create(gpuhal_device *device, gpuhal_direction direction, uint64_t bytes,
                                   gpuhal_chunk **out_chunk)
 {
@@ -99,7 +98,7 @@ static gpuhal_status chunk_create(gpuhal_device *device, gpuhal_direction direct
     return GPUHAL_OK;
 }
 
-/* Destroys the event before the queue: no plugin is asked about an event of a queue that is gone. */
+/* Destroys the event before the queue: plugins must not receive events of a destroyed queue. */
 void gpuhal_staging_drop_queue(gpuhal_chunk *chunk)
 {
     gpuhal_device *device = chunk->device;
@@ -128,9 +127,9 @@ static void chunk_destroy(gpuhal_chunk *chunk)
     free(chunk);
 }
 
-/* ---- the bound of the process */
+/* ---- the limit of the process */
 
-/* Takes a free chunk out of any other pool of the object; NULL when there is none. */
+/* Takes a free chunk from any pool of the object. Returns NULL if there is none. */
 static gpuhal_chunk *take_anybodys(gpuhal *gpu)
 {
     for (uint32_t i = 0; i < 2 * gpuhal_device_count(gpu); i++) {
@@ -155,7 +154,7 @@ static gpuhal_chunk *take_anybodys(gpuhal *gpu)
     return NULL;
 }
 
-/* Locks the counter. In the child of a fork it begins from nothing. */
+/* Locks the counter. In a forked child, resets it first. */
 static void lock_process(void)
 {
     uint32_t now = gpuhal_os_fork_generation();
@@ -166,7 +165,7 @@ static void lock_process(void)
     }
 }
 
-/* Adds to the bytes of the process unless that goes above `most`, or takes away. */
+/* Adds to the process's byte count unless that would exceed `most`, or subtracts. */
 static bool account(uint64_t add, uint64_t take_away, uint64_t most)
 {
     lock_process();
@@ -184,8 +183,8 @@ static void give_up(gpuhal_chunk *chunk)
     account(0, bytes, UINT64_MAX);
 }
 
-/* Makes room within the bound of the process, at the expense of chunks that are not in use. A pool's first chunk is
- * made in any case: waiting for other pools could be a deadlock. */
+/* Makes room within the process limit by freeing unused chunks of other pools. A pool's first chunk is always allowed,
+ * because waiting for other pools could deadlock. */
 static bool reserve(gpuhal *gpu, uint64_t bytes, bool is_first)
 {
     gpuhal_chunk *unused = NULL;
@@ -198,9 +197,10 @@ static bool reserve(gpuhal *gpu, uint64_t bytes, bool is_first)
     return true;
 }
 
-/* ---- taking and giving */
+/* ---- taking and returning */
 
-/* Returns a free chunk, or the right to make one (*out_make), or neither. Called with the pool's mutex held. */
+/* Returns a free chunk, or sets *out_make if the caller may create one. Otherwise does neither. Called with the pool's
+ * mutex held. */
 static gpuhal_chunk *take_free(struct gpuhal_staging *pool, bool *out_make)
 {
     gpuhal_chunk *chunk = pool->free;
@@ -215,8 +215,8 @@ static gpuhal_chunk *take_free(struct gpuhal_staging *pool, bool *out_make)
     return chunk;
 }
 
-/* Makes the chunk that take_free() allowed. If there is no room for it and others exist, `wait` says to wait for one of
- * them. */
+/* Creates the chunk that take_free() allowed. If there is no room for it but others exist, sets *out_wait so that the
+ * caller waits for one of them. */
 static gpuhal_status make(gpuhal_device *device, gpuhal_direction direction, struct gpuhal_staging *pool,
                           gpuhal_chunk **out_chunk, bool *out_wait)
 {
@@ -262,7 +262,7 @@ gpuhal_status gpuhal_staging_take(gpuhal_device *device, gpuhal_direction direct
             *out_chunk = chunk;
             return GPUHAL_OK;
         }
-        if (!make_one) { /* the threads that have chunks are stuck in the driver */
+        if (!make_one) { /* the threads that hold chunks are stuck in the driver */
             return gpuhal_device_unusable(device);
         }
         gpuhal_status status = make(device, direction, pool, out_chunk, &wait);

@@ -1,5 +1,5 @@
-/* transfer/thread_pool.c: see thread_pool.h. Jobs that want helpers are in one list; a thread that becomes free takes
- * the first. There are never more threads than helpers wanted at one time, nor than processors. */
+/* transfer/thread_pool.c: see thread_pool.h. Jobs that need helpers are in one list, and a free thread helps the first.
+ * There are never more threads than helpers wanted at one time, nor than processors. */
 #include "transfer/thread_pool.h"
 
 #include <stdlib.h>
@@ -8,12 +8,12 @@ enum { THREADS_MAX = 64 };
 
 struct gpuhal_thread_pool {
     gpuhal_mutex mutex;         /* protects the members below */
-    gpuhal_condition wake;      /* a job wants helpers, or the pool ends */
-    gpuhal_condition ended;     /* a helper has ended its work */
-    gpuhal_thread_pool_job *jobs;      /* that want more helpers */
-    uint32_t wanted;            /* by all jobs */
+    gpuhal_condition wake;      /* a job needs helpers, or the pool is closing */
+    gpuhal_condition ended;     /* a helper has finished its work */
+    gpuhal_thread_pool_job *jobs;      /* jobs that need more helpers */
+    uint32_t wanted;            /* total for all jobs */
     bool closing;
-    uint32_t count, busy;       /* threads, and how many of them help right now */
+    uint32_t count, busy;       /* number of threads, and of those currently helping */
     gpuhal_thread threads[THREADS_MAX];
 };
 
@@ -33,7 +33,7 @@ static void unlist(struct gpuhal_thread_pool *pool, gpuhal_thread_pool_job *job)
     job->listed = false;
 }
 
-/* Helps with the first job that wants helpers, and sleeps otherwise. */
+/* Helps with the first job that needs helpers, and sleeps otherwise. */
 static void *serve(void *user)
 {
     struct gpuhal_thread_pool *pool = user;
@@ -51,8 +51,8 @@ static void *serve(void *user)
         if (--job->wanted == 0) {
             unlist(pool, job);
         }
-        /* Under the same lock that took the job off the list: a thread that cancels finds the helper on the list, or
-         * running. */
+        /* Under the same lock that removed the job from the list, so that a cancelling thread finds the helper either
+         * on the list or running. */
         job->running++;
         pool->busy++;
         gpuhal_mutex_unlock(&pool->mutex);
@@ -66,7 +66,7 @@ static void *serve(void *user)
     return NULL;
 }
 
-/* Returns the pool, made at the first request: most gpuhal objects move little. NULL without memory. */
+/* Returns the pool, created on first use: most gpuhal objects move little. Returns NULL if out of memory. */
 static struct gpuhal_thread_pool *pool_of(gpuhal *gpu)
 {
     struct gpuhal_thread_pool *pool = atomic_load_explicit(&gpu->layers.thread_pool, memory_order_acquire);
@@ -76,7 +76,7 @@ static struct gpuhal_thread_pool *pool_of(gpuhal *gpu)
     gpuhal_mutex_init(&pool->mutex);
     gpuhal_condition_init(&pool->wake);
     gpuhal_condition_init(&pool->ended);
-    /* Two threads may both make one; the second frees the one it made, which no thread has seen. */
+    /* Two threads may both create one; the second frees its own, which no other thread has seen. */
     struct gpuhal_thread_pool *other = NULL;
     if (!atomic_compare_exchange_strong(&gpu->layers.thread_pool, &other, pool)) {
         gpuhal_condition_finish(&pool->ended);
@@ -107,7 +107,7 @@ void gpuhal_thread_pool_submit(gpuhal *gpu, gpuhal_thread_pool_job *job, uint32_
     }
     job->wanted += helpers;
     pool->wanted += helpers;
-    /* Threads that are not busy sleep, or are about to look for work. */
+    /* Threads that are not busy are asleep or about to look for work. */
     while (pool->count - pool->busy < pool->wanted && pool->count < most &&
            gpuhal_thread_start(&pool->threads[pool->count], serve, pool) == 0) {
         pool->count++;
@@ -116,8 +116,8 @@ void gpuhal_thread_pool_submit(gpuhal *gpu, gpuhal_thread_pool_job *job, uint32_
     gpuhal_mutex_unlock(&pool->mutex);
 }
 
-/* Cancels the job. From here on no thread takes it, and on return none is inside: its memory is the caller's again.
- * Helpers may still ask for more helpers until then; `withdrawn` refuses that. */
+/* From here on no thread takes the job, and on return no thread is inside: its memory belongs to the caller again.
+ * Until then helpers may still request more helpers; `withdrawn` prevents that. */
 void gpuhal_thread_pool_cancel(gpuhal *gpu, gpuhal_thread_pool_job *job)
 {
     struct gpuhal_thread_pool *pool = atomic_load_explicit(&gpu->layers.thread_pool, memory_order_acquire);
@@ -145,7 +145,7 @@ void gpuhal_thread_pool_destroy(gpuhal *gpu)
     }
     gpuhal_mutex_lock(&pool->mutex);
     pool->closing = true;
-    /* A helper that hangs in a driver cannot be joined: the pool is left to it. */
+    /* A helper that hangs in a driver cannot be joined, so the pool is leaked. */
     bool stuck = pool->busy > 0;
     gpuhal_condition_signal_all(&pool->wake);
     gpuhal_mutex_unlock(&pool->mutex);

@@ -1,5 +1,5 @@
-/* transfer/verify.c: the self-test of a device: patterns to it, within it and back, compared byte by byte. It uses the
- * functions behind the application's own calls, so it proves the paths that an application gets. */
+/* transfer/verify.c: the self-test of a device. It copies patterns to the device, within it and back, and compares
+ * every byte. It uses the functions behind the public calls, so it tests the paths that applications use. */
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -13,7 +13,7 @@
 
 #define TEST_BYTES ((1u << 20) + 13u)
 
-/* Makes bytes that depend on their place and on `seed`, with a period far above any block size (xorshift over the
+/* Generates bytes that depend on their position and `seed`, with a period far above any block size (xorshift over the
  * index). */
 static void make_pattern(unsigned char *bytes, size_t count, uint32_t seed)
 {
@@ -32,7 +32,7 @@ typedef struct verification {
     unsigned char *sent, *received;
 } verification;
 
-/* Returns DEVICE_LOST for a difference, because a device that returns wrong bytes is of no use. */
+/* Returns DEVICE_LOST for a difference, because a device that returns wrong bytes is useless. */
 static gpuhal_status compare(const verification *v, const char *action, uint64_t offset, const unsigned char *expected,
                              uint64_t bytes)
 {
@@ -48,7 +48,7 @@ static gpuhal_status compare(const verification *v, const char *action, uint64_t
     return GPUHAL_OK;
 }
 
-/* Reads a range back into memory that was spoilt before, and compares. */
+/* Reads a range back into memory that was overwritten with other bytes first, and compares. */
 static gpuhal_status expect(const verification *v, gpuhal_buffer *buffer, const char *action, uint64_t offset,
                             const unsigned char *expected, uint64_t bytes)
 {
@@ -59,8 +59,8 @@ static gpuhal_status expect(const verification *v, gpuhal_buffer *buffer, const 
     return status ? status : compare(v, action, offset, expected, bytes);
 }
 
-/* Uses odd ranges beside each other: a driver that rounds offsets or sizes spoils a neighbour, which the last
- * comparison sees. */
+/* Uses odd ranges next to each other: if a driver rounds offsets or sizes, it damages a neighbour, which the last
+ * comparison detects. */
 static gpuhal_status write_and_read(const verification *v)
 {
     static const struct {
@@ -98,8 +98,8 @@ static gpuhal_status fill(const verification *v)
     return status ? status : expect(v, v->other, "filling", 0, v->sent, TEST_BYTES);
 }
 
-/* Records the result as the device's link to itself: gpuhal_select() chooses no device that failed. A device that is
- * busy, refused or full has neither passed nor failed. The caller gets the error of the test, not that of writing. */
+/* Records the result as the device's link to itself; gpuhal_select() skips devices that failed. A busy, refused or full
+ * device has neither passed nor failed. The caller receives the test's error, not one from recording it. */
 static void record(gpuhal_device *device, gpuhal_status status)
 {
     gpuhal_link *own = gpuhal_link_between(device, device);
@@ -110,7 +110,7 @@ static void record(gpuhal_device *device, gpuhal_status status)
     gpuhal_error_save(&detail);
     char *why = status ? gpuhal_text_copy(detail.sentence) : NULL, *none = NULL;
     if (!atomic_compare_exchange_strong(&own->why_broken, &none, why)) {
-        free(why); /* the first failure is kept; readers may hold it */
+        free(why); /* the first failure is kept, because readers may be using the string */
     }
     atomic_store(&own->verified, status == GPUHAL_OK);
     atomic_store(&own->tried, 1);
