@@ -26,7 +26,7 @@ static const defect known[] = {
      * ("found->ref_count > 0" in pocl_release_dlhandle_cache(), lib/CL/devices/common.c; mended by 9184812d6 of June
      * 2024, in 6.0). `basic`, which is called cpu-minimal from 4.0 on, counts when a launch is enqueued, and pthread,
      * called cpu from 4.0 on, when it begins; pthread of 3.1 counts twice and never gets to 0.
-     * Tests: opencl_defects.launches_of_two_queues_do_not_overlap_on_basic, …_where_launches_must_not */
+     * Tests: opencl_defects.launches_of_two_queues_do_not_overlap_on_basic, …_on_drivers_that_forbid_it */
     {PLATFORM, "pocl", 0, 400, "basic", GPUHAL_OPENCL_ONE_LAUNCH},
     {PLATFORM, "pocl", 400, 600, "cpu-minimal", GPUHAL_OPENCL_ONE_LAUNCH},
     {PLATFORM, "pocl", 0, 301, "pthread", GPUHAL_OPENCL_ONE_QUEUE},

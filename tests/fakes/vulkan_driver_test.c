@@ -104,7 +104,7 @@ TEST(a_queue_without_a_thread_moves_the_bytes_inside_the_call)
     fake_vulkan_expect_clean(&d.fake);
 }
 
-TEST(without_a_barrier_commands_run_in_the_other_order_where_the_script_says_so)
+TEST(commands_without_a_barrier_change_their_order_if_the_script_says_reorder)
 {
     fixture d = open_fixture("reorder");
     unsigned char *two = map(&d, d.two_memory);
@@ -157,7 +157,7 @@ TEST(memory_that_the_host_does_not_see_cannot_be_mapped)
     expect_violation(&d, "vkMapMemory");
 }
 
-TEST(what_is_forgotten_is_counted_when_the_device_goes)
+TEST(destroying_a_device_counts_its_forgotten_objects)
 {
     fixture d = open_fixture("");
     vk_close_device(&d.v);
@@ -181,7 +181,7 @@ TEST(unbound_buffers_and_ranges_outside_are_noticed)
     expect_violation(&d, "has no memory");
 }
 
-TEST(what_unfinished_work_uses_may_not_be_touched)
+TEST(touching_an_object_of_unfinished_work_is_a_violation)
 {
     fixture d = open_fixture("hang_at_submit=1");
     copy_all(&d);

@@ -82,14 +82,14 @@ static void allocate(uint64_t slow_ns)
     }
 }
 
-TEST(memory_gets_huge_pages_where_the_system_has_them_at_hand)
+TEST(memory_gets_huge_pages_if_the_system_has_them_ready)
 {
     allocate(500000);
     assert_int_equal(machine.sought, PAGES);
 }
 
 /* 35 ms for each was measured on a machine on which 214 MiB took 3.8 s. */
-TEST(memory_is_there_in_time_where_huge_pages_have_to_be_made_and_they_may_come_later)
+TEST(slow_huge_pages_do_not_delay_an_allocation_and_may_come_later)
 {
     allocate(35000000);
     assert_true(machine.now_ns <= 100000000);

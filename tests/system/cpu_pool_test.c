@@ -267,7 +267,7 @@ TEST(threads_begin_with_several_groups_and_end_with_the_last_device)
     assert_true(threads_come_down_to(before));
 }
 
-TEST(threads_take_no_signals_and_run_where_the_process_may)
+TEST(threads_take_no_signals_and_run_on_all_processors_of_the_process)
 {
     cpu_set_t all_processors, one;
     CPU_ZERO(&one);
@@ -287,7 +287,7 @@ TEST(threads_take_no_signals_and_run_where_the_process_may)
     end(&with, program);
 }
 
-TEST(the_option_limits_the_threads_and_is_refused_where_it_is_no_number)
+TEST(the_option_limits_the_threads_and_refuses_values_outside_1_to_1024)
 {
     static const char *const wrong[] = {"0", "1025", "two", "", "-1", "4x"};
     const int before = count_threads_first();

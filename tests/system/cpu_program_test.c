@@ -167,7 +167,7 @@ TEST(a_library_of_another_machine_is_incompatible)
     close_cpu(&with);
 }
 
-TEST(what_is_no_library_is_refused)
+TEST(code_that_is_not_a_library_is_refused)
 {
     cpu with = open_cpu("");
     uint64_t bytes;
@@ -207,7 +207,7 @@ static void keep_log(void *user, const char *text)
     snprintf(user, 512, "%s", text);
 }
 
-TEST(what_the_dynamic_loader_says_is_in_the_log_and_in_the_sentence)
+TEST(the_log_and_the_error_quote_the_dynamic_loader)
 {
     cpu with = open_cpu("");
     char log[512] = "";

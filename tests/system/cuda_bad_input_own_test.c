@@ -116,7 +116,7 @@ TEST(devices_that_a_list_hides_are_logged)
     close_clean(gpu);
 }
 
-TEST(memory_is_that_of_the_right_device_where_cuda_and_nvml_count_differently)
+TEST(memory_is_that_of_the_right_device_if_cuda_and_nvml_count_differently)
 {
     use_machine("devices 2; pci 0 0000:c1:00.0; pci 1 0000:11:00.0; memory 0 1G; memory 1 2G; used 0 24M");
     gpuhal *gpu = open_backend(0);

@@ -160,7 +160,7 @@ TEST(a_context_that_fails_after_a_suspend_is_given_its_cure)
     remove_tree();
 }
 
-TEST(ptx_of_a_later_cuda_is_refused_with_what_to_do)
+TEST(ptx_of_a_later_cuda_is_refused_with_advice)
 {
     static const char sentence[] =
         "the PTX was made by a later CUDA than the driver supports, which is 13.0: update the driver, or compile with "
@@ -203,7 +203,7 @@ TEST(a_node_that_cannot_be_opened_for_another_reason_is_not_said_to_be_missing)
 }
 
 /* Its module named nvidia drives displays; there never is a /dev/nvidia-uvm. */
-TEST(tegra_gets_no_hint_to_load_what_it_does_not_have)
+TEST(tegra_gets_no_hint_to_load_modules_that_it_lacks)
 {
     use_machine("devices 1; init 999");
     begin_tree();

@@ -44,7 +44,7 @@ TEST(functions_of_the_vendor_come_from_the_library_that_the_plugin_works_with)
 
 /* An engine chooses kernels and memory by these facts. The numbers of attributes are those of cuda.h; the data sheet of
  * the H100 has 3.35 TB/s. */
-TEST(what_a_device_computes_with_is_listed_in_the_units_of_the_facts)
+TEST(facts_state_the_data_types_group_sizes_and_bandwidth_of_a_device)
 {
     /* The second device is an sm_61 without a width of its memory's bus. */
     use_machine("devices 2; attribute 1 75 6; attribute 1 76 1; attribute 1 37 0");

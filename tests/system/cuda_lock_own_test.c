@@ -19,7 +19,7 @@ static void expect_registered(const void *machine)
 }
 
 /* Files of weights are mapped in this way; the driver has a flag for them, and no documented code that demands it. */
-TEST(memory_that_may_not_be_written_is_registered_whatever_the_driver_answers_first)
+TEST(read_only_memory_is_registered_even_if_the_drivers_first_call_fails)
 {
     assert_true(passes_in_child(expect_registered, "devices 1; attribute 0 113 1; fail cuMemHostRegister_v2 1 1"));
     assert_true(passes_in_child(expect_registered, "devices 1; attribute 0 113 1; fail cuMemHostRegister_v2 1 304"));

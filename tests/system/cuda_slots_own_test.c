@@ -57,7 +57,7 @@ static char *make_program(unsigned kernels)
     return text;
 }
 
-TEST(what_the_compiler_prints_is_handed_out_in_full_also_when_it_succeeds)
+TEST(the_output_of_the_compiler_is_complete_even_if_it_succeeds)
 {
     enum { KERNELS = 2000 };
     bench with = begin_on("devices 1", 1);
@@ -148,7 +148,7 @@ TEST(parameters_are_compared_with_those_of_the_code)
 
 /* The kernel's own shared memory and the request of the launch share 48 KiB; the device has more, for callers that ask
  * for it. */
-TEST(a_kernel_with_shared_memory_of_its_own_gets_what_the_launch_asks_for)
+TEST(a_kernel_with_its_own_shared_memory_gets_the_bytes_of_the_launch)
 {
     static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n.shared .align 4 .b8 own[20480];\n"
                               ".visible .entry fill(.param .u64 a, .param .u32 b, .param .u32 c)\n{\n ret;\n}\n";
@@ -283,7 +283,7 @@ TEST(an_adopted_context_is_worked_in_and_left_to_the_caller)
 }
 
 /* As with ZLUDA: only the caller knows whose stream it is. */
-TEST(a_stream_is_adopted_where_the_driver_cannot_say_whose_it_is)
+TEST(a_stream_is_adopted_even_if_the_driver_cannot_name_its_context)
 {
     use_machine("devices 1; fail cuStreamGetCtx 1+ 801");
     engine own = engine_begin(0);
@@ -305,7 +305,7 @@ TEST(a_stream_is_adopted_where_the_driver_cannot_say_whose_it_is)
     expect_clean();
 }
 
-TEST(blocking_calls_come_after_what_the_adopted_stream_had_been_given)
+TEST(blocking_calls_come_after_earlier_work_of_the_adopted_stream)
 {
     use_machine("devices 1; slow_us 20000");
     const vendor_api api = load_api();

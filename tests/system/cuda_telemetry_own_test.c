@@ -118,7 +118,7 @@ TEST(every_value_has_its_unit_and_its_source)
     remove_reports();
 }
 
-TEST(a_limit_of_the_control_group_is_a_value_and_bounds_what_is_free)
+TEST(a_limit_of_the_control_group_is_a_value_and_bounds_free_memory)
 {
     start("devices 1; memory 0 1G; used 0 24M; value 0 memory_limit 536870912; value 0 memory_limit_used 16777216");
     assert_int_equal(value_of(GPUHAL_VALUE_MEMORY_LIMIT_BYTES), 512 * MIB);
@@ -150,7 +150,7 @@ TEST(the_group_of_version_2_is_found_behind_those_of_version_1_however_long_thei
     remove_reports();
 }
 
-TEST(a_limit_above_what_is_free_changes_nothing)
+TEST(a_limit_above_the_free_memory_changes_nothing)
 {
     start("devices 1; memory 0 1G; used 0 24M; value 0 memory_limit 2147483648");
     assert_int_equal(value_of(GPUHAL_VALUE_MEMORY_FREE_BYTES), 1000 * MIB);
@@ -181,7 +181,7 @@ TEST(a_driver_before_615_has_no_limits)
     remove_reports();
 }
 
-TEST(traffic_is_measured_only_where_it_is_named)
+TEST(traffic_is_measured_only_if_a_sample_names_it)
 {
     start("devices 1");
     assert_int_equal(sample(GPUHAL_VALUE_PCIE_SEND_BYTES_PER_SECOND, false), GPUHAL_MISSING_NOT_READ);
@@ -191,7 +191,7 @@ TEST(traffic_is_measured_only_where_it_is_named)
     remove_reports();
 }
 
-TEST(no_gpu_is_attached_where_nvml_can_do_without)
+TEST(no_gpu_is_attached_if_nvml_can_do_without)
 {
     start("devices 1");
     assert_int_equal(value_of(GPUHAL_VALUE_POWER_MICROWATTS), 123456000);
@@ -200,7 +200,7 @@ TEST(no_gpu_is_attached_where_nvml_can_do_without)
     remove_reports();
 }
 
-TEST(where_the_flag_is_unknown_nvml_is_initialised_the_other_way)
+TEST(nvml_is_initialised_the_older_way_if_it_does_not_know_the_flag)
 {
     start("devices 1; fail nvmlInitWithFlags 1+ 2");
     assert_int_equal(value_of(GPUHAL_VALUE_POWER_MICROWATTS), 123456000);
@@ -217,7 +217,7 @@ TEST(an_nvml_with_other_structures_costs_the_reserved_memory_alone)
     remove_reports();
 }
 
-TEST(what_nvml_gives_with_success_and_no_gpu_has_is_missing)
+TEST(an_impossible_value_of_nvml_is_missing)
 {
     static const gpuhal_key keys[] = {
         GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS,     GPUHAL_VALUE_TEMPERATURE_MEMORY_MILLICELSIUS,
@@ -426,7 +426,7 @@ static void make_process(unsigned pid)
     put(path, "worker\n");
 }
 
-TEST(processes_have_what_is_known_of_them_and_a_mark_where_they_do_not_exist_here)
+TEST(processes_have_their_known_values_and_flags)
 {
     start("devices 1; memory 0 1G; value 0 processes 11");
     begin_tree();

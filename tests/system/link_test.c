@@ -268,7 +268,7 @@ TEST(a_link_that_lies_is_warned_of_once_and_copies_stay_right)
     close_clean(gpu);
 }
 
-TEST(a_link_over_which_copies_fail_is_broken_with_the_drivers_words)
+TEST(a_link_with_failing_copies_is_broken_and_quotes_the_driver)
 {
     use_machine("devices 2; fail " PEER_COPY " 1+ 1");
     warnings said = {0};

@@ -128,7 +128,7 @@ TEST(launches_of_two_queues_do_not_overlap_on_basic)
     close_machine(&m);
 }
 
-TEST(launches_of_two_queues_do_not_overlap_where_launches_must_not)
+TEST(launches_of_two_queues_do_not_overlap_on_drivers_that_forbid_it)
 {
     machine m;
     state("OpenCL 3.0 PoCL 5.0  Linux, Release", "cpu-haswell-x");
@@ -142,7 +142,7 @@ TEST(launches_of_two_queues_do_not_overlap_where_launches_must_not)
     close_machine(&m);
 }
 
-TEST(launches_of_one_queue_may_be_enqueued_where_those_of_two_must_not_overlap)
+TEST(launches_of_one_queue_may_be_enqueued_on_drivers_that_forbid_overlap)
 {
     machine m;
     state("OpenCL 2.0 pocl 1.8  Linux", "pthread-haswell-x");

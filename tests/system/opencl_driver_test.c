@@ -279,7 +279,7 @@ TEST(a_blocking_copy_that_fails_in_execution_is_no_lack_of_memory_and_the_next_o
 }
 
 /* PoCL aborts the program if host memory is missing when a buffer is first used. */
-TEST(where_the_address_space_is_short_a_buffer_is_out_of_memory_and_the_device_goes_on)
+TEST(a_short_address_space_is_out_of_memory_and_the_device_goes_on)
 {
     enum { PIECE = 128 << 20, PIECES = 8 };
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

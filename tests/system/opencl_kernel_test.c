@@ -431,7 +431,7 @@ TEST(events_around_a_launch_are_timed)
 }
 
 /* The core refuses launches by these flags. */
-TEST(memory_states_what_kernels_cannot_do_with_it_and_a_kernel_that_it_adds_no_local_memory)
+TEST(memory_says_if_kernels_cannot_use_it_and_a_kernel_adds_no_local_memory)
 {
     fixture d;
     open_fixture(&d, BASIC, 0);

@@ -39,7 +39,7 @@ static cl_int CL_API_CALL event_info(cl_event event, cl_event_info what, size_t 
     return CL_SUCCESS;
 }
 
-TEST(a_failure_behind_a_recording_is_kept_where_memory_is_short)
+TEST(a_failure_behind_a_recording_is_kept_if_memory_is_short)
 {
     gpuhal_opencl_api.clReleaseEvent = release_event;
     gpuhal_opencl_api.clGetEventInfo = event_info;

@@ -143,7 +143,7 @@ static bool load_kept(const fixture *d, const gpuhal_code *code, const void *kep
     return build.used_compiled;
 }
 
-TEST(what_was_compiled_is_enough_for_the_same_code_options_device_and_driver_alone)
+TEST(a_kept_binary_serves_only_the_same_code_options_device_and_driver)
 {
     fixture d;
     uint64_t bytes = 0;
@@ -178,7 +178,7 @@ TEST(what_was_compiled_is_enough_for_the_same_code_options_device_and_driver_alo
 }
 
 /* PoCL 3.1 aborts on most of these. */
-TEST(what_was_kept_and_is_damaged_or_cut_off_never_reaches_the_driver)
+TEST(a_damaged_or_truncated_kept_binary_never_reaches_the_driver)
 {
     fixture d;
     uint64_t bytes = 0;
@@ -229,7 +229,7 @@ TEST(a_binary_without_its_program_is_not_kept)
 }
 
 /* The specification allows a binary without a description of its kernels' arguments. */
-TEST(what_was_kept_is_enough_for_reflection_where_it_describes_arguments_else_code_is_compiled)
+TEST(a_kept_binary_is_used_for_reflection_only_if_it_describes_arguments)
 {
     fixture d;
     uint64_t bytes = 0;
@@ -288,7 +288,7 @@ static void open_with_il(fixture *d)
     }
 }
 
-TEST(spirv_with_kernels_is_loaded_where_the_device_takes_it)
+TEST(spirv_with_kernels_is_loaded_if_the_device_takes_it)
 {
     fixture d;
     uint32_t words[MODULE_WORDS], numbers[FEW];

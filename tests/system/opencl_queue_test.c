@@ -140,7 +140,7 @@ TEST(two_queues_that_wait_for_each_other_in_turn_neither_deadlock_nor_reorder_in
 
 /* ---- asynchrony */
 
-TEST(nothing_that_is_enqueued_waits_for_the_device)
+TEST(enqueueing_never_waits_for_the_device)
 {
     fixture d;
     unsigned char sent[PIECE], got[PIECE] = {0};
@@ -166,7 +166,7 @@ TEST(nothing_that_is_enqueued_waits_for_the_device)
     close_fixture(&d);
 }
 
-TEST(what_only_the_host_could_do_is_left_to_the_core)
+TEST(copies_that_only_the_host_could_do_are_left_to_the_core)
 {
     fixture d;
     unsigned char bytes[PIECE] = {0};
@@ -300,7 +300,7 @@ static uint64_t now_ns(void)
 
 /* The queue still has the copy's event, since the copy had not ended when the event was recorded: it waited for another
  * queue, which has the gate, because the plugin sets markers in a queue whose native object was given out. */
-TEST(a_timed_event_does_not_count_the_time_in_which_the_queue_was_idle)
+TEST(a_timed_event_does_not_count_the_idle_time_of_the_queue)
 {
     fixture d;
     open_fixture(&d, PTHREAD, GPUHAL_TIMED);

@@ -176,7 +176,7 @@ TEST(a_program_with_its_own_opencl_context_hands_it_over_and_wraps_its_buffer)
     cl.release_context(context);
 }
 
-TEST(what_a_program_does_to_a_shared_buffer_by_itself_is_seen_once_the_buffer_was_mapped_for_reading)
+TEST(a_programs_own_writes_to_a_shared_buffer_are_seen_after_a_mapping)
 {
     opencl cl = load_opencl();
     gpuhal *gpu = open_or_fail(NULL);

@@ -27,7 +27,7 @@ TEST(both_devices_are_listed_without_loading_the_driver_into_this_process)
 }
 
 /* Two equal devices without an identity; the first one is hidden. */
-TEST(a_device_stays_itself_at_the_next_look_where_a_hidden_one_is_just_like_it)
+TEST(a_device_stays_itself_after_a_rescan_beside_a_hidden_equal_one)
 {
     setenv("POCL_DEVICES", "basic basic", 1);
     gpuhal *gpu = open_or_fail(NULL);
@@ -144,7 +144,7 @@ TEST(every_kind_of_memory_copies_to_every_other)
     gpuhal_close(gpu);
 }
 
-TEST(a_mapping_shows_what_was_written_and_keeps_what_the_host_wrote)
+TEST(a_mapping_shows_earlier_writes_and_keeps_the_bytes_of_the_host)
 {
     gpuhal *gpu = open_or_fail(NULL);
     gpuhal_buffer *buffer = buffer_or_fail(select_or_fail(gpu, "opencl:0"), GPUHAL_MEMORY_DEVICE, 4096);
@@ -250,7 +250,7 @@ TEST(eight_threads_copy_at_once)
     gpuhal_close(gpu);
 }
 
-TEST(a_child_of_a_fork_is_refused_where_the_driver_would_hang)
+TEST(a_child_of_a_fork_is_refused_if_the_driver_would_hang)
 {
 #ifdef __SANITIZE_THREAD__
     SKIP_TEST("ThreadSanitizer bears no threads in the child of a process that had several");

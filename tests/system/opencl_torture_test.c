@@ -272,12 +272,12 @@ TEST(each_call_of_the_driver_fails_once)
     fail_each_call("", false);
 }
 
-TEST(each_call_of_the_driver_fails_once_with_what_was_kept)
+TEST(each_call_of_the_driver_fails_once_with_a_kept_binary)
 {
     fail_each_call("", true);
 }
 
-TEST(each_call_of_the_driver_fails_once_where_arguments_are_reflected)
+TEST(each_call_of_the_driver_fails_once_with_reflected_arguments)
 {
     fail_each_call("-cl-kernel-arg-info", false);
 }

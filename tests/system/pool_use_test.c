@@ -152,7 +152,7 @@ static void expect_given_under_pressure(gpuhal_device *device)
     gpuhal_pool_destroy(pool);
 }
 
-TEST(under_pressure_callbacks_give_pools_and_buffers_what_they_need)
+TEST(callbacks_give_memory_to_pools_and_buffers_under_pressure)
 {
     on_each_device(expect_given_under_pressure);
 }
@@ -198,7 +198,7 @@ static void expect_page_locked_pools(gpuhal_device *device)
     gpuhal_pool_destroy(pools[1]);
 }
 
-TEST(page_locked_pools_have_what_the_host_wrote_on_every_device)
+TEST(page_locked_pools_keep_the_bytes_of_the_host_on_every_device)
 {
     on_each_device(expect_page_locked_pools);
 }

@@ -290,7 +290,7 @@ static void expect_rows(gpuhal_device *device)
     expect_results(&shared, &own, LAUNCHERS);
 }
 
-TEST(a_row_of_launches_by_several_threads_loses_none_and_keeps_what_it_uses)
+TEST(several_threads_lose_no_launch_and_launches_keep_their_buffers)
 {
     gpuhal *gpu = open_or_fail(NULL);
     for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
@@ -379,7 +379,7 @@ static void expect_used_by_address(const row *own, gpuhal_buffer *buffer)
 }
 
 /* OpenCL has no address of imported host memory, and only functions of the processor take more local memory. */
-TEST(what_a_driver_cannot_launch_is_refused_before_it_is_enqueued)
+TEST(a_launch_that_a_driver_cannot_do_is_refused_before_it_is_enqueued)
 {
     static _Alignas(65536) char memory[65536];
     gpuhal *gpu = open_or_fail(NULL);

@@ -371,7 +371,7 @@ TEST(sections_failures_and_resets_in_the_middle_of_batches_leave_no_piece_uncoun
 
 
 /* The read goes to the queue's thread, since the driver would wait in it. */
-TEST(a_deferred_read_of_an_adopted_stream_comes_after_what_the_engine_submitted_by_itself)
+TEST(a_deferred_read_comes_after_the_engines_own_work_in_an_adopted_stream)
 {
     use_machine("devices 1; slow_us 100000");
     gpuhal *gpu = open_backend(GPUHAL_ISOLATION_NEVER);

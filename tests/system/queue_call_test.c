@@ -166,7 +166,7 @@ static gpuhal_status wait_for_the_device(void *user)
     return GPUHAL_OK;
 }
 
-TEST(a_function_cannot_wait_for_a_device_of_which_another_queue_waits_for_it)
+TEST(a_function_cannot_wait_for_a_device_with_a_queue_that_waits_for_it)
 {
     for (size_t i = 0; i < sizeof selectors / sizeof *selectors; i++) {
         fixture d = open_fixture(selectors[i], (gpuhal_config){0});
@@ -259,7 +259,7 @@ TEST(an_event_of_the_hosts_holds_work_back_until_it_is_signalled_once)
     }
 }
 
-TEST(an_event_of_the_hosts_that_fails_or_is_destroyed_fails_what_waits_for_it)
+TEST(a_failed_or_destroyed_host_event_fails_the_queue_that_waits_for_it)
 {
     fixture d = open_fixture("cpu:0", (gpuhal_config){0});
     for (int destroyed = 0; destroyed < 2; destroyed++) {
@@ -287,7 +287,7 @@ static gpuhal_status return_status(void *user)
     return *(const gpuhal_status *)user;
 }
 
-TEST(a_queue_fails_with_nothing_that_a_wait_for_it_means_otherwise)
+TEST(a_queue_cannot_fail_with_a_status_that_means_otherwise_for_a_wait)
 {
     fixture d = open_fixture("cpu:0", (gpuhal_config){0});
     gpuhal_event *host = event_or_fail(d.gpu, GPUHAL_EVENT_HOST);
@@ -453,7 +453,7 @@ static void count_released(void *user, void *memory)
     atomic_fetch_add((_Atomic int *)user, 1);
 }
 
-TEST(a_buffer_that_is_kept_stays_until_what_was_enqueued_has_ended_also_in_a_section)
+TEST(a_kept_buffer_stays_until_enqueued_work_has_ended_also_in_a_section)
 {
     for (size_t i = 0; i < sizeof selectors / sizeof *selectors; i++) {
         for (int section = 0; section < 2; section++) {

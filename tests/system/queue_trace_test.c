@@ -133,7 +133,7 @@ TEST(a_queue_made_while_a_trace_is_on_has_times_of_the_device_and_an_older_one_h
 }
 
 /* The device's own times, before the host converts them. */
-TEST(the_time_of_a_piece_is_what_events_around_it_measure)
+TEST(the_time_of_a_piece_agrees_with_the_events_around_it)
 {
     static const char *const timed[] = {"opencl:0", "vulkan:0"};
     begin_traces();

@@ -177,7 +177,7 @@ TEST(the_plugin_reports_links_between_earlier_and_later_devices)
 
 /* ---- the list for the next program */
 
-TEST(a_driver_that_was_started_earlier_does_not_take_from_the_record_what_a_look_found)
+TEST(an_earlier_start_of_the_driver_does_not_undo_the_record_of_a_rescan)
 {
     gpuhal *gpu = open_cards("A", GPUHAL_ISOLATION_ONCE);
     use_device(find_card(gpu, 'A'));
@@ -193,7 +193,7 @@ TEST(a_driver_that_was_started_earlier_does_not_take_from_the_record_what_a_look
     close_cards(gpu);
 }
 
-TEST(what_the_driver_here_reports_replaces_what_the_newest_rescan_found)
+TEST(the_list_of_the_driver_here_replaces_that_of_the_newest_rescan)
 {
     gpuhal *gpu = open_cards("A", GPUHAL_ISOLATION_ONCE);
     put_cards("AB", "");
@@ -240,7 +240,7 @@ static uint32_t count_present(void)
     return count;
 }
 
-TEST(a_rescan_in_which_the_driver_hangs_leaves_the_records_of_its_devices)
+TEST(a_hang_of_the_driver_in_a_rescan_leaves_the_records_of_its_devices)
 {
     gpuhal *gpu = open_cards("AB", GPUHAL_ISOLATION_ALWAYS);
     const uint32_t present = count_present();
@@ -256,7 +256,7 @@ TEST(a_rescan_in_which_the_driver_hangs_leaves_the_records_of_its_devices)
 }
 
 /* Both are one card; only the hidden interface has the address. */
-TEST(a_look_at_which_the_driver_hangs_leaves_what_its_hidden_devices_say_of_others)
+TEST(a_hang_of_the_driver_in_a_rescan_leaves_evidence_of_hidden_devices)
 {
     static const char one[] = "uuid 0 66616b65206465766963652075756900";
     setenv("GPUHAL_FAKE_VULKAN", "discrete;vendor=0x10de;without=VK_EXT_pci_bus_info", 1);
@@ -302,7 +302,7 @@ static void write_at_each_line(void *user, int32_t level, const char *line)
     }
 }
 
-TEST(who_takes_a_line_of_the_log_may_write_what_is_noted_in_the_midst_of_writing)
+TEST(a_log_callback_may_write_to_the_disk_while_faults_are_being_written)
 {
     static scribe own;
     char aside[320];

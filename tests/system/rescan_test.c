@@ -67,7 +67,7 @@ TEST(a_device_that_is_plugged_in_appears_at_the_end_of_the_list)
     close_cards(gpu);
 }
 
-TEST(the_physical_devices_are_those_that_are_there_now)
+TEST(a_rescan_lists_the_physical_devices_that_are_present)
 {
     gpuhal *gpu = open_cards("AB", NULL);
     uint32_t before = records_now(gpu, GPUHAL_RECORD_PHYSICAL), number = 0, preferred = 0;
@@ -172,7 +172,7 @@ TEST(a_device_that_was_never_opened_and_is_gone_cannot_be_opened)
     close_cards(gpu);
 }
 
-TEST(selectors_pass_over_what_is_gone_and_say_so)
+TEST(selectors_pass_over_gone_devices_and_say_so)
 {
     gpuhal *gpu = open_cards("AB", NULL);
     gpuhal_device *found = NULL;
@@ -266,7 +266,7 @@ TEST(a_driver_that_hangs_or_fails_at_the_next_look_takes_no_device_away)
     close_cards(gpu);
 }
 
-TEST(a_new_device_is_seen_only_where_the_configuration_names_it)
+TEST(a_new_device_is_seen_only_if_the_configuration_names_it)
 {
     gpuhal *gpu = open_cards("AC", "cuda:0,name=Card C");
     assert_int_equal(gpuhal_device_count(gpu), 2);

@@ -37,7 +37,7 @@ TEST(hip_visible_devices_decides_and_the_ordinal_is_the_native_index)
     close_clean(gpu);
 }
 
-TEST(both_variables_together_leave_what_both_let_through)
+TEST(both_variables_together_leave_the_devices_that_each_lets_through)
 {
     use_machine("devices 4");
     setenv("ROCR_VISIBLE_DEVICES", "3,GPU-1011121314151617,0", 1);

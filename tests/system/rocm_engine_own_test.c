@@ -71,7 +71,7 @@ TEST(a_queue_goes_with_its_stream_once_its_event_was_recorded_elsewhere)
 /* By then its memory may belong to another object, and the runtime would follow the stream that the event was recorded
  * in.
  */
-TEST(what_a_device_had_that_the_engine_reset_is_not_used_by_another_one)
+TEST(objects_of_a_device_that_the_engine_reset_are_not_used_by_another)
 {
     bench with = begin_on("devices 2", 2);
     const vendor_api api = load_api();
@@ -121,12 +121,12 @@ static void expect_reset_noticed(int major)
     expect_clean();
 }
 
-TEST(a_reset_is_noticed_although_the_engines_streams_lie_where_ours_lay_in_hip_6)
+TEST(a_reset_is_noticed_even_if_new_streams_have_our_old_addresses_in_hip_6)
 {
     expect_reset_noticed(6);
 }
 
-TEST(a_reset_is_noticed_although_the_engines_streams_lie_where_ours_lay_in_hip_7)
+TEST(a_reset_is_noticed_even_if_new_streams_have_our_old_addresses_in_hip_7)
 {
     expect_reset_noticed(7);
 }

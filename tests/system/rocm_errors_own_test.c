@@ -50,7 +50,7 @@ TEST(a_node_that_may_not_be_opened_is_no_permission_with_the_sentence_of_the_pag
     remove_tree();
 }
 
-TEST(a_list_that_hides_every_device_is_named_with_what_the_kernel_has)
+TEST(a_list_that_hides_every_device_is_named_with_the_kernels_count)
 {
     use_machine("devices 2");
     make_tree();
@@ -193,7 +193,7 @@ TEST(a_device_that_was_lost_is_refused_with_the_sentence_of_the_page)
     expect_clean();
 }
 
-TEST(every_way_to_run_out_of_memory_reports_what_is_free)
+TEST(every_way_to_run_out_of_memory_reports_the_free_bytes)
 {
     static const int codes[] = {2, 205, 1052};
     use_machine(

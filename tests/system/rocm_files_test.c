@@ -200,7 +200,7 @@ static gpuhal_device *open_with_target(const char *script, const char *version, 
     return open_on_files(out_gpu);
 }
 
-TEST(what_a_device_computes_with_is_listed_in_the_units_of_the_facts)
+TEST(facts_state_the_data_types_group_sizes_and_bandwidth_of_a_device)
 {
     gpuhal *gpu;
     gpuhal_device *device = open_with_target("devices 1", "90402", &gpu);
@@ -285,7 +285,7 @@ TEST(a_target_that_is_not_certain_is_missing_with_its_reason)
 }
 
 /* A Navi card: no counter of energy, no ECC, a fan; and power under the name that late kernels use. */
-TEST(the_files_of_a_card_for_displays_give_its_fan_and_miss_what_it_has_not)
+TEST(the_files_of_a_display_card_have_its_fan_but_neither_energy_nor_ecc)
 {
     use_machine("devices 1");
     make_tree();
@@ -387,7 +387,7 @@ TEST(tables_that_are_cut_off_or_of_ones_or_unknown_give_no_value)
 
 /* A processor with graphics: 512 MiB are reserved, and HIP has the part of the rest that the kernel lets the GPU
  * use. */
-TEST(where_hip_has_the_processors_memory_the_files_of_that_are_read)
+TEST(the_files_of_the_processors_memory_are_read_if_hip_has_that)
 {
     use_machine("devices 1; memory 0 2G");
     make_tree();
@@ -405,7 +405,7 @@ TEST(where_hip_has_the_processors_memory_the_files_of_that_are_read)
 }
 
 /* The only part that is not hidden looks like a whole GPU; the files have the memory and use of all parts. */
-TEST(where_hip_has_a_part_of_the_memory_the_files_of_the_whole_do_not_count)
+TEST(the_files_of_the_whole_memory_do_not_count_if_hip_has_a_part)
 {
     use_machine("devices 1; memory 0 1G");
     make_tree();
@@ -458,7 +458,7 @@ TEST(a_gpu_that_sleeps_is_not_woken_for_a_value)
     close_on_files(gpu);
 }
 
-TEST(a_gpu_that_sleeps_is_woken_where_that_is_allowed)
+TEST(a_sleeping_gpu_is_woken_only_if_the_caller_allows_it)
 {
     use_machine("devices 1");
     make_tree();
@@ -475,7 +475,7 @@ TEST(a_gpu_that_sleeps_is_woken_where_that_is_allowed)
     close_on_files(gpu);
 }
 
-TEST(pci_express_traffic_is_read_only_where_there_is_a_second_for_it)
+TEST(pci_express_traffic_is_read_only_if_there_is_a_second_for_it)
 {
     use_machine("devices 1");
     make_tree();
@@ -493,7 +493,7 @@ TEST(pci_express_traffic_is_read_only_where_there_is_a_second_for_it)
 
 /* ---- the libraries */
 
-TEST(a_library_is_not_called_where_the_system_has_nothing_for_it_to_read_since_it_would_print)
+TEST(a_library_that_would_print_is_not_called_without_files_to_read)
 {
     use_machine("devices 1");
     make_tree();
@@ -519,7 +519,7 @@ TEST(a_library_that_failed_to_initialise_is_not_asked_a_second_time)
 }
 
 /* A kernel without SCSI has no such directory, and AMD SMI then writes to standard error. */
-TEST(where_amd_smi_would_write_to_standard_error_rocm_smi_is_asked)
+TEST(rocm_smi_is_asked_if_amd_smi_would_write_to_standard_error)
 {
     use_machine("devices 1");
     make_tree();

@@ -134,7 +134,7 @@ TEST(a_query_of_an_event_that_a_thread_waits_for_waits_too)
     remove_reports();
 }
 
-TEST(a_reset_takes_streams_and_memory_and_with_several_devices_leaves_what_is_registered)
+TEST(a_reset_of_one_of_several_devices_takes_all_but_registered_memory)
 {
     const vendor_api api = begin("devices 2");
     hipStream_t stream = NULL;
@@ -184,7 +184,7 @@ TEST(memory_that_is_registered_twice_is_registered_once)
     remove_reports();
 }
 
-TEST(a_new_stream_lies_where_the_last_destroyed_one_lay)
+TEST(a_new_stream_has_the_address_of_the_last_destroyed_one)
 {
     const vendor_api api = begin("devices 1");
     hipStream_t first = NULL, second = NULL;
@@ -241,13 +241,13 @@ static void expect_descriptor(const void *what)
     remove_reports();
 }
 
-TEST(a_descriptor_is_read_where_the_pointer_leads_before_version_7_1_and_is_the_pointer_since)
+TEST(a_descriptor_is_behind_the_pointer_before_7_1_and_the_pointer_since)
 {
     assert_true(passes_in_child(expect_descriptor, "driver 70051831"));
     assert_true(passes_in_child(expect_descriptor, "driver 70125424"));
 }
 
-TEST(ordinary_memory_is_no_device_memory_whatever_the_direction_says)
+TEST(pageable_memory_is_no_device_memory_for_any_direction)
 {
     const vendor_api api = begin("devices 1");
     unsigned char bytes[64] = {0};

@@ -140,7 +140,7 @@ TEST(a_runtime_that_knows_no_graphs_records_events_in_queues_that_were_taken_ove
     end_clean(&with);
 }
 
-TEST(an_export_for_which_hip_is_not_ready_is_busy)
+TEST(an_export_is_busy_if_hip_is_not_ready_for_it)
 {
     bench with = begin_on("devices 1; fail hipMemExportToShareableHandle 1 600", 1);
     gpuhal_memory memory =

@@ -131,14 +131,14 @@ static void expect_no_memory_of_part_0(void)
     close_clean(gpu);
 }
 
-TEST(what_amd_smi_reports_of_the_whole_gpu_is_not_taken_for_its_first_part)
+TEST(memory_of_the_whole_gpu_in_amd_smi_is_not_taken_for_its_first_part)
 {
     use_machine("devices 1; memory 0 384M; partitions 0 3");
     use_rocm_smi(false);
     expect_no_memory_of_part_0();
 }
 
-TEST(what_rocm_smi_reports_of_the_whole_gpu_is_not_taken_for_its_first_part)
+TEST(memory_of_the_whole_gpu_in_rocm_smi_is_not_taken_for_its_first_part)
 {
     use_machine("devices 1; memory 0 384M; partitions 0 3");
     use_amd_smi(false);

@@ -7,7 +7,7 @@
 
 /* ---- the library */
 
-TEST(without_a_library_the_sentence_says_what_was_tried)
+TEST(without_a_library_the_sentence_names_the_path_that_was_tried)
 {
     use_machine("devices 1");
     setenv(LIBRARY_VARIABLE, "/nowhere/libvendor.so.1", 1);

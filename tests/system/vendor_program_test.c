@@ -148,7 +148,7 @@ TEST(an_unknown_option_of_the_compiler_is_named)
     end_clean(&with);
 }
 
-TEST(what_a_driver_compiles_is_kept_by_the_driver_alone)
+TEST(only_the_driver_keeps_the_code_that_it_compiles)
 {
     bench with = begin_on("devices 1", 1);
     assert_null(with.ops.program_compiled);
@@ -157,7 +157,7 @@ TEST(what_a_driver_compiles_is_kept_by_the_driver_alone)
 
 /* ---- kernels */
 
-TEST(a_kernel_states_what_the_driver_reports_of_it)
+TEST(a_kernel_states_the_values_that_the_driver_reports)
 {
     bench with = begin_on("devices 1", 1);
     gpuhal_plugin_program *program = load_kernels(&with);
@@ -275,7 +275,7 @@ TEST(a_driver_that_reports_little_of_functions_runs_them_all_the_same)
 }
 
 /* As with ZLUDA and chipStar. */
-TEST(a_function_that_answers_not_supported_is_missing_where_it_only_describes)
+TEST(a_descriptive_value_is_missing_if_the_driver_answers_not_supported)
 {
     bench with =
         begin_on("devices 1; fail " OF("cuFuncGetAttribute", "hipFuncGetAttribute") " 1+ 801"
@@ -284,7 +284,7 @@ TEST(a_function_that_answers_not_supported_is_missing_where_it_only_describes)
 }
 
 /* As with chipStar. */
-TEST(a_kernel_that_the_driver_does_not_find_costs_no_device_whatever_the_code)
+TEST(a_kernel_that_the_driver_does_not_find_costs_no_device_for_any_code)
 {
     bench with = begin_on("devices 1; fail " CALLED(ModuleGetFunction) " 1 719", 1);
     gpuhal_plugin_program *program = load_kernels(&with);

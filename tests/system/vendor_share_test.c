@@ -24,7 +24,7 @@ static reserved reserve(const bench *with, uint64_t pieces)
     return out;
 }
 
-TEST(a_range_takes_memory_only_where_it_is_committed_and_copies_cross_its_pieces)
+TEST(a_range_takes_memory_only_for_committed_pieces_and_copies_cross_them)
 {
     bench with = begin_on("devices 1; memory 0 64M; slow_us 50", 1);
     reserved area = reserve(&with, 100); /* more than the device has */
@@ -184,7 +184,7 @@ TEST(registered_memory_is_page_locked_until_it_is_given_back)
     end_clean(&with);
 }
 
-TEST(memory_that_may_only_be_read_is_imported_where_the_flag_says_so)
+TEST(read_only_memory_is_imported_only_with_the_flag)
 {
     bench with = begin_on("devices 1" OF("; attribute 0 113 1", ""), 1); /* the device has a flag for it */
     int file = memfd_create("weights", MFD_CLOEXEC);

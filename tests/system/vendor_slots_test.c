@@ -96,7 +96,7 @@ TEST(an_event_after_work_that_failed_says_so_and_only_this_device_is_lost)
 /* ---- rectangles */
 
 /* As with ZLUDA, which has no such copies. */
-TEST(a_rectangle_is_copied_row_by_row_where_the_driver_has_no_copy_for_it)
+TEST(a_rectangle_is_copied_row_by_row_if_the_driver_has_no_copy_for_it)
 {
     bench with = begin_on("devices 1; fail " OF("cuMemcpy2DAsync_v2", "hipMemcpy2DAsync") " 1+ 801", 1);
     gpuhal_memory from = allocate(&with, 0, (gpuhal_alloc){.bytes = 64}),

@@ -340,7 +340,7 @@ static void close_lane(lane *l)
     free(l->got);
 }
 
-TEST(copies_for_which_the_driver_waits_neither_block_behind_long_work_nor_are_a_hang)
+TEST(blocking_copies_of_the_driver_neither_hold_the_caller_nor_are_a_hang)
 {
     static void (*const acts[])(lane *) = {read_pageable,    write_pageable, write_host_memory,
                                            copy_host_memory, read_rectangle, write_rectangle};

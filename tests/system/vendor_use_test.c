@@ -192,7 +192,7 @@ TEST(an_alignment_above_the_drivers_own_is_kept)
 }
 
 /* As with HIP-CPU, whose page-locked memory is that of malloc. */
-TEST(page_locked_memory_is_aligned_where_the_driver_does_not_align_it)
+TEST(page_locked_memory_is_aligned_even_if_the_driver_does_not_align_it)
 {
     use_machine("devices 1; host_offset 16");
     gpuhal *gpu = open_backend(0);
@@ -377,7 +377,7 @@ static void use_everything(const vendor_api *api, gpuhal *gpu)
     expect_untouched(api, mine, "release");
 }
 
-TEST(what_the_program_had_made_current_is_current_after_every_call)
+TEST(every_call_leaves_the_current_context_or_device_of_the_program)
 {
     use_machine("devices 3");
     const vendor_api api = load_api();

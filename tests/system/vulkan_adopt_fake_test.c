@@ -159,7 +159,7 @@ TEST(a_queue_of_the_programs_that_the_device_was_not_adopted_with_can_be_adopted
     end_program(gpu, &fake);
 }
 
-TEST(a_queue_of_a_family_that_the_driver_has_not_is_refused_also_where_the_driver_fills_in_more)
+TEST(a_queue_of_a_missing_family_is_refused_even_if_the_driver_fills_in_more)
 {
     const fake_vulkan fake = fake_vulkan_script("discrete;families=gct1;fills_families");
     make_program(VK_API_VERSION_1_2, true);

@@ -180,7 +180,7 @@ TEST(a_device_without_timeline_semaphores_has_no_queues_and_copies)
     end(gpu);
 }
 
-TEST(what_the_device_was_not_made_with_is_not_offered)
+TEST(an_adopted_device_offers_only_its_enabled_extensions)
 {
     gpuhal *gpu = NULL;
     gpuhal_device *device = begin(VK_API_VERSION_1_2, true, &gpu);
@@ -261,7 +261,7 @@ TEST(a_buffer_of_the_program_is_wrapped_used_and_left_alone)
     end(gpu);
 }
 
-TEST(what_is_no_vulkan_device_is_refused_and_the_device_can_still_be_adopted)
+TEST(an_object_that_is_no_vulkan_device_is_refused_and_adoption_still_works)
 {
     const char *why = "";
     if (!make_owner(&program, VK_API_VERSION_1_2, true, &why)) {

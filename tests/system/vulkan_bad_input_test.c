@@ -157,7 +157,7 @@ TEST(a_mapping_that_fails_on_a_software_device_is_out_of_memory_for_every_kind)
     expect_no_mapping("cpu;fail=vkMapMemory:*:-5");
 }
 
-TEST(a_mapping_for_which_the_host_of_a_software_device_is_short_is_out_of_memory)
+TEST(a_failed_mapping_of_a_software_device_is_out_of_memory)
 {
     expect_no_mapping("cpu;fail=vkMapMemory:*:-1");
 }
@@ -181,7 +181,7 @@ static void let_go(void *user, void *memory)
     ++*(int *)user;
 }
 
-TEST(host_memory_is_rounded_outwards_to_the_alignment_and_refused_with_it_where_that_leaves_what_is_mapped)
+TEST(host_memory_is_rounded_to_the_alignment_and_refused_beyond_the_mapping)
 {
     session s = begin_session("discrete;import_alignment=64K");
     gpuhal_buffer *buffer = NULL;

@@ -16,7 +16,7 @@ TEST(every_memory_kind_is_byte_exact_on_one_memory_for_all)
     end_session(&s);
 }
 
-TEST(every_memory_kind_is_byte_exact_where_the_host_does_not_see_device_memory)
+TEST(every_memory_kind_is_byte_exact_if_the_host_cannot_see_device_memory)
 {
     session s = begin_session("discrete;reorder");
     gpuhal_buffer *hidden = buffer_or_fail(s.device, GPUHAL_MEMORY_DEVICE, BYTES);
@@ -121,7 +121,7 @@ TEST(a_device_without_a_thread_of_its_own_is_byte_exact)
     end_session(&s);
 }
 
-TEST(a_driver_that_is_opened_without_a_loader_is_asked_for_nothing_that_loaders_do)
+TEST(a_driver_without_a_loader_gets_no_call_that_only_loaders_serve)
 {
     setenv("GPUHAL_VULKAN_LIBRARY", getenv("GPUHAL_FAKE_VULKAN_LIBRARY"), 1);
     session s = begin_session("discrete");

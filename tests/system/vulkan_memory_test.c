@@ -45,7 +45,7 @@ static void expect_kinds(const void *what)
     fake_vulkan_expect_clean(&fake);
 }
 
-TEST(each_kind_of_memory_is_the_best_of_what_known_devices_list)
+TEST(each_kind_of_memory_gets_the_best_type_of_known_devices)
 {
     static const machine machines[] = {
         {"nvidia with a small window for the host",
@@ -120,7 +120,7 @@ TEST(the_two_parts_of_a_cards_memory_are_added)
     expect_total("discrete;vendor=0x1002;heaps=d7936M,16G,d256M;types=d@0,vc@1,dvc@2,vch@1", UINT64_C(8) << 30);
 }
 
-TEST(where_one_memory_is_for_all_the_rest_of_it_counts_and_is_used)
+TEST(an_integrated_gpu_counts_and_uses_both_heaps_of_its_one_memory)
 {
     session s = begin_session("integrated;heaps=d16M,512M;types=d@0,vc@1,dvc@0,vch@1");
     gpuhal_buffer *first = buffer_or_fail(s.device, GPUHAL_MEMORY_DEVICE, 15 << 20), *second = NULL, *large = NULL;
@@ -235,7 +235,7 @@ TEST(an_import_that_the_driver_has_no_memory_for_hands_out_nothing_and_works_lat
 
 /* The device writes all, the host a part that is not a whole atom: the bytes beside it stay the device's. Through the
  * slots, since the library lets the host see each write at once. */
-TEST(what_the_host_writes_in_an_atom_leaves_its_neighbours_alone)
+TEST(host_writes_within_an_atom_leave_the_bytes_beside_them)
 {
     enum { SIZE = 256 };
     static const struct {

@@ -192,7 +192,7 @@ TEST(a_device_lost_in_a_launch_says_so_and_closes)
     end_programs(&p);
 }
 
-TEST(a_kernel_that_never_ends_keeps_what_it_uses)
+TEST(a_kernel_that_never_ends_keeps_its_objects)
 {
     programs p = open_programs("discrete");
     work w = {0};

@@ -154,7 +154,7 @@ TEST(parameters_that_are_left_out_are_read_from_the_code)
     end_saxpy(&f);
 }
 
-TEST(values_go_to_a_uniform_block_where_the_code_has_one)
+TEST(values_go_to_a_uniform_block_if_the_code_has_one)
 {
     programs p = begin_programs();
     gpuhal_plugin_program *program = NULL;
@@ -195,7 +195,7 @@ TEST(values_go_to_a_uniform_block_where_the_code_has_one)
     end_programs(&p);
 }
 
-TEST(what_was_compiled_is_given_back_and_taken_only_by_the_same_device)
+TEST(compiled_code_is_returned_and_taken_only_by_the_same_device)
 {
     const gpuhal_kernel_desc desc = saxpy_desc();
     fixture f = begin_saxpy(&desc);

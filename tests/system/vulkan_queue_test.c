@@ -341,7 +341,7 @@ TEST(timed_events_report_how_long_the_work_took)
     measure("discrete;slow_us=20000");
 }
 
-TEST(timed_events_work_where_the_transfer_family_has_no_timestamps)
+TEST(timed_events_work_if_the_transfer_family_has_no_timestamps)
 {
     measure("discrete;slow_us=20000;families=gct1,t1/0");
 }

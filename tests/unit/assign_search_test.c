@@ -134,7 +134,7 @@ static uint32_t choose(const problem *own, const uint64_t *used, uint32_t item, 
     return best;
 }
 
-TEST(where_the_rule_of_a_policy_never_gets_stuck_its_own_choices_are_the_result)
+TEST(the_search_keeps_the_choices_of_a_policy_that_never_gets_stuck)
 {
     static const gpuhal_assign_policy policies[] = {GPUHAL_ASSIGN_FIRST, GPUHAL_ASSIGN_ROUND_ROBIN,
                                                     GPUHAL_ASSIGN_MOST_FREE, GPUHAL_ASSIGN_LEAST_LOADED};

@@ -86,7 +86,7 @@ TEST(steps_without_needs_get_no_device_and_a_plan_of_them_is_empty_on_any_machin
     gpuhal_close(gpu);
 }
 
-TEST(the_error_names_the_step_and_what_no_device_offers)
+TEST(the_error_names_the_step_and_the_lack_of_each_device)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 2, .devices = {{.no_staging_kinds = 1}, {.no_staging_kinds = 1}}};
     gpuhal *gpu = gpuhal_mock_open(NULL, 1);
@@ -125,7 +125,7 @@ TEST(steps_that_fit_alone_and_not_together_are_infeasible_unless_they_run_in_tur
     gpuhal_close(gpu);
 }
 
-TEST(where_the_first_choices_leave_a_step_without_room_others_are_found)
+TEST(other_choices_are_found_if_the_first_ones_leave_a_step_without_room)
 {
     gpuhal *gpu = open_equal(2);
     set_load(1, GIB(10), 0);
@@ -169,7 +169,7 @@ TEST(a_group_that_fits_is_not_divided_although_it_may_be)
     gpuhal_close(gpu);
 }
 
-TEST(the_cpu_takes_only_what_no_device_has_room_for_and_only_where_that_is_allowed)
+TEST(the_cpu_takes_a_step_only_if_no_device_has_room_and_the_step_allows_it)
 {
     gpuhal *gpu = open_equal(1);
     const gpuhal_need small = {.size = sizeof small, .bytes = GIB(1) / 4, .flags = GPUHAL_NEED_ALLOW_CPU},
@@ -243,7 +243,7 @@ TEST(least_loaded_does_not_move_a_step_for_noise_nor_for_its_own_load)
     gpuhal_close(gpu);
 }
 
-TEST(a_step_that_runs_keeps_a_device_on_which_only_its_own_bytes_are_left)
+TEST(a_running_step_keeps_a_device_that_is_full_of_its_own_bytes)
 {
     gpuhal *gpu = open_equal(1);
     gpuhal_balance *balance = NULL;

@@ -16,7 +16,7 @@ TEST(the_interval_of_the_median_has_the_ranks_of_the_sign_test)
     }
 }
 
-TEST(few_samples_give_all_that_was_seen_as_interval)
+TEST(the_interval_of_few_samples_is_their_whole_range)
 {
     double one[] = {3};
     double three[] = {5, 1, 3};

@@ -295,7 +295,7 @@ TEST(a_take_after_reserve_needs_no_memory)
     tear_down();
 }
 
-TEST(what_blocks_allocate_is_given_back_at_their_end)
+TEST(the_end_of_blocks_gives_all_their_allocations_back)
 {
     const int64_t held = gpuhal_fault_held();
     set_up();

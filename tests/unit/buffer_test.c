@@ -247,7 +247,7 @@ TEST(mapping_shows_the_bytes_and_refuses_transfers_meanwhile)
 }
 
 /* Without this fact an engine that computes in memory with a host address cannot know whether it has to map. */
-TEST(a_buffer_is_coherent_where_its_memory_is_and_has_a_host_address)
+TEST(a_buffer_is_coherent_if_its_memory_is_and_has_a_host_address)
 {
     gpuhal_mock = (gpuhal_mock_state){
         .count = 3, .devices = {{.name = "plain"}, {.hidden = 1, .mappable = 1}, {.not_coherent = 1}}};
@@ -391,7 +391,7 @@ TEST(buffers_that_come_and_go_in_several_threads_are_each_found)
 }
 
 /* A GPU with an address space of its own sees page-locked memory at another address than the host does. */
-TEST(a_buffer_is_found_by_its_host_address_too_where_the_device_has_another)
+TEST(a_buffer_is_found_by_its_host_address_too_if_the_device_has_another)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.own_addresses = 1}}};
     gpuhal *gpu = gpuhal_mock_open(NULL, 0);

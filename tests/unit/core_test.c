@@ -86,7 +86,7 @@ TEST(a_control_character_is_found_in_every_place_of_a_text)
     }
 }
 
-TEST(what_is_written_is_read_back_the_same)
+TEST(records_are_read_back_as_they_were_written)
 {
     static const char *const values[] = {"",
                                          " ",
@@ -144,7 +144,7 @@ TEST(every_byte_that_a_name_can_have_is_written_as_text_and_read_back)
     gpuhal_text_finish(&text);
 }
 
-TEST(a_line_of_the_log_neither_turns_nor_breaks_where_it_is_shown)
+TEST(a_shown_line_of_the_log_neither_turns_nor_breaks)
 {
     char text[] = "a\u202eb\u2028c\u2066d\u061ce\u200ff\xc2\x9b" "g\u00e9h\u2026";
     gpuhal_records_clean(text);

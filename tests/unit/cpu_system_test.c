@@ -22,7 +22,7 @@ static void put_meminfo(const char *root, const char *text)
     put_contents(path, text, strlen(text));
 }
 
-TEST(memory_comes_from_meminfo_where_that_can_be_read)
+TEST(memory_comes_from_meminfo_if_it_can_be_read)
 {
     gpuhal_cpu_memory memory = {0};
     const char *root = fresh_directory();
@@ -33,7 +33,7 @@ TEST(memory_comes_from_meminfo_where_that_can_be_read)
 }
 
 /* As in a chroot, with ProcSubset=pid of systemd, and with a file of other contents. */
-TEST(memory_comes_from_sysinfo_where_there_is_no_proc_or_no_meminfo_in_it)
+TEST(memory_comes_from_sysinfo_if_meminfo_is_missing_or_invalid)
 {
     for (int i = 0; i < 3; i++) {
         gpuhal_cpu_memory memory = {0};

@@ -312,7 +312,7 @@ TEST(a_driver_that_hangs_in_every_value_keeps_few_threads)
     gpuhal_close(gpu);
 }
 
-TEST(what_a_plugin_said_of_a_link_before_it_hung_counts)
+TEST(values_that_a_plugin_gave_of_a_link_before_it_hung_count)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 2, .links = 1};
     gpuhal *gpu = open_impatient();

@@ -108,7 +108,7 @@ TEST(kinds_types_and_bits_have_names)
     gpuhal_close(gpu);
 }
 
-TEST(what_this_object_holds_on_a_device_is_known_before_its_plugin_is_asked)
+TEST(the_bytes_held_on_a_device_are_known_without_asking_its_plugin)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 2};
     gpuhal *gpu = gpuhal_mock_open(NULL, 0);
@@ -299,7 +299,7 @@ TEST(a_plugin_without_a_vendors_library_has_no_functions_of_one)
     gpuhal_close(gpu);
 }
 
-TEST(a_device_of_the_callers_is_taken_over_with_what_it_offers)
+TEST(an_adopted_device_of_the_caller_has_its_own_capabilities)
 {
     gpuhal_mock = (gpuhal_mock_state){
         .count = 2, .devices = {{.adopt_kinds = 1u << GPUHAL_NATIVE_OPENCL_DEVICE}, {.name = "stubborn"}}};

@@ -58,7 +58,7 @@ static void *flush(void *user)
 }
 
 /* The first of the two has taken the record, and waits for another process that has the registry's lock. */
-TEST(a_flush_returns_when_what_another_thread_is_writing_is_on_the_disk)
+TEST(a_flush_returns_when_the_faults_that_another_thread_writes_are_on_disk)
 {
     gpuhal *gpu = open_with_registry(1);
     gpuhal_device *device = gpuhal_device_at(gpu, 0);

@@ -28,7 +28,7 @@ static int32_t take_progress(void *user, uint64_t done, uint64_t total)
     return got->calls == got->stop_after;
 }
 
-TEST(progress_grows_and_ends_with_everything_also_where_there_is_nothing)
+TEST(progress_grows_and_ends_with_the_total_even_if_that_is_0)
 {
     gpuhal *gpu = open_two();
     unsigned char *model = random_bytes(LARGE);
@@ -143,7 +143,7 @@ TEST(a_cancelled_transfer_says_so_and_leaves_neither_memory_nor_thread_behind)
     assert_true(threads_come_down_to(before));
 }
 
-TEST(what_is_no_file_is_refused_without_waiting_on_it)
+TEST(pipes_sockets_and_directories_are_refused_without_waiting)
 {
     gpuhal *gpu = open_two();
     gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 1, 64);
@@ -256,7 +256,7 @@ TEST(a_full_disk_is_a_file_error_with_the_systems_own_code)
     assert_int_equal(gpuhal_mock.devices[1].allocations, 0);
 }
 
-TEST(a_file_size_limit_ends_the_transfer_where_it_is_reached)
+TEST(a_file_size_limit_ends_the_transfer_at_the_limit)
 {
     gpuhal *gpu = open_two();
     unsigned char *model = random_bytes(LARGE);
@@ -277,7 +277,7 @@ TEST(a_file_size_limit_ends_the_transfer_where_it_is_reached)
     free(model);
 }
 
-TEST(a_device_that_fails_in_the_middle_is_reported_as_what_it_is)
+TEST(a_device_that_fails_in_the_middle_is_reported_with_its_own_error)
 {
     gpuhal *gpu = open_two();
     gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 1, LARGE);

@@ -183,7 +183,7 @@ TEST(several_transfers_at_once_share_one_buffer_and_few_chunks)
     free(model);
 }
 
-TEST(in_a_queue_files_are_read_and_written_in_order_whatever_becomes_of_their_names)
+TEST(a_queue_reads_and_writes_files_in_order_even_if_they_are_closed_early)
 {
     gpuhal *gpu = open_two();
     unsigned char *model = random_bytes(LARGE);
@@ -263,7 +263,7 @@ TEST(reading_around_the_page_cache_gives_the_same_bytes)
     check_direct_ranges();
 }
 
-TEST(where_the_kernel_refuses_rings_reading_around_the_page_cache_gives_the_same_bytes)
+TEST(direct_reads_give_the_same_bytes_if_the_kernel_refuses_rings)
 {
     const struct sock_filter rules[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -282,7 +282,7 @@ TEST(where_the_kernel_refuses_rings_reading_around_the_page_cache_gives_the_same
     check_direct_ranges();
 }
 
-TEST(a_ring_brings_every_read_that_was_begun_and_says_what_failed)
+TEST(a_ring_completes_every_read_and_states_each_failure)
 {
     enum { READS = 4, PIECE = 8192 };
     gpuhal_uring *ring = NULL;

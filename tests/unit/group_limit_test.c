@@ -65,7 +65,7 @@ TEST(a_buffer_of_more_than_the_groups_leave_is_refused_and_the_limit_named)
     gpuhal_close(gpu);
 }
 
-TEST(available_memory_is_at_most_what_the_groups_leave_and_its_source_says_so)
+TEST(available_memory_is_bounded_by_the_groups_and_its_source_says_so)
 {
     left = 3 * MIB;
     limit = 8 * MIB;
@@ -109,7 +109,7 @@ TEST(a_lease_of_more_than_a_driver_allows_is_refused_in_its_name)
     gpuhal_close(gpu);
 }
 
-TEST(a_device_of_which_the_groups_leave_too_little_does_not_fit)
+TEST(a_device_with_too_little_memory_left_by_the_groups_does_not_fit)
 {
     left = 3 * MIB;
     limit = 8 * MIB;
@@ -151,7 +151,7 @@ TEST(a_lease_of_more_than_the_groups_allow_is_of_another_device_or_refused)
     gpuhal_close(gpu);
 }
 
-TEST(where_the_kernel_counts_no_such_memory_no_file_is_read_for_it)
+TEST(no_file_is_read_for_memory_that_the_kernel_does_not_count)
 {
     left = 0; /* the kernel's figure, if it were read */
     gpuhal *gpu = open_two();

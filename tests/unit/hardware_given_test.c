@@ -51,7 +51,7 @@ static void begin_with_one_of_two(void)
     put("dev/nvidiactl", "");
 }
 
-TEST(each_runtime_is_known_by_what_it_leaves_and_has_its_own_command)
+TEST(each_container_runtime_is_known_by_its_traces_and_has_its_own_command)
 {
     static const struct {
         const char *path, *text, *variable, *who, *fix;
@@ -126,7 +126,7 @@ TEST(a_namespace_of_processes_is_a_containers_unless_it_is_the_hosts)
 }
 
 /* Names that a host's services have, traces of an image that became a host, variables from a container. */
-TEST(a_host_is_none_whatever_its_services_files_and_variables_are_called)
+TEST(a_host_is_no_container_despite_misleading_services_files_and_variables)
 {
     static const struct {
         const char *path, *text, *variable;
@@ -238,7 +238,7 @@ TEST(a_slurm_job_is_named_with_its_number_and_has_the_command_of_slurm_also_in_a
 }
 
 /* Any batch system sets the variable itself, so the advice must not be to unset it. */
-TEST(what_a_batch_system_left_out_is_asked_for_in_the_request_of_the_job)
+TEST(a_gpu_that_a_batch_system_left_out_is_requested_in_the_job)
 {
     static const struct {
         const char *variables[2], *said, *command;
@@ -275,7 +275,7 @@ TEST(what_a_batch_system_left_out_is_asked_for_in_the_request_of_the_job)
     }
 }
 
-TEST(what_a_batch_system_hides_from_cuda_is_asked_for_although_vulkan_lists_it)
+TEST(a_gpu_hidden_from_cuda_is_requested_in_the_job_although_vulkan_lists_it)
 {
     char said[640], command[320];
     begin_with_one_of_two();
@@ -294,7 +294,7 @@ TEST(what_a_batch_system_hides_from_cuda_is_asked_for_although_vulkan_lists_it)
 }
 
 /* Slurm without control groups for devices hides the others only by the variable. */
-TEST(a_job_was_not_given_what_the_variable_of_slurm_leaves_out)
+TEST(a_gpu_that_the_variable_of_slurm_leaves_out_was_not_given_to_the_job)
 {
     begin_with_one_of_two();
     put("dev/nvidia0", "");
@@ -383,7 +383,7 @@ TEST(a_container_lacks_a_gpu_that_its_variable_names_and_no_other_stands_for)
 }
 
 /* The container did not ask for all GPUs of the machine. Only AMD's runtime has ranges. */
-TEST(the_command_for_a_container_that_lacks_its_gpus_names_those_that_it_was_to_have)
+TEST(the_command_for_a_container_without_its_gpus_names_the_intended_ones)
 {
     static const struct {
         const char *sign, *value, *fix;
@@ -456,7 +456,7 @@ TEST(amds_runtime_has_a_variable_with_ranges)
 }
 
 /* Only batch scripts have SLURM_JOB_GPUS. Steps have a separate list, and tasks may have a part of it. */
-TEST(what_slurm_gave_is_known_by_each_of_its_variables)
+TEST(each_variable_of_slurm_states_the_gpus_of_a_job)
 {
     static const struct {
         const char *variables[2][2];
@@ -501,7 +501,7 @@ TEST(what_slurm_gave_is_known_by_each_of_its_variables)
     }
 }
 
-TEST(a_job_was_not_given_what_the_variables_of_rocm_leave_out)
+TEST(a_gpu_that_the_variables_of_rocm_leave_out_was_not_given_to_the_job)
 {
     static const char *const variables[] = {"ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL"};
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
@@ -532,7 +532,7 @@ TEST(a_job_was_not_given_what_the_variables_of_rocm_leave_out)
 }
 
 /* Level Zero's variable names devices or their parts. Slurm sets it for GPUs of other vendors, too. */
-TEST(a_job_was_not_given_what_the_mask_of_level_zero_leaves_out)
+TEST(a_gpu_that_the_mask_of_level_zero_leaves_out_was_not_given_to_the_job)
 {
     static const struct {
         const char *ids, *driver, *mask, *gpus;

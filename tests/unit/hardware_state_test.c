@@ -231,7 +231,7 @@ TEST(a_gpu_that_the_drivers_settings_leave_out_is_hidden)
 
 /* ---- libraries and drivers */
 
-TEST(without_a_user_library_the_package_is_named_and_half_a_driver_is_a_problem_where_nothing_else_works)
+TEST(a_missing_user_library_names_its_package_and_is_a_problem_if_no_gpu_works)
 {
     begin_machine();
     refuse_all();
@@ -262,7 +262,7 @@ TEST(a_library_of_another_version_than_the_kernel_module_is_named)
     end_machine();
 }
 
-TEST(an_error_of_the_vendors_driver_is_quoted_with_what_mends_it)
+TEST(an_error_of_the_vendors_driver_is_quoted_with_a_command_to_mend_it)
 {
     begin_machine();
     put_nvidia(GPU, 0);
@@ -435,7 +435,7 @@ TEST(a_device_whose_configuration_space_reads_as_ones_is_off_the_bus_and_one_tha
     end_machine();
 }
 
-TEST(what_was_there_and_is_not_listed_any_more_is_missing_from_the_bus_or_from_the_driver)
+TEST(a_recorded_gpu_without_a_listing_is_missing_from_the_bus_or_the_driver)
 {
     begin_machine();
     char registry[128];
@@ -505,7 +505,7 @@ TEST(a_gpu_on_a_chip_is_listed_by_its_render_node_and_a_device_without_an_addres
     end_machine();
 }
 
-TEST(under_wsl_a_gpu_of_windows_is_ready_whatever_address_it_has_there)
+TEST(a_gpu_of_windows_is_ready_under_wsl_with_any_address)
 {
     begin_machine();
     put("dev/dxg", "");

@@ -24,7 +24,7 @@ TEST(graphics_cards_and_accelerators_are_listed_in_the_order_of_addresses_and_no
     end_machine();
 }
 
-TEST(what_the_kernel_knows_of_a_device_is_in_the_view)
+TEST(the_view_has_the_kernels_values_of_a_device)
 {
     begin_machine();
     put_link("sys/bus/pci/devices/0000:03:00.0", "../../../devices/pci0000:00/0000:00:01.1/0000:03:00.0");

@@ -53,7 +53,7 @@ TEST(other_hardware_and_monitors_do_not_count)
         gpuhal_os_hotplug_concerns(MESSAGE("add@/module/fuse\0ACTION=add\0DEVPATH=/module/fuse\0SUBSYSTEM=module")));
 }
 
-TEST(what_is_no_message_does_not_count)
+TEST(malformed_messages_do_not_count)
 {
     static const char unended[] = {'A', 'C', 'T', 'I', 'O', 'N', '=', 'a', 'd', 'd', 0,   'S',
                                    'U', 'B', 'S', 'Y', 'S', 'T', 'E', 'M', '=', 'd', 'r', 'm'};
@@ -214,7 +214,7 @@ TEST(an_empty_message_from_another_sender_does_not_end_the_device_events)
 
 /* The system lets only some processes send at all; their messages are ignored. Real events may come meanwhile, though
  * not each time. */
-TEST(what_another_process_sends_in_the_place_of_the_kernel_does_not_count)
+TEST(messages_of_other_processes_do_not_count_as_those_of_the_kernel)
 {
     intptr_t source = -1;
     struct sockaddr_nl address = {0};

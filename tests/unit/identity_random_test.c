@@ -423,12 +423,12 @@ static void for_each_machine(void (*look)(void))
     }
 }
 
-TEST(what_is_one_follows_the_plain_rule_in_every_order)
+TEST(the_identity_of_devices_follows_the_plain_rule_in_every_order)
 {
     for_each_machine(check_relations);
 }
 
-TEST(evidence_connects_what_is_one_and_explains_what_is_distinct_with_devices_hidden)
+TEST(evidence_explains_why_devices_are_the_same_or_distinct_with_some_hidden)
 {
     for_each_machine(check_evidence);
 }

@@ -185,7 +185,7 @@ static void check_orders(void)
     }
 }
 
-TEST(the_order_of_devices_changes_nothing_about_what_is_one)
+TEST(the_order_of_devices_does_not_change_their_identity)
 {
     for_each_machine(check_orders);
 }

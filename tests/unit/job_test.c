@@ -156,7 +156,7 @@ TEST(the_child_of_a_fork_samples_on_a_thread_of_its_own)
 }
 
 /* The two openings fail on one thread, one after the other. */
-TEST(what_a_vendor_said_of_one_failure_is_not_repeated_for_the_next)
+TEST(the_words_of_a_vendor_on_one_failure_are_not_repeated_for_the_next)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 2,
                                     .devices = {{.fail_open = GPUHAL_ERROR_NO_PERMISSION},

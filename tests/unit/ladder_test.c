@@ -157,7 +157,7 @@ TEST(stores_evict_before_they_spill_and_callbacks_come_last_by_priority)
 }
 
 /* The sentence has the figures from before, and the limit. */
-TEST(what_is_above_a_limit_is_refused_before_anything_is_evicted_or_trimmed)
+TEST(a_request_above_a_limit_is_refused_before_any_eviction_or_trim)
 {
     gpuhal *gpu = open_one();
     gpuhal_pool *pool = limited_pool(gpu), *free_pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
@@ -210,17 +210,17 @@ static void expect_given_by(gpuhal_pressure_rung rung)
     end_ladder(gpu, pool);
 }
 
-TEST(what_a_store_evicts_is_given_and_no_other_is_asked)
+TEST(memory_that_a_store_evicts_is_given_and_no_other_source_is_asked)
 {
     expect_given_by(GPUHAL_PRESSURE_EVICT);
 }
 
-TEST(what_a_store_spills_is_given_and_no_other_is_asked)
+TEST(memory_that_a_store_spills_is_given_and_no_other_source_is_asked)
 {
     expect_given_by(GPUHAL_PRESSURE_SPILL);
 }
 
-TEST(what_a_callback_releases_is_given_and_no_other_is_asked)
+TEST(memory_that_a_callback_releases_is_given_and_no_other_source_is_asked)
 {
     expect_given_by(GPUHAL_PRESSURE_CALL);
 }
@@ -241,7 +241,7 @@ TEST(a_callback_is_asked_again_only_while_it_gives)
     end_ladder(gpu, pool);
 }
 
-TEST(a_callback_that_gives_what_does_not_help_is_asked_until_it_has_nothing)
+TEST(a_callback_that_gives_useless_memory_is_asked_until_it_has_nothing)
 {
     gpuhal *gpu = open_one();
     gpuhal_pool *pool = limited_pool(gpu);
@@ -309,7 +309,7 @@ TEST(a_callback_that_claims_all_memory_of_the_device_is_asked_no_more)
 }
 
 /* Two callbacks, so that the sum of their claims exceeds 64 bits. */
-TEST(what_callbacks_claim_is_added_up_without_wrapping)
+TEST(the_sum_of_bytes_that_callbacks_claim_does_not_wrap)
 {
     gpuhal *gpu = open_one();
     gpuhal_pool *pool = limited_pool(gpu);
@@ -389,7 +389,7 @@ TEST(within_the_pool_others_are_asked_and_the_pool_does_not_grow)
     end_ladder(gpu, pool);
 }
 
-TEST(what_a_callback_released_without_a_word_is_found_by_the_last_search)
+TEST(the_last_search_finds_memory_that_a_callback_released_silently)
 {
     gpuhal *gpu = open_one();
     gpuhal_pool *pool = limited_pool(gpu);
@@ -428,7 +428,7 @@ TEST(a_failure_of_the_driver_after_others_were_asked_is_the_callers)
     }
 }
 
-TEST(where_the_device_is_full_memory_of_another_pool_helps)
+TEST(memory_of_another_pool_helps_if_the_device_is_full)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.total_bytes = 4 * SEGMENT}}};
     gpuhal *gpu = gpuhal_mock_open(NULL, 0);
@@ -471,7 +471,7 @@ TEST(memory_that_a_store_gave_behind_work_is_waited_for)
     end_ladder(gpu, pool);
 }
 
-TEST(work_that_does_not_end_leaves_time_for_those_that_are_asked_and_the_call_ends_in_time)
+TEST(endless_work_leaves_time_to_ask_callbacks_and_the_call_ends_in_time)
 {
     gpuhal *gpu = open_one();
     gpuhal_pool *pool = limited_pool(gpu);

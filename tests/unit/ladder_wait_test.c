@@ -36,7 +36,7 @@ static gpuhal_event *release_behind_work(gpuhal *gpu, gpuhal_pool *pool, gpuhal_
     return gate;
 }
 
-TEST(an_allocation_waits_on_where_another_thread_has_the_memory_behind_later_work)
+TEST(an_allocation_waits_on_if_another_thread_has_the_memory_behind_later_work)
 {
     gpuhal *gpu = open_one();
     gpuhal_pool *pool = limited_pool(gpu);
@@ -180,7 +180,7 @@ TEST(an_allocation_that_waits_on_ends_at_its_deadline)
     end_ladder(gpu, pool);
 }
 
-TEST(to_wait_on_suffices_for_what_is_free_and_what_comes_free_together)
+TEST(a_caller_waits_on_if_free_and_pending_memory_suffice_together)
 {
     const uint64_t deadline_ns = gpuhal_os_monotonic_ns() + PATIENCE_NS;
     gpuhal_shortage shortage = {.bytes = 10, .ordered_bytes = 4, .free_bytes = 5, .left_bytes = 1};
@@ -192,7 +192,7 @@ TEST(to_wait_on_suffices_for_what_is_free_and_what_comes_free_together)
     assert_false(gpuhal_ladder_waits_on(&shortage, deadline_ns, deadline_ns + 1));
 }
 
-TEST(what_takes_from_others_has_half_of_the_time_and_at_most_a_second)
+TEST(a_caller_waits_alone_for_half_of_its_time_and_at_most_a_second)
 {
     const uint64_t minute_ns = UINT64_C(60000000000), second_ns = 1000000000;
     uint64_t before_ns = gpuhal_os_monotonic_ns();

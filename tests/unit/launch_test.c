@@ -125,7 +125,7 @@ TEST(a_launch_that_waits_for_its_turn_keeps_little_host_memory_until_it_has_ende
     end(&o);
 }
 
-TEST(a_part_of_a_buffer_is_all_that_a_kernel_gets)
+TEST(a_kernel_gets_only_the_given_part_of_a_buffer)
 {
     objects o = begin();
     const uint32_t value = 7;
@@ -325,7 +325,7 @@ TEST(a_mapped_buffer_is_busy)
     expect_mock_has_no_programs();
 }
 
-TEST(what_a_kernel_wrote_is_seen_by_the_host_where_memory_is_not_coherent)
+TEST(the_host_sees_the_writes_of_a_kernel_to_memory_that_is_not_coherent)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.formats = "mock", .not_coherent = 1}}};
     gpuhal *gpu = gpuhal_mock_open(NULL, 0);

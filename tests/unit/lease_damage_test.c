@@ -93,7 +93,7 @@ TEST(a_ledger_that_was_cut_off_is_begun_anew)
     }
 }
 
-TEST(a_ledger_in_which_any_byte_was_changed_is_repaired)
+TEST(a_ledger_with_any_changed_byte_is_refused_or_repaired)
 {
     make_ledger();
     for (uint64_t offset = 0; offset < 4096 + 700; offset += offset < 64 || offset > 4090 ? 3 : 4096 - offset) {
@@ -174,7 +174,7 @@ TEST(a_ledger_that_is_damaged_while_a_lease_is_held_is_refused_until_that_has_en
 }
 
 /* The older copy does not contain the lease. */
-TEST(when_the_newest_copy_is_damaged_the_older_one_does_not_give_away_what_is_held)
+TEST(a_damaged_newest_copy_does_not_give_held_leases_away)
 {
     gpuhal *gpu = open_gpus(1);
     gpuhal_lease *lease = lease_bytes(gpu, MOST);
@@ -230,7 +230,7 @@ TEST(a_folder_or_file_of_another_user_is_refused)
     assert_int_equal(chown(ledger_folder, 0, 0), 0);
 }
 
-TEST(links_and_what_is_no_file_are_refused)
+TEST(links_fifos_and_directories_are_refused)
 {
     fresh_ledger();
     mock_gpus(1);
@@ -306,7 +306,7 @@ TEST(when_liveness_was_replaced_the_one_who_has_the_old_file_open_follows)
     gpuhal_close(gpu);
 }
 
-TEST(where_the_disk_is_full_one_request_fails_and_the_waits_of_others_go_on)
+TEST(a_full_disk_fails_one_request_and_the_waits_of_others_go_on)
 {
     gpuhal *gpu = open_gpus(1), *other = open_leasing(), *third = open_leasing();
     const gpuhal_lease_desc desc = bytes_of(MOST);

@@ -80,7 +80,7 @@ TEST(the_device_with_most_free_slots_is_chosen_then_the_one_with_most_memory)
 }
 
 /* The first two devices are equal, the third is a lesser one. */
-TEST(the_order_of_the_requester_comes_before_what_is_used_and_decides_among_devices_that_are_used_alike)
+TEST(the_classes_of_the_requester_come_before_use_and_its_order_breaks_ties)
 {
     begin(3);
     const uint64_t first = ask(1, 1, 0, 0, 0);
@@ -111,7 +111,7 @@ TEST(of_equal_devices_one_that_ails_is_granted_last)
     assert_true(state->items[0].ticket == first && state->items[0].device == 1);
 }
 
-TEST(places_beyond_those_that_there_are_do_no_harm)
+TEST(places_beyond_the_last_device_do_no_harm)
 {
     begin(2);
     const uint64_t first = ask(1, 1, 0, 0, 0);
@@ -120,7 +120,7 @@ TEST(places_beyond_those_that_there_are_do_no_harm)
     assert_int_equal(settle(0), 1);
 }
 
-TEST(requests_are_granted_in_order_and_never_beyond_what_there_is)
+TEST(requests_are_granted_in_order_and_never_beyond_the_capacity)
 {
     begin(2);
     uint64_t tickets[12];
@@ -347,7 +347,7 @@ TEST(no_random_history_overtakes_a_request_more_than_eight_times)
     }
 }
 
-TEST(what_was_leased_is_never_more_than_a_device_has)
+TEST(leases_never_exceed_the_slots_and_memory_of_a_device)
 {
     begin(2);
     for (int i = 0; i < 50; i++) {

@@ -120,7 +120,7 @@ TEST(a_lease_is_revoked_by_its_number_and_one_that_lives_only_by_force)
 }
 
 /* A lease without GPUHAL_LEASE_INHERIT leaves nothing to another process, even if that has its descriptors. */
-TEST(a_lease_that_is_handed_down_where_no_program_has_it_is_released)
+TEST(handing_down_a_lease_releases_it_if_no_program_has_it)
 {
     gpuhal *gpu = open_gpus(1);
     gpuhal_lease_desc desc = bytes_of(MOST);

@@ -11,7 +11,7 @@ static void prepare(uint32_t gpus)
     mock_gpus(gpus);
 }
 
-TEST(processes_share_what_there_is)
+TEST(processes_share_the_devices)
 {
     skip_under_thread_sanitizer();
     prepare(2);
@@ -27,7 +27,7 @@ TEST(processes_share_what_there_is)
 }
 
 /* The fastest of several tries counts, so that a machine that is busy for a moment does not. */
-TEST(what_a_killed_process_held_is_free_within_100_ms)
+TEST(the_lease_of_a_killed_process_is_free_within_100_ms)
 {
     enum { TRIES = 5 };
     uint64_t fastest = UINT64_MAX;
@@ -269,7 +269,7 @@ TEST(a_request_whose_process_has_died_is_not_there_to_be_revoked)
     gpuhal_close(gpu);
 }
 
-TEST(a_stopped_process_that_waits_is_granted_what_it_asked_for_and_others_get_the_rest)
+TEST(a_stopped_process_that_waits_is_granted_its_lease_and_others_get_the_rest)
 {
     const gpuhal_lease_desc desc = bytes_of(MOST);
     prepare(2);
@@ -309,7 +309,7 @@ static void wait_for_turn(turns *all, unsigned number)
 }
 
 /* The suite has a few; GPUHAL_TEST_LEASE_WAITERS sets the number, up to 1000. */
-TEST(many_waiting_processes_get_their_turns_in_the_order_in_which_they_came)
+TEST(many_waiting_processes_get_their_turns_in_the_order_of_arrival)
 {
     skip_under_thread_sanitizer();
     const char *value = getenv("GPUHAL_TEST_LEASE_WAITERS");

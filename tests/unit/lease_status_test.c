@@ -36,7 +36,7 @@ static void hold_with_a_child(int ready, const void *user)
     }
 }
 
-TEST(what_a_holder_without_a_limit_and_its_children_use_is_no_strangers)
+TEST(memory_of_a_holder_without_a_limit_and_its_children_is_not_foreign)
 {
     skip_under_thread_sanitizer();
     fresh_ledger();

@@ -177,7 +177,7 @@ TEST(memory_that_strangers_use_is_not_leased)
 }
 
 /* A driver that reports the memory that it keeps for itself, and whose limit for this process leaves 300 of 400 MiB. */
-TEST(what_a_limit_of_this_process_keeps_away_is_not_used_by_others)
+TEST(memory_that_a_limit_of_this_process_hides_is_not_used_by_others)
 {
     gpuhal *gpu = open_gpus(1);
     gpuhal_mock_value *values = gpuhal_mock.devices[0].values;
@@ -197,7 +197,7 @@ TEST(what_a_limit_of_this_process_keeps_away_is_not_used_by_others)
     gpuhal_close(gpu);
 }
 
-TEST(the_first_request_of_a_process_counts_what_a_holder_has_not_allocated)
+TEST(the_first_request_of_a_process_counts_unallocated_memory_of_a_holder)
 {
     skip_under_thread_sanitizer();
     fresh_ledger();
@@ -230,7 +230,7 @@ TEST(an_exclusive_device_that_this_process_has_open_is_not_a_strangers)
     gpuhal_close(gpu);
 }
 
-TEST(what_another_object_of_the_process_allocates_under_its_lease_is_no_strangers)
+TEST(memory_that_another_object_here_allocates_on_its_lease_is_not_foreign)
 {
     gpuhal *gpu = open_gpus(1), *other = open_leasing();
     gpuhal_lease *lease = lease_bytes(other, 400 * MIB);
@@ -243,7 +243,7 @@ TEST(what_another_object_of_the_process_allocates_under_its_lease_is_no_stranger
     gpuhal_close(gpu);
 }
 
-TEST(what_no_idle_machine_could_grant_is_infeasible)
+TEST(a_request_that_no_idle_machine_could_grant_is_infeasible)
 {
     gpuhal *gpu = open_gpus(2);
     gpuhal_lease_desc desc = bytes_of(1025 * MIB);
@@ -387,7 +387,7 @@ TEST(a_driver_that_hangs_while_it_lists_processes_costs_all_devices_a_second)
     gpuhal_close(gpu);
 }
 
-TEST(a_request_returns_at_once_whatever_a_driver_does)
+TEST(a_request_returns_at_once_even_if_a_driver_hangs)
 {
     gpuhal *gpu = open_gpus(1);
     const gpuhal_lease_desc desc = bytes_of(MOST);

@@ -109,7 +109,7 @@ static unsigned play(const char *file)
     return expectations;
 }
 
-TEST(distances_and_nodes_of_recorded_machines_are_what_is_known_of_them)
+TEST(distances_and_nodes_of_recorded_machines_match_their_expectations)
 {
     char **names = NULL;
     size_t count = 0;
@@ -231,7 +231,7 @@ TEST(names_of_kinds_and_paths_are_those_of_the_documents)
 
 /* ---- memory near a node */
 
-TEST(pages_near_a_node_are_pages_with_that_wish_where_the_system_takes_one)
+TEST(pages_near_a_node_prefer_that_node_if_the_system_allows_it)
 {
     int mode = -1;
     unsigned long nodes[16] = {0};

@@ -175,12 +175,12 @@ static void play(int (*scene)(void))
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-TEST(while_a_plugin_hangs_inside_the_dynamic_loader_others_are_refused_and_those_that_were_started_work)
+TEST(a_plugin_that_hangs_while_it_loads_blocks_new_plugins_but_not_started_ones)
 {
     play(play_a_held_loader);
 }
 
-TEST(in_a_child_that_was_forked_while_a_library_was_being_loaded_nothing_is_loaded_and_what_was_started_works)
+TEST(a_child_forked_while_a_library_loads_loads_nothing_and_uses_started_ones)
 {
 #ifdef __SANITIZE_THREAD__
     SKIP_TEST("ThreadSanitizer bears no threads in the child of a process that had several");
@@ -277,7 +277,7 @@ TEST(a_fork_in_the_middle_of_a_start_does_not_hang_the_child)
     pthread_join(thread, NULL);
 }
 
-TEST(what_a_plugin_does_not_have_is_null_and_not_beyond_its_structure)
+TEST(a_function_that_a_plugin_does_not_have_is_null_even_past_its_structure)
 {
     gpuhal_backend *backend;
     assert_int_equal(start("good_without_optional", &backend), GPUHAL_OK);

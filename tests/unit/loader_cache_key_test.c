@@ -52,7 +52,7 @@ static void expect_not_probed(const gpuhal_settings *settings, const char *name)
 }
 
 /* The crash would end this process. */
-TEST(where_no_helper_is_to_be_had_nothing_is_run_however_it_is_asked_for)
+TEST(nothing_is_probed_without_a_helper_under_any_setting)
 {
     new_folder();
     own_plugin("start_crashes", "");
@@ -141,7 +141,7 @@ TEST(a_variable_that_stands_in_watch_counts_by_value_without_being_named_again)
     assert_false(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
 }
 
-TEST(another_machine_is_probed_for_itself_with_what_is_watched_on_it)
+TEST(another_machine_is_probed_for_itself_with_its_own_watched_files)
 {
     new_folder();
     own_plugin("good", "watch = /dev/gpuhal-test-node\n");
@@ -178,7 +178,7 @@ TEST(a_preloaded_library_is_part_of_the_cache_key)
     }
 }
 
-TEST(a_driver_that_is_put_where_it_was_missed_is_found)
+TEST(a_missed_driver_is_found_once_it_is_in_the_search_path)
 {
     new_folder();
     own_plugin("start_without_driver",
@@ -194,7 +194,7 @@ TEST(a_driver_that_is_put_where_it_was_missed_is_found)
     unsetenv("LD_LIBRARY_PATH");
 }
 
-TEST(a_driver_that_is_put_where_its_variable_says_is_found)
+TEST(a_missed_driver_is_found_once_it_is_at_the_path_in_its_variable)
 {
     new_folder();
     own_plugin("start_without_driver", "environment = GPUHAL_TESTVENDOR_LIBRARY\nwatch = /etc/none\n");
@@ -208,7 +208,7 @@ TEST(a_driver_that_is_put_where_its_variable_says_is_found)
 }
 
 /* As ZE_ENABLE_ALT_DRIVERS does. Other entries of the list, or of a folder, are not watched. */
-TEST(a_driver_that_is_put_where_a_vendors_list_of_libraries_says_is_found)
+TEST(a_missed_driver_is_found_once_it_is_at_a_path_in_the_list_of_a_vendor)
 {
     new_folder();
     own_plugin("start_without_driver", "environment = TESTVENDOR_ALT_DRIVERS\nwatch = /etc/none\n");

@@ -114,7 +114,7 @@ TEST(a_plugin_that_answers_that_it_failed_is_asked_again)
     assert_false(result_is_cached(&settings, "start_fails", GPUHAL_PLUGIN_FAILED));
 }
 
-TEST(what_a_driver_printed_last_is_reported_and_recorded)
+TEST(the_last_output_of_a_driver_is_reported_and_recorded)
 {
     new_folder();
     own_plugin("good_but_prints", "");
@@ -219,7 +219,7 @@ TEST(a_variable_that_the_manifest_names_gives_another_result_and_both_are_kept)
     assert_false(result_is_cached(&settings, "good", GPUHAL_PLUGIN_OK));
 }
 
-TEST(a_folder_that_a_watched_variable_names_counts_with_what_lies_in_it)
+TEST(files_in_a_folder_that_a_watched_variable_names_count)
 {
     new_folder();
     char path[600];
@@ -280,7 +280,7 @@ TEST(never_neither_reads_nor_writes_the_registry)
     gpuhal_candidates_finish(&first);
 }
 
-TEST(what_a_hung_plugin_had_listed_is_kept_and_it_stays_timed_out)
+TEST(the_list_of_a_hung_plugin_is_kept_and_the_plugin_stays_timed_out)
 {
     new_folder();
     own_plugin("sample_hangs_at_second", "");

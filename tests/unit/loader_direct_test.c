@@ -92,7 +92,7 @@ TEST(everything_a_plugin_says_reaches_the_listener_unchecked)
     assert_int_equal(gpuhal_direct_enumerate(plugin, NULL, NULL), GPUHAL_ERROR_INVALID_ARGUMENT);
 }
 
-TEST(what_enumerate_returned_is_handed_on_with_its_detail)
+TEST(a_failure_of_enumerate_is_returned_with_its_detail)
 {
     const gpuhal_plugin *plugin;
     assert_int_equal(gpuhal_direct_load(test_plugin("enumerate_fails"), &plugin, NULL), GPUHAL_OK);

@@ -39,7 +39,7 @@ TEST(a_sticky_folder_like_tmp_is_no_danger_to_our_own_files)
     gpuhal_candidates_finish(&candidates);
 }
 
-TEST(a_sticky_folder_is_rejected_where_the_file_is_another_users)
+TEST(a_sticky_folder_is_rejected_if_the_file_belongs_to_another_user)
 {
     if (geteuid() != 0) {
         SKIP_TEST("giving a file away needs root");
@@ -141,7 +141,7 @@ static bool is_trusted(const char *path, gpuhal_known_folder *known)
     return good;
 }
 
-TEST(what_leads_to_a_folder_is_looked_at_once_in_a_listing_and_each_file_in_it_by_itself)
+TEST(a_listing_checks_the_path_of_a_folder_once_and_each_file_by_itself)
 {
     gpuhal_known_folder known = {0}, none = {0};
     new_folder();
@@ -190,7 +190,7 @@ static int look_without_rights(void)
     return good ? 0 : 1;
 }
 
-TEST(what_this_user_may_not_read_is_reported_with_its_name)
+TEST(files_that_this_user_may_not_read_are_reported_by_name)
 {
     new_folder();
     assert_int_equal(chmod(own_folder(), 0755), 0);

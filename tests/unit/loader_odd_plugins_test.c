@@ -24,7 +24,7 @@ TEST(a_plugin_that_prints_or_leaves_processes_behind_is_listed)
     check_good("good_leaves_daemon", 1);
 }
 
-TEST(what_a_child_of_a_plugin_does_is_not_the_result_of_the_plugin)
+TEST(a_crash_or_output_of_the_child_of_a_plugin_is_not_the_plugins_result)
 {
     check_good("good_child_crashes", 1);
     check_good("good_child_speaks", 1);

@@ -126,7 +126,7 @@ TEST(a_variable_that_may_change_the_listing_makes_the_driver_be_asked_again)
     expect_asked_again("opencl", names, sizeof names / sizeof *names);
 }
 
-TEST(a_variable_that_may_change_what_vulkan_lists_makes_it_be_asked_again)
+TEST(vulkan_is_asked_again_after_a_change_of_a_variable_of_its_device_list)
 {
     static const char *const names[] = {"MESA_VK_DEVICE_SELECT", "MESA_VK_DEVICE_SELECT_FORCE_DEFAULT_DEVICE",
                                         "NODEVICE_SELECT", "VK_IMPLICIT_LAYER_PATH", "VK_ADD_IMPLICIT_LAYER_PATH"};

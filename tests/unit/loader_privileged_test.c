@@ -85,7 +85,7 @@ static void check_as_privileged(void)
     check_direct();
 }
 
-TEST(a_privileged_process_loads_nothing_that_its_user_could_have_a_say_in)
+TEST(a_privileged_process_loads_no_file_that_its_user_could_influence)
 {
     if (gpuhal_os_privileged()) {
         check_as_privileged();
@@ -104,8 +104,8 @@ TEST(a_privileged_process_loads_nothing_that_its_user_could_have_a_say_in)
     pid_t child = fork();
     if (child == 0) {
         if (setgid(65534) == 0 && setuid(65534) == 0) {
-            execl(in_folder("program"), "program",
-                  "a_privileged_process_loads_nothing_that_its_user_could_have_a_say_in", NULL);
+            execl(in_folder("program"), "program", "a_privileged_process_loads_no_file_that_its_user_could_influence",
+                  NULL);
         }
         _exit(77);
     }

@@ -306,7 +306,7 @@ TEST(a_host_at_its_limit_of_descriptors_loads_no_plugin_itself)
     gpuhal_candidates_finish(&candidates);
 }
 
-TEST(where_helpers_do_not_all_fit_the_rest_wait_for_their_turn)
+TEST(helpers_wait_for_their_turn_if_they_do_not_all_fit)
 {
     new_folder();
     write_copies("constructor_segfault", 6);

@@ -62,7 +62,7 @@ static gpuhal_status sample_three(const gpuhal_host *host, gpuhal_plugin_instanc
     return GPUHAL_OK;
 }
 
-TEST(a_source_counts_for_what_follows_in_the_same_call)
+TEST(a_source_counts_only_for_the_call_that_names_it)
 {
     static const gpuhal_key keys[] = {GPUHAL_VALUE_POWER_MICROWATTS, GPUHAL_VALUE_FAN_PERMILLE};
     gpuhal_facts facts;
@@ -139,7 +139,7 @@ TEST(a_process_that_is_given_twice_counts_once_with_both_flags)
     gpuhal_process_list_finish(&list);
 }
 
-TEST(what_is_not_known_of_a_process_is_not_passed_on)
+TEST(unknown_values_of_a_process_are_not_passed_on)
 {
     plugin.processes = list_twice;
     assert_int_equal(read_processes(), GPUHAL_OK);
@@ -168,7 +168,7 @@ static gpuhal_status list_badly(const gpuhal_host *host, gpuhal_plugin_instance 
     return GPUHAL_OK;
 }
 
-TEST(of_a_bad_process_only_what_is_bad_is_left_out)
+TEST(only_the_bad_values_of_a_bad_process_are_left_out)
 {
     plugin.processes = list_badly;
     assert_int_equal(read_processes(), GPUHAL_OK);
@@ -237,7 +237,7 @@ static gpuhal_status hang(const gpuhal_host *host, gpuhal_plugin_instance *insta
     return GPUHAL_OK;
 }
 
-TEST(of_a_call_that_hangs_what_it_gave_counts_and_it_is_not_called_again_until_it_returns)
+TEST(a_hung_call_keeps_its_results_and_is_not_repeated_until_it_returns)
 {
     plugin.processes = hang;
     pthread_mutex_lock(&gate);

@@ -95,7 +95,7 @@ TEST(a_list_of_backends_is_taken_alone_and_in_its_order)
 }
 
 /* The program has kernels only for the backends that it names. */
-TEST(the_environment_narrows_and_reorders_what_the_program_allows_and_never_widens_it)
+TEST(the_environment_narrows_and_reorders_the_programs_list_and_never_widens_it)
 {
     static const struct {
         const char *allowed, *environment, *left;
@@ -176,7 +176,7 @@ TEST(a_known_backend_that_is_not_installed_is_reported)
 }
 
 /* Plugins that call themselves by a known name. */
-TEST(cpu_comes_last_whatever_its_manifest_and_the_list_say)
+TEST(cpu_comes_last_whichever_priority_and_place_it_is_given)
 {
     new_folder();
     add_three();

@@ -75,7 +75,7 @@ TEST(a_good_stream_is_read_in_pieces_of_any_size)
 
 /* A device that its plugin's API does not list needs only its address; a list of only such devices is not a list of
  * devices. */
-TEST(what_is_unlisted_needs_its_address_and_makes_no_list)
+TEST(an_unlisted_device_needs_its_address_and_makes_no_list)
 {
     for (int has_address = 0; has_address < 2; has_address++) {
         for (int has_device = 0; has_device < 2; has_device++) {

@@ -174,7 +174,7 @@ TEST(a_device_that_is_opened_loads_its_driver_and_works)
 }
 
 /* The manifest does not name FAKE_CUDA, so no key notices the change. */
-TEST(what_the_driver_reports_differently_is_reported_and_listed_the_next_time)
+TEST(a_different_answer_of_the_driver_is_reported_and_listed_the_next_time)
 {
     start_elsewhere("devices 2");
     setenv("FAKE_CUDA", "devices 2; name 1 Another H100", 1);

@@ -140,7 +140,7 @@ TEST(pieces_that_lie_around_others_are_found_in_a_short_time)
     around = false;
 }
 
-TEST(a_plan_within_the_capacity_needs_no_search_where_the_quick_one_is)
+TEST(a_quick_plan_within_the_capacity_needs_no_search)
 {
     gpuhal_memory_plan_info info;
     cut_rectangle(1, 1000, 300);
@@ -148,7 +148,7 @@ TEST(a_plan_within_the_capacity_needs_no_search_where_the_quick_one_is)
     assert_true(info.total_bytes <= 2 * HEIGHT);
 }
 
-TEST(a_capacity_below_what_one_step_needs_is_infeasible)
+TEST(a_capacity_below_the_need_of_one_step_is_infeasible)
 {
     gpuhal_memory_plan_info info;
     cut_rectangle(1, 1000, 300);
@@ -248,7 +248,7 @@ static void expect_least(uint64_t least)
     gpuhal_plan_search_destroy(search);
 }
 
-TEST(the_search_finds_a_plan_exactly_where_there_is_one)
+TEST(the_search_finds_a_plan_exactly_if_one_exists)
 {
     unsigned above = 0;
     const uint64_t none[STEPS] = {0};

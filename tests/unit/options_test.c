@@ -171,7 +171,7 @@ TEST(the_operators_options_count_before_the_applications_and_the_later_of_two)
 }
 
 /* The options follow one another in one text, without terminators. */
-TEST(the_value_of_an_option_ends_where_the_next_one_begins)
+TEST(the_value_of_an_option_ends_at_the_beginning_of_the_next)
 {
     gpuhal *gpu = open_good("mock.size=first;mock.other=;unheard_of.size=last");
     assert_string_equal(size_of(gpu), "first");

@@ -246,7 +246,7 @@ static bool is_right(void)
            fabs(info.step_seconds - plain.seconds) < 1e-6 && info.gap == 0;
 }
 
-TEST(placements_are_as_good_as_the_best_of_all_that_there_are)
+TEST(placements_are_as_good_as_the_best_of_all_possible_ones)
 {
     const char *from = getenv("PLACE_SEED"), *many = getenv("PLACE_PROBLEMS");
     const uint32_t first = from ? (uint32_t)atoi(from) : 1, count = many ? (uint32_t)atoi(many) : PROBLEMS;

@@ -222,7 +222,7 @@ TEST(of_equal_devices_those_with_the_lowest_numbers_are_used_and_all_orders_are_
 }
 
 /* 20 unlike devices have more orders than are compared. */
-TEST(where_not_all_orders_are_compared_the_result_is_as_good_as_the_given_order_and_the_gap_says_so)
+TEST(a_search_of_some_orders_is_as_good_as_the_given_order_and_states_the_gap)
 {
     for (uint32_t objective = 0; objective <= GPUHAL_PLACEMENT_BALANCED; objective++) {
         gpuhal_placement_problem problem = problem_of(40, 20, 0);
@@ -248,7 +248,7 @@ TEST(where_not_all_orders_are_compared_the_result_is_as_good_as_the_given_order_
 }
 
 /* A layer for each device. Only a link from a faster device to a slower one costs nothing. */
-TEST(where_not_all_orders_are_compared_that_of_the_fastest_devices_first_is)
+TEST(a_search_of_some_orders_includes_the_fastest_devices_first)
 {
     enum { COUNT = GPUHAL_PLACEMENT_DEVICES_MAX };
     gpuhal_placement_problem problem = problem_of(COUNT, COUNT, 100);

@@ -99,7 +99,7 @@ TEST(new_buffers_and_released_memory_are_full_of_bytes_that_show)
     assert_int_equal(all.count, 0);
 }
 
-TEST(what_queued_work_writes_beyond_the_end_is_found_once_it_has_ended)
+TEST(writes_of_queued_work_beyond_the_end_are_found_once_it_has_ended)
 {
     for (int at_destroy = 0; at_destroy < 2; at_destroy++) {
         heard all;

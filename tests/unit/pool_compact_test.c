@@ -51,7 +51,7 @@ static fixture with_free_parts(uint64_t limit_bytes)
     return f;
 }
 
-TEST(the_stretch_is_where_least_has_to_move_and_nothing_comes_to_lie_there)
+TEST(the_stretch_needs_the_fewest_moves_and_takes_no_new_buffer)
 {
     fixture f = with_free_parts(0);
     gpuhal_buffer *movable[] = {f.parts[18], f.parts[19], f.parts[25]};
@@ -76,7 +76,7 @@ TEST(the_stretch_is_where_least_has_to_move_and_nothing_comes_to_lie_there)
     end(&f);
 }
 
-TEST(what_cannot_move_is_never_in_a_stretch)
+TEST(a_buffer_that_cannot_move_is_never_in_a_stretch)
 {
     fixture f = with_free_parts(0);
     assert_int_equal(gpuhal_compact_begin(f.pool, &f.parts[19], 1, 12 * SMALL, 0), 0);
@@ -89,7 +89,7 @@ TEST(what_cannot_move_is_never_in_a_stretch)
     end(&f);
 }
 
-TEST(a_stretch_needs_room_elsewhere_for_what_is_in_it)
+TEST(a_stretch_needs_room_elsewhere_for_its_buffers)
 {
     fixture f = with_free_parts(COUNT * SMALL);
     assert_int_equal(gpuhal_compact_begin(f.pool, &f.parts[25], 1, 12 * SMALL, 0), 0);
@@ -101,7 +101,7 @@ TEST(a_stretch_needs_room_elsewhere_for_what_is_in_it)
     end(&f);
 }
 
-TEST(a_whole_segment_comes_free_where_the_others_have_room_without_growing)
+TEST(a_whole_segment_comes_free_if_the_others_have_room_without_growing)
 {
     fixture f = with_free_parts(0);
     gpuhal_buffer *large = take(f.pool, NULL, 2 * SEGMENT), *alone[2];
@@ -121,7 +121,7 @@ TEST(a_whole_segment_comes_free_where_the_others_have_room_without_growing)
     end(&f);
 }
 
-TEST(pieces_help_where_they_and_what_may_be_taken_suffice_together)
+TEST(compaction_helps_if_pieces_and_allowed_growth_suffice_together)
 {
     fixture f = with_free_parts(COUNT * SMALL + SMALL);
     assert_true(gpuhal_compact_may_help(f.pool, 12 * SMALL));

@@ -41,7 +41,7 @@ static void use_and_release(const pair *p, uint64_t bytes, unsigned char *got)
     gpuhal_buffer_release(buffer);
 }
 
-TEST(what_was_released_before_an_event_goes_to_the_queue_that_waits_for_it_and_comes_after_it)
+TEST(memory_released_before_an_event_goes_to_the_queue_that_waits_for_it)
 {
     static unsigned char of_first[SEGMENT], of_second[SEGMENT];
     pair p = begin_pair(ONLY_EVENTS);
@@ -64,7 +64,7 @@ TEST(what_was_released_before_an_event_goes_to_the_queue_that_waits_for_it_and_c
     end_pair(&p);
 }
 
-TEST(what_is_released_after_the_event_stays_with_its_queue)
+TEST(memory_released_after_the_event_stays_with_its_queue)
 {
     static unsigned char got[2][SEGMENT];
     pair p = begin_pair(ONLY_EVENTS);

@@ -195,7 +195,7 @@ static void step(model *m)
     expect_figures(m);
 }
 
-TEST(random_calls_never_give_a_block_twice_or_too_early_and_refuse_only_where_all_are_taken)
+TEST(random_calls_never_give_a_block_twice_or_early_nor_refuse_a_free_one)
 {
     for (uint32_t seed = 1; seed <= 8; seed++) {
         model m = {.gpu = open_one(), .random = seed * 2654435761u};

@@ -87,7 +87,7 @@ TEST(sizes_that_a_queue_asks_for_no_more_make_room_for_later_ones)
 }
 
 /* More than there are slots, so that some lanes are found only in the list; and others take their slots. */
-TEST(of_many_queues_each_has_what_it_released_itself)
+TEST(each_of_many_queues_gets_its_own_released_buffers)
 {
     enum { MANY = GPUHAL_LANE_SLOTS + 100 };
     gpuhal *gpu = open_one();
@@ -142,7 +142,7 @@ TEST(of_many_queues_each_has_what_it_released_itself)
     expect_nothing_left_soon();
 }
 
-TEST(what_is_kept_goes_to_a_request_for_which_nothing_else_is_left)
+TEST(kept_memory_goes_to_a_request_that_finds_no_other)
 {
     gpuhal *gpu = open_one();
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.limit_bytes = 8 * UNIT});
@@ -169,7 +169,7 @@ TEST(what_is_kept_goes_to_a_request_for_which_nothing_else_is_left)
 }
 
 /* The event covers all memory that the queue released before it, kept or not. */
-TEST(a_queue_behind_an_event_has_what_was_kept_before_it_and_not_what_was_kept_later)
+TEST(a_queue_behind_an_event_gets_memory_kept_before_it_and_not_later)
 {
     for (int later = 0; later < 2; later++) {
         gpuhal *gpu = open_one();
@@ -223,7 +223,7 @@ TEST(a_buffer_that_another_queue_used_is_kept_by_none)
 }
 
 /* Only the search may find it: ended work is not looked for, and no queue is made to wait. */
-TEST(what_a_callback_releases_is_found_although_its_queue_keeps_it)
+TEST(memory_that_a_callback_releases_is_found_although_its_queue_keeps_it)
 {
     gpuhal *gpu = open_one();
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.limit_bytes = 4 * UNIT,
@@ -262,7 +262,7 @@ static bool has_live_queue(const gpuhal_lane *lane)
     return lane->queue && !gpuhal_queue_has_finished(lane->queue);
 }
 
-TEST(what_a_destroyed_queue_has_kept_does_not_hold_its_place)
+TEST(kept_memory_of_a_destroyed_queue_leaves_its_place_to_others)
 {
     gpuhal *gpu = open_one();
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
@@ -347,7 +347,7 @@ TEST(figures_are_those_of_a_pool_that_keeps_nothing)
 }
 
 /* Kept blocks may exceed their requested sizes by more than any blocks that were used at once. */
-TEST(what_is_kept_makes_no_peak_of_used_bytes_where_the_other_figures_have_none)
+TEST(kept_memory_makes_no_peak_of_used_bytes_on_its_own)
 {
     gpuhal *gpu = open_one();
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});

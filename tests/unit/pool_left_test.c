@@ -34,7 +34,7 @@ static bool has_line(const heard *all, const char *one, const char *two, const c
     return found;
 }
 
-TEST(closing_states_what_is_left_of_each_tag_and_device)
+TEST(closing_states_the_buffers_left_of_each_tag_and_device)
 {
     heard all;
     gpuhal *gpu = open_heard(&all, 3);
@@ -67,7 +67,7 @@ TEST(closing_states_what_is_left_of_each_tag_and_device)
     expect_nothing_left();
 }
 
-TEST(closing_states_nothing_where_all_is_released_or_the_level_is_lower)
+TEST(closing_states_nothing_if_all_is_released_or_the_level_is_lower)
 {
     heard all;
     gpuhal *gpu = open_heard(&all, 3);

@@ -19,7 +19,7 @@ static void make_unused(gpuhal_pool *pool)
     assert_int_equal(state_of(pool).unused_segment_bytes, 3 * SEGMENT);
 }
 
-TEST(a_trim_gives_back_unused_segments_above_what_is_kept_and_says_how_much)
+TEST(a_trim_gives_back_unused_segments_above_the_kept_bytes_and_counts_them)
 {
     gpuhal *gpu = open_one();
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});

@@ -23,7 +23,7 @@ TEST(every_nth_call_maintains_and_the_others_only_count)
     expect_nothing_left();
 }
 
-TEST(maintaining_leaves_unused_segments_where_nothing_presses)
+TEST(maintaining_keeps_unused_segments_without_pressure)
 {
     gpuhal *gpu = open_one();
     gpuhal_pool *plain = pool_or_fail(gpu, (gpuhal_pool_desc){0});
@@ -38,7 +38,7 @@ TEST(maintaining_leaves_unused_segments_where_nothing_presses)
     gpuhal_close(gpu);
 }
 
-TEST(maintaining_gives_back_what_is_above_keep_bytes_once_work_has_ended)
+TEST(maintaining_gives_back_memory_above_keep_bytes_once_work_has_ended)
 {
     gpuhal *gpu = open_one();
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.keep_bytes = SEGMENT});
@@ -59,7 +59,7 @@ TEST(maintaining_gives_back_what_is_above_keep_bytes_once_work_has_ended)
     expect_nothing_left();
 }
 
-TEST(maintaining_gives_back_what_others_took_of_the_headroom_and_no_more)
+TEST(maintaining_gives_back_the_headroom_that_others_took_and_no_more)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.total_bytes = 100 * UNIT}}};
     gpuhal *gpu = gpuhal_mock_open(NULL, 0);
@@ -82,7 +82,7 @@ TEST(maintaining_gives_back_what_others_took_of_the_headroom_and_no_more)
     expect_nothing_left();
 }
 
-TEST(maintaining_gives_back_what_is_above_keep_bytes_if_just_the_headroom_is_left)
+TEST(maintaining_gives_back_memory_above_keep_bytes_if_just_the_headroom_is_left)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.total_bytes = 100 * UNIT}}};
     gpuhal *gpu = gpuhal_mock_open(NULL, 0);

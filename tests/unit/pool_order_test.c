@@ -47,7 +47,7 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-TEST(a_queue_gets_what_was_released_behind_its_own_work_at_once)
+TEST(a_queue_gets_memory_released_behind_its_own_work_at_once)
 {
     held_pool held = hold(
         (gpuhal_pool_desc){.flags = GPUHAL_POOL_NO_REUSE_OPPORTUNISTIC | GPUHAL_POOL_NO_REUSE_INTERNAL_DEPENDENCIES});
@@ -116,7 +116,7 @@ TEST(queues_that_take_turns_with_memory_follow_each_work_once)
     let_go(&held);
 }
 
-TEST(no_queue_waits_for_another_where_internal_dependencies_are_off)
+TEST(no_queue_waits_for_another_if_internal_dependencies_are_off)
 {
     held_pool held = hold((gpuhal_pool_desc){.flags = GPUHAL_POOL_NO_REUSE_INTERNAL_DEPENDENCIES});
     gpuhal_queue *other = queue_or_fail(held.gpu);
@@ -248,7 +248,7 @@ static void expect_held_by(gpuhal_pool_desc desc, int by, bool home_too)
     expect_nothing_left();
 }
 
-TEST(a_transfer_keeps_what_it_uses_behind_its_queue)
+TEST(a_transfer_keeps_its_buffers_behind_its_queue)
 {
     expect_held_by((gpuhal_pool_desc){0}, 0, false);
     expect_held_by((gpuhal_pool_desc){.flags = GPUHAL_POOL_NO_REUSE_INTERNAL_DEPENDENCIES}, 0, false);

@@ -15,7 +15,7 @@ static void release_behind_work(gpuhal_pool *pool, gpuhal_queue *queue, uint64_t
     gpuhal_buffer_release(buffer);
 }
 
-TEST(what_waits_for_work_of_queues_is_in_order_and_a_wait_reads_what_it_is_for)
+TEST(pending_releases_are_in_order_and_complete_when_a_wait_reads_them)
 {
     gpuhal *gpu = open_one();
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.keep_bytes = 4 * SEGMENT}); /* lanes keep nothing */
@@ -47,7 +47,7 @@ TEST(what_waits_for_work_of_queues_is_in_order_and_a_wait_reads_what_it_is_for)
     expect_nothing_left_soon();
 }
 
-TEST(what_a_queue_takes_behind_an_event_may_be_waited_for_by_others)
+TEST(others_may_wait_for_memory_that_a_queue_takes_behind_an_event)
 {
     gpuhal *gpu = open_one();
     const uint32_t flags = GPUHAL_POOL_NO_REUSE_OPPORTUNISTIC | GPUHAL_POOL_NO_REUSE_INTERNAL_DEPENDENCIES;

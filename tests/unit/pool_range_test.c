@@ -72,7 +72,7 @@ TEST(a_pool_reserves_addresses_once_and_has_memory_put_behind_them_as_it_grows)
     close_virtual(gpu, pool);
 }
 
-TEST(what_is_larger_than_any_free_piece_takes_only_the_bytes_that_are_missing)
+TEST(a_buffer_larger_than_any_free_piece_takes_only_the_missing_bytes)
 {
     gpuhal *gpu = open_virtual();
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
@@ -151,7 +151,7 @@ TEST(a_hole_between_free_pieces_is_filled_for_a_buffer_that_needs_all_three)
     close_virtual(gpu, pool);
 }
 
-TEST(a_piece_of_which_a_byte_is_used_stays)
+TEST(a_piece_with_a_used_byte_stays)
 {
     gpuhal *gpu = open_virtual();
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});
@@ -211,7 +211,7 @@ TEST(work_of_a_queue_keeps_the_addresses_of_a_pool_that_is_destroyed)
     assert_int_equal(gpuhal_mock.devices[0].ranges, 0);
 }
 
-TEST(what_a_pool_keeps_is_bounded_by_pieces_too)
+TEST(kept_memory_of_a_pool_is_bounded_by_pieces_too)
 {
     gpuhal *gpu = open_virtual();
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.keep_bytes = 2 * SEGMENT});

@@ -84,7 +84,7 @@ TEST(the_figures_follow_every_step_of_random_work)
     expect_nothing_left();
 }
 
-TEST(the_figures_have_what_an_allocation_found_free_that_failed)
+TEST(the_figures_include_memory_that_a_failed_allocation_found_free)
 {
     gpuhal *gpu = open_one();
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.segment_bytes = SEGMENT, .limit_bytes = SEGMENT});
@@ -217,7 +217,7 @@ TEST(the_memory_of_a_device_is_not_read_while_another_call_changes_the_list_of_p
     gpuhal_close(own.gpu);
 }
 
-TEST(what_the_driver_refuses_is_in_no_figure_of_the_device)
+TEST(memory_that_the_driver_refuses_is_in_no_figure_of_the_device)
 {
     gpuhal *gpu = open_one();
     atomic_store(&gpuhal_mock.devices[0].fail_allocate, GPUHAL_ERROR_OUT_OF_MEMORY);
@@ -238,7 +238,7 @@ static gpuhal_status create_and_release(gpuhal *gpu, uint64_t bytes)
     return status;
 }
 
-TEST(what_is_allocatable_can_be_allocated_and_no_more)
+TEST(exactly_the_allocatable_bytes_can_be_allocated)
 {
     gpuhal *gpu = open_one();
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.limit_bytes = 3 * SEGMENT});

@@ -331,7 +331,7 @@ TEST(headroom_is_left_to_others)
     gpuhal_close(gpu);
 }
 
-TEST(lowering_the_limit_trims_and_keeps_what_is_in_use)
+TEST(lowering_the_limit_trims_and_keeps_buffers_in_use)
 {
     gpuhal *gpu = open_one();
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){0});

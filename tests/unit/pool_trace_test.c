@@ -144,7 +144,7 @@ static void expect_last_line_to_be_the_state(gpuhal *gpu, gpuhal_pool *pool)
     free_lines(&all);
 }
 
-TEST(each_line_has_what_the_pool_has_used_reserved_and_free_afterwards)
+TEST(each_line_has_the_used_reserved_and_free_bytes_of_the_pool_afterwards)
 {
     begin_traces();
     gpuhal *gpu = open_one();
@@ -175,7 +175,7 @@ static gpuhal_status stop_pool_trace(gpuhal *gpu)
     return gpuhal_trace_stop(gpu, GPUHAL_TRACE_POOLS);
 }
 
-TEST(nothing_is_recorded_before_a_start_and_after_a_stop_and_a_new_start_drops_what_was)
+TEST(a_trace_records_only_between_start_and_stop_and_a_new_start_empties_it)
 {
     begin_traces();
     gpuhal *gpu = open_one();
@@ -294,7 +294,7 @@ TEST(bad_arguments_and_files_that_cannot_be_written_are_refused_with_a_sentence)
     end_traces();
 }
 
-TEST(where_the_environment_names_a_file_closing_writes_the_trace_there)
+TEST(closing_writes_the_trace_to_the_file_that_the_environment_names)
 {
     begin_traces();
     gpuhal *gpu = NULL;

@@ -137,7 +137,7 @@ static void expect_same_places(manner how, uint64_t seed)
     end(&with);
 }
 
-TEST(with_one_queue_every_buffer_lies_where_it_would_lie_without_one)
+TEST(every_buffer_has_the_same_place_with_one_queue_as_without)
 {
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         for (int how = IDLE; how <= SYNCHRONIZED; how++) {
@@ -146,7 +146,7 @@ TEST(with_one_queue_every_buffer_lies_where_it_would_lie_without_one)
     }
 }
 
-TEST(others_get_what_was_free_before_the_only_queue_released_behind_its_work)
+TEST(others_get_memory_that_was_free_before_the_only_queue_released)
 {
     gpuhal *gpu = open_one();
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.segment_bytes = SEGMENT});
@@ -177,7 +177,7 @@ TEST(others_get_what_was_free_before_the_only_queue_released_behind_its_work)
     gpuhal_close(gpu);
 }
 
-TEST(near_a_limit_the_only_queue_leaves_to_others_what_its_work_does_not_use)
+TEST(near_a_limit_the_only_queue_leaves_memory_that_it_does_not_use_to_others)
 {
     gpuhal *gpu = open_one();
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.segment_bytes = SEGMENT, .limit_bytes = SEGMENT});

@@ -76,7 +76,7 @@ static uint64_t act(void *user, gpuhal_device *device, uint64_t bytes, uint64_t 
     return own->gives ? release_cached(own->gives, bytes) : 0;
 }
 
-TEST(what_a_callback_allocates_asks_no_callback)
+TEST(an_allocation_within_a_callback_asks_no_callback)
 {
     gpuhal *gpu = open_one();
     gpuhal_pool *pool = limited_pool(gpu);
@@ -172,7 +172,7 @@ static void *come_and_go(void *user)
     return NULL;
 }
 
-TEST(threads_allocate_out_of_what_others_give_while_callbacks_come_and_go)
+TEST(threads_allocate_memory_that_others_give_while_callbacks_come_and_go)
 {
     enum { THREADS = 8 };
     shared s = {.mutex = PTHREAD_MUTEX_INITIALIZER, .gpu = open_one()};

@@ -128,9 +128,9 @@ static void run_as_privileged(const char *test, uid_t owner, gid_t group, mode_t
     close(watch);
 }
 
-TEST(a_set_user_id_program_of_root_reads_nothing_that_its_user_names)
+TEST(a_set_user_id_program_of_root_reads_no_file_that_its_user_names)
 {
-    run_as_privileged("a_set_user_id_program_of_root_reads_nothing_that_its_user_names", 0, 0, 04755);
+    run_as_privileged("a_set_user_id_program_of_root_reads_no_file_that_its_user_names", 0, 0, 04755);
 }
 
 TEST(a_set_user_id_program_of_another_user_does_so_too)

@@ -4,7 +4,7 @@
 
 #include "program/program.h"
 
-TEST(what_was_compiled_is_used_in_the_next_run_and_lies_beside_the_registry)
+TEST(compiled_code_is_used_in_the_next_run_and_lies_beside_the_registry)
 {
     make_folder();
     assert_int_equal(run_with(NULL, &plain_code, 0), 0);
@@ -169,7 +169,7 @@ TEST(a_program_is_kept_while_another_thread_writes_one)
     remove_tree();
 }
 
-TEST(what_was_used_longest_ago_goes_first_and_what_is_too_large_is_not_kept)
+TEST(the_least_recently_used_code_goes_first_and_too_large_code_is_not_kept)
 {
     make_folder();
     char code[4096], path[160], setting[256], names[64][512];
@@ -263,7 +263,7 @@ static bool is_there(const char *path)
 }
 
 /* Names as the cache gives them, older than all of its own files, when there is no room. */
-TEST(files_of_the_users_stay_whatever_their_names)
+TEST(files_of_the_user_stay_under_any_name)
 {
     make_folder();
     static const char *const mine[] = {"state/new-thesis.tex",
@@ -352,7 +352,7 @@ TEST(a_program_is_cached_until_a_kernel_of_it_is_compiled)
     remove_tree();
 }
 
-TEST(what_is_compiled_while_its_surroundings_change_is_not_kept)
+TEST(code_that_is_compiled_while_its_surroundings_change_is_not_kept)
 {
     make_folder();
     gpuhal_mock_state mock = plain_mock();

@@ -156,7 +156,7 @@ static void change_code(situation *s)
     s->code.code = "program add max\n";
 }
 
-TEST(each_way_in_which_compilations_can_differ_is_in_the_key)
+TEST(the_key_has_each_way_that_compilations_can_differ)
 {
     static void (*const changes[GPUHAL_WAYS])(situation * s) = {
         [GPUHAL_WAY_LIBRARY] = change_library,     [GPUHAL_WAY_PLUGIN] = change_plugin,
@@ -225,7 +225,7 @@ TEST(a_compiler_that_is_loaded_when_its_output_is_asked_for_is_known_by_its_file
     remove_tree();
 }
 
-TEST(what_a_driver_has_compiled_and_loaded_is_no_compiler)
+TEST(a_library_that_a_driver_compiled_and_loaded_is_no_compiler)
 {
     situation s = begin();
     install(compiler, plain_library()); /* as PoCL does: without a name */

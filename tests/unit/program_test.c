@@ -14,7 +14,7 @@ TEST(formats_of_a_device_are_known_before_it_is_opened)
     gpuhal_close(gpu);
 }
 
-TEST(exact_code_is_taken_before_portable_code_whatever_the_callers_order)
+TEST(exact_code_is_taken_before_portable_code_in_any_order_of_the_caller)
 {
     gpuhal *gpu = open_programs(NULL);
     gpuhal_code codes[2] = {plain_code, plain_code};

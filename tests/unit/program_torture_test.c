@@ -166,7 +166,7 @@ TEST(every_system_call_of_a_program_may_fail_once_and_no_unfinished_file_is_left
     remove_tree();
 }
 
-TEST(what_a_plugin_compiled_and_does_not_give_costs_no_memory)
+TEST(compiled_code_that_a_plugin_does_not_give_costs_no_memory)
 {
     objects o = {.gpu = NULL};
     begin_cache();
@@ -208,7 +208,7 @@ static void expect_works(bool cached)
 }
 
 /* The cache has the program already. */
-TEST(every_call_that_reads_what_is_kept_may_fail_once)
+TEST(every_call_that_reads_kept_code_may_fail_once)
 {
     begin_cache();
     expect_works(false);

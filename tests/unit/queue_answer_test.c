@@ -19,7 +19,7 @@ static gpuhal_status fail_silently(void *user)
     return GPUHAL_ERROR_INVALID_ARGUMENT;
 }
 
-TEST(a_function_that_fails_has_no_words_of_what_failed_in_an_earlier_one)
+TEST(a_failing_function_does_not_quote_the_failure_of_an_earlier_one)
 {
     gpuhal *gpu = open_one();
     gpuhal_queue *queue = queue_or_fail(gpu);

@@ -186,7 +186,7 @@ static gpuhal_timepoint *record(gpuhal_queue *queue)
     return timepoint;
 }
 
-TEST(what_a_queue_takes_over_to_follow_stays_in_the_order_of_recording)
+TEST(followed_timepoints_that_a_queue_takes_over_stay_in_recording_order)
 {
     enum { OTHERS = 3 };
     objects o = begin();
@@ -216,7 +216,7 @@ TEST(what_a_queue_takes_over_to_follow_stays_in_the_order_of_recording)
     end(&o);
 }
 
-TEST(a_queue_does_not_keep_what_it_has_followed_to_a_good_end)
+TEST(a_queue_does_not_keep_a_followed_timepoint_that_ended_well)
 {
     objects o = begin();
     gpuhal_queue *other = NULL;

@@ -70,7 +70,7 @@ TEST(ok_of_event_block_counts_only_once_event_query_confirms_it)
     }
 }
 
-TEST(a_wait_ends_in_its_time_whatever_event_block_calls_the_end_of_its_own)
+TEST(a_wait_ends_in_its_time_with_either_status_of_event_block)
 {
     const gpuhal_status says[] = {GPUHAL_NOT_READY, GPUHAL_ERROR_TIMEOUT};
     for (int i = 0; i < 4; i++) {
@@ -90,7 +90,7 @@ TEST(a_wait_ends_in_its_time_whatever_event_block_calls_the_end_of_its_own)
     }
 }
 
-TEST(what_a_plugin_is_not_ready_for_is_done_later_and_in_order)
+TEST(work_that_a_plugin_is_not_ready_for_is_done_later_and_in_order)
 {
     for (int honors = 0; honors < 2; honors++) {
         fixture d = open_fixture(honors);
@@ -375,7 +375,7 @@ TEST(a_thread_that_cannot_be_started_is_named_with_the_reason_and_the_limit)
 }
 
 /* The last resort of programs, as in a container at its pids.max. Drivers might hang. */
-TEST(where_no_thread_can_be_started_the_cpu_works_and_no_driver_is_called)
+TEST(the_cpu_works_and_no_driver_is_called_if_no_thread_can_be_started)
 {
     unsigned char sent[PIECE], got[PIECE] = {0};
     memset(sent, 0x6b, sizeof sent);

@@ -85,7 +85,7 @@ TEST(steps_on_two_interfaces_of_one_physical_device_share_its_memory)
     end_machine();
 }
 
-TEST(the_limit_of_one_interface_counts_only_what_is_assigned_to_that_interface)
+TEST(the_limit_of_an_interface_counts_only_steps_that_are_assigned_to_it)
 {
     put_two_cards();
     gpuhal *gpu = open_listed(NULL);

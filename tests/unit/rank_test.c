@@ -79,7 +79,7 @@ TEST(best_follows_the_rule_of_selection_and_loads_no_plugin)
     gpuhal_close(gpu);
 }
 
-TEST(a_need_leaves_out_what_does_not_satisfy_it_and_each_reason_says_why)
+TEST(a_need_leaves_out_unfit_devices_and_each_reason_says_why)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 3,
                                       .devices = {{.no_staging_kinds = 1, .total_bytes = GIB(80)},
@@ -115,7 +115,7 @@ TEST(without_enough_memory_anywhere_the_need_is_infeasible_and_all_devices_are_l
     gpuhal_close(gpu);
 }
 
-TEST(backends_are_tried_in_the_order_of_the_need_and_the_cpu_where_it_is_named_or_allowed)
+TEST(backends_are_tried_in_the_order_of_the_need_and_the_cpu_if_allowed)
 {
     gpuhal *gpu = open_equal(1);
     ranks own;

@@ -153,7 +153,7 @@ TEST(a_view_of_an_open_object_has_the_numbers_of_its_devices)
     gpuhal_close(gpu);
 }
 
-TEST(where_no_record_is_or_none_is_kept_a_view_is_empty)
+TEST(a_view_is_empty_if_no_record_exists_or_none_is_kept)
 {
     const char *directory = missing_directory("state");
     gpuhal_view *view = read_view(directory);
@@ -168,7 +168,7 @@ TEST(where_no_record_is_or_none_is_kept_a_view_is_empty)
     gpuhal_view_release(view);
 }
 
-TEST(a_damaged_record_is_reported_and_what_is_whole_is_returned)
+TEST(a_damaged_record_is_reported_and_the_whole_ones_are_returned)
 {
     const char *directory = with_all_kinds();
     size_t bytes = 0;

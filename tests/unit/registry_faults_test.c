@@ -97,7 +97,7 @@ TEST(killed_before_and_after_every_system_call_the_registry_stays_whole)
     kill_everywhere(false);
 }
 
-TEST(killed_while_a_damaged_registry_is_set_aside_what_was_whole_in_it_stays)
+TEST(a_process_killed_while_it_sets_a_registry_aside_keeps_its_whole_records)
 {
     kill_everywhere(true);
 }
@@ -135,7 +135,7 @@ TEST(every_system_call_may_fail_once)
 
 /* A damaged registry is set aside under a second name. File systems without second names fail with any of these
  * errors. */
-TEST(where_a_file_can_have_one_name_only_a_damaged_registry_is_set_aside_by_moving)
+TEST(a_damaged_registry_is_moved_aside_if_a_file_can_have_only_one_name)
 {
     static const int errors[] = {EPERM, ENOTSUP, EXDEV, EMLINK};
     const char *directory = fresh_directory();

@@ -104,7 +104,7 @@ TEST(checksums_of_neighbouring_pieces_add_up_in_any_order)
     assert_int_equal(sum, slow_checksum(bytes, sizeof bytes));
 }
 
-TEST(what_is_written_is_read_again_word_for_word)
+TEST(a_written_database_is_read_again_word_for_word)
 {
     gpuhal_text text = sample_text(), again = {0};
     gpuhal_database database;

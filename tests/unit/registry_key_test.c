@@ -223,7 +223,7 @@ TEST(variables_are_compared_by_value)
     gpuhal_texts_finish(&set);
 }
 
-TEST(where_libraries_are_searched_counts)
+TEST(the_search_path_of_libraries_counts)
 {
     make_machine();
     setenv("LD_LIBRARY_PATH", "/a", 1);

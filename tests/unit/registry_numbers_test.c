@@ -140,7 +140,7 @@ TEST(another_card_in_the_same_slot_is_another_one)
     gpuhal_registry_destroy(registry);
 }
 
-TEST(what_states_neither_address_nor_uuid_is_known_by_name_and_place)
+TEST(a_device_without_address_and_uuid_is_known_by_name_and_place)
 {
     gpuhal_registry *registry = gpuhal_registry_create(NULL, 0, NULL);
     gpuhal_sighting seen[3] = {{.group = 0, .backend = "opencl", .name = "Mali"},

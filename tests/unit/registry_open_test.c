@@ -169,7 +169,7 @@ TEST(on_a_full_disk_the_old_one_stays)
 }
 
 /* The killed process is doing something different in every round. */
-TEST(killed_while_it_opens_it_leaves_what_was_known)
+TEST(a_process_killed_while_it_opens_a_registry_leaves_the_records)
 {
     const char *directory = known_machine();
     for (unsigned round = 0; round < 25; round++) {

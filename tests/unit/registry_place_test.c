@@ -81,7 +81,7 @@ static void check_as_privileged(const char *named)
     gpuhal_registry_destroy(registry);
 }
 
-TEST(a_privileged_process_keeps_no_registry_whatever_its_user_says)
+TEST(a_privileged_process_keeps_no_registry_that_its_user_names)
 {
     if (gpuhal_os_privileged()) {
         check_as_privileged(getenv("GPUHAL_REGISTRY"));
@@ -103,7 +103,7 @@ TEST(a_privileged_process_keeps_no_registry_whatever_its_user_says)
     pid_t child = fork();
     if (child == 0) {
         if (setgid(65534) == 0 && setuid(65534) == 0) {
-            execl(path, "program", "a_privileged_process_keeps_no_registry_whatever_its_user_says", NULL);
+            execl(path, "program", "a_privileged_process_keeps_no_registry_that_its_user_names", NULL);
         }
         _exit(77);
     }

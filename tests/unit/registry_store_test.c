@@ -61,7 +61,7 @@ TEST(a_file_is_read_up_to_its_limit_and_refused_from_one_byte_more)
     free(text);
 }
 
-TEST(what_was_acknowledged_is_there_the_next_time)
+TEST(an_acknowledged_record_is_there_the_next_time)
 {
     const char *directory = missing_directory("deep/down/gpuhal");
     struct stat status;
@@ -100,7 +100,7 @@ TEST(a_snapshot_stays_as_it_is_while_the_registry_goes_on)
     gpuhal_snapshot_release(after);
 }
 
-TEST(what_another_process_adds_is_seen_after_a_refresh)
+TEST(a_refresh_shows_the_records_of_another_process)
 {
     const char *directory = fresh_directory();
     gpuhal_registry *registry = open_registry(directory), *other = open_registry(directory);
@@ -253,7 +253,7 @@ static void drop_privileges(const char *directory)
     }
 }
 
-TEST(in_a_read_only_directory_what_is_known_is_read_and_nothing_more_is_kept)
+TEST(a_read_only_directory_is_read_and_new_records_stay_in_memory)
 {
     const char *directory = missing_directory("gpuhal");
     assert_int_equal(mkdir(directory, 0700), 0);
@@ -408,7 +408,7 @@ static void write_for_ever(const char *directory, unsigned first, int pipe_end)
     _exit(1);
 }
 
-TEST(a_writer_killed_at_any_moment_leaves_what_was_acknowledged)
+TEST(a_writer_killed_at_any_moment_leaves_acknowledged_records)
 {
     const char *directory = fresh_directory();
     unsigned seed = 20251, acknowledged = 0, last = 0, number;
@@ -453,7 +453,7 @@ TEST(a_writer_killed_at_any_moment_leaves_what_was_acknowledged)
     assert_int_equal(files_that_begin_with(directory, "registry.new-"), 0);
 }
 
-TEST(a_clock_set_back_changes_nothing_but_what_is_shown)
+TEST(a_clock_set_back_changes_only_the_shown_times)
 {
     gpuhal_registry *registry = open_registry(fresh_directory());
     gpuhal_sighting seen = {.backend = "cuda", .uuid = "u", .name = "One"};

@@ -113,12 +113,12 @@ static void expect_to_wait_on(uint64_t bytes)
     end(gpu);
 }
 
-TEST(a_buffer_waits_on_where_work_that_came_later_keeps_the_memory)
+TEST(a_buffer_waits_on_if_later_work_keeps_the_memory)
 {
     expect_to_wait_on(LIMIT - UNIT);
 }
 
-TEST(a_buffer_waits_on_where_what_has_come_free_and_what_work_still_keeps_suffice_together)
+TEST(a_buffer_waits_on_if_free_and_pending_memory_suffice_together)
 {
     expect_to_wait_on(LIMIT);
 }
@@ -259,7 +259,7 @@ TEST(bad_flags_of_a_buffer_are_invalid_and_a_shorter_description_has_none)
 
 /* ---- the report */
 
-TEST(the_report_on_a_pool_states_its_memory_and_what_each_rung_gave)
+TEST(the_report_on_a_pool_states_its_memory_and_the_bytes_of_each_rung)
 {
     gpuhal *gpu = open_one();
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.limit_bytes = 16 * UNIT, .segment_bytes = 8 * UNIT});
@@ -373,7 +373,7 @@ TEST(the_report_on_a_buffer_is_of_the_device_and_its_pools)
 }
 
 /* The device refuses the segment, while work keeps some of its memory as well. */
-TEST(the_sentence_on_a_pool_states_once_what_comes_free_when_work_ends)
+TEST(the_sentence_on_a_pool_states_pending_memory_once)
 {
     gpuhal *gpu = open_limited();
     gpuhal_pool *pool = pool_or_fail(gpu, (gpuhal_pool_desc){.segment_bytes = LIMIT / 2});

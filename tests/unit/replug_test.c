@@ -299,7 +299,7 @@ static bool has_news(gpuhal_file_watch *watch)
     return gpuhal_os_file_watch_take(watch);
 }
 
-TEST(what_else_happens_in_the_folder_of_a_watched_file_is_no_news)
+TEST(other_changes_in_the_folder_of_a_watched_file_are_no_news)
 {
     gpuhal_file_watch *watch = NULL;
     new_folder();

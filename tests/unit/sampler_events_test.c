@@ -228,7 +228,7 @@ TEST(destroying_waits_for_a_callback_that_runs)
     gpuhal_close(gpu);
 }
 
-TEST(callbacks_of_what_was_sampled_come_after_closing_until_the_sampler_is_destroyed)
+TEST(callbacks_of_taken_samples_come_after_closing_until_the_sampler_ends)
 {
     gpuhal *gpu = open_devices(1);
     heard own = {0}, second = {0};
@@ -297,7 +297,7 @@ TEST(health_is_degraded_by_new_memory_errors_heat_and_events_of_the_vendor)
     gpuhal_close(gpu);
 }
 
-TEST(what_another_sampler_saw_does_not_degrade_the_health_again)
+TEST(an_event_that_another_sampler_saw_does_not_degrade_the_health_again)
 {
     gpuhal *gpu = open_devices(1);
     set_value(0, 0, GPUHAL_VALUE_VENDOR_EVENTS_TOTAL, 1);

@@ -8,7 +8,7 @@
 
 /* ---- reading */
 
-TEST(the_newest_sample_has_values_reasons_and_what_is_not_sampled)
+TEST(the_newest_sample_has_values_reasons_and_marks_of_unsampled_keys)
 {
     gpuhal *gpu = open_devices(2);
     const gpuhal_key keys[] = {HEAT, GPUHAL_VALUE_POWER_MICROWATTS};

@@ -39,7 +39,7 @@ static void expect_on_new_machine(const char *id, const char *reason)
     assert_int_equal(status, 0);
 }
 
-TEST(auto_takes_most_memory_then_most_compute_units_then_the_first_and_says_what_decided)
+TEST(auto_prefers_memory_then_compute_units_then_order_and_says_the_reason)
 {
     static const struct {
         gpuhal_mock_state machine;

@@ -30,7 +30,7 @@ static void read_ids(gpuhal *gpu, char ids[256])
     }
 }
 
-TEST(an_exclusion_takes_away_what_it_matches_from_what_stands_before_it)
+TEST(an_exclusion_removes_its_matches_from_the_elements_before_it)
 {
     static const char *const cases[][2] = {
         {"cuda:*,!cuda:1", "cuda:0 "},
@@ -130,7 +130,7 @@ TEST(an_exclusion_that_matches_nothing_and_a_list_that_leaves_nothing_are_not_fo
     gpuhal_close(gpu);
 }
 
-TEST(a_malformed_exclusion_or_limit_is_named_with_what_is_wrong)
+TEST(a_malformed_exclusion_or_limit_is_named_with_its_mistake)
 {
     static const struct {
         const char *list, *said;

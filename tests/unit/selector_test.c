@@ -18,7 +18,7 @@ static const char *chosen(gpuhal *gpu, const char *selector, uint32_t flags)
     return gpuhal_device_id(device);
 }
 
-TEST(selectors_choose_what_they_name)
+TEST(selectors_choose_the_device_that_they_name)
 {
     gpuhal_mock_five_kinds();
     gpuhal *gpu = gpuhal_mock_open(NULL, 1);
@@ -134,7 +134,7 @@ TEST(a_list_leaves_the_devices_of_its_ranges_globs_numbers_and_uuids_visible)
     }
 }
 
-TEST(a_range_leaves_what_a_list_of_its_numbers_leaves_and_needs_each_of_them)
+TEST(a_range_leaves_the_devices_of_its_numbers_and_needs_each_of_them)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = GPUHAL_MOCK_DEVICES};
     for (uint32_t first = 0; first < GPUHAL_MOCK_DEVICES; first += 3) {
@@ -172,7 +172,7 @@ static void expect_ambiguous(gpuhal *gpu, const char *selector, const char *one,
     }
 }
 
-TEST(the_beginning_of_a_uuid_selects_what_the_whole_does_or_names_the_candidates)
+TEST(the_beginning_of_a_uuid_selects_its_device_or_names_the_candidates)
 {
     static const char *const uuids[] = {"6a1b2c3d-0011-4455-6677-8899aabbccdd", "6a1b2c3d-0011-4455-6677-8899aabbccde",
                                         "6a1b9999-0000-0000-0000-000000000001"};
@@ -360,7 +360,7 @@ static const gpuhal_plugin *no_driver(uint32_t host_abi, const gpuhal_host *host
     return NULL;
 }
 
-TEST(a_selector_that_matches_nothing_says_why_the_backend_has_no_device_and_what_there_is)
+TEST(a_selector_without_a_match_says_why_and_names_the_available_devices)
 {
     gpuhal_mock_five_kinds();
     gpuhal *gpu = gpuhal_mock_open(NULL, 1);
@@ -398,7 +398,7 @@ static void keep_warnings(void *user, int32_t level, const char *line)
     }
 }
 
-TEST(without_any_plugin_a_warning_and_every_selector_say_where_was_looked)
+TEST(without_any_plugin_a_warning_and_every_selector_name_the_searched_folders)
 {
     char warning[512] = "", folder[] = "/tmp/gpuhal-empty-XXXXXX";
     assert_non_null(mkdtemp(folder));

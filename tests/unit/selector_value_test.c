@@ -187,7 +187,7 @@ TEST(a_filter_by_values_leaves_the_one_device_that_they_select_when_it_opens)
     }
 }
 
-TEST(what_a_filter_by_values_hides_stays_hidden_and_the_reason_stays)
+TEST(devices_hidden_by_a_filter_of_values_stay_hidden_and_the_reason_stays)
 {
     gpuhal *gpu = NULL;
     gpuhal_close(open_four());

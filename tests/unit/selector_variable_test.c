@@ -83,7 +83,7 @@ TEST(cuda_visible_devices_ends_at_the_first_element_that_names_no_device)
     }
 }
 
-TEST(hip_and_the_opencl_of_amd_end_at_what_is_not_a_plain_index_and_ignore_repeats)
+TEST(hip_and_the_opencl_of_amd_end_at_a_malformed_index_and_ignore_repeats)
 {
     static const reading cases[] = {
         {"1,0", "1,0", NULL},
@@ -129,7 +129,7 @@ TEST(rocr_visible_devices_takes_indices_and_uuids_mixed_and_ends_at_a_repeat)
     }
 }
 
-TEST(ggml_vk_visible_devices_ends_at_what_is_no_number_and_refuses_one_that_is_too_large)
+TEST(ggml_vk_visible_devices_ends_at_a_malformed_number_and_refuses_a_large_one)
 {
     static const reading cases[] = {
         {"0", "0", NULL},         {"2 0", "2,0", NULL},           {"2,0", "2,0", NULL},
@@ -214,7 +214,7 @@ static bool is_noted(const char *devices, const char *words)
 }
 
 /* CUDA was started with the variable, and lists the third of the three GPUs that Vulkan lists. */
-TEST(where_cuda_runs_its_variable_leaves_what_cuda_lists_through_every_interface)
+TEST(the_variable_of_cuda_leaves_cudas_list_in_every_interface_if_cuda_runs)
 {
     add_gpu("cuda", "0000:c1:00.0", "0x10de", THIRD);
     add_gpu("vulkan", "0000:41:00.0", "0x10de", FIRST);
@@ -243,7 +243,7 @@ TEST(where_cuda_runs_its_variable_leaves_what_cuda_lists_through_every_interface
     assert_false(is_noted("env=CUDA_VISIBLE_DEVICES", "ends the list"));
 }
 
-TEST(where_cuda_does_not_run_uuids_count_and_indices_by_the_order_of_the_addresses)
+TEST(without_cuda_uuids_count_and_indices_follow_the_order_of_addresses)
 {
     refuse("cuda", GPUHAL_ERROR_NO_DRIVER, "no driver");
     add_gpu("vulkan", "0000:c1:00.0", "0x10de", THIRD);
@@ -266,7 +266,7 @@ TEST(where_cuda_does_not_run_uuids_count_and_indices_by_the_order_of_the_address
     assert_true(is_noted("env=CUDA_VISIBLE_DEVICES", "is not set, so it leaves every device"));
 }
 
-TEST(hip_reads_the_variable_of_cuda_where_there_is_no_gpu_of_nvidia)
+TEST(hip_reads_the_variable_of_cuda_if_there_is_no_gpu_of_nvidia)
 {
     add_gpu("rocm", "0000:0c:00.0", "0x1002", "61316232-6333-6434-6535-663630373138");
     add_gpu("vulkan", "0000:0c:00.0", "0x1002", NULL);
@@ -376,7 +376,7 @@ TEST(the_mask_of_level_zero_counts_devices_or_sub_devices_by_its_hierarchy)
     expect("env=ZE_AFFINITY_MASK", "vulkan:0 opencl:0");
 }
 
-TEST(the_mask_of_level_zero_is_no_guess_where_there_are_several_gpus_of_intel)
+TEST(the_mask_of_level_zero_is_no_guess_if_there_are_several_gpus_of_intel)
 {
     add_gpu("vulkan", "0000:00:02.0", "0x8086", NULL);
     add_gpu("vulkan", "0000:03:00.0", "0x8086", NULL);

@@ -35,7 +35,7 @@ static void expect_kind(gpuhal *gpu, uint32_t owner, gpuhal_memory_kind kind, ui
     assert_string_equal(why, "");
 }
 
-TEST(the_question_gives_the_kind_or_names_what_is_missing_on_which_side)
+TEST(the_question_gives_the_kind_or_names_the_lack_and_its_device)
 {
     gpuhal *gpu = open_four();
     expect_kind(gpu, 0, GPUHAL_MEMORY_DEVICE, 1, GPUHAL_HANDLE_HOST_POINTER);

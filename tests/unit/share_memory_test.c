@@ -87,7 +87,7 @@ static void *synchronize_all_the_time(void *user)
 }
 
 /* After a write to the device's copy and before it reaches the host, the host's old bytes must not overwrite it. */
-TEST(what_is_written_while_another_thread_synchronizes_is_there_for_all)
+TEST(bytes_written_while_another_thread_synchronizes_are_there_for_all)
 {
     gpuhal *gpu = open_four();
     gpuhal_buffer *original = shareable(gpu, 0, POINTER, BYTES), *shared = share_with(gpu, original, 2);
@@ -115,7 +115,7 @@ TEST(what_is_written_while_another_thread_synchronizes_is_there_for_all)
     expect_no_memory();
 }
 
-TEST(memory_that_is_not_coherent_shows_what_was_written_before_it_was_shared)
+TEST(memory_that_is_not_coherent_shows_bytes_written_before_it_was_shared)
 {
     gpuhal *gpu = open_four();
     gpuhal_mock.devices[3].not_coherent = 1;
@@ -164,7 +164,7 @@ TEST(coherent_memory_costs_nothing_to_synchronize_and_a_mapped_buffer_is_busy)
     gpuhal_close(gpu);
 }
 
-TEST(shared_memory_counts_where_it_was_allocated_and_a_failed_import_leaves_nothing)
+TEST(shared_memory_counts_only_at_its_owner_and_a_failed_import_leaves_nothing)
 {
     gpuhal *gpu = open_four();
     gpuhal_device *importer = gpuhal_device_at(gpu, 1);

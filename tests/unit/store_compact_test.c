@@ -73,7 +73,7 @@ TEST(a_buffer_that_finds_a_place_moves_nothing)
     end(&f, 0);
 }
 
-TEST(without_room_for_what_is_in_the_way_nothing_moves)
+TEST(nothing_moves_without_room_for_the_entries_in_the_way)
 {
     store_fixture f = begin((gpuhal_store_desc){0}, 2 * SEGMENT + 12 * SMALL);
     assert_int_equal(attempt(f.pool, NULL, 2 * SEGMENT, 0, 0), GPUHAL_ERROR_OUT_OF_MEMORY);
@@ -105,7 +105,7 @@ TEST(a_pinned_entry_stays_and_as_little_as_possible_moves_around_it)
     end(&f, COUNT - 5);
 }
 
-TEST(what_is_no_entry_stays)
+TEST(a_buffer_that_is_no_entry_stays)
 {
     store_fixture f = begin((gpuhal_store_desc){0}, 3 * SEGMENT);
     gpuhal_buffer *own = take(f.pool, NULL, SMALL);
@@ -115,7 +115,7 @@ TEST(what_is_no_entry_stays)
     end(&f, COUNT);
 }
 
-TEST(segments_are_emptied_where_none_is_large_enough)
+TEST(segments_are_emptied_if_none_is_large_enough)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){.host_bytes = UINT64_MAX}, 4 * SEGMENT);
     gpuhal_buffer *rest[4];
@@ -209,7 +209,7 @@ TEST(an_entry_moves_with_its_parts_and_keeps_its_copy_its_age_and_its_tag)
     close_store(&f);
 }
 
-TEST(an_entry_moves_once_what_fills_it_has_ended)
+TEST(an_entry_moves_once_the_work_that_fills_it_has_ended)
 {
     store_fixture f = begin((gpuhal_store_desc){0}, 3 * SEGMENT);
     gpuhal_item *item = NULL;

@@ -55,7 +55,7 @@ static int own_file(void)
     return -1;
 }
 
-TEST(what_leaves_device_memory_goes_to_the_file_without_host_memory)
+TEST(entries_go_from_device_memory_to_the_file_without_host_memory)
 {
     store_fixture f = open_file_store(0, 0);
     unsigned char got[10];
@@ -292,7 +292,7 @@ TEST(one_wrong_bit_is_found_in_every_piece_that_threads_bring_at_once)
     free(got);
 }
 
-TEST(a_damaged_copy_of_what_a_loader_brings_back_is_loaded_by_the_next_acquire)
+TEST(an_entry_with_a_damaged_copy_is_loaded_by_the_next_acquire)
 {
     store_fixture f = open_file_store(0, 0);
     filler how = {.byte = 5};
@@ -324,7 +324,7 @@ TEST(a_file_that_was_cut_is_damaged)
     close_file_store(&f);
 }
 
-TEST(above_the_limit_of_the_file_entries_stay_where_they_are)
+TEST(entries_stay_in_place_above_the_limit_of_the_file)
 {
     store_fixture f = open_file_store(1, 2 * SEGMENT + 4095);
     gpuhal_item *item = NULL;
@@ -353,7 +353,7 @@ static store_fixture open_file_store_of_pool(uint64_t file_bytes)
     return store_or_fail((gpuhal_store_desc){.folder = make_folder(), .file_bytes = file_bytes}, 2 * SEGMENT);
 }
 
-TEST(what_the_limit_of_the_file_leaves_no_room_for_cannot_be_spilled)
+TEST(an_entry_beyond_the_limit_of_the_file_cannot_be_spilled)
 {
     store_fixture f = open_file_store_of_pool(SEGMENT);
     assert_ok(put_now(&f, "a", SEGMENT, 1));
@@ -425,7 +425,7 @@ TEST(in_full_host_memory_entries_change_places)
     }
 }
 
-TEST(where_host_memory_and_the_file_are_full_entries_change_places)
+TEST(entries_change_places_if_host_memory_and_the_file_are_full)
 {
     for (uint32_t pins = 1; pins <= 4; pins += 3) {
         for (uint32_t host = 1; host <= 7; host += 3) {
@@ -492,7 +492,7 @@ TEST(an_entry_that_lost_its_place_and_did_not_come_back_is_kept)
 }
 
 /* Writing to that device fails as on a full disk. */
-TEST(what_a_full_disk_has_no_room_for_cannot_be_spilled)
+TEST(an_entry_without_room_on_a_full_disk_cannot_be_spilled)
 {
     store_fixture f = open_file_store_of_pool(0);
     const int own = own_file(), kept = dup(own), full = open("/dev/full", O_RDWR);
@@ -528,7 +528,7 @@ TEST(a_store_whose_share_is_full_names_the_full_disk)
 }
 
 /* The disk is full as far as this process sees it. */
-TEST(a_full_disk_leaves_entries_where_they_are)
+TEST(a_full_disk_leaves_entries_in_device_memory)
 {
     store_fixture f = open_file_store(0, 0);
     struct rlimit limit;
@@ -599,7 +599,7 @@ TEST(a_folder_that_cannot_have_the_file_is_refused_when_the_store_is_created)
 }
 
 /* Root may write anywhere, so the process is another user meanwhile. */
-TEST(a_folder_of_another_user_is_taken_where_it_may_be_written_to)
+TEST(a_folder_of_another_user_is_taken_if_it_may_be_written_to)
 {
     store_fixture f = open_file_store(0, 0);
     char path[128];
@@ -618,7 +618,7 @@ TEST(a_folder_of_another_user_is_taken_where_it_may_be_written_to)
     close_file_store(&f);
 }
 
-TEST(the_file_is_for_its_user_alone_whatever_the_folder_is)
+TEST(the_file_is_for_its_user_alone_in_any_folder)
 {
     store_fixture f = open_file_store(0, 0);
     struct stat state;

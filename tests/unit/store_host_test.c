@@ -26,7 +26,7 @@ static void expect(store_fixture *f, const char *key, unsigned char byte)
     gpuhal_item_release(item, NULL);
 }
 
-TEST(what_leaves_device_memory_comes_back_with_its_bytes)
+TEST(entries_that_left_device_memory_come_back_with_their_bytes)
 {
     store_fixture f = small(1, 3);
     put(&f, "a", 1);
@@ -68,7 +68,7 @@ TEST(a_modified_entry_is_copied_again_and_its_old_copy_given_up)
     close_store(&f);
 }
 
-TEST(the_limit_of_host_memory_holds_and_what_finds_no_room_stays)
+TEST(the_limit_of_host_memory_holds_and_entries_without_room_stay)
 {
     store_fixture f = small(1, 1);
     gpuhal_item *item = NULL;
@@ -99,7 +99,7 @@ TEST(without_host_memory_nothing_is_copied)
     close_store(&f);
 }
 
-TEST(copies_are_in_plain_memory_where_the_device_has_no_page_locked)
+TEST(copies_are_in_plain_memory_if_the_device_has_no_page_locked)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices[0].no_staging_kinds = 1, .devices[0].hidden = 1};
     store_fixture f = {.gpu = gpuhal_mock_open(NULL, 0)};
@@ -138,7 +138,7 @@ TEST(all_buffers_of_an_entry_leave_and_come_back_together)
     close_store(&f);
 }
 
-TEST(a_loaded_entry_is_copied_only_where_its_copy_is_to_be_kept)
+TEST(a_loaded_entry_is_copied_only_if_its_copy_is_to_be_kept)
 {
     store_fixture f = small(1, 2);
     filler how = {.byte = 5};
@@ -223,7 +223,7 @@ TEST(an_entry_whose_copy_back_failed_comes_from_its_copy_again)
     close_store(&f);
 }
 
-TEST(an_entry_that_cannot_be_copied_stays_where_it_is)
+TEST(an_entry_that_cannot_be_copied_stays_in_place)
 {
     store_fixture f = small(1, 2);
     put(&f, "a", 1);

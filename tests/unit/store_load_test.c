@@ -104,7 +104,7 @@ TEST(eight_threads_that_ask_for_one_key_share_one_load)
     expect_one_load(GPUHAL_OK);
 }
 
-TEST(a_failed_load_is_returned_to_all_that_wait)
+TEST(a_failed_load_is_returned_to_all_waiting_threads)
 {
     expect_one_load(GPUHAL_ERROR_FILE);
 }
@@ -278,7 +278,7 @@ TEST(a_lower_priority_makes_room_before_a_longer_time)
     close_store(&f);
 }
 
-TEST(pinned_entries_and_those_that_no_loader_brings_back_make_no_room)
+TEST(pinned_entries_and_entries_without_a_loader_make_no_room)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){0}, 2 * SEGMENT);
     filler how = {.byte = 1};

@@ -147,7 +147,7 @@ TEST(an_entry_that_was_pinned_in_vain_keeps_its_copy_and_its_loader)
     close_store(&f);
 }
 
-TEST(of_many_keys_those_outside_are_brought_back_and_those_that_are_missing_loaded)
+TEST(many_keys_bring_back_their_outside_entries_and_load_the_missing_ones)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){.device_bytes = 3 * SEGMENT, .host_bytes = UINT64_MAX}, 0);
     filler how = {.byte = 9};

@@ -11,7 +11,7 @@ static gpuhal_status put_in(store_fixture *f, gpuhal_queue *queue, const char *k
     return status;
 }
 
-TEST(another_queue_waits_for_what_filled_the_entry)
+TEST(another_queue_waits_for_the_work_that_filled_the_entry)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){0}, 0);
     gpuhal_queue *other = queue_or_fail(f.gpu);
@@ -35,7 +35,7 @@ TEST(another_queue_waits_for_what_filled_the_entry)
     close_store(&f);
 }
 
-TEST(bytes_that_are_still_being_filled_are_named_where_they_are_in_the_way)
+TEST(bytes_that_are_still_being_filled_are_named_if_they_are_in_the_way)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){.device_bytes = UNIT, .host_bytes = UINT64_MAX}, 0);
     gpuhal_event *gate = close_gate(f.gpu, f.queue);
@@ -107,7 +107,7 @@ TEST(modifying_waits_for_all_queues_that_read_before_in_any_order)
 }
 
 /* The queue of the release may not have waited for the work that the queue of the acquire waits for. */
-TEST(work_from_before_counts_whatever_queue_the_next_item_is_released_in)
+TEST(earlier_work_counts_even_if_another_queue_releases_the_next_item)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){0}, 0);
     gpuhal_queue *other = queue_or_fail(f.gpu), *idle = queue_or_fail(f.gpu), *reader = queue_or_fail(f.gpu);
@@ -226,7 +226,7 @@ static gpuhal_status fail_behind_work(void *user, gpuhal_queue *queue, gpuhal_it
     return GPUHAL_ERROR_CANCELLED;
 }
 
-TEST(memory_goes_behind_the_queue_of_the_release_whatever_queue_the_item_was_acquired_for)
+TEST(memory_goes_behind_the_queue_of_the_release_not_of_the_acquire)
 {
     for (uint32_t flags = 0; flags <= GPUHAL_ACQUIRE_MODIFY; flags++) {
         store_fixture f = store_or_fail((gpuhal_store_desc){0}, SEGMENT);

@@ -52,7 +52,7 @@ static gpuhal_item *acquire_or_fail(store_fixture *f, uint64_t offset, uint64_t 
     return item;
 }
 
-TEST(all_that_ask_for_the_same_bytes_share_one_entry)
+TEST(acquires_of_the_same_bytes_share_one_entry)
 {
     store_fixture f = begin();
     gpuhal_item *first = acquire_or_fail(&f, 0, GPUHAL_WHOLE_SIZE, 0x41);
@@ -75,7 +75,7 @@ TEST(all_that_ask_for_the_same_bytes_share_one_entry)
     end(&f);
 }
 
-TEST(the_whole_size_from_an_offset_on_is_what_the_file_has_behind_it)
+TEST(the_whole_size_from_an_offset_on_is_the_rest_of_the_file)
 {
     store_fixture f = begin();
     gpuhal_item *rest = acquire_or_fail(&f, 4, GPUHAL_WHOLE_SIZE, 0x41);
@@ -163,7 +163,7 @@ TEST(eight_threads_read_a_file_once)
     end(&f);
 }
 
-TEST(what_made_room_is_read_again)
+TEST(an_entry_that_made_room_is_read_again)
 {
     store_fixture f = begin();
     gpuhal_item_release(acquire_or_fail(&f, 0, GPUHAL_WHOLE_SIZE, 0x41), NULL);
@@ -178,7 +178,7 @@ TEST(what_made_room_is_read_again)
     end(&f);
 }
 
-TEST(what_cannot_be_read_is_refused_with_its_path_and_not_kept)
+TEST(an_unreadable_file_is_refused_with_its_path_and_not_kept)
 {
     store_fixture f = begin();
     gpuhal_item *item = NULL;

@@ -10,7 +10,7 @@ static uint64_t relieve(store_fixture *f, gpuhal_pressure_rung rung, gpuhal_pool
     return relieve_device(gpuhal_device_at(f->gpu, 0), rung, pool, bytes, deadline_ns);
 }
 
-TEST(what_needs_no_copy_is_given_first_and_the_rest_copied)
+TEST(entries_that_need_no_copy_are_given_first_and_the_rest_copied)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){.host_bytes = 8 * SEGMENT}, 0);
     gpuhal_pool *other = pool_or_fail(f.gpu, (gpuhal_pool_desc){0});
@@ -105,7 +105,7 @@ static void expect_all_on_device(store_fixture *f)
     assert_int_equal(counts.evictions + counts.spills, 0);
 }
 
-TEST(nothing_leaves_for_what_pinned_entries_and_buffers_of_others_leave_no_room_for)
+TEST(no_entry_leaves_if_pinned_ones_and_buffers_of_others_leave_no_room)
 {
     gpuhal_item *pinned = NULL;
     store_fixture f = four_entries(8 * SEGMENT, &pinned);
@@ -122,7 +122,7 @@ TEST(nothing_leaves_for_what_pinned_entries_and_buffers_of_others_leave_no_room_
     close_store(&f);
 }
 
-TEST(nothing_leaves_for_what_pinned_entries_leave_no_room_for_in_the_share_of_the_store)
+TEST(no_entry_leaves_if_pinned_ones_leave_no_room_in_the_share_of_the_store)
 {
     gpuhal_item *pinned = NULL;
     store_fixture f = four_entries(0, &pinned);
@@ -146,7 +146,7 @@ static uint64_t give_own(void *user, gpuhal_device *device, uint64_t bytes, uint
     return given;
 }
 
-TEST(what_pinned_entries_leave_no_room_for_may_still_come_of_a_callback)
+TEST(a_callback_may_still_give_room_that_pinned_entries_do_not_leave)
 {
     gpuhal_item *pinned = NULL;
     store_fixture f = four_entries(8 * SEGMENT, &pinned);
@@ -175,7 +175,7 @@ static void *unpin_and_open(void *user)
     return NULL;
 }
 
-TEST(what_was_in_vain_before_work_ended_is_asked_for_afterwards)
+TEST(a_vain_search_is_repeated_after_work_has_ended)
 {
     unpinner own = {.pinned = NULL};
     pthread_t thread;
@@ -192,7 +192,7 @@ TEST(what_was_in_vain_before_work_ended_is_asked_for_afterwards)
     close_store(&f);
 }
 
-TEST(what_no_tier_has_room_for_does_not_leave_for_others)
+TEST(no_entry_leaves_for_a_request_that_unspillable_entries_block)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){0}, 4 * SEGMENT);
     filler how = {.byte = 1};
@@ -231,7 +231,7 @@ TEST(without_host_memory_and_a_folder_nothing_can_be_spilled)
 }
 
 /* Before any attempt, the limit decides; a copy that a loader can bring back makes room within it. */
-TEST(what_can_be_spilled_is_what_the_limit_of_host_memory_leaves_room_for)
+TEST(spillable_bytes_are_bounded_by_the_limit_of_host_memory)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){.host_bytes = 2 * SEGMENT + UNIT}, 3 * SEGMENT);
     filler how = {.byte = 1};
@@ -274,7 +274,7 @@ static uint64_t pinned_when_refused(store_fixture *f, const char *key)
 }
 
 /* One part of the entry was allocated when the other was refused. */
-TEST(the_entry_for_which_there_is_no_room_is_not_among_what_is_pinned)
+TEST(the_entry_that_finds_no_room_is_not_counted_as_pinned)
 {
     store_fixture f = store_or_fail((gpuhal_store_desc){0}, 2 * SEGMENT);
     filler how = {.byte = 1};

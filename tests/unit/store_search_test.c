@@ -48,7 +48,7 @@ static void drop_b(void)
     assert_ok(gpuhal_store_drop(f.store, "b", 1));
 }
 
-TEST(room_that_others_made_counts_where_the_calls_own_copy_failed)
+TEST(room_that_others_made_counts_even_if_the_calls_own_copy_failed)
 {
     expect_room(drop_b);
 }
@@ -188,7 +188,7 @@ static void expect_at(const char *key, uint32_t tiers, unsigned char byte)
     gpuhal_item_release(item, NULL);
 }
 
-TEST(the_oldest_entry_leaves_also_where_its_filling_is_pending)
+TEST(the_oldest_entry_leaves_even_if_its_filling_is_pending)
 {
     fill_behind_gate();
     assert_ok(put_now(&f, "d", SEGMENT, 4));
@@ -287,12 +287,12 @@ static void expect_end_of_search(uint64_t device_bytes, uint64_t pool_bytes)
     close_store(&f);
 }
 
-TEST(a_search_in_the_share_of_a_store_ends_at_the_deadline_where_others_take_what_it_finds)
+TEST(a_search_in_a_stores_share_ends_at_the_deadline_if_others_take_its_finds)
 {
     expect_end_of_search(SEGMENT, 0);
 }
 
-TEST(a_search_in_a_pool_ends_at_the_deadline_where_others_take_what_it_finds)
+TEST(a_search_in_a_pool_ends_at_the_deadline_if_others_take_its_finds)
 {
     expect_end_of_search(0, SEGMENT);
 }
@@ -339,7 +339,7 @@ static void *move_all(void *user)
 }
 
 /* The move has references to all entries, so that dropped entries keep their memory until it ends. */
-TEST(while_another_thread_moves_entries_a_call_waits_for_those_that_were_dropped)
+TEST(a_call_waits_for_dropped_entries_while_another_thread_moves_them)
 {
     putter own = {.status = GPUHAL_NOT_READY};
     pthread_t mover;

@@ -68,7 +68,7 @@ static void end(void)
     close_store(&f);
 }
 
-TEST(an_acquire_ends_at_its_deadline_where_threads_take_turns)
+TEST(an_acquire_ends_at_its_deadline_if_threads_take_turns)
 {
     gpuhal_item *own = NULL;
     begin();
@@ -78,7 +78,7 @@ TEST(an_acquire_ends_at_its_deadline_where_threads_take_turns)
     end();
 }
 
-TEST(reading_ends_at_its_deadline_where_threads_take_turns)
+TEST(reading_ends_at_its_deadline_if_threads_take_turns)
 {
     char bytes[100];
     begin();

@@ -134,7 +134,7 @@ static uint64_t find_limit(gpuhal_device *device)
     return low;
 }
 
-TEST(the_smallest_share_of_the_strategies_that_live_is_enforced_in_whatever_order_they_end)
+TEST(the_smallest_share_of_live_strategies_is_enforced_in_any_order_of_ends)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.total_bytes = 1000000}}};
     gpuhal *gpu = gpuhal_mock_open(NULL, 1);
@@ -212,7 +212,7 @@ TEST(ranks_have_one_device_each_and_a_local_rank_without_a_device_is_out_of_rang
     gpuhal_close(gpu);
 }
 
-TEST(ranks_to_which_slurm_shows_devices_of_their_own_need_no_flag)
+TEST(ranks_with_devices_of_their_own_from_slurm_need_no_flag)
 {
     clear_launchers();
     gpuhal *gpu = open_equal(1);
@@ -349,7 +349,7 @@ TEST(a_strategy_without_init_gets_user_as_its_state_and_no_cleanup)
     gpuhal_close(gpu);
 }
 
-TEST(a_registered_name_need_not_stay_where_it_was)
+TEST(a_registered_name_is_copied)
 {
     gpuhal *gpu = open_equal(1);
     own_state own = {.gpu = gpu};
@@ -365,7 +365,7 @@ TEST(a_registered_name_need_not_stay_where_it_was)
     gpuhal_close(gpu);
 }
 
-TEST(what_a_strategy_of_the_application_returns_wrongly_is_an_error)
+TEST(a_wrong_result_of_a_strategy_of_the_application_is_an_error)
 {
     gpuhal *gpu = open_equal(1);
     own_state own = {.gpu = gpu};

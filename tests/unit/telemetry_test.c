@@ -112,7 +112,7 @@ TEST(amdgpus_files_become_values_in_their_units)
     end_card(gpu);
 }
 
-TEST(what_a_part_of_a_gpu_shares_with_its_siblings_has_the_source_of_the_board)
+TEST(values_that_parts_of_a_gpu_share_have_the_source_of_the_board)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 2,
                                       .devices = {{.pci = "0000:c1:00.0", .partition = "0", .total_bytes = 1 << 30},
@@ -170,7 +170,7 @@ TEST(parts_that_are_sampled_together_have_one_reading_of_their_files)
     end_card(gpu);
 }
 
-TEST(what_cannot_be_is_missing_and_no_number)
+TEST(an_impossible_value_is_missing_and_no_number)
 {
     static const struct {
         const char *file, *text;
@@ -284,7 +284,7 @@ TEST(several_devices_are_read_at_once_and_a_driver_that_hangs_costs_its_values_i
     gpuhal_close(gpu);
 }
 
-TEST(a_device_that_hangs_leaves_time_to_those_that_are_asked_after_it)
+TEST(a_device_that_hangs_leaves_time_to_later_devices)
 {
     gpuhal_mock = (gpuhal_mock_state){.count = 3, .stop_device = 1, .stops = GPUHAL_MOCK_SAMPLE};
     gpuhal *gpu = gpuhal_mock_open(NULL, 0);
@@ -314,7 +314,7 @@ static const gpuhal_plugin *query_second(uint32_t host_abi, const gpuhal_host *h
     return &second;
 }
 
-TEST(what_the_library_counts_is_the_sum_of_all_interfaces)
+TEST(the_counts_of_the_library_are_the_sum_of_all_interfaces)
 {
     gpuhal_builtin_fn *const builtins[] = {gpuhal_mock_query, query_second, NULL};
     const gpuhal_config config = {.size = sizeof config,
@@ -361,7 +361,7 @@ static gpuhal_value available_on(gpuhal *gpu, uint32_t index)
     return alone;
 }
 
-TEST(available_memory_is_the_least_of_what_is_free_the_total_and_the_limit)
+TEST(available_memory_is_the_least_of_free_memory_total_and_limit)
 {
     const uint64_t mib = UINT64_C(1) << 20;
     gpuhal_mock = (gpuhal_mock_state){.count = 1, .devices = {{.total_bytes = 2048 * mib}}};
@@ -398,7 +398,7 @@ TEST(without_a_source_processes_are_not_supported)
     end_card(gpu);
 }
 
-TEST(one_reading_shows_what_ails_a_device)
+TEST(one_reading_shows_the_ailments_of_a_device)
 {
     static const struct {
         gpuhal_value value;

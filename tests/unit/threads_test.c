@@ -240,7 +240,7 @@ static gpuhal_status do_close(fixture *s)
     return GPUHAL_OK;
 }
 
-TEST(closing_waits_for_a_rescan_and_what_came_during_it_causes_no_other)
+TEST(closing_waits_for_a_rescan_and_changes_during_it_cause_no_other)
 {
     count_others(0);
     gpuhal_mock = (gpuhal_mock_state){.count = 2, .unplugged = 2};

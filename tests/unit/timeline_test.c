@@ -321,7 +321,7 @@ TEST(a_recording_of_an_event_is_an_instant_behind_the_work_before_it)
     end(&o);
 }
 
-TEST(nothing_is_recorded_before_a_start_and_after_a_stop_and_a_new_start_drops_what_was)
+TEST(a_trace_records_only_between_start_and_stop_and_a_new_start_empties_it)
 {
     objects o = begin();
     gpuhal_event *gate = NULL;
@@ -511,7 +511,7 @@ TEST(kinds_that_there_are_not_are_refused_and_a_file_is_of_one_kind)
     end(&o);
 }
 
-TEST(where_the_environment_names_a_file_closing_writes_the_trace_there)
+TEST(closing_writes_the_trace_to_the_file_that_the_environment_names)
 {
     objects o = {0};
     begin_traces();

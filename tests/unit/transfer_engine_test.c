@@ -152,7 +152,7 @@ TEST(a_plugin_that_takes_no_memory_for_its_link_has_none_and_nothing_is_broken)
     close_engine(gpu);
 }
 
-TEST(a_link_over_which_nothing_arrives_is_given_up_with_what_it_holds_and_closing_does_not_wait_for_it)
+TEST(a_link_that_delivers_nothing_is_given_up_and_closing_does_not_wait_for_it)
 {
     engine.peers = engine.peers_get_stuck = true;
     gpuhal *gpu = open_engine();

@@ -109,7 +109,7 @@ TEST(a_device_that_does_not_copy_by_itself_is_left_to_its_driver)
     gpuhal_close(gpu);
 }
 
-TEST(where_no_staging_memory_can_be_made_the_driver_moves_large_copies_itself)
+TEST(the_driver_moves_large_copies_itself_if_no_staging_memory_can_be_made)
 {
     gpuhal *gpu = open_discrete(query);
     gpuhal_buffer *buffer = gpuhal_mock_buffer(gpu, 0, LARGE);

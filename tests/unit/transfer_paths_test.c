@@ -65,7 +65,7 @@ TEST(a_driver_that_refuses_direct_access_is_learned_and_the_other_side_imported)
     check_sharing_copies(GPUHAL_MOCK_READ_WRITE);
 }
 
-TEST(where_the_import_fails_or_is_not_worth_it_copies_are_staged_and_say_so)
+TEST(copies_are_staged_and_say_so_if_the_import_fails_or_is_not_worth_it)
 {
     gpuhal *gpu = open_importer(0);
     unsigned char *model = random_bytes(BYTES);
@@ -127,7 +127,7 @@ TEST(threads_that_copy_from_one_buffer_at_once_leave_one_import)
     free(model);
 }
 
-TEST(a_staged_copy_holds_no_more_than_the_bound_whatever_its_size)
+TEST(a_staged_copy_of_any_size_holds_no_more_than_the_bound)
 {
     enum { LARGE = 40 << 20 };
     set_up_shapes();

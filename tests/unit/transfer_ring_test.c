@@ -251,7 +251,7 @@ static void *go_round(void *user)
     return NULL;
 }
 
-TEST(copies_from_every_device_to_every_other_go_on_where_the_total_is_one_chunk)
+TEST(copies_from_every_device_to_every_other_go_on_if_the_total_is_one_chunk)
 {
     enum { DEVICES = 4 };
     gpuhal *gpu =

@@ -45,7 +45,7 @@ TEST(a_record_has_as_much_as_the_structure_of_its_caller)
     end(view);
 }
 
-TEST(what_a_view_does_not_have_is_counted_as_0_and_its_status_says_why)
+TEST(an_absent_record_is_counted_as_0_and_its_status_says_why)
 {
     gpuhal_view *view = view_of("software-only.records"), *other = view;
     gpuhal_plugin_report report = {.size = 0};
@@ -75,7 +75,7 @@ TEST(what_a_view_does_not_have_is_counted_as_0_and_its_status_says_why)
     end(view);
 }
 
-TEST(a_view_still_says_what_it_said_after_a_rescan)
+TEST(a_view_stays_the_same_after_a_rescan)
 {
     gpuhal_view *before = view_of("nvidia-three-apis.records");
     gpuhal_interface_info iface = {.size = sizeof iface};

@@ -203,7 +203,7 @@ static const scenario losses[] = {
     {"another call hangs", lose_the_device_to_another_thread},
 };
 
-TEST(a_device_that_is_lost_during_a_creation_is_what_the_creation_returns)
+TEST(the_loss_of_a_device_during_a_creation_is_the_result_of_the_creation)
 {
     in_children(losses, sizeof losses / sizeof *losses);
 }

@@ -262,7 +262,7 @@ static const scenario calm[] = {
     {"a kernel without a queue", launch_for_long},
 };
 
-TEST(what_waits_behind_long_work_is_no_hang_while_the_driver_answers)
+TEST(work_behind_long_work_is_no_hang_while_the_driver_answers)
 {
     in_children(calm, sizeof calm / sizeof *calm);
 }
@@ -323,7 +323,7 @@ static const scenario late[] = {
     {"a call that may wait for the caller's native access", enqueue_beside_native_access},
 };
 
-TEST(what_waited_behind_work_hangs_once_that_has_ended_and_its_time_has_passed)
+TEST(work_behind_other_work_hangs_once_that_has_ended_and_its_time_has_passed)
 {
     in_children(late, sizeof late / sizeof *late);
 }
@@ -333,7 +333,7 @@ static const scenario silent[] = {
     {"a full ring", fill_the_ring_of_a_silent_driver},
 };
 
-TEST(what_waits_behind_work_hangs_where_the_driver_does_not_answer_whether_that_has_ended)
+TEST(work_behind_other_work_hangs_if_the_driver_does_not_answer)
 {
     in_children(silent, sizeof silent / sizeof *silent);
 }

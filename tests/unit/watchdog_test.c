@@ -307,7 +307,7 @@ TEST(a_call_that_comes_back_late_returns_device_lost)
     play_all(stops, STOPS, AT_ONCE, play_late);
 }
 
-TEST(gpuhal_close_returns_in_time_from_a_driver_that_stops_in_whatever_it_calls)
+TEST(gpuhal_close_returns_in_time_from_a_driver_that_stops_in_any_call)
 {
     play_all(endings, ENDINGS, AT_ONCE, play_ending);
 }
