@@ -1,6 +1,6 @@
-/* device/busy.c: counts the time during which queues of a device had work. A device is busy from the first submission
- * of a queue without work until the library finds that the last of its queues has none left. A waiting thread finds
- * that at once. */
+/* device/busy.c: measures how long queues of a device had work. The device becomes busy when work is submitted to an
+ * idle queue, and idle when the library notices that its last queue has finished. A waiting thread notices this
+ * immediately. */
 #include "device/device.h"
 
 void gpuhal_busy_begin(gpuhal_device *device)

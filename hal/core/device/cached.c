@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Returns a stated value. Values that several devices share identify none of them, and an emulating device states
- * values of other hardware: the identity leaves the latter out, and doubts the former. */
+/* Returns a stated value, but not a doubted one: a value that several devices share identifies none of them. A software
+ * device's values belong to other hardware; the identity already omits them. */
 static const char *stated(const gpuhal_interface *iface, gpuhal_identity_level level)
 {
     return iface->doubted & 1u << level ? NULL : iface->values[level];
@@ -30,8 +30,8 @@ static gpuhal_sighting sighting_of(const gpuhal_interface *iface)
     };
 }
 
-/* Lists the backends whose devices are all known now, including those without devices. Nothing is learned about the
- * others. Ends with NULL; NULL without memory. */
+/* Returns the backends whose devices are completely known now, even if they have none. The registry learns nothing
+ * about the others. The list ends with NULL; the result is NULL if out of memory. */
 static const char **listed_backends(const gpuhal_candidates *candidates)
 {
     const char **names = calloc(candidates->count + 1, sizeof *names);
@@ -45,7 +45,7 @@ static const char **listed_backends(const gpuhal_candidates *candidates)
     return names;
 }
 
-/* Keeps the error detail: a registry that cannot be written is reported in the log. */
+/* Preserves the error detail, because an unwritable registry is only reported in the log. */
 static gpuhal_status update(gpuhal_registry *registry, gpuhal_changes *changes)
 {
     gpuhal_error_detail before;
@@ -91,8 +91,8 @@ gpuhal_status gpuhal_devices_know(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
 
 /* ---- differences once the plugin is loaded */
 
-/* Returns whether the record is written already: two devices of one plugin find the same difference. If another thread
- * writes the same between this check and the update, the record is written twice, with the same content. */
+/* Returns whether the record is already stored, because two devices of one plugin find the same difference. If another
+ * thread stores it between this check and the update, it is stored twice with the same contents. */
 static bool is_kept(gpuhal_registry *registry, const gpuhal_database_plugin *record)
 {
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
@@ -102,7 +102,7 @@ static bool is_kept(gpuhal_registry *registry, const gpuhal_database_plugin *rec
     return same;
 }
 
-/* Returns whether the snapshot's record may be replaced: a result under another key must not replace it. */
+/* Returns whether the snapshot's record may be replaced. A result with another key must not replace it. */
 static bool has_record(const gpuhal *gpu, const gpuhal_candidate *candidate)
 {
     return candidate->identity && candidate->key.count > 0 && gpuhal_probe_cache_is_valid(&gpu->settings, candidate);
@@ -130,13 +130,13 @@ static void replace_record(gpuhal *gpu, const gpuhal_candidate *candidate, gpuha
     gpuhal_record_finish(GPUHAL_DATABASE_PLUGIN, &record);
 }
 
-/* A driver that was started before the snapshot may have older information than the helper that made it: then nothing
- * is compared. */
+/* A driver that was started before the snapshot may have older information than the helper. In that case nothing is
+ * compared. */
 void gpuhal_cached_compare(gpuhal_device *device, const gpuhal_backend *backend, const gpuhal_listed_device *now)
 {
     const gpuhal_device_snapshot *snapshot = gpuhal_device_snapshot_now(device->gpu);
     const gpuhal_entry *entry = gpuhal_device_snapshot_entry(snapshot, device);
-    /* The mark comes last: a device that cannot be compared with this snapshot may be with a later one. */
+    /* Set the flag last: a device that cannot be compared with this snapshot may be comparable with a later one. */
     if (!entry || gpuhal_backend_begun_ns(backend) < snapshot->begun_ns || atomic_exchange(&device->compared, true)) {
         return;
     }
@@ -176,7 +176,7 @@ void gpuhal_cached_failed(gpuhal_device *device, gpuhal_status status)
     gpuhal_error_restore(&before);
 }
 
-/* Another process may have recorded a quarantine since the registry was read here. */
+/* Another process may have recorded a quarantine since this process read the registry. */
 static bool is_quarantined(gpuhal_registry *registry, const char *identity)
 {
     gpuhal_registry_refresh(registry);

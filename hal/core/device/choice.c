@@ -1,9 +1,10 @@
-/* device/choice.c: puts offers in an order by one of three lists of rules, and finds which rule decided. Pure. */
+/* device/choice.c: orders offers by one of three lists of rules, and finds the rule that decided. The functions are
+ * pure. */
 #include "device/choice.h"
 
 enum { RULES = GPUHAL_BY_PLACE + 1 };
 
-/* The rules of each order, most important first. Nothing follows BY_PLACE, which leaves no two alike. */
+/* The rules of each order, most important first. Nothing follows BY_PLACE, because places are unique. */
 static const gpuhal_choice_rule orders[][RULES] = {
     [GPUHAL_CHOOSE_BEST] = {GPUHAL_BY_LACK, GPUHAL_BY_CPU, GPUHAL_BY_HEALTH, GPUHAL_BY_LISTED, GPUHAL_BY_SOFTWARE,
                             GPUHAL_BY_BACKEND, GPUHAL_BY_TYPE, GPUHAL_BY_TOTAL, GPUHAL_BY_UNITS, GPUHAL_BY_PLACE},
@@ -30,7 +31,7 @@ uint32_t gpuhal_load(uint64_t total_bytes, uint64_t room_bytes, uint32_t busy_pe
         return GPUHAL_UNKNOWN_PERMILLE;
     }
     uint64_t used = knows_memory && room_bytes < total_bytes ? total_bytes - room_bytes : 0;
-    while (knows_memory && total_bytes > UINT64_MAX / 1000) { /* so that the product fits */
+    while (knows_memory && total_bytes > UINT64_MAX / 1000) { /* avoids an overflow */
         total_bytes >>= 1;
         used >>= 1;
     }
@@ -41,8 +42,8 @@ uint32_t gpuhal_load(uint64_t total_bytes, uint64_t room_bytes, uint32_t busy_pe
     return load < 1000 ? (uint32_t)load : 1000;
 }
 
-/* Returns an offer's load. A limit of the process is no use of the memory. If only the total is known, the free share
- * is unknown. */
+/* Returns an offer's load. Memory beyond the process's limit does not count as used. If only the total is known, the
+ * free share is unknown. */
 uint32_t gpuhal_offer_load(const gpuhal_offer *offer)
 {
     const uint64_t bytes = offer->unit_free_bytes, promised = offer->promised_bytes;
@@ -63,8 +64,8 @@ static uint32_t listed_of(const gpuhal_choice_request *request, uint32_t index)
     return request->listed ? request->listed[index] : GPUHAL_NONE;
 }
 
-/* Returns the least load of the offers that can come first: they lack nothing, are not the CPU, and are no worse by the
- * rules before the load. */
+/* Returns the lowest load of the offers that can come first: they lack nothing, are not the CPU, and are not worse by
+ * the rules before the load. */
 static uint32_t least_load(const gpuhal_choice_request *request)
 {
     uint32_t least = GPUHAL_UNKNOWN_PERMILLE, best = UINT32_MAX;
@@ -87,13 +88,13 @@ static bool is_kept(const gpuhal_choice_request *request, const gpuhal_offer *of
            load <= (uint64_t)least + request->margin_permille;
 }
 
-/* Puts most bytes first. Unknown counts as none. */
+/* Orders by bytes, most first. Unknown counts as 0. */
 static uint64_t most_first(uint64_t bytes)
 {
     return UINT64_MAX - (bytes == GPUHAL_UNKNOWN_BYTES ? 0 : bytes);
 }
 
-/* Returns a value by a rule. The smaller, the better. */
+/* Returns the offer's value for a rule; lower is better. */
 static uint64_t value_of(const gpuhal_choice_request *request, uint32_t index, gpuhal_choice_rule rule, uint32_t least)
 {
     const gpuhal_offer *offer = &request->offers[index];
@@ -132,7 +133,6 @@ static uint64_t value_of(const gpuhal_choice_request *request, uint32_t index, g
     }
 }
 
-/* Returns whether `a` comes before `b`, and which rule decides. */
 static bool comes_before(const gpuhal_choice_request *request, uint32_t a, uint32_t b, uint32_t least,
                          gpuhal_choice_rule *out_rule)
 {
@@ -174,7 +174,7 @@ uint32_t gpuhal_choose(const gpuhal_choice_request *request, gpuhal_chosen *out_
     return kept;
 }
 
-/* Counts alike offers, by the rules up to this one; `until`: without it. */
+/* Counts the offers that are equal by all rules up to `rule`; with `until`, without `rule` itself. */
 static uint32_t count_alike(const gpuhal_choice_request *request, uint32_t index, gpuhal_choice_rule rule, bool until)
 {
     const uint32_t least = least_load(request);

@@ -1,4 +1,4 @@
-/* device/close.c: closes all devices of a gpuhal object concurrently. A driver that hangs costs a thread, never the
+/* device/close.c: closes all devices of a gpuhal object concurrently. A hung driver blocks a thread, but never the
  * caller. */
 #include "base/error.h"
 #include "base/job.h"
@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* The thread uses only these members: if it is abandoned, the device and the gpuhal object may be gone when the driver
+/* The thread uses only these members. If it is abandoned, device and gpuhal object may be freed before the driver
  * returns. */
 typedef struct closing {
     gpuhal_job job;
@@ -27,8 +27,8 @@ static void free_closing(gpuhal_job *job)
     free(job);
 }
 
-/* Closes the device on another thread, which is abandoned if the driver hangs; without a thread or memory, on the
- * caller's. */
+/* Closes the device on another thread, which is abandoned if the driver hangs. Without a thread or memory, closes it on
+ * the caller's thread. */
 static void begin_closing(gpuhal_device *device)
 {
     bool open = atomic_load(&device->state) == GPUHAL_DEVICE_IS_OPEN && gpuhal_device_is_reachable(device) &&
@@ -44,7 +44,7 @@ static void begin_closing(gpuhal_device *device)
             return;
         }
         gpuhal_job_release(&own->job);
-        /* In any other state the plugin must not be called here either. */
+        /* In any other state the plugin must not be called from here either. */
         open = state == GPUHAL_JOB_NO_THREAD;
     }
     if (open) {
@@ -54,8 +54,8 @@ static void begin_closing(gpuhal_device *device)
     }
 }
 
-/* Awaits a close. Each one that ends restores the whole timeout for the others: a driver may close one after the
- * other. */
+/* Waits for a close. Each close that ends restores the full timeout for the rest, because a driver may serialise them.
+ */
 static void end_closing(gpuhal_device *device, uint64_t *left_ns)
 {
     if (device->closing && gpuhal_job_await(device->closing, left_ns) == GPUHAL_JOB_ABANDONED) {
@@ -72,7 +72,7 @@ void gpuhal_devices_destroy(gpuhal *gpu)
     gpuhal_error_detail before;
     gpuhal_error_save(&before);
     uint64_t left_ns = gpu->settings.hang_ns;
-    /* All closings are begun before the first is awaited, so that a wait in one driver does not delay the others. */
+    /* Begin all closes before waiting for the first, so that one driver's wait does not delay the others. */
     for (uint32_t d = 0; d < gpuhal_device_count(gpu); d++) {
         begin_closing(gpuhal_device_at(gpu, d));
     }

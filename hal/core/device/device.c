@@ -1,4 +1,4 @@
-/* device/device.c: creates and destroys device objects with their links, and answers queries about them. */
+/* device/device.c: creates and destroys device objects with their links, and implements queries about them. */
 #include "base/error.h"
 #include "device/link.h"
 #include "device/snapshot.h"
@@ -26,8 +26,8 @@ gpuhal_device *gpuhal_device_create(gpuhal *gpu, const gpuhal_candidate *candida
     return device;
 }
 
-/* Returns the device as the plugin in this process lists it, else the snapshot's entry, which may come from a helper
- * process or a cached result. Both stay until the object ends, so the result needs no reference. */
+/* The list of the plugin in this process takes precedence over the snapshot's entry, which may come from a helper
+ * process or a cached result. Both exist until the object ends, so the result needs no reference. */
 const gpuhal_listed_device *gpuhal_device_current(const gpuhal_device *device)
 {
     const gpuhal_listed_device *here = atomic_load_explicit(&device->here, memory_order_acquire);
@@ -36,8 +36,8 @@ const gpuhal_listed_device *gpuhal_device_current(const gpuhal_device *device)
     return here ? here : entry ? entry->listed : device->listed;
 }
 
-/* Row r has 2^r links, and so begins at position 2^r - 1. Rows are only added, never moved: a pointer to a link stays
- * valid while rescans add devices. A row is all zero when it is stored; only one thread at a time adds rows. */
+/* Rows are never moved, so a pointer to a link stays valid while rescans add devices. A row is zeroed before it is
+ * stored. Only one thread at a time adds rows. */
 gpuhal_status gpuhal_links_grow(gpuhal_device *device, uint32_t count)
 {
     for (uint32_t row = 0; (UINT32_C(1) << row) - 1 < count; row++) {
@@ -65,7 +65,6 @@ static void links_free(gpuhal_device *device)
     }
 }
 
-/* The device must be closed, or never have been opened. */
 void gpuhal_device_destroy(gpuhal_device *device)
 {
     while (device->untagged.next) {

@@ -1,7 +1,7 @@
-/* device/evidence.c: explains why interfaces belong to one physical device, or to two although a value suggests one.
+/* device/evidence.c: explains why interfaces belong to one physical device, or to two although they share a value.
  *
- * The matches of one physical device form a graph. The evidence is a spanning tree from the first visible interface to
- * all others, strongest matches first; hidden interfaces stay in it only as bridges.
+ * The matches within a physical device form a graph. The evidence is a spanning tree from the first visible interface
+ * to all others, strongest matches first. Hidden interfaces stay in the tree only as bridges.
  */
 #include "device/identity.h"
 
@@ -35,7 +35,7 @@ static bool same_value(const gpuhal_interface *a, const gpuhal_interface *b, gpu
     return same_text(a, b, level) && (level != GPUHAL_IDENTITY_UUID || (a->maker && a->maker == b->maker));
 }
 
-/* Returns the level of the direct match of two interfaces; LEVELS: they do not match. */
+/* Returns the level at which two interfaces match directly; LEVELS if they do not match. */
 static gpuhal_identity_level match_directly(const gpuhal_interface *a, const gpuhal_interface *b)
 {
     if (a->host || b->host) {
@@ -50,7 +50,7 @@ static gpuhal_identity_level match_directly(const gpuhal_interface *a, const gpu
     return GPUHAL_IDENTITY_LEVELS;
 }
 
-/* Partitions of one GPU match by values of the whole; the sentence says that they are different devices. */
+/* Partitions of one GPU match by values of the whole GPU. The sentence says that they are different partitions. */
 static char *describe_match(const gpuhal_interface *iface, const gpuhal_interface *other, gpuhal_identity_level level)
 {
     if (level == GPUHAL_IDENTITY_HOST) {
@@ -74,8 +74,7 @@ static char *describe_match(const gpuhal_interface *iface, const gpuhal_interfac
                               value, partition->id, partition->partition_name);
 }
 
-/* Names two interfaces that contradict each other: the compared ones if they do, else the witnesses of the refusal.
- */
+/* Names two interfaces that contradict each other: the compared ones if they do, otherwise the refusal's witnesses. */
 static char *describe_doubt(const gpuhal_identity *identity, const gpuhal_refusal *refusal,
                             const gpuhal_interface *iface, const gpuhal_interface *other)
 {
@@ -115,7 +114,7 @@ static char *describe_vendors(const gpuhal_interface *iface, const gpuhal_interf
         iface->id, other->id, words, iface->maker ? other->id : iface->id);
 }
 
-/* Takes over the sentence; without memory nothing is added. */
+/* Takes ownership of the sentence. Adds nothing if out of memory. */
 static gpuhal_status add(gpuhal_identity_evidence_list *list, const gpuhal_interface *iface,
                          const gpuhal_interface *other, gpuhal_identity_level level, bool same, char *sentence)
 {
@@ -149,8 +148,7 @@ static gpuhal_status add(gpuhal_identity_evidence_list *list, const gpuhal_inter
     return GPUHAL_OK;
 }
 
-/* Returns the best reached interface to match with: visible before hidden, a strong match before a weak one, the root
- * before others. */
+/* Returns the reached interface with the strongest match. The root is preferred among equally strong ones. */
 static uint32_t best_parent(const gpuhal_identity *identity, const uint32_t *parents, uint32_t iface)
 {
     uint32_t best = NONE, best_cost = NONE;
@@ -167,7 +165,7 @@ static uint32_t best_parent(const gpuhal_identity *identity, const uint32_t *par
     return best;
 }
 
-/* Returns the next interface to reach: a visible one if any, else a hidden one that may be a bridge. */
+/* Returns the next interface to reach: a visible one if possible, otherwise a hidden one that may be a bridge. */
 static uint32_t next_interface(const gpuhal_identity *identity, const bool *visible, const uint32_t *parents,
                                uint32_t *out_parent)
 {
@@ -185,7 +183,8 @@ static uint32_t next_interface(const gpuhal_identity *identity, const bool *visi
     return NONE;
 }
 
-/* The tree of a physical device starts at its first visible interface; that of the host's processor at `cpu`. */
+/* The tree of a physical device starts at its first visible interface, that of the host's CPU at `cpu` if it is
+ * visible. */
 static bool is_root(const gpuhal_identity *identity, const bool *visible, uint32_t iface)
 {
     const gpuhal_interface *interfaces = identity->interfaces;
@@ -200,8 +199,8 @@ static bool is_root(const gpuhal_identity *identity, const bool *visible, uint32
     return visible[iface];
 }
 
-/* Reaches every interface from the root of its physical device. parents[i] is i for roots, NONE for hidden interfaces
- * that no path needs. */
+/* Reaches every interface from the root of its physical device. parents[i] is i for roots, and NONE for hidden
+ * interfaces that are not needed as bridges. */
 static void grow_trees(const gpuhal_identity *identity, const bool *visible, uint32_t *parents)
 {
     for (uint32_t i = 0; i < identity->count; i++) {
@@ -212,7 +211,7 @@ static void grow_trees(const gpuhal_identity *identity, const bool *visible, uin
          i = next_interface(identity, visible, parents, &parent)) {
         parents[i] = parent;
     }
-    /* Removes hidden leaves until none is left. */
+    /* Remove hidden leaves until none is left. */
     for (bool fallen = true; fallen;) {
         fallen = false;
         for (uint32_t i = 0; i < identity->count; i++) {
@@ -226,9 +225,8 @@ static void grow_trees(const gpuhal_identity *identity, const bool *visible, uin
     }
 }
 
-/* Returns the earlier visible interface to compare with, one that states the same value at this level: the first of the
- * same maker, else the first. NONE if there is none, or if one of the same physical device has been explained
- * already. */
+/* Returns an earlier visible interface that states the same value at this level: the first of the same maker, otherwise
+ * the first. Returns NONE if there is none, or if one of the same physical device was explained already. */
 static uint32_t find_rival(const gpuhal_identity *identity, const bool *visible, uint32_t iface,
                            gpuhal_identity_level level)
 {
@@ -248,7 +246,6 @@ static uint32_t find_rival(const gpuhal_identity *identity, const bool *visible,
     return first_of_maker == NONE ? first : first_of_maker;
 }
 
-/* Explains why an interface does not belong to an earlier one that states the same value. */
 static gpuhal_status explain_difference(const gpuhal_identity *identity, const bool *visible, uint32_t index,
                                         gpuhal_identity_level level, gpuhal_identity_evidence_list *out_list)
 {

@@ -1,5 +1,5 @@
-/* device/facts_api.c: the facts of a device for the application, and their names. A snapshot never changes; current
- * facts may come from a later one, or from the driver in this process. */
+/* device/facts_api.c: the facts of a device for the application, and their names. A snapshot never changes, but current
+ * facts may come from a later snapshot or from the driver in this process. */
 #include "device/snapshot.h"
 
 #include "base/error.h"
@@ -30,9 +30,7 @@ gpuhal *gpuhal_device_owner(const gpuhal_device *device)
     return device ? device->gpu : NULL;
 }
 
-/* An adopted device may lack slots that the device could have: the caller may have created it without the features that
- * they need.
- */
+/* An adopted device may lack slots, because the caller may have created it without the features that they need. */
 uint32_t gpuhal_device_capabilities(const gpuhal_device *device)
 {
     const gpuhal_listed_device *current = device ? gpuhal_device_current(device) : NULL;
@@ -42,8 +40,8 @@ uint32_t gpuhal_device_capabilities(const gpuhal_device *device)
     return current ? current->capabilities : 0;
 }
 
-/* Sets the detail for a fact without a value. A key that neither the library nor the device's plugin knows is invalid,
- * unless it is a vendor's, which another device may have. */
+/* Sets the detail for a fact without a value. A key unknown to both the library and the device's plugin is invalid,
+ * unless it is a vendor's key, which another device may have. */
 static gpuhal_status missing(const gpuhal_device *device, gpuhal_key key)
 {
     const gpuhal_fact *fact = gpuhal_facts_find(&gpuhal_device_current(device)->facts, key);
@@ -80,7 +78,7 @@ gpuhal_status gpuhal_device_u64(const gpuhal_device *device, gpuhal_key key, uin
     if (status) {
         return status;
     }
-    /* A plugin may have its own keys, whose kind is found only in the fact. */
+    /* A plugin may have its own keys; only the fact shows whether such a key is a number or text. */
     const gpuhal_fact *fact = gpuhal_facts_find(&gpuhal_device_current(device)->facts, key);
     if (gpuhal_key_is_text(key) || (fact && !fact->missing && fact->text)) {
         return wrong_form(key, "a text: use gpuhal_device_text()");
@@ -134,7 +132,7 @@ gpuhal_status gpuhal_device_key_at(const gpuhal_device *device, uint32_t index, 
     if (status) {
         return status;
     }
-    /* The values among the facts are of the moment of the listing. */
+    /* Skip values, which are only current at the time of listing. */
     const gpuhal_facts *facts = &gpuhal_device_current(device)->facts;
     uint32_t count = 0;
     for (size_t i = 0; i < facts->count; i++) {
@@ -242,7 +240,7 @@ gpuhal_status gpuhal_device_native(gpuhal_device *device, gpuhal_native *out_nat
     return status ? gpuhal_device_failed(device, status, "getting the vendor's objects") : GPUHAL_OK;
 }
 
-/* Opens the library by its path, which returns the one that is already loaded. */
+/* Opening the library by its path returns the copy that is already loaded. */
 gpuhal_status gpuhal_device_symbol(gpuhal_device *device, const char *name, gpuhal_vendor_fn **out_function)
 {
     char reason[512];

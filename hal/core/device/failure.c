@@ -1,4 +1,4 @@
-/* device/failure.c: why a device is unusable, and how a failure of its plugin changes its state. */
+/* device/failure.c: why a device is unusable, and how a plugin's failure changes its state. */
 #include "base/error.h"
 #include "device/device.h"
 #include "device/fault_log.h"
@@ -63,7 +63,7 @@ void gpuhal_device_report_hang(gpuhal_device *device)
     gpuhal_error_detail detail;
     gpuhal_error_save(&detail);
     gpuhal_mutex_lock(&device->mutex);
-    gpuhal_condition_signal_all(&device->condition); /* a caller may wait for the thread that opens it */
+    gpuhal_condition_signal_all(&device->condition); /* a caller may be waiting for the opening thread */
     gpuhal_mutex_unlock(&device->mutex);
     if (device->gpu->layers.on_lost) {
         device->gpu->layers.on_lost(device);
@@ -79,7 +79,7 @@ gpuhal_status gpuhal_device_late(void)
                                "the call returned after the device had been given up (hung)");
 }
 
-/* Keeps the loss, which is this thread's last error. */
+/* Stores the loss described by this thread's last error. */
 static void keep_loss(gpuhal_device *device)
 {
     const gpuhal_error *error = gpuhal_last_error();

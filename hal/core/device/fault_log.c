@@ -1,5 +1,5 @@
-/* device/fault_log.c: see fault_log.h. Faults are recorded at the devices and links without a lock; `writing` is
- * locked while they are gathered and written. */
+/* device/fault_log.c: see fault_log.h. Faults are recorded in devices and links without a lock. `writing` is locked
+ * while they are collected and written. */
 #include "device/fault_log.h"
 
 #include "base/error.h"
@@ -11,13 +11,13 @@
 
 struct gpuhal_fault_log {
     gpuhal_mutex writing;
-    _Atomic(const void *) writer; /* the thread that holds it, by the address of its mark */
+    _Atomic(const void *) writer; /* thread that holds `writing`, by the address of its mark */
     gpuhal_worker worker;
 };
 
 static _Thread_local char thread_mark;
 
-/* gpuhal_fault_note.words: `detail` is empty; is being written or read, by the thread that set this; is new; was
+/* States of gpuhal_fault_note.words: `detail` is empty; is in use by the thread that set this state; is new; has been
  * written to the record. */
 enum { NO_WORDS, WORDS_BUSY, WORDS_NEW, WORDS_KEPT };
 #define DETAIL_BYTES sizeof(((gpuhal_fault_note *)0)->detail)
@@ -51,7 +51,7 @@ static const char *driver_of(const gpuhal_device *device)
 
 typedef struct gathered {
     gpuhal_database_fault *faults;
-    gpuhal_fault_note **notes; /* of the faults */
+    gpuhal_fault_note **notes; /* the source of each fault */
     char (*details)[DETAIL_BYTES];
     gpuhal_database_link *links;
     gpuhal_link **of_links;
@@ -77,7 +77,7 @@ static void gather_faults(gpuhal_device *device, size_t most, gathered *to)
 {
     for (size_t i = 0; i < GPUHAL_FAULT_NOTES && to->fault_count < most; i++) {
         gpuhal_fault_note *note = &device->faults[i];
-        /* A fault whose detail is just being written waits for the next time. */
+        /* A fault whose detail is being written is left for the next time. */
         if (atomic_load(&note->count) > 0 && take_words(note, WORDS_NEW, WORDS_KEPT)) {
             memcpy(to->details[to->fault_count], note->detail, DETAIL_BYTES);
             uint64_t count = atomic_exchange(&note->count, 0);
@@ -102,7 +102,7 @@ static void gather_links(gpuhal *gpu, gpuhal_device *from, size_t most, gathered
         if (!atomic_exchange(&link->unwritten, 0)) {
             continue;
         }
-        /* Unverified if a copy failed and nothing was measured: then nothing else is known. */
+        /* If a copy failed and nothing was measured, the link is unverified and nothing else is known. */
         bool verified = atomic_load(&link->tried) && atomic_load(&link->verified);
         const char *why = atomic_load(&link->why_broken), *reason = why ? why : "bytes arrived wrong";
         to->of_links[to->link_count] = link;
@@ -142,7 +142,7 @@ static bool gather(gpuhal *gpu, gathered *out)
     return true;
 }
 
-/* Puts back faults that could not be merged without memory, for the next time. */
+/* Puts back faults that could not be merged for lack of memory. */
 static void put_back(const gathered *own)
 {
     for (size_t i = 0; i < own->fault_count; i++) {
@@ -189,16 +189,16 @@ static gpuhal_status write_notes(gpuhal *gpu)
 static void write_in_background(void *gpu)
 {
     gpuhal_os_thread_name("gpuhal-faults");
-    (void)write_notes(gpu); /* the registry has logged the reason of a failure */
+    (void)write_notes(gpu); /* the registry has logged the reason for a failure */
 }
 
-/* Wakes the worker. Without a thread the recorded faults wait. */
+/* Wakes the worker. If no thread can be started, the recorded faults wait. */
 static void wake(gpuhal *gpu)
 {
     (void)gpuhal_worker_request(&gpu->fault_log->worker, gpu, write_in_background, gpu);
 }
 
-/* Skips a nested write: the log's listener may call this during one. */
+/* Does nothing in a nested call, as a log listener may call this during a write. */
 gpuhal_status gpuhal_fault_log_write(gpuhal *gpu)
 {
     return atomic_load(&gpu->fault_log->writer) == &thread_mark ? GPUHAL_OK : write_notes(gpu);
@@ -218,7 +218,7 @@ void gpuhal_fault_log_destroy(gpuhal *gpu)
 
 /* ---- recording */
 
-/* Returns whether records of the device outlive this object. */
+/* Returns whether the device's records outlive this object. */
 static bool is_kept(const gpuhal_device *device)
 {
     return device->interface_number != 0 && gpuhal_registry_directory(device->gpu->registry) != NULL;

@@ -1,7 +1,7 @@
-/* device/filter.c: which devices GPUHAL_DEVICES and gpuhal_config.devices leave visible, and how much memory each may
- * use. The variable narrows the member's choice, and never adds to it. most_free and least_loaded count as gpu here:
- * gpuhal_open() filters once with them, has the values decide among the devices left, and then filters by the id of the
- * chosen one. */
+/* device/filter.c: decides which devices GPUHAL_DEVICES and gpuhal_config.devices leave visible, and how much memory of
+ * each may be used. The variable can only narrow the choice made by gpuhal_config.devices. Here, most_free and
+ * least_loaded are the same as gpu: gpuhal_open() first filters with them, then chooses one of the remaining devices by
+ * value, and filters by its id. */
 #include "device/choice.h"
 #include "device/selector.h"
 
@@ -10,11 +10,11 @@
 
 #include <string.h>
 
-/* A list of selectors, and which part of each device's visibility it decides. */
+/* A list of selectors, and the part of each device's visibility that it decides. */
 typedef struct filter {
     const gpuhal *gpu;
-    const char *list, *source; /* list NULL: every device */
-    uint32_t number;           /* 0: the member, 1: the variable */
+    const char *list, *source; /* `list` NULL means every device */
+    uint32_t number;           /* 0 for gpuhal_config.devices, 1 for GPUHAL_DEVICES */
 } filter;
 
 static bool *decision_of(const filter *by, gpuhal_visibility *visibility)
@@ -22,14 +22,14 @@ static bool *decision_of(const filter *by, gpuhal_visibility *visibility)
     return by->number == 0 ? &visibility->allowed : &visibility->narrowed;
 }
 
-/* Returns whether this is the first time. A rescan must not fail because a device that a selector names has gone. */
+/* Returns whether this is the first enumeration. A rescan must not fail because a named device is gone. */
 static bool is_first_time(const filter *by)
 {
     return !gpuhal_device_snapshot_now(by->gpu);
 }
 
-/* Marks the devices that a list names, with their limits. A device whose limit is a share of an unknown size stays
- * hidden, rather than without its limit. */
+/* Marks the devices named by a list, with their limits. If a limit is a share of an unknown size, the device is hidden,
+ * because it must not be used without the limit. */
 static gpuhal_status apply(const filter *by, const gpuhal_device_snapshot *snapshot, gpuhal_visibility *visibilities)
 {
     for (uint32_t d = 0; d < snapshot->device_count; d++) {
@@ -47,7 +47,7 @@ static gpuhal_status apply(const filter *by, const gpuhal_device_snapshot *snaps
     return GPUHAL_OK;
 }
 
-/* Notes the parts of a vendor's variable that do not count. */
+/* Adds a note about the ignored parts of a vendor's variable. */
 static void explain(const filter *by, const gpuhal_selector *selector, gpuhal_device_snapshot *snapshot)
 {
     gpuhal_text note = {0};
@@ -59,7 +59,7 @@ static void explain(const filter *by, const gpuhal_selector *selector, gpuhal_de
     gpuhal_text_finish(&note);
 }
 
-/* Marks the devices that one list of selectors names. */
+/* Checks one list of selectors, and marks the devices that it names. */
 static gpuhal_status choose_by(const filter *by, gpuhal_device_snapshot *snapshot,
                                gpuhal_visibility *visibilities)
 {
@@ -84,7 +84,7 @@ static gpuhal_status choose_by(const filter *by, gpuhal_device_snapshot *snapsho
                : gpuhal_error_set(GPUHAL_ERROR_NOT_FOUND, "%s: \"%s\" leaves no device", by->source, by->list);
 }
 
-/* Leaves the cpu backend's devices that the program allows if no device is in both lists. The environment cannot hide
+/* If no device is in both lists, keeps the cpu backend's devices that the program allows. The environment cannot hide
  * them. */
 static gpuhal_status fall_back_to_cpu(const gpuhal *gpu, gpuhal_device_snapshot *snapshot,
                                       gpuhal_visibility *visibilities)

@@ -1,5 +1,5 @@
-/* device/for_schedule.h: the headers of the core that the part schedule needs beside the public functions. The
- * files of hal/schedule include no other header of the core. */
+/* device/for_schedule.h: the headers of the core that the part schedule needs besides the public functions. Files in
+ * hal/schedule include no other header of the core. */
 #ifndef GPUHAL_DEVICE_FOR_SCHEDULE_H
 #define GPUHAL_DEVICE_FOR_SCHEDULE_H
 

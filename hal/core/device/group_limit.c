@@ -1,4 +1,4 @@
-/* device/group_limit.c: the memory of a device that the kernel leaves to the control groups of this process. */
+/* device/group_limit.c: how much of a device's memory the kernel grants to the control groups of this process. */
 #include "device/device.h"
 
 #include "base/facts.h"
@@ -6,8 +6,8 @@
 
 enum { UNKNOWN = 0, UNCOUNTED = 1, COUNTED = 2 };
 
-/* Returns whether the kernel has limits for such memory at all in these groups. Reads them once, since that takes a
- * dozen files. */
+/* Returns whether the kernel limits such memory in these groups. Finds out only once, because it has to read a dozen
+ * files. */
 static bool is_counted(gpuhal_device *device)
 {
     uint32_t state = atomic_load(&device->group_state);
@@ -18,8 +18,7 @@ static bool is_counted(gpuhal_device *device)
     return state == COUNTED;
 }
 
-/* Defers cancellation: a caller that is cancelled while files are read would leave open ones behind. The function reads
- * nothing else. */
+/* Defers cancellation, because a thread that is cancelled while it reads files would leave them open. */
 uint64_t gpuhal_device_group_left(gpuhal_device *device, uint64_t *out_limit)
 {
     const char *pci = gpuhal_facts_text(&device->listed->facts, GPUHAL_FACT_PCI_ADDRESS);

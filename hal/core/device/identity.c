@@ -1,7 +1,7 @@
-/* device/identity.c: see identity.h. Levels are processed from the strongest to the weakest; at each, interfaces that
- * state the same value are joined, unless a stronger level contradicts. A contradicted value is doubted for all its
- * interfaces: otherwise the order would decide which device a third interface with the same UUID belongs to. For the
- * same reason values are processed in the order of their text, and makers in that of their numbers. */
+/* device/identity.c: see identity.h. Levels are processed from the strongest to the weakest. At each level, interfaces
+ * with the same value are joined, unless a stronger level contradicts. A contradicted value is doubted for all
+ * interfaces that state it. Otherwise the order would decide to which device a third interface with the same UUID
+ * belongs. For the same reason, values are processed in the order of their text, and makers in numerical order. */
 #include "device/identity.h"
 
 #include "base/error.h"
@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* vendor ids from here on name the author of a driver (Mesa, PoCL) or a chip, not the maker */
+/* vendor ids from here on denote the author of a driver (Mesa, PoCL) or a chip, not the maker */
 #define FIRST_KHRONOS 0x10000u
 
-/* The sets of interfaces so far: a disjoint-set forest. */
+/* The sets found so far, as a disjoint-set forest. */
 typedef struct joiner {
     gpuhal_identity *identity;
     uint32_t *parents;
@@ -22,7 +22,7 @@ typedef struct joiner {
     uint32_t count;
 } joiner;
 
-/* Returns the root of its set. This ends, as unite() gives parents lower numbers than their children. */
+/* Returns the root of its set. Terminates because unite() gives parents lower numbers than their children. */
 static uint32_t root_of(const joiner *join, uint32_t iface)
 {
     while (join->parents[iface] != iface) {
@@ -31,7 +31,7 @@ static uint32_t root_of(const joiner *join, uint32_t iface)
     return iface;
 }
 
-/* Joins two sets. The lower number becomes the root, so that it is the first interface of the set. */
+/* Joins two sets. The lower number becomes the root, so the root is the set's first interface. */
 static void unite(joiner *join, uint32_t a, uint32_t b)
 {
     a = root_of(join, a);
@@ -39,7 +39,7 @@ static void unite(joiner *join, uint32_t a, uint32_t b)
     join->parents[a > b ? a : b] = a > b ? b : a;
 }
 
-/* Records for the evidence that a value joins nothing. */
+/* Records for the evidence that a value joins no interfaces. */
 static gpuhal_status refuse(joiner *join, gpuhal_refusal refusal)
 {
     gpuhal_identity *identity = join->identity;
@@ -56,8 +56,8 @@ static gpuhal_status refuse(joiner *join, gpuhal_refusal refusal)
     return GPUHAL_OK;
 }
 
-/* Finds an interface of each set such that the two state different places at this level. A place that both sets state
- * (another level separated them) is not a contradiction. */
+/* Finds an interface in each set such that the two state different places at this level. If both sets state a common
+ * place, there is no contradiction: another level separated them. */
 static bool find_two_places(const joiner *join, gpuhal_identity_level level, const uint32_t sets[2],
                             uint32_t out_witness[2])
 {
@@ -80,8 +80,8 @@ static bool find_two_places(const joiner *join, gpuhal_identity_level level, con
     return found;
 }
 
-/* Finds an interface of each set such that one driver lists the two as two devices. MoltenVK gives two equal cards one
- * UUID and no address (KhronosGroup/MoltenVK#2683). */
+/* Finds an interface in each set such that one driver lists both as separate devices. MoltenVK reports one UUID and no
+ * address for two equal cards (KhronosGroup/MoltenVK#2683). */
 static bool find_one_driver(const joiner *join, const uint32_t sets[2], uint32_t out_witness[2])
 {
     const gpuhal_interface *interfaces = join->identity->interfaces;
@@ -100,7 +100,7 @@ static bool find_one_driver(const joiner *join, const uint32_t sets[2], uint32_t
     return false;
 }
 
-/* Returns whether something stronger than the value separates the two sets. */
+/* Returns whether evidence stronger than the value separates the two sets. */
 static bool contradict(const joiner *join, gpuhal_identity_level level, const uint32_t sets[2],
                        gpuhal_refusal *out_refusal)
 {
@@ -115,7 +115,6 @@ static bool contradict(const joiner *join, gpuhal_identity_level level, const ui
     return level > GPUHAL_IDENTITY_DRM && find_one_driver(join, sets, out_refusal->witness);
 }
 
-/* Returns whether no earlier member is in the same set. */
 static bool is_first_of_set(const joiner *join, uint32_t member)
 {
     for (uint32_t k = 0; k < member; k++) {
@@ -126,8 +125,8 @@ static bool is_first_of_set(const joiner *join, uint32_t member)
     return true;
 }
 
-/* Finds the first contradiction among the members' sets. Its existence does not depend on their order; which one is
- * found may. */
+/* Finds the first contradiction among the members' sets. Whether there is one does not depend on their order, but which
+ * one is found may. */
 static bool find_contradiction(const joiner *join, gpuhal_identity_level level, gpuhal_refusal *out_refusal)
 {
     for (uint32_t i = 0; i < join->count; i++) {
@@ -141,11 +140,10 @@ static bool find_contradiction(const joiner *join, gpuhal_identity_level level, 
     return false;
 }
 
-/* Joins all members, which state the same value, or none if two contradict. */
+/* Joins all members, which state the same value, or none if two of them contradict each other. */
 static gpuhal_status join_members(joiner *join, gpuhal_identity_level level)
 {
-    /* All pairs are checked before any is joined: a contradiction found later could not undo a join, and the result
-     * would depend on the order. */
+    /* Check all pairs before joining any. A join cannot be undone, so the order would affect the result otherwise. */
     gpuhal_refusal refusal = {.level = level, .iface = join->members[0]};
     bool doubted = find_contradiction(join, level, &refusal);
     for (uint32_t i = 0; i < join->count; i++) {
@@ -163,7 +161,7 @@ static bool states(const gpuhal_interface *iface, gpuhal_identity_level level, c
     return iface->values[level] && strcmp(iface->values[level], value) == 0;
 }
 
-/* Settles makers: an id that names no maker is compatible with the one maker that the others name. */
+/* Replaces an id that does not denote a maker by the maker that the other interfaces state, if there is only one. */
 static void settle_makers(gpuhal_identity *identity, const char *uuid)
 {
     uint64_t only = 0;
@@ -183,7 +181,7 @@ static void settle_makers(gpuhal_identity *identity, const char *uuid)
     }
 }
 
-/* Returns the next maker above `maker` among the interfaces that state the UUID; 0 when there is none. */
+/* Returns the next higher maker among the interfaces that state the UUID; 0 if there is none. */
 static uint64_t next_maker(const gpuhal_identity *identity, const char *uuid, uint64_t maker)
 {
     uint64_t next = 0;
@@ -196,13 +194,12 @@ static uint64_t next_maker(const gpuhal_identity *identity, const char *uuid, ui
     return next;
 }
 
-/* UUIDs are unique within one vendor: processes the interfaces of each maker separately, in the order of the makers.
- */
+/* UUIDs are unique only within one vendor, so each maker's interfaces are processed separately, in numerical order. */
 static gpuhal_status join_uuid(joiner *join, const char *uuid)
 {
     gpuhal_identity *identity = join->identity;
     settle_makers(identity, uuid);
-    /* A device without a vendor has maker 0 and is never visited: its UUID joins nothing. */
+    /* A device without a vendor has maker 0 and is skipped, so its UUID joins nothing. */
     for (uint64_t maker = next_maker(identity, uuid, 0); maker; maker = next_maker(identity, uuid, maker)) {
         join->count = 0;
         for (uint32_t i = 0; i < identity->count; i++) {
@@ -219,7 +216,6 @@ static gpuhal_status join_uuid(joiner *join, const char *uuid)
     return GPUHAL_OK;
 }
 
-/* Processes one value; only UUIDs depend on the vendor. */
 static gpuhal_status join_value(joiner *join, gpuhal_identity_level level, const char *value)
 {
     if (level == GPUHAL_IDENTITY_UUID) {
@@ -234,7 +230,7 @@ static gpuhal_status join_value(joiner *join, gpuhal_identity_level level, const
     return join_members(join, level);
 }
 
-/* Processes values in the order of their text: each join changes what the next one may contradict. */
+/* Processes values in the order of their text, because each join affects the contradictions of later values. */
 static gpuhal_status join_level(joiner *join, gpuhal_identity_level level)
 {
     const char *done = NULL;
@@ -257,8 +253,8 @@ static gpuhal_status join_level(joiner *join, gpuhal_identity_level level)
     }
 }
 
-/* Joins all interfaces. Those of the processor have no values, so the levels never touch them. Sets are numbered by
- * their first interface. */
+/* Joins all interfaces. Those of the CPU have no values, so the levels do not affect them. Sets are numbered by their
+ * first interface. */
 static gpuhal_status join_all(joiner *join)
 {
     gpuhal_identity *identity = join->identity;
@@ -284,9 +280,9 @@ static gpuhal_status join_all(joiner *join)
     return GPUHAL_OK;
 }
 
-/* Returns whether the interface is one of several unnamed partitions. One driver that lists the same physical device
- * several times lists its partitions (tiles), even without naming them; only when their UUIDs are equal is the driver
- * itself there twice, and lists one device twice. In doubt they are partitions: then none is ignored. */
+/* Returns whether the interface is one of several unnamed partitions. A driver that lists a physical device several
+ * times lists its partitions (tiles), even if it does not name them. Only equal UUIDs show that the driver itself is
+ * present twice and lists one device twice. If in doubt they are partitions, so that none is ignored. */
 static bool has_unnamed_sibling(const gpuhal_identity *identity, uint32_t index)
 {
     const gpuhal_interface *iface = &identity->interfaces[index];
@@ -302,7 +298,7 @@ static bool has_unnamed_sibling(const gpuhal_identity *identity, uint32_t index)
     return false;
 }
 
-/* Returns the partition of an interface that states the value of exactly one partition. */
+/* Returns the partition of an interface, if the interface states a value of exactly one partition. */
 static const char *partition_by_value(const gpuhal_identity *identity, const gpuhal_interface *iface)
 {
     for (gpuhal_identity_level level = GPUHAL_IDENTITY_DRM; level < GPUHAL_IDENTITY_HOST && !*iface->partition_name;
@@ -324,9 +320,9 @@ static const char *partition_by_value(const gpuhal_identity *identity, const gpu
     return NULL;
 }
 
-/* Finds partitions. `numbers` has one number for each interface. Each loop reads only results of the loops before it,
- * and writes none that its own rounds read: so no result depends on the order of the interfaces. That is why all
- * siblings are found before any gets a name, and the names that follow from values before any is set. */
+/* Finds partitions. `numbers` has one element for each interface. Each loop reads only results of earlier loops and
+ * writes no data that it reads itself, so the order of the interfaces does not matter. That is why all siblings are
+ * found before any gets a name, and all names that follow from values before any is set. */
 static void find_parts(gpuhal_identity *identity, uint32_t *numbers)
 {
     gpuhal_interface *interfaces = identity->interfaces;
@@ -358,7 +354,7 @@ static void find_parts(gpuhal_identity *identity, uint32_t *numbers)
     }
     for (uint32_t i = 0; i < identity->count; i++) {
         interfaces[i].partition = 0;
-        /* Ends at the latest with the interface itself. */
+        /* Ends at the interface itself at the latest. */
         while (interfaces[interfaces[i].partition].physical != interfaces[i].physical ||
                strcmp(interfaces[interfaces[i].partition].partition_name, interfaces[i].partition_name) != 0) {
             interfaces[i].partition++;

@@ -1,5 +1,5 @@
-/* device/interface.c: makes the stated facts of one listed device comparable: drops texts of drivers that identify
- * nothing, and takes partition numbers out of PCI addresses. */
+/* device/interface.c: makes the facts of a listed device comparable. Drops values that identify nothing, and removes
+ * partition numbers from PCI addresses. */
 #include "device/identity.h"
 
 #include <ctype.h>
@@ -29,7 +29,7 @@ bool gpuhal_interface_same_driver(const gpuhal_interface *a, const gpuhal_interf
            !differ(fact(a, GPUHAL_FACT_DRIVER_VERSION), fact(b, GPUHAL_FACT_DRIVER_VERSION));
 }
 
-/* Reads domain:bus:device.function, the domain with up to eight digits. */
+/* Parses domain:bus:device.function, with a domain of up to eight digits. */
 static bool parse_pci(const char *text, uint32_t out_address[4])
 {
     static const char ends[] = {':', ':', '.', 0};
@@ -49,7 +49,7 @@ static bool parse_pci(const char *text, uint32_t out_address[4])
     return true;
 }
 
-/* Some drivers state this if they do not know the address. */
+/* Some drivers state this address if they do not know it. */
 static bool is_root_bridge(const uint32_t address[4])
 {
     return (address[0] | address[1] | address[2] | address[3]) == 0;
@@ -71,8 +71,8 @@ bool gpuhal_identity_pci(const char *text, char out[24])
     return true;
 }
 
-/* NVML reports no function, so NVIDIA's is always 0. AMD's runtimes put the number of a partition there; no such
- * function exists on the bus (ROCm/rocm_smi_lib#208). */
+/* NVML does not report the function, so NVIDIA's is set to 0. AMD's runtimes put the partition number there, although
+ * no such function exists on the bus (ROCm/rocm_smi_lib#208). */
 static void read_pci(gpuhal_interface *iface, uint64_t vendor)
 {
     uint32_t address[4];
@@ -91,8 +91,8 @@ static void read_pci(gpuhal_interface *iface, uint64_t vendor)
     iface->values[GPUHAL_IDENTITY_PCI] = iface->pci;
 }
 
-/* Returns NULL for texts that identify nothing: zeros, ones, and the "XX" that HIP returns for a chip without a unique
- * id. */
+/* Returns NULL for a value that identifies nothing: zeros, ones, and the "XX" that HIP returns for a chip without a
+ * unique id. */
 static const char *identifying(const char *text)
 {
     bool zeros = text && text[strspn(text, "0:-")] == 0;
@@ -104,7 +104,7 @@ static void read_interface(gpuhal_interface *iface)
 {
     uint64_t vendor = gpuhal_facts_u64(iface->facts, GPUHAL_FACT_VENDOR_ID, 0);
     snprintf(iface->id, sizeof iface->id, "%s:%" PRIu32, iface->backend, iface->index);
-    /* An emulating device may state the address of a card that it draws for: it does not run there. */
+    /* A software device may state the address of a card for which it renders, but it does not run there. */
     iface->host = gpuhal_facts_u64(iface->facts, GPUHAL_FACT_SOFTWARE, 0) == 1 ||
                  gpuhal_facts_u64(iface->facts, GPUHAL_FACT_TYPE, 0) == GPUHAL_DEVICE_CPU;
     iface->partition_name = "";
@@ -120,7 +120,7 @@ static void read_interface(gpuhal_interface *iface)
     iface->maker = vendor;
 }
 
-/* The first partition has function 0, like the undivided card: only its siblings of the same driver show that it is a
+/* The first partition has function 0, like an undivided card. Only its siblings in the same driver show that it is a
  * partition. */
 static void name_first_partitions(gpuhal_identity *identity)
 {
@@ -129,7 +129,7 @@ static void name_first_partitions(gpuhal_identity *identity)
         for (uint32_t k = 0;
              k < identity->count && *iface->pci && !*iface->partition_name && iface->maker == VENDOR_AMD; k++) {
             const gpuhal_interface *sibling = &identity->interfaces[k];
-            bool divided = *sibling->partition_space != 0; /* by the sibling's function, never by the names set here */
+            bool divided = *sibling->partition_space != 0; /* by the sibling's function, never by names set here */
             if (divided && strcmp(iface->pci, sibling->pci) == 0 && gpuhal_interface_same_driver(iface, sibling)) {
                 iface->partition_name = "0";
             }

@@ -1,5 +1,5 @@
-/* device/link.c: facts about links: the plugin's report on two of its devices, and conclusions from their places in the
- * machine. */
+/* device/link.c: facts about links, reported by the plugin about two of its devices or concluded from their locations.
+ */
 #include "device/link.h"
 
 #include "base/error.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Facts that a plugin may give; the library measures the others. */
+/* Facts that a plugin may report; the library measures the others. */
 static const gpuhal_key reported_keys[] = {GPUHAL_LINK_KIND,
                                            GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND,
                                            GPUHAL_LINK_PEER_ADVERTISED,
@@ -21,7 +21,7 @@ static const gpuhal_key reported_keys[] = {GPUHAL_LINK_KIND,
                                            GPUHAL_LINK_NAME};
 enum { REPORTED_KEYS = sizeof reported_keys / sizeof *reported_keys };
 
-/* ---- places of devices */
+/* ---- locations of devices */
 
 static bool works_in_host_memory(const gpuhal_device *device)
 {
@@ -31,7 +31,7 @@ static bool works_in_host_memory(const gpuhal_device *device)
            gpuhal_facts_u64(facts, GPUHAL_FACT_SOFTWARE, 0) || gpuhal_facts_u64(facts, GPUHAL_FACT_UNIFIED_MEMORY, 0);
 }
 
-/* Returns the address. The device's own fact comes first: a partition may be elsewhere than its board. */
+/* The device's own fact takes precedence, because a partition may have another location than its board. */
 static const char *address_of(const gpuhal_device *device)
 {
     const char *own = gpuhal_facts_text(&device->listed->facts, GPUHAL_FACT_PCI_ADDRESS);
@@ -46,7 +46,8 @@ bool gpuhal_device_node(const gpuhal_device *device, uint32_t *out_node)
     return address ? gpuhal_pci_node(device->gpu->settings.system_root, address, out_node) : node <= INT32_MAX;
 }
 
-/* Returns the kind: the plugin's, 0 if it has none; but two interfaces of one physical device always share memory. */
+/* Returns the kind of link. Interfaces of one partition and devices in host memory always share memory; otherwise the
+ * plugin's kind takes precedence. */
 static gpuhal_link_kind kind_between(const gpuhal_device *from, const gpuhal_device *to, gpuhal_link_kind reported)
 {
     bool from_host = works_in_host_memory(from), to_host = works_in_host_memory(to);
@@ -75,7 +76,7 @@ static void set_missing(gpuhal_facts *facts, gpuhal_missing reason, const char *
     }
 }
 
-/* Asks the plugin. If it fails, or breaks a rule, it gives no facts: that is the reason of the missing ones. */
+/* Queries the plugin. If it fails or breaks a rule, its facts are discarded and marked missing for that reason. */
 static gpuhal_status ask_plugin(gpuhal_device *from, gpuhal_device *to, gpuhal_facts *facts)
 {
     gpuhal_backend *backend = NULL, *other = NULL;
@@ -127,9 +128,9 @@ static gpuhal_status ask(gpuhal_device *from, gpuhal_device *to, gpuhal_facts *f
     return status;
 }
 
-/* Returns the facts of a link. No lock is held while the plugin works: two threads may ask at once, and the first
- * result is kept. Facts are complete when they are published, never change afterwards, and live as long as the device:
- * callers keep texts of them without a reference. */
+/* Returns the facts of a link. No lock is held during the plugin's call: two threads may query at the same time, and
+ * the first result is kept. Published facts are complete, never change, and live as long as the device, so callers may
+ * keep their texts without a reference. */
 static gpuhal_status facts_of(gpuhal_device *from, gpuhal_device *to, const gpuhal_facts **out_facts)
 {
     gpuhal_link *link = gpuhal_link_between(from, to);
@@ -146,7 +147,8 @@ static gpuhal_status facts_of(gpuhal_device *from, gpuhal_device *to, const gpuh
     }
     if (!atomic_compare_exchange_strong_explicit(&link->facts, &known, mine, memory_order_acq_rel,
                                                  memory_order_acquire)) {
-        /* Another thread was first, and its result may have been returned already: all callers must see the same. */
+        /* Another thread was faster, and its result may already have been returned. All callers must see the same
+         * facts. */
         gpuhal_facts_free(mine);
         mine = known;
     }
@@ -170,12 +172,12 @@ gpuhal_status gpuhal_link_check(const char *call, const gpuhal_device *from, con
     return gpuhal_check(from->gpu);
 }
 
-/* Returns the results of moving bytes in this gpuhal object, else the cached result; false when there is none. */
+/* Returns results of actual copies in this gpuhal object, otherwise the cached result; false if there is none. */
 static bool found_out(const gpuhal_device *from, const gpuhal_device *to, gpuhal_key key, uint64_t *out_value)
 {
     const gpuhal_link *link = gpuhal_link_between(from, to);
-    /* gpuhal_link_verify() writes the path and its measurements before it sets this. So it is read first: read after
-     * the values, it could announce some that were read before they were written. */
+    /* gpuhal_link_verify() sets this after the path and its measurements. It must be read before them: if it were read
+     * last, it could validate values that were read too early. */
     const bool tried = atomic_load(&link->tried);
     gpuhal_recalled_link known = {
         .verified = atomic_load(&link->verified),
@@ -206,7 +208,7 @@ static bool found_out(const gpuhal_device *from, const gpuhal_device *to, gpuhal
     return true;
 }
 
-/* Returns a fact of either kind: *out_value or *out_text with reason 0, or a reason with *out_why. */
+/* Looks up a fact: *out_value or *out_text with reason 0, or a reason with *out_why. */
 static gpuhal_status look_up(gpuhal_device *from, gpuhal_device *to, gpuhal_key key, uint64_t *out_value,
                              const char **out_text, gpuhal_missing *out_missing, const char **out_why)
 {
@@ -227,7 +229,7 @@ static gpuhal_status look_up(gpuhal_device *from, gpuhal_device *to, gpuhal_key 
     return status;
 }
 
-/* Returns whether it is a key of links: these are a separate block, beside those of vendors. */
+/* Returns whether it is a link's key. These have their own block; a vendor's key is accepted as well. */
 static bool is_link_key(gpuhal_key key)
 {
     return (key >= GPUHAL_LINK_KIND && key < GPUHAL_LINK_KIND + 0x1000) || key >= GPUHAL_VENDOR_FIRST;

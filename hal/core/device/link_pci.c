@@ -1,5 +1,5 @@
-/* device/link_pci.c: distances between PCI devices, read from sysfs. In the real path of a device each bridge above it
- * is a directory, below that of its host bridge: /sys/devices/pci0000:40/0000:40:01.1/0000:41:00.0. */
+/* device/link_pci.c: distances between PCI devices, read from sysfs. In the real path of a device, each bridge above it
+ * is a directory below its host bridge: /sys/devices/pci0000:40/0000:40:01.1/0000:41:00.0. */
 #include "device/link.h"
 
 #include "base/text.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the real path of a device below the tree, malloc'ed; NULL when it is absent. */
+/* Returns the real path of a device below /sys, malloc'ed; NULL if absent. */
 static char *place_of(const char *root, const char *address)
 {
     int ignored = 0;
@@ -28,7 +28,7 @@ static char *place_of(const char *root, const char *address)
     return place;
 }
 
-/* Counts the bytes up to the host bridge, "/devices/pci0000:40/"; 0: there is none. */
+/* Returns the length of the path up to the host bridge, "/devices/pci0000:40/"; 0 if there is none. */
 static size_t host_bridge_bytes(const char *place)
 {
     const char *bridge = strstr(place, "/pci");
@@ -36,7 +36,7 @@ static size_t host_bridge_bytes(const char *place)
     return below ? (size_t)(below + 1 - place) : 0;
 }
 
-/* Counts the bytes of the whole directories that two paths share. */
+/* Returns the length of the whole directories that two paths share. */
 static size_t shared_bytes(const char *one, const char *other)
 {
     size_t shared = 0;
@@ -46,14 +46,14 @@ static size_t shared_bytes(const char *one, const char *other)
     return shared;
 }
 
-/* Returns whether the rests are two functions of one device: "0000:c1:00.0" and "0000:c1:00.1". */
+/* Returns whether the remaining paths are two functions of one device: "0000:c1:00.0" and "0000:c1:00.1". */
 static bool are_functions_of_one(const char *one, const char *other)
 {
     size_t dot = strcspn(one, "./");
     return one[dot] == '.' && strncmp(one, other, dot + 1) == 0;
 }
 
-/* Reads a small file without its newline; NULL when it is absent. */
+/* Reads a small file without its newline; NULL if absent. */
 static char *read_text(const char *root, const char *folder, const char *name, const char *leaf)
 {
     size_t bytes = 0;
@@ -65,7 +65,7 @@ static char *read_text(const char *root, const char *folder, const char *name, c
     return text;
 }
 
-/* Returns whether there is one node. Kernels without NUMA do not list nodes. */
+/* Returns whether the machine has one node. Kernels without NUMA support list none. */
 static bool has_one_node(const char *root)
 {
     char *online = read_text(root, "devices/system", "node", "online");
@@ -79,7 +79,7 @@ bool gpuhal_pci_node_of(const char *root, const char *text, uint32_t *out_node)
     char *end = NULL;
     long node = strtol(text, &end, 10);
     bool known = end != text && !*end;
-    /* The kernel has -1 if the firmware gives no node. */
+    /* sysfs contains -1 if the firmware reports no NUMA node. */
     if (known && node < 0 && has_one_node(root)) {
         node = 0;
     }

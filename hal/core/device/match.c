@@ -1,6 +1,7 @@
 /* device/match.c: finds the device object of a listed device. The registry's stable number decides if both have one and
- * no fact contradicts; else a UUID or address. A device without these is found by its index, if the driver in this
- * process lists it, else by backend, name and order, as long as none of the equal ones has gone. */
+ * no fact contradicts it; otherwise a UUID or address decides. A device without these is matched by its index if the
+ * driver in this process lists it. Otherwise it is matched by backend, name and order, as long as none of several
+ * identical devices is gone. */
 #include "device/snapshot.h"
 
 #include "base/error.h"
@@ -56,7 +57,7 @@ const gpuhal_listed_device *gpuhal_listed_find_same(const gpuhal_listed_devices 
     return NULL;
 }
 
-/* The ways to match two entries, the most certain one first; these are joined first. */
+/* The methods of matching two entries, most certain first. */
 enum { BY_INDEX, BY_NUMBER, BY_UUID, BY_ADDRESS, BY_ORDER, WAYS };
 
 static bool is_of_this_process(const gpuhal_candidate *candidate)
@@ -64,8 +65,7 @@ static bool is_of_this_process(const gpuhal_candidate *candidate)
     return !candidate->isolated && !candidate->cached;
 }
 
-/* Returns the device as listed by the driver in this process, whose indices never change their owners; NULL when it is
- * unknown. */
+/* Returns the device as listed by the driver in this process, which never reassigns an index; NULL if unknown. */
 static const gpuhal_listed_device *listed_here(const gpuhal_device *device)
 {
     const gpuhal_listed_device *here = atomic_load(&device->here);
@@ -78,8 +78,8 @@ static bool is_it(const gpuhal_device *device, const gpuhal_entry *entry, int wa
         !gpuhal_listed_same(device->listed, entry->listed)) {
         return false;
     }
-    /* An index keeps its owner in one process only. So nameless devices are matched by index if this process lists
-     * them, else by order. */
+    /* An index is stable only within one process. Nameless devices are therefore matched by index if this process lists
+     * them, otherwise by order. */
     bool nameless = is_nameless(device->listed) && is_nameless(entry->listed);
     const gpuhal_listed_device *here = is_of_this_process(entry->candidate) ? listed_here(device) : NULL;
     if (nameless && here) {
@@ -87,8 +87,8 @@ static bool is_it(const gpuhal_device *device, const gpuhal_entry *entry, int wa
     }
     switch (way) {
     case BY_NUMBER:
-        /* The registry gives numbers of equal devices by order, so they mean nothing while it is unknown which of
-         * them are left. */
+        /* The registry numbers identical devices by order, so the numbers mean nothing while it is unknown which of
+         * them remain. */
         return device->interface_number != 0 && device->interface_number == entry->interface_number && !device->unsure;
     case BY_UUID:
         return state_the_same(device->listed, entry->listed, GPUHAL_FACT_UUID);
@@ -110,7 +110,7 @@ static bool are_alike(const gpuhal_device *device, const gpuhal_entry *entry)
            gpuhal_listed_same(device->listed, entry->listed);
 }
 
-/* Counts hidden ones, too. */
+/* Includes hidden ones. */
 static uint32_t count_alike(const gpuhal_device *device, const gpuhal_device_snapshot *snapshot)
 {
     uint32_t count = 0;
@@ -120,9 +120,9 @@ static uint32_t count_alike(const gpuhal_device *device, const gpuhal_device_sna
     return count;
 }
 
-/* Returns whether the device is certainly left, when fewer equal devices are listed than before, by a process that
- * counts from 0. Only the driver in this process can say which ones are left, because its indices never change owners;
- * without it all of them count as gone, so that none is taken for another. */
+/* Returns whether the device certainly remains, if a process that counts from 0 lists fewer identical devices than
+ * before. Only the driver in this process knows which ones remain, because it never reassigns an index. Without that
+ * driver all of them are treated as gone, so that none is mistaken for another. */
 static bool is_known_to_be_left(const gpuhal *gpu, const gpuhal_device_snapshot *snapshot, const gpuhal_device *device)
 {
     const gpuhal_device_snapshot *before = gpuhal_device_snapshot_now(gpu);
@@ -142,8 +142,8 @@ static bool is_known_to_be_left(const gpuhal *gpu, const gpuhal_device_snapshot 
     return left == count_alike(device, snapshot) && gpuhal_listed_find_same(here, device->listed);
 }
 
-/* Marks devices with fewer equal ones than before, unless the driver in this process knows which are left. All devices
- * are marked before any is matched: is_it() reads the marks. */
+/* Marks devices with fewer identical ones than before, unless the driver in this process knows which ones remain. All
+ * devices are marked before any is matched, because is_it() reads the marks. */
 static void find_unsure(const gpuhal *gpu, const gpuhal_device_snapshot *snapshot)
 {
     const gpuhal_device_snapshot *before = gpuhal_device_snapshot_now(gpu);
@@ -158,11 +158,11 @@ void gpuhal_entries_match(const gpuhal *gpu, gpuhal_device_snapshot *snapshot)
 {
     const gpuhal_device_snapshot *before = gpuhal_device_snapshot_now(gpu);
     find_unsure(gpu, snapshot);
-    /* A certain match must not find its entry taken by a weak one: each way is tried for all devices before the
-     * next. */
+    /* Each method is tried for all devices before the next, so that a weak match cannot take the entry of a certain
+     * one. */
     for (int way = 0; way < WAYS; way++) {
         for (uint32_t d = 0; before && d < before->device_count; d++) {
-            /* A device that is gone never comes back under the same handle: its memory and queues are lost. */
+            /* A device that is gone never returns under the same handle, because its memory and queues are lost. */
             bool is_open = snapshot->places[d] == GPUHAL_NOWHERE && before->places[d] != GPUHAL_NOWHERE;
             for (uint32_t e = 0; is_open && e < snapshot->identity.count; e++) {
                 gpuhal_entry *entry = &snapshot->entries[e];

@@ -1,4 +1,4 @@
-/* device/naming.c: which devices a list of selectors names, and why it leaves out the others. */
+/* device/naming.c: which devices a list of selectors names, and why it excludes the others. */
 #include "device/choice.h"
 #include "device/selector.h"
 
@@ -14,7 +14,6 @@ bool gpuhal_selector_names_device_of(const gpuhal_selector *selector, const gpuh
            (selector->form == GPUHAL_SELECT_ROW || !gpuhal_device_is_ignored(match));
 }
 
-/* Adds an element that matches. */
 static void add(const gpuhal_selector *selector, const gpuhal_device *device, gpuhal_naming *is)
 {
     if (selector->excludes) {
@@ -50,8 +49,8 @@ gpuhal_naming gpuhal_name_device(const gpuhal_device_snapshot *snapshot, const c
     return is;
 }
 
-/* Returns whether this interface is the one to use for its partition: the preferred one, or the first that is left if
- * the list takes that away. `only_usable`: interfaces that are lost do not count. */
+/* Returns whether this interface is the one to use for its partition: the preferred one, or the first that remains if
+ * the list removes the preferred one. With `only_usable`, lost interfaces do not count. */
 static bool stands_for_partition(const gpuhal_device_snapshot *snapshot, const char *list, const gpuhal_device *device,
                                  bool only_usable)
 {

@@ -1,5 +1,4 @@
-/* device/offer.c: reads the present offers of devices: listed facts, and their free memory and load if they are
- * wanted. */
+/* device/offer.c: reads the current offers of devices: listed facts and, on request, free memory and load. */
 #include "device/choice.h"
 
 #include "base/error.h"
@@ -28,7 +27,7 @@ int gpuhal_device_type_rank(const gpuhal_device *device)
     }
 }
 
-/* Returns whether the self-test failed in this process, else in an earlier one with the same driver:
+/* Returns whether the self-test failed in this process or, if it did not run, in an earlier one with the same driver.
  * gpuhal_device_verify() records it as the device's link to itself. */
 bool gpuhal_device_failed_self_test(const gpuhal_device *device)
 {
@@ -40,7 +39,7 @@ bool gpuhal_device_failed_self_test(const gpuhal_device *device)
     return gpuhal_fault_log_recall(device, device, &known) && !known.verified;
 }
 
-/* Returns whether no program may compute on it: its administrator's will, which only a selector by name disregards. */
+/* Returns whether the administrator prohibits compute programs. Only a selector by name overrides this. */
 bool gpuhal_device_is_prohibited(const gpuhal_device *device)
 {
     return gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_COMPUTE_MODE, 0) == GPUHAL_COMPUTE_PROHIBITED;
@@ -83,17 +82,17 @@ static void read_facts(const gpuhal_device_snapshot *snapshot, const gpuhal_devi
                                 : GPUHAL_LACK_NOTHING;
 }
 
-/* Returns the place of its backend's first entry. */
+/* Returns the position of its backend's first entry. */
 static uint32_t place_of_backend(const gpuhal_device_snapshot *snapshot, const gpuhal_device *device)
 {
     uint32_t place = 0;
     while (strcmp(snapshot->entries[place].candidate->name, device->candidate->name) != 0) {
-        place++; /* the device's own entry has it */
+        place++; /* ends at the device's own entry at the latest */
     }
     return place;
 }
 
-/* Adds a device that can be used, once. */
+/* Adds a device if it is usable and not in the list yet. */
 static void add(const gpuhal_device_snapshot *snapshot, gpuhal_device *device, bool by_caller, gpuhal_offers *out)
 {
     bool known = !is_usable(snapshot, device);
@@ -128,7 +127,7 @@ static gpuhal_status check(const gpuhal *gpu, const gpuhal_offers_desc *desc)
                 : GPUHAL_OK;
 }
 
-/* Returns the bytes left on the device by the limits of the gpuhal object and of the process's control groups. */
+/* Returns how many bytes the limits of the gpuhal object and of the process's control groups leave on the device. */
 static uint64_t left_by_limits(gpuhal_device *device)
 {
     const uint64_t limit = atomic_load(&device->limit_bytes), allocated = atomic_load(&device->allocated_bytes);
@@ -138,7 +137,7 @@ static uint64_t left_by_limits(gpuhal_device *device)
     return left < left_by_groups ? left : left_by_groups;
 }
 
-/* Applies limits. Without a measured value the total counts, and the limit within it. */
+/* Applies the limits. If free memory was not measured, a limit below the total replaces it. */
 static void use_limits(gpuhal_offers *offers)
 {
     for (uint32_t i = 0; i < offers->count; i++) {
@@ -151,7 +150,7 @@ static void use_limits(gpuhal_offers *offers)
     }
 }
 
-/* Takes out a device that turned out to be lost. */
+/* Removes a device that turned out to be lost. */
 static void drop(gpuhal_offers *offers, uint32_t index)
 {
     offers->count--;
@@ -159,7 +158,7 @@ static void drop(gpuhal_offers *offers, uint32_t index)
     memmove(&offers->devices[index], &offers->devices[index + 1], (offers->count - index) * sizeof *offers->devices);
 }
 
-/* Takes the samples. All interfaces of a unit have the values of its first one. */
+/* Stores the samples. All interfaces of a unit get the values of its first interface. */
 static void take(gpuhal_offers *offers, const gpuhal_sample *samples, uint32_t unit_count)
 {
     for (uint32_t i = offers->count; i-- > 0;) {
@@ -171,7 +170,7 @@ static void take(gpuhal_offers *offers, const gpuhal_sample *samples, uint32_t u
                 lost = true;
             } else if (samples[u].status == GPUHAL_OK &&
                        gpuhal_devices_same_part(samples[u].device, offers->devices[i])) {
-                /* The host may have more free memory than a software device has. */
+                /* The host may have more free memory than a software device has in total. */
                 const uint64_t most = values[FREE].u64 < offer->total_bytes ? values[FREE].u64 : offer->total_bytes;
                 offer->free_bytes = values[FREE].missing ? GPUHAL_UNKNOWN_BYTES : most;
                 offer->busy_permille = values[BUSY].missing || values[BUSY].u64 > 1000 ? GPUHAL_UNKNOWN_PERMILLE
@@ -191,7 +190,7 @@ static gpuhal_status sample(gpuhal *gpu, const gpuhal_offers_desc *desc, gpuhal_
     gpuhal_status status = samples && values ? GPUHAL_OK : gpuhal_error_host_memory();
     uint32_t count = 0;
     for (uint32_t i = 0; i < offers->count && !status; i++) {
-        if (offers->list[i].unit == count) { /* the first of its unit: numbers ascend */
+        if (offers->list[i].unit == count) { /* the first of its unit, because numbers ascend */
             gpuhal_value *own = &values[(size_t)VALUES * count];
             own[FREE].key = GPUHAL_VALUE_MEMORY_FREE_BYTES;
             own[BUSY].key = GPUHAL_VALUE_UTILIZATION_CORE_PERMILLE;
@@ -233,7 +232,7 @@ gpuhal_status gpuhal_offers_read(gpuhal *gpu, const gpuhal_offers_desc *desc, gp
     }
     for (uint32_t i = 0; i < count; i++) {
         gpuhal_device *device = desc->device_count ? desc->devices[i] : snapshot->entries[i].device;
-        if (device && device->position < snapshot->device_count) { /* not one of a later snapshot */
+        if (device && device->position < snapshot->device_count) { /* otherwise it is in a later snapshot */
             add(snapshot, device, desc->device_count > 0, out_offers);
         }
     }

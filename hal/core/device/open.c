@@ -1,9 +1,9 @@
 /* device/open.c: opens a device once, either the library's own or an adopted one.
  *
- * Opening happens without the device's lock, on a thread that is abandoned when the driver hangs (base/job.h); for an
- * adopted device on the caller's thread, whose current context may matter. A second caller waits on the condition until
- * its own deadline. The device then counts as lost (hung), and must not be opened again before that thread has
- * returned; the thread closes the device that it opened.
+ * A device is opened without its lock, on a thread that is abandoned if the driver hangs (base/job.h). An adopted
+ * device is opened on the caller's thread, whose current context may matter. A second caller waits on the condition
+ * until its own deadline. After the deadline the device counts as lost (hung), and must not be opened again before that
+ * thread has returned; the thread closes the device that it opened.
  */
 #include "device/snapshot.h"
 
@@ -18,14 +18,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the mask. The fact was checked already; a value that is not a power of two counts as 1. */
+/* Returns alignment - 1. The fact was checked earlier; a value that is not a power of two counts as 1. */
 static uint64_t alignment_mask(const gpuhal_facts *facts, gpuhal_key key)
 {
     uint64_t alignment = gpuhal_facts_u64(facts, key, 1);
     return alignment && (alignment & (alignment - 1)) == 0 ? alignment - 1 : 0;
 }
 
-/* Returns an error when the device at the index of the snapshot has another identity. */
+/* Returns the error for a device that has the snapshot's index but another identity. */
 static gpuhal_status another_identity(const gpuhal_device *device, const gpuhal_listed_device *there)
 {
     static const struct {
@@ -49,8 +49,8 @@ static gpuhal_status another_identity(const gpuhal_device *device, const gpuhal_
     return gpuhal_error_set(GPUHAL_ERROR_NO_DEVICE, "%s: the driver lists another device in this process", device->id);
 }
 
-/* Reports a missing device. Most drivers keep the devices that they found when they were started, even if a helper's
- * driver finds others later. */
+/* Reports a missing device. Most drivers keep the list of devices made at their start, even if a helper's driver finds
+ * other devices later. */
 static gpuhal_status not_in_this_process(const gpuhal_device *device, const gpuhal_listed_devices *devices)
 {
     const gpuhal_listed_device *there = gpuhal_listed_devices_find(devices, device->listed->index);
@@ -64,8 +64,8 @@ static gpuhal_status not_in_this_process(const gpuhal_device *device, const gpuh
     return status;
 }
 
-/* Marks the device as lost (hung) for every caller, and reports it once to listeners and the registry. Keeps the last
- * error. */
+/* Marks the device as lost (hung) for every caller, and reports it once to listeners and the registry. Preserves the
+ * last error. */
 static void opening_hangs(gpuhal_device *device)
 {
     gpuhal_error_detail before;
@@ -76,7 +76,8 @@ static void opening_hangs(gpuhal_device *device)
     }
 }
 
-/* Marks all devices of a plugin that hangs while starting or listing: it blocks them until it returns. */
+/* Marks all devices of a plugin that hangs while starting or listing, because it blocks all of them until it returns.
+ */
 static void backend_hangs(gpuhal_device *device)
 {
     for (uint32_t d = 0; d < gpuhal_device_count(device->gpu); d++) {
@@ -105,7 +106,7 @@ gpuhal_status gpuhal_device_start_backend(gpuhal_device *device, gpuhal_backend 
     }
     *out_listed = gpuhal_listed_find_same(gpuhal_backend_devices(*out_backend), device->listed);
     if (!*out_listed) {
-        /* The device may have appeared since the driver listed its devices. */
+        /* The device may have appeared after the driver listed its devices. */
         uint64_t since_ns = gpuhal_device_snapshot_now(device->gpu)->begun_ns;
         status = gpuhal_backend_refresh(*out_backend, since_ns, device->gpu->settings.helper_deadline_ns);
         if (status == GPUHAL_ERROR_TIMEOUT) {
@@ -119,7 +120,7 @@ gpuhal_status gpuhal_device_start_backend(gpuhal_device *device, gpuhal_backend 
     return *out_listed ? GPUHAL_OK : not_in_this_process(device, gpuhal_backend_devices(*out_backend));
 }
 
-/* Clears a loss that a failed opening may have left; a device that is gone stays so. */
+/* Clears a loss that a failed attempt to open may have left. A vanished device stays vanished. */
 static void begin_anew(gpuhal_device *device)
 {
     uint32_t lost = atomic_load(&device->lost);
@@ -128,7 +129,7 @@ static void begin_anew(gpuhal_device *device)
     }
 }
 
-/* Keeps the plugin's report of a successful opening: it says why an adopted device offers less. */
+/* Keeps the plugin's report after a success, because it explains why an adopted device offers less. */
 static void keep_what_it_lacks(gpuhal_device *device)
 {
     gpuhal_error_detail detail;
@@ -146,15 +147,15 @@ gpuhal_status gpuhal_device_lacks(gpuhal_device *device, const char *what)
     return gpuhal_device_failed(device, GPUHAL_ERROR_NOT_SUPPORTED, "%s", what);
 }
 
-/* ---- one opening */
+/* ---- one attempt to open */
 
 typedef struct opening {
     gpuhal_job job;
-    const gpuhal_plugin *plugin; /* lives as long as the process, as its backend does */
+    const gpuhal_plugin *plugin; /* valid until the process exits, like its backend */
     gpuhal_plugin_instance *instance;
     uint32_t index;
-    const gpuhal_native *adopt; /* the caller's, which waits until it ends; NULL: none */
-    /* the watchdog's subject: the device; in a job the opening itself, which has a separate deadline */
+    const gpuhal_native *adopt; /* the caller's, valid until the call ends; NULL if none */
+    /* The watchdog's subject: the device or, in a job, the attempt itself, which has its own deadline. */
     const void *subject;
     gpuhal_status status;
     const char *failed; /* the action that failed */
@@ -206,7 +207,8 @@ static void free_opening(gpuhal_job *job)
     free(job);
 }
 
-/* Sets all members of an open device; only the opening thread does. Other threads read them after `state` changed. */
+/* Sets all members of an open device. Called only by the opening thread; other threads read them after `state` has
+ * changed. */
 static void take_opening(gpuhal_device *device, const opening *own, const gpuhal_facts *facts)
 {
     memcpy(device->ops_space, own->ops_space, sizeof device->ops_space);
@@ -218,7 +220,7 @@ static void take_opening(gpuhal_device *device, const opening *own, const gpuhal
     device->allocation_max_bytes = gpuhal_facts_u64(facts, GPUHAL_FACT_ALLOCATION_MAX_BYTES, UINT64_MAX);
 }
 
-/* Opening an adopted device has no deadline: it runs on the caller's thread. */
+/* An adopted device is opened on the caller's thread and has no deadline. */
 static gpuhal_status run_in_time(gpuhal_device *device, opening *own)
 {
     if (own->adopt) {
@@ -248,7 +250,7 @@ static gpuhal_status run_in_time(gpuhal_device *device, opening *own)
     return GPUHAL_OK;
 }
 
-/* Returns whether an earlier opening has not returned yet. */
+/* Returns whether an earlier attempt has not returned yet. */
 static bool is_still_opening(gpuhal_device *device)
 {
     if (device->abandoned && atomic_load(&device->abandoned->ended)) {
@@ -258,7 +260,6 @@ static bool is_still_opening(gpuhal_device *device)
     return device->abandoned != NULL;
 }
 
-/* Opens the device. `adopt` may be NULL. */
 static gpuhal_status open_now(gpuhal_device *device, const gpuhal_native *adopt)
 {
     const gpuhal_listed_device *listed = NULL;
@@ -283,7 +284,7 @@ static gpuhal_status open_now(gpuhal_device *device, const gpuhal_native *adopt)
     status = run_in_time(device, own);
     if (!status) {
         take_opening(device, own, &listed->facts);
-        begin_anew(device); /* another caller may have stopped waiting for it, and the watchdog too */
+        begin_anew(device); /* another caller, or the watchdog, may have given it up */
         device->gpu->layers.watch(device);
         gpuhal_cached_opened(device);
     }
@@ -296,8 +297,9 @@ static uint64_t sum(uint64_t a, uint64_t b)
     return a < UINT64_MAX - b ? a + b : UINT64_MAX;
 }
 
-/* Claims the right to open the device: *out_state is CLOSED for the one thread that must open it, OPENING for one whose
- * wait is over. A start, another list and an opening that keep their deadlines take no longer. */
+/* Claims the right to open the device. *out_state is CLOSED for the one thread that must open it, and OPENING for a
+ * thread whose wait has timed out. The deadline is long enough for a start, a second listing and an opening within
+ * their own deadlines. */
 static void claim_opening(gpuhal_device *device, int *out_state, bool *out_by_itself)
 {
     const gpuhal_settings *settings = &device->gpu->settings;
@@ -318,7 +320,7 @@ static void claim_opening(gpuhal_device *device, int *out_state, bool *out_by_it
     *out_by_itself = by_itself;
 }
 
-/* Fails while the device is being opened, by this thread or by one that cannot be waited for. */
+/* Fails because the device is being opened, by this thread or by a thread that hangs. */
 static gpuhal_status stuck_opening(gpuhal_device *device, bool by_itself)
 {
     if (by_itself) {
@@ -328,7 +330,7 @@ static gpuhal_status stuck_opening(gpuhal_device *device, bool by_itself)
     return gpuhal_device_unusable(device);
 }
 
-/* Opens the device once. *out_opened: this call did. */
+/* Opens the device once. *out_opened is set if this call opened it. */
 static gpuhal_status open_once(gpuhal_device *device, const gpuhal_native *adopt, bool *out_opened)
 {
     int state = GPUHAL_DEVICE_CLOSED;
@@ -373,7 +375,7 @@ gpuhal_status gpuhal_device_open(gpuhal_device *device)
     return open_once(device, NULL, &opened);
 }
 
-/* Checks the type: one fact lists the types for open and wrap_memory. The plugin checks the objects. */
+/* Checks only the type: one fact lists the types for open and wrap_memory. The plugin checks the objects. */
 gpuhal_status gpuhal_device_takes(const gpuhal_device *device, const gpuhal_native *native)
 {
     uint64_t kinds = gpuhal_facts_u64(&device->listed->facts, GPUHAL_FACT_ADOPT_KINDS, 0);

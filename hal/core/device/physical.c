@@ -1,4 +1,4 @@
-/* device/physical.c: the physical devices of a snapshot, their interfaces with the preferred one, and the evidence
+/* device/physical.c: the physical devices of a snapshot, their interfaces including the preferred one, and the evidence
  * about them. */
 #include "device/snapshot.h"
 
@@ -30,13 +30,13 @@ bool gpuhal_devices_same_piece(const gpuhal_device *a, const gpuhal_device *b)
     return a == b || (one && other && one->physical == other->physical);
 }
 
-/* `cpu` comes last in the order of backends but is the interface to use: a software device never outranks it. */
+/* `cpu` is last in the order of backends but is the interface to use, so a software device never outranks it. */
 static bool outranks(const gpuhal_entry *later, const gpuhal_entry *earlier)
 {
     return strcmp(later->candidate->name, "cpu") == 0 && strcmp(earlier->candidate->name, "cpu") != 0;
 }
 
-/* Among the earlier interfaces of a partition exactly one is preferred; the next one may replace it. */
+/* Exactly one of a partition's earlier interfaces is preferred; the next interface may replace it. */
 void gpuhal_device_snapshot_mark_preferred(gpuhal_device_snapshot *snapshot)
 {
     const gpuhal_interface *interfaces = snapshot->identity.interfaces;
@@ -53,8 +53,8 @@ void gpuhal_device_snapshot_mark_preferred(gpuhal_device_snapshot *snapshot)
     }
 }
 
-/* Returns the first value that an interface of the whole device states; "": none. Values of emulating devices are not
- * the processor's. */
+/* Returns the first value that an interface of the whole device states; "" if none. Values of software devices are not
+ * the CPU's. */
 static const char *first_value(const gpuhal_device_snapshot *snapshot, uint32_t physical, gpuhal_identity_level level)
 {
     const gpuhal_identity *identity = &snapshot->identity;
@@ -68,7 +68,7 @@ static const char *first_value(const gpuhal_device_snapshot *snapshot, uint32_t 
     return "";
 }
 
-/* A physical device is listed at its first visible interface. */
+/* A physical device has the position of its first visible interface. */
 static bool is_first(const gpuhal_device_snapshot *snapshot, uint32_t index)
 {
     const gpuhal_interface *interfaces = snapshot->identity.interfaces;
@@ -79,7 +79,7 @@ static bool is_first(const gpuhal_device_snapshot *snapshot, uint32_t index)
     return first;
 }
 
-/* Adds the physical device of an interface, all its visible interfaces, and the evidence about it. */
+/* Adds an interface's physical device, with all visible interfaces and the evidence. */
 static void add_physical(gpuhal_device_snapshot *snapshot, uint32_t index, const gpuhal_identity_evidence_list *found)
 {
     const gpuhal_interface *interfaces = snapshot->identity.interfaces;
@@ -110,8 +110,8 @@ static void add_physical(gpuhal_device_snapshot *snapshot, uint32_t index, const
     info->evidence_count = snapshot->evidence.count - info->first_evidence;
 }
 
-/* Lists the physical devices with their interfaces and evidence. Takes over the evidence, which is all about visible
- * ones. */
+/* Lists the physical devices with their interfaces and evidence. Takes ownership of the evidence, which is only about
+ * visible devices. */
 static gpuhal_status list_physicals(gpuhal_device_snapshot *snapshot, gpuhal_identity_evidence_list *found)
 {
     const uint32_t count = snapshot->identity.count;

@@ -1,6 +1,6 @@
-/* device/select.c: chooses one of the devices that selectors name (naming.c), from cached facts alone unless most_free
- * or least_loaded want values, and says why (choice.c). It does not fall back to the CPU unless the caller allows
- * that. */
+/* device/select.c: selects one of the devices that selectors name (naming.c), and explains the choice (choice.c). Uses
+ * only cached facts unless most_free or least_loaded require values. Falls back to the CPU only if the caller allows
+ * it. */
 #include "device/choice.h"
 #include "device/selector.h"
 
@@ -24,7 +24,7 @@ static bool same_partition(const gpuhal_device_snapshot *snapshot, const gpuhal_
            gpuhal_device_snapshot_interface(snapshot, b)->partition;
 }
 
-/* All usable offers, the named ones first. */
+/* All usable offers, named ones first. */
 typedef struct choice {
     gpuhal_offers offers;
     gpuhal_lack *lacks;
@@ -80,7 +80,7 @@ static gpuhal_status choose(gpuhal *gpu, const gpuhal_offers_desc *wanted, const
 
 /* ---- the reason */
 
-/* Adds to the reason; longer text is cut. */
+/* Appends to the reason, truncating it if necessary. */
 __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
 {
     size_t at = strlen(reason);
@@ -90,8 +90,8 @@ __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
     va_end(arguments);
 }
 
-/* Devices that the reason may name beside the chosen one: other interfaces of it, software devices, devices that failed
- * their self-test. */
+/* Devices that the reason may mention besides the chosen one: its other interfaces, software devices, and devices that
+ * failed their self-test or are prohibited. */
 typedef bool is_listed_fn(const gpuhal_device_snapshot *snapshot, uint32_t entry, const gpuhal_device *chosen);
 
 static bool is_other_interface(const gpuhal_device_snapshot *snapshot, uint32_t entry, const gpuhal_device *chosen)
@@ -117,7 +117,8 @@ static bool is_prohibited(const gpuhal_device_snapshot *snapshot, uint32_t entry
     return snapshot->entries[entry].preferred && gpuhal_device_is_prohibited(snapshot->entries[entry].device);
 }
 
-/* Writes "opencl:0", "opencl:0 and vulkan:0", "opencl:0, opencl:1, vulkan:0 and 2 more"; returns how many. */
+/* Writes "opencl:0", "opencl:0 and vulkan:0", "opencl:0, opencl:1, vulkan:0 and 2 more". Returns the number of devices.
+ */
 static uint32_t name_ids(const gpuhal_device_snapshot *snapshot, const gpuhal_device *chosen, is_listed_fn *is_listed,
                          gpuhal_text *to)
 {
@@ -142,7 +143,7 @@ static uint32_t name_ids(const gpuhal_device_snapshot *snapshot, const gpuhal_de
     return count;
 }
 
-/* Says the ids with `before` in front and, by their number, `one` or `several` behind; nothing if there are none. */
+/* Appends `before`, the ids, and `one` or `several` depending on their number; nothing if there are none. */
 static void say_ids(const gpuhal_device_snapshot *snapshot, const gpuhal_device *chosen, is_listed_fn *is_listed,
                     const char *before, const char *one, const char *several)
 {
@@ -160,7 +161,7 @@ static void say_left_out(const gpuhal_device_snapshot *snapshot, const gpuhal_de
     say_ids(snapshot, chosen, is_prohibited, " (the compute mode of ", " is prohibited)", " is prohibited)");
 }
 
-/* Says which rule decided within the backend. */
+/* Appends the rule that decided within the backend. */
 static void say_decision(const choice *own)
 {
     static const char *const kinds[] = {"device", "accelerator", "integrated GPU", "GPU"};
@@ -204,7 +205,7 @@ static void describe_general(const gpuhal_device_snapshot *snapshot, const choic
     say_forked(snapshot);
 }
 
-/* Adds the parts of vendors' variables that do not count. */
+/* Appends the ignored parts of vendors' variables. */
 static void say_variables(const gpuhal_device_snapshot *snapshot, const char *text)
 {
     gpuhal_selector selector = {0};
@@ -230,7 +231,7 @@ static void describe(const gpuhal_device_snapshot *snapshot, const char *text, c
     const char *rest = text;
     gpuhal_selector first = {0};
     *reason = 0;
-    (void)gpuhal_selector_next(&rest, "", &first); /* it was parsed before */
+    (void)gpuhal_selector_next(&rest, "", &first); /* it has been parsed before */
     if (!rest && !first.excludes && gpuhal_selector_is_general(&first)) {
         describe_general(snapshot, own);
     } else if (!rest && !first.excludes && own->named == 1 &&
@@ -325,8 +326,8 @@ static gpuhal_status choose_by_value(gpuhal *gpu, bool by_memory, choice *own)
 
 /* ---- the choice */
 
-/* Checks that every element of a list names something, and that none has a limit: a device is selected, and not
- * changed. */
+/* Checks that every element of a list matches something and has no limit, because selecting a device does not change
+ * it. */
 static gpuhal_status check_all(const gpuhal_device_snapshot *snapshot, const char *list)
 {
     gpuhal_selector selector = {0};
@@ -365,8 +366,8 @@ static bool takes_away(const char *list)
     return takes;
 }
 
-/* Says why none is left: `auto` or `gpu` match devices, but none is to be used; or the named ones were taken away
- * again. */
+/* Explains why no device is left: `auto` or `gpu` matched only devices that must not be used, or the named devices were
+ * removed again. */
 static gpuhal_status refuse_all(const gpuhal_device_snapshot *snapshot, const char *text)
 {
     gpuhal_text failed = {0};

@@ -1,4 +1,5 @@
-/* device/selector.c: parses selectors and lists of them. An error names the malformed part and the whole grammar. */
+/* device/selector.c: parses selectors and lists of selectors. An error names the malformed part and the whole grammar.
+ */
 #include "device/selector.h"
 
 #include "base/error.h"
@@ -35,7 +36,7 @@ static __attribute__((format(printf, 3, 4))) gpuhal_status refuse(const char *te
                             source, QUOTED_MAX, text, strlen(text) > QUOTED_MAX ? "..." : "", problem);
 }
 
-/* Returns whether it follows the grammar of gpuhal_plugin.name. */
+/* Checks the grammar of gpuhal_plugin.name. */
 static bool is_backend_name(const char *text, size_t length)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
@@ -95,8 +96,8 @@ static bool has_vendor_form(const char *text)
     return begins_with(text, "GPU-") || begins_with(text, "MIG-");
 }
 
-/* Returns whether it is a whole UUID without a prefix, as this library has it, or as the kernel has AMD's unique id:
- * the beginning of one could be a number or a name. */
+/* Returns whether it is a complete UUID without a prefix, in this library's form or in the kernel's form of AMD's
+ * unique id. A beginning is not accepted, because it could be a number or a name. */
 static bool has_plain_form(const char *text)
 {
     const size_t length = strlen(text);
@@ -104,7 +105,7 @@ static bool has_plain_form(const char *text)
                         : length == 16 && strspn(text, "0123456789abcdefABCDEF") == 16;
 }
 
-/* Parses a UUID, or its beginning, as vendors' tools print it, and keeps its hexadecimal digits. */
+/* Parses a UUID or its beginning in the form printed by vendors' tools, and keeps its hexadecimal digits. */
 static gpuhal_status parse_uuid(const char *word, const char *text, const char *source, gpuhal_selector *selector)
 {
     const char *at = text + (has_vendor_form(text) ? strlen("GPU-") : 0);
@@ -129,7 +130,7 @@ static gpuhal_status parse_uuid(const char *word, const char *text, const char *
     return GPUHAL_OK;
 }
 
-/* Parses the name of a vendor's variable, whose value is read when devices are matched. */
+/* Parses the name of a vendor's variable. Its value is read when devices are matched. */
 static gpuhal_status parse_variable(const char *word, const char *text, const char *source, gpuhal_selector *selector)
 {
     if (!gpuhal_variable_find(text)) {
@@ -141,7 +142,7 @@ static gpuhal_status parse_variable(const char *word, const char *text, const ch
     return GPUHAL_OK;
 }
 
-/* Parses "pci=0000:c1:00.0"; its key ends before the `=` at `equals`. */
+/* Parses "pci=0000:c1:00.0"; the `=` is at `equals`. */
 static gpuhal_status parse_key(const char *word, const char *source, const char *equals, gpuhal_selector *selector)
 {
     const int length = (int)(equals - word);
@@ -178,7 +179,7 @@ static gpuhal_status parse_glob(const char *word, const char *source, gpuhal_sel
     return GPUHAL_OK;
 }
 
-/* Returns whether the first bytes are one of the words. */
+/* Returns whether the first `length` bytes are one of the words. */
 static bool is_word(const char *text, size_t length, const char *const words[])
 {
     while (*words && (strlen(*words) != length || strncmp(*words, text, length) != 0)) {
@@ -214,8 +215,8 @@ static gpuhal_status parse_backend(const char *word, const char *source, size_t 
     return index_text ? parse_numbers(word, index_text, source, selector) : GPUHAL_OK;
 }
 
-/* Parses a number alone: a row of the list or, behind "cuda:0", another device of that backend. Behind "!cuda:0" it
- * could be meant either way. `whole` is the element with its `!` and its limit. */
+/* Parses a plain number: a row of the list or, after "cuda:0", another device of that backend. After "!cuda:0" it would
+ * be ambiguous. `whole` is the element with its `!` and limit. */
 static gpuhal_status parse_row(const char *word, const char *whole, const char *source, const gpuhal_selector *before,
                                gpuhal_selector *selector)
 {
@@ -236,7 +237,7 @@ static gpuhal_status parse_row(const char *word, const char *whole, const char *
     return parse_numbers(word, word, source, selector);
 }
 
-/* Parses an element without its `!` and its limit. */
+/* Parses an element without its `!` and limit. */
 static gpuhal_status parse_pattern(const char *word, const char *whole, const char *source,
                                    const gpuhal_selector *before, gpuhal_selector *selector)
 {
@@ -268,7 +269,7 @@ static gpuhal_status parse_pattern(const char *word, const char *whole, const ch
                                          : parse_backend(word, source, name, selector);
 }
 
-/* Parses one element: `!`, the pattern, `@` and a limit. Names of devices may contain an `@`. */
+/* Parses one element: `!`, the pattern, `@` and a limit. Device names may contain an `@`. */
 static gpuhal_status parse(const char *word, const char *source, const gpuhal_selector *before,
                            gpuhal_selector *selector)
 {

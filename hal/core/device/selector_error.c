@@ -1,12 +1,12 @@
-/* device/selector_error.c: the message if a selector matches no device: the device that the caller may have expected,
- * why a named backend has none, and which devices there are. */
+/* device/selector_error.c: the message for a selector that matches no device: the device that the caller may have
+ * expected, why a named backend has none, and the available devices. */
 #include "device/selector.h"
 
 #include "base/error.h"
 
 #include <string.h>
 
-enum { NAMED = 8 }; /* largest number of devices in a sentence */
+enum { NAMED = 8 }; /* maximum number of devices in a sentence */
 
 void gpuhal_selector_add_forked(const gpuhal_device_snapshot *snapshot, gpuhal_text *to)
 {
@@ -22,7 +22,7 @@ void gpuhal_selector_add_forked(const gpuhal_device_snapshot *snapshot, gpuhal_t
     }
 }
 
-/* Returns a device that would match, but is lost or gone; NULL for none. */
+/* Returns a device that would match but is lost or gone; NULL if none. */
 static const gpuhal_device *lost_match(const gpuhal_device_snapshot *snapshot, const gpuhal_selector *selector)
 {
     for (uint32_t d = 0; d < snapshot->device_count; d++) {
@@ -39,7 +39,6 @@ static const gpuhal_device *lost_match(const gpuhal_device_snapshot *snapshot, c
     return NULL;
 }
 
-/* Says why a backend that was named has no device. */
 static void say_why_not(const gpuhal_device_snapshot *snapshot, const gpuhal_selector *selector, gpuhal_text *to)
 {
     const gpuhal_candidates *candidates = &snapshot->candidates;
@@ -64,7 +63,7 @@ static void say_why_not(const gpuhal_device_snapshot *snapshot, const gpuhal_sel
     }
 }
 
-/* Lists devices to choose from. If there is none at all, the search has given the reason. */
+/* Lists the available devices. If there are none at all, the search has recorded the reason. */
 static void say_what_there_is(const gpuhal_device_snapshot *snapshot, gpuhal_text *to)
 {
     uint32_t count = 0;

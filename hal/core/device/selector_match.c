@@ -1,6 +1,6 @@
 /* device/selector_match.c: which listed devices a selector names. `auto`, `gpu`, addresses, UUIDs and numbers name
- * physical devices, or partitions of them, with all their interfaces; the others, and the UUID of a software device,
- * name interfaces. */
+ * physical devices or partitions, with all their interfaces. Other selectors, and the UUID of a software device, name
+ * interfaces. */
 #include "device/selector.h"
 
 #include "base/error.h"
@@ -31,15 +31,15 @@ bool gpuhal_device_is_ignored(const gpuhal_device *device)
     return strcmp(device->candidate->name, "cpu") != 0 && (is_software(device) || type_of(device) == GPUHAL_DEVICE_CPU);
 }
 
-/* A device that is gone has no entry. */
+/* Devices that are gone have no entry. */
 gpuhal_device *gpuhal_entry_usable(const gpuhal_device_snapshot *snapshot, uint32_t entry)
 {
     gpuhal_device *device = snapshot->entries[entry].device;
     return device && atomic_load(&device->lost) == GPUHAL_NOT_LOST ? device : NULL;
 }
 
-/* Matches a glob: `*` is any bytes, `?` one. On a mismatch the last `*` takes one byte more: earlier ones never need
- * to. */
+/* Matches a glob: `*` matches any bytes, `?` one byte. On a mismatch, the last `*` takes one more byte; earlier ones
+ * never have to. */
 static bool glob_matches(const char *glob, const char *text)
 {
     const char *behind_star = NULL, *taken = NULL;
@@ -62,7 +62,7 @@ static bool glob_matches(const char *glob, const char *text)
 
 /* ---- PCI addresses */
 
-/* Compares addresses. One without its domain is equal in every domain. */
+/* Compares addresses. An address without a domain matches in every domain. */
 static bool same_address(const char *stated, const char *wanted)
 {
     const char *colon = strchr(wanted, ':');
@@ -71,8 +71,8 @@ static bool same_address(const char *stated, const char *wanted)
     return from && strcmp(has_domain ? from : from + 1, wanted) == 0;
 }
 
-/* Returns whether an interface of the physical device states the address. The address of an emulating device is that of
- * a card that it draws for. */
+/* Returns whether an interface of the physical device states the address. A software device does not count: it states
+ * the address of a card for which it renders. */
 static bool is_at_pci(const gpuhal_device_snapshot *snapshot, const gpuhal_device *device, const char *address)
 {
     const gpuhal_identity *identity = &snapshot->identity;
@@ -109,7 +109,7 @@ static bool begins_with(const char *uuid, const char *digits)
            (gpuhal_interface_unique_id(uuid, characters) && digits_begin(characters, digits));
 }
 
-/* Returns whether the device has the UUID. A UUID that several devices state, or an emulating device, identifies only
+/* Returns whether the device has the UUID. If several devices or a software device state a UUID, it identifies only
  * that interface. */
 static bool has_uuid(const gpuhal_device_snapshot *snapshot, const gpuhal_device *device,
                      const gpuhal_selector *selector)
@@ -135,8 +135,7 @@ static bool has_uuid(const gpuhal_device_snapshot *snapshot, const gpuhal_device
 
 /* ---- numbers */
 
-/* Returns whether the device is an interface of a partition at one of these places in the list of preferred
- * interfaces. */
+/* Returns whether the device is an interface of a partition in these rows of the list of preferred interfaces. */
 static bool is_in_row(const gpuhal_device_snapshot *snapshot, const gpuhal_device *device, uint32_t first,
                       uint32_t last)
 {
@@ -159,7 +158,7 @@ static bool is_in_row(const gpuhal_device_snapshot *snapshot, const gpuhal_devic
 
 /* ---- vendors' variables */
 
-/* Returns whether the device is an interface of a partition that the variable leaves. */
+/* Returns whether the device is an interface of a partition that the variable allows. */
 static bool is_left(const gpuhal_device_snapshot *snapshot, const gpuhal_device *device, const char *variable)
 {
     const gpuhal_interface *interfaces = snapshot->identity.interfaces;

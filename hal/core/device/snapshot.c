@@ -1,6 +1,6 @@
-/* device/snapshot.c: see snapshot.h. Plugins' lists become entries, and entries find their device objects. An entry
- * without an object has appeared; an object without an entry is gone. A snapshot is complete before it is published, so
- * a failure changes nothing. */
+/* device/snapshot.c: see snapshot.h. Plugins' lists become entries, and entries are matched with device objects. An
+ * entry without an object is a new device; an object without an entry is gone. A snapshot is complete before it is
+ * published, so a failure changes nothing. */
 #include "device/snapshot.h"
 
 #include "base/error.h"
@@ -67,8 +67,8 @@ static void add_entry(gpuhal_device_snapshot *snapshot, const gpuhal_candidate *
     iface->facts = &listed->facts;
 }
 
-/* Gathers all devices that the candidates list, then the earlier entries of backends without a result this time, hidden
- * ones included. An entry that is kept points into the candidates of the older snapshot: a snapshot can only be freed
+/* Collects all devices that the candidates list, then the earlier entries of backends without a result this time,
+ * including hidden ones. A kept entry points into the candidates of an older snapshot, so a snapshot can be freed only
  * together with all older ones, by gpuhal_devices_destroy(). */
 static gpuhal_status gather(const gpuhal_device_snapshot *before, gpuhal_device_snapshot *snapshot)
 {
@@ -89,7 +89,7 @@ static gpuhal_status gather(const gpuhal_device_snapshot *before, gpuhal_device_
             }
         }
     }
-    /* Entries from here on are of backends without a result: their devices stay, with their numbers. */
+    /* Later entries belong to backends without a result; their devices stay, with their numbers. */
     snapshot->fresh = snapshot->identity.count;
     for (uint32_t i = 0; before && i < before->identity.count; i++) {
         const gpuhal_entry *was = &before->entries[i];
@@ -103,7 +103,7 @@ static gpuhal_status gather(const gpuhal_device_snapshot *before, gpuhal_device_
     return GPUHAL_OK;
 }
 
-/* Makes room for all earlier and all new devices; the earlier ones have no entry yet. */
+/* Makes room for all earlier and new devices. The earlier ones have no entry yet. */
 static gpuhal_status make_room(const gpuhal_device_snapshot *before, gpuhal_device_snapshot *snapshot)
 {
     uint32_t old = before ? before->device_count : 0;
@@ -140,8 +140,8 @@ static bool is_taken(const gpuhal_device_snapshot *snapshot, const char *backend
     return false;
 }
 
-/* A driver that counts from 0 again may give an index that another device's id already contains, and ids never change
- * owners. */
+/* A driver that counts from 0 again may use an index that is already in another device's id. An id always belongs to
+ * the same device. */
 static uint32_t index_for(const gpuhal_device_snapshot *snapshot, const gpuhal_entry *entry)
 {
     uint32_t index = entry->listed->index;
@@ -153,8 +153,8 @@ static uint32_t index_for(const gpuhal_device_snapshot *snapshot, const gpuhal_e
     return index;
 }
 
-/* Each new device belongs to drop_devices() from here until the snapshot is published: no other thread can have found
- * it. An entry with a device keeps it. */
+/* Until the snapshot is published, drop_devices() owns each new device, because no other thread can have found it. An
+ * entry that already has a device keeps it. */
 static gpuhal_status make_devices(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
 {
     for (uint32_t i = 0; i < snapshot->identity.count; i++) {
@@ -177,7 +177,7 @@ static gpuhal_status make_devices(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
     return GPUHAL_OK;
 }
 
-/* The lowest limit counts: the lists can only lower the limit of the member memory_limit_bytes. */
+/* The lowest limit applies: the lists can only lower memory_limit_bytes. */
 static void limit_memory(gpuhal_device *device, const uint64_t limits[2])
 {
     uint64_t lowest = atomic_load(&device->limit_bytes);
@@ -187,9 +187,9 @@ static void limit_memory(gpuhal_device *device, const uint64_t limits[2])
     atomic_store(&device->limit_bytes, lowest);
 }
 
-/* Removes the hidden devices from `old` on; kept NULL: all of them. Those below `old` are of an earlier snapshot, and
- * callers may hold them: they are never destroyed here. The devices that stay close the gaps, so position and place in
- * the list stay equal; links are found by position. */
+/* Removes the hidden devices from position `old` on, or all of them if `kept` is NULL. Devices below `old` are from an
+ * earlier snapshot and may be in use, so they are never destroyed here. The remaining devices close the gaps, so that
+ * position and index in the list stay equal; links are found by position. */
 static void drop_devices(gpuhal_device_snapshot *snapshot, uint32_t old, const gpuhal_visibility *kept)
 {
     uint32_t left = old;
@@ -213,7 +213,7 @@ static gpuhal_status hide_devices(const gpuhal *gpu, gpuhal_device_snapshot *sna
     if (!gpu->settings.devices && !gpu->settings.environment_devices) {
         return GPUHAL_OK;
     }
-    gpuhal_device_snapshot_mark_preferred(snapshot); /* numbers are places in the list before hiding */
+    gpuhal_device_snapshot_mark_preferred(snapshot); /* numbers refer to the list before hiding */
     gpuhal_visibility *kept = calloc(snapshot->device_count + 1u, sizeof *kept);
     gpuhal_status status = kept ? gpuhal_devices_filter(gpu, snapshot, kept) : gpuhal_error_host_memory();
     if (!status) {
@@ -223,8 +223,8 @@ static gpuhal_status hide_devices(const gpuhal *gpu, gpuhal_device_snapshot *sna
     return status;
 }
 
-/* Every device gets a link to each other one, older devices too. If a later step fails, the new links stay: they are
- * unused memory, which the next rescan uses. */
+/* Every device, including older ones, gets a link to each other device. If a later step fails, the new links stay
+ * unused until the next rescan. */
 static gpuhal_status grow_links(const gpuhal_device_snapshot *snapshot)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -268,7 +268,7 @@ static void compare(const gpuhal_device_snapshot *before, const gpuhal_device_sn
         if (!entry && was) {
             add_event(events, device, GPUHAL_CHANGE_VANISHED, "%s is not listed any more", device->id);
         }
-        /* Another index of the driver does not change the device. */
+        /* A different index in the driver does not change the device. */
         char sentence[GPUHAL_DIFFERENCE_BYTES];
         if (entry && gpuhal_listed_differ(device->id, was->listed, entry->listed, GPUHAL_FACT_NATIVE_INDEX, sentence)) {
             add_event(events, device, GPUHAL_CHANGE_CHANGED, "%s", sentence);
@@ -289,7 +289,6 @@ static bool same_report(const gpuhal_candidate *a, const gpuhal_candidate *b)
            gpuhal_texts_same(&a->key, &b->key);
 }
 
-/* Returns whether the older snapshot has the same contents. */
 static bool is_the_same(const gpuhal_device_snapshot *before, const gpuhal_device_snapshot *snapshot,
                         const gpuhal_device_events *events)
 {
@@ -308,11 +307,11 @@ static bool is_the_same(const gpuhal_device_snapshot *before, const gpuhal_devic
     return same;
 }
 
-/* ---- the whole */
+/* ---- enumeration */
 
-/* All steps that can fail come before another thread can see the snapshot. Numbers of the registry are read before
- * devices are made, since a new device takes its numbers from its entry. Devices are hidden before the preferred ones
- * are chosen, since a hidden device must not be preferred. */
+/* All steps that can fail are done before another thread can see the snapshot. The registry's numbers are read before
+ * devices are created, because a new device takes its numbers from its entry. Devices are hidden before the preferred
+ * ones are chosen, because a hidden device must not be preferred. */
 static gpuhal_status prepare(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
 {
     const gpuhal_device_snapshot *before = gpuhal_device_snapshot_now(gpu);
@@ -335,9 +334,9 @@ static gpuhal_status prepare(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
     return status;
 }
 
-/* Links must be ready for every device before it can be found. One thread at a time is here; readers take no lock and
- * no reference. The store makes the whole snapshot visible, and older snapshots stay until the object ends, as a reader
- * may still walk one. */
+/* Links must exist for every device before it can be found. Only one thread at a time runs this, and readers take
+ * neither locks nor references. The store makes the whole snapshot visible. Older snapshots stay until the object ends,
+ * because a reader may still use one. */
 static void publish(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
 {
     uint64_t now = gpuhal_os_wall_clock();
@@ -345,10 +344,10 @@ static void publish(gpuhal *gpu, gpuhal_device_snapshot *snapshot)
     atomic_store(&gpu->snapshot, snapshot);
     for (uint32_t d = 0; d < snapshot->device_count; d++) {
         gpuhal_device *device = snapshot->devices[d];
-        /* Every new device has an entry: a device without one was in the older snapshot, at the same position. */
+        /* A device without an entry is not new, so it has the same position in the older snapshot. */
         if (snapshot->places[d] == GPUHAL_NOWHERE && snapshot->older->places[d] != GPUHAL_NOWHERE) {
-            /* The time is written before the state that lets others read it. HUNG is never replaced: it forbids every
-             * call of the plugin, while the plugin still releases objects of a vanished device. */
+            /* Write the time before the state that makes it readable. HUNG is never replaced, because it forbids all
+             * plugin calls, while the plugin still releases objects of a vanished device. */
             uint32_t lost = atomic_load(&device->lost);
             device->vanished = now;
             while (lost != GPUHAL_LOST_HUNG &&
@@ -366,10 +365,10 @@ static gpuhal_status list(gpuhal *gpu, gpuhal_device_events *out_events)
     if (!snapshot) {
         return gpuhal_error_host_memory();
     }
-    /* Without a registry no record is looked up or written. */
+    /* Without a registry, results are neither looked up nor stored. */
     snapshot->begun_ns = gpuhal_os_monotonic_ns();
     if (before) {
-        gpuhal_registry_refresh(gpu->registry); /* a quarantine may have been lifted by another process */
+        gpuhal_registry_refresh(gpu->registry); /* another process may have ended a quarantine */
     }
     gpuhal_snapshot *known = gpu->settings.registry ? gpuhal_registry_snapshot(gpu->registry) : NULL;
     gpuhal_status status = gpuhal_loader_run(&gpu->settings, gpu->log, known ? &known->database : NULL, before != NULL,
@@ -382,7 +381,7 @@ static gpuhal_status list(gpuhal *gpu, gpuhal_device_events *out_events)
     }
     out_events->list = calloc(snapshot->device_count + 1u, sizeof *out_events->list);
     if (!out_events->list) {
-        /* prepare() succeeded, so the new devices are not destroyed yet. */
+        /* prepare() succeeded, so it has not destroyed the new devices. */
         drop_devices(snapshot, before ? before->device_count : 0, NULL);
         gpuhal_device_snapshot_free(snapshot);
         return gpuhal_error_host_memory();

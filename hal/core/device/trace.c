@@ -1,11 +1,10 @@
 /* device/trace.c: see trace.h.
  *
- * Queues and events are the plugin's own objects and do not name their device; the slot of the calling thread does
- * (base/call.h), because every call is begun for a device. The line is logged inside of that call, but outside of the
- * driver's time: the thread's slot is cleared before. The end of the call restores it anyway.
+ * Queues and events are the plugin's own objects and do not name their device. The calling thread's slot does
+ * (base/call.h), because every call is begun for a device. The line is logged inside that call but must not count as
+ * the driver's time, so the thread's slot is cleared first. The end of the call restores it anyway.
  *
- * slots.inc names every slot with its parameters and their logged form. A missing or misplaced line does not
- * compile.
+ * slots.inc lists every slot with its parameters and log format. A missing or misplaced line does not compile.
  */
 #include "device/trace.h"
 
@@ -18,7 +17,7 @@
 
 #define FIRST_SLOT offsetof(gpuhal_ops, allocate)
 
-/* Every slot at its place: a missing or additional line moves the later ones. */
+/* The position of every slot. A missing or extra line shifts the later ones. */
 enum {
 #define STATUS(name, parameters, arguments, ...) NUMBER_##name,
 #define NOTHING(name, parameters, arguments, ...) NUMBER_##name,
@@ -53,7 +52,7 @@ static traced_call begin(void)
                          .begun_ns = gpuhal_os_monotonic_ns()};
 }
 
-/* Logs "trace opencl:0 copy(no queue, to memory 0x…, …): ok, 1234 ns"; `answer` is "" if the slot has none. */
+/* Logs "trace opencl:0 copy(no queue, to memory 0x…, …): ok, 1234 ns"; `answer` is "" if the slot returns nothing. */
 static __attribute__((format(printf, 4, 5))) void end(traced_call call, const char *slot, const char *answer,
                                                       const char *format, ...)
 {
@@ -69,7 +68,7 @@ static __attribute__((format(printf, 4, 5))) void end(traced_call call, const ch
 
 enum { OBJECT_BYTES = 40 };
 
-/* Writes "queue 0x7f12…", or "no queue" for NULL: the result of "%p" depends on the C library. */
+/* Writes "queue 0x7f12…", or "no queue" for NULL, because the output of "%p" depends on the C library. */
 static const char *name_object(const char *kind, const void *object, char text[OBJECT_BYTES])
 {
     if (object) {

@@ -1,12 +1,12 @@
-/* device/trace.h: lines for the log about each call of a plugin's slots. */
+/* device/trace.h: logs every call of a plugin's slots. */
 #ifndef GPUHAL_DEVICE_TRACE_H
 #define GPUHAL_DEVICE_TRACE_H
 
 #include "device/device.h"
 
-/* If the log of the device's object accepts lines of level trace, replaces each slot by one that calls it and logs the
- * call. Otherwise changes nothing, so that tracing costs nothing when it is off. No other thread may use the device
- * meanwhile. */
+/* If the object's log accepts level trace, replaces each slot with a function that calls it and logs the call.
+ * Otherwise changes nothing, so that tracing has no cost while it is off. No other thread may use the device at the
+ * same time. */
 void gpuhal_trace_slots(gpuhal_device *device);
 
 #endif

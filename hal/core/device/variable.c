@@ -62,7 +62,7 @@ static const char *value_of(const char *name)
     return value ? value : "";
 }
 
-/* Returns whether the variable chooses from this entry's kind: the GPUs of its vendor, or every device. */
+/* Returns whether the variable applies to this kind of entry: the GPUs of its vendor, or every device. */
 static bool is_governed(const gpuhal_variable *variable, const gpuhal_entry *entry)
 {
     const gpuhal_facts *facts = &entry->listed->facts;
@@ -78,7 +78,7 @@ static bool is_governed(const gpuhal_variable *variable, const gpuhal_entry *ent
 
 static bool is_listed_by(const gpuhal_variable *variable, const gpuhal_entry *entry)
 {
-    /* A backend of the vendor may omit the vendor. */
+    /* A vendor's own backend may omit the vendor id. */
     return strcmp(entry->candidate->name, variable->backend) == 0 &&
            (strcmp(variable->backend, "opencl") != 0 || is_governed(variable, entry));
 }
@@ -90,7 +90,7 @@ static bool same_partition(const gpuhal_device_snapshot *snapshot, uint32_t a, u
     return snapshot->identity.interfaces[a].partition == snapshot->identity.interfaces[b].partition;
 }
 
-/* Returns the PCI address that an interface of the entry's partition states; "" for none. */
+/* Returns the PCI address that an interface of the entry's partition states; "" if none. */
 static const char *pci_of(const gpuhal_device_snapshot *snapshot, uint32_t entry)
 {
     for (uint32_t i = 0; i < snapshot->identity.count; i++) {
@@ -101,7 +101,7 @@ static const char *pci_of(const gpuhal_device_snapshot *snapshot, uint32_t entry
     return "";
 }
 
-/* Writes the UUID as vendors write it. Only HIP states such UUIDs of AMD's GPUs. */
+/* Writes the UUID in the vendor's form. For AMD GPUs only HIP states such UUIDs. */
 static const char *uuid_of(const gpuhal_device_snapshot *snapshot, uint32_t entry, uint32_t vendor, char space[40])
 {
     for (uint32_t i = 0; i < snapshot->identity.count; i++) {
@@ -120,7 +120,7 @@ static const char *uuid_of(const gpuhal_device_snapshot *snapshot, uint32_t entr
     return NULL;
 }
 
-/* One place in the list that a variable chooses from. */
+/* One device in the list from which a variable selects. */
 typedef struct place {
     gpuhal_counted counted;
     char pci[24], uuid[40];
@@ -132,7 +132,7 @@ static int compare_places(const void *one, const void *other)
     return a->counted.partition != b->counted.partition ? (a->counted.partition ? 1 : -1) : strcmp(a->pci, b->pci);
 }
 
-/* Numbers the GPUs if their order is known: there is one, or they are counted by their addresses. */
+/* Numbers the GPUs if their order is known: there is only one, or they are ordered by address. */
 static void number(const gpuhal_variable *variable, place *places, uint32_t count)
 {
     uint32_t wholes = 0;
@@ -147,7 +147,7 @@ static void number(const gpuhal_variable *variable, place *places, uint32_t coun
     }
 }
 
-/* Reads the devices to choose from: one place for each partition, or of llama.cpp for each Vulkan device. */
+/* Reads the devices to select from: one for each partition or, for llama.cpp, one for each Vulkan device. */
 static uint32_t read_places(const gpuhal_variable *variable, const gpuhal_device_snapshot *snapshot, place *places)
 {
     const bool vulkan = is(variable, GPUHAL_VARIABLE_OF_VULKAN);
@@ -176,7 +176,7 @@ static uint32_t read_places(const gpuhal_variable *variable, const gpuhal_device
     return count;
 }
 
-/* Reads the text, which decides since no library that runs here has applied the variable. */
+/* Reads the text. It decides, because no library that runs here has applied the variable. */
 static gpuhal_status read_text(const gpuhal_variable *variable, const char *value,
                                const gpuhal_device_snapshot *snapshot, gpuhal_picks *picks)
 {
@@ -201,8 +201,8 @@ static gpuhal_status read_text(const gpuhal_variable *variable, const char *valu
 
 /* ---- variables that a library has applied */
 
-/* Returns whether no other variable counts. Those of ROCr and HIP act one upon the other: the backend then lists the
- * devices that both leave. */
+/* Returns whether no other variable counts. The variables of ROCr and HIP are combined: the backend then lists the
+ * devices that both allow. */
 static bool is_alone(const gpuhal_variable *variable)
 {
     static const char *const of_amd[] = {"ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"};
@@ -225,7 +225,7 @@ static void read_listed(const gpuhal_variable *variable, const char *value, cons
         }
     }
     if (picks->count > wanted) {
-        *picks->note = 0; /* another version of the library, with other rules, has read it */
+        *picks->note = 0; /* a library version with other rules has read it */
     }
     if (picks->count < wanted && is_alone(variable)) {
         gpuhal_variable_say(picks, "%s lists %u of the %u that %s names: one that it does not have ends the list",
@@ -235,7 +235,7 @@ static void read_listed(const gpuhal_variable *variable, const char *value, cons
     }
 }
 
-/* Returns whether the library lists devices. If not, that may have other reasons than its variable. */
+/* Returns whether the library lists devices. If it does not, there may be other reasons than its variable. */
 static bool has_listed(const gpuhal_variable *variable, const gpuhal_device_snapshot *snapshot)
 {
     bool has = false;
@@ -260,7 +260,7 @@ static void pick_all(const gpuhal_variable *variable, const gpuhal_device_snapsh
     for (uint32_t i = 0; i < snapshot->identity.count && picks->count < GPUHAL_VARIABLE_PICKS; i++) {
         const gpuhal_entry *entry = &snapshot->entries[i];
         const uint64_t type = gpuhal_facts_u64(&entry->listed->facts, GPUHAL_FACT_TYPE, 0);
-        /* llama.cpp then takes only GPUs. */
+        /* If the variable is unset, llama.cpp uses only GPUs. */
         const bool kind = !is(variable, GPUHAL_VARIABLE_OF_VULKAN) || type == GPUHAL_DEVICE_GPU ||
                           type == GPUHAL_DEVICE_INTEGRATED_GPU;
         if (kind && is_governed(variable, entry)) {

@@ -1,10 +1,11 @@
-/* device/variable.h: vendors' variables that choose devices (CUDA_VISIBLE_DEVICES and its like), by their own rules,
- * for the selector `env=NAME`: variable_text.c reads the lists, variable_sycl.c reads SYCL's terms, variable.c finds
- * the devices.
+/* device/variable.h: vendors' variables that select devices, such as CUDA_VISIBLE_DEVICES, for the selector `env=NAME`.
+ * Each variable has its own rules. variable_text.c reads the lists, variable_sycl.c reads SYCL's terms, variable.c
+ * finds the devices.
  *
- * A library that runs in this process or in a helper has applied its variable: its backend then lists the devices that
- * the variable leaves, and the text only explains that. Otherwise the text decides. If it does not say enough, as with
- * an index while CUDA counts by speed, there is an error and no guess. */
+ * If a library that runs in this process or in a helper has applied its variable, its backend lists only the devices
+ * that remain, and the text is used only for explanations. Otherwise the text decides. If the text is not sufficient,
+ * for example for an index while CUDA orders devices by speed, the result is an error and not a guess.
+ */
 #ifndef GPUHAL_DEVICE_VARIABLE_H
 #define GPUHAL_DEVICE_VARIABLE_H
 
@@ -14,25 +15,25 @@ enum { GPUHAL_VARIABLE_PICKS = 256, GPUHAL_VARIABLE_NOTE_BYTES = 256 };
 
 /* A device as the variable counts it. */
 typedef struct gpuhal_counted {
-    uint32_t entry;  /* of the snapshot */
-    int64_t number;  /* its index; -1: not known */
-    const char *uuid; /* without GPU- or MIG-; NULL: not known */
+    uint32_t entry;  /* index in the snapshot */
+    int64_t number;  /* its index for the variable; -1 if unknown */
+    const char *uuid; /* without GPU- or MIG-; NULL if unknown */
     bool partition;
 } gpuhal_counted;
 
 typedef struct gpuhal_picks {
     uint32_t count;
     uint32_t entries[GPUHAL_VARIABLE_PICKS];
-    char note[GPUHAL_VARIABLE_NOTE_BYTES]; /* ignored parts, and why; "": none */
+    char note[GPUHAL_VARIABLE_NOTE_BYTES]; /* ignored parts of the text, and why; "" if none */
 } gpuhal_picks;
 
 typedef struct gpuhal_variable gpuhal_variable;
 struct gpuhal_variable_element; /* variable_text.c */
-/* Reads a list that is not empty. */
+/* Reads a non-empty list. */
 typedef gpuhal_status gpuhal_variable_read_fn(const gpuhal_variable *variable, const char *value,
                                               const gpuhal_counted *devices, uint32_t count, gpuhal_picks *picks);
 
-/* The effect of an element whose device an earlier one named. */
+/* The effect of an element that names the same device as an earlier one. */
 typedef enum gpuhal_variable_repeat {
     GPUHAL_REPEAT_IGNORED,
     GPUHAL_REPEAT_ENDS,
@@ -40,57 +41,57 @@ typedef enum gpuhal_variable_repeat {
 } gpuhal_variable_repeat;
 
 enum {
-    GPUHAL_VARIABLE_EMPTY_IS_UNSET = 1u, /* otherwise it leaves no device */
-    GPUHAL_VARIABLE_ONE_KIND = 2u,       /* indices or UUIDs, not both in one list */
-    GPUHAL_VARIABLE_CUDA_ORDER = 4u,     /* CUDA_DEVICE_ORDER says how the devices are counted */
-    GPUHAL_VARIABLE_OF_VULKAN = 8u,      /* it counts Vulkan's devices; unset, it leaves only its GPUs */
-    GPUHAL_VARIABLE_OF_HIP = 16u         /* HIP reads it, too, if HIP's variable is not set */
+    GPUHAL_VARIABLE_EMPTY_IS_UNSET = 1u, /* otherwise an empty one allows no device */
+    GPUHAL_VARIABLE_ONE_KIND = 2u,       /* a list contains either indices or UUIDs */
+    GPUHAL_VARIABLE_CUDA_ORDER = 4u,     /* CUDA_DEVICE_ORDER determines the order of the devices */
+    GPUHAL_VARIABLE_OF_VULKAN = 8u,      /* counts Vulkan devices; if unset, only GPUs remain */
+    GPUHAL_VARIABLE_OF_HIP = 16u         /* HIP also reads it if HIP's own variable is not set */
 };
 
-/* One rule: a row of the table in variable.c. */
+/* The rules of one variable: a row of the table in variable.c. */
 struct gpuhal_variable {
-    const char *name, *reader;                                 /* and the name of its reader */
-    const char *backend;                                       /* that lists the devices left; NULL: none does */
-    uint32_t vendor;                                           /* of the GPUs that it chooses from; 0: all */
+    const char *name, *reader;                                 /* the variable's name, and the name of its reader */
+    const char *backend;                                       /* whose list has the remaining devices; NULL if none */
+    uint32_t vendor;                                           /* of the GPUs that it selects from; 0 means all */
     uint32_t flags;                                            /* GPUHAL_VARIABLE_ */
-    gpuhal_variable_read_fn *read_value;                       /* NULL: SYCL's terms, variable_sycl.c */
-    void (*read_element)(struct gpuhal_variable_element *one); /* for gpuhal_variable_read_list() */
-    gpuhal_variable_repeat repeat;                             /* for it as well */
+    gpuhal_variable_read_fn *read_value;                       /* NULL for SYCL's terms, variable_sycl.c */
+    void (*read_element)(struct gpuhal_variable_element *one); /* used by gpuhal_variable_read_list() */
+    gpuhal_variable_repeat repeat;                             /* also used by it */
 };
 
-/* Reads a list that ends at the first element that names no device, or several. */
+/* Reads a list that ends at the first element that matches no device or several. */
 gpuhal_variable_read_fn gpuhal_variable_read_list;
-/* Reads indices as strtoul() does, or UUIDs or their beginnings. */
+/* Reads indices like strtoul(), or UUIDs or their beginnings. */
 void gpuhal_variable_read_cuda(struct gpuhal_variable_element *one);
-/* Reads as ROCclr, of HIP and AMD's OpenCL: plain decimal indices, in newer versions also UUIDs. */
+/* Reads like ROCclr (HIP and AMD's OpenCL): plain decimal indices, and UUIDs in newer versions. */
 void gpuhal_variable_read_clr(struct gpuhal_variable_element *one);
-/* Reads as ROCR: indices as strtol() with base 0, UUIDs or their beginnings, in any case, with blanks around. */
+/* Reads like ROCR: indices like strtol() with base 0, UUIDs or their beginnings in upper or lower case, with optional
+ * blanks around them. */
 void gpuhal_variable_read_rocr(struct gpuhal_variable_element *one);
-/* Reads as llama.cpp: numbers, separated by commas or blanks; ends at anything else; a number that is too large is an
- * error.
- */
+/* Reads like llama.cpp: numbers separated by commas or blanks. Anything else ends the list. A number that is too large
+ * is an error. */
 gpuhal_variable_read_fn gpuhal_variable_read_numbers;
-/* Reads as Level Zero: N or N.M, separated by commas; missing ones are skipped. N counts devices, but if the hierarchy
- * is flat (ZE_FLAT_DEVICE_HIERARCHY; of some GPUs by default) their sub-devices, and then N.M is skipped. */
+/* Reads like Level Zero: N or N.M, separated by commas; absent devices are skipped. N counts devices. With a flat
+ * hierarchy (ZE_FLAT_DEVICE_HIERARCHY, the default for some GPUs) it counts sub-devices, and N.M is skipped. */
 gpuhal_variable_read_fn gpuhal_variable_read_mask;
 
-/* Returns the variable of that name; NULL for one whose rules are not known here. */
+/* Returns the variable of that name; NULL if its rules are not implemented. */
 const gpuhal_variable *gpuhal_variable_find(const char *name);
-/* Returns the names of all, "CUDA_VISIBLE_DEVICES, …". */
+/* Returns the names of all variables: "CUDA_VISIBLE_DEVICES, …". */
 const char *gpuhal_variable_names(void);
 
-/* Reads a list by its rule: which of the devices it names. With `devices` NULL every well-formed element counts as one
- * device, and the entries are the places of the elements. Returns OK; INVALID_ARGUMENT if the reader of the variable
- * refuses the text; NOT_FOUND if it is not known which device an element names. */
+/* Finds the devices that a list names by the variable's rules. If `devices` is NULL, every well-formed element counts
+ * as one device, and the entries are the positions of the elements. Returns OK; INVALID_ARGUMENT if the variable's
+ * reader would refuse the text; NOT_FOUND if it is unknown which device an element names. */
 gpuhal_status gpuhal_variable_read(const gpuhal_variable *variable, const char *value, const gpuhal_counted *devices,
                                    uint32_t count, gpuhal_picks *out_picks);
-/* Does the same for SYCL's terms. */
+/* The same for SYCL's terms. */
 gpuhal_status gpuhal_variable_read_sycl(const gpuhal_variable *variable, const char *value,
                                         const gpuhal_device_snapshot *snapshot, gpuhal_picks *out_picks);
-/* Adds a sentence to the note; longer text is cut. */
+/* Appends a sentence to the note, truncating it if necessary. */
 void gpuhal_variable_say(gpuhal_picks *picks, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Finds the snapshot's entries that the variable, as it is now, leaves. Fails as above. */
+/* Finds the snapshot's entries that the variable's current value allows. Fails like gpuhal_variable_read(). */
 gpuhal_status gpuhal_variable_devices(const gpuhal_variable *variable, const gpuhal_device_snapshot *snapshot,
                                       gpuhal_picks *out_picks);
 

@@ -1,6 +1,6 @@
 /* device/variable_sycl.c: ONEAPI_DEVICE_SELECTOR, "level_zero:gpu;opencl:0,1;!opencl:cpu": terms that name devices,
- * then terms with `!` that take devices away, from all if there is no other term. SYCL's refusals were read in its
- * parser (device_filter.cpp of intel/llvm). */
+ * then terms with `!` that remove devices, from all devices if there is no other term. The errors follow SYCL's parser
+ * (device_filter.cpp of intel/llvm). */
 #include "device/variable.h"
 
 #include "base/error.h"
@@ -12,11 +12,11 @@
 
 enum { TERM_BYTES = 128, INTEL = 0x8086 };
 
-/* Which devices of a backend: all of them, those of a type, or one by its index. */
+/* The devices of a backend: all of them, those of a type, or one by its index. */
 typedef struct target {
     const char *backend;
-    gpuhal_device_type type; /* 0: any */
-    long number;             /* -1: any */
+    gpuhal_device_type type; /* 0 means any */
+    long number;             /* -1 means any */
 } target;
 
 static gpuhal_status refuse(const gpuhal_variable *variable, const char *value, const char *term, const char *why)
@@ -35,8 +35,8 @@ static gpuhal_device_type type_of(const gpuhal_entry *entry)
     return (gpuhal_device_type)gpuhal_facts_u64(&entry->listed->facts, GPUHAL_FACT_TYPE, 0);
 }
 
-/* Returns whether it is of the backend. Level Zero is no backend here: its GPUs are those of Intel, through any
- * interface. */
+/* Returns whether the entry belongs to the backend. Level Zero is not a backend here; its GPUs are those of Intel,
+ * through any interface. */
 static bool is_of_backend(const char *backend, const gpuhal_entry *entry)
 {
     const gpuhal_facts *facts = &entry->listed->facts;
@@ -50,7 +50,7 @@ static bool is_of_backend(const char *backend, const gpuhal_entry *entry)
     return strcmp(backend, "*") == 0 || strcmp(entry->candidate->name, name) == 0;
 }
 
-/* Returns whether SYCL takes the backend's numbers: CUDA and HIP number devices for SYCL as for everyone. */
+/* Returns whether SYCL uses the backend's own numbers, as for CUDA and HIP. */
 static bool has_own_numbers(const char *backend)
 {
     return strcmp(backend, "cuda") == 0 || strcmp(backend, "hip") == 0;
@@ -65,7 +65,7 @@ static bool fits(const target *wanted, const gpuhal_entry *entry)
             gpuhal_facts_u64(&entry->listed->facts, GPUHAL_FACT_NATIVE_INDEX, UINT64_MAX) == (uint64_t)wanted->number);
 }
 
-/* Counts the devices that fit a target without its number, by partitions of physical devices. */
+/* Counts the devices that fit a target without a number. Interfaces of one partition count once. */
 static uint32_t count_fitting(const target *wanted, const gpuhal_device_snapshot *snapshot)
 {
     const gpuhal_interface *interfaces = snapshot->identity.interfaces;
@@ -98,7 +98,7 @@ static void pick(const target *wanted, const gpuhal_device_snapshot *snapshot, b
     }
 }
 
-/* Reads "gpu", "*", "0", "0.1": SYCL ignores the rest behind the digits of a number. */
+/* Reads "gpu", "*", "0", "0.1". SYCL ignores characters after the digits of a number. */
 static gpuhal_status read_device(const gpuhal_variable *variable, const char *value, char *text, target *out,
                                  gpuhal_picks *picks)
 {
@@ -135,11 +135,12 @@ static gpuhal_status read_device(const gpuhal_variable *variable, const char *va
     if (!known && (end == text || number > INT32_MAX)) {
         return refuse(variable, value, text, "it is neither a type of device nor an index");
     }
-    out->number = !known && number < 0 ? INT32_MAX : number; /* SYCL finds no device with a negative number */
+    out->number = !known && number < 0 ? INT32_MAX : number; /* in SYCL no device has a negative number */
     return GPUHAL_OK;
 }
 
-/* Checks a number. It counts if SYCL's order is known: for CUDA's and HIP's devices, and for one device. */
+/* Checks a number. It can be used if SYCL's order is known: for CUDA and HIP devices, or if there is only one device.
+ */
 static gpuhal_status check_number(const gpuhal_variable *variable, const gpuhal_device_snapshot *snapshot,
                                   const target *wanted, const char *text, bool *out_is_beyond)
 {
@@ -153,7 +154,7 @@ static gpuhal_status check_number(const gpuhal_variable *variable, const gpuhal_
                             variable->name, count, wanted->backend, text);
 }
 
-/* Reads the devices of a term, behind its colon. */
+/* Reads a term's devices, after the colon. */
 static gpuhal_status read_devices(const gpuhal_variable *variable, const char *value, const char *backend,
                                   char *devices, bool take_away, const gpuhal_device_snapshot *snapshot,
                                   gpuhal_picks *picks)

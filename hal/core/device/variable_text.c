@@ -1,7 +1,7 @@
-/* device/variable_text.c: the lists of vendors' variables. How each reader treats a malformed list was read in NVIDIA's
- * documentation of CUDA_VISIBLE_DEVICES and in PyTorch's model of it (torch/cuda), in ROCclr (rocdevice.cpp), in ROCR
- * (amd_filter_device.cpp), in ggml-vulkan.cpp, and in Level Zero's specification ("Affinity Mask") and Intel's
- * compute-runtime (execution_environment.cpp). */
+/* device/variable_text.c: the lists in vendors' variables. Malformed lists are treated as by the variables' readers.
+ * The sources are NVIDIA's documentation of CUDA_VISIBLE_DEVICES and PyTorch's model of it (torch/cuda), ROCclr
+ * (rocdevice.cpp), ROCR (amd_filter_device.cpp), ggml-vulkan.cpp, Level Zero's specification ("Affinity Mask") and
+ * Intel's compute-runtime (execution_environment.cpp). */
 #include "device/variable.h"
 
 #include "base/error.h"
@@ -14,14 +14,13 @@
 
 enum { ELEMENT_BYTES = 64, ROCR_LEAST = 5, ROCR_MOST = 20 };
 
-/* One element of a list. */
 typedef struct gpuhal_variable_element {
     char text[ELEMENT_BYTES]; /* as written */
     bool is_uuid, is_part;
     int64_t number;
-    const char *uuid;    /* in `text`, behind GPU- or MIG- */
-    const char *invalid; /* why it is not well formed; NULL: it is */
-    const char *ignored; /* a part of `text` that does not count; NULL: none */
+    const char *uuid;    /* in `text`, after GPU- or MIG- */
+    const char *invalid; /* why it is malformed; NULL if it is not */
+    const char *ignored; /* the ignored part of `text`; NULL if none */
 } element;
 
 void gpuhal_variable_say(gpuhal_picks *picks, const char *format, ...)
@@ -35,7 +34,7 @@ void gpuhal_variable_say(gpuhal_picks *picks, const char *format, ...)
     va_end(arguments);
 }
 
-/* Takes the element at *list, and moves that behind the separator; NULL behind the last. */
+/* Reads the element at *list and advances *list past the separator, to NULL after the last element. */
 static void take(const char **list, const char *separators, element *out)
 {
     const char *text = *list;
@@ -95,7 +94,6 @@ void gpuhal_variable_read_clr(element *one)
     one->number = one->invalid ? -1 : strtol(one->text, NULL, 10);
 }
 
-/* Trims the text first. */
 void gpuhal_variable_read_rocr(element *one)
 {
     const char *begin = one->text + strspn(one->text, " \t");
@@ -122,7 +120,7 @@ void gpuhal_variable_read_rocr(element *one)
     one->number = one->invalid ? -1 : number;
 }
 
-/* ---- which device an element names */
+/* ---- finding an element's device */
 
 enum { NONE = -1, SEVERAL = -2, UNKNOWN = -3 };
 
@@ -135,7 +133,7 @@ static bool uuid_begins(const char *uuid, const char *wanted)
     return !*wanted;
 }
 
-/* Returns the index in `devices`, or why there is none. */
+/* Returns the index in `devices`, or NONE, SEVERAL or UNKNOWN. */
 static int64_t find(const element *one, const gpuhal_counted *devices, uint32_t count)
 {
     int64_t found = NONE;
@@ -148,12 +146,12 @@ static int64_t find(const element *one, const gpuhal_counted *devices, uint32_t 
                                        : device->number == one->number;
         found = !fits ? found : found == NONE ? (int64_t)i : SEVERAL;
     }
-    /* An index beyond all of them names none. */
+    /* An index beyond the last device names none. */
     const bool beyond = !one->is_uuid && one->number >= (int64_t)count;
     return found == NONE && unknown && !beyond ? UNKNOWN : found;
 }
 
-/* Finds an earlier element with the same number or text, if no devices are given. */
+/* Without a list of devices: finds an earlier element with the same number or text. */
 static int64_t place_of(const element *one, const element *earlier, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -184,7 +182,7 @@ static gpuhal_status say_unknown(const gpuhal_variable *variable, const element 
                             !ordered || one->is_uuid ? "" : "; a UUID, or CUDA_DEVICE_ORDER=PCI_BUS_ID, would say it");
 }
 
-/* Says that an element ends a list, and that the rest does not count. */
+/* Notes that an element ends the list, and that the rest is ignored. */
 static void say_end(const gpuhal_variable *variable, const element *one, const char *why, const char *rest,
                     gpuhal_picks *picks)
 {
@@ -192,7 +190,7 @@ static void say_end(const gpuhal_variable *variable, const element *one, const c
                         rest ? ", and \"" : "", rest ? rest : "", rest ? "\" does not count" : "");
 }
 
-/* Handles an element whose device an earlier one named. Returns whether the list ends. */
+/* Handles an element that names the same device as an earlier one. Returns whether the list ends. */
 static bool repeat(const gpuhal_variable *variable, const element *one, const char *rest, gpuhal_picks *picks)
 {
     if (variable->repeat == GPUHAL_REPEAT_LEAVES_NONE) {
@@ -247,7 +245,7 @@ gpuhal_status gpuhal_variable_read_list(const gpuhal_variable *variable, const c
     return GPUHAL_OK;
 }
 
-/* Reads numbers as the stream of C++ that llama.cpp uses: "-1" wraps around. */
+/* Reads numbers like the C++ stream that llama.cpp uses: "-1" wraps around. */
 gpuhal_status gpuhal_variable_read_numbers(const gpuhal_variable *variable, const char *value,
                                            const gpuhal_counted *devices, uint32_t count, gpuhal_picks *picks)
 {
@@ -279,7 +277,7 @@ gpuhal_status gpuhal_variable_read_numbers(const gpuhal_variable *variable, cons
     return GPUHAL_OK;
 }
 
-/* Reads "0" or "0.1": without digits, or with other characters, it is malformed. */
+/* Reads "0" or "0.1". Without digits, or with other characters, it is malformed. */
 static bool read_ordinals(element *one, bool *out_has_part)
 {
     const char *text = one->text + strspn(one->text, " ");
@@ -292,8 +290,8 @@ static bool read_ordinals(element *one, bool *out_has_part)
     return digits > 0 && digits <= 9 && (part > 0 || !*out_has_part) && !end[strspn(end, " ")];
 }
 
-/* Reads a mask. A sub-device is its whole device here. How many there are is not known: with a flat hierarchy any
- * number above 0 may be a sub-device of the first device. */
+/* Reads a mask. A sub-device counts as its whole device. The number of sub-devices is unknown, so with a flat hierarchy
+ * any number above 0 may be a sub-device of the first device. */
 gpuhal_status gpuhal_variable_read_mask(const gpuhal_variable *variable, const char *value,
                                         const gpuhal_counted *devices, uint32_t count, gpuhal_picks *picks)
 {

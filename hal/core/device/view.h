@@ -1,6 +1,6 @@
-/* device/view.h: the sources that a view of gpuhal/view.h is made of. Each source has records of some kinds. The source
- * of this layer is a device snapshot; the part node adds others. A view only points to data that never changes, so
- * reading it needs no lock. */
+/* device/view.h: the sources of a view (gpuhal/view.h). Each source has some kinds of records. The source of this layer
+ * is a device snapshot; the part node adds others. A view only points to data that never changes, so readers need no
+ * lock. */
 #ifndef GPUHAL_DEVICE_VIEW_H
 #define GPUHAL_DEVICE_VIEW_H
 
@@ -9,12 +9,12 @@
 #define GPUHAL_NO_KIND UINT32_MAX
 
 typedef struct gpuhal_view_source {
-    void *state; /* NULL: no source */
-    /* Counts the records of a kind; GPUHAL_NO_KIND: the source does not have it. */
+    void *state; /* NULL if there is no source */
+    /* Returns the number of records of a kind; GPUHAL_NO_KIND if the source does not have that kind. */
     uint32_t (*count)(const void *state, gpuhal_record_kind kind);
-    /* Gives the caller record `index`, which exists, by gpuhal_record_give(). */
+    /* Copies record `index` to the caller with gpuhal_record_give(). The record must exist. */
     void (*give)(const void *state, gpuhal_record_kind kind, uint32_t index, void *out_record);
-    void (*end)(void *state); /* the view is released; NULL: the state lives longer than views */
+    void (*end)(void *state); /* called when the view is released; NULL if the state outlives all views */
 } gpuhal_view_source;
 
 typedef enum { GPUHAL_SOURCE_DEVICES, GPUHAL_SOURCE_RECORD, GPUHAL_SOURCE_HARDWARE, GPUHAL_SOURCES } gpuhal_view_part;
@@ -24,14 +24,14 @@ struct gpuhal_view {
     gpuhal_view_source sources[GPUHAL_SOURCES];
 };
 
-/* Makes a view without sources. NULL without memory. */
+/* Creates a view without sources. Returns NULL if out of memory. */
 gpuhal_view *gpuhal_view_create(void);
-/* Returns OK, or FORKED by the rule for forks, as gpuhal_check() does. */
+/* Returns OK, or FORKED in a child process, like gpuhal_check(). */
 gpuhal_status gpuhal_view_check(const gpuhal_view *view);
-/* Copies as much of a structure as the caller's version has, and keeps the caller's size. */
+/* Copies the part of a structure that the caller's version has, and preserves the caller's size. */
 void gpuhal_record_give(void *out_record, const void *record, uint32_t bytes);
 
-/* Texts for callers are never NULL. */
+/* Strings passed to callers are never NULL. */
 static inline const char *gpuhal_text_or_empty(const char *text)
 {
     return text ? text : "";

@@ -34,7 +34,7 @@ bool gpuhal_reference(gpuhal *gpu)
     return false;
 }
 
-/* Releases a reference that is not the last one. */
+/* Releases a reference, unless it is the last one. */
 static bool release_early(gpuhal *gpu)
 {
     uint64_t references = atomic_load(&gpu->references);
@@ -46,7 +46,7 @@ static bool release_early(gpuhal *gpu)
     return false;
 }
 
-/* Counts a worker. One reference to the object stands for all workers. With the mutex held. */
+/* Counts a worker. All workers together have one reference to the object. Called with the mutex held. */
 static bool count(gpuhal *gpu)
 {
     bool counted = gpu->workers.count > 0 || gpuhal_reference(gpu);
@@ -54,8 +54,9 @@ static bool count(gpuhal *gpu)
     return counted;
 }
 
-/* Counts a worker out. False, and nothing has changed, if the object's last reference would go with it. With the mutex
- * held: a thread in gpuhal_workers_settle() then finds no worker and has the last reference. */
+/* Removes a worker from the count. Returns false and changes nothing if that would release the object's last reference.
+ * Called with the mutex held, so that a thread in gpuhal_workers_settle() that finds no worker has the last reference.
+ */
 static bool uncount(gpuhal *gpu)
 {
     if (gpu->workers.count == 1 && !release_early(gpu)) {
@@ -115,8 +116,8 @@ static void *run_requested(void *user)
     return NULL;
 }
 
-/* Without a thread a worker that has become the object's last reference stays counted: the next request owes it the
- * thread, which then destroys the object. */
+/* If no thread can be started, a worker that has become the object's last reference stays counted. The next request
+ * must then start the thread, which destroys the object. */
 int gpuhal_worker_request(gpuhal_worker *worker, gpuhal *gpu, void (*run)(void *subject), void *subject)
 {
     int error = 0;
@@ -159,7 +160,7 @@ void gpuhal_workers_settle(gpuhal *gpu, bool closing)
     uint64_t deadline = gpuhal_deadline(gpu->settings.hang_ns);
     gpuhal_workers *workers = lock(gpu);
     workers->closing = workers->closing || closing;
-    uint64_t own = works_for == gpu ? 1 : 0; /* a function that a queue calls */
+    uint64_t own = works_for == gpu ? 1 : 0; /* if called from a function that a queue runs */
     while (workers->closing && workers->open_queues == 0 && workers->count > own &&
            gpuhal_os_monotonic_ns() < deadline) {
         gpuhal_condition_wait_until(&workers->condition, &workers->mutex, deadline);

@@ -1,9 +1,8 @@
-/* loader/backend.c: backends that were started in this process. They are never stopped, and all gpuhal objects share
- * them.
+/* loader/backend.c: backends started in this process. They are never stopped, and all gpuhal objects share them.
  *
  * A backend is identified by its file (device and inode), or by its query function if it is linked in. One thread
- * starts it. The caller abandons that thread at the deadline. Other callers wait for the same result, each until the
- * caller's own deadline. No lock is held while the plugin's code runs. The members of a READY backend never change.
+ * starts it; the caller abandons that thread at the deadline. Concurrent callers wait for the same result, each until
+ * its own deadline. No lock is held while the plugin's code runs. The members of a READY backend never change.
  */
 #include "loader/backend.h"
 
@@ -21,14 +20,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* STUCK: starting for longer than a caller waits. Its thread may still return; then the backend is READY or FAILED. */
+/* STUCK: the start has exceeded a caller's deadline. If its thread still returns, the backend becomes READY or FAILED.
+ */
 typedef enum { BACKEND_FAILED, BACKEND_STARTING, BACKEND_STUCK, BACKEND_READY } backend_progress;
 
-/* A list of devices that the plugin returned at one time. Never changes, except for `asked_ns`. */
+/* A list of devices that the plugin returned. Never changes, except for `asked_ns`. */
 typedef struct backend_snapshot {
     struct backend_snapshot *older;
-    uint64_t begun_ns;         /* when the plugin was first asked and returned this list */
-    /* when it was last asked and returned it: most drivers repeat the list from their start */
+    uint64_t begun_ns;         /* when the first call that returned this list began */
+    /* when the last call that returned it began; most drivers always return the list made at their start */
     _Atomic uint64_t asked_ns;
     gpuhal_listed_devices devices;
 } backend_snapshot;
@@ -37,28 +37,28 @@ struct gpuhal_backend {
     gpuhal_backend *next;
     gpuhal_builtin_fn *builtin;
     uint64_t device, inode;
-    char *options; /* for the plugin; NULL: none */
+    char *options; /* for the plugin; NULL if none */
     backend_progress progress;
     const void *starter;  /* gpuhal_job_caller() of the starting thread */
-    gpuhal_job *job;      /* the start; NULL: no start, or it runs on the caller's own thread */
+    gpuhal_job *job;      /* the start; NULL if there is none or if it runs on the caller's thread */
     uint32_t generation;  /* fork generation of the start */
-    bool calls_no_driver;    /* the library's own cpu plugin */
-    bool ignore_environment; /* started by a program that lets it use no library from the environment */
-    gpuhal_plugin plugin; /* a copy: members that the plugin's own structure lacks are zero */
-    bool started;         /* its start() has returned OK */
-    gpuhal_plugin_instance *instance; /* created by start() */
-    _Atomic(backend_snapshot *) snapshot; /* the newest; older ones are kept, since devices point into them */
-    uint32_t lists;          /* fork generation of a listing in progress; 0: none */
-    bool hangs_enumerating;  /* a caller has abandoned that listing */
-    gpuhal_load_context outcome; /* of the last start: texts and result */
-    gpuhal_driver_files files;   /* unknown for the own cpu plugin, which has no driver */
+    bool calls_no_driver;    /* it is the library's own cpu plugin */
+    bool ignore_environment; /* the program that started it forbids libraries named in the environment */
+    gpuhal_plugin plugin; /* a copy; members missing from the plugin's own structure are zero */
+    bool started;         /* start() has returned OK */
+    gpuhal_plugin_instance *instance; /* from start() */
+    _Atomic(backend_snapshot *) snapshot; /* the newest; older ones are kept because devices point into them */
+    uint32_t lists;          /* fork generation of a listing in progress; 0 if none */
+    bool hangs_enumerating;  /* a caller has abandoned the listing in progress */
+    gpuhal_load_context outcome; /* of the last start: strings and result */
+    gpuhal_driver_files files;   /* unknown for the library's own cpu plugin, which has no driver */
 };
 
 static gpuhal_mutex list_mutex = GPUHAL_MUTEX_INITIALIZER; /* protects the list and every backend that is not READY */
 static gpuhal_condition list_changed = GPUHAL_CONDITION_INITIALIZER;
 static gpuhal_backend *first;
-/* not 0: in this fork generation the own cpu plugin is being loaded on its caller's thread, and no driver is loaded
- * meanwhile */
+/* If not 0: in this fork generation, the library's own cpu plugin is being loaded on its caller's thread. No driver is
+ * loaded at the same time. */
 static uint32_t loads_here;
 
 static bool same_text(const char *one, const char *other)
@@ -76,18 +76,19 @@ static bool is_inherited(const gpuhal_backend *backend)
     return backend->generation != 0 && backend->generation != gpuhal_os_fork_generation();
 }
 
-/* Returns whether a parent of this process started the backend's driver. That driver does not work here, even if it
- * listed nothing. Only the own cpu plugin is known to be fork-safe while it starts. */
+/* Returns whether a parent process started the backend's driver. That driver does not work here, even if it listed no
+ * devices. Only the library's own cpu plugin is known to be fork-safe while it starts. */
 static bool is_forked(const gpuhal_backend *backend)
 {
-    if (!is_inherited(backend)) { /* another thread of this process may be writing the members below */
+    if (!is_inherited(backend)) { /* another thread may be writing the members read below */
         return false;
     }
     bool safe = backend->calls_no_driver || (!is_starting(backend) && backend->plugin.flags & GPUHAL_PLUGIN_FORK_SAFE);
     return !safe && (backend->progress != BACKEND_FAILED || backend->started);
 }
 
-/* A start of the own cpu plugin that was under way in the parent never ends in the child, which begins another. */
+/* If a start of the own cpu plugin was in progress at the fork, it never ends in the child. The child starts another
+ * one. */
 static gpuhal_backend *find(const gpuhal_candidate *candidate, uint64_t device, uint64_t inode)
 {
     for (gpuhal_backend *backend = first; backend; backend = backend->next) {
@@ -100,7 +101,7 @@ static gpuhal_backend *find(const gpuhal_candidate *candidate, uint64_t device, 
     return NULL;
 }
 
-/* Backends are never removed: a vendor library cannot be unloaded, so nothing would be released. */
+/* Backends are never removed: vendor libraries cannot be unloaded, so removing a backend would not free them. */
 static gpuhal_backend *find_or_add(const gpuhal_candidate *candidate, uint64_t device, uint64_t inode)
 {
     gpuhal_backend *backend = find(candidate, device, inode);
@@ -122,7 +123,7 @@ static gpuhal_backend *find_or_add(const gpuhal_candidate *candidate, uint64_t d
     return backend;
 }
 
-/* Copies the result of another thread's start. Called with list_mutex held, or for a READY backend. */
+/* Copies the result of another thread's start. Requires list_mutex or a READY backend. */
 static bool repeat_outcome(const gpuhal_backend *backend, gpuhal_load_context *load)
 {
     const gpuhal_load_context *outcome = &backend->outcome;
@@ -144,7 +145,7 @@ static bool repeat_outcome(const gpuhal_backend *backend, gpuhal_load_context *l
                             "the plugin's name is \"%s\", its manifest has \"%s\"", backend->plugin.name, load->name);
 }
 
-/* Keeps the result for threads that wait now, and for later callers of a READY backend. */
+/* Keeps the result for waiting threads and for later callers of a READY backend. */
 static void keep_outcome(gpuhal_backend *backend, const gpuhal_load_context *load)
 {
     gpuhal_load_finish(&backend->outcome);
@@ -163,7 +164,8 @@ static void keep_outcome(gpuhal_backend *backend, const gpuhal_load_context *loa
     }
 }
 
-/* Starts the plugin if needed, and has it list its devices. A list that equals the newest one does not replace it. */
+/* Starts the plugin if necessary and makes it list its devices. The new list is discarded if it equals the newest one.
+ */
 static bool list(gpuhal_load_context *load, gpuhal_backend *backend)
 {
     backend_snapshot *newest = atomic_load(&backend->snapshot), *snapshot = calloc(1, sizeof *snapshot);
@@ -222,7 +224,7 @@ static bool has_name(const gpuhal_backend *backend, const char *name)
     return backend->started && name && strcmp(backend->plugin.name, name) == 0;
 }
 
-/* All options of a plugin and all copies of its file share one driver. Called with list_mutex held. */
+/* Backends with different options or with copies of the same file share one driver. Called with list_mutex held. */
 static bool has_forked_driver(const gpuhal_candidate *candidate, uint64_t device, uint64_t inode)
 {
     bool forked = false;
@@ -243,13 +245,13 @@ bool gpuhal_backend_is_forked(const gpuhal_candidate *candidate)
 
 /* ---- starting */
 
-/* A start in a separate thread. It copies everything its caller may free: only the backend is never freed. */
+/* A start in a separate thread. Copies all data that its caller may free; the backend is never freed. */
 typedef struct start_job {
     gpuhal_job job;
     gpuhal_backend *backend;
     gpuhal_load_context load;
     char *name, *path;
-    _Atomic uint32_t stage; /* gpuhal_plugin_stage, for the message of a caller that abandons the start */
+    _Atomic uint32_t stage; /* gpuhal_plugin_stage, for the error message of a caller that abandons the start */
 } start_job;
 
 static void end_start(gpuhal_backend *backend, const gpuhal_load_context *load, bool good)
@@ -314,7 +316,7 @@ static bool stuck(gpuhal_load_context *load, gpuhal_backend *backend)
                                gpuhal_load_while(load->stage), (double)load->deadline_ns / 1e9);
 }
 
-/* Waits until the start has ended, at most until the deadline of `load`. Called with list_mutex held. */
+/* Waits until the start ends or the deadline of `load` passes. Called with list_mutex held. */
 static bool wait_for_start(gpuhal_load_context *load, gpuhal_backend *backend)
 {
     uint64_t waited = 0, deadline_ns = load->deadline_ns ? load->deadline_ns : UINT64_MAX;
@@ -328,8 +330,7 @@ static bool wait_for_start(gpuhal_load_context *load, gpuhal_backend *backend)
     return backend->progress != BACKEND_STARTING || stuck(load, backend);
 }
 
-/* Runs the start in a separate thread and waits for it. Called without a lock. Returns false if it exceeded the
- * deadline. */
+/* Runs the start in a separate thread and waits for it. Called without locks. Returns false if the deadline passed. */
 static bool start_in_time(gpuhal_load_context *load, gpuhal_backend *backend, start_job *own)
 {
     gpuhal_job_state state = gpuhal_job_run(&own->job, load->deadline_ns);
@@ -343,12 +344,12 @@ static bool start_in_time(gpuhal_load_context *load, gpuhal_backend *backend, st
     return state != GPUHAL_JOB_ABANDONED;
 }
 
-/* Loading takes the dynamic loader's lock. A driver may hang in that lock once one is in this process. Called with
- * list_mutex held. */
+/* Loading a library takes the dynamic loader's lock. A driver that is already in this process may hang while it holds
+ * that lock. Called with list_mutex held. */
 static bool is_first_of_process(const gpuhal_backend *backend)
 {
     for (const gpuhal_backend *other = first; other; other = other->next) {
-        /* While a backend is being started, its starting thread writes `started` without the lock. */
+        /* A backend's starting thread writes `started` without the lock, so check the progress first. */
         if (other != backend && (other->progress != BACKEND_FAILED || other->started)) {
             return false;
         }
@@ -401,7 +402,7 @@ static bool start_unlocks(gpuhal_load_context *load, gpuhal_backend *backend, co
     return good;
 }
 
-/* A call that hangs inside dlopen holds a lock that every dlopen of this process needs: no further plugin is loaded
+/* A call that hangs inside dlopen holds a lock that every dlopen in this process needs. No other plugin can be loaded
  * until it returns. Called with list_mutex held. */
 static bool loader_is_free(gpuhal_load_context *load)
 {
@@ -425,7 +426,7 @@ static bool loader_is_free(gpuhal_load_context *load)
 /* Called with list_mutex held. */
 static bool use(gpuhal_load_context *load, gpuhal_backend *backend, const char *path)
 {
-    /* A caller that waited takes the result as it is, even a failure; only a later caller tries again. */
+    /* A caller that waited accepts the result, even a failure. Only a later caller tries again. */
     bool waited = backend->progress == BACKEND_STARTING;
     if (waited && !wait_for_start(load, backend)) {
         return false;
@@ -445,7 +446,7 @@ bool gpuhal_backend_obtain(gpuhal_load_context *load, const gpuhal_candidate *ca
     gpuhal_mutex_lock(&list_mutex);
     gpuhal_backend *backend = find(candidate, file.device, file.inode);
     if (!candidate->builtin && (!backend || backend->progress == BACKEND_FAILED)) {
-        /* The file may have been replaced since it was listed: the new file is another backend. */
+        /* The file may have been replaced since it was listed. The new file is a different backend. */
         gpuhal_mutex_unlock(&list_mutex);
         gpuhal_load_enter(load, GPUHAL_STAGE_FILE);
         if (!gpuhal_file_check(load, candidate->file, false, &file)) {
@@ -514,7 +515,7 @@ static bool is_listing(const gpuhal_backend *backend)
     return backend->lists == gpuhal_os_fork_generation();
 }
 
-/* Returns whether this caller must list. Called with list_mutex held. Calls of `enumerate` never overlap. */
+/* Returns whether this caller must list. Calls of `enumerate` never overlap. Called with list_mutex held. */
 static bool claim_enumeration(const gpuhal_load_context *load, const gpuhal_backend *backend, uint64_t since_ns)
 {
     for (uint64_t waited = 0; is_listing(backend) && !backend->hangs_enumerating && waited < load->deadline_ns;) {

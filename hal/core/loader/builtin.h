@@ -1,4 +1,4 @@
-/* loader/builtin.h: the plugins that were linked into the library; CMake generates the table from GPUHAL_BUILTIN. */
+/* loader/builtin.h: the plugins linked into the library. CMake generates the table from GPUHAL_BUILTIN. */
 #ifndef GPUHAL_LOADER_BUILTIN_H
 #define GPUHAL_LOADER_BUILTIN_H
 
@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-/* Ended by NULL. */
+/* Terminated by NULL. */
 extern gpuhal_builtin_fn *const gpuhal_builtin_table[];
 
 #endif

@@ -20,7 +20,7 @@ static void add_once(gpuhal_texts *texts, const char *text)
     gpuhal_texts_add(texts, text);
 }
 
-/* Adds `rest` after each path in the variable, for "$NAME/rest". */
+/* For "$NAME/rest", adds every path in the variable, with "/rest" appended. */
 static void add_from_variable(const char *word, gpuhal_texts *to)
 {
     size_t length = strcspn(word + 1, "/"), count = 0;
@@ -41,7 +41,7 @@ static void add_from_variable(const char *word, gpuhal_texts *to)
     free(name);
 }
 
-/* Calls `add` with each blank-separated word. */
+/* Calls `add` for each blank-separated word. */
 static void each_word(const char *text, void (*add)(const char *word, gpuhal_texts *to), gpuhal_texts *to)
 {
     for (const char *at = text ? text : ""; *at;) {
@@ -71,7 +71,7 @@ static void add_watched(const char *word, gpuhal_texts *to)
     }
 }
 
-/* Returns whether the path belongs to the machine, not to the files installed on it. */
+/* Returns whether the path is in the machine's state, as opposed to installed files. */
 static bool is_of_machine(const char *path)
 {
     return strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0 || strncmp(path, "/sys/", 5) == 0;
@@ -93,8 +93,8 @@ void gpuhal_cache_key_watched(const char *root, const gpuhal_candidate *candidat
     gpuhal_texts_finish(&named);
 }
 
-/* A driver may be installed later at a place that the dynamic loader searches; other places are in the loader's cache
- * file. */
+/* A driver may be installed later in a directory that LD_LIBRARY_PATH lists. The dynamic loader's cache file covers the
+ * other directories. */
 static void add_library_places(const char *word, gpuhal_texts *to)
 {
     char *places = gpuhal_text_format("$LD_LIBRARY_PATH/%s", word);
@@ -105,9 +105,9 @@ static void add_library_places(const char *word, gpuhal_texts *to)
     free(places);
 }
 
-/* A driver may be installed later at a path or under a name that a variable gives; a loaded driver is among the mapped
- * files. GPUHAL_…_LIBRARY is one path with any ending. Other variables may be lists (ZE_ENABLE_ALT_DRIVERS). Only
- * libraries in them count: the entries of folders would change with every file in them. */
+/* A driver may be installed later under a path or name in a variable. A driver that was loaded is among the mapped
+ * files already. GPUHAL_…_LIBRARY is one path with any ending. Other variables may be lists (ZE_ENABLE_ALT_DRIVERS), of
+ * which only the libraries count: a folder's entry would change with every file in it. */
 static void add_named_libraries(const char *word, gpuhal_texts *to)
 {
     static const char front[] = "GPUHAL_", back[] = "_LIBRARY";
@@ -132,7 +132,7 @@ static void add_named_libraries(const char *word, gpuhal_texts *to)
     }
 }
 
-/* The key has the paths of the variable's current value: another value gives another key. */
+/* The key contains the variable's current paths, so another value gives another key. */
 static void add_watched_variable(const char *word, gpuhal_texts *to)
 {
     char *name = word[0] == '$' ? gpuhal_text_copy_range(word + 1, strcspn(word + 1, "/")) : NULL;
@@ -143,7 +143,7 @@ static void add_watched_variable(const char *word, gpuhal_texts *to)
     free(name);
 }
 
-/* The file was removed, or never had a name: the kernel marks such mappings. */
+/* The kernel marks mappings of a file that was removed or never had a name. */
 static bool is_deleted(const char *path)
 {
     size_t length = strlen(path), end = strlen(DELETED);
@@ -155,9 +155,9 @@ static int compare_texts(const void *one, const void *other)
     return strcmp(*(char *const *)one, *(char *const *)other);
 }
 
-/* Lists the files that were used, absent files that would change the result, and the variables that name either. A
- * mapping of a removed file has no path to check; gpuhal_cache_key_replaced() says when that makes the result
- * worthless. */
+/* The key has the files used, the absent files that would change the result, and the variables that name files. The
+ * mapping of a removed file has no path to check; gpuhal_cache_key_replaced() decides whether it invalidates the
+ * result. */
 bool gpuhal_cache_key_make(const char *root, const gpuhal_candidate *candidate, const gpuhal_texts *mapped,
                            const gpuhal_texts *machine, gpuhal_texts *out_key)
 {
@@ -180,7 +180,7 @@ bool gpuhal_cache_key_make(const char *root, const gpuhal_candidate *candidate, 
     each_word(candidate->environment, add_named_libraries, &files);
     each_word(candidate->environment, add_variable, &variables);
     each_word(candidate->watch, add_watched_variable, &variables);
-    /* The order of addresses changes from run to run. */
+    /* Sorts the files, because the order of addresses changes from run to run. */
     if (files.count > 1) {
         qsort(files.list, files.count, sizeof *files.list, compare_texts);
     }
@@ -194,7 +194,7 @@ bool gpuhal_cache_key_make(const char *root, const gpuhal_candidate *candidate, 
     return good && !out_key->failed;
 }
 
-/* Drivers map generated code from files without a name. Such files have no successor, and no library's name. */
+/* Drivers also map generated code from unnamed files. Such a file has no successor, and its path is not a library's. */
 bool gpuhal_cache_key_replaced(const gpuhal_texts *mapped)
 {
     for (size_t i = 0; mapped && i < mapped->count; i++) {

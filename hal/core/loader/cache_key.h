@@ -1,15 +1,15 @@
-/* loader/cache_key.h: makes the cache key of one plugin from its manifest and the files that its helper mapped. */
+/* loader/cache_key.h: computes a plugin's cache key from its manifest and the files that its helper mapped. */
 #ifndef GPUHAL_LOADER_CACHE_KEY_H
 #define GPUHAL_LOADER_CACHE_KEY_H
 
 #include "loader/loader.h"
 
-/* Makes the cache key (registry/key.h) of the result. `root`: the machine's, GPUHAL_SYSTEM_ROOT. `mapped`: executable
- * mappings of the helper, as the system shows them; may be NULL. Returns false without memory. */
+/* Makes the cache key (registry/key.h) of a probe result. `root` is GPUHAL_SYSTEM_ROOT. `mapped` has the helper's
+ * executable mappings as the kernel names them, or is NULL. Returns false if out of memory. */
 bool gpuhal_cache_key_make(const char *root, const gpuhal_candidate *candidate, const gpuhal_texts *mapped,
                            const gpuhal_texts *machine, gpuhal_texts *out_key);
-/* Returns whether one of these files was replaced while the plugin was probed: its result then belongs to the old
- * file. */
+/* Returns whether one of these files was replaced while the plugin was probed. The result then describes the old file.
+ */
 bool gpuhal_cache_key_replaced(const gpuhal_texts *mapped);
 /* Lists the files and folders that the candidate's manifest watches, with the current environment. */
 void gpuhal_cache_key_watched(const char *root, const gpuhal_candidate *candidate, gpuhal_texts *to);

@@ -11,7 +11,7 @@
 
 #define SENTENCE_MAX 1024
 
-/* The new candidate is valid until the next one is added: the array moves. */
+/* The result is valid until the next call, which may move the array. */
 gpuhal_candidate *gpuhal_candidates_add(gpuhal_candidates *candidates, const char *name, const char *file)
 {
     if (candidates->count == candidates->capacity) {
@@ -37,7 +37,6 @@ gpuhal_candidate *gpuhal_candidates_add(gpuhal_candidates *candidates, const cha
     return &candidates->list[candidates->count++];
 }
 
-/* A note that is lost for lack of memory was still logged. */
 void gpuhal_candidates_add_note(gpuhal_candidates *candidates, gpuhal_log *log, const char *format, ...)
 {
     char sentence[SENTENCE_MAX];
@@ -70,7 +69,8 @@ void gpuhal_candidate_decide(gpuhal_candidate *candidate, gpuhal_plugin_state st
     candidate->reason = gpuhal_text_copy(sentence);
 }
 
-/* A candidate that ran out of memory is NOT_PROBED too, maybe without a reason, and is not tried again. */
+/* A candidate that failed for lack of memory is also NOT_PROBED, perhaps without a reason, but must not be tried again.
+ */
 bool gpuhal_candidate_is_open(const gpuhal_candidate *candidate)
 {
     return !candidate->decided;
@@ -86,7 +86,7 @@ bool gpuhal_candidate_is_own_cpu(const gpuhal_candidate *candidate)
     return gpuhal_candidate_is_cpu(candidate) && (candidate->builtin || candidate->own);
 }
 
-/* Keeps the earlier text if `load` has none. */
+/* Keeps the earlier string if *from is NULL. */
 static void move_text(char **to, char **from)
 {
     if (*from) {
@@ -105,7 +105,7 @@ void gpuhal_candidate_note(gpuhal_candidate *candidate, char **manifest, char **
     move_text(&candidate->watch, watch);
 }
 
-/* The texts move from the load context, which is empty afterwards and may be used for the next step. */
+/* Moves the strings out of the load context, which can then be used for the next step. */
 void gpuhal_candidate_take(gpuhal_candidate *candidate, gpuhal_load_context *load, bool good)
 {
     candidate->stage = load->stage;

@@ -1,5 +1,5 @@
-/* loader/device_rules.c: see device_rules.h. Patterns check the form of texts: `x` is a lower-case hexadecimal digit,
- * `d` a decimal number without leading zeros, and other characters match themselves. */
+/* loader/device_rules.c: see device_rules.h. Patterns describe the form of text facts: `x` is a lower-case hexadecimal
+ * digit, `d` a decimal number without leading zeros; other characters match themselves. */
 #include "loader/device_rules.h"
 
 #include "base/records.h"
@@ -10,10 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Staging chunks have room for a few blocks of this size, whatever the limit on staging. */
+/* Staging chunks have room for a few blocks of this size, however small the limit on staging. */
 #define SPLIT_ALIGNMENT_MAX 4096u
 
-/* Texts that identify devices: two spellings of one address would be two devices. */
+/* Facts that identify devices. They have one spelling each, because two spellings of one address would become two
+ * devices. */
 static const struct {
     gpuhal_key key;
     const char *pattern, *form;
@@ -30,7 +31,7 @@ static bool is_hex(char c)
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 }
 
-/* Counts the bytes at `text` that match one character of a pattern; 0 if they do not match. */
+/* Returns the number of bytes at `text` that match one pattern character; 0 if they do not match. */
 static size_t match_one(const char *text, char pattern)
 {
     if (pattern == 'd') {
@@ -49,7 +50,7 @@ static bool matches(const char *text, const char *pattern)
     return !*text && !*pattern;
 }
 
-/* A hypervisor may assign PCI domains of more than four digits. */
+/* Under a hypervisor, a PCI domain may have more than four digits. */
 static bool is_form(gpuhal_key key, const char *text, const char *pattern)
 {
     while (key == GPUHAL_FACT_PCI_ADDRESS && strlen(text) > strlen(pattern) && is_hex(*text) && strlen(text) <= 16) {
@@ -63,7 +64,7 @@ static bool is_power_of_two(uint64_t value)
     return value != 0 && (value & (value - 1)) == 0;
 }
 
-/* An unknown key may come from a later plugin of the same ABI; it is kept and shown by its number. */
+/* An unknown key may come from a later plugin of the same ABI. It is kept and displayed by number. */
 static void write_name(gpuhal_key key, char *out, size_t bytes)
 {
     const char *name = gpuhal_key_name(key);
@@ -74,9 +75,8 @@ static void write_name(gpuhal_key key, char *out, size_t bytes)
     }
 }
 
-/* Describes the fault of a number; NULL if it has none. Checks only properties that the core relies on: a wrong
- * alignment would become a wrong address later, a wrong type a wrong choice. Plausible values are the vendor's
- * responsibility. */
+/* Describes an invalid number; NULL if it is valid. Checks only properties that the core relies on: a wrong alignment
+ * would lead to a wrong address, a wrong type to a wrong choice. The vendor is responsible for plausible values. */
 static const char *number_fault(gpuhal_key key, uint64_t value)
 {
     switch (key) {
@@ -117,7 +117,7 @@ bool gpuhal_rules_number(gpuhal_key key, uint64_t value, char *problem, size_t b
     return !fault;
 }
 
-/* Terminals obey U+0080 to U+009F as they obey escape codes. */
+/* Terminals interpret U+0080 to U+009F as control codes. */
 static bool has_high_control(const char *text)
 {
     for (const char *at = strchr(text, '\xc2'); at; at = strchr(at + 1, '\xc2')) {
@@ -128,8 +128,8 @@ static bool has_high_control(const char *text)
     return false;
 }
 
-/* Text appears in logs, on terminals and in JSON, so it must be clean UTF-8. The length is bounded before the text is
- * read, since the terminator may be missing. */
+/* Text appears in logs, on terminals and in JSON, so it must be UTF-8 without control characters. The length is limited
+ * before the text is read, because the terminator may be missing. */
 static bool check_clean(const char *name, const char *value, char *problem, size_t bytes)
 {
     size_t length = strnlen(value, GPUHAL_FACT_TEXT_MAX + 1);
@@ -184,7 +184,7 @@ bool gpuhal_rules_missing(gpuhal_key key, gpuhal_missing reason, const char *why
     return !why || check_clean(name, why, problem, bytes);
 }
 
-/* Makes the same checks as the sink, for facts from a helper's stream. */
+/* The same checks as in the sink, for facts from a helper's stream. */
 static bool check_fact(const gpuhal_fact *fact, char *problem, size_t bytes)
 {
     if (fact->missing) {
@@ -218,8 +218,8 @@ bool gpuhal_rules_device(const gpuhal_listed_device *device, char *problem, size
     return true;
 }
 
-/* Counts the filled slots of a group. The groups are those of plugin.h: an incomplete group cannot be used, and
- * ignoring it would hide the vendor's mistake. */
+/* These count the non-NULL slots of a group in plugin.h. An incomplete group cannot be used, and ignoring it would hide
+ * the vendor's mistake. */
 static int queue_slots(const gpuhal_ops *ops)
 {
     return !!ops->queue_create + !!ops->queue_destroy + !!ops->queue_flush + !!ops->event_create +
@@ -272,7 +272,7 @@ bool gpuhal_rules_slots(const gpuhal_ops *ops, char *problem, size_t bytes)
     return true;
 }
 
-/* Export needs a slot and a kind. Import, adopting and wrapping have no slot, so their facts alone decide. */
+/* Export requires a slot and a kind. Import, adopting and wrapping have no slot, so only their facts count. */
 uint32_t gpuhal_rules_capabilities(const gpuhal_ops *ops, const gpuhal_facts *facts)
 {
     const struct {

@@ -1,4 +1,4 @@
-/* loader/direct.c: implements gpuhal/direct.h: callers drive a plugin themselves. */
+/* loader/direct.c: implements gpuhal/direct.h, for programs that drive a plugin themselves. */
 #include "base/call.h"
 #include "base/error.h"
 #include "loader/load_context.h"
@@ -9,7 +9,7 @@
 
 #include <gpuhal/direct.h>
 
-/* Takes the same steps as gpuhal_backend_start(), without starting or registering a backend. */
+/* Loads like gpuhal_backend_start(), but does not start or register a backend. */
 static bool open_file(gpuhal_load_context *load, const char *file, const gpuhal_plugin **out_plugin)
 {
     gpuhal_checked_file checked;
@@ -62,7 +62,7 @@ gpuhal_status gpuhal_direct_failed(const gpuhal_plugin *plugin, gpuhal_status st
     return gpuhal_error_from_plugin(status, plugin ? plugin->name : NULL, NULL, what ? what : "a call");
 }
 
-/* Passes the plugin's number unchanged, even an invalid status: programs that check plugins need it. */
+/* Returns the plugin's status unchanged, even an invalid one, because plugin checkers need it. */
 gpuhal_status gpuhal_direct_enumerate(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                                       const gpuhal_direct_listener *listener)
 {

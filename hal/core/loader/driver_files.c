@@ -1,5 +1,5 @@
-/* loader/driver_files.c: see driver_files.h. A library is identified when it is first seen, right after it was loaded:
- * its file may be replaced while the process goes on using the old one. */
+/* loader/driver_files.c: see driver_files.h. A library is identified right after it is loaded, because its file may be
+ * replaced later while the process still uses the old one. */
 #include "loader/driver_files.h"
 
 #include "base/text.h"
@@ -12,18 +12,19 @@
 #include <string.h>
 
 typedef struct file {
-    char *path, *name; /* `name`: the name that other libraries need; NULL: none */
-    char *identity;    /* NULL: the mapped file is no longer at its path */
+    char *path, *name; /* `name`: the soname; NULL if none */
+    char *identity;    /* NULL if the mapped file is no longer at its path */
     gpuhal_texts needs;
 } file;
 
-/* Protects the list, which only grows: compiled code may still contain parts of an unloaded library. */
+/* Protects the list. Entries are never removed, because compiled code may still contain parts of an unloaded library.
+ */
 static gpuhal_mutex list_mutex = GPUHAL_MUTEX_INITIALIZER;
 static file *list;
 static size_t count, capacity;
 static uint64_t seen; /* number of libraries that the process had loaded when the list was last complete */
 
-/* Leaves out the number of the file system, which changes each time a container is started. */
+/* Omits the device number, which changes each time a container is started. */
 static char *identify(const char *path)
 {
     gpuhal_file_state state;
@@ -54,8 +55,8 @@ static bool has_room(void)
     return larger != NULL;
 }
 
-/* `identity` is that of the file at the path, from before the mapping was looked up. If another file has the path by
- * now, the mapped one has no path, or another one. */
+/* `identity` identifies the file at the path before the mapping was looked up. If the file there is a different one
+ * now, the mapped file has been moved or removed. */
 static bool add(const gpuhal_loaded_library *loaded, const char *path, const char *identity)
 {
     file one = {.path = gpuhal_text_copy(path),
@@ -85,7 +86,7 @@ static bool is_known(const char *path)
     return known;
 }
 
-/* If the dynamic loader has a library under a relative name, its path is that of its mapping. */
+/* If the dynamic loader knows a library by a relative name, the path comes from the mapping. */
 static bool add_new(gpuhal_loaded_library *libraries, size_t library_count)
 {
     char **identities = calloc(library_count + 1, sizeof *identities);
@@ -104,8 +105,8 @@ static bool add_new(gpuhal_loaded_library *libraries, size_t library_count)
     return good;
 }
 
-/* Called with the mutex held. In the child of a fork a thread of the parent may have the dynamic loader's lock for
- * ever. */
+/* Called with the mutex held. In a forked child, a thread that exists only in the parent may hold the dynamic loader's
+ * lock for ever. */
 static bool complete(void)
 {
     if (gpuhal_dlopen_is_forked()) {
@@ -122,21 +123,22 @@ static bool complete(void)
     return loads == seen;
 }
 
-/* Neither code that drivers compile and load into this process nor extensions of Python and the like have a name. */
+/* A library loaded at another time counts only if it has a soname. Code that drivers compile and load has none, nor
+ * have Python extensions and the like. */
 static bool is_root(const gpuhal_driver_files *files, size_t i)
 {
     const bool came_with_plugin = i >= files->begin && i < files->end;
     return came_with_plugin || ((files->shared || i >= files->end) && list[i].name);
 }
 
-/* Returns whether the dynamic loader accepts the file under that name. */
+/* Returns whether the dynamic loader would resolve that name to the file. */
 static bool is_named(const file *one, const char *name)
 {
     return (one->name && strcmp(one->name, name) == 0) || strcmp(strrchr(one->path, '/') + 1, name) == 0 ||
            strcmp(one->path, name) == 0;
 }
 
-/* Marks the roots before `end`, and the libraries that they are linked to. `work` has room for all. */
+/* Marks the roots before `end` and their dependencies. `work` has room for the whole list. */
 static void mark(const gpuhal_driver_files *files, size_t end, bool *marks, size_t *work)
 {
     size_t marked = 0;

@@ -1,10 +1,10 @@
 /* loader/driver_files.h: the files of a plugin's driver in this process.
  *
- * A vendor's library often only loads drivers, which it finds in its folders: its name does not show that the driver
- * was exchanged. So the dynamic loader is asked for the mapped files. A driver consists of the libraries that came
- * while its plugin was started, and of all libraries that these are linked to. If the vendor's library was there
- * before, because the application uses it as well, its drivers may have been, too: then all libraries with a name
- * belong to the driver. A compiler may come later, when it is first used.
+ * Often a vendor's library is only a loader that finds the drivers in its own folders. Its path does not show that a
+ * driver was replaced, so the files are taken from the dynamic loader's list of mapped libraries. A driver consists of
+ * the libraries that were loaded while its plugin started, and of their dependencies. If the application had loaded the
+ * vendor's library earlier, it may have loaded the drivers as well; then all libraries with a soname count as part of
+ * the driver. A driver may load its compiler later, on first use.
  */
 #ifndef GPUHAL_LOADER_DRIVER_FILES_H
 #define GPUHAL_LOADER_DRIVER_FILES_H
@@ -12,22 +12,22 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Zero-initialised: not known. */
+/* Zero-initialised means unknown. */
 typedef struct gpuhal_driver_files {
-    size_t begin, end; /* in the list of all libraries, in the order of their arrival */
+    size_t begin, end; /* range in the list of all libraries, in load order */
     bool begun;
-    bool shared; /* the vendor's library was there before the plugin was started */
-    char *lines; /* one for each file: its identity and its path; NULL: not known */
+    bool shared; /* the vendor's library was already loaded when the plugin started */
+    char *lines; /* one line for each file: its identity and path; NULL if unknown */
 } gpuhal_driver_files;
 
-/* Called before the plugin is loaded. A second try continues from the first one's beginning. */
+/* Must be called before the plugin is loaded. A second call keeps the starting point of the first. */
 void gpuhal_driver_files_begin(gpuhal_driver_files *files);
-/* Called after the plugin has listed its devices. `library`: the path of the vendor's library; NULL: the plugin opened
- * none. */
+/* Must be called after the plugin has listed its devices. `library` is the path of the vendor's library, NULL if the
+ * plugin opened none. */
 void gpuhal_driver_files_end(gpuhal_driver_files *files, const char *library);
-/* Returns the lines, with the libraries that came since. malloc'ed; NULL if not known, or without memory. */
+/* Returns the lines, including libraries loaded since. The caller frees them. NULL if unknown or out of memory. */
 char *gpuhal_driver_files_now(const gpuhal_driver_files *files);
-/* Returns whether the files of these lines are still the same. */
+/* Returns whether the files in these lines are unchanged. */
 bool gpuhal_driver_files_are_current(const char *lines);
 
 #endif

@@ -1,4 +1,4 @@
-/* loader/file_trust.c: which users may change or replace a file, by the owners and modes of the file and of every
+/* loader/file_trust.c: checks which users can change or replace a file, by owner and mode of the file and of every
  * directory and link on its path. See file_check.h. */
 #include "loader/file_check.h"
 
@@ -11,9 +11,9 @@
 #include <string.h>
 
 #define NAMED_MAX 256u /* bytes of a path in a message */
-#define LINKS_MAX 40u  /* on one path, as in the kernel */
+#define LINKS_MAX 40u  /* per path, as in the kernel */
 
-/* A missing file is the usual case and has a separate sentence. */
+/* A missing file is common and has its own message. */
 bool gpuhal_file_refuse_unreadable(gpuhal_load_context *load, const char *path, int error)
 {
     if (error == ENOENT) {
@@ -24,7 +24,7 @@ bool gpuhal_file_refuse_unreadable(gpuhal_load_context *load, const char *path, 
                                 "%s: the symbolic links run in a circle", path);
     }
     gpuhal_status status = error == EACCES || error == EPERM ? GPUHAL_ERROR_NO_PERMISSION : GPUHAL_ERROR_NOT_FOUND;
-    /* Long names must not push the reason out of the sentence. */
+    /* A long path must not push the reason out of the message. */
     bool cut = strlen(path) > NAMED_MAX;
     return gpuhal_load_fail(load, GPUHAL_PLUGIN_REJECTED, status, "%.*s%s cannot be read: %s", (int)NAMED_MAX, path,
                             cut ? "..." : "", strerror(error));
@@ -35,15 +35,14 @@ static bool refuse_permissions(gpuhal_load_context *load, const char *path, cons
     return gpuhal_load_fail(load, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_NO_PERMISSION, "%s %s", path, why);
 }
 
-/* Root may do anything, and the user may change the user's own files. */
+/* Root can do anything, and users can change their own files. */
 static bool is_trusted_owner(uint32_t owner)
 {
     return owner == 0 || (owner == gpuhal_os_user() && !gpuhal_os_privileged());
 }
 
-/* No other user may replace the file that links lead to. In a sticky directory, such as /tmp, only owners can rename or
- * remove entries. Each directory on the way up is checked with the owner of the entry below it: the sticky bit protects
- * only that entry. */
+/* No other user may be able to replace the resolved file. In a sticky directory such as /tmp only the owner can rename
+ * or remove an entry, so each directory is checked with the owner of the entry in it. */
 static bool check_parents(gpuhal_load_context *load, const char *path, uint32_t owner)
 {
     char *directory = gpuhal_text_copy(path);
@@ -71,7 +70,7 @@ static bool check_parents(gpuhal_load_context *load, const char *path, uint32_t 
     return good;
 }
 
-/* Files of a third user are common on shared machines and in user namespaces, so they must not be refused. */
+/* Files that belong to a third user are common on shared machines and in user namespaces, so they are not refused. */
 static bool check_permissions(gpuhal_load_context *load, const char *path, const gpuhal_file_info *info)
 {
     if (!info->regular) {
@@ -92,18 +91,18 @@ static bool check_permissions(gpuhal_load_context *load, const char *path, const
     return true;
 }
 
-/* The state of following a path and its links. */
+/* The state of walking a path and its links. */
 typedef struct walk {
     gpuhal_load_context *load;
     const char *path;              /* the whole path, for messages */
-    uint32_t links;                /* followed so far: limited, since links to links could multiply without end */
-    bool is_plain;                 /* no link, "." or "..", so that the path is the resolved one */
-    gpuhal_file_info folder, file; /* of a plain path: the folder that it ends in, and its end */
+    uint32_t links;                /* followed so far; limited because links to links can multiply without end */
+    bool is_plain;                 /* no link, "." or ".." so far: the path is already resolved */
+    gpuhal_file_info folder, file; /* of a plain path: its last folder and its file */
 } walk;
 
 static bool check_way(walk *at, const char *path);
 
-/* Checks the target of the link at the end of `part`, whose own name begins at `name`. */
+/* Checks the target of the link at the end of `part`; the link's name begins at `name`. */
 static bool check_target(walk *at, const char *part, size_t name, const char *target)
 {
     if (++at->links > LINKS_MAX) {
@@ -121,9 +120,9 @@ static bool refuse_step(walk *at, int error)
     return error == ENOMEM ? gpuhal_load_no_memory(at->load) : gpuhal_file_refuse_unreadable(at->load, at->path, error);
 }
 
-/* A user that can write to a directory decides where the path leads. If all users may write to it, only an entry of a
- * trusted user counts, and only if others cannot rename it. `directory` has the state of the directory that holds the
- * part, and afterwards that of the part. */
+/* A user who can write to a directory decides where the path leads. If all users can, the entry must belong to a
+ * trusted user, and others must not be able to rename it. `directory` is the state of the directory that contains the
+ * entry, and on return the state of the entry. */
 static bool check_part(walk *at, const char *part, size_t name, gpuhal_file_info *directory)
 {
     gpuhal_file_info info;
@@ -150,7 +149,7 @@ static bool check_part(walk *at, const char *part, size_t name, gpuhal_file_info
     return good;
 }
 
-/* Returns the first place of the path to follow: after the known folder, or after the first slash. */
+/* Returns where in the path to begin: after the known folder, or after the first slash. */
 static size_t begin_way(const walk *at, const char *path, gpuhal_file_info *out_directory, int *out_error)
 {
     const gpuhal_known_folder *known = at->load->folder;
@@ -169,7 +168,7 @@ void gpuhal_known_folder_finish(gpuhal_known_folder *folder)
     *folder = (gpuhal_known_folder){0};
 }
 
-/* Without memory the folder stays unknown. */
+/* If out of memory, the folder stays unknown. */
 static void record_folder(const walk *at)
 {
     const size_t length = (size_t)(strrchr(at->path, '/') - at->path);
@@ -181,8 +180,8 @@ static void record_folder(const walk *at)
     }
 }
 
-/* Follows the path part by part, like the kernel. The resolved path alone is not enough: it no longer has the links,
- * and others may be able to redirect a link in a directory on the way. */
+/* Walks the path step by step, like the kernel. Checking only the resolved path is not enough: the links are gone from
+ * it, and other users may be able to redirect one of them. */
 static bool check_way(walk *at, const char *path)
 {
     char *part = gpuhal_text_copy(path);
@@ -208,7 +207,7 @@ static bool check_way(walk *at, const char *path)
     return good;
 }
 
-/* The rules apply to the resolved file, and to every step on its path: symbolic links are allowed. */
+/* The rules apply to the resolved file and to every step of its path. Symbolic links are allowed. */
 bool gpuhal_file_check_trust(gpuhal_load_context *load, const char *path, gpuhal_checked_file *out_file)
 {
     *out_file = (gpuhal_checked_file){0};

@@ -18,7 +18,7 @@ static char *check_file(const char *path, gpuhal_log *log, char **out_reason)
     if (gpuhal_file_check(&load, path, true, &file)) {
         helper = file.path;
     } else if (!*out_reason || load.status != GPUHAL_ERROR_NOT_FOUND) {
-        /* The reason for refusing a helper says more than its absence at another place. */
+        /* Why a helper was refused is more useful than its absence elsewhere. */
         free(*out_reason);
         *out_reason = gpuhal_text_copy(load.reason);
     }
@@ -26,7 +26,6 @@ static char *check_file(const char *path, gpuhal_log *log, char **out_reason)
     return helper;
 }
 
-/* Checks the helper in a directory. */
 static char *check_helper(const char *directory, gpuhal_log *log, char **out_reason)
 {
     char *path = gpuhal_text_format("%s/" HELPER "%s", directory, gpuhal_os_program_suffix());
@@ -35,8 +34,8 @@ static char *check_helper(const char *directory, gpuhal_log *log, char **out_rea
     return helper;
 }
 
-/* Looks beside plugins, which are trusted as much as the helper: a user that can write there can install a plugin.
- * Returns NULL if no helper is there. */
+/* Searches beside plugins, which need as much trust as the helper: a user who can write there can install a plugin.
+ * Returns NULL if there is no helper. */
 static char *look_beside_plugins(const char *paths, gpuhal_log *log, char **out_reason)
 {
     size_t count = 0;
@@ -49,7 +48,7 @@ static char *look_beside_plugins(const char *paths, gpuhal_log *log, char **out_
     return helper;
 }
 
-/* If a helper is explicitly named, no other one is used: the caller did not ask for it. */
+/* If a helper is configured, no other one is used. */
 char *gpuhal_helper_find(const gpuhal_settings *settings, gpuhal_log *log, char **out_reason)
 {
     if (gpuhal_os_privileged()) {

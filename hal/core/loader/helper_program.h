@@ -5,8 +5,8 @@
 #include "base/config.h"
 #include "base/log.h"
 
-/* Returns the helper's resolved path, malloc'ed: that of the configuration, else beside the library, at the compiled-in
- * place, or beside plugins. Otherwise NULL with the reason, malloc'ed; the reason may be NULL too. */
+/* Finds the helper: the configured one, otherwise beside the library, at the compiled-in path, or beside plugins.
+ * Returns its resolved path, malloc'ed. Otherwise returns NULL and the reason, malloc'ed or NULL. */
 char *gpuhal_helper_find(const gpuhal_settings *settings, gpuhal_log *log, char **out_reason);
 
 #endif

@@ -1,4 +1,4 @@
-/* loader/host.c: the table of functions for plugins. It is constant: the state of a call is found by its thread. */
+/* loader/host.c: the table of functions for plugins. It is constant; the state of a call is found by its thread. */
 #include "loader/host.h"
 
 #include "base/error.h"
@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A plugin's line belongs to no gpuhal object, because objects share backends: all listeners get it. A level out of
- * range is moved to the nearest one, so that the line is not lost. */
+/* Objects share backends, so a plugin's line does not belong to one gpuhal object: all listeners receive it. A level
+ * out of range is clamped, so that the line is not lost. */
 static void host_log(__attribute__((unused)) const gpuhal_host *host, int32_t level, const char *text)
 {
     if (text) {
@@ -30,7 +30,7 @@ static gpuhal_status host_report(__attribute__((unused)) const gpuhal_host *host
     return gpuhal_error_report(status, vendor_call, vendor_code, text);
 }
 
-/* Serves a plugin that is driven directly. */
+/* For a plugin that is driven directly. */
 static gpuhal_status root_of_environment(char *out_value, uint32_t bytes)
 {
     const char *root = gpuhal_os_environment("GPUHAL_SYSTEM_ROOT");
@@ -39,7 +39,7 @@ static gpuhal_status root_of_environment(char *out_value, uint32_t bytes)
     return !is_set ? GPUHAL_ERROR_NOT_FOUND : (uint32_t)length < bytes ? GPUHAL_OK : GPUHAL_ERROR_OUT_OF_RANGE;
 }
 
-/* Without a load context the plugin is driven directly (gpuhal/direct.h) and gets the operator's options. */
+/* Without a load context the plugin is driven directly (gpuhal/direct.h) and gets the options from the environment. */
 static gpuhal_status host_option(__attribute__((unused)) const gpuhal_host *host, const char *key, char *out_value,
                                  uint32_t bytes)
 {
@@ -55,7 +55,7 @@ static gpuhal_status host_option(__attribute__((unused)) const gpuhal_host *host
                 : gpuhal_load_option(gpuhal_os_environment("GPUHAL_OPTIONS"), &nowhere, key, out_value, bytes);
 }
 
-/* There is no extension yet. A plugin must work without an extension that it asks for. */
+/* No extensions exist yet. A plugin must work without an extension that it queries. */
 static const void *host_query_extension(__attribute__((unused)) const gpuhal_host *host,
                                         __attribute__((unused)) const char *name)
 {
@@ -88,10 +88,10 @@ void gpuhal_host_unwatch(gpuhal_host_watcher *watcher)
     gpuhal_mutex_unlock(&watchers_mutex);
 }
 
-/* A watcher of a parent does not exist in its child: its descriptor may belong to another file there. It is unknown
- * which gpuhal objects use the plugin, so all watching objects enumerate again. Any thread may call this, even the
- * driver's, so the lock covers only setting notifiers. The lock also keeps a watcher that is being removed, and its
- * descriptor, alive until it is off the list. */
+/* In a child process the parent's watchers do not count: their descriptors may refer to other files. It is unknown
+ * which gpuhal objects use the plugin, so every watching object enumerates again. Any thread may call this, even one of
+ * the driver's, so the lock is held only while the notifiers are set. The lock also keeps a watcher and its descriptor
+ * valid until it is off the list. */
 static void host_changed(__attribute__((unused)) const gpuhal_host *host)
 {
     gpuhal_mutex_lock(&watchers_mutex);

@@ -1,5 +1,5 @@
-/* loader/host.h: the functions in the host table; host.c builds it, sink.c and vendor_library.c have the larger ones.
- */
+/* loader/host.h: the functions in the host table. host.c builds the table; the larger ones are in sink.c and
+ * vendor_library.c. */
 #ifndef GPUHAL_LOADER_HOST_H
 #define GPUHAL_LOADER_HOST_H
 
@@ -15,11 +15,11 @@ void gpuhal_sink_missing(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key 
 void gpuhal_sink_source(const gpuhal_host *host, gpuhal_sink *sink, const char *name);
 void gpuhal_sink_process(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_plugin_process *process);
 
-/* Calls gpuhal_os_library_open(), and marks the job that runs it: a call that hangs there holds the lock of the
- * process's dynamic loader. Refuses if gpuhal_dlopen_is_forked(). */
+/* Calls gpuhal_os_library_open() with the current job flagged, because a call that hangs there holds the process's
+ * dynamic loader lock. Fails if gpuhal_dlopen_is_forked(). */
 void *gpuhal_plugin_dlopen(const char *name, char *reason, size_t reason_bytes);
 /* Returns whether this process was forked while another thread was in gpuhal_plugin_dlopen(). The C library may then
- * end a process that calls dlopen. */
+ * abort a process that calls dlopen. */
 bool gpuhal_dlopen_is_forked(void);
 #define GPUHAL_DLOPEN_IS_FORKED                                                                                        \
     "this process was forked while another thread was loading a library, which leaves the dynamic loader in the "      \

@@ -1,9 +1,9 @@
 /* loader/isolation.c: see isolation.h.
  *
- * The result comes from the helper's stream; the end of the process only adds to the message. Devices count only after
- * a complete [end], and the result is written to the registry. If no helper can be started, or a helper never sends its
- * hello, the plugin is not probed: only the configuration may have it loaded into this process, never a shortage of
- * descriptors.
+ * The result comes from the helper's stream; the exit status is used only for the message. Devices count only after a
+ * complete [end]. The result is stored in the registry. If a helper cannot be started or never sends its hello, its
+ * plugin is not probed. It is loaded into this process only if the configuration says so, never because of a shortage
+ * of descriptors.
  */
 #include "loader/isolation.h"
 
@@ -21,50 +21,49 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GRACE_NS    1000000000u /* for an orderly process to exit, on a busy machine too */
-#define TERM_NS     100000000u  /* for a hanging process to exit after SIGTERM */
-/* the longest wait, and the most time that it counts for: a host may be stopped meanwhile */
+#define GRACE_NS    1000000000u /* for a process to exit normally, even on a busy machine */
+#define TERM_NS     100000000u  /* for a hung process to exit after SIGTERM */
+/* the longest single wait, and the most that it counts for, because the host may be suspended during it */
 #define SLICE_NS    500000000u
 #define READ_BYTES  16384
 #define READ_BLOCKS 8
-#define PRINTED_MAX (4u << 20) /* limit of a plugin's output while it is probed */
+#define PRINTED_MAX (4u << 20) /* limit of a plugin's output during a probe */
 
-/* One running helper. */
 typedef struct helper_run {
     gpuhal_candidate *candidate;
     gpuhal_load_context load;
     gpuhal_child process;
     gpuhal_stream stream;
     gpuhal_output output;
-    bool unruly;    /* it ended in a way that a helper does not */
-    bool doubtful;  /* maybe because of another process */
-    bool hungry;    /* memory ran out, which is not the plugin's result */
-    uint32_t fault; /* gpuhal_fault_kind */
+    bool unruly;    /* it did not end like a helper */
+    bool doubtful;  /* another process may be the cause */
+    bool hungry;    /* it ran out of memory, which is not a result of the plugin */
+    uint32_t fault; /* a gpuhal_fault_kind */
     uint64_t begun_ns;
-    uint64_t looked_ns;  /* its time was counted up to here */
-    uint64_t used_ns;    /* spent of its deadline */
-    uint64_t starved_ns; /* the part of it without a processor, as last read */
-    uint64_t starved_before_ns; /* the same until its stream ended */
+    uint64_t looked_ns;  /* time up to which `used_ns` counts */
+    uint64_t used_ns;    /* elapsed part of its deadline */
+    uint64_t starved_ns; /* time spent waiting for a processor, as last read */
+    uint64_t starved_before_ns; /* the same at the end of its stream */
     uint64_t printed;    /* bytes */
-    bool flooding;       /* above the limit */
-    bool silent;         /* its stream ended without [end] or [crash]: now its exit is awaited */
+    bool flooding;       /* more than the limit */
+    bool silent;         /* its stream ended without [end] or [crash]; waiting for its exit */
 } helper_run;
 
 /* The running helpers: runs[0] to runs[count - 1]. */
 typedef struct round_of_runs {
     gpuhal_probe_cache *cache;
-    const gpuhal_settings *settings; /* of the results, like the next two */
+    const gpuhal_settings *settings; /* of the run, like the next two */
     gpuhal_log *log;
     gpuhal_candidates *candidates;
     const char *helper;
-    char *block; /* READ_BYTES: too much for a thread with a small stack */
-    bool said;   /* the note about plugins that were not probed was written */
-    size_t most; /* the most helpers that the system can run at once, as far as is known */
+    char *block; /* READ_BYTES, too large for a small stack */
+    bool said;   /* the note about unprobed plugins exists */
+    size_t most; /* estimate of how many helpers the system can run at once */
     helper_run *runs[GPUHAL_PROCESSES_MAX];
     size_t count;
 } round_of_runs;
 
-/* One note is enough: further reasons are mostly the same. */
+/* Adds only one note, because further reasons are mostly the same. */
 static void leave_out(round_of_runs *round, gpuhal_candidate *candidate, const char *reason)
 {
     if (gpuhal_candidate_is_own_cpu(candidate)) {
@@ -77,19 +76,19 @@ static void leave_out(round_of_runs *round, gpuhal_candidate *candidate, const c
     gpuhal_candidate_decide(candidate, GPUHAL_PLUGIN_NOT_PROBED, GPUHAL_STAGE_SPAWN, "%s", reason);
 }
 
-/* Without a listener the helper need not send log lines. */
+/* If nothing receives log lines, the helper does not have to send them. */
 static uint32_t level_wanted(const gpuhal_settings *settings)
 {
     return settings->log || settings->log_to_stderr ? settings->log_level : 0;
 }
 
-/* Returns whether the error is a shortage of resources that are free again when other helpers end. */
+/* Returns whether the error is a shortage of resources that other helpers free when they end. */
 static bool is_shortage(int error)
 {
     return error == EMFILE || error == ENFILE || error == EAGAIN || error == ENOMEM;
 }
 
-/* Starts a helper for the candidate, or decides it without one. Returns false if it must be tried again when another
+/* Starts a helper for the candidate, or decides it without one. Returns false if it has to be retried after another
  * helper has ended. */
 static bool begin_run(round_of_runs *round, gpuhal_candidate *candidate)
 {
@@ -136,7 +135,7 @@ static void format_deadline(uint64_t ns, char *out, size_t bytes)
     }
 }
 
-/* Describes a stream that stopped without an end. */
+/* Describes a stream that stopped without [end]. */
 static void describe_silence(gpuhal_load_context *load, gpuhal_ended ended, int value, bool doubtful)
 {
     const char *when = gpuhal_load_while(load->stage);
@@ -154,7 +153,7 @@ static void describe_silence(gpuhal_load_context *load, gpuhal_ended ended, int 
     }
 }
 
-/* The devices sent before a failure are not a list; the message names them. */
+/* Devices sent before a failure are not a valid list, so only the message names them. */
 static void describe_partial(const gpuhal_stream *stream, gpuhal_load_context *load)
 {
     gpuhal_text text = {0};
@@ -190,15 +189,15 @@ static void describe_late(helper_run *run, uint64_t deadline_ns)
     run->fault = GPUHAL_FAULT_HANG;
 }
 
-/* Judges a helper that ended, or was ended, without [end] or [crash]. The order of the questions matters: lack of
- * memory and a flood of output are no crashes, though the process ends the same way. A crash that the helper itself
- * reported counts before the deadline. */
+/* Judges a helper that ended or was terminated without [end] or [crash]. The order matters: running out of memory or
+ * printing too much is not a crash, although the process ends in the same way. A crash reported by the helper itself
+ * takes precedence over the deadline. */
 static void judge_unruly(helper_run *run, uint64_t deadline_ns, bool late, gpuhal_ended ended, int value)
 {
     gpuhal_load_context *load = &run->load;
     const gpuhal_stream *stream = &run->stream;
     bool crashed = stream->state == GPUHAL_STREAM_CRASHED;
-    /* An incomplete [end] does not count. */
+    /* Discards an incomplete [end]. */
     free(load->reason);
     load->reason = NULL;
     load->code = 0;
@@ -231,7 +230,7 @@ static void judge_unruly(helper_run *run, uint64_t deadline_ns, bool late, gpuha
     }
 }
 
-/* Nothing more arrives once the process has ended; later output of a process that is being ended does not matter. */
+/* After the process has ended there is no more output. Output of a process that is being terminated is ignored. */
 static void read_output(const round_of_runs *round, helper_run *run)
 {
     size_t got = READ_BYTES;
@@ -242,9 +241,10 @@ static void read_output(const round_of_runs *round, helper_run *run)
     }
 }
 
-/* Writes the result into the load context. `late`: the deadline has passed. Returns whether the plugin lists devices.
+/* Writes the result into the load context. `late` means that the deadline has passed. Returns whether the plugin lists
+ * devices.
  *
- * Output is read before the process is ended, since that closes its descriptors.
+ * Reads the output first, because finishing the process closes its descriptors.
  */
 static bool judge(round_of_runs *round, helper_run *run, bool late)
 {
@@ -263,8 +263,8 @@ static bool judge(round_of_runs *round, helper_run *run, bool late)
     return run->stream.state == GPUHAL_STREAM_ENDED && run->stream.good;
 }
 
-/* A result can be cached if its files are known. A process that is not a helper, sends nothing, or had no memory has no
- * result. */
+/* A result can be cached only if its files are known. A process that is not a helper, sent nothing or ran out of memory
+ * has no result. */
 static bool is_cacheable(const helper_run *run)
 {
     return run->stream.hello && !run->hungry && (run->unruly || run->stream.mapped.count > 0);
@@ -300,7 +300,7 @@ static void store_result(round_of_runs *round, helper_run *run)
     gpuhal_texts_finish(&lines);
 }
 
-/* Ends a run and removes it from the list. The result is stored first, which copies the devices. Then they move to the
+/* Ends a run and removes it from the list. Storing the result copies the devices. Only then are they moved to the
  * candidate, and the stream is freed without them. */
 static void end_run(round_of_runs *round, size_t place, bool late)
 {
@@ -309,7 +309,7 @@ static void end_run(round_of_runs *round, size_t place, bool late)
     const int64_t process = run->process.pid;
     bool good = judge(round, run, late);
     gpuhal_log_line(round->log, GPUHAL_LEVEL_DEBUG, "%s: process %" PRId64 " ended", candidate->name, process);
-    /* Another program that was started as the helper sends nothing and exits. */
+    /* A program that is not a helper sends nothing and exits. */
     if (run->stream.hello || late) {
         candidate->time_ns = gpuhal_os_monotonic_ns() - run->begun_ns;
         candidate->isolated = true;
@@ -336,8 +336,8 @@ static void end_run(round_of_runs *round, size_t place, bool late)
     round->runs[place] = round->runs[--round->count];
 }
 
-/* Reads the bytes that are available, up to a limit, since other helpers and the deadline wait. Returns whether the run
- * is over. */
+/* Reads available bytes up to a limit, because other helpers and deadlines are pending. Returns whether the run is
+ * over. */
 static bool read_run(const round_of_runs *round, helper_run *run)
 {
     if (run->silent) {
@@ -354,7 +354,7 @@ static bool read_run(const round_of_runs *round, helper_run *run)
             return false;
         }
         if (got <= 0) {
-            /* Only the exit status is missing. The process gets a moment for it; meanwhile the others go on. */
+            /* Only the exit status is missing. Give the process some time to exit, while the other helpers continue. */
             gpuhal_os_process_close_stream(&run->process);
             run->silent = true;
             run->used_ns = run->starved_ns = 0;
@@ -374,8 +374,8 @@ static uint64_t time_left(const round_of_runs *round, const helper_run *run)
     return run->used_ns < deadline ? deadline - run->used_ns : 0;
 }
 
-/* Counts all elapsed time, even while other runs were served: otherwise a helper that prints without end would extend
- * every deadline. */
+/* Counts all elapsed time, including the time in which other runs were served. Otherwise a helper with endless output
+ * would extend every deadline. */
 static void count_time(helper_run *run)
 {
     uint64_t now = gpuhal_os_monotonic_ns(), passed = now - run->looked_ns;
@@ -383,8 +383,8 @@ static void count_time(helper_run *run)
     run->looked_ns = now;
 }
 
-/* Load is not a hang: time that the helper spent ready to run but without a processor does not count. That time is read
- * only at the deadline and adds at most one deadline, so that an endless loop ends even on a busy machine. */
+/* A busy machine is not a hang: time in which the helper was runnable without a processor is not counted. That time is
+ * read only at the deadline and extends it at most to twice its length, so that even an endless loop is terminated. */
 static bool is_late(const round_of_runs *round, helper_run *run)
 {
     if (time_left(round, run) == 0) {
@@ -395,12 +395,12 @@ static bool is_late(const round_of_runs *round, helper_run *run)
     return time_left(round, run) == 0;
 }
 
-/* Waits for an event, at most until the nearest deadline, and handles it. */
+/* Waits for an event or the nearest deadline, and handles it. */
 static gpuhal_status attend(round_of_runs *round)
 {
     gpuhal_child *processes[GPUHAL_PROCESSES_MAX];
     bool ready[GPUHAL_PROCESSES_MAX];
-    /* Waits are cut into slices, so that a host that is stopped for long counts for at most one slice. */
+    /* Waits are limited to one slice, so that suspending the host costs a helper at most one slice. */
     uint64_t nearest = SLICE_NS;
     for (size_t i = 0; i < round->count; i++) {
         uint64_t left = time_left(round, round->runs[i]);
@@ -412,7 +412,7 @@ static gpuhal_status attend(round_of_runs *round)
         return gpuhal_error_set(GPUHAL_ERROR_HOST_MEMORY, "the host cannot wait for helper processes: %s",
                                 strerror(error));
     }
-    /* Runs backwards: the last run, which was served already, replaces one that ended. */
+    /* Iterates backwards, because a run that ends is replaced by the last one, which was already served. */
     for (size_t i = round->count; i-- > 0;) {
         count_time(round->runs[i]);
         bool over = ready[i] && read_run(round, round->runs[i]);
@@ -423,8 +423,8 @@ static gpuhal_status attend(round_of_runs *round)
     return GPUHAL_OK;
 }
 
-/* Runs as many helpers at once as poll and the system can handle. The next one is started when one has ended, and its
- * time counts from then. */
+/* Runs as many helpers at once as poll and the system allow. Others are started when one ends, and their time counts
+ * from then. */
 static gpuhal_status run_all(round_of_runs *round)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -437,7 +437,7 @@ static gpuhal_status run_all(round_of_runs *round)
         }
         status = round->count > 0 ? attend(round) : GPUHAL_OK;
     }
-    /* After an error the other helpers must not continue: they are ended and judged as late. */
+    /* After an error the other helpers must not continue. They are terminated and judged as late. */
     while (round->count > 0) {
         end_run(round, round->count - 1, true);
     }

@@ -1,11 +1,11 @@
-/* loader/isolation.h: probes plugins in helper processes, one for each, concurrently, each with its own deadline. */
+/* loader/isolation.h: probes plugins concurrently, each in a helper process with its own deadline. */
 #ifndef GPUHAL_LOADER_ISOLATION_H
 #define GPUHAL_LOADER_ISOLATION_H
 
 #include "loader/probe_cache.h"
 
-/* Decides every candidate of the search that is NOT_PROBED and not built in. A candidate without a helper stays
- * NOT_PROBED, and a note gives the reason. Fails only without memory. */
+/* Decides every NOT_PROBED candidate that is not built in. Candidates for which no helper can be started stay
+ * NOT_PROBED, and a note gives the reason. Fails only if out of memory. */
 gpuhal_status gpuhal_isolation_run(gpuhal_probe_cache *cache);
 
 #endif

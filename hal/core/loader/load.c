@@ -1,5 +1,5 @@
-/* loader/load.c: see load.h. From dlopen on, the plugin's code runs in this process. Its structures are read from the
- * front: no member may be read before `size` covers it. */
+/* loader/load.c: see load.h. After dlopen the plugin's code runs in this process. A member of its structures may be
+ * read only if `size` covers it. */
 #include "loader/load.h"
 
 #include "base/error.h"
@@ -17,8 +17,8 @@
 #define NAME_MAX_LENGTH    31
 #define VERSION_MAX_LENGTH 63
 
-/* The name becomes part of device ids, settings and file names. It is bounded before it is read: the terminator may be
- * missing. */
+/* The name becomes part of device ids, settings and file names. Its length is limited before it is read, because the
+ * terminator may be missing. */
 bool gpuhal_plugin_name_is_valid(const char *name)
 {
     size_t length = strnlen(name, NAME_MAX_LENGTH + 1);
@@ -58,8 +58,7 @@ static bool check_names(gpuhal_load_context *load, const gpuhal_plugin *plugin)
     return true;
 }
 
-/* The ABI is checked first: if it differs, size and members have another meaning, and the user needs to know both
- * numbers. */
+/* Checks the ABI first. If it differs, size and members have a different meaning, and the user needs both numbers. */
 static bool check_answer(gpuhal_load_context *load, const gpuhal_plugin *plugin)
 {
     bool has_abi = plugin->size >= offsetof(gpuhal_plugin, abi) + sizeof plugin->abi;
@@ -86,7 +85,8 @@ static bool check_answer(gpuhal_load_context *load, const gpuhal_plugin *plugin)
     return check_names(load, plugin);
 }
 
-/* NULL with a report is a refusal with the plugin's own reason; NULL without a report is a mistake of the plugin. */
+/* NULL with a report means that the plugin refuses, for the reported reason. NULL without a report is a bug in the
+ * plugin. */
 bool gpuhal_plugin_negotiate(gpuhal_load_context *load, gpuhal_plugin_query_fn *query, const gpuhal_plugin **out_plugin)
 {
     gpuhal_load_enter(load, GPUHAL_STAGE_HANDSHAKE);
@@ -95,7 +95,7 @@ bool gpuhal_plugin_negotiate(gpuhal_load_context *load, gpuhal_plugin_query_fn *
     gpuhal_load_call_end(load);
     if (!plugin) {
         gpuhal_status reported = gpuhal_load_reported();
-        if (reported == GPUHAL_ERROR_INCOMPATIBLE) { /* the plugin knows only its own side */
+        if (reported == GPUHAL_ERROR_INCOMPATIBLE) { /* the plugin knows only its own version */
             char words[64];
             snprintf(words, sizeof words, "this library speaks plugin ABI %u.%u", GPUHAL_ABI_MAJOR, GPUHAL_ABI_MINOR);
             gpuhal_error_extend_report(words);
@@ -112,8 +112,8 @@ bool gpuhal_plugin_negotiate(gpuhal_load_context *load, gpuhal_plugin_query_fn *
     return true;
 }
 
-/* The function must be in the file that was checked, not in a library that the plugin links, and not in a file that
- * replaced the plugin after the checks. */
+/* The function must be in the checked file. It must not come from a dependency, or from a file that replaced the plugin
+ * after the checks. */
 static bool check_origin(gpuhal_load_context *load, const char *path, const void *query, uint64_t device,
                          uint64_t inode)
 {
@@ -130,8 +130,8 @@ static bool check_origin(gpuhal_load_context *load, const char *path, const void
     return good;
 }
 
-/* The order matters: only constructors of the plugin may run before the symbol was found, is a function, and is in the
- * checked file. A refused library stays loaded, like all libraries: unloading code whose threads may run is worse. */
+/* The order matters: until the symbol is found, is a function and is in the checked file, no code but constructors may
+ * run. A refused library stays loaded, because its threads may be running. */
 bool gpuhal_plugin_load(gpuhal_load_context *load, const char *path, uint64_t device, uint64_t inode,
                         const gpuhal_plugin **out_plugin)
 {
@@ -142,7 +142,7 @@ bool gpuhal_plugin_load(gpuhal_load_context *load, const char *path, uint64_t de
         return gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER, "it cannot be loaded: %s", reason);
     }
     gpuhal_load_enter(load, GPUHAL_STAGE_HANDSHAKE);
-    /* So far only the constructors of the plugin and of its libraries have run. */
+    /* So far only constructors of the plugin and its dependencies have run. */
     void *address = gpuhal_os_library_symbol(library, "gpuhal_plugin_query");
     if (!address) {
         return gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER,
@@ -155,7 +155,7 @@ bool gpuhal_plugin_load(gpuhal_load_context *load, const char *path, uint64_t de
     if ((device || inode) && !check_origin(load, path, address, device, inode)) {
         return false;
     }
-    /* ISO C has no cast from an object pointer to a function pointer. */
+    /* ISO C cannot cast an object pointer to a function pointer. */
     gpuhal_plugin_query_fn *query;
     memcpy(&query, &address, sizeof query);
     return gpuhal_plugin_negotiate(load, query, out_plugin);

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The plugin calls back without naming its load context, but on the thread that called it. */
+/* A plugin's callbacks do not name the load context, but run on the thread that called the plugin. */
 static _Thread_local gpuhal_load_context *current;
 static _Thread_local gpuhal_status reported;
 
@@ -24,7 +24,7 @@ void gpuhal_load_enter(gpuhal_load_context *load, gpuhal_plugin_stage stage)
     }
 }
 
-/* Keeps the first reason: later failures are its consequences. Owns `reason` in any case. */
+/* Keeps the first reason, because later failures follow from it. Always takes ownership of `reason`. */
 static bool end(gpuhal_load_context *load, gpuhal_plugin_state state, gpuhal_status status, int64_t code, char *reason)
 {
     if (load->reason) {
@@ -46,12 +46,12 @@ bool gpuhal_load_fail(gpuhal_load_context *load, gpuhal_plugin_state state, gpuh
     va_start(arguments, format);
     vsnprintf(sentence, sizeof sentence, format, arguments);
     va_end(arguments);
-    /* Names of files and of their dependencies may hold any bytes. */
+    /* Names of files and dependencies may contain any bytes. */
     gpuhal_records_clean(sentence);
     return end(load, state, status, 0, gpuhal_text_copy(sentence));
 }
 
-/* A plugin that gives a reason why it cannot be used has not failed. */
+/* A plugin that reports why it cannot be used has not failed. */
 static gpuhal_plugin_state state_of(gpuhal_status status)
 {
     switch (status) {
@@ -84,7 +84,7 @@ bool gpuhal_load_no_memory(gpuhal_load_context *load)
                             "out of host memory for the library's own records");
 }
 
-/* The first library is the driver; the plugin opens its helper libraries later. */
+/* The first library is the driver. Libraries that the plugin opens later are auxiliary. */
 void gpuhal_load_set_driver(gpuhal_load_context *load, const char *path)
 {
     if (load->driver || !path) {
@@ -101,7 +101,7 @@ gpuhal_status gpuhal_load_set_error(const gpuhal_load_context *load)
     if (!load->reason) {
         return gpuhal_error_host_memory();
     }
-    /* A detail about this failure, after a name, has the vendor's code too. */
+    /* Keep the last error if it describes this failure: it also has the vendor's code. */
     const char *last = gpuhal_last_error()->sentence;
     const size_t all = strlen(last), length = strlen(load->reason);
     if (all >= length && strcmp(last + all - length, load->reason) == 0) {
@@ -120,8 +120,8 @@ void gpuhal_load_finish(gpuhal_load_context *load)
     *load = (gpuhal_load_context){0};
 }
 
-/* Calls nest if a plugin makes the core probe another plugin while it starts. The report of an earlier call must not be
- * taken for one of this call. */
+/* Calls nest if a plugin, while it starts, makes the core probe another plugin. The report of an earlier call must not
+ * be attributed to this one. */
 void gpuhal_load_call_begin(gpuhal_load_context *load)
 {
     load->outer = current;
@@ -177,7 +177,7 @@ gpuhal_status gpuhal_load_option(const char *options, uint64_t *asked, const cha
     return GPUHAL_OK;
 }
 
-/* All listeners get the warning: one start serves every object with these options. */
+/* All listeners receive the warning, because one start serves every object with these options. */
 void gpuhal_load_name_unknown_options(const gpuhal_load_context *load, const char *plugin)
 {
     char line[256];
@@ -223,8 +223,8 @@ gpuhal_status gpuhal_load_reported(void)
     return reported;
 }
 
-/* A name that is too long is not a setting. An empty variable counts as not set, as in base/config.c. During a load on
- * this thread the load's configuration decides; without a load it is unknown whose configuration applies. */
+/* A name that is too long is not a setting. An empty variable counts as unset, as in base/config.c. During a load on
+ * this thread its configuration applies; otherwise it is unknown which configuration applies. */
 const char *gpuhal_load_variable(const char *name, const char *suffix)
 {
     const gpuhal_load_context *load = gpuhal_load_current();

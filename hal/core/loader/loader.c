@@ -1,7 +1,8 @@
-/* loader/loader.c: the steps from directories to backends that list devices; each step has its own file.
+/* loader/loader.c: the steps from directories to backends that list devices. Each step has its own file.
  *
- * The order is: built-in plugins, search, selection, file checks, duplicates, sorting. Then every remaining plugin is
- * probed. Only an invalid argument and lack of memory end the run; a fault of a plugin decides only its own candidate.
+ * The order is: built-in plugins, search, selection, file checks, duplicates, sorting, probing of the remaining
+ * plugins. Only an invalid argument or lack of memory aborts the run. A fault in a plugin affects only its own
+ * candidate.
  */
 #include "loader/loader.h"
 
@@ -22,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A built-in plugin has no manifest: its query function, which starts nothing, gives the name. */
+/* A built-in plugin has no manifest. Its name comes from the query function, which does not start it. */
 static gpuhal_status add_builtin(const gpuhal_settings *settings, gpuhal_log *log, gpuhal_builtin_fn *query,
                                  gpuhal_candidates *candidates)
 {
@@ -41,7 +42,7 @@ static gpuhal_status add_builtin(const gpuhal_settings *settings, gpuhal_log *lo
     return candidate ? GPUHAL_OK : gpuhal_error_host_memory();
 }
 
-/* The configuration's plugins come first: the program chose them. */
+/* The configuration's plugins come first, because the program chose them. */
 static gpuhal_status add_builtins(const gpuhal_settings *settings, gpuhal_log *log, gpuhal_candidates *candidates)
 {
     gpuhal_builtin_fn *const *lists[] = {settings->builtins, gpuhal_builtin_table};
@@ -64,8 +65,8 @@ static bool same_file(const gpuhal_candidate *a, const gpuhal_candidate *b)
     return a->builtin || b->builtin ? a->builtin == b->builtin : a->device == b->device && a->inode == b->inode;
 }
 
-/* The folder is searched by file name, an order that no vendor intends: a manifest that an update left behind may come
- * first. */
+/* Within one folder, the file names determine the order, which no vendor intends. A manifest left behind by an update
+ * may come first. */
 static bool is_ambiguous(const gpuhal_candidate *earlier, const gpuhal_candidate *later)
 {
     const char *one = earlier->manifest ? strrchr(earlier->manifest, '/') : NULL;
@@ -75,7 +76,7 @@ static bool is_ambiguous(const gpuhal_candidate *earlier, const gpuhal_candidate
            strncmp(earlier->manifest, later->manifest, length) == 0;
 }
 
-/* Finds an earlier candidate that passed the checks and is the same file, or has the same name. */
+/* Marks `later` as a duplicate if an earlier undecided candidate has the same file or name. */
 static void find_duplicate(const gpuhal_candidates *candidates, gpuhal_candidate *later)
 {
     for (const gpuhal_candidate *earlier = candidates->list; earlier < later; earlier++) {
@@ -107,7 +108,7 @@ static void find_duplicate(const gpuhal_candidates *candidates, gpuhal_candidate
     }
 }
 
-/* A file that fails the checks must not block a later plugin of its name. */
+/* A file that fails the checks must not block a later plugin with the same name. */
 static void check_files(gpuhal_log *log, gpuhal_candidates *candidates)
 {
     gpuhal_known_folder folder = {0};
@@ -116,7 +117,7 @@ static void check_files(gpuhal_log *log, gpuhal_candidates *candidates)
         if (!gpuhal_candidate_is_open(candidate)) {
             continue;
         }
-        /* From here on the resolved path counts: the checked file is the one to load. */
+        /* From here on the resolved path is used, so that the checked file is the one to be loaded. */
         if (!candidate->builtin) {
             gpuhal_load_context load = {.name = candidate->name, .log = log, .folder = &folder};
             gpuhal_checked_file file;
@@ -136,8 +137,8 @@ static void check_files(gpuhal_log *log, gpuhal_candidates *candidates)
     gpuhal_known_folder_finish(&folder);
 }
 
-/* Drivers and their loaders read names of libraries from the environment. The user controls it, and most drivers ignore
- * that the process has more rights than the user. So no driver is probed in such a process. */
+/* Drivers and their loaders read library names from the environment, which the user controls. Most of them do so even
+ * if the process has more rights than the user. Such a process therefore probes no driver. */
 static void leave_drivers_to_clean_processes(const gpuhal_settings *settings, gpuhal_candidates *candidates)
 {
     if (!gpuhal_os_privileged() || settings->environment_is_clean) {
@@ -154,7 +155,7 @@ static void leave_drivers_to_clean_processes(const gpuhal_settings *settings, gp
     }
 }
 
-/* The drivers of forked plugins would hang or fail here, and a helper would list devices that this process cannot
+/* A driver started by a parent process would hang or fail here. A helper would list devices that this process cannot
  * open. */
 static void leave_forked(gpuhal_candidates *candidates)
 {
@@ -166,7 +167,7 @@ static void leave_forked(gpuhal_candidates *candidates)
     }
 }
 
-/* Probes a plugin in this process. A rescan has a started plugin list again. */
+/* Probes a plugin in this process. During a rescan, a started plugin lists its devices again. */
 static gpuhal_status probe_here(const gpuhal_probe_cache *cache, gpuhal_candidate *candidate)
 {
     gpuhal_load_context load = {.name = candidate->name,
@@ -191,8 +192,8 @@ static gpuhal_status probe_here(const gpuhal_probe_cache *cache, gpuhal_candidat
                : gpuhal_error_host_memory();
 }
 
-/* Cached plugins need no probe. This process probes the candidates that the helpers left undecided: built-in plugins,
- * and the library's own cpu plugin if no helper can be started. */
+/* Cached plugins are not probed. After the helpers, this process probes the undecided rest: built-in plugins, and the
+ * library's own cpu plugin if no helper can be started. */
 static gpuhal_status probe_all(gpuhal_probe_cache *cache)
 {
     gpuhal_candidates *candidates = cache->candidates;
@@ -214,9 +215,8 @@ static gpuhal_status probe_all(gpuhal_probe_cache *cache)
     return status;
 }
 
-/* Returns whether a duplicate must be tried: a candidate of its name or file failed, that candidate is another plugin,
- * and no candidate of its name or file works, is undecided, or was left because of a fork: the duplicate may use the
- * same driver. */
+/* Returns whether to try a duplicate. Another plugin with its name or its file must have failed. No candidate with its
+ * name or file may work, be undecided, or be unusable because of a fork, as the duplicate may use the same driver. */
 static bool deserves_a_turn(const gpuhal_candidates *candidates, const gpuhal_candidate *duplicate)
 {
     bool first_failed = false;
@@ -235,8 +235,8 @@ static bool deserves_a_turn(const gpuhal_candidates *candidates, const gpuhal_ca
     return first_failed;
 }
 
-/* The first plugin that works is used, so that a bad plugin cannot replace a good one by taking its name or its file.
- * Each round tries duplicates of failed plugins; each duplicate is tried at most once. */
+/* The first plugin that works is used, so that a bad plugin cannot displace a good one by taking its name or file. Each
+ * round tries the duplicates of failed plugins, and each duplicate is tried at most once. */
 static gpuhal_status probe_second_choices(gpuhal_probe_cache *cache)
 {
     gpuhal_candidates *candidates = cache->candidates;
@@ -257,7 +257,7 @@ static gpuhal_status probe_second_choices(gpuhal_probe_cache *cache)
     return GPUHAL_OK;
 }
 
-/* Without watched files, a change of the plugin's devices is noticed late. */
+/* Without watched files, changes of the plugin's devices are noticed late. */
 static void note_what_watches_nothing(gpuhal_candidates *candidates)
 {
     for (size_t i = 0; i < candidates->count; i++) {
@@ -311,7 +311,7 @@ static bool add_system_root(const gpuhal_settings *settings, gpuhal_candidate *c
     return all != NULL;
 }
 
-/* Gives each plugin its options, and warns of options for no plugin. */
+/* Gives each plugin its options, and warns about options whose plugin was not found. */
 static gpuhal_status give_options(const gpuhal_settings *settings, gpuhal_log *log, gpuhal_candidates *candidates)
 {
     gpuhal_option option;
@@ -331,14 +331,14 @@ static gpuhal_status give_options(const gpuhal_settings *settings, gpuhal_log *l
     return GPUHAL_OK;
 }
 
-/* Duplicates are decided while the candidates are in the order of the search, which is a promise. Only then are they
- * sorted by priority. */
+/* Duplicates are decided in the documented order of the search. Only then are the candidates sorted by priority. */
 static gpuhal_status run(gpuhal_probe_cache *cache)
 {
     const gpuhal_settings *settings = cache->settings;
     gpuhal_log *log = cache->log;
     gpuhal_candidates *candidates = cache->candidates;
-    /* A driver that uses this library would probe itself in a helper, which would probe it again, without end. */
+    /* A driver that uses this library would probe itself in a helper, and that helper would probe it again, without
+     * end. */
     if (gpuhal_os_environment(GPUHAL_WITHIN_HELPER)) {
         gpuhal_candidates_add_note(candidates, log,
                                    "plugins are not searched for: this process is the helper that probes one");
@@ -369,7 +369,7 @@ static gpuhal_status run(gpuhal_probe_cache *cache)
 gpuhal_status gpuhal_loader_run(const gpuhal_settings *settings, gpuhal_log *log, const gpuhal_database *known,
                                 bool refresh, gpuhal_candidates *out_candidates)
 {
-    /* Plugins that fail inside a run that succeeds must not change the caller's last error. */
+    /* If the run succeeds, failed plugins must not change the caller's last error. */
     gpuhal_error_detail before;
     gpuhal_error_save(&before);
     *out_candidates = (gpuhal_candidates){0};

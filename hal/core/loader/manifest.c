@@ -1,4 +1,4 @@
-/* loader/manifest.c: see manifest.h. Every error names the file, and the line if there is one. */
+/* loader/manifest.c: see manifest.h. Every error names the file and, if possible, the line. */
 #include "loader/manifest.h"
 
 #include "base/records.h"
@@ -14,16 +14,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One manifest being read. */
 typedef struct reading {
     gpuhal_load_context *load;
     const char *path;
     bool absolute_only;
     gpuhal_manifest *manifest;
-    uint32_t seen; /* bit per entry of keys */
+    uint32_t seen; /* one bit for each entry of keys */
 } reading;
 
-/* Reports errors about the file as a whole; refuse_line reports those about a line. */
+/* For errors of the file as a whole; refuse_line is for errors in a line. */
 static bool refuse(gpuhal_load_context *load, const char *path, const char *why)
 {
     return gpuhal_load_fail(load, GPUHAL_PLUGIN_REJECTED, GPUHAL_ERROR_INVALID_ARGUMENT, "%s %s", path, why);
@@ -44,9 +43,9 @@ static bool take_name(reading *at, const char *value, uint32_t line)
     return at->manifest->name || gpuhal_load_no_memory(at->load);
 }
 
-/* A relative library lies beside the manifest, so that a folder of plugins can be moved as a whole. In the vendors'
- * directory there are only manifests, and a relative name there would look like a missing file. Only `gpuhal-NAME` gets
- * the system's suffix, so that one manifest serves every system. */
+/* A relative library is beside the manifest, so that a folder of plugins can be moved as a whole. The vendors'
+ * directory contains only manifests, so a relative name is refused there. Only `gpuhal-NAME` gets the system's suffix,
+ * so that the same manifest works on every system. */
 static bool take_library(reading *at, const char *value, uint32_t line)
 {
     if (!*value) {
@@ -62,7 +61,7 @@ static bool take_library(reading *at, const char *value, uint32_t line)
     return at->manifest->library || gpuhal_load_no_memory(at->load);
 }
 
-/* Keeps the list as written. A comma would become part of a word, and the word would then match nothing. */
+/* Keeps the list as written. A comma would become part of a word, which would then never match. */
 static bool take_list(const reading *at, const char *value, uint32_t line, char **out_list)
 {
     if (strchr(value, ',')) {
@@ -72,7 +71,7 @@ static bool take_list(const reading *at, const char *value, uint32_t line, char 
     return *out_list || gpuhal_load_no_memory(at->load);
 }
 
-/* Returns the next word of a list, with its length; NULL after the last. */
+/* Returns the next word of a list and its length; NULL at the end. */
 static const char *next_word(const char *at, size_t *out_length)
 {
     at += strspn(at, " ");
@@ -95,8 +94,8 @@ static bool read_version(const char *word, size_t length, uint32_t *out_abi)
     return good;
 }
 
-/* The ABI is checked here, so that a plugin of another ABI is refused by name and number without running its code. One
- * binary may serve several versions, and lists them. */
+/* The ABI is checked here, so that a plugin with another ABI is refused by name and version without running its code.
+ * One binary may support several versions. */
 static bool take_abi(reading *at, const char *value, uint32_t line)
 {
     size_t length = 0, count = 0;
@@ -114,7 +113,7 @@ static bool take_abi(reading *at, const char *value, uint32_t line)
     return take_list(at, value, line, &at->manifest->abi);
 }
 
-/* Words are not checked: a manifest may name a platform that is unknown to this version. */
+/* The words are not checked, because this version may not know every platform. */
 static bool take_platforms(reading *at, const char *value, uint32_t line)
 {
     if (!*value) {
@@ -129,13 +128,12 @@ static bool take_priority(reading *at, const char *value, uint32_t line)
     return at->manifest->has_priority || refuse_line(at, line, "priority must be a whole number");
 }
 
-/* Keeps the list for the cache key; there is nothing to check. */
 static bool take_environment(reading *at, const char *value, uint32_t line)
 {
     return take_list(at, value, line, &at->manifest->environment);
 }
 
-/* A file name may have a comma. */
+/* File names may contain commas. */
 static bool take_watch(reading *at, const char *value, __attribute__((unused)) uint32_t line)
 {
     at->manifest->watch = gpuhal_text_copy(value);
@@ -147,8 +145,8 @@ static bool take_libraries(reading *at, const char *value, uint32_t line)
     return take_list(at, value, line, &at->manifest->libraries);
 }
 
-/* Unknown keys are allowed, so that later versions can add some; a misspelt one is worth a warning. A known key may
- * occur only once, since the right one of two is unknown. */
+/* Unknown keys only cause a warning, because later versions may add keys, but they may also be misspelt. A known key
+ * may occur only once, because it is unclear which of two is right. */
 static const struct {
     const char *key;
     bool (*take)(reading *at, const char *value, uint32_t line);
@@ -175,7 +173,7 @@ static bool take_pair(reading *at, const gpuhal_records_reader *reader)
         }
         at->seen |= 1u << i;
         const char *value = gpuhal_text_get(&reader->value);
-        /* Values appear in messages and log lines, and a line feed would look like their end. */
+        /* Values appear in messages and log lines, where a line feed would look like the end. */
         if (!gpuhal_records_is_clean(value, strlen(value))) {
             return refuse_line(at, reader->line, "a manifest's values have no line feeds, carriage returns and tabs");
         }
@@ -186,7 +184,7 @@ static bool take_pair(reading *at, const gpuhal_records_reader *reader)
     return true;
 }
 
-/* Anything before or beside [plugin] is refused, not skipped: otherwise such a mistake is hard to find. */
+/* Anything outside [plugin] is refused instead of ignored, because such a mistake is hard to find. */
 static bool read_records(reading *at, const char *text, size_t bytes)
 {
     gpuhal_records_reader reader;
@@ -211,7 +209,7 @@ static bool read_records(reading *at, const char *text, size_t bytes)
     return good;
 }
 
-/* Runs last, so that a mistake in a line is reported before a missing key that it causes. */
+/* Runs last, so that an error in a line is reported before a missing key that it causes. */
 static bool check_complete(reading *at)
 {
     const gpuhal_manifest *manifest = at->manifest;
@@ -233,7 +231,7 @@ bool gpuhal_manifest_read(gpuhal_load_context *load, const char *path, bool abso
 {
     *out_manifest = (gpuhal_manifest){0};
     gpuhal_load_enter(load, GPUHAL_STAGE_MANIFEST);
-    /* A user that can write the manifest decides which library is loaded. */
+    /* A user who can write to the manifest decides which library is loaded. */
     gpuhal_checked_file file;
     if (!gpuhal_file_check_trust(load, path, &file)) {
         return false;

@@ -21,7 +21,7 @@ void gpuhal_output_add(gpuhal_output *output, const char *bytes, size_t count)
     output->used = kept + count;
 }
 
-/* Copies one line in a form that can be shown and stored; NULL without memory. */
+/* Copies one line without unsafe bytes; NULL if out of memory. */
 static char *clean(const char *line, size_t length)
 {
     char *copy = gpuhal_text_copy_range(line, length);

@@ -13,7 +13,8 @@ static bool broke_rule(gpuhal_load_context *load, const char *problem)
     return gpuhal_load_fail(load, GPUHAL_PLUGIN_FAILED, GPUHAL_ERROR_DRIVER, "the plugin broke a rule: %s", problem);
 }
 
-/* Each step enters and leaves the load context around the call, so that the plugin's reports belong to it. */
+/* Every call is between gpuhal_load_call_begin() and _end(), so that the plugin's reports belong to this load context.
+ */
 static bool start(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuhal_plugin_instance **out_instance)
 {
     gpuhal_load_enter(load, GPUHAL_STAGE_START);
@@ -31,7 +32,8 @@ static bool start(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuhal
     return true;
 }
 
-/* The area is larger than the slots of this library, so that a plugin with a later minor version stays inside. */
+/* The union is larger than this library's gpuhal_ops, so that a plugin with a later minor version does not write past
+ * it. */
 static bool describe(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                      gpuhal_listed_device *device)
 {
@@ -58,7 +60,7 @@ static bool describe(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpu
     return true;
 }
 
-/* Free memory is sampled here so that lists can show it without opening the device. The value is optional. */
+/* Samples free memory, so that lists can show it without opening the device. The value is optional. */
 static bool sample(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                    gpuhal_listed_device *device)
 {
@@ -67,7 +69,7 @@ static bool sample(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuha
         gpuhal_facts_set_missing(&device->facts, key, GPUHAL_MISSING_NOT_SUPPORTED, "the plugin offers no samples");
         return !device->facts.failed || gpuhal_load_no_memory(load);
     }
-    /* A hanging driver that is asked for each device could cost the deadline once for each. */
+    /* A hung driver could use up the deadline once for each device. */
     if (load->hangs) {
         gpuhal_facts_set_missing(&device->facts, key, GPUHAL_MISSING_TIMED_OUT, "reading it from another device hangs");
         return !device->facts.failed || gpuhal_load_no_memory(load);
@@ -102,7 +104,7 @@ static bool sample(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuha
     return whole || gpuhal_load_no_memory(load);
 }
 
-/* Facts are checked once more as a whole: the sink sees them one by one and cannot find missing ones. */
+/* Checks the facts again as a whole. The sink checks single facts and cannot notice missing ones. */
 static bool complete(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                      gpuhal_listed_devices *devices)
 {
@@ -126,7 +128,7 @@ static bool complete(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpu
     return true;
 }
 
-/* A broken rule weighs more than the returned status: the list cannot be trusted. */
+/* A broken rule takes precedence over the returned status, because the list cannot be trusted. */
 static bool enumerate(gpuhal_load_context *load, const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                       gpuhal_listed_devices *devices)
 {

@@ -15,7 +15,7 @@
 
 /* ---- cache key */
 
-/* The cache key includes whether the environment is read. */
+/* Part of the key is whether the environment may be read. */
 static const gpuhal_texts *machine_of(gpuhal_probe_cache *cache)
 {
     if (!cache->machine_made) {
@@ -80,9 +80,9 @@ void gpuhal_probe_cache_check_retry(const gpuhal_probe_cache *cache)
     }
 }
 
-/* Maps a cached state to that of the candidate: the same state, a reason not to run the plugin, or none. The cpu plugin
- * is the last resort and is probed despite its failures. A new device of a plugin whose manifest watches nothing would
- * never be noticed. */
+/* Maps a cached state to the candidate's state: the same one, QUARANTINED, or NOT_PROBED. The cpu plugin is the last
+ * resort and is probed even after failures. A plugin whose manifest watches nothing is probed again if it had no
+ * devices, since a new device would not be noticed otherwise. */
 static gpuhal_plugin_state state_now(const gpuhal_settings *settings, const gpuhal_candidate *candidate,
                                      const gpuhal_database_plugin *record)
 {
@@ -99,8 +99,7 @@ static gpuhal_plugin_state state_now(const gpuhal_settings *settings, const gpuh
     case GPUHAL_PLUGIN_QUARANTINED:
         return record->state;
     case GPUHAL_PLUGIN_TIMED_OUT:
-        /* With a longer deadline it may succeed. A deadline of 0 marks a plugin that had listed its devices here
-         * before. */
+        /* It may succeed with a longer deadline. The deadline 0 marks a plugin that had listed its devices before. */
         return settings->helper_deadline_ns > record->deadline_ns ? GPUHAL_PLUGIN_NOT_PROBED
                                                                   : GPUHAL_PLUGIN_QUARANTINED;
     default:
@@ -131,7 +130,7 @@ static char *join_lines(const gpuhal_texts *lines)
     return lines->count > 0 ? gpuhal_text_take(&text) : NULL;
 }
 
-/* Replaces the text with the malloc'ed one; returns true unless a required one is missing. */
+/* Replaces the string with the malloc'ed `text`. Returns false if `text` is NULL although it is required. */
 static bool put_text(char **to, char *text, bool wanted)
 {
     if (text) {
@@ -150,7 +149,7 @@ static bool copy_texts(const gpuhal_texts *from, gpuhal_texts *to)
     return !to->failed;
 }
 
-/* Decides the candidate in any case: without memory the whole run ends, and nothing may be probed in between. */
+/* Decides the candidate even if out of memory: that ends the whole run, and nothing may be probed before its end. */
 static gpuhal_status take_over(gpuhal_candidate *candidate, const gpuhal_database_plugin *record,
                                gpuhal_plugin_state state)
 {
@@ -171,14 +170,14 @@ static gpuhal_status take_over(gpuhal_candidate *candidate, const gpuhal_databas
     return good ? GPUHAL_OK : gpuhal_error_host_memory();
 }
 
-/* `known` is one snapshot for the whole run, so that results that other processes store meanwhile cannot change an
- * answer half way. A rescan probes every plugin again, except those in quarantine. */
+/* `known` is a snapshot for the whole run, so that other processes that store results cannot change it. A rescan probes
+ * all plugins again except quarantined ones. */
 gpuhal_status gpuhal_probe_cache_recall(gpuhal_probe_cache *cache, gpuhal_candidate *candidate)
 {
     if (!cache->known) {
         return GPUHAL_OK;
     }
-    /* The identity is needed in any case: a new result of the plugin is stored under it. */
+    /* The identity is always needed, because new results are stored under it. */
     free(candidate->identity);
     candidate->identity = gpuhal_key_identity(candidate->file);
     if (!candidate->identity || cache->settings->isolation != GPUHAL_ISOLATION_ONCE ||
@@ -195,7 +194,7 @@ gpuhal_status gpuhal_probe_cache_recall(gpuhal_probe_cache *cache, gpuhal_candid
 
 /* ---- new results */
 
-/* Values of the moment are dropped: a cached list must not show them as current. */
+/* Drops free memory, because a cached list must not show it as current. */
 static bool keep_devices(const gpuhal_listed_devices *devices, gpuhal_listed_devices *to)
 {
     bool good = gpuhal_listed_devices_copy(devices, to);
@@ -254,8 +253,7 @@ static bool is_known(gpuhal_probe_cache *cache, const gpuhal_database_plugin *re
 
 bool gpuhal_probe_cache_same(const gpuhal_database_plugin *known, const gpuhal_database_plugin *record)
 {
-    /* The records are compared as text without the times, so that every member takes part, even one that is added
-     * later. */
+    /* Compares the records as text, without the times. This covers every member, including those added later. */
     gpuhal_database_plugin one = *known, other = *record;
     gpuhal_text texts[2] = {{0}, {0}};
     one.generation = other.generation = one.probed_at = other.probed_at = 0;
@@ -268,7 +266,7 @@ bool gpuhal_probe_cache_same(const gpuhal_database_plugin *known, const gpuhal_d
     return same;
 }
 
-/* Takes over the members of the record, unless it returns false. */
+/* Takes ownership of the record's members if it returns true. */
 static bool add_record(gpuhal_candidates *candidates, const gpuhal_database_plugin *record)
 {
     gpuhal_database_plugin *list = realloc(candidates->learned, (candidates->learned_count + 1) * sizeof *list);
@@ -279,7 +277,7 @@ static bool add_record(gpuhal_candidates *candidates, const gpuhal_database_plug
     return list != NULL;
 }
 
-/* After a failure the copies have no owner and are freed here: they may have been made and the list not grown. */
+/* If the list cannot be extended, the copies have no owner and are freed here. */
 static bool add_fault(gpuhal_candidates *candidates, const gpuhal_candidate *candidate, uint32_t kind)
 {
     bool failed = false;
@@ -310,8 +308,8 @@ static bool is_to_blame(gpuhal_probe_cache *cache, const gpuhal_database_plugin 
     return known && known->signal == record->signal;
 }
 
-/* Returns whether the plugin listed devices under the current key. If so, one stall, of the machine or of the driver,
- * does not put it in quarantine; a second one in a row does. */
+/* Returns whether the plugin has listed devices under the current key. If so, a single hang of the machine or the
+ * driver does not cause quarantine, but a second one in a row does. */
 static bool has_worked(gpuhal_probe_cache *cache, const gpuhal_candidate *candidate)
 {
     const gpuhal_database_plugin *known =
@@ -319,7 +317,7 @@ static bool has_worked(gpuhal_probe_cache *cache, const gpuhal_candidate *candid
     return known && known->state == GPUHAL_PLUGIN_OK;
 }
 
-/* A restricted process fails where others succeed, and the cpu plugin must stay usable if all others fail. */
+/* A restricted process fails where others succeed. The cpu plugin must stay usable if all others fail. */
 static bool is_kept(const gpuhal_probe_cache *cache, gpuhal_candidate *candidate)
 {
     char why[128];
@@ -347,8 +345,8 @@ static bool learn(gpuhal_probe_cache *cache, gpuhal_candidate *candidate, const 
                 gpuhal_probe_cache_record(candidate, result->devices, &record) &&
                 copy_texts(result->output, &record.output);
     record.status = result->status;
-    /* A timeout keeps its deadline instead of becoming QUARANTINED: a start with a longer deadline tries again, and 0
-     * allows one more stall. */
+    /* After a timeout the record keeps the deadline instead of QUARANTINED, so that a start with a longer deadline
+     * tries again. The deadline 0 allows one more hang. */
     if (candidate->state == GPUHAL_PLUGIN_TIMED_OUT) {
         record.deadline_ns = has_worked(cache, candidate) ? 0 : cache->settings->helper_deadline_ns;
     } else if (is_to_blame(cache, &record, result)) {
@@ -363,7 +361,8 @@ static bool learn(gpuhal_probe_cache *cache, gpuhal_candidate *candidate, const 
 
 void gpuhal_probe_cache_learn(gpuhal_probe_cache *cache, gpuhal_candidate *candidate, const gpuhal_probe_result *result)
 {
-    /* A rejected plugin was not run, and the result does not belong to a file that was replaced meanwhile. */
+    /* A rejected plugin was not run. If a file was replaced during the probe, the result does not describe the new
+     * file. */
     if (!cache->known || !candidate->identity || candidate->state == GPUHAL_PLUGIN_REJECTED ||
         gpuhal_cache_key_replaced(result->mapped) || !is_kept(cache, candidate)) {
         return;

@@ -13,8 +13,8 @@
      GPUHAL_PROCESS_FOREIGN_NAMESPACE | GPUHAL_PROCESS_SHARES)
 #define SMALLEST ((uint32_t)(offsetof(gpuhal_plugin_process, name) + sizeof(const char *)))
 
-/* Copies a clean name, cut between two characters. Looks for its end only in the first GPUHAL_PROCESS_NAME_BYTES
- * bytes. */
+/* Copies a name without control characters, truncated at a character boundary. Does not read more than
+ * GPUHAL_PROCESS_NAME_BYTES bytes. */
 static bool copy_name(const char *name, char out_name[GPUHAL_PROCESS_NAME_BYTES])
 {
     size_t length = strnlen(name, GPUHAL_PROCESS_NAME_BYTES);
@@ -79,7 +79,7 @@ void gpuhal_process_list_add(gpuhal_process_list *list, const gpuhal_plugin_proc
     }
 }
 
-/* The same pid in two namespaces means two processes. */
+/* The same pid in two PID namespaces means two processes. */
 static uint64_t identity(const gpuhal_listed_process *process)
 {
     return (uint64_t)process->pid << 1 | ((process->flags & GPUHAL_PROCESS_FOREIGN_NAMESPACE) != 0);
@@ -91,7 +91,7 @@ static int compare(const void *one, const void *other)
     return a < b ? -1 : a > b;
 }
 
-/* A process that computes and draws has one amount of memory, which the driver repeats. */
+/* If a process computes and draws, the driver lists the same memory twice. */
 static void join(gpuhal_listed_process *to, const gpuhal_listed_process *from)
 {
     to->flags |= from->flags;

@@ -1,18 +1,18 @@
-/* loader/processes.h: the processes that a plugin lists for one device, checked as they arrive. */
+/* loader/processes.h: the processes that a plugin lists for one device, checked when they arrive. */
 #ifndef GPUHAL_LOADER_PROCESSES_H
 #define GPUHAL_LOADER_PROCESSES_H
 
 #include "loader/loader.h"
 
-#define GPUHAL_PROCESS_LIST_MAX 65536u /* of one device */
+#define GPUHAL_PROCESS_LIST_MAX 65536u /* per device */
 enum { GPUHAL_PROCESS_NAME_BYTES = 64 };
 
 typedef struct gpuhal_listed_process {
-    uint32_t pid;   /* 0: hidden by the driver */
-    uint32_t flags; /* GPUHAL_PROCESS_ bits; the unknown members are 0 */
+    uint32_t pid;   /* 0 if the driver hides it */
+    uint32_t flags; /* GPUHAL_PROCESS_ bits; unknown members are 0 */
     uint32_t busy_permille;
     uint64_t memory_bytes;
-    char name[GPUHAL_PROCESS_NAME_BYTES];  /* the driver's, cut if it is longer; "": none */
+    char name[GPUHAL_PROCESS_NAME_BYTES];  /* from the driver, truncated if longer; "" if none */
     char source[GPUHAL_SOURCE_BYTES];
 } gpuhal_listed_process;
 
@@ -20,14 +20,13 @@ typedef struct gpuhal_listed_process {
 struct gpuhal_process_list {
     gpuhal_listed_process *list;
     size_t count, capacity;
-    bool failed; /* an allocation failed: the list is incomplete */
+    bool failed; /* out of memory: the list is incomplete */
 };
 
-/* Appends one process. Describes the broken rule in `problem`, and leaves out only the data that break it. */
+/* Appends one process. On a broken rule, describes it in `problem` and omits only the invalid data. */
 void gpuhal_process_list_add(gpuhal_process_list *list, const gpuhal_plugin_process *process, const char *source,
                              char *problem, size_t bytes);
-/* Sorts by pid and merges the entries of a process that the driver listed several times: as computing and as
- * drawing. */
+/* Sorts by pid and merges the entries of a process that the driver lists twice, for compute and for graphics. */
 void gpuhal_process_list_merge(gpuhal_process_list *list);
 void gpuhal_process_list_finish(gpuhal_process_list *list);
 

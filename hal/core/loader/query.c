@@ -10,23 +10,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SECOND_NS     1000000000u /* for the other values of a sample after one that hung */
-#define ABANDONED_MAX 8u          /* calls of one plugin that have not returned: no more are begun then */
+#define SECOND_NS     1000000000u /* for a retry of the other values after one that hung */
+#define ABANDONED_MAX 8u          /* limit for calls of one plugin that have not returned; no more are begun */
 #define NO_KEY        0u
 
 typedef enum { VALUES, LINK, PROCESSES } query_kind;
 
-/* One call of sample() for each key, or one of link() or processes(). Shared by the caller and the job's thread. */
+/* One call of sample() for each key, or one call of link() or processes(). Shared by the caller and the job's thread.
+ */
 typedef struct query {
     gpuhal_job job;
     query_kind kind;
-    const gpuhal_plugin *plugin; /* lives as long as the process, as its backend does */
+    const gpuhal_plugin *plugin; /* valid until the process exits, like its backend */
     gpuhal_plugin_instance *instance;
-    uint32_t index, other;       /* `other` is for a link only */
-    uint32_t flags;              /* of sample() or processes() */
-    bool whole;                  /* the deadline covers all values together */
-    uint32_t count;              /* of keys, for values */
-    _Atomic uint32_t at;         /* the key that is being read */
+    uint32_t index, other;       /* `other` is only used for links */
+    uint32_t flags;              /* passed to sample() or processes() */
+    bool whole;                  /* the deadline is for all values together */
+    uint32_t count;              /* number of keys */
+    _Atomic uint32_t at;         /* index of the key being read */
     gpuhal_status status;
     gpuhal_mutex mutex; /* protects facts, processes and sink.closed */
     gpuhal_facts facts;
@@ -37,10 +38,10 @@ typedef struct query {
     gpuhal_key keys[];
 } query;
 
-static gpuhal_mutex list_mutex = GPUHAL_MUTEX_INITIALIZER; /* protects the list and `listed` and `returned` of each */
+static gpuhal_mutex list_mutex = GPUHAL_MUTEX_INITIALIZER; /* protects the list, `listed` and `returned` */
 static query *abandoned;
 
-/* When the caller has abandoned this call, another call reads the other values. */
+/* Once the caller has abandoned this call, it reads the other values with another call. */
 static bool is_wanted(query *own)
 {
     gpuhal_mutex_lock(&own->mutex);
@@ -49,7 +50,7 @@ static bool is_wanted(query *own)
     return wanted;
 }
 
-/* A named source counts for one call. */
+/* A source applies to one call only. */
 static void forget_source(query *own)
 {
     gpuhal_mutex_lock(&own->mutex);
@@ -57,7 +58,7 @@ static void forget_source(query *own)
     gpuhal_mutex_unlock(&own->mutex);
 }
 
-/* Returns whether the plugin gave the value together with another one. */
+/* Returns whether the plugin already gave the value, together with another one. */
 static bool is_there(query *own, gpuhal_key key)
 {
     gpuhal_mutex_lock(&own->mutex);
@@ -66,7 +67,7 @@ static bool is_there(query *own, gpuhal_key key)
     return there;
 }
 
-/* Calls here are not subject to the watchdog: a hang must not mark a device as lost. */
+/* The watchdog does not apply to these calls: a hang must not mark a device as lost. */
 static void run(gpuhal_job *job)
 {
     query *own = (query *)job;
@@ -109,7 +110,7 @@ static void leave_list(gpuhal_job *job)
     gpuhal_mutex_unlock(&list_mutex);
 }
 
-/* The list has no references: its members leave it themselves before their thread releases them. */
+/* The list holds no references. A query removes itself before its thread releases it. */
 static void enter_list(query *own)
 {
     gpuhal_mutex_lock(&list_mutex);
@@ -149,8 +150,8 @@ static query *make(query_kind kind, const gpuhal_plugin *plugin, gpuhal_plugin_i
     return own;
 }
 
-/* Returns whether an abandoned call is still reading this value. In the child of a fork no thread of the parent
- * returns. */
+/* Returns whether an abandoned call is still reading this value. In a forked child, calls of the parent's threads never
+ * return. */
 static bool is_being_asked(query_kind kind, const gpuhal_plugin *plugin, uint32_t index, uint32_t other,
                            gpuhal_key key)
 {
@@ -167,7 +168,7 @@ static bool is_being_asked(query_kind kind, const gpuhal_plugin *plugin, uint32_
     return same || stuck >= ABANDONED_MAX;
 }
 
-/* Moves the facts that the plugin gave. For an abandoned call, these are the facts until now. */
+/* Moves the facts received so far; an abandoned call may still be running. */
 static void take_facts(query *own, gpuhal_facts *to)
 {
     gpuhal_mutex_lock(&own->mutex);
@@ -187,7 +188,7 @@ static void take_facts(query *own, gpuhal_facts *to)
     gpuhal_mutex_unlock(&own->mutex);
 }
 
-/* Runs the call and takes its results. The detail of a failure is copied to this thread. */
+/* Runs the call and takes its results. Copies the error detail to this thread. */
 static gpuhal_job_state ask(query *own, uint64_t deadline_ns, gpuhal_status *out_status, gpuhal_facts *out_facts,
                             char *out_problem)
 {
@@ -215,8 +216,8 @@ static void time_out(gpuhal_facts *facts, gpuhal_key key, const char *why)
     }
 }
 
-/* Reads the keys that have no result yet. If one hangs, the others get a second chance, since they may have another
- * source: a vendor's management library that hangs must not cost values that the system has in files. */
+/* Reads the keys without a result. If one hangs, the others are retried, because they may have another source: a
+ * management library that hangs must not affect values that the system provides in files. */
 static gpuhal_job_state sample_rest(const gpuhal_query_request *request, uint64_t deadline_ns,
                                     gpuhal_status *out_status, gpuhal_facts *facts, char *out_problem)
 {
@@ -290,7 +291,6 @@ gpuhal_status gpuhal_query_link(const gpuhal_plugin *plugin, gpuhal_plugin_insta
     return status;
 }
 
-/* The processes that an abandoned call gave until then count: the caller gets them with TIMEOUT. */
 gpuhal_status gpuhal_query_processes(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance, uint32_t index,
                                      uint32_t flags, uint64_t deadline_ns, gpuhal_process_list *out_list,
                                      char out_problem[GPUHAL_QUERY_PROBLEM_BYTES])

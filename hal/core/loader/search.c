@@ -1,8 +1,8 @@
 /* loader/search.c: see search.h.
  *
  * The order is: GPUHAL_PLUGIN_PATH, the configuration's plugin_path, `gpuhal/` beside the library, the compiled-in
- * directory, then the directories of vendors' manifests: the user's, the administrator's, that of packages. A process
- * with more rights than its user searches only the compiled-in ones. A directory that is found twice is searched once.
+ * directory, then the directories for vendors' manifests: the user's, the administrator's, the packages'. A process
+ * with more rights than its user searches only compiled-in directories. Each directory is searched only once.
  */
 #include "loader/search.h"
 
@@ -24,31 +24,31 @@
 
 typedef struct searched_directory {
     char *path;
-    const char *source; /* the setting that named it; NULL: a standard one, which need not exist */
-    bool vendors;       /* manifests here must name their libraries absolutely */
+    const char *source; /* the setting that names it; NULL for a standard one, which does not have to exist */
+    bool vendors;       /* manifests here must use absolute library paths */
     uint64_t device, inode;
     char **names;
     size_t count;
 } searched_directory;
 
-/* A file that a manifest named. */
+/* A library that a manifest names. */
 typedef struct named_library {
     uint64_t device, inode;
 } named_library;
 
 typedef struct search {
-    gpuhal_text looked_in; /* every directory that was searched for, including absent ones */
+    gpuhal_text looked_in; /* all directories in the search, including absent ones */
     const gpuhal_settings *settings;
     gpuhal_log *log;
     gpuhal_candidates *candidates;
     searched_directory *list;
     size_t count;
     gpuhal_known_folder folder;
-    named_library *libraries; /* sorted once all manifests are read */
+    named_library *libraries; /* sorted after all manifests are read */
     size_t library_count;
 } search;
 
-/* The build tree is often both beside the library and on the path, under another spelling: its files must not become
+/* The build tree is often both beside the library and in the path, spelled differently. Its files must not become
  * duplicates. */
 static bool is_known_directory(const search *at, const gpuhal_file_info *info)
 {
@@ -60,7 +60,7 @@ static bool is_known_directory(const search *at, const gpuhal_file_info *info)
     return false;
 }
 
-/* A directory that the user named should exist; the standard ones need not. */
+/* A directory named by the user should exist; a standard one does not have to. */
 static void note_unreadable(search *at, const char *path, const char *source, int error)
 {
     if (source) {
@@ -72,7 +72,6 @@ static void note_unreadable(search *at, const char *path, const char *source, in
     }
 }
 
-/* Reads the names in a directory, if it exists. */
 static gpuhal_status add_directory(search *at, const char *path, const char *source, bool vendors)
 {
     gpuhal_file_info info;
@@ -104,7 +103,6 @@ static gpuhal_status add_directory(search *at, const char *path, const char *sou
     return GPUHAL_OK;
 }
 
-/* Adds a list of directories with the system's separator. */
 static gpuhal_status add_list(search *at, const char *paths, const char *source)
 {
     if (!paths) {
@@ -134,8 +132,7 @@ static gpuhal_status add_list(search *at, const char *paths, const char *source)
     return status;
 }
 
-/* The path is derived from the place of the library, not from the compiled-in one, so that a build tree and a moved
- * installation work. */
+/* The path is relative to the library's location, so that build trees and moved installations work. */
 static gpuhal_status add_own(search *at)
 {
     char *own = gpuhal_os_privileged() ? NULL : gpuhal_os_own_directory();
@@ -168,7 +165,7 @@ static bool has_suffix(const char *name, const char *suffix)
     return length > end && strcmp(name + length - end, suffix) == 0;
 }
 
-/* Returns the name between a prefix and a suffix if it is a backend's name, else NULL without an error. */
+/* Returns the name between prefix and suffix. NULL if it is not a valid backend name, which is not an error. */
 static char *name_inside(const char *file, const char *prefix, const char *suffix)
 {
     size_t front = strlen(prefix), back = strlen(suffix), length = strlen(file);
@@ -180,7 +177,7 @@ static char *name_inside(const char *file, const char *prefix, const char *suffi
     return name;
 }
 
-/* Libraries are identified by file, not only by name: manifests may go through symbolic links. */
+/* Libraries are identified by file, because manifests may refer to them through symbolic links. */
 static bool note_library(search *at, const char *library)
 {
     gpuhal_file_info info;
@@ -195,14 +192,14 @@ static bool note_library(search *at, const char *library)
     return libraries != NULL;
 }
 
-/* Adds the candidate of a manifest, even of an invalid one. */
+/* Adds a candidate for a manifest, even for an invalid one. */
 static gpuhal_status add_manifest(search *at, const searched_directory *directory, const char *file)
 {
     char *path = gpuhal_text_format("%s/%s", directory->path, file);
     if (!path) {
         return gpuhal_error_host_memory();
     }
-    /* A manifest without a readable name is named by its file, for GPUHAL_BACKENDS and the report. */
+    /* If the manifest's name is unreadable, the file name replaces it, for GPUHAL_BACKENDS and the report. */
     gpuhal_load_context load = {.log = at->log, .folder = &at->folder};
     gpuhal_manifest manifest;
     bool good = gpuhal_manifest_read(&load, path, directory->vendors, &manifest);
@@ -251,15 +248,14 @@ static int compare_names(const void *name, const void *entry)
     return strcmp(name, *(char *const *)entry);
 }
 
-/* The names are sorted. */
 static bool has_name(const searched_directory *directory, const char *name)
 {
     return directory->count > 0 &&
            bsearch(name, directory->names, directory->count, sizeof *directory->names, compare_names) != NULL;
 }
 
-/* Adds a library that looks like a plugin but has no manifest. If its manifest is invalid, the candidate of the
- * manifest has the reason. */
+/* Adds a library that looks like a plugin but has no manifest. If its manifest is invalid, that manifest's candidate
+ * has the reason. */
 static gpuhal_status add_stray(search *at, const searched_directory *directory, const char *file)
 {
     char *path = gpuhal_text_format("%s/%s", directory->path, file);
@@ -293,7 +289,7 @@ static gpuhal_status read_directories(search *at)
                                                                       : GPUHAL_OK;
         }
     }
-    /* Only now all manifests were read. One of them may name a library of another directory. */
+    /* All manifests have now been read. They may name libraries in other directories. */
     if (at->library_count > 1) {
         qsort(at->libraries, at->library_count, sizeof *at->libraries, compare_libraries);
     }

@@ -1,12 +1,12 @@
-/* loader/search.h: finds the directories with plugins, and reads their manifests. */
+/* loader/search.h: finds the plugin directories and reads the manifests in them. */
 #ifndef GPUHAL_LOADER_SEARCH_H
 #define GPUHAL_LOADER_SEARCH_H
 
 #include "loader/loader.h"
 
-/* Adds a candidate for each manifest, directories in the documented order and files by strcmp, and for each
- * `gpuhal-*.so` without a manifest. Refuses manifests for other platforms. Returns INVALID_ARGUMENT for a path that is
- * not absolute, or HOST_MEMORY. */
+/* Adds a candidate for each manifest, and for each `gpuhal-*.so` without one. Directories are searched in the
+ * documented order, their files in strcmp() order. Manifests for other platforms are refused. Returns INVALID_ARGUMENT
+ * for a path that is not absolute, or HOST_MEMORY. */
 gpuhal_status gpuhal_search(const gpuhal_settings *settings, gpuhal_log *log, gpuhal_candidates *candidates);
 
 #endif

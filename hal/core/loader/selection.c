@@ -1,4 +1,4 @@
-/* loader/selection.c: see selection.h. Only the table below has the priorities of known backends. */
+/* loader/selection.c: see selection.h. The table below is the only place with the priorities of known backends. */
 #include "loader/selection.h"
 
 #include "base/error.h"
@@ -22,7 +22,7 @@ static bool is_cpu(const char *name)
     return name && strcmp(name, "cpu") == 0;
 }
 
-/* A vendor that ships a better plugin under a known name may move it; cpu is the last resort and cannot be moved. */
+/* A vendor with a better plugin for a known name may move it. cpu is the last resort and cannot be moved. */
 int32_t gpuhal_selection_priority(const char *name, bool has_priority, int32_t priority)
 {
     if (has_priority && !is_cpu(name)) {
@@ -41,7 +41,7 @@ static gpuhal_status refuse(const gpuhal_selection_list *list, const char *why)
     return gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s is \"%s\": %s", list->source, list->text, why);
 }
 
-/* Makes the checks that do not depend on the installed backends. */
+/* Does the checks that do not depend on the installed backends. */
 static gpuhal_status check_names(const gpuhal_selection_list *list)
 {
     for (size_t i = 0; i < list->count; i++) {
@@ -61,7 +61,7 @@ static gpuhal_status check_names(const gpuhal_selection_list *list)
     return GPUHAL_OK;
 }
 
-/* Removes the `-` of the names. If all names have it, the list excludes; if only some do, it is refused. */
+/* Removes the leading `-` from names. Either all names have it, or none. */
 static gpuhal_status parse(const char *text, const char *source, gpuhal_selection_list *list)
 {
     if (!text) {
@@ -123,7 +123,7 @@ static bool is_found(const gpuhal_candidates *candidates, const char *name)
     return false;
 }
 
-/* Returns the place of a name in the list; NOT_LISTED if it is absent. */
+/* Returns a name's position in the list; NOT_LISTED if absent. */
 static size_t place_of(const gpuhal_selection_list *list, const char *name)
 {
     for (size_t i = 0; name && i < list->count; i++) {
@@ -134,7 +134,7 @@ static size_t place_of(const gpuhal_selection_list *list, const char *name)
     return NOT_LISTED;
 }
 
-/* Lists the available names: most mistakes are spelling. */
+/* Lists the available names, because most mistakes are misspellings. */
 static gpuhal_status refuse_unknown(const gpuhal_selection_list *list, const gpuhal_candidates *candidates,
                                     const char *name)
 {
@@ -169,14 +169,14 @@ static bool takes_only(const gpuhal_selection_list *list)
     return list->count > 0 && !list->excludes;
 }
 
-/* cpu is always wanted: without it a program with a strict list could have no device at all. */
+/* cpu is always included. Otherwise a program with a strict list might have no device at all. */
 static bool wants(const gpuhal_selection_list *list, const char *name)
 {
     bool listed = place_of(list, name) != NOT_LISTED;
     return list->count == 0 || (list->excludes ? !listed : listed || is_cpu(name));
 }
 
-/* Returns the list that excludes the backend; NULL when both want it. */
+/* Returns the list that excludes the backend; NULL if neither does. */
 static const gpuhal_selection_list *excluding(const gpuhal_selection *selection, const char *name)
 {
     return !wants(&selection->allowed, name)    ? &selection->allowed
@@ -184,8 +184,8 @@ static const gpuhal_selection_list *excluding(const gpuhal_selection *selection,
                                                 : NULL;
 }
 
-/* A known name without a manifest is allowed: the same list serves machines with other hardware. A record shows the
- * user why it has no effect. */
+/* A known name without a manifest is allowed, because the same list is used on machines with other hardware. The
+ * candidate shows why the name has no effect. */
 static gpuhal_status record_absent(const gpuhal_selection *selection, const gpuhal_selection_list *list,
                                    gpuhal_candidates *candidates)
 {
@@ -205,7 +205,7 @@ static gpuhal_status record_absent(const gpuhal_selection *selection, const gpuh
     return GPUHAL_OK;
 }
 
-/* If one list excludes all names of the other, only cpu is left. */
+/* If each list excludes the names of the other, only cpu is left. */
 static void note_nothing_in_common(const gpuhal_selection *selection, gpuhal_log *log, gpuhal_candidates *candidates)
 {
     const gpuhal_selection_list *allowed = &selection->allowed, *narrowed = &selection->narrowed;
@@ -243,8 +243,8 @@ gpuhal_status gpuhal_selection_apply(const gpuhal_selection *selection, gpuhal_l
     return status;
 }
 
-/* Returns whether `a` comes before `b`: first wanted ones in the order of the lists, then cpu; the others follow by
- * priority, cpu last of all. The environment's order comes before the configuration's. */
+/* Returns whether `a` comes before `b`: listed backends in list order, then cpu, then the others by priority. Without a
+ * list, cpu comes last. The environment's list takes precedence over the configuration's. */
 static bool is_before(const gpuhal_selection *selection, const gpuhal_candidate *a, const gpuhal_candidate *b)
 {
     const gpuhal_selection_list *list = takes_only(&selection->narrowed) ? &selection->narrowed : &selection->allowed;
@@ -261,7 +261,7 @@ static bool is_before(const gpuhal_selection *selection, const gpuhal_candidate 
     return a->priority > b->priority;
 }
 
-/* An insertion sort: stable, and there are few candidates. */
+/* Insertion sort, because it is stable and candidates are few. */
 void gpuhal_selection_sort(const gpuhal_selection *selection, gpuhal_candidates *candidates)
 {
     for (size_t i = 1; i < candidates->count; i++) {

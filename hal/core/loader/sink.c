@@ -1,7 +1,7 @@
-/* loader/sink.c: checks the facts and processes that plugins give as they arrive, and stores them.
+/* loader/sink.c: checks and stores the facts and processes that plugins report, as they arrive.
  *
- * The sink's `problem` describes the first broken rule. The caller of the plugin reads it afterwards. Later facts are
- * dropped: the plugin's list is refused anyway.
+ * `problem` of the sink describes the first broken rule; the caller of the plugin reads it afterwards. Later facts are
+ * dropped, because the plugin's list is refused anyway.
  */
 #include "loader/device_rules.h"
 #include "loader/host.h"
@@ -19,7 +19,7 @@ static const gpuhal_direct_listener *listener_of(const gpuhal_sink *sink)
     return sink->listener;
 }
 
-/* Adds an empty entry for `index`. Returns NULL with a problem. */
+/* Adds an empty entry for `index`. Returns NULL and sets `problem` on failure. */
 static gpuhal_listed_device *add_device(gpuhal_sink *sink, uint32_t index)
 {
     gpuhal_listed_devices *devices = sink->devices;
@@ -58,8 +58,8 @@ void gpuhal_sink_device(__attribute__((unused)) const gpuhal_host *host, gpuhal_
     sink->facts = device ? &device->facts : NULL;
 }
 
-/* If a thread may be abandoned inside the plugin, the mutex keeps it from writing facts while its caller takes them;
- * afterwards `closed` refuses them. */
+/* If the plugin's thread may be abandoned, the mutex prevents it from writing facts while the caller takes them. After
+ * that, `closed` rejects further facts. */
 static void lock(const gpuhal_sink *sink)
 {
     if (sink && sink->mutex) {

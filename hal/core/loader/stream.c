@@ -1,5 +1,4 @@
-/* loader/stream.c: see stream.h. Whole lines are parsed as soon as they arrive; each kind of record has one function
- * for its pairs. */
+/* loader/stream.c: see stream.h. Whole lines are parsed when they arrive. Each kind of record has its own function. */
 #include "loader/stream.h"
 
 #include "loader/device_rules.h"
@@ -78,7 +77,7 @@ void gpuhal_stream_write_end(gpuhal_text *to, const gpuhal_load_context *load, b
     gpuhal_records_write_u64(to, "complete", 1);
 }
 
-/* Ends the reading. Earlier records are kept for the report, devices are not. */
+/* Stops reading. Earlier records are kept for the report, but not devices. */
 static gpuhal_stream_state rubbish(gpuhal_stream *stream, const char *problem)
 {
     snprintf(stream->problem, sizeof stream->problem, "%s", problem);
@@ -98,9 +97,9 @@ static bool keep_text(char **to, const char *value)
     return *to != NULL;
 }
 
-/* Each take_… function parses one pair of its kind of record and returns false for an invalid one. */
+/* Each take_… function parses one pair of its kind of record and returns false if it is invalid. */
 
-/* A helper of another version sends another number; the caller then ignores it. */
+/* A helper of another version sends other numbers, and the caller ignores it. */
 static bool take_hello(gpuhal_stream *stream, const char *key, const char *value)
 {
     bool good = strcmp(key, "protocol") == 0 ? gpuhal_records_u64(value, &stream->protocol)
@@ -130,7 +129,7 @@ static bool take_plugin(gpuhal_stream *stream, const char *key, const char *valu
            keep_text(&stream->load->version, value);
 }
 
-/* Log lines are passed on at once: the last ones before a crash matter most. */
+/* Log lines are passed on immediately, because the last lines before a crash matter most. */
 static bool take_log(gpuhal_stream *stream, const char *key, const char *value)
 {
     if (strcmp(key, "level") == 0) {
@@ -144,15 +143,15 @@ static bool take_log(gpuhal_stream *stream, const char *key, const char *value)
     return true;
 }
 
-/* The limit is the sink's; only a plugin that writes into the stream itself can exceed it. */
+/* The sink has the same limit. Only a plugin that writes to the stream itself can exceed it. */
 static bool begin_device(gpuhal_stream *stream)
 {
     return stream->devices.count < GPUHAL_DEVICES_MAX && stream->whole == stream->devices.count &&
            gpuhal_listed_devices_add(&stream->devices, 0);
 }
 
-/* Checks the completed device: its index is new, and its facts obey the rules. The search finds the first device with
- * that index. It is this device only if there is no other. */
+/* Checks the completed device: its index must be new, and its facts must obey the rules. The search returns the first
+ * device with that index, which is this one unless the index occurs twice. */
 static bool is_whole_device(gpuhal_stream *stream)
 {
     const gpuhal_listed_devices *devices = &stream->devices;
@@ -170,7 +169,7 @@ static bool take_device(gpuhal_stream *stream, const char *key, const char *valu
     gpuhal_listed_device *device = &stream->devices.list[stream->devices.count - 1];
     uint64_t number = 0;
     if (stream->whole == stream->devices.count) {
-        return false; /* it was complete already */
+        return false; /* already complete */
     }
     if (strcmp(key, "complete") == 0) {
         return strcmp(value, "1") == 0 && is_whole_device(stream);
@@ -180,7 +179,7 @@ static bool take_device(gpuhal_stream *stream, const char *key, const char *valu
         *(key[0] == 'i' ? &device->index : &device->capabilities) = (uint32_t)number;
         return good;
     }
-    /* One fact more than a plugin may give: the free memory that is sampled for the list. */
+    /* One more fact than a plugin may give: the sampled free memory. */
     if (device->facts.count > GPUHAL_FACTS_MAX) {
         snprintf(stream->problem, sizeof stream->problem, "more than %u facts of a device", GPUHAL_FACTS_MAX);
         return false;
@@ -197,7 +196,7 @@ static bool take_mapped(gpuhal_stream *stream, const char *key, const char *valu
     return !stream->mapped.failed;
 }
 
-/* Checks the count of the list: every reported device has arrived completely. */
+/* Checks that every announced device has arrived completely. */
 static bool is_whole(gpuhal_stream *stream)
 {
     const gpuhal_listed_devices *devices = &stream->devices;
@@ -214,7 +213,7 @@ static bool is_whole(gpuhal_stream *stream)
     return all && !is_empty;
 }
 
-/* Checks the [end]: success without a reason, or a failure with one. */
+/* Checks that [end] is a success, or a failure with a reason. */
 static bool is_result(gpuhal_stream *stream)
 {
     const gpuhal_load_context *load = stream->load;
@@ -229,7 +228,7 @@ static bool is_result(gpuhal_stream *stream)
     return stream->state_reported && good;
 }
 
-/* An [end] counts only with its last pair: a process may die while writing it. */
+/* [end] counts only with its last pair, because the process may die while writing it. */
 static bool take_end(gpuhal_stream *stream, const char *key, const char *value)
 {
     gpuhal_load_context *load = stream->load;
@@ -254,7 +253,7 @@ static bool take_end(gpuhal_stream *stream, const char *key, const char *value)
         return gpuhal_records_u64(value, &stream->devices_reported);
     }
     if (strcmp(key, "reason") == 0) {
-        /* Escapes in the stream may yield control characters: a plugin can write to it too. */
+        /* A plugin can write to the stream too, and its escapes may produce control characters. */
         bool kept = keep_text(&load->reason, value);
         gpuhal_records_clean(kept ? load->reason : (char[]){""});
         return kept;
@@ -286,7 +285,7 @@ static const struct {
     {"mapped", take_mapped}, {"end", take_end},     {"crash", take_crash},
 };
 
-/* The hello comes first and only once, so that another program at the other end is detected at its first line. */
+/* The hello must come first and only once, so that the first line shows whether the writer is a helper. */
 static gpuhal_stream_state begin_record(gpuhal_stream *stream, const char *kind)
 {
     bool first = !stream->kind[0];
@@ -314,7 +313,7 @@ static gpuhal_stream_state take_pair(gpuhal_stream *stream, const char *key, con
     return rubbish(stream, stream->kind[0] ? "an unknown record" : "no hello");
 }
 
-/* `line` is one line without its end. */
+/* `line` is one line without its line feed. */
 static gpuhal_stream_state take_line(gpuhal_stream *stream, const char *line, size_t length)
 {
     gpuhal_records_reader reader;
@@ -333,8 +332,8 @@ static gpuhal_stream_state take_line(gpuhal_stream *stream, const char *line, si
     return state;
 }
 
-/* A crash report ends the line that another thread was writing. It is written in one piece, and so is read in one
- * piece, unless a block happens to end within it: then the line counts as invalid. */
+/* A crash report may interrupt a line that another thread is writing. The report is written in one piece, so it is
+ * usually also read in one piece. If a read ends inside it, the line counts as invalid. */
 static bool is_cut_by_crash(const gpuhal_stream *stream, const char *next, size_t count)
 {
     static const char crash[] = "[crash]\n";
@@ -342,8 +341,8 @@ static bool is_cut_by_crash(const gpuhal_stream *stream, const char *next, size_
            memcmp(next, crash, sizeof crash - 1) == 0;
 }
 
-/* Bytes arrive in pieces of any size; only whole lines are parsed, which also bounds the buffer. Nothing after [end] or
- * [crash] is read: a plugin may write there, too. */
+/* Bytes arrive in pieces of any size. Only whole lines are parsed, which also limits the buffer. Nothing is read after
+ * [end] or [crash], because a plugin may write there too. */
 gpuhal_stream_state gpuhal_stream_feed(gpuhal_stream *stream, const char *bytes, size_t count)
 {
     stream->bytes += count;

@@ -1,17 +1,18 @@
-/* loader/stream.h: the protocol of the helper program: records, each written as a whole when its event happens.
+/* loader/stream.h: the protocol of the helper program, a sequence of records. Each is written as a whole when its event
+ * happens.
  *
- *     [hello]  protocol, abi                  first of all
+ *     [hello]  protocol, abi                  the first record
  *     [stage]  number                         before each stage
- *     [library] path                          the vendor's library that was opened
+ *     [library] path                          the vendor library that was opened
  *     [plugin] version
  *     [log]    level, text
  *     [device] index, capabilities, facts, complete = 1         as soon as it is complete
- *     [mapped] path                           an executable mapping of the helper, one pair each, before the end
+ *     [mapped] path                           before the end: one pair for each executable mapping of the helper
  *     [end]    state, status, devices, code, reason, complete = 1     the result
- *     [crash]  signal                         instead of an end, from the signal handler
+ *     [crash]  signal                         in place of [end], written by the signal handler
  *
- * The reader must trust nothing: the plugin's code runs in the writing process. Only a complete [end] and complete
- * devices count.
+ * The plugin's code runs in the writing process, so the reader must not trust the stream. Only a complete [end] and
+ * complete devices count.
  */
 #ifndef GPUHAL_LOADER_STREAM_H
 #define GPUHAL_LOADER_STREAM_H
@@ -23,9 +24,9 @@
 #include "registry/texts.h"
 
 #define GPUHAL_HELPER_PROTOCOL     4u
-#define GPUHAL_HELPER_EXIT_USAGE   96 /* exit codes of the helper itself, not of a plugin */
+#define GPUHAL_HELPER_EXIT_USAGE   96 /* the helper's own exit codes */
 #define GPUHAL_HELPER_EXIT_UNHEARD 97 /* the parent closed the stream */
-#define GPUHAL_HELPER_EXIT_HUNGRY  98 /* it had no memory for its records */
+#define GPUHAL_HELPER_EXIT_HUNGRY  98 /* out of memory for its records */
 #define GPUHAL_STREAM_BYTES_MAX    (4u << 20)
 #define GPUHAL_STREAM_LINE_MAX     (64u << 10)
 #define GPUHAL_STREAM_MAPPED_MAX   1000u
@@ -37,24 +38,24 @@ void gpuhal_stream_write_version(gpuhal_text *to, const char *version);
 void gpuhal_stream_write_log(gpuhal_text *to, int32_t level, const char *line);
 void gpuhal_stream_write_device(gpuhal_text *to, const gpuhal_listed_device *device);
 void gpuhal_stream_write_mapped(gpuhal_text *to, const gpuhal_texts *paths);
-/* `devices`: number of devices that were sent. */
+/* `devices` is the number of devices sent. */
 void gpuhal_stream_write_end(gpuhal_text *to, const gpuhal_load_context *load, bool good, size_t devices);
 
 typedef enum {
-    GPUHAL_STREAM_MORE,  /* continue reading */
+    GPUHAL_STREAM_MORE,  /* needs more input */
     GPUHAL_STREAM_ENDED, /* a complete [end] */
     GPUHAL_STREAM_CRASHED,
-    GPUHAL_STREAM_RUBBISH /* `problem` describes the fault, `line` has its place */
+    GPUHAL_STREAM_RUBBISH /* invalid data: see `problem` and `line` */
 } gpuhal_stream_state;
 
-/* A stream being read. Zero-initialised with `load` set is the beginning. */
+/* A stream being read. Initialised by zero and `load`. */
 typedef struct gpuhal_stream {
-    gpuhal_load_context *load; /* gets stage, driver, version, and the result */
+    gpuhal_load_context *load; /* receives stage, driver, version and result */
     gpuhal_stream_state state;
-    bool hello; /* it is a helper of this version */
-    bool state_reported; /* by [end] */
-    bool good;  /* at the end: the plugin lists devices */
-    int signal; /* of the crash */
+    bool hello; /* the writer is a helper of this version */
+    bool state_reported; /* [end] contained a state */
+    bool good;  /* result in [end]: the plugin lists devices */
+    int signal; /* in [crash] */
     uint32_t line;
     char problem[160];
     gpuhal_listed_devices devices; /* the first `whole` devices are complete and checked */

@@ -1,7 +1,7 @@
 /* loader/vendor_library.c: implements gpuhal_host.library(), which opens a vendor's runtime library for a plugin.
  *
- * A bare soname is allowed only here: the system's dynamic loader knows the places of drivers. The opened path is kept
- * in the load context, for the report; the failed names become the sentence of the error.
+ * Only here a bare soname is allowed, because the system's dynamic loader knows where drivers are. The path that was
+ * opened is recorded in the load context for the report. On failure the error message lists the names that were tried.
  */
 #include "base/error.h"
 #include "base/job.h"
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* number of threads in dlopen; the upper half has the fork generation of the first of them */
+/* number of threads in dlopen; the upper half is the fork generation in which the first of them entered */
 static _Atomic uint64_t loading;
 
 bool gpuhal_dlopen_is_forked(void)
@@ -23,7 +23,7 @@ bool gpuhal_dlopen_is_forked(void)
     return (uint32_t)now != 0 && now >> 32 != gpuhal_os_fork_generation();
 }
 
-/* A count from the parent never falls to 0 in the child: only the thread that forked returns from dlopen there. */
+/* In a forked child, a count from the parent never returns to 0, because only the forking thread exists there. */
 static bool enter_dlopen(void)
 {
     const uint64_t generation = (uint64_t)gpuhal_os_fork_generation() << 32;
@@ -36,8 +36,8 @@ static bool enter_dlopen(void)
     return true;
 }
 
-/* The mark is for a thread that is abandoned in dlopen: the dynamic loader's lock is the whole process's, so the next
- * dlopen would hang, too (job.h). */
+/* The job is flagged in case its thread is abandoned in dlopen. The dynamic loader's lock is per process, so the next
+ * dlopen would hang as well (job.h). */
 void *gpuhal_plugin_dlopen(const char *name, char *reason, size_t reason_bytes)
 {
     gpuhal_job *job = gpuhal_job_current();
@@ -73,7 +73,7 @@ static gpuhal_status no_driver(char *sentence)
     return GPUHAL_ERROR_NO_DRIVER;
 }
 
-/* Opens one name; a failure is added to `tried`. */
+/* Opens one name. Appends a failure to `tried`. */
 static void *try_name(const char *name, gpuhal_text *tried)
 {
     char reason[512];
@@ -81,7 +81,7 @@ static void *try_name(const char *name, gpuhal_text *tried)
     if (!library) {
         const size_t length = strlen(name);
         const bool named =
-            strncmp(reason, name, length) == 0 && strncmp(reason + length, ": ", 2) == 0; /* by dlerror() */
+            strncmp(reason, name, length) == 0 && strncmp(reason + length, ": ", 2) == 0; /* from dlerror() */
         gpuhal_text_printf(tried, "%s%s: %s", tried->length ? "; " : "tried ", name,
                            named ? reason + length + 2 : reason);
     }
@@ -110,7 +110,7 @@ static void *open_first(const char *setting, const char *const *sonames, gpuhal_
     return NULL;
 }
 
-/* The type of a slot is unknown here: the pointer is copied as bytes. */
+/* Copies the pointer as bytes, because the slot's type is unknown here. */
 static void set_slot(const gpuhal_symbol *symbol, const void *address)
 {
     memcpy(symbol->slot, &address, sizeof address);
@@ -123,8 +123,8 @@ static void clear_slots(const gpuhal_symbol *symbols, uint32_t count)
     }
 }
 
-/* Returns the first required symbol that is missing; NULL if none is. Sets all slots, even after a missing one: the
- * caller then clears all of them. */
+/* Returns the first missing required symbol; NULL if none. Sets all slots even then; the caller clears them after a
+ * failure. */
 static const char *fill_slots(void *library, const char *path, const gpuhal_symbol *symbols, uint32_t count)
 {
     const char *missing = NULL;

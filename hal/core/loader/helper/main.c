@@ -1,9 +1,10 @@
-/* loader/helper/main.c: the helper program: probes one plugin in a separate process, and reports the events to the
- * parent through the stream between them.
+/* loader/helper/main.c: the helper program. It probes one plugin in a separate process and reports to its parent
+ * through a stream.
  *
  *     gpuhal-helper PROTOCOL NAME FILE LOG_LEVEL IGNORE_ENVIRONMENT PARENT OPTIONS
  *
- * A fault of the plugin ends this process only. It exits without running exit handlers, which drivers may have added.
+ * A fault in the plugin ends only this process. It exits without running exit handlers, because drivers may have
+ * registered some.
  */
 #include "base/log.h"
 #include "base/records.h"
@@ -18,12 +19,12 @@
 
 #define LOG_BYTES_MAX (256u << 10)
 
-/* serialises records of several threads; protects log_bytes */
+/* serialises the records of different threads; protects log_bytes */
 static gpuhal_mutex stream_mutex = GPUHAL_MUTEX_INITIALIZER;
 static size_t log_bytes;
-static size_t device_count; /* devices that were sent */
+static size_t device_count; /* devices sent */
 
-/* Without a reader the helper has nothing left to do. */
+/* If the parent has closed the stream, the helper has nothing left to do. */
 static void send_bytes(const char *bytes, size_t count)
 {
     if (!gpuhal_os_helper_send(bytes, count)) {
@@ -31,7 +32,7 @@ static void send_bytes(const char *bytes, size_t count)
     }
 }
 
-/* Sends records, with an empty line before them, and clears them. */
+/* Sends an empty line and the records, and clears them. */
 static void send_records(gpuhal_text *records)
 {
     if (records->failed) {
@@ -62,7 +63,7 @@ static void send_driver(__attribute__((unused)) void *user, const char *path)
     send_records(&records);
 }
 
-/* Many log lines must not fill the stream. */
+/* Limits the number of bytes, so that log lines cannot fill the stream. */
 static void send_log(__attribute__((unused)) void *user, int32_t level, const char *line)
 {
     gpuhal_mutex_lock(&stream_mutex);
@@ -76,7 +77,7 @@ static void send_log(__attribute__((unused)) void *user, int32_t level, const ch
     }
 }
 
-/* Async-signal-safe: no lock, no allocation. */
+/* Async-signal-safe: takes no lock and allocates nothing. */
 static bool send_crash(int signal_number)
 {
     char record[] = "\n[crash]\nsignal = 000\n";
@@ -87,7 +88,7 @@ static bool send_crash(int signal_number)
     return gpuhal_os_helper_send(record, sizeof record - 1);
 }
 
-/* Sends each device immediately, so that it arrives even if the next one never comes. */
+/* Sends each device immediately, so that it arrives even if the driver hangs at the next one. */
 static void send_device(__attribute__((unused)) void *user, const gpuhal_listed_device *device)
 {
     gpuhal_text records = {0};
@@ -96,8 +97,8 @@ static void send_device(__attribute__((unused)) void *user, const gpuhal_listed_
     device_count++;
 }
 
-/* Sends the mapped files: the result is cached while they stay the same, and is not cached without them. Lack of memory
- * is not a result of the plugin. */
+/* Sends the mapped files with the result: it stays cached while they are unchanged, and is not cached without them.
+ * Running out of memory is not a result of the plugin. */
 static void send_result(const gpuhal_load_context *load, bool good)
 {
     gpuhal_text records = {0};
@@ -145,7 +146,7 @@ int main(int count, char **arguments)
     gpuhal_text hello = {0};
     gpuhal_stream_write_hello(&hello);
     send_records(&hello);
-    /* The parent reads the hello of another version and then ignores the helper. */
+    /* If the versions differ, the parent reads this hello and ignores the helper. */
     if (protocol == GPUHAL_HELPER_PROTOCOL) {
         gpuhal_os_helper_on_crash(send_crash);
         probe(arguments[2], arguments[3], arguments[7], (uint32_t)log_level, ignore_environment != 0);
