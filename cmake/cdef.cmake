@@ -2,8 +2,8 @@
 #
 # cmake -DCC=compiler -DPARTS=node;schedule;store -DINCLUDE=directory -DOUTPUT=file -P cdef.cmake
 #
-# The compiler's preprocessor takes comments, conditions and attributes out; what came from the system's headers stands before our first
-# declaration. Macros are gone by then, so those that are plain numbers are added as cffi reads them.
+# The compiler's preprocessor takes comments, conditions and attributes out; declarations of the system's headers stand before our
+# first one. Macros are gone by then, so plain numbers among them are added as cffi reads them.
 
 list(TRANSFORM PARTS REPLACE "(.+)" "-include;gpuhal/\\1.h" OUTPUT_VARIABLE more)
 execute_process(COMMAND ${CC} -E -P -I${INCLUDE} -D__attribute__\(x\)= -include gpuhal/gpuhal.h ${more} -x c /dev/null

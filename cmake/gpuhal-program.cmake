@@ -8,13 +8,13 @@
 # at most one source of each kind, several in C alone:
 #
 #   .comp  SPIR-V for Vulkan 1.1, by glslangValidator. The kernel has the name of the file: GLSL calls each of them main
-#   .cl    its text, which the driver compiles; where clang is there, it is compiled here as well, so that mistakes are found in the build
+#   .cl    its text, which the driver compiles; clang, if it is installed, compiles it here as well, so that the build finds mistakes
 #   .cu    a fatbin and PTX, by nvcc
-#   .hip   a bundle of code objects, by hipcc; without such a source it is made from the .cu
+#   .hip   a bundle of code objects, by hipcc; without such a source the .cu is compiled
 #   .c     a shared library for processors, inside the array; or with HOST_FUNCTIONS, which names the kernels, a part of the program itself
 #
-# A form whose compiler is not there is left out, with one line that says so. Sources that include others list those as DEPENDS, except for
-# nvcc and hipcc, which report them. GPUHAL_GLSLANG, GPUHAL_CLANG, GPUHAL_NVCC and GPUHAL_HIPCC name compilers that are elsewhere; OFF: none.
+# CMake leaves out a form whose compiler is missing, and reports it in one line. Sources that include others list those as DEPENDS, except for
+# nvcc and hipcc, which report them. GPUHAL_GLSLANG, GPUHAL_CLANG, GPUHAL_NVCC and GPUHAL_HIPCC name compilers in other places; OFF: none.
 
 # ---- as a script: cmake -DNAME=… -DFUNCTIONS=…,… -DOUTPUT=… -P gpuhal-program.cmake -- format file format file …
 
@@ -36,7 +36,7 @@ if(CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)
     # A compiler need not take lines of any length.
     string(REPEAT "0x..," 20 line)
     string(REGEX REPLACE "(${line})" "\\1\n    " bytes "${bytes}")
-    # With a zero behind, which does not count: no array is empty, and a text ends.
+    # With a zero at the end, which does not count: no array is empty, and a text ends.
     string(APPEND arrays "static const _Alignas(16) unsigned char code_${number}[] = {\n    ${bytes}0};\n\n")
     string(APPEND codes "    {.size = sizeof(gpuhal_code), .format = \"${format}\", .code = code_${number}, .bytes = sizeof code_${number} - 1},\n")
     math(EXPR number "${number} + 1")
@@ -61,7 +61,7 @@ endif()
 include_guard(GLOBAL)
 set(GPUHAL_PROGRAM_SCRIPT ${CMAKE_CURRENT_LIST_FILE} CACHE INTERNAL "")
 
-# Looks for a compiler, and says what is left out without it.
+# Looks for a compiler, and names the parts left out without it.
 function(_gpuhal_program_compiler variable program form)
   find_program(${variable} NAMES ${ARGN} HINTS ENV CUDA_PATH ENV ROCM_PATH PATHS /usr/local/cuda /opt/cuda /opt/rocm PATH_SUFFIXES bin
                NO_CMAKE_FIND_ROOT_PATH)
@@ -87,7 +87,7 @@ function(gpuhal_add_program name)
     message(FATAL_ERROR "gpuhal_add_program: ${name}: there is a target of this name already: give the program another one")
   endif()
   set(unknown ${arg_SOURCES} ${arg_CUDA_ARCHITECTURES} ${arg_HIP_ARCHITECTURES})
-  list(FILTER unknown INCLUDE REGEX "^[A-Z]+_[A-Z_]+$") # an unknown keyword stands among the values of the one before
+  list(FILTER unknown INCLUDE REGEX "^[A-Z]+_[A-Z_]+$") # an unknown keyword is among the values of the previous keyword
   list(PREPEND unknown ${arg_UNPARSED_ARGUMENTS})
   list(REMOVE_DUPLICATES unknown)
   if(unknown)

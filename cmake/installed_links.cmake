@@ -1,4 +1,4 @@
-# Part of the installation: its documents link to the headers where those are installed. In the sources they lie in hal/include.
+# Part of the installation: its documents link to the installed headers. In the sources the headers are in hal/include.
 # `documents` and `headers` are folders, relative to the prefix or absolute.
 
 get_filename_component(documents "${documents}" ABSOLUTE BASE_DIR "${CMAKE_INSTALL_PREFIX}")

@@ -1,5 +1,5 @@
-# What this build can use and can do without: headers of vendors, argp, jansson, cmocka, Python. They are looked for here and nowhere else.
-# What is found becomes a target to link; what has to be left out for want of something is said in one line each.
+# Optional dependencies of this build: headers of vendors, argp, jansson, cmocka, Python. Only this file looks for them. Each one found
+# becomes a target to link. One line for each part that is left out names the missing dependency.
 #
 # CMAKE_PREFIX_PATH, also as a variable of the environment, names folders with include/ and lib/ to look in first.
 
@@ -8,7 +8,7 @@ option(GPUHAL_REQUIRE_ALL "Where something would be left out because a thing it 
 set(missing "")
 set(packages "")
 
-# gpuhal_need(TARGET HEADER PACKAGE [LIBRARY name]): makes the target to link where header and library are there.
+# gpuhal_need(TARGET HEADER PACKAGE [LIBRARY name]): makes the target to link if header and library exist.
 function(gpuhal_need target header package)
   cmake_parse_arguments(PARSE_ARGV 3 arg "" "LIBRARY" "")
   string(REGEX REPLACE "^gpuhal-|-headers$" "" name ${target})
@@ -72,7 +72,7 @@ if(GPUHAL_TOOLS)
   if(NOT TARGET gpuhal-jansson)
     gpuhal_left_out("gpuhal-probe, gpuhal-bench, gpuhal-lease and gpuhal-place are" jansson.h libjansson-dev)
   endif()
-  # The live view of gpuhal-probe; the rest of it does without.
+  # The live view of gpuhal-probe; its other parts do not need this.
   gpuhal_need(gpuhal-ncurses curses.h libncurses-dev LIBRARY ncursesw)
   if(TARGET gpuhal-ncurses)
     target_compile_definitions(gpuhal-ncurses INTERFACE NCURSES_WIDECHAR=1)
@@ -84,7 +84,7 @@ if(GPUHAL_TOOLS)
     gpuhal_left_out("the manual pages are" help2man help2man)
   endif()
   # gpuhal-bench-baseline compares a store with a hash table of the C++ library, and blocks of memory with a library in one header for C++, which
-  # Debian 12 does not have. Nothing demands either.
+  # Debian 12 does not have. Both are optional.
   if(NOT CMAKE_CXX_COMPILER) # it may have been installed since
     unset(CMAKE_CXX_COMPILER CACHE)
   endif()
@@ -106,7 +106,7 @@ if(GPUHAL_TOOLS)
   endif()
 endif()
 
-# The tests take everything apart, so they need all of it.
+# The tests need all parts.
 if(GPUHAL_TESTS)
   gpuhal_need(gpuhal-cmocka cmocka.h libcmocka-dev LIBRARY cmocka)
   gpuhal_need(gpuhal-libuv uv.h libuv1-dev LIBRARY uv)

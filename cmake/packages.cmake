@@ -6,7 +6,7 @@ get_target_property(soversion gpuhal SOVERSION)
 set(library libgpuhal${soversion})
 get_property(plugins GLOBAL PROPERTY GPUHAL_PLUGINS)
 
-# gpuhal_package(COMPONENT PACKAGE DESCRIPTION): every package but the library's own wants the library of exactly its
+# gpuhal_package(COMPONENT PACKAGE DESCRIPTION): every package except the library's own needs the library of exactly its
 # version: the programs are linked to it, and before ABI 1.0 a plugin fits one version.
 macro(gpuhal_package component package description)
   string(TOUPPER ${component} word)
@@ -35,7 +35,7 @@ endforeach()
 set(CPACK_DEBIAN_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION utils)
-# What a plugin opens by itself at run time no tool can find in its file.
+# No tool can find in a plugin's file the libraries that it opens by itself at run time.
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_RECOMMENDS gpuhal-plugin-cpu)
 set(CPACK_DEBIAN_PLUGIN-OPENCL_PACKAGE_RECOMMENDS "ocl-icd-libopencl1 | libopencl1")
 set(CPACK_DEBIAN_PLUGIN-VULKAN_PACKAGE_RECOMMENDS libvulkan1)

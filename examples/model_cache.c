@@ -84,7 +84,7 @@ static gpuhal_status serve(gpuhal_store *store, gpuhal_queue *queue, uint32_t nu
 }
 
 /* Prefetches the model of the next request, which is known already: a model that was here before comes back now, and
- * not when it is asked for. */
+ * not at its request. */
 static gpuhal_status look_ahead(gpuhal_store *store, gpuhal_queue *queue, uint32_t number)
 {
     char key[32];
@@ -92,7 +92,7 @@ static gpuhal_status look_ahead(gpuhal_store *store, gpuhal_queue *queue, uint32
     snprintf(key, sizeof key, "model %u", number);
     const gpuhal_status status = gpuhal_store_describe(store, key, strlen(key), &entry);
     if (status || (entry.tiers & GPUHAL_TIER_DEVICE)) {
-        return status == GPUHAL_ERROR_NOT_FOUND ? GPUHAL_OK : status; /* the model is loaded when it is asked for */
+        return status == GPUHAL_ERROR_NOT_FOUND ? GPUHAL_OK : status; /* its request loads the model */
     }
     printf("  model %u comes back\n", number);
     return gpuhal_store_prefetch(store, queue, key, strlen(key), UINT64_MAX);

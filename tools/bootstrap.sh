@@ -1,9 +1,9 @@
 #!/bin/sh
-# From a fresh Debian or Ubuntu to a running gpuhal, in one command. Run it again whenever you like: it installs only what is
-# missing, and builds only what has changed.
+# From a fresh Debian or Ubuntu to a running gpuhal, in one command. Run it again whenever you like: it installs only
+# missing packages, and builds only changed files.
 #
-# Plain POSIX sh, because nothing else is there on a minimal system. No driver is ever installed for `probe` and `build`: what
-# gpuhal-probe shows are the devices of this machine. `test` brings software drivers to test with.
+# Plain POSIX sh, because nothing else is there on a minimal system. No driver is ever installed for `probe` and `build`:
+# gpuhal-probe shows the devices of this machine. `test` brings software drivers to test with.
 set -eu
 
 usage() {
@@ -24,8 +24,9 @@ build_packages='gcc libc6-dev cmake ninja-build opencl-c-headers libvulkan-dev l
 # libffmpeg-nvenc-dev, libamdhip64-dev and librocm-smi-dev have vendors' declarations to compare ours with, libamdhip64-5 is a HIP
 # runtime that finds no device; libuv1-dev is for an example; clang and g++ compile the headers once more, and g++ a program in C++17;
 # python3-cffi reads gpuhal.cdef, python3-prometheus-client metrics; tmux is a terminal, in which the shells complete; doxygen renders the
-# headers' comments; dpkg-dev and file make packages; munge, slurmctld, slurmd and slurm-client are a Slurm of one node (without its
-# configuration nothing of Slurm runs as a service; that of munge does where systemd runs); the rest is for .ci/run: clang-tidy, clang's sanitizers, what names lines in their reports, and a quick linker.
+# headers' comments; dpkg-dev and file make packages; munge, slurmctld, slurmd and slurm-client are a Slurm of one node (without
+# a configuration Slurm starts no service; munge starts one if systemd runs); the rest is for .ci/run: clang-tidy, clang's sanitizers, the
+# symbolizer of their reports, and a quick linker.
 test_packages='libcmocka-dev libuv1-dev pocl-opencl-icd mesa-vulkan-drivers vulkan-validationlayers glslang-tools libffmpeg-nvenc-dev libamdhip64-dev
 librocm-smi-dev libamdhip64-5 python3 python3-jsonschema python3-prometheus-client python3-cffi pkg-config binutils tmux
 bash-completion zsh fish clang g++ doxygen dpkg-dev file munge slurmctld slurmd slurm-client clang-tidy libclang-rt-dev llvm lld'
@@ -75,7 +76,7 @@ install_packages() {
     if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; then
         die "neither root nor sudo is available; run as root: apt-get install --no-install-recommends $*"
     fi
-    # A broken third-party source must not stop this script; when a needed one fails, the installation says so.
+    # A broken third-party source must not stop this script; if a needed source fails, the installation says so.
     as_root apt-get -q update </dev/null || say 'apt-get update had errors; going on'
     as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends install "$@" </dev/null ||
         die "apt-get could not install: $* (on Ubuntu some are in the component \"universe\")"
@@ -90,8 +91,8 @@ check_cmake() {
     fi
 }
 
-# A compiler newer than ours may warn about more, and that shall not stop a newcomer; CI, which sets CI, wants to know.
-# Without cmocka the tests are left out. The Python is the system's, since its modules were installed, not those of another one.
+# A newer compiler may have more warnings, which shall not stop a new user; CI, which sets CI, keeps them as errors.
+# Without cmocka CMake leaves the tests out. The Python is the system's, since the installed modules are for this one.
 configure_and_build() {
     set -- -DGPUHAL_TESTS=OFF
     if is_installed libcmocka-dev; then
@@ -103,7 +104,7 @@ configure_and_build() {
         set -- "$@" -DGPUHAL_WERROR=OFF
     fi
     cmake --preset default "$@"
-    if [ "$word" = probe ]; then # what it shows, and no more
+    if [ "$word" = probe ]; then # only the parts that it shows
         cmake --build --preset default --target hal/all plugins/all tools/probe/all
     else
         cmake --build --preset default

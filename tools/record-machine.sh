@@ -3,9 +3,9 @@
 #
 #     sh tools/record-machine.sh FOLDER [ROOT]      writes FOLDER/tree, and FOLDER/machine to be completed
 #
-# ROOT stands for `/`. No driver is asked, no device is opened, and of a GPU that sleeps nothing is read that would wake
-# it. Left out or replaced are the host's name, serial numbers, network addresses and users; UUIDs and unique numbers of
-# chips become others, the same one wherever it stood. tests/recorded/README.md has the grammar and what comes next.
+# ROOT stands for `/`. It calls no driver, opens no device, and reads no file that would wake a sleeping GPU.
+# It leaves out or replaces the host's name, serial numbers, network addresses and users; UUIDs and unique numbers of
+# chips are replaced by others, consistently in all places. tests/recorded/README.md has the grammar and the next steps.
 set -u
 LC_ALL=C
 export LC_ALL
@@ -19,13 +19,13 @@ fi
 
 # ---- entries
 
-# The place of a directory on the machine, whatever links lead there.
+# The place of a directory on the machine, with links resolved.
 place_of() { (cd -P "$root$1" 2>/dev/null && pwd -P) | sed "s|^$real_root||"; }
 
 # Begins the entries of a directory.
 at() { printf 'at %s\n' "$1"; where=$1; }
 
-# Prints one line of a file as an entry, several lines as a block; nothing where it cannot be read.
+# Prints one line of a file as an entry, several lines as a block; prints nothing for an unreadable file.
 entry() { # NAME CONTENTS
     case $2 in
     '') printf ' %s =\n' "$1" ;;
@@ -56,7 +56,7 @@ link() { # NAME..., to directories
     done
 }
 
-# The names in the directory that a pattern fits, without what the pattern of another directory left.
+# The names in the directory that a pattern fits; a pattern of another directory that fits nothing leaves no name.
 names() { (cd "$root$where" 2>/dev/null && for one in $1; do [ ! -e "$one" ] || echo "$one"; done); }
 
 # ---- the host
@@ -71,7 +71,7 @@ record_host() {
     entry cpuinfo "$(sed -n '/^$/q; /^[Ss]erial/d; p' "$root/proc/cpuinfo" 2>/dev/null)"
     entry meminfo "$(grep -E '^Mem(Total|Free|Available):' "$root/proc/meminfo" 2>/dev/null)"
     [ ! -r "$root/proc/stat" ] || entry stat "$(grep '^cpu ' "$root/proc/stat")"
-    # Of its control group and mounts only what a container or pod has and a host has not.
+    # Of its control group and mounts only the entries that a container or pod has and a host has not.
     entry self/cgroup "0::/$(grep -oE 'user\.slice|kubepods|docker|libpod|containerd|lxc|crio' "$root/proc/self/cgroup" 2>/dev/null | head -n 1)"
     entry self/mountinfo "$(awk '$5 ~ /^\/(etc\/(hosts|hostname|resolv.conf)|dev\/termination-log)$/ {
         if (match($4, /kubelet\/pods|docker|containers\/storage|overlay-containers|containerd|enroot/))
@@ -97,7 +97,7 @@ record_host() {
     done
 }
 
-# The kernel drivers' own files, and which device nodes are there and may be opened.
+# The kernel drivers' own files, the existing device nodes, and whether they may be opened.
 record_drivers() {
     at /sys/module
     for module in nvidia nvidia_uvm nvgpu amdgpu i915 xe nouveau; do text "$module/version" "$module/initstate"; done
@@ -117,7 +117,7 @@ record_drivers() {
 
 # ---- devices
 
-# What is read without a question to the device.
+# Facts that are read without a question to the device.
 record_static() {
     text class vendor device subsystem_vendor subsystem_device revision local_cpulist power/runtime_status
     link driver physfn
@@ -133,7 +133,7 @@ record_static() {
     done
 }
 
-# What a device is asked for: only of one that is awake.
+# Values of a device, which only a device that is awake is asked for.
 record_values() {
     text current_link_speed current_link_width max_link_speed max_link_width pcie_replay_count gpu_stats
     text $(names 'mem_info_*') $(names '*busy_percent') $(names '*_compute_partition') $(names '*_memory_partition') ras/umc_err_count
@@ -206,7 +206,7 @@ record_kfd() {
     done
 }
 
-# The names of these devices, where a list is installed.
+# The names of these devices, if a list is installed.
 record_names() {
     for list in /usr/share/misc/pci.ids /usr/share/hwdata/pci.ids; do
         [ -r "$root$list" ] || continue
@@ -224,7 +224,7 @@ record_names() {
     done
 }
 
-# ---- one text, without what identifies the machine
+# ---- one text, without names and numbers that identify the machine
 
 hide() {
     awk '

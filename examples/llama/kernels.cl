@@ -155,7 +155,7 @@ MATRIX(matmul_f16, dot_f16, uint, float, TILE)
 MATRIX(matmul_q8_0, dot_q8_0, uint, uint, TILE)
 MATRIX(matmul_q4_0, dot_q4_0, uint, uint, TILE)
 
-/* ---- what is done to each token */
+/* ---- work on each token */
 
 KERNEL(128) get_rows(GLOBAL float *out, GLOBAL const uint *table, GLOBAL const uint *tokens, uint columns, uint type,
                   uint first)

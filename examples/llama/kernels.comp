@@ -1,7 +1,7 @@
 #version 450
 // kernels.comp: the kernels of kernels.cl as shaders. Each is compiled alone, with the macro KERNEL_name before the rest;
 // those of matrices are KERNEL_matrix, with TYPE, the weights', and TILE, the tokens of a group. They add in the order
-// that kernels.c describes; what must not be fused is precise.
+// that kernels.c describes; values that must not be fused are precise.
 
 const uint TYPE_F32 = 0, TYPE_F16 = 1, TYPE_Q4_0 = 2, TYPE_Q8_0 = 8, LANES = 32, GROUP_ROWS = 4;
 

@@ -4,12 +4,12 @@
 Compares our declarations of a vendor's library with the vendor's own header: sizes of types, offsets and sizes of fields,
 values of enumerators, types of functions. Our header is a set of lists (see its first comment). A copy of it, in which every
 name of the vendor's style has "ours_" before it, is compiled beside the vendor's header, with one static assertion for each
-thing of the lists. RESULT is what every function returns (CUresult), or `-` where the lists say it for each.
+thing of the lists. RESULT is the type that every function returns (CUresult), or `-` if the lists state it for each.
 
 A vendor's headers name each other from the folder above their own (hip/linker_types.h), which is searched first: several versions
-may be installed. What the vendor's header does not declare cannot be compared, and is reported; so are members that lie elsewhere in
-earlier headers.
---break spoils our copy first: then it is a success when that difference is found, so a comparison that fell asleep is noticed.
+may be installed. A name that the vendor's header does not declare cannot be compared, and is reported; so are members that lie elsewhere
+in earlier headers.
+--break spoils our copy first: then it is a success to find that difference, so that a comparison that finds nothing is noticed.
 """
 
 import re
@@ -24,7 +24,7 @@ NAME = re.compile(r"\b(CU[a-zA-Z_]\w*|cu[A-Z]\w*|nvml[A-Z]\w*|NVML_\w+|"
 # know which compiler it serves.
 PROLOGUE = ("#define __CUDA_API_VERSION_INTERNAL\n#define __HIP_PLATFORM_AMD__\n"
             "#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n")
-# What a vendor's header wants of another package, and uses only for something that is the same elsewhere. Taken where it is not
+# Declarations that a vendor's header needs from another package, and that are the same elsewhere. Used if that package is not
 # installed: rocm_smi/kfd_ioctl.h needs the kernel's names of integers from libdrm's header.
 STAND_INS = {"libdrm/drm.h": "#include <linux/types.h>\n"}
 
@@ -46,7 +46,7 @@ def entries(text, word):
 
 
 def lists(text, result):
-    """Functions as type, name and parameters; values; types; fields as type, member, and for later ones what their header knows."""
+    """Functions as type, name and parameters; values; types; fields as type, member, and for later ones a macro of their header."""
     functions = [tuple(part.strip() for part in (entry if result == "-" else f"{result}, {entry}").split(",", 2))
                  for entry in entries(text, "REQUIRED") + entries(text, "OPTIONAL")]
     values = [entry.split(",")[0].strip() for entry in entries(text, "VALUE") + entries(text, "VERSION")]
@@ -79,7 +79,7 @@ def run(command, source):
 
 
 class Vendor:
-    """What the vendor's header declares, after its macros."""
+    """The declarations of the vendor's header, after its macros."""
 
     def __init__(self, compiler, header, stand_ins):
         self.include = f'{PROLOGUE}#include "{header}"\n'
@@ -100,7 +100,7 @@ class Vendor:
 
 
 def assertions(vendor, text, result):
-    """Pairs of a C declaration, or None where the vendor says nothing, and what it is about."""
+    """Pairs of a C declaration, or None if the vendor has none, and its subject."""
     functions, values, types, fields = lists(text, result)
     for returned, name, parameters in functions:
         kind = vendor.function(name)

@@ -1,5 +1,5 @@
-# tests/device/environment.sh: what the steps of run.sh, which reads this file, have of the machine and of the caller: the libraries and drivers
-# that the loaders do not find by themselves, and none of the caller's settings but those given with --set.
+# tests/device/environment.sh: the environment of the steps of run.sh, which reads this file: the machine's libraries and drivers that
+# the loaders do not find by themselves, and only the caller's settings that were given with --set.
 
 # Whether the system's loader finds a library by its name.
 has_library() {
@@ -11,7 +11,7 @@ has_library() {
 
 look_also_in() { export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$1"; }
 
-# Those of the kit that the machine lacks, and the driver's own where its folder is not searched.
+# Libraries of the kit that the machine lacks, and the driver's own libraries if the loader does not search their folder.
 use_libraries() {
     if ! has_library libcuda.so.1; then
         for folder in /usr/local/nvidia/lib64 /usr/local/nvidia/lib; do
@@ -37,8 +37,8 @@ use_libraries() {
     fi
 }
 
-# Nothing of the user's own settings counts but what was given with --set, nothing is kept for later runs, and no step learns from an earlier
-# one: a plugin that was ended in one of them is probed again in the next.
+# Only settings of the user that were given with --set count, no file stays for later runs, and no step learns from an earlier
+# one: a plugin that was ended in one step is probed again in the next.
 leave_home() {
     mkdir "$work/home"
     settings=$(env | sed -n 's/^\(GPUHAL_[A-Za-z0-9_]*\)=.*/\1/p' | sort -u)
@@ -53,7 +53,7 @@ leave_home() {
     done
 }
 
-# Images of containers keep NVIDIA's driver in a folder of its own, where the loaders do not look for what belongs to it.
+# Images of containers keep NVIDIA's driver in a folder of its own, where the loaders do not look for the libraries that belong to it.
 use_drivers_elsewhere() {
     elsewhere=$(ls /usr/local/nvidia/share/vulkan/icd.d/*.json 2>/dev/null | tr '\n' ':')
     if [ -n "$elsewhere" ] && [ -z "${VK_DRIVER_FILES:-}${VK_ICD_FILENAMES:-}${VK_ADD_DRIVER_FILES:-}" ]; then

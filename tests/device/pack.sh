@@ -1,11 +1,11 @@
 #!/bin/sh
-# Collects what a bare machine with a GPU may lack and can be given: the headers of OpenCL and Vulkan, jansson, the loaders of both APIs,
-# kernels for AMD's GPUs and what NVIDIA's Vulkan driver wants of X11; and which revision of the tree it is, which a tree without its history cannot say.
+# Collects files that a bare machine with a GPU may lack: the headers of OpenCL and Vulkan, jansson, the loaders of both APIs, kernels for
+# AMD's GPUs, the X11 libraries of NVIDIA's Vulkan driver, and the revision of the tree, which a tree without its history does not know.
 #
 #     sh tests/device/pack.sh [FOLDER]      (build/device-kit/<machine> in this tree, a few MiB)
 #
-# Run it where all of that is installed and let the folder travel with the tree: tests/device/run.sh finds it there by itself. Headers of
-# ours are not in it, and nothing of a vendor's driver. Libraries are for machines of this one's kind with a libc as new as this one's.
+# Run it on a machine with all of these, and copy the folder with the tree: tests/device/run.sh finds it there by itself. The folder has
+# neither our headers nor a part of a vendor's driver. Its libraries are for machines of the same kind with the same or a newer libc.
 set -u
 
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)

@@ -1,12 +1,12 @@
-# tests/device/report.sh: report.json and report.md of what tests/device/run.sh has left in $work; run.sh reads this file with a dot.
+# tests/device/report.sh: writes report.json and report.md from the files that tests/device/run.sh left in $work; run.sh reads this file with a dot.
 #
-# In $work lie, one line for each thing and fields between tabs: steps (record() writes them), survey (what survey.c prints); lines of text:
+# In $work lie, one line for each thing and fields between tabs: steps (record() writes them), survey (the output of survey.c); lines of text:
 # left_out, notes, cards; lines of JSON: copy-matrix.out, cuda; and the names of the steps whose output is that of gpuhal-bench: bench.
-# It may be called when some of that is not there yet.
+# run.sh may call it before all of these exist.
 
 # ---- pieces
 
-# Quotes a text; all but printable ASCII is dropped, so that it is JSON whatever a driver calls itself. Most texts need no program for that.
+# Quotes a text; all but printable ASCII is dropped, so that the result is JSON for any name of a driver. Most texts need no program for that.
 json_text() {
     case $1 in
     *[!\ -~]* | *[\\\"]*) printf '"%s"' "$(printf '%s' "$1" | tr '\n\t' '  ' | tr -cd '\040-\176' | sed 's/\\/\\\\/g; s/"/\\"/g')" ;;
@@ -26,8 +26,8 @@ json_texts() {
     printf ']'
 }
 
-# What of a program's output is JSON, as ours print it: an object a line, or a document with a member a line. Drivers print into it, and
-# who is ended may have left half a line.
+# The part of a program's output that is JSON, as ours print it: an object a line, or a document with a member a line. Drivers print into
+# the output, and a program that was killed may have left half a line.
 json_of() {
     text='"([^"\\]|\\.)*"'
     tr -cd '\012\040-\176' <"$1" | grep -E "^\{\"[a-z_]+\":.*\}\$|^ *[]}],?\$|^ *($text: )?($text|-?[0-9][-+.0-9eE]*|true|false|null|\[\]?|\{\}?),?\$"
@@ -42,7 +42,7 @@ json_lines() {
     printf ']'
 }
 
-# A document of one program; null where it was stopped before its end.
+# A document of one program; null if it was stopped before its end.
 json_document() {
     if [ -f "$1" ] && json_of "$1" >"$work/document" && [ "$(head -c 1 "$work/document")" = '{' ] && [ "$(tail -n 1 "$work/document")" = '}' ]; then
         cat "$work/document"
@@ -51,7 +51,7 @@ json_document() {
     fi
 }
 
-# For awk: the members of each line of gpuhal-bench about a row lie in row[]. Other lines are passed over.
+# For awk: the members of each line of gpuhal-bench about a row lie in row[]. Other lines are skipped.
 rows='!/^\{"device":/ { next }
     { split("", row); rest = $0
       while (match(rest, /"[a-z_0-9]+":("([^"\\]|\\.)*"|[-+.a-z0-9]+)/)) {
@@ -73,9 +73,9 @@ markdown_text() { printf '%s' "$1" | sed 's/|/\\|/g'; }
 
 # ---- speed
 
-# What is promised of CUDA and HIP, each with the worst of the results that belong to it; fields between tabs: device, what, least or most,
+# The promises for CUDA and HIP, each with the worst of the results that belong to it; fields between tabs: device, what, least or most,
 # unit, budget, number of results, worst, low, high, bytes, true or false or null. "-" is nothing. A bench that was stopped, or that could
-# not measure something, can show that a promise is missed, and not that it is held.
+# not measure a row, can show that a promise is broken, but not that it is kept.
 speed() {
     set --
     while read -r name; do
@@ -144,7 +144,7 @@ speed() {
                 else printf "\t-\t-\t-\t-\tnull\n"
             }
         }' "$@"
-    # The same question to NVML, all the time while it happens.
+    # The same query of NVML, repeated all the time meanwhile.
     grep '"before":' "$work/cuda" | grep 'takes no' | awk -F '"' '{
         before = after = $0; sub(/.*"before":/, "", before); sub(/.*"peak":/, "", after)
         printf "%s\t%s\tmost\tKiB\t0\t1\t%.0f\t%.0f\t%.0f\t-\t%s\n", $10, $4, (after - before) / 1024, (after - before) / 1024, (after - before) / 1024, /"ok":true/ ? "true" : "false" }'
@@ -258,7 +258,7 @@ write_json() {
     printf ']\n}\n'
 }
 
-# A table of what gpuhal-bench measured.
+# A table of the measurements of gpuhal-bench.
 bench_table() {
     awk "$rows"'
          function scaled(value, unit) {

@@ -1,32 +1,32 @@
 #!/bin/sh
-# Everything that a machine with a GPU can show about this tree, in one command and in less than nine minutes:
+# All tests of this tree for a machine with a GPU, in one command and in less than nine minutes:
 #
 #     sh tests/device/run.sh [--out FOLDER] [--quick] [--seconds N] [--step-seconds N] [--build FOLDER | --use FOLDER] [--kit FOLDER]
 #                            [--set NAME=VALUE]...
 #
-# It builds, lists the devices, measures the speed of CUDA or HIP, gives the proofs about CUDA contexts and memory, launches kernels by CUDA and
-# HIP, runs gpuhal-check on every plugin that lists a device, copies between all pairs of devices, and measures the rest: what matters most
-# comes first, since the time may run out. It writes into the folder (build/device-report)
+# It builds, lists the devices, measures the speed of CUDA or HIP, checks the rules about CUDA contexts and memory, launches kernels by CUDA and
+# HIP, runs gpuhal-check on every plugin that lists a device, copies between all pairs of devices, and measures the rest. The most
+# important steps come first, since the time may run out. It writes into the folder (build/device-report)
 #
-#     report.json   everything, for programs; report.schema.json beside this script describes each field
+#     report.json   all results, for programs; report.schema.json beside this script describes each field
 #     report.md     the same for people
-#     log.txt       what the machine is, and what every step printed
+#     log.txt       a description of the machine, and the output of every step
 #
-# The report is written several times on the way, so that it is there when the machine or a user ends the script.
+# The script writes the report several times, so that it exists when the machine or a user ends the script.
 #
 #     --quick            few and small copies, speed is not judged
-#     --seconds N        for all steps together (520); a step that no time is left for is skipped
+#     --seconds N        for all steps together (520); a step without time is skipped
 #     --step-seconds N   at most for each step
 #     --build FOLDER     where to build (build/device)
 #     --use FOLDER       take this build as it is and build nothing
 #     --kit FOLDER       headers and libraries to use before the machine's own, as tests/device/pack.sh collects them
 #                        (build/device-kit/<machine>, where there is one)
-#     --set NAME=VALUE   an environment variable for all steps, such as GPUHAL_CUDA_LIBRARY; GPUHAL_* that are set otherwise are left out
+#     --set NAME=VALUE   an environment variable for all steps, such as GPUHAL_CUDA_LIBRARY; other GPUHAL_* variables are ignored
 #
 # It needs a compiler, CMake, and make or ninja. To launch a kernel by HIP it also needs hipcc, or a kit that was packed on a machine that
-# has hipcc. It says what has to be left out for want of something else. A step that fails or hangs does not keep the others from running.
-# It asks nothing of the network, writes nothing outside the two folders and the one for temporary files, and changes no setting of a card.
-# Exit codes: 0 all that could run passed, also without a GPU; 1 something failed; 2 usage.
+# has hipcc. It names the steps that it leaves out, and the missing dependency. A step that fails or hangs does not stop the others.
+# It does not use the network, writes only into the two folders and the one for temporary files, and changes no setting of a card.
+# Exit codes: 0 every step that could run passed, also without a GPU; 1 a step failed; 2 usage.
 set -u
 export LC_ALL=C
 
@@ -106,7 +106,7 @@ note() {
 
 # ---- the report
 
-# Names that are not there yet are taken at once, so that no reader sees half a report.
+# Writes each report under another name and renames it, so that no reader sees half a report.
 write_report() {
     gpu=$(sentence_about_gpus)
     gpu_found=false
@@ -115,7 +115,7 @@ write_report() {
     write_markdown >"$out/.report.md" && mv "$out/.report.md" "$out/report.md"
 }
 
-# Whatever ends the script, there is a report of what has been.
+# However the script ends, it writes a report of the finished steps.
 stop() {
     trap '' INT TERM HUP PIPE
     if [ -n "$child" ]; then
@@ -130,7 +130,7 @@ stop() {
 
 # ---- steps
 
-# record NAME RESULT REASON, of the step that was run last unless it was not run at all.
+# record NAME RESULT REASON: for the last step that ran, or a step that did not run.
 record() {
     reason=$3
     case $reason in
@@ -141,7 +141,7 @@ record() {
     [ "$2" = passed ] || say "$1 $2: $reason"
 }
 
-# skip NAME REASON, fail NAME REASON: of what was not run.
+# skip NAME REASON, fail NAME REASON: for steps that did not run.
 skip() {
     took=0 limit=0 code=-
     record "$1" skipped "$2"
@@ -151,7 +151,7 @@ fail() {
     record "$1" failed "$2"
 }
 
-# run NAME LIMIT COMMAND…: leaves the exit code in $code and the output in $work/NAME.out and .err. False when it was not run.
+# run NAME LIMIT COMMAND…: leaves the exit code in $code and the output in $work/NAME.out and .err. False if it did not run.
 run() {
     step=$1 limit=$2
     shift 2
@@ -166,7 +166,7 @@ run() {
     say "$step, at most $limit s"
     started=$(date +%s)
     code=0
-    # The outer one is for processes that not even SIGKILL ends, since a driver holds them in the kernel: it gives up the inner one.
+    # The outer timeout is for processes that not even SIGKILL ends, since a driver keeps them in the kernel: it abandons the inner one.
     timeout -s KILL $((limit + 10)) timeout -k 5 "$limit" "$@" >"$work/$step.out" 2>"$work/$step.err" </dev/null &
     child=$!
     wait "$child" || code=$?
@@ -176,7 +176,7 @@ run() {
     return 0
 }
 
-# A file, of one that is very long the beginning and the end.
+# A file; if it is very long, its beginning and its end.
 excerpt() {
     bytes=$(wc -c <"$1")
     if [ "$bytes" -le 200000 ]; then
@@ -186,16 +186,16 @@ excerpt() {
     fi
 }
 
-# What a program said last.
+# The last lines of a program's output.
 last_words() {
     words=$(grep '[^[:space:]]' "$work/$1.err" | tail -n 1)
     printf '%s' "${words:-exit code $code; see log.txt}"
 }
 
-# settle NAME [REASON]: the result of what run() ran, by its exit code. REASON: why it failed, where the program's last words do not say.
+# settle NAME [REASON]: the result of the program that run() ran, by its exit code. REASON: why it failed, if the program's last lines do not say.
 settle() {
     outcome=$code
-    # A program killed before its time was up was not killed for the time.
+    # A program that was killed before its deadline was not killed for the deadline.
     if [ "$code" -eq 124 ] || [ "$code" -eq 137 ]; then
         [ "$took" -lt "$limit" ] || outcome=late
     fi
@@ -222,7 +222,7 @@ settle() {
 
 # ---- the machine
 
-# The tree may belong to another user, and have travelled without its history into another one; git's own question whether it is clean
+# The tree may belong to another user, and may be a copy without its history inside another tree; git's own check whether it is clean
 # would write into it.
 describe_source() {
     [ -e "$source/.git" ] && described=$(git -c safe.directory='*' -C "$source" describe --always 2>/dev/null) || return 1
@@ -307,7 +307,7 @@ probe() {
     run "$name" "$limit" "$build/bin/gpuhal-probe" "$@" && settle "$name"
 }
 
-# check_plugins NAME…: of those that were found.
+# check_plugins NAME…: the plugins that were found.
 check_plugins() {
     if [ ! -x "$build/bin/gpuhal-check" ]; then
         skip "check-$1" "gpuhal-check was not built"
@@ -347,7 +347,7 @@ prove() {
     settle "$name" "$(sed -n -e 's/.*"ok":false.*"detail":"\(.*\)"}$/\1/p' -e 's/.*"ok":null.*"detail":"\(.*\)"}$/\1/p' "$work/$name.out" | head -n 1)"
 }
 
-# HIP's driver compiles nothing, so its kernels need AMD's compiler, or what pack.sh has compiled where that was.
+# HIP's driver compiles nothing, so its kernels need AMD's compiler, or the kernels that pack.sh compiled on a machine with it.
 launch_hip() {
     if ! grep -q "^device${tab}rocm:" "$work/survey"; then
         skip rocm-launch 'no HIP device is listed'
@@ -402,7 +402,7 @@ bench_group() {
     done
 }
 
-# What is promised of CUDA and HIP.
+# Measures the promises for CUDA and HIP.
 bench_first() {
     if [ ! -x "$build/bin/gpuhal-bench-baseline" ]; then
         skip bench "$(left_out gpuhal-bench)"

@@ -1,5 +1,5 @@
-// tests/install/consumer.cpp: somebody else's program in C++17: the same bytes to every device and back through gpuhal.hpp, and what a
-// failure looks like there.
+// tests/install/consumer.cpp: another project's program in C++17: the same bytes to every device and back through gpuhal.hpp, and the
+// form of a failure there.
 #include <gpuhal/gpuhal.hpp>
 
 #include <cstdio>

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Uses of an installed gpuhal by others, each a CTest test: install_test.py TEST --option value…
 
-The first test installs the build tree into an empty prefix below --work; the others use that prefix as a stranger would, with the
-compiler, CMake and pkg-config, and run the programs that they have built without any GPUHAL_ variable except those that they set.
+The first test installs the build tree into an empty prefix below --work; the others use that prefix as another project would, with the
+compiler, CMake and pkg-config, and run the programs that they have built only with GPUHAL_ variables that they set themselves.
 """
 
 import argparse
@@ -135,7 +135,7 @@ def a_cmake_project_uses_the_package(o):
         f"-DCMAKE_C_COMPILER={o.cc}")
     run(o.cmake, "--build", build)
     check_consumer(build / "with-gpuhal", f"{o.libdir}/gpuhal/gpuhal-{{name}}.so", f"{o.libdir}/.*")
-    # A statically linked program has no library of gpuhal's to find the plugins beside.
+    # A statically linked program has no shared library of gpuhal beside which it could find the plugins.
     output = check_consumer(build / "with-gpuhal-static", f"{o.libdir}/gpuhal/gpuhal-{{name}}.so", f"{o.libdir}/gpuhal/gpuhal-.*",
                             clean_environment(GPUHAL_PLUGIN_PATH=f"{o.libdir}/gpuhal"))
     expect("libgpuhal.so" not in output, "the static program has loaded libgpuhal.so", output)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Measures how much the tests notice: changes one place of the library or a plugin at a time, builds, and runs the tests of its folder.
+"""Measures how many faults the tests notice: changes one place of the library or a plugin at a time, builds, and runs the tests of its folder.
 
 A mutant is killed when the build or a test fails. A surviving mutant is a place where the code may be wrong and no test fails: either a
 test is missing, or the change makes no difference (an equivalent mutant; a person has to judge that).
 
-The work is done in a copy of the tracked and untracked files (--work), so the checkout is never touched. The same seed chooses the
+It works in a copy of the tracked and untracked files (--work), so the checkout never changes. The same seed chooses the
 same mutants of the same sources. Results are appended to a file of JSON lines as they come. A run that was stopped continues from its
 last result, and a source that has changed since is judged again. Only Python's library, git, CMake and Ninja are needed.
 """
@@ -60,7 +60,7 @@ SWAPS = [
     (r" = true;", " = false;"), (r" = false;", " = true;"), (r"\breturn GPUHAL_ERROR_\w+;", "return GPUHAL_OK;"),
     (r"(?<=[\w\])]) \? (?=.*:)", " ? !"), (r"\bif \((?=.*\) \{\s*$)", "if (!("), (r"\b1\b(?!\w)", "0"),
 ]
-# A whole statement on one line: a call whose value is not used, or an assignment to something that exists already.
+# A whole statement on one line: a call whose value is not used, or an assignment to an existing variable.
 STATEMENT = re.compile(r"^\s+((\(void\))?[a-z_][\w.>\[\]*-]*\([^{}]*\);|[a-z_*][\w.>\[\]-]*(\.|->)[\w.>\[\]-]* = [^{}]*;|[a-z_]+ = [^{}]*;)$")
 
 
@@ -169,7 +169,7 @@ def prepare(work):
         source, copy = ROOT / name, tree / name
         if source.is_file() and not (copy.is_file() and copy.read_bytes() == source.read_bytes()):
             copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(source, copy)  # with a new time: a run that was stopped may have left a mutant built
+            shutil.copy(source, copy)  # with a new time: a stopped run may have left a built mutant
     command = ["cmake", "-G", "Ninja", "-S", tree, "-B", work / "build", "-DCMAKE_BUILD_TYPE=Release",
                "-DCMAKE_C_FLAGS=-O1 -w", f"-DPython3_EXECUTABLE={sys.executable}"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)

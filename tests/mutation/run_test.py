@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What run.py may change: only code, always the same for one seed. And no process that a mutant started stays."""
+"""run.py changes only code, always the same for one seed, and leaves no process that a mutant started."""
 import os
 import pathlib
 import sys

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The rules of the house that can be read off what was built. Each is one CTest test: binary_rules.py RULE COMPILER ARGUMENT…
+"""The rules of the project that can be read from built files. Each is one CTest test: binary_rules.py RULE COMPILER ARGUMENT…
 
 Like the rules on sources, each is first tried on small examples, compiled on the spot: a rule that lets the bad one pass is broken.
 """
@@ -37,7 +37,7 @@ def names_begin_with(prefixes, *files):
 
 
 def exports_are_the_public_functions(headers, library):
-    """HEADER_DIRECTORY LIBRARY: what the library exports is what the headers mark GPUHAL_API, neither more nor less."""
+    """HEADER_DIRECTORY LIBRARY: the library exports exactly the functions that the headers mark GPUHAL_API."""
     declared = {name for path in sorted(Path(headers).rglob("*.h")) if path.name != "plugin.h"
                 for _, _, name, _ in c_text.public_functions(c_text.read(path))}
     exported = set(defined_names(library, "--dynamic"))
@@ -67,7 +67,7 @@ def libraries_need_libc_only(*libraries):
 
 
 def programs_search_libraries_beside_themselves_alone(*programs):
-    """PROGRAM…: an empty entry of a search path, or one that does not begin with the program's own folder, is wherever its user stands."""
+    """PROGRAM…: an empty entry of a search path, or one that does not begin with the program's own folder, means the user's current folder."""
     for path in programs:
         for value in re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", run("readelf", "--dynamic", "--wide", path)):
             for entry in value.split(":"):
@@ -85,7 +85,7 @@ def libraries_are_bound_at_once_and_never_unloaded(*libraries):
 
 
 def libraries_run_no_code_when_loaded(*libraries):
-    """LIBRARY…: no constructor and no destructor but those that the compiler puts into every shared object."""
+    """LIBRARY…: no constructor and no destructor except the ones that the compiler puts into every shared object."""
     for path in libraries:
         sizes = re.findall(r"\((INIT_ARRAYSZ|FINI_ARRAYSZ)\)\s+(\d+)", run("readelf", "--dynamic", "--wide", path))
         for kind, size in sizes:
@@ -97,7 +97,7 @@ GOOD = "__attribute__((visibility(\"default\"))) int gpuhal_plugin_query(void) {
 LINKED = ["-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-z,now", "-Wl,-z,nodelete"]
 HEADER = "GPUHAL_API int gpuhal_plugin_query(void);\n"
 
-# rule: (compiled with, source that breaks it, source that keeps it, arguments; {file} is what was compiled)
+# rule: (compiled with, source that breaks it, source that keeps it, arguments; {file} is the compiled file)
 EXAMPLES = {
     names_begin_with: (["-c"], GOOD + "int helper(void) { return 1; }\n", GOOD + "static int helper(void) { return gpuhal_plugin_query(); }\n"
                        "int gpuhal_x(void) { return helper(); }\n", ["gpuhal_plugin_query,gpuhal_x", "{file}"]),

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""The numbered rules of docs/vendor-guide.md are tied to what checks them: must_rules.py CTEST SOURCE_DIRECTORY BUILD_DIRECTORY.
+"""The numbered rules of docs/vendor-guide.md name the checks that test them: must_rules.py CTEST SOURCE_DIRECTORY BUILD_DIRECTORY.
 
-Between a rule, which begins with **M-01, and the next one stands a paragraph that begins with "Checked by:". It names checks of
-gpuhal-check (`symbols`) or tests (`loader_corpus.…`, with a dot), which have to exist, or says after "Not by a program:" why there are
-none. For each check that it names, a line of tests/conformance/faults.inc has a plugin that breaks this rule and fails this check. The
-rule that a check gives by default, in tools/check/checks.inc, names the check. Numbers are never reused and stand in any order, each of
+After each rule, which begins with **M-01, there is a paragraph that begins with "Checked by:". It names checks of gpuhal-check
+(`symbols`) or tests (`loader_corpus.…`, with a dot), which must exist, or says after "Not by a program:" why there are none. For each check that it names, a line of tests/conformance/faults.inc has a plugin that breaks this rule and fails this check. The
+rule that a check gives by default, in tools/check/checks.inc, names the check. Numbers are never reused and come in any order, each of
 them once and none left out; tools/check/rules.inc has a hint for each.
 """
 

@@ -27,7 +27,7 @@ takes the right to call by one atomic exchange. Every thread that locks the mute
 PLACES = """
 ## Where threads wait
 
-All wait on the one condition of the queue, each for something else: `gpuhal_queue_wait_at()` takes the place as an argument, and
+All threads wait on the one condition of the queue, each for another reason: `gpuhal_queue_wait_at()` takes the place as an argument, and
 `waiting` in `struct gpuhal_queue` counts the threads at each, for debuggers too.
 
 | place | waiting thread | until |

@@ -2,7 +2,7 @@
 """A slot of gpuhal_ops that no check of gpuhal-check judges, or that the trace does not know, fails the build: slot_rules.py COMPILER
 SOURCE_DIRECTORY.
 
-Compiles what includes the tables of slots as it is, and with a plugin.h that has one slot more, one slot less, and two slots exchanged.
+Compiles the files that include the tables of slots as they are, and with a plugin.h that has one slot more, one slot less, and two slots exchanged.
 """
 
 import subprocess

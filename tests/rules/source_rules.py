@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The rules of the house that can be read off the sources. Each is one CTest test: source_rules.py RULE SOURCE_DIRECTORY.
+"""The rules of the project that can be read from the sources. Each is one CTest test: source_rules.py RULE SOURCE_DIRECTORY.
 
-A rule is a generator of sentences, one for each place where it is broken. Before it looks at the tree it is tried on small
-examples: it must complain about the bad ones and be silent about the good ones, so that a rule that fell asleep is found out.
+A rule is a generator of sentences, one for each place where it is broken. Before the rule reads the tree it is tried on small
+examples: it must complain about the bad ones and be silent about the good ones, so that a rule that finds nothing is noticed.
 """
 
 import os
@@ -16,20 +16,20 @@ from layers import LAYERS, layer_of
 
 # Headers of vendors that are installed; tools call no vendor's library.
 OF_SYSTEM = re.compile(r"^(?:CL|cuda|hip|vk_mem_alloc|vulkan)\b")
-# Parts of the library that it keeps to itself, complete without the rest: these programs measure them, compiled in.
+# Internal parts of the library that are complete without the rest: these programs compile them in, and measure them.
 MEASURED = {"tools/bench": {"hal/core/memory/blocks.h"}}
 OF_VENDORS = {"gpuhal/plugin.h", "gpuhal/types.h", "gpuhal/native.h"}
 BANNED = ("strcpy strcat sprintf vsprintf strtok atoi atol atoll atof gets system popen alloca abort exit _exit quick_exit assert "
           "dlclose dlopen dlsym getenv secure_getenv setenv putenv printf vprintf fprintf vfprintf dprintf puts putchar fputs fputc "
           "perror signal sigaction fork atexit").split()
-# Where a banned call is at its place, and why.
+# Places at which a banned call is allowed, and the reason.
 PERMITTED = {
     "hal/core/os/linux/environment.c": {"getenv", "secure_getenv"},           # the one reader of the environment
     "plugins/stream/environment.c": {"getenv"},                          # variables of the vendor's library, as it reads them
     "hal/core/os/linux/library.c": {"dlopen", "dlsym"},                       # the one caller of the dynamic loader
     "plugins/cpu/program.c": {"dlopen", "dlsym", "dlclose"},              # an application's kernels, which are unloaded with their program
-    "hal/core/os/linux/helper_process.c": {"_exit", "sigaction", "signal", "setenv"},   # called by the helper program alone, in its own process
-    "hal/core/base/log.c": {"fprintf"},                                       # GPUHAL_LOG: lines go to standard error when asked for
+    "hal/core/os/linux/helper_process.c": {"_exit", "sigaction", "signal", "setenv"},   # only the helper program calls it, in its own process
+    "hal/core/base/log.c": {"fprintf"},                                       # GPUHAL_LOG: lines go to standard error on request
 }
 LINES_AT_MOST = 800
 COLUMNS_AT_MOST = 120
@@ -67,7 +67,7 @@ def layers_include_only_themselves_and_lower_ones(root):
 
 
 def parts_reach_the_core_by_one_header_each(root):
-    """Beside the public headers. What a part keeps in the gpuhal object, and callbacks, are functions there."""
+    """Beside the public headers. The state of a part in the gpuhal object, and callbacks, are functions there."""
     for part in ("node", "schedule"):
         for path in c_text.sources(root, f"hal/{part}"):
             text = c_text.read(path)
@@ -80,8 +80,8 @@ def parts_reach_the_core_by_one_header_each(root):
 
 
 def stays_at_home(root, path, home, public, vendors=True, shared=()):
-    """The includes of one file: nothing of ours but the public headers named (None: all), files below `home` or in `shared`, and what the
-    folder measures; and headers of vendors, unless it is to have none."""
+    """The includes of one file: of our headers only the named public ones (None: all), files below `home` or in `shared`, and the
+    baselines of the folder; and headers of vendors, unless `vendors` is false."""
     for line, kind, name in c_text.includes(c_text.read(path)):
         if kind == "<":
             if name.startswith("gpuhal/") and public is not None and name not in public:
@@ -107,7 +107,7 @@ def stays_at_home(root, path, home, public, vendors=True, shared=()):
 
 def plugins_see_the_vendor_headers_and_their_own_folder_only(root):
     """All see plugins/common, which has headers alone. A plugin with a stream_names.h is built with plugins/stream. It sees that folder
-    too, whose sources see what all such plugins have."""
+    too, whose sources see the headers that all such plugins have."""
     common, shared = root / "plugins/common", root / "plugins/stream"
     streams = sorted(path.parent for path in root.glob("plugins/*/stream_names.h"))
     for path in c_text.sources(root, "plugins"):
@@ -183,7 +183,7 @@ def nothing_is_left_marked_as_unfinished(root):
     for path, text in text_files(root):
         if not UNFINISHED.search(text):
             continue
-        # TAP has a directive of that name, so in C only comments and code count, not what programs print.
+        # TAP has a directive of that name, so in C only comments and code count, not the output of programs.
         for match in UNFINISHED.finditer(c_text.without_strings(text) if path.suffix in (".c", ".h") else text):
             yield f"{place(root, path, c_text.line_of(text, match.start()))}: {match.group()}"
 
@@ -252,7 +252,7 @@ def every_page_stands_in_the_index_of_pages(root):
 
 
 def the_table_of_first_calls_has_every_header_that_declares_calls(root):
-    """It ends gpuhal.h: in each row a task, headers, and a call that one of them declares."""
+    """The table at the end of gpuhal.h: each row has a task, headers, and a call that one of them declares."""
     headers = root / "hal/include/gpuhal"
     rows = re.findall(r"^ \*  \S.*?  +([\w/]+\.h(?:, [\w/]+\.h)*) +(\w+)\(\)$", c_text.read(headers / "gpuhal.h"), re.M)
     declared = {path.relative_to(headers).as_posix(): {name for _, _, name, _ in c_text.public_functions(c_text.read(path))}
@@ -267,7 +267,7 @@ def the_table_of_first_calls_has_every_header_that_declares_calls(root):
 
 
 def unwanted_words(root):
-    """The words of the forms in tests/rules/words.txt, the forms as one expression, and what to say instead of each."""
+    """The words of the forms in tests/rules/words.txt, the forms as one expression, and the words to use instead of each."""
     instead = {}
     for line in c_text.read(root / "tests/rules/words.txt").splitlines():
         if line and not line.startswith("#"):
@@ -281,7 +281,7 @@ def unwanted_words(root):
 
 
 def plain_text_of(page):
-    """A page without what it quotes: code and names, old ones too."""
+    """A page without its quotations: code and names, old ones too."""
     return re.sub(r"^```.*?^```|`[^`\n]*`", lambda m: re.sub(r"[^\n]", " ", m.group()), page, flags=re.S | re.M)
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What files call, by the symbols of their objects: symbol_rules.py layers|circles COMPILER OBJECT…
+"""The calls of files, by the symbols of their objects: symbol_rules.py layers|circles COMPILER OBJECT…
 
 circles: no two files use each other's functions or variables, directly or by others. layers: nor does a file of hal/ use those of a higher
 layer. The rules are first tried on small examples, compiled on the spot.
@@ -23,7 +23,7 @@ def parts_of(path):
 
 
 def file_of(path):
-    """hal/core/queue/wait.c for …/hal/CMakeFiles/gpuhal-objects.dir/core/queue/wait.c.o; None for what lies in no layer."""
+    """hal/core/queue/wait.c for …/hal/CMakeFiles/gpuhal-objects.dir/core/queue/wait.c.o; None for objects outside the layers."""
     parts = parts_of(path)
     starts = [i for i, part in enumerate(parts[:-1]) if part in LAYERS]
     first = starts[-1] - (starts[-1] > 0 and parts[starts[-1] - 1] == "core") if starts else 0

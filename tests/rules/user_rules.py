@@ -2,7 +2,7 @@
 """The rule that nothing is public without a user: user_rules.py SOURCE_DIRECTORY.
 
 Each function of the public headers is called by a tool, an example, an adapter or the Python package; tests do not count. without_user.txt has the
-exceptions, each with its reason, and none that has a caller or is no public function. Before the rule looks at the tree it is tried on small ones.
+exceptions, each with its reason, and none that has a caller or is no public function. Before the rule reads the tree it is tried on small ones.
 """
 
 import io

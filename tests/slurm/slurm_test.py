@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""A real Slurm of one node with two GPUs, whose driver is the fake one: what gpuhal-probe --format gres prints is its gres.conf, and device
+"""A real Slurm of one node with two GPUs, whose driver is the fake one: the output of gpuhal-probe --format gres is its gres.conf, and device
 cgroups keep a job to its GPUs. BUILD; 77 means skipped.
 
 Everything runs in namespaces of its own, of mounts, processes, network and host name: /dev has the nodes of the GPUs, ports are free, and all
-processes end with the first. Control groups alone outlive that; they are removed afterwards."""
+processes end with the first. Only control groups outlive this process; the test removes them afterwards."""
 
 import errno
 import fcntl
@@ -76,7 +76,7 @@ def bring_loopback_up():
 
 
 def make_devices(root):
-    """/dev has what every program needs, and the nodes of the GPUs."""
+    """/dev has the nodes that every program needs, and those of the GPUs."""
     dev = root + "/dev"
     for name in ("null", "zero", "full", "random", "urandom", "tty"):
         number = os.stat("/dev/" + name).st_rdev
@@ -111,7 +111,7 @@ class Cluster:
             subprocess.Popen((name, *options), env=self.environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
 
     def configure(self):
-        """gres.conf is what the program prints, and its first lines have what slurm.conf needs."""
+        """gres.conf is the output of the program, and its first lines have the values for slurm.conf."""
         gres = subprocess.run((self.build / "bin/gpuhal-probe", "--format", "gres", "--output", self.folder + "/gres.conf"),
                               env=self.environment, capture_output=True, text=True, check=False)
         check(gres.returncode == 0, gres)
@@ -151,20 +151,20 @@ class Cluster:
         return [f"---- {path.name}\n{path.read_text(errors='replace')[-3000:]}" for path in files]
 
     def srun(self, *options, program="gpuhal-probe", arguments=()):
-        """Runs a program in tasks, each of which first says what it can open."""
+        """Runs a program in tasks; each first lists the nodes that it can open."""
         path = self.build / {"gpuhal-probe": "bin", "workers": "examples"}[program] / program
         return self.run("srun", "--quiet", *options, sys.executable, "-B", os.path.abspath(__file__), "task", str(path), *arguments)
 
 
 def driver_of(numbers):
-    """The statements of the fake driver where these GPUs can be opened."""
+    """The statements of the fake driver if these GPUs can be opened."""
     lines = [f"devices {len(numbers)}", "memory * 1G", "name * NVIDIA H100 80GB HBM3"]
     lines += [f"pci {place} {ADDRESSES[number]}; uuid {place} {number + 1:032x}" for place, number in enumerate(numbers)]
     return "; ".join(lines + (["link 0 1 nvlink 4 18"] if len(numbers) == 2 else []))
 
 
 def task(program, *arguments):
-    """In a job: CUDA lists the GPUs that the process may open, which is what the kernel says. The nodes have no driver."""
+    """In a job: CUDA lists the GPUs that the process may open, as the kernel decides. The nodes have no driver."""
     given = []
     for number in range(GPUS):
         try:
@@ -178,7 +178,7 @@ def task(program, *arguments):
 
 
 def opened(result):
-    """What each rank can open, by its number."""
+    """The nodes that each rank can open, by its number."""
     return {int(rank): json.loads(numbers) for rank, numbers in re.findall(r"^rank (\d+) opens (\[.*\])$", result.stdout, re.M)}
 
 
@@ -222,7 +222,7 @@ def two_ranks_on_one_gpu_are_refused(cluster):
 
 
 def run_inside(folder, build):
-    tempfile.tempdir = folder  # which is removed outside, whatever happens here
+    tempfile.tempdir = folder  # the caller removes it, also after a failure here
     subprocess.run(("mount", "-t", "proc", "proc", "/proc"), check=True)
     socket.sethostname("localhost")
     bring_loopback_up()
@@ -246,7 +246,7 @@ def groups_of_slurm():
 
 
 def remove_groups(tries):
-    """Those that Slurm made, from the innermost one; a process of theirs may still be ending. Returns whether none is left."""
+    """Removes the groups that Slurm made, from the innermost one; a process there may still be ending. Returns whether none is left."""
     for _ in range(tries):
         for group in groups_of_slurm():
             for folder, _, _ in os.walk(group, topdown=False):
@@ -283,7 +283,7 @@ def main(build):
     lacking = what_is_lacking(build)
     if lacking:
         skip(lacking)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what follows "finally" is done then, too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the code after "finally" runs, too
     with tempfile.TemporaryDirectory(prefix="gpuhal-slurm-", dir="/tmp") as folder:
         os.chmod(folder, 0o755)
         try:

@@ -1,4 +1,5 @@
-/* tests/support/faults.h: makes one call of a program fail, chosen by its number, and counts what the program holds.
+/* tests/support/faults.h: makes one call of a program fail, chosen by its number, and counts the resources that the
+ * program holds.
  *
  * Code that is linked statically into a test with gpuhal_add_faults() makes its calls through this file (the linker's
  * --wrap), with and without sanitizers. Libraries that the program opens, and the C library itself, do not. Numbers

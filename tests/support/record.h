@@ -1,5 +1,5 @@
-/* tests/support/record.h: single records of what a gpuhal object has now, of the kinds of gpuhal/view.h: what these
- * point to outlives the view. */
+/* tests/support/record.h: single present records of a gpuhal object, of the kinds of gpuhal/view.h: the data that
+ * they point to outlives the view. */
 #ifndef GPUHAL_TEST_RECORD_H
 #define GPUHAL_TEST_RECORD_H
 
@@ -25,7 +25,7 @@ static inline uint32_t records_now(const gpuhal *gpu, gpuhal_record_kind kind)
     return count;
 }
 
-/* The report of the first plugin with this name; its name is "" where there is none. */
+/* The report of the first plugin with this name; its name is "" if there is none. */
 static inline gpuhal_plugin_report report_of(const gpuhal *gpu, const char *name)
 {
     gpuhal_plugin_report report = {.size = sizeof report};

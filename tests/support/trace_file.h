@@ -95,7 +95,7 @@ static inline void expect_links_followed(gpuhal *gpu, gpuhal_trace_kind kind)
     unlink(trace_path);
 }
 
-/* The program's own output is never replaced, whatever its name. */
+/* The program's own output is never replaced, under any name. */
 static inline void expect_own_output_refused(gpuhal *gpu, gpuhal_trace_kind kind)
 {
     char pipe_end[40];

@@ -85,8 +85,7 @@ static inline void begin_tree(void)
     setenv("GPUHAL_SYSTEM_ROOT", tree_root, 1);
 }
 
-/* A file of the kernel that is not writable, whatever the rights of the process. It stands for a node that may not be
- * opened. */
+/* A file of the kernel that no process can write, not even one of root. It stands for a node that may not be opened. */
 static inline const char *forbidden_or_skip(void)
 {
     static const char forbidden[] = "/proc/sys/kernel/osrelease";

@@ -1,6 +1,6 @@
 /* tests/system/cards.h: a CUDA machine whose cards are put in and taken out while the program runs. Cards are letters:
- * each has a UUID, an address and memory of its own, whatever its number in the driver. Helper processes see the
- * machine as it is when they start; the driver in this process keeps its first list. */
+ * each has a UUID, an address and memory of its own, which do not depend on its number in the driver. Helper processes
+ * see the machine as it is when they start; the driver in this process keeps its first list. */
 #ifndef GPUHAL_TEST_CARDS_H
 #define GPUHAL_TEST_CARDS_H
 

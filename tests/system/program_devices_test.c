@@ -338,7 +338,7 @@ static gpuhal_status launch_with(const row *own, gpuhal_buffer *used, uint32_t l
     return gpuhal_kernel_launch(own->queue, own->own->kernels[SAXPY], &desc);
 }
 
-/* Where the driver maps, the launches before may keep the buffer from being mapped. */
+/* If the driver maps the buffer, earlier launches may still use it, and prevent that. */
 static void expect_busy_while_mapped(const row *own)
 {
     void *mapped = NULL;

@@ -1,5 +1,5 @@
 /* A vendor's plugin over its fake, slot by slot, beside a typical engine in the same process: it captures graphs,
- * resets devices, loses one of two, and hands over streams of every kind. Tests of HIP alone are in
+ * resets devices, loses one of two, and passes streams of every kind. Tests only of HIP are in
  * rocm_engine_own_test.c. */
 #include "bench.h"
 

@@ -1,6 +1,6 @@
-/* Every call of a whole life of two devices fails once, over a vendor's fake. Whatever fails, the process lives, every
- * error has a status and a sentence that names the call, bytes that were reported as arrived are right, no object is
- * left, and no rule of the vendor is broken.
+/* Every call of a whole life of two devices fails once, over a vendor's fake. After each failure the process lives,
+ * every error has a status and a sentence that names the call, bytes that were reported as arrived are right, no object
+ * is left, and no rule of the vendor is broken.
  *
  * Each try is a process of its own, since the fakes read their faults once.
  */

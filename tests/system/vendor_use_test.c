@@ -20,7 +20,7 @@ TEST(verify_passes_on_every_device_and_leaves_nothing)
 
 /* ---- bytes */
 
-/* Their plugin is not started yet: each sample starts it, and none takes another one's start for its own. */
+/* Their plugin is not started yet: each sample starts it, and none takes another sample's start for its own. */
 TEST(the_first_sample_of_several_devices_has_the_values_of_each)
 {
     use_machine("devices 4");

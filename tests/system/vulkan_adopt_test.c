@@ -1,4 +1,4 @@
-/* A program with its own VkDevice on lavapipe hands it over, allocates and copies through the library, and runs its own
+/* A program gives the library its own VkDevice on lavapipe, allocates and copies through the library, and runs its own
  * compute shader on the library's buffers. Skipped if lavapipe is not installed. */
 #include "adopt.h"
 #include "support/random.h"

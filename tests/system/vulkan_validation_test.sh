@@ -1,14 +1,14 @@
 #!/bin/sh
 # Runs a command with the Khronos validation layer and its synchronisation validation, and fails on any message of an error or a warning:
-# vulkan_validation_test.sh WRONG_CALL COMMAND…. The program WRONG_CALL breaks rules on purpose, and has to be reported first: a layer that
-# is not active finds nothing. Skipped (77) where the layer or the driver is not installed.
+# vulkan_validation_test.sh WRONG_CALL COMMAND…. The program WRONG_CALL breaks rules on purpose, and the layer must report it first: an
+# inactive layer finds nothing. Skipped (77) if the layer or the driver is not installed.
 set -u
 wrong=$1
 shift
 directory=$(mktemp -d) || exit 1
 trap 'rm -rf "$directory"' EXIT
 
-# Every process opens the file anew and would empty it, so it is a pipe that one reader keeps.
+# Every process opens the file again and would empty it, so it is a pipe with one reader.
 cat > "$directory/vk_layer_settings.txt" <<SETTINGS
 khronos_validation.debug_action = VK_DBG_LAYER_ACTION_LOG_MSG
 khronos_validation.report_flags = error,warn
@@ -17,7 +17,7 @@ khronos_validation.log_filename = $directory/pipe
 SETTINGS
 mkfifo "$directory/pipe"
 
-# run LOG COMMAND…: the command's exit status; what the layer says goes to LOG.
+# run LOG COMMAND…: returns the command's exit status; the layer's messages go to LOG.
 run() {
     log=$1
     shift

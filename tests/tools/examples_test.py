@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The programs of examples/ that need no other: FILE TEST FOLDER FAKES CUDA. TEST may be all (together.py), and CUDA is 1 if their kernel has a
+"""The programs of examples/ that need no other program: FILE TEST FOLDER FAKES CUDA. TEST may be all (together.py), and CUDA is 1 if their kernel has a
 form for CUDA; 77 means skipped."""
 
 import array

@@ -25,7 +25,7 @@ def skip(why):
 
 
 class Host:
-    """Eight GPUs with real nodes, of which CUDA lists one; nothing looks like a container."""
+    """Eight GPUs with real nodes; CUDA lists one of them, and there is no sign of a container."""
 
     def __init__(self, program, fakes):
         folder = Path(__file__).resolve().parent.parent / "recorded/docker-one-of-8"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Which devices gpuhal-lease gives on recorded machines (tests/recorded). lease_machines_test.py TEST|all PROGRAM PROBE FAKES; 77 means skipped."""
+"""The devices that gpuhal-lease gives on recorded machines (tests/recorded). lease_machines_test.py TEST|all PROGRAM PROBE FAKES; 77 means skipped."""
 
 import json
 import os
@@ -49,7 +49,7 @@ class Played:
         return process.stdout.readline().strip(), process
 
     def leased(self, *options):
-        """The devices that a command gets which ends at once."""
+        """The devices of a command that ends at once."""
         return self.run("run", *options, "--", "sh", "-c", 'echo "$GPUHAL_DEVICES"')[0].strip()
 
     def status(self):

@@ -57,7 +57,7 @@ def answers_that_a_screen_does_not_have():
 
 
 def words_without_a_line():
-    """gpuhal-probe's words for states of hardware, for health, and for what it found beside them."""
+    """gpuhal-probe's words for states of hardware, for health, and for other findings."""
     page = "".join(line for line in (source / "docs/errors.md").read_text(encoding="utf-8").splitlines(True) if line.startswith("| `"))
     states = re.search(r"gpuhal_hardware_state_name.*?\{(.*?)\}", (source / "hal/node/hardware.c").read_text(encoding="utf-8").replace("{\n", "", 1), re.S)[1]
     health = (source / "tools/probe/health.c").read_text(encoding="utf-8")

@@ -225,7 +225,7 @@ def a_file_that_lies_is_refused_and_never_believed(tool):
             b"GGUF" + struct.pack("<IQQ", 3, 2**60, 2**60), good[:-9]]
     for lie in lies:
         check("model: " in tool.run(lie, "--given", "x=1GiB", code=1).stderr, lie[:64])
-    for _ in range(40): # whatever is wrong with the model, there is a plan or a sentence
+    for _ in range(40): # for every damage to the model there is a plan or a sentence
         spoilt = bytearray(good)
         for _ in range(3):
             spoilt[dice.randrange(4, len(spoilt))] = dice.randrange(256)

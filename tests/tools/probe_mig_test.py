@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Parts of divided GPUs (MIG): those that CUDA gives this process, and the others, which NVML lists. See probe_support.py."""
+"""Parts of divided GPUs (MIG): the parts that CUDA gives this process, and the others, which NVML lists. See probe_support.py."""
 
 import csv
 import io

@@ -47,7 +47,7 @@ class Processes:
 
 
 def lines_of(result):
-    """The block of the processes: its title and what follows."""
+    """The block of the processes: its title and the lines after it."""
     lines = result.out.splitlines()
     titles = [i for i, line in enumerate(lines) if re.match(r"  ID +USER +PID +MEMORY +COMMAND", line)]
     if not titles:

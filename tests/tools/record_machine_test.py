@@ -35,7 +35,7 @@ def without_numbers(what):
 
 
 def keep_two_gpus(tree):
-    """Of several equal devices two show everything."""
+    """Two of several equal devices are enough."""
     addresses = sorted({match.group() for match in map(re.compile(r"(?<=/devices/)\w{4}:\w\w:\w\w\.\w$").search, tree.things) if match})
     tree.things = {path: what for path, what in tree.things.items() if not any(one in f"{path} {what}" for one in addresses[2:])}
 

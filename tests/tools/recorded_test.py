@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A recorded machine: the output of gpuhal-probe on it is compared with the files in its folder, tests/recorded/NAME.
 
-    recorded_test.py FOLDER PROGRAM FAKES [--write | --shell]     77: skipped, since the machine needs something that is missing
+    recorded_test.py FOLDER PROGRAM FAKES [--write | --shell]     77: skipped, since a part that the machine needs is missing
 
 The folder has `tree`, the machine's files below /sys, /proc, /dev and /etc; `machine`, its drivers and settings; and the expected output.
 The runs share one record, in the order of the screens and formats; the first run finds it empty, or as `earlier` left it.
@@ -34,7 +34,7 @@ LIBRARIES = {"cuda": (("GPUHAL_CUDA_LIBRARY", "cuda/libcuda.so.1"),),
              "opencl": (("GPUHAL_OPENCL_LIBRARY", None),)}
 DRASTIC = re.compile(r"\breboot\b|--shutdown\b|--gpu-reset\b|\bsed -i\b|\btee /|\bmokutil --import\b|\bprime-select\b|\brestart (…|nvidia-fabric)|delete pod\b")
 WORDS_WIDTH = 67  # of words between commands: --explain has least room for them
-CAPABILITIES = (1, 2)  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH: root too shall be refused what a mode refuses
+CAPABILITIES = (1, 2)  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH: a mode shall deny access to root, too
 
 
 class Machine:
@@ -131,7 +131,7 @@ def give_up_rights():
 
 
 def compact(value, indent=""):
-    """JSON with what fits on one line in one line, so that differences can be read."""
+    """JSON in which a value that fits on one line has one line, so that differences can be read."""
     line = json.dumps(value, ensure_ascii=False)
     if len(line) + len(indent) <= 150 or not isinstance(value, (dict, list)) or not value:
         return line if indent else line + "\n"

@@ -552,7 +552,7 @@ def links_that_were_measured_are_listed_without_measuring(probe):
     result = probe.run(*PAIR, **settings)
     check(re.search(r"\^         cached, measured (between )?20", result.out) and "--verify measures again" in " ".join(result.out.split()), result)
     check("^" not in probe.run(*PAIR, "--verify", **settings).out)
-    # The library does not watch the fake's script: it needs an order to look again.
+    # The library does not watch the fake's script: it needs a command to list again.
     newer = place.settings() | fake_cuda("devices 2; link 0 1 nvlink 4 18; driver_text 599.01") | {"GPUHAL_ISOLATION": "always"}
     listed, result = probe.json(*PAIR, **newer)
     check(all(not link["cached"] and link["verified"] is None for link in listed["links"]), result)

@@ -36,7 +36,7 @@ TEST(a_request_compares_eight_blocks_of_a_bin)
 TEST(a_request_that_only_the_last_of_many_blocks_fits_gets_it)
 {
     set_up();
-    /* One bin has all blocks, and the block that fits is behind more blocks than are compared at first. */
+    /* One bin has all blocks, and the block that fits comes after more blocks than are compared at first. */
     (void)gpuhal_blocks_add(&blocks, bins[0], 0, 1023);
     for (uint32_t i = 1; i < 100; i++) {
         (void)gpuhal_blocks_add(&blocks, bins[0], i, 1008);

@@ -1,5 +1,5 @@
-/* The steps of a pool when memory is short, rung by rung: each rung frees the memory that only it can free, and no
- * other owner is asked before. */
+/* The steps of a pool when memory is short, rung by rung: each rung frees the memory that only it can free, and the
+ * pool asks no other owner before. */
 #include "unit/ladder_support.h"
 
 /* Takes buffers of a UNIT while there is memory without asking others. */
@@ -124,7 +124,7 @@ TEST(memory_that_work_still_has_is_waited_for_before_others_are_asked)
     const gpuhal_status status = attempt(pool, NULL, LADDER_LIMIT, 0, PATIENCE_NS);
     pthread_join(own.thread, NULL);
     assert_int_equal(status, GPUHAL_OK);
-    /* A loaded machine may take longer than the second before callbacks are asked: they have nothing anyway. */
+    /* On a loaded machine the second may pass before the pool asks callbacks; they have no memory anyway. */
     assert_true(c.calls <= 1);
     asked[0] = 0;
     gpuhal_queue_destroy(queue);

@@ -1,4 +1,4 @@
-/* The bad plugins of tests/plugins/corpus.inc: each alone, and all of them together in one folder. Whatever they do,
+/* The bad plugins of tests/plugins/corpus.inc: each alone, and all of them together in one folder. In each case
  * this process lives, the good plugin beside them is listed, nothing is loaded here, nothing is left over, and the
  * report names the fault. */
 #include "corpus_files.h"

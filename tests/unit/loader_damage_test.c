@@ -1,5 +1,5 @@
 /* A real plugin, damaged by chance: bits flipped and bytes cut off. Any crash happens in the helper: this process
- * lives, has loaded no part of it, and says in words what is wrong, or lists the device after harmless damage. */
+ * lives, has loaded no part of it, and describes the fault in words, or lists the device after harmless damage. */
 #include "loader_support.h"
 
 #include "base/records.h"

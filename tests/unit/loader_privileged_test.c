@@ -28,8 +28,8 @@ static void check_environment_of_helper(void)
     assert_null(strstr(text, "GPUHAL_"));
 }
 
-/* "mock" stands for a driver, and needs no file. Unless the program says that its environment is clean, no driver is
- * called at all; cpu always works. */
+/* "mock" stands for a driver, and needs no file. Unless the program says that its environment is clean, the library
+ * calls no driver; cpu always works. */
 static void check_drivers(bool environment_is_clean)
 {
     static gpuhal_builtin_fn *const builtins[] = {gpuhal_mock_query, gpuhal_mock_cpu_query, NULL};

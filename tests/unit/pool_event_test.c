@@ -88,7 +88,7 @@ TEST(memory_released_after_the_event_stays_with_its_queue)
     end_pair(&p);
 }
 
-/* It goes behind its home queue once the other one's work has ended, and was released before the event all the same. */
+/* It belongs to its home queue again once the other queue's work has ended; its release was still before the event. */
 TEST(memory_that_another_queue_used_too_is_given_behind_an_event_after_its_release)
 {
     pair p = begin_pair(ONLY_EVENTS);

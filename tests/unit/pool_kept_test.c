@@ -1,4 +1,4 @@
-/* Released buffers that a queue's lane keeps: for which queue, until when, and that no figure shows them. */
+/* Released buffers that a queue's lane keeps: their queue, their end, and their absence from all figures. */
 #include "pool/pool.h"
 #include "pool_support.h"
 #include "queue/queue.h"

@@ -18,7 +18,7 @@ static inline void make_folder(void)
     snprintf(programs, sizeof programs, "%s/gpuhal-programs", registry);
 }
 
-/* Warnings since the object was opened that say what the user has to repair. */
+/* Warnings since the object was opened that ask the user for a repair. */
 static int warnings;
 
 static inline void count_warnings(void *user, int32_t level, const char *text)

@@ -232,7 +232,7 @@ TEST(a_queue_does_not_keep_a_followed_timepoint_that_ended_well)
     end(&o);
 }
 
-/* The driver's words about the first queue's work are the failure, whichever queue is asked first. */
+/* The driver's words about the first queue's work are the failure, in any order of the two waits. */
 TEST(a_queue_that_waits_for_work_that_fails_has_the_failure_of_that_work)
 {
     objects o = begin();

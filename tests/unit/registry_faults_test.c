@@ -45,7 +45,7 @@ static void clear(const char *directory)
     assert_int_equal(files_that_begin_with(directory, "registry"), 0);
 }
 
-/* Checks, whatever happened, that the next writer finds plugin 1, leaves no temporary file, and keeps its record. */
+/* Checks, after any fault, that the next writer finds plugin 1, leaves no temporary file, and keeps its record. */
 static void expect_sound(const char *directory, bool damaged, unsigned also)
 {
     if (!damaged) {

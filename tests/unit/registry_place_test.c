@@ -71,7 +71,7 @@ TEST(a_relative_place_is_an_error_that_names_who_said_it)
     assert_non_null(strstr(gpuhal_last_error()->sentence, "GPUHAL_REGISTRY is \"./there\""));
 }
 
-/* Checks a process with more rights than its user, who names a directory that this process may write to. */
+/* Checks a process with more rights than its user; the user names a directory that the process may write to. */
 static void check_as_privileged(const char *named)
 {
     expect_place(named, 0, NULL);

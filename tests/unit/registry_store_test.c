@@ -1,4 +1,5 @@
-/* tests/unit/registry_store_test.c: the registry's files, whatever the disk, the clock, and other processes do. */
+/* tests/unit/registry_store_test.c: the registry's files, with faults of the disk, changes of the clock, and other
+ * processes. */
 #include "registry_support.h"
 
 #include "base/job.h"

@@ -1,5 +1,5 @@
-/* Devices that are plugged in and unplugged while a program has their plugin loaded: which can be opened, and which
- * handle belongs to which. */
+/* Devices that are plugged in and unplugged while a program has their plugin loaded: the devices that can be opened,
+ * and the handle of each. */
 #include "support/mock.h"
 #include "loader_support.h"
 

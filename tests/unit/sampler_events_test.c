@@ -1,4 +1,4 @@
-/* Samplers: events of thresholds and of health, for callbacks and in the list behind a descriptor. */
+/* Samplers: events of thresholds and of health, for callbacks and in the list of a descriptor. */
 #include "sampler_support.h"
 
 #include <poll.h>

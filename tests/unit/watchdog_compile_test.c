@@ -180,7 +180,7 @@ static void lose_the_device_while_a_kernel_is_created(fixture *s)
     gpuhal_program_release(program);
 }
 
-/* Another thread's call hangs while the driver is asked for the compiled program. */
+/* Another thread's call hangs while the library reads the compiled program from the driver. */
 static void lose_the_device_to_another_thread(fixture *s)
 {
     static const stop what = {"program_compiled", NULL, do_load, 0};

@@ -56,7 +56,7 @@ static bool growth_of_copy(gpuhal_buffer *to, gpuhal_buffer *from, uint64_t byte
 }
 
 /* Fills the whole buffer by small pieces, so that all its pages exist before the copy; then reads a little, so that the
- * driver has started everything that it needs for the first transfer. */
+ * driver has started all its parts for the first transfer. */
 static bool touch(gpuhal_buffer *buffer)
 {
     static unsigned char piece[64 << 10];

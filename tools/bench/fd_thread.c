@@ -13,7 +13,7 @@ struct gpuhal_bench_fd_thread {
     pthread_t thread;
     sem_t request;
     int descriptor;
-    bool stop; /* Written before the semaphore is posted, like all that the thread reads. */
+    bool stop; /* Written before the semaphore is posted, like all members that the thread reads. */
     bool good; /* Written before the eventfd is. */
 };
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Counts the instructions that a 64-byte blocking copy costs over the plugin's own function, with valgrind's callgrind.
 # Usage: instructions.sh [path of gpuhal-bench [device]], cpu:0 without a device. Prints the number; exit code 1 when it
-# is above the budget of 150, 2 when the count could not be taken. Time plays no part in it, so a loaded machine gives
-# the same number as an idle one.
+# is above the budget of 150, 2 if it could not count. The count does not depend on time, so a loaded machine gives the
+# same number as an idle one.
 set -eu
 
 bench=${1:-gpuhal-bench}
@@ -25,7 +25,7 @@ total() {
     echo "$count"
 }
 
-# Instructions of one call: what two runs have in common, mainly opening, cancels in the difference. A call runs the same
+# Instructions of one call: the common part of two runs, mainly opening, cancels in the difference. A call runs the same
 # instructions each time, so the remainder of the division is noise of the opening.
 per_call() {
     low=$(total "$few" "$1")

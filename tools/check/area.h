@@ -1,6 +1,6 @@
 /* area.h: memory of a device together with its expected contents.
  *
- * An area knows at every moment what each of its bytes should be. A check changes some of them through a slot of the
+ * An area knows at every moment the expected value of each byte. A check changes some of them through a slot of the
  * plugin, says so with gpuhal_area_changed() and has all of them compared by gpuhal_area_verify(): bytes outside the
  * requested range are guards. An area is used by one thread at a time.
  */

@@ -1,4 +1,4 @@
-/* checks_range.c: virtual memory: the addresses of a range, and the memory behind them. */
+/* checks_range.c: virtual memory: the addresses of a range, and the memory mapped to them. */
 #include "pieces.h"
 
 #include <inttypes.h>

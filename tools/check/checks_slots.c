@@ -125,7 +125,7 @@ void gpuhal_check_describe(gpuhal_context *context)
     expect_slots(&filled, "describe");
 }
 
-/* The index comes from applications, also from those that were started before a device was unplugged. */
+/* The index comes from applications, also if they were started before a device was unplugged. */
 void gpuhal_check_describe_unknown(gpuhal_context *context)
 {
     const uint32_t wild[] = {context->index + 1, context->index + 1000, UINT32_MAX};

@@ -1,5 +1,5 @@
-/* pieces.h: a range of addresses, and the memory that comes and goes behind its pieces. Each step fails the check if
- * the plugin breaks the slot's contract in plugin.h. */
+/* pieces.h: a range of addresses, and the memory that is mapped to its pieces and unmapped. Each step fails the check
+ * if the plugin breaks the slot's contract in plugin.h. */
 #ifndef GPUHAL_CHECK_PIECES_H
 #define GPUHAL_CHECK_PIECES_H
 

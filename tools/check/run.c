@@ -166,7 +166,7 @@ unsigned gpuhal_runner_run(gpuhal_runner *runner, const gpuhal_job *jobs, unsign
             }
         }
     }
-    /* A child that has closed the pipe should be dead. Once every result is in, its threads do nothing that belongs to
+    /* A child that has closed the pipe should be dead. Once every result is in, its threads do no work of
      * a check. */
     int status = -1;
     const bool timed_out = heard == GPUHAL_TOOL_TIMED_OUT;

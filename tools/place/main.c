@@ -1,4 +1,4 @@
-/* main.c: gpuhal-place, which prints where the layers of a model go.
+/* main.c: gpuhal-place, which prints the device of each layer of a model.
  *
  * Read in this order: options.h, model.h with model_file.c, gguf.c and table_file.c, machine.h, this file, print.h with
  * print.c, json.c and export.c. */
@@ -69,7 +69,7 @@ static int solve(const place *p, const gpuhal_placement_problem *problem, gpuhal
     return status ? EXIT_INFEASIBLE : EXIT_PLACED;
 }
 
-/* Plans again after a device is lost: the layers stay where the plan for all devices has them, as far as they can. */
+/* Plans again after a device is lost: the layers stay on their devices of the first plan, as far as they can. */
 static int solve_again(place *p, gpuhal_placement_problem *problem, const gpuhal_placement *before, uint32_t lost)
 {
     gpuhal_placement *after = NULL;

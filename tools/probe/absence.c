@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Says why hardware that one of the selectors means cannot be used, and what to do. Returns NOT_FOUND if no selector
- * means any. */
+/* Says why hardware that one of the selectors means cannot be used, and how to mend that. Returns NOT_FOUND if no
+ * selector means any. */
 static gpuhal_probe_exit say_unusable(const gpuhal_probe_machine *machine, const char *source, const char *selectors)
 {
     gpuhal_probe_exit code = PROBE_NOT_FOUND;
@@ -46,7 +46,7 @@ static gpuhal_probe_exit say_unusable(const gpuhal_probe_machine *machine, const
     return code;
 }
 
-/* Does so with all devices, whatever is selected; they stay in *out_all. */
+/* Does so with all devices, selected or not; they stay in *out_all. */
 static gpuhal_probe_exit say_unusable_of_all(const gpuhal_probe_options *options, gpuhal_probe_machine *out_all)
 {
     const char *variable = getenv("GPUHAL_DEVICES");

@@ -1,5 +1,5 @@
-/* advice.h: a problem's `fix`: commands, a line each, and lines of words that begin with "#". A warning stands before
- * its command, the meaning of the answers after a question. */
+/* advice.h: a problem's `fix`: commands, a line each, and lines of words that begin with "#". A warning comes before
+ * its command, and the meaning of the answers after a question. */
 #ifndef PROBE_ADVICE_H
 #define PROBE_ADVICE_H
 

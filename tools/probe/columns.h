@@ -49,7 +49,7 @@ const char *gpuhal_probe_without_vendor(const char *name);
  * sentence on standard error. */
 size_t gpuhal_probe_columns_read(const char *names, gpuhal_probe_column out_columns[PROBE_COLUMN_COUNT]);
 
-/* Writes the cell of the row; "" if the state of the row stands in its place. */
+/* Writes the cell of the row; "" if the state of the row is in its place. */
 void gpuhal_probe_column_write(gpuhal_probe_column column, const gpuhal_probe_row *row,
                                const gpuhal_probe_screen *screen, gpuhal_probe_cell *out_cell);
 

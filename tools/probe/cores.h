@@ -1,5 +1,5 @@
 /* cores.h: the processor's cores by the numbers of Slurm (and of lstopo, as "L#"): in the order of their sockets,
- * whatever numbers the kernel has. */
+ * not of the kernel's numbers. */
 #ifndef PROBE_CORES_H
 #define PROBE_CORES_H
 

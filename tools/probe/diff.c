@@ -1,6 +1,6 @@
 /* diff.c: see diff.h. Compares the machine with a baseline that only --accept moves, so that every run reports a
  * difference until it is accepted. Plugins are run although their results are cached, since the machine is compared
- * with the record; quarantined plugins and those that timed out are not. */
+ * with the record; quarantined plugins and plugins that timed out are not. */
 #include "diff.h"
 
 #include "baseline.h"
@@ -115,8 +115,8 @@ static bool say_left_out(const gpuhal_probe_comparison *own)
 
 /* ---- running */
 
-/* Lists the plugins that --retry names, and those with a valid cached result, except quarantined ones and those that
- * timed out. malloc'ed; NULL without memory. */
+/* Lists the plugins that --retry names, and plugins with a valid cached result, except quarantined and
+ * timed-out ones. malloc'ed; NULL without memory. */
 static char *name_plugins_to_run(const gpuhal_view *record, const char *wanted)
 {
     gpuhal_plugin_record plugin = {.size = sizeof plugin};

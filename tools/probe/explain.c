@@ -1,4 +1,4 @@
-/* explain.c: the explanation. Problems come first: failed plugins, with all that is known of them. One line each
+/* explain.c: the explanation. Problems come first: failed plugins, with all known facts about them. One line each
  * follows for working plugins, for plugins that have nothing to list, and for devices that share a physical device;
  * then the choice and notes. With --all everything is shown at length. */
 #include "../common/text.h"

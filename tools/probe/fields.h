@@ -59,7 +59,7 @@ typedef struct gpuhal_probe_field {
     const char *help;                /* a sentence */
 } gpuhal_probe_field;
 
-/* Returns column number `index`; NULL past the last. Columns of one family stand together. */
+/* Returns column number `index`; NULL past the last. Columns of one family are neighbours. */
 const gpuhal_probe_field *gpuhal_probe_field_at(size_t index);
 /* Returns the column of that name, with its unit or without; NULL: there is none. */
 const gpuhal_probe_field *gpuhal_probe_field_named(const char *name, size_t length);

@@ -1,6 +1,6 @@
-/* gres.c: the listing as gres.conf of Slurm: a line for each GPU that Slurm can give to a job, of every vendor. GPUs
- * without a line stand in a comment with the reason. AutoDetect is switched off, since it ends at the first vendor that
- * it detects, and would contradict these lines. */
+/* gres.c: the listing as gres.conf of Slurm: a line for each GPU that Slurm can give to a job, of every vendor. A
+ * comment names each GPU without a line, and the reason. The file switches AutoDetect off, since it ends at the first
+ * vendor that it detects, and would contradict these lines. */
 #include "cores.h"
 #include "formats.h"
 #include "links.h"
@@ -222,8 +222,8 @@ static const char *address_of(const gres *one)
     return one->row->hardware ? one->row->hardware->address : "";
 }
 
-/* Sorts by the order of the bus, as the driver numbers its nodes and Slurm's own detection lists them, whatever this
- * process lists first. Parts with the same address stay in their order. */
+/* Sorts by the order of the bus, as the driver numbers its nodes and Slurm's own detection lists them, and not in the
+ * order of this process. Parts with the same address stay in their order. */
 static void sort(gres *list, size_t count)
 {
     for (size_t i = 1; i < count; i++) {

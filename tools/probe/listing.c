@@ -60,8 +60,8 @@ static bool names_interfaces(const char *selectors)
     return false;
 }
 
-/* Returns whether the listing for people has the device: the preferred interface of each physical device, unless more
- * is asked for. */
+/* Returns whether the listing for people has the device: the preferred interface of each physical device, or more
+ * on request. */
 static bool is_shown(const gpuhal_probe_options *options, const gpuhal_probe_device *entry)
 {
     return options->all || entry->preferred || names_interfaces(options->device);

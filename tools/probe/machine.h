@@ -24,7 +24,7 @@ struct gpuhal_probe_device {
     uint32_t physical, preferred;
     bool processor; /* an interface of the host's processor */
     bool shown;     /* for people: it is verified, and has links */
-    bool row;       /* in the table; the processor is there without a GPU, or when it is asked for */
+    bool row;       /* in the table; the processor only without a GPU, or on request */
     bool in_child;  /* its driver can be tried in a child process */
     bool verified;  /* `result` is set */
     gpuhal_probe_result result;

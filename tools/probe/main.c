@@ -1,6 +1,6 @@
 /* main.c: gpuhal-probe from the command line to the exit code.
  *
- * Read in this order: this file, machine.c with listing.c and absence.c (what was found), verify.c (which protects the
+ * Read in this order: this file, machine.c with listing.c and absence.c (the found devices), verify.c (protects the
  * program from drivers); the screen in head.c, table.c with rows.c and cells.c, and foot.c; problems.c with health.c,
  * kernel_log.c and lanes.c; check.c, processes.c with process_table.c, physical.c, hardware_record.c, links.c with
  * matrix.c, link_sentences.c and topology.c, explain.c with explain_target.c, report_file.c, progress.c, json.c; for
@@ -91,7 +91,7 @@ static gpuhal_probe_exit run(const gpuhal_probe_options *options, const gpuhal_p
     return code;
 }
 
-/* Returns whether the environment variables are all that the user wants. They need no plugin, and are printed even if
+/* Returns whether the user wants only the environment variables. They need no plugin, and are printed even if
  * one hangs. An option about a listing requests one. */
 static bool wants_variables_alone(const gpuhal_probe_options *options)
 {

@@ -67,7 +67,7 @@ static void put_gauge(gpuhal_probe_format format, const char *family, const char
     put_head(format, &one, out);
 }
 
-/* The identity of a row stands in each of its metrics, so that one can be read without another. */
+/* Each metric of a row has the identity of the row, so that a reader needs no other metric. */
 static const char *const identity[] = {"id", "backend", "physical", "pci", "uuid", "name"};
 
 static bool identifies(const gpuhal_probe_field *column)

@@ -1,4 +1,4 @@
-/* physical.c: physical devices for people: what each is, and why devices are its interfaces or are not. */
+/* physical.c: physical devices for people: a description of each, and why devices are its interfaces or are not. */
 #include "listing.h"
 #include "print.h"
 #include "uuid.h"

@@ -7,8 +7,8 @@
 #include "problems.h"
 #include "screen.h"
 
-/* Counts of GPUs: all; `ready`, those that work and are free; `taken`, those that work but another process has alone;
- * and those that are not given, and to what. Partitions of a GPU count as one. */
+/* Counts of GPUs: all; `ready`: they work and are free; `taken`: they work, but another process uses them exclusively;
+ * not given, and to whom. Partitions of a GPU count as one. */
 typedef struct gpuhal_probe_counts {
     uint32_t ready, all, taken, not_given;
     const char *not_given_to; /* part of the view of the hardware; NULL: all are given */

@@ -206,7 +206,7 @@ static void write_log_command(const gpuhal_probe_machine *machine, const gpuhal_
     }
 }
 
-/* Finds devices that were listed, and are lost now that their drivers are asked. */
+/* Finds listed devices that their drivers now report as lost. */
 static bool find_in_devices(finder *own)
 {
     for (uint32_t i = 0; i < own->machine->count; i++) {

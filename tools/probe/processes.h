@@ -1,4 +1,4 @@
-/* processes.h: the processes that use the devices, read for one listing, whatever its form. The interfaces of a
+/* processes.h: the processes that use the devices, read for one listing, in any form. The interfaces of a
  * physical device share them, as they do values. */
 #ifndef PROBE_PROCESSES_H
 #define PROBE_PROCESSES_H
@@ -21,7 +21,7 @@ struct gpuhal_probe_processes {
  * and for a format without processes, reads none. A report has neither users nor commands nor containers. Must be
  * called after the values are read, which show whether a device is lost. Returns false without memory. */
 bool gpuhal_probe_processes_read(const gpuhal_probe_options *options, gpuhal_probe_machine *machine);
-/* Returns whether the processes stand in the row of the device: of several interfaces one has them. */
+/* Returns whether the row of the device has the processes: only one of several interfaces has them. */
 bool gpuhal_probe_processes_are_of(const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry);
 /* Returns the user's name, else the number; "" if it is not known. The text belongs to the machine until it is
  * finished. */

@@ -1,6 +1,6 @@
 /* screen.h: text for people: the width of the screen, its characters and colours, and text fitted into it.
  *
- * Texts come from drivers and file names. Whatever they contain, they are printed as one line of printable characters:
+ * Texts come from drivers and file names. Any text is printed as one line of printable characters:
  * control characters, invisible ones and bytes that are no text become `?`, so that no driver can write escape codes to
  * a terminal.
  */

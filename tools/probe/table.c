@@ -1,6 +1,6 @@
 /* table.c: the table for people. Its columns are the same in every run, and as wide as the usual contents. A wider
- * screen gets more columns. On a narrower one the name is shortened, and the right columns give way. Nothing is cut
- * without a screen to limit it. With --all the rows stand under the physical device of their interfaces. */
+ * screen gets more columns. A narrower screen has a shortened name, and fewer right columns. Without a screen no
+ * text is cut. With --all the rows are under the physical device of their interfaces. */
 #include "columns.h"
 #include "print.h"
 

@@ -26,7 +26,7 @@ typedef enum gpuhal_probe_extent {
     PROBE_READ_ALL
 } gpuhal_probe_extent;
 
-/* Reads the values that have not been read. Must be called after everything that runs in a child process, since it
+/* Reads the values that have not been read. Must be called after all work in child processes, since it
  * starts plugins in this one. Returns false without memory. */
 bool gpuhal_probe_values_read(gpuhal_probe_machine *machine, gpuhal_probe_extent extent);
 void gpuhal_probe_values_finish(gpuhal_probe_machine *machine);

@@ -179,7 +179,7 @@ fake_code fake_physical_release(const char *function, uintptr_t handle)
     return FAKE_OK;
 }
 
-/* Children inherit the descriptor: a caller who wants something else must see to it. */
+/* Children inherit the descriptor: a caller that does not want that must prevent it. */
 fake_code fake_physical_export(uintptr_t handle, int *out_fd)
 {
     fake_physical *physical = physical_find(handle);

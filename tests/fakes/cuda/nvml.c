@@ -1,5 +1,5 @@
-/* tests/fakes/cuda/nvml.c: the fake libnvidia-ml.so.1. It knows all devices of the script, in PCI order and whatever
- * CUDA_VISIBLE_DEVICES says, and the MIG devices as handles of their own. Values that a MIG device lacks are
+/* tests/fakes/cuda/nvml.c: the fake libnvidia-ml.so.1. It knows all devices of the script, in PCI order and without
+ * regard to CUDA_VISIBLE_DEVICES, and the MIG devices as handles of their own. Values that a MIG device lacks are
  * NOT_SUPPORTED. */
 #include "nvml.h"
 

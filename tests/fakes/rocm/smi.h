@@ -1,8 +1,8 @@
 /* tests/fakes/rocm/smi.h: the common part of the fakes of both libraries for telemetry: the list of devices, and values
  * that never change.
  *
- * Both list every device of the machine in the order of PCI addresses, whatever the variables for visible devices say,
- * and every part of a partitioned one.
+ * Both list every device of the machine in the order of PCI addresses, without regard to the variables for visible
+ * devices, and every part of a partitioned one.
  */
 #ifndef FAKE_ROCM_SMI_H
 #define FAKE_ROCM_SMI_H

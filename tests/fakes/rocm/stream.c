@@ -158,7 +158,7 @@ hipError_t fake_event_await(fake_event *event)
     return code;
 }
 
-/* A query of an event looks at the stream that it was recorded in. HIP 7 sleeps only for events that were made with
+/* A query of an event reads the stream that it was recorded in. HIP 7 sleeps only for events that were made with
  * exactly hipEventBlockingSync. */
 void fake_event_asked(const char *function, const fake_event *event)
 {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The committed SPIR-V is what its source gives: regenerate_test.py SHADER.comp HEADER.h NAME. Skipped (77) without glslangValidator."""
+"""The committed SPIR-V is the compiled source: regenerate_test.py SHADER.comp HEADER.h NAME. Skipped (77) without glslangValidator."""
 
 import re
 import shutil
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 ANNOTATIONS = (71, 72)  # OpDecorate, OpMemberDecorate: their order means nothing, and compilers differ in it
-NON_WRITABLE = 24  # of a variable: newer compilers say it also where its members say it
+NON_WRITABLE = 24  # of a variable: newer compilers state it also if its members do
 
 
 def means_something(instruction):

@@ -1,5 +1,5 @@
-/* tests/abi/tree: a vendor's header that wants what the real ones of ROCm 6 and later want: another one, named from the
- * folder above, which names one of libdrm. Beyond that it is our own declarations. */
+/* tests/abi/tree: a vendor's header that, like the real ones of ROCm 6 and later, includes another one, named from the
+ * folder above, which includes one of libdrm. Beyond that it is our own declarations. */
 #ifndef TREE_ROCM_SMI_H
 #define TREE_ROCM_SMI_H
 
