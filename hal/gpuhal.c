@@ -1,4 +1,4 @@
-/* gpuhal.c: opens and closes the gpuhal object: the only file that sees every layer. */
+/* gpuhal.c: opens and closes the gpuhal object; the only file that uses every layer. */
 #include "base/error.h"
 #include "device/fault_log.h"
 #include "device/selector.h"
@@ -76,8 +76,7 @@ static bool has_open_device(const gpuhal *gpu)
     return open;
 }
 
-/* Links and staging release memory of drivers, and any driver may hang: then the object stays until that driver
- * returns.
+/* Releasing links and staging calls drivers, and a driver may hang; the object then stays until that driver returns.
  */
 static void destroy(gpuhal *gpu)
 {
@@ -112,7 +111,7 @@ static void log_ignored_variables(const gpuhal *gpu)
     free(ignored);
 }
 
-/* Replaces the lists whose values chose the device by its id, with its limit. */
+/* If a list's values chose the device, replaces the list with the device's id and limit. */
 static gpuhal_status settle_lists(const gpuhal_device *device, const char *why, gpuhal_settings *settings)
 {
     const uint64_t limit = atomic_load(&device->limit_bytes);
@@ -133,8 +132,9 @@ static gpuhal_status settle_lists(const gpuhal_device *device, const char *why, 
 
 static gpuhal_status open_object(const gpuhal_config *config, bool to_decide, gpuhal **out_gpuhal);
 
-/* If values decide which device is visible, a temporary object reads them, with all devices that the lists name: the
- * values end with it, also those of a driver that hangs. The application's list decides before the environment's. */
+/* If values decide which device is visible, a temporary object reads them, with all devices that the lists name. The
+ * values are freed with this object, including those of a driver that hangs. The application's list takes precedence
+ * over the environment's. */
 static gpuhal_status decide_by_value(const gpuhal_config *config, gpuhal_settings *settings)
 {
     const gpuhal_selector_form member = gpuhal_selectors_sampled_form(settings->devices);
@@ -146,7 +146,7 @@ static gpuhal_status decide_by_value(const gpuhal_config *config, gpuhal_setting
         return GPUHAL_OK;
     }
     gpuhal_status status = open_object(config, true, &all);
-    /* If the CPU is the only device that both lists have, it remains, as for `gpu`. */
+    /* If the CPU is the only device in both lists, it is chosen, as for `gpu`. */
     status = status ? status
                     : gpuhal_select(all, form == GPUHAL_SELECT_MOST_FREE ? "most_free" : "least_loaded",
                                     GPUHAL_SELECT_ALLOW_CPU, &device, &why);
@@ -218,7 +218,7 @@ static gpuhal_status fill_in(gpuhal *gpu, const gpuhal_config *config, bool to_d
     }
     gpuhal_device_events events;
     status = gpuhal_devices_list(gpu, &events);
-    gpuhal_jobs_end(); /* a program that has only listed devices may still fork as one without threads */
+    gpuhal_jobs_end(); /* a program that has only listed devices can still fork as if it had no threads */
     free(events.list);
     for (size_t i = 0; i < GPUHAL_ATTACHMENTS && !status && !to_decide; i++) {
         if (attachments[i] && attachments[i]->opened) {
@@ -258,7 +258,7 @@ gpuhal_status gpuhal_open(const gpuhal_config *config, gpuhal **out_gpuhal)
 void gpuhal_close(gpuhal *gpu)
 {
     if (gpu && !gpuhal_is_inherited(gpu)) {
-        /* Cancelled halfway, a thread would leave locks behind that all objects share. */
+        /* A thread cancelled halfway would leave locks locked that all objects share. */
         const int cancel = gpuhal_os_cancel_defer();
         gpuhal_notifier_end(gpu);
         for (size_t i = 0; i < GPUHAL_ATTACHMENTS; i++) {

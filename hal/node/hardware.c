@@ -1,4 +1,4 @@
-/* node/hardware.c: surveys the hardware, in the steps that hardware.h lists, and gives the records. */
+/* node/hardware.c: surveys the hardware in the steps that hardware.h lists, and returns the records. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Hardware that is not on PCI comes last. */
+/* Hardware that is not on PCI is sorted last. */
 static int compare(const void *left, const void *right)
 {
     const gpuhal_hardware *one = left, *other = right;

@@ -1,5 +1,5 @@
-/* node/hardware_api.c: explains from the plugins' reports why hardware that is usable in the kernel is not listed: by
- * the vendor's API first, then by the APIs for any vendor. */
+/* node/hardware_api.c: uses the plugins' reports to explain why hardware that is usable in the kernel is not listed,
+ * first by the vendor's API, then by the vendor-neutral APIs. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the message of the vendor's library, without the step and the status before it: the state implies them. */
+/* Returns the vendor library's message without the step and the status before it, which the state implies. */
 static const char *reason_of(const gpuhal_candidate *candidate)
 {
     static const char *const steps[] = {"starting: ", "listing its devices: "};
@@ -23,7 +23,7 @@ static const char *reason_of(const gpuhal_candidate *candidate)
 
 /* ---- failed */
 
-/* Copies the version in the name of the library's file, "libcuda.so.580.65.06"; "": none. */
+/* Copies the version from the library's file name, "libcuda.so.580.65.06"; "": none. */
 static void library_version(const gpuhal_candidate *candidate, char *to, size_t bytes)
 {
     int ignored = 0;
@@ -34,7 +34,7 @@ static void library_version(const gpuhal_candidate *candidate, char *to, size_t 
     free(path);
 }
 
-/* Codes of cuInit() (cuda.h). A failure is never a cached result, so its code is known. */
+/* cuInit() error codes (cuda.h). A failure is never cached, so its code is available. */
 enum { CUDA_SYSTEM_NOT_READY = 802, CUDA_SYSTEM_DRIVER_MISMATCH = 803, CUDA_UNKNOWN = 999 };
 
 static bool has_code(const gpuhal_candidate *candidate, int64_t code)
@@ -70,8 +70,7 @@ static void find_mismatch(gpuhal_hardware_survey *survey, const gpuhal_hardware 
     }
 }
 
-/* /dev/nvidia-uvm is the node of the module that manages CUDA's memory. Container runtimes are known to leave it
- * out. */
+/* /dev/nvidia-uvm is the node of the module that manages CUDA's memory. Some container runtimes omit it. */
 static void find_no_uvm(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, gpuhal_hardware_finding *out)
 {
     const bool is_host = gpuhal_hardware_machine_of(survey)->place == GPUHAL_PLACE_HOST;
@@ -99,7 +98,7 @@ static void find_failure(gpuhal_hardware_survey *survey, const gpuhal_hardware *
     const bool is_lost = strstr(reason, "GPU is lost") || strstr(reason, "fallen off the bus");
     gpuhal_hardware_found(out, is_lost ? GPUHAL_HARDWARE_OFF_BUS : GPUHAL_HARDWARE_DRIVER_ERROR,
                           GPUHAL_HARDWARE_PROBLEM, "%s: %s", gpuhal_hardware_api_name(candidate->name), reason);
-    if (has_code(candidate, CUDA_SYSTEM_NOT_READY)) { /* machines with NVSwitch: the fabric manager is not up */
+    if (has_code(candidate, CUDA_SYSTEM_NOT_READY)) { /* machines with NVSwitch: the fabric manager is not running */
         gpuhal_hardware_text(out->fix, sizeof out->fix, "# ends the CUDA programs of this machine:");
         gpuhal_hardware_add_line(out->fix, sizeof out->fix, "sudo systemctl restart nvidia-fabricmanager");
     } else if (has_code(candidate, CUDA_UNKNOWN) && strcmp(one->kernel_driver, "nvidia") == 0 &&
@@ -111,7 +110,7 @@ static void find_failure(gpuhal_hardware_survey *survey, const gpuhal_hardware *
     }
 }
 
-/* The probe has just run: another run would end alike, so the command reads the log. */
+/* The probe has just run, and would fail the same way again, so the command reads the log. */
 static void find_crash(const gpuhal_hardware *one, const gpuhal_candidate *candidate, gpuhal_hardware_finding *out)
 {
     gpuhal_hardware_found(out, GPUHAL_HARDWARE_QUARANTINED, GPUHAL_HARDWARE_PROBLEM, "%s: %s",
@@ -121,7 +120,7 @@ static void find_crash(const gpuhal_hardware *one, const gpuhal_candidate *candi
                              "# a line names the cause; once mended: gpuhal-probe --retry %s", candidate->name);
 }
 
-/* If CUDA lists a part of a divided GPU, it lists no other GPU: Multi-Instance GPU User Guide, "CUDA Device
+/* If CUDA lists a MIG instance of a GPU, it lists no other GPU: Multi-Instance GPU User Guide, "CUDA Device
  * Enumeration". */
 static bool lists_a_part(const gpuhal_candidate *candidate)
 {
@@ -154,8 +153,8 @@ void gpuhal_hardware_find_stated(const gpuhal_hardware *one, gpuhal_hardware_fin
     }
 }
 
-/* A plugin that lists nothing guesses that this process may not open the nodes. The survey has checked before that it
- * may, so the driver itself is at fault. */
+/* A plugin that lists nothing assumes that this process may not open the nodes. The survey has already checked that it
+ * may, so the driver is at fault. */
 static void find_none_listed(const gpuhal_hardware *one, const gpuhal_candidate *candidate,
                              gpuhal_hardware_finding *out)
 {
@@ -168,7 +167,7 @@ static void find_none_listed(const gpuhal_hardware *one, const gpuhal_candidate 
     gpuhal_hardware_read_log(one, GPUHAL_HARDWARE_UNUSED_ANSWERS, out->fix, sizeof out->fix);
 }
 
-/* For a driver that works, and does not list the hardware. Returns whether the reason is known. */
+/* For a working driver that does not list the hardware. Returns whether the reason is known. */
 static bool find_unlisted(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, const gpuhal_candidate *candidate,
                           gpuhal_hardware_finding *out)
 {
@@ -266,14 +265,14 @@ bool gpuhal_hardware_has_library(const gpuhal_hardware_survey *survey, const gpu
     return candidate && candidate->driver && candidate->state != GPUHAL_PLUGIN_NO_DRIVER;
 }
 
-/* Names the vendor's API if there is one, else the two APIs for any GPU. */
+/* Names the vendor's API, if any, or else the two APIs for any GPU. */
 static void find_no_library(gpuhal_hardware_survey *survey, const gpuhal_hardware *one,
                             const gpuhal_candidates *candidates, const char *const *apis, gpuhal_hardware_finding *out)
 {
     const bool is_own = strcmp(apis[0], "vulkan") != 0;
     const bool is_module = strcmp(one->kernel_driver, "nvidia") == 0 || strcmp(one->kernel_driver, "nvgpu") == 0;
-    /* The vendor's module without its library is half a driver. If another GPU works, this one may drive a display and
-     * need no more. */
+    /* The vendor's module without its library is an incomplete driver. If another GPU works, this GPU may only drive a
+     * display and need nothing more. */
     const bool is_problem = is_module && !gpuhal_hardware_machine_of(survey)->is_usable;
     const gpuhal_hardware_grade grade = is_problem ? GPUHAL_HARDWARE_PROBLEM : GPUHAL_HARDWARE_WARNING;
     if (is_own && !gpuhal_hardware_candidate_of(candidates, apis[0])) {
@@ -315,7 +314,7 @@ void gpuhal_hardware_find_rest(gpuhal_hardware_survey *survey, const gpuhal_hard
     const bool is_wanted =
         is_own && candidate->state != GPUHAL_PLUGIN_EXCLUDED && candidate->state != GPUHAL_PLUGIN_NO_DRIVER;
     if (is_wanted && find_of(survey, one, candidate, &own)) {
-        /* HIP leaves out GPUs that it does not support, such as those in processors. */
+        /* HIP does not list GPUs that it does not support, such as integrated GPUs. */
         const bool is_no_gpu_of_it = candidate->state == GPUHAL_PLUGIN_NO_DEVICE && strcmp(apis[0], "rocm") == 0;
         gpuhal_hardware_found(out, GPUHAL_HARDWARE_READY, is_no_gpu_of_it ? GPUHAL_HARDWARE_WARNING : own.grade,
                               "other APIs can use it, but %s cannot: %s", gpuhal_hardware_api_name(apis[0]), own.why);

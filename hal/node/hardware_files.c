@@ -1,4 +1,4 @@
-/* node/hardware_files.c: reads small files of the kernel below the root of a survey. */
+/* node/hardware_files.c: reads the kernel's small files below a survey's root. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"
@@ -10,7 +10,7 @@
 
 #define PATH_BYTES GPUHAL_HARDWARE_PATH_BYTES
 
-/* Returns false for a path that was cut: it would name another file. */
+/* Returns false if the path was truncated, since it would name another file. */
 static bool make_path(const gpuhal_hardware_survey *survey, char path[PATH_BYTES], const char *format,
                       va_list arguments)
 {
@@ -19,7 +19,7 @@ static bool make_path(const gpuhal_hardware_survey *survey, char path[PATH_BYTES
     return length >= 0 && (size_t)length < PATH_BYTES - root;
 }
 
-/* A file that vanished, or that this user may not read, leaves a value unknown. Lack of memory or descriptors is an
+/* If a file disappeared or is unreadable for this user, its value stays unknown. A lack of memory or descriptors is an
  * error of the survey. */
 static void note(gpuhal_hardware_survey *survey, int error)
 {
@@ -47,7 +47,7 @@ void gpuhal_hardware_leave(gpuhal_hardware_survey *survey)
     survey->folder = -1;
 }
 
-/* Returns the path from the entered folder; *out_folder becomes -1 if the path leads elsewhere. */
+/* Returns the path relative to the entered folder. *out_folder is -1 if the path is not in it. */
 static const char *from_folder(const gpuhal_hardware_survey *survey, const char *path, intptr_t *out_folder)
 {
     const size_t length = survey->folder < 0 ? 0 : strlen(survey->folder_path);

@@ -1,5 +1,5 @@
-/* node/hardware_given.c: the GPUs that this process was given. A container, a pod or a job has some of the machine's
- * GPUs; lacking the others is no fault. */
+/* node/hardware_given.c: the GPUs that this process was given. A container, pod or job has some of the machine's GPUs;
+ * missing the others is not a fault. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"
@@ -38,10 +38,10 @@ static uint32_t count_given(const gpuhal_hardware_survey *survey, const char *dr
     return count;
 }
 
-/* Returns whether this container was to be given the GPU and has fewer GPUs than the variable names. If it has as many,
- * the runtime may number GPUs in another order. A reload of systemd takes nodes out of the device cgroups of running
- * containers (NVIDIA/nvidia-docker#1730). Images ask for all GPUs by default, so a GPU without a node is no fault
- * then. */
+/* Returns whether this container was supposed to be given the GPU and has fewer GPUs than the variable names. If it has
+ * as many, the runtime may number GPUs in a different order. Reloading systemd removes nodes from the device cgroups of
+ * running containers (NVIDIA/nvidia-docker#1730). Images request all GPUs by default; in that case a missing node is
+ * not a fault. */
 static bool find_taken(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, const char *node, bool is_refused,
                        gpuhal_hardware_finding *out)
 {
@@ -66,7 +66,7 @@ static bool find_taken(gpuhal_hardware_survey *survey, const gpuhal_hardware *on
     return true;
 }
 
-/* A host has all nodes of its hardware; a container has only the nodes that it was given, and may open only these. */
+/* A host has all nodes of its hardware. A container has, and may open, only the nodes that it was given. */
 static bool find_node(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, const char *node,
                       gpuhal_hardware_finding *out)
 {
@@ -85,13 +85,14 @@ static bool find_node(gpuhal_hardware_survey *survey, const gpuhal_hardware *one
 bool gpuhal_hardware_find_given(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, bool has_library,
                                 gpuhal_hardware_finding *out)
 {
-    /* Without ROCm's libraries /dev/kfd does not count. */
+    /* Without ROCm's libraries, /dev/kfd is irrelevant. */
     const bool is_kfd = strcmp(one->vendor_node, "/dev/kfd") == 0;
     const char *own = is_kfd && !has_library ? "" : one->vendor_node;
     if (strcmp(one->kernel_driver, "nvidia") != 0) {
         return find_node(survey, one, own, out) || find_node(survey, one, one->drm_render_node, out);
     }
-    /* Below /proc/driver/nvidia, the source of the node's number, NVIDIA's runtime shows the given GPUs alone. */
+    /* The node's number comes from /proc/driver/nvidia. In a container, NVIDIA's runtime shows only the given GPUs
+     * there. */
     if (!*own && !one->is_excluded && gpuhal_hardware_machine_of(survey)->place != GPUHAL_PLACE_HOST) {
         not_given(survey, one, "this GPU", false, out);
         return true;

@@ -1,13 +1,13 @@
-/* node/hardware_hidden.c: which APIs may list hardware, and which hardware variables of drivers and of this library
- * hide from this process. If a job, a container or a lease sets the variables, the hidden hardware was not given. */
+/* node/hardware_hidden.c: which APIs can list hardware, and which hardware is hidden from this process by variables of
+ * drivers and of this library. If a job, container or lease sets the variables, the hidden hardware was not given. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"
 
 #include <string.h>
 
-/* Variables of the drivers that hide devices. A LIST hides only devices that it does not name. The numbers of a MASK
- * are devices or their parts, so more numbers than devices are no fault. */
+/* Driver variables that hide devices. A LIST hides only devices that it does not name. The numbers in a MASK are
+ * devices or their parts, so it may have more numbers than there are devices. */
 typedef enum { FILTER, MASK, LIST } variable_kind;
 static const struct {
     const char *backend, *name;
@@ -25,7 +25,7 @@ static const struct {
     {"opencl", "OCL_ICD_VENDORS", FILTER},
     {"opencl", "OCL_ICD_FILENAMES", FILTER},
     {"opencl", "OPENCL_VENDOR_PATH", FILTER},
-    {"opencl", "ZE_AFFINITY_MASK", MASK}, /* of Intel's driver alone */
+    {"opencl", "ZE_AFFINITY_MASK", MASK}, /* only Intel's driver */
 };
 
 const char *gpuhal_hardware_api_name(const char *backend)
@@ -62,8 +62,7 @@ const gpuhal_candidate *gpuhal_hardware_candidate_of(const gpuhal_candidates *ca
     return NULL;
 }
 
-/* Counts the devices that the backend lists. OpenCL also lists processors and GPUs of other vendors, which do not
- * count. */
+/* Counts the devices that the backend lists. OpenCL also lists CPUs and other vendors' GPUs; these do not count. */
 static uint32_t count_listed(const gpuhal_candidate *candidate, const gpuhal_hardware *one)
 {
     const bool is_of_all = strcmp(candidate->name, "opencl") == 0;
@@ -77,7 +76,7 @@ static uint32_t count_listed(const gpuhal_candidate *candidate, const gpuhal_har
     return count;
 }
 
-/* Returns the value of the variable, if it decides whether this backend lists this hardware. */
+/* Returns the variable's value if it affects whether this backend lists this hardware. */
 static const char *value_of(size_t variable, const gpuhal_candidate *candidate, const gpuhal_hardware *one)
 {
     const bool is_of_it = strcmp(variables[variable].backend, candidate->name) == 0 &&
@@ -86,8 +85,8 @@ static const char *value_of(size_t variable, const gpuhal_candidate *candidate, 
     return value && (*value || variables[variable].kind == LIST) ? value : NULL;
 }
 
-/* Returns whether the batch system set the variable, and not the user: it names at least as many devices as the job
- * has, or their number is unknown. */
+/* Returns whether the batch system, not the user, set the variable: it names at least as many devices as the job has,
+ * or the size of the job is unknown. */
 static bool is_of_batch(gpuhal_hardware_survey *survey, size_t variable, const char *value)
 {
     const gpuhal_hardware_batch *batch = gpuhal_hardware_machine_of(survey)->batch;
@@ -96,7 +95,7 @@ static bool is_of_batch(gpuhal_hardware_survey *survey, size_t variable, const c
            (given == UINT32_MAX || gpuhal_hardware_count_named(value) >= given);
 }
 
-/* If a list names more devices than the driver lists, a named device is missing, and the variable is not to blame. */
+/* If a list names more devices than the driver lists, a named device is missing, and the variable is not the cause. */
 bool gpuhal_hardware_find_variable(gpuhal_hardware_survey *survey, const gpuhal_hardware *one,
                                    const gpuhal_candidate *candidate, gpuhal_hardware_finding *out)
 {
@@ -109,7 +108,7 @@ bool gpuhal_hardware_find_variable(gpuhal_hardware_survey *survey, const gpuhal_
         const uint32_t listed = count_listed(candidate, one);
         const bool is_short = named > listed;
         if (is_short && gpuhal_hardware_machine_of(survey)->batch) {
-            continue; /* the batch system sets it, and a device of the job is missing */
+            continue; /* the batch system set it, and one of the job's devices is missing */
         }
         gpuhal_hardware_found(out, is_short ? GPUHAL_HARDWARE_DRIVER_ERROR : GPUHAL_HARDWARE_HIDDEN,
                               is_short ? GPUHAL_HARDWARE_PROBLEM : GPUHAL_HARDWARE_NOTE,
@@ -135,7 +134,7 @@ static void found_others(gpuhal_hardware_survey *survey, const gpuhal_hardware *
     gpuhal_hardware_give(survey, one, out->fix, sizeof out->fix);
 }
 
-/* Returns whether the GPUs that the container's runtime was asked for are all listed, without this one. */
+/* Returns whether all GPUs requested from the container runtime are listed, and this GPU is not one of them. */
 static bool find_others_of_container(gpuhal_hardware_survey *survey, const gpuhal_hardware *one,
                                      const gpuhal_candidate *candidate, gpuhal_hardware_finding *out)
 {
@@ -184,7 +183,7 @@ void gpuhal_hardware_find_hidden(gpuhal_hardware_survey *survey, const gpuhal_ha
                                  gpuhal_hardware_finding *out)
 {
     const char *variable = survey->settings->environment_devices;
-    if (variable && gpuhal_os_environment("GPUHAL_LEASE")) { /* the lease sets the variable */
+    if (variable && gpuhal_os_environment("GPUHAL_LEASE")) { /* the lease set the variable */
         found_others(survey, one, "GPUHAL_DEVICES", variable, out);
         return;
     }

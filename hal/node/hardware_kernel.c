@@ -1,5 +1,5 @@
-/* node/hardware_kernel.c: finds what in the kernel prevents the use: no driver, a driver for virtual machines, nodes
- * that are missing or may not be opened. The check of a node does not open it. */
+/* node/hardware_kernel.c: finds the causes in the kernel that prevent the use: no driver, a driver for virtual
+ * machines, and nodes that are missing or not accessible. Checking a node does not open it. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"
@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- models that no API drives */
+/* ---- models that no API supports */
 
-/* Display controllers of servers and emulators. Device 0: any of the vendor. */
+/* Display controllers in servers and emulators. Device 0 means any device of the vendor. */
 static const struct {
     uint32_t vendor, device;
     const char *what;
@@ -21,7 +21,7 @@ static const struct {
     {0x18ca, 0, "a display controller"},                                 /* XGI */
     {0x1002, 0x515e, "a server's display controller"},                   /* ES1000 */
     {0x1002, 0x4752, "a server's display controller"},                   /* Rage XL */
-    {0x0014, 0, "a display controller"},                                 /* Loongson; its GPU is another device */
+    {0x0014, 0, "a display controller"},                                 /* Loongson; its GPU is a separate device */
     {0x1234, 0x1111, "a virtual machine's display"},                     /* QEMU, Bochs */
     {0x1b36, 0x0100, "a virtual machine's display"},                     /* QXL */
     {0x1013, 0, "a virtual machine's display"},                          /* Cirrus */
@@ -34,7 +34,7 @@ static const struct {
     {0xfb5d, 0x40fb, "a virtual machine's display"},                     /* bhyve */
 };
 
-/* Processing accelerators of NVIDIA and AMD are GPUs; those of other vendors compute neural networks alone. */
+/* Processing accelerators from NVIDIA and AMD are GPUs; those of other vendors only compute neural networks. */
 static const char *display_of(const gpuhal_hardware *one)
 {
     for (size_t i = 0; i < sizeof displays / sizeof *displays; i++) {
@@ -49,7 +49,7 @@ static const char *display_of(const gpuhal_hardware *one)
 
 /* ---- no kernel driver */
 
-/* The modules that drive a vendor's GPUs, and the names of their files in modules.dep. */
+/* The modules for a vendor's GPUs, and their file names in modules.dep. */
 static const struct {
     uint32_t vendor;
     const char *module, *files[3];
@@ -81,7 +81,7 @@ static module_state state_of_module(gpuhal_hardware_survey *survey, size_t modul
     return MODULE_MISSING;
 }
 
-/* Returns the vendor's module with the furthest state; MODULES: none. */
+/* Returns the vendor's module with the most advanced state; MODULES: none. */
 static size_t best_module(gpuhal_hardware_survey *survey, uint32_t vendor, module_state *out_state)
 {
     size_t best = MODULES;
@@ -95,7 +95,8 @@ static size_t best_module(gpuhal_hardware_survey *survey, uint32_t vendor, modul
     return best;
 }
 
-/* Returns whether the module was built outside the kernel's package, whose modules are signed by the kernel's maker. */
+/* Returns whether the module was built outside the kernel's package. Modules in the package are signed by the kernel's
+ * vendor. */
 static bool is_built_here(gpuhal_hardware_survey *survey, size_t module)
 {
     static const char *const folders[] = {"updates/dkms", "extra", "updates"};
@@ -181,7 +182,7 @@ static void find_missing(gpuhal_hardware_survey *survey, const gpuhal_hardware *
     const char *number = strncmp(node, prefix, strlen(prefix)) == 0 ? node + strlen(prefix) : "";
     gpuhal_hardware_found(out, GPUHAL_HARDWARE_NODE_MISSING, GPUHAL_HARDWARE_PROBLEM,
                           "the kernel driver %s is loaded, but %s is missing", one->kernel_driver, node);
-    if (is_nvidia(one)) { /* /dev/nvidiactl has number 255 */
+    if (is_nvidia(one)) { /* /dev/nvidiactl has minor number 255 */
         gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo nvidia-modprobe -c %s",
                              *number && number[strspn(number, "0123456789")] == 0 ? number : "255");
     } else if (gpuhal_hardware_machine_of(survey)->is_windows) {
@@ -235,7 +236,7 @@ static void find_refused(gpuhal_hardware_survey *survey, const char *node, gpuha
         gpuhal_hardware_add_line(out->fix, sizeof out->fix,
                                  "# these options keep it from others: remove them, or join the group");
     } else {
-        /* As udev's rules do. */
+        /* Same as udev's rules. */
         gpuhal_hardware_text(out->fix, sizeof out->fix, "sudo chgrp render %s && sudo chmod g+rw %s", node, node);
         gpuhal_hardware_add_line(out->fix, sizeof out->fix, "sudo usermod -aG render $USER");
         gpuhal_hardware_add_line(out->fix, sizeof out->fix, LOG_IN_AGAIN);
@@ -262,7 +263,7 @@ static bool find_node(gpuhal_hardware_survey *survey, const gpuhal_hardware *one
     return false;
 }
 
-/* If CUDA's library is installed, the kernel's own driver is in the way. */
+/* For a GPU bound to nouveau although CUDA's library is installed. */
 static void find_nouveau(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, gpuhal_hardware_finding *out)
 {
     const bool is_installed = state_of_module(survey, 0) >= MODULE_INSTALLED;
@@ -319,7 +320,7 @@ bool gpuhal_hardware_find_kernel(gpuhal_hardware_survey *survey, const gpuhal_ha
                                  "# to use it: take it out of that option, and restart the machine");
         return true;
     }
-    /* Without ROCm's libraries /dev/kfd does not count. */
+    /* Without ROCm's libraries, /dev/kfd is irrelevant. */
     const bool is_kfd = strcmp(one->vendor_node, "/dev/kfd") == 0;
     return find_node(survey, one, is_kfd && !has_library ? "" : one->vendor_node, out) ||
            (is_nvidia(one) ? find_node(survey, one, "/dev/nvidiactl", out)

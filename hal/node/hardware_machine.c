@@ -1,5 +1,5 @@
-/* node/hardware_machine.c: the machine around the hardware: its kernel, the container or job that started this process,
- * its groups and packages. A survey reads it at most once, and only if a check needs it. */
+/* node/hardware_machine.c: the machine apart from the hardware: its kernel, the container or job that started this
+ * process, its groups and packages. A survey reads it at most once, and only if a check needs it. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"
@@ -13,7 +13,7 @@
 
 /* ---- the system */
 
-/* Derived distributions count as the first entry that matches. */
+/* A derived distribution counts as the first matching entry. */
 static gpuhal_hardware_system system_of(gpuhal_hardware_survey *survey)
 {
     static const struct {
@@ -38,7 +38,7 @@ static gpuhal_hardware_system system_of(gpuhal_hardware_survey *survey)
 const gpuhal_hardware_machine *gpuhal_hardware_machine_of(gpuhal_hardware_survey *survey)
 {
     gpuhal_hardware_machine *machine = &survey->machine;
-    char variable[8]; /* four bytes of attributes, and the value */
+    char variable[8]; /* four bytes of attributes, then the value */
     if (!machine->is_read) {
         machine->is_read = true;
         machine->system = system_of(survey);
@@ -57,7 +57,7 @@ const gpuhal_hardware_machine *gpuhal_hardware_machine_of(gpuhal_hardware_survey
 
 /* ---- groups */
 
-/* Reads the file itself: the system's name services load libraries and ask networks. */
+/* Reads the file directly, because the system's name services load libraries and query the network. */
 void gpuhal_hardware_group(gpuhal_hardware_survey *survey, uint32_t number, char *to, size_t bytes)
 {
     char text[16384], wanted[16];
@@ -88,7 +88,7 @@ static bool has_word(const char *piece, size_t bytes, const char *word, size_t l
     return false;
 }
 
-/* Pieces overlap, so that a word across two of them is found. */
+/* Chunks overlap, so that a word across a chunk boundary is found. */
 bool gpuhal_hardware_contains(gpuhal_hardware_survey *survey, const char *word, const char *format, ...)
 {
     enum { PIECE = 32 << 10 };
@@ -110,7 +110,7 @@ bool gpuhal_hardware_contains(gpuhal_hardware_survey *survey, const char *word, 
     return found;
 }
 
-/* "nvidia-drm" and "nvidia_drm" are one module. */
+/* "nvidia-drm" and "nvidia_drm" are the same module. */
 static bool is_module(const char *word, size_t length, const char *module)
 {
     bool same = strlen(module) == length;
@@ -120,9 +120,9 @@ static bool is_module(const char *word, size_t length, const char *module)
     return same;
 }
 
-/* Judges a line of a file. "blacklist nvidia" only keeps the kernel from loading the module by itself; "install nvidia
- * /bin/false" and "alias nvidia off" also stop modprobe, and take precedence. Returns whether the line also stops
- * modprobe. */
+/* Parses a line of a file. "blacklist nvidia" only prevents the kernel from loading the module automatically. "install
+ * nvidia /bin/false" and "alias nvidia off" also stop modprobe, and take precedence. Returns whether the line also
+ * stops modprobe. */
 static bool find_block(gpuhal_hardware_survey *survey, const char *line, const char *file, const char *module,
                        gpuhal_hardware_block *out)
 {
@@ -158,7 +158,7 @@ static bool find_block(gpuhal_hardware_survey *survey, const char *line, const c
     return is_off || is_nothing;
 }
 
-/* "modprobe.blacklist=nvidia,nouveau" as a word of the kernel's command line. */
+/* Matches "modprobe.blacklist=nvidia,nouveau" in the kernel's command line. */
 static bool is_named(const char *line, const char *option, const char *module)
 {
     const char *at = strstr(line, option);
@@ -195,7 +195,7 @@ static bool find_block_in(gpuhal_hardware_survey *survey, const char *file, cons
     bool found = false;
     (void)gpuhal_hardware_bytes(survey, text, sizeof text, "%s", file);
     for (char *at = text; (at = strstr(at, "\\\n")) != NULL;) {
-        memcpy(at, "  ", 2); /* the line goes on */
+        memcpy(at, "  ", 2); /* the line continues */
     }
     for (const char *at = text; *at && !found; at += strcspn(at, "\n"), at += *at == '\n') {
         snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);

@@ -1,6 +1,6 @@
-/* node/hardware_names.c: names hardware: from the system's list of PCI ids, if there is one, and from a short table.
+/* node/hardware_names.c: names hardware, using the system's list of PCI ids, if there is one, and a short table.
  *
- * The list is read in pieces of constant size, and only for hardware without a name. A malformed line names nothing.
+ * The list is read in chunks of constant size, and only for hardware without a name. Malformed lines are ignored.
  */
 #include "node/hardware.h"
 
@@ -12,7 +12,7 @@
 #include <string.h>
 
 static const char *const lists[] = {"/usr/share/misc/pci.ids", "/usr/share/hwdata/pci.ids"};
-/* The short names in common use; the list has the companies' full names. */
+/* Short names in common use; the list contains the companies' full names. */
 static const struct {
     uint32_t vendor;
     char name[16];
@@ -36,7 +36,7 @@ static const struct {
     {0x1013, "Cirrus Logic"},
     {0x1234, "Bochs"},
 };
-/* GPUs on a chip have no number; their kernel driver names them. */
+/* GPUs on a chip have no PCI id; they are named after their kernel driver. */
 static const struct {
     char driver[12], vendor[12], name[16];
 } chips[] = {
@@ -56,7 +56,7 @@ static const struct {
     {"asahi", "Apple", "Apple"},
     {"dxgkrnl", "Microsoft", "GPU of Windows"},
 };
-/* A paravirtual adapter of WSL, which may stand for any GPU of Windows. */
+/* A paravirtual adapter of WSL, which may represent any GPU of Windows. */
 #define BASIC_RENDER 0x008eu
 
 static const char *vendor_of(uint32_t vendor)
@@ -71,22 +71,22 @@ static const char *vendor_of(uint32_t vendor)
 
 /* ---- the list of PCI ids
  *
- * The list has the vendors in the order of their numbers ("Please keep sorted", says its head), each before its
- * devices. So a vendor is found by bisection: the list has 1.4 MB, and reading all of it takes longer than the rest of
- * a survey. */
+ * The list is sorted by vendor number ("Please keep sorted" in its header), and each vendor precedes its devices.
+ * Therefore a vendor is found by bisection. The file has 1.4 MB; reading all of it would take longer than the rest of a
+ * survey. */
 
 enum { PIECE = 16 << 10 };
 
 typedef struct pci_ids {
     intptr_t file;
-    uint64_t bytes, next; /* of the file; begin of its next line */
-    uint64_t begin;       /* offset in the file of `piece` */
+    uint64_t bytes, next; /* of the file; offset of its next line */
+    uint64_t begin;       /* file offset of `piece` */
     size_t held;
     char piece[PIECE];
 } pci_ids;
 
-/* Returns the next line that begins before `end`, without its line end; NULL after the last. A line longer than a piece
- * is dropped. */
+/* Returns the next line that begins before `end`, without its newline, or NULL after the last line. Lines longer than a
+ * chunk are dropped. */
 static const char *next_line(pci_ids *at, uint64_t end, size_t *out_length)
 {
     bool is_dropped = false;
@@ -113,12 +113,12 @@ static const char *next_line(pci_ids *at, uint64_t end, size_t *out_length)
         }
         at->begin = at->next;
         at->held = (size_t)got;
-        at->bytes = got < PIECE && got < left ? at->next + got : at->bytes; /* the file has shrunk */
+        at->bytes = got < PIECE && got < left ? at->next + got : at->bytes; /* the file was truncated */
     }
     return NULL;
 }
 
-/* Reads "10de  NVIDIA Corporation": four digits of base 16 in small letters, blanks, and the name. */
+/* Parses "10de  NVIDIA Corporation": four lower-case hexadecimal digits, blanks, and the name. */
 static const char *entry_text(const char *line, size_t length, uint32_t *out_number)
 {
     uint32_t number = 0;
@@ -137,10 +137,10 @@ static const char *entry_text(const char *line, size_t length, uint32_t *out_num
     return length > 6 && begin > 4 ? line + begin : NULL;
 }
 
-/* Returns whether the list has the vendor; its line is the next one then. */
+/* Returns whether the list contains the vendor. If it does, the vendor's line is the next line. */
 static bool find_vendor(pci_ids *at, uint32_t vendor)
 {
-    uint64_t low = 0, high = at->bytes; /* the line begins at `low` or later, and before `high` */
+    uint64_t low = 0, high = at->bytes; /* the line begins at or after `low` and before `high` */
     while (low < high) {
         const uint64_t middle = low + (high - low) / 2;
         const char *line = NULL, *text = NULL;
@@ -149,7 +149,7 @@ static bool find_vendor(pci_ids *at, uint32_t vendor)
         size_t length = 0;
         at->next = middle > 0 ? middle - 1 : 0;
         if (middle > 0 && !next_line(at, high, &length)) {
-            at->next = high; /* the rest of the line that `middle` is in */
+            at->next = high; /* the rest of the line that contains `middle` */
         }
         do {
             begin = at->next;
@@ -166,7 +166,7 @@ static bool find_vendor(pci_ids *at, uint32_t vendor)
     return false;
 }
 
-/* In "GA107M [GeForce RTX 3050 Mobile]" the common name is in brackets. */
+/* In "GA107M [GeForce RTX 3050 Mobile]", the common name is in brackets. */
 static void take_device(gpuhal_hardware *one, const char *text, size_t length)
 {
     const char *open = memchr(text, '[', length);
@@ -178,7 +178,7 @@ static void take_device(gpuhal_hardware *one, const char *text, size_t length)
                          (int)(bytes < sizeof one->name ? bytes : sizeof one->name), name);
 }
 
-/* Names the hardware that the entry describes; returns how much hardware of the vendor has no name yet. */
+/* Names the hardware that the entry describes. Returns how much hardware of the vendor still has no name. */
 static uint32_t take_entry(gpuhal_hardware_survey *survey, uint32_t vendor, bool is_device, uint32_t number,
                            const char *text, size_t length)
 {
@@ -199,7 +199,7 @@ static uint32_t take_entry(gpuhal_hardware_survey *survey, uint32_t vendor, bool
     return nameless;
 }
 
-/* Takes the vendor's lines, up to the next vendor, or until all hardware of the vendor has a name. */
+/* Reads the vendor's lines up to the next vendor, or until all of the vendor's hardware has a name. */
 static void take_vendor(gpuhal_hardware_survey *survey, pci_ids *at, uint32_t vendor)
 {
     const char *line;
@@ -223,8 +223,8 @@ static void take_vendor(gpuhal_hardware_survey *survey, pci_ids *at, uint32_t ve
     }
 }
 
-/* Returns whether the list must be searched for the vendor of entry `i`. One search for each vendor is enough: it names
- * all hardware of the vendor that the list has. */
+/* Returns whether to search the list for the vendor of entry `i`. One search per vendor names all of the vendor's
+ * hardware in the list. */
 static bool is_looked_for(const gpuhal_hardware_survey *survey, uint32_t i)
 {
     const gpuhal_hardware *one = &survey->list[i];
@@ -235,7 +235,7 @@ static bool is_looked_for(const gpuhal_hardware_survey *survey, uint32_t i)
     return is_wanted;
 }
 
-/* Searches the list at `path`; returns whether there is one. */
+/* Searches the list at `path`. Returns whether the file exists. */
 static bool search(gpuhal_hardware_survey *survey, const char *path)
 {
     char whole[GPUHAL_SYSTEM_ROOT_BYTES + 64];
@@ -265,7 +265,7 @@ static bool search(gpuhal_hardware_survey *survey, const char *path)
     return is_there;
 }
 
-/* ---- without it */
+/* ---- without a list */
 
 static void name_chip(gpuhal_hardware *one)
 {

@@ -1,5 +1,5 @@
-/* node/hardware_nodes.c: finds the names of the hardware's device nodes: DRM's, and the vendor's. hardware_state.c
- * checks whether they exist and may be opened. */
+/* node/hardware_nodes.c: finds the names of the hardware's device nodes, DRM's and the vendor's. hardware_state.c
+ * checks whether they exist and are accessible. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"
@@ -13,7 +13,7 @@
 
 /* ---- DRM */
 
-/* "card0" matches the prefix "card"; "card0-DP-1", a connector, does not. */
+/* "card0" matches the prefix "card"; the connector "card0-DP-1" does not. */
 static bool is_numbered(const char *name, const char *prefix)
 {
     const size_t length = strlen(prefix),
@@ -21,7 +21,7 @@ static bool is_numbered(const char *name, const char *prefix)
     return strncmp(name, prefix, length) == 0 && digits > 0 && digits < 8 && !name[length + digits];
 }
 
-/* Returns whether the folder is there. */
+/* Returns whether the folder exists. */
 static bool read_drm(gpuhal_hardware_survey *survey, gpuhal_hardware *one, const char *folder)
 {
     char **names;
@@ -41,7 +41,7 @@ static bool read_drm(gpuhal_hardware_survey *survey, gpuhal_hardware *one, const
     return there;
 }
 
-/* In sysfs a virtio device is between a paravirtual card and its nodes. */
+/* In sysfs there is a virtio device between a paravirtual card and its nodes. */
 static void read_virtio(gpuhal_hardware_survey *survey, gpuhal_hardware *one, const char *device)
 {
     char **names, folder[384];
@@ -92,8 +92,8 @@ static uint32_t number_of(const char *text, const char *key)
     return gpuhal_hardware_value(text, key, value, sizeof value) ? (uint32_t)strtoul(value, NULL, 10) : 0;
 }
 
-/* The bits of the location are bus, device and function. Processors are nodes, too, with location 0. Each partition of
- * a GPU is a node with the location of the GPU. */
+/* The location consists of bus, device and function bits. CPUs are also nodes, with location 0. Each partition of a GPU
+ * is a node with the GPU's location. */
 static void read_kfd_node(gpuhal_hardware_survey *survey, const char *node)
 {
     char text[4096], address[24];

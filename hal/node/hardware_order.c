@@ -1,6 +1,6 @@
-/* node/hardware_order.c: the GPUs that this process was to be given, as variables state it: variables that ask
- * container runtimes for devices, and Slurm's. Its device nodes (hardware_given.c) and the drivers' lists show which
- * GPUs it did get.
+/* node/hardware_order.c: the GPUs that this process was supposed to be given, according to Slurm's variables and the
+ * variables that request devices from container runtimes. Its device nodes (hardware_given.c) and the drivers' lists
+ * show which GPUs it was actually given.
  */
 #include "node/hardware.h"
 
@@ -12,11 +12,11 @@
 #include <string.h>
 #include <strings.h>
 
-enum { MOST = 4096 }; /* of one range: more is a mistake */
+enum { MOST = 4096 }; /* of one range; more is an error */
 
-/* ---- lists: "0,2-3,GPU-3fa0…", of Level Zero "0.0,0.1" */
+/* ---- lists: "0,2-3,GPU-3fa0…", in Level Zero "0.0,0.1" */
 
-/* Reads the numbers of an entry, also with a part ("0:1", "0.1"); false for a UUID or an address. */
+/* Reads an entry's numbers, also with a part ("0:1", "0.1"). Returns false for a UUID or an address. */
 static bool read_numbers(const char *entry, unsigned long *out_first, unsigned long *out_last)
 {
     char *end = NULL;
@@ -38,7 +38,8 @@ uint32_t gpuhal_hardware_count_named(const char *value)
     const char *before = "";
     while (*value && *value != '-' && strncmp(value, "NoDevFiles", strlen("NoDevFiles")) != 0) {
         const size_t length = strcspn(value, ","), whole = strcspn(value, ",.");
-        const bool is_same = whole < length && strncmp(before, value, whole + 1) == 0; /* one more part of a device */
+        const bool is_same = whole < length && strncmp(before, value, whole + 1) == 0; /* another part of the same
+                                                                                        * device */
         unsigned long first = 0, last = 0;
         count += length == 0 || is_same ? 0 : read_numbers(value, &first, &last) ? (uint32_t)(last - first) + 1 : 1;
         before = value;
@@ -49,7 +50,7 @@ uint32_t gpuhal_hardware_count_named(const char *value)
 
 /* ---- Slurm */
 
-/* "2", "a100:2", "gpu:a100:2,gpu:v100:1"; 0: the variable does not say. */
+/* Parses "2", "a100:2" or "gpu:a100:2,gpu:v100:1". Returns 0 if the variable is not conclusive. */
 static uint32_t count_in(const char *variable)
 {
     const char *value = gpuhal_os_environment(variable);
@@ -66,8 +67,8 @@ static uint32_t count_in(const char *variable)
     return count < MOST ? (uint32_t)count : 0;
 }
 
-/* A step has a list, and each of its tasks may have a part of it. Batch scripts have the list of the job. The other
- * variables state a number alone (sbatch(1), srun(1), "output environment variables"). */
+/* A step has a list, and each of its tasks may use a part of that list. Batch scripts have the job's list. The other
+ * variables contain only a number (sbatch(1), srun(1), "output environment variables"). */
 uint32_t gpuhal_hardware_count_of_job(void)
 {
     static const char *const lists[] = {"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"};
@@ -89,7 +90,7 @@ uint32_t gpuhal_hardware_count_of_job(void)
 
 /* ---- container runtimes */
 
-/* Returns the number that the runtime gives the GPU: among the GPUs of its driver, in the order of the bus. */
+/* Returns the runtime's number for the GPU: its position among the GPUs of its driver, in bus order. */
 static uint32_t number_of(const gpuhal_hardware_survey *survey, const gpuhal_hardware *one)
 {
     uint32_t number = 0;
@@ -100,7 +101,7 @@ static uint32_t number_of(const gpuhal_hardware_survey *survey, const gpuhal_har
     return number;
 }
 
-/* An entry of NVIDIA's may be the beginning of a UUID. *out_known: each entry is a number, a range, a UUID or empty. */
+/* With NVIDIA an entry may be a UUID prefix. *out_known is true if each entry is a number, a range, a UUID or empty. */
 static bool names(const char *value, uint32_t number, const char *uuid, bool *out_known)
 {
     *out_known = true;
@@ -117,9 +118,8 @@ static bool names(const char *value, uint32_t number, const char *uuid, bool *ou
     return found;
 }
 
-/* NVIDIA's runtime does nothing if its variable is "void" or empty; another runtime may have given GPUs then. A path
- * stands for a list elsewhere, and entries of another form (AMD's UUIDs, PCI addresses, names of CDI) decide
- * nothing. */
+/* NVIDIA's runtime does nothing if its variable is "void" or empty; another runtime may then have given GPUs. A path
+ * refers to a list elsewhere. Entries of other forms (AMD UUIDs, PCI addresses, CDI names) are inconclusive. */
 bool gpuhal_hardware_find_order(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, gpuhal_hardware_order *out)
 {
     const bool is_nvidia = strcmp(one->kernel_driver, "nvidia") == 0,

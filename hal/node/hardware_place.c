@@ -1,5 +1,5 @@
-/* node/hardware_place.c: whether this process is on the host, or in which kind of container. The kind decides which
- * GPUs the process is given. */
+/* node/hardware_place.c: determines whether this process is on the host or in a container, and the kind of container,
+ * which decides which GPUs the process is given. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"
@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The number of the first namespace of processes (PROC_PID_INIT_INO in the kernel's proc_ns.h): the host's. */
+/* The number of the host's pid namespace (PROC_PID_INIT_INO in the kernel's proc_ns.h). */
 #define FIRST_PROCESSES "pid:[4026531836]"
 
-/* The signs of each runtime: files, variables, and words in the source paths of its mounts of the container's root and
- * its files below /etc. The first entry that fits counts, so the more special ones come first. */
+/* Evidence for each runtime: files, variables, and words in the source paths of its mounts of the container's root and
+ * of files below /etc. The first matching entry is used, so more specific entries come first. */
 static const struct {
     gpuhal_hardware_place place;
     const char *files[3], *variables[3], *words[4];
@@ -29,8 +29,8 @@ static const struct {
     {GPUHAL_PLACE_CONTAINER, {"/run/systemd/container"}, {"container"}, {"containerd/", "/lxc/"}},
 };
 
-/* The control groups of containers. A service of the host may also have such a word in its name. So the container's
- * number must follow if is_numbered; services never have the other words. */
+/* The control groups of containers. The name of a host service may also contain such a word. Therefore, if is_numbered,
+ * the container's number must follow; the other words never occur in service names. */
 static const struct {
     gpuhal_hardware_place place;
     const char *word;
@@ -56,8 +56,7 @@ static bool is_in_group(const char *text, size_t group)
     return found;
 }
 
-/* Returns whether a runtime makes this mount for its container. A host mounts the files of all its containers
- * elsewhere.
+/* Returns whether a runtime creates this mount for its container. A host mounts its containers' files at other paths.
  */
 static bool is_own_mount(const char *line)
 {
@@ -118,7 +117,7 @@ static bool has_variable(size_t sign)
     return found;
 }
 
-/* Process 1 of a host starts all others; process 1 of a container is its program. */
+/* Process 1 of a host is an init system; process 1 of a container is the container's program. */
 static bool starts_the_system(const char *name)
 {
     static const char names[][12] = {"systemd",     "init",  "runit", "s6-svscan",
@@ -130,8 +129,8 @@ static bool starts_the_system(const char *name)
     return found;
 }
 
-/* A host that was made from an image, or entered from a container, may also have the files of an image, or variables
- * that were passed on. Its processes show that it is a host. */
+/* A host that was made from an image, or entered from a container, may also have the image's files or inherited
+ * variables. Its processes identify it as a host. */
 gpuhal_hardware_place gpuhal_hardware_place_of(gpuhal_hardware_survey *survey, bool is_windows)
 {
     char mounts[4096] = "", group[4096], processes[64], first[32];
@@ -139,7 +138,8 @@ gpuhal_hardware_place gpuhal_hardware_place_of(gpuhal_hardware_survey *survey, b
     add_mounts(survey, mounts, sizeof mounts);
     const bool is_known = gpuhal_hardware_target(survey, processes, sizeof processes, "/proc/self/ns/pid") &&
                           strncmp(processes, "pid:", strlen("pid:")) == 0;
-    const bool is_apart = is_known && !is_windows && strcmp(processes, FIRST_PROCESSES) != 0; /* all of WSL is */
+    const bool is_apart = is_known && !is_windows && strcmp(processes, FIRST_PROCESSES) != 0; /* WSL always has a
+                                                                                               * separate namespace */
     const bool has_first = gpuhal_hardware_line(survey, first, sizeof first, "/proc/1/comm");
     const bool is_host = !is_apart && has_first && starts_the_system(first);
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
@@ -159,7 +159,7 @@ gpuhal_hardware_place gpuhal_hardware_place_of(gpuhal_hardware_survey *survey, b
 
 #define THIS "this "
 
-/* A system that may run inside another one comes first: a lease of gpuhal (gpuhal-lease run) may run inside any job. */
+/* Systems that may run inside another come first: a gpuhal lease (gpuhal-lease run) may run inside any job. */
 static const gpuhal_hardware_batch batches[] = {
     {"GPUHAL_LEASE", "GPUHAL_LEASE", "lease", "gpuhal-lease run --devices=N …", false},
     {"FLUX_JOB_ID", "FLUX_JOB_ID", "Flux job", "flux run --gpus-per-task=1 …", false},
@@ -185,7 +185,7 @@ static const gpuhal_hardware_batch *find_batch(void)
     return found;
 }
 
-/* On a host systemd may refuse nodes to a session or to a service. */
+/* On a host, systemd may deny nodes to a session or a service. */
 void gpuhal_hardware_find_who(gpuhal_hardware_survey *survey, gpuhal_hardware_machine *machine)
 {
     char group[4096];

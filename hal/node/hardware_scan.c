@@ -1,5 +1,5 @@
-/* node/hardware_scan.c: finds the hardware on the buses: display controllers and accelerators on PCI, GPUs of a system
- * on a chip, and Windows' GPUs under WSL. */
+/* node/hardware_scan.c: finds the hardware on the buses: display controllers and accelerators on PCI, GPUs on a chip,
+ * and Windows' GPUs under WSL. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"
@@ -13,7 +13,7 @@
 /* PCI classes: display controllers, and processing accelerators. */
 #define CLASS_DISPLAY     0x03u
 #define CLASS_ACCELERATOR 0x12u
-/* The configuration space of a device that does not answer. */
+/* Read from the configuration space of a device that does not respond. */
 #define NO_ANSWER 0xffffu
 
 gpuhal_hardware *gpuhal_hardware_add(gpuhal_hardware_survey *survey)
@@ -49,15 +49,15 @@ gpuhal_hardware *gpuhal_hardware_at_address(const gpuhal_hardware_survey *survey
 
 /* ---- PCI */
 
-/* The kernel's name of a device is canonical; other names in the folder are ignored. */
+/* The kernel's device names are canonical; other names in the folder are ignored. */
 static bool is_address(const char *name)
 {
     char canonical[24];
     return gpuhal_identity_pci(name, canonical) && strcmp(name, canonical) == 0;
 }
 
-/* Keeps a failure as the survey's error, unless the device has vanished or this process may not see it: the failure
- * would hide the device. */
+/* Records a failure that would hide the device as the survey's error. Failures because the device has disappeared or is
+ * not visible to this process are not recorded. */
 static void note_failure(gpuhal_hardware_survey *survey)
 {
     static const int harmless[] = {0, ENOENT, ENODEV, ENOTDIR, ELOOP, EINVAL, EACCES, EPERM, ENXIO};
@@ -83,7 +83,7 @@ static bool is_driven(gpuhal_hardware_survey *survey, const char *address)
     return gpuhal_hardware_target(survey, target, sizeof target, PCI_DEVICES "/%s/driver", address);
 }
 
-/* Returns whether the device is a virtual function, and copies the address of its card. */
+/* Returns whether the device is a virtual function, and copies its card's address. */
 static bool is_virtual_function(gpuhal_hardware_survey *survey, const char *address, char out_card[24])
 {
     char target[256];
@@ -92,8 +92,8 @@ static bool is_virtual_function(gpuhal_hardware_survey *survey, const char *addr
     return is_function;
 }
 
-/* Virtual functions bound to NVIDIA's driver are virtual GPUs for virtual machines. This system cannot use the card
- * then. */
+/* Virtual functions bound to NVIDIA's driver are virtual GPUs for virtual machines; this system then cannot use the
+ * card. */
 static bool is_of_vgpu(gpuhal_hardware_survey *survey, const char *address, const char *card)
 {
     char target[256];
@@ -107,7 +107,7 @@ static bool is_of_vgpu(gpuhal_hardware_survey *survey, const char *address, cons
     return is_own;
 }
 
-/* Function 1 of old cards is the second output of function 0. It has no driver and needs none. */
+/* Function 1 of old cards is function 0's second output. It has no driver and needs none. */
 static bool is_second_output(gpuhal_hardware_survey *survey, const char *address, uint32_t vendor)
 {
     char first[24];
@@ -138,7 +138,7 @@ static void read_driver(gpuhal_hardware_survey *survey, gpuhal_hardware *one, co
                                "/sys/module/%s/version", module);
 }
 
-/* Reads the list of processors in the form that people and Slurm read. */
+/* Reads the list of CPUs in the form that users and Slurm read. */
 static void read_processors(gpuhal_hardware_survey *survey, gpuhal_hardware *one)
 {
     if (!gpuhal_hardware_line(survey, one->local_cpus, sizeof one->local_cpus, PCI_DEVICES "/%s/local_cpulist",
@@ -148,7 +148,8 @@ static void read_processors(gpuhal_hardware_survey *survey, gpuhal_hardware *one
     }
 }
 
-/* Reading `config` wakes a device in deep sleep, and asks an awake device. Its first two bytes are the vendor. */
+/* Reading `config` wakes a device from deep sleep, and accesses an awake device. The first two bytes are the vendor
+ * id. */
 static bool is_off_bus(gpuhal_hardware_survey *survey, const gpuhal_hardware *one)
 {
     char bytes[3];
@@ -196,7 +197,7 @@ static void scan_pci(gpuhal_hardware_survey *survey)
         gpuhal_hardware_enter(survey, PCI_DEVICES "/%s", names[i]);
         const bool is_function = is_virtual_function(survey, names[i], card);
         if (is_function && (!is_driven(survey, names[i]) || is_of_vgpu(survey, names[i], card))) {
-            continue; /* for virtual machines, not for this system */
+            continue; /* for virtual machines only */
         }
         (void)gpuhal_hardware_number(survey, &vendor, PCI_DEVICES "/%s/vendor", names[i]);
         gpuhal_hardware *one = is_second_output(survey, names[i], vendor) ? NULL : gpuhal_hardware_add(survey);
@@ -212,7 +213,7 @@ static void scan_pci(gpuhal_hardware_survey *survey)
     gpuhal_os_names_free(names, count);
 }
 
-/* A container may have NVIDIA's list and not the bus. */
+/* In a container, NVIDIA's list may exist without the bus. */
 static void scan_nvidia(gpuhal_hardware_survey *survey)
 {
     char **names;
@@ -232,7 +233,7 @@ static void scan_nvidia(gpuhal_hardware_survey *survey)
     gpuhal_os_names_free(names, count);
 }
 
-/* ---- elsewhere */
+/* ---- other buses */
 
 static gpuhal_hardware *add_at_place(gpuhal_hardware_survey *survey, const char *place)
 {
@@ -248,8 +249,8 @@ static gpuhal_hardware *add_at_place(gpuhal_hardware_survey *survey, const char 
     return one;
 }
 
-/* A GPU has a render node, a display controller has none. `vgem` is a driver for tests, without hardware. `amdgpu_xcp`
- * are nodes for the partitions of GPUs on PCI. */
+/* A GPU has a render node; a display controller has none. `vgem` is a test driver without hardware. `amdgpu_xcp`
+ * devices are nodes for partitions of PCI GPUs. */
 static void scan_render_nodes(gpuhal_hardware_survey *survey)
 {
     char **names, target[256], bus[256], device[64];
@@ -277,7 +278,7 @@ static void scan_render_nodes(gpuhal_hardware_survey *survey)
     gpuhal_os_names_free(names, count);
 }
 
-/* NVIDIA's driver for Tegra has a render node on some releases only. */
+/* NVIDIA's Tegra driver has a render node only in some releases. */
 static void scan_tegra(gpuhal_hardware_survey *survey)
 {
     char **names, target[256];
@@ -297,8 +298,8 @@ static void scan_tegra(gpuhal_hardware_survey *survey)
     gpuhal_os_names_free(names, count);
 }
 
-/* Under WSL the GPUs belong to Windows, and one node serves all of them. Newer releases list an adapter on PCI for
- * each. */
+/* Under WSL the GPUs belong to Windows, and one node serves all of them. Newer releases list one PCI adapter per
+ * GPU. */
 static void scan_wsl(gpuhal_hardware_survey *survey)
 {
     bool listed = !gpuhal_hardware_is_there(survey, "/dev/dxg");

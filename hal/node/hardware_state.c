@@ -1,12 +1,12 @@
-/* node/hardware_state.c: finds what prevents the use of hardware: the first check that fails, from the bus over the
- * kernel's driver and its nodes up to the vendor's library. */
+/* node/hardware_state.c: finds the cause that prevents the use of hardware: the first check that fails, in the order
+ * bus, kernel driver, nodes, vendor library. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"
 
 #include <stdio.h>
 
-/* Hardware that has been away for longer was taken out, most likely. */
+/* Hardware that has been missing for longer was probably removed. */
 #define LONG_AGO_SECONDS (UINT64_C(30) * 24 * 60 * 60)
 
 static void find_gone(const gpuhal_hardware *one, gpuhal_hardware_finding *out)

@@ -1,6 +1,6 @@
-/* node/hardware_words.c: findings in words, and command lines that mend with the system's tools. If no remedy is
- * certain, the line examines instead. A warning precedes a dangerous command, a restart of the machine has a separate
- * line, and a line after a question explains its answers. */
+/* node/hardware_words.c: the text of findings, and command lines that fix them with the system's tools. If no remedy is
+ * certain, the command diagnoses instead. A warning precedes a dangerous command, a restart of the machine is on a
+ * separate line, and a diagnostic command is followed by a line that explains its output. */
 #include "node/hardware.h"
 
 #include "device/for_node.h"
@@ -28,7 +28,7 @@ void gpuhal_hardware_day(uint64_t seconds, char *to, size_t bytes)
     }
 }
 
-/* The command that installs NVIDIA's kernel module, by system; "": not known. */
+/* The command that installs NVIDIA's kernel module, per system; "": unknown. */
 static const char *const nvidia_packages[] = {
     [GPUHAL_SYSTEM_UNKNOWN] = "",
     [GPUHAL_SYSTEM_DEBIAN] = "sudo apt install nvidia-driver",
@@ -56,7 +56,7 @@ void gpuhal_hardware_install_driver(gpuhal_hardware_survey *survey, const gpuhal
     }
 }
 
-/* NVIDIA's libraries come in the version of the kernel module. */
+/* NVIDIA's libraries must have the same version as the kernel module. */
 static void install_nvidia(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, char *to, size_t bytes)
 {
     const gpuhal_hardware_system system = gpuhal_hardware_machine_of(survey)->system;
@@ -96,7 +96,7 @@ void gpuhal_hardware_install_library(gpuhal_hardware_survey *survey, const gpuha
     gpuhal_hardware_give(survey, one, to, bytes);
     const bool is_rocm = is_amd && gpuhal_hardware_machine_of(survey)->place == GPUHAL_PLACE_APPTAINER;
     if (*to && (one->info.vendor_id == GPUHAL_VENDOR_NVIDIA || is_rocm)) {
-        return; /* the same command brings the library of the host's version */
+        return; /* the same command installs the library in the host's version */
     }
     if (strcmp(one->kernel_driver, "dxgkrnl") == 0) {
         gpuhal_hardware_text(to, bytes, "ls /usr/lib/wsl/lib && sudo ldconfig");
@@ -115,7 +115,7 @@ void gpuhal_hardware_install_library(gpuhal_hardware_survey *survey, const gpuha
     }
 }
 
-/* Kubernetes calls a GPU by the name that its vendor's device plugin gave it. */
+/* Kubernetes uses the resource name from the vendor's device plugin. */
 static const char *resource_of(const gpuhal_hardware *one)
 {
     return strcmp(one->kernel_driver, "nvidia") == 0   ? "nvidia.com/gpu"
@@ -125,8 +125,8 @@ static const char *resource_of(const gpuhal_hardware *one)
                                                        : "";
 }
 
-/* Returns the list of GPUs in the variable's value if other commands take it, too: "2,3". "" for all GPUs, and for any
- * other form.
+/* Returns the GPU list from the variable if other commands accept it as well, such as "2,3". Returns "" for all GPUs
+ * and for any other form.
  */
 static const char *list_of(const gpuhal_hardware_order *order)
 {
@@ -179,7 +179,7 @@ static void give_to_podman(const gpuhal_hardware *one, const char *list, char *t
 static void give_to_apptainer(gpuhal_hardware_survey *survey, const gpuhal_hardware *one, char *to, size_t bytes)
 {
     const bool is_amd = strcmp(one->kernel_driver, "amdgpu") == 0;
-    /* With --contain the container has the nodes of /dev/dri, but not /dev/kfd: apptainer/singularity#5696. */
+    /* With --contain the container has the /dev/dri nodes but not /dev/kfd: apptainer/singularity#5696. */
     const bool lacks_kfd = is_amd && one->drm_render_node[0] && !gpuhal_hardware_is_there(survey, "/dev/kfd") &&
                            gpuhal_hardware_is_there(survey, "%s", one->drm_render_node);
     gpuhal_hardware_add_line(to, bytes, "apptainer exec --%s%s …", is_amd ? "rocm" : "nv",
@@ -236,7 +236,7 @@ void gpuhal_hardware_restart(gpuhal_hardware_survey *survey, char *to, size_t by
     }
 }
 
-/* The initramfs may load the module, so it must know the blacklist, too. */
+/* The initramfs may load the module, so it must contain the blacklist as well. */
 void gpuhal_hardware_keep_nouveau_out(gpuhal_hardware_survey *survey, char *to, size_t bytes)
 {
     static const char *const rebuild[] = {
@@ -261,7 +261,7 @@ void gpuhal_hardware_add_restart(char *to, size_t bytes)
     gpuhal_hardware_add_line(to, bytes, "sudo reboot");
 }
 
-/* Driver packages sign the modules that they build with a key, and leave the key in these files. */
+/* Driver packages sign the modules that they build with a key, and store the key in these files. */
 void gpuhal_hardware_enrol_key(gpuhal_hardware_survey *survey, char *to, size_t bytes)
 {
     static const char *const keys[] = {

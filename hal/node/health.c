@@ -1,8 +1,8 @@
-/* node/health.c: judges the health of a device by its samples. docs/telemetry.md lists the rules.
+/* node/health.c: derives a device's health from its samples. docs/telemetry.md lists the rules.
  *
- * A reason that is a state of the hardware (too hot) stays HOLD_NS after it was last seen, so that a device at the edge
- * does not change with every sample. A reason that is an event stays until the sampler ends. The plugin that reads
- * vendors' events leaves out codes that are the fault of an application. */
+ * A reason that is a state of the hardware (too hot) persists for HOLD_NS after it was last seen, so that a device at
+ * the limit does not change with every sample. A reason that is an event persists until the sampler ends. The plugin
+ * that reads vendor events ignores codes that are caused by applications. */
 #include "node/sampler.h"
 
 #include "device/for_node.h"
@@ -13,10 +13,10 @@
 
 #define HOLD_NS     UINT64_C(60000000000)
 #define FOR_EVER    UINT64_MAX
-/* Up to this many repeated packets in a minute are noise. */
+/* Up to this many packet replays per minute are considered noise. */
 #define REPLAYS_MAX 8u
 
-/* Copies the value of a key in the newest sample; false if it is missing or not sampled. */
+/* Copies a key's value from the newest sample. Returns false if it is missing or not sampled. */
 static bool value_of(const gpuhal_sampler *sampler, const gpuhal_sampled *own, gpuhal_key key, uint64_t *out_value)
 {
     const uint32_t k = gpuhal_sampler_find_key(sampler, key);
@@ -34,7 +34,8 @@ static void set(gpuhal_health_memory *memory, uint32_t bit, uint64_t until_ns)
     }
 }
 
-/* Returns whether another interface of the same physical device is lost: its driver hung, or reported the loss. */
+/* Returns whether another interface of the same physical device is lost because its driver hung or reported the
+ * loss. */
 static bool has_lost_interface(const gpuhal_device *device)
 {
     for (uint32_t d = 0; d < gpuhal_device_count(device->gpu); d++) {
@@ -48,7 +49,7 @@ static bool has_lost_interface(const gpuhal_device *device)
     return false;
 }
 
-/* Errors in the first sample are old: an earlier sampler may have reported them. */
+/* Errors in the first sample are old; an earlier sampler may have reported them. */
 static void see_errors(const gpuhal_sampler *sampler, gpuhal_sampled *own, gpuhal_key key,
                        struct gpuhal_health_count *before, uint32_t reason)
 {
@@ -85,7 +86,7 @@ static void see_state(const gpuhal_sampler *sampler, gpuhal_sampled *own, uint64
 {
     uint64_t reasons = 0;
     (void)value_of(sampler, own, GPUHAL_VALUE_THROTTLE_REASONS, &reasons);
-    /* NVIDIA sets HARDWARE together with its cause: heat, or the power brake. */
+    /* NVIDIA sets HARDWARE together with its cause, heat or the power brake. */
     const bool hot = (reasons & GPUHAL_THROTTLE_HARDWARE) && !(reasons & GPUHAL_THROTTLE_POWER_BRAKE);
     if (hot || (reasons & GPUHAL_THROTTLE_THERMAL)) {
         set(&own->memory, GPUHAL_HEALTH_THERMAL, now_ns + HOLD_NS);
@@ -98,7 +99,7 @@ static void see_state(const gpuhal_sampler *sampler, gpuhal_sampled *own, uint64
     }
 }
 
-/* "cuda:1: slowed down by heat; new memory errors that could not be corrected". */
+/* Example: "cuda:1: slowed down by heat; new memory errors that could not be corrected". */
 static void describe(const gpuhal_sampler *sampler, const gpuhal_sampled *own, gpuhal_health *health)
 {
     static const char *const words[GPUHAL_SAMPLER_REASONS] = {

@@ -1,4 +1,4 @@
-/* node/history.c: the samples of a sampler: the newest one, the ring, and statistics of a part of the ring. */
+/* node/history.c: a sampler's samples: the newest sample, the ring, and statistics over a part of the ring. */
 #include "node/sampler.h"
 
 #include "device/for_node.h"
@@ -40,7 +40,7 @@ gpuhal_status gpuhal_sampler_latest(gpuhal_sampler *sampler, const gpuhal_device
     return status < 0 ? gpuhal_error_set(status, "%s: the newest sample failed", device->id) : status;
 }
 
-/* Returns the place in the ring of the sample that is `age` samples older than the newest one. */
+/* Returns the ring index of the sample that is `age` samples older than the newest. */
 static uint32_t place_of(const gpuhal_sampler *sampler, uint32_t age)
 {
     return (sampler->newest + sampler->history - age) % sampler->history;
@@ -53,7 +53,7 @@ static gpuhal_point point_at(const gpuhal_sampler *sampler, uint32_t d, uint32_t
     return (gpuhal_point){.time_ns = sampler->times[place], .u64 = own->ring[at], .missing = own->missing[at]};
 }
 
-/* Finds the places of both in the sampler's lists. */
+/* Finds the indexes of the device and the key in the sampler's lists. */
 static gpuhal_status find(const gpuhal_sampler *sampler, const char *call, const gpuhal_device *device, gpuhal_key key,
                           uint32_t *out_device, uint32_t *out_key)
 {
@@ -93,11 +93,11 @@ gpuhal_status gpuhal_sampler_history(gpuhal_sampler *sampler, const gpuhal_devic
     return GPUHAL_OK;
 }
 
-/* The statistics of a window under way. The sum need not fit 64 bits. */
+/* Running statistics of a window. The sum may exceed 64 bits. */
 typedef struct sums {
     gpuhal_window window;
     uint64_t before;
-    long double sum; /* rounded beyond its mantissa; end() keeps the mean within min and max */
+    long double sum; /* rounded if it exceeds the mantissa; end() keeps the mean within min and max */
 } sums;
 
 static void take(sums *all, gpuhal_point point)

@@ -1,5 +1,5 @@
-/* node/registry_change.c: forgets, exports and imports records. Each call opens the registry separately, as another
- * process would: open gpuhal objects see the change when they read the file again. */
+/* node/registry_change.c: deletes, exports and imports records. Each call opens the registry separately, like another
+ * process. Open gpuhal objects see the change when they next read the file. */
 #include "node/registry_view.h"
 
 #include "device/for_node.h"
@@ -15,7 +15,7 @@ typedef struct opened {
     gpuhal_registry *registry;
 } opened;
 
-/* Opens the registry. The caller must finish the result, also after an error. */
+/* Opens the registry. The caller must finish the result even after an error. */
 static gpuhal_status open_registry(const gpuhal_config *config, opened *out_opened)
 {
     *out_opened = (opened){0};
@@ -95,7 +95,7 @@ gpuhal_status gpuhal_registry_forget_physical(const gpuhal_config *config, uint3
 
 /* ---- files */
 
-/* Returns the directory of the file, malloc'ed. */
+/* Returns the file's directory; malloc'ed. */
 static char *directory_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -127,7 +127,7 @@ gpuhal_status gpuhal_view_write(const gpuhal_view *view, const char *path)
     return error ? gpuhal_error_set(GPUHAL_ERROR_FILE, "%s cannot be written: %s", path, strerror(error)) : GPUHAL_OK;
 }
 
-/* Returns the fault of an export; NULL: none. */
+/* Returns the error in an export, or NULL. */
 static const char *what_is_wrong(const gpuhal_serial_report *report)
 {
     if (report->newer) {

@@ -1,11 +1,10 @@
-/* node/registry_records.c: counts and gives the records of the registry. */
+/* node/registry_records.c: counts and returns the registry's records. */
 #include "node/registry_view.h"
 
 #include "device/for_node.h"
 
 #include <string.h>
 
-/* Counts the drivers of the interfaces before this one. */
 static uint32_t count_drivers_before(const gpuhal_database *database, size_t index)
 {
     size_t count, drivers = 0;
@@ -122,7 +121,7 @@ static void give_link(const gpuhal_database_link *known, void *out_record)
     gpuhal_record_give(out_record, &link, sizeof link);
 }
 
-/* Returns the plugin's name; a plugin without a record is named by the identity of its file. */
+/* Returns the plugin's name. For a plugin without a record, returns its file's identity. */
 static const char *name_of(const gpuhal_database *database, const char *identity)
 {
     size_t count;

@@ -1,4 +1,4 @@
-/* node/registry_stale.c: describes why a cached result is stale. The first word of a line of the key names its subject:
+/* node/registry_stale.c: describes why a cached result is stale. The first word of a key line identifies its subject:
  * registry/key.h. */
 #include "node/registry_view.h"
 
@@ -47,7 +47,7 @@ static void describe_variable(const char *line, char *to, size_t bytes)
     snprintf(to, bytes, "%s %s", copy, was && is ? "has another value" : is ? "is set now" : "is not set any more");
 }
 
-/* Describes a line of the key that is not current any more, or a current line that the key lacks. */
+/* Describes a key line that is no longer current, or a current line that the key lacks. */
 static void describe(const char *line, char *to, size_t bytes)
 {
     static const struct {

@@ -1,5 +1,5 @@
-/* node/registry_view.c: the sources that the part node adds to views. The record of the machine is a database that
- * never changes: a snapshot of a gpuhal object's registry, or a database read from the disk. */
+/* node/registry_view.c: the view sources of the part node. The machine's record is an immutable database: a snapshot of
+ * a gpuhal object's registry, or a database read from disk. */
 #include "node/registry_view.h"
 
 #include "device/for_node.h"
@@ -22,8 +22,8 @@ static void end(void *state)
     free(source);
 }
 
-/* Adds the record to a view; the view frees it. Takes over the snapshot; NULL: the source has an empty database of its
- * own. */
+/* Adds the record to a view, which frees it. Takes ownership of the snapshot. If the snapshot is NULL, the source has
+ * its own empty database. */
 static gpuhal_status add_source(const gpuhal_settings *settings, gpuhal_snapshot *snapshot, const char *directory,
                                 gpuhal_view *view)
 {
@@ -43,7 +43,6 @@ static gpuhal_status add_source(const gpuhal_settings *settings, gpuhal_snapshot
     return source->place ? GPUHAL_OK : gpuhal_error_host_memory();
 }
 
-/* Joins the output lines of each plugin to one text. */
 static gpuhal_status join_outputs(gpuhal_registry_source *source)
 {
     size_t count;

@@ -1,4 +1,4 @@
-/* node/sampled.c: the structure of a sampler: frees it, and finds devices and keys in it. */
+/* node/sampled.c: frees the sampler structure, and finds devices and keys in it. */
 #include "node/sampler.h"
 
 #include "device/for_node.h"

@@ -10,7 +10,7 @@
 #define SECOND_NS       UINT64_C(1000000000)
 #define PERIOD_MIN_NS   UINT64_C(10000000)
 #define PERIOD_MAX_NS   (UINT64_C(86400) * SECOND_NS)
-#define PATIENCE_MIN_NS UINT64_C(100000000) /* deadline of a source, at least and at most */
+#define PATIENCE_MIN_NS UINT64_C(100000000) /* minimum and maximum deadline of a source */
 #define PATIENCE_MAX_NS (UINT64_C(5) * SECOND_NS)
 #define HISTORY         300u
 #define HISTORY_MAX     100000u
@@ -49,7 +49,7 @@ static void stop(gpuhal_sampler *sampler)
     gpuhal_mutex_unlock(&sampler->mutex);
 }
 
-/* Stops all samplers: none begins a further sample. gpuhal_close() waits for their workers as for all others. */
+/* Stops all samplers; none begins another sample. gpuhal_close() waits for their workers as for all others. */
 static void end_all(gpuhal *gpu)
 {
     gpuhal_samplers *samplers = samplers_of(gpu);
@@ -84,8 +84,8 @@ static bool make_device(gpuhal_sampler *sampler, uint32_t d, gpuhal_device *devi
     return own->values && own->ring && own->missing;
 }
 
-/* Makes a sampler, which takes over the caller's reference to the object. NULL without memory; the reference stays
- * then. */
+/* Creates a sampler, which takes over the caller's reference to the gpuhal object. Returns NULL if memory is short; the
+ * caller then keeps the reference. */
 static gpuhal_sampler *make(gpuhal *gpu, const gpuhal_sampler_desc *desc)
 {
     gpuhal_sampler *sampler = calloc(1, sizeof *sampler);
@@ -168,7 +168,7 @@ static void *run(void *user)
         gpuhal_mutex_unlock(&sampler->mutex);
         const gpuhal_status status = gpuhal_sample_all(gpu, sampler->samples, sampler->device_count, patience_ns);
         gpuhal_mutex_lock(&sampler->mutex);
-        if (!status) { /* without memory this sample is skipped */
+        if (!status) { /* skip this sample if memory is short */
             add_sample(sampler);
         }
         const uint64_t now_ns = gpuhal_os_monotonic_ns();
@@ -246,7 +246,7 @@ static gpuhal_status check_lists(const gpuhal *gpu, const gpuhal_sampler_desc *d
     return GPUHAL_OK;
 }
 
-/* Chooses the devices for an empty list, from the first `all`; `space` has room for `all`. */
+/* Chooses the devices for an empty list from the first `all` devices. `space` has room for `all`. */
 static void choose_devices(gpuhal *gpu, gpuhal_sampler_desc *desc, gpuhal_device **space, uint32_t all)
 {
     for (uint32_t d = 0; d < all && desc->device_count < UINT32_MAX; d++) {
@@ -259,7 +259,7 @@ static void choose_devices(gpuhal *gpu, gpuhal_sampler_desc *desc, gpuhal_device
     desc->devices = space;
 }
 
-/* Chooses the keys for an empty list: all but those of PCIe traffic, which take up to a second to read. */
+/* Chooses the keys for an empty list: all except PCIe traffic, which takes up to a second to read. */
 static void choose_keys(gpuhal_sampler_desc *desc, gpuhal_key usual[KEYS_MAX])
 {
     for (gpuhal_key key = FIRST_VALUE; key < FIRST_LINK && desc->key_count < KEYS_MAX; key++) {
@@ -280,7 +280,7 @@ static gpuhal_status create(gpuhal *gpu, gpuhal_sampler_desc *desc, gpuhal_sampl
         choose_keys(desc, usual);
     }
     if (desc->device_count == 0) {
-        const uint32_t count = gpuhal_device_count(gpu); /* grows while devices are added */
+        const uint32_t count = gpuhal_device_count(gpu); /* the number grows as devices are added */
         all = calloc(count + 1u, sizeof *all);
         if (!all) {
             return gpuhal_error_host_memory();

@@ -1,4 +1,4 @@
-/* node/sampler_event.c: passes a sampler's events to callbacks and to the list of the application. */
+/* node/sampler_event.c: passes a sampler's events to callbacks and to the application's event list. */
 #include "node/sampler.h"
 
 #include "device/for_node.h"
@@ -8,13 +8,13 @@
 
 /* ---- callbacks */
 
-/* A callback that is still to be made; it has a reference to the sampler. */
+/* A pending callback, with a reference to the sampler. */
 typedef struct delivery {
     gpuhal_sampler *sampler;
     gpuhal_sampler_event event;
 } delivery;
 
-/* Returns the callback for the event; NULL if it was removed or the sampler destroyed. With the mutex held. */
+/* Returns the callback for the event, or NULL if it was removed or the sampler destroyed. Call with the mutex held. */
 static gpuhal_sampler_fn *callback_of(const gpuhal_sampler *sampler, const gpuhal_sampler_event *event, void **out_user)
 {
     gpuhal_sampler_fn *callback = NULL;
@@ -35,7 +35,7 @@ static gpuhal_sampler_fn *callback_of(const gpuhal_sampler *sampler, const gpuha
     return callback;
 }
 
-/* Runs on the thread of callbacks. */
+/* Runs on the callback thread. */
 static void deliver(void *user, gpuhal_status status)
 {
     (void)status;
@@ -68,7 +68,7 @@ void gpuhal_sampler_await_callback_unlocks(gpuhal_sampler *sampler, uint32_t num
     }
 }
 
-/* Without memory the callback misses the event; the list still has it. */
+/* If memory is short, the callback misses the event, but the list still contains it. */
 static void send(gpuhal_sampler *sampler, const gpuhal_sampler_event *event)
 {
     delivery *own = malloc(sizeof *own);
@@ -115,7 +115,7 @@ gpuhal_status gpuhal_sampler_descriptor(gpuhal_sampler *sampler, gpuhal_os_handl
     const bool has_memory = sampler->kept != NULL;
     const int error = has_memory && sampler->descriptor < 0 ? gpuhal_os_notifier_create(&sampler->descriptor) : 0;
     if (!has_memory || error) {
-        free(sampler->kept); /* nothing is kept without a descriptor */
+        free(sampler->kept); /* without a descriptor no events are kept */
         sampler->kept = NULL;
     } else {
         *out_descriptor = gpuhal_os_descriptor_copy(sampler->descriptor);

@@ -1,4 +1,4 @@
-/* node/threshold.c: limits of values, with hysteresis. A threshold for all devices has one gpuhal_limit for each. */
+/* node/threshold.c: thresholds with hysteresis. A threshold for all devices has one gpuhal_limit per device. */
 #include "node/sampler.h"
 
 #include "device/for_node.h"
@@ -79,7 +79,7 @@ static void free_limits(gpuhal_limit *limits)
     }
 }
 
-/* Makes one limit for each device of the threshold, in the order of devices; NULL without memory. */
+/* Creates one limit for each of the threshold's devices, in device order. Returns NULL if memory is short. */
 static gpuhal_limit *make_limits(const gpuhal_sampler *sampler, const gpuhal_threshold *threshold)
 {
     gpuhal_limit *limits = NULL, **end = &limits;
@@ -122,7 +122,7 @@ gpuhal_status gpuhal_sampler_add_threshold(gpuhal_sampler *sampler, const gpuhal
     for (gpuhal_limit *limit = limits; limit; limit = limit->next) {
         limit->number = number;
     }
-    gpuhal_limit **end = &sampler->limits; /* events come in the order of the list */
+    gpuhal_limit **end = &sampler->limits; /* events are emitted in list order */
     while (*end) {
         end = &(*end)->next;
     }

@@ -1,20 +1,19 @@
-/* store/acquire.c: puts and acquires entries: finds or makes them, and waits for other threads that do. */
+/* store/acquire.c: puts and acquires entries: finds or creates them, and waits for other threads that do so. */
 #include "store/store.h"
 
 #include "base/error.h"
 
 #include <stdlib.h>
 
-/* A call that is under way. */
 typedef struct request {
     const char *call;
     gpuhal_store *store;
     gpuhal_queue *queue;
     const void *key;
     uint64_t key_bytes, hash;
-    uint64_t deadline_ns; /* 0: does not wait. A hit does without it, and reads no clock. */
-    const gpuhal_item_desc *desc; /* completed; NULL: nothing is made */
-    gpuhal_item *item;            /* receives the entry */
+    uint64_t deadline_ns; /* 0: do not wait. Not set for a hit, which reads no clock. */
+    const gpuhal_item_desc *desc; /* completed; NULL: do not create an entry */
+    gpuhal_item *item;            /* result */
     bool modifies;
     bool counted; /* as a hit or a miss */
 } request;
@@ -34,9 +33,9 @@ static void count(request *r, bool hit)
     }
 }
 
-/* ---- making an entry */
+/* ---- creating an entry */
 
-/* Adds a new entry to the table, pinned; this thread fills it. NOT_READY: another thread was first. */
+/* Adds a new entry to the table, pinned, for this thread to fill. NOT_READY if another thread was first. */
 static gpuhal_status begin_filling(const request *r, gpuhal_entry *entry)
 {
     gpuhal_store *store = r->store;
@@ -45,7 +44,8 @@ static gpuhal_status begin_filling(const request *r, gpuhal_entry *entry)
     if (!status) {
         gpuhal_index_add(store, entry);
         for (int list = 0; list < GPUHAL_STORE_LISTS; list++) {
-            entry->links[list].attempt = store->attempts; /* so that searches end, however many others put */
+            entry->links[list].attempt = store->attempts; /* so that searches end, however many entries other threads
+                                                           * add */
         }
         store->pinned++;
         entry->references++;
@@ -55,7 +55,7 @@ static gpuhal_status begin_filling(const request *r, gpuhal_entry *entry)
     return status;
 }
 
-/* Returns the new entry, in the table, or why there is none. With the mutex held. */
+/* Creates an entry and adds it to the table, or returns an error. Call with the mutex held. */
 static gpuhal_status make_unlocks(const request *r, gpuhal_entry **out_entry)
 {
     gpuhal_store *store = r->store;
@@ -75,8 +75,8 @@ static gpuhal_status make_unlocks(const request *r, gpuhal_entry **out_entry)
     return status;
 }
 
-/* Gives the entry up: it leaves the table, and threads that wait for it return the same failure. With the mutex
- * held. */
+/* Abandons the entry: removes it from the table, and makes threads that wait for it return the same failure. Call with
+ * the mutex held. */
 static gpuhal_status give_up_unlocks(const request *r, gpuhal_entry *entry)
 {
     gpuhal_store *store = r->store;
@@ -96,7 +96,7 @@ static gpuhal_status give_up_unlocks(const request *r, gpuhal_entry *entry)
     return status;
 }
 
-/* A loader may return an unknown status, or one without a sentence that says why. */
+/* A loader may return an unknown status, or one without an error message. */
 static gpuhal_status call_loader(const request *r, gpuhal_item *item)
 {
     gpuhal_error_clear();
@@ -113,8 +113,8 @@ static gpuhal_status call_loader(const request *r, gpuhal_item *item)
                             is_known ? ": " : "", is_known ? why.sentence : "");
 }
 
-/* Calls the loader, and records a timepoint after its work. The buffers are allocated without the queue: the loader may
- * use them at once, in the queue or not. Without the mutex. */
+/* Calls the loader, and records a timepoint after its work. Allocates the buffers without the queue, because the loader
+ * may use them immediately, with or without the queue. Call without the mutex. */
 static gpuhal_status run_loader(const request *r, gpuhal_entry *entry, gpuhal_entry_use *out_use)
 {
     gpuhal_item item = {.store = r->store, .entry = entry};
@@ -125,7 +125,7 @@ static gpuhal_status run_loader(const request *r, gpuhal_entry *entry, gpuhal_en
     return status || !r->queue ? status : gpuhal_queue_record(r->queue, false, &out_use->timepoint);
 }
 
-/* With the mutex held. */
+/* Call with the mutex held. */
 static gpuhal_status load_unlocks(request *r)
 {
     gpuhal_store *store = r->store;
@@ -157,9 +157,9 @@ static gpuhal_status load_unlocks(request *r)
     return GPUHAL_OK;
 }
 
-/* ---- finding one */
+/* ---- finding an entry */
 
-/* Removes the entry from the table, so that it is made again. With the mutex held. */
+/* Removes the entry from the table, so that it is created again. Call with the mutex held. */
 static gpuhal_status forget_unlocks(const request *r, gpuhal_entry *entry)
 {
     gpuhal_entry *gone = gpuhal_entry_remove(r->store, entry);
@@ -169,7 +169,7 @@ static gpuhal_status forget_unlocks(const request *r, gpuhal_entry *entry)
     return GPUHAL_NOT_READY;
 }
 
-/* Handles an entry after the work failed that was to fill or modify it. If others have it pinned, its buffers stay
+/* Handles an entry after the work to fill or modify it has failed. If other callers have pinned it, its buffers stay
  * until they release it. */
 static gpuhal_status take_failed(const request *r, gpuhal_entry *entry)
 {
@@ -187,7 +187,7 @@ static gpuhal_status take_failed(const request *r, gpuhal_entry *entry)
     return gpuhal_failure_status(entry->failure);
 }
 
-/* With the mutex held. NOT_READY: look again. */
+/* Call with the mutex held. NOT_READY means that the caller must look again. */
 static gpuhal_status look_unlocks(request *r)
 {
     gpuhal_entry *entry = gpuhal_index_find(r->store, r->key, r->key_bytes, r->hash);
@@ -215,7 +215,8 @@ static gpuhal_status look_unlocks(request *r)
     return status;
 }
 
-/* Pins the entry if nothing has to be done or waited for; look_unlocks() handles every case. With the mutex held. */
+/* Pins the entry if there is nothing to do or wait for; look_unlocks() handles all other cases. Call with the mutex
+ * held. */
 static bool hit(request *r)
 {
     gpuhal_entry *entry = gpuhal_index_find(r->store, r->key, r->key_bytes, r->hash);
@@ -228,9 +229,9 @@ static bool hit(request *r)
     return true;
 }
 
-/* ---- the calls */
+/* ---- the public functions */
 
-/* Checks the arguments of both calls, and makes the object for the result. */
+/* Checks the arguments of both functions, and allocates the result. */
 static gpuhal_status begin(request *r, const gpuhal_item_desc *given, bool loads, gpuhal_item_desc *desc)
 {
     gpuhal *gpu = r->store->device->gpu;
@@ -265,7 +266,7 @@ static gpuhal_status adopt(const request *r, gpuhal_entry *entry)
     return gpuhal_entry_allocate(r->store, entry, r->queue, r->deadline_ns);
 }
 
-/* The entry stays LOADING while the caller fills it. */
+/* The entry remains LOADING while the caller fills it. */
 static gpuhal_status put(request *r)
 {
     gpuhal_store *store = r->store;
@@ -283,7 +284,7 @@ static gpuhal_status put(request *r)
     if (status) {
         return give_up_unlocks(r, entry);
     }
-    for (uint32_t i = 0; i < r->desc->part_count; i++) { /* the caller's references: not the last ones */
+    for (uint32_t i = 0; i < r->desc->part_count; i++) { /* the caller's references, not the last ones */
         gpuhal_buffer_release(r->desc->parts[i].buffer);
     }
     r->item->entry = entry;
@@ -319,8 +320,8 @@ gpuhal_status gpuhal_store_put(gpuhal_store *store, gpuhal_queue *queue, const v
     return GPUHAL_OK;
 }
 
-/* Pins the entry, then makes the queue, or this thread, wait for its work. If that work turns out to have failed, looks
- * at the entry again. */
+/* Pins the entry, then makes the queue or this thread wait for its work. If that work has failed, looks the entry up
+ * again. */
 static gpuhal_status acquire_slowly(request *r)
 {
     gpuhal_store *store = r->store;
@@ -342,7 +343,7 @@ static gpuhal_status acquire_slowly(request *r)
             gpuhal_mutex_lock(&store->mutex);
             status = gpuhal_uses_failure(entry) ? GPUHAL_NOT_READY : status;
             gone = gpuhal_entry_unpin(store, entry);
-            store->references--; /* not the last one: the caller has the store */
+            store->references--; /* not the last reference, because the caller has the store */
             gpuhal_mutex_unlock(&store->mutex);
             gpuhal_entry_free(gone);
         }
@@ -350,7 +351,7 @@ static gpuhal_status acquire_slowly(request *r)
     return status;
 }
 
-/* Pins requests from the first one on, as long as they need nothing but a pin. Returns how many. */
+/* Pins requests, starting with the first, as long as they need only a pin. Returns their number. */
 static uint32_t pin_hits(request *requests, uint32_t count)
 {
     gpuhal_store *store = requests[0].store;
@@ -364,7 +365,7 @@ static uint32_t pin_hits(request *requests, uint32_t count)
     return hits;
 }
 
-/* How long a call may wait. */
+/* The time that a call may wait. */
 typedef struct patience {
     uint64_t timeout_ns, deadline_ns;
     bool begun;
@@ -379,7 +380,7 @@ static uint64_t deadline_of(patience *time)
     return time->deadline_ns;
 }
 
-/* Returns how many are pinned: all if the status is OK. */
+/* Returns the number of pinned requests; all of them if the status is OK. */
 static uint32_t acquire(request *requests, uint32_t count, patience *time, gpuhal_status *out_status)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -400,7 +401,7 @@ static uint32_t acquire(request *requests, uint32_t count, patience *time, gpuha
     return pinned;
 }
 
-/* The caller has not used an acquired item yet. */
+/* The caller has not used an acquired item at this point. */
 static void undo(gpuhal_item *item, bool is_acquired)
 {
     if (is_acquired) {
@@ -411,10 +412,10 @@ static void undo(gpuhal_item *item, bool is_acquired)
     }
 }
 
-/* Entries per lock of the store: other threads can have it in between. */
+/* Entries per lock of the store's mutex, so that other threads can lock it in between. */
 enum { TURN = 32 };
 
-/* Acquires the keys, at most TURN, as `like` says. */
+/* Acquires at most TURN keys in the same way as `like`. */
 static gpuhal_status acquire_turn(const request *like, const gpuhal_store_key *keys, uint32_t count, patience *time,
                                   gpuhal_item **out_items)
 {

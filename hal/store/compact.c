@@ -1,5 +1,6 @@
-/* store/compact.c: moves unpinned entries elsewhere in the pool, so that memory comes free in one piece, or whole
- * segments do. An entry has all its bytes in its new place before it gives up the old one, and keeps its age. */
+/* store/compact.c: moves unpinned entries elsewhere in the pool, so that contiguous memory or whole segments become
+ * free. All bytes of an entry are in the new place before the entry gives up the old place. Moving does not change an
+ * entry's age. */
 #include "store/store.h"
 
 #include "base/error.h"
@@ -8,25 +9,26 @@
 
 #include <stdlib.h>
 
-/* Places that are given up together: a search for the memory that came free costs the same for one. */
+/* Number of places that are released together, because searching for the freed memory costs the same for one place as
+ * for many. */
 enum { PLACES = 64 };
 
-/* Entries that can move, with their parts, and the places that they have left. */
+/* Entries that can move, their parts, and the places that they have left. */
 typedef struct moving {
     gpuhal_store *store;
     uint64_t deadline_ns;
-    uint32_t flags;         /* of allocations */
+    uint32_t flags;         /* for allocations */
     gpuhal_entry **entries; /* each with a reference */
-    gpuhal_buffer **parts;  /* of the entries, for the pool to look at */
+    gpuhal_buffer **parts;  /* of the entries, for the pool */
     size_t entry_count, part_count;
     gpuhal_buffer *places[PLACES];
     size_t place_count;
 } moving;
 
-/* ---- which entries */
+/* ---- choosing entries */
 
-/* Counts the entries, or lists them if there is memory for that. An entry that could not be filled has to stay. With
- * the mutex held. */
+/* Counts the entries, and also lists them once the arrays are allocated. Entries that could not be filled must stay.
+ * Call with the mutex held. */
 static void list_movable(moving *m)
 {
     m->entry_count = m->part_count = 0;
@@ -49,7 +51,7 @@ static void list_movable(moving *m)
     }
 }
 
-/* False without memory. */
+/* Returns false if host memory is short. */
 static bool list_all(moving *m)
 {
     gpuhal_mutex_lock(&m->store->mutex);
@@ -77,7 +79,7 @@ static void release_entry(gpuhal_store *store, gpuhal_entry *entry)
     gpuhal_entry_free(gone);
 }
 
-/* Keeps only the entries with a part in the stretch, and frees the list of parts. */
+/* Keeps only the entries that have a part in the stretch, and frees the list of parts. */
 static void keep_inside(moving *m, bool begun)
 {
     const size_t count = m->entry_count;
@@ -101,7 +103,7 @@ static void keep_inside(moving *m, bool begun)
     free((void *)m->parts);
 }
 
-/* Chooses the stretch that is to come free. Returns its bytes; 0: none suits. */
+/* Chooses the stretch to free. Returns its bytes, or 0 if there is none. */
 static uint64_t begin(moving *m, uint64_t bytes)
 {
     uint64_t begun = 0;
@@ -121,7 +123,7 @@ static void end(moving *m)
     free((void *)m->entries);
 }
 
-/* ---- moving one */
+/* ---- moving an entry */
 
 static void give_up_places(moving *m)
 {
@@ -129,7 +131,7 @@ static void give_up_places(moving *m)
     m->place_count = 0;
 }
 
-/* Gives the part other memory with the same bytes. Without the mutex; only this thread touches it. */
+/* Moves the part to new memory with the same contents. Call without the mutex; only this thread uses the part. */
 static gpuhal_status move_part(moving *m, gpuhal_entry_part *part)
 {
     gpuhal_buffer *from = part->device, *to = NULL;
@@ -151,7 +153,7 @@ static gpuhal_status move_part(moving *m, gpuhal_entry_part *part)
     return GPUHAL_OK;
 }
 
-/* Between begin_work() and end_work(). */
+/* Call between begin_work() and end_work(). */
 static bool move_parts(moving *m, gpuhal_entry *entry)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -167,8 +169,8 @@ static bool is_late(const moving *m)
     return m->deadline_ns > 0 && gpuhal_os_monotonic_ns() >= m->deadline_ns;
 }
 
-/* False if the entry stays in the way: it is pinned by now, its filling does not end, or there is no room. An entry
- * that has left meanwhile is not in the way. */
+/* Returns false if the entry still obstructs the stretch, because it was pinned in the meantime, its filling does not
+ * end, or there is no room. An entry that left device memory in the meantime does not obstruct. */
 static bool move_entry(moving *m, gpuhal_entry *entry)
 {
     gpuhal_store *store = m->store;
@@ -190,7 +192,7 @@ static bool move_entry(moving *m, gpuhal_entry *entry)
 
 /* ---- freeing memory */
 
-/* Other threads that need room wait until note_end(). */
+/* Until note_end(), other threads that need room wait. */
 static void note_begin(gpuhal_store *store)
 {
     gpuhal_mutex_lock(&store->mutex);
@@ -206,8 +208,8 @@ static void note_end(gpuhal_store *store)
     gpuhal_mutex_unlock(&store->mutex);
 }
 
-/* Moves the entries in a stretch of `bytes`; 0: of a segment. Returns its bytes, or 0 if it did not come free.
- * *out_begun: one suited. */
+/* Moves the entries in a stretch of `bytes`, or of a whole segment if `bytes` is 0. Returns the freed bytes, or 0 if
+ * the stretch did not become free. *out_begun is true if a stretch was chosen. */
 static uint64_t make_free(gpuhal_store *store, uint64_t bytes, uint32_t flags, uint64_t deadline_ns, bool *out_begun)
 {
     moving m = {.store = store, .flags = GPUHAL_ALLOCATE_NO_EVICT | flags, .deadline_ns = deadline_ns};

@@ -1,14 +1,14 @@
-/* store/demote.c: copies entries from device memory to host memory, and from there to the file. Copies of entries not
- * used for longest make room in host memory. */
+/* store/demote.c: copies entries from device memory to host memory, and from host memory to the file. The least
+ * recently used copies leave host memory to make room. */
 #include "store/store.h"
 
 #include "base/error.h"
 
 #include <inttypes.h>
 
-/* Drops the copy of an entry that is in device memory, too. The work that brings it there must have ended well: until
- * then only the copy has its bytes. If the entry was used meanwhile, it may have left and be on its way back again.
- * With the mutex held. */
+/* Drops the copy of an entry that is also in device memory. First waits until the work that restored it has succeeded,
+ * because until then only the copy has its bytes. If the entry was used during the wait, it may have left device memory
+ * and be returning. Call with the mutex held. */
 static bool drop_copy_unlocks(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns)
 {
     gpuhal_host_copy *copy = NULL;
@@ -29,7 +29,7 @@ static bool drop_copy_unlocks(gpuhal_store *store, gpuhal_entry *entry, uint64_t
     return copy != NULL;
 }
 
-/* With the mutex held. True: the entry has a copy in the file now. */
+/* Call with the mutex held. Returns true if the entry now has a copy in the file. */
 static bool copy_to_file_unlocks(gpuhal_store *store, gpuhal_entry *entry)
 {
     gpuhal_file_copy *copy = NULL;
@@ -42,8 +42,8 @@ static bool copy_to_file_unlocks(gpuhal_store *store, gpuhal_entry *entry)
     return status == GPUHAL_OK;
 }
 
-/* Moves an entry that is not in device memory to the file, or if that fails, out of the store if a loader can bring it
- * back. With the mutex held. */
+/* Moves an entry that is not in device memory to the file. If that fails and a loader can restore the entry, removes it
+ * from the store. Call with the mutex held. */
 static bool leave_host_unlocks(gpuhal_store *store, gpuhal_entry *entry)
 {
     gpuhal_host_copy *copy = NULL;
@@ -66,7 +66,7 @@ static bool leave_host_unlocks(gpuhal_store *store, gpuhal_entry *entry)
     return leaves;
 }
 
-/* Whether the copy may leave host memory at all: of thousands of copies perhaps one may. */
+/* Returns whether the copy may leave host memory at all; among thousands of copies perhaps only one may. */
 static bool may_leave(const gpuhal_store *store, const gpuhal_entry *entry, const void *user)
 {
     uint64_t room = 0, largest_room = 0, largest = 0;
@@ -78,7 +78,7 @@ static bool may_leave(const gpuhal_store *store, const gpuhal_entry *entry, cons
     return gpuhal_file_bytes(entry, &largest) <= room && largest <= largest_room;
 }
 
-/* Makes one copy leave host memory; false: none can. */
+/* Makes one copy leave host memory. Returns false if none can. */
 static bool free_one(gpuhal_store *store, uint64_t attempt, uint64_t deadline_ns)
 {
     bool freed = false;
@@ -108,14 +108,14 @@ static uint64_t bytes_in_host(gpuhal_store *store)
     return bytes;
 }
 
-/* Whether there is more room than when host memory had `used` bytes. Room that others gave back meanwhile counts, even
- * if this thread finds no more. */
+/* Returns whether there is more room than when host memory had `used` bytes in use. Room that other threads made counts
+ * even if this thread finds no more. */
 static bool find_room(gpuhal_store *store, uint64_t used, uint64_t attempt, uint64_t deadline_ns)
 {
     return free_one(store, attempt, deadline_ns) || bytes_in_host(store) < used;
 }
 
-/* Takes `bytes` of the limit. */
+/* Reserves `bytes` within the limit. */
 static gpuhal_status reserve(gpuhal_store *store, uint64_t bytes, uint64_t attempt, uint64_t deadline_ns)
 {
     const uint64_t limit = store->desc.host_bytes;
@@ -142,7 +142,7 @@ static gpuhal_status copy_to_host(gpuhal_store *store, gpuhal_entry *entry, uint
     if (status) {
         return status;
     }
-    do { /* the limit has room for it, but perhaps no piece is large enough */
+    do { /* the limit has room, but there may be no large enough block */
         used = bytes_in_host(store);
         status = gpuhal_host_create(store, entry, &copy);
     } while (status == GPUHAL_ERROR_OUT_OF_MEMORY && find_room(store, used, attempt, deadline_ns));

@@ -1,4 +1,4 @@
-/* store/entry.c: the life of an entry: states, references, pins. */
+/* store/entry.c: an entry's states, references and pins. */
 #include "store/store.h"
 
 #include "base/error.h"
@@ -36,7 +36,7 @@ void gpuhal_entry_change(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_
     gpuhal_condition_signal_all(&store->condition);
 }
 
-/* ---- making */
+/* ---- creation */
 
 static gpuhal_status invalid(const char *call, const char *what)
 {
@@ -61,7 +61,7 @@ gpuhal_status gpuhal_item_desc_take(const char *call, const gpuhal_item_desc *gi
                : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: desc has %s loader", call, loads ? "no" : "a");
 }
 
-/* The parts as they were given, or one without a name if there are none. */
+/* Returns the given parts, or a single unnamed part if there are none. */
 static uint32_t parts_of(const gpuhal_item_desc *desc, gpuhal_item_part *one, const gpuhal_item_part **out_parts)
 {
     *one = (gpuhal_item_part){.bytes = desc->bytes};
@@ -275,7 +275,7 @@ gpuhal_file_copy *gpuhal_entry_detach_file(gpuhal_store *store, gpuhal_entry *en
     return copy;
 }
 
-/* An entry that will be freed without the mutex leaves the counts now. */
+/* The entry will be freed without the mutex, so it is removed from the counts now. */
 gpuhal_entry *gpuhal_entry_unreference(gpuhal_store *store, gpuhal_entry *entry)
 {
     if (--entry->references > 0) {
@@ -294,14 +294,14 @@ gpuhal_entry *gpuhal_entry_remove(gpuhal_store *store, gpuhal_entry *entry)
     gpuhal_entry_unlink(store, entry, GPUHAL_STORE_COPIED);
     store->pinned -= entry->pins > 0;
     gpuhal_entry_count(store, entry);
-    /* An entry that a thread works with becomes ABSENT when the work ends. */
+    /* If a thread works with the entry, it becomes ABSENT when that work ends. */
     if (!entry->worker) {
         gpuhal_entry_change(store, entry, GPUHAL_ENTRY_ABSENT);
     }
     return gpuhal_entry_unreference(store, entry);
 }
 
-/* Puts the entry into its lists, by gpuhal_entry_append() or gpuhal_entry_return(). */
+/* Inserts the entry into its lists with gpuhal_entry_append() or gpuhal_entry_return(). */
 static void enlist(gpuhal_store *store, gpuhal_entry *entry,
                    void (*insert)(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_order list))
 {
@@ -364,7 +364,7 @@ gpuhal_entry_state gpuhal_entry_tier(const gpuhal_entry *entry)
     return entry->host ? GPUHAL_ENTRY_HOST : GPUHAL_ENTRY_FILE;
 }
 
-/* A thread that waited for itself would wait until its deadline. */
+/* A thread that waits for its own work would wait until its deadline. */
 gpuhal_status gpuhal_entry_wait_unlocks(gpuhal_store *store, gpuhal_entry *entry, const char *call,
                                         uint64_t deadline_ns)
 {
@@ -376,7 +376,8 @@ gpuhal_status gpuhal_entry_wait_unlocks(gpuhal_store *store, gpuhal_entry *entry
         return gpuhal_error_set(GPUHAL_ERROR_BUSY, "%s: \"%s\": this thread is filling the entry", call, text);
     }
     entry->references++;
-    /* Callers call again after each change, perhaps for another entry of the key: no wait begins after the deadline. */
+    /* Callers call again after each change, perhaps for a new entry with the same key, so no wait begins after the
+     * deadline. */
     while (entry->state == state && status == GPUHAL_NOT_READY) {
         if (gpuhal_os_monotonic_ns() < deadline_ns) {
             gpuhal_condition_wait_until(&store->condition, &store->mutex, deadline_ns);

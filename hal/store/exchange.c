@@ -1,12 +1,13 @@
-/* store/exchange.c: brings an entry back if neither host memory nor the file has room for the entry that would have to
- * leave for it. Its bytes go to other memory of the library, and the entry that leaves gets the place of its copy. */
+/* store/exchange.c: restores an entry if neither host memory nor the file has room for the entry that has to leave for
+ * it. The restored entry's bytes move to memory that no limit counts, and the leaving entry's copy takes their
+ * place. */
 #include "store/store.h"
 
 #include "base/error.h"
 
 #include <string.h>
 
-/* Whether an entry stays in device memory because there is no place for its copy. */
+/* Returns whether an entry stays in device memory only because there is no room for its copy. */
 static bool would_help(gpuhal_store *store)
 {
     gpuhal_pressure_figures figures = {0};
@@ -30,7 +31,7 @@ static gpuhal_status fill_spare(gpuhal_store *store, const gpuhal_entry *entry, 
     return status;
 }
 
-/* Gives the entry a copy that no limit counts. Readers of an old copy have references. */
+/* Replaces the entry's copies with a copy that no limit counts. Readers of an old copy have references to it. */
 static void change_copy(gpuhal_store *store, gpuhal_entry *entry, gpuhal_host_copy *spare)
 {
     gpuhal_mutex_lock(&store->mutex);
@@ -60,7 +61,7 @@ gpuhal_status gpuhal_exchange_begin(gpuhal_store *store, gpuhal_entry *entry)
     return GPUHAL_OK;
 }
 
-/* Only the copy has the entry's bytes: without room in the file it counts from now on, above the limit. */
+/* Only this copy has the entry's bytes. If the file has no room, the copy counts from now on, above the limit. */
 static void keep_spare(gpuhal_store *store, gpuhal_entry *entry)
 {
     gpuhal_error_detail before;

@@ -1,5 +1,5 @@
-/* store/file.c: copies of entries in the store's file, which has no name. Each part has a block of it, and each piece
- * of a block a checksum in memory: bytes that differ from the written ones are never taken for the entry's. */
+/* store/file.c: copies of entries in the store's unnamed file. Each part of an entry has a block of the file. Each
+ * chunk of a block has a checksum in memory, so that damaged bytes are never returned as the entry's contents. */
 #include "store/store.h"
 
 #include "base/error.h"
@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Blocks and pieces begin at multiples of UNIT, as reading around the page cache requires. */
+/* Blocks and chunks begin at multiples of UNIT, as reads that bypass the page cache require. */
 enum { PIECE_BYTES = 256 << 10, UNIT = 4096 };
-/* Within the limits of a region of blocks and of an offset in a file. */
+/* Within the limits of a block region and of a file offset. */
 #define FILE_BYTES_MAX (UINT64_C(1) << 60)
 
 struct gpuhal_store_file {
@@ -38,7 +38,7 @@ void gpuhal_file_close(gpuhal_store *store)
     }
 }
 
-/* The file may have holes: only written bytes take room on the disk. */
+/* The file may be sparse; only written bytes occupy disk space. */
 static bool set_up(struct gpuhal_store_file *own, const char *folder, uint64_t limit)
 {
     const size_t bytes = strlen(folder) + sizeof "a store's file in ";
@@ -66,7 +66,7 @@ gpuhal_status gpuhal_file_open(gpuhal_store *store, const char *folder)
     }
     const int error = gpuhal_os_file_open_unnamed(folder, &own->file);
     if (error) {
-        /* Making the folder would not help if something else is in its place. */
+        /* Creating the folder would not help if another file is in its place. */
         const gpuhal_status status = error == ENOTDIR ? GPUHAL_ERROR_INVALID_ARGUMENT : gpuhal_file_status(error);
         gpuhal_error_set(status, "gpuhal_store_create: no file can be made in %s: %s", folder, strerror(error));
         gpuhal_error_add_call("open", error, strerror(error));
@@ -77,7 +77,7 @@ gpuhal_status gpuhal_file_open(gpuhal_store *store, const char *folder)
 
 /* ---- a copy */
 
-/* With the mutex held. */
+/* Call with the mutex held. */
 static void give_blocks(gpuhal_store *store, gpuhal_file_copy *copy)
 {
     for (uint32_t i = 0; i < copy->count; i++) {
@@ -142,7 +142,7 @@ uint32_t gpuhal_file_room(const gpuhal_store *store, uint64_t *out_bytes, uint64
     return store->file ? GPUHAL_LACKS_FILE_ROOM : GPUHAL_LACKS_FOLDER;
 }
 
-/* With the mutex held. */
+/* Call with the mutex held. */
 static gpuhal_status take_blocks(gpuhal_store *store, const gpuhal_entry *entry, gpuhal_file_copy *copy)
 {
     struct gpuhal_store_file *own = store->file;
@@ -188,9 +188,9 @@ static gpuhal_status create(gpuhal_store *store, const gpuhal_entry *entry, gpuh
     return status;
 }
 
-/* ---- sums */
+/* ---- checksums */
 
-/* The sums of the pieces of a part. Its bytes may be added in any order. */
+/* The checksums of a part's chunks. The bytes may be added in any order. */
 typedef struct summing {
     _Atomic uint32_t *sums;
     uint64_t size; /* of the part */
@@ -220,7 +220,7 @@ static gpuhal_status damaged(const gpuhal_store *store, const gpuhal_entry *entr
                             gpuhal_key_text(entry->key, entry->key_bytes, text), store->file->name, offset);
 }
 
-/* Puts the key before the sentence of the failed read. */
+/* Prepends the key to the failed read's error message. */
 static gpuhal_status unreadable(const gpuhal_entry *entry, gpuhal_status status)
 {
     gpuhal_error_detail why;
@@ -232,10 +232,10 @@ static gpuhal_status unreadable(const gpuhal_entry *entry, gpuhal_status status)
     return status;
 }
 
-/* ---- between the file and device memory, without the mutex */
+/* ---- between the file and device memory; call without the mutex */
 
-/* Moves a part by pieces that threads move at once. When reading, the bytes are in device memory before they are known
- * to be right: until then no other thread uses the entry. */
+/* Moves a part in chunks that several threads move in parallel. When reading, the bytes reach device memory before they
+ * are verified; until then no other thread uses the entry. */
 static gpuhal_status move_part(gpuhal_store *store, const gpuhal_file_copy *copy, const gpuhal_entry *entry,
                                uint32_t part, bool writes, _Atomic uint32_t *sums)
 {
@@ -258,7 +258,7 @@ static gpuhal_status restore_part(gpuhal_store *store, const gpuhal_file_copy *c
     const uint64_t pieces = pieces_of(entry->parts[part].bytes);
     _Atomic uint32_t *sums = calloc((size_t)pieces, sizeof *sums);
     gpuhal_status status = sums ? move_part(store, copy, entry, part, false, sums) : gpuhal_error_host_memory();
-    if (status == GPUHAL_ERROR_OUT_OF_RANGE) { /* the file was cut */
+    if (status == GPUHAL_ERROR_OUT_OF_RANGE) { /* the file was truncated */
         status = damaged(store, entry, from->offset);
     } else if (status == GPUHAL_ERROR_FILE) {
         status = unreadable(entry, status);
@@ -281,9 +281,9 @@ gpuhal_status gpuhal_file_give(gpuhal_store *store, gpuhal_file_copy *copy, cons
     return status;
 }
 
-/* ---- between the file and host memory, without the mutex */
+/* ---- between the file and host memory; call without the mutex */
 
-/* Leaves it to the system when the disk writes. */
+/* The system decides when to write to the disk. */
 static gpuhal_status write_part(const gpuhal_store *store, const gpuhal_file_copy *copy, uint32_t part,
                                 const char *from, uint64_t size)
 {
@@ -315,7 +315,7 @@ gpuhal_status gpuhal_file_take(gpuhal_store *store, const gpuhal_entry *entry, c
         gpuhal_file_release(copy);
         copy = NULL;
     }
-    if (error || !status) { /* a full file can still be written to */
+    if (error || !status) { /* a full file may still be overwritten */
         gpuhal_mutex_lock(&store->mutex);
         store->file_error = error;
         gpuhal_mutex_unlock(&store->mutex);
@@ -324,7 +324,7 @@ gpuhal_status gpuhal_file_take(gpuhal_store *store, const gpuhal_entry *entry, c
     return status;
 }
 
-/* Reads and checks a whole piece. */
+/* Reads and verifies a whole chunk. */
 static gpuhal_status read_piece(const gpuhal_store *store, const gpuhal_file_copy *copy, const gpuhal_entry *entry,
                                 uint32_t part, uint64_t at, char *to)
 {

@@ -1,4 +1,4 @@
-/* store/host.c: copies of entries in host memory: page-locked if the device has such memory, else plain. */
+/* store/host.c: copies of entries in host memory, page-locked if the device has such memory, otherwise pageable. */
 #include "store/store.h"
 
 #include "base/error.h"
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Creates a pool of memory that the device writes and the host reads, or else of UPLOAD memory. Plain memory needs
- * none. */
+/* Creates a pool of memory that the device writes and the host reads, or else of UPLOAD memory. Pageable memory needs
+ * no pool. */
 gpuhal_status gpuhal_host_open(gpuhal_store *store)
 {
     const uint32_t kinds = store->device->memory_kinds;
@@ -52,7 +52,7 @@ gpuhal_host_copy *gpuhal_host_retain(gpuhal_host_copy *copy)
     return copy;
 }
 
-/* Allocates from the pool, or without one plain memory. */
+/* Allocates from the pool, or pageable memory if there is no pool. */
 static gpuhal_status allocate(gpuhal_pool *pool, uint64_t bytes, gpuhal_host_part *part)
 {
     if (!pool) {
@@ -61,7 +61,8 @@ static gpuhal_status allocate(gpuhal_pool *pool, uint64_t bytes, gpuhal_host_par
     }
     const uint32_t flags = GPUHAL_ALLOCATE_NO_WAIT | GPUHAL_ALLOCATE_NO_EVICT;
     gpuhal_status status = gpuhal_pool_allocate(pool, NULL, bytes, flags, 0, &part->buffer);
-    /* Only transfers write it. After each of them the host sees the written bytes, coherent or not. */
+    /* Only transfers write this memory. After each transfer the host sees the written bytes, even if the memory is not
+     * coherent. */
     part->memory = status ? NULL : part->buffer->memory.host;
     return status;
 }

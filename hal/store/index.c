@@ -1,4 +1,4 @@
-/* store/index.c: entries by key, in rows of a table by the key's hash. */
+/* store/index.c: a hash table of entries by key. */
 #include "store/store.h"
 
 #include "base/error.h"
@@ -22,8 +22,7 @@ void gpuhal_index_finish(gpuhal_store *store)
     free(store->rows);
 }
 
-/* Hashes eight bytes at a time, and mixes the upper half into the lower one each time, since that half chooses the
- * row. */
+/* Hashes eight bytes at a time, and each time mixes the upper half into the lower half, which selects the row. */
 uint64_t gpuhal_key_hash(const void *key, uint64_t bytes)
 {
     const unsigned char *at = key;
@@ -53,7 +52,7 @@ static void insert(gpuhal_store *store, gpuhal_entry *entry)
     *row = entry;
 }
 
-/* Without memory the rows become longer instead. */
+/* If host memory is short, the rows become longer instead. */
 static void grow(gpuhal_store *store)
 {
     gpuhal_entry **old = store->rows;

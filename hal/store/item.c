@@ -1,4 +1,4 @@
-/* store/item.c: the items that callers have of entries, and their release. */
+/* store/item.c: items, which callers get for entries, and their release. */
 #include "store/store.h"
 
 #include "base/error.h"
@@ -18,8 +18,8 @@ gpuhal_buffer *gpuhal_item_buffer(const gpuhal_item *item, const char *name)
     return NULL;
 }
 
-/* Records the use. If that fails, it is recorded when a thread waits for it, unless the queue has failed: then the
- * contents are unknown, and *out_failure says why. Without the mutex. */
+/* Records the use. If that fails, the use is recorded when a thread waits for it. If it failed because the queue has
+ * failed, the contents are unknown, and *out_failure is the reason. Call without the mutex. */
 static void record(gpuhal_entry_use *use, gpuhal_failure **out_failure)
 {
     gpuhal_error_detail before;
@@ -31,8 +31,8 @@ static void record(gpuhal_entry_use *use, gpuhal_failure **out_failure)
     gpuhal_error_restore(&before);
 }
 
-/* The memory may go as soon as the item does, so its pool has to know the queue, which may differ from the acquire's.
- * Without the mutex. */
+/* The memory may be released immediately after the item, so the pool must know the queue, which may differ from the
+ * queue of the acquire. Call without the mutex. */
 static void announce(const gpuhal_entry *entry, gpuhal_queue *queue)
 {
     gpuhal_error_detail before;
@@ -40,12 +40,13 @@ static void announce(const gpuhal_entry *entry, gpuhal_queue *queue)
         return;
     }
     gpuhal_error_save(&before);
-    (void)gpuhal_uses_announce(entry, queue); /* without host memory the pool knows work that the library sees */
+    (void)gpuhal_uses_announce(entry, queue); /* if host memory is short, the pool still knows the work that the library
+                                               * sees */
     gpuhal_error_restore(&before);
 }
 
-/* Ends the item's modifying of the entry. Returns a timepoint or NULL, and the copies that are out of date, to release
- * without the mutex. With the mutex held. */
+/* Ends the modification of the entry through the item. Returns a timepoint or NULL, and the outdated copies; release
+ * all of them without the mutex. Call with the mutex held. */
 static gpuhal_timepoint *end_use(const gpuhal_item *item, const gpuhal_entry_use *use, gpuhal_failure *failure,
                                  gpuhal_host_copy **out_host, gpuhal_file_copy **out_file)
 {
@@ -92,10 +93,10 @@ static void end_modifying(gpuhal_item *item, gpuhal_queue *queue)
     free(item);
 }
 
-/* Items per lock of the store: other threads can have it in between. */
+/* Items per lock of the store's mutex, so that other threads can lock it in between. */
 enum { TURN = 32 };
 
-/* Ends items of one store. Locks once, unless something has to be freed. */
+/* Ends items of one store. Locks once, unless there is something to free. */
 static void end_reading(gpuhal_item *const *items, uint32_t count, gpuhal_queue *queue)
 {
     gpuhal_store *store = items[0]->store;
@@ -121,7 +122,7 @@ static void end_reading(gpuhal_item *const *items, uint32_t count, gpuhal_queue 
     }
 }
 
-/* Counts the first items that only read and are of one store; an item that modifies stands alone. */
+/* Counts the leading items that only read and belong to one store. An item that modifies is handled alone. */
 static uint32_t turn_of(gpuhal_item *const *items, uint32_t count)
 {
     uint32_t turn = 1;

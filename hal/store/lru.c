@@ -1,5 +1,5 @@
-/* store/lru.c: lists, by use, of the entries that can leave a tier: one for each priority, with links in the entries,
- * so that using an entry costs the same however many there are. */
+/* store/lru.c: least-recently-used lists of the entries that can leave a tier, one list per priority. The links are in
+ * the entries, so the cost of using an entry does not depend on their number. */
 #include "store/store.h"
 
 static uint32_t class_of(const gpuhal_entry *entry)
@@ -21,7 +21,7 @@ void gpuhal_entry_append(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_
     link->stamp = ++store->stamps;
 }
 
-/* It was one of the oldest, else it would not have been taken out. */
+/* The entry was among the oldest; otherwise it would not have been removed. */
 void gpuhal_entry_return(gpuhal_store *store, gpuhal_entry *entry, gpuhal_entry_order list)
 {
     gpuhal_entry_lists *lists = &store->lists[list];

@@ -1,6 +1,6 @@
-/* store/path.c: the contents of files as entries, read once for all callers, by whatever path: the key has the file's
- * device and inode, not its path. The state of the file is part of the key, too, so a file that has changed is another
- * entry. The old entry makes room like any other that a loader can bring back. */
+/* store/path.c: file contents as entries, which are read once for all callers. The key contains the file's device and
+ * inode instead of its path, so the path does not matter. The key also contains the file's state, so a changed file is
+ * a different entry. The old entry leaves like any entry that a loader can restore. */
 #include "store/store.h"
 
 #include "base/error.h"
@@ -38,7 +38,7 @@ static bool is_same(const gpuhal_file_state *one, const gpuhal_file_state *other
            one->modified_ns == other->modified_ns && one->changed_ns == other->changed_ns;
 }
 
-/* The call opens the file, so it reads the file that has the name at some time between the two looks. */
+/* The call opens the file, so it reads the file that has this name at some time between the two checks. */
 static gpuhal_status load(void *user, gpuhal_queue *queue, gpuhal_item *item)
 {
     const contents *own = user;

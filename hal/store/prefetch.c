@@ -1,4 +1,4 @@
-/* store/prefetch.c: brings an entry back ahead of its use. */
+/* store/prefetch.c: restores an entry before it is used. */
 #include "store/store.h"
 
 gpuhal_status gpuhal_store_prefetch(gpuhal_store *store, gpuhal_queue *queue, const void *key, uint64_t key_bytes,

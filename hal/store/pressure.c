@@ -1,5 +1,5 @@
-/* store/pressure.c: gives memory when the store's pool, or its device, is short of it (pool/pressure.h): that of
- * entries that need not be copied, then that of the others; and larger pieces, by moving entries. */
+/* store/pressure.c: releases memory when the store's pool or its device runs short (pool/pressure.h): first from
+ * entries that need no copy, then from the others. Also frees contiguous memory by moving entries. */
 #include "store/store.h"
 
 #include "base/error.h"
@@ -23,7 +23,7 @@ static uint64_t spill(void *user, gpuhal_device *device, gpuhal_pool *pool, uint
     return give(user, pool, bytes, GPUHAL_ROOM_SPILL, deadline_ns);
 }
 
-/* Outside its pool only segments that go back to the driver are of use. */
+/* Outside the store's pool only segments that return to the driver help. */
 static uint64_t compact(void *user, gpuhal_device *device, gpuhal_pool *pool, uint64_t bytes, uint64_t deadline_ns)
 {
     gpuhal_store *store = user;

@@ -1,4 +1,4 @@
-/* store/read.c: reads bytes of an entry for the host, from any tier. */
+/* store/read.c: reads bytes of an entry into host memory, from any tier. */
 #include "store/store.h"
 
 #include "base/error.h"
@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* The bytes to read, and the name of their part. */
 typedef struct reading {
     gpuhal_store *store;
     const char *name;
@@ -42,7 +41,7 @@ static gpuhal_status find_part(const reading *r, const gpuhal_entry *entry, uint
                                   r->bytes, r->offset, size);
 }
 
-/* With the mutex held. */
+/* Call with the mutex held. */
 static gpuhal_status read_host_unlocks(const reading *r, gpuhal_entry *entry, uint32_t part)
 {
     gpuhal_host_copy *copy = gpuhal_host_retain(entry->host);
@@ -53,7 +52,7 @@ static gpuhal_status read_host_unlocks(const reading *r, gpuhal_entry *entry, ui
     return GPUHAL_OK;
 }
 
-/* With the mutex held. */
+/* Call with the mutex held. */
 static gpuhal_status read_file_unlocks(const reading *r, gpuhal_entry *entry, uint32_t part)
 {
     gpuhal_store *store = r->store;
@@ -70,7 +69,7 @@ static gpuhal_status read_file_unlocks(const reading *r, gpuhal_entry *entry, ui
     return status;
 }
 
-/* With the mutex held. */
+/* Call with the mutex held. */
 static gpuhal_status read_device_unlocks(const reading *r, gpuhal_entry *entry, uint32_t part)
 {
     gpuhal_store *store = r->store;
@@ -89,7 +88,7 @@ static gpuhal_status read_device_unlocks(const reading *r, gpuhal_entry *entry, 
     return status;
 }
 
-/* Tries copies first, since they remain when the device is lost. NOT_READY: look again. */
+/* Tries copies first, because they survive the loss of the device. NOT_READY means that the caller must look again. */
 static gpuhal_status look(const reading *r, gpuhal_entry *entry)
 {
     uint32_t part = 0;

@@ -1,9 +1,9 @@
-/* store/restore.c: brings entries back into device memory from a copy. */
+/* store/restore.c: restores entries to device memory from a copy. */
 #include "store/store.h"
 
 #include "base/error.h"
 
-/* Allocates, and copies, in the queue if the copy can be made there. Without the mutex. */
+/* Allocates memory and copies to it, in the queue if possible. Call without the mutex. */
 static gpuhal_status bring_back(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue, uint64_t deadline_ns,
                                 gpuhal_entry_use *out_use)
 {
@@ -30,7 +30,7 @@ static gpuhal_status bring_back(gpuhal_store *store, gpuhal_entry *entry, gpuhal
     return status;
 }
 
-/* Does the same in exchange for an entry that has no other place to go to. */
+/* Does the same in exchange for an entry whose copy has no other place. */
 static gpuhal_status exchange(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns, gpuhal_entry_use *out_use)
 {
     gpuhal_status status = gpuhal_exchange_begin(store, entry);
@@ -62,7 +62,7 @@ gpuhal_status gpuhal_restore_unlocks(gpuhal_store *store, gpuhal_entry *entry, g
         old = gpuhal_uses_add(entry, use);
     }
     if (status == GPUHAL_ERROR_FILE && entry->reloadable && entry->listed) {
-        (void)gpuhal_entry_remove(store, entry); /* its copy is of no use; the next acquire loads it */
+        (void)gpuhal_entry_remove(store, entry); /* the copy is unusable; the next acquire loads the entry */
     }
     (void)gpuhal_entry_end_work(store, entry, status ? gpuhal_entry_tier(entry) : GPUHAL_ENTRY_DEVICE);
     if (status) {
@@ -78,7 +78,8 @@ gpuhal_status gpuhal_restore_unlocks(gpuhal_store *store, gpuhal_entry *entry, g
     return status;
 }
 
-/* A thread that looks at copies may read the uses without a pin, so they leave the entry before they are freed. */
+/* A thread that checks copies may read the uses without a pin, so they are detached from the entry before they are
+ * freed. */
 gpuhal_status gpuhal_restore_failed(gpuhal_store *store, gpuhal_entry *entry)
 {
     gpuhal_entry past = {.uses = entry->uses, .use_count = entry->use_count};

@@ -1,4 +1,4 @@
-/* store/room.c: makes room in device memory for the buffers of an entry: others leave. */
+/* store/room.c: makes room in device memory for an entry's buffers by making other entries leave. */
 #include "store/store.h"
 
 #include "base/error.h"
@@ -17,7 +17,7 @@ void gpuhal_entry_release_parts(gpuhal_entry *entry)
     }
 }
 
-/* Does the second half of every way out: the memory goes back once a copy is there, or none is needed. With the mutex
+/* Completes every way of leaving: releases the memory once there is a copy, or none is needed. Call with the mutex
  * held. */
 static void end_leaving_unlocks(gpuhal_store *store, gpuhal_entry *entry)
 {
@@ -35,14 +35,13 @@ static void end_leaving_unlocks(gpuhal_store *store, gpuhal_entry *entry)
     gpuhal_mutex_lock(&store->mutex);
 }
 
-/* A search for room. */
 typedef struct search {
     uint32_t rungs;
-    uint64_t too_large; /* no tier has room for a copy of this size */
+    uint64_t too_large; /* no tier has room for a copy this large */
     uint64_t deadline_ns;
 } search;
 
-/* Whether the limits of the other tiers alone leave no room for `bytes`. */
+/* Returns whether the limits of the other tiers leave no room for `bytes`. */
 static bool is_too_large(const gpuhal_store *store, uint64_t bytes)
 {
     const uint64_t limit = store->desc.host_bytes, used = store->in_host.bytes + store->host_reserved;
@@ -51,8 +50,8 @@ static bool is_too_large(const gpuhal_store *store, uint64_t bytes)
     return (used < limit ? limit - used : 0) < bytes && in_file < bytes;
 }
 
-/* Does the first half: makes a copy. If there is no room for it, entries as large are not tried. With the mutex
- * held. */
+/* Begins leaving by making a copy. If there is no room for the copy, entries of at least this size are skipped. Call
+ * with the mutex held. */
 static bool copy_out_unlocks(gpuhal_store *store, gpuhal_entry *entry, search *s)
 {
     gpuhal_mutex_unlock(&store->mutex);
@@ -71,7 +70,7 @@ static bool may_leave(const gpuhal_store *store, const gpuhal_entry *entry, cons
     return (rung & s->rungs) && (rung == GPUHAL_ROOM_EVICT || entry->reloadable || entry->bytes < s->too_large);
 }
 
-/* Makes the entry leave. Returns how many bytes that gave. With the mutex held. */
+/* Makes the entry leave. Returns the number of bytes released. Call with the mutex held. */
 static uint64_t leave_unlocks(gpuhal_store *store, gpuhal_entry *entry, search *s)
 {
     const uint64_t bytes = entry->bytes;
@@ -109,8 +108,8 @@ static uint64_t make_room(gpuhal_store *store, uint64_t bytes, uint32_t which, u
     return given;
 }
 
-/* The order of use counts before time does: the first pass waits for the work that fills an older entry, until the
- * deadline of gpuhal_ladder_patience(). Then a younger entry leaves, which may have no such work. The last pass waits
+/* The order of use takes precedence over time. The first pass waits for the work that fills an older entry until the
+ * deadline of gpuhal_ladder_patience(). After that, a younger entry without such work may leave. The last pass waits
  * until the deadline. */
 uint64_t gpuhal_store_make_room(gpuhal_store *store, uint64_t bytes, uint32_t which, uint64_t deadline_ns)
 {
@@ -124,8 +123,8 @@ uint64_t gpuhal_store_make_room(gpuhal_store *store, uint64_t bytes, uint32_t wh
     return given;
 }
 
-/* Waits for another thread that makes an entry leave, or that moves entries, perhaps dropped ones. False: no thread
- * does that, or the time is over. */
+/* Waits for another thread that makes an entry leave or moves entries, including dropped entries. Returns false if
+ * there is no such thread, or at the deadline. */
 static bool await_room(gpuhal_store *store, uint64_t deadline_ns)
 {
     gpuhal_mutex_lock(&store->mutex);
@@ -137,15 +136,15 @@ static bool await_room(gpuhal_store *store, uint64_t deadline_ns)
     return waits;
 }
 
-/* Room that other threads make counts as well. */
+/* Room made by other threads counts as well. */
 static bool find_room(gpuhal_store *store, uint64_t bytes, uint64_t deadline_ns)
 {
     const uint32_t both = GPUHAL_ROOM_EVICT | GPUHAL_ROOM_SPILL;
     return gpuhal_store_make_room(store, bytes, both, deadline_ns) > 0 || await_room(store, deadline_ns);
 }
 
-/* Returns how many bytes would have to leave device memory. 0: there is room for the entry. UINT64_MAX: there would be
- * none even if all entries left that can. With the mutex held. */
+/* Returns the number of bytes that have to leave device memory; 0 if there is room for the entry. Returns UINT64_MAX if
+ * there would be no room even if all entries left that can. Call with the mutex held. */
 static uint64_t excess_of(const gpuhal_store *store, const gpuhal_entry *entry)
 {
     const uint64_t limit = store->desc.device_bytes ? store->desc.device_bytes : UINT64_MAX;
@@ -155,7 +154,7 @@ static uint64_t excess_of(const gpuhal_store *store, const gpuhal_entry *entry)
     }
     const uint64_t left = limit - entry->bytes, used = store->in_device.bytes;
     const bool is_full = most && store->in_device.entries >= most;
-    return used > left ? used - left : is_full; /* any entry that leaves is one less */
+    return used > left ? used - left : is_full; /* any entry that leaves reduces the number */
 }
 
 static void describe_limits(const gpuhal_store_desc *desc, char *text, size_t size)
@@ -185,7 +184,7 @@ static void describe_kept(const gpuhal_pressure_figures *kept, char *text, size_
     }
 }
 
-/* With the mutex held. */
+/* Call with the mutex held. */
 static gpuhal_status no_room(const gpuhal_store *store, const gpuhal_entry *entry, bool tried)
 {
     const uint64_t limit = store->desc.device_bytes, used = store->in_device.bytes;
@@ -196,7 +195,7 @@ static gpuhal_status no_room(const gpuhal_store *store, const gpuhal_entry *entr
         gpuhal_pressure_figures figures = {0};
         gpuhal_store_count(store, GPUHAL_ROOM_EVICT, &figures);
         gpuhal_store_count(store, GPUHAL_ROOM_SPILL, &figures);
-        figures.bytes = tried ? figures.bytes : 0; /* else they could leave now, but it would not help */
+        figures.bytes = tried ? figures.bytes : 0; /* otherwise they could leave now, but it would not help */
         describe_kept(&figures, kept, sizeof kept);
     }
     gpuhal_error_set(GPUHAL_ERROR_OUT_OF_MEMORY,
@@ -207,22 +206,23 @@ static gpuhal_status no_room(const gpuhal_store *store, const gpuhal_entry *entr
     return GPUHAL_ERROR_OUT_OF_MEMORY;
 }
 
-/* Whether other threads have changed the result of a search since the store had `had` in device memory and had made
- * `moves`. With the mutex held. */
+/* Returns whether other threads have invalidated the result of a search that saw `had` in device memory and `moves`
+ * moves. Call with the mutex held. */
 static bool has_changed(const gpuhal_store *store, gpuhal_store_tier had, uint64_t moves)
 {
     return store->in_device.bytes < had.bytes || store->in_device.entries < had.entries || store->moves != moves;
 }
 
-/* Whether a call that may wait has no time left. A call that may not wait goes on as long as it finds room. */
+/* Returns whether a call that may wait has passed its deadline. A call that may not wait continues as long as it finds
+ * room. */
 static bool is_late(uint64_t deadline_ns)
 {
     return deadline_ns > 0 && gpuhal_os_monotonic_ns() >= deadline_ns;
 }
 
-/* Takes the entry's share of the store's limits, and makes room as far as possible. Room that others gave back
- * meanwhile counts, even if this thread finds no more. Others may take the room that it found: no further search begins
- * after the deadline. */
+/* Reserves the entry's share of the store's limits, and makes room if possible. Room that other threads made counts
+ * even if this thread finds no more. Other threads may take the room that this thread found, so no further search
+ * begins after the deadline. */
 static gpuhal_status reserve(gpuhal_store *store, gpuhal_entry *entry, uint64_t deadline_ns)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -248,8 +248,8 @@ static gpuhal_status reserve(gpuhal_store *store, gpuhal_entry *entry, uint64_t 
     return status;
 }
 
-/* With a timeout of 0 a pool still waits for other threads that ask for memory, up to a second. A caller whose deadline
- * has passed must not wait for them: it has 1 ns left. */
+/* With a timeout of 0, a pool still waits up to a second for other threads that request memory. A caller whose deadline
+ * has passed must not wait for them, so it gets a timeout of 1 ns. */
 static gpuhal_status try_part(gpuhal_store *store, gpuhal_entry_part *part, gpuhal_queue *queue, uint32_t flags,
                               uint64_t deadline_ns)
 {
@@ -258,15 +258,16 @@ static gpuhal_status try_part(gpuhal_store *store, gpuhal_entry_part *part, gpuh
     return gpuhal_pool_allocate_for_store(store->pool, queue, part->bytes, flags, left_ns, &part->device);
 }
 
-/* Work that ends soon may still use the memory that came free; if it does not end, more entries leave. */
+/* Work that ends soon may still use the freed memory; if it does not end, more entries leave. */
 static uint64_t soon(uint64_t deadline_ns)
 {
     const uint64_t slice_ns = gpuhal_deadline(SLICE_NS);
     return slice_ns < deadline_ns ? slice_ns : deadline_ns;
 }
 
-/* Asks other sources if the store's own entries do not suffice: these move, if that may do, then leave in their order,
- * whatever leaving costs. None leaves for a request that alone is above the pool's limit. */
+/* Uses other sources if the store's own entries are not enough. The store's entries first move, if that may be enough;
+ * then they leave in their order, whatever it costs. No entry leaves for a request that by itself exceeds the pool's
+ * limit. */
 static gpuhal_status allocate_part(gpuhal_store *store, gpuhal_entry_part *part, gpuhal_queue *queue,
                                    uint64_t deadline_ns, bool hopeless)
 {
@@ -287,7 +288,6 @@ static gpuhal_status allocate_part(gpuhal_store *store, gpuhal_entry_part *part,
     return status == GPUHAL_ERROR_OUT_OF_MEMORY ? try_part(store, part, queue, 0, deadline_ns) : status;
 }
 
-/* The bytes of the parts that have no buffer yet. */
 static uint64_t missing_bytes(const gpuhal_entry *entry)
 {
     uint64_t bytes = 0;
@@ -299,7 +299,7 @@ static uint64_t missing_bytes(const gpuhal_entry *entry)
 
 gpuhal_status gpuhal_entry_allocate(gpuhal_store *store, gpuhal_entry *entry, gpuhal_queue *queue, uint64_t deadline_ns)
 {
-    /* Checked first: no entry leaves for a request that the pool will refuse all the same. */
+    /* Checked first, so that no entry leaves for a request that the pool will refuse anyway. */
     const uint64_t bytes = missing_bytes(entry);
     const gpuhal_request whole = {.pool = store->pool, .queue = queue, .bytes = bytes, .block_bytes = bytes};
     gpuhal_status status = gpuhal_pool_check_request(&whole);

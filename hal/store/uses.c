@@ -1,7 +1,7 @@
-/* store/uses.c: work of queues with an entry from before it was released, so that later users can be made to come after
- * it. For work that modifies the entry a timepoint is recorded at the release, since its failure matters. For work that
- * reads it only the queue is kept: reading costs no event. A timepoint is recorded when a modifying user has to come
- * after the reads. */
+/* store/uses.c: the work that queues do with an entry before it is released, so that later users can be ordered after
+ * this work. For modifying work a timepoint is recorded at the release, because its failure matters. For reading work
+ * only the queue is recorded, so reading costs no event; its timepoint is recorded when a modifying user must be
+ * ordered after the reads. */
 #include "store/store.h"
 
 #include "base/error.h"
@@ -29,7 +29,7 @@ static bool is_done(const gpuhal_entry_use *use)
     return use->timepoint && gpuhal_timepoint_now(use->timepoint) == GPUHAL_TIMEPOINT_DONE;
 }
 
-/* With the mutex held: a queue only frees memory when its last reference goes. */
+/* Call with the mutex held; a queue only frees memory when its last reference is released. */
 static gpuhal_timepoint *take_out(gpuhal_entry *entry, size_t i)
 {
     gpuhal_timepoint *timepoint = entry->uses[i].timepoint;
@@ -38,8 +38,9 @@ static gpuhal_timepoint *take_out(gpuhal_entry *entry, size_t i)
     return timepoint;
 }
 
-/* Whether the new use makes the old one superfluous: a recording from before this one began, or one that has ended
- * well. Removing one at a time suffices: each release adds one. */
+/* Returns whether the new use supersedes the old use, or the old use has ended successfully. A modifying use supersedes
+ * modifying uses of the same queue that were recorded before its own recording began. Removing one old use per call is
+ * enough, because each release adds one. */
 static bool is_superfluous(const gpuhal_entry_use *old, const gpuhal_entry_use *use)
 {
     bool covered = old->queue == use->queue && old->modifies && use->modifies && use->timepoint && old->timepoint &&
@@ -95,10 +96,10 @@ gpuhal_failure *gpuhal_uses_failure(const gpuhal_entry *entry)
     return failure;
 }
 
-/* ---- waiting, without the mutex, for copies of the uses */
+/* ---- waiting for copies of the uses; call without the mutex */
 
-/* Records work that was not recorded at its release. If the queue has failed, its work was dropped, or the driver's
- * result is not known before the queue is reset: then no later work can be ordered after it. */
+/* Records work that was not recorded at its release. No later work can be ordered after the work of a failed queue:
+ * that work was dropped, or its result is unknown until the queue is reset. */
 static gpuhal_status record(gpuhal_entry_use *use, uint64_t deadline_ns)
 {
     gpuhal_status status = GPUHAL_NOT_READY;
@@ -117,7 +118,7 @@ static gpuhal_status record(gpuhal_entry_use *use, uint64_t deadline_ns)
     return status;
 }
 
-/* A failed read does not matter to others. */
+/* A failed read does not affect others. */
 static gpuhal_status wait_for(gpuhal_entry_use *use, gpuhal_queue *queue, uint64_t deadline_ns)
 {
     gpuhal_status status = use->timepoint ? GPUHAL_OK : record(use, deadline_ns);
@@ -136,7 +137,7 @@ static gpuhal_status wait_for(gpuhal_entry_use *use, gpuhal_queue *queue, uint64
     return read_failed ? GPUHAL_OK : status;
 }
 
-/* The queue's own work comes in order anyway. */
+/* Skips the queue's own work, which is ordered anyway. */
 static size_t copy_uses(const gpuhal_entry *entry, const gpuhal_queue *queue, bool all, gpuhal_entry_use *copies)
 {
     size_t count = 0;

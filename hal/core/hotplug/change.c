@@ -1,4 +1,4 @@
-/* hotplug/change.c: the applications' access to device events: the listener, the descriptor, the list. */
+/* hotplug/change.c: the application's access to device events: the listener, the descriptor and the list. */
 #include "hotplug/change.h"
 
 #include "base/error.h"
@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* Removes the listener, and waits until it is not being called; the listener itself does not wait. Called with the
+/* Removes the listener and waits until it is not running, except when called by the listener itself. Call with the
  * mutex held. */
 static void silence(gpuhal_notifier *notifier)
 {

@@ -1,8 +1,8 @@
-/* hotplug/change.h: events of devices, on their way to listeners.
+/* hotplug/change.h: device events and their delivery to listeners.
  *
- * Every event gets a number. If the application wants events, they go into the list of gpuhal_next_change() and to the
- * thread that calls back. From the first listener on, gpuhal-watch (queue/watchdog.h) waits for news from the kernel,
- * from plugins and of the files that manifests name.
+ * Every event has a number. If the application requested events, they are added to the list behind gpuhal_next_change()
+ * and delivered by the thread that makes callbacks. From the first listener on, gpuhal-watch (queue/watchdog.h) waits
+ * for events from the kernel and from plugins, and for changes of the files that manifests name.
  */
 #ifndef GPUHAL_HOTPLUG_CHANGE_H
 #define GPUHAL_HOTPLUG_CHANGE_H
@@ -18,49 +18,50 @@ typedef struct gpuhal_notifier {
     _Atomic uint64_t generation; /* written with the mutex held */
     gpuhal_mutex mutex;          /* protects the members below */
     gpuhal_condition condition;
-    bool closing; /* the object's user is gone */
+    bool closing; /* the object is being closed */
 
     gpuhal_change_fn *listener; /* NULL: none */
     void *user;
-    uint64_t from; /* it wants events after this one */
+    uint64_t from; /* events with a later generation are delivered to it */
     bool calling;
-    const void *caller; /* the thread that calls it, by gpuhal_job_caller() */
+    const void *caller; /* the thread that is calling the listener, by gpuhal_job_caller() */
 
-    gpuhal_change *kept; /* a ring; NULL: the application has not asked for it */
+    gpuhal_change *kept; /* a ring; NULL: not requested by the application */
     uint32_t first, count;
-    intptr_t descriptor; /* readable while the ring has events; -1: the application has not asked for it */
+    intptr_t descriptor; /* readable while the ring has events; -1: not requested */
 
-    uint64_t begun, ended; /* looks at the machine: number begun, and number of the last successful one */
-    bool running;          /* a look is in progress */
-    const void *looker;    /* the thread that looks, by gpuhal_job_caller() */
+    uint64_t begun, ended; /* scans: the number of the newest, and of the last successful one */
+    bool running;          /* a scan is in progress */
+    const void *looker;    /* the scanning thread, by gpuhal_job_caller() */
 
-    bool asked;   /* a listener came: events are waited for, or that is not possible */
-    bool watches; /* gpuhal-watch has `heard` */
+    bool asked;   /* watching was started, or failed to start */
+    bool watches; /* gpuhal-watch uses `heard` */
     gpuhal_heard heard;
     gpuhal_host_watcher announcements;
 } gpuhal_notifier;
 
-/* Made and freed by gpuhal.c. NULL without memory; NULL does nothing. */
+/* Called by gpuhal.c. Create returns NULL if host memory is short; destroy accepts NULL. */
 gpuhal_notifier *gpuhal_notifier_create(void);
 void gpuhal_notifier_destroy(gpuhal_notifier *notifier);
-/* Called by gpuhal_close(): no listener is called any more, no look begins, and one in progress is waited for. */
+/* Called by gpuhal_close(). No listener is called and no scan begins afterwards; waits for a scan in progress. */
 void gpuhal_notifier_end(gpuhal *gpu);
 
-/* Numbers an event and passes it on. Calls no plugin, and leaves the last error as it is. */
+/* Numbers an event and delivers it. Calls no plugin, and preserves the last error. */
 void gpuhal_change_notify(gpuhal_device *device, gpuhal_change_kind kind, const char *sentence);
-/* Serves gpuhal_layers.on_lost: fails the device's queues and reports the loss. */
+/* Implements gpuhal_layers.on_lost: fails the device's queues and reports the loss. */
 void gpuhal_change_lost(gpuhal_device *device);
-/* Serves gpuhal_layers.on_changed. */
+/* Implements gpuhal_layers.on_changed. */
 void gpuhal_change_facts(gpuhal_device *device, const char *sentence);
 
-/* Starts to look again whenever the kernel, a plugin or a watched file has news (watch.c). If the kernel gives none,
- * one line of the log says so. */
+/* Starts rescanning on events from the kernel, a plugin or a watched file (watch.c). If the kernel provides no events,
+ * logs one line. */
 void gpuhal_watch_kernel(gpuhal *gpu);
-/* Watches this source in place of the kernel's, -1 for none, unless something is watched already. Owns the source. */
+/* Watches this source instead of the kernel's (-1: none), unless a source is already watched. Takes ownership of
+ * `source`. */
 gpuhal_status gpuhal_watch_source(gpuhal *gpu, intptr_t source);
 /* Closes the sources, once no thread uses them. */
 void gpuhal_watch_forget(gpuhal_notifier *notifier);
-/* Ends the watching, and waits for a rescan in progress. */
+/* Stops watching, and waits for a rescan in progress. */
 void gpuhal_watch_end(gpuhal *gpu);
 
 #endif

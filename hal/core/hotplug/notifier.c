@@ -1,4 +1,4 @@
-/* hotplug/notifier.c: passes device events on to listeners; see change.h. */
+/* hotplug/notifier.c: delivers device events to listeners; see change.h. */
 #include "hotplug/change.h"
 
 #include "base/job.h"
@@ -52,15 +52,15 @@ void gpuhal_notifier_destroy(gpuhal_notifier *notifier)
     }
 }
 
-/* ---- passing on */
+/* ---- delivery */
 
-/* A call of the listener that is still to be made. */
+/* A pending call of the listener. */
 typedef struct delivery {
     gpuhal *gpu;
     gpuhal_change change;
 } delivery;
 
-/* Runs on the thread that calls back. */
+/* Runs on the thread that makes callbacks. */
 static void deliver(void *user, gpuhal_status status)
 {
     (void)status;
@@ -83,7 +83,7 @@ static void deliver(void *user, gpuhal_status status)
     free(due);
 }
 
-/* Called with the mutex held. Without memory the listener misses this event; the generation shows it. */
+/* Call with the mutex held. If host memory is short, the listener misses this event; the generation reveals the gap. */
 static void send(gpuhal *gpu, const gpuhal_change *change)
 {
     delivery *due = malloc(sizeof *due);
@@ -95,7 +95,7 @@ static void send(gpuhal *gpu, const gpuhal_change *change)
     }
 }
 
-/* Called with the mutex held. */
+/* Call with the mutex held. */
 static void keep(gpuhal_notifier *notifier, const gpuhal_change *change)
 {
     if (notifier->count == GPUHAL_CHANGES_KEPT) {

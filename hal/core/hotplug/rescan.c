@@ -1,4 +1,4 @@
-/* hotplug/rescan.c: looks at the machine again, because the application asks, or because watch.c has news. */
+/* hotplug/rescan.c: scans the machine again, when the application requests it or watch.c received an event. */
 #include "base/error.h"
 #include "base/job.h"
 #include "hotplug/change.h"
@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* Ends work on a device that is gone before reporting it. Events are reported in the order of the list. */
+/* Fails the work on a removed device before reporting the removal. Events are reported in list order. */
 static gpuhal_status look(gpuhal *gpu)
 {
     gpuhal_device_events news;
@@ -24,8 +24,8 @@ static gpuhal_status look(gpuhal *gpu)
     return status;
 }
 
-/* A look that began before the call may have missed a change that the caller knows: only a later look counts, and other
- * callers may share it. The application's log function may call this during a look. */
+/* A scan that began before the call may have missed a change that the caller knows about. Therefore only a later scan
+ * counts; several callers may share it. The application's log function may call this during a scan. */
 static gpuhal_status look_or_wait(gpuhal *gpu)
 {
     gpuhal_notifier *notifier = gpu->layers.notifier;
@@ -69,7 +69,7 @@ gpuhal_status gpuhal_rescan(gpuhal *gpu, uint64_t *out_generation)
     }
     gpuhal_error_detail before;
     gpuhal_error_save(&before);
-    /* A thread cancelled during a look would keep all others waiting for its end. */
+    /* If a thread were cancelled during a scan, all others would wait forever for the end of that scan. */
     int cancel = gpuhal_os_cancel_defer();
     status = look_or_wait(gpu);
     gpuhal_os_cancel_restore(cancel);

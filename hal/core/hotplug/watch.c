@@ -1,5 +1,5 @@
-/* hotplug/watch.c: the sources of gpuhal-watch (the kernel, plugins, files that manifests name), and the worker that it
- * starts after news. */
+/* hotplug/watch.c: the sources of gpuhal-watch (the kernel, plugins, and the files that manifests name), and the worker
+ * that it starts after an event. */
 #include "base/error.h"
 #include "hotplug/change.h"
 #include "loader/cache_key.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Watches the files that manifests name. Returns how many names are watched now. */
+/* Watches the files that manifests name. Returns the number of names that are watched now. */
 static size_t watch_files(gpuhal *gpu)
 {
     const gpuhal_candidates *candidates = &gpuhal_device_snapshot_now(gpu)->candidates;
@@ -23,14 +23,14 @@ static size_t watch_files(gpuhal *gpu)
     return files ? gpuhal_os_file_watch_count(files) : 0;
 }
 
-/* Folders may have appeared, and the look may add plugins. Changes in a folder are noticed only once it is watched, so
- * if the look made one more to watch, only another look shows the changes in between. */
+/* New folders may have appeared, and the scan may add plugins. Changes in a folder are noticed only once it is watched.
+ * If the scan added a folder to watch, only another scan finds the changes made in between. */
 static void look_at_news(gpuhal *gpu)
 {
     size_t watched = watch_files(gpu);
     for (bool again = true; again;) {
         gpuhal_status status = gpuhal_rescan(gpu, NULL);
-        if (status && status != GPUHAL_ERROR_BUSY) { /* busy: the object is being closed */
+        if (status && status != GPUHAL_ERROR_BUSY) { /* BUSY: the object is being closed */
             gpuhal_log_line(gpu->log, GPUHAL_LEVEL_WARNING, "devices were added or removed, but the rescan failed: %s",
                             gpuhal_last_error()->sentence);
         }
@@ -54,7 +54,7 @@ static void rescan(void *user)
     }
 }
 
-/* Announcing plugins and files are watched as far as the system allows; a failure is not worth a warning. */
+/* Plugin announcements and files are watched as far as the system allows; a failure is not logged. */
 static void open_sources(gpuhal *gpu, intptr_t kernel)
 {
     gpuhal_notifier *notifier = gpu->layers.notifier;

@@ -1,6 +1,6 @@
-/* pool/check.c: checking mode. The pool writes patterns into and behind its buffers, and checks the bytes behind them
- * before their memory is used again. It does so with blocking transfers while no work uses the memory: before a buffer
- * is given, and once all work before its release has ended. Without the pool's mutex. */
+/* pool/check.c: checking mode. The pool fills its buffers and the bytes after them with patterns, and checks the bytes
+ * after a buffer before it reuses the memory. It uses blocking transfers while no work uses the memory: before it
+ * returns a new buffer, and once all work submitted before the release has ended. Runs without the pool's mutex. */
 #include "pool/pool.h"
 
 #include "base/error.h"
@@ -11,10 +11,10 @@
 
 #include <inttypes.h>
 
-/* Patterns of new buffers, of the memory of released ones, and of the bytes behind each buffer. */
+/* Patterns of new buffers, of released memory, and of the bytes after each buffer. */
 enum { NEW = 0xc5, OLD = 0xd9, BEHIND = 0xa7 };
 
-/* At most this many bytes behind a buffer are checked. */
+/* Maximum number of bytes that are checked after a buffer. */
 enum { GUARD_MOST = 1024 };
 
 static uint64_t guard_bytes(uint64_t block_bytes, uint64_t bytes)
@@ -30,7 +30,7 @@ gpuhal_status gpuhal_check_begin(gpuhal_buffer *buffer, gpuhal_queue *queue)
     if (status) {
         return status;
     }
-    /* From here on its release leads to a check. */
+    /* From here on, releasing the buffer triggers a check. */
     gpuhal_part *part = (gpuhal_part *)buffer;
     gpuhal_mutex_lock(&part->pool->mutex);
     const bool begun = gpuhal_part_begin_uses(part, queue);
@@ -47,7 +47,7 @@ static void report_damage(const gpuhal_pool *pool, const gpuhal_pending *pending
                     pool->device->id, index, pending->bytes, *tag ? ", tagged \"" : "", tag, *tag ? "\"," : "", begin);
 }
 
-/* Checks the bytes behind the buffer, and overwrites all of its memory. */
+/* Checks the bytes after the buffer, then overwrites all of its memory. */
 static gpuhal_status look(const gpuhal_pool *pool, const gpuhal_pending *pending, const gpuhal_block *block,
                           gpuhal_buffer *whole)
 {

@@ -1,7 +1,7 @@
-/* pool/compact.c: empties a stretch of a segment: the owners of its parts move them elsewhere.
+/* pool/compact.c: vacates a stretch of a segment; the owners of its parts move them elsewhere.
  *
- * The free memory of the stretch is in separate bins, the fence. No search looks into these, so nothing new is placed
- * there meanwhile. Statistics count it as waiting for work. A pool has one stretch at a time. */
+ * The stretch's free memory is in separate bins, the fence. No search uses these bins, so nothing new is allocated in
+ * the stretch. Statistics count this memory as waiting for work. A pool has at most one stretch at a time. */
 #include "pool/pool.h"
 
 /* Adjacent blocks that are free or can move. */
@@ -20,32 +20,32 @@ static bool is_free(const gpuhal_pool *pool, const gpuhal_block *block)
     return block->bins == pool->common;
 }
 
-/* Returns whether the block's user can move it. Marks count for one search. */
+/* Returns whether the block's user can move it. Marks are valid for one search. */
 static bool is_movable(const gpuhal_pool *pool, const gpuhal_block *block)
 {
     const gpuhal_part *part = block->user;
     return !block->bins && part && part->mark == pool->marks;
 }
 
-/* Returns how many bytes the pool may still take from the driver, as far as it knows. */
+/* Returns how many bytes the pool may still allocate from the driver, as far as the pool knows. */
 static uint64_t room_to_grow(const gpuhal_pool *pool)
 {
     const uint64_t limit = atomic_load(&pool->limit_bytes), reserved = gpuhal_amount_now(&pool->reserved);
     return limit == 0 ? UINT64_MAX / 2 : limit > reserved ? limit - reserved : 0;
 }
 
-/* Counts memory behind work as free, since the work may end in time. */
+/* Counts memory behind work as free, because the work may end in time. */
 bool gpuhal_compact_may_help(gpuhal_pool *pool, uint64_t bytes)
 {
     gpuhal_mutex_lock(&pool->mutex);
     const uint64_t unused = gpuhal_amount_now(&pool->reserved) - gpuhal_pool_used_now(pool);
-    /* Without a limit it was the driver that refused. */
+    /* Without a limit, it was the driver that refused the allocation. */
     const uint64_t room = atomic_load(&pool->limit_bytes) == 0 ? 0 : room_to_grow(pool);
     gpuhal_mutex_unlock(&pool->mutex);
     return unused > 0 && unused + room >= bytes;
 }
 
-/* Returns whether the moving parts find room elsewhere, in a growing pool or in the memory it has. */
+/* Returns whether there is room elsewhere for the parts to be moved. If `grows`, the pool may grow for them. */
 static bool has_room(const gpuhal_pool *pool, const stretch *s, bool grows)
 {
     const uint64_t inside = s->bytes - s->moved_bytes;
@@ -53,7 +53,7 @@ static bool has_room(const gpuhal_pool *pool, const stretch *s, bool grows)
     return s->moved_bytes > 0 && s->moved_bytes <= outside + (grows ? room_to_grow(pool) : 0);
 }
 
-/* Adds the next block at the end, or begins behind it if it cannot move. */
+/* Appends the next block to the stretch, or starts a new stretch after the block if it cannot move. */
 static void extend(const gpuhal_pool *pool, stretch *s, gpuhal_block_id id)
 {
     const gpuhal_block *block = block_of(pool, id);
@@ -65,7 +65,7 @@ static void extend(const gpuhal_pool *pool, stretch *s, gpuhal_block_id id)
     s->moved_bytes += is_free(pool, block) ? 0 : block->bytes;
 }
 
-/* Drops blocks at the beginning of the stretch that `bytes` do not need. */
+/* Drops blocks at the beginning of the stretch that are not needed for `bytes`. */
 static void shorten(const gpuhal_pool *pool, stretch *s, uint64_t bytes)
 {
     const gpuhal_block *first = block_of(pool, s->first);
@@ -77,7 +77,7 @@ static void shorten(const gpuhal_pool *pool, stretch *s, uint64_t bytes)
     }
 }
 
-/* Returns the stretch without the surplus free memory at its end, which moving parts can then use. */
+/* Returns the stretch without the surplus free memory at its end, so that moved parts can use that memory. */
 static stretch cut(const gpuhal_pool *pool, stretch s, gpuhal_block_id last, uint64_t bytes)
 {
     const gpuhal_block *block = block_of(pool, last);
@@ -86,8 +86,8 @@ static stretch cut(const gpuhal_pool *pool, stretch s, gpuhal_block_id last, uin
     return s;
 }
 
-/* Searches the segment of this first block for a stretch; without a size that is the whole segment. Replaces *best if
- * less has to move. */
+/* Searches a segment, whose first block is `head`, for a stretch. If `bytes` is 0, the stretch is the whole segment.
+ * Replaces *best if fewer bytes have to move. */
 static void choose_in(const gpuhal_pool *pool, gpuhal_block_id head, uint64_t bytes, stretch *best)
 {
     const uint32_t region = block_of(pool, head)->region;
@@ -106,8 +106,8 @@ static void choose_in(const gpuhal_pool *pool, gpuhal_block_id head, uint64_t by
     }
 }
 
-/* Finds the stretch with the least to move. Without a size it is a segment, and the pool does not grow for it; virtual
- * memory needs no such stretch. */
+/* Finds the stretch with the fewest bytes to move. If `bytes` is 0, the stretch is a segment, and the pool does not
+ * grow for it. Virtual memory needs no such stretch. */
 static bool choose(const gpuhal_pool *pool, uint64_t bytes, stretch *out)
 {
     *out = (stretch){.moved_bytes = UINT64_MAX};
@@ -129,7 +129,7 @@ static void mark(gpuhal_pool *pool, gpuhal_buffer *const *movable, size_t count)
     }
 }
 
-/* Moves the free memory of the stretch behind the fence. With the mutex held. */
+/* Moves the stretch's free memory into the fence. Call with the mutex held. */
 static void sweep(gpuhal_pool *pool)
 {
     const gpuhal_fence *fence = &pool->fence;
@@ -155,7 +155,7 @@ static void wait_for_work(gpuhal_pool *pool, uint64_t deadline_ns)
     }
 }
 
-/* Chooses a stretch, and puts a fence around it. False: the bins stay the caller's. */
+/* Chooses a stretch and sets up the fence. If it returns false, the caller still owns the bins. */
 static bool try_begin(gpuhal_pool *pool, gpuhal_buffer *const *movable, size_t count, uint64_t bytes, gpuhal_bins *bins)
 {
     stretch s = {0};
@@ -174,7 +174,7 @@ static bool try_begin(gpuhal_pool *pool, gpuhal_buffer *const *movable, size_t c
     return begins;
 }
 
-/* In a pool that exports, each part is a segment of its own, so nothing has to move. */
+/* In a pool with exportable memory each part is a segment of its own, so nothing has to move. */
 uint64_t gpuhal_compact_begin(gpuhal_pool *pool, gpuhal_buffer *const *movable, size_t count, uint64_t bytes,
                               uint64_t deadline_ns)
 {
@@ -214,7 +214,7 @@ void gpuhal_compact_release(gpuhal_pool *pool, gpuhal_buffer *const *moved, size
     gpuhal_mutex_unlock(&pool->mutex);
 }
 
-/* Sweeps, and returns whether all of the stretch is free. */
+/* Sweeps, and returns whether the whole stretch is free. */
 static bool is_swept(gpuhal_pool *pool)
 {
     gpuhal_mutex_lock(&pool->mutex);

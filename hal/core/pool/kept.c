@@ -1,13 +1,13 @@
-/* pool/kept.c: parts that a lane keeps as they are. The next request of its queue, if it is for as many bytes, gets the
- * part that was kept last. That needs only the lane's mutex, which other threads hardly ever want. Any other request of
- * the queue, and any search for free memory, gives kept parts back first.
+/* pool/kept.c: released parts that a lane keeps unchanged. If the queue's next request has the same size, it gets the
+ * part that was kept last. This takes only the lane's mutex, which is rarely contended. Any other request of the queue,
+ * and any search for free memory, first releases the kept parts.
  *
- * A part is kept only if the queue has allocated and released nothing since, apart from parts that are kept as well. A
- * pool that kept nothing would then have the same free memory as before the part was allocated, so nothing is wasted.
- * Only the order of its free blocks of about one size may differ. */
+ * A part is kept only if the queue has allocated and released nothing since the part's allocation except kept parts.
+ * Without keeping, the pool would then have the same free memory as before the allocation, so keeping wastes nothing.
+ * Only the order of free blocks of similar size may differ. */
 #include "pool/pool.h"
 
-/* Each store releases the earlier ones, as in the figures of pools. */
+/* Each store releases the earlier stores, as in the pool's statistics. */
 static void add(_Atomic uint64_t *figure, uint64_t more)
 {
     atomic_store_explicit(figure, atomic_load_explicit(figure, memory_order_relaxed) + more, memory_order_release);
@@ -39,7 +39,7 @@ void gpuhal_lane_forget(gpuhal_lane *lane, const gpuhal_part *part)
     add(&lane->keeps[GPUHAL_SUM_BUFFERS], (uint64_t)-1);
 }
 
-/* With the lane's mutex held. */
+/* Call with the lane's mutex held. */
 static void list_lane(gpuhal_pool *pool, gpuhal_lane *lane)
 {
     lane->listed = true;
@@ -49,7 +49,7 @@ static void list_lane(gpuhal_pool *pool, gpuhal_lane *lane)
     }
 }
 
-/* Keeps nothing during a trace, which must have the release in order with the pool's other operations. */
+/* Keeps nothing during a trace, because the trace must record the release in order with the pool's other operations. */
 bool gpuhal_part_keep(gpuhal_part *part)
 {
     gpuhal_lane *lane = part->home;
@@ -96,10 +96,10 @@ gpuhal_part *gpuhal_part_take_kept(gpuhal_pool *pool, const gpuhal_queue *queue,
     return part;
 }
 
-/* A thread may be interrupted while it changes a lane. After this many tries its figures are taken as they are. */
+/* A thread may be interrupted while it changes a lane. After this many tries the lane's values are used as read. */
 enum { TRIES = 100 };
 
-/* Adds the lane's figures. Returns its `changes` at that moment. */
+/* Adds the lane's values. Returns its `changes` at that moment. */
 static uint32_t read_lane(const gpuhal_lane *lane, uint64_t keeps[GPUHAL_SUM_COUNT], uint64_t again[GPUHAL_SUM_COUNT])
 {
     uint64_t read[2][GPUHAL_SUM_COUNT];
@@ -122,7 +122,7 @@ static uint32_t read_lane(const gpuhal_lane *lane, uint64_t keeps[GPUHAL_SUM_COU
 
 bool gpuhal_lanes_read(const gpuhal_pool *pool, uint64_t keeps[GPUHAL_SUM_COUNT], uint64_t again[GPUHAL_SUM_COUNT])
 {
-    uint32_t before = 0, after = 0; /* sums of counters that only grow */
+    uint32_t before = 0, after = 0; /* sums of monotonic counters */
     for (const gpuhal_lane *lane = pool->lanes; lane; lane = lane->next) {
         before += read_lane(lane, keeps, again);
     }

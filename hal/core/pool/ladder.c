@@ -1,5 +1,5 @@
-/* pool/ladder.c: the steps of a pool without a free block that fits. After every step it searches again, so no request
- * is refused if there is room for it. */
+/* pool/ladder.c: the steps that a pool tries if no free block fits. It searches again after every step, so no request
+ * is refused as long as there is room for it. */
 #include "pool/pool.h"
 
 #include "base/error.h"
@@ -9,14 +9,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* An allocation on its way up. */
+/* An allocation in progress. */
 typedef struct climb {
     const gpuhal_request *request;
-    uint64_t deadline_ns;  /* 0: does not wait */
-    gpuhal_block_id block; /* found; 0: none yet */
+    uint64_t deadline_ns;  /* 0: do not wait */
+    gpuhal_block_id block; /* result; 0: none yet */
     gpuhal_memory_report report;
     bool refused;
-    gpuhal_error_detail refusal; /* why the pool could not grow; its sentence names the limit or the driver's call */
+    gpuhal_error_detail refusal; /* why the pool could not grow; the message names the limit or the driver's call */
 } climb;
 
 static bool search(climb *c)
@@ -30,7 +30,7 @@ static bool search(climb *c)
     return c->block != 0;
 }
 
-/* Makes memory common whose work has ended since the last look. */
+/* Makes memory common if its work has ended since the last poll. */
 static bool poll(climb *c)
 {
     if (!(c->request->pool->desc.flags & GPUHAL_POOL_NO_REUSE_OPPORTUNISTIC)) {
@@ -39,8 +39,7 @@ static bool poll(climb *c)
     return search(c);
 }
 
-/* Takes memory that another queue released before an event, if the application has made this queue wait for that
- * event. */
+/* Takes memory that another queue released before an event, if the application made this queue wait for that event. */
 static bool follow_events(climb *c)
 {
     gpuhal_pool *pool = c->request->pool;
@@ -56,8 +55,8 @@ static bool follow_events(climb *c)
     return false;
 }
 
-/* Merges blocks that the queue can use now, even if others can use them as well: the pool does not grow while they
- * suffice. */
+/* Merges blocks that the queue can use now, even if other queues can use them as well. The pool does not grow as long
+ * as these blocks are enough. */
 static bool gather(climb *c)
 {
     gpuhal_pool *pool = c->request->pool;
@@ -69,12 +68,12 @@ static bool gather(climb *c)
 
 /* ---- growing */
 
-/* How often a thread that waits for another one's driver call checks whether the driver hangs. */
+/* How often a thread that waits for another thread's driver call checks whether the driver hangs. */
 enum { LOST_POLL_NS = 20000000 };
 
-/* Lets one thread at a time grow the pool. A second one would ask for a segment although the first's may have room for
- * both, and would fail at the limit because of a request that is then refused. DEVICE_LOST if the first thread is
- * stuck. */
+/* Lets one thread at a time grow the pool. A second thread would request a segment although the first thread's segment
+ * may have room for both requests, and its request would fail at the limit because of a request that is refused later.
+ * Returns DEVICE_LOST if the first thread is stuck. */
 static gpuhal_status begin_growing(gpuhal_pool *pool)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -104,7 +103,7 @@ static gpuhal_status note_refusal(climb *c, gpuhal_status status)
     return status;
 }
 
-/* Gives back unused segments, only as many as needed; false if all are used. */
+/* Returns unused segments to the driver, only as many as needed. Returns false if all are in use. */
 static bool trim(climb *c)
 {
     gpuhal_pool *pool = c->request->pool;
@@ -122,8 +121,8 @@ static bool may_grow(const climb *c)
     return !(c->request->flags & GPUHAL_ALLOCATE_WITHIN_POOL);
 }
 
-/* Adds a segment or, if that is refused, replaces unused ones by it. Searches first: another thread may have made room
- * while this one waited for its turn. */
+/* Adds a segment; if that is refused, releases unused segments to make room for it. Searches first, because another
+ * thread may have made room while this thread waited for its turn. */
 static gpuhal_status grow(climb *c)
 {
     gpuhal_pool *pool = c->request->pool;
@@ -144,7 +143,7 @@ static gpuhal_status grow(climb *c)
     return c->block ? GPUHAL_OK : status;
 }
 
-/* ---- memory that waits for work of queues */
+/* ---- memory behind queued work */
 
 /* Makes the caller's queue wait for other queues. */
 static bool take(climb *c)
@@ -166,8 +165,8 @@ static bool take(climb *c)
     return false;
 }
 
-/* Waits here for all entries pending now, the oldest first. That includes the queue's own lane: memory that becomes
- * common is merged with its neighbours there. */
+/* Waits in the calling thread for all entries that are pending now, oldest first. These include the queue's own lane,
+ * because memory that becomes common is merged with its neighbours. */
 static bool wait(climb *c, uint64_t deadline_ns)
 {
     gpuhal_pool *pool = c->request->pool;
@@ -185,9 +184,10 @@ static bool wait(climb *c, uint64_t deadline_ns)
     return false;
 }
 
-/* Decides whether to wait on. Another thread may have been faster, or have released its memory behind newer work. It is
- * worth waiting for that if it suffices: a request that no end of work can satisfy is refused, however long work goes
- * on. The caller's time is not spent on it while there are sources to ask, which may give at once. */
+/* Decides whether to keep waiting. Another thread may have taken the freed memory, or released its own memory behind
+ * newer work. Waiting is worthwhile if that memory would be enough; if not, the request is refused, however long work
+ * continues. The caller's time is not spent here while there are sources to call, which may release memory
+ * immediately. */
 bool gpuhal_ladder_waits_on(const gpuhal_shortage *shortage, uint64_t deadline_ns, uint64_t callers_deadline_ns)
 {
     /* If enough is left, the refusal had another reason, and more memory does not help. */
@@ -197,7 +197,7 @@ bool gpuhal_ladder_waits_on(const gpuhal_shortage *shortage, uint64_t deadline_n
            shortage->ordered_bytes + shortage->free_bytes + left_bytes >= shortage->bytes;
 }
 
-/* Least time between two climbs of a thread that goes on waiting. */
+/* Minimum interval between two climbs of a thread that keeps waiting. */
 enum { ROUND_NS = 100000 };
 
 static bool waits_on(const climb *c, uint64_t deadline_ns)
@@ -216,9 +216,9 @@ static bool waits_on(const climb *c, uint64_t deadline_ns)
     return on;
 }
 
-/* ---- the order */
+/* ---- the order of the steps */
 
-/* Tries all steps that take nothing from others. OUT_OF_MEMORY: there is more to try. */
+/* Tries all steps that take no memory from other owners. OUT_OF_MEMORY means that there is more to try. */
 static gpuhal_status climb_alone(climb *c, uint64_t deadline_ns)
 {
     gpuhal_status status = GPUHAL_ERROR_OUT_OF_MEMORY;
@@ -239,8 +239,8 @@ uint64_t gpuhal_ladder_patience(uint64_t deadline_ns)
     return now_ns + (half_ns < most_ns ? half_ns : most_ns);
 }
 
-/* Asks the sources of a rung. The memory that they gave may be behind work, so the whole climb is tried again after
- * each. */
+/* Calls the sources of a rung. The memory that they release may be behind work, so the whole climb is repeated after
+ * each call. */
 static gpuhal_status ask(climb *c, gpuhal_pressure_rung rung, gpuhal_pool *pool)
 {
     const gpuhal_request *request = c->request;
@@ -257,11 +257,12 @@ static gpuhal_status ask(climb *c, gpuhal_pressure_rung rung, gpuhal_pool *pool)
         status = climb_alone(c, gpuhal_ladder_patience(c->deadline_ns));
     }
     c->report.rungs[number].tries += attempt.times;
-    /* A callback may have forked, and this may be the child: nothing goes on there. */
+    /* A callback may have forked, and this may be the child, which must stop here. */
     return gpuhal_is_inherited(attempt.device->gpu) ? gpuhal_error_forked() : status;
 }
 
-/* Returns whether the device is short, not the limit of the pool: then memory elsewhere on the device helps, too. */
+/* Returns whether the device is short of memory and the pool is below its limit. If so, memory released elsewhere on
+ * the device helps as well. */
 static bool may_grow_elsewhere(const climb *c)
 {
     const gpuhal_pool *pool = c->request->pool;
@@ -278,7 +279,7 @@ static bool others_gave(const climb *c)
     return gave;
 }
 
-/* Moves parts that are in the way, if there is room enough in pieces. */
+/* Moves obstructing parts if the scattered free memory is large enough. */
 static gpuhal_status compact(climb *c)
 {
     gpuhal_pool *pool = c->request->pool;
@@ -287,9 +288,9 @@ static gpuhal_status compact(climb *c)
                : GPUHAL_ERROR_OUT_OF_MEMORY;
 }
 
-/* Moving takes nothing from others, so it comes first if it may suffice; and last if they gave memory, which may lie in
- * pieces. In between, sources first give memory of this pool, which helps wherever it lies. Callbacks are asked
- * once. */
+/* Compacting takes no memory from others, so it is tried first if it may be enough. It is tried again at the end if
+ * others released memory, which may be scattered. In between, sources first release memory of this pool, which is
+ * useful at any place. Callbacks are called once. */
 static gpuhal_status ask_all(climb *c)
 {
     gpuhal_status status = compact(c);
@@ -318,7 +319,7 @@ static gpuhal_status out_of_memory(climb *c)
                                                  : gpuhal_bins_largest(&pool->blocks, lane->bins);
     gpuhal_mutex_unlock(&pool->mutex);
     char own[64] = "";
-    if (own_bytes > report->largest_free_bytes) { /* behind this queue's work, which needs no wait */
+    if (own_bytes > report->largest_free_bytes) { /* behind this queue's own work, which requires no wait */
         snprintf(own, sizeof own, ", for this queue %" PRIu64, own_bytes);
     }
     report->asked_bytes = c->request->bytes;
@@ -349,13 +350,14 @@ gpuhal_status gpuhal_pool_check_request(const gpuhal_request *request)
     return note_refusal(&c, status) ? out_of_memory(&c) : GPUHAL_OK;
 }
 
-/* Returns whether a limit would refuse the request even if stores gave up all they can. */
+/* Returns whether a limit would refuse the request even if stores released everything they can. */
 static bool is_in_vain(climb *c)
 {
     return note_refusal(c, gpuhal_pool_check_limits(c->request->pool, c->request->block_bytes, true)) != GPUHAL_OK;
 }
 
-/* Refuses a request that no rung can satisfy before any is tried, so that stores and callbacks give nothing for it. */
+/* Refuses a request that no rung can satisfy before trying any rung, so that stores and callbacks release nothing for
+ * it. */
 static gpuhal_status climb_all(climb *c)
 {
     const gpuhal_request *request = c->request;
@@ -375,7 +377,7 @@ static gpuhal_status climb_all(climb *c)
         }
         status = ask_all(c);
     }
-    /* Memory freed meanwhile may be whole segments, and one in their place may do. */
+    /* The memory freed by now may be whole segments, and a new segment in their place may fit. */
     if (status == GPUHAL_ERROR_OUT_OF_MEMORY) {
         status = may_grow(c) ? grow(c) : search(c) ? GPUHAL_OK : status;
     }

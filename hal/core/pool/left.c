@@ -1,4 +1,4 @@
-/* pool/left.c: reports objects that a program has not released when it closes its gpuhal object. */
+/* pool/left.c: reports objects that a program has not released before it closes its gpuhal object. */
 #include "pool/pool.h"
 
 #include "base/log.h"
@@ -7,7 +7,7 @@
 
 #include <inttypes.h>
 
-/* Counts parts here, not when they are allocated, which has to be fast. With the pool's mutex held. */
+/* Parts are counted here rather than at allocation, which must be fast. Call with the pool's mutex held. */
 static void count_parts(gpuhal_pool *pool)
 {
     gpuhal_pool_give_kept(pool);
@@ -53,8 +53,8 @@ static void report_tag(const gpuhal_device *device, gpuhal_tag *tag)
     }
 }
 
-/* Reports stores. A store keeps its pool, and so its entries' memory, until it is destroyed. Each is one source that
- * evicts. */
+/* Reports stores. A store keeps its pool, and therefore its entries' memory, until it is destroyed. Each store has
+ * exactly one source on the evict rung. */
 static void report_stores(const gpuhal_device *device)
 {
     const uint64_t stores = gpuhal_pressure_source_count(device, GPUHAL_PRESSURE_EVICT);
@@ -64,7 +64,7 @@ static void report_stores(const gpuhal_device *device)
     }
 }
 
-/* Nothing else is done with the object meanwhile, so only a callback of the log can add tags. */
+/* The object is not used otherwise at this point, so only a log callback can add tags. */
 void gpuhal_pools_report_left(gpuhal *gpu)
 {
     const bool wanted = gpuhal_log_wants(gpu->log, GPUHAL_LEVEL_INFO);

@@ -1,5 +1,5 @@
-/* pool/pending.c: memory that waits for the end of work: recording events when a block leaves its queue, polling them,
- * and waiting. Queues are called without the pool's mutex; an entry with users stays in the list. */
+/* pool/pending.c: memory that waits for work to end. Records events when a block leaves its queue, polls them, and
+ * waits for them. Queues are called without the pool's mutex; entries with users stay in the list. */
 #include "pool/pool.h"
 
 #include "base/error.h"
@@ -7,8 +7,8 @@
 
 #include <stdlib.h>
 
-/* How long to wait for the oldest before the others are polled again, since one queue that hangs must not hide them;
- * and how often to poll queues that refuse. */
+/* How long to wait for the oldest entry before the others are polled again, so that a hung queue does not hide them;
+ * and how often to poll queues that refuse to record. */
 enum { SLICE_NS = 10000000, REFUSING_QUEUE_POLL_NS = 100000 };
 
 /* ---- one queue */
@@ -17,12 +17,12 @@ static void record(gpuhal_pool_wait *wait)
 {
     gpuhal_error_detail before;
     gpuhal_error_save(&before);
-    /* A queue that refuses (it has failed, or is in native access) is asked again by the next poll. */
+    /* If the queue refuses (it has failed or is in native access), the next poll tries again. */
     (void)gpuhal_queue_record(wait->queue, false, &wait->timepoint);
     gpuhal_error_restore(&before);
 }
 
-/* Returns whether the work has ended. After a failure the driver may still execute it until the queue is reset or
+/* Returns whether the work has ended. After a failure the driver may still execute work until the queue is reset or
  * finished. */
 static bool is_over(const gpuhal_pool_wait *wait)
 {
@@ -63,7 +63,7 @@ static void free_pending(gpuhal_pending *pending)
     free(pending);
 }
 
-/* Without the mutex: releasing a timepoint may call the plugin. */
+/* Call without the mutex, because releasing a timepoint may call the plugin. */
 static void free_list(gpuhal_pending *list)
 {
     while (list) {
@@ -73,8 +73,8 @@ static void free_list(gpuhal_pending *list)
     }
 }
 
-/* Frees the entry's memory and returns how many bytes. A single block goes behind its home queue, whose work was not
- * waited for. */
+/* Frees the entry's memory and returns the number of bytes. A single block is placed behind its home queue's work,
+ * because the entry did not wait for that work. */
 static uint64_t make_free(gpuhal_pool *pool, gpuhal_pending *pending)
 {
     pool->has_unused = true;
@@ -93,7 +93,7 @@ static uint64_t make_free(gpuhal_pool *pool, gpuhal_pending *pending)
     return bytes;
 }
 
-/* Entries that have ended: a list to be freed, and the bytes that became free. */
+/* Finished entries: a list of entries to free, and the bytes that became free. */
 typedef struct ending {
     gpuhal_pending *list;
     uint64_t bytes;
@@ -116,7 +116,7 @@ static void enter(gpuhal_pending *pending)
     pending->users++;
 }
 
-/* Ends the look at an entry. If `over`, its work was found to have ended. Returns the next one. */
+/* Stops using an entry. `over` means that its work has ended. Returns the next entry. */
 static gpuhal_pending *leave(gpuhal_pool *pool, gpuhal_pending *pending, bool over, ending *ended)
 {
     gpuhal_pending *next = pending->next;
@@ -171,15 +171,15 @@ static uint64_t poll_pending(gpuhal_pool *pool)
     return ended.bytes;
 }
 
-/* Returns the queue, retained, of a lane that has any block; NULL for none. With the mutex held. */
+/* Returns the queue, retained, of a lane that has any block; otherwise NULL. Call with the mutex held. */
 static gpuhal_queue *queue_of(const gpuhal_lane *lane)
 {
     gpuhal_queue *queue = lane->queue;
     return queue && gpuhal_bins_free_count(lane->bins) > 0 ? gpuhal_queue_retain(queue) : NULL;
 }
 
-/* Makes lanes of idle queues common, which needs no event. It asks the queue with the mutex held: memory that another
- * thread releases behind newer work must not count as idle. This calls no driver. */
+/* Makes lanes of idle queues common, which requires no event. It queries the queue with the mutex held, because memory
+ * that another thread releases behind newer work must not count as idle. The query calls no driver. */
 static uint64_t poll_lanes(gpuhal_pool *pool)
 {
     uint64_t bytes = 0;
@@ -210,7 +210,7 @@ uint64_t gpuhal_pool_poll(gpuhal_pool *pool)
     return bytes + poll_lanes(pool);
 }
 
-/* Makes a lane pending. Its bins themselves move, so this costs the same however many blocks it has. */
+/* Makes a lane pending. Moves the bins as a whole, so the cost does not depend on the number of blocks. */
 static gpuhal_pending *part_lane(gpuhal_pool *pool, gpuhal_lane *lane)
 {
     gpuhal_pending *pending = calloc(1, sizeof *pending + sizeof *pending->waits);
@@ -258,8 +258,8 @@ static bool wait_in_queue(gpuhal_queue *queue, const gpuhal_pending *pending)
     return waits;
 }
 
-/* Returns whether the queue may wait for the entry. A timepoint that has failed would fail the waiting queue, so such
- * an entry is left alone. */
+/* Returns whether the queue may wait for the entry. Waiting for a failed timepoint would fail the waiting queue, so
+ * entries with a failed queue are skipped. */
 static bool suits(const gpuhal_pool *pool, const gpuhal_pending *pending, const gpuhal_queue *queue, uint64_t bytes)
 {
     return pending->bins && pending->owner != queue && !pending->follower && pending->users == 0 &&
@@ -295,8 +295,9 @@ static bool is_before(const gpuhal_block *block, const gpuhal_lane *lane, const 
     return block->bytes > 0 && block->bins == lane->bins && block->stamp < timepoint->ordinal;
 }
 
-/* Makes an entry behind the timepoint from all blocks of the lane released before it. The entry gets the reference to
- * the timepoint. NULL if none of the blocks is large enough, or without memory. With the mutex held. */
+/* Creates an entry behind the timepoint from all blocks of the lane that were released before it. The entry takes the
+ * reference to the timepoint. Returns NULL if none of the blocks is large enough or host memory is short. Call with the
+ * mutex held. */
 static gpuhal_pending *part_before(gpuhal_pool *pool, gpuhal_lane *lane, gpuhal_timepoint *timepoint, uint64_t bytes)
 {
     gpuhal_block_id id = 1;
@@ -317,7 +318,7 @@ static gpuhal_pending *part_before(gpuhal_pool *pool, gpuhal_lane *lane, gpuhal_
     return pending;
 }
 
-/* Does the same if the queue has been made to wait for the lane's queue. */
+/* Calls part_before() if the queue was made to wait for the lane's queue. */
 static gpuhal_pending *part_before_event(gpuhal_pool *pool, gpuhal_lane *lane, gpuhal_queue *queue, uint64_t bytes)
 {
     gpuhal_mutex_lock(&pool->mutex);
@@ -386,8 +387,8 @@ bool gpuhal_pool_wait_oldest(gpuhal_pool *pool, uint64_t newest, uint64_t deadli
     return pending && gpuhal_os_monotonic_ns() < deadline_ns;
 }
 
-/* Makes the queue hold the segments, also for work that the library does not see but that used a released part. Without
- * host memory it waits for the work instead, no longer than a working driver may take. */
+/* Makes the queue keep the segments alive, including for work that the library does not see but that used a released
+ * part. If host memory is short, it waits for the work instead, but no longer than a working driver may take. */
 static void hold_segments(const gpuhal_pool *pool, gpuhal_queue *queue)
 {
     gpuhal_status status = GPUHAL_OK;

@@ -1,10 +1,10 @@
-/* pool/piece.c: virtual memory. A pool reserves addresses once, for more than its device has, and the driver puts
- * memory behind them piece by piece. Neighbouring pieces are one for its buffers, so free memory does not fall apart
- * into segments. Each piece goes back to the driver by itself, wherever it lies, once no buffer has a byte of it.
+/* pool/piece.c: virtual memory. A pool reserves more addresses than its device has memory, once, and the driver backs
+ * them with memory piece by piece. Buffers can span neighbouring pieces, so free memory is not fragmented into
+ * segments. Each piece is returned to the driver individually, at any position, once no buffer uses a byte of it.
  *
- * The addresses are one region of the table. Addresses without memory are free in separate bins, `holes`. No search
- * looks into these. A piece on its way back is a used block. While `changing` is set, one thread calls the driver
- * without the mutex, and only that thread removes holes or adds pieces. */
+ * The addresses are one region of the table. Addresses without memory are free blocks in separate bins, `holes`, which
+ * no search uses. While a piece is being returned, its block counts as used. While `changing` is set, one thread calls
+ * the driver without the mutex, and only that thread removes holes or adds pieces. */
 #include "pool/pool.h"
 
 #include "base/error.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How often a thread that waits for another one's driver call checks whether the driver hangs. */
+/* How often a thread that waits for another thread's driver call checks whether the driver hangs. */
 enum { LOST_POLL_NS = 20000000 };
 
 /* ---- growing */
@@ -29,8 +29,8 @@ static uint64_t free_bytes_of(const gpuhal_pool *pool, gpuhal_block_id id)
     return id != 0 && block->bins == pool->common ? block->bytes : 0;
 }
 
-/* Returns the bytes to add at the beginning of a hole, behind the free memory before it, so that `need` bytes are free
- * in one block; UINT64_MAX: the hole is too small. */
+/* Returns the bytes to commit at the beginning of a hole, after the free memory before it, so that `need` bytes are
+ * free in one block. Returns UINT64_MAX if the hole is too small. */
 static uint64_t least_in(const gpuhal_pool *pool, const gpuhal_block *hole, uint64_t need)
 {
     const uint64_t before = free_bytes_of(pool, hole->before), after = free_bytes_of(pool, hole->after);
@@ -41,7 +41,7 @@ static uint64_t least_in(const gpuhal_pool *pool, const gpuhal_block *hole, uint
     return need - before <= hole->bytes + after ? hole->bytes : UINT64_MAX;
 }
 
-/* Finds the hole that needs the least memory; of several the lowest. With the mutex held. */
+/* Finds the hole that needs the least memory; among several, the lowest. Call with the mutex held. */
 static bool choose_hole(const gpuhal_pool *pool, uint64_t need, gpuhal_hole *out)
 {
     *out = (gpuhal_hole){.least = UINT64_MAX};
@@ -98,7 +98,7 @@ static bool make_space(gpuhal_pool_range *range)
     return grown != NULL;
 }
 
-/* With the mutex held. */
+/* Call with the mutex held. */
 static bool add_piece(gpuhal_pool *pool, const gpuhal_hole *place, uint64_t bytes)
 {
     gpuhal_pool_range *range = &pool->range;
@@ -140,9 +140,9 @@ gpuhal_status gpuhal_pool_end_piece(gpuhal_pool *pool, const gpuhal_hole *place,
     return added ? GPUHAL_OK : gpuhal_error_host_memory();
 }
 
-/* ---- giving back, the highest first */
+/* ---- returning memory, highest address first */
 
-/* Returns the block that has the byte at `offset`: `id` or one before it. */
+/* Returns the block that contains the byte at `offset`: `id` or an earlier block. */
 static gpuhal_block_id down_to(const gpuhal_pool *pool, gpuhal_block_id id, uint64_t offset)
 {
     while (gpuhal_block_at(&pool->blocks, id)->offset > offset) {
@@ -184,7 +184,7 @@ bool gpuhal_pool_has_piece(const gpuhal_pool *pool, const gpuhal_block *block)
     const gpuhal_pool_range *range = &pool->range;
     size_t first = 0, end = range->buffer && block->region == range->region ? range->piece_count : 0;
     const size_t count = end;
-    while (first < end) { /* to the first piece that begins in the block or behind it */
+    while (first < end) { /* up to the first piece that begins in or after the block */
         const size_t middle = first + (end - first) / 2;
         if (range->pieces[middle].offset < block->offset) {
             first = middle + 1;
@@ -216,7 +216,7 @@ uint64_t gpuhal_pool_take_pieces(gpuhal_pool *pool, uint64_t want_bytes)
     return bytes;
 }
 
-/* Ends the way back of a piece. If the driver did not take it, it is memory of the pool as before. With the mutex
+/* Finishes returning a piece. If the driver refused, the piece is memory of the pool again. Call with the mutex
  * held. */
 static void end_leaving(gpuhal_pool *pool, size_t index, bool left)
 {

@@ -1,4 +1,4 @@
-/* pool/pool.c: the calls of the application. */
+/* pool/pool.c: the public pool functions. */
 #include "pool/pool.h"
 
 #include "base/error.h"
@@ -10,7 +10,7 @@
 
 #define SEGMENT_BYTES (64u << 20)
 #define LEAST_UNIT 256u
-#define DEFAULT_PERMILLE 900u /* of the device's memory: the rest is for other programs */
+#define DEFAULT_PERMILLE 900u /* of the device's memory; the rest is for other programs */
 #define ALLOCATE_FLAGS                                                                                                 \
     ((uint32_t)(GPUHAL_ALLOCATE_NO_WAIT | GPUHAL_ALLOCATE_WITHIN_POOL | GPUHAL_ALLOCATE_NO_EVICT))
 
@@ -50,14 +50,14 @@ static gpuhal_status take_desc(const gpuhal_pool_desc *given, gpuhal_pool_desc *
     return GPUHAL_OK;
 }
 
-/* Returns the lower of two limits; 0 stands for no limit. */
+/* Returns the lower of two limits; 0 means no limit. */
 static uint64_t lower_limit(uint64_t one, uint64_t other)
 {
     return one == 0 || (other != 0 && other < one) ? other : one;
 }
 
-/* Returns the unit of all blocks. Every buffer begins and ends at a multiple of it, so that no two share bytes that the
- * device copies, fills or binds as one. */
+/* Returns the unit of all blocks. Every buffer begins and ends at a multiple of the unit, so that no two buffers share
+ * bytes that the device copies, fills or binds together. */
 static uint64_t unit_of(const gpuhal_device *device, uint64_t asked)
 {
     const gpuhal_facts *facts = &device->listed->facts;
@@ -99,7 +99,7 @@ static void free_lanes(gpuhal_pool *pool)
     }
 }
 
-/* Frees a pool that only work of queues still uses. */
+/* Frees a pool that only queued work still uses. */
 static void free_pool(gpuhal_pool *pool)
 {
     gpuhal *gpu = pool->device->gpu;
@@ -145,8 +145,9 @@ static gpuhal_pool *make_pool(gpuhal_device *device, const gpuhal_pool_desc *des
     pool->desc = *desc;
     pool->trace = &device->gpu->layers.pools->trace;
     pool->checks = (desc->flags & GPUHAL_POOL_CHECKING) || device->gpu->settings.pool_check;
-    /* Lanes keep no parts if keep_bytes is set, since a release then gives unused segments above it back at once, nor
-     * in a pool that exports, whose parts are segments. In checking mode no part has a home. */
+    /* Lanes keep no parts if keep_bytes is set, because a release then immediately returns unused segments above it.
+     * Pools with exportable memory keep none either, because their parts are segments. In checking mode no part has a
+     * home. */
     pool->keeps = desc->keep_bytes == 0 && desc->export_kinds == 0;
     pool->references = 1;
     pool->common = common;
@@ -199,7 +200,7 @@ gpuhal_status gpuhal_pool_create(gpuhal_device *device, const gpuhal_pool_desc *
 
 /* ---- allocating and releasing */
 
-/* Makes it a buffer of the application, for a queue, which may be NULL. */
+/* Turns the part into an application buffer for a queue, which may be NULL. */
 static gpuhal_buffer *begin_part(gpuhal_part *part, gpuhal_queue *queue)
 {
     atomic_store_explicit(&part->buffer.used_in, queue, memory_order_relaxed);
@@ -208,7 +209,7 @@ static gpuhal_buffer *begin_part(gpuhal_part *part, gpuhal_queue *queue)
     return &part->buffer;
 }
 
-/* With the mutex held. */
+/* Call with the mutex held. */
 static gpuhal_buffer *fill_part(gpuhal_part *part, const gpuhal_request *request, gpuhal_block_id id)
 {
     gpuhal_pool *pool = part->pool;
@@ -227,12 +228,12 @@ static gpuhal_buffer *fill_part(gpuhal_part *part, const gpuhal_request *request
     buffer->begin = block->offset;
     buffer->bytes = request->bytes;
     buffer->memory = whole->memory;
-    if (whole->export_kinds) { /* nothing lies beside it, so it is imported and exported as the whole is */
+    if (whole->export_kinds) { /* it has no neighbours, so it is imported and exported as a whole */
         buffer->export_kinds = whole->export_kinds;
         buffer->alignment = whole->alignment;
         buffer->allocated = whole->allocated;
     } else {
-        buffer->memory.object = NULL; /* a call that forgets to go to the whole fails */
+        buffer->memory.object = NULL; /* so that a call that does not use the whole buffer fails */
         buffer->memory.bytes = block->bytes;
     }
     buffer->memory.address += whole->memory.address ? block->offset : 0;
@@ -267,7 +268,7 @@ static gpuhal_status check_request(const gpuhal_pool *pool, const gpuhal_queue *
     if (flags & ~ALLOCATE_FLAGS) {
         return unknown_flags("gpuhal_pool_allocate", flags & ~ALLOCATE_FLAGS);
     }
-    /* Requests to the driver are multiples of the unit, so rounding up to it cannot overflow. */
+    /* Requests to the driver are multiples of the unit, so rounding up to the unit cannot overflow. */
     const uint64_t guard = pool->checks ? GPUHAL_CHECK_BYTES : 0;
     const uint64_t whole = pool->device->allocation_max_bytes & ~(pool->unit - 1);
     const uint64_t most = whole > guard ? whole - guard : 0;
@@ -282,7 +283,7 @@ static gpuhal_status check_request(const gpuhal_pool *pool, const gpuhal_queue *
     return GPUHAL_OK;
 }
 
-/* With the mutex held. */
+/* Call with the mutex held. */
 static gpuhal_status find_block_unlocks(const gpuhal_request *request, gpuhal_block_id *out_block)
 {
     gpuhal_pool *pool = request->pool;
@@ -309,7 +310,7 @@ static gpuhal_status find_block_unlocks(const gpuhal_request *request, gpuhal_bl
     return status;
 }
 
-/* Prepares the buffer in checking mode, or releases it. */
+/* Prepares the buffer in checking mode; releases it on failure. */
 static gpuhal_status prepare(gpuhal_queue *queue, gpuhal_buffer **buffer)
 {
     gpuhal_status status = gpuhal_check_begin(*buffer, queue);
@@ -388,8 +389,8 @@ void gpuhal_part_join_store(gpuhal_buffer *buffer)
     gpuhal_mutex_unlock(&pool->mutex);
 }
 
-/* Gives back one reference, and unused segments above the bytes to keep. Segments behind work that has ended are
- * unused, too. With the mutex held, which is released. */
+/* Releases one reference, and returns unused segments above keep_bytes to the driver. Segments behind work that has
+ * ended are unused as well. Call with the mutex held; it is unlocked on return. */
 static void settle(gpuhal_pool *pool)
 {
     const uint64_t keep = pool->destroyed ? 0 : pool->desc.keep_bytes ? pool->desc.keep_bytes : UINT64_MAX;
@@ -457,8 +458,8 @@ void gpuhal_pool_destroy(gpuhal_pool *pool)
     settle(pool);
 }
 
-/* Compares the objects, since the queue has not checked its arguments yet. A queue of another object may be gone before
- * the pool, so the pool must not have one. */
+/* Compares the gpuhal objects here because the queue has not checked its arguments yet. A queue of another object may
+ * be destroyed before the pool, so the pool must not record it. */
 gpuhal_status gpuhal_part_use(gpuhal_buffer *buffer, gpuhal_queue *queue)
 {
     gpuhal_part *part = (gpuhal_part *)buffer;
@@ -494,8 +495,8 @@ gpuhal_status gpuhal_buffer_use(gpuhal_buffer *buffer, gpuhal_queue *queue)
     return status ? status : gpuhal_part_use(buffer, queue);
 }
 
-/* Goes through the blocks: addresses are looked up too rarely for an index that every release would maintain. With the
- * mutex held. */
+/* Searches the blocks linearly. Address lookups are too rare for an index that every release would have to maintain.
+ * Call with the mutex held. */
 static gpuhal_buffer *find_in(gpuhal_pool *pool, const gpuhal_buffer *segment, const uint64_t *offset)
 {
     gpuhal_buffer *found = NULL;
@@ -511,7 +512,8 @@ static gpuhal_buffer *find_in(gpuhal_pool *pool, const gpuhal_buffer *segment, c
     return found;
 }
 
-/* Finds the part at an offset. The caller has a reference to the segment, not to its pool, which may be gone. */
+/* Finds the part at an offset. The caller has a reference to the segment but not to its pool, which may have been
+ * freed. */
 gpuhal_buffer *gpuhal_part_find(gpuhal_buffer *segment, uint64_t *offset)
 {
     gpuhal_pools *pools = segment->device->gpu->layers.pools;

@@ -1,4 +1,4 @@
-/* pool/pressure.c: the list of sources, and the turns of threads that ask them. */
+/* pool/pressure.c: the list of sources, and the turns of threads that call them. */
 #include "pool/pressure.h"
 
 #include "base/error.h"
@@ -8,16 +8,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* How often a thread that waits for its turn checks whether the device is lost; and how long a thread without time
- * waits for a prompt one. Only a faulty callback takes longer, for example one that needs a lock of the waiting
+/* How often a thread that waits for its turn checks whether the device is lost, and how long a thread with a timeout of
+ * 0 waits for a prompt turn. Only a faulty callback takes longer, for example one that needs a lock held by the waiting
  * thread. */
 enum { LOST_POLL_NS = 20000000, PROMPT_NS = 1000000000 };
 
-/* How often one source is asked for one allocation, since the application's may claim to give for ever. */
+/* How often one source is called for one allocation. An application's callback might claim forever that it released
+ * memory. */
 enum { ASKS_MAX = 64 };
 
 struct gpuhal_pressure_entry {
-    gpuhal_pressure_entry *next; /* in the order of asking */
+    gpuhal_pressure_entry *next; /* in calling order */
     gpuhal_device *device;
     gpuhal_pressure_source source;
     uint64_t number;
@@ -28,8 +29,8 @@ struct gpuhal_pressure_turn {
     const gpuhal_device *device;
     const void *caller; /* gpuhal_job_caller() */
     uint64_t deadline_ns;
-    bool prompt; /* does not wait, or asks for memory that costs no copy */
-    const gpuhal_pressure_entry *entry; /* being asked; NULL: none, or it has removed itself */
+    bool prompt; /* does not wait, or requests memory that needs no copy */
+    const gpuhal_pressure_entry *entry; /* running now; NULL: none, or it has removed itself */
 };
 
 void gpuhal_pressure_init(gpuhal_pressure *pressure)
@@ -57,7 +58,7 @@ static gpuhal_pressure *pressure_of(const gpuhal_device *device)
 
 /* ---- the list */
 
-/* Returns whether it is asked after a source of this rung, priority and number. */
+/* Returns whether the entry is called after a source with this rung, priority and number. */
 static bool comes_after(const gpuhal_pressure_entry *entry, gpuhal_pressure_rung rung, int32_t priority,
                         uint64_t number)
 {
@@ -68,7 +69,7 @@ static bool comes_after(const gpuhal_pressure_entry *entry, gpuhal_pressure_rung
     return source->priority != priority ? source->priority > priority : entry->number > number;
 }
 
-/* Returns the link that leads to the application's callback, or to NULL at the end of the list. With the mutex held. */
+/* Returns the link to the application's callback, or to the NULL at the end of the list. Call with the mutex held. */
 static gpuhal_pressure_entry **find_call(gpuhal_pressure *pressure, const gpuhal_device *device,
                                          gpuhal_pressure_fn *call, const void *user)
 {
@@ -112,8 +113,8 @@ gpuhal_status gpuhal_pressure_add(gpuhal_device *device, const gpuhal_pressure_s
     return GPUHAL_OK;
 }
 
-/* Returns the turn that asks the source now; NULL: none does. A source belongs to one device, which has one turn at a
- * time. With the mutex held. */
+/* Returns the turn that is calling the source, or NULL. A source belongs to one device, which has one turn at a time.
+ * Call with the mutex held. */
 static gpuhal_pressure_turn *turn_that_asks(const gpuhal_pressure *pressure, const gpuhal_pressure_entry *entry)
 {
     gpuhal_pressure_turn *turn = pressure->turns;
@@ -123,8 +124,8 @@ static gpuhal_pressure_turn *turn_that_asks(const gpuhal_pressure *pressure, con
     return turn;
 }
 
-/* Takes the source at `link` out of the list, waits until it has returned, and frees it. With the mutex held, which is
- * released. */
+/* Removes the source at `link` from the list, waits until it has returned, and frees it. Call with the mutex held; it
+ * is unlocked on return. */
 static void take_out(gpuhal_pressure *pressure, gpuhal_pressure_entry **link)
 {
     gpuhal_pressure_entry *entry = *link;
@@ -155,7 +156,7 @@ void gpuhal_pressure_remove(gpuhal_pressure_entry *entry)
     take_out(pressure, link);
 }
 
-/* ---- callbacks of the application */
+/* ---- application callbacks */
 
 static gpuhal_status check(const char *name, const gpuhal_device *device, gpuhal_pressure_fn *fn)
 {
@@ -189,9 +190,9 @@ gpuhal_status gpuhal_device_off_pressure(gpuhal_device *device, gpuhal_pressure_
     return GPUHAL_OK;
 }
 
-/* ---- turns, with the mutex held */
+/* ---- turns; call with the mutex held */
 
-/* Returns the turn that a thread has for the device. *out_own: this thread is inside a source, of any device. */
+/* Returns the device's current turn. *out_own is true if this thread is inside a source of any device. */
 static const gpuhal_pressure_turn *other_turn(const gpuhal_pressure *pressure, const gpuhal_device *device,
                                               bool *out_own)
 {
@@ -204,15 +205,15 @@ static const gpuhal_pressure_turn *other_turn(const gpuhal_pressure *pressure, c
     return found;
 }
 
-/* Returns whether to go on waiting for a turn. With a timeout of 0 a thread waits only for a prompt one, which is as
- * quick as growing a pool. */
+/* Returns whether to keep waiting for a turn. With a timeout of 0, a thread waits only for a prompt turn, which takes
+ * no longer than growing a pool. */
 static bool may_wait(const gpuhal_pressure_turn *own, const gpuhal_pressure_turn *other, uint64_t end_ns)
 {
     return (own->deadline_ns > 0 || other->prompt) && gpuhal_os_monotonic_ns() < end_ns &&
            !gpuhal_device_check(own->device);
 }
 
-/* Waits for the turn. False: this thread is inside a source, or may not wait longer. */
+/* Waits for the turn. Returns false if this thread is inside a source, or may not wait any longer. */
 static bool begin_turn(gpuhal_pressure *pressure, gpuhal_pressure_turn *own)
 {
     bool inside = false;
@@ -241,9 +242,9 @@ static void end_turn(gpuhal_pressure *pressure, const gpuhal_pressure_turn *own)
     gpuhal_condition_signal_all(&pressure->condition);
 }
 
-/* ---- asking */
+/* ---- calling sources */
 
-/* Returns the most bytes to ask for. More than all memory of the device is of no use to an allocation. */
+/* Returns the maximum number of bytes to request. An allocation cannot use more than the device's memory. */
 static uint64_t most_bytes(const gpuhal_pressure_attempt *attempt)
 {
     const uint64_t total =
@@ -251,7 +252,7 @@ static uint64_t most_bytes(const gpuhal_pressure_attempt *attempt)
     return total > attempt->bytes ? total : attempt->bytes;
 }
 
-/* Returns the source to ask next, and notes it in the attempt; NULL: all were asked. With the mutex held. */
+/* Returns the next source to call, and records it in the attempt; NULL if all were called. Call with the mutex held. */
 static const gpuhal_pressure_entry *next_source(const gpuhal_pressure *pressure, gpuhal_pressure_attempt *attempt)
 {
     attempt->newest = attempt->newest ? attempt->newest : pressure->added;
@@ -278,16 +279,17 @@ static const gpuhal_pressure_entry *next_source(const gpuhal_pressure *pressure,
     return entry;
 }
 
-/* Asks the source once. With the mutex held. False in the child if the source has forked: nothing of the parent's may
- * be touched there. */
+/* Calls the source once. Call with the mutex held. Returns false in the child if the source has forked; the child must
+ * not touch the parent's objects. */
 static bool give_once_unlocks(gpuhal_pressure *pressure, gpuhal_pressure_turn *own,
                               const gpuhal_pressure_attempt *attempt, uint64_t *out_given)
 {
-    const gpuhal_pressure_source source = own->entry->source; /* a copy: it may be gone when it returns */
+    const gpuhal_pressure_source source = own->entry->source; /* a copy, because the entry may be freed during the
+                                                               * call */
     gpuhal_device *device = attempt->device;
     const uint64_t bytes = attempt->asked_bytes, deadline_ns = attempt->deadline_ns;
     gpuhal_mutex_unlock(&pressure->mutex);
-    const int cancel = gpuhal_os_cancel_defer(); /* the turn is in this frame */
+    const int cancel = gpuhal_os_cancel_defer(); /* the turn is on this thread's stack */
     const uint64_t now_ns = gpuhal_os_monotonic_ns(), left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
     *out_given = source.call ? source.call(source.user, device, bytes, left_ns)
                              : source.give(source.user, device, attempt->pool, bytes, deadline_ns);
@@ -332,7 +334,7 @@ bool gpuhal_pressure_ask(gpuhal_pressure_attempt *attempt, uint64_t *out_given)
     return changed;
 }
 
-/* ---- looking */
+/* ---- queries */
 
 bool gpuhal_pressure_has_source(const gpuhal_device *device)
 {

@@ -1,14 +1,14 @@
-/* pool/pressure.h: the sources that give memory when a device is short of it.
+/* pool/pressure.h: the sources that release memory when a device runs short.
  *
- * A source can give memory of one device back: a store evicts or spills, the application has callbacks. They are asked
- * rung by rung, in a rung by priority, and of the same priority the one added first.
+ * A source can release memory of one device: a store evicts or spills, and the application registers callbacks. Sources
+ * are called rung by rung, within a rung by priority, and with equal priority in the order in which they were added.
  *
- * One thread at a time asks the sources of a device; others wait for their turn until their deadline. With a timeout of
- * 0 a thread waits only for a prompt one, for a second at most: one that has no time either, or that asks for evictable
- * memory.
+ * Only one thread at a time calls the sources of a device. The others wait for their turn until their deadline. With a
+ * timeout of 0, a thread waits at most one second, and only for a prompt turn: one that does not wait either, or that
+ * requests evictable memory.
  *
- * Inside a source the thread asks no source of any device: an allocation made there without NO_EVICT skips these rungs,
- * so it neither recurses nor waits for itself, and returns OUT_OF_MEMORY if the other rungs do not suffice.
+ * A thread inside a source calls no source of any device. An allocation made there without NO_EVICT skips these rungs,
+ * so it can neither recurse nor wait for itself. It returns OUT_OF_MEMORY if the other rungs are not enough.
  */
 #ifndef GPUHAL_POOL_PRESSURE_H
 #define GPUHAL_POOL_PRESSURE_H
@@ -17,8 +17,8 @@
 
 #include <gpuhal/pool.h>
 
-/* Evicting costs no copy. Spilling copies elsewhere first. Calling asks the application. Compacting moves parts that
- * are in the way elsewhere in the pool. */
+/* Evicting needs no copy. Spilling first copies to another place. Calling runs the application's callbacks. Compacting
+ * moves obstructing parts elsewhere in the pool. */
 typedef enum gpuhal_pressure_rung {
     GPUHAL_PRESSURE_EVICT,
     GPUHAL_PRESSURE_SPILL,
@@ -26,95 +26,95 @@ typedef enum gpuhal_pressure_rung {
     GPUHAL_PRESSURE_COMPACT
 } gpuhal_pressure_rung;
 
-/* Why a store cannot copy an entry. Bits. */
+/* Reasons why a store cannot copy an entry. Bits. */
 enum {
-    GPUHAL_LACKS_HOST_BYTES = 1u,   /* copies in host memory were not asked for */
-    GPUHAL_LACKS_HOST_ROOM = 2u,    /* no room within their limit */
-    GPUHAL_LACKS_HOST_MEMORY = 4u,  /* the system gave none when asked last */
+    GPUHAL_LACKS_HOST_BYTES = 1u,   /* host memory copies are not enabled */
+    GPUHAL_LACKS_HOST_ROOM = 2u,    /* host memory limit reached */
+    GPUHAL_LACKS_HOST_MEMORY = 4u,  /* the system's last allocation failed */
     GPUHAL_LACKS_FOLDER = 8u,
-    GPUHAL_LACKS_FILE_ROOM = 16u,   /* no room within the file's limit */
-    GPUHAL_LACKS_DISK_ROOM = 32u,   /* none when it was written to last */
-    GPUHAL_LACKS_FILE = 64u         /* it could not be written to, for another reason */
+    GPUHAL_LACKS_FILE_ROOM = 16u,   /* file limit reached */
+    GPUHAL_LACKS_DISK_ROOM = 32u,   /* disk full at the last write */
+    GPUHAL_LACKS_FILE = 64u         /* the last write failed for another reason */
 };
 
-/* Describes why, in words, cut if there is no room for all. */
+/* Describes the reasons in words, truncated to fit. */
 enum { GPUHAL_LACKS_TEXT = 200 };
 void gpuhal_pressure_describe(uint32_t lacks, char out_text[GPUHAL_LACKS_TEXT]);
 
-/* Figures of a source. */
+/* Sizes that a source reports. */
 typedef struct gpuhal_pressure_figures {
-    uint64_t bytes;        /* that it could give */
-    uint64_t stuck_bytes;  /* that it would have to copy, without room for them */
-    uint64_t pinned_bytes; /* if two sources share them, only one counts them */
+    uint64_t bytes;        /* that it could release */
+    uint64_t stuck_bytes;  /* that it would have to copy but has no room for */
+    uint64_t pinned_bytes; /* bytes that two sources share are counted by one of them */
     uint32_t lacks;        /* why bytes are stuck */
 } gpuhal_pressure_figures;
 
 typedef struct gpuhal_pressure_source {
     gpuhal_pressure_rung rung;
-    int32_t priority; /* within a rung the lower one is asked first */
-    /* Gives back about `bytes` of the pool (NULL: any of the device), and returns how many. Called without a lock. It
-     * may allocate only with NO_EVICT, and must return by `deadline_ns` on the monotonic clock (0: does not wait).
-     * Changes of the thread's last error are undone. */
+    int32_t priority; /* within a rung, the source with the lowest value is called first */
+    /* Releases about `bytes` of the pool (NULL: of the device), and returns how many. Called without locks. It may only
+     * allocate with NO_EVICT, and must return by `deadline_ns` on the monotonic clock (0: must not wait). The caller
+     * restores the thread's last error afterwards. */
     uint64_t (*give)(void *user, gpuhal_device *device, struct gpuhal_pool *pool, uint64_t bytes, uint64_t deadline_ns);
-    /* Counts its bytes of the pool (NULL: of the device), into figures that are 0. Called with the lock of the list, so
-     * it must only read its numbers and call nothing. May be NULL. */
+    /* Counts its bytes in the pool (NULL: on the device); all members of *out_figures are 0 on entry. Called with the
+     * list's mutex held, so it must only read its own numbers and call nothing. May be NULL. */
     void (*count)(void *user, const struct gpuhal_pool *pool, gpuhal_pressure_figures *out_figures);
     void *user;
-    gpuhal_pressure_fn *call; /* of the application, in place of `give`; once for each `user` */
+    gpuhal_pressure_fn *call; /* application callback, used in place of `give`; at most once per `user` */
 } gpuhal_pressure_source;
 
 typedef struct gpuhal_pressure_entry gpuhal_pressure_entry;
 
-/* A thread that asks sources of a device; lives in its frame. */
+/* A thread that calls a device's sources; on that thread's stack. */
 typedef struct gpuhal_pressure_turn gpuhal_pressure_turn;
 
-/* The sources of all devices of an object. */
+/* The sources of all devices of a gpuhal object. */
 typedef struct gpuhal_pressure {
-    gpuhal_mutex mutex;         /* protects the members below; never held while a source gives */
+    gpuhal_mutex mutex;         /* protects the members below; never held while a source runs */
     gpuhal_condition condition; /* a turn has ended, or a source has returned */
     gpuhal_pressure_entry *first;
-    uint64_t added; /* ever: the number of the newest source */
-    uint64_t given; /* how often any source gave: only a change of it counts */
+    uint64_t added; /* total so far; the newest source's number */
+    uint64_t given; /* how often a source released memory; compared only to detect a change */
     gpuhal_pressure_turn *turns;
 } gpuhal_pressure;
 
-/* Made and freed with the object's pools, with all sources that are left. */
+/* Called when the object's pools are created and destroyed. The second also frees all remaining sources. */
 void gpuhal_pressure_init(gpuhal_pressure *pressure);
 void gpuhal_pressure_finish(gpuhal_pressure *pressure);
 
-/* Adds a copy of `source`. FORKED, HOST_MEMORY, INVALID_ARGUMENT for a callback that is there already. The caller must
- * not hold a lock that `count` takes. */
+/* Adds a copy of `source`. FORKED, HOST_MEMORY, or INVALID_ARGUMENT if the callback is already registered. The caller
+ * must not hold a lock that `count` locks. */
 gpuhal_status gpuhal_pressure_add(gpuhal_device *device, const gpuhal_pressure_source *source,
                                   gpuhal_pressure_entry **out_entry);
-/* Removes it. Afterwards `give` runs no more, unless it makes this call itself. Waits for a running call, so the caller
- * must not hold a lock that `give` or `count` takes. NULL does nothing. */
+/* Removes a source. Afterwards `give` no longer runs, except when `give` itself makes this call. Waits for a running
+ * `give`, so the caller must not hold a lock that `give` or `count` locks. NULL does nothing. */
 void gpuhal_pressure_remove(gpuhal_pressure_entry *entry);
 
-/* An attempt to get memory, and its progress. The caller sets the members up to `deadline_ns`; the others are 0. */
+/* An attempt to obtain memory, and its progress. The caller sets the members up to `deadline_ns`; the others must be
+ * 0. */
 typedef struct gpuhal_pressure_attempt {
     gpuhal_device *device;
-    struct gpuhal_pool *pool; /* NULL: any memory of the device helps */
+    struct gpuhal_pool *pool; /* NULL: any device memory helps */
     gpuhal_pressure_rung rung;
     uint64_t bytes, deadline_ns;
-    uint64_t newest; /* source when the attempt began: later ones are not asked, so it ends */
-    uint64_t number, asked_bytes, given_bytes; /* of the source asked last; 0: none was */
-    uint32_t asks;                             /* how often that source was asked */
+    uint64_t newest; /* newest source when the attempt began; later sources are not called, so that the attempt ends */
+    uint64_t number, asked_bytes, given_bytes; /* of the last source called; 0: none */
+    uint32_t asks;                             /* how often that source was called */
     int32_t priority;
     bool gave;
-    uint64_t times; /* how often a source was asked */
+    uint64_t times; /* how often any source was called */
 } gpuhal_pressure_attempt;
 
-/* Asks the next source of the rung. While a source gives, it is asked again, for twice as much each time up to the
- * memory of the device, since the bytes it gave did not lie together. A source that gives nothing, or states that it
- * gave all of that, is asked no more. True: the caller must search again, because the source gave *out_given bytes, or
- * (0) because one gave to another thread while this one waited for its turn. */
+/* Calls the next source of the rung. As long as a source releases memory, it is called again for twice as much each
+ * time, up to the device's memory, since the bytes it released were not contiguous. A source that releases nothing, or
+ * reports that it released the whole amount, is not called again. If it returns true, the caller must search again:
+ * either the source released *out_given bytes, or (0) another thread received memory while this thread waited for its
+ * turn. */
 bool gpuhal_pressure_ask(gpuhal_pressure_attempt *attempt, uint64_t *out_given);
-/* Returns whether the device has any source. */
 bool gpuhal_pressure_has_source(const gpuhal_device *device);
-/* Returns how many it has of the rung. */
 uint64_t gpuhal_pressure_source_count(const gpuhal_device *device, gpuhal_pressure_rung rung);
-/* Completes the report by the sources' figures of the pool (NULL: of the device), and adds it to the thread's last
- * error: members evictable_bytes, spillable_bytes, unspillable_bytes and pinned_bytes. */
+/* Adds the sources' sizes for the pool (NULL: for the device) to the report and to the thread's last error: members
+ * evictable_bytes, spillable_bytes, unspillable_bytes and pinned_bytes. */
 void gpuhal_pressure_report(const gpuhal_device *device, const struct gpuhal_pool *pool, gpuhal_memory_report *report);
 
 #endif

@@ -1,17 +1,17 @@
-/* pool/relief.c: climbs the rungs of ladder.c that give memory back to the driver, if a device refuses a buffer outside
- * pools, or a pool's segment. After each the allocation is tried again. */
+/* pool/relief.c: tries the rungs of ladder.c that return memory to the driver, if a device refuses a buffer outside
+ * pools or a pool's segment. The allocation is tried again after each rung. */
 #include "pool/pool.h"
 
 #include "base/error.h"
 #include "queue/queue.h"
 
-/* An allocation on its way up. */
+/* An allocation in progress. */
 typedef struct climb {
     const gpuhal_relief *relief;
-    gpuhal_memory_report *report; /* for a segment that of its pool */
-    uint64_t held_bytes;         /* of the device, at the last try */
-    uint64_t pending_bytes;      /* free once queued work ends */
-    gpuhal_error_detail refusal; /* the last one */
+    gpuhal_memory_report *report; /* for a segment, its pool's report */
+    uint64_t held_bytes;         /* on the device, at the last try */
+    uint64_t pending_bytes;      /* free once queued work has ended */
+    gpuhal_error_detail refusal; /* most recent */
 } climb;
 
 static gpuhal_status try_again(climb *c)
@@ -24,8 +24,7 @@ static gpuhal_status try_again(climb *c)
     return status;
 }
 
-/* Gives back buffers that completed work still kept. Tries again if any thread has given some back since the last
- * try. */
+/* Releases buffers that completed work still kept. Tries again if any thread has released memory since the last try. */
 static gpuhal_status retire(climb *c, gpuhal_rung rung)
 {
     gpuhal_device *device = c->relief->device;
@@ -36,8 +35,8 @@ static gpuhal_status retire(climb *c, gpuhal_rung rung)
     return gave ? try_again(c) : GPUHAL_ERROR_OUT_OF_MEMORY;
 }
 
-/* Gives unused segments of the device's pools back, as many as needed and then more, since they need not lie
- * together. */
+/* Returns unused segments of the device's pools to the driver: first as many as needed, then more, because they need
+ * not be contiguous. */
 static gpuhal_status trim(climb *c, gpuhal_rung rung)
 {
     gpuhal_device *device = c->relief->device;
@@ -53,7 +52,8 @@ static gpuhal_status trim(climb *c, gpuhal_rung rung)
     return status;
 }
 
-/* Retires work and trims pools, but takes no other pools' segments for one that is larger than its pool needs. */
+/* Retires work and trims pools. For a segment that is larger than its pool needs, it takes no segments of other
+ * pools. */
 static gpuhal_status give_back(climb *c, gpuhal_rung rung)
 {
     const gpuhal_pool *pool = c->relief->pool;
@@ -61,18 +61,19 @@ static gpuhal_status give_back(climb *c, gpuhal_rung rung)
     return status == GPUHAL_ERROR_OUT_OF_MEMORY && (!pool || pool->insists) ? trim(c, rung) : status;
 }
 
-/* How often queues that refuse to be recorded are polled, and how long others are waited for meanwhile. */
+/* How often queues that refuse to record are polled, and how long to wait for other queues between these polls. */
 enum { REFUSING_QUEUE_POLL_NS = 100000, SLICE_NS = 10000000 };
 
-/* Waits for the work enqueued now in all queues: any of it may keep buffers, or pools' segments may wait for it.
- * *out_ended: some has ended in time, or may have in a queue that refuses to be recorded. */
+/* Waits for the work that is enqueued now in all queues, because any of it may keep buffers, and pools' segments may
+ * wait for it. *out_ended is true if some work ended in time, or may have ended in a queue that refuses to record. */
 static gpuhal_status wait_for_work(climb *c, uint64_t deadline_ns, bool *out_ended)
 {
     gpuhal_device *device = c->relief->device;
     gpuhal_queue_marks marks = {0};
     gpuhal_status status = gpuhal_pools_part_lanes(device);
     status = status ? status : gpuhal_queues_mark(device->gpu, &marks);
-    /* Work that ended since the last try is in no mark, and behind another queue's work nothing else may show it. */
+    /* Work that ended since the last try is not in any mark. If it is behind another queue's work, nothing else may
+     * reveal it. */
     status = status ? status : give_back(c, GPUHAL_RUNG_POLL);
     const uint64_t slice_ns = gpuhal_deadline(SLICE_NS);
     const bool polls = marks.refused && deadline_ns == c->relief->deadline_ns;
@@ -90,7 +91,7 @@ static gpuhal_status wait_for_work(climb *c, uint64_t deadline_ns, bool *out_end
     return status;
 }
 
-/* Returns whether to wait on, for a buffer alone: a pool waits by itself. */
+/* Returns whether to keep waiting. Used only for a buffer outside pools; a pool has its own wait. */
 static bool waits_on(const climb *c, uint64_t deadline_ns)
 {
     const gpuhal_relief *relief = c->relief;
@@ -119,8 +120,8 @@ static gpuhal_status climb_alone(climb *c, uint64_t deadline_ns)
     return status == GPUHAL_ERROR_OUT_OF_MEMORY && deadline_ns > 0 ? wait_on(c, deadline_ns) : status;
 }
 
-/* Asks the sources of a rung. They may give a part of a pool, whose segment then goes back, or memory that the library
- * does not count. */
+/* Calls the sources of a rung. They may release a part of a pool, whose segment is then returned to the driver, or
+ * memory that the library does not count. */
 static gpuhal_status ask(climb *c, gpuhal_pressure_rung rung)
 {
     const gpuhal_relief *relief = c->relief;
@@ -153,7 +154,7 @@ static gpuhal_status out_of_memory(climb *c)
 {
     const gpuhal_relief *relief = c->relief;
     gpuhal_memory_report *report = c->report;
-    c->refusal.error.bytes_pending = c->pending_bytes; /* a pool's sentence counts them with its own */
+    c->refusal.error.bytes_pending = c->pending_bytes; /* a pool's message counts them with its own */
     (void)gpuhal_error_restore(&c->refusal);
     if (!relief->pool) {
         gpuhal_error_add_pending(c->pending_bytes);
@@ -166,7 +167,7 @@ static gpuhal_status out_of_memory(climb *c)
     return GPUHAL_ERROR_OUT_OF_MEMORY;
 }
 
-/* Returns whether the limit would refuse the buffer even if stores gave up all they can. */
+/* Returns whether the limit would refuse the buffer even if stores released everything they can. */
 static bool is_in_vain(const gpuhal_relief *relief, uint64_t limit)
 {
     const bool counts = limit > 0 && gpuhal_pressure_source_count(relief->device, GPUHAL_PRESSURE_CALL) == 0;
@@ -184,7 +185,7 @@ gpuhal_status gpuhal_pools_relieve(gpuhal_relief *relief)
     const uint64_t limit = gpuhal_device_limit(relief->device);
     gpuhal_error_save(&c.refusal);
     if (limit > 0 && relief->bytes > limit) {
-        return out_of_memory(&c); /* nothing that others gave would help */
+        return out_of_memory(&c); /* memory released by others would not help */
     }
     gpuhal_status status = climb_alone(&c, asks ? gpuhal_ladder_patience(deadline_ns) : deadline_ns);
     if (status == GPUHAL_ERROR_OUT_OF_MEMORY && asks && is_in_vain(relief, limit)) {

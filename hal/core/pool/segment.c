@@ -1,5 +1,5 @@
-/* pool/segment.c: the pool's share of the driver's memory: how large the next segment is, limits, and giving unused
- * memory back. */
+/* pool/segment.c: the pool's memory from the driver: the size of the next segment, limits, and returning unused
+ * memory. */
 #include "pool/pool.h"
 
 #include "base/error.h"
@@ -8,14 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Bytes that the pool may still take, and the limit that allows no more. */
+/* Bytes that the pool may still allocate, and the limit that sets this number. */
 typedef struct room {
     uint64_t bytes, limit;
     const char *what;
 } room;
 
-/* Returns the room under the control groups' limit: above it drivers move memory to the host instead of refusing. Reads
- * files. */
+/* Returns the room under the control group's limit. Above this limit drivers move memory to the host instead of
+ * refusing. Reads files. */
 static room room_of_groups(const gpuhal_pool *pool)
 {
     room out = {.bytes = UINT64_MAX, .what = "what the control group allows,"};
@@ -25,7 +25,7 @@ static room room_of_groups(const gpuhal_pool *pool)
     return out;
 }
 
-/* Returns the smaller of the pool's room and the groups'. */
+/* Returns the smaller of the pool's room and the control group's room. */
 static room room_of(const gpuhal_pool *pool, room groups)
 {
     const uint64_t limit = atomic_load(&pool->limit_bytes), reserved = gpuhal_amount_now(&pool->reserved);
@@ -33,15 +33,16 @@ static room room_of(const gpuhal_pool *pool, room groups)
     return bytes <= groups.bytes ? (room){.bytes = bytes, .limit = limit, .what = "the pool's limit of"} : groups;
 }
 
-/* Returns the bytes that become free when work of queues ends. */
+/* Returns the bytes that become free when queued work ends. */
 static uint64_t ordered_bytes(const gpuhal_pool *pool)
 {
     return gpuhal_amount_now(&pool->reserved) - gpuhal_pool_used_now(pool) - gpuhal_bins_free_bytes(pool->common);
 }
 
-/* Returns the size of the next segment: an eighth of the preferred size at first, then a quarter, a half and the whole,
- * since small programs take little. It is also an eighth if that has room for the request and as many bytes as needed
- * only wait for work to end: then these will do. */
+/* Returns the size of the next segment. The first segments have an eighth, a quarter and a half of the preferred size,
+ * because small programs need little; later segments have the full size. The size is also an eighth if an eighth has
+ * room for the request and enough bytes are only waiting for work to end, because these bytes will then be
+ * sufficient. */
 static uint64_t next_bytes(const gpuhal_pool *pool, uint64_t bytes)
 {
     const uint64_t preferred = pool->desc.segment_bytes;
@@ -56,7 +57,8 @@ static uint64_t next_bytes(const gpuhal_pool *pool, uint64_t bytes)
     return (preferred >> shift) & ~(pool->unit - 1);
 }
 
-/* Sets OUT_OF_MEMORY. `fixed` of the bytes taken could not leave; 0: that does not matter. */
+/* Sets OUT_OF_MEMORY. `fixed` is the number of allocated bytes that could not be released; 0 if that does not
+ * matter. */
 static gpuhal_status over_limit(const gpuhal_pool *pool, uint64_t bytes, room limit, uint64_t fixed)
 {
     char beside[80] = "";
@@ -71,7 +73,7 @@ static gpuhal_status over_limit(const gpuhal_pool *pool, uint64_t bytes, room li
     return GPUHAL_ERROR_OUT_OF_MEMORY;
 }
 
-/* Returns the room under one limit when `taken` bytes are in use. */
+/* Returns the room under one limit if `taken` bytes are in use. */
 static room whole(uint64_t limit, uint64_t taken, const char *what)
 {
     return (room){.bytes = taken < limit ? limit - taken : 0, .limit = limit ? limit : UINT64_MAX, .what = what};
@@ -111,7 +113,7 @@ gpuhal_status gpuhal_pool_check_limits(gpuhal_pool *pool, uint64_t need, bool al
     const bool counts = all && gpuhal_pressure_source_count(device, GPUHAL_PRESSURE_CALL) == 0;
     const uint64_t own = counts ? fixed_bytes(pool) : 0;
     if (own <= reserved && need <= reserved - own) {
-        return GPUHAL_OK; /* the pool has them already, whatever its limit is */
+        return GPUHAL_OK; /* the pool already has them, whatever its limit */
     }
     const room limit = whole(atomic_load(&pool->limit_bytes), reserved, "the pool's limit of");
     const room of_device = whole(gpuhal_device_limit(device), held, "the device's limit or lease of");
@@ -122,7 +124,7 @@ gpuhal_status gpuhal_pool_check_limits(gpuhal_pool *pool, uint64_t need, bool al
     return status || groups.bytes == UINT64_MAX ? status : check_limit(pool, need, groups, 0);
 }
 
-/* Refuses nothing if the driver does not state its free memory. */
+/* Refuses nothing if the driver does not report its free memory. */
 static gpuhal_status check_headroom(const gpuhal_pool *pool, uint64_t bytes)
 {
     const uint64_t headroom = pool->desc.headroom_bytes;
@@ -136,7 +138,7 @@ static gpuhal_status check_headroom(const gpuhal_pool *pool, uint64_t bytes)
                             0);
 }
 
-/* Asks for a segment or, with a place, for memory there. */
+/* Allocates a segment or, with a place, memory for that place. */
 static gpuhal_status ask(gpuhal_pool *pool, const gpuhal_hole *place, uint64_t bytes, gpuhal_buffer **out_buffer)
 {
     const gpuhal_buffer_desc desc = {.size = sizeof desc,
@@ -152,8 +154,8 @@ static gpuhal_status ask(gpuhal_pool *pool, const gpuhal_hole *place, uint64_t b
                  : gpuhal_buffer_create_segment(pool->device, &desc, pool, out_buffer);
 }
 
-/* Asks for the intended size, which is at most the room and at least `need`, and for half of it each time the driver
- * refuses, down to `need`. */
+/* Tries the intended size, which is at most the room and at least `need`. Halves the size each time the driver refuses,
+ * down to `need`. */
 static gpuhal_status allocate(gpuhal_pool *pool, const gpuhal_hole *place, uint64_t *bytes, uint64_t need,
                               gpuhal_buffer **out_buffer)
 {
@@ -168,7 +170,7 @@ static gpuhal_status allocate(gpuhal_pool *pool, const gpuhal_hole *place, uint6
     return status;
 }
 
-/* Finds a free number for a segment, and makes room in the table for it. With the mutex held. */
+/* Finds a free segment number, and makes room in the table. Call with the mutex held. */
 static bool make_number(gpuhal_pool *pool, uint32_t *out_number)
 {
     for (*out_number = 0; *out_number < pool->segment_space; (*out_number)++) {
@@ -189,7 +191,7 @@ static bool make_number(gpuhal_pool *pool, uint32_t *out_number)
     return true;
 }
 
-/* With the mutex held. */
+/* Call with the mutex held. */
 static gpuhal_status add(gpuhal_pool *pool, gpuhal_buffer *buffer)
 {
     uint32_t number = 0;
@@ -208,15 +210,15 @@ static gpuhal_status add(gpuhal_pool *pool, gpuhal_buffer *buffer)
 
 /* ---- virtual memory */
 
-/* Returns an eighth more than there can be memory for, since holes between pieces in use keep their addresses. */
+/* Returns an eighth more than the device's memory, because holes between pieces in use occupy addresses. */
 static uint64_t range_bytes(const gpuhal_pool *pool, uint64_t page)
 {
     const uint64_t total = gpuhal_facts_u64(&pool->device->listed->facts, GPUHAL_FACT_MEMORY_TOTAL_BYTES, 0);
     return total < UINT64_MAX / 4 ? (total + total / 8 + page - 1) & ~(page - 1) : 0;
 }
 
-/* Returns whether the device has peers. Drivers give them access to allocations, not to memory behind reserved
- * addresses: copies between peers would go through host memory. */
+/* Returns whether the device has peers. Drivers give peers access to allocations, but not to memory behind reserved
+ * addresses. Copies between peers would go through host memory. */
 static bool has_peers(const gpuhal_device *device)
 {
     uint32_t others = 0;
@@ -227,7 +229,7 @@ static bool has_peers(const gpuhal_device *device)
     return others > 0 && device->ops.peer_copy;
 }
 
-/* With the mutex held. */
+/* Call with the mutex held. */
 static bool add_range(gpuhal_pool *pool, gpuhal_buffer *buffer, uint64_t page)
 {
     gpuhal_pool_range *range = &pool->range;
@@ -242,8 +244,9 @@ static bool add_range(gpuhal_pool *pool, gpuhal_buffer *buffer, uint64_t page)
     return true;
 }
 
-/* Makes the range, once, by the first thread that grows the pool. Falls back to segments if pieces would be larger or
- * less aligned than requested, if peers or importers would lose access, or on any error: the caller wants memory. */
+/* Creates the range once, in the first thread that grows the pool. Falls back to segments if pieces would be larger or
+ * less aligned than requested, if peers or importers would lose access, or on any error, because the caller needs
+ * memory. */
 static void make_range(gpuhal_pool *pool)
 {
     gpuhal_error_detail before;
@@ -320,9 +323,9 @@ gpuhal_status gpuhal_pool_grow(gpuhal_pool *pool, uint64_t need)
     return status;
 }
 
-/* ---- giving back */
+/* ---- returning memory */
 
-/* Returns whether it is a whole segment, free for all queues. */
+/* Returns whether the block is a whole segment that is free for all queues. */
 static bool is_unused(const gpuhal_pool *pool, const gpuhal_block *block)
 {
     const bool is_range = pool->range.buffer && block->region == pool->range.region;

@@ -1,4 +1,4 @@
-/* pool/state.c: the pools of an object; trimming and maintaining them. */
+/* pool/state.c: the pools of a gpuhal object; trimming and maintaining them. */
 #include "pool/pool.h"
 
 #include "base/error.h"
@@ -17,7 +17,7 @@ gpuhal_pools *gpuhal_pools_create(void)
     return pools;
 }
 
-/* No pool is left, since each has a reference to the object. */
+/* No pools are left here, because each has a reference to the object. */
 void gpuhal_pools_destroy(gpuhal_pools *pools)
 {
     if (pools) {
@@ -28,7 +28,7 @@ void gpuhal_pools_destroy(gpuhal_pools *pools)
     }
 }
 
-/* Polls first: memory whose work has ended is unused, too. */
+/* Polls first, because memory whose work has ended is unused as well. */
 static uint64_t trim(gpuhal_pool *pool, uint64_t keep_bytes, uint64_t want_bytes, uint64_t *polled)
 {
     uint64_t freed = 0;
@@ -40,7 +40,8 @@ static uint64_t trim(gpuhal_pool *pool, uint64_t keep_bytes, uint64_t want_bytes
     return freed;
 }
 
-/* Returns the pools of a device, or of all (NULL), each with a reference; no list if there are none. HOST_MEMORY. */
+/* Returns the pools of a device (NULL: of all devices), each with a reference; the list is NULL if there are none.
+ * HOST_MEMORY. */
 static gpuhal_status pools_of(gpuhal *gpu, const gpuhal_device *device, gpuhal_pool ***out_list, size_t *out_count)
 {
     gpuhal_pools *pools = gpu->layers.pools;
@@ -66,7 +67,7 @@ static gpuhal_status pools_of(gpuhal *gpu, const gpuhal_device *device, gpuhal_p
     return count && !list ? gpuhal_error_host_memory() : GPUHAL_OK;
 }
 
-/* Trims older pools last: `keep_bytes` is for all of them together. */
+/* Trims older pools last; `keep_bytes` applies to all of them together. */
 gpuhal_status gpuhal_pools_trim(gpuhal *gpu, const gpuhal_device *device, uint64_t keep_bytes, uint64_t want_bytes,
                                 uint64_t *out_polled, uint64_t *out_freed)
 {
@@ -118,13 +119,13 @@ void gpuhal_pools_report(const gpuhal_device *device, gpuhal_memory_report *repo
         }
     }
     gpuhal_mutex_unlock(&pools->mutex);
-    /* Pools may have grown since: then less is used, and all of it is of pools. */
+    /* Pools may have grown since the sums were taken. Then less is used than this, and the difference is in pools. */
     const uint64_t held = atomic_load(&device->allocated_bytes), idle = report->free_bytes + report->ordered_bytes;
     report->used_bytes = held > idle ? held - idle : 0;
     report->reserved_bytes = report->used_bytes + idle;
 }
 
-/* Checks the object. One that a child inherited is not looked into any further. */
+/* Checks the object. If it was inherited by a forked child, the check returns before reading its members. */
 static gpuhal_status check(const gpuhal *gpu, uint64_t *out_freed)
 {
     if (out_freed) {
@@ -188,7 +189,8 @@ gpuhal_status gpuhal_pool_set_limit(gpuhal_pool *pool, uint64_t limit_bytes)
     return GPUHAL_OK;
 }
 
-/* Gives unused segments back, also if other programs have left less free than the pool's headroom. */
+/* Returns unused segments to the driver, including when other programs leave less free memory than the pool's
+ * headroom. */
 static void maintain(gpuhal_pool *pool)
 {
     const uint64_t headroom = pool->desc.headroom_bytes, keep = pool->desc.keep_bytes;

@@ -1,15 +1,16 @@
-/* pool/statistics.c: figures of pools and devices. A pool's are read without its mutex. */
+/* pool/statistics.c: statistics of pools and devices. A pool's statistics are read without its mutex. */
 #include "pool/pool.h"
 
 #include "base/error.h"
 
 #include <string.h>
 
-/* A thread may be interrupted for long while it writes figures. After this many tries they are taken as they are. */
+/* A thread may be interrupted for a long time while it writes statistics. After this many tries the values are used as
+ * read. */
 enum { TRIES = 100 };
 
-/* Threads that take kept parts may change their lanes' figures all the time. After this many tries each lane's figures
- * are taken as they are, at different moments. */
+/* Threads that take kept parts may change their lanes' values constantly. After this many tries each lane's values are
+ * used as read, at different moments. */
 enum { LANE_TRIES = 10 };
 
 static gpuhal_pool_amount amount(uint64_t in, uint64_t out, uint64_t peak)
@@ -22,8 +23,8 @@ static uint64_t load(const _Atomic uint64_t *figure)
     return atomic_load_explicit(figure, memory_order_acquire);
 }
 
-/* Both only grow. If `out` is the same before and after, the difference is that of the moment between. A thread that
- * changes it at each try makes it larger, never negative. */
+/* Both values only grow. If `out` is the same before and after, the difference is exact for the moment in between. A
+ * thread that changes `out` at each try makes the difference too large, never negative. */
 static void read_both(const gpuhal_amount *figure, uint64_t *out_in, uint64_t *out_out)
 {
     bool same = false;
@@ -46,7 +47,8 @@ static uint64_t difference(uint64_t from, uint64_t bytes)
     return from > bytes ? from - bytes : 0;
 }
 
-/* Returns how much fits once `unused` bytes are back, if `taken` count for the limit now; 0: no limit. */
+/* Returns how much fits once `unused` bytes are returned, if `taken` bytes count against the limit now (0: no
+ * limit). */
 static uint64_t room(uint64_t limit, uint64_t taken, uint64_t unused)
 {
     return limit ? difference(limit, difference(taken, unused)) : UINT64_MAX;
@@ -65,7 +67,8 @@ static uint64_t room_on(const gpuhal_device *device, uint64_t unused)
     return least(fits, device->allocation_max_bytes);
 }
 
-/* Adds kept parts: they were released, and each one taken again was allocated and released once more. */
+/* Adds kept parts. They were released, and each kept part that was taken again counts as one more allocation and
+ * release. */
 static gpuhal_pool_amount with_kept(const gpuhal_amount *figure, uint64_t keeps, uint64_t again)
 {
     uint64_t in = 0, out = 0;
@@ -73,7 +76,7 @@ static gpuhal_pool_amount with_kept(const gpuhal_amount *figure, uint64_t keeps,
     return amount(in + again, out + again + keeps, load(&figure->peak));
 }
 
-/* Returns whether no lane changed meanwhile. */
+/* Returns false if a lane changed during the read. */
 static bool read_figures(const gpuhal_pool *pool, gpuhal_pool_statistics *out)
 {
     uint64_t keeps[GPUHAL_SUM_COUNT] = {0}, again[GPUHAL_SUM_COUNT] = {0};
@@ -146,7 +149,7 @@ static void add_pool(gpuhal_memory_statistics *sum, gpuhal_pool *pool)
     sum->largest_free_bytes = larger ? one.largest_free_bytes : sum->largest_free_bytes;
 }
 
-/* Locks the list. Creating and destroying pools wait for that, allocating does not. */
+/* Locks the list. Creating and destroying pools wait for this lock; allocating does not. */
 gpuhal_status gpuhal_device_get_memory_statistics(gpuhal_device *device, gpuhal_memory_statistics *out_statistics)
 {
     gpuhal_status status =

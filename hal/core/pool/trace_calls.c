@@ -1,5 +1,5 @@
-/* pool/trace_calls.c: the application's calls that begin, end and write traces. This is the lowest layer that sees both
- * kinds: traces of queues are in queue/timeline.h. */
+/* pool/trace_calls.c: the public functions that begin, end and write traces. This is the lowest layer that can access
+ * both kinds of traces; queue traces are in queue/timeline.h. */
 #include "pool/pool.h"
 
 #include "base/error.h"

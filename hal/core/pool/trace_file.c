@@ -1,4 +1,4 @@
-/* pool/trace_file.c: traces of pools as JSON Lines. The file is written without a lock, some records at a time. */
+/* pool/trace_file.c: traces of pools as JSON Lines. The file is written without a lock, in batches of records. */
 #include "pool/pool.h"
 
 #include "base/error.h"
@@ -16,7 +16,6 @@ static const char *const operations[] = {
     [GPUHAL_TRACE_TRIM] = "trim",       [GPUHAL_TRACE_LIMIT] = "limit",
 };
 
-/* Prints a member with a number, or null. */
 static void print_number(gpuhal_text *text, const char *name, bool applies, uint64_t value)
 {
     if (applies) {
@@ -26,7 +25,7 @@ static void print_number(gpuhal_text *text, const char *name, bool applies, uint
     }
 }
 
-/* Prints a record. A device's id has no character that JSON escapes, nor has a status's name. */
+/* Prints a record. Device ids and status names contain no characters that JSON escapes. */
 static void print_record(gpuhal_text *text, const gpuhal_trace_record *record)
 {
     const bool placed = record->buffer != 0;
@@ -48,7 +47,7 @@ static void print_record(gpuhal_text *text, const gpuhal_trace_record *record)
                        record->used, record->reserved, record->free_bytes, record->thread);
 }
 
-/* Writes the records that exist now and waits for no others, so it ends however busy the pools are. */
+/* Writes the records that exist now and waits for no others, so it finishes even if the pools are busy. */
 static gpuhal_status write_trace(void *user, const char *path)
 {
     gpuhal_trace *trace = user;
@@ -82,7 +81,8 @@ gpuhal_status gpuhal_trace_write_pools(gpuhal *gpu, const char *path)
     return write_trace(&gpu->layers.pools->trace, path);
 }
 
-/* Tries the file now, so that a mistake in its name shows. An existing file stays until the trace is complete. */
+/* Checks now that the file can be written, so that a wrong path is reported early. An existing file stays unchanged
+ * until the trace is complete. */
 gpuhal_status gpuhal_trace_begin_at_open(gpuhal *gpu)
 {
     const char *path = gpu->settings.pool_trace;
@@ -90,7 +90,7 @@ gpuhal_status gpuhal_trace_begin_at_open(gpuhal *gpu)
     return status || !path ? status : gpuhal_trace_begin(&gpu->layers.pools->trace);
 }
 
-/* Leaves the file to other objects of the process if this one has no pools. */
+/* Leaves the file to other gpuhal objects of the process if this object has no pools. */
 void gpuhal_trace_write_at_close(gpuhal *gpu)
 {
     gpuhal_trace *trace = &gpu->layers.pools->trace;

@@ -1,12 +1,12 @@
-/* pool/trace_ring.c: the ring of records. A record is added under the ring's mutex, which is held only while it is
- * copied. So records are in the order of their times, and none is torn. Readers take a few at a time. */
+/* pool/trace_ring.c: the ring of records. A record is copied under the ring's mutex. Records are therefore ordered by
+ * time, and none is torn. Readers take a few at a time. */
 #include "pool/pool.h"
 
 #include "base/error.h"
 
 enum { RECORDS = 65536 };
 
-/* Asks the system once for each thread, and again after a fork. */
+/* Calls the system once per thread, and again after a fork. */
 static uint32_t this_thread(void)
 {
     static _Thread_local struct {

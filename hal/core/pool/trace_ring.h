@@ -1,4 +1,4 @@
-/* pool/trace_ring.h: the last operations of all pools of an object, in memory and as a file. */
+/* pool/trace_ring.h: the last operations of all pools of a gpuhal object, in memory and as a file. */
 #ifndef GPUHAL_POOL_TRACE_RING_H
 #define GPUHAL_POOL_TRACE_RING_H
 
@@ -6,12 +6,11 @@
 
 #include <gpuhal/pool.h>
 
-/* The newest operations of all pools, in order. */
 typedef struct gpuhal_trace {
     gpuhal_mutex mutex; /* protects the members that are not atomic; locked after a pool's */
     _Atomic bool on;
-    struct gpuhal_trace_record *records; /* a ring; NULL: never begun */
-    uint64_t begin, count;               /* numbers of the first record of this trace and of the next one */
+    struct gpuhal_trace_record *records; /* a ring; NULL: tracing has never begun */
+    uint64_t begin, count;               /* numbers of this trace's first record and of the next record */
 } gpuhal_trace;
 
 /* ---- trace_ring.c */
@@ -28,13 +27,13 @@ typedef enum gpuhal_trace_operation {
     GPUHAL_TRACE_LIMIT
 } gpuhal_trace_operation;
 
-/* One operation; members that do not apply are 0. `used`, `reserved` and `free_bytes` are those of the pool,
- * afterwards. */
+/* One operation; members that do not apply are 0. `used`, `reserved` and `free_bytes` are the pool's values after
+ * it. */
 typedef struct gpuhal_trace_record {
     uint64_t time_ns; /* gpuhal_os_monotonic_ns() */
     const gpuhal_device *device;
-    const gpuhal_queue *queue; /* only compared with others */
-    uint64_t buffer;           /* number of the part */
+    const gpuhal_queue *queue; /* only compared, never dereferenced */
+    uint64_t buffer;           /* the part's number */
     uint64_t bytes, offset;
     uint64_t used, reserved, free_bytes;
     uint32_t pool, segment, thread;
@@ -46,18 +45,19 @@ void gpuhal_trace_init(gpuhal_trace *trace);
 void gpuhal_trace_finish(gpuhal_trace *trace);
 /* Begins with an empty ring; HOST_MEMORY. */
 gpuhal_status gpuhal_trace_begin(gpuhal_trace *trace);
-/* Adds a record, and fills in its other members. With the pool's mutex held. */
+/* Adds a record and fills in its other members. Call with the pool's mutex held. */
 void gpuhal_trace_add(const gpuhal_pool *pool, gpuhal_trace_record record);
-/* Copies up to `space` records from number `*next` on, and advances it. *out_lost: how many before them were
- * overwritten, or are of an earlier trace. Returns how many it copied, 0 from number `end` on. */
+/* Copies up to `space` records, starting at number `*next`, and advances `*next`. *out_lost is the number of earlier
+ * records that were overwritten or belong to a previous trace. Returns the number of records copied; 0 once `*next`
+ * reaches `end`. */
 size_t gpuhal_trace_take(gpuhal_trace *trace, uint64_t *next, uint64_t end, gpuhal_trace_record *to, size_t space,
                          uint64_t *out_lost);
 
 /* ---- trace_file.c */
 
-/* Writes the file; without a trace only its first line. */
+/* Writes the file. Without a trace it contains only its first line. */
 gpuhal_status gpuhal_trace_write_pools(gpuhal *gpu, const char *path);
-/* Do as GPUHAL_POOL_TRACE asks. A failure at the end goes to the log. */
+/* Implement the variable GPUHAL_POOL_TRACE. A failure at close is only logged. */
 gpuhal_status gpuhal_trace_begin_at_open(gpuhal *gpu);
 void gpuhal_trace_write_at_close(gpuhal *gpu);
 

@@ -1,11 +1,12 @@
-/* program/cache.c: keeps the code that drivers compiled between runs, in files of a folder that has nothing else.
+/* program/cache.c: keeps code compiled by drivers between runs, in files of a folder used only for this.
  *
- * A file is named after its key's checksum and has the whole key in it (key.c): a file whose key differs in one byte is
- * not used. At its end it lists the driver's files and the compiler's, which may have been loaded while it compiled:
- * all must still be the same. A file is written under another name and then renamed, so that a file with the name is
- * whole, whenever a process is killed; a checksum finds damage by a disk. Each use sets a file's time of change, and
- * the least recently used files go when there is too much. Only a file that begins as the cache's do is removed or
- * replaced: all other files in the folder are the user's. No error here fails a program: the driver compiles.
+ * A file is named after its key's checksum and contains the whole key (key.c), so a file is not used if its key differs
+ * in a single byte. The end of the file lists the files of the driver and of the compiler, which may have been loaded
+ * during compilation. All of these files must be unchanged. A file is written under a temporary name and then renamed,
+ * so that a named file is always complete, even if a process was killed; a checksum detects disk damage. Each use
+ * updates a file's modification time, and the least recently used files are removed when the cache is too large. The
+ * cache removes or replaces only files that begin with its magic number; all other files in the folder belong to the
+ * user. An error here never fails a program, because the driver can compile it.
  */
 #include "program/program.h"
 
@@ -19,14 +20,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The library writes no larger file. */
 #define FILE_BYTES_MAX (UINT64_C(1) << 30)
-/* Files that a killed process has left are removed after this time. */
+/* Files left by a killed process are removed after this time. */
 #define LEFT_SECONDS    3600
 #define NAME_CHARACTERS 16u
 #define NEW_PREFIX      "new-"
 
-/* The beginning of a file. The number in `magic` differs if bytes have another order. */
+/* The beginning of a file. `magic` reads differently on machines with another byte order. */
 typedef struct header {
     uint64_t magic;
     uint64_t key_bytes, compiled_bytes, files_bytes;
@@ -34,10 +34,11 @@ typedef struct header {
     uint32_t reserved;
 } header;
 #define MAGIC UINT64_C(0x3330707564616867)
-/* Without the version of the format. */
+/* The magic number without the format version. */
 #define MAGIC_OF_ALL UINT64_C(0x0000ffffffffffff)
 
-/* Makes the path of two checksums with different beginnings. If two keys share a name, the older one loses its file. */
+/* Returns a path made of two checksums with different seeds. If two keys share a name, the newer file replaces the
+ * older. */
 static char *path_of(const gpuhal_device *device, const gpuhal_program_key *key)
 {
     const uint32_t first = gpuhal_checksum(0, key->text, key->bytes);
@@ -47,7 +48,8 @@ static char *path_of(const gpuhal_device *device, const gpuhal_program_key *key)
 
 /* ---- reading */
 
-/* Returns whether only this user can write: a driver must not get code that others could have put there. */
+/* Returns whether only this user can write the file. A driver must not load code that another user could have placed
+ * there. */
 static bool is_ours(const char *path, bool directory)
 {
     gpuhal_file_info info;
@@ -55,7 +57,7 @@ static bool is_ours(const char *path, bool directory)
            !info.world_writable && (directory ? info.directory : info.regular);
 }
 
-/* Returns whether it is a file that begins as the cache's do, of this version or another. */
+/* Returns whether the file begins with the cache's magic number, of any version. */
 static bool is_of_cache(const char *path)
 {
     uint64_t magic = 0;
@@ -68,7 +70,7 @@ static bool is_of_cache(const char *path)
            (magic & MAGIC_OF_ALL) == (MAGIC & MAGIC_OF_ALL);
 }
 
-/* Returns whether the sizes of the parts add up to a file of @bytes. No sum overflows. */
+/* Returns whether the section sizes add up to a file of `bytes` bytes. The sums cannot overflow. */
 static bool has_sizes(const header *head, uint64_t bytes)
 {
     uint64_t rest = bytes - sizeof *head;
@@ -79,7 +81,7 @@ static bool has_sizes(const header *head, uint64_t bytes)
     return head->files_bytes > 0 && head->compiled_bytes > 0 && head->compiled_bytes == rest;
 }
 
-/* Returns whether the driver's files, and files added while it compiled, are unchanged. The list must end with a
+/* Returns whether the driver's files, and files added during compilation, are unchanged. The list must end with a
  * zero. */
 static bool has_files(const char *files, uint64_t bytes)
 {
@@ -140,7 +142,7 @@ static int by_use(const void *one, const void *other)
     return (a > b) - (a < b);
 }
 
-/* Returns whether the cache may have given that name: other files are ignored. */
+/* Returns whether the name has the form of the cache's names. Other files are ignored. */
 static bool is_name(const char *name)
 {
     return (strlen(name) == NAME_CHARACTERS && strspn(name, "0123456789abcdef") == NAME_CHARACTERS) ||
@@ -171,7 +173,8 @@ static uint64_t list_files(const char *folder, char **names, size_t count, kept_
     return total;
 }
 
-/* Removes the least recently used files until there is room for `bytes` more. Returns false if there is none. */
+/* Removes the least recently used files until there is room for `bytes` more. Returns false if it cannot make enough
+ * room. */
 static bool make_room(const gpuhal_settings *settings, uint64_t bytes)
 {
     char **names = NULL;
@@ -189,7 +192,7 @@ static bool make_room(const gpuhal_settings *settings, uint64_t bytes)
     }
     for (size_t i = 0; i < count; i++) {
         const bool wanted = total > settings->program_cache_bytes - bytes;
-        /* a file that is not of the cache does not count either */
+        /* files that are not the cache's do not count either */
         if (wanted && (!is_of_cache(files[i].path) || gpuhal_os_file_remove(files[i].path) == 0)) {
             total -= files[i].bytes;
         }
@@ -202,7 +205,7 @@ static bool make_room(const gpuhal_settings *settings, uint64_t bytes)
 
 /* ---- writing */
 
-/* Returns whether no file has that name, or one that the cache may replace. */
+/* Returns whether there is no file with this name, or one that the cache may replace. */
 static bool is_free(const char *path)
 {
     gpuhal_file_info info;
@@ -238,8 +241,8 @@ static int write_file(gpuhal_device *device, const gpuhal_program_key *key, cons
     return error;
 }
 
-/* Gets the compiled code from the plugin, after room for `before` bytes. Returns NULL if there is nothing to keep, or
- * no memory. */
+/* Gets the compiled code from the plugin, after a gap of `before` bytes. Returns NULL if there is nothing to keep or
+ * host memory is short. */
 static char *ask_plugin(gpuhal_program *program, size_t before, uint64_t *out_bytes)
 {
     gpuhal_device *device = program->device;
@@ -261,7 +264,8 @@ static char *ask_plugin(gpuhal_program *program, size_t before, uint64_t *out_by
     if (status == GPUHAL_ERROR_DEVICE_LOST) {
         (void)gpuhal_device_failed(device, status, "keeping a program");
     }
-    if (!block || status || room == 0 || room > bytes) { /* another thread created a kernel meanwhile, and keeps more */
+    if (!block || status || room == 0 || room > bytes) { /* another thread has created a kernel in the meantime, and
+                                                          * keeps more code */
         free(block);
         return NULL;
     }
@@ -269,7 +273,7 @@ static char *ask_plugin(gpuhal_program *program, size_t before, uint64_t *out_by
     return block;
 }
 
-/* A folder that cannot be used costs every program its compilation, so the first such failure is a warning. */
+/* An unusable folder costs every program its compilation, so the first such failure is logged as a warning. */
 static void log_failure(const gpuhal_program *program, int error, uint64_t bytes)
 {
     gpuhal *gpu = program->device->gpu;
@@ -289,8 +293,8 @@ static void log_failure(const gpuhal_program *program, int error, uint64_t bytes
                                       : strerror(error));
 }
 
-/* `block`: the compiled code, after room for the header and the key. Adds these and the driver's files, and returns the
- * number of bytes; 0: the compiler's files are not known, or there is no memory. */
+/* `block` contains the compiled code, after a gap for the header and the key. Adds these and the list of driver files,
+ * and returns the number of bytes. Returns 0 if the compiler's files are unknown or host memory is short. */
 static size_t complete(gpuhal_program *program, char **block, uint64_t compiled)
 {
     const gpuhal_program_key *key = &program->key;
@@ -312,7 +316,7 @@ static size_t complete(gpuhal_program *program, char **block, uint64_t compiled)
     return larger ? files_at + files_bytes : 0;
 }
 
-/* Writes the file. The driver's files are listed after the compiler was called, which may have been loaded for that. */
+/* Writes the file. The driver's files are listed after the compiler call, which may have loaded some of them. */
 static void put(gpuhal_program *program)
 {
     uint64_t compiled = 0;
@@ -323,7 +327,7 @@ static void put(gpuhal_program *program)
         if (error) {
             log_failure(program, error, bytes);
         }
-        program->kept_bytes = compiled; /* also after a failure, which would come again */
+        program->kept_bytes = compiled; /* also after a failure, which would occur again */
     } else if (block) {
         gpuhal_program_key_finish(&program->key);
     }

@@ -1,4 +1,4 @@
-/* program/kernel.c: makes a function of a program ready for launches. */
+/* program/kernel.c: prepares a function of a program for launches. */
 #include "program/program.h"
 
 #include "base/error.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The largest value. Launches copy values. */
+/* Maximum size of a value argument. Launches copy values. */
 #define VALUE_BYTES_MAX 65536u
 
 static __attribute__((format(printf, 2, 3))) gpuhal_status bad_desc(const char *name, const char *format, ...)
@@ -67,7 +67,7 @@ static gpuhal_status check_constants(const gpuhal_kernel_desc *desc)
     return GPUHAL_OK;
 }
 
-/* A size of 0 in one dimension counts as 1 beside others. TOO_LARGE above the limits that the device states. */
+/* A size of 0 in one dimension counts as 1 if another dimension has a size. TOO_LARGE above the device's limits. */
 static gpuhal_status check_group(const gpuhal_device *device, gpuhal_kernel_desc *desc)
 {
     const gpuhal_facts *facts = &gpuhal_device_current(device)->facts;
@@ -125,7 +125,7 @@ static gpuhal_status take_desc(const gpuhal_device *device, const gpuhal_kernel_
     return status ? status : check_group(device, out);
 }
 
-/* ---- with the plugin */
+/* ---- plugin calls */
 
 static void destroy_in_plugin(gpuhal_device *device, gpuhal_plugin_kernel *handle)
 {
@@ -159,8 +159,8 @@ static gpuhal_status create_in_plugin(gpuhal_program *program, const gpuhal_kern
     return GPUHAL_OK;
 }
 
-/* The library copies parameters and name: a launch compares arguments with the parameters, and messages have the
- * name. */
+/* The library copies the parameters and the name: launches compare arguments with the parameters, and messages contain
+ * the name. */
 static gpuhal_kernel *make(gpuhal_program *program, const char *name, const gpuhal_kernel_info *info,
                            gpuhal_plugin_kernel *handle)
 {
@@ -227,7 +227,7 @@ gpuhal_status gpuhal_kernel_create(gpuhal_program *program, const gpuhal_kernel_
     return status;
 }
 
-/* Relaxed: the caller has a reference, so the count cannot become 0 meanwhile. */
+/* Relaxed, because the caller has a reference, so the count cannot become 0 during the call. */
 gpuhal_kernel *gpuhal_kernel_retain(gpuhal_kernel *kernel)
 {
     if (kernel) {

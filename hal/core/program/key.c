@@ -1,6 +1,6 @@
-/* program/key.c: the possible differences of two compilations. The list `ways` is the key: compiled code is used again
- * only if all of them are the same. Besides, code that may read other files has no key (self_contained.c). A driver's
- * headers and its library of functions are taken to change with its libraries.
+/* program/key.c: the possible differences between two compilations. The list `ways` is the key; compiled code is reused
+ * only if all entries are equal. Code that may read other files has no key (self_contained.c). A driver's headers and
+ * its device library are assumed to change only together with its shared libraries.
  */
 #include "program/program.h"
 
@@ -17,14 +17,14 @@ enum { PROCESSOR_BYTES = 8192 };
 
 /* ---- variables */
 
-/* Variables that compilers of drivers read begin so. One too many costs a compilation if it changes; one too few, a
- * wrong kernel. */
+/* Prefixes of environment variables that driver compilers read. A prefix too many costs a compilation if the variable
+ * changes; a missing prefix can cause a wrong kernel. */
 static const char prefixes[] =
     /* loaders and their layers */
     "VK_ OCL_ OPENCL_ LD_ "
     /* PoCL, LLVM and clang */
     "POCL_ LLVM_ CLANG_ CCC_ CPATH C_INCLUDE_PATH "
-    /* Mesa: the common ones, then its drivers */
+    /* Mesa: common prefixes first, then its drivers */
     "MESA_ NIR_ GALLIUM_ GALLIVM_ DRAW_ TGSI_ ST_ CLC_ RUSTICL_ CLOVER_ LIBGL_ DRI_ "
     "LP_ LVP_ RADV_ ACO_ R600_ SI_ ANV_ HASVK_ INTEL_ IRIS_ NVK_ NAK_ NOUVEAU_ "
     "NV50_ ZINK_ VENUS_ VN_ TU_ FD_ IR3_ V3D_ V3DV_ PAN_ PANVK_ BIFROST_ MIDGARD_ "
@@ -38,15 +38,15 @@ static const char prefixes[] =
     /* Arm, Qualcomm, Oclgrind, clvk, chipStar, ZLUDA, SwiftShader, MoltenVK */
     "MALI_ ADRENO_ OCLGRIND_ CLVK_ CHIP_ ZLUDA_ SWIFTSHADER_ MVK_ ";
 
-/* Variables for the devices that a process sees, and for the place of a driver's cache: they often differ between
- * processes, and no compiler depends on them. */
+/* Variables that select the visible devices or the directory of a driver's cache. They often differ between processes,
+ * and no compiler depends on them. */
 static const char no_matter[] =
     "CUDA_VISIBLE_DEVICES NVIDIA_VISIBLE_DEVICES HIP_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES "
     "GPU_DEVICE_ORDINAL ZE_AFFINITY_MASK POCL_CACHE_DIR MESA_SHADER_CACHE_DIR CUDA_CACHE_PATH "
     "NEO_CACHE_DIR AMD_COMGR_CACHE_DIR XDG_CACHE_HOME ";
 
 typedef struct choice {
-    const char *named; /* in the plugin's manifest; NULL: none */
+    const char *named; /* name in the plugin's manifest; NULL: none */
     gpuhal_texts texts;
 } choice;
 
@@ -101,7 +101,7 @@ static void add_variables(gpuhal_device *device, __attribute__((unused)) const g
     gpuhal_texts_finish(&own.texts);
 }
 
-/* ---- the others */
+/* ---- the other differences */
 
 static void add_library(__attribute__((unused)) gpuhal_device *device, __attribute__((unused)) const gpuhal_code *code,
                         gpuhal_text *to)
@@ -115,7 +115,7 @@ static void add_plugin(gpuhal_device *device, __attribute__((unused)) const gpuh
     gpuhal_text_printf(to, "%s %s %s", device->candidate->name, device->plugin->version, options ? options : "");
 }
 
-/* Adds the driver by its files: distributions rebuild one version. */
+/* Identifies the driver by its files, because distributions rebuild the same version. */
 static void add_driver(gpuhal_device *device, __attribute__((unused)) const gpuhal_code *code, gpuhal_text *to)
 {
     const gpuhal_driver_files *files = gpuhal_backend_files(device->backend);
@@ -145,10 +145,10 @@ static void add_device(gpuhal_device *device, __attribute__((unused)) const gpuh
         const bool known = fact && fact->missing == 0;
         gpuhal_text_printf(to, "%" PRIu64 " %s\n", known ? fact->u64 : 0, known && fact->text ? fact->text : "");
     }
-    gpuhal_text_printf(to, "%s", device->lacks); /* features that an adopted device has not enabled */
+    gpuhal_text_printf(to, "%s", device->lacks); /* features that were not enabled on an adopted device */
 }
 
-/* Reads the kind and the features of the first processor; malloc'ed, NULL without memory. */
+/* Reads the model and the features of the first processor; malloc'ed. Returns NULL if host memory is short. */
 static char *read_processor(const char *root)
 {
     static const char words[] = "vendor_id cpu_family model model_name stepping flags Features CPU_implementer "
@@ -177,7 +177,8 @@ static char *read_processor(const char *root)
     return processor;
 }
 
-/* Adds the processor, for drivers that compile for it: their cache may lie in a home that several machines share. */
+/* Adds the processor, for drivers that compile for it. Their cache may be in a home directory that several machines
+ * share. */
 static void add_processor(gpuhal_device *device, __attribute__((unused)) const gpuhal_code *code, gpuhal_text *to)
 {
     gpuhal *gpu = device->gpu;
@@ -213,7 +214,7 @@ static void add_code(__attribute__((unused)) gpuhal_device *device, const gpuhal
     gpuhal_text_append(to, code->code, (size_t)code->bytes);
 }
 
-/* The ways around a compilation come first. */
+/* The environment of the compilation comes first. */
 static const struct way {
     const char *name;
     void (*add)(gpuhal_device *device, const gpuhal_code *code, gpuhal_text *to);
@@ -224,7 +225,7 @@ static const struct way {
     [GPUHAL_WAY_FORMAT] = {"format", add_format},          [GPUHAL_WAY_TARGET] = {"target", add_target},
     [GPUHAL_WAY_OPTIONS] = {"options", add_options},       [GPUHAL_WAY_CODE] = {"code", add_code}};
 
-/* Adds each way with its size, so that no two lists read alike. */
+/* Adds each entry with its size, so that no two lists yield the same text. */
 static void add_ways(gpuhal_device *device, const gpuhal_code *code, unsigned from, unsigned end, gpuhal_text *to)
 {
     for (unsigned i = from; i < end; i++) {

@@ -1,8 +1,8 @@
-/* program/launch.c: launches a kernel. All arguments are checked first; then the launch becomes a record, which goes
- * through the queue like any work. The record is on the stack, without references, and its values stay in the caller's
- * memory. That is enough for a launch without a queue, and for a launch right after one with the same kernel and
- * buffers, on the queue's fast path. After another launch, on that path, the queue keeps references to the kernel and
- * the buffers. Work that may run after the call is a copy of the record, which has references and the values. */
+/* program/launch.c: launches a kernel. All arguments are checked first. Then the launch becomes a record, which passes
+ * through the queue like any work. The record is on the stack without references, and its values stay in the caller's
+ * memory. This is enough for a launch without a queue, and for a launch on the queue's fast path that has the same
+ * kernel and buffers as the previous launch. For other launches on the fast path, the queue keeps references to the
+ * kernel and the buffers. Work that may run after the call is a copy of the record, with references and the values. */
 #include "program/program.h"
 
 #include "base/error.h"
@@ -16,17 +16,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Values are at multiples of this, which is enough for any type. */
+/* Alignment of values, sufficient for any type. */
 enum { VALUE_ALIGNMENT = 16 };
 
-/* A launch with its kernel and buffers. `uses` comes first: the queue has a reference to it. */
+/* A launch with its kernel and buffers. `uses` must be first, because the queue has a reference to it. */
 typedef struct record {
     gpuhal_uses uses;
     gpuhal_plugin_launch launch;
-    bool uses_parts; /* a buffer is a part of a pool's memory */
+    bool uses_parts; /* a buffer is a part of a pool */
 } record;
 
-/* The most arguments and used buffers, in all, of a launch whose lists are on the stack. */
+/* Maximum number of arguments and used buffers of a launch whose lists are on the stack. */
 enum { FEW = 12 };
 typedef struct lists {
     struct gpuhal_use buffers[FEW];
@@ -36,7 +36,7 @@ typedef struct lists {
 
 /* ---- checks */
 
-/* Special numbers of an argument: WHOLE is the launch itself; USES with an index is that entry of `uses`. */
+/* Special argument numbers: WHOLE is the launch itself; USES combined with an index is that entry of `uses`. */
 #define WHOLE UINT32_MAX
 #define USES  (UINT32_C(1) << 31)
 
@@ -57,7 +57,7 @@ refuse(const gpuhal_kernel *kernel, gpuhal_status status, uint32_t argument, con
     return status;
 }
 
-/* Refuses a buffer, or the queue, of another device than the kernel's. */
+/* Refuses a buffer or the queue if it belongs to a device other than the kernel's. */
 static gpuhal_status refuse_foreign(const gpuhal_kernel *kernel, const gpuhal_device *device, uint32_t argument)
 {
     const char *what = argument == WHOLE ? "queue" : "buffer";
@@ -150,7 +150,7 @@ static gpuhal_status refuse_kind(const gpuhal_kernel *kernel, const gpuhal_argum
                   kind_name(argument));
 }
 
-/* Checks an argument, and adds its local memory to *local. */
+/* Checks an argument, and adds its local memory size to *local. */
 static gpuhal_status check_argument(const gpuhal_kernel *kernel, const gpuhal_argument *argument, uint32_t index,
                                     uint64_t *local)
 {
@@ -269,7 +269,7 @@ static void destroy_uses(gpuhal_uses *uses)
     for (uint32_t i = 0; i < uses->count; i++) {
         gpuhal_buffer_drop(uses->buffers[i].buffer);
     }
-    if (uses->first) { /* threads share the counter */
+    if (uses->first) { /* checked first, because threads contend for the counter */
         atomic_fetch_sub_explicit(&uses->kernel->program->device->compiling, 1, memory_order_relaxed);
     }
     gpuhal_kernel_release(uses->kernel);
@@ -290,7 +290,8 @@ static gpuhal_uses *refer(gpuhal_uses *uses)
     return uses;
 }
 
-/* One small block with the list of buffers at its end: much cheaper to allocate than a copy of the whole record. */
+/* Allocates one small block with the list of buffers at its end, which is much cheaper than a copy of the whole
+ * record. */
 static gpuhal_uses *keep_uses(const gpuhal_uses *uses)
 {
     gpuhal_uses *own = malloc(sizeof *own + uses->count * sizeof *own->buffers);
@@ -306,7 +307,7 @@ static gpuhal_uses *keep_uses(const gpuhal_uses *uses)
     return refer(own);
 }
 
-/* One block: the record, the values, and its lists. */
+/* Allocates one block for the record, the values and the lists. */
 static gpuhal_uses *copy_record(const gpuhal_uses *uses)
 {
     const record *from = (const record *)uses;
@@ -345,8 +346,8 @@ static gpuhal_uses *copy_record(const gpuhal_uses *uses)
 
 static const gpuhal_uses_kind uses_kind = {copy_record, keep_uses, destroy_uses};
 
-/* Memory that must be made coherent is written by one thread at a time, so launches enter buffers in one order, each
- * once. */
+/* Memory that must be made coherent is written by one thread at a time, so launches enter buffers in a fixed order,
+ * each buffer once. */
 static void put_in_order(gpuhal_uses *uses)
 {
     uint32_t count = 0;
@@ -367,7 +368,7 @@ static void put_in_order(gpuhal_uses *uses)
     uses->count = count;
 }
 
-/* Returns how many bits the width of the grid has: the threads in its longest dimension. */
+/* Returns the bit length of the number of threads in the grid's longest dimension. */
 static uint32_t width_bits(const gpuhal_kernel *kernel, const uint32_t *groups)
 {
     uint64_t width = 0;
@@ -377,7 +378,7 @@ static uint32_t width_bits(const gpuhal_kernel *kernel, const uint32_t *groups)
     return 64u - (uint32_t)__builtin_clzll(width);
 }
 
-/* Fills in a record, and lists that have room. Values stay in the caller's memory. */
+/* Fills in a record, and lists that must be large enough. Values stay in the caller's memory. */
 static void fill_in(record *own, gpuhal_kernel *kernel, const gpuhal_launch *launch, struct gpuhal_use *buffers,
                     gpuhal_plugin_argument *arguments, const gpuhal_memory **memories)
 {
@@ -427,7 +428,7 @@ static void fill_in(record *own, gpuhal_kernel *kernel, const gpuhal_launch *lau
     }
 }
 
-/* ---- with the plugin */
+/* ---- plugin calls */
 
 static gpuhal_status failed(const record *own, gpuhal_status status)
 {
@@ -437,9 +438,9 @@ static gpuhal_status failed(const record *own, gpuhal_status status)
                  : status;
 }
 
-/* Notes that the driver has taken the launch. Drivers compile when a kernel is launched first (lavapipe, PoCL), and
- * once more for wide grids (PoCL, from 65535 threads on). So a launch that is wider than all before counts as a first
- * one. Widths are compared by powers of two, so that not every launch of a growing grid counts. */
+/* Records that the driver accepted the launch. Drivers compile at a kernel's first launch (lavapipe, PoCL), and again
+ * for wide grids (PoCL, from 65535 threads). A launch that is wider than all previous launches therefore counts as a
+ * first launch. Widths are compared by powers of two, so that not every launch of a growing grid counts. */
 static void note_launched(const record *own)
 {
     gpuhal_kernel *kernel = own->uses.kernel;
@@ -464,7 +465,7 @@ static gpuhal_status submit(gpuhal_plugin_queue *queue, const gpuhal_op *op)
     return failed(own, status);
 }
 
-/* Makes visible to the host the buffers that the kernel may have written. */
+/* Makes the buffers that the kernel may have written visible to the host. */
 static gpuhal_status clean(const record *own)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -502,9 +503,9 @@ static gpuhal_status run(const gpuhal_op *op)
 
 static const gpuhal_op_kind launch_kind = {submit, run, GPUHAL_OP_LAUNCH};
 
-/* ---- the call of the application */
+/* ---- the public functions */
 
-/* Names the queue to pools, which must know the queues that use parts of their memory. */
+/* Reports the queue to pools, which must know the queues that use their parts. */
 static gpuhal_status name_to_pools(gpuhal_queue *queue, const gpuhal_kernel *kernel, const gpuhal_launch *launch)
 {
     gpuhal_status status = GPUHAL_OK;

@@ -1,4 +1,4 @@
-/* program/program.c: loads a program: chooses the alternative that the device takes, and explains each refusal. */
+/* program/program.c: loads a program: chooses the alternative that the device accepts, and explains each refusal. */
 #include "program/program.h"
 
 #include "base/error.h"
@@ -10,17 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An attempt to load a program. */
 typedef struct attempt {
     gpuhal_device *device;
     const gpuhal_program_desc *desc;
     gpuhal_program *program;
     gpuhal_text log;
-    gpuhal_text printed;         /* by the compiler, for the current alternative */
-    gpuhal_text reasons;         /* for the error's sentence */
-    gpuhal_text foreign;         /* for its end: the alternatives in formats that the device does not take */
-    gpuhal_error_detail failure; /* of the alternative that came closest */
-    gpuhal_status status;        /* GPUHAL_OK: none was tried yet */
+    gpuhal_text printed;         /* compiler output for the current alternative */
+    gpuhal_text reasons;         /* for the error message */
+    gpuhal_text foreign;         /* for its end: alternatives in formats that the device does not accept */
+    gpuhal_error_detail failure; /* of the best failed alternative */
+    gpuhal_status status;        /* GPUHAL_OK: none tried yet */
 } attempt;
 
 const char *gpuhal_device_formats(const gpuhal_device *device)
@@ -37,7 +36,7 @@ gpuhal_status gpuhal_program_failed(gpuhal_device *device, gpuhal_status status,
     return gpuhal_device_failed(device, status, "%s", what);
 }
 
-/* ---- input of the caller */
+/* ---- the caller's input */
 
 static __attribute__((format(printf, 1, 2))) gpuhal_status bad_desc(const char *format, ...)
 {
@@ -110,15 +109,15 @@ static void take_log(void *user, const char *text)
     }
 }
 
-/* Returns whether another alternative may do. If memory is short, or the device is lost, none would. */
+/* Returns whether another alternative may succeed. If memory is short or the device is lost, none would. */
 static bool is_passed_over(gpuhal_status status)
 {
     return status == GPUHAL_ERROR_NOT_SUPPORTED || status == GPUHAL_ERROR_INCOMPATIBLE ||
            status == GPUHAL_ERROR_INVALID_ARGUMENT || status == GPUHAL_ERROR_DRIVER || status == GPUHAL_ERROR_TOO_LARGE;
 }
 
-/* Returns how near an alternative came. The error of code that is meant for this device says more than that of other
- * code. */
+/* Returns how close an alternative came to loading. An error for code that targets this device is more informative than
+ * an error for other code. */
 static int nearness(gpuhal_status status)
 {
     return status == GPUHAL_OK                    ? -1
@@ -127,8 +126,7 @@ static int nearness(gpuhal_status status)
                                                   : 2;
 }
 
-/* Logs the outcome of an alternative, in one line, and under it the compiler's output, which ends with an empty
- * line. */
+/* Logs the outcome of an alternative in one line, followed by the compiler's output and an empty line. */
 static void log_outcome(attempt *own, uint32_t index, const char *format, const char *outcome, const char *why)
 {
     gpuhal_text_printf(&own->log, "alternative %u (%s) %s%s\n", index, format, outcome, why);
@@ -138,14 +136,14 @@ static void log_outcome(attempt *own, uint32_t index, const char *format, const 
     gpuhal_text_finish(&own->printed);
 }
 
-/* Returns the error's sentence without the device and the action at its beginning. */
+/* Returns the error message without the device and the action at its beginning. */
 static const char *reason(void)
 {
     const char *why = gpuhal_last_error()->sentence, *behind = strstr(why, "loading a program: ");
     return behind ? behind + sizeof "loading a program: " - 1 : why;
 }
 
-/* Returns whether the error repeats the compiler's output, which stands in the log right below. */
+/* Returns whether the error repeats the compiler's output, which directly follows in the log. */
 static bool is_printed(const attempt *own)
 {
     const char *printed = gpuhal_text_get(&own->printed);
@@ -153,7 +151,7 @@ static bool is_printed(const attempt *own)
     return line > 0 && strncmp(gpuhal_last_error()->vendor_text, printed, line < 64 ? line : 64) == 0;
 }
 
-/* Passes an alternative over, with this thread's last error. */
+/* Skips an alternative because of this thread's last error. */
 static void pass_over(attempt *own, uint32_t index, const char *format, gpuhal_status status)
 {
     const char *why = reason();
@@ -189,7 +187,7 @@ static gpuhal_status load(attempt *own, const gpuhal_code *code)
     return GPUHAL_OK;
 }
 
-/* Tries all alternatives of one format. Returns NOT_FOUND if none is taken. */
+/* Tries all alternatives in one format. Returns NOT_FOUND if none is accepted. */
 static gpuhal_status try_format(attempt *own, const char *format, size_t length)
 {
     for (uint32_t i = 0; i < own->desc->code_count; i++) {
@@ -261,7 +259,7 @@ static gpuhal_status none_taken(attempt *own)
     return own->status;
 }
 
-/* Tries the formats in the device's order, and for each the alternatives in the caller's order. */
+/* Tries the formats in the device's order, and within a format the alternatives in the caller's order. */
 static gpuhal_status choose(attempt *own)
 {
     const char *formats = gpuhal_device_formats(own->device);
@@ -326,7 +324,7 @@ gpuhal_status gpuhal_program_create(gpuhal_device *device, const gpuhal_program_
 
 /* ---- references */
 
-/* Relaxed: the caller has a reference, so the count cannot become 0 meanwhile. */
+/* Relaxed, because the caller has a reference, so the count cannot become 0 during the call. */
 gpuhal_program *gpuhal_program_retain(gpuhal_program *program)
 {
     if (program) {

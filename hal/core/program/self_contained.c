@@ -1,9 +1,9 @@
-/* program/self_contained.c: finds out whether the code can be the compiler's only input. No driver lists the files that
- * it has read, so code that may read one is compiled in each run. The rule is coarse on purpose: it knows no language,
- * and errs on the side of a compilation.
+/* program/self_contained.c: determines whether the code is the compiler's only input. No driver lists the files that it
+ * has read, so code that may read a file is compiled in each run. The rule is deliberately coarse: it knows no
+ * language, and in doubt it chooses a compilation.
  *
- * A word is searched in the letters, digits and underscores that are left of a text: so it is found across continued
- * lines, trigraphs and the ## of macros, after each spelling of #, in comments, and in longer words.
+ * The search for a word looks only at the text's letters, digits and underscores. It therefore finds the word across
+ * continued lines, trigraphs and the ## of macros, after each spelling of #, in comments, and inside longer words.
  */
 #include "program/program.h"
 
@@ -12,21 +12,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Formats that name no other file, and have no date. Any other format may be a text for a preprocessor. */
+/* Formats that refer to no other file and contain no date. Any other format may be text for a preprocessor. */
 static const char *const closed_formats[] = {"cubin", "fatbin", "ptx", "hsaco", "spirv", "hip-fatbin", "host-function"};
 
-/* Words that make a compiler read a file, or the clock: directives of preprocessors and assemblers, and their
+/* Words that make a compiler read a file or the clock: preprocessor and assembler directives, and the corresponding
  * options. */
 static const char *const open_words[] = {"include", "import",   "embed",    "incbin",
                                          "imacros", "__DATE__", "__TIME__", "__TIMESTAMP__"};
 
-/* Options that read no file, each with its value in the same word or none. `-I` alone reads nothing. */
+/* Options that read no file and have no value in the next word. `-I` alone reads nothing. */
 static const char *const closed_options[] = {"-D", "-U", "-I",         "-cl-",    "-w",     "-W",
                                              "-O", "-g", "-spir-std=", "-march=", "-mcpu=", "-mtune="};
 /* Options that may have their value in the next word. */
 static const char *const options_with_value[] = {"-D", "-U", "-I", "-x"};
 
-/* Returns the first of the words that the text has; NULL: none. *out_failed without memory. */
+/* Returns the first of the words that occurs in the text, or NULL. *out_failed is true if host memory is short. */
 static const char *find_word(const char *text, size_t bytes, bool *out_failed)
 {
     char *squeezed = malloc(bytes + 1);
@@ -67,7 +67,7 @@ static bool is_one(const char *const *list, size_t count, const char *word, size
     return is;
 }
 
-/* Returns whether options may read files. A word that is no option is the name of a file, or belongs to an unknown
+/* Returns whether options may read files. A word that is not an option is a file name, or belongs to an unknown
  * option. */
 static bool options_read_files(const char *options)
 {
@@ -81,7 +81,7 @@ static bool options_read_files(const char *options)
             has_value = is_one(options_with_value, sizeof options_with_value / sizeof *options_with_value, at, length);
             open = !has_value &&
                    (!begins_with_one(closed_options, sizeof closed_options / sizeof *closed_options, at, length) ||
-                    (at[1] == 'W' && memchr(at, ',', length))); /* -Wp,…: for another program */
+                    (at[1] == 'W' && memchr(at, ',', length))); /* -Wp,…: passed to another program */
         }
         at += length;
     }

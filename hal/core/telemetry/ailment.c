@@ -1,5 +1,4 @@
-/* telemetry/ailment.c: judges the health of a device by the values of one reading. docs/telemetry.md lists the
- * rules.
+/* telemetry/ailment.c: derives a device's health from the values of one reading. docs/telemetry.md lists the rules.
  */
 #include "telemetry/telemetry.h"
 
@@ -7,7 +6,7 @@ static uint32_t of_throttle(uint64_t reasons)
 {
     const uint32_t causes = (reasons & GPUHAL_THROTTLE_THERMAL ? GPUHAL_AILMENT_THERMAL : 0) |
                             (reasons & GPUHAL_THROTTLE_POWER_BRAKE ? GPUHAL_AILMENT_POWER_BRAKE : 0);
-    /* NVIDIA's HARDWARE is set beside its cause, too. */
+    /* NVIDIA sets HARDWARE in addition to its cause. */
     return causes ? causes : reasons & GPUHAL_THROTTLE_HARDWARE ? GPUHAL_AILMENT_HARDWARE : 0;
 }
 

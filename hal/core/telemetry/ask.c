@@ -1,7 +1,7 @@
-/* telemetry/ask.c: asks plugins for values. A plugin of another interface is loaded only for a value that it may have.
+/* telemetry/ask.c: queries plugins for values. Loads the plugin of another interface only for a value that it may have.
  *
- * The start of a plugin may take longer than the caller waits, so it is a job with a reference to the gpuhal object.
- * The call of its sample() has separate deadlines (loader/query.h).
+ * Starting a plugin may take longer than the caller waits, so the start is a job with a reference to the gpuhal object.
+ * The call of the plugin's sample() has separate deadlines (loader/query.h).
  */
 #include "telemetry/telemetry.h"
 
@@ -17,12 +17,12 @@ struct gpuhal_asking {
     gpuhal_job job;
     gpuhal *gpu; /* with a reference */
     gpuhal_device *iface;
-    gpuhal_gather *gather; /* of the caller, not of the job */
+    gpuhal_gather *gather; /* owned by the caller, not used by the job */
     bool begun;
     _Atomic bool given_up;
     uint32_t flags, count;
     uint64_t deadline_ns;
-    bool whole; /* the deadline is for all values together */
+    bool whole; /* the deadline applies to all values together */
     gpuhal_status status;
     bool offers_none; /* the plugin has no sample() */
     gpuhal_facts facts;
@@ -30,8 +30,8 @@ struct gpuhal_asking {
 };
 typedef gpuhal_asking asking;
 
-/* Returns whether the interface may have the value. Vulkan and OpenCL know of memory, and of no other value that
- * changes. */
+/* Returns whether the interface may have the value. The only changing values that Vulkan and OpenCL report are about
+ * memory. */
 static bool may_have(const gpuhal_device *iface, gpuhal_key key)
 {
     const char *name = iface->candidate->name;
@@ -41,7 +41,8 @@ static bool may_have(const gpuhal_device *iface, gpuhal_key key)
     return !refused && (!api_alone || key == GPUHAL_VALUE_MEMORY_FREE_BYTES || key == GPUHAL_VALUE_MEMORY_USED_BYTES);
 }
 
-/* Returns whether to ask for the value. The interface that the caller named is asked for all, and gives the reasons. */
+/* Returns whether to query the value. The interface that the caller named is queried for all values, and provides the
+ * reasons. */
 static bool is_for(const gpuhal_gather *own, const gpuhal_device *iface, uint32_t i)
 {
     return own->wanted[i] && (iface == own->device || may_have(iface, own->values[i].key));
@@ -53,7 +54,7 @@ static void run(gpuhal_job *job)
     gpuhal_backend *backend = NULL;
     const gpuhal_listed_device *listed = NULL;
     char problem[GPUHAL_QUERY_PROBLEM_BYTES] = "";
-    own->status = gpuhal_device_check(own->iface); /* the driver of a lost device is not called */
+    own->status = gpuhal_device_check(own->iface); /* do not call the driver of a lost device */
     own->status = own->status ? own->status : gpuhal_device_start_backend(own->iface, &backend, &listed);
     if (own->status || atomic_load(&own->given_up)) {
         return;
@@ -102,7 +103,7 @@ static asking *make(gpuhal_gather *gather, gpuhal_device *iface, uint64_t share_
     own->gpu = iface->gpu;
     own->iface = iface;
     own->gather = gather;
-    /* If the device was awake a moment ago, the plugin need not check that again for each value. */
+    /* If the device was awake just before, the plugin need not check that again for each value. */
     own->flags = gather->may_wake || gather->power == GPUHAL_POWER_AWAKE ? GPUHAL_SAMPLE_MAY_WAKE : 0;
     own->deadline_ns = share_ns;
     own->whole = time->deadline_ns != 0;
@@ -116,7 +117,8 @@ static asking *make(gpuhal_gather *gather, gpuhal_device *iface, uint64_t share_
 
 /* ---- results */
 
-/* Takes one result. A value is there or has a reason; a plugin that gives a text for a number has failed. */
+/* Takes one result. Each value has either a number or a reason. A plugin that returns a string for a number has
+ * failed. */
 static void take_fact(const asking *own, gpuhal_value *value)
 {
     const gpuhal_fact *fact = gpuhal_facts_find(&own->facts, value->key);
@@ -147,7 +149,7 @@ static gpuhal_missing reason_of(gpuhal_status status)
                                                   : GPUHAL_MISSING_FAILED;
 }
 
-/* Takes all results. Values that a plugin gave before it failed count. */
+/* Takes all results, including values that a plugin returned before it failed. */
 static void take_all(const asking *own, const char *sentence)
 {
     gpuhal_gather *gather = own->gather;
@@ -165,7 +167,7 @@ static void take_all(const asking *own, const char *sentence)
     }
 }
 
-/* Takes the results; the detail of a failure is this thread's, and stays that of the interface that was named. */
+/* Takes the results. If the named interface failed, stores its status and this thread's error detail. */
 static void take(asking *own)
 {
     gpuhal_gather *gather = own->gather;
@@ -178,14 +180,15 @@ static void take(asking *own)
     }
 }
 
-/* ---- the n-th interfaces
+/* ---- one query per device
  *
- * Devices of one backend are asked one after the other: their driver would have the threads wait for each other, at a
- * switch of threads for each value. Backends are asked side by side. */
+ * Devices of one backend are queried one after the other. In parallel, their threads would wait for each other in the
+ * driver, with a thread switch per value. Backends are queried in parallel. */
 
-#define LATE_NS UINT64_C(1000000000) /* for all other devices of a backend once one of them is late */
+#define LATE_NS UINT64_C(1000000000) /* for all remaining devices of a backend after one timed out */
 
-/* Begins. Alone, and without a deadline for all, it needs no job: its parts have deadlines. */
+/* Begins a query. If it is the only one and there is no overall deadline, it needs no job, because its steps have
+ * deadlines. */
 static void begin(asking *own, bool alone)
 {
     const bool is_quick = gpuhal_backend_started(own->iface->candidate) || !own->whole;
@@ -195,7 +198,7 @@ static void begin(asking *own, bool alone)
         gpuhal_job_stand_alone(&own->job);
         const gpuhal_job_state state = gpuhal_job_begin(&own->job);
         own->begun = state == GPUHAL_JOB_RUNNING;
-        if (state == GPUHAL_JOB_NO_THREAD) { /* else the status is the job's */
+        if (state == GPUHAL_JOB_NO_THREAD) { /* otherwise the job sets the status */
             own->status = GPUHAL_ERROR_HOST_MEMORY;
         }
     }
@@ -246,7 +249,7 @@ static gpuhal_device *interface_of(const gpuhal_gather *gather, uint32_t n)
     return iface && !is_off && is_any_for(gather, iface) ? iface : NULL;
 }
 
-/* Returns whether it is the first of its backend's devices that have not been asked yet. */
+/* Returns whether the device is the first of its backend that has not been queried yet. */
 static bool is_first(const gpuhal_gather *list, uint32_t i)
 {
     bool first = list[i].iface != NULL;
@@ -256,7 +259,7 @@ static bool is_first(const gpuhal_gather *list, uint32_t i)
     return first;
 }
 
-/* Divides the time among its backend's devices that are still to be asked. */
+/* Divides the time among the devices of this backend that have not been queried yet. */
 static uint64_t share_of(const gpuhal_gather *list, uint32_t count, uint32_t i, const gpuhal_time *time)
 {
     uint64_t left_ns = gpuhal_time_share(time), devices = 0;
@@ -277,7 +280,7 @@ static void begin_one(gpuhal_gather *list, uint32_t count, uint32_t i, bool alon
     }
 }
 
-/* Returns whether the driver answered all requests, or refused them. */
+/* Returns whether the driver responded to all requests, even with an error. */
 static bool answered(const asking *own)
 {
     bool in_time = own->status != GPUHAL_ERROR_TIMEOUT;
@@ -309,7 +312,7 @@ static void end_one(gpuhal_gather *list, uint32_t count, uint32_t i, const gpuha
     own->iface = NULL;
 }
 
-/* Asks one device of each backend. Returns whether there was one. */
+/* Queries one device of each backend. Returns false if there was none left. */
 static bool ask_round(gpuhal_gather *list, uint32_t count, const gpuhal_time *time)
 {
     uint32_t backends = 0;

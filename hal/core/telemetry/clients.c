@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* The purpose of an engine, by the names that drivers give. */
+/* The purpose of an engine, derived from the name that the driver reports. */
 typedef enum { CORE, ENCODER, DECODER, VIDEO, OTHER } engine_kind;
 
 static engine_kind kind_of(const char *name)
@@ -60,7 +60,7 @@ bool gpuhal_client_is_of(const gpuhal_client *client, const gpuhal_client_match 
                                    strcmp(client->place, match->nodes[1]) == 0;
 }
 
-/* Returns the same client in another walk; NULL: it was not there. Lists are sorted. */
+/* Returns the same client in another walk, or NULL. Lists are sorted. */
 static const gpuhal_client *find(const gpuhal_clients *clients, const gpuhal_client *wanted)
 {
     uint32_t low = 0, high = clients->count;
@@ -80,8 +80,8 @@ static const gpuhal_client *find(const gpuhal_clients *clients, const gpuhal_cli
     return NULL;
 }
 
-/* Returns how much of an engine's time the client had between two walks, in permille of all engines of the name. `then`
- * is NULL for a new client: all of its time was since then. A counter that went back counts as new. */
+/* Returns the client's share of an engine's time between two walks, in permille of all engines with this name. `then`
+ * is NULL for a new client, whose entire time counts. A counter that decreased counts as new. */
 static double share_of(const gpuhal_client *then, const gpuhal_engine *now, uint64_t passed_ns)
 {
     const gpuhal_engine *before = NULL;
@@ -93,21 +93,21 @@ static double share_of(const gpuhal_client *then, const gpuhal_engine *now, uint
     }
     const double busy = (double)(now->busy - (before ? before->busy : 0));
     double passed = (double)passed_ns;
-    if (now->passed > 0) { /* in cycles: without an earlier reading nothing is known */
+    if (now->passed > 0) { /* in cycles; unknown without an earlier reading */
         passed = before && now->passed > before->passed ? (double)(now->passed - before->passed) : 0;
     }
     const double share = passed > 0 ? busy * 1000 / passed / now->capacity : 0;
     return !before && share > 1000 ? 0 : share;
 }
 
-/* An engine of a device, with the shares of all clients. */
+/* An engine of a device, with the sum of all clients' shares. */
 typedef struct engine_sum {
     const char *name;
     double share;
 } engine_sum;
 
-/* Returns the time of the busiest engine that serves the key, in permille. Several run at once, so a sum would count
- * the same time twice. */
+/* Returns the busy time of the busiest engine that serves the key, in permille. Engines run in parallel, so a sum would
+ * count the same time twice. */
 static double busiest(const gpuhal_walks *walks, const gpuhal_client_match *match, gpuhal_key key)
 {
     engine_sum sums[GPUHAL_CLIENT_ENGINES] = {0};
@@ -141,7 +141,7 @@ bool gpuhal_walks_has(gpuhal_key key)
            key == GPUHAL_VALUE_MEMORY_FREE_BYTES;
 }
 
-/* Returns whether two walks may be compared. For a client that the earlier one left out, all of its time would be
+/* Returns whether two walks can be compared. If the earlier walk missed a client, that client's entire time would seem
  * new. */
 static bool are_two(const gpuhal_walks *walks)
 {
@@ -172,7 +172,7 @@ static void set_memory(const gpuhal_walks *walks, const gpuhal_client_match *mat
         const gpuhal_client *client = &walks->latest.list[c];
         used += gpuhal_client_is_of(client, match) ? client->device_memory : 0;
     }
-    /* If a device shares the host's memory, others use that, too. */
+    /* If a device shares the host's memory, other programs use that memory as well. */
     if (match->is_unified || total == 0 || used > total) {
         gpuhal_value_miss(value, GPUHAL_MISSING_NOT_SUPPORTED, "the system counts no memory of the device's own");
     } else {

@@ -1,24 +1,25 @@
-/* telemetry/fdinfo.c: see fdinfo.h. Lines are "drm-engine-NAME: 123 ns"; a line that does not parse is left out. */
+/* telemetry/fdinfo.c: see fdinfo.h. Lines look like "drm-engine-NAME: 123 ns"; lines that cannot be parsed are
+ * skipped. */
 #include "telemetry/fdinfo.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Sums of memory: resident bytes; older drivers call them "drm-memory-". */
+/* Memory sums, in resident bytes; older drivers report them as "drm-memory-". */
 typedef struct memory_sums {
     uint64_t resident, resident_own, older, older_own;
     bool has_resident, has_older;
 } memory_sums;
 
-/* Returns the rest of a key after the prefix, NULL for another key. */
+/* Returns the part of the key after the prefix, or NULL if the prefix does not match. */
 static const char *after(const char *key, const char *prefix)
 {
     const size_t length = strlen(prefix);
     return strncmp(key, prefix, length) == 0 ? key + length : NULL;
 }
 
-/* Reads a number with a unit of bytes or nanoseconds, or without one. */
+/* Reads a number in units of bytes or nanoseconds, or without a unit. */
 static bool read_amount(const char *text, uint64_t *out_amount)
 {
     char *end = NULL;
@@ -36,10 +37,10 @@ static bool read_amount(const char *text, uint64_t *out_amount)
         unit = UINT64_C(1) << 30;
     }
     *out_amount = number * unit;
-    return number <= UINT64_MAX / 2 / unit; /* a larger one is no amount, for example -1 */
+    return number <= UINT64_MAX / 2 / unit; /* larger numbers are invalid, for example -1 */
 }
 
-/* Returns the engine with the name, a new one if there is room; else NULL. */
+/* Returns the engine with this name, which it adds if there is room; otherwise NULL. */
 static gpuhal_engine *engine_of(gpuhal_client *client, const char *name)
 {
     for (uint32_t i = 0; i < client->engine_count; i++) {

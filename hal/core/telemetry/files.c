@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Explains why a file is not read. Late kernels return EPERM for a GPU that sleeps; the GPU has nothing for an empty
- * file. */
+/* Sets the reason why a file cannot be read. Recent kernels return EPERM if the GPU sleeps; an empty file means that
+ * the GPU lacks the value. */
 static void say_unreadable(gpuhal_value *value, const char *name, int error)
 {
     gpuhal_missing reason = GPUHAL_MISSING_FAILED;
@@ -82,7 +82,7 @@ bool gpuhal_files_find(const char *directory, const char *prefix, char out_path[
     for (size_t i = 0; i < count && !out_path[0]; i++) {
         if (strncmp(names[i], prefix, strlen(prefix)) == 0) {
             const int length = snprintf(out_path, GPUHAL_PATH_BYTES, "%s/%s", directory, names[i]);
-            /* A path that is cut off names another file. */
+            /* A truncated path would name another file. */
             out_path[0] = length < GPUHAL_PATH_BYTES ? out_path[0] : 0;
         }
     }
@@ -90,8 +90,8 @@ bool gpuhal_files_find(const char *directory, const char *prefix, char out_path[
     return out_path[0] != 0;
 }
 
-/* Returns the directory of the sensors. Numbers of hwmon are given out in the order of discovery: those of this device
- * lie below it, the device's own before those of its parts. */
+/* hwmon numbers are assigned in discovery order, so the sensor directory is searched below the device's own
+ * directory. */
 const char *gpuhal_files_sensors(gpuhal_files *files, gpuhal_value *value)
 {
     if (!files->looked_for_sensors) {

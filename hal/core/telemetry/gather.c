@@ -23,8 +23,8 @@ static bool has_same_files(const gpuhal_gather *one, const gpuhal_gather *other)
     return same;
 }
 
-/* Finds a part of the same divided device that is being read: all parts have its files, so its results count for this
- * one. */
+/* Finds another part of the same divided device that is already being read. All parts share its files, so the results
+ * apply to this part as well. */
 static const gpuhal_gather *find_read(const gpuhal_gather *list, const gpuhal_gather *own)
 {
     const gpuhal_gather *found = NULL;
@@ -91,7 +91,7 @@ static void read_files(gpuhal *gpu, gpuhal_gather *list, uint32_t count, const g
 
 /* ---- the clients */
 
-/* Returns whether the clients may have the value. amdgpu counts its memory itself. */
+/* Returns whether the clients may provide the value. Not needed for amdgpu, which counts its memory itself. */
 static bool may_have(const gpuhal_gather *own, uint32_t i)
 {
     const gpuhal_key key = own->values[i].key;
@@ -126,9 +126,9 @@ static void read_clients(gpuhal *gpu, gpuhal_gather *list, uint32_t count, const
     }
 }
 
-/* ---- all */
+/* ---- all sources */
 
-/* Reads this process's memory from the list of processes, for drivers without clients. */
+/* Reads this process's memory from the process list, for drivers that do not report clients. */
 static void read_own_memory(gpuhal_gather *own, const gpuhal_time *time)
 {
     for (uint32_t i = 0; i < own->count; i++) {

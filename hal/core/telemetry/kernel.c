@@ -41,19 +41,19 @@ void gpuhal_kernel_device_release(gpuhal_kernel_device *device)
 
 struct gpuhal_kernel_reading {
     gpuhal_job job;
-    gpuhal_kernel_device *device; /* a reference */
+    gpuhal_kernel_device *device; /* with a reference */
     gpuhal_files files;
     bool may_wake;
     gpuhal_mutex mutex;          /* protects the members below */
-    bool closed;                 /* its caller has taken the values */
-    bool looked, absent, asleep; /* whether the device has files, and sleeps */
+    bool closed;                 /* the caller has taken the values */
+    bool looked, absent, asleep; /* whether the device has files, and whether it sleeps */
     bool returned, counted;      /* protected by the device's mutex */
     char driver[GPUHAL_DRIVER_BYTES];
     uint32_t count;
-    gpuhal_value values[]; /* of the job; `why` is "" and `missing` 0 and `source` "" until it is read */
+    gpuhal_value values[]; /* written by the job; all members but the key are zero or "" until the value is read */
 };
 
-/* Stores a value; returns false once the caller has gone. */
+/* Stores a value. Returns false if the caller no longer waits. */
 static bool put(gpuhal_kernel_reading *own, uint32_t i, const gpuhal_value *value)
 {
     gpuhal_mutex_lock(&own->mutex);
@@ -73,7 +73,7 @@ static bool is_asleep(const gpuhal_files *files)
            strcmp(text, "suspended") == 0;
 }
 
-/* Reads the driver's name, from a link to ".../drivers/amdgpu". */
+/* Reads the driver's name from a link to ".../drivers/amdgpu". */
 static void read_driver(gpuhal_files *files)
 {
     char path[GPUHAL_PATH_BYTES], *target = NULL;
@@ -86,7 +86,7 @@ static void read_driver(gpuhal_files *files)
     free(target);
 }
 
-/* Calculates the power of a device without a sensor for it, from the growth of its counter of energy. */
+/* Calculates the power from the growth of the energy counter, for a device without a power sensor. */
 static void power_from_energy(gpuhal_kernel_reading *own, gpuhal_value *value)
 {
     gpuhal_value energy = {.key = GPUHAL_VALUE_ENERGY_MICROJOULES};
@@ -225,11 +225,12 @@ gpuhal_kernel_reading *gpuhal_kernel_begin(const gpuhal_kernel_request *request,
     return own;
 }
 
-/* Gives the reason for a value that was not read. */
+/* Sets the reason for a value that was not read. */
 static void say_unread(const gpuhal_kernel_reading *own, gpuhal_value *value)
 {
     if (own->absent) {
-        gpuhal_value_miss(value, GPUHAL_MISSING_NOT_SUPPORTED, "%s", ""); /* so another source's reason counts */
+        gpuhal_value_miss(value, GPUHAL_MISSING_NOT_SUPPORTED, "%s", ""); /* no reason, so that another source's reason
+                                                                           * is used */
     } else if (own->asleep) {
         gpuhal_value_miss(value, GPUHAL_MISSING_ASLEEP, GPUHAL_SLEEPS);
     } else {

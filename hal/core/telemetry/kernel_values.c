@@ -1,14 +1,14 @@
-/* telemetry/kernel_values.c: which file of the kernel has which value. Most names are those of amdgpu; a name means the
- * same in every driver that has it. */
+/* telemetry/kernel_values.c: which kernel file has which value. Most names are those of amdgpu; a name means the same
+ * in every driver that uses it. */
 #include "telemetry/kernel.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads the memory. If the device's interface lists much more than its dedicated memory, it allocates from the
- * processor's, which amdgpu counts as GTT, as processors with graphics do. If it lists much less, it is a part of the
- * GPU, and its siblings may be hidden. */
+/* Reads the memory. If the device's interface reports much more memory than the dedicated memory, it allocates from
+ * host memory as well, as integrated GPUs do; amdgpu counts this memory as GTT. If the interface reports much less, it
+ * is a part of the GPU, and the other parts may be hidden. */
 static bool read_memory(gpuhal_files *files, uint64_t *out_total, uint64_t *out_used, gpuhal_value *value)
 {
     const uint64_t listed = files->memory_total;
@@ -20,7 +20,7 @@ static bool read_memory(gpuhal_files *files, uint64_t *out_total, uint64_t *out_
                           "the system's files report more memory than the device's API has");
         return false;
     }
-    /* Up to an eighth less counts as the same memory: the API's total is not exactly the kernel's. */
+    /* A deviation of up to an eighth counts as equal, because the API's total differs slightly from the kernel's. */
     if (*out_total >= listed - listed / 8) {
         return gpuhal_files_number(files->device, "mem_info_vram_used", out_used, value);
     }
@@ -50,15 +50,15 @@ static void read_free(gpuhal_files *files, gpuhal_value *value)
     if (!read_memory(files, &total, &used, value)) {
         return;
     }
-    if (used > total && used - total > total / 8) { /* the total may leave a little out */
+    if (used > total && used - total > total / 8) { /* the total may be slightly too low */
         gpuhal_value_miss(value, GPUHAL_MISSING_FAILED, "the system's files report more memory in use than there is");
     } else {
         gpuhal_value_set(value, used < total ? total - used : 0, "sysfs");
     }
 }
 
-/* Reads a line such as "MemTotal: 122502144 kB", for a GPU that shares the processor's memory, if its driver does not
- * count it (GB10, Tegra): memory that the system uses is not there for the GPU. */
+/* Reads a line such as "MemTotal: 122502144 kB", for a GPU that shares the host's memory and whose driver does not
+ * count it (GB10, Tegra). Memory that the system uses is not available to the GPU. */
 static bool read_line_of(const char *text, const char *name, uint64_t *out_bytes)
 {
     const char *at = strstr(text, name);
@@ -89,7 +89,7 @@ static bool is_memory(gpuhal_key key)
     return key == GPUHAL_VALUE_MEMORY_FREE_BYTES || key == GPUHAL_VALUE_MEMORY_USED_BYTES;
 }
 
-/* Reads a percentage. Firmware has been seen to give all ones. */
+/* Reads a percentage. Some firmware reports all ones. */
 static void read_percent(gpuhal_files *files, const char *name, gpuhal_value *value)
 {
     uint64_t percent = 0;
@@ -103,7 +103,8 @@ static void read_percent(gpuhal_files *files, const char *name, gpuhal_value *va
     }
 }
 
-/* Reads the utilization. Tegra's file holds permille: 237 (glances#3580, autoware_universe#11326). */
+/* Reads the utilization. Tegra's file is in permille: 237 means 23.7 percent (glances#3580,
+ * autoware_universe#11326). */
 static void read_busy(gpuhal_files *files, gpuhal_value *value)
 {
     uint64_t permille = 0;
@@ -121,14 +122,14 @@ static void read_memory_busy(gpuhal_files *files, gpuhal_value *value)
     read_percent(files, "mem_busy_percent", value);
 }
 
-/* Reads the one engine that encodes and decodes. */
+/* Reads the use of the single engine that encodes and decodes. */
 static void read_video_busy(gpuhal_files *files, gpuhal_value *value)
 {
     read_percent(files, "vcn_busy_percent", value);
 }
 
-/* Reads the count of one kind of errors since the driver was loaded from two lines, "ue: 0" and "ce: 0": the kernel
- * keeps no longer count. */
+/* Reads the number of errors of one kind since the driver was loaded, from two lines, "ue: 0" and "ce: 0". The kernel
+ * keeps no lifetime count. */
 static void read_errors(gpuhal_files *files, const char *which, gpuhal_value *value)
 {
     char text[64], *end = NULL;
@@ -164,7 +165,7 @@ static void read_energy(gpuhal_files *files, gpuhal_value *value)
     }
 }
 
-/* Reads this process's memory on the device from its descriptors. */
+/* Reads this process's device memory from its descriptors. */
 static void read_own_memory(gpuhal_files *files, gpuhal_value *value)
 {
     char path[GPUHAL_PATH_BYTES];
@@ -195,7 +196,7 @@ static void read_own_memory(gpuhal_files *files, gpuhal_value *value)
     gpuhal_clients_finish(&clients);
 }
 
-/* BUS: the PCI core of the kernel reports it, with any driver. WHOLE: of a divided device, it says nothing of one
+/* BUS: reported by the kernel's PCI core, with any driver. WHOLE: for a divided device the value does not apply to one
  * part. */
 enum { DRIVER = 0, WHOLE = 1, BUS = 2 };
 
@@ -229,7 +230,7 @@ static const struct {
     {GPUHAL_VALUE_PCIE_GENERATION_MAX, gpuhal_pci_generation_max, BUS},
     {GPUHAL_VALUE_PCIE_WIDTH_MAX, gpuhal_pci_width_max, BUS},
     {GPUHAL_VALUE_PCIE_REPLAYS_TOTAL, gpuhal_pci_replays, DRIVER},
-    /* They take a second, so they come last. */
+    /* These take a second, so they are last. */
     {GPUHAL_VALUE_PCIE_RECEIVE_BYTES_PER_SECOND, gpuhal_pci_receive, DRIVER},
     {GPUHAL_VALUE_PCIE_SEND_BYTES_PER_SECOND, gpuhal_pci_send, DRIVER},
 };

@@ -1,4 +1,4 @@
-/* telemetry/location.c: finds, by facts, a device's place in the system and its interfaces. */
+/* telemetry/location.c: uses facts to find a device's place in the system and its interfaces. */
 #include "telemetry/telemetry.h"
 
 #include "device/snapshot.h"
@@ -33,8 +33,8 @@ static void copy_name(char out_name[GPUHAL_CLIENT_PLACE_BYTES], const char *pref
     snprintf(out_name, GPUHAL_CLIENT_PLACE_BYTES, "%s%u", prefix, number);
 }
 
-/* Finds names of nodes. Cards are counted from 0, render nodes from 128, those of one device with the same distance
- * unless some have only one. */
+/* Finds the names of device nodes. Card numbers start at 0, render node numbers at 128. The two nodes of a device have
+ * the same offset, unless some devices have only one node. */
 static void find_nodes(const char *node, gpuhal_client_match *match)
 {
     unsigned major = 0, minor = 0;
@@ -49,7 +49,7 @@ typedef struct tegra_search {
     gpuhal_location *place;
 } tegra_search;
 
-/* Takes the link to the device, such as "17000000.gpu"; "module" leads elsewhere. */
+/* Takes the link to the device, such as "17000000.gpu", but not "module". */
 static bool look_at_link(void *user, const char *name, const char *target)
 {
     const tegra_search *own = user;
@@ -62,8 +62,8 @@ static bool look_at_link(void *user, const char *name, const char *target)
     return false;
 }
 
-/* Finds the GPU of a Tegra, which is on no bus, and CUDA gives no place: it is the only one of NVIDIA's driver for
- * it. */
+/* Finds a Tegra's GPU. It is not on a bus, and CUDA reports no location, but it is the only device of NVIDIA's Tegra
+ * driver. */
 static void find_tegra(const char *root, gpuhal_location *place)
 {
     char drivers[GPUHAL_PLACE_BYTES];
@@ -100,7 +100,7 @@ void gpuhal_location_find(gpuhal_device *device, gpuhal_location *place)
         length = snprintf(place->directory, sizeof place->directory, "%s/sys/dev/char/%s/device", root, node);
     }
     if (length >= (int)sizeof place->directory) {
-        place->directory[0] = 0; /* cut off, it names another file */
+        place->directory[0] = 0; /* a truncated path would name another file */
     }
     place->memory_total = gpuhal_facts_u64(facts, GPUHAL_FACT_MEMORY_TOTAL_BYTES, 0);
     place->match.is_unified = gpuhal_facts_u64(facts, GPUHAL_FACT_UNIFIED_MEMORY, 0) == 1;

@@ -1,10 +1,10 @@
-/* telemetry/metrics.c: gpu_metrics of amdgpu, a table that the kernel copies from the GPU's firmware: size (2 bytes),
- * format (1), content (1), and then fields, with other offsets in each content, as the kernel's kgd_pp_interface.h
- * says. A field of only ones is one that the GPU does not have.
+/* telemetry/metrics.c: amdgpu's gpu_metrics, a table that the kernel copies from the GPU's firmware: size (2 bytes),
+ * format (1), content (1), and then fields at offsets that depend on the content version (the kernel's
+ * kgd_pp_interface.h). A field of all ones is not supported by the GPU.
  *
- * Listed are the counter of energy, and the bits for throttling that mean the same on every GPU. Later tables of
- * accelerators count how long each limit held instead, which one reading does not show; earlier ones have bits whose
- * meaning differs from chip to chip.
+ * Only two fields are read: the energy counter, and the throttling bits that have the same meaning on every GPU. Newer
+ * tables of accelerators instead count how long each limit was active, which a single reading does not show. Older
+ * tables have bits whose meaning depends on the chip.
  */
 #include "telemetry/files.h"
 
@@ -12,8 +12,8 @@
 
 typedef enum { ENERGY, THROTTLING } field;
 
-/* Offsets of the fields, of 8 bytes each; 0: there is none. Not here: 1.0, whose counter is of another size and unit,
- * 1.9, which has no fixed offsets, and those of processors with graphics that have neither field. */
+/* Offsets of the 8-byte fields; 0: none. Omitted are 1.0, whose counter has another size and unit; 1.9, which has no
+ * fixed offsets; and the tables of integrated GPUs that have neither field. */
 static const struct layout {
     unsigned char format, content, at[2];
 } layouts[] = {
@@ -33,13 +33,13 @@ static size_t place_of(field which, unsigned char format, unsigned char content)
 
 static bool read_field(const gpuhal_files *files, field which, uint64_t *out_number, gpuhal_value *value)
 {
-    unsigned char table[256]; /* no more is read */
+    unsigned char table[256]; /* larger tables are truncated */
     const size_t length = gpuhal_files_bytes(files->device, "gpu_metrics", table, sizeof table, value);
     if (length == 0) {
         return false;
     }
     const size_t at = length < 4 ? 0 : place_of(which, table[2], table[3]);
-    /* The format is the firmware's word, the length the kernel's: the field is read only if it was delivered. */
+    /* The firmware sets the format and the kernel the length, so check that the field is complete. */
     if (at == 0 || length < at + sizeof *out_number) {
         gpuhal_value_miss(value, GPUHAL_MISSING_NOT_SUPPORTED,
                           "the system's file gpu_metrics is of format %u.%u, where it is not known",
@@ -53,9 +53,8 @@ static bool read_field(const gpuhal_files *files, field which, uint64_t *out_num
     return *out_number != UINT64_MAX;
 }
 
-/* Reads the energy. A count is 2 to the -16th of a joule, 15625/1024 of a microjoule. Most GPUs for displays do not
- * count, and leave zeros. Divided before it is multiplied, so that a counter of any age does not overflow; the
- * remainder is not lost. */
+/* Reads the energy. One count is 2 to the -16th joule, that is 15625/1024 microjoules. Most display GPUs leave the
+ * counter at zero. Divides before multiplying, so that no count can overflow, and adds the remainder. */
 void gpuhal_metrics_energy(gpuhal_files *files, gpuhal_value *value)
 {
     uint64_t count = 0;
@@ -69,8 +68,8 @@ void gpuhal_metrics_energy(gpuhal_files *files, gpuhal_value *value)
     }
 }
 
-/* Groups the kernel's bits: limits of power and of current, which a full load reaches by itself, temperatures, and
- * requests of others. */
+/* Groups the kernel's bits: power and current limits (which a full load reaches without a fault), temperatures, and
+ * external requests. */
 void gpuhal_metrics_throttle(gpuhal_files *files, gpuhal_value *value)
 {
     uint64_t bits = 0;

@@ -1,5 +1,5 @@
-/* telemetry/processes.c: gpuhal_device_processes(). Names, users and containers come from /proc, read in a job: its
- * files can be those of a process that hangs in the kernel. */
+/* telemetry/processes.c: gpuhal_device_processes(). Names, users and containers are read from /proc in a job, because
+ * files of a process that hangs in the kernel may block. */
 #include "telemetry/processes.h"
 
 #include "base/error.h"
@@ -21,7 +21,7 @@ typedef struct naming {
     gpuhal_process list[];
 } naming;
 
-/* Sets the name. A program may call itself anything. */
+/* Sets the name. A program can choose any name for itself. */
 static void set_name(gpuhal_process *process, char *name)
 {
     name[strcspn(name, "\n")] = 0;
@@ -29,8 +29,8 @@ static void set_name(gpuhal_process *process, char *name)
     snprintf(process->command, sizeof process->command, "%s", name);
 }
 
-/* Sets the container. Docker, containerd, CRI-O and Podman put its id, 64 hexadecimal digits, into the name of its
- * control group ("docker-ID.scope", "/docker/ID"): the last one counts, since containers may run in others. */
+/* Sets the container. Docker, containerd, CRI-O and Podman include its id, 64 hexadecimal digits, in the control
+ * group's name ("docker-ID.scope", "/docker/ID"). The last id is used, because containers can be nested. */
 static void set_container(gpuhal_process *process, const char *groups)
 {
     enum { ID_DIGITS = 64 };
@@ -44,7 +44,8 @@ static void set_container(gpuhal_process *process, const char *groups)
     }
 }
 
-/* Names a process. Its directory belongs to root if its memory may not be read; its real user is in a file there. */
+/* Sets a process's name and user. If its memory is unreadable, its directory belongs to root, so the real user is read
+ * from a file in it. */
 static void name_one(const char *root, gpuhal_process *process)
 {
     char path[GPUHAL_SYSTEM_ROOT_BYTES + 64], status[2048], name[64], groups[4096];
@@ -61,7 +62,7 @@ static void name_one(const char *root, gpuhal_process *process)
     if (!gpuhal_os_file_read_at(path, 0, name, sizeof name - 1, &bytes)) {
         name[bytes] = 0;
         set_name(process, name);
-        /* NVML has its clients in a separate list, and the server among all others. */
+        /* NVML lists MPS clients separately, but the MPS server among all other processes. */
         process->flags |= strncmp(process->command, "nvidia-cuda-mps", 15) == 0 ? GPUHAL_PROCESS_SHARES : 0;
     }
     snprintf(path, sizeof path, "%s/proc/%u/cgroup", root, process->pid);
@@ -144,7 +145,7 @@ static gpuhal_status give(const gpuhal *gpu, gpuhal_process_list *list, const gp
     if (!own) {
         return gpuhal_error_host_memory();
     }
-    put(own->list, own->count, size, out_processes); /* known without the names */
+    put(own->list, own->count, size, out_processes); /* valid even without the names */
     const bool in_time = gpuhal_job_run(&own->job, gpuhal_time_share(time) + 1000000) == GPUHAL_JOB_DONE;
     if (in_time) {
         put(own->list, own->count, size, out_processes);
@@ -154,7 +155,7 @@ static gpuhal_status give(const gpuhal *gpu, gpuhal_process_list *list, const gp
                    : gpuhal_error_set(GPUHAL_ERROR_TIMEOUT, "the names of the processes were not read in time");
 }
 
-/* Finds out whether the device sleeps, and its kernel driver. */
+/* Determines whether the device sleeps, and its kernel driver. */
 static gpuhal_power look_at_device(gpuhal *gpu, gpuhal_location *place, const gpuhal_time *time)
 {
     gpuhal_kernel_device *kernel =

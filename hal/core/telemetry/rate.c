@@ -3,7 +3,7 @@
 
 gpuhal_rate_state gpuhal_rate_take(gpuhal_rate *rate, uint64_t now_ns, uint64_t count, uint64_t *out_per_second)
 {
-    /* Threads may bring their readings in another order than they made them: an earlier one is too close, too. */
+    /* Threads may deliver their readings out of order. An earlier reading also counts as too close. */
     if (rate->time_ns != 0 && now_ns < rate->time_ns + GPUHAL_RATE_MIN_NS) {
         *out_per_second = rate->per_second;
         return rate->known ? GPUHAL_RATE_KNOWN : GPUHAL_RATE_FIRST;

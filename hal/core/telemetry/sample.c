@@ -1,4 +1,4 @@
-/* telemetry/sample.c: samples changing values of devices, which need not be open. */
+/* telemetry/sample.c: samples changing values of devices, including devices that are not open. */
 #include "telemetry/telemetry.h"
 
 #include "base/error.h"
@@ -9,7 +9,7 @@
 
 #define FIRST_VALUE ((gpuhal_key)GPUHAL_VALUE_MEMORY_FREE_BYTES)
 
-/* Returns whether the library itself has the answer: a value that it counts, or a fact, which is not a value. */
+/* Returns whether the library itself provides the result: a value that it counts, or a fact, which is not a value. */
 static bool is_ours(gpuhal_key key)
 {
     return key == GPUHAL_VALUE_MEMORY_HELD_BYTES || key == GPUHAL_VALUE_QUEUES_BUSY_NS ||
@@ -27,7 +27,7 @@ static uint64_t transferred_bytes(const gpuhal_device *device)
            atomic_load(&device->copied.bytes);
 }
 
-/* Sums over all interfaces, so that each has the same. */
+/* Sums over all interfaces, so that every interface reports the same sum. */
 static uint64_t sum(gpuhal_device *device, uint64_t (*bytes_of)(const gpuhal_device *device))
 {
     gpuhal_device *interfaces[GPUHAL_INTERFACES_MAX];
@@ -62,7 +62,7 @@ static uint32_t find(const gpuhal_gather *own, gpuhal_key key)
     return i;
 }
 
-/* Asks sources for free memory, once, also if the caller asks only for available memory. */
+/* Queries free memory once, even if the caller requests only available memory. */
 static void find_free(gpuhal_gather *own)
 {
     own->free_at = find(own, GPUHAL_VALUE_MEMORY_FREE_BYTES);
@@ -80,7 +80,7 @@ static uint64_t what_is_left(uint64_t of, uint64_t held)
     return of > held ? of - held : 0;
 }
 
-/* Turns the value, which has the free memory, into the available memory. */
+/* Converts the value from free memory to available memory. */
 static void calculate_available(gpuhal_device *device, gpuhal_value *value)
 {
     uint64_t ignored;
@@ -99,7 +99,7 @@ static void calculate_available(gpuhal_device *device, gpuhal_value *value)
     }
 }
 
-/* Returns whether the kernel knows the limit. It comes before the driver's, which is asked otherwise. */
+/* Returns whether the kernel knows the limit. If not, the driver is queried. */
 static bool knows_limit(gpuhal_device *device, gpuhal_value *value)
 {
     uint64_t limit = UINT64_MAX;
@@ -125,7 +125,7 @@ static void calculate(const gpuhal_gather *own)
     }
 }
 
-/* Writes the library's own values, and marks the rest as wanted. Returns whether any is. */
+/* Writes the library's own values, and marks the others as wanted. Returns whether any is wanted. */
 static bool begin(gpuhal_gather *own)
 {
     bool any = false;
@@ -143,7 +143,8 @@ static bool begin(gpuhal_gather *own)
     return any;
 }
 
-/* Completes the values. A plugin that fails costs its values; if no other source has one, the caller gets its error. */
+/* Completes the values. If a plugin fails, its values are missing; if no other source has any value, the caller gets
+ * the plugin's error. */
 static gpuhal_status result(gpuhal_gather *own)
 {
     calculate(own);
@@ -157,7 +158,7 @@ static gpuhal_status result(gpuhal_gather *own)
     return own->status && (is_fatal || !own->has_any) ? gpuhal_error_restore(&own->detail) : GPUHAL_OK;
 }
 
-/* Samples the devices and values in `list`; the results are in its members `status`. */
+/* Samples the devices and values in `list`; the results are in the members `status`. */
 static gpuhal_status sample_all(gpuhal *gpu, gpuhal_gather *list, uint32_t count, uint64_t timeout_ns)
 {
     uint64_t hang_ns = gpu->settings.hang_ns;
@@ -172,7 +173,7 @@ static gpuhal_status sample_all(gpuhal *gpu, gpuhal_gather *list, uint32_t count
             return gpuhal_error_host_memory();
         }
     }
-    for (uint32_t i = 0; i < count; i++) { /* from here on values have other keys, until result() */
+    for (uint32_t i = 0; i < count; i++) { /* from here until result(), some values have different keys */
         const bool wants = begin(&list[i]);
         any = any || wants;
         list[i].status = wants ? gpuhal_device_check(list[i].device) : GPUHAL_OK;

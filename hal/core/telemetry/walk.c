@@ -1,4 +1,4 @@
-/* telemetry/walk.c: walks over the processes, for clients.h. If a file is gone before it is read, its process has
+/* telemetry/walk.c: walks the processes, for clients.h. If a file disappears before it is read, its process has
  * ended. */
 #include "telemetry/clients.h"
 
@@ -43,7 +43,7 @@ static bool add(gpuhal_clients *clients, const gpuhal_client *client)
     return true;
 }
 
-/* Returns whether the process has the client already. Descriptors that were copied show the same client. */
+/* Returns whether the process's client is already listed. Duplicated descriptors show the same client. */
 static bool is_listed(const gpuhal_clients *clients, const gpuhal_client *client)
 {
     for (uint32_t i = clients->count; i > 0 && clients->list[i - 1].pid == client->pid; i--) {
@@ -97,13 +97,13 @@ void gpuhal_clients_finish(gpuhal_clients *clients)
 
 typedef struct walk {
     gpuhal_job job;
-    gpuhal_walks *walks; /* a reference */
+    gpuhal_walks *walks; /* with a reference */
     uint64_t deadline_ns;
     bool returned, counted; /* protected by the mutex of `walks` */
     char root[GPUHAL_SYSTEM_ROOT_BYTES];
 } walk;
 
-/* Keeps each client once, that of the process with the lowest number: a client that was passed on is still one. */
+/* Keeps each client once, under its process with the lowest pid, because a client can be passed to other processes. */
 static void sort(gpuhal_clients *clients)
 {
     uint32_t kept = 0;
@@ -119,7 +119,7 @@ static void sort(gpuhal_clients *clients)
     clients->count = kept;
 }
 
-/* Keeps the walk as the latest one, unless a later one, or one of the same time, was faster. */
+/* Keeps the walk as the latest walk, unless another thread has already stored a newer or concurrent walk. */
 static void keep(gpuhal_walks *walks, gpuhal_clients *clients)
 {
     gpuhal_clients superfluous = *clients;
@@ -144,8 +144,8 @@ bool gpuhal_pids_are_contained(const char *root)
     return contained;
 }
 
-/* Returns whether processes of the machine are out of sight: in a container, or because /proc hides those of other
- * users. */
+/* Returns whether some of the machine's processes are invisible, either in a container or because /proc hides other
+ * users' processes. */
 static bool is_blinkered(const char *root, char *const *names, size_t count)
 {
     bool has_first = false;
