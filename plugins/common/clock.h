@@ -1,4 +1,4 @@
-/* common/clock.h: the clock of timed waits, which setting the time of day does not move. */
+/* common/clock.h: the clock for timed waits. Changing the system time does not affect it. */
 #ifndef GPUHAL_PLUGIN_CLOCK_H
 #define GPUHAL_PLUGIN_CLOCK_H
 

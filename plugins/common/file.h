@@ -1,4 +1,4 @@
-/* common/file.h: opening files of the kernel, below /proc and /sys or below the folder that stands for the root. */
+/* common/file.h: opens files below /proc and /sys, or below the directory that replaces the root. */
 #ifndef GPUHAL_PLUGIN_FILE_H
 #define GPUHAL_PLUGIN_FILE_H
 
@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Opens a file to be read; -1 with errno: EINVAL for anything but a plain file, since reading a pipe or a device might
- * never end. */
+/* Opens a file for reading. Returns -1 with errno. Anything but a regular file fails with EINVAL, since reading a pipe
+ * or a device might block forever. */
 static inline int gpuhal_plugin_open_plain(const char *path)
 {
     struct stat status;

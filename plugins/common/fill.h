@@ -1,11 +1,11 @@
-/* common/fill.h: the patterns of fills. */
+/* common/fill.h: fill patterns. */
 #ifndef GPUHAL_PLUGIN_FILL_H
 #define GPUHAL_PLUGIN_FILL_H
 
 #include <stdint.h>
 #include <string.h>
 
-/* Writes the 1, 2 or 4 bytes of the pattern twice, to be read from any of its bytes on. */
+/* Writes the pattern of 1, 2 or 4 bytes twice, so that a whole pattern can be read from each of its offsets. */
 static inline void gpuhal_plugin_twice(uint32_t pattern, uint32_t pattern_bytes, unsigned char out_twice[8])
 {
     const uint16_t half = (uint16_t)pattern;
@@ -17,8 +17,8 @@ static inline void gpuhal_plugin_twice(uint32_t pattern, uint32_t pattern_bytes,
     memcpy(out_twice + pattern_bytes, source, pattern_bytes);
 }
 
-/* Doubles the filled part up to the end: the pattern continues, since each copied piece begins at a multiple of its
- * size. */
+/* Doubles the filled range until it reaches the end. The pattern stays aligned, since each copy starts at a multiple of
+ * the pattern size. */
 static inline void gpuhal_plugin_fill_host(char *to, uint64_t bytes, const unsigned char *pattern,
                                            uint32_t pattern_bytes)
 {

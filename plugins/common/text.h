@@ -1,4 +1,4 @@
-/* common/text.h: texts of drivers, and the text form of UUIDs. */
+/* common/text.h: cleans up strings from drivers and formats UUIDs. */
 #ifndef GPUHAL_PLUGIN_TEXT_H
 #define GPUHAL_PLUGIN_TEXT_H
 
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Returns the bytes of the well-formed UTF-8 sequence at @p text; 0: there is none. */
+/* Returns the length of the well-formed UTF-8 sequence at @p text, or 0 if it is malformed or a control character. */
 static inline size_t gpuhal_plugin_sequence_bytes(const unsigned char *text)
 {
     static const struct {
@@ -34,8 +34,8 @@ static inline size_t gpuhal_plugin_sequence_bytes(const unsigned char *text)
     return 0;
 }
 
-/* Makes the text well-formed UTF-8, with a question mark for each invalid byte or control character, and removes blanks
- * around it: drivers pad names, and take them from firmware. Returns whether any is left. */
+/* Replaces each invalid byte or control character by a question mark, and trims blanks: drivers pad names or copy them
+ * from firmware. Returns whether the string is not empty. */
 static inline bool gpuhal_plugin_clean_text(char *text)
 {
     unsigned char *at = (unsigned char *)text;
@@ -55,7 +55,7 @@ static inline bool gpuhal_plugin_clean_text(char *text)
     return length > start;
 }
 
-/* Writes the canonical form of 16 bytes. */
+/* Writes 16 bytes as a canonical UUID string. */
 static inline void gpuhal_plugin_write_uuid(const void *uuid, char out_text[37])
 {
     const unsigned char *bytes = uuid;

@@ -1,4 +1,4 @@
-/* common/thread.h: threads of a plugin. */
+/* common/thread.h: starts a plugin's threads. */
 #ifndef GPUHAL_PLUGIN_THREAD_H
 #define GPUHAL_PLUGIN_THREAD_H
 
@@ -6,8 +6,8 @@
 #include <signal.h>
 #include <stddef.h>
 
-/* Starts a thread with all signals blocked except those of its faults: the application's handlers run on the
- * application's threads. Returns the result of pthread_create(). */
+/* Starts a thread that blocks all signals except synchronous faults, so that the application's signal handlers run on
+ * the application's threads. Returns the result of pthread_create(). */
 static inline int gpuhal_plugin_thread_start(pthread_t *out_thread, void *(*run)(void *), void *user)
 {
     static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};

@@ -1,9 +1,9 @@
 /* cpu/device.h: declarations that the files of this plugin share.
  *
- * The machine's processors and memory are one device, `cpu:0`. For tests, the option cpu.devices makes several devices
- * of it, each with a separate limit. Each start() has its own table of devices, which never changes afterwards; only
- * the counters in it, and the pool of threads, change. Calls on memory take no lock, which a fork could leave taken,
- * and a child makes a new pool, so everything works in a child.
+ * The machine's processors and memory are one device, `cpu:0`. For tests, the option cpu.devices splits it into several
+ * devices with their own limits. Each start() has its own table of devices, which never changes afterwards, except for
+ * its counters and the thread pool. Everything works in the child of a fork: calls on memory take no lock, which a fork
+ * could leave locked, and the child creates a new pool.
  */
 #ifndef GPUHAL_CPU_DEVICE_H
 #define GPUHAL_CPU_DEVICE_H
@@ -18,22 +18,23 @@
 #define GPUHAL_CPU_DEVICES_MAX       16u
 #define GPUHAL_CPU_BINDING_ALIGNMENT 64u
 #define GPUHAL_CPU_THREADS_MAX       1024u
-/* Memory of a group: about a core's second-level cache. Each thread of a launch has as much. */
+/* Local memory of a group: about the size of a core's L2 cache. Each thread of a launch has this much. */
 #define GPUHAL_CPU_GROUP_MEMORY (UINT64_C(1) << 20)
 #define GPUHAL_CPU_FORMATS      "host-library host-function"
 
-/* A device, shared by all its opened devices. */
+/* A device. All its openings share it. */
 typedef struct gpuhal_cpu_entry {
-    uint64_t total;             /* The maximum for one allocation, and for all together. */
-    bool limited;               /* The total is a limit from the option, not the machine's memory. */
-    _Atomic uint64_t allocated; /* By all devices opened since this start. */
+    uint64_t total;             /* maximum for one allocation, and for all together */
+    bool limited;               /* the total is a limit from the option rather than the machine's memory */
+    _Atomic uint64_t allocated; /* by all devices opened since this start */
 } gpuhal_cpu_entry;
 
 #define GPUHAL_CPU_PACKAGES_MAX 8u
 
-/* Earlier readings of counters: values are the differences. There is no lock, which a fork could leave taken. */
+/* Previous counter readings; values are the differences from them. Lock-free, because a fork could leave a lock
+ * locked. */
 typedef struct gpuhal_cpu_counters {
-    _Atomic uint64_t ticks;    /* of an earlier reading: busy in the upper half, all in the lower; 0: none yet */
+    _Atomic uint64_t ticks;    /* of the previous reading: busy in the upper half, total in the lower; 0: none yet */
     _Atomic uint32_t permille; /* from the last two readings, plus 1; 0: none yet */
     _Atomic uint64_t energy_last[GPUHAL_CPU_PACKAGES_MAX]; /* plus 1; 0: none yet */
     _Atomic uint64_t energy;   /* microjoules of all packages; does not wrap */
@@ -41,16 +42,16 @@ typedef struct gpuhal_cpu_counters {
 
 typedef struct gpuhal_cpu_pool gpuhal_cpu_pool;
 
-/* One start. */
+/* The state of one start. */
 struct gpuhal_plugin_instance {
     gpuhal_cpu_counters counters;
-    _Atomic(gpuhal_cpu_pool *) pool; /* of all devices; NULL until a launch has several groups */
-    _Atomic uint32_t opened;         /* devices */
-    uint32_t threads;                /* that run one launch, with its caller's */
+    _Atomic(gpuhal_cpu_pool *) pool; /* shared by all devices; NULL until a launch has several groups */
+    _Atomic uint32_t opened;         /* number of open devices */
+    uint32_t threads;                /* number of threads that run one launch, including the caller's */
     bool has_mask;
     cpu_set_t mask; /* processors of the pool's threads, independent of the thread that starts them */
     uint32_t count;
-    char root[256]; /* Stands for `/` in the paths of system.c: the option cpu.system_root, which the core sets. */
+    char root[256]; /* replaces `/` in the paths of system.c: the option cpu.system_root, set by the core */
     gpuhal_cpu_entry entries[GPUHAL_CPU_DEVICES_MAX];
 };
 
@@ -64,7 +65,7 @@ struct gpuhal_plugin_device {
 /* A library or a table of functions. */
 struct gpuhal_plugin_program {
     gpuhal_plugin_device *device;
-    void *library;                         /* of dlopen(); NULL: a table */
+    void *library;                         /* from dlopen(); NULL: a table */
     const gpuhal_host_function *functions; /* the caller's; NULL: a library */
 };
 
@@ -77,33 +78,34 @@ gpuhal_status gpuhal_cpu_sample(const gpuhal_host *host, gpuhal_plugin_instance 
 /* discovery.c: returns the device with this index, or NULL. */
 gpuhal_cpu_entry *gpuhal_cpu_find(gpuhal_plugin_instance *instance, uint32_t index);
 
-/* pages.c. Sums cannot overflow: sizes are at most the entry's total, alignments at most 2^63. */
+/* pages.c. Sums cannot overflow, because sizes are at most the entry's total and alignments at most 2^63. */
 uint64_t gpuhal_cpu_page_bytes(void);
 static inline uint64_t gpuhal_cpu_round_up(uint64_t value, uint64_t alignment)
 {
     return (value + alignment - 1) & ~(alignment - 1);
 }
-/* Writes to each page of memory that no caller has yet; the contents are undefined. */
+/* Writes to each page of memory that no caller uses yet. The contents are undefined. */
 void gpuhal_cpu_touch(volatile char *start, uint64_t bytes, uint64_t page);
 /* Commits the pages of a mapping. Returns 0 or an errno. */
 int gpuhal_cpu_commit(void *start, uint64_t length);
 /* Maps private memory and commits its pages. Returns 0 or an errno. */
 int gpuhal_cpu_map_committed(uint64_t bytes, uint64_t alignment, void **out_start);
 
-/* share.c: memory that others share. Its object is a record and not its address. */
+/* share.c: shared memory. Its object is a record rather than its address. */
 static inline bool gpuhal_cpu_is_shared(const gpuhal_memory *memory)
 {
     return memory->object != memory->host;
 }
-/* Allocates memory that can be exported as a descriptor, not counted against the entry. Returns 0 or an errno. */
+/* Allocates memory that can be exported as a descriptor. The caller counts it against the entry. Returns 0 or an
+ * errno. */
 int gpuhal_cpu_allocate_shareable(const gpuhal_alloc *alloc, gpuhal_memory *out_memory);
 gpuhal_status gpuhal_cpu_import(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory);
 gpuhal_status gpuhal_cpu_export(gpuhal_plugin_device *device, const gpuhal_memory *memory, gpuhal_handle_kind kind,
                                 gpuhal_handle *out_handle, uint64_t *out_offset);
-/* Releases the memory. Returns the bytes that were counted against the entry. */
+/* Releases the memory. Returns the number of bytes that were counted against the entry. */
 uint64_t gpuhal_cpu_release_shared(gpuhal_memory *memory);
 
-/* Describes memory of this plugin, which all looks alike from outside. */
+/* Describes memory of this plugin, which has the same properties for every kind. */
 static inline void gpuhal_cpu_show(void *object, void *start, uint64_t bytes, gpuhal_memory *out_memory)
 {
     out_memory->flags = GPUHAL_MEMORY_HOST_COHERENT | GPUHAL_MEMORY_HOST_CACHED | GPUHAL_MEMORY_DEVICE_LOCAL;
@@ -116,16 +118,16 @@ static inline void gpuhal_cpu_show(void *object, void *start, uint64_t bytes, gp
 /* program.c: returns the function with this name, or NULL. */
 gpuhal_host_kernel_fn *gpuhal_cpu_find_function(const gpuhal_plugin_program *program, const char *name);
 
-/* pool.c. Does the items from @p first up to @p end; concurrent calls have different slots. */
+/* pool.c. Processes the items from @p first to @p end, exclusive. Concurrent calls have different slots. */
 typedef void gpuhal_cpu_work_fn(void *user, uint32_t slot, uint64_t first, uint64_t end);
-/* Does all @p total items on this thread and up to @p slots - 1 of the pool, and returns when they are done. */
+/* Processes all @p total items on this thread and up to @p slots - 1 pool threads. Returns when they are done. */
 void gpuhal_cpu_pool_run(gpuhal_plugin_instance *instance, uint32_t slots, uint64_t total, gpuhal_cpu_work_fn *work,
                          void *user);
-/* Ends the threads of the pool; the next launch makes new ones. */
+/* Ends the threads of the pool. The next launch starts new ones. */
 void gpuhal_cpu_pool_rest(gpuhal_plugin_instance *instance);
 void gpuhal_cpu_pool_free(gpuhal_plugin_instance *instance);
 
-/* memory.c, transfer.c, program.c and kernel.c: fill their slots. */
+/* memory.c, transfer.c, program.c and kernel.c: fill in their slots. */
 void gpuhal_cpu_describe_memory(gpuhal_ops *ops);
 void gpuhal_cpu_describe_transfer(gpuhal_ops *ops);
 void gpuhal_cpu_describe_program(gpuhal_ops *ops);

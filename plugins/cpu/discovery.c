@@ -1,8 +1,7 @@
 /* cpu/discovery.c: the devices and their facts.
  *
- * There is one device, the machine; or one for each size in the option cpu.devices ("5G,6G"), limited to that much
- * memory. The option cpu.threads sets the number of threads that run one launch. The default is the number of
- * processors.
+ * There is one device, the machine, or one per size in the option cpu.devices ("5G,6G"), limited to that much memory.
+ * The option cpu.threads sets the number of threads that run one launch. The default is the number of processors.
  */
 #include "device.h"
 #include "system.h"
@@ -17,7 +16,7 @@ gpuhal_cpu_entry *gpuhal_cpu_find(gpuhal_plugin_instance *instance, uint32_t ind
     return index < instance->count ? &instance->entries[index] : NULL;
 }
 
-/* Reads "5G" or "4096", and moves *text past it. */
+/* Parses "5G" or "4096", and moves *text past it. */
 static bool parse_size(const char **text, uint64_t *out_bytes)
 {
     uint64_t value = 0;
@@ -38,7 +37,7 @@ static bool parse_size(const char **text, uint64_t *out_bytes)
     return true;
 }
 
-/* Returns the number of sizes in the list; 0 when it is not a list. */
+/* Returns the number of sizes in the list, or 0 if it is malformed. */
 static uint32_t parse_sizes(const char *text, uint64_t sizes[GPUHAL_CPU_DEVICES_MAX])
 {
     for (uint32_t count = 0; count < GPUHAL_CPU_DEVICES_MAX; text++) {
@@ -64,7 +63,7 @@ static gpuhal_status refuse_option(const gpuhal_host *host, const char *value)
     return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, text);
 }
 
-/* Gives 0 if the option is not set. */
+/* *out_threads is 0 if the option is not set. */
 static gpuhal_status read_threads(const gpuhal_host *host, uint32_t *out_threads)
 {
     char given[64], *end = given, text[256];
@@ -122,7 +121,7 @@ gpuhal_status gpuhal_cpu_start(const gpuhal_host *host, gpuhal_plugin_instance *
     return GPUHAL_OK;
 }
 
-/* Facts that a processor does not have, and why. */
+/* Facts that do not exist for a processor, with the reasons. */
 static const struct {
     gpuhal_key key;
     const char *why;
@@ -155,7 +154,7 @@ static void name_processor(const gpuhal_host *host, const char *root, gpuhal_sin
     }
 }
 
-/* Lists the facts that the kernel reports; each one may be missing alone. */
+/* Lists the facts that the kernel reports. Any of them may be missing. */
 static void list_system(const gpuhal_host *host, const char *root, gpuhal_sink *sink)
 {
     uint64_t node, hertz;

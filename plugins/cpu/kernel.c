@@ -1,8 +1,8 @@
-/* cpu/kernel.c: kernels, and launches of them.
+/* cpu/kernel.c: kernels and their launches.
  *
- * A launch allocates all its memory before its first group begins; a small launch has it on the caller's stack. One
- * group at a time uses the memory of a slot (pool.c): the local memory and, if arguments point to local memory, the
- * array of pointers. Otherwise all groups share one array of pointers.
+ * A launch allocates all its memory before its first group starts, on the caller's stack if it is small. Only one group
+ * at a time uses the memory of a slot (pool.c). This memory contains the local memory and, if arguments point to local
+ * memory, the array of pointers. Otherwise all groups share one array of pointers.
  */
 #include "device.h"
 
@@ -19,16 +19,16 @@ struct gpuhal_plugin_kernel {
     gpuhal_host_kernel_fn *run;
     uint32_t group_size[3];
     uint32_t parameter_count;
-    uint64_t value_bytes; /* of all values, each at its alignment */
-    bool has_local;       /* among the parameters */
+    uint64_t value_bytes; /* size of all values with their alignment */
+    bool has_local;       /* a parameter is local memory */
     gpuhal_parameter parameters[];
 };
 
-/* State that the groups of a launch share. */
+/* State shared by the groups of a launch. */
 typedef struct launch {
     const gpuhal_plugin_kernel *kernel;
     const uint32_t *groups;
-    void **arguments; /* of local memory: its offset in the memory of the slot */
+    void **arguments; /* for local memory: its offset in the memory of the slot */
     char *slots;      /* NULL: no local memory */
     uint64_t slot_bytes, local_offset, local_bytes;
 } launch;
@@ -38,7 +38,7 @@ static uint64_t align_local(uint64_t bytes)
     return gpuhal_cpu_round_up(bytes, GPUHAL_CPU_BINDING_ALIGNMENT);
 }
 
-/* Returns the pointers for the groups of one slot. */
+/* Returns the argument pointers for the groups of a slot. */
 static void *const *arguments_of(const launch *own, char *slot)
 {
     const gpuhal_plugin_kernel *kernel = own->kernel;
@@ -53,7 +53,7 @@ static void *const *arguments_of(const launch *own, char *slot)
     return arguments;
 }
 
-/* Groups are counted along the first dimension, then the second, then the third. */
+/* Groups are numbered along the first dimension, then the second, then the third. */
 static void run_groups(void *user, uint32_t slot, uint64_t first, uint64_t end)
 {
     const launch *own = user;
@@ -81,7 +81,7 @@ static void run_groups(void *user, uint32_t slot, uint64_t first, uint64_t end)
     }
 }
 
-/* Lays out the memory of a launch: the pointers, the values, the slots. Returns its bytes. */
+/* Lays out the memory of a launch: the pointers, the values, the slots. Returns its size in bytes. */
 static uint64_t lay_out(const gpuhal_plugin_launch *what, launch *own, uint64_t slots)
 {
     const gpuhal_plugin_kernel *kernel = own->kernel;
@@ -121,7 +121,7 @@ static void fill_in(const gpuhal_plugin_launch *what, launch *own, char *memory)
 static gpuhal_status cpu_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
                                 const gpuhal_plugin_launch *what)
 {
-    (void)queue; /* This plugin has no queues: the core calls when the work before has ended. */
+    (void)queue; /* This plugin has no queues: the core calls it after earlier work has finished. */
     gpuhal_plugin_instance *instance = kernel->device->instance;
     const uint64_t total = (uint64_t)what->groups[0] * what->groups[1] * what->groups[2];
     const uint32_t slots = total < instance->threads ? (uint32_t)total : instance->threads;
@@ -146,7 +146,6 @@ static gpuhal_status cpu_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel
     return GPUHAL_OK;
 }
 
-/* Reads the size of the groups, and refuses an invalid one. */
 static gpuhal_status read_group_size(const gpuhal_host *host, const gpuhal_kernel_desc *desc, uint32_t out_size[3])
 {
     uint64_t threads = 1;
@@ -202,7 +201,7 @@ static gpuhal_status check_desc(const gpuhal_host *host, const gpuhal_kernel_des
     return GPUHAL_OK;
 }
 
-/* The product of the largest numbers of groups fits into 64 bits. */
+/* The product of the maximum numbers of groups fits into 64 bits. */
 static void describe(const gpuhal_plugin_kernel *kernel, gpuhal_kernel_info *out_info)
 {
     out_info->parameter_count = kernel->parameter_count;
@@ -216,7 +215,7 @@ static void describe(const gpuhal_plugin_kernel *kernel, gpuhal_kernel_info *out
     out_info->flags = GPUHAL_KERNEL_ADDS_LOCAL;
 }
 
-/* Lists the names of a table; the exports of a library are not listed. */
+/* Lists the names in a table; the exports of a library are not listed. */
 static gpuhal_status refuse_name(const gpuhal_plugin_program *program, const char *name)
 {
     const gpuhal_host *host = program->device->host;

@@ -1,10 +1,10 @@
-/* cpu/memory.c: allocating and releasing.
+/* cpu/memory.c: allocates and frees memory.
  *
- * Every page is committed when allocate() returns. Linux promises more memory than it has and kills a process when the
- * promise is called in, so the plugin first reads the free memory and returns OUT_OF_MEMORY itself. Small allocations
- * come from malloc, which has their pages at hand; larger ones are separate mappings, aligned so that the system can
- * use huge pages. release() distinguishes the two by `memory->bytes` alone. The object of such memory is its address;
- * the object of shared memory is a record of share.c.
+ * All pages are committed when allocate() returns. Linux overcommits memory and kills a process when it runs out, so
+ * the plugin first reads how much is free and returns OUT_OF_MEMORY itself. Small allocations use malloc, whose pages
+ * are usually present. Larger ones are separate mappings, aligned so that the system can use huge pages. release()
+ * distinguishes them only by `memory->bytes`. The object of such memory is its address. The object of shared memory is
+ * a record of share.c.
  */
 #include "device.h"
 #include "system.h"
@@ -14,13 +14,12 @@
 #include <sys/mman.h>
 
 #define SMALL_BYTES (UINT64_C(64) << 10)
-/* Bytes between two readings of /proc, which cost as much as committing half a MiB. */
+/* Bytes between two readings of /proc; a reading costs as much as committing half a MiB. */
 #define LOOK_EVERY (UINT64_C(64) << 20)
 
-/* Returns whether @p bytes are free. Reads the free memory only after LOOK_EVERY bytes since the last reading; before,
- * and if no file reports it, the system has to refuse by itself. Several threads may all see the limit passed and all
- * read, which only costs time. The count may lose bytes that they add meanwhile: it triggers readings and is no
- * account. */
+/* Returns whether @p bytes are free. Reads the free memory only after LOOK_EVERY further bytes. Otherwise, and if no
+ * file reports it, the system has to reject the allocation. Several threads may all exceed the limit and all read,
+ * which only costs time. The count may lose bytes that they add in between; it only triggers readings. */
 static bool machine_has(uint64_t bytes)
 {
     static _Atomic uint64_t unseen;
@@ -32,8 +31,8 @@ static bool machine_has(uint64_t bytes)
     return !gpuhal_cpu_system_memory("", &memory) || bytes <= memory.free;
 }
 
-/* Counts the bytes against the limit, which all opened devices share. There is no lock: a fork could leave it taken.
- * The difference is never negative, since only compared bytes are added. */
+/* Counts the bytes against the limit that all opened devices share. Lock-free, because a fork could leave a lock
+ * locked. The difference is never negative, since only bytes that fit are added. */
 static bool reserve(gpuhal_cpu_entry *entry, uint64_t bytes)
 {
     uint64_t before = atomic_load(&entry->allocated);
@@ -65,7 +64,7 @@ static gpuhal_status no_memory(const gpuhal_host *host, const char *call, int er
                         "the machine, or the control group of this process, has not that much memory free");
 }
 
-/* Allocates memory of this process alone, or, with an export, memory that a descriptor stands for. */
+/* Allocates private memory or, for an export, memory with a descriptor. */
 static gpuhal_status allocate_own(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     const gpuhal_host *host = device->host;
@@ -82,7 +81,7 @@ static gpuhal_status allocate_own(gpuhal_plugin_device *device, const gpuhal_all
                        : alloc->bytes >= SMALL_BYTES ? "mmap"
                                                      : "posix_memalign";
     void *start = NULL;
-    /* The bytes are counted by now: every failure from here on must give them back. */
+    /* The bytes are already counted, so every later failure must uncount them. */
     int error = !machine_has(alloc->bytes) ? ENOMEM
                 : alloc->export_kinds != 0 ? gpuhal_cpu_allocate_shareable(alloc, out_memory)
                                            : take_committed(alloc->bytes, alloc->alignment, &start);
@@ -111,7 +110,7 @@ static gpuhal_status cpu_allocate(gpuhal_plugin_device *device, const gpuhal_all
 
 static void cpu_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
 {
-    /* Decides as at allocation: the same number, compared with the same limit. */
+    /* Same criterion as for the allocation. */
     uint64_t bytes = memory->bytes;
     if (gpuhal_cpu_is_shared(memory)) {
         bytes = gpuhal_cpu_release_shared(memory);

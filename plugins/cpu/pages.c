@@ -1,4 +1,4 @@
-/* cpu/pages.c: mappings with committed pages, huge ones if the system has them at hand. */
+/* cpu/pages.c: mappings with committed pages, huge ones if available. */
 #include "device.h"
 
 #include "../common/clock.h"
@@ -40,9 +40,9 @@ int gpuhal_cpu_commit(void *start, uint64_t length)
     return 0;
 }
 
-/* Commits huge pages as long as the system has them at hand: if memory is fragmented, the system moves other pages out
- * of the way first, at 35 ms for each (214 MiB took 3.8 s). So this requests them piece by piece, and no more after a
- * slow piece. The rest gets ordinary pages, and the request for huge ones only then: khugepaged fulfils it in the
+/* Commits huge pages as long as they are available. If memory is fragmented, the system first moves other pages, which
+ * takes 35 ms per huge page (214 MiB took 3.8 s). So this requests them in chunks, and stops after a slow chunk. The
+ * rest gets ordinary pages. Huge pages are requested for it only afterwards, so that khugepaged creates them in the
  * background. */
 static int commit_huge(char *start, uint64_t length)
 {
@@ -52,7 +52,7 @@ static int commit_huge(char *start, uint64_t length)
     while (quick && error == 0 && at < length) {
         const uint64_t piece = length - at < HUGE_PIECE ? length - at : HUGE_PIECE;
         const uint64_t began = gpuhal_plugin_now_ns();
-        /* Fails if huge pages are switched off: ordinary ones do as well. */
+        /* Fails if huge pages are disabled; ordinary pages are fine. */
         quick = madvise(start + at, (size_t)piece, MADV_HUGEPAGE) == 0;
         error = gpuhal_cpu_commit(start + at, piece);
         quick = quick && gpuhal_plugin_now_ns() - began < SLOW_NS;
@@ -65,7 +65,7 @@ static int commit_huge(char *start, uint64_t length)
     return error;
 }
 
-/* Maps more than is needed if the alignment is larger than a page, and gives both ends back. */
+/* If the alignment is larger than a page, maps more than necessary and unmaps both ends. */
 int gpuhal_cpu_map_committed(uint64_t bytes, uint64_t alignment, void **out_start)
 {
     uint64_t page = gpuhal_cpu_page_bytes();

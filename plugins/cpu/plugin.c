@@ -1,8 +1,8 @@
 /* cpu/plugin.c: the entry points of the reference plugin.
  *
- * Read in this order: this file, discovery.c (devices and their facts), memory.c, share.c, transfer.c, program.c,
- * kernel.c and pool.c; system.c reads /proc and /sys for them. Every call blocks: the calling thread copies by itself,
- * and the core builds queues on that.
+ * Reading order: this file, discovery.c (devices and their facts), memory.c, share.c, transfer.c, program.c, kernel.c
+ * and pool.c. system.c reads /proc and /sys for them. Every call blocks; the calling thread does the copy. The core
+ * implements queues on top of these blocking calls.
  */
 #include "device.h"
 

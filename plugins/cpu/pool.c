@@ -1,17 +1,18 @@
-/* cpu/pool.c: the threads that do the groups of a launch.
+/* cpu/pool.c: the threads that run the groups of a launch.
  *
- * The calling thread does each launch itself, so it never waits for another one; idle threads of the pool help. They go
- * to the launch with the fewest of them, and choose again after a block of items if a launch has begun since. Threads
- * take items from one counter, in blocks that grow to some ten microseconds of work and become small towards the end.
- * The thread that took items does them, and all threads end together, however long the items take.
+ * The calling thread runs each launch itself, so it never waits for another one; idle pool threads help. A pool thread
+ * helps the launch with the fewest helpers. It chooses again after a block of items if another launch has started.
+ * Threads take items from one counter, in blocks that grow to about ten microseconds of work and shrink towards the
+ * end. The thread that took items runs them, and all threads finish at about the same time, however long the items
+ * take.
  *
- * A launch wakes one thread, and each thread that joins it wakes two more while there is work and an idle thread: many
- * are awake after few steps, and none is woken for a launch that has ended by then. Threads that wait sleep.
+ * A launch wakes one thread. Each thread that joins wakes two more while there is work and an idle thread. So many are
+ * awake after a few steps, and none is woken for a launch that has already finished. Waiting threads sleep.
  *
- * The threads begin with the first launch that has several groups, and end when the last device is closed. The child of
- * a fork has no threads, and the pool's lock may be taken: the child makes a new pool, and keeps the old one untouched
- * until stop(). It recognises the old one by the number of the process, which the system clears there: in another
- * namespace the child may have the same number.
+ * The threads are started by the first launch with several groups, and end when the last device is closed. The child of
+ * a fork has no threads, and its copy of the pool's lock may be locked. So the child creates a new pool, and keeps the
+ * old one untouched until stop(). It recognizes the old pool by the process id, which the system zeroes in the child,
+ * because in another namespace the child may have the same id.
  */
 #include "../common/clock.h"
 #include "../common/thread.h"
@@ -21,39 +22,38 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define BLOCK_SHORT_NS UINT64_C(20000) /* a shorter block is followed by one of twice the size */
+#define BLOCK_SHORT_NS UINT64_C(20000) /* after a shorter block the size is doubled */
 #define BLOCK_LONG_NS  UINT64_C(100000)
 
-/* One launch, in the frame of its caller. */
+/* One launch, on its caller's stack. */
 typedef struct job {
     gpuhal_cpu_work_fn *work;
     void *user;
     uint64_t total;
     uint32_t slots;
-    /* Under the pool's mutex. */
+    /* Protected by the pool's mutex. */
     bool waited_for;
     uint32_t helpers;
     struct job *next;
-    pthread_cond_t left; /* the last helper has */
+    pthread_cond_t left; /* signalled when the last helper has left */
     uint64_t taken_slots[GPUHAL_CPU_THREADS_MAX / 64];
-    _Alignas(64) _Atomic uint64_t taken; /* items; on a separate cache line, since threads take them often and rarely
-                                            write the others */
+    _Alignas(64) _Atomic uint64_t taken; /* items taken so far; own cache line, since threads write it often */
 } job;
 
 struct gpuhal_cpu_pool {
-    pid_t process;           /* 0 in the child of a fork, as all else: from Linux 4.14 on */
-    gpuhal_cpu_pool *older;  /* of the process that forked this one */
-    _Atomic uint32_t posted; /* changes when a launch begins */
-    pthread_mutex_t mutex;   /* of all below */
-    pthread_cond_t wanted;   /* there is a launch to help with, or the threads shall end */
+    pid_t process;           /* zeroed in the child of a fork, like the whole struct, since Linux 4.14 */
+    gpuhal_cpu_pool *older;  /* pool of the process that forked this one */
+    _Atomic uint32_t posted; /* changes when a launch starts */
+    pthread_mutex_t mutex;   /* protects the members below */
+    pthread_cond_t wanted;   /* a launch needs help, or the threads must end */
     job *jobs;
-    uint32_t count, idle; /* threads */
+    uint32_t count, idle; /* number of threads */
     bool ending;
     const gpuhal_plugin_instance *instance;
     pthread_t threads[];
 };
 
-/* Takes up to @p size items, fewer towards the end; false: none is left. */
+/* Takes up to @p size items, fewer towards the end. Returns false if none is left. */
 static bool take(job *own, uint64_t size, uint64_t *out_first, uint64_t *out_end)
 {
     uint64_t first = atomic_load_explicit(&own->taken, memory_order_relaxed), count;
@@ -70,8 +70,8 @@ static bool take(job *own, uint64_t size, uint64_t *out_first, uint64_t *out_end
     return true;
 }
 
-/* Does blocks until no item is left, or another launch began than the last one that was @p seen. With a NULL @p posted
- * it ignores other launches. */
+/* Runs blocks until no item is left, or until `posted` differs from @p seen because another launch has started. With a
+ * NULL @p posted it ignores other launches. */
 static void do_blocks(job *own, uint32_t slot, _Atomic uint32_t *posted, uint32_t seen)
 {
     uint64_t size = 1, first, end, before = gpuhal_plugin_now_ns();
@@ -87,7 +87,7 @@ static void do_blocks(job *own, uint32_t slot, _Atomic uint32_t *posted, uint32_
     }
 }
 
-/* Returns the launch with the fewest helpers among the launches with work for one more. */
+/* Returns the launch with the fewest helpers among the launches that need another one. */
 static job *choose(gpuhal_cpu_pool *pool)
 {
     job *best = NULL;
@@ -100,7 +100,7 @@ static job *choose(gpuhal_cpu_pool *pool)
     return best;
 }
 
-/* Returns a free slot. Slot 0 is the caller's. One is free: there are fewer helpers than slots. */
+/* Returns a free slot. Slot 0 is the caller's. One is always free, because there are fewer helpers than slots. */
 static uint32_t join(job *own)
 {
     uint32_t slot = 1;
@@ -116,7 +116,7 @@ static void leave(job *own, uint32_t slot)
 {
     own->taken_slots[slot / 64] &= ~(UINT64_C(1) << slot % 64);
     if (--own->helpers == 0 && own->waited_for) {
-        pthread_cond_signal(&own->left); /* the caller's frame ends once the mutex is free */
+        pthread_cond_signal(&own->left); /* the caller's frame is gone once the mutex is released */
     }
 }
 
@@ -156,7 +156,7 @@ static void *run_thread(void *user)
     return NULL;
 }
 
-/* If the system gives fewer threads, these are enough. */
+/* If the system starts fewer threads, these are enough. */
 static void start_threads(gpuhal_cpu_pool *pool)
 {
     while (pool->count + 1 < pool->instance->threads &&
@@ -170,8 +170,8 @@ static size_t bytes_of(const gpuhal_plugin_instance *instance)
     return sizeof(gpuhal_cpu_pool) + instance->threads * sizeof(pthread_t);
 }
 
-/* Returns the pool of this process, and makes it if there is none; NULL: no memory. If two threads make one, only the
- * first pool is kept. */
+/* Returns the pool of this process, and creates it if necessary. Returns NULL if out of memory. If two threads create
+ * one, only the first pool is kept. */
 static gpuhal_cpu_pool *current_pool(gpuhal_plugin_instance *instance)
 {
     const pid_t process = getpid();
@@ -237,7 +237,7 @@ void gpuhal_cpu_pool_run(gpuhal_plugin_instance *instance, uint32_t slots, uint6
         return;
     }
     int cancel;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* others use this frame */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* other threads use this frame */
     job own = {.work = work, .user = user, .total = total, .slots = slots};
     pthread_cond_init(&own.left, NULL);
     begin(pool, &own);
@@ -254,7 +254,7 @@ void gpuhal_cpu_pool_rest(gpuhal_plugin_instance *instance)
         return;
     }
     pthread_mutex_lock(&pool->mutex);
-    const bool mine = !pool->ending; /* else another thread that closes a device waits for them already */
+    const bool mine = !pool->ending; /* otherwise another thread that closes a device already waits for them */
     pool->ending = true;
     pthread_cond_broadcast(&pool->wanted);
     pthread_mutex_unlock(&pool->mutex);

@@ -1,10 +1,12 @@
-/* cpu/program.c: code for the processor: a table of the caller's functions, or a shared library.
+/* cpu/program.c: code for the CPU: a table of the caller's functions, or a shared library.
  *
- * The dynamic loader trusts a file: touching the missing part of a truncated file ends the process. So headers and
- * segments are compared with the size first. Bytes become an anonymous file that no process can change any more.
+ * The dynamic loader trusts files: accessing the missing part of a truncated file kills the process. So headers and
+ * segments are first checked against the file size. Code that is passed as bytes is written to a sealed anonymous file
+ * that no process can change.
  *
- * The dynamic loader identifies a library by the name it was opened with, as long as it is loaded: for ever, if it has
- * thread-local destructors or asks for it. Descriptors are used again, so each anonymous file gets a unique name.
+ * The dynamic loader identifies a loaded library by the name that it was opened with. Some libraries are never
+ * unloaded, because they have thread-local destructors or request it. Since descriptors are reused, each anonymous file
+ * gets a unique name.
  */
 #include "device.h"
 
@@ -22,7 +24,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#ifndef MFD_NOEXEC_SEAL /* since Linux 6.3, which can be set to demand it: it keeps the file from being executed */
+#ifndef MFD_NOEXEC_SEAL /* since Linux 6.3, which can be configured to require it; prevents execution of the file */
 #define MFD_NOEXEC_SEAL 8u
 #endif
 #define SEALS        (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
@@ -35,7 +37,7 @@ static gpuhal_status refuse(const gpuhal_host *host, gpuhal_status status, const
     return host->report(host, status, NULL, 0, text);
 }
 
-/* Messages call a library by its path or, if it is the caller's bytes, by BYTES. */
+/* Messages name a library by its path or, if it was passed as bytes, as BYTES. */
 #define BYTES "the library of the program"
 
 static gpuhal_status failed(const gpuhal_host *host, gpuhal_status status, const char *call, int error,
@@ -53,9 +55,9 @@ static gpuhal_status refuse_library(const gpuhal_host *host, const char *library
     return refuse(host, GPUHAL_ERROR_INVALID_ARGUMENT, text);
 }
 
-/* ---- the file, before it is loaded */
+/* ---- checks of the file, before it is loaded */
 
-/* Returns false if the file ends before, or cannot be read. */
+/* Returns false if the file ends before or cannot be read. */
 static bool read_at(int file, uint64_t offset, void *to, size_t bytes)
 {
     size_t used = 0;
@@ -75,7 +77,7 @@ static bool lies_within(uint64_t offset, uint64_t size, uint64_t bytes)
     return offset <= bytes && size <= bytes - offset;
 }
 
-/* Compares the library with this plugin: all libraries of this process are built for the same machine. */
+/* Compares the library's machine with this plugin's, because all libraries of a process have the same. */
 static gpuhal_status check_machine(const gpuhal_host *host, const char *library, const ElfW(Ehdr) * header)
 {
     static const uint8_t own_class = sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32;
@@ -113,7 +115,7 @@ static gpuhal_status check_segments(const gpuhal_host *host, const char *library
         if (segment->p_type == PT_DYNAMIC) {
             continue;
         }
-        /* The kernel and the dynamic loader rely on the order and the alignment without a check. */
+        /* The kernel and the dynamic loader rely on order and alignment without checking them. */
         const bool aligned = segment->p_align <= 1 || (segment->p_vaddr - segment->p_offset) % segment->p_align == 0;
         if (segment->p_filesz > segment->p_memsz || segment->p_vaddr + segment->p_memsz < segment->p_vaddr ||
             !aligned || (loads > 0 && segment->p_vaddr < last_end)) {
@@ -125,7 +127,7 @@ static gpuhal_status check_segments(const gpuhal_host *host, const char *library
     return loads > 0 && dynamic ? GPUHAL_OK : refuse_library(host, library, "is damaged: it has nothing to load");
 }
 
-/* Checks that the file is a complete library of this machine. */
+/* Checks that the file is a complete library for this machine. */
 static gpuhal_status check_file(const gpuhal_host *host, const char *library, int file, uint64_t bytes)
 {
     ElfW(Ehdr) header;
@@ -148,7 +150,8 @@ static gpuhal_status check_file(const gpuhal_host *host, const char *library, in
     if (header.e_phentsize != sizeof(ElfW(Phdr)) || header.e_phnum == 0 || header.e_phnum > SEGMENTS_MAX) {
         return refuse_library(host, library, "is damaged: its program headers make no sense");
     }
-    /* Sections are not needed to run, but are at the end: if they are missing, a copy was incomplete. */
+    /* Sections are not needed at run time, but they are at the end: if they are missing, the file was copied
+     * incompletely. */
     const size_t table = (size_t)header.e_phnum * sizeof(ElfW(Phdr));
     if (!lies_within(header.e_phoff, table, bytes) ||
         (header.e_shoff != 0 && !lies_within(header.e_shoff, (uint64_t)header.e_shnum * header.e_shentsize, bytes))) {
@@ -167,10 +170,10 @@ static gpuhal_status check_file(const gpuhal_host *host, const char *library, in
 
 /* ---- loading */
 
-/* Makes a file with these bytes, which stay as they are. */
+/* Creates a sealed file with these bytes. */
 static gpuhal_status make_file(const gpuhal_host *host, const void *code, uint64_t bytes, int *out_file)
 {
-    struct rlimit limit; /* of files: a process that writes above it is killed (SIGXFSZ) */
+    struct rlimit limit; /* file size limit: a process that writes beyond it is killed (SIGXFSZ) */
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur) {
         return failed(host, GPUHAL_ERROR_HOST_MEMORY, "memfd_create", EFBIG, BYTES);
     }
@@ -199,8 +202,8 @@ static gpuhal_status make_file(const gpuhal_host *host, const void *code, uint64
     return GPUHAL_OK;
 }
 
-/* Writes a number into the name, as slashes with and without a dot before them. Another copy of this plugin begins at
- * another number. */
+/* Encodes a number in the name, as slashes with or without a dot before them. Another copy of this plugin starts at a
+ * different number. */
 static void name_file(int file, char name[NAME_BYTES])
 {
     static _Atomic uint64_t loads;
@@ -223,7 +226,7 @@ static gpuhal_status open_library(const gpuhal_host *host, const char *name, gpu
     if (build != NULL && build->log != NULL) {
         build->log(build->user, why);
     }
-    /* The loader's texts begin with the name; that of an anonymous file is meaningless. */
+    /* The loader's messages begin with the name, which is meaningless for an anonymous file. */
     const size_t length = strlen(name);
     const bool is_bytes = strncmp(name, FILE_NAMES, sizeof FILE_NAMES - 1) == 0;
     why += is_bytes && strncmp(why, name, length) == 0 && strncmp(why + length, ": ", 2) == 0 ? length + 2 : 0;
@@ -250,7 +253,7 @@ static gpuhal_status load_bytes(const gpuhal_host *host, const gpuhal_code *code
     return status;
 }
 
-/* Opens a name without a slash as a file of the current directory. The dynamic loader does not search for it. */
+/* A name without a slash is a file in the current directory; the dynamic loader's search path is not used. */
 static gpuhal_status load_path(const gpuhal_host *host, const char *path, gpuhal_plugin_build *build,
                                void **out_library)
 {
@@ -280,7 +283,7 @@ static gpuhal_status load_path(const gpuhal_host *host, const char *path, gpuhal
     return status;
 }
 
-/* Checks the functions up to the NULL name, which must be within the bytes if they are given. */
+/* Checks the functions up to the NULL name, which must be within `bytes` if they are given. */
 static gpuhal_status check_functions(const gpuhal_host *host, const gpuhal_code *code)
 {
     const gpuhal_host_function *functions = code->code;
@@ -353,7 +356,7 @@ static void cpu_program_unload(gpuhal_plugin_program *program)
 
 /* ---- functions */
 
-/* An address, and the library that should contain it as code. */
+/* An address, and the library whose code should contain it. */
 typedef struct place {
     uintptr_t address;
     ElfW(Addr) base;
@@ -373,7 +376,7 @@ static int is_code_of(struct dl_phdr_info *info, size_t size, void *user)
     return 0;
 }
 
-/* Excludes data, and symbols of the libraries that this one needs: dlsym() finds these too. */
+/* Excludes data, and symbols of the library's dependencies, which dlsym() also finds. */
 static gpuhal_host_kernel_fn *find_in_library(void *library, const char *name)
 {
     const struct link_map *map = NULL;

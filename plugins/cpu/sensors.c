@@ -1,5 +1,5 @@
-/* cpu/sensors.c: see sensors.h. The kernel numbers hwmon, thermal zones and powercap in the order of discovery: the
- * name in its folder identifies each. */
+/* cpu/sensors.c: see sensors.h. The kernel numbers hwmon, thermal zones and powercap in the order of discovery, so each
+ * is identified by the name in its directory. */
 #include "sensors.h"
 #include "system.h"
 
@@ -24,7 +24,7 @@ static gpuhal_cpu_reading given(uint64_t value, const char *source)
     return (gpuhal_cpu_reading){.value = value, .source = source};
 }
 
-/* Returns whether a line is @p wanted, or begins with it if @p wanted ends with a star. */
+/* Returns whether a line equals @p wanted or, if @p wanted ends with a star, begins with it. */
 static bool is_like(const char *line, const char *wanted)
 {
     const size_t length = strcspn(wanted, "*");
@@ -40,7 +40,7 @@ static bool says(const char *root, const char *path, const char *wanted)
     return same;
 }
 
-/* Numbered folders of one kind, "hwmon3", and the text of the file in each that names it. */
+/* Numbered directories of one kind, such as "hwmon3", each with the contents of its name file. */
 typedef struct folders {
     unsigned count;
     struct {
@@ -56,7 +56,7 @@ static void name_folder(const char *root, const char *path, char to[24])
     free(text);
 }
 
-/* Lists the existing folders: asking for every number up to the largest costs more than the values. */
+/* Lists the existing directories. Trying every number up to the largest would cost more than reading the values. */
 static void list_folders(const char *root, const char *where, const char *prefix, const char *file, folders *out)
 {
     char path[PATH_MAX];
@@ -85,7 +85,8 @@ static void list_folders(const char *root, const char *where, const char *prefix
 
 /* ---- clock */
 
-/* Gives the mean of the clocks that the kernel last saw, if it steers the clock. Its files have kilohertz. */
+/* Returns the mean of the clocks that the kernel last observed, if it controls the clock (cpufreq). Its files contain
+ * kilohertz. */
 static bool read_cpufreq(const char *root, uint64_t *out_hertz)
 {
     uint64_t sum = 0, count = 0, kilohertz;
@@ -103,7 +104,7 @@ static bool read_cpufreq(const char *root, uint64_t *out_hertz)
     return count > 0;
 }
 
-/* Lines "cpu MHz : 2100.000" of x86; the beginning of the file has those of the first processors. */
+/* Reads lines such as "cpu MHz : 2100.000" on x86. The beginning of the file contains the first processors. */
 static bool read_cpuinfo(const char *root, uint64_t *out_hertz)
 {
     char *text = gpuhal_cpu_system_text(root, "/proc/cpuinfo");
@@ -161,7 +162,7 @@ static bool read_chip(const char *root, unsigned chip, const char *label, uint64
     return found;
 }
 
-/* Reads the hottest sensor of the chips that @p driver names, with this label. */
+/* Reads the hottest sensor with this label among the chips named @p driver. */
 static bool read_hwmon(const char *root, const folders *all, const char *driver, const char *label, uint64_t *out_value)
 {
     bool found = false;
@@ -217,8 +218,7 @@ gpuhal_cpu_reading gpuhal_cpu_read_temperature(const char *root)
 
 #define PACKAGE "/sys/class/powercap/intel-rapl:%u/"
 
-/* Lists the packages. AMD's processors appear under the same names. Other zones (psys) count the energy of packages
- * again. */
+/* Lists the packages. AMD processors use the same names. Other zones (psys) would count the packages' energy again. */
 static void list_packages(const char *root, folders *out)
 {
     list_folders(root, "/sys/class/powercap", "intel-rapl:", "name", out);
@@ -231,7 +231,8 @@ static void list_packages(const char *root, folders *out)
     out->count = count;
 }
 
-/* Adds the energy that the package used since the reading before. If several threads read, each adds its own part. */
+/* Adds the energy that the package used since the previous reading. If several threads read, each adds a different
+ * interval. */
 static void add_energy(gpuhal_cpu_counters *counters, unsigned package, uint64_t now, uint64_t range)
 {
     uint64_t before = atomic_load(&counters->energy_last[package]);

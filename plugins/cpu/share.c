@@ -1,9 +1,9 @@
-/* cpu/share.c: memory that others share: the caller's host memory, and memory of a descriptor (memfd), which other
- * processes can map.
+/* cpu/share.c: shared memory: the caller's host memory, and memory of a descriptor (memfd), which other processes can
+ * map.
  *
- * A descriptor that this plugin exports is a memfd whose size is sealed: no process can shrink it, so every mapping is
- * safe from SIGBUS. The seals also distinguish it from any other descriptor. It stays open with the memory, because
- * exports and further imports need it. Unlike all other memory of this plugin it stays one memory across a fork: the
+ * A descriptor that this plugin exports is a memfd with a sealed size. No process can shrink it, so no mapping can
+ * cause SIGBUS. The seals also distinguish it from other descriptors. It stays open as long as the memory exists,
+ * because exports and further imports need it. Unlike other memory of this plugin it is shared across a fork: the
  * parent sees the child's writes.
  */
 #include "device.h"
@@ -17,15 +17,15 @@
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-/* The object of such memory. */
+/* The object of shared memory. */
 typedef struct record {
-    int descriptor;   /* -1: host memory of the caller's */
-    void *mapping;    /* of the descriptor, from its first byte on */
-    uint64_t length;  /* of the mapping */
-    uint64_t counted; /* against the entry */
+    int descriptor;   /* -1: the caller's host memory */
+    void *mapping;    /* maps the descriptor from offset 0 */
+    uint64_t length;  /* size of the mapping */
+    uint64_t counted; /* bytes counted against the entry */
 } record;
 
-/* Maps at a multiple of the alignment: reserves room for moving, and puts the mapping inside. NULL with errno. */
+/* Maps at a multiple of the alignment: reserves a larger range, and maps inside it. Returns NULL with errno. */
 static void *map_aligned(int descriptor, uint64_t length, uint64_t alignment)
 {
     uint64_t page = gpuhal_cpu_page_bytes();
@@ -59,8 +59,8 @@ static void *map_aligned(int descriptor, uint64_t length, uint64_t alignment)
     return start;
 }
 
-/* Creates a sealed memfd of that size, or returns -1 with errno. It gets its size before it is sealed; F_SEAL_SEAL
- * prevents further seals, such as one against writing. */
+/* Creates a sealed memfd of this size, or returns -1 with errno. The size is set before sealing; F_SEAL_SEAL prevents
+ * further seals, such as one against writing. */
 static int create_sealed(uint64_t length)
 {
     int descriptor = memfd_create("gpuhal", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -106,7 +106,7 @@ free_record:
     return error;
 }
 
-/* The core has seen that the memory exists, and prevents writes if it is read only; it stays the caller's. */
+/* The core has checked that the memory exists, and prevents writes if it is read-only. The caller still owns it. */
 static gpuhal_status import_pointer(const gpuhal_host *host, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     if (!alloc->import.as.pointer || alloc->import_offset != 0) {
@@ -121,7 +121,7 @@ static gpuhal_status import_pointer(const gpuhal_host *host, const gpuhal_alloc 
     return GPUHAL_OK;
 }
 
-/* Returns NULL if the descriptor is memory of this plugin with @p needed bytes, otherwise the fault. */
+/* Returns the fault, or NULL if the descriptor is memory of this plugin with at least @p needed bytes. */
 static const char *descriptor_fault(int descriptor, uint64_t needed)
 {
     struct stat info;
@@ -137,7 +137,7 @@ static const char *descriptor_fault(int descriptor, uint64_t needed)
                : NULL;
 }
 
-/* The pages were committed when they were allocated; nothing is counted a second time. */
+/* The pages were committed and counted when they were allocated. */
 static gpuhal_status import_descriptor(const gpuhal_host *host, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     gpuhal_os_handle handle = alloc->import.as.os;

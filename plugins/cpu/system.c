@@ -1,8 +1,8 @@
-/* cpu/system.c: reading /proc and /sys.
+/* cpu/system.c: reads /proc and /sys.
  *
- * Files are read whole; of long ones (/proc/cpuinfo) the beginning is enough. Their texts are on the heap, since all
- * this runs on the stack of the library's caller. Nothing is kept between calls. Control groups may limit memory and
- * processors below those of the machine, at any level of their hierarchy, so all levels are read.
+ * Files are read completely, but long ones (/proc/cpuinfo) only at the beginning, which is enough. Their contents are
+ * on the heap, since this code runs on the stack of the library's caller. Nothing is cached between calls. Control
+ * groups may limit memory and processors at any level of their hierarchy, so all levels are read.
  */
 #include "system.h"
 
@@ -20,7 +20,7 @@
 
 #define TEXT_BYTES 8192
 #define PATH_BYTES 768
-/* Without a limit, version 1 of control groups shows a number a little below 2^63. */
+/* Control groups version 1 report a number slightly below 2^63 if there is no limit. */
 #define NO_LIMIT (UINT64_C(1) << 62)
 
 static size_t read_file(const char *root, const char *path, char *text, size_t size)
@@ -40,8 +40,8 @@ static size_t read_file(const char *root, const char *path, char *text, size_t s
     return used;
 }
 
-/* Returns the text of root + path, which the caller frees; NULL when it is empty, missing or unreadable, and without
- * memory. */
+/* Returns the contents of root + path, or NULL if the file is empty, missing or unreadable, or if out of memory. Owner:
+ * caller, free(). */
 static char *read_text(const char *root, const char *path)
 {
     char *text = malloc(TEXT_BYTES);
@@ -54,7 +54,8 @@ static char *read_text(const char *root, const char *path)
     return text;
 }
 
-/* Finds the line that begins with @p key followed by blanks or a colon; returns its value, not ended, or NULL. */
+/* Finds the line that begins with @p key followed by blanks or a colon. Returns its value, which is not terminated, or
+ * NULL. */
 static const char *find_line(const char *text, const char *key)
 {
     size_t length = strlen(key);
@@ -67,7 +68,7 @@ static const char *find_line(const char *text, const char *key)
     return NULL;
 }
 
-/* Copies the value of the line with @p key, without blanks at its end; cuts it when it does not fit. */
+/* Copies the value of the line with @p key without trailing blanks, truncated if it does not fit. */
 static bool copy_line(const char *text, const char *key, char *to, size_t size)
 {
     const char *value = find_line(text, key);
@@ -82,7 +83,7 @@ static bool copy_line(const char *text, const char *key, char *to, size_t size)
     return to[0] != '\0';
 }
 
-/* Reads the number at the beginning of @p text, which may be NULL. */
+/* Parses the number at the beginning of @p text, which may be NULL. */
 static bool parse_number(const char *text, uint64_t *out_number)
 {
     if (text == NULL || *text < '0' || *text > '9') {
@@ -111,7 +112,7 @@ bool gpuhal_cpu_system_number(const char *root, const char *path, uint64_t *out_
     return read_number(root, path, out_number);
 }
 
-/* The two versions of control groups name the same things differently. */
+/* The two versions of control groups use different names. */
 typedef struct group_version {
     const char *mount, *limit, *used, *caches[2];
 } group_version;
@@ -125,19 +126,19 @@ static const group_version version_2 = {
 static const group_version version_2_hybrid = {
     "/sys/fs/cgroup/unified", "memory.max", "memory.current", {"inactive_file", "active_file"}};
 
-/* Of processors: the time that a group may use in a period, and the period. */
+/* For processors: the time that a group may use in a period, and the period. */
 static const group_version processors_1 = {"/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "cpu.cfs_period_us", {NULL, NULL}};
 static const group_version processors_2 = {"/sys/fs/cgroup", "cpu.max", NULL, {NULL, NULL}};
 static const group_version processors_2_hybrid = {"/sys/fs/cgroup/unified", "cpu.max", NULL, {NULL, NULL}};
 
-/* A resource that groups limit, and the function that narrows @p bound by one group. */
+/* A resource that control groups limit. The function applies the limit of one group to @p bound. */
 typedef struct group_limit {
     const char *controller; /* its name in version 1, between commas */
     const group_version *version_1, *version_2, *version_2_hybrid;
     void (*narrow)(const char *root, const group_version *version, const char *group, void *bound);
 } group_limit;
 
-/* Writes the path of a file of a group, which is "" for the topmost. */
+/* Writes the path of a group's file. @p group is "" for the topmost group. */
 static bool group_path(const group_version *version, const char *group, const char *file, char path[PATH_BYTES])
 {
     int length = snprintf(path, PATH_BYTES, "%s%s/%s", version->mount, group, file);
@@ -151,7 +152,7 @@ static bool group_number(const char *root, const group_version *version, const c
     return group_path(version, group, file, path) && read_number(root, path, out_number);
 }
 
-/* Cached file contents count as used in a group, but are reclaimable as in MemAvailable. */
+/* Cached file contents count as used in a group, but are reclaimable, as in MemAvailable. */
 static uint64_t group_cached(const char *root, const group_version *version, const char *group)
 {
     char path[PATH_BYTES];
@@ -169,7 +170,7 @@ static void narrow_memory(const char *root, const group_version *version, const 
     gpuhal_cpu_memory *memory = bound;
     uint64_t limit, used;
     if (!group_number(root, version, group, version->limit, &limit)) {
-        return; /* "max" stands for no limit */
+        return; /* "max" means no limit */
     }
     if (limit < memory->total) {
         memory->total = limit;
@@ -187,14 +188,14 @@ static void narrow_memory(const char *root, const group_version *version, const 
     }
 }
 
-/* Rounds up: with one and a half processors two threads are faster than one. */
+/* Rounds up, because with a quota of 1.5 processors two threads are faster than one. */
 static void narrow_processors(const char *root, const group_version *version, const char *group, void *bound)
 {
     uint32_t *processors = bound;
     uint64_t quota = 0, period = 0;
     char path[PATH_BYTES];
     char *text = group_path(version, group, version->limit, path) ? read_text(root, path) : NULL;
-    bool limited = parse_number(text, &quota); /* "max" or -1 stands for no limit */
+    bool limited = parse_number(text, &quota); /* "max" or -1 means no limit */
     if (limited && version->used != NULL) {
         limited = group_number(root, version, group, version->used, &period);
     } else if (limited) {
@@ -212,8 +213,8 @@ static const group_limit memory_limit = {",memory,", &version_1, &version_2, &ve
 static const group_limit processor_limit = {",cpu,", &processors_1, &processors_2, &processors_2_hybrid,
                                             narrow_processors};
 
-/* Goes from the process's own group up to the root of the hierarchy. In a container the upper part of the path is often
- * not visible: missing levels are skipped, and the mount point itself is the container's group. */
+/* Visits the groups from the process's own up to the root of the hierarchy. In a container the upper part of the path
+ * is often not visible. Missing levels are skipped, and the mount point is the container's group. */
 static void bound_by_groups(const char *root, const group_limit *limit, const group_version *version, const char *line,
                             void *bound)
 {
@@ -228,7 +229,7 @@ static void bound_by_groups(const char *root, const group_limit *limit, const gr
     }
 }
 
-/* Lines of /proc/self/cgroup: "0::/path" for version 2, "4:cpu,memory:/path" for version 1. */
+/* Parses /proc/self/cgroup: "0::/path" for version 2, "4:cpu,memory:/path" for version 1. */
 static void bound_by_control_groups(const char *root, const group_limit *limit, void *bound)
 {
     char *text = read_text(root, "/proc/self/cgroup");
@@ -264,8 +265,8 @@ static bool read_meminfo(const char *root, gpuhal_cpu_memory *out_memory)
     return known;
 }
 
-/* Asks sysinfo(): services may see a /proc without meminfo (systemd: ProcSubset=pid), or none at all. Reclaimable
- * caches do not count here. */
+/* Uses sysinfo(), because services may see a /proc without meminfo (systemd: ProcSubset=pid), or none at all. It does
+ * not count reclaimable caches as free. */
 static bool ask_kernel(gpuhal_cpu_memory *out_memory)
 {
     struct sysinfo info;
@@ -304,7 +305,7 @@ static const struct {
     {"0xd0c", "Neoverse-N1"}, {"0xd40", "Neoverse-V1"}, {"0xd49", "Neoverse-N2"}, {"0xd4f", "Neoverse-V2"},
 };
 
-/* Sets the vendor, and the name if it is still empty. The part numbers belong to the implementer: those of the table
+/* Sets the vendor, and the name if it is still empty. Part numbers are specific to the implementer; those in the table
  * are Arm's. */
 static void name_arm(const char *text, gpuhal_cpu_processor *processor)
 {
@@ -383,7 +384,7 @@ bool gpuhal_cpu_system_release(const char *root, char *out_text, size_t size)
     return out_text[0] != '\0';
 }
 
-/* Returns how many numbers are in a list such as "0-3,8". */
+/* Returns the number of elements in a list such as "0-3,8". */
 static uint32_t count_list(const char *at)
 {
     uint32_t count = 0;
@@ -405,7 +406,7 @@ uint32_t gpuhal_cpu_system_affinity(const char *root)
     if (listed > 0) {
         return listed;
     }
-    /* The mask must be as large as the kernel's, and no call returns that size: grow until it fits. */
+    /* The mask must be as large as the kernel's, whose size no call returns. Grow it until it fits. */
     for (size_t cpus = 1024; cpus <= 1024 * 64; cpus *= 4) {
         cpu_set_t *set = CPU_ALLOC(cpus);
         if (!set) {
@@ -429,7 +430,7 @@ uint32_t gpuhal_cpu_system_processors(const char *root)
     return processors;
 }
 
-/* Returns whether the flag is a whole word of the line. */
+/* Returns whether the line contains the flag as a whole word. */
 static bool has_flag(const char *flags, const char *flag)
 {
     const size_t length = strlen(flag), end = strcspn(flags, "\n");
@@ -441,7 +442,7 @@ static bool has_flag(const char *flags, const char *flag)
     return false;
 }
 
-/* x86 has a line "flags", Arm a line "Features"; both name instructions, and a compiler needs no more. */
+/* x86 has a line "flags", Arm a line "Features". Both list the instructions that a compiler can use. */
 uint32_t gpuhal_cpu_system_data_types(const char *root)
 {
     static const struct {

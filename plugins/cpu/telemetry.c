@@ -1,7 +1,7 @@
-/* cpu/telemetry.c: values of the processor and its memory, from the files of the kernel.
+/* cpu/telemetry.c: values of the processor and its memory, from kernel files.
  *
- * Memory is the amount that this process may use, within its control groups. Utilization is that of the whole machine,
- * between this sample and the one before it; the first sample waits for a few ticks.
+ * Memory is the amount that this process may use, within its control groups. Utilization is the whole machine's, since
+ * the previous sample; the first sample waits for a few ticks.
  */
 #include "sensors.h"
 #include "system.h"
@@ -12,10 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TICKS_LEAST 8u /* of all processors together; fewer give no usable value */
+#define TICKS_LEAST 8u /* of all processors together; fewer are not meaningful */
 #define TICK_NS     10000000
-#define NAP_NS      2000000   /* the shortest, for a tick that is due */
-#define WAIT_NS     100000000 /* at most */
+#define NAP_NS      2000000   /* shortest sleep for a due tick */
+#define WAIT_NS     100000000 /* maximum */
 
 typedef struct sample {
     const gpuhal_host *host;
@@ -43,8 +43,8 @@ static void give(const sample *own, gpuhal_key key, gpuhal_cpu_reading reading)
     own->host->u64(own->host, own->sink, key, reading.value);
 }
 
-/* Gives both from one reading, so that together they are the total: the core asks for one value at a time, and takes
- * both. */
+/* Lists free and used from one reading, so that they add up to the total: the core requests one value at a time, but
+ * accepts both. */
 static void give_memory(const sample *own, const gpuhal_plugin_instance *instance, gpuhal_cpu_entry *entry)
 {
     gpuhal_cpu_memory memory = {.total = entry->total};
@@ -65,7 +65,7 @@ static void give_memory(const sample *own, const gpuhal_plugin_instance *instanc
     give(own, GPUHAL_VALUE_MEMORY_USED_BYTES, reading);
 }
 
-/* Both are in the folders of the packages. */
+/* Both values are in the packages' directories. */
 static void give_energy(const sample *own, gpuhal_plugin_instance *instance)
 {
     if (wants(own, GPUHAL_VALUE_ENERGY_MICROJOULES) || wants(own, GPUHAL_VALUE_POWER_LIMIT_MICROWATTS)) {
@@ -86,7 +86,7 @@ static void give_errors(const sample *own, const char *root)
     }
 }
 
-/* Reads the second number of statm: pages that are in memory. */
+/* Reads the second number of statm, the number of resident pages. */
 static gpuhal_cpu_reading read_own_memory(const char *root)
 {
     char *text = gpuhal_cpu_system_text(root, "/proc/self/statm"), *end = NULL;
@@ -98,8 +98,8 @@ static gpuhal_cpu_reading read_own_memory(const char *root)
                  : (gpuhal_cpu_reading){.reason = GPUHAL_MISSING_FAILED, .why = "/proc/self/statm cannot be read"};
 }
 
-/* Reads the line "cpu" of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal; guests are within user.
- * Busy in the upper half, all in the lower, each modulo 2 to the 32nd; 0: unknown. */
+/* Reads the line "cpu" of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal; user includes guests.
+ * Returns busy ticks in the upper half, all ticks in the lower, each modulo 2^32; 0: unknown. */
 static uint64_t read_ticks(const char *root)
 {
     char *text = gpuhal_cpu_system_text(root, "/proc/stat");
@@ -112,8 +112,8 @@ static uint64_t read_ticks(const char *root)
     return fields < 4 ? 0 : (busy & UINT32_MAX) << 32 | (all & UINT32_MAX);
 }
 
-/* Sleeps until enough ticks have passed since @p before, at most for WAIT_NS and each time for the missing ticks of all
- * processors. */
+/* Sleeps until enough ticks have passed since @p before, at most WAIT_NS. Each sleep lasts until the missing ticks of
+ * all processors are due. */
 static uint64_t wait_for_ticks(const char *root, uint64_t now, uint64_t before)
 {
     for (long left = WAIT_NS; (uint32_t)now - (uint32_t)before < TICKS_LEAST && left > 0;) {
@@ -144,7 +144,7 @@ static gpuhal_cpu_reading read_utilization(gpuhal_plugin_instance *instance)
     }
     now = wait_for_ticks(instance->root, now, before);
     const uint32_t busy = (uint32_t)(now >> 32) - (uint32_t)(before >> 32), all = (uint32_t)now - (uint32_t)before;
-    /* The kernel's counters of idle time have been seen to go back: the difference is then huge. */
+    /* The kernel's idle counters have been seen to decrease; the difference is then huge. */
     if (all < TICKS_LEAST || busy > all || all > UINT32_MAX / 2) {
         atomic_store(&counters->ticks, now);
         return (gpuhal_cpu_reading){.reason = GPUHAL_MISSING_FAILED,
@@ -156,7 +156,7 @@ static gpuhal_cpu_reading read_utilization(gpuhal_plugin_instance *instance)
     return (gpuhal_cpu_reading){.value = permille, .source = "proc"};
 }
 
-/* Values that a processor does not have, and why. */
+/* Values that do not exist for a processor, with the reasons. */
 static const struct {
     gpuhal_key key;
     const char *why;
@@ -170,7 +170,7 @@ static const struct {
 gpuhal_status gpuhal_cpu_sample(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                                 const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink)
 {
-    (void)flags; /* A processor that reads this is awake. */
+    (void)flags; /* the processor is awake if it runs this */
     gpuhal_cpu_entry *entry = gpuhal_cpu_find(instance, index);
     if (!entry) {
         return GPUHAL_ERROR_NOT_FOUND;

@@ -1,6 +1,6 @@
-/* cpu/transfer.c: moving bytes with the processor itself.
+/* cpu/transfer.c: copies and fills with the CPU.
  *
- * All memory of this plugin has a host address, so every slot is a memcpy or a memset that is done when it returns.
+ * All memory of this plugin has a host address, so every slot is a memcpy or memset that has finished when it returns.
  * The core has checked all ranges, and never passes a queue, since none is offered.
  */
 #include "device.h"
@@ -36,8 +36,8 @@ static gpuhal_status cpu_read(gpuhal_plugin_device *device, gpuhal_plugin_queue 
     return GPUHAL_OK;
 }
 
-/* Wider patterns are laid out once in a block that stays in the first-level cache, and the block is copied: memcpy is
- * faster than any loop over elements, and does not mind odd offsets. */
+/* Wider patterns are written once to a block that stays in the L1 cache, and the block is copied: memcpy is faster than
+ * a loop over elements, and handles odd offsets. */
 static gpuhal_status cpu_fill(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *memory,
                               uint64_t offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes)
 {

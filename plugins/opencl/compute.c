@@ -1,14 +1,14 @@
-/* opencl/compute.c: limits and features of kernels: sizes of groups, types of data, the instruction set.
+/* opencl/compute.c: kernel limits and features: group sizes, data types, the instruction set.
  *
- * OpenCL itself reports half of it; for subgroups and instruction sets each vendor has separate queries, which others
- * refuse.
+ * OpenCL reports some of them. For subgroups and instruction sets each vendor has its own queries, which other drivers
+ * reject.
  */
 #include "device.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Of vendors' extensions, which not every cl_ext.h has. */
+/* From vendor extensions that some versions of cl_ext.h lack. */
 #define COMPUTE_CAPABILITY_MAJOR_NV 0x4000u
 #define COMPUTE_CAPABILITY_MINOR_NV 0x4001u
 #define WARP_SIZE_NV                0x4003u
@@ -75,7 +75,8 @@ static void list_groups(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id
     list_number(host, sink, GPUHAL_FACT_GROUP_MEMORY_BYTES, memory);
 }
 
-/* Every OpenCL C has 8 and 16 bits, the full profile 64 bits. The width of vectors is 0 for a missing type. */
+/* OpenCL C always supports 8 and 16 bits, and 64 bits in the full profile. The vector width is 0 for an unsupported
+ * type. */
 static uint32_t data_types(cl_device_id id)
 {
     cl_uint half = 0;
@@ -91,7 +92,7 @@ static uint32_t data_types(cl_device_id id)
            (strcmp(profile, "FULL_PROFILE") == 0 ? GPUHAL_DATA_INT64 : 0u);
 }
 
-/* AMD's driver gives the instruction set as the name of the device; the product name is another query. */
+/* AMD's driver reports the instruction set as the device name; another query returns the product name. */
 bool gpuhal_opencl_ask_target(cl_device_id id, char *text, size_t bytes)
 {
     cl_uint major = 0, minor = 0;
@@ -102,7 +103,7 @@ bool gpuhal_opencl_ask_target(cl_device_id id, char *text, size_t bytes)
     }
     if (gpuhal_opencl_ask_text(id, CL_DEVICE_BOARD_NAME_AMD, text, bytes) &&
         gpuhal_opencl_ask_text(id, CL_DEVICE_NAME, text, bytes) && strncmp(text, "gfx", 3) == 0) {
-        text[strcspn(text, ":")] = '\0'; /* gfx90a:sramecc+:xnack- */
+        text[strcspn(text, ":")] = '\0'; /* e.g. gfx90a:sramecc+:xnack- */
         return true;
     }
     return false;

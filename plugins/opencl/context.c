@@ -1,4 +1,4 @@
-/* opencl/context.c: an opened device: its internal streams, waiting, and how it was lost. */
+/* opencl/context.c: an opened device: its internal streams, waiting, and device loss. */
 #include "device.h"
 
 #include <gpuhal/native.h>
@@ -6,14 +6,14 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* Creates it in order and without profiling: a call enqueues its commands and waits for the last. */
+/* In-order and without profiling: a call enqueues its commands and waits for the last one. */
 cl_command_queue gpuhal_opencl_create_stream(gpuhal_plugin_device *device, cl_int *out_code)
 {
     return gpuhal_opencl_api.clCreateCommandQueue(device->context, device->entry->id, 0, out_code);
 }
 
-/* Makes another internal stream, since all are taken, or shares the last. Sharing is correct, only slower: several
- * threads may use one queue, and a call waits for its own event. */
+/* All streams are in use: creates another one, or shares the last. Sharing is correct but slower: several threads may
+ * use one queue, and each call waits for its own event. */
 static gpuhal_opencl_stream grow(gpuhal_plugin_device *device)
 {
     gpuhal_opencl_stream stream = {0};
@@ -24,37 +24,37 @@ static gpuhal_opencl_stream grow(gpuhal_plugin_device *device)
         stream.queue = gpuhal_opencl_create_stream(device, &code);
     }
     if (stream.queue) {
-        /* Taken before it can be found: the count is raised last, with release, so that a thread that reads it finds
-         * queue and flag in place. */
+        /* Mark it taken before it becomes visible. The count is incremented last, with release order, so that a thread
+         * that reads it sees the queue and the flag. */
         stream.taken = &device->taken[count];
         atomic_store_explicit(stream.taken, true, memory_order_relaxed);
         device->streams[count] = stream.queue;
         atomic_store_explicit(&device->stream_count, count + 1, memory_order_release);
     } else {
         stream.queue = device->streams[count - 1];
-        (void)gpuhal_opencl_api.clRetainCommandQueue(stream.queue); /* its owner may replace it meanwhile */
+        (void)gpuhal_opencl_api.clRetainCommandQueue(stream.queue); /* its owner may replace it in the meantime */
     }
     pthread_mutex_unlock(&device->growing);
     return stream;
 }
 
-/* Replaces the queue of a stream: in some drivers (rusticl of Mesa 25) all commands after a failed one fail too. If the
- * driver gives no queue, the old one stays. The new one is made before the lock is taken, and the old one released
- * after it, since both are calls of the driver. */
+/* Replaces the queue of a stream, because with some drivers (rusticl of Mesa 25) all commands after a failed one fail
+ * as well. Keeps the old queue if creating one fails. The lock is not held while the driver creates and releases
+ * queues. */
 static void replace_queue(gpuhal_plugin_device *device, const gpuhal_opencl_stream *stream)
 {
     cl_int code = CL_SUCCESS;
     const cl_command_queue fresh = gpuhal_opencl_create_stream(device, &code);
     if (fresh) {
-        pthread_mutex_lock(&device->growing); /* a thread that shares the stream takes its queue under it */
+        pthread_mutex_lock(&device->growing); /* protects the queue from threads that share the stream */
         device->streams[stream->taken - device->taken] = fresh;
         pthread_mutex_unlock(&device->growing);
         (void)gpuhal_opencl_api.clReleaseCommandQueue(stream->queue);
     }
 }
 
-/* Only reads a flag that is set, and so leaves its cache line with the thread that uses the stream. Acquire pairs with
- * the release in giving back: the queue may be another one since (replace_queue). */
+/* Reads the flag before exchanging it, so that a busy stream's cache line stays with its user. Acquire order pairs with
+ * the release in gpuhal_opencl_give_stream(), because replace_queue() may have changed the queue. */
 gpuhal_opencl_stream gpuhal_opencl_take_stream(gpuhal_plugin_device *device)
 {
     const uint32_t count = atomic_load_explicit(&device->stream_count, memory_order_acquire);
@@ -68,7 +68,7 @@ gpuhal_opencl_stream gpuhal_opencl_take_stream(gpuhal_plugin_device *device)
     return grow(device);
 }
 
-/* A queue that failed is replaced while the flag is still set: no other thread can take the stream meanwhile. */
+/* Replaces a failed queue while the flag is still set, so that no other thread can take the stream. */
 void gpuhal_opencl_give_stream(gpuhal_plugin_device *device, gpuhal_opencl_stream stream, cl_int code)
 {
     if (!stream.taken) {
@@ -83,8 +83,8 @@ void gpuhal_opencl_give_stream(gpuhal_plugin_device *device, gpuhal_opencl_strea
     atomic_store_explicit(stream.taken, false, memory_order_release);
 }
 
-/* clFinish would wait as well, but does not report that the work failed. The event's error is more precise than the
- * code of the wait, which is the same for all errors (CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST). */
+/* clFinish would also wait, but would not report failures. The event's error is more specific than the result of the
+ * wait, which is the same for all errors (CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST). */
 cl_int gpuhal_opencl_finish(cl_int code, cl_event event)
 {
     if (code != CL_SUCCESS) {
@@ -100,7 +100,7 @@ cl_int gpuhal_opencl_finish(cl_int code, cl_event event)
     return code;
 }
 
-/* Asks whether the device is available: some drivers return a meaningless code after it was unplugged. */
+/* Checks whether the device is available, because some drivers return a meaningless code after it was unplugged. */
 static gpuhal_status failed(gpuhal_plugin_device *device, const char *call, cl_int code, gpuhal_status status)
 {
     cl_bool available = CL_TRUE;
@@ -120,8 +120,8 @@ gpuhal_status gpuhal_opencl_result(gpuhal_plugin_device *device, const char *cal
     return code == CL_SUCCESS ? GPUHAL_OK : failed(device, call, code, gpuhal_opencl_report(device->host, call, code));
 }
 
-/* Drivers give commands that fail in execution this code for other reasons too: NVIDIA's for illegal accesses of
- * kernels, rusticl for a failed user event. */
+/* Drivers use this code for other execution failures as well: NVIDIA's for illegal accesses by kernels, rusticl for a
+ * failed user event. */
 gpuhal_status gpuhal_opencl_executed(gpuhal_plugin_device *device, const char *call, cl_int code)
 {
     if (code != CL_OUT_OF_RESOURCES) {
@@ -143,7 +143,7 @@ gpuhal_status gpuhal_opencl_refuse(const gpuhal_plugin_device *device, gpuhal_st
     return device->host->report(device->host, status, NULL, 0, text);
 }
 
-/* Calls no driver, since a driver that hangs would hang here too. */
+/* Makes no OpenCL call, because a hung driver would hang this function as well. */
 static gpuhal_status opencl_query_health(gpuhal_plugin_device *device)
 {
     return atomic_load(&device->lost) ? GPUHAL_ERROR_DEVICE_LOST : GPUHAL_OK;

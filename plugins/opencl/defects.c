@@ -1,8 +1,8 @@
-/* opencl/defects.c: workarounds that are chosen by the driver's name, since they would cost all other drivers
- * something. A workaround that suits every driver is in the code that needs it, with the driver's name.
+/* opencl/defects.c: workarounds selected by the driver's name, since they would have a cost for other drivers.
+ * Workarounds that suit every driver are in the code that needs them, with the driver's name.
  *
- * A row has the driver with its versions, the beginning of the names of the devices with the defect, and its cure. The
- * comment above it has its source and its test.
+ * A row contains the driver and its versions, a prefix of the names of affected devices, and the workaround. The
+ * comment above it names the source and the test.
  */
 #include "device.h"
 
@@ -13,31 +13,31 @@
 
 typedef struct defect {
     const char *platform;  /* CL_PLATFORM_NAME */
-    const char *driver;    /* before its version in CL_PLATFORM_VERSION */
+    const char *driver;    /* precedes the version in CL_PLATFORM_VERSION */
     uint32_t from, before; /* versions, major * 100 + minor */
     const char *device;
     uint32_t cure;
 } defect;
 
 static const defect known[] = {
-    /* PoCL counts the launches that use a loaded kernel. The end of a launch finds its kernel by code and size of
-     * groups, not by the width of the grid, although PoCL loads another kernel for each new maximum. So with two
-     * launches of one kernel at once, the wrong count goes down, and the second aborts the process
-     * ("found->ref_count > 0" in pocl_release_dlhandle_cache(), lib/CL/devices/common.c; mended by 9184812d6 of June
-     * 2024, in 6.0). `basic`, which is called cpu-minimal from 4.0 on, counts when a launch is enqueued, and pthread,
-     * called cpu from 4.0 on, when it begins; pthread of 3.1 counts twice and never gets to 0.
-     * Tests: opencl_defects.launches_of_two_queues_do_not_overlap_on_basic, …_on_drivers_that_forbid_it */
+    /* PoCL counts the launches that use a loaded kernel. The end of a launch looks up its kernel by code and group
+     * size, but not by grid width, although PoCL loads another kernel for each new maximum. So if two launches of a
+     * kernel run at the same time, the wrong counter is decremented, and the second launch aborts the process
+     * ("found->ref_count > 0" in pocl_release_dlhandle_cache(), lib/CL/devices/common.c; fixed by 9184812d6 of June
+     * 2024, in 6.0). `basic`, called cpu-minimal since 4.0, counts when a launch is enqueued; pthread, called cpu since
+     * 4.0, when it starts. pthread of 3.1 counts twice and never reaches 0. Tests:
+     * opencl_defects.launches_of_two_queues_do_not_overlap_on_basic, …_on_drivers_that_forbid_it */
     {PLATFORM, "pocl", 0, 400, "basic", GPUHAL_OPENCL_ONE_LAUNCH},
     {PLATFORM, "pocl", 400, 600, "cpu-minimal", GPUHAL_OPENCL_ONE_LAUNCH},
     {PLATFORM, "pocl", 0, 301, "pthread", GPUHAL_OPENCL_ONE_QUEUE},
     {PLATFORM, "pocl", 400, 600, "cpu", GPUHAL_OPENCL_ONE_QUEUE},
-    /* Processes that compile at once with one POCL_CACHE_DIR remove each other's files: clBuildProgram fails for
-     * correct code (pocl issue 1480; mended by 01e32a956 of May 2024, in 6.0).
-     * Test: opencl_defects.a_build_that_fails_without_a_word_about_the_code_is_tried_twice */
+    /* Processes that compile at the same time with one POCL_CACHE_DIR remove each other's files: clBuildProgram fails
+     * for correct code (pocl issue 1480; fixed by 01e32a956 of May 2024, in 6.0). Test:
+     * opencl_defects.a_build_that_fails_without_a_word_about_the_code_is_tried_twice */
     {PLATFORM, "pocl", 0, 600, "", GPUHAL_OPENCL_BUILD_TWICE},
 };
 
-/* Returns the version after the driver's name: "OpenCL 3.0 PoCL 3.1+debian …" is 301. 0: there is none. */
+/* Returns the version after the driver's name: 301 for "OpenCL 3.0 PoCL 3.1+debian …". 0: not found. */
 static uint32_t version_of(const char *text, const char *driver)
 {
     const char *found = strcasestr(text, driver);
@@ -66,11 +66,11 @@ uint32_t gpuhal_opencl_find_defects(cl_platform_id platform, cl_device_id id)
     return cures;
 }
 
-/* ---- GPUHAL_OPENCL_ONE_LAUNCH, GPUHAL_OPENCL_ONE_QUEUE: PoCL counts for the whole process */
+/* ---- GPUHAL_OPENCL_ONE_LAUNCH, GPUHAL_OPENCL_ONE_QUEUE: the state is global, like PoCL's counters */
 
 static struct {
     pthread_mutex_t mutex; /* held while a launch is enqueued; protects the members below */
-    cl_event last;         /* the newest launch, retained; NULL: it is known to have ended */
+    cl_event last;         /* the newest launch, retained; NULL: it is known to have finished */
     cl_command_queue commands;
     const gpuhal_plugin_device *device;
 } turn = {.mutex = PTHREAD_MUTEX_INITIALIZER};
@@ -80,7 +80,7 @@ static bool takes_turns(const gpuhal_plugin_device *device)
     return device->entry->defects & (GPUHAL_OPENCL_ONE_LAUNCH | GPUHAL_OPENCL_ONE_QUEUE);
 }
 
-/* Needs the mutex held, as do the next three. */
+/* Requires the mutex, like the next three functions. */
 static bool has_ended(cl_event event)
 {
     cl_int execution = CL_COMPLETE;
@@ -101,8 +101,8 @@ static bool is_free(const gpuhal_plugin_device *device, cl_command_queue command
            has_ended(turn.last);
 }
 
-/* Waits for the newest launch with the mutex released, since closing a device takes it as well. If the driver cannot
- * wait, the launch counts as ended. */
+/* Waits for the newest launch without holding the mutex, because closing a device acquires it as well. If the wait
+ * fails, the launch counts as finished. */
 static void wait_for_last(void)
 {
     const cl_event event = turn.last;
@@ -145,7 +145,7 @@ void gpuhal_opencl_give_turn(const gpuhal_plugin_device *device, cl_command_queu
     if (!takes_turns(device)) {
         return;
     }
-    if (launched) { /* else the last one may still run */
+    if (launched) { /* otherwise the last one may still be running */
         forget();
     }
     if (launched && !has_ended(launched) && gpuhal_opencl_api.clRetainEvent(launched) == CL_SUCCESS) {
@@ -156,9 +156,9 @@ void gpuhal_opencl_give_turn(const gpuhal_plugin_device *device, cl_command_queu
     pthread_mutex_unlock(&turn.mutex);
 }
 
-/* Does not wait for a launch of another device that is being enqueued, since `basic` runs it inside that call: the next
- * enqueued launch releases the event instead.
- * Test: opencl_defects.a_device_is_closed_while_basic_runs_a_kernel_of_another_inside_its_enqueue */
+/* If another device's launch is being enqueued, does not wait for it, since `basic` runs the kernel inside that call.
+ * The next launch releases the event instead. Test:
+ * opencl_defects.a_device_is_closed_while_basic_runs_a_kernel_of_another_inside_its_enqueue */
 void gpuhal_opencl_end_turns(const gpuhal_plugin_device *device)
 {
     if (!takes_turns(device) || pthread_mutex_trylock(&turn.mutex) != 0) {

@@ -1,8 +1,7 @@
 /* opencl/discovery.c: the list of devices.
  *
- * An index is the running number of a device, over all platforms, when it was first seen. It stays with its
- * cl_device_id as long as the process lives: a later enumeration leaves out missing devices and appends new ones. No
- * context is made here.
+ * Devices of all platforms are numbered when they are first seen. A cl_device_id keeps its index until the process
+ * exits: later enumerations skip missing devices and append new ones. No context is created here.
  */
 #include "device.h"
 
@@ -13,14 +12,14 @@
 #define PLATFORMS_MAX 32u
 
 static gpuhal_opencl_entry entries[ENTRIES_MAX];
-static _Atomic uint32_t entry_count; /* Raised after the entry is filled in: an entry that can be found is complete. */
+static _Atomic uint32_t entry_count; /* incremented after the entry is filled in, so every visible entry is complete */
 
 const gpuhal_opencl_entry *gpuhal_opencl_find(uint32_t index)
 {
     return index < atomic_load(&entry_count) ? &entries[index] : NULL;
 }
 
-/* Reads "OpenCL 1.2 …" as 102; 100 when it cannot be read, since every device has that. */
+/* Parses "OpenCL 1.2 …" as 102. Returns 100 if that fails, since every device supports it. */
 static uint32_t parse_version(const char *text)
 {
     unsigned major = 0, minor = 0;
@@ -39,8 +38,8 @@ static uint32_t ask_version(cl_platform_id platform, cl_device_id id)
     return version < common ? version : common;
 }
 
-/* Drivers use host memory in place if it begins on a page and has whole pages (Intel: whole cache lines); otherwise
- * they keep a copy. A device that is the host's processor only needs the alignment of its buffers. */
+/* Drivers use host memory in place if it begins on a page boundary and consists of whole pages (Intel: whole cache
+ * lines); otherwise they keep a copy. A device that is the CPU only needs the alignment of its buffers. */
 static uint64_t choose_import_alignment(bool software, uint64_t base_alignment)
 {
     bool usable = base_alignment != 0 && (base_alignment & (base_alignment - 1)) == 0;
@@ -48,8 +47,8 @@ static uint64_t choose_import_alignment(bool software, uint64_t base_alignment)
     return usable && base_alignment > least ? base_alignment : least;
 }
 
-/* Returns whether host and device see each other's writes to memory of clSVMAlloc() without mapping it. A device with
- * separate memory would have to fetch it over a bus. */
+/* Returns whether host and device see each other's writes to clSVMAlloc() memory without mapping it. Not used for
+ * devices with separate memory, which would access it over a bus. */
 static bool can_share(cl_device_id id, uint32_t version, bool software)
 {
     cl_device_svm_capabilities can = 0;
@@ -59,8 +58,8 @@ static bool can_share(cl_device_id id, uint32_t version, bool software)
            (can & CL_DEVICE_SVM_FINE_GRAIN_BUFFER);
 }
 
-/* Returns the function that takes SPIR-V, since OpenCL 2.1 or by cl_khr_il_program, with one query for both. NULL if
- * the device takes none. */
+/* Returns the function that loads SPIR-V, from OpenCL 2.1 or cl_khr_il_program; the query is the same for both. Returns
+ * NULL if the device does not support it. */
 static gpuhal_opencl_create_il *find_create_il(cl_platform_id platform, cl_device_id id, uint32_t version)
 {
     char text[256];
@@ -78,7 +77,7 @@ static gpuhal_opencl_create_il *find_create_il(cl_platform_id platform, cl_devic
     return found;
 }
 
-/* Returns the index of the device, a new one for a new device; ENTRIES_MAX when there is no room. Called under the
+/* Returns the device's index; adds an entry for a new device. Returns ENTRIES_MAX if the table is full. Requires the
  * lock.
  */
 static uint32_t find_or_add(cl_platform_id platform, cl_device_id id)
@@ -92,7 +91,7 @@ static uint32_t find_or_add(cl_platform_id platform, cl_device_id id)
     if (count == ENTRIES_MAX) {
         return count;
     }
-    cl_ulong allocation_max = UINT64_MAX; /* if the driver does not report it */
+    cl_ulong allocation_max = UINT64_MAX; /* used if the driver does not report it */
     cl_uint alignment_bits = 0;
     cl_bool compiler = CL_FALSE;
     (void)gpuhal_opencl_ask(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, &allocation_max, sizeof allocation_max);
@@ -118,9 +117,9 @@ static uint32_t find_or_add(cl_platform_id platform, cl_device_id id)
     return count;
 }
 
-/* Lists the devices of one platform. A platform that fails does not affect the others. If two .icd files name one
- * library, the loader lists its platform twice (ocl-icd 2.3.1 and 2.3.3): @p listed, by index, keeps each device from
- * being listed again. Returns the number of listed devices. */
+/* Lists the devices of one platform. A platform that fails does not affect the others. If two .icd files name the same
+ * library, the loader lists its platform twice (ocl-icd 2.3.1 and 2.3.3). @p listed, by index, prevents listing a
+ * device again. Returns the number of listed devices. */
 static uint32_t list_platform(const gpuhal_host *host, gpuhal_sink *sink, cl_platform_id platform, bool *listed)
 {
     cl_device_id ids[ENTRIES_MAX];
@@ -183,7 +182,7 @@ static gpuhal_status list_platforms(const gpuhal_host *host, gpuhal_sink *sink)
 gpuhal_status gpuhal_opencl_enumerate(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink)
 {
     (void)instance;
-    /* Keeps two copies of the core from filling the table at once, and drivers from starting in two threads. */
+    /* Prevents two copies of the core from filling in the table, or starting drivers, at the same time. */
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&lock);
     gpuhal_status status = list_platforms(host, sink);
@@ -200,7 +199,7 @@ static bool wants(const gpuhal_key *keys, uint32_t count, gpuhal_key key)
     return found;
 }
 
-/* Only AMD's driver reports it: the first of its two numbers is all free memory, in KiB. */
+/* Only AMD's driver reports it. The first of its two numbers is the total free memory in KiB. */
 gpuhal_status gpuhal_opencl_sample(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                                    const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink)
 {

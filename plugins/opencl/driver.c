@@ -1,4 +1,4 @@
-/* opencl/driver.c: opening the OpenCL library, the one table of its errors, and queries of devices and events. */
+/* opencl/driver.c: opens the OpenCL library, maps error codes, and queries devices and events. */
 #include "driver.h"
 
 #include "../common/text.h"
@@ -19,9 +19,9 @@ static const char *const library_names[] = {
     NULL,
 };
 
-/* Each copy of the core asks its own host, so that its report names the library; the process uses the first library
- * found. The table never changes again: readers take no lock, since each has come through start(), which held this one
- * after the table was written. */
+/* Each copy of the core opens the library through its own host, so that the host's report names the library. The
+ * process uses the first library found, and the table never changes afterwards. Readers need no lock: each has called
+ * this function, which acquires the lock after the table was written. */
 gpuhal_status gpuhal_opencl_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
 {
     (void)out_instance;
@@ -49,10 +49,10 @@ gpuhal_status gpuhal_opencl_start(const gpuhal_host *host, gpuhal_plugin_instanc
     return GPUHAL_OK;
 }
 
-/* Codes that blame an argument are DRIVER: the core has checked the arguments, so the caller of gpuhal cannot mend
- * them. A context or queue that is no longer valid belongs to a lost device: NVIDIA's driver returns these codes from
- * every call after a fault. Discovery handles CL_DEVICE_NOT_FOUND itself. Otherwise its number, -1, is PoCL's execution
- * status of every command that fails or follows a failed one. */
+/* Codes that mean an invalid argument map to DRIVER: the core has checked the arguments, so the application cannot fix
+ * them. A context or queue that has become invalid means a lost device: after a fault NVIDIA's driver returns these
+ * codes from every call. CL_DEVICE_NOT_FOUND is handled by discovery. Elsewhere its number, -1, is PoCL's execution
+ * status of a command that failed or follows a failed one. */
 static const struct {
     cl_int code;
     gpuhal_status status;

@@ -1,12 +1,12 @@
 /* opencl/driver.h: the OpenCL functions that this plugin calls, their error codes, and queries.
  *
- * The library is opened at run time through the host; the functions come from its table alone, so the plugin links no
- * OpenCL. The table is written once, by the first start() of the process, and is constant afterwards.
+ * The host opens the library at run time, and all functions are called through this table, so the plugin does not link
+ * OpenCL. The table is written once, by the first start() of the process, and never changes afterwards.
  */
 #ifndef GPUHAL_OPENCL_DRIVER_H
 #define GPUHAL_OPENCL_DRIVER_H
 
-#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* every version has clCreateCommandQueue */
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* clCreateCommandQueue works with every version */
 #include <CL/cl.h>
 #include <CL/cl_ext.h>
 
@@ -14,9 +14,9 @@
 
 #include <stdbool.h>
 
-/* Optional ones came with OpenCL 1.1 (rectangles, parts of buffers, the end of a buffer or an event), 1.2, and 2.0
- * (properties of queues, shared memory). A symbol alone proves nothing: the loader of another version has it too, so
- * the plugin also asks for the version of the device. */
+/* Optional functions are from OpenCL 1.1 (rectangles, sub-buffers, callbacks of buffers and events), 1.2, and 2.0
+ * (queue properties, shared memory). A symbol alone is not sufficient: the loader may be newer than the device. So the
+ * plugin also checks the device's version. */
 #define GPUHAL_OPENCL_FUNCTIONS(REQUIRED, OPTIONAL)                                                                   \
     REQUIRED(clGetPlatformIDs)                                                                                        \
     REQUIRED(clGetPlatformInfo)                                                                                       \
@@ -85,16 +85,15 @@ extern gpuhal_opencl_functions gpuhal_opencl_api;
 
 gpuhal_status gpuhal_opencl_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance);
 
-/* Returns the status for an error code. */
 gpuhal_status gpuhal_opencl_status(cl_int code);
-/* Reports an error to the host, with its name, and returns its status. */
+/* Reports an error to the host under its CL_… name, and returns the matching status. */
 gpuhal_status gpuhal_opencl_report(const gpuhal_host *host, const char *call, cl_int code);
 
-/* Asks for a value that has exactly this size; false when the driver does not know the question. */
+/* Queries a value of exactly this size. Returns false if the driver does not support the query. */
 bool gpuhal_opencl_ask(cl_device_id id, cl_device_info what, void *out_value, size_t bytes);
-/* Asks for a text, without blanks around it and as clean UTF-8; false when it is not there or empty. */
+/* Queries a string, trims it and makes it valid UTF-8. Returns false if it is missing or empty. */
 bool gpuhal_opencl_ask_text(cl_device_id id, cl_device_info what, char *out_text, size_t size);
-/* Gives CL_COMPLETE, more for unfinished work, less for its error. */
+/* Returns the execution status: CL_COMPLETE, greater for unfinished work, less for an error. */
 cl_int gpuhal_opencl_execution(cl_event event, cl_int *out_execution);
 
 #endif

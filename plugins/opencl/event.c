@@ -1,14 +1,14 @@
-/* opencl/event.c: events. Each recording is a cl_event, which replaces the one before: that of the queue's last
- * command, or of a marker. A marker is needed if no command is pending, if the caller may have enqueued later ones, or
- * if the event is timed, since the last command may have ended long before.
+/* opencl/event.c: events. Each recording is a cl_event that replaces the previous one: that of the queue's last
+ * command, or of a marker. A marker is needed if no command is pending, if the caller may have enqueued later commands,
+ * or if the event is timed, since the last command may have ended long before.
  *
- * A command queue keeps its order, so the last command is done when all are, and fails when one before it failed.
+ * A command queue is in-order, so its last command ends after all others and fails if an earlier one failed.
  *
- * clWaitForEvents has no timeout and keeps a processor busy in several drivers. So event_block sleeps, and a callback
- * of the cl_event wakes it. It also polls from time to time, since drivers forget the callback of failed work (PoCL
- * #1430, its conformance test is of 2024). Therefore event_notify, which must be called on failure too, is not offered.
- * The callback gets the condition alone: it may come late, after event, queue and device are gone, and some drivers do
- * not allow it to release a cl_event (ROCm/rocm-systems #1345).
+ * clWaitForEvents has no timeout and busy-waits in several drivers. So event_block sleeps until a callback of the
+ * cl_event wakes it. It also polls periodically, because drivers omit the callback for failed work (PoCL #1430; the
+ * conformance test dates from 2024). event_notify must be called on failure as well, so it is not offered. The callback
+ * may run late, after event, queue and device are gone, so it uses only the condition. Some drivers do not allow it to
+ * release a cl_event (ROCm/rocm-systems #1345).
  */
 #include "../common/clock.h"
 #include "device.h"
@@ -17,22 +17,22 @@
 
 #include <stdlib.h>
 
-/* The time between two polls of event_block. */
+/* The polling interval of event_block. */
 #define LOOK_NS UINT64_C(50000000)
 
-/* Signalled when a recording has ended; also late, for a former one. */
+/* Signalled when a recording has ended, possibly late, for an earlier recording. */
 typedef struct condition {
-    atomic_int references; /* the event, and the driver once for each callback that it has been given */
+    atomic_int references; /* the event, and the driver once per registered callback */
     pthread_mutex_t mutex; /* protects signals */
     pthread_cond_t condition;
-    uint64_t signals; /* how many there were */
+    uint64_t signals; /* number of signals so far */
 } condition;
 
 struct gpuhal_plugin_event {
     gpuhal_plugin_device *device;
     bool timed;
     cl_event event; /* NULL: never recorded */
-    cl_int error;   /* of work that had failed before that; CL_SUCCESS: none */
+    cl_int error;   /* error of work that failed before the recording; CL_SUCCESS: none */
     condition *ended;
     _Atomic bool armed; /* the driver will signal the end of this recording */
 };
@@ -49,7 +49,7 @@ static condition *condition_create(void)
     return made;
 }
 
-/* Frees the condition with the last reference: the event's, or that of a callback after the event was destroyed. */
+/* Frees the condition with the last reference: the event's, or a callback's if the event was destroyed before. */
 static void condition_release(condition *b)
 {
     if (atomic_fetch_sub(&b->references, 1) == 1) {
@@ -59,7 +59,7 @@ static void condition_release(condition *b)
     }
 }
 
-/* The status passed in must not be trusted: PoCL passes the requested one. */
+/* The status argument is not reliable: PoCL passes the requested one. */
 static void CL_CALLBACK signal_end(cl_event event, cl_int status, void *user)
 {
     (void)event;
@@ -72,8 +72,8 @@ static void CL_CALLBACK signal_end(cl_event event, cl_int status, void *user)
     condition_release(b);
 }
 
-/* Returns a count and not a flag: a waiting thread compares it with an earlier one, so that no thread has to reset
- * anything, and a late signal of a former recording only costs one more query. */
+/* Returns a count rather than a flag: a waiter compares it with an earlier count, so nothing has to be reset. A late
+ * signal of an earlier recording only costs one more query. */
 static uint64_t condition_signals(condition *b)
 {
     pthread_mutex_lock(&b->mutex);
@@ -82,8 +82,8 @@ static uint64_t condition_signals(condition *b)
     return signals;
 }
 
-/* Waits for one more signal than @p seen, or until @p until_ns. Several threads may wait. Returns the number of
- * signals. */
+/* Waits until there have been more than @p seen signals, or until @p until_ns. Several threads may wait. Returns the
+ * number of signals. */
 static uint64_t condition_wait(condition *b, uint64_t seen, uint64_t until_ns)
 {
     const struct timespec until = gpuhal_plugin_time(until_ns);
@@ -120,8 +120,7 @@ void gpuhal_opencl_event_destroy(gpuhal_plugin_event *event)
     free(event);
 }
 
-/* Enqueues a marker only if it is needed: with one, a small copy that is waited for takes half as long again on
- * PoCL. */
+/* Enqueues a marker only if necessary: with one, waiting for a small copy takes 1.5 times as long on PoCL. */
 static gpuhal_status end_of(gpuhal_plugin_queue *queue, bool timed, cl_event *out_event)
 {
     if (queue->pending_count == 0 || queue->foreign || timed) {
@@ -136,9 +135,9 @@ static gpuhal_status end_of(gpuhal_plugin_queue *queue, bool timed, cl_event *ou
     return gpuhal_opencl_result(queue->device, "clRetainEvent", gpuhal_opencl_api.clRetainEvent(*out_event));
 }
 
-/* Flushes before anything changes: after a failure the former recording stays. The error of failed work moves from the
- * queue to the event, which alone reports it from then on. `armed` is cleared after the recording was exchanged: the
- * next wait requests a callback of the new one. */
+/* Flushes before anything changes, so that the previous recording is kept on failure. The error of failed work moves
+ * from the queue to the event, which alone reports it from then on. `armed` is cleared after the recording was
+ * replaced, so that the next wait requests a new callback. */
 gpuhal_status gpuhal_opencl_event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
     gpuhal_plugin_device *device = queue->device;
@@ -189,8 +188,8 @@ gpuhal_status gpuhal_opencl_event_query(gpuhal_plugin_event *event)
     return gpuhal_opencl_executed(event->device, "work before an event", ended);
 }
 
-/* Requests a callback once for each recording, for any number of waiting threads. The callback's reference is taken
- * before the driver can call it. If the driver takes no callback, event_block still queries from time to time. */
+/* Requests one callback per recording, for any number of waiters. Takes the callback's reference before the driver can
+ * call it. If the driver rejects the callback, event_block still polls. */
 static void arm(gpuhal_plugin_event *event)
 {
     if (atomic_exchange(&event->armed, true)) {
@@ -204,7 +203,7 @@ static void arm(gpuhal_plugin_event *event)
 
 gpuhal_status gpuhal_opencl_event_block(gpuhal_plugin_event *event, uint64_t timeout_ns)
 {
-    /* Read before the query: a signal that comes after the query changes the number, and ends the wait at once. */
+    /* Read before the query, so that a signal after the query ends the wait immediately. */
     uint64_t seen = condition_signals(event->ended);
     gpuhal_status status = gpuhal_opencl_event_query(event);
     if (status != GPUHAL_NOT_READY || timeout_ns == 0) {
@@ -221,7 +220,7 @@ gpuhal_status gpuhal_opencl_event_block(gpuhal_plugin_event *event, uint64_t tim
     return status;
 }
 
-/* Reads when the recording was done, by the device's clock. Returns OK with 0 if a driver takes no time of markers. */
+/* Reads the device time of the recording's end. Returns OK with 0 if the driver does not time markers. */
 static gpuhal_status read_time(gpuhal_plugin_event *event, cl_ulong *out_ns)
 {
     const gpuhal_status status = gpuhal_opencl_event_query(event);
@@ -262,7 +261,7 @@ cl_event gpuhal_opencl_event_handle(const gpuhal_plugin_event *event)
     return event->event;
 }
 
-/* No public function reaches this slot yet. */
+/* No public function calls this slot yet. */
 static gpuhal_status opencl_native_event(gpuhal_plugin_event *event, gpuhal_native *out_native)
 {
     if (!event->event) {

@@ -1,7 +1,7 @@
-/* opencl/facts.c: the facts of a device from OpenCL.
+/* opencl/facts.c: the device facts that OpenCL reports.
  *
- * Every value is requested, and the value decides: extension strings are wrong in both directions. A value that is not
- * reported, or cannot be true, is missing with a reason.
+ * Every value is queried rather than derived from extension strings, which may be wrong in both directions. Values that
+ * are unreported or implausible are missing with a reason.
  */
 #include "device.h"
 
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Numbers that the driver does not know if they are 0. */
+/* Numbers whose value is 0 if the driver does not report them. */
 static const struct {
     gpuhal_key key;
     cl_device_info what;
@@ -21,7 +21,7 @@ static const struct {
     {GPUHAL_FACT_MEMORY_TOTAL_BYTES, CL_DEVICE_GLOBAL_MEM_SIZE, 8, 1, 1},
     {GPUHAL_FACT_ALLOCATION_MAX_BYTES, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 8, 1, 1},
     {GPUHAL_FACT_BINDING_MAX_BYTES, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 8, 1, 1},
-    {GPUHAL_FACT_BINDING_ALIGNMENT_BYTES, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 4, 1, 8}, /* OpenCL counts it in bits */
+    {GPUHAL_FACT_BINDING_ALIGNMENT_BYTES, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 4, 1, 8}, /* in bits */
     {GPUHAL_FACT_COMPUTE_UNITS, CL_DEVICE_MAX_COMPUTE_UNITS, 4, 1, 1},
     {GPUHAL_FACT_CLOCK_CORE_MAX_HERTZ, CL_DEVICE_MAX_CLOCK_FREQUENCY, 4, 1000000, 1},
 };
@@ -65,7 +65,7 @@ static void list_text(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key
     }
 }
 
-/* AMD's query has the product name; its CL_DEVICE_NAME is the instruction set. */
+/* AMD's own query returns the product name; its CL_DEVICE_NAME is the instruction set. */
 static void list_name(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
 {
     char name[256];
@@ -76,7 +76,7 @@ static void list_name(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id i
     host->text(host, sink, GPUHAL_FACT_NAME, name);
 }
 
-/* The text continues with the vendor's information; only the number is the version. */
+/* The string continues with vendor information; only the number is the version. */
 static void list_api_version(const gpuhal_host *host, gpuhal_sink *sink, cl_device_id id)
 {
     char text[256], version[16];
@@ -91,8 +91,7 @@ static void list_api_version(const gpuhal_host *host, gpuhal_sink *sink, cl_devi
     }
 }
 
-/* Some software drivers call themselves a GPU (rusticl with RUSTICL_DEVICE_TYPE), or everything (Oclgrind has all type
- * bits). */
+/* Some software drivers claim to be a GPU (rusticl with RUSTICL_DEVICE_TYPE) or set all type bits (Oclgrind). */
 bool gpuhal_opencl_is_software(cl_device_id id)
 {
     static const char *const names[] = {"llvmpipe", "softpipe", "SwiftShader", "Oclgrind"};
@@ -141,8 +140,8 @@ void gpuhal_opencl_list_facts(const gpuhal_host *host, gpuhal_sink *sink, const 
     host->u64(host, sink, GPUHAL_FACT_COPY_ALIGNMENT_BYTES, 1);
     host->u64(host, sink, GPUHAL_FACT_FILL_ALIGNMENT_BYTES, 1);
     host->u64(host, sink, GPUHAL_FACT_PAGEABLE_ACCESS, 1);
-    /* Not DEVICE_MAPPED, even if memory is unified: kernels may not use memory that is mapped for writing ("Mapping
-     * Buffer Objects" of the OpenCL specification), and a lasting address is a lasting mapping. */
+    /* Not DEVICE_MAPPED, even with unified memory: a permanent address requires a permanent mapping, and kernels may
+     * not use memory that is mapped for writing ("Mapping Buffer Objects" of the OpenCL specification). */
     host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS,
               1u << GPUHAL_MEMORY_DEVICE | 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK);
     const uint64_t hosts = 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK,

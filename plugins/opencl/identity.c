@@ -1,10 +1,10 @@
-/* opencl/identity.c: which physical device a device belongs to: PCI address with partition, UUID, LUID; and the UUID of
- * its driver.
+/* opencl/identity.c: identifies the physical device by PCI address with partition, UUID and LUID, and the driver by its
+ * UUID.
  *
- * The Khronos query comes first, then the vendors' queries. An error means that the driver does not know the query.
- * Devices that are the host's processor are not asked, regardless of their stated type: the result would belong to
- * another device, or be the same on every machine (rusticl's llvmpipe gives the version of Mesa as its UUID). An
- * address without its domain is completed from the system's list of PCI devices if that leaves one possibility.
+ * The Khronos query is tried first, then the vendors' queries. An error means that the driver does not support the
+ * query. CPU devices are not queried, even if they report another type: the result would belong to another device, or
+ * be the same on every machine (rusticl's llvmpipe returns the Mesa version as its UUID). An address without a domain
+ * is completed from the system's list of PCI devices if the result is unambiguous.
  */
 #include "../common/text.h"
 #include "device.h"
@@ -26,13 +26,13 @@
 #define CL_DEVICE_PCI_DOMAIN_ID_NV 0x400A
 #endif
 
-/* cl_khr_pci_bus_info, and the same for the other sources. */
+/* Layout of cl_khr_pci_bus_info, also used for the other sources. */
 typedef struct pci_address {
     cl_uint domain, bus, device, function;
 } pci_address;
 
-/* Finds the domain of the one device of the system with this bus, device and function. On machines with several
- * domains (one for each MI300A, ROCm/clr#106) a guess would take several GPUs for one. */
+/* Finds the domain of the only device with this bus, device and function. On machines with several domains (one per
+ * MI300A, ROCm/clr#106) a guess would merge several GPUs into one. */
 static bool find_domain(const char *devices, pci_address *address)
 {
     char end[16];
@@ -58,7 +58,7 @@ static bool ask_khronos(cl_device_id id, pci_address *out_address)
     return gpuhal_opencl_ask(id, CL_DEVICE_PCI_BUS_INFO_KHR, out_address, sizeof *out_address);
 }
 
-/* The slot holds device and function; old drivers do not know the domain (Oblomov/clinfo#73). */
+/* The slot contains device and function. Old drivers do not report the domain (Oblomov/clinfo#73). */
 static bool ask_nvidia(const char *devices, cl_device_id id, pci_address *out_address)
 {
     cl_uint slot = 0;
@@ -72,7 +72,7 @@ static bool ask_nvidia(const char *devices, cl_device_id id, pci_address *out_ad
            find_domain(devices, out_address);
 }
 
-/* The members are signed characters, and there is no domain. */
+/* The members are signed characters, and the domain is not reported. */
 static bool ask_amd(const char *devices, cl_device_id id, pci_address *out_address)
 {
     cl_device_topology_amd topology;
@@ -88,7 +88,7 @@ static bool ask_amd(const char *devices, cl_device_id id, pci_address *out_addre
     return find_domain(devices, out_address);
 }
 
-/* AMD's runtimes report the number of a partition as the function; the device on the bus is function 0
+/* AMD's runtimes report the partition number as the function; the device on the bus is function 0
  * (ROCm/rocm_smi_lib#208). */
 static bool is_partition(const char *devices, cl_device_id id, const pci_address *address)
 {
@@ -100,7 +100,7 @@ static bool is_partition(const char *devices, cl_device_id id, const pci_address
            vendor == VENDOR_AMD && access(path, F_OK) != 0;
 }
 
-/* Drivers that know the query and not the value return zeros. */
+/* Drivers that support the query but do not know the address return zeros. */
 static bool is_possible(const pci_address *address)
 {
     bool zero = address->domain == 0 && address->bus == 0 && address->device == 0 &&
@@ -133,7 +133,7 @@ static void list_pci_address(const gpuhal_host *host, gpuhal_sink *sink, cl_devi
     host->text(host, sink, GPUHAL_FACT_PCI_ADDRESS, text);
 }
 
-/* A UUID of zeros comes from drivers of chips without a serial number; it would make them all one device. */
+/* Drivers report a UUID of zeros for chips without a serial number. It would make all of them one device. */
 static void list_uuid(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, cl_device_id id, cl_device_info what)
 {
     static const unsigned char none[CL_UUID_SIZE_KHR];

@@ -1,14 +1,14 @@
 /* opencl/kernel.c: kernels and their launches.
  *
- * A cl_kernel carries the arguments of its next launch, so that no two threads may use one at a time. A kernel of the
- * plugin keeps several: a launch takes an idle one, or makes one, and leaves it there. Setting an argument costs a few
- * nanoseconds (PoCL), so all are set at each launch.
+ * A cl_kernel stores the arguments of its next launch, so only one thread may use it at a time. A plugin kernel
+ * therefore keeps several. A launch takes an idle one, or creates one, and leaves it idle. Setting an argument takes a
+ * few nanoseconds (PoCL), so every launch sets all of them.
  *
- * No call of OpenCL makes a driver finish its code before the first launch: PoCL compiles a kernel for a size of groups
- * when a thread of it first runs that size, in the whole process or since its cache on disk was emptied, and again for
- * the first grid of 65535 threads in a dimension. A launch of no threads does not compile that form. Asking for the
- * program's binary does so only for the size of groups in POCL_BINARY_SPECIALIZE_WG (PoCL 3.1), a variable that only
- * the user may set.
+ * No OpenCL call makes a driver compile completely before the first launch. PoCL compiles a kernel for a group size
+ * when one of its threads first runs this size, in the process or since the on-disk cache was emptied, and again for
+ * the first grid of 65535 threads in a dimension. A launch without threads does not trigger this. Querying the
+ * program's binary does so only for the group size in POCL_BINARY_SPECIALIZE_WG (PoCL 3.1), a variable that only the
+ * user may set.
  */
 #include "device.h"
 
@@ -18,18 +18,18 @@
 
 #define IDLE_MAX 8u
 
-/* One cl_kernel, with the buffers over parts of memory that are its arguments during a launch. */
+/* One cl_kernel, with the sub-buffers that are its arguments during a launch. */
 typedef struct instance {
     cl_kernel kernel;
     uint32_t part_count;
-    cl_mem parts[]; /* as many as there are parameters */
+    cl_mem parts[]; /* room for one per parameter */
 } instance;
 
 struct gpuhal_plugin_kernel {
     gpuhal_plugin_program *program;
-    char *name; /* after the parameters */
+    char *name; /* stored after the parameters */
     size_t group_size[3];
-    _Atomic(instance *) idle[IDLE_MAX]; /* NULL: a launch has it, or there is none yet */
+    _Atomic(instance *) idle[IDLE_MAX]; /* NULL: used by a launch, or not created yet */
     uint32_t parameter_count;
     gpuhal_parameter parameters[];
 };
@@ -42,7 +42,7 @@ static void instance_release(instance *one)
     free(one);
 }
 
-/* @p out_code: CL_OUT_OF_HOST_MEMORY also if the plugin lacks memory. */
+/* @p out_code is also CL_OUT_OF_HOST_MEMORY if the plugin is out of memory. */
 static instance *instance_create(const gpuhal_plugin_program *program, const char *name, uint32_t parameter_count,
                                  cl_int *out_code)
 {
@@ -56,8 +56,8 @@ static instance *instance_create(const gpuhal_plugin_program *program, const cha
     return made;
 }
 
-/* Only reads an empty place, and skips it. Acquire pairs with the release in giving back: the other thread's calls for
- * this cl_kernel come before those of this thread. */
+/* Skips an empty slot after just reading it. Acquire order pairs with the release in give(): the other thread's calls
+ * with this cl_kernel happen before this thread's. */
 static instance *take(gpuhal_plugin_kernel *kernel, cl_int *out_code)
 {
     for (uint32_t i = 0; i < IDLE_MAX; i++) {
@@ -120,7 +120,7 @@ static void opencl_kernel_destroy(gpuhal_plugin_kernel *kernel)
     free(kernel);
 }
 
-/* Counts the arguments; the parameters of a description must be as many. */
+/* Counts the arguments; a description must have the same number of parameters. */
 static gpuhal_status count_parameters(const gpuhal_plugin_program *program, const gpuhal_kernel_desc *desc,
                                       uint32_t *out_count)
 {
@@ -171,7 +171,7 @@ static gpuhal_status opencl_kernel_create(gpuhal_plugin_program *program, const 
         return kernel_failed(program, desc->name, code);
     }
     give(kernel, first);
-    /* Limits first: with arguments set, drivers count local ones in. */
+    /* Limits first: once arguments are set, drivers include local ones. */
     status = gpuhal_opencl_fill_limits(program, first->kernel, desc, out_info);
     status = status ? status : gpuhal_opencl_fill_parameters(program, first->kernel, desc, kernel->parameters, count);
     if (status != GPUHAL_OK) {
@@ -189,7 +189,7 @@ static gpuhal_status opencl_kernel_create(gpuhal_plugin_program *program, const 
 
 /* ---- launches */
 
-/* Sets the part, or all of the memory if the part begins with it: a kernel gets no size. */
+/* Sets a sub-buffer, or the whole buffer if the offset is 0, since a kernel is not passed a size. */
 static cl_int set_buffer(instance *own, uint32_t index, const gpuhal_plugin_argument *argument, const char **out_call)
 {
     gpuhal_opencl_buffer *buffer = argument->memory->object;
@@ -228,10 +228,10 @@ static cl_int set_arguments(instance *own, const gpuhal_plugin_launch *launch, c
     return code;
 }
 
-/* The driver keeps the objects that an enqueued kernel uses, parts of buffers too, so that the instance can go back at
- * once. Only memory shared by host and device is set by address: on the host's processor there is nothing to make
- * resident, so the driver need not know of it (clSetKernelExecInfo() of PoCL 3.1 also writes beyond an array if there
- * are more such pointers than arguments). */
+/* The driver retains the objects that an enqueued kernel uses, including sub-buffers, so the instance can be released
+ * immediately. Only memory shared by host and device is set by address. On the CPU nothing has to be made resident, so
+ * clSetKernelExecInfo() is not needed. In PoCL 3.1 it also writes beyond an array if there are more such pointers than
+ * arguments. */
 static gpuhal_status opencl_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
                                    const gpuhal_plugin_launch *launch)
 {

@@ -1,7 +1,8 @@
-/* opencl/memory.c: allocating, releasing and mapping.
+/* opencl/memory.c: allocates, frees and maps memory.
  *
- * OpenCL allocates lazily. Device memory is committed by migrating it to the device without its contents, which makes
- * the driver find the space now; page-locked memory by touching its pages. device.h describes the two kinds of memory.
+ * OpenCL allocates lazily. Device memory is committed by migrating it to the device without its contents, which forces
+ * the driver to allocate it. Page-locked memory is committed by touching its pages. device.h describes the two kinds of
+ * memory.
  */
 #include "device.h"
 
@@ -10,10 +11,10 @@
 #include <stdlib.h>
 
 #define HOST_PAGE      4096u
-#define HOST_ALIGNMENT 64u /* that the core promises */
+#define HOST_ALIGNMENT 64u /* guaranteed by the core */
 
-/* Before OpenCL 1.2 there is no migration: writing one byte makes the drivers of that time place the buffer. Waits,
- * since a failure of the command may show only at its end. */
+/* OpenCL before 1.2 has no migration: writing one byte makes drivers of that time place the buffer. Waits, because the
+ * command may fail only at its end. */
 static cl_int commit(gpuhal_plugin_device *device, cl_mem mem)
 {
     gpuhal_opencl_stream stream = gpuhal_opencl_take_stream(device);
@@ -31,7 +32,7 @@ static cl_int commit(gpuhal_plugin_device *device, cl_mem mem)
     return code;
 }
 
-/* A driver that gives neither a buffer nor a code has run out of something. */
+/* A driver that returns neither a buffer nor an error code has run out of some resource. */
 static gpuhal_status create(gpuhal_plugin_device *device, cl_mem_flags flags, uint64_t bytes, void *under,
                             cl_mem *out_mem)
 {
@@ -42,8 +43,8 @@ static gpuhal_status create(gpuhal_plugin_device *device, cl_mem_flags flags, ui
                     : gpuhal_opencl_result(device, "clCreateBuffer", code != CL_SUCCESS ? code : CL_OUT_OF_RESOURCES);
 }
 
-/* Memory of clSVMAlloc() under a buffer. It is freed when the driver has dropped the last reference to the buffer,
- * which may be the application's. The record keeps a reference to the context, which frees the memory. */
+/* clSVMAlloc() memory used by a buffer. It is freed when the driver has dropped the last reference to the buffer, which
+ * may be the application's. Retains the context, which is needed to free the memory. */
 typedef struct shared_memory {
     cl_context context;
     void *pointer;
@@ -81,9 +82,9 @@ static gpuhal_status create_over(gpuhal_plugin_device *device, shared_memory *sh
     return gpuhal_opencl_result(device, "clSetMemObjectDestructorCallback", code);
 }
 
-/* Allocates device memory that the host sees: a buffer over memory of clSVMAlloc() uses exactly that memory (OpenCL
- * 3.0, section 5.2.1). With fine grain it need not be mapped (5.6.1) and is at the host's address for kernels. There is
- * nothing to commit: the call has found the memory. */
+/* Allocates host-visible device memory: a buffer over clSVMAlloc() memory uses exactly that memory (OpenCL 3.0, section
+ * 5.2.1). Fine-grained memory need not be mapped (5.6.1), and kernels access it at the host address. clSVMAlloc() has
+ * already committed it. */
 static gpuhal_status allocate_shared(gpuhal_plugin_device *device, const gpuhal_alloc *alloc,
                                      gpuhal_memory *out_memory)
 {
@@ -109,7 +110,7 @@ static gpuhal_status allocate_shared(gpuhal_plugin_device *device, const gpuhal_
     return GPUHAL_OK;
 }
 
-/* Device memory has no address in OpenCL, so that an alignment beyond the promised one can neither be made nor
+/* OpenCL device memory has no address, so an alignment beyond the guaranteed one can be neither achieved nor
  * checked. */
 static gpuhal_status allocate_device(gpuhal_plugin_device *device, const gpuhal_alloc *alloc,
                                      gpuhal_memory *out_memory)
@@ -123,8 +124,8 @@ static gpuhal_status allocate_device(gpuhal_plugin_device *device, const gpuhal_
     if (device->entry->shares) {
         return allocate_shared(device, alloc, out_memory);
     }
-    /* PoCL (3.1, 6.0) takes host memory when the buffer is first used, and aborts the program if there is none; with
-     * this flag clCreateBuffer takes it and returns an error. */
+    /* PoCL (3.1, 6.0) allocates host memory when the buffer is first used, and aborts the process if that fails. With
+     * this flag clCreateBuffer allocates it and returns an error. */
     gpuhal_status status =
         create(device, device->entry->software ? CL_MEM_ALLOC_HOST_PTR : 0, alloc->bytes, NULL, &buffer->mem);
     if (status != GPUHAL_OK) {
@@ -139,7 +140,7 @@ static gpuhal_status allocate_device(gpuhal_plugin_device *device, const gpuhal_
     return GPUHAL_OK;
 }
 
-/* @p out_code is an error if the result is NULL. */
+/* If the result is NULL, @p out_code is an error. */
 static void *map_blocking(gpuhal_plugin_device *device, cl_mem mem, cl_map_flags flags, uint64_t offset,
                           uint64_t bytes, cl_int *out_code)
 {
@@ -171,8 +172,8 @@ static void touch(volatile char *start, uint64_t bytes)
     start[bytes - 1] = 0;
 }
 
-/* Aligns the host address, which is the only one: the driver promises no alignment, so there is room to move. The sum
- * cannot overflow: it is compared with the largest allocation first. */
+/* Aligns the host address, which is the only address. The driver guarantees no alignment, so the allocation includes
+ * slack. The sum cannot overflow, because the slack is checked against the largest allocation first. */
 static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     gpuhal_opencl_buffer *buffer = out_memory->object;
@@ -187,7 +188,7 @@ static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_al
         return status;
     }
     cl_int code = CL_SUCCESS;
-    /* Maps all of it, once, for as long as it lives: the address must not change, and no command may use the buffer. */
+    /* Map all of it permanently: the address must not change, and no command may use the buffer. */
     buffer->mapped = map_blocking(device, buffer->mem, CL_MAP_READ | CL_MAP_WRITE, 0, alloc->bytes + slack, &code);
     if (!buffer->mapped) {
         gpuhal_opencl_api.clReleaseMemObject(buffer->mem);
@@ -230,7 +231,7 @@ static gpuhal_status opencl_allocate(gpuhal_plugin_device *device, const gpuhal_
         free(buffer);
     }
     if (status == GPUHAL_ERROR_HOST_MEMORY) {
-        /* On software devices host and device memory are the same; for the caller the buffer did not fit. */
+        /* On software devices host and device memory are the same, so report that the buffer did not fit. */
         return host->report(host, GPUHAL_ERROR_OUT_OF_MEMORY, "clCreateBuffer", CL_OUT_OF_HOST_MEMORY,
                             "CL_OUT_OF_HOST_MEMORY");
     }
@@ -252,7 +253,7 @@ static void opencl_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
     free(buffer);
 }
 
-/* DISCARD spares a discrete GPU the transfer of the old contents to the host. */
+/* DISCARD saves a discrete GPU the transfer of the old contents to the host. */
 static gpuhal_status opencl_map(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset,
                                 uint64_t bytes, uint32_t access, void **out_pointer)
 {
@@ -281,8 +282,8 @@ static gpuhal_status opencl_unmap(gpuhal_plugin_device *device, const gpuhal_mem
                                 unmap_blocking(device, gpuhal_opencl_mem(memory), pointer));
 }
 
-/* The buffer of page-locked memory stays mapped, so no other command may use it: there is nothing to export. The offset
- * is 0: a part of a wrapped buffer is a separate buffer. */
+/* The buffer of page-locked memory stays mapped and no other command may use it, so it is not exported. The offset is
+ * 0, because a part of a wrapped buffer is a sub-buffer. */
 static gpuhal_status opencl_native_memory(gpuhal_plugin_device *device, const gpuhal_memory *memory,
                                           gpuhal_native *out_native)
 {

@@ -1,12 +1,12 @@
-/* opencl/open.c: opening a device, with a new context or the caller's, and closing it. */
+/* opencl/open.c: opens a device with a new or an adopted context, and closes it. */
 #include "device.h"
 
 #include <gpuhal/native.h>
 
 #include <stdlib.h>
 
-/* Logs the driver's messages about errors; may be called on any of its threads. @p user is the host, which lives as
- * long as the process: a late call after close does no harm. Oclgrind 21.10 passes NULL instead. */
+/* Logs the driver's error messages; may be called on any of its threads. @p user is the host, which stays valid until
+ * the process exits, so a late call after close is harmless. Oclgrind 21.10 passes NULL instead. */
 static void CL_CALLBACK context_says(const char *text, const void *binary, size_t bytes, void *user)
 {
     (void)binary;
@@ -37,14 +37,12 @@ static gpuhal_status create_first_stream(gpuhal_plugin_device *device)
         return gpuhal_opencl_report(device->host, "clCreateCommandQueue", code);
     }
     (void)gpuhal_opencl_api.clRetainCommandQueue(device->streams[0]);
-    /* Retained once more, since native access gives out this queue while replace_queue() may give the stream
-     * another. */
+    /* Retained once more: native access returns this queue, while replace_queue() may replace it in the stream. */
     device->lent = device->streams[0];
     return GPUHAL_OK;
 }
 
-/* Returns a fault of the caller's objects; NULL: none. CL_INVALID_CONTEXT comes for an invalid context, as far as
- * drivers check. */
+/* Returns the fault of the caller's objects, or NULL. Drivers report an invalid context as far as they check it. */
 static const char *adoption_fault(const gpuhal_opencl_entry *entry, const gpuhal_native *adopt)
 {
     cl_device_id devices[64];

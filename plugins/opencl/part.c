@@ -1,8 +1,8 @@
-/* opencl/part.c: buffers over a part of memory, since a kernel cannot take a buffer from an offset on.
+/* opencl/part.c: sub-buffers, because a kernel cannot access a buffer from an offset.
  *
- * The latest parts stay with their memory: the next launch with the same part finds it. The table has a reference to
- * each; a launch takes another, so that another thread may replace the entry meanwhile. Parts are released before the
- * memory itself, which the driver keeps as long as there is a part of it.
+ * The latest sub-buffers are cached with their memory, so that the next launch with the same part finds its sub-buffer.
+ * The table has a reference to each. A launch adds its own, so another thread may replace the entry in the meantime.
+ * Sub-buffers are released before the memory, which the driver keeps as long as one exists.
  */
 #include "device.h"
 
@@ -13,7 +13,7 @@
 
 typedef struct part {
     uint64_t offset, bytes;
-    cl_mem mem; /* NULL: none */
+    cl_mem mem; /* NULL: unused */
 } part;
 
 typedef struct gpuhal_opencl_parts {
@@ -21,7 +21,7 @@ typedef struct gpuhal_opencl_parts {
     part places[PLACES];
 } gpuhal_opencl_parts;
 
-/* Creates a part of a part as one of the whole (OpenCL 3.0, section 5.2.1). */
+/* A sub-buffer of a sub-buffer must be created from the whole buffer (OpenCL 3.0, section 5.2.1). */
 cl_mem gpuhal_opencl_create_part(cl_mem mem, uint64_t offset, uint64_t bytes, cl_int *out_code)
 {
     cl_mem whole = NULL;
@@ -35,7 +35,7 @@ cl_mem gpuhal_opencl_create_part(cl_mem mem, uint64_t offset, uint64_t bytes, cl
                                                out_code);
 }
 
-/* Returns NULL without memory. If two threads make the first table, one frees its table again. */
+/* Returns NULL if out of memory. If two threads create the table, one of them frees its own. */
 static gpuhal_opencl_parts *table_of(gpuhal_opencl_buffer *buffer)
 {
     gpuhal_opencl_parts *table = atomic_load_explicit(&buffer->parts, memory_order_acquire), *found = NULL;
@@ -51,7 +51,7 @@ static gpuhal_opencl_parts *table_of(gpuhal_opencl_buffer *buffer)
     return table;
 }
 
-/* Returns the place of an offset. Parts lie at multiples of large numbers, so the upper bits of a product are used
+/* Returns the place of an offset. Offsets are multiples of large numbers, so the upper bits of a product are used
  * (Fibonacci hashing). */
 static part *place_of(gpuhal_opencl_parts *table, uint64_t offset)
 {

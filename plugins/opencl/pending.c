@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Commands between two checks of the earlier ones. */
+/* Number of commands between two checks of earlier commands. */
 #define LOOK_EVERY 16u
 
-/* If unfinished work fails, the driver fails all commands enqueued after it. After work that has already failed,
- * drivers go on as if nothing had happened (PoCL): so each command is checked once it has ended. Only errors of
- * commands after the last recording are kept for the next: that recording reports earlier errors itself. */
+/* If unfinished work fails, the driver fails all commands enqueued after it. If the work has already failed, drivers
+ * (PoCL) continue as if nothing had happened, so each command is checked after it has ended. Only errors of commands
+ * after the last recording are stored for the next one, since the last one reports earlier errors itself. */
 void gpuhal_opencl_queue_retire(gpuhal_plugin_queue *queue)
 {
     uint32_t gone = 0;
@@ -42,9 +42,10 @@ bool gpuhal_opencl_queue_grow(gpuhal_plugin_queue *queue)
     return grown != NULL;
 }
 
-/* Events are held until their commands have ended, since PoCL 3.1 aborts if a command fails and its event has no
- * reference left. They are checked several at a time: the driver's threads work on the latest ones. Without memory the
- * event before is released unchecked, recorded or not. There is always one before: a queue is made with space. */
+/* Retains events until their commands have ended, because PoCL 3.1 aborts if a command fails and its event has no
+ * references. Checks several at a time, because the driver's threads work on the latest ones. If out of memory, the
+ * previous event is released unchecked, whether recorded or not. A previous event always exists, since a queue is
+ * created with space. */
 void gpuhal_opencl_queue_keep(gpuhal_plugin_queue *queue, cl_event event)
 {
     if (queue->pending_count % LOOK_EVERY == 0) {

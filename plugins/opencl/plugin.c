@@ -1,7 +1,7 @@
 /* opencl/plugin.c: the entry points of the OpenCL plugin.
  *
- * Read in this order: driver.h (functions and errors), device.h (entries, opened devices, internal streams, and forms
- * of memory), discovery.c, facts.c and identity.c (devices and their facts), context.c, open.c, memory.c, share.c,
+ * Reading order: driver.h (functions and errors), device.h (entries, opened devices, internal streams, and kinds of
+ * memory), discovery.c, facts.c and identity.c (devices and their facts), context.c, open.c, memory.c, share.c,
  * transfer.c, queue.c, pending.c, event.c, program.c, part.c, reflect.c, kernel.c.
  */
 #include "device.h"

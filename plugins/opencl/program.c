@@ -1,12 +1,12 @@
-/* opencl/program.c: code for the driver's compiler, and the compiled result.
+/* opencl/program.c: builds code with the driver's compiler, and stores the compiled result.
  *
- * Compiled code is given out as the driver's binary after a header of the plugin. Drivers trust a binary that begins as
- * theirs do: PoCL 3.1 aborts on a truncated or changed one. So a binary only reaches the driver if the same driver made
- * it, byte for byte, for the same code, options and device.
+ * Compiled code is returned as the driver's binary after a header of the plugin. Drivers trust a binary that begins
+ * like theirs: PoCL 3.1 aborts on a truncated or changed one. So a binary is passed to the driver only if the same
+ * driver created it, byte for byte, for the same code, options and device.
  *
- * By the specification a program from a binary need not describe the arguments of its kernels; that of PoCL 3.1 does.
- * So if the caller requests descriptions with -cl-kernel-arg-info, the program is checked, and compiled if it has none.
- * Otherwise reflection would work in the first run alone.
+ * The specification does not require a program from a binary to describe its kernels' arguments, although PoCL 3.1
+ * does. So if the caller requests descriptions with -cl-kernel-arg-info, the program is checked, and compiled if it has
+ * none. Otherwise reflection would work only in the first run.
  */
 #include "device.h"
 
@@ -20,9 +20,9 @@
 #define SPIRV_HEADER_WORDS 5u
 #define SPIRV_ENTRY_POINT  15u /* OpEntryPoint */
 #define SPIRV_MODEL_KERNEL 6u
-#define DEVICES_MAX        64u /* of an adopted context */
+#define DEVICES_MAX        64u /* maximum in an adopted context */
 
-/* The header before the driver's binary. */
+/* The header in front of the driver's binary. */
 typedef struct kept_header {
     char magic[8];
     uint64_t identity, checksum;
@@ -30,7 +30,7 @@ typedef struct kept_header {
 
 static const char kept_magic[8] = {'g', 'p', 'u', 'h', 'a', 'l', 'C', 'L'};
 
-/* Computes FNV-1a, which can be continued. */
+/* Computes FNV-1a. Pass the previous hash to continue. */
 static uint64_t hash(uint64_t value, const void *bytes, uint64_t count)
 {
     for (const unsigned char *at = bytes, *end = at + count; at < end; at++) {
@@ -39,7 +39,7 @@ static uint64_t hash(uint64_t value, const void *bytes, uint64_t count)
     return value;
 }
 
-/* Hashes texts with their final zeros, so that no two lists of texts read alike. */
+/* Hashes strings with their terminators, so that different lists of strings do not produce the same input. */
 static uint64_t identify(const gpuhal_opencl_entry *entry, const gpuhal_code *code, const char *options)
 {
     static const cl_device_info asked[] = {CL_DEVICE_NAME, CL_DEVICE_VENDOR, CL_DEVICE_VERSION, CL_DRIVER_VERSION};
@@ -57,9 +57,9 @@ static uint64_t identify(const gpuhal_opencl_entry *entry, const gpuhal_code *co
     return value;
 }
 
-/* ---- faults of code, before the driver sees it */
+/* ---- checks of code, before it is passed to the driver */
 
-/* Texts may end with zeros. Without a length the driver would look for a zero beyond the end. */
+/* Source code may end with zeros. Without a length the driver would search for a zero beyond its end. */
 static uint64_t source_bytes(const gpuhal_code *code)
 {
     const char *text = code->code;
@@ -70,7 +70,7 @@ static uint64_t source_bytes(const gpuhal_code *code)
     return bytes;
 }
 
-/* A target is one of the architectures that a device reports; code without a target is for all. */
+/* The target must be the architecture that the device reports; code without a target suits all devices. */
 static gpuhal_status check_target(const gpuhal_plugin_device *device, const gpuhal_code *code)
 {
     char own[256] = "";
@@ -103,7 +103,7 @@ static uint32_t word_at(const gpuhal_code *code, uint64_t index)
     return word;
 }
 
-/* Walks over all instructions: the upper half of their first word is their number of words. */
+/* Visits all instructions: the upper half of the first word of each is its number of words. */
 static gpuhal_status check_spirv(const gpuhal_plugin_device *device, const gpuhal_code *code)
 {
     const uint64_t words = code->bytes / sizeof(uint32_t);
@@ -137,7 +137,7 @@ static gpuhal_status check_spirv(const gpuhal_plugin_device *device, const gpuha
 
 /* ---- building */
 
-/* Reports INVALID_ARGUMENT for codes of the compiler that blame its input. */
+/* Reports INVALID_ARGUMENT for compiler error codes that mean invalid input. */
 static gpuhal_status build_failed(gpuhal_plugin_device *device, const char *call, cl_int code, const char *log)
 {
     switch (code) {
@@ -156,7 +156,7 @@ static gpuhal_status build_failed(gpuhal_plugin_device *device, const char *call
     }
 }
 
-/* Returns the log, which the caller frees, or NULL. */
+/* Returns the build log, or NULL. Owner: caller, free(). */
 static char *read_log(const gpuhal_plugin_device *device, cl_program program)
 {
     size_t bytes = 0;
@@ -173,8 +173,8 @@ static char *read_log(const gpuhal_plugin_device *device, cl_program program)
     return text;
 }
 
-/* Returns whether the build failed without a reason from the compiler, on a driver that is known for it: PoCL then only
- * says "Device … failed to build the program". */
+/* Returns whether the build failed without a compiler message, on a driver that is known for this: PoCL then logs only
+ * "Device … failed to build the program". */
 static bool is_silent_failure(const gpuhal_plugin_device *device, cl_int result, const char *log)
 {
     const char *at = log ? log : "", *says = strstr(at, " failed to build the program\n");
@@ -184,7 +184,7 @@ static bool is_silent_failure(const gpuhal_plugin_device *device, cl_int result,
     return (device->entry->defects & GPUHAL_OPENCL_BUILD_TWICE) && result == CL_BUILD_PROGRAM_FAILURE && !*at;
 }
 
-/* Returns NULL, with *out_result, if there is no program to build. */
+/* Returns NULL with *out_result on failure. */
 static cl_program create_program(const gpuhal_plugin_program *program, const gpuhal_code *code, cl_int *out_result)
 {
     const gpuhal_plugin_device *device = program->device;
@@ -197,7 +197,7 @@ static cl_program create_program(const gpuhal_plugin_program *program, const gpu
     return made;
 }
 
-/* Makes one attempt. The caller frees `*out_log`. */
+/* Builds once. The caller must free `*out_log`. */
 static cl_int build_once(gpuhal_plugin_program *program, const gpuhal_code *code, const char *options,
                          const char **out_call, char **out_log)
 {
@@ -243,7 +243,8 @@ static gpuhal_status compile(gpuhal_plugin_program *program, const gpuhal_code *
     return status;
 }
 
-/* Returns whether arguments are described: by the first kernel that has any, since a driver describes all or none. */
+/* Returns whether arguments are described. Checks the first kernel with arguments, since a driver describes all or
+ * none. */
 static bool describes(const gpuhal_plugin_program *program)
 {
     const gpuhal_opencl_functions *api = &gpuhal_opencl_api;
@@ -269,7 +270,7 @@ static bool describes(const gpuhal_plugin_program *program)
     return known;
 }
 
-/* Returns whether the program was loaded: a driver may refuse its own binary, and the code is compiled then. */
+/* Returns whether the program was loaded. A driver may reject its own binary; then the code is compiled. */
 static bool take_compiled(gpuhal_plugin_program *program, const char *options, const gpuhal_plugin_build *build)
 {
     const gpuhal_plugin_device *device = program->device;
@@ -298,8 +299,8 @@ static bool take_compiled(gpuhal_plugin_program *program, const char *options, c
     return taken;
 }
 
-/* Adds the option that describes arguments: the plugin compares them with the caller's parameters. NULL without
- * memory. */
+/* Adds the option that describes arguments, so that the plugin can compare them with the caller's parameters. Returns
+ * NULL if out of memory. */
 static char *all_options(const char *options, bool reflects)
 {
     const size_t bytes = strlen(options) + sizeof " " REFLECT;
@@ -360,11 +361,11 @@ static void opencl_program_unload(gpuhal_plugin_program *program)
 
 /* ---- the binary for the next run */
 
-/* Returns whether PoCL made the binary without the program: processes that compile the same code at once with one
- * POCL_CACHE_DIR remove each other's program.bc for a moment (pocl issue 1480, see defects.c). PoCL 3.1 aborts each
- * process that loads such a binary. Offsets: read_header() and pocl_binary_serialize() of lib/CL/pocl_binary.c; numbers
- * are little-endian. Format 9, of 3.1, counts a missing file, with 0 bytes.
- * Test: opencl_program.a_binary_without_its_program_is_not_kept */
+/* Returns whether PoCL created the binary without the program. Processes that compile the same code with one
+ * POCL_CACHE_DIR briefly remove each other's program.bc (pocl issue 1480, see defects.c). PoCL 3.1 aborts each process
+ * that loads such a binary. Offsets: read_header() and pocl_binary_serialize() of lib/CL/pocl_binary.c; numbers are
+ * little-endian. Format 9, of 3.1, lists a missing file with 0 bytes. Test:
+ * opencl_program.a_binary_without_its_program_is_not_kept */
 static bool is_hollow(const unsigned char *binary, size_t bytes)
 {
     enum { VERSION = 16, FILES = 32, FIRST_FILE = 77, HEADER = 85 };
@@ -374,8 +375,8 @@ static bool is_hollow(const unsigned char *binary, size_t bytes)
             (binary[VERSION] == 9 && memcmp(binary + FIRST_FILE, none, sizeof none) == 0));
 }
 
-/* Returns the index of the opened device among the program's devices: a program of an adopted context has all of them.
- * DEVICES_MAX: none. */
+/* Returns the index of the opened device among the program's devices, or DEVICES_MAX. With an adopted context the
+ * program has all devices of the context. */
 static uint32_t own_index(const gpuhal_plugin_program *program)
 {
     cl_device_id ids[DEVICES_MAX];
@@ -426,7 +427,7 @@ static gpuhal_status opencl_program_compiled(gpuhal_plugin_program *program, voi
     return GPUHAL_OK;
 }
 
-/* Lists SPIR-V first: it has been parsed and checked. */
+/* Lists SPIR-V first, because it is already parsed and checked. */
 const char *gpuhal_opencl_formats(const gpuhal_opencl_entry *entry)
 {
     if (!gpuhal_opencl_has_queues(entry) || !gpuhal_opencl_api.clGetKernelArgInfo ||

@@ -1,7 +1,7 @@
-/* opencl/queue.c: queues, each of them an OpenCL command queue that keeps its order.
+/* opencl/queue.c: queues, each of them an in-order OpenCL command queue.
  *
- * Any thread may call a command queue, so the caller's own submissions need no lock, and they come in order by
- * themselves. Of gpuhal's threads only one at a time calls it, as the core promises.
+ * Any thread may call a command queue, so the caller's own submissions need no lock and are in order automatically. The
+ * core ensures that only one of gpuhal's threads at a time calls it.
  */
 #include "device.h"
 
@@ -9,10 +9,10 @@
 
 #include <stdlib.h>
 
-/* How long destroying a queue waits for work that the core has already waited for. */
+/* How long the destruction of a queue waits for work that the core has already waited for. */
 #define PATIENCE_NS UINT64_C(5000000000)
 
-/* Markers and barriers came with OpenCL 1.2, the callback of an event with 1.1. */
+/* Markers and barriers are from OpenCL 1.2, event callbacks from 1.1. */
 bool gpuhal_opencl_has_queues(const gpuhal_opencl_entry *entry)
 {
     const gpuhal_opencl_functions *api = &gpuhal_opencl_api;
@@ -20,7 +20,7 @@ bool gpuhal_opencl_has_queues(const gpuhal_opencl_entry *entry)
            api->clSetEventCallback;
 }
 
-/* The priority is a hint (cl_khr_priority_hints) that drivers without it refuse. */
+/* The priority is a hint (cl_khr_priority_hints) that drivers without the extension reject. */
 static gpuhal_status make_commands(gpuhal_plugin_queue *queue, int32_t priority, uint32_t flags)
 {
     gpuhal_plugin_device *device = queue->device;
@@ -38,7 +38,7 @@ static gpuhal_status make_commands(gpuhal_plugin_queue *queue, int32_t priority,
     return queue->commands ? GPUHAL_OK : gpuhal_opencl_result(device, "clCreateCommandQueue", code);
 }
 
-/* Returns a fault of the caller's command queue; NULL: none. */
+/* Returns the fault of the caller's command queue, or NULL. */
 static const char *adoption_fault(const gpuhal_plugin_device *device, const gpuhal_native *adopt)
 {
     const cl_command_queue commands = (cl_command_queue)(uintptr_t)adopt->values[0];
@@ -60,8 +60,8 @@ static const char *adoption_fault(const gpuhal_plugin_device *device, const gpuh
                                                          : NULL;
 }
 
-/* Retains it for as long as the queue lives. The caller may enqueue at any time, so recordings need markers
- * (foreign). */
+/* Retains the command queue until the queue is destroyed. The caller may enqueue at any time, so recordings need
+ * markers (foreign). */
 static gpuhal_status adopt_commands(gpuhal_plugin_queue *queue, const gpuhal_native *adopt)
 {
     gpuhal_plugin_device *device = queue->device;
@@ -99,8 +99,8 @@ static gpuhal_status opencl_queue_create(gpuhal_plugin_device *device, int32_t p
     return GPUHAL_OK;
 }
 
-/* Returns whether all work of the queue has ended. If not even a marker can be enqueued, no work is known to run. On a
- * lost device no thread waits: unfinished work there never ends. */
+/* Returns whether all work of the queue has ended. If not even a marker can be enqueued, no work is known to be
+ * running. On a lost device this does not wait, because unfinished work never ends there. */
 static bool has_ended(gpuhal_plugin_queue *queue)
 {
     gpuhal_plugin_device *device = queue->device;
@@ -117,8 +117,8 @@ static bool has_ended(gpuhal_plugin_queue *queue)
     return ended;
 }
 
-/* Releasing a command queue does not wait for its work, or not for a known time. A queue whose work does not end is
- * kept, with all objects that it may still use. Kept means leaked: no thread could check it later. */
+/* Releasing a command queue waits for its work either not at all or for an unknown time. If the work does not end, the
+ * queue is leaked with all objects that it may still use, because no thread could check it later. */
 static void opencl_queue_destroy(gpuhal_plugin_queue *queue)
 {
     gpuhal_plugin_device *device = queue->device;
@@ -141,8 +141,8 @@ static gpuhal_status opencl_flush(gpuhal_plugin_queue *queue)
     return gpuhal_opencl_result(queue->device, "clFlush", gpuhal_opencl_api.clFlush(queue->commands));
 }
 
-/* An event that is done needs no command, and a failed one fails this queue at once: PoCL would go on after it. Without
- * this, PoCL's `basic` device, which works inside the call, could wait for itself. */
+/* An event that has ended needs no command. A failed event fails this queue immediately, because PoCL would ignore the
+ * failure. Without this check PoCL's `basic` device, which runs commands inside the call, could deadlock. */
 static gpuhal_status opencl_queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
     const cl_event awaited = gpuhal_opencl_event_handle(event);
@@ -151,7 +151,7 @@ static gpuhal_status opencl_queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin
     if (status != GPUHAL_NOT_READY) {
         return status;
     }
-    /* A command cannot wait for an event of another context: the core waits in its place. */
+    /* A command cannot wait for an event of another context; the core waits instead. */
     if (gpuhal_opencl_api.clGetEventInfo(awaited, CL_EVENT_CONTEXT, sizeof context, &context, NULL) != CL_SUCCESS ||
         context != queue->device->context) {
         return GPUHAL_ERROR_NOT_SUPPORTED;

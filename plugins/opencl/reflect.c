@@ -1,5 +1,5 @@
-/* opencl/reflect.c: the driver's report of a kernel, its arguments and the sizes of its groups, compared with the
- * caller's description.
+/* opencl/reflect.c: compares the driver's report about a kernel, its arguments and group sizes, with the caller's
+ * description.
  */
 #include "device.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COMPILE_SUB_GROUP_SIZE_INTEL 0x410Au /* of cl_intel_required_subgroup_size */
+#define COMPILE_SUB_GROUP_SIZE_INTEL 0x410Au /* from cl_intel_required_subgroup_size */
 
 /* ---- arguments */
 
@@ -17,8 +17,8 @@ static bool ask_argument(cl_kernel kernel, uint32_t index, cl_kernel_arg_info wh
     return gpuhal_opencl_api.clGetKernelArgInfo(kernel, index, what, bytes, out_value, NULL) == CL_SUCCESS;
 }
 
-/* Returns the bytes of a type of OpenCL C by its name ("uint4"); 0 for any other. A vector of three takes the room of
- * one of four. */
+/* Returns the size in bytes of an OpenCL C type by name ("uint4"), or 0 for any other. A vector of three has the size
+ * of a vector of four. */
 static uint32_t type_bytes(const char *name)
 {
     static const struct {
@@ -41,7 +41,7 @@ static uint32_t type_bytes(const char *name)
     return 0;
 }
 
-/* Writes "argument 2 (a)", or without the name if the driver does not have it. */
+/* Writes "argument 2 (a)", without the name if the driver does not report it. */
 static const char *argument_name(cl_kernel kernel, uint32_t index, char text[96])
 {
     char name[64];
@@ -58,7 +58,7 @@ static gpuhal_status reflect_failed(const gpuhal_plugin_program *program, cl_ker
                                 argument_name(kernel, index, name), what);
 }
 
-/* 0: the driver does not describe it. */
+/* Returns 0 if the driver does not describe the argument. */
 static gpuhal_parameter_kind described_kind(cl_kernel kernel, uint32_t index)
 {
     cl_kernel_arg_address_qualifier space = 0;
@@ -70,7 +70,7 @@ static gpuhal_parameter_kind described_kind(cl_kernel kernel, uint32_t index)
                                                   : GPUHAL_PARAMETER_BUFFER;
 }
 
-/* A pointer to constant memory also points to constant data. */
+/* A pointer to constant memory counts as a pointer to constant data. */
 static uint32_t described_access(cl_kernel kernel, uint32_t index)
 {
     cl_kernel_arg_address_qualifier space = 0;
@@ -82,8 +82,8 @@ static uint32_t described_access(cl_kernel kernel, uint32_t index)
                : GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE;
 }
 
-/* Names an object that no parameter can be, or returns NULL. Images also lie in global memory, and differ by an access
- * qualifier; samplers are values by their address space. */
+/* Returns the name of an object that no parameter can be, or NULL. Images are also in global memory, but have an access
+ * qualifier; samplers have the address space of values. */
 static const char *described_object(cl_kernel kernel, uint32_t index)
 {
     cl_kernel_arg_access_qualifier access = CL_KERNEL_ARG_ACCESS_NONE;
@@ -93,8 +93,8 @@ static const char *described_object(cl_kernel kernel, uint32_t index)
     return access != CL_KERNEL_ARG_ACCESS_NONE ? "an image" : strcmp(name, "sampler_t") == 0 ? "a sampler" : NULL;
 }
 
-/* Returns the only size that the driver takes for the value; 0: none, or several. By the specification it refuses all
- * others; PoCL 3.1 does not for the types of the program. */
+/* Returns the only size that the driver accepts for the value; 0: none, or several. The specification requires it to
+ * reject all others; PoCL 3.1 does not for types that the program defines. */
 static uint32_t only_size(const gpuhal_plugin_program *program, cl_kernel kernel, uint32_t index)
 {
     size_t most = 0;
@@ -111,8 +111,8 @@ static uint32_t only_size(const gpuhal_plugin_program *program, cl_kernel kernel
     return count == 1 ? found : 0;
 }
 
-/* If the size of a value is unknown, its bytes stay 0. Descriptions that were not requested are ignored: a program from
- * the cache need not have them. */
+/* If the size of a value is unknown, `bytes` stays 0. Descriptions that were not requested are ignored, because a
+ * cached program may lack them. */
 static gpuhal_status reflect_one(const gpuhal_plugin_program *program, cl_kernel kernel, uint32_t index,
                                  gpuhal_parameter *out)
 {
@@ -138,7 +138,7 @@ static gpuhal_status reflect_one(const gpuhal_plugin_program *program, cl_kernel
     return GPUHAL_OK;
 }
 
-/* Refuses all values without a size at once, since a description has all parameters. */
+/* Rejects all values of unknown size together, since a description must contain all parameters. */
 static gpuhal_status refuse_unsized(const gpuhal_plugin_program *program, cl_kernel kernel,
                                     const gpuhal_parameter *parameters, uint32_t count)
 {
@@ -158,8 +158,8 @@ static gpuhal_status refuse_unsized(const gpuhal_plugin_program *program, cl_ker
                                             list);
 }
 
-/* Sets the argument as a launch sets memory shared with the host: drivers refuse it for images and samplers (PoCL 3.1
- * does, and takes a cl_mem for them). Described arguments do not need this test. */
+/* Sets the argument to shared memory as a launch does. Drivers reject it for images and samplers; PoCL 3.1 does so as
+ * well, but accepts a cl_mem for them. Described arguments do not need this test. */
 static bool takes_shared(const gpuhal_plugin_program *program, cl_kernel kernel, uint32_t index)
 {
     const gpuhal_plugin_device *device = program->device;
@@ -169,14 +169,14 @@ static bool takes_shared(const gpuhal_plugin_program *program, cl_kernel kernel,
                        : NULL;
     const bool taken = !memory || gpuhal_opencl_api.clSetKernelArgSVMPointer(kernel, index, memory) == CL_SUCCESS;
     if (memory) {
-        gpuhal_opencl_api.clSVMFree(device->context, memory); /* the caller sets the argument to something else */
+        gpuhal_opencl_api.clSVMFree(device->context, memory); /* the caller replaces this argument */
     }
     return taken;
 }
 
-/* Sets the argument to nothing: to NULL as memory, which only local memory refuses, to zeros as a value, which must
- * have the right size. Only that much is seen of an argument if the driver does not describe it. A value is never set
- * to NULL, which the specification makes drivers refuse: Oclgrind 21.10 reads from there. */
+/* Sets the argument to an empty value: NULL as memory, which only local memory rejects, or zeros as a value, which must
+ * have the right size. Nothing else can be checked if the driver does not describe the argument. A value is never set
+ * to NULL: drivers must reject that, but Oclgrind 21.10 reads from it. */
 static bool fits(const gpuhal_plugin_program *program, cl_kernel kernel, uint32_t index,
                  const gpuhal_parameter *parameter, const void *zeros)
 {
@@ -199,7 +199,7 @@ static bool fits(const gpuhal_plugin_program *program, cl_kernel kernel, uint32_
     return (refused || described) && set(kernel, index, sizeof none, NULL) == CL_SUCCESS;
 }
 
-/* Reports the parameter of the description and, as far as the driver describes it, that of the code. */
+/* Reports the description's parameter and, as far as the driver describes it, the code's. */
 static gpuhal_status refuse_parameter(const gpuhal_plugin_program *program, cl_kernel kernel, uint32_t index,
                                       const gpuhal_parameter *parameter)
 {
@@ -274,7 +274,7 @@ static bool ask_groups(const gpuhal_plugin_program *program, cl_kernel kernel, c
                                                       NULL) == CL_SUCCESS;
 }
 
-/* Takes the size of the description, or of the code; the two must not differ. */
+/* Uses the group size of the description or of the code; they must not differ. */
 static gpuhal_status choose_group_size(const gpuhal_plugin_program *program, cl_kernel kernel,
                                        const gpuhal_kernel_desc *desc, uint32_t out_size[3])
 {
@@ -322,7 +322,7 @@ static gpuhal_status check_group_size(const gpuhal_plugin_program *program, cons
     return GPUHAL_OK;
 }
 
-/* Gives one size for the whole device (NVIDIA, AMD), or the size that the kernel was compiled for (Intel). */
+/* Returns the device's subgroup size (NVIDIA, AMD), or the one that the kernel was compiled for (Intel). */
 static gpuhal_status check_subgroups(const gpuhal_plugin_program *program, cl_kernel kernel, uint32_t wanted,
                                      uint32_t *out_size)
 {
@@ -345,7 +345,7 @@ static gpuhal_status check_subgroups(const gpuhal_plugin_program *program, cl_ke
                                       wanted);
 }
 
-/* No dimension of a launch may have more threads than the device's addresses can count. */
+/* No dimension of a launch may have more threads than the device's address width can count. */
 static uint32_t groups_max(cl_device_id id, uint32_t group_size)
 {
     cl_uint bits = 0;

@@ -1,11 +1,11 @@
-/* opencl/share.c: the caller's memory: host memory under a buffer, and buffers that the caller made.
+/* opencl/share.c: the caller's memory: host memory used by a buffer, and the caller's buffers.
  *
- * With CL_MEM_USE_HOST_PTR a driver may work on the host memory itself or on a copy (OpenCL 3.0, section 5.2.1), and
- * does not report which. Both are treated as a copy: memory_flush writes the host's bytes into the buffer, and
- * memory_invalidate reads the buffer's into the host memory, with the memory's own address as the host side. Section
- * 5.2.2 allows just that, and drivers without a copy recognise the case and move nothing (PoCL, Intel). Mapping would
- * suit reading only: a mapping for writing first puts the buffer's old bytes over those of the host, or, with
- * CL_MAP_WRITE_INVALIDATE_REGION, leaves the host's bytes undefined.
+ * With CL_MEM_USE_HOST_PTR a driver may use the host memory directly or copy it (OpenCL 3.0, section 5.2.1), and does
+ * not report which. The plugin always assumes a copy: memory_flush writes the host's bytes into the buffer, and
+ * memory_invalidate reads the buffer into the host memory, with the memory's own address as the host side. Section
+ * 5.2.2 explicitly allows this, and drivers without a copy detect it and copy nothing (PoCL, Intel). Mapping would suit
+ * reading only. A mapping for writing first overwrites the host's bytes with the buffer's old ones or, with
+ * CL_MAP_WRITE_INVALIDATE_REGION, leaves them undefined.
  */
 #include "device.h"
 
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* How long a driver may take to release host memory whose last command was waited for. */
+/* How long a driver may take to release host memory after its last command was waited for. */
 #define LET_GO_SECONDS 5
 
 gpuhal_status gpuhal_opencl_import(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
@@ -41,7 +41,7 @@ gpuhal_status gpuhal_opencl_import(gpuhal_plugin_device *device, const gpuhal_al
     return GPUHAL_OK;
 }
 
-/* Either side may need it last: a driver that is late, or a release() that has given up. */
+/* Shared by the driver, which may be late, and by release(), which may give up; the last of them frees it. */
 typedef struct farewell {
     sem_t gone;
     atomic_int owners;
@@ -63,8 +63,8 @@ static void CL_CALLBACK buffer_is_gone(cl_mem mem, void *user)
     farewell_drop(f);
 }
 
-/* Returns NULL when the driver cannot report the release: then releasing the last reference must suffice. There are two
- * owners from the start, since the callback may come as soon as the driver has it. */
+/* Returns NULL if the driver cannot report the release; releasing the last reference must then suffice. Starts with two
+ * owners, because the callback may run as soon as it is registered. */
 static farewell *request_callback(const gpuhal_plugin_device *device, cl_mem mem)
 {
     farewell *f = NULL;
@@ -82,8 +82,8 @@ static farewell *request_callback(const gpuhal_plugin_device *device, cl_mem mem
     return f;
 }
 
-/* Drivers drop their references to a buffer some time after its last command is seen to be done; only the callback
- * reports when the host memory is free again. */
+/* Drivers drop their references to a buffer some time after its last command has ended. Only the callback reports that
+ * the host memory is unused. */
 void gpuhal_opencl_release_import(gpuhal_plugin_device *device, gpuhal_opencl_buffer *buffer)
 {
     farewell *f = request_callback(device, buffer->mem);
@@ -106,7 +106,7 @@ void gpuhal_opencl_release_import(gpuhal_plugin_device *device, gpuhal_opencl_bu
     farewell_drop(f);
 }
 
-/* Only imported memory is not coherent, so no other memory comes here. */
+/* Called for imported memory only, because all other memory is coherent. */
 static gpuhal_status opencl_memory_flush(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset,
                                          uint64_t bytes)
 {
@@ -129,7 +129,8 @@ static gpuhal_status opencl_memory_invalidate(gpuhal_plugin_device *device, cons
     return gpuhal_opencl_result(device, "clEnqueueReadBuffer", code);
 }
 
-/* Returns a fault of the caller's buffer; NULL: none. *out_bytes: from the offset to its end. */
+/* Returns the fault of the caller's buffer, or NULL. *out_bytes is the number of bytes from the offset to the buffer's
+ * end. */
 static const char *wrap_fault(const gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes,
                               uint64_t *out_bytes)
 {
@@ -158,7 +159,7 @@ static const char *wrap_fault(const gpuhal_plugin_device *device, const gpuhal_n
     return NULL;
 }
 
-/* Returns the buffer with one more reference, or a buffer over a part of it, which holds one itself. */
+/* Returns the buffer with one more reference, or a sub-buffer, which has its own reference to the buffer. */
 static cl_mem retain_part(cl_mem mem, uint64_t offset, uint64_t bytes, const char **out_call, cl_int *out_code)
 {
     if (offset == 0) {

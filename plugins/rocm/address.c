@@ -1,4 +1,4 @@
-/* rocm/address.c: asks HIP about addresses. */
+/* rocm/address.c: queries HIP about addresses. */
 #include "device.h"
 
 bool gpuhal_rocm_is_known(uint64_t address, uint64_t *out_bytes)
@@ -12,7 +12,7 @@ bool gpuhal_rocm_is_known(uint64_t address, uint64_t *out_bytes)
     return code == hipSuccess;
 }
 
-/* Finds the device's address of host memory: the same address, except on systems without unified addressing. */
+/* Returns the device address of host memory: the same address, except on systems without unified addressing. */
 hipError_t gpuhal_rocm_show_host(void *host, uint64_t *out_address)
 {
     void *address = NULL;
@@ -21,7 +21,7 @@ hipError_t gpuhal_rocm_show_host(void *host, uint64_t *out_address)
     return code;
 }
 
-/* @p out_value must be zero before: HIP writes 8 bits of some attributes and 32 of others. */
+/* @p out_value must be zero initially: HIP writes 8 bits for some attributes and 32 for others. */
 static bool attribute(hipPointer_attribute which, uint64_t address, uint32_t *out_value)
 {
     const hipError_t code = gpuhal_rocm_api.hipPointerGetAttribute(out_value, which, gpuhal_rocm_at(address));
@@ -29,9 +29,9 @@ static bool attribute(hipPointer_attribute which, uint64_t address, uint32_t *ou
     return code == hipSuccess;
 }
 
-/* With the device current. Returns NULL if memory that this device reaches lies at the address; *out_bytes of it are in
- * one piece. Managed memory is of the host's kind (hip_memory.cpp), and belongs to every device. HIP is asked only for
- * the kind of memory that it knows.
+/* Requires the device to be current. Returns the fault, or NULL if the address is in memory that this device can
+ * access; *out_bytes is then the size of the rest of its piece. Managed memory has the host's memory type
+ * (hip_memory.cpp), and belongs to every device. The type is queried only for memory that HIP knows.
  */
 static const char *piece_fault(const gpuhal_plugin_device *device, uint64_t address, uint64_t *out_bytes)
 {
@@ -52,8 +52,9 @@ static const char *piece_fault(const gpuhal_plugin_device *device, uint64_t addr
     return *out_bytes > 0 ? NULL : "HIP does not say how long the allocation is";
 }
 
-/* With the device current. Returns NULL if @p bytes bytes of this device's memory lie at the address. HIP reports one
- * piece of physical memory at a time, and allocators that grow in place map many in a row. */
+/* Requires the device to be current. Returns the fault, or NULL if @p bytes bytes of this device's memory begin at the
+ * address. HIP reports one piece of physical memory at a time, and allocators that grow in place map many
+ * consecutively. */
 const char *gpuhal_rocm_pointer_fault(const gpuhal_plugin_device *device, uint64_t address, uint64_t bytes)
 {
     uint64_t piece = 0;

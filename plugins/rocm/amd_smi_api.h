@@ -1,9 +1,9 @@
-/* rocm/amd_smi_api.h: the part of AMD SMI (libamd_smi.so) that this plugin uses, declared by us from AMD's
- * documentation. Lists and their readers as in hip_api.h; GPUHAL_AMD_SMI_LISTS_ONLY leaves our types out. Every
- * function returns amdsmi_status_t.
+/* rocm/amd_smi_api.h: the part of AMD SMI (libamd_smi.so) that this plugin uses, declared from AMD's documentation.
+ * hip_api.h describes the lists and their users. GPUHAL_AMD_SMI_LISTS_ONLY omits the types. Every function returns
+ * amdsmi_status_t.
  *
- * Only functions that return numbers are used: the structures of this library have other layouts from release to
- * release.
+ * Only functions that return numbers are used, because the layout of this library's structures differs between
+ * releases.
  */
 #ifndef GPUHAL_AMD_SMI_API_H
 #define GPUHAL_AMD_SMI_API_H

@@ -1,9 +1,9 @@
-/* rocm/calls.c: functions for plugins/stream that call HIP in another way than CUDA.
+/* rocm/calls.c: functions for plugins/stream that call HIP differently from CUDA.
  *
- * HIP wants to know the direction of a copy, and then need not look the addresses up. HIP 6.1 compares the bytes of a
- * copy, and HIP 6.2 those of a fill, with the piece of physical memory at their beginning, even if more is mapped after
- * it (hip_memory.cpp, ihipMemcpy_validate and ihipMemset_validate). Refused copies and fills are then repeated piece by
- * piece.
+ * The plugin passes the direction of a copy, so that HIP need not look up the addresses. HIP 6.1 checks the size of a
+ * copy, and HIP 6.2 that of a fill, against the piece of physical memory at its start, even if more is mapped after it
+ * (hip_memory.cpp, ihipMemcpy_validate and ihipMemset_validate). Copies and fills that are rejected for this reason are
+ * repeated piece by piece.
  */
 #include "device.h"
 
@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Priority 0 is the ordinary one. HIP 7 sleeps for an event only if hipEventBlockingSync is its one flag: with
- * hipEventDisableTiming beside it, it spins. */
+/* Uses the default priority 0. HIP 7 sleeps for an event only if hipEventBlockingSync is its only flag; with
+ * hipEventDisableTiming as well, it spins. */
 hipError_t gpuhal_rocm_create_stream(hipStream_t *out_stream, hipEvent_t *out_event, const char **out_call)
 {
     *out_call = "hipStreamCreateWithPriority";
@@ -37,8 +37,8 @@ void gpuhal_rocm_destroy_stream(hipStream_t stream, hipEvent_t event)
 
 /* ---- copies and fills piece by piece */
 
-/* Returns how many of the bytes HIP takes at once at the address. Never 0, so that loops over pieces end: if HIP does
- * not know the address all bytes are tried, and HIP's own code is reported. */
+/* Returns how many of the bytes HIP accepts at once at the address. Never 0, so that loops over pieces end. If HIP does
+ * not know the address, all bytes are tried, and HIP's own error is reported. */
 static uint64_t piece_of(uint64_t address, uint64_t bytes)
 {
     uint64_t piece = 0;
@@ -56,13 +56,13 @@ static bool ended_with_a_piece(hipError_t code)
 
 /* ---- copies */
 
-/* A copy between two devices, or within one device in the direction of `kind`. */
+/* A copy between two devices, or within one device in the direction `kind`. */
 typedef struct move {
     void *to;
     const void *from;
     hipMemcpyKind kind;
     bool between;
-    int to_device, from_device; /* ordinals, of a copy between two */
+    int to_device, from_device; /* ordinals, if `between` is true */
 } move;
 
 static hipError_t copy_part(hipStream_t stream, const move *what, uint64_t offset, uint64_t bytes)
@@ -74,9 +74,9 @@ static hipError_t copy_part(hipStream_t stream, const move *what, uint64_t offse
                          : gpuhal_rocm_api.hipMemcpyAsync(to, from, (size_t)bytes, what->kind, stream);
 }
 
-/* Tries all bytes at once, which works except with HIP before 6.2. HIP refuses before any effect, so the pieces begin
- * at 0. Each ends with a piece of either side. A failure in the middle leaves the earlier pieces enqueued, and end()
- * waits for them. */
+/* Tries all bytes at once, which fails only with HIP before 6.2. HIP rejects the copy before any effect, so the pieces
+ * start at 0. Each ends with a piece of either side. If one fails, the earlier pieces stay enqueued, and end() waits
+ * for them. */
 static hipError_t copy_whole(hipStream_t stream, const move *what, uint64_t bytes)
 {
     hipError_t code = copy_part(stream, what, 0, bytes);
@@ -162,7 +162,7 @@ static hipError_t fill_piece(hipStream_t stream, uint64_t at, const unsigned cha
     }
 }
 
-/* Pieces of physical memory end at pages, and so at multiples of the pattern's size. */
+/* Pieces of physical memory end at page boundaries, and therefore at multiples of the pattern size. */
 hipError_t gpuhal_rocm_fill_whole(hipStream_t stream, uint64_t at, const unsigned char *pattern,
                                   uint32_t pattern_bytes, uint64_t bytes)
 {
@@ -179,7 +179,7 @@ hipError_t gpuhal_rocm_fill_whole(hipStream_t stream, uint64_t at, const unsigne
     return code;
 }
 
-/* ---- HIP's knowledge of memory */
+/* ---- queries about memory and the version */
 
 bool gpuhal_rocm_is_pageable(const void *host, uint64_t bytes)
 {
@@ -196,8 +196,8 @@ bool gpuhal_rocm_api_version(char *out_text, size_t size)
 
 /* ---- addresses and handles */
 
-/* HIP checks an alignment and does not keep it (hip_vm.cpp: Device::virtualAlloc passes none on), so an aligned range
- * is cut from a larger reservation. */
+/* HIP checks an alignment but does not apply it (hip_vm.cpp: Device::virtualAlloc does not pass it on), so an aligned
+ * range is taken from a larger reservation. */
 hipError_t gpuhal_rocm_reserve(uint64_t bytes, uint64_t alignment, gpuhal_stream_reservation *out_reserved)
 {
     const uint64_t whole = bytes + alignment;
@@ -210,8 +210,8 @@ hipError_t gpuhal_rocm_reserve(uint64_t bytes, uint64_t alignment, gpuhal_stream
     return code;
 }
 
-/* Before HIP 7 hipMemMap returns success in any case, and the failure shows in hipMemSetAccess. hipMemUnmap of a range
- * that is not mapped reads a null pointer in HIP 6.1 to 6.3 (hip_vm.cpp), so HIP is asked for a mapping first. */
+/* Before HIP 7 hipMemMap always returns success, and its failure shows only in hipMemSetAccess. In HIP 6.1 to 6.3
+ * hipMemUnmap of an unmapped range reads a null pointer (hip_vm.cpp), so first check whether HIP knows a mapping. */
 void gpuhal_rocm_unmap(uint64_t address, uint64_t bytes)
 {
     uint64_t mapped;
@@ -220,7 +220,7 @@ void gpuhal_rocm_unmap(uint64_t address, uint64_t bytes)
     }
 }
 
-/* When HIP takes descriptors in place of pointers, it takes the descriptor 0 for none. It does not close them. */
+/* If HIP accepts descriptors in place of pointers, it treats descriptor 0 as missing. It does not close descriptors. */
 hipError_t gpuhal_rocm_import_handle(int descriptor, hipMemGenericAllocationHandle_t *out_handle)
 {
     const int duplicate = descriptor == 0 ? fcntl(descriptor, F_DUPFD_CLOEXEC, 3) : -1;

@@ -1,12 +1,12 @@
-/* rocm/compute.c: lists a device's compute units, instruction set, sizes of groups, types of data, bandwidth.
+/* rocm/compute.c: lists a device's compute units, instruction set, group sizes, data types and bandwidth.
  *
- * HIP has attributes for sizes. It has the instruction set only in hipDeviceProp_t, whose layout differs between
- * versions, so it comes from the kernel: gfx_target_version, in the properties of a compute driver's node, is 10000 *
- * major + 100 * minor + stepping, and the target's name has minor and stepping in hexadecimal (90010 is gfx90a). LLVM's
- * "User Guide for AMDGPU Backend" and AMDGPU.td list the features of each target.
+ * HIP has attributes for sizes. It reports the instruction set only in hipDeviceProp_t, whose layout differs between
+ * versions, so the kernel is queried instead. gfx_target_version, a property of the compute driver's node, is 10000 *
+ * major + 100 * minor + stepping. The target's name contains minor and stepping in hexadecimal (90010 is gfx90a).
+ * LLVM's "User Guide for AMDGPU Backend" and AMDGPU.td list the features of each target.
  *
- * HSA_OVERRIDE_GFX_VERSION makes HIP compute for another target than that of the hardware. HIP's compute capability
- * shows it, unless the stepping alone differs; then the hardware's own target is listed.
+ * HSA_OVERRIDE_GFX_VERSION makes HIP compute for another target than the hardware's. HIP's compute capability reveals
+ * this, unless only the stepping differs; then the hardware's own target is listed.
  */
 #include "device.h"
 
@@ -17,7 +17,7 @@ static const struct {
     hipDeviceAttribute_t attribute;
 } counts[] = {
     {GPUHAL_FACT_COMPUTE_UNITS, hipDeviceAttributeMultiprocessorCount},
-    /* From gfx10 on the compiler can produce both widths; HIP's compiler uses this one. */
+    /* Since gfx10 the compiler supports both widths; HIP's compiler uses this one. */
     {GPUHAL_FACT_SUBGROUP_SIZE_MIN, hipDeviceAttributeWarpSize},
     {GPUHAL_FACT_SUBGROUP_SIZE_MAX, hipDeviceAttributeWarpSize},
     {GPUHAL_FACT_GROUP_SIZE_MAX, hipDeviceAttributeMaxThreadsPerBlock},
@@ -27,9 +27,9 @@ static const struct {
     {GPUHAL_FACT_GROUP_MEMORY_BYTES, hipDeviceAttributeMaxSharedMemoryPerBlock},
 };
 
-enum { DOT = GPUHAL_DATA_INT8_DOT | GPUHAL_DATA_INT4 /* v_dot4 and v_dot8 came together */ };
+enum { DOT = GPUHAL_DATA_INT8_DOT | GPUHAL_DATA_INT4 /* v_dot4 and v_dot8 were added together */ };
 
-/* The types that a range of targets adds to those of all targets from gfx8 on. */
+/* Types that a range of targets supports in addition to those of all targets since gfx8. */
 static const struct {
     uint32_t first, last, types;
 } types[] = {
@@ -43,10 +43,9 @@ static const struct {
     {120000, 120099, DOT | GPUHAL_DATA_BF16 | GPUHAL_DATA_FP8},
 };
 
-/* How many bits each line of the memory's bus moves in a clock as HIP counts it, for targets that come with one kind of
- * memory alone: 2 for HBM2, 16 for GDDR6, as in MemoryOpsPerClockTable of AMD's PAL. 4 for HBM3, since the 5.3 TB/s in
- * the data sheet of the MI300X are 1300 MHz and 8192 lines. Processors with graphics use the installed memory
- * modules. */
+/* Bits per data line and clock, as HIP counts clocks, for targets that exist with only one kind of memory: 2 for HBM2
+ * and 16 for GDDR6, as in MemoryOpsPerClockTable of AMD's PAL; 4 for HBM3, because the MI300X data sheet's 5.3 TB/s are
+ * 1300 MHz and 8192 lines. APUs use the installed memory modules. */
 static const struct {
     uint32_t first, last, bits;
 } per_clock[] = {
@@ -63,14 +62,14 @@ static const struct {
     {120000, 120001, 16}, /* Navi 44 and 48 */
 };
 
-/* Returns 0 for values that HIP does not know. */
+/* Returns 0 if HIP does not report the value. */
 static uint64_t positive(hipDevice_t device, hipDeviceAttribute_t attribute)
 {
     const int value = gpuhal_rocm_attribute(device, attribute, 0);
     return value > 0 ? (uint64_t)value : 0;
 }
 
-/* Returns the target as the kernel numbers it; 0 with the reason if it is not certain. */
+/* Returns the target in the kernel's encoding, or 0 with the reason if it is uncertain. */
 static uint32_t find_target(const gpuhal_rocm_entry *entry, const char **out_why)
 {
     const uint32_t target = entry->kernel.target;
@@ -149,7 +148,7 @@ void gpuhal_rocm_list_compute(const gpuhal_host *host, gpuhal_sink *sink, const 
     list_bandwidth(host, sink, device, target);
     const uint64_t kilohertz = positive(device, hipDeviceAttributeClockRate);
     gpuhal_rocm_list_number(host, sink, GPUHAL_FACT_CLOCK_CORE_MAX_HERTZ, kilohertz * 1000);
-    /* Counts the copy engines and the compute engine. */
+    /* The copy engines and the compute engine. */
     const uint64_t engines = positive(device, hipDeviceAttributeAsyncEngineCount);
     gpuhal_rocm_list_number(host, sink, GPUHAL_FACT_PHYSICAL_QUEUES, engines + 1);
 }

@@ -1,27 +1,27 @@
-/* rocm/context.c: makes an opened device current, and detects its loss or reset. */
+/* rocm/context.c: makes an opened device current, and detects that it was lost or reset. */
 #include "device.h"
 
 #include <gpuhal/native.h>
 
-/* ---- in and out */
+/* ---- entering and leaving */
 
-/* Relaxed is enough: only the code is read, and it publishes nothing. A thread that misses it makes one more call,
- * which returns the code itself. */
+/* Relaxed order is enough: only the code is read, and no other data depends on it. A thread that misses it makes one
+ * more call, which returns the code itself. */
 hipError_t gpuhal_rocm_lost_code(const gpuhal_plugin_device *device)
 {
     const hipError_t lost = atomic_load_explicit(&device->entry->lost, memory_order_relaxed);
     return lost != hipSuccess ? lost : atomic_load_explicit(&device->gone, memory_order_relaxed);
 }
 
-/* Returns whether the code means an invalid stream: the stream was the caller's, or ours and destroyed by a reset. */
+/* Returns whether the code means an invalid stream: the caller's, or one of the plugin's that a reset destroyed. */
 static bool is_of_no_stream(hipError_t code)
 {
     return code == hipErrorContextIsDestroyed || code == hipErrorInvalidContext || code == hipErrorInvalidHandle;
 }
 
-/* Returns whether HIP no longer knows the marker's address, or has given it to other memory, which has another number.
- * Other codes say nothing of a reset. A stream's address says nothing: the engine's next stream gets the address of a
- * stream that the reset destroyed. */
+/* Returns whether HIP no longer knows the marker's address, or has reused it for other memory, which has another id.
+ * Other codes do not indicate a reset. A stream's address would not reveal it: the application's next stream gets the
+ * address of a stream that the reset destroyed. */
 static bool is_reset(const gpuhal_plugin_device *device)
 {
     uint32_t id = 0;
@@ -42,12 +42,12 @@ bool gpuhal_rocm_is_gone(gpuhal_plugin_device *device)
     return atomic_load_explicit(&device->gone, memory_order_relaxed) != hipSuccess;
 }
 
-/* Queries the current device first: inside an engine ours is nearly always current already, and the query costs next to
- * nothing.
+/* Queries the current device first: inside an application it is nearly always current already, and the query costs next
+ * to nothing.
  *
- * If an engine captures a graph on another thread, by default no thread may allocate or query events; such a call
- * spoils the graph. The calls of this plugin concern no stream that is captured, so the thread is relaxed during them.
- * HIP works on the thread's current device alone, and has no stack of devices: the scope keeps the former one. */
+ * While an application captures a graph on another thread, by default no thread may allocate or query events; such a
+ * call invalidates the graph. The plugin's calls involve no captured stream, so the thread's capture mode is relaxed
+ * during them. HIP has a current device per thread but no stack of devices, so the scope stores the previous one. */
 static hipError_t enter_device(const gpuhal_plugin_device *device, gpuhal_rocm_scope *out_scope)
 {
     out_scope->failed = "hipGetDevice";
@@ -66,9 +66,9 @@ static hipError_t enter_device(const gpuhal_plugin_device *device, gpuhal_rocm_s
     return code;
 }
 
-/* Checked before every call, since a reset leaves no code behind: HIP would follow streams and addresses that are gone,
- * or that have another owner by now. A reset between the check and the call cannot be noticed; the program must not
- * reset a device that other threads of it use. */
+/* Called before every call, because a reset leaves no error code behind. HIP would use streams and addresses that no
+ * longer exist or belong to another owner. A reset between the check and the call cannot be detected; the application
+ * must not reset a device that its other threads use. */
 hipError_t gpuhal_rocm_check_reset(gpuhal_plugin_device *device)
 {
     if (gpuhal_rocm_lost_code(device) == hipSuccess) {
@@ -84,8 +84,8 @@ hipError_t gpuhal_rocm_enter(gpuhal_plugin_device *device, gpuhal_rocm_scope *ou
     return lost != hipSuccess ? lost : enter_device(device, out_scope);
 }
 
-/* The code is not reported. A device with a sticky code is entered, but a device that was reset is not: its objects are
- * gone, and their addresses may have another owner by now. */
+/* Does not report the code. Enters a device with a sticky error, but not a device that was reset: its objects no longer
+ * exist, and their addresses may already have another owner. */
 hipError_t gpuhal_rocm_enter_to_release(gpuhal_plugin_device *device, gpuhal_rocm_scope *out_scope)
 {
     *out_scope = (gpuhal_rocm_scope){.device = -1};
@@ -117,8 +117,8 @@ hipError_t gpuhal_rocm_may_record(hipStream_t stream, const char **out_call)
     return code == hipSuccess && status != hipStreamCaptureStatusNone ? hipErrorStreamCaptureUnsupported : code;
 }
 
-/* Keeps the first code, because later ones say less. The exchange keeps the first of several threads' codes. A reset is
- * checked first: its codes are those of an invalid stream, which alone would say nothing of the device. */
+/* Records the first code, because later ones are less specific; the exchange keeps the first of several threads. Checks
+ * for a reset first, because it causes the same codes as an invalid stream. */
 gpuhal_status gpuhal_rocm_result(gpuhal_plugin_device *device, const char *call, hipError_t code)
 {
     if (code == hipSuccess) {
@@ -136,8 +136,7 @@ gpuhal_status gpuhal_rocm_result(gpuhal_plugin_device *device, const char *call,
     return gpuhal_rocm_report(device->host, call, code);
 }
 
-/* The code does not say which of the two was lost. A device whose calls still work was not lost, so it was the
- * other. */
+/* The code does not show which device was lost. If this device's calls still work, it was the other one. */
 gpuhal_status gpuhal_rocm_result_of_two(gpuhal_plugin_device *device, gpuhal_plugin_device *other, const char *call,
                                         hipError_t code)
 {
@@ -179,7 +178,7 @@ int gpuhal_rocm_stream_device(hipStream_t stream)
     return -1;
 }
 
-/* A device is a number in HIP, not an object. Adopting it adopts the stream that our calls come after. */
+/* A HIP device is a number rather than an object. Adopting it adopts the stream that the plugin's calls wait for. */
 static gpuhal_status adopt_device(gpuhal_plugin_device *device, const gpuhal_native *adopt)
 {
     const gpuhal_host *host = device->host;
@@ -212,14 +211,14 @@ gpuhal_status gpuhal_rocm_acquire(gpuhal_plugin_device *device, const gpuhal_nat
     return status == GPUHAL_OK && adopt ? adopt_device(device, adopt) : status;
 }
 
-/* A device is a number: there is nothing to release. */
+/* A device is a number, so there is nothing to release. */
 void gpuhal_rocm_release_context(gpuhal_plugin_device *device)
 {
     (void)device;
 }
 
-/* With the device current. Allocates memory that a reset takes, and reads its number, which HIP gives no other memory.
- * An opened device without the marker works too, but does not notice a reset; HIP 5.0 gives no numbers. */
+/* Requires the device to be current. Allocates memory that a reset frees, and reads its id, which HIP gives no other
+ * memory. Without the marker an opened device still works, but does not detect a reset. HIP 5.0 has no ids. */
 void gpuhal_rocm_make_marker(gpuhal_plugin_device *device)
 {
     hipError_t code = gpuhal_rocm_api.hipMalloc(&device->marker, 1);

@@ -1,17 +1,18 @@
-/* rocm/device.h: the declarations that the files of this plugin share.
+/* rocm/device.h: declarations that the files of this plugin share.
  *
- * An entry is one device as HIP numbers it in this process. HIP fixes that list when it is initialised, so the index of
- * a device is its ordinal. HIP works on the current device of the calling thread. Each call makes the opened device
- * current if it is not, and restores the thread's former device.
+ * An entry is one device as HIP numbers it in this process. HIP fixes its list at initialization, so the index of a
+ * device is its ordinal. HIP uses the current device of the calling thread. Each call makes the opened device current
+ * if necessary, and restores the thread's previous device.
  *
- * A blocking call takes a stream of the opened device that no other call uses, enqueues there, waits for its work and
- * gives the stream back. Internal streams do not wait for the default stream, so the engine's work does not delay them.
- * If an adopted device has a stream, an internal stream first waits for the earlier work of that stream.
+ * A blocking call acquires an unused stream of the opened device, enqueues there, waits for its work and releases the
+ * stream. Internal streams do not wait for the default stream, so the application's work does not delay them. If a
+ * stream was adopted with the device, an internal stream first waits for the earlier work of that stream.
  *
- * After some errors a device is unusable in the process. The first such code is kept with the entry, which all opened
- * devices share, and is returned by every later call. When the program resets the device (hipDeviceReset), HIP destroys
- * all its streams, ours too, and frees all its memory. That ends the existing opened devices, and the next one works.
- * Nothing of such a device is given back, since the addresses may belong to another owner by then.
+ * After some errors a device is unusable in the process. The first such code is stored in the entry, which all openings
+ * share, and every later call returns it. If the application resets the device (hipDeviceReset), HIP destroys all its
+ * streams, including the plugin's, and frees all its memory. Devices that are open then become unusable, but opening
+ * the device again works. The plugin frees nothing of such a device, because the addresses may already belong to
+ * another owner.
  */
 #ifndef GPUHAL_ROCM_DEVICE_H
 #define GPUHAL_ROCM_DEVICE_H
@@ -25,74 +26,74 @@
 #include <stdbool.h>
 
 #define GPUHAL_ROCM_LEGACY                                                                                            \
-    1u /* hipStreamLegacy: of the current device; hipStreamGetDevice follows it as a pointer */
+    1u /* hipStreamLegacy of the current device; hipStreamGetDevice dereferences it as a pointer */
 #define GPUHAL_ROCM_PER_THREAD                                                                                        \
-    2u /* hipStreamPerThread: another stream on each thread, so threads cannot share one stream */
+    2u /* hipStreamPerThread: a different stream on each thread, so threads cannot share it */
 
-/* The kernel's compute driver's record of a device; 0 if it lists none. */
+/* The kernel compute driver's information about a device; 0 if the device is not listed. */
 typedef struct gpuhal_rocm_kernel {
     uint32_t gpu_id;
-    uint32_t target;       /* the instruction set, by AMD's number */
-    uint32_t parts;        /* of the GPU at the device's address */
-    uint32_t render_minor; /* of the render node for the device, or for the part that it is */
+    uint32_t target;       /* the instruction set, in AMD's encoding */
+    uint32_t parts;        /* partitions of the GPU at the device's address */
+    uint32_t render_minor; /* render node of the device or partition */
 } gpuhal_rocm_kernel;
 
-/* One device of the process. Constant once find() returns it, except for atomic members. */
+/* One device of the process. Immutable once find() returns it, except for atomic members. */
 typedef struct gpuhal_rocm_entry {
     hipDevice_t device;
     uint32_t ordinal;
     uint64_t total;
     uint32_t pitch_max;
-    bool maps_host;      /* the device reads and writes page-locked memory */
-    bool registers_host; /* and memory that the caller owns */
+    bool maps_host;      /* the device can access page-locked memory */
+    bool registers_host; /* the device can also access page-locked memory of the caller */
     bool has_ranges;     /* virtual memory management */
     bool exports_fd;
     bool has_address;
-    uint32_t domain, bus, slot; /* if has_address */
-    int32_t partition;          /* the number of the part of a divided GPU; -1: the device is a whole one */
-    /* We have numbered it in HIP's order. Other software may number it otherwise, and so may HIP with another
-     * environment. */
+    uint32_t domain, bus, slot; /* valid if has_address */
+    int32_t partition;          /* partition number; -1: the device is a whole GPU */
+    /* The plugin assigned the partition number, in HIP's order. Other software, or HIP in another environment, may
+     * number partitions differently. */
     bool is_counted;
     gpuhal_rocm_kernel kernel;
-    char pci[24];  /* canonical, without the partition; "" when unknown */
-    char uuid[40]; /* canonical; "" when unknown */
+    char pci[24];  /* canonical, without the partition; "" if unknown */
+    char uuid[40]; /* canonical; "" if unknown */
     char driver_version[80];
-    _Atomic hipError_t lost; /* the code of its loss, 0 while it works */
+    _Atomic hipError_t lost; /* error code of the device loss; 0 while the device works */
 } gpuhal_rocm_entry;
 
 /* One opened device. */
 struct gpuhal_plugin_device {
     const gpuhal_host *host;
     gpuhal_rocm_entry *entry;
-    _Atomic hipError_t gone; /* HIP's code after a reset of the device; 0: it was not reset */
-    hipStream_t foreign;     /* the caller's stream that blocking calls come after, or NULL */
-    void *marker;            /* memory that shows a reset of the device */
-    uint32_t marker_id;      /* HIP's number of it; 0: HIP gives none */
+    _Atomic hipError_t gone; /* HIP's code after a device reset; 0: not reset */
+    hipStream_t foreign;     /* blocking calls wait for this stream of the caller first; NULL: none */
+    void *marker;            /* memory that shows whether the device was reset */
+    uint32_t marker_id;      /* HIP's id of it; 0: HIP has none */
     gpuhal_internal_streams internal;
 };
 
 struct gpuhal_plugin_queue {
     gpuhal_plugin_device *device;
     hipStream_t stream;
-    bool adopted; /* the stream is the caller's */
+    bool adopted; /* the caller owns the stream */
 };
 
 struct gpuhal_plugin_event {
     gpuhal_plugin_device *device;
     hipEvent_t event;
-    hipEvent_t twin; /* threads sleep for it; it is never exported */
+    hipEvent_t twin; /* threads sleep for it; never exported */
 };
 
-/* The state of the thread that entering changed, and that leaving restores. */
+/* Thread state that entering changes and leaving restores. */
 typedef struct gpuhal_rocm_scope {
-    bool moved; /* the thread had @p device before */
+    bool moved; /* @p device was current before */
     int device;
     bool relaxed;
-    hipStreamCaptureMode mode; /* when relaxed */
-    const char *failed;        /* the call that failed to enter; NULL: the device was lost before */
+    hipStreamCaptureMode mode; /* valid if relaxed */
+    const char *failed;        /* the call that failed when entering; NULL: the device was lost before */
 } gpuhal_rocm_scope;
 
-/* gpuhal has addresses as numbers, HIP as pointers. */
+/* gpuhal represents addresses as numbers, HIP as pointers. */
 static inline void *gpuhal_rocm_at(uint64_t address)
 {
     return (void *)(uintptr_t)address;
@@ -103,29 +104,30 @@ static inline uint64_t gpuhal_rocm_align_up(uint64_t value, uint64_t alignment)
     return alignment > 1 ? (value + alignment - 1) & ~(alignment - 1) : value;
 }
 
-/* identity.c: numbers the parts that have the address of the whole GPU, as their siblings show. */
+/* identity.c: numbers partitions that have the address of the whole GPU. Their siblings reveal them. */
 void gpuhal_rocm_find_partitions(gpuhal_rocm_entry *entries, uint32_t count);
 
 /* system.c */
-#define GPUHAL_ROCM_NODES "/sys/class/kfd/kfd/topology/nodes" /* processors are nodes too */
+#define GPUHAL_ROCM_NODES "/sys/class/kfd/kfd/topology/nodes" /* CPUs are nodes as well */
 /* Finds a name in @p directory that begins with @p prefix. */
 bool gpuhal_rocm_find_name(const char *directory, const char *prefix, char *out_name, size_t size);
-/* Counts the GPUs of the kernel's compute driver, also those that this process may not use; 0 without that driver. */
+/* Counts the GPUs of the kernel's compute driver, including GPUs that this process may not use. Returns 0 without the
+ * driver. */
 uint32_t gpuhal_rocm_count_system(void);
-/* Fills in `kernel` of each entry. Addresses and partitions must be known. */
+/* Fills in `kernel` of each entry. Requires addresses and partitions. */
 void gpuhal_rocm_read_nodes(gpuhal_rocm_entry *entries, uint32_t count);
 
-/* context.c: returns the code of the device's loss, 0 while it works. */
+/* context.c: returns the error code of the device loss; 0 while the device works. */
 hipError_t gpuhal_rocm_lost_code(const gpuhal_plugin_device *device);
-/* Does the same, after checking whether the device was reset. Call it before an object of the device is passed to HIP,
- * which would follow its pointer. */
+/* The same, but first checks whether the device was reset. Must be called before an object of the device is passed to
+ * HIP, which would dereference its pointer. */
 hipError_t gpuhal_rocm_check_reset(gpuhal_plugin_device *device);
-/* Returns the ordinal of the device of a stream; -1 if this HIP cannot say, -2 if the stream is invalid. */
+/* Returns the ordinal of a stream's device; -1 if this HIP version cannot report it, -2 if the stream is invalid. */
 int gpuhal_rocm_stream_device(hipStream_t stream);
 
-/* address.c: returns whether HIP knows memory at the address, and how many bytes there are from there on. Calls the
- * only safe function of every version: when asked for the kind of unknown memory, HIP before 6.2 follows the contents
- * of the address as a pointer. */
+/* address.c: returns whether HIP knows memory at the address, and the number of bytes from there to its end. Uses the
+ * only function that is safe in every version: if queried for the type of unknown memory, HIP before 6.2 dereferences
+ * the contents of the address as a pointer. */
 bool gpuhal_rocm_is_known(uint64_t address, uint64_t *out_bytes);
 
 #include "../stream/stream.h"

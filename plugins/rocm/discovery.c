@@ -1,7 +1,7 @@
 /* rocm/discovery.c: finds the devices.
  *
- * HIP is initialised here, since that wakes devices and opens their nodes. No device memory is taken. The list is fixed
- * from then on: an index is HIP's own ordinal, for the life of the process.
+ * HIP is initialized only here, because initialization wakes devices and opens their nodes. No device memory is
+ * allocated. The list never changes afterwards: an index is HIP's own ordinal until the process exits.
  */
 #include "smi.h"
 
@@ -23,7 +23,7 @@ int gpuhal_rocm_attribute(hipDevice_t device, hipDeviceAttribute_t attribute, in
 
 /* ---- if HIP lists no device */
 
-/* Checks the kernel's side: opens its node as HIP opens it, which wakes no GPU. Returns NULL if it is in order. */
+/* Checks the kernel driver: opens its node in the same way as HIP, which wakes no GPU. Returns the fault, or NULL. */
 static const char *kernel_fault(gpuhal_status *out_status)
 {
     char path[GPUHAL_STREAM_PATH];
@@ -37,23 +37,23 @@ static const char *kernel_fault(gpuhal_status *out_status)
     *out_status = error == EACCES || error == EPERM ? GPUHAL_ERROR_NO_PERMISSION : GPUHAL_ERROR_NO_DEVICE;
     return *out_status == GPUHAL_ERROR_NO_PERMISSION
                ? "/dev/kfd may not be opened: the user must be in the group render, or the container be given the node"
-           : error != ENOENT /* as during a reset of a GPU */
+           : error != ENOENT /* such as during a GPU reset */
                ? "/dev/kfd is there and does not open: see the kernel's log for lines with kfd or amdgpu"
                : "there is no /dev/kfd: the kernel's amdgpu driver has found no GPU, or the container was not given "
                  "the node";
 }
 
-/* HIP's own description comes first; the other parts name the remedy if they can. */
+/* HIP's own description comes first. The other parts name the remedy if possible. */
 static gpuhal_status no_device(const gpuhal_host *host, const char *call, hipError_t code)
 {
     gpuhal_status status = GPUHAL_ERROR_NO_DEVICE;
     char text[480], cause[160];
     const char *description = gpuhal_rocm_error_text(code), *fault = kernel_fault(&status);
-    /* HIP 5 describes a code by its name alone. */
+    /* HIP 5 describes a code only by its name. */
     description = strcmp(description, gpuhal_rocm_result_name(code)) == 0 ? "HIP lists no device" : description;
     const uint32_t known = gpuhal_rocm_count_system();
     if (status == GPUHAL_ERROR_NO_PERMISSION && known == 0) {
-        status = GPUHAL_ERROR_NO_DEVICE; /* permissions can hide no GPU here */
+        status = GPUHAL_ERROR_NO_DEVICE; /* there is no GPU that permissions could hide */
     }
     if (fault) {
         const bool set = gpuhal_rocm_list_variables(hiding, cause, sizeof cause);
@@ -104,7 +104,7 @@ static bool has_range_functions(void)
            api->hipMemCreate && api->hipMemRelease && api->hipMemMap && api->hipMemUnmap && api->hipMemSetAccess;
 }
 
-/* AMD's own kernel module has a version. The kernel's module has none, and HIP's version stands for it. */
+/* AMD's own kernel module has a version. The mainline module has none, so HIP's version is used instead. */
 static void read_driver_version(char *out_text, size_t size)
 {
     const gpuhal_rocm_version *runtime = &gpuhal_rocm_runtime;
@@ -165,8 +165,7 @@ gpuhal_status gpuhal_rocm_make_list(const gpuhal_host *host, gpuhal_rocm_entry *
     }
     code = gpuhal_rocm_api.hipRuntimeGetVersion(&version);
     gpuhal_rocm_runtime = gpuhal_rocm_version_of(code == hipSuccess ? version : (int)(gpuhal_rocm_forget(code), 0));
-    /* *out_count is set only at the end: after a failure in between, none of the entries may be found
-     * (stream/discovery.c). */
+    /* *out_count is set only at the end, so that no entry can be found after a failure (stream/discovery.c). */
     const uint32_t listed = (uint32_t)count < space ? (uint32_t)count : space;
     for (uint32_t i = 0; i < listed; i++) {
         code = gpuhal_rocm_api.hipDeviceGet(&entries[i].device, (int)i);
@@ -176,11 +175,11 @@ gpuhal_status gpuhal_rocm_make_list(const gpuhal_host *host, gpuhal_rocm_entry *
         entries[i].ordinal = i;
         fill_in(&entries[i]);
     }
-    /* Needs all entries filled in: only beside its siblings does part 0 differ from a whole GPU. */
+    /* Needs all entries: only its siblings distinguish partition 0 from a whole GPU. */
     gpuhal_rocm_find_partitions(entries, listed);
     gpuhal_rocm_read_nodes(entries, listed);
     explain_hidden(host, listed);
-    gpuhal_rocm_smi_open(host); /* not before there are devices, since it reports nothing else */
+    gpuhal_rocm_smi_open(host); /* only if devices exist, since it reports nothing else */
     *out_count = listed;
     return GPUHAL_OK;
 }

@@ -1,4 +1,4 @@
-/* rocm/driver.c: opens HIP's library, and has the one table of its errors. */
+/* rocm/driver.c: opens HIP's library, and maps its error codes. */
 #include "device.h"
 
 #include <stdio.h>
@@ -6,7 +6,7 @@
 gpuhal_rocm_functions gpuhal_rocm_api;
 gpuhal_rocm_version gpuhal_rocm_runtime;
 
-/* The newest first: several may be installed, and the kernel's driver works with older and newer ones. */
+/* Newest first: several may be installed, and the kernel driver works with older and newer ones. */
 static const char *const library_names[] = {
     "libamdhip64.so.7",
     "libamdhip64.so.6",
@@ -14,8 +14,8 @@ static const char *const library_names[] = {
     NULL,
 };
 
-/* A runtime that does not know its version is taken for a late one. Asking for the version initialises HIP as hipInit
- * does, so discovery asks and not start(). */
+/* A runtime that does not report its version is treated as a recent one. Querying the version initializes HIP like
+ * hipInit, so discovery does this rather than start(). */
 gpuhal_rocm_version gpuhal_rocm_version_of(int whole)
 {
     const int known = whole >= 10000000 ? whole : 0;
@@ -35,7 +35,7 @@ gpuhal_status gpuhal_rocm_start(const gpuhal_host *host, gpuhal_plugin_instance 
 {
     (void)out_instance;
     static pthread_mutex_t lock =
-        PTHREAD_MUTEX_INITIALIZER; /* protects gpuhal_rocm_api while it is written, and the root */
+        PTHREAD_MUTEX_INITIALIZER; /* protects the root, and gpuhal_rocm_api while it is written */
     static bool started;
     gpuhal_rocm_functions found;
 #define REQUIRED_SYMBOL(type, name, arguments) {#name, &found.name, 1},
@@ -48,9 +48,8 @@ gpuhal_status gpuhal_rocm_start(const gpuhal_host *host, gpuhal_plugin_instance 
     pthread_mutex_lock(&lock);
     const bool other = started && gpuhal_rocm_api.hipInit != found.hipInit;
     status = gpuhal_rocm_use_system(host, !started);
-    /* Written once: threads of other copies of the core may be calling through the table from then on. They read it
-     * without the lock, because each has come through its own start(), which held the lock after the table was
-     * written. */
+    /* Written once, because threads of other copies of the core may call through the table from then on. They read it
+     * without the lock: each has called its own start(), which acquires the lock after the table was written. */
     if (!started && status == GPUHAL_OK) {
         gpuhal_rocm_api = found;
         started = true;
@@ -62,12 +61,11 @@ gpuhal_status gpuhal_rocm_start(const gpuhal_host *host, gpuhal_plugin_instance 
     return status;
 }
 
-/* The meaning of each code here. Codes that say "your argument is wrong" are DRIVER: the core has checked the
- * arguments, so the caller of gpuhal cannot correct them. Codes of later runtimes that are not in the table are DRIVER
- * too.
+/* The meaning of each code. Codes that mean an invalid argument map to DRIVER: the core has checked the arguments, so
+ * the application cannot fix them. Codes of later runtimes that are not in the table also map to DRIVER.
  *
- * LOST are persistent codes: every later call on the device returns the same. hipErrorInvalidContext and
- * hipErrorContextIsDestroyed are not among them: HIP returns them for an invalid stream, and the device continues to
+ * LOST marks sticky codes: every later call on the device returns the same code. hipErrorInvalidContext and
+ * hipErrorContextIsDestroyed are not sticky: HIP returns them for an invalid stream, and the device continues to
  * work. */
 #define LOST GPUHAL_ERROR_DEVICE_LOST
 static const struct {
@@ -110,7 +108,7 @@ static const struct {
     {hipErrorUnsupportedLimit, GPUHAL_ERROR_DRIVER},
     {hipErrorContextAlreadyInUse, GPUHAL_ERROR_BUSY},
     {hipErrorPeerAccessUnsupported, GPUHAL_ERROR_NOT_SUPPORTED},
-    {hipErrorInvalidKernelFile, GPUHAL_ERROR_INCOMPATIBLE}, /* bytes that are no code object never reach HIP */
+    {hipErrorInvalidKernelFile, GPUHAL_ERROR_INCOMPATIBLE}, /* HIP never gets data that is not a code object */
     {hipErrorInvalidGraphicsContext, GPUHAL_ERROR_DRIVER},
     {hipErrorInvalidSource, GPUHAL_ERROR_INVALID_ARGUMENT},
     {hipErrorFileNotFound, GPUHAL_ERROR_DRIVER},
@@ -134,7 +132,7 @@ static const struct {
     {hipErrorLaunchFailure, LOST},
     {hipErrorCooperativeLaunchTooLarge, GPUHAL_ERROR_TOO_LARGE},
     {hipErrorNotSupported, GPUHAL_ERROR_NOT_SUPPORTED},
-    {hipErrorStreamCaptureUnsupported, GPUHAL_ERROR_BUSY}, /* the engine is capturing a graph */
+    {hipErrorStreamCaptureUnsupported, GPUHAL_ERROR_BUSY}, /* the application is capturing a graph */
     {hipErrorStreamCaptureInvalidated, GPUHAL_ERROR_DRIVER},
     {hipErrorStreamCaptureMerge, GPUHAL_ERROR_DRIVER},
     {hipErrorStreamCaptureUnmatched, GPUHAL_ERROR_DRIVER},
@@ -177,7 +175,7 @@ const char *gpuhal_rocm_result_name(hipError_t code)
     }
 }
 
-/* An error that HIP did not keep must not be taken back: that would take the engine's own error. */
+/* If HIP did not store the error, nothing may be cleared: that would clear the application's own error. */
 hipError_t gpuhal_rocm_forget(hipError_t code)
 {
     if (code != hipErrorNotReady || !gpuhal_rocm_runtime.keeps_last_error) {
@@ -208,7 +206,7 @@ gpuhal_status gpuhal_rocm_report_as(const gpuhal_host *host, gpuhal_status statu
     return host->report(host, status, call, code, text);
 }
 
-/* HIP's text is used even for known codes: it changes from version to version and names the remedy. */
+/* Uses HIP's description even for known codes, because it is updated with each version and names the remedy. */
 gpuhal_status gpuhal_rocm_report(const gpuhal_host *host, const char *call, hipError_t code)
 {
     return gpuhal_rocm_report_as(host, gpuhal_rocm_status(code), call, code, gpuhal_rocm_error_text(code));

@@ -1,13 +1,12 @@
-/* rocm/driver.h: the functions of HIP that this plugin calls, and the meaning of their error codes.
+/* rocm/driver.h: the HIP functions that this plugin calls, and the meaning of their error codes.
  *
- * The library is opened at run time through the host. The plugin calls functions through its table alone, so it links
- * no HIP. The first start() of the process that succeeds writes the table, and making the list of devices writes the
- * version. Both are constant afterwards.
+ * The host opens the library at run time, and all functions are called through this table, so the plugin does not link
+ * HIP. The first successful start() of the process writes the table, and creating the list of devices writes the
+ * version. Both never change afterwards.
  *
- * HIP keeps the last error of each thread, and engines read it after their launches: an error of one of our calls is
- * taken back (hipGetLastError) before we return, so that the engine does not find it. An error of the engine that it
- * has not read yet is lost after one of our calls that fails, and before HIP 7 after every other one too: no call can
- * restore it.
+ * HIP stores the last error of each thread, and applications read it after launches. So the plugin clears an error of
+ * its own calls (hipGetLastError) before it returns. An application's error that has not been read yet is lost if a
+ * call of the plugin fails and, before HIP 7, after any call of the plugin. No call can restore it.
  */
 #ifndef GPUHAL_ROCM_DRIVER_H
 #define GPUHAL_ROCM_DRIVER_H
@@ -27,21 +26,20 @@ extern gpuhal_rocm_version gpuhal_rocm_runtime;
 
 gpuhal_status gpuhal_rocm_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance);
 
-/* Returns the status of a code for the caller of gpuhal. DEVICE_LOST stands for codes that leave the device unusable
- * here. */
+/* Returns the status for a code. DEVICE_LOST means that the code leaves the device unusable in this process. */
 gpuhal_status gpuhal_rocm_status(hipError_t code);
-/* Takes the error of the previous call back from this thread. Returns @p code. */
+/* Clears the previous call's error from this thread. Returns @p code. */
 hipError_t gpuhal_rocm_forget(hipError_t code);
-/* Does the same for a code that is not reported. */
+/* The same for a code that is not reported. */
 void gpuhal_rocm_ignore(hipError_t code);
-/* Reports an error to the host, with its name and HIP's description, and returns its status. Forgets it. */
+/* Reports an error to the host, with its name and HIP's description, and returns its status. Clears the error. */
 gpuhal_status gpuhal_rocm_report(const gpuhal_host *host, const char *call, hipError_t code);
-/* Does the same with a status and a sentence of our own. */
+/* The same with the given status and message. */
 gpuhal_status gpuhal_rocm_report_as(const gpuhal_host *host, gpuhal_status status, const char *call, hipError_t code,
                                     const char *sentence);
-/* "hipErrorNoDevice"; static. */
+/* Returns a static string such as "hipErrorNoDevice". */
 const char *gpuhal_rocm_result_name(hipError_t code);
-/* HIP's own sentence for a code; never NULL. */
+/* Returns HIP's description of a code; never NULL. */
 const char *gpuhal_rocm_error_text(hipError_t code);
 
 #endif

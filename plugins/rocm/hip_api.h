@@ -1,12 +1,12 @@
-/* rocm/hip_api.h: the part of HIP (libamdhip64.so) that this plugin uses, declared by us from AMD's documentation.
+/* rocm/hip_api.h: the part of HIP (libamdhip64.so) that this plugin uses, declared from AMD's documentation.
  *
- * Everything stands in lists, so that one text serves several readers: the plugin makes its table of functions from
- * them, the fake library its prototypes, and a test compiles them against the vendor's own header: with
- * GPUHAL_HIP_LISTS_ONLY the lists come without our types, and their words mean the vendor's.
+ * All declarations are lists, because they have several users: the plugin generates its table of functions from them,
+ * and the fake library its prototypes. A test compiles them against the vendor's header: with GPUHAL_HIP_LISTS_ONLY
+ * this file omits its types, so that the names in the lists refer to the vendor's.
  *
- * Only declarations that are the same in HIP 5, 6 and 7 are here; hip_versions.h has the others, and the functions that
- * are avoided for that reason. The required functions are those of HIP 5.0; functions that came later, or may be
- * missing, are optional.
+ * Only declarations that are the same in HIP 5, 6 and 7 are listed here. hip_versions.h lists the others, and the
+ * functions that are avoided because they differ. The required functions are those of HIP 5.0. Functions that are newer
+ * or may be missing are optional.
  */
 #ifndef GPUHAL_HIP_API_H
 #define GPUHAL_HIP_API_H
@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Each line: the type returned, the name, the arguments. */
+/* Each line: return type, name, arguments. */
 #define GPUHAL_HIP_FUNCTIONS(REQUIRED, OPTIONAL) \
     REQUIRED(hipError_t, hipInit, (unsigned int flags)) \
     REQUIRED(hipError_t, hipRuntimeGetVersion, (int *version)) \
@@ -105,7 +105,7 @@
     OPTIONAL(hipError_t, hipExternalMemoryGetMappedBuffer, (void **address, hipExternalMemory_t memory, \
                                                             const hipExternalMemoryBufferDesc *buffer))
 
-/* Every code that HIP 5 to 7 name. Codes with two names stand here with the one that is not deprecated. */
+/* All codes of HIP 5 to 7. If a code has two names, the one that is not deprecated is listed. */
 #define GPUHAL_HIP_RESULTS(VALUE) \
     VALUE(hipSuccess, 0) \
     VALUE(hipErrorInvalidValue, 1) \
@@ -183,7 +183,7 @@
     VALUE(hipErrorRuntimeMemory, 1052) \
     VALUE(hipErrorRuntimeOther, 1053)
 
-/* Some are macros in AMD's header, some enumerators. */
+/* In AMD's header some are macros and some enumerators. */
 #define GPUHAL_HIP_VALUES(VALUE) \
     VALUE(hipDeviceAttributeAsyncEngineCount, 2) \
     VALUE(hipDeviceAttributeCanMapHostMemory, 3) \
@@ -242,8 +242,8 @@
     VALUE(hipMemAllocationGranularityRecommended, 1) \
     VALUE(hipExternalMemoryHandleTypeOpaqueFd, 1)
 
-/* Types whose size counts, and the members of the structures. The descriptions of external memory have grown
- * (hip_versions.h): only their members are the same everywhere. */
+/* Types whose size matters, and the members of the structures. The descriptions of external memory have grown
+ * (hip_versions.h), so only their members are the same in all versions. */
 #define GPUHAL_HIP_TYPES(TYPE) \
     TYPE(hipError_t) \
     TYPE(hipDevice_t) \
@@ -281,7 +281,8 @@
     FIELD(hipExternalMemoryBufferDesc, size) \
     FIELD(hipExternalMemoryBufferDesc, flags)
 
-/* Members that lie elsewhere in headers without the last word of the line; with those the structure is not used. */
+/* Members with a different offset in headers without the line's last identifier; with such a runtime the structure is
+ * not used. */
 #define GPUHAL_HIP_LATER_FIELDS(LATER) \
     LATER(hipMemAllocationProp, type, hipDeviceAttributeVirtualMemoryManagementSupported) \
     LATER(hipMemAllocationProp, requestedHandleType, hipDeviceAttributeVirtualMemoryManagementSupported) \
@@ -294,7 +295,7 @@
 enum { GPUHAL_HIP_RESULTS(GPUHAL_HIP_ENUMERATOR) GPUHAL_HIP_VALUES(GPUHAL_HIP_ENUMERATOR) };
 #undef GPUHAL_HIP_ENUMERATOR
 
-/* Enumerations of the vendor; integers here, so that the compiler assumes nothing about a later runtime's values. */
+/* Vendor enumerations, declared as integers so that the compiler assumes nothing about a later runtime's values. */
 typedef unsigned int hipError_t;
 typedef unsigned int hipDeviceAttribute_t;
 typedef unsigned int hipFunction_attribute;
@@ -344,7 +345,7 @@ typedef struct hipMemAccessDesc {
     hipMemAccessFlags flags;
 } hipMemAccessDesc;
 
-/* With the reserved words of HIP 6 and 7, zeros that HIP 5 does not read. */
+/* Includes the reserved words of HIP 6 and 7, which are zero and which HIP 5 does not read. */
 typedef struct hipExternalMemoryHandleDesc {
     hipExternalMemoryHandleType type;
     union {

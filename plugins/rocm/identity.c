@@ -1,11 +1,11 @@
-/* rocm/identity.c: finds the physical device of a device: PCI address, UUID, partition.
+/* rocm/identity.c: identifies the physical device by PCI address, UUID and partition.
  *
- * HIP's UUID is not a number: it is the chip's unique id as 16 hexadecimal characters, and "XX" for chips without one,
- * which would make all of those one. The 16 bytes are listed unchanged, in the form of a UUID.
+ * HIP's UUID is not binary: it is the chip's unique id as 16 hexadecimal characters, or "XX" for chips without one,
+ * which would make all of these one device. The 16 bytes are listed unchanged, in the format of a UUID.
  *
- * A divided GPU is listed part by part, with the number of the part in place of the PCI function; no such function is
- * on the bus. Only its siblings distinguish part 0 from a whole GPU. Some kernels keep the number in a place that HIP
- * does not read: then several devices have one address, and are numbered in HIP's order.
+ * Of a partitioned GPU, HIP lists each partition, with the partition number in place of the PCI function. No such
+ * function exists on the bus. Only its siblings distinguish partition 0 from a whole GPU. Some kernels store the number
+ * in a place that HIP does not read. Then several devices have one address, and are numbered in HIP's order.
  */
 #include "../common/text.h"
 #include "device.h"
@@ -90,9 +90,9 @@ static bool is_taken(const gpuhal_rocm_entry *entries, uint32_t count, const gpu
     return taken;
 }
 
-/* Two devices at one address are parts. Parts that HIP has numbered keep the number; the others get the lowest free
- * one. A part is_counted if a sibling has no number of HIP's either: with all but one numbered, the remaining one is
- * part 0 without a doubt. */
+/* Two devices at one address are partitions. Partitions that HIP numbered keep their number; the others get the lowest
+ * free one. is_counted is set if a sibling has no number from HIP either: if all others have one, the remaining
+ * partition is certainly 0. */
 void gpuhal_rocm_find_partitions(gpuhal_rocm_entry *entries, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -115,9 +115,9 @@ void gpuhal_rocm_find_partitions(gpuhal_rocm_entry *entries, uint32_t count)
 
 /* ---- reporting */
 
-/* Finds the file with "major:minor" of the render node; returns false if it is not known. A part's file is below a
- * separate platform device, and the kernel's compute driver knows which. A part that we have numbered may have another
- * number there.
+/* Finds the file that contains the render node's "major:minor". Returns false if unknown. A partition's file is below a
+ * separate platform device, which the kernel's compute driver knows. A partition that the plugin numbered may have a
+ * different number there.
  */
 static bool find_render_node(const gpuhal_rocm_entry *entry, char out_path[GPUHAL_STREAM_PATH])
 {
@@ -149,7 +149,7 @@ static void list_render_node(const gpuhal_host *host, gpuhal_sink *sink, const g
     }
 }
 
-/* Reads how the GPU is divided, "CPX" or "NPS1"; "" if the driver does not say. */
+/* Reads the partition mode, such as "CPX" or "NPS1"; "" if the driver does not report it. */
 static void read_mode(const gpuhal_rocm_entry *entry, const char *file, char mode[16])
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
@@ -158,8 +158,8 @@ static void read_mode(const gpuhal_rocm_entry *entry, const char *file, char mod
     }
 }
 
-/* HIP gives all parts the name of the whole GPU. Appends "CPX/NPS1 partition 3 of 8", counted from 0 as by the
- * kernel. */
+/* HIP gives all partitions the name of the whole GPU. Appends a suffix such as "CPX/NPS1 partition 3 of 8", counted
+ * from 0 as in the kernel. */
 void gpuhal_rocm_name_part(const gpuhal_rocm_entry *entry, char *name, size_t size)
 {
     char compute[16], memory[16];
@@ -178,7 +178,7 @@ void gpuhal_rocm_name_part(const gpuhal_rocm_entry *entry, char *name, size_t si
              compute[0] && memory[0] ? "/" : "", compute[0] ? memory : "", (int)entry->partition, total);
 }
 
-/* HIP lists every part of a divided GPU. */
+/* HIP lists every partition of a GPU. */
 void gpuhal_rocm_list_unlisted(const gpuhal_host *host, gpuhal_sink *sink, uint32_t first)
 {
     (void)host;

@@ -1,6 +1,6 @@
 /* rocm/kfd_processes.c: lists the processes that compute on a GPU, from the kernel's compute driver (kfd). It has a
- * folder for each process, with a file for the memory that the process uses on each GPU. The SMI libraries have the
- * same in structures that differ from release to release.
+ * directory for each process, with a file for the memory that the process uses on each GPU. The SMI libraries report
+ * the same, but in structures that differ between releases.
  */
 #include "device.h"
 
@@ -13,7 +13,7 @@
 
 #define KFD_PROCESSES "/sys/class/kfd/kfd/proc"
 
-/* Lists the process whose folder has this name, if it uses the GPU. */
+/* Lists the process whose directory has this name, if it uses the GPU. */
 static void give(const gpuhal_host *host, gpuhal_sink *sink, const char *name, uint32_t gpu)
 {
     char path[GPUHAL_STREAM_PATH], text[32], *end = NULL;
@@ -34,7 +34,7 @@ static void give(const gpuhal_host *host, gpuhal_sink *sink, const char *name, u
 gpuhal_status gpuhal_rocm_processes(const gpuhal_host *host, gpuhal_plugin_instance *instance, uint32_t index,
                                     uint32_t flags, gpuhal_sink *sink)
 {
-    (void)instance, (void)flags; /* the kernel counts; no GPU is touched */
+    (void)instance, (void)flags; /* the kernel keeps the count; no GPU is accessed */
     const gpuhal_rocm_entry *entry = gpuhal_rocm_find(index);
     if (!entry) {
         return GPUHAL_ERROR_NOT_FOUND;

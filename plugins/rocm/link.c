@@ -1,5 +1,5 @@
-/* rocm/link.c: finds the connection of two devices. HIP says whether it is xGMI; AMD SMI or ROCm SMI has its speed. The
- * core finds the place where two paths through PCI Express join.
+/* rocm/link.c: finds the connection between two devices. HIP reports whether it is xGMI, and AMD SMI or ROCm SMI its
+ * speed. The core determines where two PCI Express paths join.
  */
 #include "smi.h"
 
@@ -9,7 +9,7 @@
 #define LINK_XGMI 4u /* HSA_AMD_LINK_INFO_TYPE_XGMI */
 
 typedef struct facts {
-    gpuhal_link_kind kind; /* 0: not known */
+    gpuhal_link_kind kind; /* 0: unknown */
     uint64_t generation, count, bandwidth;
 } facts;
 
@@ -104,7 +104,7 @@ static uint64_t smaller(uint64_t one, uint64_t other)
 static void find_pcie(const gpuhal_rocm_entry *from, const gpuhal_rocm_entry *to, facts *out)
 {
     if (from->has_address && strcmp(from->pci, to->pci) == 0) {
-        out->kind = GPUHAL_LINK_SAME_BOARD; /* parts of one GPU */
+        out->kind = GPUHAL_LINK_SAME_BOARD; /* partitions of one GPU */
         return;
     }
     out->generation = smaller(generation_of(from), generation_of(to));

@@ -1,6 +1,6 @@
-/* rocm/module.c: HIP's formats of code, how to load them, and the values that HIP reports of a function: `hsaco` (a
- * code object for one architecture) and `hip-fatbin` (a bundle of them, as the compiler embeds it). HIP unpacks
- * compressed bundles. Their header states their length.
+/* rocm/module.c: HIP's code formats, how to load them, and the values that HIP reports for a function. The formats are
+ * `hsaco` (a code object for one architecture) and `hip-fatbin` (a bundle of code objects, as the compiler embeds it).
+ * HIP decompresses compressed bundles, whose header contains their length.
  */
 #include "../stream/image.h"
 #include "device.h"
@@ -10,19 +10,20 @@
 
 /* ---- images */
 
-/* Returns whether a section has bytes in the file: false for unused and zeroed ones. */
+/* Returns whether a section has contents in the file; unused and zeroed sections do not. */
 static bool is_in_file(uint64_t type)
 {
     return type != 0 && type != 8;
 }
 
-/* Recognises an ELF file for the machine AMDGPU. */
+/* Returns whether the image is an ELF file for the machine AMDGPU. */
 static bool is_code_object(const unsigned char *image, uint64_t bytes)
 {
     return is_elf(image, bytes, is_in_file) && number_at(image, 18, 2) == 224;
 }
 
-/* Parses "CCOB", version, method, then the length of all: 4 bytes in version 2, 8 in version 3; version 1 lacks it. */
+/* Parses "CCOB", version, method, and the total length: 4 bytes in version 2, 8 in version 3. Version 1 has no
+ * length. */
 static bool is_compressed(const unsigned char *image, uint64_t bytes)
 {
     if (bytes < 24 || memcmp(image, "CCOB", 4) != 0) {
@@ -32,8 +33,8 @@ static bool is_compressed(const unsigned char *image, uint64_t bytes)
     return version == 2 ? number_at(image, 8, 4) <= bytes : version == 3 && number_at(image, 8, 8) <= bytes;
 }
 
-/* Parses a magic of 24 characters, the number of entries, and for each: offset and length of its code, and its name,
- * length first. */
+/* Parses a magic of 24 characters, the number of entries, and for each entry the offset and length of its code, and the
+ * length and characters of its name. */
 static bool is_bundle(const unsigned char *image, uint64_t bytes)
 {
     static const char magic[] = "__CLANG_OFFLOAD_BUNDLE__";
@@ -42,8 +43,8 @@ static bool is_bundle(const unsigned char *image, uint64_t bytes)
         return is_compressed(image, bytes);
     }
     const uint64_t count = number_at(image, length, 8);
-    /* Never exceeds `bytes`, so that no difference below is negative. Entries are walked, since names differ in
-     * length. */
+    /* Never exceeds `bytes`, so no difference below is negative. Entries have different sizes, because their names
+     * do. */
     uint64_t at = length + 8;
     for (uint64_t i = 0; i < count; i++) {
         if (bytes - at < 24 || !has_table(bytes, number_at(image, at, 8), 1, number_at(image, at + 8, 8))) {
@@ -66,8 +67,8 @@ bool gpuhal_rocm_is_image(const char *format, const unsigned char *image, uint64
 
 /* ---- targets and options */
 
-/* Compares the processor, if a target names a single one: "gfx942:sramecc+:xnack-" is for gfx942 in a certain state,
- * which HIP compares by itself when it loads the code, and "gfx11-generic" is for several. */
+/* Compares the processor if the target names exactly one. "gfx942:sramecc+:xnack-" is gfx942 in a certain state, which
+ * HIP checks itself when it loads the code. "gfx11-generic" stands for several processors. */
 bool gpuhal_rocm_takes_target(const char *format, const char *target, const char *device)
 {
     (void)format;
@@ -109,7 +110,7 @@ hipError_t gpuhal_rocm_of_function(int *out_value, unsigned int attribute, hipFu
                : hipSuccess;
 }
 
-/* HIP needs no permission for shared memory, and has loaded everything by now. */
+/* HIP needs no permission for shared memory, and has already loaded everything. */
 hipError_t gpuhal_rocm_prepare_function(hipFunction_t function, uint32_t own, uint32_t most, const char **out_call)
 {
     (void)function, (void)own, (void)most, (void)out_call;

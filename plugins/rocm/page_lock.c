@@ -1,14 +1,14 @@
-/* rocm/page_lock.c: page-locks memory of the caller.
+/* rocm/page_lock.c: page-locks the caller's memory.
  *
- * HIP keeps one registration for an address, however often it is made: hipHostRegister succeeds again, and the first
- * hipHostUnregister ends it for all (hip_memory.cpp, ihipHostRegister; the code 712 is never returned). Memory that HIP
- * knows and that is not ours, because the engine registered or allocated it, is refused: our release would end the
- * engine's registration. Memory with some of the engine's in its middle is refused too, if HIP numbers registrations.
- * HIP would take it, and later release the right one of the two. But it looks an address up by the last piece that
- * begins before it (device.cpp, MemObjMap::FindMemObj). So the bytes after the engine's piece would be unknown to it,
- * and a copy that begins inside the piece would be too long.
+ * HIP keeps one registration per address, however often it is registered. hipHostRegister succeeds again, and the first
+ * hipHostUnregister ends it for all (hip_memory.cpp, ihipHostRegister; code 712 is never returned). Memory that HIP
+ * already knows because the application registered or allocated it is rejected: the plugin's release would end the
+ * application's registration. If HIP numbers registrations, memory with such application memory in its middle is
+ * rejected as well. HIP would accept it, and later release the right one of the two. But it looks up an address by the
+ * last piece that begins before it (device.cpp, MemObjMap::FindMemObj). So HIP would not know the bytes after the
+ * application's piece, and a copy that begins inside the piece would be too long.
  *
- * On a machine with one GPU a reset of the device takes registrations too.
+ * On a machine with one GPU a device reset also ends registrations.
  */
 #include "device.h"
 
@@ -24,8 +24,8 @@ uint64_t gpuhal_rocm_id_at(uintptr_t address)
 hipError_t gpuhal_rocm_page_lock(const gpuhal_stream_registration *own, uintptr_t start, uint64_t bytes,
                                  const char **out_call)
 {
-    /* The engine's memory is found at the two ends before HIP is called, since HIP would take it, and our release would
-     * end the engine's registration. */
+    /* Finds application memory at both ends before HIP is called, because HIP would accept it, and the plugin's release
+     * would end the application's registration. */
     uint64_t known;
     *out_call = NULL;
     if (gpuhal_rocm_is_known(start, &known) || gpuhal_rocm_is_known(start + bytes - 1, &known)) {
@@ -35,7 +35,7 @@ hipError_t gpuhal_rocm_page_lock(const gpuhal_stream_registration *own, uintptr_
     const hipError_t code = gpuhal_rocm_api.hipHostRegister(
         (void *)start, (size_t)bytes, hipHostRegisterPortable | hipHostRegisterMapped | own->flags);
     const uint64_t id = code == hipSuccess ? gpuhal_rocm_id_at(start) : 0;
-    /* The engine's memory in the middle shows only now, by the number at the end. */
+    /* Application memory in the middle shows only now, by the id at the end. */
     if (id != 0 && gpuhal_rocm_id_at(start + (uintptr_t)bytes - 1) != id) {
         (void)gpuhal_rocm_api.hipHostUnregister((void *)start);
         *out_call = NULL;
@@ -44,8 +44,8 @@ hipError_t gpuhal_rocm_page_lock(const gpuhal_stream_registration *own, uintptr_
     return code;
 }
 
-/* Also works with a lost device: pages are given back even if it cannot be entered. A registration that a reset took is
- * not given back: its address may be another's registration by now. */
+/* Also works on a lost device: the pages are unlocked even if it cannot be entered. A registration that a reset ended
+ * is not released, because its address may already have another registration. */
 hipError_t gpuhal_rocm_page_unlock(gpuhal_plugin_device *device, const gpuhal_stream_registration *own,
                                    uintptr_t start)
 {
@@ -59,7 +59,7 @@ hipError_t gpuhal_rocm_page_unlock(gpuhal_plugin_device *device, const gpuhal_st
     return code;
 }
 
-/* For pages that it cannot lock HIP 5 returns "out of memory", and HIP 6 "invalid value", for any reason. */
+/* If pages cannot be locked for any reason, HIP 5 returns "out of memory" and HIP 6 "invalid value". */
 gpuhal_status gpuhal_rocm_lock_failed(gpuhal_plugin_device *device, const char *call, hipError_t code, bool read_only)
 {
     (void)read_only;
@@ -76,15 +76,15 @@ gpuhal_status gpuhal_rocm_lock_failed(gpuhal_plugin_device *device, const char *
                     : gpuhal_rocm_result(device, call, code);
 }
 
-/* 8 is two flags in hip_runtime_api.h: hipHostRegisterReadOnly, which AMD ignores, and coarse-grained memory, which is
- * harmless for memory that is only read. */
+/* 8 means two flags in hip_runtime_api.h: hipHostRegisterReadOnly, which AMD ignores, and coarse-grained memory, which
+ * is harmless for read-only memory. */
 unsigned int gpuhal_rocm_read_only_flags(const gpuhal_plugin_device *device)
 {
     (void)device;
     return hipExtHostRegisterCoarseGrained;
 }
 
-/* AMD ignores that memory is only read. */
+/* AMD ignores the read-only flag. */
 bool gpuhal_rocm_flags_matter(hipError_t code)
 {
     (void)code;

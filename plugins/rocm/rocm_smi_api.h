@@ -1,9 +1,9 @@
-/* rocm/rocm_smi_api.h: the part of ROCm SMI (librocm_smi64.so) that this plugin uses, declared by us from AMD's
- * documentation. Lists and their readers as in hip_api.h; GPUHAL_ROCM_SMI_LISTS_ONLY leaves our types out. Every
+/* rocm/rocm_smi_api.h: the part of ROCm SMI (librocm_smi64.so) that this plugin uses, declared from AMD's
+ * documentation. hip_api.h describes the lists and their users. GPUHAL_ROCM_SMI_LISTS_ONLY omits the types. Every
  * function returns rsmi_status_t.
  *
- * Only functions that return numbers are used: the structures of this library (frequencies, metrics, counters of
- * errors) have other layouts from release to release.
+ * Only functions that return numbers are used, because the layout of this library's structures (frequencies, metrics,
+ * error counters) differs between releases.
  */
 #ifndef GPUHAL_ROCM_SMI_API_H
 #define GPUHAL_ROCM_SMI_API_H
@@ -42,8 +42,8 @@
 #define GPUHAL_ROCM_SMI_VALUES(VALUE) \
     VALUE(RSMI_MEM_TYPE_VRAM, 0)
 
-/* Each process keeps a separate lock for a GPU instead of waiting for a lock that all share. Known since ROCm 5.7,
- * without effect before. A macro, because no C enumerator has a type for this value. */
+/* Each process uses its own lock per GPU instead of one that all processes share. Since ROCm 5.7; ignored before. A
+ * macro, because C enumerators cannot represent this value. */
 #define GPUHAL_ROCM_SMI_OWN_LOCK UINT64_C(0x400000000000000) /* RSMI_INIT_FLAG_THRAD_ONLY_MUTEX */
 
 #define GPUHAL_ROCM_SMI_TYPES(TYPE) \

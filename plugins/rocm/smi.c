@@ -9,23 +9,23 @@
 gpuhal_rocm_rocm_smi_functions gpuhal_rocm_rocm_smi;
 gpuhal_rocm_amd_smi_functions gpuhal_rocm_amd_smi;
 
-static _Atomic int opened;           /* which of the two libraries; set once its table is filled in */
-static bool initialised;             /* with or without success; only the thread with the turn accesses it */
-static uint32_t initialisation_code; /* its result; the same holds */
+static _Atomic int opened;           /* which library is open; set after its table was filled in */
+static bool initialised;             /* attempted, successfully or not; accessed only by the thread that has the turn */
+static uint32_t initialisation_code; /* its result; accessed in the same way */
 
-/* AMD's numbers: 23 is ROCm 6.0, 24 is 6.1 to 6.3, 25 is 6.4, 26 is 7, 27 is 10. Debian 13 uses 0 for that of ROCm 6.1.
- * Earlier versions had other functions. The name without a version is that of development packages, and the last
+/* AMD's numbers: 23 is ROCm 6.0, 24 is 6.1 to 6.3, 25 is 6.4, 26 is 7, 27 is 10. Debian 13 uses 0 for ROCm 6.1. Earlier
+ * versions had different functions. The name without a version belongs to development packages, and is the last
  * resort. */
 static const char *const amd_names[] = {"libamd_smi.so.27", "libamd_smi.so.26", "libamd_smi.so.25", "libamd_smi.so.24",
                                         "libamd_smi.so.23", "libamd_smi.so.0",  "libamd_smi.so",    NULL};
-/* 7 is ROCm 6 and 7, 5 is ROCm 5. Distributions use 1 for both, if they have not built it with AMD's numbers. */
+/* 7 is ROCm 6 and 7, 5 is ROCm 5. Distributions that do not use AMD's numbers use 1 for both. */
 static const char *const rocm_names[] = {"librocm_smi64.so.7", "librocm_smi64.so.6", "librocm_smi64.so.5",
                                          "librocm_smi64.so.1", NULL};
 
 #define REQUIRED_SYMBOL(name, arguments) {#name, &found.name, 1},
 #define OPTIONAL_SYMBOL(name, arguments) {#name, &found.name, 0},
 
-/* The table is filled in first: a thread that reads the library from `opened` may call it at once. */
+/* Fills in the table first, because a thread that reads `opened` may call the library immediately. */
 static bool open_amd_smi(const gpuhal_host *host)
 {
     gpuhal_rocm_amd_smi_functions found;
@@ -50,8 +50,8 @@ static bool open_rocm_smi(const gpuhal_host *host)
     return true;
 }
 
-/* The libraries look for GPUs in these directories, and AMD SMI since ROCm 7 also for network adapters and switches. If
- * one of them is missing, the library writes to standard error; a kernel without SCSI has no scsi_host. */
+/* The libraries search these directories for GPUs and, AMD SMI since ROCm 7, for network adapters and switches. If a
+ * directory is missing, the library writes to standard error. A kernel without SCSI has no scsi_host. */
 static bool has_directories(gpuhal_rocm_smi_library which)
 {
     static const char *const names[] = {"/sys/class/drm", GPUHAL_ROCM_NODES, "/sys/class/net", "/sys/class/scsi_host"};
@@ -65,7 +65,7 @@ static bool has_directories(gpuhal_rocm_smi_library which)
     return all;
 }
 
-/* Called once, while the list of devices is made. */
+/* Called once, while the list of devices is created. */
 void gpuhal_rocm_smi_open(const gpuhal_host *host)
 {
     const bool amd = has_directories(GPUHAL_ROCM_SMI_AMD) && open_amd_smi(host);
@@ -121,9 +121,9 @@ static bool is_shut_down(uint32_t code)
     return code == (amd ? (uint32_t)AMDSMI_STATUS_NOT_INIT : (uint32_t)RSMI_STATUS_INIT_ERROR);
 }
 
-/* Initialising once is enough, and this plugin never shuts the library down. ROCm SMI counts initialisations, and so do
- * late versions of AMD SMI; with earlier ones the first to shut down did it for all (amd_smi.cc, initialized_lib). A
- * library that failed is not initialised again: each time it would write to standard error. */
+/* Initializing once is enough, and this plugin never shuts the library down. ROCm SMI counts initializations, as do
+ * recent versions of AMD SMI. With earlier versions the first shutdown affected all users (amd_smi.cc,
+ * initialized_lib). A failed initialization is not repeated, because each attempt would write to standard error. */
 static uint32_t run(uint32_t (*work)(void *request), void *request)
 {
     if (!initialised) {
@@ -149,7 +149,7 @@ gpuhal_stream_why gpuhal_rocm_smi_run(uint32_t (*work)(void *request), void *req
                                    "an earlier call of the SMI library hangs, so it is not called");
     }
     uint32_t code = run(work, request);
-    /* Repeated once only: a library that does not stay initialised must not keep the turn for ever. */
+    /* Repeated only once, so that a library that does not stay initialized cannot keep the turn forever. */
     code = initialised ? code : run(work, request);
     gpuhal_rocm_give_turn();
     return gpuhal_rocm_smi_why(code);
@@ -157,8 +157,8 @@ gpuhal_stream_why gpuhal_rocm_smi_run(uint32_t (*work)(void *request), void *req
 
 /* ---- devices */
 
-/* Both libraries pack an address like this, with the number of the partition in the four bits below the domain. Older
- * versions without those bits have it in the function. */
+/* Both libraries pack an address like this, with the partition number in the four bits below the domain. Older versions
+ * have it in the function instead. */
 static bool is_address_of(const gpuhal_rocm_entry *entry, uint64_t address)
 {
     const uint32_t part = (uint32_t)(address >> 28 & 15), function = (uint32_t)(address & 7);
@@ -167,14 +167,14 @@ static bool is_address_of(const gpuhal_rocm_entry *entry, uint64_t address)
            (address >> 3 & 31) == entry->slot && (part != 0 ? part : function) == wanted;
 }
 
-/* A library that was shut down lists no device any more, and reports no error (rocm_smi.cc). */
+/* After a shutdown the library lists no devices, and reports no error (rocm_smi.cc). */
 static uint32_t find_rocm(const gpuhal_rocm_entry *entry, gpuhal_rocm_smi_device *out_device)
 {
-    static bool listed; /* only the thread with the turn accesses it */
+    static bool listed; /* accessed only by the thread that has the turn */
     uint32_t count = 0;
     uint32_t code = gpuhal_rocm_rocm_smi.rsmi_num_monitor_devices(&count);
     if (code == RSMI_STATUS_SUCCESS && count == 0 && listed) {
-        listed = false; /* if there are none after another initialisation either, they are gone */
+        listed = false; /* if the next initialization finds none either, they are gone */
         return RSMI_STATUS_INIT_ERROR;
     }
     listed = listed || count > 0;

@@ -1,7 +1,7 @@
 /* rocm/smi.h: AMD SMI or ROCm SMI, which report values that the system's files do not have. Everything else works
  * without them.
  *
- * One thread calls them at a time (../stream/management.c).
+ * Only one thread at a time calls them (../stream/management.c).
  */
 #ifndef GPUHAL_ROCM_SMI_H
 #define GPUHAL_ROCM_SMI_H
@@ -25,36 +25,36 @@ typedef struct gpuhal_rocm_rocm_smi_functions {
 extern gpuhal_rocm_amd_smi_functions gpuhal_rocm_amd_smi;
 extern gpuhal_rocm_rocm_smi_functions gpuhal_rocm_rocm_smi;
 
-/* Only one of the two is opened: AMD SMI, which is the younger, if it can be called, otherwise ROCm SMI. */
+/* Only one of them is opened: AMD SMI, the newer one, if it is usable, otherwise ROCm SMI. */
 typedef enum { GPUHAL_ROCM_SMI_NONE, GPUHAL_ROCM_SMI_AMD, GPUHAL_ROCM_SMI_ROCM } gpuhal_rocm_smi_library;
 
-/* A code that neither library returns: it has no function for the value. */
+/* Codes that neither library returns. This one: the library has no function for the value. */
 #define GPUHAL_ROCM_SMI_NO_FUNCTION 0xfffffff0u
-/* Another: it reported other memory than HIP allocates from. */
+/* The library reported other memory than HIP allocates from. */
 #define GPUHAL_ROCM_SMI_OTHER_MEMORY 0xfffffff1u
 
-/* A device as the open library names it. */
+/* A device as the open library identifies it. */
 typedef struct gpuhal_rocm_smi_device {
     uint32_t index;                    /* ROCm SMI */
     amdsmi_processor_handle processor; /* AMD SMI */
 } gpuhal_rocm_smi_device;
 
-/* Opens one of the libraries, if there is one. Neither is called before a value is requested that the system's files do
- * not have.
+/* Opens one of the libraries, if available. It is not called until a value is requested that the system's files do not
+ * have.
  */
 void gpuhal_rocm_smi_open(const gpuhal_host *host);
 gpuhal_rocm_smi_library gpuhal_rocm_smi_which(void);
 
-/* Runs work(request) once it is this thread's turn and the library is initialised. If the work returns that it is not,
- * because the engine has shut it down, it initialises the library and runs the work a second time. Any reason other
- * than 0 means that the work did not run to its end. */
+/* Runs work(request) when it is this thread's turn and the library is initialized. If the work finds that the
+ * application has shut the library down, initializes it and runs the work once more. A reason other than 0 means that
+ * the work did not complete. */
 gpuhal_stream_why gpuhal_rocm_smi_run(uint32_t (*work)(void *request), void *request);
 
-/* Inside gpuhal_rocm_smi_run(): finds the device by its PCI address, never by an index. Returns a code of the open
- * library. */
+/* Called inside gpuhal_rocm_smi_run(). Finds the device by its PCI address, never by an index. Returns a code of the
+ * open library. */
 uint32_t gpuhal_rocm_smi_find(const gpuhal_rocm_entry *entry, gpuhal_rocm_smi_device *out_device);
 
-/* Returns the meaning of a code of the open library for a value. */
+/* Translates a code of the open library to the reason why a value is missing. */
 gpuhal_stream_why gpuhal_rocm_smi_why(uint32_t code);
 
 #endif

@@ -1,9 +1,8 @@
-/* rocm/smi_values.c: reads values from AMD SMI or ROCm SMI that the kernel's files do not have: inside containers
- * without those files, and the memory of a part of a divided GPU. Only functions that return one number, in known
- * units, are called.
+/* rocm/smi_values.c: reads values from AMD SMI or ROCm SMI that the kernel's files do not have: in containers without
+ * those files, and the memory of a partition. Only functions that return one number in known units are called.
  *
- * ROCm SMI reads the same files as the core, so it is called only for values that no file has: the memory of a part,
- * and the speed of xGMI (link.c).
+ * ROCm SMI reads the same files as the core, so it is called only for values that no file has: the memory of a
+ * partition, and the speed of xGMI (link.c).
  */
 #include "telemetry.h"
 
@@ -15,8 +14,7 @@ const gpuhal_key gpuhal_rocm_keys_of_values[GPUHAL_ROCM_VALUES] = {
     GPUHAL_VALUE_ENERGY_MICROJOULES,
 };
 
-/* AMD SMI documents millidegrees and returns degrees; no chip works at a thousandth of a degree, and none above
- * 1000. */
+/* AMD SMI documents millidegrees but returns degrees. No chip works below one degree or above 1000 degrees. */
 static uint64_t from_degrees(int64_t value)
 {
     if (value < 0) {
@@ -25,9 +23,8 @@ static uint64_t from_degrees(int64_t value)
     return value < 1000 ? (uint64_t)value * 1000 : (uint64_t)value;
 }
 
-/* For part 0 of a divided GPU both libraries report the memory of the whole GPU, and for a processor's graphics the
- * memory that is reserved for them. HIP's memory is smaller, or larger, and the used bytes of one do not show the free
- * bytes of the other.
+/* For partition 0 of a GPU both libraries report the memory of the whole GPU, and for integrated graphics only the
+ * reserved memory. HIP's memory is smaller or larger, so the library's used bytes do not determine HIP's free bytes.
  */
 static uint32_t check_memory(const gpuhal_rocm_entry *entry, uint64_t total, uint64_t taken, bool used,
                              uint64_t *out_value)
@@ -50,7 +47,7 @@ static uint32_t amd_memory(const gpuhal_rocm_entry *entry, amdsmi_processor_hand
     return code == AMDSMI_STATUS_SUCCESS ? check_memory(entry, total, taken, used, out_value) : code;
 }
 
-/* The library divides its value by 1000 even when it failed. */
+/* The library divides its value by 1000 even on failure. */
 static uint32_t amd_temperature(amdsmi_processor_handle device, amdsmi_temperature_type_t sensor, uint64_t *out_value)
 {
     int64_t value = 0;
@@ -74,8 +71,7 @@ static uint32_t amd_energy(amdsmi_processor_handle device, uint64_t *out_value)
     return code;
 }
 
-/* Reads the temperature of the chip at its edge, as everywhere else, if there is a sensor; large GPUs measure the
- * hottest spot alone. */
+/* Reads the edge temperature of the chip, as elsewhere, if there is a sensor. Large GPUs measure only the hot spot. */
 static uint32_t ask_amd(const gpuhal_rocm_entry *entry, amdsmi_processor_handle device, gpuhal_key key,
                         uint64_t *out_value)
 {
@@ -127,8 +123,8 @@ bool gpuhal_rocm_smi_has(gpuhal_key key)
     }
 }
 
-/* Runs in this thread's turn. If the device is not found, every value gets that code. A value that fails gets its own
- * code alone. */
+/* Runs during this thread's turn. If the device is not found, every value gets that code. Otherwise a value that fails
+ * gets its own code. */
 static uint32_t ask(void *request)
 {
     gpuhal_rocm_sample_request *own = request;

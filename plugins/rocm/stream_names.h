@@ -1,14 +1,14 @@
 /* rocm/stream_names.h: the names in plugins/stream for objects that HIP and CUDA name differently.
  *
- * The cuda plugin has the same table with CUDA's names. If the two differ in more than a name, each has a function in
- * its calls.c, which ../stream/stream.h declares.
+ * The cuda plugin has the same table with CUDA's names. If HIP and CUDA differ in more than a name, each plugin has a
+ * function in its calls.c, which ../stream/stream.h declares.
  */
 #ifndef GPUHAL_ROCM_STREAM_NAMES_H
 #define GPUHAL_ROCM_STREAM_NAMES_H
 
 #include "driver.h"
 
-/* A function or type of this plugin; a function of HIP whose name differs from CUDA's only in the prefix; its name in
+/* A function or type of this plugin; a HIP function whose name differs from CUDA's only in the prefix; its name in
  * messages. */
 #define GPUHAL_OWN(name)         gpuhal_rocm_##name
 #define GPUHAL_VENDOR(name)      gpuhal_rocm_api.hip##name
@@ -17,7 +17,7 @@
 typedef hipError_t vendor_code;
 typedef hipStream_t vendor_stream;
 typedef hipEvent_t vendor_event;
-typedef int vendor_context; /* the current device of a thread, by its ordinal */
+typedef int vendor_context; /* ordinal of a thread's current device */
 typedef void *vendor_pointer;
 typedef hipMemGenericAllocationHandle_t vendor_allocation;
 typedef hipMemAllocationProp vendor_properties;
@@ -32,8 +32,8 @@ typedef hipFunction_t vendor_function;
 #define GPUHAL_VENDOR_AT(address)     gpuhal_rocm_at(address)
 #define GPUHAL_VENDOR_NUMBER(pointer) ((uint64_t)(uintptr_t)(pointer))
 #define GPUHAL_VENDOR_CONTEXT(opened) ((opened)->entry->device)
-/* The code of the device's loss, 0 while it works. Checks first whether it was reset: HIP would follow pointers that
- * the reset made invalid. */
+/* The error code of the device loss; 0 while the device works. First checks whether the device was reset, because HIP
+ * would follow pointers that the reset made invalid. */
 #define GPUHAL_VENDOR_LOST(opened) gpuhal_rocm_check_reset(opened)
 
 /* rect.c and peer.c */
@@ -43,7 +43,7 @@ typedef hipFunction_t vendor_function;
 #define GPUHAL_VENDOR_DISABLE_PEER        gpuhal_rocm_api.hipDeviceDisablePeerAccess
 #define GPUHAL_VENDOR_PEER_IS_ENABLED     hipErrorPeerAccessAlreadyEnabled
 
-/* context.c: for a context that was destroyed, or a device that was reset */
+/* context.c: for a destroyed context or a device that was reset */
 #define GPUHAL_VENDOR_GONE hipErrorContextIsDestroyed
 
 /* queue.c */
@@ -73,8 +73,8 @@ typedef hipFunction_t vendor_function;
 #define GPUHAL_VENDOR_GRANULARITY_MINIMUM hipMemAllocationGranularityMinimum
 #define GPUHAL_VENDOR_FILE_DESCRIPTOR     hipMemHandleTypePosixFileDescriptor
 #define GPUHAL_VENDOR_OPAQUE_FD           hipExternalMemoryHandleTypeOpaqueFd
-/* HIP does not say who owns the descriptor after an import of external memory. Up to HIP 6.2 at least it leaves it
- * open, so it is closed with the memory if it is still open. */
+/* HIP does not document who owns the descriptor after an import of external memory. At least up to HIP 6.2 it leaves
+ * the descriptor open, so the plugin closes it with the memory if it is still open. */
 #define GPUHAL_VENDOR_OWNS_DESCRIPTORS false
 #define GPUHAL_VENDOR_UNKNOWN          hipErrorUnknown
 #define GPUHAL_VENDOR_NOT_READY        hipErrorNotReady
@@ -93,7 +93,7 @@ typedef hipFunction_t vendor_function;
     }
 
 /* registration.c */
-#define GPUHAL_VENDOR_ADOPTED(opened)   ((void)(opened), false) /* registrations end with no context */
+#define GPUHAL_VENDOR_ADOPTED(opened)   ((void)(opened), false) /* registrations do not depend on a context */
 #define GPUHAL_VENDOR_OUT_OF_MEMORY     hipErrorOutOfMemory
 #define GPUHAL_VENDOR_IS_REGISTERED     hipErrorHostMemoryAlreadyRegistered
 #define GPUHAL_VENDOR_IS_NOT_REGISTERED hipErrorHostMemoryNotRegistered
@@ -105,10 +105,10 @@ typedef hipFunction_t vendor_function;
 #define GPUHAL_VENDOR_LOAD_CALL           "hipModuleLoadData"
 #define GPUHAL_VENDOR_PARAMETER_CALL      "hipModuleGetFunction"
 #define GPUHAL_VENDOR_FUNCTION(attribute) HIP_FUNC_ATTRIBUTE_##attribute
-/* The limit of a launch in one dimension: HIP passes the number of threads on in 32 bits (hipModuleLaunchKernel in its
+/* Maximum number of threads of a launch in one dimension: HIP passes it on in 32 bits (hipModuleLaunchKernel in its
  * manual). */
 #define GPUHAL_VENDOR_THREADS_MAX UINT32_MAX
-/* HIP keeps no copy, and reads the image when a kernel is first requested. */
+/* HIP does not copy the image, and reads it when a kernel is first requested. */
 #define GPUHAL_VENDOR_READS_IMAGE_LATER    true
 #define GPUHAL_VENDOR_LAUNCH               gpuhal_rocm_api.hipModuleLaunchKernel
 #define GPUHAL_VENDOR_LAUNCH_CALL          "hipModuleLaunchKernel"

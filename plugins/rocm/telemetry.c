@@ -1,24 +1,24 @@
-/* rocm/telemetry.c: reads values of devices from AMD SMI or ROCm SMI (smi_values.c); the devices need not be open. The
- * core reads values from the kernel's files itself before it calls this plugin.
+/* rocm/telemetry.c: reads device values from AMD SMI or ROCm SMI (smi_values.c). The devices need not be open. The core
+ * itself reads values from the kernel's files before it calls this plugin.
  *
- * A library may wake a sleeping GPU, so the kernel is asked first whether the GPU sleeps.
+ * A library may wake a sleeping GPU, so the kernel is queried first whether the GPU sleeps.
  */
 #include "telemetry.h"
 
-/* Returns why the library is not asked for a value; reason 0: it is asked. */
+/* Returns why the library is not queried for a value; reason 0: it is queried. */
 static gpuhal_stream_why may_ask(const gpuhal_rocm_entry *entry, gpuhal_key key, bool asleep)
 {
     if (asleep) {
         return gpuhal_rocm_because(GPUHAL_MISSING_ASLEEP, "the GPU sleeps, and reading would wake it");
     }
-    /* The library may know a part by another number. */
+    /* The library may number partitions differently. */
     if (entry->is_counted || !gpuhal_rocm_smi_has(key)) {
         return gpuhal_rocm_because(GPUHAL_MISSING_NOT_SUPPORTED, "no management library has it for this device");
     }
     return (gpuhal_stream_why){0};
 }
 
-/* Of a part's values only the memory is its own. */
+/* Only the memory values are specific to a partition. */
 static const char *source_of(const gpuhal_rocm_entry *entry, gpuhal_key key)
 {
     if (gpuhal_rocm_smi_which() != GPUHAL_ROCM_SMI_AMD) {

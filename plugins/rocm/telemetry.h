@@ -1,5 +1,5 @@
-/* rocm/telemetry.h: the declarations that telemetry.c and smi_values.c share. The number of a value is its place in the
- * table of smi_values.c. */
+/* rocm/telemetry.h: declarations that telemetry.c and smi_values.c share. A value's number is its position in the table
+ * of smi_values.c. */
 #ifndef GPUHAL_ROCM_TELEMETRY_H
 #define GPUHAL_ROCM_TELEMETRY_H
 
@@ -11,13 +11,13 @@ typedef struct gpuhal_rocm_sample_request {
     const gpuhal_rocm_entry *entry;
     bool wanted[GPUHAL_ROCM_VALUES];
     uint64_t numbers[GPUHAL_ROCM_VALUES];
-    uint32_t codes[GPUHAL_ROCM_VALUES]; /* of the library */
+    uint32_t codes[GPUHAL_ROCM_VALUES]; /* returned by the library */
 } gpuhal_rocm_sample_request;
 
 /* smi_values.c */
 extern const gpuhal_key gpuhal_rocm_keys_of_values[GPUHAL_ROCM_VALUES];
 bool gpuhal_rocm_smi_has(gpuhal_key key);
-/* Reads the wanted values, and writes the numbers, or the reasons in @p whys. */
+/* Reads the wanted values. Writes the numbers, or the reasons in @p whys. */
 void gpuhal_rocm_ask_smi(gpuhal_rocm_sample_request *request, gpuhal_stream_why *whys);
 
 #endif

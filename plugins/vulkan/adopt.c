@@ -1,7 +1,8 @@
-/* vulkan/adopt.c: taking over the caller's VkDevice.
+/* vulkan/adopt.c: adopts the caller's VkDevice.
  *
- * Vulkan does not report how a VkDevice was made, so the plugin trusts the description, and checks it as far as it can.
- * Features and extensions that it does not name were not enabled. Only handles and copies of the description are kept.
+ * Vulkan does not report how a VkDevice was created, so the plugin relies on the caller's description and checks it as
+ * far as possible. Features and extensions that the description omits count as disabled. Only handles and copies of the
+ * description are kept.
  */
 #include "device.h"
 
@@ -52,7 +53,7 @@ static bool is_listed(const gpuhal_vulkan_device *given, const char *name)
     return false;
 }
 
-/* A bit with a feature needs the feature enabled; any other bit needs its extension. */
+/* Bits for features require the enabled feature; all other bits require the extension. */
 static uint32_t enabled_bits(const gpuhal_plugin_device *device, const gpuhal_vulkan_device *given)
 {
     const bool fd = is_listed(given, VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME);
@@ -66,7 +67,7 @@ static uint32_t enabled_bits(const gpuhal_plugin_device *device, const gpuhal_vu
     return bits & device->hardware.offered;
 }
 
-/* Copies the names, after the pointers to them in one piece of memory. */
+/* Copies the names into one allocation, after the array of pointers to them. */
 static bool copy_extensions(gpuhal_plugin_device *device, const gpuhal_vulkan_device *given)
 {
     size_t bytes = 1;
@@ -90,7 +91,7 @@ static bool copy_extensions(gpuhal_plugin_device *device, const gpuhal_vulkan_de
     return true;
 }
 
-/* Returns 2 for compute, 1 for copies alone, 0 for neither. */
+/* Returns 2 for compute, 1 for copies only, 0 for neither. */
 static uint32_t usefulness(const gpuhal_vulkan_hardware *hardware, uint32_t family)
 {
     const VkQueueFlags flags = family < hardware->family_count ? hardware->families[family].queueFlags : 0;
@@ -117,7 +118,7 @@ static bool has_family(const gpuhal_plugin_device *device, uint32_t family)
     return false;
 }
 
-/* A queue that is named twice gets one wrapper: two would not exclude each other. */
+/* A queue that is listed twice gets one wrapper, because two wrappers would not exclude each other. */
 static void take_useful(gpuhal_plugin_device *device, const gpuhal_vulkan_device *given, uint32_t wanted,
                         bool new_families)
 {
@@ -134,8 +135,8 @@ static void take_useful(gpuhal_plugin_device *device, const gpuhal_vulkan_device
     }
 }
 
-/* Takes compute queues first, and one of each family before the second of any, since buffers are shared over the
- * families.
+/* Takes compute queues first, and one queue of each family before a second of any, because buffers are shared between
+ * these families.
  */
 static void take_queues(gpuhal_plugin_device *device, const gpuhal_vulkan_device *given)
 {
@@ -144,7 +145,7 @@ static void take_queues(gpuhal_plugin_device *device, const gpuhal_vulkan_device
     take_useful(device, given, 1, true);
     take_useful(device, given, 2, false);
     take_useful(device, given, 1, false);
-    /* Runs backwards, so that the first queue that only copies stays; without any it is wrapper 0. */
+    /* Iterates backwards so that the first copy-only queue wins. Without any, copy_wrapper stays 0. */
     for (uint32_t i = device->wrapper_count; i-- > 0;) {
         if (!(device->hardware.families[device->wrappers[i].family].queueFlags & other)) {
             device->copy_wrapper = i;
@@ -165,7 +166,8 @@ static const char *queue_fault(const gpuhal_plugin_device *device, const gpuhal_
     return NULL;
 }
 
-/* The instance is the caller's, so the physical device has another handle than the entry's, and is surveyed again. */
+/* In the caller's instance the physical device has a different handle than in the entry, so read its properties
+ * again. */
 static gpuhal_status survey(gpuhal_plugin_device *device, const gpuhal_vulkan_entry *entry,
                             const gpuhal_vulkan_device *given)
 {
@@ -194,7 +196,7 @@ static gpuhal_status survey(gpuhal_plugin_device *device, const gpuhal_vulkan_en
 gpuhal_status gpuhal_vulkan_adopt(gpuhal_plugin_device *device, const gpuhal_vulkan_entry *entry,
                                   const gpuhal_native *native)
 {
-    /* Before anything can fail: free_opening() never destroys the caller's VkDevice. */
+    /* Set before anything can fail, so that free_opening() never destroys the caller's VkDevice. */
     device->adopted = true;
     const char *fault = description_fault(native);
     if (fault) {

@@ -7,7 +7,7 @@
 
 #define SETS          64u
 #define BUFFERS       (4 * GPUHAL_VULKAN_BINDINGS)
-#define UNIFORM_BYTES (UINT64_C(64) << 10) /* values are below that */
+#define UNIFORM_BYTES (UINT64_C(64) << 10) /* the values of a launch always fit */
 
 gpuhal_status gpuhal_vulkan_arena_reset(gpuhal_plugin_device *device, gpuhal_vulkan_arena *arena)
 {
@@ -64,14 +64,14 @@ static gpuhal_status make_uniform(gpuhal_plugin_device *device, gpuhal_vulkan_pa
     return status;
 }
 
-/* Multiples of 256 serve every minUniformBufferOffsetAlignment that Vulkan allows. */
+/* Values start at multiples of 256, which satisfy every minUniformBufferOffsetAlignment that Vulkan allows. */
 static bool has_room(const gpuhal_vulkan_page *page, const gpuhal_plugin_kernel *kernel)
 {
     const bool sets = kernel->pushes || (page->sets < SETS && kernel->buffer_count <= BUFFERS - page->buffers);
     return sets && (!kernel->uniform || kernel->value_bytes <= UNIFORM_BYTES - page->bytes);
 }
 
-/* Returns the current page, the next one if it is full, or a new one. */
+/* Returns the current page, a later one if it is full, or a new one. Returns NULL if out of memory. */
 static gpuhal_vulkan_page *find_page(gpuhal_vulkan_arena *arena, const gpuhal_plugin_kernel *kernel)
 {
     gpuhal_vulkan_page **link = &arena->first;

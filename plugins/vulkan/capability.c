@@ -1,6 +1,6 @@
-/* vulkan/capability.c: the names of SPIR-V's capabilities, for messages.
+/* vulkan/capability.c: names of SPIR-V capabilities, for messages.
  *
- * From the grammar of SPIR-V 1.6 (spirv.core.grammar.json), without those of FPGAs.
+ * Copied from the grammar of SPIR-V 1.6 (spirv.core.grammar.json), without the FPGA capabilities.
  */
 #include "spirv.h"
 

@@ -1,5 +1,5 @@
-/* vulkan/compute.c: limits of shaders: sizes of groups, types of data. Only features that the plugin's devices are made
- * with count: a feature that is not enabled may not be used.
+/* vulkan/compute.c: shader limits: group sizes and data types. Only features that the plugin enables count, because a
+ * disabled feature may not be used.
  */
 #include "memory.h"
 
@@ -20,7 +20,7 @@ static void list_number(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key k
     }
 }
 
-/* Lists the kinds of memory that the host sees, and the kinds that need no flush. */
+/* Lists the host-visible memory kinds, and the kinds that need no flush. */
 static void list_host_kinds(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
 {
     uint32_t visible = 0, coherent = 0;

@@ -1,7 +1,8 @@
-/* vulkan/context.c: an opened device: whether it is lost, and its handles of Vulkan. */
+/* vulkan/context.c: device loss, and the native handles of an opened device. */
 #include "device.h"
 
-/* Vulkan reports a lost device only in the call that notices it; later calls may hang, so the loss is recorded here. */
+/* Vulkan reports a lost device only from the call that notices the loss. Later calls may hang, so it is recorded
+ * here. */
 gpuhal_status gpuhal_vulkan_result(gpuhal_plugin_device *device, const char *call, VkResult code)
 {
     if (code == VK_SUCCESS) {
@@ -14,8 +15,8 @@ gpuhal_status gpuhal_vulkan_result(gpuhal_plugin_device *device, const char *cal
     return status;
 }
 
-/* Relaxed is enough: only the flag is read. A thread that misses it makes one more call, and notices the loss
- * itself. */
+/* Relaxed order is enough, because only the flag is read. A thread that misses it makes one more call and notices the
+ * loss itself. */
 gpuhal_status gpuhal_vulkan_alive(gpuhal_plugin_device *device)
 {
     if (!atomic_load_explicit(&device->lost, memory_order_relaxed)) {
@@ -25,7 +26,7 @@ gpuhal_status gpuhal_vulkan_alive(gpuhal_plugin_device *device)
                                 "the device was lost in an earlier call");
 }
 
-/* Calls no driver, since a driver that hangs would hang here too. */
+/* Makes no Vulkan call, because a hung driver would hang this function as well. */
 static gpuhal_status vulkan_query_health(gpuhal_plugin_device *device)
 {
     return atomic_load(&device->lost) ? GPUHAL_ERROR_DEVICE_LOST : GPUHAL_OK;

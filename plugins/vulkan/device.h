@@ -1,14 +1,16 @@
 /* vulkan/device.h: declarations that the files of this plugin share.
  *
- * Hardware is the record of one VkPhysicalDevice; an entry is hardware of the plugin's instance, kept for the life of
- * the process under the index that it got first. An opened device is a new VkDevice or an adopted one, with the
- * VkQueues that it may use. Each VkQueue has a queue wrapper, with the lock that Vulkan requires around submissions.
+ * A gpuhal_vulkan_hardware describes one VkPhysicalDevice. An entry describes a VkPhysicalDevice of the plugin's
+ * instance; it keeps its first index until the process exits. An opened device is a new or an adopted VkDevice with the
+ * VkQueues that the plugin may use. Each VkQueue has a queue wrapper with the lock that Vulkan requires around
+ * submissions.
  *
- * Transfers with a NULL queue take an internal stream: a command buffer with a fence that no other call uses. Queues of
- * plugin.h are command buffers in flight on a wrapper, one timeline semaphore each; several queues may share a wrapper.
+ * A transfer with a NULL queue uses an internal stream: a command buffer with a fence that no other call uses. A
+ * plugin.h queue is a series of command buffers in flight on one wrapper, with its own timeline semaphore. Several
+ * queues may share a wrapper.
  *
- * Memory is one VkBuffer per allocation, bound to a separate VkDeviceMemory, shared (CONCURRENT) over the families of
- * all wrappers, and mapped as long as it lives if the host can see it.
+ * Each allocation is one VkBuffer bound to its own VkDeviceMemory. It is shared (CONCURRENT) between the queue families
+ * of all wrappers. If it is host-visible, it stays mapped until it is freed.
  */
 #ifndef GPUHAL_VULKAN_DEVICE_H
 #define GPUHAL_VULKAN_DEVICE_H
@@ -23,18 +25,19 @@
 #define GPUHAL_VULKAN_FAMILIES         16u
 #define GPUHAL_VULKAN_WRAPPERS         8u
 #define GPUHAL_VULKAN_INTERNAL_STREAMS 8u
-/* The largest nonCoherentAtomSize that a driver may state. */
+/* The largest nonCoherentAtomSize that Vulkan allows. */
 #define GPUHAL_VULKAN_ATOM_MAX 256u
 
 /* How long one wait for an event lasts before the caller checks whether another thread has found the device lost. */
 #define GPUHAL_VULKAN_SLICE_NS UINT64_C(1000000000)
-/* Waiting may run out of memory, which says nothing about the work: the number of further tries, a millisecond
- * apart. */
+/* A wait may run out of memory, which does not mean that the work failed. This is the number of retries, one
+ * millisecond apart. */
 #define GPUHAL_VULKAN_WAIT_TRIES 1000u
-/* How long destroying a queue, or closing, waits for work that never ends. */
+/* How long the destruction of a queue or device waits for work that may never finish. */
 #define GPUHAL_VULKAN_PATIENCE_NS UINT64_C(3000000000)
 
-/* Bits of features and extensions: of hardware that offers them, or of a device that was made with them. */
+/* Feature and extension bits. A bit in `offered` means that the hardware supports it, in `enabled` that the VkDevice
+ * was created with it. */
 enum {
     GPUHAL_VULKAN_TIMELINE = 1u << 0,         /* feature timelineSemaphore */
     GPUHAL_VULKAN_HOST_QUERY_RESET = 1u << 1, /* feature hostQueryReset */
@@ -42,16 +45,16 @@ enum {
     GPUHAL_VULKAN_MEMORY_BUDGET = 1u << 3,    /* VK_EXT_memory_budget */
     GPUHAL_VULKAN_HOST_IMPORT = 1u << 4,      /* VK_EXT_external_memory_host */
     GPUHAL_VULKAN_OPAQUE_FD =
-        1u << 5, /* VK_KHR_external_memory_fd, and the plugin's buffers can be exported and imported */
+        1u << 5, /* VK_KHR_external_memory_fd; the plugin's buffers can be exported and imported */
     GPUHAL_VULKAN_DMABUF_FD = 1u << 6,        /* the same with VK_EXT_external_memory_dma_buf */
     GPUHAL_VULKAN_PCI_BUS_INFO = 1u << 7,     /* VK_EXT_pci_bus_info */
     GPUHAL_VULKAN_DRM = 1u << 8,              /* VK_EXT_physical_device_drm */
     GPUHAL_VULKAN_SUBGROUP_SIZE = 1u << 9,    /* feature subgroupSizeControl */
     GPUHAL_VULKAN_MAINTENANCE4 = 1u << 10,    /* feature maintenance4 */
     GPUHAL_VULKAN_PUSH_DESCRIPTOR = 1u << 11, /* VK_KHR_push_descriptor */
-    GPUHAL_VULKAN_SPIRV_1_4 = 1u << 12        /* VK_KHR_spirv_1_4, or a version that has it */
+    GPUHAL_VULKAN_SPIRV_1_4 = 1u << 12        /* VK_KHR_spirv_1_4 or Vulkan 1.2 */
 };
-/* The bits that are features, and so have to be enabled by name. */
+/* Bits for features, which have to be enabled in the feature structures. */
 #define GPUHAL_VULKAN_FEATURE_BITS                                                                                    \
     (GPUHAL_VULKAN_TIMELINE | GPUHAL_VULKAN_HOST_QUERY_RESET | GPUHAL_VULKAN_BUFFER_ADDRESS |                         \
      GPUHAL_VULKAN_SUBGROUP_SIZE | GPUHAL_VULKAN_MAINTENANCE4)
@@ -59,7 +62,7 @@ enum {
 /* The properties of a physical device. */
 typedef struct gpuhal_vulkan_hardware {
     VkPhysicalDevice handle;
-    uint32_t api_version; /* the lower one of instance and device */
+    uint32_t api_version; /* the lower of the instance's and the device's */
     uint32_t offered;     /* GPUHAL_VULKAN_… bits */
     VkPhysicalDeviceProperties properties;
     VkPhysicalDeviceIDProperties id;
@@ -68,64 +71,63 @@ typedef struct gpuhal_vulkan_hardware {
     uint32_t family_count;
     VkQueueFamilyProperties families[GPUHAL_VULKAN_FAMILIES];
     uint64_t allocation_max;                    /* largest single allocation */
-    uint64_t import_alignment;                  /* of host pointers; 0: none */
+    uint64_t import_alignment;                  /* alignment of host pointers; 0: import not supported */
     uint32_t pci[4];                            /* domain, bus, device, function, with PCI_BUS_INFO */
-    int64_t drm_render[2];                      /* major, minor; -1: none */
+    int64_t drm_render[2];                      /* major, minor; -1: no render node */
     uint32_t compute_units;                     /* 0: not reported */
-    bool software;                              /* a program on the host's processor */
+    bool software;                              /* a software implementation on the CPU */
     bool unified;                               /* device and host share one memory */
     uint32_t subgroup_min, subgroup_max;        /* 0: not reported */
-    uint32_t subgroup_size;                     /* without a choice; 0: not reported */
-    uint32_t subgroups_max;                     /* of a group whose subgroup size was chosen; 0: it cannot be */
+    uint32_t subgroup_size;                     /* default size; 0: not reported */
+    uint32_t subgroups_max;                     /* maximum per group with a required subgroup size; 0: not selectable */
     VkSubgroupFeatureFlags subgroup_operations; /* in compute shaders */
-    uint32_t push_descriptors;                  /* of a layout at most; 0: none */
+    uint32_t push_descriptors;                  /* maximum per set layout; 0: not supported */
     uint32_t data_types;                        /* GPUHAL_DATA_ bits */
-    uint32_t memory_kinds;                      /* bit 1 << gpuhal_memory_kind for each that a memory type suits */
+    uint32_t memory_kinds;                      /* bit 1 << gpuhal_memory_kind for each supported kind */
 } gpuhal_vulkan_hardware;
 
-/* One device of the process. Constant once it can be found. */
+/* One device of the process. Immutable once gpuhal_vulkan_find() returns it. */
 typedef struct gpuhal_vulkan_entry {
     uint32_t index;
-    uint32_t native_index; /* place in vkEnumeratePhysicalDevices when it was first seen */
+    uint32_t native_index; /* position in vkEnumeratePhysicalDevices when it was first seen */
     gpuhal_vulkan_hardware hardware;
 } gpuhal_vulkan_entry;
 
-/* The extensions that a physical device offers, malloc'ed. */
+/* The extensions that a physical device supports, malloc'ed. */
 typedef struct gpuhal_vulkan_extensions {
     VkExtensionProperties *list;
     uint32_t count;
 } gpuhal_vulkan_extensions;
 
-/* The VkQueues of a new VkDevice, compute first. */
+/* The VkQueues of a new VkDevice, compute queues first. */
 typedef struct gpuhal_vulkan_plan {
-    uint32_t count; /* wrappers */
+    uint32_t count; /* number of wrappers */
     uint32_t copy_wrapper;
     struct {
         uint32_t family, index;
     } wrappers[GPUHAL_VULKAN_WRAPPERS];
 } gpuhal_vulkan_plan;
 
-/* A VkQueue. */
 typedef struct gpuhal_vulkan_wrapper {
-    struct gpuhal_vulkan_wrapper *next; /* of extra_wrappers */
+    struct gpuhal_vulkan_wrapper *next; /* next in extra_wrappers */
     VkQueue queue;
     uint32_t family, index;
-    /* Held around submissions; for adopted devices the caller's lock comes inside it. Protects `taken`. */
+    /* Held around submissions. For adopted devices the caller's lock is acquired after it. Protects `taken`. */
     pthread_mutex_t mutex;
-    pthread_cond_t freed; /* with mutex: `taken` is false again */
-    bool taken;           /* by native access */
-    uint64_t taker;       /* the thread that began it */
+    pthread_cond_t freed; /* used with `mutex`; signalled when `taken` becomes false */
+    bool taken;           /* native access owns the VkQueue */
+    uint64_t taker;       /* the thread that began the native access */
 } gpuhal_vulkan_wrapper;
 
 /* An internal stream: a command buffer for one blocking call. */
 typedef struct gpuhal_vulkan_stream {
-    VkCommandPool pools[2]; /* of the family for copies, and of the one for launches, if it is another */
+    VkCommandPool pools[2]; /* for the copy family, and for the launch family if it differs */
     VkCommandBuffer buffers[2];
-    uint32_t wrapper;         /* of the call */
-    VkCommandBuffer commands; /* of the call */
+    uint32_t wrapper;         /* wrapper of the current call */
+    VkCommandBuffer commands; /* command buffer of the current call */
     VkFence fence;
     gpuhal_vulkan_arena arena;
-    bool broken; /* its last submission was never seen to end */
+    bool broken; /* its last submission was never seen to finish */
 } gpuhal_vulkan_stream;
 
 typedef struct gpuhal_vulkan_features gpuhal_vulkan_features;
@@ -133,42 +135,42 @@ typedef struct gpuhal_vulkan_features gpuhal_vulkan_features;
 /* One opened device. */
 struct gpuhal_plugin_device {
     const gpuhal_host *host;
-    gpuhal_vulkan_hardware hardware; /* from the adopted instance, if the device is adopted */
+    gpuhal_vulkan_hardware hardware; /* queried through the adopted instance if the device is adopted */
     VkInstance instance;
     PFN_vkGetInstanceProcAddr get_proc;
     gpuhal_vulkan_instance_functions instance_api;
     gpuhal_vulkan_device_functions api;
     VkDevice handle;
     bool adopted;
-    uint32_t enabled;       /* GPUHAL_VULKAN_… bits that the VkDevice was made with */
-    uint32_t wrapper_count; /* compute wrapper first; at least one */
+    uint32_t enabled;       /* GPUHAL_VULKAN_… bits that the VkDevice was created with */
+    uint32_t wrapper_count; /* compute wrappers first; at least one */
     gpuhal_vulkan_wrapper wrappers[GPUHAL_VULKAN_WRAPPERS];
-    uint32_t copy_wrapper; /* for blocking copies: of a dedicated transfer family if there is one */
-    uint32_t family_count; /* distinct families of the wrappers, which share the buffers */
+    uint32_t copy_wrapper; /* for blocking copies; uses a dedicated transfer family if the device has one */
+    uint32_t family_count; /* distinct families of the wrappers; buffers are shared between them */
     uint32_t families[GPUHAL_VULKAN_WRAPPERS];
-    _Atomic uint32_t next_wrapper;         /* for the next queue */
-    void (*lock)(void *user, void *queue); /* of an adopted device, or NULL */
+    _Atomic uint32_t next_wrapper;         /* round-robin position for new queues */
+    void (*lock)(void *user, void *queue); /* from the adopter, or NULL */
     void (*unlock)(void *user, void *queue);
     void *lock_user;
-    gpuhal_vulkan_device described; /* for native_device */
+    gpuhal_vulkan_device described; /* returned by native_device */
     gpuhal_vulkan_queue described_queues[GPUHAL_VULKAN_WRAPPERS];
-    const char **extensions; /* enabled ones */
+    const char **extensions; /* enabled extensions */
     uint32_t extension_count;
-    gpuhal_vulkan_features *features; /* enabled in the VkDevice; described.features points to it */
+    gpuhal_vulkan_features *features; /* enabled features; described.features points to it */
 
-    /* Internal streams: made in gpuhal_vulkan_streams_start() with their mutex and condition, all freed in
-     * gpuhal_vulkan_streams_stop(). */
-    pthread_mutex_t growing;     /* protects stream_count and the streams above it, extra_wrappers, idle_timelines */
-    pthread_cond_t stream_freed; /* with `growing`: a stream became idle, or there is none to wait for */
+    /* Internal streams. gpuhal_vulkan_streams_start() creates the mutex and the condition; gpuhal_vulkan_streams_stop()
+     * frees everything. */
+    pthread_mutex_t growing;     /* protects stream_count, streams beyond it, extra_wrappers and idle_timelines */
+    pthread_cond_t stream_freed; /* used with `growing`; a stream became idle or broken */
     uint32_t stream_count;
     gpuhal_vulkan_stream streams[GPUHAL_VULKAN_INTERNAL_STREAMS];
-    _Atomic uint32_t idle_streams;                 /* bit i: streams[i] exists and no call uses it */
-    _Atomic uint32_t stream_waiters;               /* callers that wait for one */
-    gpuhal_vulkan_wrapper *extra_wrappers;         /* VkQueues of an adopted device that were adopted one by one */
-    struct gpuhal_vulkan_timeline *idle_timelines; /* without references, kept for the next queue */
-    _Atomic bool lost;                             /* a call reported it; it stays so */
-    _Atomic bool stuck;                /* work never ended: its objects, and so the VkDevice, stay for ever */
-    _Atomic uint64_t allocation_count; /* alive, against maxMemoryAllocationCount */
+    _Atomic uint32_t idle_streams;                 /* bit i: streams[i] exists and is unused */
+    _Atomic uint32_t stream_waiters;               /* number of callers that wait for a stream */
+    gpuhal_vulkan_wrapper *extra_wrappers;         /* VkQueues adopted individually on an adopted device */
+    struct gpuhal_vulkan_timeline *idle_timelines; /* unreferenced timelines, reused for new queues */
+    _Atomic bool lost;                             /* a call returned DEVICE_LOST; never reset */
+    _Atomic bool stuck;                /* some work never finished, so its objects and the VkDevice are leaked */
+    _Atomic uint64_t allocation_count; /* live allocations, limited by maxMemoryAllocationCount */
 };
 
 /* The object of a gpuhal_memory. */
@@ -176,11 +178,11 @@ typedef struct gpuhal_vulkan_buffer {
     VkBuffer buffer;
     VkDeviceMemory memory;
     uint64_t memory_offset;
-    uint64_t memory_bytes; /* of the VkDeviceMemory; for the ranges of flush and invalidate */
+    uint64_t memory_bytes; /* size of the VkDeviceMemory, which bounds flush and invalidate ranges */
     VkMemoryPropertyFlags type_flags;
-    uint32_t export_kinds;  /* bits 1 << gpuhal_handle_kind that it was allocated with */
-    bool wrapped;           /* buffer and memory are the caller's */
-    uint64_t wrapped_usage; /* VkBufferUsageFlags, from the caller */
+    uint32_t export_kinds;  /* bits 1 << gpuhal_handle_kind that it can be exported as */
+    bool wrapped;           /* the caller owns buffer and memory */
+    uint64_t wrapped_usage; /* VkBufferUsageFlags that the caller reported */
 } gpuhal_vulkan_buffer;
 
 /* discovery.c */
@@ -190,41 +192,42 @@ gpuhal_status gpuhal_vulkan_sample(const gpuhal_host *host, gpuhal_plugin_instan
 /* Returns the entry with this index, or NULL. */
 const gpuhal_vulkan_entry *gpuhal_vulkan_find(uint32_t index);
 
-/* hardware.c: reads all properties of a physical device; false with a sentence when this plugin cannot use it. */
+/* hardware.c: reads all properties of a physical device. Returns false with a reason if this plugin cannot use the
+ * device. */
 bool gpuhal_vulkan_survey(const gpuhal_vulkan_instance_functions *api, VkPhysicalDevice physical,
                           uint32_t instance_version, gpuhal_vulkan_hardware *out_hardware, char *out_why,
                           size_t why_size);
-/* Returns whether the heap is part of the device's total memory. */
+/* Returns whether the heap counts towards the device's total memory. */
 bool gpuhal_vulkan_counts_heap(const gpuhal_vulkan_hardware *hardware, uint32_t heap);
 gpuhal_vulkan_plan gpuhal_vulkan_plan_wrappers(const gpuhal_vulkan_hardware *hardware);
-/* Returns whether queues of the family run launches. */
+/* Returns whether queues of the family can run launches. */
 bool gpuhal_vulkan_computes(const gpuhal_vulkan_hardware *hardware, uint32_t family);
 
-/* Returns the usage of every buffer of the plugin; wrapped ones have the caller's. */
+/* Returns the usage flags of all buffers that the plugin creates. Wrapped buffers have the caller's flags instead. */
 VkBufferUsageFlags gpuhal_vulkan_usage(uint32_t enabled);
 
-/* features.c: the names of the extensions that a device offers, and its feature structures in one piece of memory, a
- * VkPhysicalDeviceFeatures2 with its chain at the start. */
+/* features.c: the extension names that a device supports, and its feature structures in one allocation. The allocation
+ * starts with a VkPhysicalDeviceFeatures2 that heads the chain. */
 
 VkResult gpuhal_vulkan_list_extensions(const gpuhal_vulkan_instance_functions *api, VkPhysicalDevice physical,
                                        gpuhal_vulkan_extensions *out_extensions);
 bool gpuhal_vulkan_offers(const gpuhal_vulkan_extensions *extensions, const char *name);
 
-/* Returns every feature for compute work that the device reports; NULL without memory. Owner: caller, free(). */
+/* Returns all compute features that the device reports, or NULL if out of memory. Owner: caller, free(). */
 gpuhal_vulkan_features *gpuhal_vulkan_features_ask(const gpuhal_vulkan_instance_functions *api,
                                                    VkPhysicalDevice physical, uint32_t version,
                                                    const gpuhal_vulkan_extensions *extensions);
-/* Copies the known structures of a caller's chain; NULL without memory. Owner: caller, free(). */
+/* Copies the known structures of a caller's chain. Returns NULL if out of memory. Owner: caller, free(). */
 gpuhal_vulkan_features *gpuhal_vulkan_features_copy(const void *chain);
 const VkPhysicalDeviceFeatures2 *gpuhal_vulkan_features_chain(const gpuhal_vulkan_features *features);
-/* Returns the GPUHAL_VULKAN_FEATURE_BITS that are switched on. */
+/* Returns the GPUHAL_VULKAN_FEATURE_BITS of the enabled features. */
 uint32_t gpuhal_vulkan_features_bits(const gpuhal_vulkan_features *features);
-/* Return whether features decide about this capability, and whether a module may have it. */
+/* Return whether a feature controls this SPIR-V capability, and whether a module may declare it. */
 bool gpuhal_vulkan_features_know(uint32_t capability);
 bool gpuhal_vulkan_features_allow(const gpuhal_vulkan_features *features, uint32_t capability);
-/* Returns the GPUHAL_DATA_ bits of the features that are switched on. */
+/* Returns the GPUHAL_DATA_ bits of the enabled features. */
 uint32_t gpuhal_vulkan_features_data_types(const gpuhal_vulkan_features *features);
-/* Gives the names of the extensions of a device with these features, at most GPUHAL_VULKAN_EXTENSIONS; returns their
+/* Writes the names of the extensions to enable with these features, at most GPUHAL_VULKAN_EXTENSIONS. Returns their
  * number. */
 #define GPUHAL_VULKAN_EXTENSIONS 64u
 uint32_t gpuhal_vulkan_features_extensions(const gpuhal_vulkan_features *features, uint32_t version,
@@ -232,14 +235,14 @@ uint32_t gpuhal_vulkan_features_extensions(const gpuhal_vulkan_features *feature
 
 /* facts.c and identity.c */
 void gpuhal_vulkan_list_facts(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_entry *entry);
-/* compute.c: limits and features of shaders. */
+/* compute.c: shader limits and features. */
 void gpuhal_vulkan_list_compute(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware);
-/* Writes a 16-byte UUID in its canonical form; false when it is empty. */
+/* Writes a 16-byte UUID in its canonical form. Returns false if all bytes are zero. */
 bool gpuhal_vulkan_write_uuid(const uint8_t *uuid, char out_text[37]);
 void gpuhal_vulkan_list_identity(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware);
 
-/* adopt.c: checks the description, and fills the opened device with the caller's device, its queues and the bits that
- * it was made with. */
+/* adopt.c: checks the description, then fills in the opened device: the caller's VkDevice, its queues and its enabled
+ * features. */
 gpuhal_status gpuhal_vulkan_adopt(gpuhal_plugin_device *device, const gpuhal_vulkan_entry *entry,
                                   const gpuhal_native *native);
 
@@ -250,70 +253,72 @@ void gpuhal_vulkan_close(gpuhal_plugin_device *device);
 
 /* context.c */
 
-/* Returns OK for VK_SUCCESS; else reports the error, and records that the device is lost. */
+/* Returns OK for VK_SUCCESS. Otherwise reports the error and, if the device was lost, records that. */
 gpuhal_status gpuhal_vulkan_result(gpuhal_plugin_device *device, const char *call, VkResult code);
-/* Returns OK, or DEVICE_LOST with its report. Every slot that would call the vendor begins with it. */
+/* Returns OK, or reports DEVICE_LOST. Every slot that calls Vulkan calls this first. */
 gpuhal_status gpuhal_vulkan_alive(gpuhal_plugin_device *device);
 
-/* type.c: returns the kinds that the memory types suit, for the survey. */
+/* type.c: returns the memory kinds that the memory types support. Called by gpuhal_vulkan_survey(). */
 uint32_t gpuhal_vulkan_memory_kinds(const gpuhal_vulkan_hardware *hardware);
 
 /* wrapper.c: submissions. */
 
 void gpuhal_vulkan_wrapper_init(gpuhal_vulkan_wrapper *wrapper);
 void gpuhal_vulkan_wrapper_finish(gpuhal_vulkan_wrapper *wrapper);
-/* Takes the right to submit once, on this thread. False: native access has the wrapper, and this thread may not wait
- * for its end. */
+/* Acquires the wrapper for one submission on this thread. Returns false if native access owns the wrapper and this
+ * thread may not wait. */
 bool gpuhal_vulkan_wrapper_enter(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper, bool may_wait);
 /* Reports BUSY for a call that would have to wait. */
 gpuhal_status gpuhal_vulkan_wrapper_busy(const gpuhal_plugin_device *device);
 void gpuhal_vulkan_wrapper_leave(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper);
-/* Takes the wrapper for native access, which any thread may end. NOT_READY when the time is over; BUSY, with its
- * report, on the thread whose own native access has the wrapper. */
+/* Acquires the wrapper for native access, which any thread may end. Returns NOT_READY after the timeout. Reports BUSY
+ * if the calling thread's own native access already owns the wrapper. */
 gpuhal_status gpuhal_vulkan_wrapper_take(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper,
                                          uint64_t timeout_ns);
 void gpuhal_vulkan_wrapper_give(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper);
-/* Calls vkQueueSubmit with the required locks; waits for native access to end. */
+/* Calls vkQueueSubmit with the required locks held. Waits for native access to end, but returns VK_NOT_READY if it is
+ * the calling thread's own. */
 VkResult gpuhal_vulkan_submit(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper, const VkSubmitInfo *submit,
                               VkFence fence);
 
 /* internal_stream.c: blocking submissions. */
 
-/* Returns whether a wait that returned this is worth another try, number @p tries; sleeps a little first. */
+/* Returns whether to retry a wait that returned @p code. @p tries counts the retries. Sleeps briefly first. */
 bool gpuhal_vulkan_wait_again(VkResult code, uint32_t tries);
-/* Every command buffer of the plugin begins with a barrier that orders it after all earlier submissions to its VkQueue,
- * also by others. It ends with a barrier that orders all of them before later work, on the device and on the host. */
+/* Begin and end a command buffer. The opening barrier orders it after all earlier submissions to its VkQueue, including
+ * those of other submitters. The closing barrier orders all of these before later work on the device and the host. */
 gpuhal_status gpuhal_vulkan_open_commands(gpuhal_plugin_device *device, VkCommandBuffer commands);
 gpuhal_status gpuhal_vulkan_close_commands(gpuhal_plugin_device *device, VkCommandBuffer commands);
-/* Adds the barrier between two commands of one command buffer that touch the same bytes: transfers, and with @p
- * dispatches launches.
+/* Adds the barrier between two commands of one command buffer that access the same bytes. It covers transfers and, with
+ * @p dispatches, launches.
  */
 void gpuhal_vulkan_order_commands(gpuhal_plugin_device *device, VkCommandBuffer commands, bool dispatches);
-/* Takes an internal stream whose command buffer has been begun and holds the barrier against earlier work; on the
- * wrapper for copies, or with @p dispatches on the first one, which computes. */
+/* Acquires an internal stream and begins its command buffer with the barrier against earlier work. It uses the copy
+ * wrapper or, with @p dispatches, the first wrapper, which supports compute. */
 gpuhal_status gpuhal_vulkan_begin(gpuhal_plugin_device *device, bool dispatches, gpuhal_vulkan_stream **out_stream);
-/* Ends it with the barrier towards the host, submits, waits, and gives the stream back. */
+/* Records the barrier towards the host, submits, waits, and releases the stream. */
 gpuhal_status gpuhal_vulkan_finish(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream);
-/* Makes the first internal stream when the device opens, after its wrappers; on failure nothing is left. */
+/* Creates the first internal stream when the device is opened, after its wrappers. On failure all of it is freed. */
 gpuhal_status gpuhal_vulkan_streams_start(gpuhal_plugin_device *device);
-/* Frees all internal streams except broken ones. If there is a broken one, `stuck` is set, and vkDestroyDevice would be
- * wrong and could hang.
+/* Frees all internal streams except broken ones. If one is broken, `stuck` is already set: vkDestroyDevice would be
+ * invalid and could hang.
  */
 void gpuhal_vulkan_streams_stop(gpuhal_plugin_device *device);
-/* Waits until all earlier submissions to every VkQueue have ended. False: some VkQueue does not end its work, and its
- * objects have to stay. */
+/* Waits until all earlier submissions to every VkQueue have finished. Returns false if a VkQueue never finishes; its
+ * objects must then be leaked. */
 bool gpuhal_vulkan_drain(gpuhal_plugin_device *device);
-/* Returns the wrapper of a VkQueue to adopt: of the opened device or, on an adopted device, of one of its families.
- * NULL: neither, or no memory; *out_status is INVALID_ARGUMENT or HOST_MEMORY then, and reported. */
+/* Returns the wrapper of a VkQueue to adopt. The VkQueue must be one of the opened device's or, on an adopted device,
+ * belong to one of its families. Returns NULL otherwise or if out of memory; *out_status is then INVALID_ARGUMENT or
+ * HOST_MEMORY, already reported. */
 gpuhal_vulkan_wrapper *gpuhal_vulkan_wrapper_of(gpuhal_plugin_device *device, const gpuhal_native *native,
                                                 gpuhal_status *out_status);
 
-/* timeline.c: frees the idle timelines when the device closes, before its internal streams; sets `stuck` if that is not
- * possible. */
+/* timeline.c: frees the idle timelines when the device is closed, before its internal streams. Sets `stuck` if that is
+ * not possible. */
 void gpuhal_vulkan_timelines_stop(gpuhal_plugin_device *device);
 
-/* transfer.c, queue.c, event.c and memory.c: fill their slots, as far as the hardware has them; open.c clears the slots
- * that an adopted device lacks. */
+/* Each file fills in the slots that the hardware supports. open.c clears the slots that an adopted device does not
+ * support. */
 void gpuhal_vulkan_describe_context(gpuhal_ops *ops);
 void gpuhal_vulkan_describe_memory(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops);
 void gpuhal_vulkan_describe_transfer(gpuhal_ops *ops);
@@ -321,10 +326,11 @@ void gpuhal_vulkan_describe_queues(const gpuhal_vulkan_hardware *hardware, gpuha
 void gpuhal_vulkan_describe_events(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops);
 void gpuhal_vulkan_describe_programs(const gpuhal_vulkan_hardware *hardware, gpuhal_ops *ops); /* program.c */
 
-/* queue.c: prepares a queue for a piece that transfer.c or launch.c records. Begins a command buffer when none is open,
- * and orders the piece after earlier commands that touch the same bytes (a NULL buffer touches none). The caller
- * records right after, and nothing else. Returns NOT_READY, with nothing done, if that would wait for the device or for
- * native access; never for a piece of a transfer that has begun. */
+/* queue.c: prepares a queue for one command that transfer.c or launch.c records. Begins a command buffer if none is
+ * open, and orders the command after earlier ones that access the same bytes (a touch with a NULL buffer accesses
+ * none). The caller must record the command next, and nothing else. Returns NOT_READY, without changes, if it would
+ * have to wait for the device or for native access. For later commands of a transfer in progress it never returns
+ * NOT_READY. */
 typedef struct gpuhal_vulkan_span {
     VkBuffer buffer;
     uint64_t begin, end;
@@ -335,13 +341,13 @@ typedef struct gpuhal_vulkan_touch {
 } gpuhal_vulkan_touch;
 typedef enum gpuhal_vulkan_piece {
     GPUHAL_VULKAN_TRANSFER,
-    GPUHAL_VULKAN_TRANSFER_BEGUN, /* one more command of the same transfer */
+    GPUHAL_VULKAN_TRANSFER_BEGUN, /* a later command of the same transfer */
     GPUHAL_VULKAN_DISPATCH
 } gpuhal_vulkan_piece;
 gpuhal_status gpuhal_vulkan_queue_record(gpuhal_plugin_queue *queue, gpuhal_vulkan_piece piece,
                                          const gpuhal_vulkan_touch *touches, uint32_t count,
                                          VkCommandBuffer *out_commands);
-/* Returns whether all enqueued work is done, so that the host may touch memory in order with it. */
+/* Returns whether all enqueued work has finished, so that the host can access memory in order with it. */
 bool gpuhal_vulkan_queue_is_idle(gpuhal_plugin_queue *queue);
 
 static inline gpuhal_vulkan_buffer *gpuhal_vulkan_buffer_of(const gpuhal_memory *memory)

@@ -1,4 +1,4 @@
-/* vulkan/device_memory.c: taking VkDeviceMemory, of the best type that has room. */
+/* vulkan/device_memory.c: allocates VkDeviceMemory from the best memory type with enough space. */
 #include "memory.h"
 
 #include <inttypes.h>
@@ -14,7 +14,7 @@ gpuhal_status gpuhal_vulkan_memory_refused(gpuhal_plugin_device *device, VkResul
         return host->report(host, GPUHAL_ERROR_OUT_OF_MEMORY, "vkAllocateMemory", code, text);
     }
     if (code == VK_ERROR_OUT_OF_HOST_MEMORY && device->hardware.software) {
-        /* On software devices host and device memory are the same; for the caller the buffer did not fit. */
+        /* On software devices host and device memory are the same, so report that the buffer did not fit. */
         return host->report(host, GPUHAL_ERROR_OUT_OF_MEMORY, "vkAllocateMemory", code, "VK_ERROR_OUT_OF_HOST_MEMORY");
     }
     if (code == VK_ERROR_INVALID_EXTERNAL_HANDLE) {
@@ -25,9 +25,8 @@ gpuhal_status gpuhal_vulkan_memory_refused(gpuhal_plugin_device *device, VkResul
     return gpuhal_vulkan_result(device, "vkAllocateMemory", code);
 }
 
-/* Counts the allocation before the call and gives it back after a refusal, so that two threads cannot both take the
- * last one: above maxMemoryAllocationCount Vulkan promises nothing, not even a code. The chained structures live on
- * this stack until the call has returned. */
+/* Counts the allocation before the call and uncounts it on failure, so that two threads cannot both use the last one.
+ * Above maxMemoryAllocationCount Vulkan guarantees nothing, not even an error code. */
 VkResult gpuhal_vulkan_take_memory(gpuhal_plugin_device *device, gpuhal_vulkan_request *request, uint32_t type,
                                    uint64_t bytes, const void *import)
 {
@@ -74,9 +73,9 @@ gpuhal_status gpuhal_vulkan_too_large(gpuhal_plugin_device *device, uint64_t byt
     return device->host->report(device->host, GPUHAL_ERROR_TOO_LARGE, NULL, 0, text);
 }
 
-/* Vulkan aligns to the requirement of the buffer. For a larger alignment the plugin requests more bytes and binds the
- * buffer further in, if the host's address shows the start. It does not if an importer has to find the start itself, or
- * if the memory is dedicated to the buffer. */
+/* Vulkan aligns memory to the buffer's requirement only. For a larger alignment the plugin allocates more bytes and
+ * binds the buffer at an offset. This requires mapped memory, whose address shows the alignment. It is not done for
+ * exported memory, since the importer would have to find the start, or for memory dedicated to the buffer. */
 static uint64_t slack_of(const gpuhal_vulkan_request *request, VkMemoryPropertyFlags flags)
 {
     const bool room =
@@ -90,8 +89,8 @@ static uint32_t type_for(const gpuhal_plugin_device *device, const gpuhal_vulkan
                              : gpuhal_vulkan_next_type(&device->hardware, request->alloc->kind, bits);
 }
 
-/* Another type is slower, and still correct; but an importer of an opaque descriptor has to name the same, so exported
- * memory has no other. Vulkan forbids requests for more than the heap of a type has. */
+/* A substitute type is slower but correct. Exported memory has no substitute, because the importer of an opaque
+ * descriptor has to use the same type. Vulkan forbids allocations larger than the type's heap. */
 gpuhal_status gpuhal_vulkan_take_own(gpuhal_plugin_device *device, gpuhal_vulkan_request *request)
 {
     const VkPhysicalDeviceMemoryProperties *memory = &device->hardware.memory;
@@ -116,7 +115,7 @@ gpuhal_status gpuhal_vulkan_take_own(gpuhal_plugin_device *device, gpuhal_vulkan
             return status;
         }
         most = room > most ? room : most;
-        /* Each turn takes a type away, so the loop ends. */
+        /* Each iteration removes a type, so the loop ends. */
         bits = request->exported ? 0 : bits & ~(1u << type);
     }
     return status == GPUHAL_ERROR_TOO_LARGE ? gpuhal_vulkan_too_large(device, size, most) : status;

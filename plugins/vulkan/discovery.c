@@ -1,7 +1,7 @@
 /* vulkan/discovery.c: the list of devices.
  *
- * An index is the running number of a device when it was first seen. It stays with its VkPhysicalDevice as long as the
- * process lives: a later enumeration leaves out missing devices and appends new ones. No VkDevice is made here.
+ * Devices are numbered when they are first seen. A VkPhysicalDevice keeps its index until the process exits: later
+ * enumerations skip missing devices and append new ones. No VkDevice is created here.
  */
 #include "device.h"
 
@@ -11,21 +11,22 @@
 #define ENTRIES_MAX 64u
 
 static gpuhal_vulkan_entry entries[ENTRIES_MAX];
-static _Atomic uint32_t entry_count; /* raised after the entry is filled in: an entry that can be found is complete */
+static _Atomic uint32_t entry_count; /* incremented after the entry is filled in, so every visible entry is complete */
 
 const gpuhal_vulkan_entry *gpuhal_vulkan_find(uint32_t index)
 {
     return index < atomic_load(&entry_count) ? &entries[index] : NULL;
 }
 
-/* A handle may come again for other hardware, and two drivers may give one UUID: all three together are one device. */
+/* A handle may be reused for other hardware, and two drivers may report the same UUID, so the handle and both UUIDs are
+ * compared. */
 static bool is_same(const gpuhal_vulkan_hardware *a, const gpuhal_vulkan_hardware *b)
 {
     return a->handle == b->handle && memcmp(a->id.deviceUUID, b->id.deviceUUID, VK_UUID_SIZE) == 0 &&
            memcmp(a->id.driverUUID, b->id.driverUUID, VK_UUID_SIZE) == 0;
 }
 
-/* Returns the entry of the device, a new one for a new device; NULL when there is no room. Called under the lock. */
+/* Returns the device's entry; adds one for a new device. Returns NULL if the table is full. Requires the lock. */
 static const gpuhal_vulkan_entry *find_or_add(const gpuhal_vulkan_hardware *hardware, uint32_t native_index)
 {
     const uint32_t count = atomic_load(&entry_count);
@@ -42,7 +43,7 @@ static const gpuhal_vulkan_entry *find_or_add(const gpuhal_vulkan_hardware *hard
     return &entries[count];
 }
 
-/* An unusable device does not affect the others; the last reason is reported when no device is left. */
+/* An unusable device does not affect the others. If no device is usable, the last reason is reported. */
 static gpuhal_status list_devices(const gpuhal_host *host, gpuhal_sink *sink)
 {
     const gpuhal_vulkan_instance *instance = gpuhal_vulkan_our_instance();
@@ -82,7 +83,7 @@ static gpuhal_status list_devices(const gpuhal_host *host, gpuhal_sink *sink)
 gpuhal_status gpuhal_vulkan_enumerate(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink)
 {
     (void)instance;
-    /* Keeps two copies of the core from filling the table at once, and drivers from starting in two threads. */
+    /* Prevents two copies of the core from filling in the table, or starting drivers, at the same time. */
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&lock);
     gpuhal_status status = list_devices(host, sink);
@@ -99,7 +100,7 @@ static bool wants(const gpuhal_key *keys, uint32_t count, gpuhal_key key)
     return found;
 }
 
-/* The budget is the total that this process may have, including the memory that it has already. */
+/* The budget is the total that this process may use, including the memory that it already uses. */
 static void ask_free(const gpuhal_vulkan_hardware *hardware, uint64_t *out_free, uint64_t *out_total)
 {
     VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = {
@@ -124,7 +125,7 @@ gpuhal_status gpuhal_vulkan_sample(const gpuhal_host *host, gpuhal_plugin_instan
                                    const gpuhal_key *keys, uint32_t count, uint32_t flags, gpuhal_sink *sink)
 {
     (void)instance;
-    (void)flags; /* listing the device has woken it already */
+    (void)flags; /* listing the device has already woken it */
     const gpuhal_vulkan_entry *entry = gpuhal_vulkan_find(index);
     if (!entry) {
         return GPUHAL_ERROR_NOT_FOUND;

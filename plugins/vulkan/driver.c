@@ -1,4 +1,4 @@
-/* vulkan/driver.c: opening the Vulkan loader, the one instance of the process, and the one table of results. */
+/* vulkan/driver.c: opens the Vulkan loader, creates the process's instance and maps result codes. */
 #include "driver.h"
 
 #include <pthread.h>
@@ -27,7 +27,7 @@ const gpuhal_vulkan_instance *gpuhal_vulkan_our_instance(void)
 
 typedef struct function_entry {
     const char *name;
-    const char *extension_name; /* the name before the function became core; NULL: it never had another */
+    const char *extension_name; /* name before the function became core; NULL: none */
     void *slot;
     bool required;
 } function_entry;
@@ -35,7 +35,7 @@ typedef struct function_entry {
 #define REQUIRED_FUNCTION(name) {#name, NULL, &out_api->name, true},
 #define OPTIONAL_FUNCTION(name) {#name, old_name(#name), &out_api->name, false},
 
-/* Functions that Vulkan 1.2 took over from extensions. */
+/* Returns the extension name of a function that became core in Vulkan 1.2, or NULL. */
 static const char *old_name(const char *name)
 {
     static const char *const names[][2] = {
@@ -54,8 +54,8 @@ static const char *old_name(const char *name)
 
 typedef PFN_vkVoidFunction resolve_fn(const void *get_proc, const void *object, const char *name);
 
-/* Looks up the extension's name first: it is found only if the extension is enabled, while some drivers and layers
- * return the core name on a device of Vulkan 1.1 with a function that leads nowhere. */
+/* Looks up the extension name first, since it is found only if the extension is enabled. On Vulkan 1.1 devices some
+ * drivers and layers return a function that does not work for the core name. */
 static bool fill(const function_entry *functions, size_t count, resolve_fn *resolve, const void *get_proc,
                  const void *object, const char **out_missing)
 {
@@ -110,9 +110,10 @@ static bool load_global(PFN_vkGetInstanceProcAddr get_proc, gpuhal_vulkan_global
     return fill(functions, sizeof functions / sizeof functions[0], resolve_instance, &get_proc, &none, out_missing);
 }
 
-/* Loaders list drivers of incomplete Vulkan (MoltenVK) only on request. The plugin does not ask before whether a loader
- * knows of that: the loader would load every driver for it, and once more for the instance (25 and 31 ms with lavapipe
- * alone). A driver in place of a loader lists itself alone, and prints a warning on that request (SwiftShader). */
+/* Loaders list drivers of incomplete Vulkan (MoltenVK) only if VK_KHR_portability_enumeration is enabled. The plugin
+ * does not query first whether the loader supports the extension: the loader would load every driver for the query, and
+ * again for the instance (25 and 31 ms with lavapipe alone). A driver that is used in place of a loader lists only
+ * itself, and prints a warning if the extension is enabled (SwiftShader). */
 static gpuhal_status create_instance(const gpuhal_host *host, const gpuhal_vulkan_global_functions *api,
                                      bool is_loader, gpuhal_vulkan_instance *made)
 {
@@ -164,15 +165,15 @@ static gpuhal_status make_instance(const gpuhal_host *host, PFN_vkGetInstancePro
                             "the installed Vulkan loader supports Vulkan 1.0; 1.1 or later is needed");
     }
     made->get_proc = get_proc;
-    /* The highest version whose rules this plugin knows: a driver may rely on an application keeping the rules of the
-     * version that it names. */
+    /* The highest version whose rules this plugin follows. A driver may rely on the rules of the version that an
+     * application requests. */
     made->api_version = version < VK_API_VERSION_1_3 ? version : VK_API_VERSION_1_3;
     gpuhal_status status = create_instance(host, &api, is_loader, made);
     if (status != GPUHAL_OK) {
         return status;
     }
     if (!gpuhal_vulkan_load_instance(get_proc, made->handle, &made->api, &missing)) {
-        if (made->api.vkDestroyInstance) { /* the first of the table, so it was looked for */
+        if (made->api.vkDestroyInstance) { /* first in the table, so it was looked up */
             made->api.vkDestroyInstance(made->handle, NULL);
         }
         snprintf(text, sizeof text, "the Vulkan loader lacks %s", missing);
@@ -181,16 +182,16 @@ static gpuhal_status make_instance(const gpuhal_host *host, PFN_vkGetInstancePro
     return GPUHAL_OK;
 }
 
-/* Each copy of the core asks its own host, so that its report names the library; the process uses the first instance.
- * It is complete before it is stored, and never changes again: readers take no lock, since each has come through
- * start(), which held this one after the instance was stored. */
+/* Each copy of the core opens the library through its own host, so that the host's report names the library. The
+ * process uses the first instance, which is complete before it is stored and never changes afterwards. Readers need no
+ * lock: each has called this function, which acquires the lock after the instance was stored. */
 gpuhal_status gpuhal_vulkan_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
 {
     (void)out_instance;
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects our_instance while it is written */
     static bool started;
     PFN_vkGetInstanceProcAddr get_proc;
-    PFN_vkVoidFunction negotiate; /* of drivers, for loaders to call */
+    PFN_vkVoidFunction negotiate; /* exported by drivers for the loader */
     const gpuhal_symbol symbols[] = {{"vkGetInstanceProcAddr", &get_proc, 1},
                                      {"vk_icdNegotiateLoaderICDInterfaceVersion", &negotiate, 0}};
     gpuhal_status status = host->library(host, "VULKAN", library_names, symbols, 2);
@@ -215,8 +216,8 @@ gpuhal_status gpuhal_vulkan_start(const gpuhal_host *host, gpuhal_plugin_instanc
     return status;
 }
 
-/* TOO_MANY_OBJECTS is the limit on allocations; open.c has its meaning when a device is made. Codes that blame an
- * argument are DRIVER, except for handles from outside, which only the driver can judge. */
+/* TOO_MANY_OBJECTS is mapped for allocations; open.c handles its meaning for vkCreateDevice. Codes that mean an invalid
+ * argument map to DRIVER, except for external handles, which only the driver can validate. */
 static const struct {
     VkResult code;
     gpuhal_status status;

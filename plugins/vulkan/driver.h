@@ -1,9 +1,9 @@
 /* vulkan/driver.h: the Vulkan functions that this plugin calls, and their result codes.
  *
- * There are three tables, since Vulkan resolves a function for the object of the call: global functions from the loader
- * library, functions of an instance, and functions of a device, which skip the loader's dispatch. The plugin's instance
- * has one table for the life of the process; an adopted device brings its instance, so each opened device has separate
- * tables. Functions that became core in 1.2 are looked up by the name of their extension first.
+ * There are three tables, since Vulkan resolves functions per object: global functions from the loader library,
+ * instance functions, and device functions, which bypass the loader's dispatch. The plugin's instance has one table
+ * until the process exits. An adopted device has its own instance, so each opened device has its own tables. Functions
+ * that became core in 1.2 are looked up under their extension name first.
  */
 #ifndef GPUHAL_VULKAN_DRIVER_H
 #define GPUHAL_VULKAN_DRIVER_H
@@ -17,12 +17,12 @@
 
 #define GPUHAL_VULKAN_GLOBAL_FUNCTIONS(REQUIRED, OPTIONAL)                                                            \
     REQUIRED(vkCreateInstance)                                                                                        \
-    REQUIRED(vkEnumerateInstanceVersion) /* absent from a loader of Vulkan 1.0, which is of no use here */
+    REQUIRED(vkEnumerateInstanceVersion) /* missing from Vulkan 1.0 loaders, which this plugin cannot use */
 
 #define GPUHAL_VULKAN_INSTANCE_FUNCTIONS(REQUIRED, OPTIONAL)                                                          \
     REQUIRED(vkDestroyInstance)                                                                                       \
     REQUIRED(vkEnumeratePhysicalDevices)                                                                              \
-    REQUIRED(vkGetPhysicalDeviceProperties) /* for the version, before any newer query */                 \
+    REQUIRED(vkGetPhysicalDeviceProperties) /* called for the version, before any newer query */                 \
     REQUIRED(vkGetPhysicalDeviceProperties2)                                                                          \
     REQUIRED(vkGetPhysicalDeviceFeatures2)                                                                            \
     REQUIRED(vkGetPhysicalDeviceMemoryProperties2)                                                                    \
@@ -105,28 +105,28 @@ typedef struct gpuhal_vulkan_device_functions {
 } gpuhal_vulkan_device_functions;
 #undef GPUHAL_VULKAN_MEMBER
 
-/* Opens the library and makes the one instance of the process; a second copy of the core finds both there. The instance
- * is never destroyed once it is in use: that would unload drivers whose threads and thread-locals still exist. */
+/* Opens the library and creates the process's only instance. A second copy of the core shares both. The instance is
+ * never destroyed once it is in use, because that would unload drivers whose threads and thread-local data still
+ * exist. */
 gpuhal_status gpuhal_vulkan_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance);
 
-/* The process's instance, after start. */
+/* The process's instance. Valid after gpuhal_vulkan_start(). */
 typedef struct gpuhal_vulkan_instance {
     VkInstance handle;
-    uint32_t api_version; /* requested for the instance: the lower of the loader's and 1.3 */
+    uint32_t api_version; /* requested for the instance: the lower of the loader's version and 1.3 */
     PFN_vkGetInstanceProcAddr get_proc;
     gpuhal_vulkan_instance_functions api;
 } gpuhal_vulkan_instance;
 const gpuhal_vulkan_instance *gpuhal_vulkan_our_instance(void);
 
-/* Fill a table; false when a required function is missing, with its name in @p out_missing. */
+/* Fill in a table. If a required function is missing, they return false and its name in @p out_missing. */
 bool gpuhal_vulkan_load_instance(PFN_vkGetInstanceProcAddr get_proc, VkInstance instance,
                                  gpuhal_vulkan_instance_functions *out_api, const char **out_missing);
 bool gpuhal_vulkan_load_device(PFN_vkGetDeviceProcAddr get_proc, VkDevice device,
                                gpuhal_vulkan_device_functions *out_api, const char **out_missing);
 
-/* Returns the status for a result code. */
 gpuhal_status gpuhal_vulkan_status(VkResult code);
-/* Reports an error to the host, with its name, and returns its status. */
+/* Reports an error to the host under its VK_… name, and returns the matching status. */
 gpuhal_status gpuhal_vulkan_report(const gpuhal_host *host, const char *call, VkResult code);
 
 #endif

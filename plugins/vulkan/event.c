@@ -1,4 +1,4 @@
-/* vulkan/event.c: events, and the time between two of them. */
+/* vulkan/event.c: events, and the elapsed time between two events. */
 #include "queue.h"
 
 #include <stdlib.h>
@@ -44,10 +44,10 @@ static void vulkan_event_destroy(gpuhal_plugin_event *event)
     free(event);
 }
 
-/* Makes the open batch write a timestamp. A stamp that a batch in flight may still write cannot be reset: the event
- * gets another one then, and the batch drops the old one. A stamp has two references, the event's and the batch's. The
- * batch drops its reference when its value was reached, so a count of 1 means that the device no longer uses the
- * pool. */
+/* Makes the open batch write a timestamp. A stamp that a batch in flight may still write cannot be reset. In that case
+ * the event gets a new one, and the batch releases the old one. The event and the batch hold one reference each. The
+ * batch releases its reference after its value was reached, so a count of 1 means that the device no longer uses the
+ * query pool. */
 static gpuhal_status write_stamp(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
     gpuhal_plugin_device *device = queue->device;
@@ -55,7 +55,7 @@ static gpuhal_status write_stamp(gpuhal_plugin_queue *queue, gpuhal_plugin_event
     if (status != GPUHAL_OK) {
         return status;
     }
-    /* After a failure below, the event does not keep the time of an earlier recording. */
+    /* If anything below fails, the event must not keep the time of an earlier recording. */
     event->valid_bits = 0;
     if (event->stamp && atomic_load(&event->stamp->references) > 1) {
         gpuhal_vulkan_stamp_release(event->stamp);
@@ -72,7 +72,8 @@ static gpuhal_status write_stamp(gpuhal_plugin_queue *queue, gpuhal_plugin_event
     return GPUHAL_OK;
 }
 
-/* Needs the right to submit. The caller's own submissions have no value yet: an empty batch after them gets one. */
+/* Requires gpuhal_vulkan_queue_enter(). The caller's own submissions have no timeline value, so an empty batch follows
+ * them. */
 static gpuhal_status submit_end(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event, uint32_t bits)
 {
     gpuhal_status status = bits > 0         ? write_stamp(queue, event)
@@ -81,7 +82,7 @@ static gpuhal_status submit_end(gpuhal_plugin_queue *queue, gpuhal_plugin_event 
     return status == GPUHAL_OK ? gpuhal_vulkan_queue_submit(queue) : status;
 }
 
-/* With nothing new in the queue the event is the last submission's value, and nothing is submitted. */
+/* If the queue has no new work, the event uses the value of the last submission, and nothing is submitted. */
 static gpuhal_status vulkan_event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
     gpuhal_status status = gpuhal_vulkan_queue_ready(queue);
@@ -120,9 +121,9 @@ static gpuhal_status read_stamp(const gpuhal_plugin_event *event, uint64_t *out_
     return code == VK_NOT_READY ? GPUHAL_NOT_READY : gpuhal_vulkan_result(device, "vkGetQueryPoolResults", code);
 }
 
-/* Counters with fewer than 64 bits overflow: the difference within their bits is correct if they do so at most once.
- * Stamps of two queues may be a few ticks out of order. That counts as 0, so no time is longer than 15/16 of the range:
- * 55 minutes with the 36 bits and 52 ns of Intel's drivers. */
+/* Counters with fewer than 64 bits may overflow. The difference modulo their range is correct if they overflow at most
+ * once. Stamps of two queues may be a few ticks out of order. Such differences count as 0, so the longest measurable
+ * time is 15/16 of the range: 55 minutes with the 36 bits and 52 ns of Intel's drivers. */
 static uint64_t ticks_between(uint64_t from, uint64_t to, uint32_t bits)
 {
     const uint64_t range = bits >= 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1;
@@ -153,7 +154,7 @@ static gpuhal_status vulkan_elapsed(gpuhal_plugin_event *from, gpuhal_plugin_eve
     return GPUHAL_OK;
 }
 
-/* No public function reaches this slot yet. */
+/* No public function calls this slot yet. */
 static gpuhal_status vulkan_native_event(gpuhal_plugin_event *event, gpuhal_native *out_native)
 {
     if (!event->timeline) {

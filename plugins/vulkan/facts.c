@@ -1,4 +1,4 @@
-/* vulkan/facts.c: the facts of a device from Vulkan. A value that is not reported, or cannot be true, is missing with a
+/* vulkan/facts.c: the device facts that Vulkan reports. Values that are unreported or implausible are missing with a
  * reason.
  */
 #include "../common/text.h"
@@ -47,7 +47,7 @@ static const struct {
     {GPUHAL_FACT_CLOCK_CORE_MAX_HERTZ, "Vulkan does not report it"},
 };
 
-/* Arrays of the driver need not be terminated; @p out_text has the size of the array + 1. */
+/* Driver strings may lack a terminator. @p out_text must have room for @p size + 1 bytes. */
 static bool copy_clean(const char *from, size_t size, char *out_text)
 {
     const size_t length = strnlen(from, size);
@@ -93,7 +93,8 @@ static gpuhal_device_type type_of(const gpuhal_vulkan_hardware *hardware)
     }
 }
 
-/* Lists the driver's text if it has one, else its number, which NVIDIA and Intel on Windows pack in other formats. */
+/* Lists the driver's version string if it has one. Otherwise formats its version number, which NVIDIA and, on Windows,
+ * Intel encode differently. */
 static void list_driver_version(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
 {
     const uint32_t version = hardware->properties.driverVersion;
@@ -138,7 +139,7 @@ static uint64_t memory_total(const gpuhal_vulkan_hardware *hardware)
     return total;
 }
 
-/* Lists a number that the driver does not know if it is 0. */
+/* Lists a number; 0 means that the driver does not report it. */
 static void list_number(const gpuhal_host *host, gpuhal_sink *sink, gpuhal_key key, uint64_t value)
 {
     const bool alignment = key == GPUHAL_FACT_BINDING_ALIGNMENT_BYTES;
@@ -186,8 +187,7 @@ static void list_kinds(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_
     const uint32_t fds = (offered & GPUHAL_VULKAN_OPAQUE_FD ? 1u << GPUHAL_HANDLE_OPAQUE_FD : 0) |
                          (offered & GPUHAL_VULKAN_DMABUF_FD ? 1u << GPUHAL_HANDLE_DMABUF_FD : 0);
     const uint32_t pointers = offered & GPUHAL_VULKAN_HOST_IMPORT ? 1u << GPUHAL_HANDLE_HOST_POINTER : 0;
-    /* Only a program on the processor surely has ordinary pages; a GPU's driver may map pages that no other API can
-     * import. */
+    /* Only a software driver certainly uses ordinary pages. A GPU driver may map pages that no other API can import. */
     const bool ordinary =
         hardware->software && hardware->unified && hardware->memory_kinds >> GPUHAL_MEMORY_DEVICE_MAPPED & 1;
     const uint32_t exports = fds | (ordinary ? 1u << GPUHAL_HANDLE_HOST_POINTER : 0);

@@ -1,9 +1,9 @@
 /* vulkan/features.c: the features and extensions of the plugin's devices.
  *
- * An engine that runs its own shaders on the plugin's device finds every feature of the hardware for compute work
- * there. Features that cost speed (robust access), or are for pictures alone, stay off. A structure is chained only
- * when the device's version or an extension knows it; if a version has an aggregate structure, the single ones must not
- * be chained.
+ * The plugin enables all compute features of the hardware, so that an application can run its own shaders on the
+ * plugin's device. Features that cost speed (robust access) or serve graphics only stay disabled. A structure is
+ * chained only if the device's version or an extension defines it. If a version has an aggregate structure, the
+ * individual structures must not be chained.
  */
 #include "device.h"
 
@@ -15,7 +15,7 @@
 #define V12   VK_API_VERSION_1_2
 #define V13   VK_API_VERSION_1_3
 
-/* member, structure, its type, the extension that brings it, its core version, the first with an aggregate. */
+/* member, structure, its type, the extension that adds it, its core version, the first version with an aggregate */
 #define FEATURES_OF_VERSIONS(X)                                                                                       \
     X(vulkan11, Vulkan11Features, VULKAN_1_1_FEATURES, NULL, V12, NEVER)                                              \
     X(vulkan12, Vulkan12Features, VULKAN_1_2_FEATURES, NULL, V12, NEVER)                                              \
@@ -68,7 +68,7 @@
     X(integers, ShaderIntegerFunctions2FeaturesINTEL, SHADER_INTEGER_FUNCTIONS_2_FEATURES_INTEL,                      \
       "VK_INTEL_shader_integer_functions2", NEVER, NEVER)
 
-/* Younger than the headers of some distributions. */
+/* Newer than the headers of some distributions. */
 #ifdef VK_KHR_cooperative_matrix
 #define FEATURES_OF_LATE_EXTENSIONS(X)                                                                                \
     X(matrix, CooperativeMatrixFeaturesKHR, COOPERATIVE_MATRIX_FEATURES_KHR, "VK_KHR_cooperative_matrix", NEVER, NEVER)
@@ -80,7 +80,7 @@
 
 #define MEMBER(member, structure, type, extension, since, until) VkPhysicalDevice##structure member;
 struct gpuhal_vulkan_features {
-    VkPhysicalDeviceFeatures2 head; /* first: the chain is handed out as a pointer to it */
+    VkPhysicalDeviceFeatures2 head; /* first: callers get a pointer to it as the chain */
     ALL_FEATURES(MEMBER)
 };
 #undef MEMBER
@@ -100,7 +100,7 @@ static const struct {
 
 #define ROW_COUNT (sizeof rows / sizeof rows[0])
 
-/* Features that are switched off though reported. */
+/* Features that stay disabled even if reported. */
 static const size_t unwanted[] = {
 #define OFF(member) offsetof(gpuhal_vulkan_features, member)
     OFF(vulkan11.multiview),
@@ -132,7 +132,7 @@ static const size_t unwanted[] = {
 #undef OFF
 };
 
-/* The first features of Vulkan are mostly about pictures, so this lists the ones to keep. */
+/* Most Vulkan 1.0 features are for graphics, so this lists the ones to keep. */
 static const size_t wanted_core[] = {
 #define ON(member) offsetof(VkPhysicalDeviceFeatures, member)
     ON(shaderInt16),
@@ -169,8 +169,8 @@ VkResult gpuhal_vulkan_list_extensions(const gpuhal_vulkan_instance_functions *a
         return VK_ERROR_OUT_OF_HOST_MEMORY;
     }
     code = api->vkEnumerateDeviceExtensionProperties(physical, NULL, &count, list);
-    /* INCOMPLETE: there are more by now. Extensions that are not in the list are not used, so it need not be
-     * complete. */
+    /* INCOMPLETE means that extensions were added since the first call. The list need not be complete: an extension
+     * that is not listed is not used. */
     if (code != VK_SUCCESS && code != VK_INCOMPLETE) {
         free(list);
         return code;
@@ -209,7 +209,7 @@ static void clear(gpuhal_vulkan_features *features, size_t offset)
     memcpy((char *)features + offset, &off, sizeof off);
 }
 
-/* Leaves only the wanted features. */
+/* Disables all other features. */
 static void prune(gpuhal_vulkan_features *features)
 {
     VkPhysicalDeviceFeatures kept = {0};
@@ -223,7 +223,7 @@ static void prune(gpuhal_vulkan_features *features)
     }
 }
 
-/* Bytes may be compared: after the base all members are VkBool32, and calloc() has zeroed the bytes after the last. */
+/* Bytes can be compared: all members after the base are VkBool32, and calloc() has zeroed the padding. */
 static bool has_any(const gpuhal_vulkan_features *features, size_t row)
 {
     static const unsigned char nothing[512];
@@ -232,8 +232,8 @@ static bool has_any(const gpuhal_vulkan_features *features, size_t row)
     return memcmp((const char *)features + rows[row].offset + start, nothing, rows[row].size - start) != 0;
 }
 
-/* Chains the structures that have a type, in the order of the rows. Nothing else decides: a structure without its type
- * is left out, even if its members are set. */
+/* Chains the structures whose sType is set, in table order. A structure without sType is left out, even if its members
+ * are set. */
 static void link_all(gpuhal_vulkan_features *features)
 {
     VkBaseOutStructure *last = (VkBaseOutStructure *)(void *)&features->head;
@@ -265,7 +265,7 @@ gpuhal_vulkan_features *gpuhal_vulkan_features_ask(const gpuhal_vulkan_instance_
     api->vkGetPhysicalDeviceFeatures2(physical, &features->head);
     prune(features);
     for (size_t i = 0; i < ROW_COUNT; i++) {
-        /* Removed from the chain: a structure in it may need an extension, which is not worth enabling for nothing. */
+        /* Unchain empty structures. Chaining one may require its extension, which would be enabled for nothing. */
         if (!has_any(features, i)) {
             memset(structure_at(features, i), 0, sizeof(VkBaseOutStructure));
         }
@@ -274,8 +274,8 @@ gpuhal_vulkan_features *gpuhal_vulkan_features_ask(const gpuhal_vulkan_instance_
     return features;
 }
 
-/* Leaves out structures that the table lacks. Every copied pNext leads into the caller's chain, which need not outlive
- * the call: link_all() replaces them all. */
+/* Skips structures that are not in the table. A copied pNext points into the caller's chain, which may not outlive the
+ * call; link_all() overwrites all of them. */
 gpuhal_vulkan_features *gpuhal_vulkan_features_copy(const void *chain)
 {
     gpuhal_vulkan_features *features = calloc(1, sizeof *features);
@@ -311,8 +311,8 @@ uint32_t gpuhal_vulkan_features_bits(const gpuhal_vulkan_features *features)
            (sizes ? GPUHAL_VULKAN_SUBGROUP_SIZE : 0) | (newer ? GPUHAL_VULKAN_MAINTENANCE4 : 0);
 }
 
-/* Capabilities of SPIR-V for compute work, by number, and the features that allow them: one of two. NO_FEATURE: every
- * device has the capability, or it does harm on none. */
+/* SPIR-V capabilities for compute work, and the features that allow them; one of the two suffices. NO_FEATURE: every
+ * device supports the capability, or declaring it is harmless. */
 #define NO_FEATURE   0
 #define IN(member)   offsetof(gpuhal_vulkan_features, member)
 #define CORE(member) IN(head.features.member)
@@ -392,7 +392,7 @@ uint32_t gpuhal_vulkan_features_data_types(const gpuhal_vulkan_features *feature
            (core->shaderInt64 ? GPUHAL_DATA_INT64 : 0u);
 }
 
-/* Extensions without features. The first has to be enabled if it is offered. */
+/* Extensions without features. The first must be enabled if the device supports it. */
 static const struct {
     const char *name, *needs;
     uint32_t core;

@@ -1,7 +1,7 @@
-/* vulkan/grammar.c: the operands of an instruction of SPIR-V.
+/* vulkan/grammar.c: the operands of SPIR-V instructions.
  *
- * From the grammar of SPIR-V 1.6 (spirv.core.grammar.json), as far as compute work goes; one line for each run of
- * instructions with the same operands.
+ * Copied from the grammar of SPIR-V 1.6 (spirv.core.grammar.json), for compute instructions only. Each line covers a
+ * range of instructions with the same operands.
  */
 #include "spirv.h"
 

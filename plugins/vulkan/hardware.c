@@ -1,7 +1,7 @@
-/* vulkan/hardware.c: the properties of a physical device, read before anything is made on it.
+/* vulkan/hardware.c: the properties of a physical device, read before anything is created on it.
  *
- * Only structures that the version or an extension knows are requested: others may be left unwritten, or worse. Numbers
- * that index arrays are checked here once, so that a driver's nonsense ends here.
+ * Only structures that the version or an extension defines are chained, because a driver may leave others unwritten or
+ * worse. Numbers that index arrays are validated only here, so that later code can rely on them.
  */
 #include "device.h"
 
@@ -11,7 +11,7 @@
 
 #define NVIDIA 0x10deu
 
-/* The structures that are requested beside VkPhysicalDeviceProperties2. */
+/* The structures that are chained to VkPhysicalDeviceProperties2. */
 typedef struct property_set {
     VkPhysicalDeviceMaintenance3Properties maintenance3;
     VkPhysicalDeviceMaintenance4Properties maintenance4;
@@ -37,8 +37,8 @@ static void chain(VkPhysicalDeviceProperties2 *head, void *structure, VkStructur
     }
 }
 
-/* Structures that were not requested are 0, and so are members that a driver leaves out: each value then has another
- * source, or 0 means "unknown". */
+/* Structures that were not chained are zero, as are members that the driver leaves out. In these cases the value is
+ * read from another structure, or 0 means "unknown". */
 static void keep_properties(const property_set *set, gpuhal_vulkan_hardware *hardware)
 {
     const uint64_t largest = set->maintenance3.maxMemoryAllocationSize, buffer = set->maintenance4.maxBufferSize;
@@ -111,8 +111,8 @@ static void ask_properties(const gpuhal_vulkan_instance_functions *api, const gp
     }
     api->vkGetPhysicalDeviceProperties2(hardware->handle, &head);
     hardware->properties = head.properties;
-    hardware->properties.deviceName[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE - 1] = '\0'; /* drivers may not end it */
-    /* The chain leads through this function's stack. */
+    hardware->properties.deviceName[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE - 1] = '\0'; /* drivers may not terminate it */
+    /* The chain points into this function's stack. */
     hardware->id.pNext = NULL;
     hardware->driver.pNext = NULL;
     const bool spirv = v12 || gpuhal_vulkan_offers(extensions, VK_KHR_SPIRV_1_4_EXTENSION_NAME);
@@ -129,7 +129,7 @@ static bool ask_families(const gpuhal_vulkan_instance_functions *api, gpuhal_vul
     api->vkGetPhysicalDeviceQueueFamilyProperties(hardware->handle, &count, NULL);
     count = count < GPUHAL_VULKAN_FAMILIES ? count : GPUHAL_VULKAN_FAMILIES;
     hardware->family_count = count;
-    /* SwiftShader fills in as many as there is room for, and leaves the count. */
+    /* SwiftShader fills in as many families as fit, but does not update the count. */
     api->vkGetPhysicalDeviceQueueFamilyProperties(hardware->handle, &count, hardware->families);
     bool found = false;
     for (uint32_t i = 0; i < hardware->family_count; i++) {
@@ -138,7 +138,7 @@ static bool ask_families(const gpuhal_vulkan_instance_functions *api, gpuhal_vul
     return found;
 }
 
-/* SwiftShader and old versions of llvmpipe call themselves something else than a processor on some systems. */
+/* SwiftShader and old llvmpipe versions do not report the type CPU on some systems. */
 static bool is_software(const gpuhal_vulkan_hardware *hardware)
 {
     const char *name = hardware->properties.deviceName;
@@ -159,7 +159,7 @@ static bool is_unified(const gpuhal_vulkan_hardware *hardware)
            (hardware->properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU && visible);
 }
 
-/* Returns false for memory that cannot be indexed, or has no device memory. Vulkan bounds the atom. */
+/* Returns false if an index is out of range or there is no device memory. Vulkan limits nonCoherentAtomSize. */
 static bool ask_memory(const gpuhal_vulkan_instance_functions *api, gpuhal_vulkan_hardware *hardware)
 {
     VkPhysicalDeviceMemoryProperties2 head = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2};
@@ -182,7 +182,7 @@ static bool ask_memory(const gpuhal_vulkan_instance_functions *api, gpuhal_vulka
     if (largest < hardware->allocation_max) {
         hardware->allocation_max = largest;
     }
-    hardware->allocation_max &= (uint64_t)INT64_MAX - 3; /* whole words, and room to round up */
+    hardware->allocation_max &= (uint64_t)INT64_MAX - 3; /* a multiple of 4, with room to round up */
     hardware->unified = is_unified(hardware);
     hardware->memory_kinds = gpuhal_vulkan_memory_kinds(hardware);
     return largest > 0 && hardware->memory_kinds & 1u << GPUHAL_MEMORY_DEVICE;
@@ -210,7 +210,7 @@ static VkExternalMemoryFeatureFlags external_features(const gpuhal_vulkan_instan
     return answer.externalMemoryProperties.externalMemoryFeatures;
 }
 
-/* Kinds of sharing that a driver names but cannot do for the plugin's buffers are not offered. */
+/* A handle type is offered only if it works for the plugin's buffers. Drivers may name others as well. */
 static void ask_sharing(const gpuhal_vulkan_instance_functions *api, const gpuhal_vulkan_extensions *extensions,
                         gpuhal_vulkan_hardware *hardware)
 {
@@ -239,8 +239,8 @@ static void ask_sharing(const gpuhal_vulkan_instance_functions *api, const gpuha
     }
 }
 
-/* Each step needs earlier results. Memory needs to know whether the device is software; sharing needs the import
- * alignment and, by the usage of the plugin's buffers, the features. */
+/* Each step uses earlier results. ask_memory() needs to know whether the device is software. ask_sharing() needs the
+ * import alignment, and the features for the usage flags of the plugin's buffers. */
 static const char *ask_all(const gpuhal_vulkan_instance_functions *api, const gpuhal_vulkan_extensions *extensions,
                            gpuhal_vulkan_hardware *hardware)
 {
@@ -295,10 +295,9 @@ bool gpuhal_vulkan_survey(const gpuhal_vulkan_instance_functions *api, VkPhysica
     return !why;
 }
 
-/* A discrete GPU of AMD splits its memory into a heap that the host sees and one that it does not; NVIDIA's second heap
- * is a window onto the first; and with unified memory, heaps are views of the same memory, and the small one may be
- * called local. Among heaps of one size the first is the largest, independent of @p heap, so that exactly one
- * counts. */
+/* A discrete AMD GPU splits its memory into a host-visible heap and another heap. NVIDIA's second heap is a window onto
+ * the first. With unified memory, heaps are views of the same memory, and the smaller one may be called device-local.
+ * Among heaps of equal size the first counts as the largest, independent of @p heap, so that exactly one counts. */
 bool gpuhal_vulkan_counts_heap(const gpuhal_vulkan_hardware *hardware, uint32_t heap)
 {
     const VkPhysicalDeviceMemoryProperties *memory = &hardware->memory;
@@ -312,7 +311,7 @@ bool gpuhal_vulkan_counts_heap(const gpuhal_vulkan_hardware *hardware, uint32_t 
     return (memory->memoryHeaps[heap].flags & needed) == needed && (sum || largest == heap);
 }
 
-/* Returns the first family with all of @p wanted and nothing of @p unwanted, or family_count. */
+/* Returns the first family with all flags in @p wanted and none in @p unwanted, or family_count. */
 static uint32_t find_family(const gpuhal_vulkan_hardware *hardware, VkQueueFlags wanted, VkQueueFlags unwanted)
 {
     for (uint32_t i = 0; i < hardware->family_count; i++) {
@@ -334,8 +333,8 @@ static void add_wrappers(const gpuhal_vulkan_hardware *hardware, gpuhal_vulkan_p
     }
 }
 
-/* A compute family without graphics runs beside the desktop's drawing; video and sparse-only families are skipped. More
- * queues than these few add nothing, and some drivers pay for each. */
+/* A compute family without graphics runs concurrently with the desktop's rendering. Video and sparse-only families are
+ * skipped. More queues would gain nothing, and some drivers have a cost per queue. */
 gpuhal_vulkan_plan gpuhal_vulkan_plan_wrappers(const gpuhal_vulkan_hardware *hardware)
 {
     static const struct {

@@ -1,17 +1,16 @@
-/* vulkan/hazard.c: see hazard.h. Copies are small, so this must be quick: spans that continue each other become one,
- * and the bounds of a list answer most questions, since bytes that are read together, or written together, tend to lie
- * together.
+/* vulkan/hazard.c: see hazard.h. Copies may be small, so this must be fast. Adjacent spans are merged, and the bounds
+ * of a list usually suffice, since bytes that are accessed together tend to be close together.
  */
 #include "hazard.h"
 
-/* Compares half-open ranges, and buffers by their handle: each has separate memory (device.h). */
+/* Compares half-open ranges. Buffers are compared by handle, since each has its own memory (device.h). */
 static bool overlap(const gpuhal_vulkan_span *a, const gpuhal_vulkan_span *b)
 {
     return a->buffer == b->buffer && a->begin < b->end && b->begin < a->end;
 }
 
-/* Returns whether the list has bytes of the span. Compares the bounds first: they lie around all spans of one buffer. A
- * list over several buffers has none (their buffer is NULL), and every span is compared. */
+/* Returns whether the list overlaps the span. Compares the bounds first, which cover all spans of one buffer. A list
+ * with several buffers has no bounds (their buffer is NULL), so every span is compared. */
 static bool touches(const gpuhal_vulkan_spans *list, const gpuhal_vulkan_span *span)
 {
     if (list->bounds.buffer && !overlap(&list->bounds, span)) {
@@ -31,8 +30,8 @@ static void grow(gpuhal_vulkan_span *span, const gpuhal_vulkan_span *by)
     span->end = by->end > span->end ? by->end : span->end;
 }
 
-/* Returns false if the list is full. Only the newest span may grow: pieces that continue each other come in a row.
- * Spans with a gap between them stay apart, so the list never claims bytes that no command touches. */
+/* Returns false if the list is full. Only the newest span is extended, because adjacent pieces usually follow each
+ * other. Spans with a gap between them stay separate, so that the list never covers bytes that no command accesses. */
 static bool append(gpuhal_vulkan_spans *list, const gpuhal_vulkan_span *span)
 {
     if (!span->buffer) {
@@ -65,7 +64,7 @@ void gpuhal_vulkan_hazards_clear(gpuhal_vulkan_hazards *hazards)
     hazards->all = false;
 }
 
-/* A write conflicts with every earlier access of its bytes, a read with earlier writes alone. */
+/* A write conflicts with every earlier access to its bytes, a read only with earlier writes. */
 static bool conflicts(const gpuhal_vulkan_hazards *hazards, const gpuhal_vulkan_touch *touch)
 {
     return touch->span.buffer &&
@@ -81,9 +80,9 @@ static bool append_all(gpuhal_vulkan_hazards *hazards, const gpuhal_vulkan_touch
     return room;
 }
 
-/* The barrier that the caller then records orders all earlier commands, so both lists begin again with this command. A
- * full list requires a barrier too; the spans that were added before it was full are cleared with the rest. A command
- * that is too much for empty lists as well conflicts with every command after it. */
+/* The barrier that the caller then records orders all earlier commands, so both lists restart with this command. A full
+ * list requires a barrier as well; the spans that were added before it was full are also cleared. A command that does
+ * not fit into empty lists conflicts with every later command. */
 bool gpuhal_vulkan_hazards_add(gpuhal_vulkan_hazards *hazards, const gpuhal_vulkan_touch *all, uint32_t count)
 {
     const bool fits = count <= GPUHAL_VULKAN_HAZARDS;

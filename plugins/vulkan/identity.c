@@ -1,7 +1,7 @@
-/* vulkan/identity.c: which physical device a device belongs to: PCI address, UUID, LUID, DRM node.
+/* vulkan/identity.c: identifies the physical device by PCI address, UUID, LUID and DRM node.
  *
- * Software devices have none of these: the values of their drivers identify a driver, not hardware, and are the same on
- * every machine.
+ * For software devices none of these are listed. Their drivers' values identify the driver rather than hardware, and
+ * are the same on every machine.
  */
 #include "../common/text.h"
 #include "device.h"
@@ -17,7 +17,7 @@ bool gpuhal_vulkan_write_uuid(const uint8_t *uuid, char out_text[37])
     return memcmp(uuid, none, sizeof none) != 0;
 }
 
-/* Drivers that know the query and not the value return zeros, which is the root bridge. */
+/* Drivers that support the query but do not know the address return zeros, which is the root bridge's address. */
 static void list_pci_address(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
 {
     const uint32_t *pci = hardware->pci;
@@ -34,7 +34,7 @@ static void list_pci_address(const gpuhal_host *host, gpuhal_sink *sink, const g
     host->text(host, sink, GPUHAL_FACT_PCI_ADDRESS, text);
 }
 
-/* An empty UUID comes from drivers of chips without a serial number; it would make them all one device. */
+/* Drivers report an empty UUID for chips without a serial number. It would make all of them one device. */
 static void list_uuid(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_vulkan_hardware *hardware)
 {
     char text[37];

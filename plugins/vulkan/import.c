@@ -1,13 +1,14 @@
-/* vulkan/import.c: importing and exporting memory.
+/* vulkan/import.c: imports and exports memory.
  *
- * A descriptor becomes the driver's with a successful vkAllocateMemory and stays the caller's otherwise. Drivers differ
- * there (lavapipe closes a descriptor that it refuses), so they get a duplicate. They also trust the descriptor
- * (lavapipe reads from it, which blocks on a pipe), so one that cannot be memory is refused here.
+ * A successful vkAllocateMemory transfers ownership of the descriptor to the driver; after a failure the caller still
+ * owns it. Some drivers violate this (lavapipe closes a descriptor that it rejects), so they get a duplicate. Drivers
+ * also trust the descriptor: lavapipe reads from it, which blocks on a pipe. Descriptors that cannot be memory are
+ * therefore rejected here.
  *
- * The specification requires ownership of shared buffers to be transferred to VK_QUEUE_FAMILY_EXTERNAL and back. No
- * known driver does anything there for buffers without a layout, each transfer would cost a submission, and the other
- * side may not be Vulkan; so it is left out. Commands must have ended before the other side looks, and blocking calls
- * and events ensure that.
+ * The specification requires shared buffers to be transferred to VK_QUEUE_FAMILY_EXTERNAL and back. The plugin omits
+ * this: no known driver does anything for buffers, each transfer would cost a submission, and the other side may not
+ * use Vulkan. Commands must have finished before the other side accesses the memory, which blocking calls and events
+ * ensure.
  */
 #include "memory.h"
 
@@ -43,8 +44,8 @@ static gpuhal_status not_offered(gpuhal_plugin_device *device, const char *why)
     return device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0, why);
 }
 
-/* One VkBuffer can have several handle types only if the driver reports that they go together; and some need dedicated
- * memory.
+/* One VkBuffer can have several handle types only if the driver reports them as compatible. Some types also require
+ * dedicated memory.
  */
 static bool fit_together(const gpuhal_plugin_device *device, gpuhal_vulkan_request *request)
 {
@@ -85,7 +86,7 @@ gpuhal_status gpuhal_vulkan_read_handles(gpuhal_plugin_device *device, gpuhal_vu
                                "the driver, or the VkDevice that was adopted, cannot import memory in that form");
         }
         request->named |= type;
-        request->exported = 0; /* to pass it on, the caller duplicates the descriptor */
+        request->exported = 0; /* the caller duplicates the descriptor to share it further */
     }
     return fit_together(device, request)
                ? GPUHAL_OK
@@ -102,8 +103,7 @@ static gpuhal_status no_type(gpuhal_plugin_device *device)
     return not_offered(device, "the driver has no memory type that such memory can be imported as");
 }
 
-/* Memory that is not coherent would need a mapping to be flushed, and the caller's address must be the one that
- * counts. */
+/* Non-coherent memory would need a mapping for flushes, and the host must use the caller's address. */
 static uint32_t coherent_bits(const gpuhal_vulkan_hardware *hardware)
 {
     const VkMemoryPropertyFlags needed = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
@@ -114,7 +114,7 @@ static uint32_t coherent_bits(const gpuhal_vulkan_hardware *hardware)
     return bits;
 }
 
-/* The kind says nothing about existing memory: a type that the host reads fast is closest to it. */
+/* The kind does not apply to existing memory. A type with fast host reads matches it best. */
 static uint32_t type_for_host(gpuhal_plugin_device *device, const gpuhal_vulkan_request *request,
                               uint32_t pointer_bits)
 {
@@ -158,8 +158,8 @@ static gpuhal_status import_host(gpuhal_plugin_device *device, gpuhal_vulkan_req
 
 static const char *const too_small = "the memory behind the file descriptor is smaller than that, or there is none";
 
-/* Returns why the descriptor cannot be exported memory of any driver; NULL: it can. Software drivers give out plain
- * memory files, which have a size; lavapipe would call one that is too small out of memory. */
+/* Returns why the descriptor cannot be memory exported by any driver, or NULL if it can. Software drivers export memory
+ * files, whose size is known. Without this check lavapipe would report a file that is too small as out of memory. */
 static const char *descriptor_fault(const gpuhal_plugin_device *device, const gpuhal_vulkan_request *request,
                                     struct stat *out_state)
 {
@@ -177,7 +177,7 @@ static const char *descriptor_fault(const gpuhal_plugin_device *device, const gp
     return software && (uint64_t)out_state->st_size < request->requirements.size ? too_small : NULL;
 }
 
-/* The driver may have closed the duplicate, and the number may belong to another file by now. */
+/* The driver may have closed the duplicate, and its number may already refer to another file. */
 static void close_duplicate(int duplicate, const struct stat *original)
 {
     struct stat state;
@@ -186,7 +186,7 @@ static void close_duplicate(int duplicate, const struct stat *original)
     }
 }
 
-/* The exporter's request describes an opaque descriptor; a dma-buf describes itself. */
+/* For an opaque descriptor the exporter's request determines the type; a dma-buf reports its own types. */
 static uint32_t type_for_descriptor(gpuhal_plugin_device *device, const gpuhal_vulkan_request *request, int fd,
                                     VkResult *out_code)
 {
@@ -201,7 +201,7 @@ static uint32_t type_for_descriptor(gpuhal_plugin_device *device, const gpuhal_v
     return gpuhal_vulkan_pick_type(&device->hardware, request->alloc->kind, bits & answer.memoryTypeBits);
 }
 
-/* The size of a dma-buf is its end; an opaque descriptor has no size. */
+/* The end of a dma-buf is its size; the size of an opaque descriptor is unknown. */
 static bool is_too_short(const gpuhal_vulkan_request *request, int fd, uint64_t bytes)
 {
     const off_t end = request->alloc->import.kind == GPUHAL_HANDLE_DMABUF_FD ? lseek(fd, 0, SEEK_END) : -1;
@@ -219,7 +219,8 @@ static gpuhal_status import_duplicate(gpuhal_plugin_device *device, gpuhal_vulka
     if (type == GPUHAL_VULKAN_NO_TYPE) {
         return no_type(device);
     }
-    /* Cannot overflow: import_descriptor() has compared the offset, check() the bytes, both with allocation_max. */
+    /* Cannot overflow: import_descriptor() has checked the offset and check() the bytes, both against
+     * allocation_max. */
     const uint64_t bytes = request->alloc->import_offset + request->requirements.size;
     if (is_too_short(request, fd, bytes)) {
         return refuse(device, too_small);
@@ -238,8 +239,8 @@ static gpuhal_status import_duplicate(gpuhal_plugin_device *device, gpuhal_vulka
     return gpuhal_vulkan_memory_refused(device, code);
 }
 
-/* The caller's descriptor is not touched here: it is closed once the memory is bound and mapped, which may still fail
- * (gpuhal_vulkan_allocate). */
+/* Leaves the caller's descriptor open. gpuhal_vulkan_allocate() closes it after binding and mapping, which may still
+ * fail. */
 static gpuhal_status import_descriptor(gpuhal_plugin_device *device, gpuhal_vulkan_request *request)
 {
     const gpuhal_alloc *alloc = request->alloc;
@@ -299,7 +300,7 @@ gpuhal_status gpuhal_vulkan_export(gpuhal_plugin_device *device, const gpuhal_me
     if (code != VK_SUCCESS) {
         return gpuhal_vulkan_result(device, "vkGetMemoryFdKHR", code);
     }
-    (void)fcntl(fd, F_SETFD, FD_CLOEXEC); /* lavapipe's stay open across exec */
+    (void)fcntl(fd, F_SETFD, FD_CLOEXEC); /* lavapipe's descriptors stay open across exec */
     *out_handle = (gpuhal_handle){.size = sizeof *out_handle, .kind = kind, .as.os = fd};
     *out_offset = buffer->memory_offset;
     return GPUHAL_OK;

@@ -1,12 +1,12 @@
 /* vulkan/internal_stream.c: the internal streams of blocking calls.
  *
- * An internal stream belongs to one call from begin to finish. Idle ones are bits in a word, so taking and giving back
- * costs no lock while one is idle; callers that find none sleep. Internal streams wait with fences, which every
- * VkDevice has, so blocking copies work on an adopted device without timeline semaphores too.
+ * A call owns an internal stream from begin to finish. Idle streams are bits in one word, so a call needs no lock while
+ * one is idle. Otherwise it creates a stream or sleeps. Internal streams wait with fences, which every VkDevice
+ * supports. So blocking copies work on an adopted device without timeline semaphores as well.
  *
- * VK_ERROR_DEVICE_LOST from a wait means, by the specification, that the work counts as ended: its objects may be reset
- * and destroyed. A stream whose work was not seen to end in either case is broken: it is never used again, and never
- * freed. That only happens on a device that counts as lost.
+ * If a wait returns VK_ERROR_DEVICE_LOST, the specification treats the work as finished: its objects may be reset and
+ * destroyed. A stream whose work has not finished in either way is broken. It is never reused or freed. This happens
+ * only on a device that counts as lost.
  */
 #include "device.h"
 
@@ -35,7 +35,7 @@ static void free_stream(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stre
     *stream = (gpuhal_vulkan_stream){0};
 }
 
-/* Each stream has a separate pool, so that recording locks nothing. */
+/* Each stream has its own pool, so recording needs no lock. */
 static gpuhal_status make_commands(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream, uint32_t place,
                                    uint32_t wrapper)
 {
@@ -82,8 +82,8 @@ static gpuhal_status make_stream(gpuhal_plugin_device *device, gpuhal_vulkan_str
     return GPUHAL_OK;
 }
 
-/* Chooses the wrapper of a call, and the command buffer of its family; the one for launches is made for the first
- * launch. */
+/* Selects the wrapper of a call and the command buffer for its family. The command buffer for launches is created on
+ * first use. */
 static gpuhal_status choose_commands(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream, bool dispatches)
 {
     stream->wrapper = dispatches ? 0 : device->copy_wrapper;
@@ -94,7 +94,7 @@ static gpuhal_status choose_commands(gpuhal_plugin_device *device, gpuhal_vulkan
     return status;
 }
 
-/* The first stream is made here, so that there is always one that a later call can wait for. */
+/* Creates the first stream, so that later calls always have one to wait for. */
 gpuhal_status gpuhal_vulkan_streams_start(gpuhal_plugin_device *device)
 {
     gpuhal_status status = make_stream(device, &device->streams[0]);
@@ -126,7 +126,8 @@ void gpuhal_vulkan_streams_stop(gpuhal_plugin_device *device)
     pthread_mutex_destroy(&device->growing);
 }
 
-/* Acquire and release: a thread that takes a stream sees the stores of its last user and of its maker. */
+/* The atomics are sequentially consistent: a thread that takes a stream sees the stores of its previous user and its
+ * creator. */
 static gpuhal_vulkan_stream *take_idle(gpuhal_plugin_device *device)
 {
     uint32_t idle = atomic_load(&device->idle_streams);
@@ -139,9 +140,9 @@ static gpuhal_vulkan_stream *take_idle(gpuhal_plugin_device *device)
     return NULL;
 }
 
-/* Threads that sleep count themselves before they read the idle bits, and threads that give back set a bit before they
- * read the count: one of the two sees the other, as both orders are sequentially consistent. The mutex is taken for the
- * broadcast alone: a thread between its check and its sleep holds it, and so cannot miss the broadcast. */
+/* A waiter increments the count before it reads the idle bits; a releasing thread sets a bit before it reads the count.
+ * Both are sequentially consistent, so at least one sees the other's store. The mutex is needed for the broadcast only:
+ * a waiter holds it between its check and its sleep, and so cannot miss the broadcast. */
 static void wake(gpuhal_plugin_device *device)
 {
     if (atomic_load(&device->stream_waiters) > 0) {
@@ -151,7 +152,7 @@ static void wake(gpuhal_plugin_device *device)
     }
 }
 
-/* Wakes for a broken stream too: threads that wait for one must see that the device is lost. */
+/* Wakes waiters for a broken stream as well, because they must notice that the device is lost. */
 static void give(gpuhal_plugin_device *device, const gpuhal_vulkan_stream *stream)
 {
     if (!stream->broken) {
@@ -160,22 +161,22 @@ static void give(gpuhal_plugin_device *device, const gpuhal_vulkan_stream *strea
     wake(device);
 }
 
-/* Makes another internal stream, since none is idle, or sleeps until one is. There is always one to wait for, since
- * streams break only on a lost device; so a stream that cannot be made is no error. */
+/* Creates another internal stream, or sleeps until one is idle. There is always one to wait for, since streams break
+ * only on a lost device. Failing to create a stream is therefore not an error. */
 static gpuhal_status grow_or_wait(gpuhal_plugin_device *device, gpuhal_vulkan_stream **out_stream)
 {
     gpuhal_status status = GPUHAL_OK;
     gpuhal_vulkan_stream *stream = NULL;
     bool may_grow = true;
     pthread_mutex_lock(&device->growing);
-    atomic_fetch_add(&device->stream_waiters, 1); /* before the first check: see wake() */
+    atomic_fetch_add(&device->stream_waiters, 1); /* before the first check; see wake() */
     while (status == GPUHAL_OK && !stream) {
         stream = take_idle(device);
         if (!stream && may_grow && device->stream_count < GPUHAL_VULKAN_INTERNAL_STREAMS) {
             may_grow = make_stream(device, &device->streams[device->stream_count]) == GPUHAL_OK;
             stream = may_grow ? &device->streams[device->stream_count++] : NULL;
         }
-        /* On a lost device broken streams are not given back: waiting for one might never end. */
+        /* On a lost device broken streams are never returned, so waiting for one might block forever. */
         if (!stream && (status = gpuhal_vulkan_alive(device)) == GPUHAL_OK) {
             pthread_cond_wait(&device->stream_freed, &device->growing);
         }
@@ -192,7 +193,7 @@ static void barrier(gpuhal_plugin_device *device, VkCommandBuffer commands, cons
     device->api.vkCmdPipelineBarrier(commands, before, after, 0, 1, memory, 0, NULL, 0, NULL);
 }
 
-/* The first scope is all commands, so that it covers earlier submissions to the same VkQueue, by an engine too. */
+/* The first scope is all commands, so it covers all earlier submissions to the VkQueue, including other submitters'. */
 gpuhal_status gpuhal_vulkan_open_commands(gpuhal_plugin_device *device, VkCommandBuffer commands)
 {
     const VkCommandBufferBeginInfo begin = {
@@ -212,7 +213,7 @@ gpuhal_status gpuhal_vulkan_open_commands(gpuhal_plugin_device *device, VkComman
     return GPUHAL_OK;
 }
 
-/* Makes the writes visible to the host, which a fence or a semaphore alone does not, and to later submissions. */
+/* Makes writes visible to later submissions and to the host; a fence or a semaphore alone does not do the latter. */
 gpuhal_status gpuhal_vulkan_close_commands(gpuhal_plugin_device *device, VkCommandBuffer commands)
 {
     const VkMemoryBarrier memory = {
@@ -226,8 +227,8 @@ gpuhal_status gpuhal_vulkan_close_commands(gpuhal_plugin_device *device, VkComma
     return code == VK_SUCCESS ? GPUHAL_OK : gpuhal_vulkan_result(device, "vkEndCommandBuffer", code);
 }
 
-/* Orders inside one command buffer; names the stage of launches only if there are any, since a queue that only copies
- * does not know it. */
+/* Orders commands within a command buffer. The compute stage is named only if there are launches, because transfer-only
+ * queues do not support it. */
 void gpuhal_vulkan_order_commands(gpuhal_plugin_device *device, VkCommandBuffer commands, bool dispatches)
 {
     const VkAccessFlags reads = VK_ACCESS_TRANSFER_READ_BIT | (dispatches ? VK_ACCESS_SHADER_READ_BIT : 0u),
@@ -273,8 +274,8 @@ static VkResult wait_fence(gpuhal_plugin_device *device, const gpuhal_vulkan_str
     return code;
 }
 
-/* The device is lost, and this submission is not known to have ended. Drivers report its end as soon as they are asked;
- * a driver that does not may still use the caller's memory, so nothing is freed any more. */
+/* The device is lost, but this submission may not have finished. Drivers report its end when queried. A driver that
+ * does not may still use the caller's memory, so nothing is freed from now on. */
 static void abandon(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream)
 {
     uint64_t patience = atomic_load(&device->stuck) ? 0 : GPUHAL_VULKAN_PATIENCE_NS;
@@ -285,9 +286,9 @@ static void abandon(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream)
     }
 }
 
-/* Waits without a time limit: Vulkan promises to end the wait when the device is lost, and with a limit a short copy
- * takes longer by a timer. A wait that fails otherwise than by a lost device says nothing about the work: the device
- * counts as lost from then on, since no call could report any more when the caller's memory is free. */
+/* Waits without a timeout: Vulkan guarantees that the wait ends if the device is lost, and a timeout adds a timer to
+ * every short copy. If the wait fails otherwise, the state of the work is unknown. The device then counts as lost,
+ * because no call could report when the caller's memory is unused. */
 static gpuhal_status await(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream)
 {
     VkResult code = wait_fence(device, stream, UINT64_MAX);
@@ -302,8 +303,8 @@ static gpuhal_status await(gpuhal_plugin_device *device, gpuhal_vulkan_stream *s
     return status;
 }
 
-/* Uses the fence of the first stream, which no call uses any more: the device closes. A submission that the driver
- * refuses leaves nothing to wait for. */
+/* Uses the first stream's fence, which is unused because the device is being closed. If the driver rejects the
+ * submission, there is nothing to wait for. */
 static bool drain_wrapper(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper)
 {
     gpuhal_vulkan_stream *stream = &device->streams[0];
@@ -329,8 +330,8 @@ bool gpuhal_vulkan_drain(gpuhal_plugin_device *device)
     return drained;
 }
 
-/* Resets the fence before the submission and not after the wait: an earlier use may have ended without a wait. After a
- * refusal that is not the loss of the device nothing runs, and the stream can be used again at once. */
+/* Resets the fence before the submission rather than after the wait, because an earlier use may have ended without a
+ * wait. If a submission fails without losing the device, nothing runs and the stream is reusable. */
 static gpuhal_status submit_and_await(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream)
 {
     VkResult code = device->api.vkResetFences(device->handle, 1, &stream->fence);
@@ -346,7 +347,7 @@ static gpuhal_status submit_and_await(gpuhal_plugin_device *device, gpuhal_vulka
     if (code == VK_SUCCESS) {
         return await(device, stream);
     }
-    if (code == VK_NOT_READY) { /* nothing was submitted: this thread's own native access has the VkQueue */
+    if (code == VK_NOT_READY) { /* nothing was submitted: this thread's own native access owns the VkQueue */
         return gpuhal_vulkan_wrapper_busy(device);
     }
     gpuhal_status status = gpuhal_vulkan_result(device, "vkQueueSubmit", code);
@@ -356,7 +357,7 @@ static gpuhal_status submit_and_await(gpuhal_plugin_device *device, gpuhal_vulka
     return status;
 }
 
-/* The stream always goes back: as idle or, if its work was not seen to end, as broken. */
+/* The stream is always returned: as idle or, if its work has not finished, as broken. */
 gpuhal_status gpuhal_vulkan_finish(gpuhal_plugin_device *device, gpuhal_vulkan_stream *stream)
 {
     gpuhal_status status = gpuhal_vulkan_close_commands(device, stream->commands);
@@ -367,9 +368,8 @@ gpuhal_status gpuhal_vulkan_finish(gpuhal_plugin_device *device, gpuhal_vulkan_s
     return status;
 }
 
-/* Two queues that adopt the same VkQueue have to use the same mutex, so each VkQueue has one wrapper, which lives as
- * long as the opened device. Vulkan does not report whether a handle is a queue of the device; only a wrong family can
- * be seen. */
+/* Queues that adopt the same VkQueue must use the same mutex, so each VkQueue has one wrapper, which is kept until the
+ * device is closed. Vulkan cannot report whether a handle is a queue of the device; only a wrong family is detected. */
 static gpuhal_vulkan_wrapper *extra_wrapper(gpuhal_plugin_device *device, VkQueue queue, uint32_t family,
                                             uint32_t index)
 {

@@ -1,12 +1,12 @@
-/* vulkan/kernel.c: a pipeline for one entry point, made when the kernel is created, so that no launch compiles. Only
- * lavapipe compiles when a pipeline is first dispatched; a dispatch of no groups would suffice (Mesa 22.3), but would
- * have to wait for all work in the driver's one VkQueue. */
+/* vulkan/kernel.c: a pipeline per entry point, compiled when the kernel is created, so that launches do not compile.
+ * Only lavapipe compiles at the first dispatch. An empty dispatch would trigger that (Mesa 22.3), but would have to
+ * wait for all work in the driver's only VkQueue. */
 #include "program.h"
 
 #include <stdlib.h>
 
-/* Binding k is the k-th buffer; the uniform block comes after them. Bindings of one type are in a row, so that one
- * write fills them all. */
+/* Binding k is the k-th buffer, and the uniform block follows the buffers. Bindings of one type are consecutive, so
+ * that one write fills all of them. */
 static gpuhal_status make_set_layout(gpuhal_plugin_kernel *kernel)
 {
     gpuhal_plugin_device *device = kernel->device;
@@ -52,7 +52,7 @@ static gpuhal_status make_layout(gpuhal_plugin_kernel *kernel)
     return gpuhal_vulkan_result(device, "vkCreatePipelineLayout", code);
 }
 
-/* Drivers report a failed compilation with many codes; code that a validator would have refused may give any. */
+/* Drivers report a failed compilation with various codes. Code that a validator would reject may cause any of them. */
 static gpuhal_status make_pipeline(gpuhal_plugin_kernel *kernel, const gpuhal_vulkan_kernel_plan *plan)
 {
     gpuhal_plugin_device *device = kernel->device;
@@ -89,7 +89,7 @@ static gpuhal_status make_pipeline(gpuhal_plugin_kernel *kernel, const gpuhal_vu
                                 "lacks; spirv-val says more");
 }
 
-/* If work never ended, the pipeline may still run: it stays for ever, as the VkDevice does. */
+/* If work never finished, the pipeline may still be in use, so it is leaked like the VkDevice. */
 void gpuhal_vulkan_kernel_destroy(gpuhal_plugin_kernel *kernel)
 {
     gpuhal_plugin_device *device = kernel->device;
@@ -146,7 +146,7 @@ static gpuhal_status build(gpuhal_vulkan_kernel_plan *plan, gpuhal_kernel_info *
     return GPUHAL_OK;
 }
 
-/* The plan is on the heap, since it is too large for a small stack. */
+/* The plan is allocated on the heap because it is too large for a small stack. */
 gpuhal_status gpuhal_vulkan_kernel_create(gpuhal_plugin_program *program, const gpuhal_kernel_desc *desc,
                                           gpuhal_kernel_info *out_info, gpuhal_plugin_kernel **out_kernel)
 {

@@ -1,7 +1,6 @@
-/* vulkan/kernel_check.c: a kernel by its description and by its code.
+/* vulkan/kernel_check.c: checks a kernel's description against its code.
  *
- * The description and the code have to agree: a driver would not notice a difference, and the device would read and
- * write somewhere else.
+ * They have to match. A driver would not detect a difference, and the device would access the wrong memory.
  */
 #include "program.h"
 
@@ -10,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The room of an arena. */
+/* The size of an arena page. */
 #define VALUES_MAX (UINT32_C(64) << 10)
 
-/* Places values one after the other, each at a multiple of the largest power of two that divides its size, 16 at
- * most. */
+/* Places values one after the other. The alignment of each is the largest power of two that divides its size, at most
+ * 16. */
 static uint32_t place_value(uint32_t end, uint32_t bytes)
 {
     uint32_t alignment = bytes & (0u - bytes);
@@ -22,7 +21,7 @@ static uint32_t place_value(uint32_t end, uint32_t bytes)
     return (end + alignment - 1) & ~(alignment - 1);
 }
 
-/* Serves a description without parameters: the buffers by their bindings, then the members of the block. */
+/* Used if the description has no parameters: lists the buffers by binding, then the members of the block. */
 static bool reflect_parameters(gpuhal_vulkan_kernel_plan *p, gpuhal_plugin_kernel *kernel)
 {
     const gpuhal_vulkan_interface *interface = &p->interface;
@@ -56,8 +55,8 @@ static bool starts_member(const gpuhal_vulkan_interface *interface, uint32_t off
     return found;
 }
 
-/* One description may serve several variants of a shader, and compilers leave out unused bindings. So the description
- * may have more buffers than the code has bindings, unless the code has a uniform block, which takes the next
+/* One description may serve several variants of a shader, and compilers remove unused bindings. So the description may
+ * have more buffers than the code has bindings. An exception is code with a uniform block, which uses the next
  * binding. */
 static bool check_buffers(gpuhal_vulkan_kernel_plan *p)
 {
@@ -72,7 +71,7 @@ static bool check_buffers(gpuhal_vulkan_kernel_plan *p)
                                    has);
 }
 
-/* Reports the number of buffers first: a value may be described in place of a buffer of the code. */
+/* Checks the number of buffers first, because a value may be described in place of a buffer. */
 static bool refuse_offset(gpuhal_vulkan_kernel_plan *p, uint32_t i, uint32_t offset)
 {
     if (!check_buffers(p)) {
@@ -126,8 +125,8 @@ static bool read_parameter(gpuhal_vulkan_kernel_plan *p, gpuhal_plugin_kernel *k
     }
 }
 
-/* The description's values may end with padding that the block of the code does not have, up to the largest
- * alignment. */
+/* The description's values may end with padding, up to the largest alignment, that the block of the code does not
+ * have. */
 static bool read_parameters(gpuhal_vulkan_kernel_plan *p, gpuhal_plugin_kernel *kernel)
 {
     const gpuhal_vulkan_interface *interface = &p->interface;
@@ -196,8 +195,8 @@ static bool check_limits(gpuhal_vulkan_kernel_plan *p, const gpuhal_plugin_kerne
     return true;
 }
 
-/* Adds one entry of the specialization, with the constant's own size. A constant that the code does not have is left
- * out. */
+/* Adds a specialization entry, with the size that the constant has in the code. Constants that the code does not
+ * declare are ignored. */
 static bool add_entry(gpuhal_vulkan_kernel_plan *p, uint32_t id, uint64_t value, uint32_t bytes)
 {
     const gpuhal_vulkan_module *code = &p->program->code;
@@ -214,7 +213,7 @@ static bool add_entry(gpuhal_vulkan_kernel_plan *p, uint32_t id, uint64_t value,
     }
     for (uint32_t i = 0; i < p->entry_count; i++) {
         if (p->entries[i].constantID == id) {
-            return true; /* the first one counts: Vulkan forbids two */
+            return true; /* the first value counts: Vulkan forbids duplicates */
         }
     }
     const uint8_t byte = (uint8_t)value;
@@ -232,7 +231,7 @@ static bool add_entry(gpuhal_vulkan_kernel_plan *p, uint32_t id, uint64_t value,
     return true;
 }
 
-/* Returns the size that dimension @p d of a group must have; 0: the description may choose. */
+/* Returns the required group size in dimension @p d; 0: the description may choose. */
 static uint32_t fixed_extent(const gpuhal_vulkan_kernel_plan *p, uint32_t d)
 {
     const gpuhal_vulkan_extent *extent = &p->interface.group[d];
@@ -252,8 +251,8 @@ static uint32_t fixed_extent(const gpuhal_vulkan_kernel_plan *p, uint32_t d)
     return 0;
 }
 
-/* Sets the size of groups, from the description or the code; constants of the code that set it follow the
- * description. */
+/* Determines the group size from the description or the code. If the code's size depends on constants, they are set
+ * from the description. */
 static bool fix_group(gpuhal_vulkan_kernel_plan *p)
 {
     const uint32_t *wanted = p->desc->group_size;

@@ -1,5 +1,5 @@
-/* vulkan/launch.c: recording a launch: on a queue into its open batch, with the barriers that its arguments need, or in
- * an internal stream.
+/* vulkan/launch.c: records launches, on a queue into its open batch with the barriers that the arguments need, or in an
+ * internal stream.
  */
 #include "program.h"
 #include "queue.h"
@@ -12,7 +12,7 @@ typedef struct bindings {
     VkDescriptorBufferInfo values;
 } bindings;
 
-/* Reads as many as the code has bindings: the kernel does not use any others. */
+/* Reads one buffer per binding of the code; the kernel does not use further buffers. */
 static void read_buffers(const gpuhal_plugin_kernel *kernel, const gpuhal_plugin_launch *launch, bindings *to)
 {
     uint32_t count = 0;
@@ -26,10 +26,10 @@ static void read_buffers(const gpuhal_plugin_kernel *kernel, const gpuhal_plugin
     }
 }
 
-/* Writes the values; push constants are copied out of @p to at once. */
+/* Writes the values of a launch to @p to. */
 static void read_values(const gpuhal_plugin_kernel *kernel, const gpuhal_plugin_launch *launch, unsigned char *to)
 {
-    memset(to, 0, kernel->value_bytes); /* gaps */
+    memset(to, 0, kernel->value_bytes); /* padding */
     for (uint32_t i = 0; i < launch->argument_count; i++) {
         const gpuhal_plugin_argument *argument = &launch->arguments[i];
         if (argument->kind == GPUHAL_PARAMETER_VALUE) {
@@ -38,7 +38,7 @@ static void read_values(const gpuhal_plugin_kernel *kernel, const gpuhal_plugin_
     }
 }
 
-/* One write fills all bindings of one type in a row. */
+/* One write fills all consecutive bindings of a type. */
 static void write_descriptors(const gpuhal_plugin_kernel *kernel, VkCommandBuffer commands, VkDescriptorSet set,
                               const bindings *from)
 {
@@ -68,7 +68,7 @@ static void write_descriptors(const gpuhal_plugin_kernel *kernel, VkCommandBuffe
     api->vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->layout, 0, 1, &set, 0, NULL);
 }
 
-/* Records everything except the pipeline. After a failure nothing was recorded. */
+/* Records everything except the pipeline. On failure nothing is recorded. */
 static gpuhal_status record(const gpuhal_plugin_kernel *kernel, const gpuhal_plugin_launch *launch,
                             VkCommandBuffer commands, gpuhal_vulkan_arena *arena, bindings *from)
 {
@@ -98,8 +98,8 @@ static gpuhal_status record(const gpuhal_plugin_kernel *kernel, const gpuhal_plu
     return GPUHAL_OK;
 }
 
-/* Lists the bytes that a launch touches; memory that it reaches by addresses may be touched anywhere. A launch that
- * touches more spans than hazards count is ordered with everything. */
+/* Lists the bytes that a launch accesses. Memory reached through addresses may be accessed anywhere. A launch with more
+ * spans than the hazard lists can store is ordered against everything. */
 static uint32_t list_touches(const gpuhal_plugin_launch *launch, gpuhal_vulkan_touch out_touches[GPUHAL_VULKAN_HAZARDS])
 {
     uint32_t count = 0;
@@ -139,7 +139,7 @@ static gpuhal_status launch_queued(gpuhal_plugin_queue *queue, const gpuhal_plug
     return record(kernel, launch, commands, &batch->arena, from);
 }
 
-/* The stream records nothing else: the barriers at both ends suffice. */
+/* The stream records nothing else, so its opening and closing barriers suffice. */
 static gpuhal_status launch_and_wait(const gpuhal_plugin_kernel *kernel, const gpuhal_plugin_launch *launch,
                                      bindings *from)
 {
@@ -155,11 +155,11 @@ static gpuhal_status launch_and_wait(const gpuhal_plugin_kernel *kernel, const g
     return status == GPUHAL_OK ? ended : status;
 }
 
-/* An adopted queue may be of a family that only copies: the core launches without a queue then. */
+/* An adopted queue may belong to a copy-only family. The core then launches without a queue. */
 gpuhal_status gpuhal_vulkan_launch(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
                                    const gpuhal_plugin_launch *launch)
 {
-    bindings from; /* filled as far as it is used */
+    bindings from; /* only the used entries are initialized */
     const gpuhal_status status = gpuhal_vulkan_alive(kernel->device);
     if (status != GPUHAL_OK) {
         return status;

@@ -1,11 +1,10 @@
-/* vulkan/memory.c: allocating, releasing, making host and device see each other's writes.
+/* vulkan/memory.c: allocates and frees memory, and synchronizes host and device writes.
  *
- * An allocation is one VkBuffer on one VkDeviceMemory, mapped if the host can see it. The size of the VkDeviceMemory
- * and its type follow from kind, size, alignment and export kinds alone, since the importer of an opaque descriptor has
- * to name the same.
+ * An allocation is one VkBuffer on one VkDeviceMemory, mapped if it is host-visible. The size and type of the
+ * VkDeviceMemory depend only on kind, size, alignment and export kinds, since the importer of an opaque descriptor has
+ * to use the same.
  *
- * Drivers commit when they allocate, except for software ones, whose memory is that of malloc: there the plugin commits
- * the pages.
+ * Drivers commit memory when they allocate it. Software drivers use malloc memory, so the plugin commits their pages.
  */
 #include "memory.h"
 
@@ -22,14 +21,14 @@
 #endif
 
 #define LEAST_PAGE          4096u
-#define LEAST_MAP_ALIGNMENT 64u                  /* of minMemoryMapAlignment */
-#define POPULATE_FROM       (UINT64_C(64) << 10) /* below it the system call costs more than it saves */
+#define LEAST_MAP_ALIGNMENT 64u                  /* lower limit of minMemoryMapAlignment */
+#define POPULATE_FROM       (UINT64_C(64) << 10) /* for less, the system call costs more than it saves */
 
 #define COHERENT VK_MEMORY_PROPERTY_HOST_COHERENT_BIT
 #define CACHED   VK_MEMORY_PROPERTY_HOST_CACHED_BIT
 #define LOCAL    VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT
 
-/* Sizes are rounded up to whole words, so that shaders can bind the last one. */
+/* Sizes are rounded up to whole words, so that shaders can bind the last word. */
 static gpuhal_status create_buffer(gpuhal_plugin_device *device, gpuhal_vulkan_request *request)
 {
     const VkExternalMemoryBufferCreateInfo external = {.sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO,
@@ -54,7 +53,7 @@ static gpuhal_status create_buffer(gpuhal_plugin_device *device, gpuhal_vulkan_r
                                                       .buffer = request->buffer->buffer};
     device->api.vkGetBufferMemoryRequirements2(device->handle, &question, &answer);
     request->requirements = answer.memoryRequirements;
-    request->requirements.alignment += request->requirements.alignment == 0; /* its multiples are used */
+    request->requirements.alignment += request->requirements.alignment == 0; /* used as a divisor */
     const bool plain = request->alloc->alignment <= request->requirements.alignment &&
                        request->alloc->import.kind != GPUHAL_HANDLE_HOST_POINTER && request->alloc->import_offset == 0;
     request->dedicated =
@@ -69,21 +68,21 @@ static void destroy(gpuhal_plugin_device *device, gpuhal_vulkan_buffer *buffer)
         device->api.vkDestroyBuffer(device->handle, buffer->buffer, NULL);
     }
     if (buffer->memory) {
-        device->api.vkFreeMemory(device->handle, buffer->memory, NULL); /* which unmaps it */
+        device->api.vkFreeMemory(device->handle, buffer->memory, NULL); /* also unmaps it */
         atomic_fetch_sub(&device->allocation_count, 1);
     }
     free(buffer);
 }
 
-/* lavapipe 25 returns VK_SUCCESS with MAP_FAILED if the address space is short. Vulkan aligns every mapping to 64 at
- * least. */
+/* lavapipe 25 returns VK_SUCCESS with MAP_FAILED if it runs out of address space. Vulkan aligns every mapping to at
+ * least 64 bytes. */
 static bool is_mapping(const void *start)
 {
     return start && (uintptr_t)start % LEAST_MAP_ALIGNMENT == 0;
 }
 
-/* Imported host memory has its address already; all other memory that the host can see is mapped for good. Device
- * memory of a card can do without a mapping, while that of a software device is the mapping. */
+/* Imported host memory already has its address. All other host-visible memory is mapped until it is freed. GPU device
+ * memory works without a mapping; on a software device the mapping is the memory. */
 static gpuhal_status map(gpuhal_plugin_device *device, const gpuhal_vulkan_request *request, void **out_start)
 {
     const gpuhal_alloc *alloc = request->alloc;
@@ -121,8 +120,8 @@ static gpuhal_status misaligned(gpuhal_plugin_device *device, const gpuhal_vulka
     return device->host->report(device->host, GPUHAL_ERROR_NOT_SUPPORTED, NULL, 0, text);
 }
 
-/* Maps and binds. Imported memory has no room after the buffer, so it never moves. The device's address, if it has one,
- * is known only then, and is checked rather than trusted. */
+/* Maps and binds. Imported memory has no space after the buffer, so it is never moved. The device address, if any, is
+ * known only after binding, and is checked rather than trusted. */
 static gpuhal_status place(gpuhal_plugin_device *device, gpuhal_vulkan_request *request, gpuhal_memory *out_memory)
 {
     gpuhal_vulkan_buffer *buffer = request->buffer;
@@ -133,7 +132,8 @@ static gpuhal_status place(gpuhal_plugin_device *device, gpuhal_vulkan_request *
     if (status != GPUHAL_OK) {
         return status;
     }
-    /* slack_of() has requested the room for rounding the host's address up; without a host address nothing moves. */
+    /* slack_of() has reserved space for rounding up the host address. Without a host address the offset is
+     * unchanged. */
     const uintptr_t first = (uintptr_t)start + (uintptr_t)buffer->memory_offset;
     const uint64_t offset = buffer->memory_offset + (start ? ((first + mask) & ~mask) - first : 0);
     const bool fits = (offset & (own - 1)) == 0 && offset <= buffer->memory_bytes &&
@@ -159,8 +159,8 @@ static gpuhal_status place(gpuhal_plugin_device *device, gpuhal_vulkan_request *
     return GPUHAL_OK;
 }
 
-/* Commits the pages of a software device's memory, whose contents no caller has yet. Requesting all at once takes half
- * the time of touching one after another, and fails when touching would end the process. */
+/* Commits the pages of a software device's memory; no caller has data in them yet. One call for all pages takes half
+ * the time of touching them individually. It also fails if touching would kill the process. */
 static gpuhal_status commit(gpuhal_plugin_device *device, void *start, uint64_t bytes)
 {
     volatile char *at = start;
@@ -220,7 +220,7 @@ gpuhal_status gpuhal_vulkan_allocate(gpuhal_plugin_device *device, const gpuhal_
     if (status != GPUHAL_OK) {
         return status;
     }
-    /* Not calloc: glibc keeps a thread's recent blocks at hand for malloc alone. */
+    /* Not calloc: glibc's per-thread cache serves only malloc. */
     request.buffer = malloc(sizeof *request.buffer);
     if (!request.buffer) {
         return device->host->report(device->host, GPUHAL_ERROR_HOST_MEMORY, "malloc", 0, NULL);
@@ -233,7 +233,7 @@ gpuhal_status gpuhal_vulkan_allocate(gpuhal_plugin_device *device, const gpuhal_
     if (status == GPUHAL_OK) {
         status = place(device, &request, &made);
     }
-    /* Not for imports: their bytes are the caller's, and committing writes. */
+    /* Skip imports: committing writes to the memory, whose contents are the caller's. */
     if (status == GPUHAL_OK && made.host && !alloc->import.kind && device->hardware.software) {
         status = commit(device, made.host, alloc->bytes);
     }
@@ -242,9 +242,9 @@ gpuhal_status gpuhal_vulkan_allocate(gpuhal_plugin_device *device, const gpuhal_
         return status;
     }
     if (alloc->import.kind == GPUHAL_HANDLE_OPAQUE_FD || alloc->import.kind == GPUHAL_HANDLE_DMABUF_FD) {
-        close((int)alloc->import.as.os); /* the driver holds a duplicate */
+        close((int)alloc->import.as.os); /* the driver owns a duplicate */
     }
-    /* Only now, since *out_memory must stay as it was after a failure: the core would take its contents for memory. */
+    /* Written last, because *out_memory must be unchanged after a failure. */
     made.object = request.buffer;
     made.bytes = alloc->bytes;
     made.flags = memory_flags(request.buffer->type_flags);
@@ -252,7 +252,7 @@ gpuhal_status gpuhal_vulkan_allocate(gpuhal_plugin_device *device, const gpuhal_
     return GPUHAL_OK;
 }
 
-/* Work that never ended may still use the memory: then it stays for ever. */
+/* If work never finished, it may still use the memory, which is then leaked. */
 void gpuhal_vulkan_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
 {
     gpuhal_vulkan_buffer *buffer = gpuhal_vulkan_buffer_of(memory);
@@ -263,8 +263,8 @@ void gpuhal_vulkan_release(gpuhal_plugin_device *device, gpuhal_memory *memory)
     }
 }
 
-/* Moves the whole atoms around these bytes of the memory object. Vulkan requires whole ones, except for the last, which
- * may end with the memory: VK_WHOLE_SIZE stands for that. */
+/* Flushes or invalidates the whole atoms around these bytes of the memory object. Vulkan requires whole atoms. Only the
+ * last may be cut off by the end of the memory, which VK_WHOLE_SIZE expresses. */
 static gpuhal_status move_atoms(gpuhal_plugin_device *device, const gpuhal_vulkan_buffer *buffer, uint64_t begin,
                                 uint64_t end, bool invalidate)
 {
@@ -282,8 +282,8 @@ static gpuhal_status move_atoms(gpuhal_plugin_device *device, const gpuhal_vulka
                                 device->api.vkFlushMappedMemoryRanges(device->handle, 1, &range));
 }
 
-/* Flushing the atom around @p at would write the host's old bytes beside the range to the device: they are first read
- * from the device. */
+/* Flushing the atom around @p at would also write the host's stale bytes outside of the range to the device, so they
+ * are read from the device first. */
 static gpuhal_status refresh_edge(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t at,
                                   uint64_t begin, uint64_t end)
 {
@@ -301,8 +301,8 @@ static gpuhal_status refresh_edge(gpuhal_plugin_device *device, const gpuhal_mem
     return status;
 }
 
-/* Invalidating reads whole atoms from the device. The host's old bytes beside the range are not put back: they could
- * reach the device at any time, over the device's writes. */
+/* Invalidating reads whole atoms from the device. The host's stale bytes outside of the range are not restored: they
+ * could reach the device at any time and overwrite its data. */
 static gpuhal_status make_coherent(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset,
                                    uint64_t bytes, bool invalidate)
 {
@@ -343,7 +343,8 @@ static gpuhal_status vulkan_native_memory(gpuhal_plugin_device *device, const gp
     return GPUHAL_OK;
 }
 
-/* Returns a fault; NULL: none. Vulkan does not report the size of a buffer; its memory requirement is no less. */
+/* Returns the fault, or NULL. Vulkan does not report the size of a buffer, but its memory requirement is at least as
+ * large. */
 static const char *wrap_fault(gpuhal_plugin_device *device, const gpuhal_native *native, uint64_t bytes)
 {
     const VkBufferUsageFlags needed = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;

@@ -1,4 +1,5 @@
-/* vulkan/memory.h: declarations of memory.c, device_memory.c, type.c and import.c: an allocation in progress. */
+/* vulkan/memory.h: declarations of memory.c, device_memory.c, type.c and import.c, with the state of an allocation in
+ * progress. */
 #ifndef GPUHAL_VULKAN_MEMORY_H
 #define GPUHAL_VULKAN_MEMORY_H
 
@@ -7,33 +8,33 @@
 typedef struct gpuhal_vulkan_request {
     const gpuhal_alloc *alloc;
     VkExternalMemoryHandleTypeFlags exported; /* handle types to export */
-    VkExternalMemoryHandleTypeFlags named;    /* those, and the imported type: all types of the VkBuffer */
+    VkExternalMemoryHandleTypeFlags named;    /* `exported` and the imported type: all handle types of the VkBuffer */
     VkMemoryRequirements requirements;
     bool dedicated;
-    gpuhal_vulkan_buffer *buffer; /* with its VkBuffer */
+    gpuhal_vulkan_buffer *buffer; /* its VkBuffer already exists */
 } gpuhal_vulkan_request;
 
 #define GPUHAL_VULKAN_NO_TYPE UINT32_MAX
 
 /* type.c */
 
-/* Returns the best memory type for the kind among the types of @p bits, or GPUHAL_VULKAN_NO_TYPE. */
+/* Returns the best memory type for the kind among the types in @p bits, or GPUHAL_VULKAN_NO_TYPE. */
 uint32_t gpuhal_vulkan_pick_type(const gpuhal_vulkan_hardware *hardware, gpuhal_memory_kind kind, uint32_t bits);
-/* Does the same, or returns the best substitute. */
+/* The same, but falls back to the best substitute. */
 uint32_t gpuhal_vulkan_next_type(const gpuhal_vulkan_hardware *hardware, gpuhal_memory_kind kind, uint32_t bits);
-/* Returns whether memory of this kind in a type with these flags is mapped. */
+/* Returns whether memory of this kind is mapped if its type has these flags. */
 bool gpuhal_vulkan_shows_host(gpuhal_memory_kind kind, VkMemoryPropertyFlags flags);
 
 /* device_memory.c */
 
-/* Makes the VkDeviceMemory, counted against the limit. @p import is chained in; NULL: none. */
+/* Allocates the VkDeviceMemory and counts it against the limit. @p import is chained in; NULL: no import. */
 VkResult gpuhal_vulkan_take_memory(gpuhal_plugin_device *device, gpuhal_vulkan_request *request, uint32_t type,
                                    uint64_t bytes, const void *import);
-/* Reports why it could not be made. */
+/* Reports why vkAllocateMemory failed. */
 gpuhal_status gpuhal_vulkan_memory_refused(gpuhal_plugin_device *device, VkResult code);
-/* Reports that @p bytes are above the possible @p most. */
+/* Reports that @p bytes exceeds the maximum @p most. */
 gpuhal_status gpuhal_vulkan_too_large(gpuhal_plugin_device *device, uint64_t bytes, uint64_t most);
-/* Makes the memory of a request that imports none. */
+/* Allocates the memory of a request without an import. */
 gpuhal_status gpuhal_vulkan_take_own(gpuhal_plugin_device *device, gpuhal_vulkan_request *request);
 
 /* memory.c: the slots. */
@@ -44,15 +45,15 @@ void gpuhal_vulkan_release(gpuhal_plugin_device *device, gpuhal_memory *memory);
 
 /* import.c */
 
-/* Fills in `exported`, `named` and `dedicated`; NOT_SUPPORTED, with a sentence, for handles that the opened device
- * cannot share.
+/* Fills in `exported`, `named` and `dedicated`. Reports NOT_SUPPORTED for handles that the opened device cannot share.
  */
 gpuhal_status gpuhal_vulkan_read_handles(gpuhal_plugin_device *device, gpuhal_vulkan_request *request);
-/* Makes the memory of a request whose alloc->import has a kind. On success a file descriptor is the driver's. */
+/* Imports the memory of a request whose alloc->import has a kind. On success the driver owns a duplicate of the file
+ * descriptor. */
 gpuhal_status gpuhal_vulkan_import(gpuhal_plugin_device *device, gpuhal_vulkan_request *request);
 gpuhal_status gpuhal_vulkan_export(gpuhal_plugin_device *device, const gpuhal_memory *memory, gpuhal_handle_kind kind,
                                    gpuhal_handle *out_handle, uint64_t *out_offset);
-/* Returns the handle type of Vulkan for a kind; 0: there is none, or the device was opened without it. */
+/* Returns the Vulkan handle type for a kind, or 0 if there is none or the device was opened without support for it. */
 VkExternalMemoryHandleTypeFlagBits gpuhal_vulkan_handle_type(const gpuhal_plugin_device *device,
                                                              gpuhal_handle_kind kind);
 

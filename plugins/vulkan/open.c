@@ -1,11 +1,11 @@
-/* vulkan/open.c: opening a device, with a new VkDevice or the caller's, and closing it. */
+/* vulkan/open.c: opens a device with a new or an adopted VkDevice, and closes it. */
 #include "device.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Fills one structure for each family of the plan, with as many queues as the plan takes of it. The plan has the queues
- * of a family in a row, so that comparing with the last structure is enough. */
+/* Fills in one structure for each family, with the number of queues that the plan uses. The plan lists the queues of a
+ * family consecutively, so comparing with the last structure is enough. */
 static uint32_t list_queues(const gpuhal_vulkan_plan *plan, VkDeviceQueueCreateInfo *out_queues)
 {
     static const float priorities[GPUHAL_VULKAN_WRAPPERS] = {1, 1, 1, 1, 1, 1, 1, 1};
@@ -21,7 +21,7 @@ static uint32_t list_queues(const gpuhal_vulkan_plan *plan, VkDeviceQueueCreateI
     return count;
 }
 
-/* Reports codes that have another meaning here. */
+/* Reports codes that have a different meaning here. */
 static gpuhal_status not_made(gpuhal_plugin_device *device, VkResult code)
 {
     const gpuhal_host *host = device->host;
@@ -40,7 +40,7 @@ static gpuhal_status not_made(gpuhal_plugin_device *device, VkResult code)
     }
 }
 
-/* Extension names are constants of this plugin; the list of them is the opened device's. */
+/* Extension names are constants of this plugin; the opened device owns the list. */
 static gpuhal_status create_device(gpuhal_plugin_device *device, const gpuhal_vulkan_plan *plan)
 {
     const gpuhal_vulkan_hardware *hardware = &device->hardware;
@@ -70,7 +70,7 @@ static gpuhal_status create_device(gpuhal_plugin_device *device, const gpuhal_vu
     };
     code = device->instance_api.vkCreateDevice(hardware->handle, &info, NULL, &device->handle);
     if (code != VK_SUCCESS) {
-        /* A failed call may have written anything there; free_opening() takes any handle for a VkDevice. */
+        /* A failed call may have written anything; free_opening() would destroy any handle that is set. */
         device->handle = VK_NULL_HANDLE;
         return not_made(device, code);
     }
@@ -88,7 +88,7 @@ static gpuhal_status load_table(gpuhal_plugin_device *device)
     return device->host->report(device->host, GPUHAL_ERROR_DRIVER, "vkGetDeviceProcAddr", 0, text);
 }
 
-/* Makes a new VkDevice. gpuhal_vulkan_open() cleans up after a failure. */
+/* Creates a new VkDevice. gpuhal_vulkan_open() cleans up after a failure. */
 static gpuhal_status open_own(gpuhal_plugin_device *device)
 {
     const gpuhal_vulkan_instance *instance = gpuhal_vulkan_our_instance();
@@ -103,8 +103,8 @@ static gpuhal_status open_own(gpuhal_plugin_device *device)
     if (status != GPUHAL_OK) {
         return status;
     }
-    /* A bit with a feature counts if the VkDevice was made with the feature; any other bit needs its extension alone,
-     * which is enabled if it is offered. */
+    /* Bits for features count if the feature was enabled. All other bits require only the extension, which is enabled
+     * if supported. */
     device->enabled = gpuhal_vulkan_features_bits(device->features) |
                       (device->hardware.offered & ~(uint32_t)GPUHAL_VULKAN_FEATURE_BITS);
     for (uint32_t i = 0; i < plan.count; i++) {
@@ -125,8 +125,8 @@ static gpuhal_status open_adopted(gpuhal_plugin_device *device, const gpuhal_vul
     return status == GPUHAL_OK ? load_table(device) : status;
 }
 
-/* A missing function is a missing feature, even if the driver reported it before. Comes before the slots are cleared,
- * since that reads the same bits. */
+/* If a function is missing, its feature counts as missing, even if the driver reported it. Called before clear_slots(),
+ * which reads the same bits. */
 static void believe_functions(gpuhal_plugin_device *device)
 {
     const gpuhal_vulkan_device_functions *api = &device->api;
@@ -147,7 +147,7 @@ static void believe_functions(gpuhal_plugin_device *device)
     }
 }
 
-/* Clears the slots whose requirements this opened device lacks. */
+/* Clears the slots that this opened device does not support. */
 static void clear_slots(const gpuhal_plugin_device *device, gpuhal_ops *ops)
 {
     if (!(device->enabled & GPUHAL_VULKAN_TIMELINE)) {
@@ -187,7 +187,7 @@ static void clear_slots(const gpuhal_plugin_device *device, gpuhal_ops *ops)
     }
 }
 
-/* Lists the families of the wrappers, each once. Vulkan forbids a family twice if buffers are shared over several. */
+/* Lists each family of the wrappers once. Vulkan forbids duplicates in the families that share a buffer. */
 static void list_families(gpuhal_plugin_device *device)
 {
     for (uint32_t i = 0; i < device->wrapper_count; i++) {
@@ -201,7 +201,7 @@ static void list_families(gpuhal_plugin_device *device)
     }
 }
 
-/* Fills in the description of native_device: the same for a new device and an adopted one, without the caller's
+/* Fills in the description for native_device, in the same way for new and adopted devices, but without the caller's
  * lock. */
 static void describe(gpuhal_plugin_device *device)
 {
@@ -225,8 +225,8 @@ static void describe(gpuhal_plugin_device *device)
     };
 }
 
-/* An adopted VkDevice stays the caller's; a VkDevice with work that never ended stays for ever, since destroying it
- * could hang. */
+/* The caller owns an adopted VkDevice. A VkDevice with work that never finished is leaked, because destroying it could
+ * hang. */
 static void free_opening(gpuhal_plugin_device *device)
 {
     if (device->handle && !device->adopted && device->api.vkDestroyDevice && !atomic_load(&device->stuck)) {
@@ -261,7 +261,7 @@ gpuhal_status gpuhal_vulkan_open(const gpuhal_host *host, gpuhal_plugin_instance
     list_families(device);
     describe(device);
     for (uint32_t i = 0; i < device->wrapper_count; i++) {
-        /* The first internal stream, made next, submits to one of these. */
+        /* The first internal stream, created next, submits to one of these. */
         gpuhal_vulkan_wrapper_init(&device->wrappers[i]);
     }
     status = gpuhal_vulkan_streams_start(device);
@@ -277,8 +277,9 @@ gpuhal_status gpuhal_vulkan_open(const gpuhal_host *host, gpuhal_plugin_instance
     return GPUHAL_OK;
 }
 
-/* The order matters: destroying timelines drains the VkQueues, which needs a stream's fence and the wrappers; streams
- * are freed next, with the wrappers that were adopted one by one; the VkDevice, which owns them all, goes last. */
+/* The order matters. Destroying timelines drains the VkQueues, which needs the wrappers and a stream's fence. Streams
+ * are freed next, together with the wrappers of individually adopted queues. The VkDevice owns all of these, so it is
+ * destroyed last. */
 void gpuhal_vulkan_close(gpuhal_plugin_device *device)
 {
     gpuhal_vulkan_timelines_stop(device);

@@ -1,7 +1,7 @@
 /* vulkan/plugin.c: the entry points of the Vulkan plugin.
  *
- * Read in this order: driver.h (functions and errors), device.h (hardware, entries, opened devices, queue wrappers,
- * internal streams, memory), hardware.c and features.c, discovery.c, facts.c and identity.c (devices and their facts),
+ * Reading order: driver.h (functions and errors), device.h (hardware, entries, opened devices, queue wrappers, internal
+ * streams, memory), hardware.c and features.c, discovery.c, facts.c and identity.c (devices and their facts),
  * context.c, open.c and adopt.c, type.c, device_memory.c, memory.c and import.c, wrapper.c, internal_stream.c,
  * transfer.c, timeline.c, queue.c and event.c with hazard.c, program.c with spirv.c and grammar.c, kernel.c with
  * kernel_check.c and reflect.c, launch.c with arena.c.

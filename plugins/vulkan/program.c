@@ -1,4 +1,4 @@
-/* vulkan/program.c: loading SPIR-V. A module is checked before any driver sees it, since drivers trust it. */
+/* vulkan/program.c: loads SPIR-V. Modules are checked before they are passed to a driver, since drivers trust them. */
 #include "program.h"
 
 #include <inttypes.h>
@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GROUP_NON_UNIFORM  61u   /* the first capability of operations in subgroups, in the order of Vulkan's bits */
+#define GROUP_NON_UNIFORM  61u   /* the first subgroup capability; the order is the same as that of Vulkan's bits */
 #define FLOAT_CONTROLS     4464u /* the first of five capabilities */
 #define CACHE_HEADER_BYTES 32u
 
-/* Returns the newest version of SPIR-V that the opened device takes. */
+/* Returns the newest SPIR-V version that the opened device accepts. */
 static uint32_t newest_of(const gpuhal_plugin_device *device)
 {
     const uint32_t version = device->hardware.api_version;
@@ -29,13 +29,13 @@ static bool allows(const gpuhal_plugin_device *device, uint32_t capability)
     if (subgroup < 8) {
         return device->hardware.subgroup_operations >> subgroup & 1;
     }
-    if (floats < 5) { /* the extension that brings them comes with it */
+    if (floats < 5) { /* VK_KHR_spirv_1_4 requires the extension that adds them */
         return device->enabled & GPUHAL_VULKAN_SPIRV_1_4;
     }
     return gpuhal_vulkan_features_allow(device->features, capability);
 }
 
-/* Returns whether the plugin takes the capability on a device that has it. */
+/* Returns whether the plugin accepts the capability on a device that supports it. */
 static bool knows(uint32_t capability)
 {
     return capability - GROUP_NON_UNIFORM < 8 || capability - FLOAT_CONTROLS < 5 ||
@@ -67,7 +67,7 @@ static bool check_capabilities(const gpuhal_plugin_device *device, const gpuhal_
     return true;
 }
 
-/* Refuses sets of instructions that Vulkan does not know. */
+/* Rejects instruction sets that Vulkan does not support. */
 static bool check_imports(const gpuhal_vulkan_module *code, gpuhal_vulkan_fault *fault)
 {
     const uint32_t wanted = GPUHAL_SPIRV_EXT_INST_IMPORT;
@@ -86,14 +86,14 @@ static bool check_imports(const gpuhal_vulkan_module *code, gpuhal_vulkan_fault 
     return true;
 }
 
-/* Numbers in the header have their lowest byte first, by the specification. */
+/* The specification stores header numbers with the lowest byte first. */
 static uint32_t number_at(const unsigned char *bytes)
 {
     return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
 }
 
-/* Returns whether this device and driver wrote the bytes, and more than the header: drivers have to check that
- * themselves, and some do not check closely. */
+/* Returns whether this device and driver wrote the data and it contains more than the header. Drivers have to check
+ * this themselves, but some do not check thoroughly. */
 static bool is_ours(const gpuhal_plugin_device *device, const gpuhal_plugin_build *build)
 {
     const VkPhysicalDeviceProperties *properties = &device->hardware.properties;
@@ -104,7 +104,7 @@ static bool is_ours(const gpuhal_plugin_device *device, const gpuhal_plugin_buil
            memcmp(bytes + 16, properties->pipelineCacheUUID, VK_UUID_SIZE) == 0;
 }
 
-/* A cache that the driver refuses is left out: it is only a hint. */
+/* A cache that the driver rejects is ignored, because it is only a hint. */
 static gpuhal_status make_cache(gpuhal_plugin_program *program, gpuhal_plugin_build *build)
 {
     gpuhal_plugin_device *device = program->device;
@@ -190,9 +190,9 @@ static gpuhal_status vulkan_program_load(gpuhal_plugin_device *device, const gpu
     return GPUHAL_OK;
 }
 
-/* The cache grows when another thread creates a kernel meanwhile: if it does not fit any more, that is no error, and
- * the size is read again. If it has no pipeline, or if the driver keeps none (lavapipe of Mesa 22.3), it is only a
- * header: given back, it would save no compilation. */
+/* The cache may grow between the calls if another thread creates a kernel. If it no longer fits, its size is read
+ * again. A cache without pipelines, or from a driver that stores none (lavapipe of Mesa 22.3), is only a header and
+ * would save no compilation. */
 static gpuhal_status vulkan_program_compiled(gpuhal_plugin_program *program, void *to, uint64_t *bytes)
 {
     gpuhal_plugin_device *device = program->device;

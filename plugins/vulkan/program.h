@@ -1,9 +1,9 @@
 /* vulkan/program.h: declarations of program.c, kernel_check.c, kernel.c and launch.c.
  *
- * A program is a shader module with the pipeline cache of all its kernels; a kernel is a pipeline with its layout.
- * Everything is compiled when a kernel is created. A launch records the pipeline, its descriptors, its values and the
- * dispatch. Descriptors are pushed if the device can. Otherwise they lie, like the values of uniform blocks, in the
- * arena of the batch, or of the internal stream, that records the launch.
+ * A program is a shader module with a pipeline cache that all its kernels share. A kernel is a pipeline with its
+ * layout, compiled when the kernel is created. A launch records the pipeline, its descriptors, its values and the
+ * dispatch. Descriptors are pushed if the device supports that. Otherwise they are allocated, like uniform block
+ * values, in the arena of the batch or internal stream that records the launch.
  */
 #ifndef GPUHAL_VULKAN_PROGRAM_H
 #define GPUHAL_VULKAN_PROGRAM_H
@@ -11,7 +11,7 @@
 #include "device.h"
 #include "spirv.h"
 
-/* The maximum of push constants; few devices have more. */
+/* Maximum size of push constants; few devices support more. */
 #define GPUHAL_VULKAN_PUSH_BYTES 256u
 
 struct gpuhal_plugin_program {
@@ -27,33 +27,35 @@ struct gpuhal_plugin_kernel {
     VkPipelineLayout layout;
     VkPipeline pipeline;
     uint32_t buffer_count;
-    uint32_t value_bytes; /* of push constants or of the uniform block, whole words */
+    uint32_t value_bytes; /* size of the push constants or of the uniform block, in whole words */
     bool pushes;          /* its descriptors are pushed */
     bool uniform;         /* its values are in a uniform block, at binding `buffer_count` */
-    uint32_t *offsets;    /* of each parameter that is a value, among the values */
+    uint32_t *offsets;    /* of each value parameter, within the values */
     uint32_t parameter_count;
     gpuhal_parameter parameters[];
 };
 
 /* kernel_check.c */
 
-/* A kernel in creation. */
+/* A kernel that is being created. */
 typedef struct gpuhal_vulkan_kernel_plan {
     gpuhal_plugin_program *program;
     const gpuhal_kernel_desc *desc;
     gpuhal_vulkan_interface interface;
     uint32_t group[3];
     uint32_t required_subgroup; /* 0: any */
-    /* The constants that the code has, each in 8 bytes of `data`; both malloc'ed, also after a fault. */
+    /* The specialization constants that the code declares, with 8 bytes each in `data`. Both are malloc'ed and must be
+     * freed, even after a fault. */
     VkSpecializationMapEntry *entries;
     uint64_t *data;
     uint32_t entry_count;
     gpuhal_vulkan_fault fault;
 } gpuhal_vulkan_kernel_plan;
 
-/* Finds the entry point, and compares code, description and device; false with the fault. */
+/* Finds the entry point, and checks code, description and device against each other. Returns false with the fault. */
 bool gpuhal_vulkan_kernel_plan_make(gpuhal_vulkan_kernel_plan *plan);
-/* Makes the kernel with its parameters, without the driver's objects; NULL with the fault. Owner: caller, free(). */
+/* Allocates the kernel with its parameters, without Vulkan objects. Returns NULL with the fault. Owner: caller,
+ * free(). */
 gpuhal_plugin_kernel *gpuhal_vulkan_kernel_plan_kernel(gpuhal_vulkan_kernel_plan *plan);
 
 /* kernel.c */

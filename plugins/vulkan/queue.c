@@ -1,25 +1,25 @@
-/* vulkan/queue.c: queues: collecting commands in batches, submitting them, and waiting for one another.
+/* vulkan/queue.c: queues collect commands in batches, submit them, and wait for each other.
  *
- * Several queues may share a wrapper; wrapper.c alone makes them exclude each other. Each queue has its own command
- * pool, which needs no lock since the core has one call in progress on a queue at most. Inside a batch the hazards
- * decide about barriers; the barriers at both ends of every command buffer order the batches.
+ * Several queues may share a wrapper; only wrapper.c makes them exclude each other. Each queue has its own command
+ * pool, which needs no lock because the core makes only one call at a time on a queue. Within a batch the hazards
+ * determine the barriers. The barriers at both ends of every command buffer order the batches.
  *
  * Waits for another queue are at the beginning of a batch: earlier commands are submitted first and do not wait. The
- * awaited value was submitted before, so submissions that wait for each other in a circle cannot arise.
+ * awaited value was submitted before, so submissions cannot wait for each other in a cycle.
  */
 #include "queue.h"
 
 #include <stdlib.h>
 
-/* A batch that has grown to this is submitted by itself, so that long runs start early and take bounded memory. */
+/* A batch of this size is submitted automatically, so that long runs start early and use bounded memory. */
 #define BATCH_OPERATIONS 256u
-/* The maximum of command buffers per queue, and of operations in flight; a queue that is further ahead of the device is
- * not ready for more. The memory that a driver keeps for a command buffer grows with its commands: about 1 KiB for each
- * launch in lavapipe 22.3. */
+/* Maximum number of command buffers per queue, and of operations in flight. Above these limits the queue returns
+ * NOT_READY. A driver's memory for a command buffer grows with its commands: about 1 KiB per launch in lavapipe
+ * 22.3. */
 #define BATCHES    64u
 #define OPERATIONS (16u * BATCH_OPERATIONS)
 
-/* Work that was enqueued after a dropped batch relies on it, so nothing of the queue may run any more. */
+/* Work that was enqueued after a dropped batch depends on it, so nothing in the queue may run anymore. */
 gpuhal_status gpuhal_vulkan_queue_ready(gpuhal_plugin_queue *queue)
 {
     gpuhal_status status = gpuhal_vulkan_alive(queue->device);
@@ -30,9 +30,9 @@ gpuhal_status gpuhal_vulkan_queue_ready(gpuhal_plugin_queue *queue)
     return status;
 }
 
-/* Takes a batch that the device does not use: it was never submitted, its value was reached, or the device was lost.
- * The recorded commands are given back now, not when the batch is used again, since most batches are needed only while
- * the queue is far ahead. If that fails, beginning the command buffer again resets it. */
+/* Recycles a batch that the device does not use: it was never submitted, its value was reached, or the device was lost.
+ * Resets the commands now rather than on reuse, because most batches are needed only while the queue is far ahead. If
+ * the reset fails, beginning the command buffer again resets it. */
 static void make_idle(gpuhal_plugin_queue *queue, gpuhal_vulkan_batch *batch)
 {
     for (uint32_t i = 0; i < batch->awaited_count; i++) {
@@ -55,8 +55,8 @@ static gpuhal_vulkan_batch *take_first(gpuhal_plugin_queue *queue)
     return batch;
 }
 
-/* Retires completed batches. The values of one timeline are reached in order, so the first batch that is not ready
- * ends the search, without an error. */
+/* Retires completed batches. The values of a timeline are reached in order, so the search ends at the first unfinished
+ * batch, without an error. */
 static gpuhal_status take_back(gpuhal_plugin_queue *queue)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -111,7 +111,7 @@ gpuhal_status gpuhal_vulkan_queue_open(gpuhal_plugin_queue *queue)
     if (status != GPUHAL_OK) {
         return status;
     }
-    /* Only now, so that a batch whose commands could not be begun stays idle. */
+    /* Done last, so that a batch whose command buffer could not be begun stays idle. */
     queue->open = queue->idle;
     queue->idle = queue->open->next;
     queue->open->next = NULL;
@@ -119,8 +119,8 @@ gpuhal_status gpuhal_vulkan_queue_open(gpuhal_plugin_queue *queue)
     return GPUHAL_OK;
 }
 
-/* Needs the right to submit. No stage of the batch starts before the values that it waits for. There is no fence:
- * reaching @p value means that the batch has ended. */
+/* Requires ownership of the wrapper. No stage of the batch starts before the awaited values are reached. A fence is not
+ * needed: when @p value is reached, the batch has finished. */
 static VkResult submit_batch(gpuhal_plugin_queue *queue, const gpuhal_vulkan_batch *batch, uint64_t value)
 {
     VkPipelineStageFlags stages[GPUHAL_VULKAN_AWAITED];
@@ -166,15 +166,15 @@ static gpuhal_status enter_and_submit(gpuhal_plugin_queue *queue)
     return status;
 }
 
-/* A batch that could not be submitted is dropped, and the queue is of no use from then on: later work would run without
- * it. On a lost device the batch may still run, so it counts as submitted. */
+/* If submitting a batch fails, it is dropped and the queue becomes unusable, because later work would run without it.
+ * On a lost device the batch may still run, so it counts as submitted. */
 gpuhal_status gpuhal_vulkan_queue_submit(gpuhal_plugin_queue *queue)
 {
     gpuhal_vulkan_batch *batch = queue->open;
     if (!batch) {
         return GPUHAL_OK;
     }
-    /* First of all: after any failure from here on, nothing more may be recorded in it. */
+    /* Cleared first: after any later failure, nothing more may be recorded in the batch. */
     queue->open = NULL;
     gpuhal_status status = gpuhal_vulkan_close_commands(queue->device, batch->commands);
     if (status == GPUHAL_OK) {
@@ -197,13 +197,13 @@ gpuhal_status gpuhal_vulkan_queue_submit(gpuhal_plugin_queue *queue)
         queue->first = batch;
     }
     queue->last = batch;
-    /* The caller of an adopted VkQueue may submit at any time, so it counts as having done so at once. */
+    /* The caller of an adopted VkQueue may submit at any time, so assume that it does immediately. */
     queue->foreign = queue->adopted;
     return status;
 }
 
-/* A transfer that has begun stays in its batch, however large that grows: submitting could be refused (NOT_READY), and
- * plugin.h allows a refusal before any side effect only. */
+/* A transfer in progress stays in its batch, however large the batch grows: submitting could return NOT_READY, which
+ * plugin.h allows only before any side effect. */
 gpuhal_status gpuhal_vulkan_queue_record(gpuhal_plugin_queue *queue, gpuhal_vulkan_piece piece,
                                          const gpuhal_vulkan_touch *touches, uint32_t count,
                                          VkCommandBuffer *out_commands)
@@ -217,7 +217,7 @@ gpuhal_status gpuhal_vulkan_queue_record(gpuhal_plugin_queue *queue, gpuhal_vulk
     if (status != GPUHAL_OK) {
         return status;
     }
-    /* The list is that of the open batch: opening another one has cleared it. */
+    /* The hazards are the open batch's, because opening a batch clears them. */
     queue->open->dispatches = queue->open->dispatches || piece == GPUHAL_VULKAN_DISPATCH;
     if (gpuhal_vulkan_hazards_add(&queue->hazards, touches, count)) {
         gpuhal_vulkan_order_commands(queue->device, queue->open->commands, queue->open->dispatches);
@@ -227,7 +227,7 @@ gpuhal_status gpuhal_vulkan_queue_record(gpuhal_plugin_queue *queue, gpuhal_vulk
     return GPUHAL_OK;
 }
 
-/* The caller's submissions to the VkQueue have no value of the timeline, so they may still run. */
+/* The caller's submissions to the VkQueue have no timeline value, so they may still be running. */
 bool gpuhal_vulkan_queue_is_idle(gpuhal_plugin_queue *queue)
 {
     return !queue->open && !queue->foreign && !queue->failed &&
@@ -240,9 +240,9 @@ static gpuhal_status vulkan_flush(gpuhal_plugin_queue *queue)
     return status == GPUHAL_OK ? enter_and_submit(queue) : status;
 }
 
-/* Engines submit kernels to the plugin's VkQueues, so only families that run them are taken, in turn; with GPUHAL_TIMED
- * families that write timestamps come first. VkQueues have the priorities that the VkDevice was made with, so the
- * queue's priority is ignored. */
+/* Applications submit kernels to the plugin's VkQueues, so only compute families are used, round-robin. With
+ * GPUHAL_TIMED, families that write timestamps are preferred. The priorities of VkQueues are fixed when the VkDevice is
+ * created, so the queue's priority is ignored. */
 static gpuhal_vulkan_wrapper *choose_wrapper(gpuhal_plugin_device *device, uint32_t flags)
 {
     uint32_t turn = atomic_fetch_add(&device->next_wrapper, 1);
@@ -271,7 +271,7 @@ static gpuhal_status fill_queue(gpuhal_plugin_queue *queue, uint32_t flags, cons
     if (!queue->wrapper || !(queue->timeline = gpuhal_vulkan_timeline_take(device, &status))) {
         return status;
     }
-    /* A timeline that had another queue goes on from its value, which must only grow. */
+    /* A reused timeline continues from its value, which may only increase. */
     queue->submitted = atomic_load(&queue->timeline->reached);
     const VkCommandPoolCreateInfo pool = {
         .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
@@ -309,9 +309,9 @@ static gpuhal_status vulkan_queue_create(gpuhal_plugin_device *device, int32_t p
     return GPUHAL_OK;
 }
 
-/* VK_ERROR_DEVICE_LOST counts as the end of the work. Once a submission is known to be stuck no thread waits for the
- * next. The reached value is kept in the timeline: the next queue that gets it goes on from there, and a value must
- * never be signalled twice. */
+/* VK_ERROR_DEVICE_LOST counts as the end of the work. Once a submission is known to be stuck, later calls do not wait.
+ * The timeline stores the reached value: the next queue that uses it continues from there, and a value must never be
+ * signalled twice. */
 static bool has_ended(const gpuhal_plugin_queue *queue)
 {
     if (!queue->first) {
@@ -325,13 +325,13 @@ static bool has_ended(const gpuhal_plugin_queue *queue)
     return code == VK_SUCCESS || code == VK_ERROR_DEVICE_LOST;
 }
 
-/* Work that never ends keeps its objects: they are leaked, since Vulkan forbids destroying objects that the device may
- * still use. */
+/* If work never finishes, its objects are leaked, because Vulkan forbids destroying objects that the device may still
+ * use. */
 static void vulkan_queue_destroy(gpuhal_plugin_queue *queue)
 {
     gpuhal_plugin_device *device = queue->device;
     if (queue->open && !atomic_load(&device->lost) && !queue->failed) {
-        /* A thread whose own native access to another queue holds the VkQueue may submit to it. */
+        /* If this thread's native access to another queue owns the VkQueue, it may submit without entering. */
         const bool entered = gpuhal_vulkan_wrapper_enter(device, queue->wrapper, true);
         (void)gpuhal_vulkan_queue_submit(queue);
         if (entered) {
@@ -357,16 +357,16 @@ static void vulkan_queue_destroy(gpuhal_plugin_queue *queue)
         gpuhal_vulkan_arena_finish(device, &batch->arena);
         free(batch);
     }
-    /* The pool takes the command buffers of all batches with it. The timeline goes last: from then on another queue
-     * may have it. */
+    /* Destroying the pool frees the command buffers of all batches. The timeline is released last, because another
+     * queue may use it immediately. */
     device->api.vkDestroyCommandPool(device->handle, queue->pool, NULL);
     gpuhal_vulkan_timeline_release(queue->timeline);
     free(queue);
 }
 
-/* Commands from before the wait are submitted first and do not wait. An event of this queue comes first by the order of
- * submission, and an event that was never recorded has nothing to wait for. The batch keeps the timeline that it waits
- * for, since the event may be destroyed or recorded again before the batch has ended. */
+/* Commands from before the wait are submitted first and do not wait. An event of this queue comes first anyway by
+ * submission order, and an event that was never recorded needs no wait. The batch retains the awaited timeline, because
+ * the event may be destroyed or recorded again before the batch has finished. */
 static gpuhal_status vulkan_queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
     gpuhal_status status = gpuhal_vulkan_queue_ready(queue);
@@ -400,8 +400,8 @@ static gpuhal_status vulkan_native_queue(gpuhal_plugin_queue *queue, gpuhal_nati
     return GPUHAL_OK;
 }
 
-/* The wrapper is taken first and the open batch submitted under it: the recorded commands must come before the caller's
- * submissions, with nothing of another queue in between. */
+/* Acquires the wrapper before submitting the open batch. The recorded commands must precede the caller's submissions,
+ * without commands of other queues in between. */
 static gpuhal_status vulkan_native_lock(gpuhal_plugin_queue *queue, uint64_t timeout_ns)
 {
     gpuhal_status status = gpuhal_vulkan_queue_ready(queue);
@@ -421,7 +421,7 @@ static gpuhal_status vulkan_native_lock(gpuhal_plugin_queue *queue, uint64_t tim
 
 static void vulkan_native_unlock(gpuhal_plugin_queue *queue)
 {
-    queue->foreign = true; /* before another thread can submit, so that its record sees it */
+    queue->foreign = true; /* before another thread can submit, so that its next record sees it */
     gpuhal_vulkan_wrapper_give(queue->device, queue->wrapper);
 }
 

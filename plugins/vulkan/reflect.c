@@ -1,8 +1,8 @@
-/* vulkan/reflect.c: the interface of a kernel, out of its module: its buffers and their bindings, the place of its
- * values, the size of its groups.
+/* vulkan/reflect.c: reads the interface of a kernel from its module: its buffers and their bindings, the location of
+ * its values, and its group size.
  *
- * A module with several entry points has variables that only some of them use. From SPIR-V 1.4 on each entry point
- * lists its variables; before, its functions have to be searched.
+ * In a module with several entry points some variables are used only by some of them. Since SPIR-V 1.4 each entry point
+ * lists its variables. For older versions its functions have to be searched.
  */
 #include "spirv.h"
 
@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define SPIRV_1_4 0x00010400u
-/* Limits for types that contain themselves, or grow with each step. No type of a real program is near them. */
+/* Limits for types that contain themselves or grow with each step. No type of a real program comes close. */
 #define TYPES_MAX 100000u
 #define DEPTH_MAX 32u
 #define BYTES_MAX (UINT64_C(1) << 40)
@@ -22,7 +22,7 @@ typedef struct walk {
     const gpuhal_vulkan_module *module;
     const gpuhal_constant *constants;
     uint32_t constant_count;
-    uint32_t types; /* looked at */
+    uint32_t types; /* number of types visited */
     gpuhal_vulkan_interface *interface;
     gpuhal_vulkan_fault *fault;
 } walk;
@@ -40,7 +40,7 @@ static bool has(const gpuhal_vulkan_module *module, uint32_t id, uint32_t member
 
 static uint64_t size_of(walk *w, uint32_t type, uint32_t matrix_stride, bool row_major, uint32_t depth);
 
-/* The stride is between rows if the matrix is stored by rows, else between columns. */
+/* The stride is between rows if the matrix is row-major, otherwise between columns. */
 static uint64_t size_of_matrix(walk *w, uint32_t at, uint32_t stride, bool row_major, uint32_t depth)
 {
     const uint32_t *word = &w->module->words[at];
@@ -50,8 +50,7 @@ static uint64_t size_of_matrix(walk *w, uint32_t at, uint32_t stride, bool row_m
     return stride == 0 ? column * word[3] : (uint64_t)stride * (row_major ? rows : word[3]);
 }
 
-/* Uses the offsets of members if they have them. In memory of a group, which has no layout, members lie one after the
- * other. */
+/* Uses the members' offsets if they have any. Workgroup memory has no layout, so its members follow each other. */
 static uint64_t size_of_struct(walk *w, uint32_t at, uint32_t depth)
 {
     const gpuhal_vulkan_module *module = w->module;
@@ -59,7 +58,7 @@ static uint64_t size_of_struct(walk *w, uint32_t at, uint32_t depth)
     uint64_t end = 0;
     for (uint32_t m = 0; m < count && w->types < TYPES_MAX; m++) {
         uint32_t offset = 0, stride = 0;
-        w->types += module->count / 4096; /* each decoration is looked for in the whole module */
+        w->types += module->count / 4096; /* each decoration lookup scans the whole module */
         const bool placed = gpuhal_vulkan_module_decoration(module, id, m, GPUHAL_SPIRV_OFFSET, &offset);
         (void)gpuhal_vulkan_module_decoration(module, id, m, GPUHAL_SPIRV_MATRIX_STRIDE, &stride);
         const uint64_t bytes =
@@ -70,7 +69,7 @@ static uint64_t size_of_struct(walk *w, uint32_t at, uint32_t depth)
     return end;
 }
 
-/* Returns 0 for types without a size: arrays at the end of a buffer, and nonsense. */
+/* Returns 0 for types without a size: arrays at the end of a buffer, and invalid types. */
 static uint64_t size_of(walk *w, uint32_t type, uint32_t matrix_stride, bool row_major, uint32_t depth)
 {
     const gpuhal_vulkan_module *module = w->module;
@@ -109,7 +108,7 @@ static uint64_t size_of(walk *w, uint32_t type, uint32_t matrix_stride, bool row
     return bytes < BYTES_MAX ? bytes : BYTES_MAX;
 }
 
-/* Returns the access that the code has to a buffer: by decorations of the variable, or of every member. */
+/* Returns how the code accesses a buffer, according to the decorations of the variable or of all members. */
 static uint32_t access_of(const gpuhal_vulkan_module *module, uint32_t variable, uint32_t type)
 {
     const uint32_t count = gpuhal_vulkan_module_length(module, module->made[type]) - 2;
@@ -152,7 +151,7 @@ static bool take_block(walk *w, uint32_t type, bool pushes)
     return true;
 }
 
-/* Takes a variable with a binding, which points to @p type. */
+/* Reads a variable that has a binding and points to @p type. */
 static bool take_binding(walk *w, uint32_t variable, uint32_t storage, uint32_t type, uint32_t *uniform_binding)
 {
     const gpuhal_vulkan_module *module = w->module;
@@ -209,8 +208,8 @@ static bool take_variable(walk *w, uint32_t at, uint32_t *uniform_binding)
     }
 }
 
-/* Marks the function's variables, and puts the functions that it calls in front of `pending`. marks[id] of a function
- * is the next one that is pending. A literal that has the number of a variable marks it too, which does no harm. */
+/* Marks the function's variables, and prepends the functions that it calls to `pending`. For a function, marks[id] is
+ * the next pending one. A literal that equals a variable's id marks the variable as well, which is harmless. */
 static uint32_t search_function(const gpuhal_vulkan_module *module, uint32_t function, uint32_t pending,
                                 uint32_t *marks)
 {

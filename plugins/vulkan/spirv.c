@@ -1,4 +1,4 @@
-/* vulkan/spirv.c: reading a module; see spirv.h. */
+/* vulkan/spirv.c: reads a module; see spirv.h. */
 #include "spirv.h"
 
 #include <inttypes.h>
@@ -9,9 +9,9 @@
 
 #define MAGIC         0x07230203u
 #define SWAPPED_MAGIC 0x03022307u
-/* The specification's universal limit. */
+/* The universal limit of the specification. */
 #define BOUND_MAX 4194304u
-#define TYPES_END 40u /* instructions from TYPE_VOID up to this are types */
+#define TYPES_END 40u /* opcodes from TYPE_VOID up to here, exclusive, are types */
 
 bool gpuhal_vulkan_fault_set(gpuhal_vulkan_fault *fault, gpuhal_status status, const char *format, ...)
 {
@@ -31,7 +31,7 @@ uint32_t gpuhal_vulkan_module_find(const gpuhal_vulkan_module *module, uint32_t 
     return at < module->count ? at : module->count;
 }
 
-/* Refuses bytes that do not begin as a module that the device takes. */
+/* Rejects code without a SPIR-V header that the device accepts. */
 static bool check_header(const uint32_t *words, uint32_t count, uint32_t newest, gpuhal_vulkan_fault *fault)
 {
     if (count > 0 && words[0] == SWAPPED_MAGIC) {
@@ -71,8 +71,8 @@ static bool damaged(gpuhal_vulkan_fault *fault, const gpuhal_vulkan_module *modu
                                    at, gpuhal_vulkan_module_code(module, at), what);
 }
 
-/* Measures every instruction, and records which one makes each id. @p out_all: every instruction is in the grammar, so
- * that an id made by none of them is a mistake. */
+/* Checks the length of every instruction, and records which one defines each id. @p out_all is true if the grammar
+ * contains every instruction. An id without a definition is then an error. */
 static bool read_instructions(gpuhal_vulkan_module *module, bool *out_all, gpuhal_vulkan_fault *fault)
 {
     *out_all = true;
@@ -106,7 +106,7 @@ static bool is_type(const gpuhal_vulkan_module *module, uint32_t id)
     return code >= GPUHAL_SPIRV_TYPE_VOID && code < TYPES_END;
 }
 
-/* Returns NULL, or the fault of an id. */
+/* Returns the fault of an id, or NULL. */
 static const char *check_id(const gpuhal_vulkan_module *module, uint32_t id, char kind, bool all)
 {
     if (id == 0 || id >= module->bound || (all && module->made[id] == 0)) {
@@ -120,8 +120,8 @@ static const char *check_id(const gpuhal_vulkan_module *module, uint32_t id, cha
     return kind == 'b' && all && !is_label ? "goes on at what is not a block" : NULL;
 }
 
-/* Returns the words of a number. In a constant it has the constant's type, and in a switch its selector's. 0: the
- * module does not say it. */
+/* Returns the number of words of a literal. A constant determines its type, a switch its selector's type. 0: the module
+ * does not determine it. */
 static uint32_t number_words(const gpuhal_vulkan_module *module, uint32_t at)
 {
     const uint32_t code = gpuhal_vulkan_module_code(module, at), first = module->words[at + 1];
@@ -134,7 +134,7 @@ static uint32_t number_words(const gpuhal_vulkan_module *module, uint32_t at)
     return bytes > 4 ? 2 : bytes > 0;
 }
 
-/* Returns whether the set of an OpExtInst is known to have ids alone; sets of debug information also have literals. */
+/* Returns whether all operands of an OpExtInst are known to be ids; debug information sets also have literals. */
 static bool has_ids_alone(const gpuhal_vulkan_module *module, uint32_t at)
 {
     static const char glsl[] = "GLSL.std.450", other[] = "NonSemantic.";
@@ -149,7 +149,7 @@ static bool has_ids_alone(const gpuhal_vulkan_module *module, uint32_t at)
 
 enum { ALIGNED = 2, AVAILABLE = 8, VISIBLE = 16, KNOWN_ACCESS = 63 };
 
-/* Checks how memory is accessed: a mask, then an alignment, and the scopes of availability and visibility. */
+/* Checks memory operands: a mask, an alignment, and the scopes of availability and visibility. */
 static const char *check_access(const gpuhal_vulkan_module *module, const uint32_t *words, uint32_t count, bool all,
                                 uint32_t *out_taken)
 {
@@ -164,8 +164,8 @@ static const char *check_access(const gpuhal_vulkan_module *module, const uint32
     return wrong;
 }
 
-/* Checks the operand that begins with a word of the instruction. Returns NULL and how many words it has (0: the module
- * does not say it), or the fault. */
+/* Checks the operand that starts at word @p word of the instruction. Returns the fault, or NULL with the operand's
+ * number of words (0: the module does not determine it). */
 static const char *check_operand(const gpuhal_vulkan_module *module, uint32_t at, uint32_t word, char kind, bool all,
                                  uint32_t *out_taken)
 {
@@ -212,9 +212,9 @@ static bool check_operands(const gpuhal_vulkan_module *module, uint32_t at, bool
         if (wrong || taken > length - word) {
             return damaged(fault, module, at, wrong ? wrong : "has too few words");
         }
-        if (taken == 0) { /* nothing after it is known either */
+        if (taken == 0) { /* the operands after it are unknown as well */
             kind = NULL;
-        } else if (*kind == 'o') { /* without its type and id, which are this one's */
+        } else if (*kind == 'o') { /* without its type and result id, which this instruction has itself */
             const char *other = gpuhal_vulkan_operands(module->words[at + word]);
             kind = other && strncmp(other, "tr", 2) == 0 ? other + 2 : NULL;
         } else {
@@ -225,7 +225,7 @@ static bool check_operands(const gpuhal_vulkan_module *module, uint32_t at, bool
     return !kind || *kind || word == length || damaged(fault, module, at, "has too many words");
 }
 
-/* Checks the function that an entry point names. */
+/* Checks the function of an entry point. */
 static bool check_entry(gpuhal_vulkan_module *module, uint32_t at, gpuhal_vulkan_fault *fault)
 {
     const uint32_t function = module->made[module->words[at + 2]];
@@ -236,18 +236,18 @@ static bool check_entry(gpuhal_vulkan_module *module, uint32_t at, gpuhal_vulkan
     return true;
 }
 
-/* The place of an instruction. */
 typedef enum place { OUTSIDE, IN_FUNCTION, IN_BLOCK } place;
 
-/* Returns whether the instruction may be in any place: OpNop, source lines, OpUndef, and OpExtInst, which may have no
- * meaning for a driver. */
+/* Returns whether the instruction may be anywhere: OpNop, source lines, OpUndef, and OpExtInst, which may be
+ * non-semantic. */
 static bool is_everywhere(uint32_t code)
 {
     return code == 0 || code == GPUHAL_SPIRV_LINE || code == GPUHAL_SPIRV_NO_LINE || code == GPUHAL_SPIRV_EXT_INST ||
            code == GPUHAL_SPIRV_UNDEF;
 }
 
-/* Includes instructions of other models than GLCompute, since a module may have entry points of these too. */
+/* Includes instructions of execution models other than GLCompute, because a module may have such entry points as
+ * well. */
 static bool ends_block(uint32_t code)
 {
     return (code >= GPUHAL_SPIRV_BRANCH && code <= GPUHAL_SPIRV_UNREACHABLE) ||
@@ -255,7 +255,7 @@ static bool ends_block(uint32_t code)
            code == GPUHAL_SPIRV_TERMINATE_RAY || code == GPUHAL_SPIRV_EMIT_MESH_TASKS;
 }
 
-/* True only for instructions of the grammar: the place of others is not known. */
+/* True only for instructions of the grammar, because the location of others is unknown. */
 static bool is_of_code(uint32_t code)
 {
     return code >= GPUHAL_SPIRV_FUNCTION_CALL && code != GPUHAL_SPIRV_VARIABLE && gpuhal_vulkan_operands(code) &&
@@ -263,7 +263,7 @@ static bool is_of_code(uint32_t code)
            !(code >= GPUHAL_SPIRV_MODULE_PROCESSED && code <= GPUHAL_SPIRV_DECORATE_ID);
 }
 
-/* Follows the order of functions and blocks. Returns NULL, or the fault. */
+/* Checks the order of functions and blocks. Returns the fault, or NULL. */
 static const char *move_on(place *now, uint32_t code)
 {
     const place from = *now;
@@ -340,7 +340,7 @@ bool gpuhal_vulkan_module_read(const void *code, uint64_t bytes, uint32_t newest
     module.count = (uint32_t)(bytes / sizeof(uint32_t));
     module.words = malloc((size_t)bytes + sizeof(uint32_t));
     if (module.words) {
-        memcpy(module.words, code, (size_t)bytes); /* which may lie anywhere */
+        memcpy(module.words, code, (size_t)bytes); /* the original may be unaligned */
         if (!check_header(module.words, module.count, newest, fault)) {
             free(module.words);
             return false;

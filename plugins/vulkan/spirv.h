@@ -1,10 +1,10 @@
-/* vulkan/spirv.h: SPIR-V modules: whether a driver may get one, and the interface of its kernels.
+/* vulkan/spirv.h: SPIR-V modules: whether a module may be passed to a driver, and the interface of its kernels.
  *
- * Drivers trust SPIR-V: an invalid module may crash them. In a module that was read here, the last instruction ends
- * with the module, ids are within its bound and made once, and each known instruction has the operands of the grammar,
- * with ids of the module. Functions consist of blocks that begin with a label and end with a branch or a return. The
- * compiler promises the rest that a validator checks, such as the meaning of ids and types. Every later function relies
- * on that, and bounds its own recursion, since a type may still contain itself.
+ * Drivers trust SPIR-V, so an invalid module may crash them. In a module that was read here, the last instruction ends
+ * with the module. Ids are within the bound and have one definition each. Every known instruction has the operands that
+ * the grammar requires, with ids of the module. Functions consist of blocks that begin with a label and end with a
+ * branch or a return. Everything else that a validator checks, such as the meaning of ids and types, is left to the
+ * compiler. Later functions rely on these checks, but bound their own recursion, since a type may still contain itself.
  */
 #ifndef GPUHAL_VULKAN_SPIRV_H
 #define GPUHAL_VULKAN_SPIRV_H
@@ -14,10 +14,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The maximum of storage buffers of one kernel. */
+/* Maximum number of storage buffers of one kernel. */
 #define GPUHAL_VULKAN_BINDINGS 128u
 
-/* Numbers of the specification, as far as they are used here. */
+/* Numbers from the SPIR-V specification that the plugin uses. */
 enum {
     GPUHAL_SPIRV_HEADER_WORDS = 5,
     GPUHAL_SPIRV_GLCOMPUTE = 5, /* execution models */
@@ -86,35 +86,34 @@ enum {
     GPUHAL_SPIRV_STORAGE_BUFFER = 12
 };
 
-/* A module. words[at] & 0xffff is an instruction, words[at] >> 16 its length in words. */
+/* A module. The low half of words[at] is the opcode of an instruction, the high half its length in words. */
 typedef struct gpuhal_vulkan_module {
     uint32_t *words; /* a copy */
     uint32_t count, bound;
-    uint32_t *made; /* for each id the place of the instruction that makes it; 0: none */
+    uint32_t *made; /* position of the instruction that defines each id; 0: undefined */
     uint32_t entry_count;
 } gpuhal_vulkan_module;
 
-/* How large a group is along one dimension. */
+/* The group size in one dimension. */
 typedef struct gpuhal_vulkan_extent {
     uint32_t value;
     bool known;      /* false: the code computes it from constants */
-    bool adjustable; /* by the specialization constant `id` */
+    bool adjustable; /* can be set with the specialization constant `id` */
     uint32_t id;
 } gpuhal_vulkan_extent;
 
-/* A member of the block that takes a kernel's values. */
+/* A member of the block that holds a kernel's values. */
 typedef struct gpuhal_vulkan_member {
     uint32_t offset, bytes;
 } gpuhal_vulkan_member;
 
 #define GPUHAL_VULKAN_MEMBERS 256u
 
-/* The interface of one kernel. */
 typedef struct gpuhal_vulkan_interface {
-    uint32_t buffer_count;                   /* bindings 0 up to this of set 0 */
-    uint32_t access[GPUHAL_VULKAN_BINDINGS]; /* of each, GPUHAL_ACCESS_ bits; 0: the code has no such binding */
-    bool pushes, uniform;                    /* values: a push constant block, a uniform block at `buffer_count` */
-    uint32_t member_count, block_bytes;      /* of that block */
+    uint32_t buffer_count;                   /* bindings 0 to buffer_count - 1 of set 0 */
+    uint32_t access[GPUHAL_VULKAN_BINDINGS]; /* GPUHAL_ACCESS_ bits of each; 0: binding not used by the code */
+    bool pushes, uniform; /* location of the values: push constants, or a uniform block at `buffer_count` */
+    uint32_t member_count, block_bytes; /* of the push constant or uniform block */
     gpuhal_vulkan_member members[GPUHAL_VULKAN_MEMBERS];
     gpuhal_vulkan_extent group[3];
     uint64_t local_bytes;
@@ -126,27 +125,27 @@ typedef struct gpuhal_vulkan_fault {
     char text[320];
 } gpuhal_vulkan_fault;
 
-/* Sets both, and returns false. */
+/* Sets status and text. Always returns false. */
 bool gpuhal_vulkan_fault_set(gpuhal_vulkan_fault *fault, gpuhal_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* grammar.c: a letter for each operand of an instruction, which is a word except for s, n, m and o:
- * t the id of a type, r the id that the instruction makes, b the id of a block, i another id, l a literal,
- * s a text up to its final zero, n a number as wide as the type of the constant or selector that it belongs to,
- * m how memory is accessed, with the operands that this needs, o another instruction's number and its operands,
- * x a word for an instruction of an imported set, . any further words.
- * After a letter ? stands for one at most and * for any number; 2 after two letters for any number of such pairs.
- * NULL: not a known instruction. */
+/* grammar.c: returns the operands of an instruction, one letter each. An operand is one word except for s, n, m and o.
+ * t: id of the type. r: id that the instruction defines. b: id of a block. i: another id. l: a literal. s: a
+ * zero-terminated string. n: a number as wide as the type of its constant or selector. m: memory access flags with the
+ * operands that they require. o: an opcode and its operands. x: an operand of an extended instruction. '.': any further
+ * words.
+ * A letter may be followed by ? (at most one) or * (any number). Two letters followed by 2 are any number of such
+ * pairs. Returns NULL for an unknown instruction. */
 const char *gpuhal_vulkan_operands(uint32_t code);
 
-/* capability.c: returns the name of a capability, or NULL; whether it is for kernels of OpenCL, so that Vulkan never
- * has it. */
+/* capability.c: return the name of a capability, or NULL, and whether only OpenCL supports it. */
 const char *gpuhal_vulkan_capability_name(uint32_t capability);
 bool gpuhal_vulkan_capability_is_opencl(uint32_t capability);
 
 /* spirv.c */
 
-/* Reads a module of at most this version of SPIR-V (0x00010600); false with the fault, and nothing to free. */
+/* Reads a module of SPIR-V version @p newest (such as 0x00010600) or older. Returns false with the fault; then nothing
+ * has to be freed. */
 bool gpuhal_vulkan_module_read(const void *code, uint64_t bytes, uint32_t newest, gpuhal_vulkan_module *out_module,
                                gpuhal_vulkan_fault *fault);
 void gpuhal_vulkan_module_finish(gpuhal_vulkan_module *module);
@@ -161,24 +160,26 @@ static inline uint32_t gpuhal_vulkan_module_length(const gpuhal_vulkan_module *m
     return module->words[at] >> 16;
 }
 
-/* Returns the next instruction from `at` on with this code (0: any), `at` included; `count` if there is none. */
+/* Returns the position of the next instruction with this opcode (0: any) at or after @p at, or `count` if there is
+ * none. */
 uint32_t gpuhal_vulkan_module_find(const gpuhal_vulkan_module *module, uint32_t at, uint32_t code);
-/* Gives the word after the decoration of an id, or of its member @p member (UINT32_MAX: of the id itself). */
+/* Returns whether an id or its member @p member (UINT32_MAX: the id itself) has the decoration, with the word after
+ * it. */
 bool gpuhal_vulkan_module_decoration(const gpuhal_vulkan_module *module, uint32_t id, uint32_t member,
                                      uint32_t decoration, uint32_t *out_value);
-/* Returns the place of the GLCompute entry point with this name; 0: none. */
+/* Returns the position of the GLCompute entry point with this name; 0: not found. */
 uint32_t gpuhal_vulkan_module_entry(const gpuhal_vulkan_module *module, const char *name);
-/* Lists the names of all of them, with blanks between, as far as there is room. */
+/* Writes the names of all GLCompute entry points, separated by blanks, as far as they fit. */
 void gpuhal_vulkan_module_list(const gpuhal_vulkan_module *module, char *out_names, size_t size);
-/* Returns the place of the constant that is specialized as @p spec_id; 0: none. */
+/* Returns the position of the constant with this @p spec_id; 0: not found. */
 uint32_t gpuhal_vulkan_module_constant(const gpuhal_vulkan_module *module, uint32_t spec_id);
-/* Returns the bytes of a scalar type; 0 for any other type. */
+/* Returns the size of a scalar type in bytes; 0 for any other type. */
 uint32_t gpuhal_vulkan_module_scalar(const gpuhal_vulkan_module *module, uint32_t type);
-/* Returns the value of an integer constant of 32 bits, as @p constants fix it. */
+/* Returns the value of a 32-bit integer constant after specialization with @p constants. */
 gpuhal_vulkan_extent gpuhal_vulkan_module_value(const gpuhal_vulkan_module *module, uint32_t id,
                                                 const gpuhal_constant *constants, uint32_t constant_count);
 
-/* reflect.c: reads the interface of an entry point's kernel. */
+/* reflect.c: reads the interface of the kernel at an entry point. */
 bool gpuhal_vulkan_reflect(const gpuhal_vulkan_module *module, uint32_t entry, const gpuhal_constant *constants,
                            uint32_t constant_count, gpuhal_vulkan_interface *out_interface, gpuhal_vulkan_fault *fault);
 

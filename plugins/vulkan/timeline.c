@@ -1,11 +1,12 @@
-/* vulkan/timeline.c: timelines, whose values are events, and the stamps that time them.
+/* vulkan/timeline.c: timelines, whose values are events, and timestamps.
  *
- * Semaphores are not destroyed before the device closes: the queue's thread writes to Mesa's emulated timelines
- * (22.3.6, vk_sync_timeline_point_release) after every thread has seen the end of the submission that awaited them,
- * although the specification ends its use there. So a timeline without references goes to the next queue.
+ * Semaphores are not destroyed before the device is closed. With Mesa's emulated timelines (22.3.6,
+ * vk_sync_timeline_point_release) the queue's thread still writes to a semaphore after all threads have seen the end of
+ * the submission that waited for it. The specification would allow destroying it by then. So an unreferenced timeline
+ * is reused by the next queue.
  *
- * A reached value is kept, so that asking again costs no call. A wait is cut into slices, and ends after a slice if
- * another thread has found the device lost: drivers do not always report a hanging device to every thread.
+ * Reached values are cached, so that repeated queries need no call. A wait is split into slices, and ends after a slice
+ * if another thread has found the device lost, because drivers do not always report a hung device to every thread.
  */
 #include "queue.h"
 
@@ -43,20 +44,20 @@ gpuhal_vulkan_timeline *gpuhal_vulkan_timeline_take(gpuhal_plugin_device *device
     if (!timeline) {
         return create_timeline(device, out_status);
     }
-    /* It had no reference, and the thread that takes it out of the list is alone with it. */
+    /* It has no references, and no other thread can reach it after it was removed from the list. */
     atomic_store(&timeline->references, 1);
     return timeline;
 }
 
-/* Relaxed: the caller has a reference, so the count cannot become 0 meanwhile. */
+/* Relaxed order: the caller has a reference, so the count cannot drop to 0. */
 gpuhal_vulkan_timeline *gpuhal_vulkan_timeline_retain(gpuhal_vulkan_timeline *timeline)
 {
     atomic_fetch_add_explicit(&timeline->references, 1, memory_order_relaxed);
     return timeline;
 }
 
-/* The last release makes it idle for the next queue, and never destroys it. No batch in flight uses it then: batches
- * keep the timelines that they wait for, and a queue is destroyed once its own work has ended. */
+/* After the last release the timeline is idle and can be reused; it is not destroyed. No batch in flight uses it then:
+ * batches retain the timelines that they wait for, and a queue is destroyed only after its own work has finished. */
 void gpuhal_vulkan_timeline_release(gpuhal_vulkan_timeline *timeline)
 {
     if (timeline && atomic_fetch_sub(&timeline->references, 1) == 1) {
@@ -68,8 +69,8 @@ void gpuhal_vulkan_timeline_release(gpuhal_vulkan_timeline *timeline)
     }
 }
 
-/* Drains every VkQueue first: only then an emulation's thread no longer uses the semaphores. If that is not possible
- * they are leaked with the VkDevice. */
+/* Drains every VkQueue first; only then an emulation thread no longer uses the semaphores. If draining fails, they are
+ * leaked with the VkDevice. */
 void gpuhal_vulkan_timelines_stop(gpuhal_plugin_device *device)
 {
     if (!device->idle_timelines) {
@@ -87,8 +88,8 @@ void gpuhal_vulkan_timelines_stop(gpuhal_plugin_device *device)
     }
 }
 
-/* Never goes back: threads may report values out of order. The load may be relaxed: an old value only costs one more
- * turn of the loop, since the exchange compares. */
+/* Never decreases: threads may report values out of order. A relaxed load is enough, because an old value only costs
+ * another iteration. */
 void gpuhal_vulkan_timeline_advance(gpuhal_vulkan_timeline *timeline, uint64_t value)
 {
     uint64_t known = atomic_load_explicit(&timeline->reached, memory_order_relaxed);
@@ -96,7 +97,7 @@ void gpuhal_vulkan_timeline_advance(gpuhal_vulkan_timeline *timeline, uint64_t v
     }
 }
 
-/* A lost device also fails values that were reached before: memory that the work wrote may be gone. */
+/* A lost device fails even for values that were already reached, because the memory that the work wrote may be gone. */
 gpuhal_status gpuhal_vulkan_timeline_query(gpuhal_vulkan_timeline *timeline, uint64_t value)
 {
     gpuhal_plugin_device *device = timeline->device;
@@ -129,7 +130,7 @@ VkResult gpuhal_vulkan_timeline_await(const gpuhal_vulkan_timeline *timeline, ui
     return code;
 }
 
-/* The wait ends after a slice if another thread has found the device lost; only the last slice ends the time. */
+/* Ends after a slice if another thread has found the device lost. Only the last slice exhausts the timeout. */
 gpuhal_status gpuhal_vulkan_timeline_wait(gpuhal_vulkan_timeline *timeline, uint64_t value, uint64_t timeout_ns)
 {
     gpuhal_plugin_device *device = timeline->device;

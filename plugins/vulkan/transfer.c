@@ -1,24 +1,24 @@
-/* vulkan/transfer.c: moving bytes.
+/* vulkan/transfer.c: copies and fills.
  *
- * The device copies between buffers: in an internal stream when the call blocks, else in the open batch of its queue.
- * The host copies if it sees the device's memory itself: in blocking calls, and for few bytes on a queue with nothing
- * unfinished, since an immediate copy is in order there. All other transfers of host memory return NOT_SUPPORTED, and
- * the core stages them.
+ * The device copies between buffers, in an internal stream for blocking calls, otherwise in the open batch of the
+ * queue. If the device memory is host-visible, the host copies: in blocking calls, and for small sizes on a queue
+ * without unfinished work, since an immediate copy is in order there. All other transfers of host memory return
+ * NOT_SUPPORTED, and the core stages them.
  *
- * Later submissions see host writes without further steps. The barrier at the end of each command buffer makes device
- * writes visible to the host.
+ * Later submissions see host writes automatically. The barrier at the end of each command buffer makes device writes
+ * visible to the host.
  */
 #include "device.h"
 
 #include <string.h>
 
-/* lavapipe counts the bytes of a region in an int. */
+/* lavapipe stores the size of a region in an int. */
 #define REGION_BYTES (UINT64_C(1) << 30)
-/* The host copies no more than this inside a call that enqueues: the core's queue thread makes larger copies. */
+/* Maximum that the host copies inside a call that enqueues. The core's queue thread makes larger copies. */
 #define QUEUED_HOST_BYTES (UINT64_C(256) << 10)
 /* Rows of a rectangle per command. */
 #define REGIONS 256u
-/* Commands of a rectangle for each submission of an internal stream, so that a box of many rows takes bounded memory.
+/* Commands of a rectangle per submission of an internal stream, so that a box with many rows uses bounded memory.
  */
 #define COMMANDS 64u
 
@@ -40,13 +40,13 @@ static gpuhal_vulkan_span span_of(const gpuhal_memory *memory, uint64_t offset, 
 /* The destination of a transfer's commands. */
 typedef struct target {
     gpuhal_plugin_device *device;
-    gpuhal_plugin_queue *queue;   /* NULL: an internal stream */
+    gpuhal_plugin_queue *queue;   /* NULL: use an internal stream */
     gpuhal_vulkan_stream *stream; /* NULL: not begun */
-    gpuhal_vulkan_piece piece;    /* the next one on the queue */
+    gpuhal_vulkan_piece piece;    /* passed to the queue for the next command */
 } target;
 
-/* On a queue the spans decide about barriers. An internal stream has the commands of one call alone, which touch no
- * byte twice, since the core refuses sides that overlap. */
+/* On a queue the spans determine the barriers. An internal stream contains the commands of one call only. They access
+ * no byte twice, because the core rejects overlapping sides. */
 static gpuhal_status next_commands(target *to, gpuhal_vulkan_span written, gpuhal_vulkan_span read,
                                    VkCommandBuffer *out_commands)
 {
@@ -61,7 +61,7 @@ static gpuhal_status next_commands(target *to, gpuhal_vulkan_span written, gpuha
     return status;
 }
 
-/* Waits for an internal stream. */
+/* Submits the internal stream, if any, and waits for it. */
 static gpuhal_status end_commands(target *to)
 {
     gpuhal_vulkan_stream *stream = to->stream;
@@ -90,8 +90,8 @@ static gpuhal_status vulkan_copy(gpuhal_plugin_device *device, gpuhal_plugin_que
     return end_commands(&where);
 }
 
-/* Vulkan repeats four bytes. Shorter patterns fit in them, and the stated alignment keeps both ends on their
- * boundaries. */
+/* Vulkan repeats a four-byte pattern. Shorter patterns are repeated within it. The reported fill alignment keeps both
+ * ends on its boundaries. */
 static gpuhal_status vulkan_fill(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *memory,
                                  uint64_t offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes)
 {
@@ -111,8 +111,8 @@ static gpuhal_status vulkan_fill(gpuhal_plugin_device *device, gpuhal_plugin_que
     return end_commands(&where);
 }
 
-/* Returns whether the host may touch these bytes now. Without coherence the host moves whole atoms, and another thread
- * could change a neighbour in the same atom at the same time: only whole atoms are safe. */
+/* Returns whether the host may access these bytes now. For non-coherent memory the host transfers whole atoms, and
+ * another thread could concurrently change a neighbour in the same atom, so only whole atoms are safe. */
 static bool host_may(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *memory,
                      uint64_t offset, uint64_t bytes, uint32_t wanted_flags)
 {
@@ -129,7 +129,7 @@ static bool host_may(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, c
     return !queue || (bytes <= QUEUED_HOST_BYTES && gpuhal_vulkan_queue_is_idle(queue));
 }
 
-/* Called before the host reads. */
+/* Must be called before the host reads. */
 static gpuhal_status invalidate_host(gpuhal_plugin_device *device, const gpuhal_memory *memory, uint64_t offset,
                                      uint64_t bytes)
 {
@@ -159,7 +159,7 @@ static gpuhal_status vulkan_write(gpuhal_plugin_device *device, gpuhal_plugin_qu
     return GPUHAL_OK;
 }
 
-/* The host reads uncached memory over the bus a few bytes at a time: the device copies it faster. */
+/* The host reads uncached memory over the bus a few bytes at a time. The device copies it faster. */
 static gpuhal_status vulkan_read(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, void *to,
                                  const gpuhal_memory *from, uint64_t offset, uint64_t bytes)
 {
@@ -191,8 +191,8 @@ static void rect_on_host(const gpuhal_plugin_rect *to, const gpuhal_plugin_rect 
     }
 }
 
-/* One side is pageable memory of the host. Takes coherent memory only: other threads may be writing in the gaps between
- * rows. The bytes count, not the span: on a queue the host must move few bytes. */
+/* One side is pageable host memory. Accepts only coherent memory, because other threads may write to the gaps between
+ * rows. The number of bytes counts rather than the span: on a queue the host may copy only a few bytes. */
 static gpuhal_status rect_with_host(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue,
                                     const gpuhal_plugin_rect *to, const gpuhal_plugin_rect *from,
                                     const uint64_t extent[3])
@@ -210,7 +210,7 @@ static gpuhal_status rect_with_host(gpuhal_plugin_device *device, gpuhal_plugin_
     return GPUHAL_OK;
 }
 
-/* Rows that continue each other on both sides are one longer row; so are slices. */
+/* Merges rows that are contiguous on both sides into one row, and slices likewise. */
 static void merge_rows(const gpuhal_plugin_rect *to, const gpuhal_plugin_rect *from, uint64_t extent[3])
 {
     if (extent[1] > 1 && (to->row_pitch != extent[0] || from->row_pitch != extent[0])) {
@@ -225,8 +225,8 @@ static void merge_rows(const gpuhal_plugin_rect *to, const gpuhal_plugin_rect *f
     extent[2] = 1;
 }
 
-/* Rows from number @p first on, at most REGIONS, in one command. A row's offset grows with its number, so the spans of
- * two commands of one rectangle lie apart, unless both sides share a buffer. */
+/* Copies up to REGIONS rows, starting with row @p first, in one command. Row offsets increase, so two commands of one
+ * rectangle have disjoint spans, unless both sides share a buffer. */
 static gpuhal_status copy_rows(target *where, const gpuhal_plugin_rect *to, const gpuhal_plugin_rect *from,
                                const uint64_t extent[3], uint64_t first)
 {
@@ -270,7 +270,7 @@ static gpuhal_status vulkan_copy_rect(gpuhal_plugin_device *device, gpuhal_plugi
     gpuhal_status status = GPUHAL_OK;
     for (uint64_t first = 0; first < rows && status == GPUHAL_OK; first += REGIONS) {
         status = copy_rows(&where, to, from, merged, first);
-        /* On a queue this does nothing: there the batch takes the whole transfer. */
+        /* On a queue this does nothing: the batch contains the whole transfer. */
         if (status == GPUHAL_OK && (first / REGIONS + 1) % COMMANDS == 0) {
             status = end_commands(&where);
         }

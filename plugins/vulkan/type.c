@@ -1,8 +1,8 @@
 /* vulkan/type.c: the best memory type for each kind of memory.
  *
- * Memory that is not coherent moves between host and device in whole atoms, and a neighbour in the same atom may belong
- * to other memory. So only memory for reading back, which the host seldom writes, may be of such a type; for all other
- * kinds the host does not see it.
+ * Non-coherent memory is transferred between host and device in whole atoms, which may contain bytes of other
+ * allocations. So only readback memory, which the host rarely writes, may use a non-coherent type. For all other kinds
+ * such memory is not host-visible.
  */
 #include "memory.h"
 
@@ -11,13 +11,13 @@
 #define CACHED   VK_MEMORY_PROPERTY_HOST_CACHED_BIT
 #define LOCAL    VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT
 
-/* Types that need a feature which is not enabled, or cannot be bound to buffers. */
+/* Types that require a disabled feature or cannot be bound to buffers. */
 #define UNUSABLE                                                                                                      \
     (VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT | VK_MEMORY_PROPERTY_PROTECTED_BIT |                                     \
      VK_MEMORY_PROPERTY_DEVICE_COHERENT_BIT_AMD | VK_MEMORY_PROPERTY_DEVICE_UNCACHED_BIT_AMD |                        \
      VK_MEMORY_PROPERTY_RDMA_CAPABLE_BIT_NV)
 
-/* The flags that a kind must have, and flags that count for or against a type, the first most. */
+/* Required flags, and flags that count for or against a type, most important first. */
 typedef struct wish {
     VkMemoryPropertyFlags needed;
     struct {
@@ -26,8 +26,8 @@ typedef struct wish {
     } preferred[3];
 } wish;
 
-/* Device memory that the host sees is scarce on a discrete GPU, or slower for the device; with one memory for both it
- * is free. */
+/* On a discrete GPU host-visible device memory is scarce or slower for the device; with unified memory it costs
+ * nothing. */
 static wish wish_of(const gpuhal_vulkan_hardware *hardware, gpuhal_memory_kind kind)
 {
     const bool unified = hardware->unified;
@@ -44,7 +44,7 @@ static wish wish_of(const gpuhal_vulkan_hardware *hardware, gpuhal_memory_kind k
     }
 }
 
-/* Returns the first among equals: drivers list the faster types first. */
+/* Returns the first of equally good types, because drivers list faster types first. */
 uint32_t gpuhal_vulkan_pick_type(const gpuhal_vulkan_hardware *hardware, gpuhal_memory_kind kind, uint32_t bits)
 {
     const wish wanted = wish_of(hardware, kind);
@@ -67,7 +67,7 @@ uint32_t gpuhal_vulkan_pick_type(const gpuhal_vulkan_hardware *hardware, gpuhal_
     return best;
 }
 
-/* A processor with graphics may call a small part of the memory device-local: the rest is as good for it. */
+/* A CPU with integrated graphics may call a small part of the memory device-local. The rest is just as good. */
 uint32_t gpuhal_vulkan_next_type(const gpuhal_vulkan_hardware *hardware, gpuhal_memory_kind kind, uint32_t bits)
 {
     const uint32_t type = gpuhal_vulkan_pick_type(hardware, kind, bits);

@@ -1,13 +1,14 @@
-/* vulkan/wrapper.c: submitting to a VkQueue, which Vulkan allows one thread at a time.
+/* vulkan/wrapper.c: submits to a VkQueue, which Vulkan allows only one thread at a time.
  *
- * A submission holds the wrapper's mutex while vkQueueSubmit runs. Native access takes the wrapper as long as the
- * caller likes, and another thread than began it may end it, so it is a flag under that mutex and no lock of a thread.
- * The thread that began it is refused a call that would wait for its end: it would wait for itself.
+ * A submission holds the wrapper's mutex during vkQueueSubmit. Native access may own the wrapper for any time, and a
+ * thread other than the one that began it may end it. It is therefore a flag under the mutex rather than a lock. If the
+ * thread that began it makes a call that would wait for its end, the call fails, because the thread would wait for
+ * itself.
  */
 #include "../common/clock.h"
 #include "device.h"
 
-/* Names this thread uniquely: pthread_self() is used again once its thread has ended. */
+/* Returns a unique number for this thread. pthread_self() values are reused after a thread has ended. */
 static uint64_t this_thread(void)
 {
     static _Atomic uint64_t last;
@@ -48,8 +49,9 @@ gpuhal_status gpuhal_vulkan_wrapper_busy(const gpuhal_plugin_device *device)
                                 "this thread has begun native access, which holds the VkQueue");
 }
 
-/* True: returns with the mutex, and inside it the caller's lock, in this order everywhere. The caller's lock is taken
- * last, so this thread never has it while it waits for native access to end. */
+/* If it returns true, the thread holds the mutex and, acquired after it, the caller's lock. The order is the same
+ * everywhere. The caller's lock is acquired last, so this thread never holds it while it waits for native access to
+ * end. */
 bool gpuhal_vulkan_wrapper_enter(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper, bool may_wait)
 {
     pthread_mutex_lock(&wrapper->mutex);
@@ -89,13 +91,13 @@ gpuhal_status gpuhal_vulkan_wrapper_take(gpuhal_plugin_device *device, gpuhal_vu
     if (own) {
         return gpuhal_vulkan_wrapper_busy(device);
     }
-    if (free) { /* without the mutex: `taken` keeps all others out by now */
+    if (free) { /* without the mutex: `taken` already excludes all others */
         lock_of_caller(device, wrapper);
     }
     return free ? GPUHAL_OK : GPUHAL_NOT_READY;
 }
 
-/* The caller's lock goes first: the next owner takes it as soon as `taken` is false. */
+/* Releases the caller's lock first: the next owner acquires it as soon as `taken` is false. */
 void gpuhal_vulkan_wrapper_give(gpuhal_plugin_device *device, gpuhal_vulkan_wrapper *wrapper)
 {
     unlock_of_caller(device, wrapper);
