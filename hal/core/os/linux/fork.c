@@ -1,8 +1,8 @@
 /* os/linux/fork.c: detects a fork without a handler that takes locks.
  *
  * One page holds the generation; the kernel clears that page in a child (MADV_WIPEONFORK). The next generation is
- * derived from an ordinary copy of the number, which the child inherits. Kernels before 4.14 lack MADV_WIPEONFORK:
- * there the process id is compared.
+ * derived from an ordinary copy of the number, which the child inherits. Kernels before 4.14 lack MADV_WIPEONFORK, and
+ * emulators (qemu-user 7.2) accept and ignore it: there the process id is compared.
  */
 #include "os/os.h"
 
@@ -16,13 +16,21 @@ static _Atomic uint32_t generation;      /* survives a fork; 0 until first used 
 static _Atomic uint32_t fallback_word;
 static _Atomic pid_t fallback_pid; /* not 0: the page cannot be wiped, compare process ids */
 
+/* Linux refuses advice that it does not know, so a success would mean that advice is ignored. */
+static bool is_wiped_on_fork(void *page, size_t bytes)
+{
+    enum { UNKNOWN_ADVICE = 0x7fff };
+    return madvise(page, bytes, UNKNOWN_ADVICE) != 0 && madvise(page, bytes, MADV_WIPEONFORK) == 0;
+}
+
 static _Atomic uint32_t *make_word(void)
 {
-    void *page = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+    void *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     _Atomic uint32_t *mine = page == MAP_FAILED ? NULL : (_Atomic uint32_t *)page;
-    if (!mine || madvise(page, (size_t)sysconf(_SC_PAGESIZE), MADV_WIPEONFORK)) {
+    if (!mine || !is_wiped_on_fork(page, bytes)) {
         if (mine) {
-            munmap(page, (size_t)sysconf(_SC_PAGESIZE));
+            munmap(page, bytes);
         }
         atomic_store(&fallback_pid, getpid());
         mine = &fallback_word;
@@ -30,7 +38,7 @@ static _Atomic uint32_t *make_word(void)
     _Atomic uint32_t *expected = NULL;
     if (!atomic_compare_exchange_strong(&word, &expected, mine)) {
         if (mine != &fallback_word) {
-            munmap(page, (size_t)sysconf(_SC_PAGESIZE));
+            munmap(page, bytes);
         }
         mine = expected;
     }
