@@ -7,7 +7,8 @@
 #include <unistd.h>
 
 int __wrap_madvise(void *start, size_t bytes, int advice);
-int __wrap_madvise(__attribute__((unused)) void *start, __attribute__((unused)) size_t bytes, __attribute__((unused)) int advice)
+int __wrap_madvise(__attribute__((unused)) void *start, __attribute__((unused)) size_t bytes,
+                   __attribute__((unused)) int advice)
 {
     return 0;
 }
