@@ -1,9 +1,9 @@
 #!/bin/sh
-# From a fresh Debian or Ubuntu to a running gpuhal, in one command. Run it again whenever you like: it installs only
-# missing packages, and builds only changed files.
+# Turns a fresh Debian or Ubuntu into a running gpuhal with one command. It can be run again at any time: it installs only
+# missing packages, and rebuilds only after changes.
 #
-# Plain POSIX sh, because nothing else is there on a minimal system. No driver is ever installed for `probe` and `build`:
-# gpuhal-probe shows the devices of this machine. `test` brings software drivers to test with.
+# POSIX sh, because a minimal system has no other shell. `probe` and `build` never install a driver, so gpuhal-probe shows
+# the devices of this machine. `test` installs software drivers for the tests.
 set -eu
 
 usage() {
@@ -16,17 +16,17 @@ usage: sh tools/bootstrap.sh probe | test | build
 TEXT
 }
 
-# ninja-build drives the presets, opencl-c-headers and libvulkan-dev are for those plugins' headers, libjansson-dev for the tools,
-# libncurses-dev for the live view of gpuhal-probe, help2man for the manual pages.
+# The presets use ninja-build; opencl-c-headers and libvulkan-dev are for the OpenCL and Vulkan plugins, libjansson-dev is for the
+# tools, libncurses-dev for gpuhal-probe's live view, help2man for the manual pages.
 build_packages='gcc libc6-dev cmake ninja-build opencl-c-headers libvulkan-dev libjansson-dev libncurses-dev help2man'
 
-# pocl-opencl-icd is an OpenCL driver for the CPU, mesa-vulkan-drivers a Vulkan one, glslang-tools compiles a test's shader;
-# libffmpeg-nvenc-dev, libamdhip64-dev and librocm-smi-dev have vendors' declarations to compare ours with, libamdhip64-5 is a HIP
-# runtime that finds no device; libuv1-dev is for an example; clang and g++ compile the headers once more, and g++ a program in C++17;
-# python3-cffi reads gpuhal.cdef, python3-prometheus-client metrics; tmux is a terminal, in which the shells complete; doxygen renders the
-# headers' comments; dpkg-dev and file make packages; munge, slurmctld, slurmd and slurm-client are a Slurm of one node (without
-# a configuration Slurm starts no service; munge starts one if systemd runs); the rest is for .ci/run: clang-tidy, clang's sanitizers, the
-# symbolizer of their reports, and a quick linker.
+# pocl-opencl-icd and mesa-vulkan-drivers are OpenCL and Vulkan drivers for the CPU. glslang-tools compiles a test's shader.
+# libffmpeg-nvenc-dev, libamdhip64-dev and librocm-smi-dev have vendors' declarations, which the tests compare with ours;
+# libamdhip64-5 is a HIP runtime that finds no device. libuv1-dev is for an example. clang and g++ compile the headers again, and
+# g++ a C++17 program. python3-cffi reads gpuhal.cdef, python3-prometheus-client the metrics. tmux provides a terminal for the tests
+# of shell completion. doxygen renders the headers' comments. dpkg-dev and file create packages. munge, slurmctld, slurmd and
+# slurm-client are a one-node Slurm (without a configuration, Slurm starts no service; munge does if systemd is running). The rest is
+# for .ci/run: clang-tidy, clang's sanitizers, a symbolizer for their reports, and a fast linker.
 test_packages='libcmocka-dev libuv1-dev pocl-opencl-icd mesa-vulkan-drivers vulkan-validationlayers glslang-tools libffmpeg-nvenc-dev libamdhip64-dev
 librocm-smi-dev libamdhip64-5 python3 python3-jsonschema python3-prometheus-client python3-cffi pkg-config binutils tmux
 bash-completion zsh fish clang g++ doxygen dpkg-dev file munge slurmctld slurmd slurm-client clang-tidy libclang-rt-dev llvm lld'
@@ -53,8 +53,8 @@ missing_of() {
     done
 }
 
-# Programs reach OpenCL drivers through libOpenCL.so.1, Vulkan drivers through libvulkan.so.1. A vendor's driver may have brought
-# its own, which must stay.
+# Programs use OpenCL drivers through libOpenCL.so.1 and Vulkan drivers through libvulkan.so.1. If a vendor's driver has installed
+# its own, it must stay.
 missing_loaders() {
     has_library libOpenCL.so.1 || printf 'ocl-icd-libopencl1 '
     has_library libvulkan.so.1 || printf 'libvulkan1 '
@@ -76,13 +76,13 @@ install_packages() {
     if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; then
         die "neither root nor sudo is available; run as root: apt-get install --no-install-recommends $*"
     fi
-    # A broken third-party source must not stop this script; if a needed source fails, the installation says so.
+    # A broken third-party package source must not stop this script. If a required source fails, the installation fails.
     as_root apt-get -q update </dev/null || say 'apt-get update had errors; going on'
     as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends install "$@" </dev/null ||
         die "apt-get could not install: $* (on Ubuntu some are in the component \"universe\")"
 }
 
-# CMakePresets.json is of a version that CMake reads from 3.21 on.
+# CMake older than 3.21 cannot read the version of CMakePresets.json.
 check_cmake() {
     version=$(cmake --version | sed -n 's/^cmake version \([0-9]*\)\.\([0-9]*\).*/\1 \2/p')
     [ -n "$version" ] || die 'cmake --version states no version'
@@ -91,8 +91,8 @@ check_cmake() {
     fi
 }
 
-# A newer compiler may have more warnings, which shall not stop a new user; CI, which sets CI, keeps them as errors.
-# Without cmocka CMake leaves the tests out. The Python is the system's, since the installed modules are for this one.
+# A newer compiler may report more warnings; these are errors only in CI, which sets the variable CI. Without cmocka, the tests are
+# not built. The system's Python is used, because the modules were installed for it.
 configure_and_build() {
     set -- -DGPUHAL_TESTS=OFF
     if is_installed libcmocka-dev; then
@@ -104,7 +104,7 @@ configure_and_build() {
         set -- "$@" -DGPUHAL_WERROR=OFF
     fi
     cmake --preset default "$@"
-    if [ "$word" = probe ]; then # only the parts that it shows
+    if [ "$word" = probe ]; then # only the required targets
         cmake --build --preset default --target hal/all plugins/all tools/probe/all
     else
         cmake --build --preset default
@@ -140,7 +140,7 @@ if ! on_debian_or_ubuntu; then
     die 'and run: cmake --preset default && cmake --build --preset default && ctest --preset default'
 fi
 
-# Word splitting makes the lists.
+# Unquoted on purpose: word splitting turns the strings into lists.
 missing=$(missing_of $build_packages)
 [ "$word" = build ] || missing="$missing$(missing_loaders)"
 [ "$word" != test ] || missing="$missing$(missing_of $test_packages)"
@@ -151,5 +151,5 @@ configure_and_build
 case $word in
 build) say 'built; the programs are in build/default/bin' ;;
 probe) probe ;;
-test) exec ctest --preset default -j "${CTEST_PARALLEL_LEVEL:-$(($(nproc) * 5))}" ;; # most tests wait longer than they work
+test) exec ctest --preset default -j "${CTEST_PARALLEL_LEVEL:-$(($(nproc) * 5))}" ;; # most tests spend their time waiting
 esac

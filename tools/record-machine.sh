@@ -1,11 +1,11 @@
 #!/bin/sh
-# Records a machine for the tests: the files below /sys, /proc, /dev and /etc that gpuhal reads, as one text.
+# Records a machine for the tests: the files in /sys, /proc, /dev and /etc that gpuhal reads, as one text file.
 #
 #     sh tools/record-machine.sh FOLDER [ROOT]      writes FOLDER/tree, and FOLDER/machine to be completed
 #
-# ROOT stands for `/`. It calls no driver, opens no device, and reads no file that would wake a sleeping GPU.
-# It leaves out or replaces the host's name, serial numbers, network addresses and users; UUIDs and unique numbers of
-# chips are replaced by others, consistently in all places. tests/recorded/README.md has the grammar and the next steps.
+# ROOT replaces `/`. The script calls no driver, opens no device, and reads no file that would wake a sleeping GPU. The
+# host name, serial numbers, network addresses and users are omitted or replaced. UUIDs and unique chip numbers are
+# replaced consistently. tests/recorded/README.md documents the format and the next steps.
 set -u
 LC_ALL=C
 export LC_ALL
@@ -19,13 +19,13 @@ fi
 
 # ---- entries
 
-# The place of a directory on the machine, with links resolved.
+# Prints the path of a directory on the machine, with all links resolved.
 place_of() { (cd -P "$root$1" 2>/dev/null && pwd -P) | sed "s|^$real_root||"; }
 
 # Begins the entries of a directory.
 at() { printf 'at %s\n' "$1"; where=$1; }
 
-# Prints one line of a file as an entry, several lines as a block; prints nothing for an unreadable file.
+# Prints a single line as an entry, several lines as a block.
 entry() { # NAME CONTENTS
     case $2 in
     '') printf ' %s =\n' "$1" ;;
@@ -56,7 +56,7 @@ link() { # NAME..., to directories
     done
 }
 
-# The names in the directory that a pattern fits; a pattern of another directory that fits nothing leaves no name.
+# Prints the names in the directory that match a pattern; prints nothing for a pattern without a match.
 names() { (cd "$root$where" 2>/dev/null && for one in $1; do [ ! -e "$one" ] || echo "$one"; done); }
 
 # ---- the host
@@ -71,7 +71,7 @@ record_host() {
     entry cpuinfo "$(sed -n '/^$/q; /^[Ss]erial/d; p' "$root/proc/cpuinfo" 2>/dev/null)"
     entry meminfo "$(grep -E '^Mem(Total|Free|Available):' "$root/proc/meminfo" 2>/dev/null)"
     [ ! -r "$root/proc/stat" ] || entry stat "$(grep '^cpu ' "$root/proc/stat")"
-    # Of its control group and mounts only the entries that a container or pod has and a host has not.
+    # Of the control group and the mounts, record only the parts that distinguish a container or pod from a host.
     entry self/cgroup "0::/$(grep -oE 'user\.slice|kubepods|docker|libpod|containerd|lxc|crio' "$root/proc/self/cgroup" 2>/dev/null | head -n 1)"
     entry self/mountinfo "$(awk '$5 ~ /^\/(etc\/(hosts|hostname|resolv.conf)|dev\/termination-log)$/ {
         if (match($4, /kubelet\/pods|docker|containers\/storage|overlay-containers|containerd|enroot/))
@@ -97,7 +97,7 @@ record_host() {
     done
 }
 
-# The kernel drivers' own files, the existing device nodes, and whether they may be opened.
+# Records the files of the kernel drivers, the existing device nodes, and which of these may be opened.
 record_drivers() {
     at /sys/module
     for module in nvidia nvidia_uvm nvgpu amdgpu i915 xe nouveau; do text "$module/version" "$module/initstate"; done
@@ -117,7 +117,7 @@ record_drivers() {
 
 # ---- devices
 
-# Facts that are read without a question to the device.
+# Records files that the kernel provides without accessing the device.
 record_static() {
     text class vendor device subsystem_vendor subsystem_device revision local_cpulist power/runtime_status
     link driver physfn
@@ -133,7 +133,7 @@ record_static() {
     done
 }
 
-# Values of a device, which only a device that is awake is asked for.
+# Records files whose reading accesses the device; only for devices that are awake.
 record_values() {
     text current_link_speed current_link_width max_link_speed max_link_width pcie_replay_count gpu_stats
     text $(names 'mem_info_*') $(names '*busy_percent') $(names '*_compute_partition') $(names '*_memory_partition') ras/umc_err_count
@@ -145,7 +145,7 @@ record_values() {
     text $(names 'drm/card*/gt_*_freq_mhz') $(names 'tile*/gt*/freq0/*_freq')
 }
 
-# A chip's unique number becomes its address.
+# Replaces a chip's unique number with its address.
 record_unique() { # ADDRESS
     [ ! -r "$root$where/unique_id" ] || printf ' unique_id = 00000000%s\n' "$(printf '%s' "${1%.*}" | tr -d ':')00"
 }
@@ -166,7 +166,7 @@ record_pci() {
     done
 }
 
-# GPUs that are part of a system on a chip, and partitions of one.
+# Records GPUs that are part of a system on a chip, and their partitions.
 record_platform() {
     for node in "$root"/sys/class/drm/renderD*; do
         [ -d "$node/device" ] && [ "$(basename "$(place_of "/sys/class/drm/${node##*/}/device/subsystem")")" = platform ] || continue
@@ -179,7 +179,7 @@ record_platform() {
     done
 }
 
-# The GPU of a Tegra has no render node.
+# Records Tegra GPUs, which have no render node.
 record_tegra() {
     for node in "$root"/sys/bus/platform/drivers/gk20a/*; do
         [ -d "$node/power" ] || continue
@@ -206,7 +206,7 @@ record_kfd() {
     done
 }
 
-# The names of these devices, if a list is installed.
+# Records the names of these devices if a list is installed.
 record_names() {
     for list in /usr/share/misc/pci.ids /usr/share/hwdata/pci.ids; do
         [ -r "$root$list" ] || continue
@@ -224,7 +224,7 @@ record_names() {
     done
 }
 
-# ---- one text, without names and numbers that identify the machine
+# ---- removing the machine's identity
 
 hide() {
     awk '

@@ -1,7 +1,7 @@
-/* command_line.c: the options that all programs share are the parent parser of the program's own options.
+/* command_line.c: the options that all programs share, as an argp parent of the program's own options.
  *
- * argp would end the process and print to its own streams; but a program closes its output itself, to see whether it
- * arrived. */
+ * argp's own help would end the process and print to its own streams. The programs close their output themselves, to
+ * notice failed writes. */
 #include "command_line.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ static const struct argp_option options[] = {
     {0},
 };
 
-/* Prints an option and the beginning of its description, in one line. */
+/* Prints an option and the beginning of its description on one line. */
 static void print_row(const struct argp_option *option, FILE *out)
 {
     const bool optional = option->flags & OPTION_ARG_OPTIONAL;
@@ -68,7 +68,7 @@ static void print_short(const command_line *line)
     fprintf(line->out, "%s--help says more.\n", column == 0 ? "" : "\n");
 }
 
-/* Takes the shared options. ECANCELED ends the reading. */
+/* Parses the shared options. Returns ECANCELED to stop parsing. */
 static error_t parse(int key, char *value, struct argp_state *state)
 {
     const command_line *line = state->input;
@@ -101,7 +101,7 @@ int gpuhal_tool_command_line(const char *name, const struct argp *argp, void *in
     const struct argp whole = {options, parse, NULL, NULL, children, NULL, NULL};
     command_line line = {input, out, print_version, name, argp};
     if (count > 0) {
-        arguments[0] = (char *)(uintptr_t)name; /* messages begin with it */
+        arguments[0] = (char *)(uintptr_t)name; /* the prefix of argp's messages */
     }
     const error_t error = argp_parse(&whole, count, arguments, ARGP_NO_EXIT | ARGP_NO_HELP, NULL, &line);
     return error == 0 ? GPUHAL_TOOL_GO_ON : error == ECANCELED ? GPUHAL_TOOL_DONE : GPUHAL_TOOL_USAGE;

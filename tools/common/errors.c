@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static int kept = -1; /* a file in memory, in the place of standard error */
+static int kept = -1; /* an in-memory file that replaces standard error */
 
 bool gpuhal_tool_wants_json(int argc, char *const *argv)
 {

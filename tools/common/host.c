@@ -27,7 +27,7 @@ FILE *gpuhal_tool_open_plain(const char *path)
     return file;
 }
 
-/* Opens a file of this machine, or of the recorded one. */
+/* Opens a file of this machine or of the recorded one. */
 static FILE *open_file(const char *path)
 {
     const char *root = getenv("GPUHAL_SYSTEM_ROOT");
@@ -36,7 +36,7 @@ static FILE *open_file(const char *path)
     return length > 0 && (size_t)length < sizeof whole ? gpuhal_tool_open_plain(whole) : NULL;
 }
 
-/* Copies the first line of a file; leaves the text as it is if the file cannot be read. */
+/* Copies the first line of a file; leaves the buffer unchanged if the file cannot be read. */
 static void read_line(const char *path, char *out_text, size_t size)
 {
     char line[HOST_TEXT_BYTES];
@@ -84,7 +84,7 @@ void gpuhal_tool_host_read(gpuhal_tool_host *out_host)
     }
 }
 
-/* Finds the name of a user of a recorded machine, whose users this machine does not know. */
+/* Finds the name of a user of the recorded machine, whom this machine does not know. */
 static bool find_recorded_user(uint32_t number, char *out_name, size_t bytes)
 {
     char line[1024], name[HOST_TEXT_BYTES];

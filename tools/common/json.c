@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#define LAST_SECOND UINT64_C(253402300799) /* of the year 9999 */
+#define LAST_SECOND UINT64_C(253402300799) /* the end of the year 9999 */
 
 json_t *gpuhal_json_any_text(const char *text)
 {

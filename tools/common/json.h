@@ -1,4 +1,4 @@
-/* json.h: the common parts of all programs' documents. Each function returns a new reference, or NULL without
+/* json.h: JSON that the documents of all programs share. Each function returns a new reference, or NULL if out of
  * memory. */
 #ifndef GPUHAL_TOOL_JSON_H
 #define GPUHAL_TOOL_JSON_H
@@ -7,18 +7,18 @@
 
 #include <stdint.h>
 
-/* Makes a text, with U+FFFD for bytes that are no UTF-8 (file names may hold any). */
+/* Creates a string, with U+FFFD for bytes that are not UTF-8, which file names may contain. */
 json_t *gpuhal_json_any_text(const char *text);
-/* Makes a text; null for NULL and "". */
+/* Creates a string; null for NULL and "". */
 json_t *gpuhal_json_text(const char *text);
-/* Makes "2026-11-21T13:03:00Z" of seconds since 1970; null for 0 and after the year 9999. */
+/* Creates "2026-11-21T13:03:00Z" from seconds since 1970; null for 0 and after the year 9999. */
 json_t *gpuhal_json_time(uint64_t seconds);
-/* Makes "0.2" of the version of the plugin ABI. */
+/* Creates "0.2" from the plugin ABI version. */
 json_t *gpuhal_json_abi(uint32_t version);
-/* Makes `host`: the machine (host.h). @cpu: the model of its processor; NULL: it is hidden. */
+/* Creates `host`, which describes the machine (host.h). @cpu is the processor's model; NULL if it is hidden. */
 json_t *gpuhal_json_host(const char *cpu);
-/* Makes {"schema": @schema, "error": {"code": @code, "message": ...}}: an error from before there was a document. The
- * message goes without "@program: " at its beginning. */
+/* Creates {"schema": @schema, "error": {"code": @code, "message": ...}}, for an error that occurred before there was a
+ * document. A leading "@program: " is removed from the message. */
 json_t *gpuhal_json_error(const char *schema, const char *program, const char *code, const char *message);
 
 #endif

@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-static int flush_error; /* of the first flush that failed */
+static int flush_error; /* errno of the first flush that failed */
 
 static void ignore_signal(int number)
 {
@@ -15,9 +15,9 @@ static void ignore_signal(int number)
 
 FILE *gpuhal_tool_output_take(void)
 {
-    /* A handler, unlike SIG_IGN, is not inherited by the programs that the library starts. */
+    /* Programs that the library starts inherit SIG_IGN, but not a handler. */
     sigaction(SIGPIPE, &(struct sigaction){.sa_handler = ignore_signal, .sa_flags = SA_RESTART}, NULL);
-    /* If descriptor 0 or 2 is closed, the next opened file would get its number. */
+    /* If descriptor 0 or 2 were closed, the next opened file would get its number. */
     for (int descriptor = 0; descriptor <= 2; descriptor += 2) {
         if (fcntl(descriptor, F_GETFD) < 0) {
             int null = open("/dev/null", O_RDWR);
@@ -29,7 +29,7 @@ FILE *gpuhal_tool_output_take(void)
     }
     int own = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
     FILE *out = own >= 0 ? fdopen(own, "w") : NULL;
-    /* The buffer keeps usual output until the close, which shows a failure with its reason. */
+    /* Usual output fits into the buffer until the close, which reports a failure with its reason. */
     static char buffer[256u << 10];
     const bool taken =
         out && setvbuf(out, buffer, _IOFBF, sizeof buffer) == 0 && dup2(STDERR_FILENO, STDOUT_FILENO) >= 0;

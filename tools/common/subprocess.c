@@ -29,12 +29,12 @@ bool gpuhal_tool_fork(void (*work)(void *user, int to), void *user, gpuhal_tool_
     if (pipe2(ends, O_CLOEXEC) != 0) {
         return false;
     }
-    fflush(NULL); /* so that buffered output is not written twice */
+    fflush(NULL); /* otherwise the child would write the buffered output again */
     const pid_t pid = fork();
     if (pid == 0) {
         close(ends[0]);
-        setpgid(
-            0, 0); /* the processes that it starts end with it, and a driver that kills its group kills only these */
+        /* The child's own processes can be killed with it, and a driver that kills its group spares the parent. */
+        setpgid(0, 0);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         setrlimit(RLIMIT_CORE, &(const struct rlimit){0, 0});
         work(user, ends[1]);
@@ -45,7 +45,7 @@ bool gpuhal_tool_fork(void (*work)(void *user, int to), void *user, gpuhal_tool_
         close(ends[0]);
         return false;
     }
-    setpgid(pid, pid); /* the child does the same: either may run first */
+    setpgid(pid, pid); /* also in the child, because either may run first */
     *out_child = (gpuhal_tool_child){pid, ends[0]};
     return true;
 }
@@ -63,7 +63,7 @@ static bool spawn(const char *file, const char *const *arguments, int output, pi
     if (posix_spawn_file_actions_init(&actions) != 0) {
         return false;
     }
-    char *const *words = (char *const *)(uintptr_t)arguments; /* posix_spawn() does not change them */
+    char *const *words = (char *const *)(uintptr_t)arguments; /* posix_spawn() does not modify them */
     const bool good = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO) == 0 &&
                       posix_spawn(out_pid, file, &actions, NULL, words, environ) == 0;
     posix_spawn_file_actions_destroy(&actions);
@@ -87,7 +87,7 @@ bool gpuhal_tool_spawn(const char *file, const char *const *arguments, int outpu
     return started;
 }
 
-/* Converts a time for poll(), rounded up, so that poll() does not wake before the time. */
+/* Converts to milliseconds for poll(), rounded up so that poll() does not return early. */
 static int milliseconds(uint64_t ns)
 {
     const uint64_t whole = ns / 1000000u + 1;
@@ -115,7 +115,7 @@ gpuhal_tool_heard gpuhal_tool_hear(const gpuhal_tool_child *child, uint64_t unti
     return GPUHAL_TOOL_HEARD;
 }
 
-/* Waits for the end of the child without reaping it: until it is reaped its number belongs to no other process. */
+/* Waits for the child to exit without reaping it, so that its process number is not reused. */
 static bool ends_within(pid_t child, uint64_t patience_ns)
 {
     const struct timespec moment = {.tv_nsec = 2000000};

@@ -93,7 +93,7 @@ const char *gpuhal_tool_in_options(const char *sentence, const char *devices, ch
         {"config.backends", "--backends"}, {"config.devices", devices}, {"config.retry", "--retry"}};
     enum { NAMES = sizeof names / sizeof *names };
     size_t used = 0;
-    bool quoted = false; /* inside quotes stands the user's input */
+    bool quoted = false; /* quotes contain user input, which is copied unchanged */
     while (*sentence && used + 1 < bytes) {
         size_t n = quoted ? NAMES : 0;
         while (n < NAMES && strncmp(sentence, names[n][0], strlen(names[n][0])) != 0) {

@@ -3,7 +3,7 @@
 
 size_t gpuhal_tool_utf8_next(const char *text, uint32_t *out_character)
 {
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000}; /* by length: anything smaller is overlong */
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000}; /* by length; a smaller number is an overlong form */
     const unsigned char *byte = (const unsigned char *)text;
     *out_character = byte[0];
     if (byte[0] < 0x80) {

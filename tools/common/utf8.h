@@ -5,9 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Returns the number of bytes of the well-formed character at `text`, which ends with a 0, and the character; 0 if
- * there is none: at the end, and if the bytes are not UTF-8 (overlong forms, surrogates and numbers above 10FFFF
- * included). */
+/* Decodes the first character of a null-terminated string and returns its length in bytes. Returns 0 at the end and for
+ * invalid UTF-8, including overlong forms, surrogates and numbers above 10FFFF. */
 size_t gpuhal_tool_utf8_next(const char *text, uint32_t *out_character);
 
 #endif

@@ -1,7 +1,7 @@
-# Completion of gpuhal-probe, gpuhal-check, gpuhal-bench, gpuhal-lease and gpuhal-place by bash-completion: options as --help states them, and devices of this
-# machine from the cache.
+# Completion of gpuhal-probe, gpuhal-check, gpuhal-bench, gpuhal-lease and gpuhal-place for bash-completion: options from
+# --help, and devices of this machine from the cache.
 
-# A column of the listing.
+# Prints a column of the listing.
 _gpuhal_column() {
     gpuhal-probe --cached --all --format csv --columns "$1" 2>/dev/null | tail -n +2 | tr -d '\r' | sort -u
 }

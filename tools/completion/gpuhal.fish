@@ -1,11 +1,11 @@
-# Completion of gpuhal-probe, gpuhal-check, gpuhal-bench, gpuhal-lease and gpuhal-place for fish: options as --help states them, and devices of this machine from the
-# cache.
+# Completion of gpuhal-probe, gpuhal-check, gpuhal-bench, gpuhal-lease and gpuhal-place for fish: options from --help, and
+# devices of this machine from the cache.
 
 function __gpuhal_column
     gpuhal-probe --cached --all --format csv --columns $argv[1] 2>/dev/null | tail -n +2 | tr -d '\r' | sort -u
 end
 
-# Each option with the first line of what is said of it.
+# Prints each option with the first line of its description.
 function __gpuhal_options
     set -l words (commandline -opc)
     $words[1] --help 2>/dev/null | string replace -rf '^ .*?(--[a-z-]+)\S* {2,}(.*)$' '$1\t$2'

@@ -24,7 +24,7 @@ gpuhal_status gpuhal_lease_read_ledger(gpuhal *gpu, char **out_text)
         if (status != GPUHAL_ERROR_OUT_OF_RANGE) {
             return status;
         }
-        needed += needed / 2; /* the ledger may grow between two calls */
+        needed += needed / 2; /* the ledger may grow between the two calls */
     }
 }
 

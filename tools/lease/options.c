@@ -103,7 +103,7 @@ static error_t take_seconds(const struct argp_state *state, const char *option, 
                                      low > 0 ? "seconds, 0.001 or more" : "seconds, with a fraction or without");
 }
 
-/* Takes the first word as the action, and all words after it as the command. */
+/* The first word is the action; all words after it are the command. */
 static error_t take_word(struct argp_state *state, char *value, gpuhal_lease_options *options)
 {
     static const char *const actions[] = {"", "run", "wait", "status", "release"};

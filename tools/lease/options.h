@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Exit codes of gpuhal-lease itself; else that of the command. */
+/* Exit codes of gpuhal-lease itself; otherwise the command's exit code is returned. */
 enum {
     LEASE_EXIT_DONE = 0,
     LEASE_EXIT_USAGE = 2,
@@ -20,20 +20,20 @@ enum {
 typedef enum { LEASE_RUN = 1, LEASE_WAIT, LEASE_STATUS, LEASE_RELEASE } gpuhal_lease_action;
 
 typedef struct gpuhal_lease_options {
-    gpuhal_lease_action action; /* 0: not given yet */
-    const char *selector;       /* NULL: `count` of all GPUs */
+    gpuhal_lease_action action; /* 0 if not given */
+    const char *selector;       /* NULL for `count` of all GPUs */
     uint32_t count;
-    uint32_t slots; /* GPUHAL_LEASE_ALL_SLOTS: no other lease has a share of the devices */
+    uint32_t slots; /* GPUHAL_LEASE_ALL_SLOTS: the devices are not shared with other leases */
     bool share;
     uint64_t bytes;
     int32_t priority;
-    uint64_t timeout_ns;  /* UINT64_MAX: none */
-    uint64_t duration_ns; /* 0: does not expire */
-    const char *label;    /* NULL: the command's name */
+    uint64_t timeout_ns;  /* UINT64_MAX if none */
+    uint64_t duration_ns; /* 0 if the lease does not expire */
+    const char *label;    /* NULL for the command's name */
     bool json;
-    uint64_t number; /* of the lease to release; 0: not given yet */
+    uint64_t number; /* the lease to release; 0 if not given */
     bool force;
-    char **command; /* ends with NULL; NULL: none */
+    char **command; /* ends with NULL; NULL if there is none */
 } gpuhal_lease_options;
 
 /* Returns GPUHAL_TOOL_GO_ON or the exit code. */

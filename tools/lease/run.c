@@ -1,4 +1,4 @@
-/* run.c: see run.h. The terminal itself sends its signals to the command, which is in the same process group. */
+/* run.c: see run.h. Signals from the terminal reach the command directly, because it is in the same process group. */
 #include "run.h"
 
 #include "options.h"
@@ -23,8 +23,8 @@ static void pass_on(int signal_number)
 static const int passed_on[] = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 static const int of_terminal[] = {SIGINT, SIGQUIT};
 
-/* Blocks the signals until the command has begun, so that none is lost. The command gets this program's original signal
- * mask and dispositions. */
+/* Blocks the signals until the command has started, so that none is lost. The command gets this program's original
+ * signal mask and dispositions. */
 static void prepare(sigset_t *out_blocked, sigset_t *out_before, posix_spawnattr_t *how)
 {
     sigset_t defaults;
@@ -49,7 +49,7 @@ static void prepare(sigset_t *out_blocked, sigset_t *out_before, posix_spawnattr
             sigaddset(&defaults, of_terminal[i]);
         }
     }
-    /* If SIGCHLD is ignored, the system forgets the exit status, so the command gets the default, too. */
+    /* If SIGCHLD is ignored, the kernel discards the exit status. The command gets the default, too. */
     signal(SIGCHLD, SIG_DFL);
     posix_spawnattr_init(how);
     posix_spawnattr_setsigmask(how, out_before);

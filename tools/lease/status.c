@@ -1,5 +1,5 @@
-/* status.c: see status.h. The tables are made of the library's JSON, for 80 columns: longer rows go on in the next
- * line, and names are cut. */
+/* status.c: see status.h. The tables are printed from the library's JSON for 80 columns: longer rows wrap, and names
+ * are cut. */
 #include "status.h"
 
 #include "../common/host.h"
@@ -45,7 +45,7 @@ static const char *text_of(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-/* Prints a text in @columns columns, one for each character, and a blank; cuts a longer text. */
+/* Prints a string in @columns columns, one for each character, and a blank. Truncates a longer string. */
 static void print_cell(const char *text, size_t columns)
 {
     uint32_t character;
@@ -88,7 +88,7 @@ static void print_device(const json_t *device)
     if (*text_of(device, "id")) {
         print_cell(text_of(device, "id"), ID_COLUMNS);
         print_cell(text_of(device, "name"), NAME_COLUMNS);
-    } else { /* a device that this process does not see */
+    } else { /* this process does not see the device */
         print_cell(text_of(device, "key"), ID_COLUMNS + 1 + NAME_COLUMNS);
     }
     printf("%7s %9s %9s %9s %4s\n", slots, leased, others, total, busy);
@@ -110,7 +110,7 @@ static void print_devices(const json_t *devices)
 
 /* ---- leases */
 
-/* Returns the id that this process has for a device of a lease, else its key. */
+/* Returns the id of a leased device in this process, or its key if it has none. */
 static const char *name_of(const json_t *devices, const char *key)
 {
     size_t index;
@@ -124,7 +124,7 @@ static const char *name_of(const json_t *devices, const char *key)
     return key;
 }
 
-/* Returns the number after the colon of an id; -1: there is none. */
+/* Returns the number after the colon of an id; -1 if there is none. */
 static int number_of(const char *id)
 {
     const char *colon = strchr(id, ':');
@@ -165,7 +165,7 @@ static void join_devices(const json_t *lease, const json_t *devices, char out[NA
     }
 }
 
-/* Prints the words in the last column; the rest goes on in the next line. */
+/* Prints the words in the last column and wraps them there. */
 static void print_wrapped(char *words)
 {
     const size_t most = COLUMNS - DEVICES_AT;

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-/* Prints the ledger to standard output. HOST_MEMORY comes without a detail. */
+/* Prints the ledger to standard output. HOST_MEMORY has no error detail. */
 gpuhal_status gpuhal_lease_print_status(gpuhal *gpu, bool json);
 
 #endif

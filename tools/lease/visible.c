@@ -1,11 +1,12 @@
-/* visible.c: see visible.h. Devices are named by UUID, which does not depend on the order of any list.
+/* visible.c: see visible.h. Devices are named by UUID, which does not depend on the order of a list.
  *
- * CUDA: "GPU-" and "MIG-" before the UUID (CUDA C Programming Guide, CUDA Environment Variables). ROCm: "GPU-" before
- * the chip's unique id of 16 digits, which HIP gives as the bytes of its UUID (ROCm, "GPU isolation techniques"). HIP
- * reads CUDA_VISIBLE_DEVICES if its own variable is not set, so HIP_VISIBLE_DEVICES is always set: to the indices of
- * the devices that ROCR_VISIBLE_DEVICES leaves, counted by HIP from 0, or to -1, which ends its list at once. An empty
- * CUDA_VISIBLE_DEVICES hides all devices of CUDA. The effect of an empty ROCR_VISIBLE_DEVICES is documented nowhere, so
- * it is removed. The older name of HIP's variable, GPU_DEVICE_ORDINAL, would count as well, and is removed, too. */
+ * CUDA: "GPU-" or "MIG-" before the UUID (CUDA C Programming Guide, CUDA Environment Variables). ROCm: "GPU-" before
+ * the chip's unique id of 16 digits, whose characters HIP reports as the bytes of the UUID (ROCm, "GPU isolation
+ * techniques"). HIP reads CUDA_VISIBLE_DEVICES if HIP_VISIBLE_DEVICES is not set, so HIP_VISIBLE_DEVICES is always set:
+ * to the indices of the devices left by ROCR_VISIBLE_DEVICES, which HIP counts from 0, or to -1, which makes the list
+ * empty. An empty CUDA_VISIBLE_DEVICES hides all CUDA devices. The effect of an empty ROCR_VISIBLE_DEVICES is
+ * undocumented, so the variable is removed. GPU_DEVICE_ORDINAL, an older name for HIP's variable, would also take
+ * effect, so it is removed as well. */
 #include "visible.h"
 
 #include "../common/text.h"
@@ -33,7 +34,7 @@ static bool is_of(const gpuhal_device *device, const char *backend)
     return strcmp(gpuhal_device_backend(device), backend) == 0;
 }
 
-/* Reads a UUID whose bytes are all digits: "31613262-…" is "1a2b…". Returns false for any other UUID. */
+/* Reads a UUID whose bytes are all ASCII hex digits: "31613262-…" is "1a2b…". Returns false for any other UUID. */
 static bool read_unique_id(const char *uuid, char out[UNIQUE_ID_DIGITS + 1])
 {
     size_t count = 0;
@@ -51,8 +52,8 @@ static bool read_unique_id(const char *uuid, char out[UNIQUE_ID_DIGITS + 1])
     return count == UNIQUE_ID_DIGITS;
 }
 
-/* Names a device for its vendor's library: by UUID, or by the vendor's index if it has none to itself: AMD's partitions
- * share one. */
+/* Names a device for its vendor's library: by UUID, or by the vendor's index if the UUID is not unique. Partitions of
+ * an AMD GPU share one UUID. */
 static void name_for_vendor(const gpuhal_device *device, char out[NAME_BYTES])
 {
     const char *uuid = text_of(device, GPUHAL_FACT_UUID);
@@ -73,7 +74,7 @@ static void add(char *list, const char *name)
     gpuhal_tool_append(list, LIST_BYTES, ",", "%s", name);
 }
 
-/* Adds a device to GPUHAL_DEVICES with its share of memory. A library without leases keeps to that, too. */
+/* Adds a device and its share of memory to GPUHAL_DEVICES, which library versions without leases also respect. */
 static void add_own(lists *out, const gpuhal_device *device, uint64_t bytes)
 {
     const char *uuid = text_of(device, GPUHAL_FACT_UUID), *address = text_of(device, GPUHAL_FACT_PCI_ADDRESS);

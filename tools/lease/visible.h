@@ -1,4 +1,5 @@
-/* visible.h: sets the variables that make vendors' libraries, and this one, list only the devices of a lease. */
+/* visible.h: sets the environment variables that make vendors' libraries, and this one, list only the leased
+ * devices. */
 #ifndef GPUHAL_LEASE_VISIBLE_H
 #define GPUHAL_LEASE_VISIBLE_H
 
@@ -6,8 +7,8 @@
 
 #include <stdbool.h>
 
-/* Sets them in the environment of this process, for the command. `bytes`: of the memory of each device; 0: all. Returns
- * false without memory. */
+/* Sets the variables in this process, for the command to inherit. `bytes` is the memory limit for each device; 0 means
+ * no limit. Returns false if out of memory. */
 bool gpuhal_lease_set_visible(gpuhal *gpu, const gpuhal_lease *lease, uint64_t bytes);
 
 #endif

@@ -1,11 +1,11 @@
-/* export.c: a plan as the argument of another program. These programs know blocks, and place input and output by their
- * rules, so only the blocks of each device count. */
+/* export.c: a plan as an argument for another program. These programs assign blocks, and place input and output by
+ * their own rules, so only the blocks on each device count. */
 #include "print.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Counts the blocks of a stage; the output layer counts as one more if @with_output. */
+/* Counts the blocks in a stage; with @with_output the output layer counts as one more. */
 static uint32_t blocks_of(const gpuhal_plan *plan, const gpuhal_placement_stage *stage, bool with_output)
 {
     const gpuhal_model *model = plan->model;
@@ -17,7 +17,7 @@ static uint32_t blocks_of(const gpuhal_plan *plan, const gpuhal_placement_stage 
     return to > from ? to - from : 0;
 }
 
-/* Counts the devices before this one that are not lost. */
+/* Counts the devices before `device` that are not lost. */
 static uint32_t place_of(const gpuhal_plan *plan, uint32_t device)
 {
     uint32_t place = 0;
@@ -27,7 +27,7 @@ static uint32_t place_of(const gpuhal_plan *plan, uint32_t device)
     return place;
 }
 
-/* Prints for llama.cpp: a proportion for each device, in llama.cpp's order, of the blocks and the output layer. */
+/* Prints for llama.cpp: each device's share of the blocks and the output layer, in llama.cpp's device order. */
 static bool print_llama_cpp(const gpuhal_plan *plan, uint32_t stages)
 {
     uint32_t counts[GPUHAL_PLACEMENT_DEVICES_MAX] = {0};
@@ -49,7 +49,7 @@ static bool print_llama_cpp(const gpuhal_plan *plan, uint32_t stages)
     return true;
 }
 
-/* Prints for vLLM: blocks of each rank of the pipeline, in its order. */
+/* Prints for vLLM: the number of blocks of each pipeline rank, in rank order. */
 static bool print_vllm(const gpuhal_plan *plan, uint32_t stages)
 {
     fputs("VLLM_PP_LAYER_PARTITION=", plan->out);
@@ -66,8 +66,8 @@ static bool print_vllm(const gpuhal_plan *plan, uint32_t stages)
     return true;
 }
 
-/* Prints PyTorch's number of the device; the processor has none. After a loss a new process counts the remaining
- * devices. */
+/* Prints PyTorch's number of the device; the processor has none. After a device is lost, a new process numbers the
+ * remaining ones. */
 static void print_torch_device(const gpuhal_plan *plan, uint32_t device)
 {
     gpuhal_device *found = NULL;
@@ -92,7 +92,7 @@ static void print_module(const gpuhal_plan *plan, const char *name, uint32_t dev
     *before = ", ";
 }
 
-/* Prints for Accelerate: the modules of Llama's family of models. */
+/* Prints for Accelerate: the module names of models in the Llama family. */
 static bool print_accelerate(const gpuhal_plan *plan, uint32_t stages)
 {
     const gpuhal_model *model = plan->model;

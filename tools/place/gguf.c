@@ -1,8 +1,8 @@
-/* gguf.c: the header of a GGUF file, versions 2 and 3: its tensors, without their bytes. The format is that of ggml's
- * docs/gguf.md: everything is little-endian, and counts and lengths have 64 bits.
+/* gguf.c: reads the header of a GGUF file, version 2 or 3, with the tensor descriptions but without the tensor data.
+ * The format is documented in ggml's docs/gguf.md: everything is little-endian, and counts and lengths have 64 bits.
  *
- * A model has an input layer (token_embd and other tensors without a block), its blocks ("blk.N."), and an output
- * layer. Without output.weight, the output shares the weights of token_embd. */
+ * A model consists of an input layer (token_embd and other tensors without a block), its blocks ("blk.N."), and an
+ * output layer. Without output.weight, the output shares the weights of token_embd. */
 #include "input.h"
 #include "model.h"
 
@@ -11,20 +11,20 @@
 #include <string.h>
 
 enum {
-    KEY_BYTES_MAX = 65535, /* by the format */
-    ENTRIES_MAX = 1 << 20, /* of keys, and of tensors; a larger count is nonsense */
-    ARRAYS_MAX = 8,        /* nested in each other */
+    KEY_BYTES_MAX = 65535, /* limit of the format */
+    ENTRIES_MAX = 1 << 20, /* for keys and for tensors; a larger count means a corrupt file */
+    ARRAYS_MAX = 8,        /* nesting depth */
     BLOCKS_MAX = GPUHAL_PLACEMENT_LAYERS_MAX - 2,
     DIMENSIONS_MAX = 4,
     PARTS_MAX = 99999,
     CONTEXT_DEFAULT = 4096
 };
 
-/* Values in the order of the format's numbers. */
+/* Value types, by the format's numbers. */
 enum { TYPE_BOOL = 7, TYPE_STRING = 8, TYPE_ARRAY = 9, TYPES = 13 };
 static const unsigned char value_bytes[TYPES] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
-/* Elements and bytes of a block, by ggml's number of the type; gaps are types that were removed. */
+/* Elements and bytes in a block, by ggml's type number; gaps are removed types. */
 static const struct {
     unsigned short elements, bytes;
 } tensor_types[] = {
@@ -36,20 +36,20 @@ static const struct {
     [35] = {256, 66},  [39] = {32, 17},
 };
 
-/* The metadata that counts. */
+/* The metadata that matters. */
 typedef struct metadata {
     uint64_t blocks, context, embedding, heads, key_length, value_length;
-    uint64_t kv_heads;     /* if all blocks have as many */
-    uint64_t *kv_heads_of; /* of each block, if they differ */
+    uint64_t kv_heads;     /* if equal in all blocks */
+    uint64_t *kv_heads_of; /* one for each block, if they differ */
     uint64_t kv_heads_count;
     bool has_kv_heads;
-    uint64_t parts; /* the number of files of the model; 0 and 1: it is whole */
+    uint64_t parts; /* number of files of the model; 0 and 1 mean a single file */
 } metadata;
 
-/* The sums over the tensors. */
+/* Sums over the tensors. */
 typedef struct tensor_sums {
-    uint64_t embedding_bytes; /* of token_embd.weight */
-    uint64_t output_bytes;    /* of output.weight; 0: there is none */
+    uint64_t embedding_bytes; /* token_embd.weight */
+    uint64_t output_bytes;    /* output.weight; 0 if missing */
 } tensor_sums;
 
 static bool read_bytes(gpuhal_input *input, void *to, size_t bytes)
@@ -72,7 +72,7 @@ static bool read_number(gpuhal_input *input, unsigned bytes, uint64_t *out)
 
 static bool skip(gpuhal_input *input, uint64_t bytes)
 {
-    char buffer[4096]; /* a seek would go past the end of a truncated file */
+    char buffer[4096]; /* seeking would not detect a truncated file */
     for (; bytes > 0; bytes -= bytes < sizeof buffer ? bytes : sizeof buffer) {
         if (!read_bytes(input, buffer, bytes < sizeof buffer ? bytes : sizeof buffer)) {
             return false;
@@ -81,7 +81,7 @@ static bool skip(gpuhal_input *input, uint64_t bytes)
     return true;
 }
 
-/* Reads a text, cut off if it does not fit. Bytes of 0 end it early. */
+/* Reads a string and truncates it if it does not fit. A zero byte ends it early. */
 static bool read_text(gpuhal_input *input, uint64_t most, char *to, size_t size)
 {
     uint64_t length = 0;
@@ -127,14 +127,14 @@ static bool skip_value(gpuhal_input *input, uint64_t type, unsigned depth)
     return true;
 }
 
-/* Reads a whole number of any size; skips any other value. */
+/* Reads an integer of any size; skips any other value. */
 static bool read_value(gpuhal_input *input, uint64_t type, uint64_t *out)
 {
     const bool whole = type < 6 || type == TYPE_BOOL || type == 10 || type == 11;
     return whole ? read_number(input, value_bytes[type], out) : skip_value(input, type, 0);
 }
 
-/* Reads the key/value heads: one number, or one for each block. */
+/* Reads the number of key/value heads: one for the model, or one for each block. */
 static bool read_heads(gpuhal_input *input, uint64_t type, metadata *meta)
 {
     uint64_t inner = 0, count = 0;
@@ -196,7 +196,7 @@ static bool read_entry(gpuhal_input *input, gpuhal_model *model, metadata *meta)
 
 /* ---- tensors */
 
-/* Finds the layer of a tensor: "blk.7.attn_q.weight" is in block 7, which is layer number 8. */
+/* Finds the layer of a tensor: "blk.7.attn_q.weight" belongs to block 7, which is layer 8. */
 static bool layer_of(const char *name, uint32_t blocks, uint32_t *out_layer)
 {
     char *rest;
@@ -268,7 +268,7 @@ static void add_states(gpuhal_model *model, const metadata *meta)
     const uint64_t each = meta->embedding / heads;
     const uint64_t key = meta->key_length > 0 ? meta->key_length : each;
     const uint64_t value = meta->value_length > 0 ? meta->value_length : each;
-    const uint64_t row = meta->embedding * 4; /* bytes that go from layer to layer for a token, in F32 */
+    const uint64_t row = meta->embedding * 4; /* bytes passed between layers for a token, in F32 */
     for (uint32_t i = 0; i < model->layer_count; i++) {
         gpuhal_placement_layer *layer = &model->layers[i];
         const bool is_block = i > 0 && i <= model->block_count;
@@ -279,7 +279,7 @@ static void add_states(gpuhal_model *model, const metadata *meta)
         layer->state_bytes = is_block ? own * (key + value) * 2 * model->context : 0; /* in F16 */
         layer->output_bytes = row;
     }
-    model->layers[0].read_bytes = row > 0 ? row : 1; /* for a token one row of the embedding is read */
+    model->layers[0].read_bytes = row > 0 ? row : 1; /* each token reads one row of the embedding */
 }
 
 static bool make_layers(gpuhal_input *input, gpuhal_model *model, const metadata *meta, uint64_t context)
@@ -290,7 +290,7 @@ static bool make_layers(gpuhal_input *input, gpuhal_model *model, const metadata
     const uint64_t numbers[] = {meta->embedding / 16, meta->heads, meta->key_length, meta->value_length,
                                 meta->kv_heads};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        if (numbers[i] > UINT16_MAX) { /* so that no product of them is too large */
+        if (numbers[i] > UINT16_MAX) { /* prevents overflow in their products */
             return gpuhal_input_fail(input, "a number of its metadata is %" PRIu64, numbers[i]);
         }
     }
@@ -314,14 +314,14 @@ static bool make_layers(gpuhal_input *input, gpuhal_model *model, const metadata
     return true;
 }
 
-/* Without output.weight the output multiplies by the embedding: that must be in the file, and is one layer with the
- * same weights. Other tensors before or after the blocks are in separate layers. */
+/* Without output.weight the output layer uses the embedding's weights, so the file must contain the embedding, and both
+ * become layers that share these weights. Other tensors before and after the blocks become separate layers. */
 static bool tie_output(gpuhal_input *input, gpuhal_model *model, const tensor_sums *found)
 {
     if (found->output_bytes > 0 || found->embedding_bytes == 0) {
         return true;
     }
-    const uint32_t last = model->layer_count; /* becomes the tied output; the layers before it move by one */
+    const uint32_t last = model->layer_count; /* becomes the tied output; the layers before it move up by one */
     if (!gpuhal_model_resize(model, model->layer_count + 2)) {
         return gpuhal_input_fail(input, "no memory");
     }
@@ -337,7 +337,7 @@ static bool tie_output(gpuhal_input *input, gpuhal_model *model, const tensor_su
         (gpuhal_placement_layer){.weight_bytes = found->embedding_bytes, .tie = 1};
     model->layers[0].name = names[0];
     model->layers[last + 1].name = names[1];
-    model->layers[0].read_bytes = model->layers[1].read_bytes; /* a row */
+    model->layers[0].read_bytes = model->layers[1].read_bytes; /* one row */
     model->layers[0].output_bytes = model->layers[1].output_bytes;
     model->layers[1].read_bytes = 0;
     model->layers[1].weight_bytes -= found->embedding_bytes;
@@ -356,7 +356,7 @@ static bool has_every_block(gpuhal_input *input, const gpuhal_model *model)
     return true;
 }
 
-/* Reads the header up to the tensors. */
+/* Reads the header up to the tensor descriptions. */
 static bool read_header(gpuhal_input *input, gpuhal_model *model, metadata *meta, uint64_t *out_tensors)
 {
     uint64_t version = 0, entries = 0;
@@ -375,7 +375,7 @@ static bool read_header(gpuhal_input *input, gpuhal_model *model, metadata *meta
     return good;
 }
 
-/* Reads the tensors of another part; its metadata has nothing new. */
+/* Reads the tensors in another file of the model; its metadata is not used. */
 static bool read_part(gpuhal_input *input, const char *path, gpuhal_model *model, tensor_sums *found)
 {
     char magic[4];
@@ -394,7 +394,7 @@ static bool read_part(gpuhal_input *input, const char *path, gpuhal_model *model
     return good || gpuhal_input_fail(input, "its part %s is no GGUF", path);
 }
 
-/* Reads the other parts, which llama.cpp names NAME-00001-of-00003.gguf. The first one has the metadata. */
+/* Reads the other files, which llama.cpp names NAME-00001-of-00003.gguf. The first file has the metadata. */
 static bool read_other_parts(gpuhal_input *input, uint64_t parts, gpuhal_model *model, tensor_sums *found)
 {
     char end[64], path[4096];

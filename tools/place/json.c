@@ -1,5 +1,5 @@
-/* json.c: the document gpuhal.place/1; docs/gpuhal.place-1.schema.json describes it. Keys are always there and in this
- * order; a value that is unknown or does not apply is null. */
+/* json.c: the document gpuhal.place/1, described by docs/gpuhal.place-1.schema.json. All keys are always present, in
+ * this order; a value that is unknown or does not apply is null. */
 #include "print.h"
 
 #include "../common/json.h"
@@ -9,7 +9,7 @@
 
 #define SCHEMA "gpuhal.place/1"
 
-/* Takes the reference to @document, which may be NULL. */
+/* Consumes the reference to @document, which may be NULL. */
 static bool print(FILE *out, json_t *document)
 {
     const bool printed = json_dumpf(document, out, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) == 0;

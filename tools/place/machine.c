@@ -23,7 +23,7 @@ static bool is_gpu(const gpuhal_device *device)
            number_of(device, GPUHAL_FACT_SOFTWARE) == 0;
 }
 
-/* Chooses one interface of each physical device, in the order of the library's list. */
+/* Selects one interface of each physical device, in the order of the library's list. */
 static uint32_t choose(gpuhal *gpu, bool gpus_only, gpuhal_device **out_devices)
 {
     uint32_t count = 0;
@@ -44,7 +44,7 @@ static void add_device(gpuhal_place_machine *machine, const gpuhal_placement_dev
     machine->devices[machine->count++].margin_bytes = margin_bytes;
 }
 
-/* Reads the links between the devices of this machine. Nothing is known of links to given devices. */
+/* Reads the links between this machine's devices. Links to hypothetical devices remain unknown. */
 static void read_links(gpuhal_place_machine *machine, gpuhal_device *const *devices, uint32_t count)
 {
     for (uint32_t from = 0; from < count; from++) {

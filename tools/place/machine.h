@@ -1,4 +1,5 @@
-/* machine.h: the devices that a model is placed on: those of this machine, and given ones. */
+/* machine.h: the devices that a model is placed on: this machine's devices, and hypothetical ones from the command
+ * line. */
 #ifndef GPUHAL_TOOL_PLACE_MACHINE_H
 #define GPUHAL_TOOL_PLACE_MACHINE_H
 
@@ -7,13 +8,13 @@
 #include <gpuhal/gpuhal.h>
 
 typedef struct gpuhal_place_machine {
-    gpuhal *gpu; /* NULL: only given devices */
+    gpuhal *gpu; /* NULL if all devices are hypothetical */
     uint32_t count;
     gpuhal_placement_device devices[GPUHAL_PLACEMENT_DEVICES_MAX];
     gpuhal_placement_link links[GPUHAL_PLACEMENT_DEVICES_MAX * GPUHAL_PLACEMENT_DEVICES_MAX]; /* rows of `count` */
 } gpuhal_place_machine;
 
-/* Returns GPUHAL_TOOL_GO_ON, or the exit code, with a sentence on standard error. */
+/* Returns GPUHAL_TOOL_GO_ON, or an exit code after a message on standard error. */
 int gpuhal_place_machine_read(const gpuhal_place_options *options, gpuhal_place_machine *out_machine);
 void gpuhal_place_machine_finish(gpuhal_place_machine *machine);
 

@@ -1,4 +1,4 @@
-/* main.c: gpuhal-place, which prints the device of each layer of a model.
+/* main.c: gpuhal-place, which prints a placement of a model's layers on devices.
  *
  * Read in this order: options.h, model.h with model_file.c, gguf.c and table_file.c, machine.h, this file, print.h with
  * print.c, json.c and export.c. */
@@ -14,7 +14,6 @@
 
 enum { EXIT_PLACED = 0, EXIT_ERROR = 1, EXIT_INFEASIBLE = 6 };
 
-/* All inputs. */
 typedef struct place {
     FILE *out;
     gpuhal_place_options options;
@@ -41,7 +40,7 @@ static bool print(const gpuhal_plan *plan)
     }
 }
 
-/* Makes the plan of the problem, and prints it. */
+/* Solves the problem and prints the plan. */
 static int solve(const place *p, const gpuhal_placement_problem *problem, gpuhal_placement **out_placement,
                  bool printed)
 {
@@ -69,7 +68,7 @@ static int solve(const place *p, const gpuhal_placement_problem *problem, gpuhal
     return status ? EXIT_INFEASIBLE : EXIT_PLACED;
 }
 
-/* Plans again after a device is lost: the layers stay on their devices of the first plan, as far as they can. */
+/* Plans again after a device is lost. Layers keep their place from the first plan if possible. */
 static int solve_again(place *p, gpuhal_placement_problem *problem, const gpuhal_placement *before, uint32_t lost)
 {
     gpuhal_placement *after = NULL;
@@ -94,7 +93,7 @@ static int solve_again(place *p, gpuhal_placement_problem *problem, const gpuhal
     return exit_status;
 }
 
-/* Returns the number of the lost device; the count if there is no such device. */
+/* Returns the index of the lost device, or the device count if there is no such device. */
 static uint32_t find_lost(const place *p)
 {
     uint32_t d = 0;
@@ -137,7 +136,7 @@ static int run(place *p)
     return exit_status;
 }
 
-/* Checks whether the command line asks for JSON in any way, whether the rest of it is right or wrong. */
+/* Returns whether the command line requests JSON in any form, even if it is otherwise invalid. */
 static bool wants_json(int argc, char *const *argv)
 {
     bool wants = gpuhal_tool_wants_json(argc, argv);

@@ -17,7 +17,7 @@ bool gpuhal_model_resize(gpuhal_model *model, uint32_t layers)
             list[i] = (gpuhal_placement_layer){0};
             names[i][0] = '\0';
         }
-        list[i].name = names[i]; /* the names may have moved */
+        list[i].name = names[i]; /* realloc() may have moved the names */
     }
     model->layer_count = layers;
     return true;

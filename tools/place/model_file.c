@@ -1,4 +1,4 @@
-/* model_file.c: reads a model. The first bytes of a file decide which kind it is. */
+/* model_file.c: reads a model; the first bytes of the file determine its type. */
 #include "input.h"
 #include "model.h"
 
@@ -14,7 +14,7 @@ static void name_after(const char *path, gpuhal_model *model)
 
 enum { TABLE_BYTES_MAX = 64 << 20 };
 
-/* Reads a table from its beginning. Its first bytes are in @begun: a pipe cannot go back. */
+/* Reads a table whose first bytes have already been read into @begun, because a pipe cannot seek back. */
 static bool read_table(gpuhal_input *input, const char *begun, size_t count, gpuhal_model *model)
 {
     FILE *file = input->file;

@@ -10,7 +10,7 @@
 
 enum { GPUHAL_PLACE_CONTEXT_MAX = 1 << 24 };
 
-/* The form of the output. */
+/* Output format. */
 typedef enum gpuhal_place_format {
     GPUHAL_PLACE_TABLE,
     GPUHAL_PLACE_JSON,
@@ -19,28 +19,28 @@ typedef enum gpuhal_place_format {
     GPUHAL_PLACE_ACCELERATE
 } gpuhal_place_format;
 
-/* A device that need not exist. */
+/* A hypothetical device. */
 typedef struct gpuhal_place_given {
     char name[64];
     uint64_t bytes;
-    uint64_t bytes_per_second; /* 0: unknown */
+    uint64_t bytes_per_second; /* 0 if unknown */
 } gpuhal_place_given;
 
 typedef struct gpuhal_place_options {
     const char *model;
-    const char *devices; /* selectors; NULL: the GPUs of the machine, unless devices are given */
+    const char *devices; /* selectors; NULL for the machine's GPUs, unless hypothetical devices are given */
     gpuhal_place_given given[GPUHAL_PLACEMENT_DEVICES_MAX];
     uint32_t given_count;
-    const char *lost; /* the device without which a second plan is made; NULL: none */
+    const char *lost; /* plan again without this device; NULL if none */
     uint64_t context, margin_bytes;
     gpuhal_placement_objective objective;
     bool free_order;
     gpuhal_place_format format;
 } gpuhal_place_options;
 
-extern const char *const gpuhal_place_objectives[]; /* by number, as --objective takes them */
+extern const char *const gpuhal_place_objectives[]; /* names for --objective, by enumerator */
 
-/* Returns GPUHAL_TOOL_GO_ON, or the exit code. */
+/* Returns GPUHAL_TOOL_GO_ON or an exit code. */
 int gpuhal_place_options_read(int argc, char **argv, FILE *out, gpuhal_place_options *out_options);
 
 #endif

@@ -1,4 +1,4 @@
-/* print.c: a plan as a picture for people: a row for each device, with a bar of its memory. */
+/* print.c: prints a plan for people, with a row for each device and a bar of its memory. */
 #include "print.h"
 
 #include <inttypes.h>
@@ -27,7 +27,7 @@ void gpuhal_plan_sums(const gpuhal_model *model, uint64_t *out_weights, uint64_t
     *out_weights = *out_states = 0;
     for (uint32_t i = 0; i < model->layer_count; i++) {
         const gpuhal_placement_layer *layer = &model->layers[i];
-        *out_weights += layer->tie != 0 && tied ? 0 : layer->weight_bytes; /* a file has one tie at most */
+        *out_weights += layer->tie != 0 && tied ? 0 : layer->weight_bytes; /* a file has at most one tie */
         *out_states += layer->state_bytes;
         tied = tied || layer->tie != 0;
     }
@@ -87,7 +87,7 @@ static void print_model(const gpuhal_plan *plan)
     fputc('\n', plan->out);
 }
 
-/* Formats "input, blocks 0-11", by the names of the layers. */
+/* Formats "input, blocks 0-11" from the names of the layers. */
 static void layers_text(const gpuhal_model *model, const gpuhal_placement_stage *stage, char *text, size_t size)
 {
     const char *first = model->names[stage->first_layer];
@@ -132,7 +132,7 @@ static void print_end(const gpuhal_plan *plan)
 bool gpuhal_plan_print_table(const gpuhal_plan *plan)
 {
     print_model(plan);
-    if (plan->placement == NULL) { /* the reason is on standard error */
+    if (plan->placement == NULL) { /* the reason was printed to standard error */
         char missing[24];
         if (plan->shortfall->missing_bytes > 0) {
             fprintf(plan->out, "%s are missing\n", bytes_text(plan->shortfall->missing_bytes, missing));

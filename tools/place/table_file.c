@@ -1,8 +1,8 @@
-/* table_file.c: a table of layers: a line for each, with its name, its weights and other sizes:
+/* table_file.c: reads a table with one layer per line, as a name and sizes:
  *
- *     name, weights[, state[, workspace[, output]]]
+ * name, weights[, state[, workspace[, output]]]
  *
- * in bytes or with a unit, as 512MiB. Text after a # is a comment. */
+ * Sizes are in bytes or have a unit, such as 512MiB. Text after a # is a comment. */
 #include "../common/text.h"
 #include "input.h"
 #include "model.h"

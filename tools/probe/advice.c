@@ -9,7 +9,7 @@
 
 enum { LINE_BYTES = 512 };
 
-/* Copies the line at *fix, and moves past it; returns false at the end. */
+/* Copies the line at *fix and advances *fix; returns false at the end. */
 static bool next_line(const char **fix, char line[LINE_BYTES])
 {
     const size_t length = strcspn(*fix, "\n");
@@ -31,7 +31,7 @@ void gpuhal_probe_advice_print(const gpuhal_probe_screen *screen, const char *la
     }
 }
 
-/* Returns the separator between the words or the command before, and this line. */
+/* Returns the separator between the previous line and this one. */
 static const char *between(char last, bool was_words, bool is_words, bool is_warning)
 {
     const bool is_answer = is_words && !is_warning;

@@ -1,5 +1,5 @@
-/* advice.h: a problem's `fix`: commands, a line each, and lines of words that begin with "#". A warning comes before
- * its command, and the meaning of the answers after a question. */
+/* advice.h: formats a problem's `fix`, which has one command per line, and lines of explanation that begin with "#". A
+ * warning precedes its command, and the meaning of possible results follows a query. */
 #ifndef PROBE_ADVICE_H
 #define PROBE_ADVICE_H
 
@@ -7,11 +7,11 @@
 
 #include <stddef.h>
 
-/* Prints each line unbroken, so that it can be copied, with the label at `indent`, in `width` columns, before the
- * first. */
+/* Prints the label, `width` columns wide, at `indent`, and the lines after it. Lines are not wrapped, so that they can
+ * be copied. */
 void gpuhal_probe_advice_print(const gpuhal_probe_screen *screen, const char *label, size_t indent, size_t width,
                                const char *fix);
-/* Joins the lines for output in one line: "WARNING: COMMAND && COMMAND   # answers". Returns `to`. */
+/* Joins the lines into one: "WARNING: COMMAND && COMMAND   # answers". Returns `to`. */
 const char *gpuhal_probe_advice_join(const char *fix, char *to, size_t bytes);
 
 #endif

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* names of folders in that of the registry */
+/* subdirectories of the registry's directory */
 static const char accepted_name[] = "baseline", first_name[] = "first";
 
 static bool make_path(char to[PATH_MAX], const char *place, const char *folder, const char *name)
@@ -58,7 +58,7 @@ bool gpuhal_probe_baseline_write(const char *place, const gpuhal_view *view, boo
         !make_path(fresh, place, own, name) || (mkdir(folder, 0700) != 0 && errno != EEXIST)) {
         return false;
     }
-    unlink(fresh); /* left by a killed process with this number */
+    unlink(fresh); /* left by a killed process with the same pid */
     if (gpuhal_view_write(view, fresh) != GPUHAL_OK) {
         errno = EACCES;
         return false;

@@ -1,4 +1,4 @@
-/* build.h: builds a JSON document without a check at each step. */
+/* build.h: builds a JSON document without error checks at each step. */
 #ifndef PROBE_BUILD_H
 #define PROBE_BUILD_H
 
@@ -8,19 +8,18 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* `failed`: a value was lost. */
+/* `failed` is set if a value could not be created or added. */
 typedef struct gpuhal_probe_json {
     bool failed;
     bool in_one_line;
 } gpuhal_probe_json;
 
-/* Both take the value over; NULL counts as lost. */
+/* Both functions take ownership of the value; NULL sets `failed`. */
 void gpuhal_probe_put(gpuhal_probe_json *builder, json_t *object, const char *key, json_t *value);
 void gpuhal_probe_append(gpuhal_probe_json *builder, json_t *array, json_t *value);
-/* Makes a number. JSON itself has no limit here; jansson's integers end at 2^63 - 1, and larger numbers lose their last
- * digits. */
+/* Creates a number. JSON does not limit integers, but jansson's end at 2^63 - 1; larger numbers lose precision. */
 json_t *gpuhal_probe_number(uint64_t value);
-/* Prints the document and releases it. Returns false when a value was lost. */
+/* Prints the document and releases it. Returns false if `failed` is set. */
 bool gpuhal_probe_json_print(const gpuhal_probe_json *builder, json_t *document, FILE *out);
 
 #endif

@@ -1,11 +1,13 @@
-/* cdi.c: the listing as a specification of the Container Device Interface. Podman, Docker and Kubernetes give GPUs to
- * containers by it: a device for each GPU by its place in the listing and by its UUID, and one for all of them.
+/* cdi.c: the listing as a specification for the Container Device Interface, which Podman, Docker and Kubernetes use to
+ * give GPUs to containers. It has a device for each GPU by its position in the listing and by its UUID, and one for all
+ * GPUs.
  *
- * The kind is this program's. The vendors' kinds, nvidia.com/gpu and amd.com/gpu, belong to their tools: a runtime
- * refuses a device that two files name. The project owns no domain, and this name belongs to no one.
+ * The kind is specific to this program. The vendors' kinds, nvidia.com/gpu and amd.com/gpu, belong to their tools, and
+ * a runtime rejects a device that two files define. The project owns no domain, so the vendor part is the plain name
+ * "gpuhal", which is not another owner's domain.
  *
- * The stated version is the lowest one that has all features of the file, as the specification itself counts: a runtime
- * refuses a file of a later version than its own. The file is valid by version 1.1, too. */
+ * The stated version is the lowest that has all features of the file, as the specification requires, because a runtime
+ * rejects files of a later version than its own. The file is also valid for version 1.1. */
 #include "cdi_libraries.h"
 #include "fields.h"
 #include "formats.h"
@@ -23,25 +25,24 @@ enum { NODES_MOST = 8, NODE_BYTES = 64 };
 
 typedef struct gpu {
     const gpuhal_probe_row *row;
-    const char *left_out; /* the reason; NULL: it is a device of the specification */
-    bool is_known;        /* the exit status and messages name that cause in any case */
+    const char *left_out; /* the reason for omitting it; NULL if it is included */
+    bool is_known;        /* the exit status and other messages already report the reason */
     bool is_nvidia;
-    char uuid[PROBE_UUID_BYTES]; /* "": it has none that may be a name */
+    char uuid[PROBE_UUID_BYTES]; /* "" if it has none that is valid as a name */
     char nodes[NODES_MOST][NODE_BYTES];
     size_t node_count;
 } gpu;
 
-/* All GPUs of one listing. */
 typedef struct gpus {
     gpu *list;
     size_t count, used;
     bool all_of_nvidia;
-    json_t *mounts; /* of the libraries of NVIDIA's driver; an empty array: they are not known */
+    json_t *mounts; /* mounts for NVIDIA's driver libraries; an empty array if they are unknown */
 } gpus;
 
 /* ---- the contents of a device */
 
-/* Adds the node; returns whether it exists. A runtime starts no container with a missing node. */
+/* Adds the node; returns whether it exists. A runtime does not start a container with a missing node. */
 static bool add_node(gpu *one, const char *path)
 {
     char real[4096];
@@ -75,7 +76,7 @@ static const char *add_part(gpu *one, const char *node)
     return all ? NULL : "device files of this part of the GPU are missing in /dev/nvidia-caps";
 }
 
-/* Returns the reason why it cannot be a device; NULL: it can. */
+/* Returns the reason why the GPU cannot be included; NULL if it can. */
 static const char *fill_nvidia(gpu *one, const json_t *mounts)
 {
     static const char *const common[] = {"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools"};
@@ -121,7 +122,7 @@ static bool is_nvidia(const gpuhal_probe_row *row)
            (hardware && strcmp(hardware->kernel_driver, "nvidia") == 0);
 }
 
-/* Returns whether a container can use the GPU: a container has its libraries, and its own right to open a node. */
+/* Returns whether a container can use the GPU. A container has its own libraries, and its own permissions for nodes. */
 static bool is_usable_in_a_container(const gpuhal_probe_row *row)
 {
     return gpuhal_probe_row_why(row) == NULL ||
@@ -129,7 +130,7 @@ static bool is_usable_in_a_container(const gpuhal_probe_row *row)
                             row->hardware->state == GPUHAL_HARDWARE_NO_PERMISSION));
 }
 
-/* Keeps a UUID that a runtime accepts as a name: a driver's UUID may be any text. */
+/* Sets the UUID if a runtime accepts it as a name; a driver may report any string. */
 static void set_uuid(gpu *one)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-";
@@ -158,7 +159,7 @@ static void fill(gpu *one, const gpuhal_probe_row *row, const json_t *mounts)
 
 /* ---- the document */
 
-/* Makes the edits for the GPU `only`, or for the GPUs with that UUID; for all if both are NULL. */
+/* Creates the edits for the GPU `only`, or for the GPUs with this UUID, or for all GPUs if both are NULL. */
 static json_t *make_edits(gpuhal_probe_json *builder, const gpus *all, const gpu *only, const char *uuid)
 {
     json_t *edits = json_object(), *nodes = json_array(), *seen = json_object();
@@ -190,7 +191,8 @@ static void add_device(gpuhal_probe_json *builder, json_t *devices, const char *
     gpuhal_probe_append(builder, devices, json_pack("{s:s, s:o}", "name", name, "containerEdits", edits));
 }
 
-/* Returns whether an earlier GPU has the UUID: the parts of one GPU share it, and it names all of them. */
+/* Returns whether an earlier GPU has the same UUID. The partitions of a GPU share a UUID, which refers to all of
+ * them. */
 static bool is_named(const gpus *all, size_t place)
 {
     for (size_t i = 0; i < place; i++) {
@@ -247,7 +249,7 @@ static void say_left_out(const gpus *all)
     }
 }
 
-/* Finds the path of the driver's library; "" if none was found. */
+/* Finds the path of libcuda; "" if it was not found. */
 static void find_libcuda(const gpuhal_probe_machine *machine, char path[4096])
 {
     gpuhal_plugin_report report = {.size = sizeof report};

@@ -1,6 +1,7 @@
-/* cdi_libraries.c: see cdi_libraries.h. The libraries of one driver lie in one folder, and the names of their files end
- * with its version: libcuda.so.580.65.06, libnvidia-ptxjitcompiler.so.580.65.06. Each name there that leads to such a
- * file, libcuda.so.1 among them, is a separate mount: without a hook nothing makes links in a container. */
+/* cdi_libraries.c: see cdi_libraries.h. The libraries of a driver are in one directory, and their file names end with
+ * the driver version: libcuda.so.580.65.06, libnvidia-ptxjitcompiler.so.580.65.06. Every name there that resolves to
+ * such a file, such as libcuda.so.1, is a separate mount, because without a hook no links are created in the
+ * container. */
 #include "cdi_libraries.h"
 
 #include "../common/utf8.h"
@@ -12,7 +13,7 @@
 
 #define SUFFIX ".so."
 
-/* Reads the version in the name of the file that the path leads to, with a dot; "" if it has none. */
+/* Extracts the version, with a leading dot, from the name of the file that the path resolves to; "" if it has none. */
 static void read_version(const char *path, char version[NAME_MAX + 1])
 {
     char real[PATH_MAX];
@@ -23,15 +24,15 @@ static void read_version(const char *path, char version[NAME_MAX + 1])
     snprintf(version, NAME_MAX + 1, "%s", good ? digits : "");
 }
 
-/* Returns whether the name has only bytes that this driver's packages use: no path for others may have further
- * bytes. */
+/* Returns whether the name has only characters that this driver's packages use, so that no unexpected path gets into
+ * the document. */
 static bool is_library(const char *name)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+-";
     return strncmp(name, "lib", 3) == 0 && strstr(name, ".so") && name[strspn(name, letters)] == 0;
 }
 
-/* Returns whether the path is text: a document can hold no other path. */
+/* Returns whether the path is valid UTF-8; a document cannot contain any other path. */
 static bool is_text(const char *path)
 {
     uint32_t character;
@@ -54,7 +55,7 @@ static void add_mount(gpuhal_probe_json *builder, json_t *mounts, const char *ho
 
 static int compare(const struct dirent **one, const struct dirent **other)
 {
-    return strcmp((*one)->d_name, (*other)->d_name); /* the same order in every locale */
+    return strcmp((*one)->d_name, (*other)->d_name); /* same order in every locale */
 }
 
 static int filter(const struct dirent *entry)

@@ -1,12 +1,12 @@
-/* cdi_libraries.h: the files of NVIDIA's driver that programs in a container need, for cdi.c. An image brings the
- * libraries of every other vendor itself. */
+/* cdi_libraries.h: the files of NVIDIA's driver that programs in a container need, for cdi.c. For all other vendors,
+ * the container image provides the libraries. */
 #ifndef PROBE_CDI_LIBRARIES_H
 #define PROBE_CDI_LIBRARIES_H
 
 #include "build.h"
 
-/* Makes a mount for each name of the driver's libraries. `library`: the path of libcuda as it was opened. Returns an
- * empty array if the name of its file has no version to find the other libraries by, or if a path is no text. */
+/* Creates a mount for each name of a driver library. `library` is the path with which libcuda was opened. Returns an
+ * empty array if its file name has no version that identifies the other libraries, or if a path is not valid UTF-8. */
 json_t *gpuhal_probe_cdi_mounts(gpuhal_probe_json *builder, const char *library);
 
 #endif

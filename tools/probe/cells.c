@@ -1,4 +1,4 @@
-/* cells.c: the cells of a row; see columns.h. An unknown value is "-", never 0. */
+/* cells.c: formats the cells of a row; see columns.h. An unknown value is "-", never 0. */
 #include "columns.h"
 #include "fields.h"
 #include "hardware_record.h"
@@ -8,10 +8,10 @@
 
 #define GIB 1073741824.0
 
-/* From these limits on a value is shown in yellow, or in red. */
+/* Values from these limits on are yellow or red. */
 enum { WARM_MILLICELSIUS = 75000, HOT_MILLICELSIUS = 87000, FULL_PERCENT = 90, VERY_FULL_PERCENT = 97 };
 
-/* Copies a text by whole characters, so that cutting leaves no half character. */
+/* Copies a string; truncation never splits a UTF-8 character. */
 static void set_text(gpuhal_probe_cell *cell, const char *text)
 {
     size_t length = strlen(text);
@@ -30,14 +30,14 @@ static const char *text_fact(const gpuhal_device *device, gpuhal_key key)
     return gpuhal_device_text(device, key, &text) == GPUHAL_OK ? text : "-";
 }
 
-/* Writes "61.0 / 80.0", for an integrated GPU "0.8 / shared": the memory that it reports is the host's. */
+/* Writes "61.0 / 80.0", or "0.8 / shared" for an integrated GPU, which reports host memory. */
 static void write_memory(const gpuhal_probe_device *entry, gpuhal_probe_cell *cell)
 {
     uint64_t total = 0, used = 0, free_now = 0, type = 0;
     gpuhal_device_u64(entry->device, GPUHAL_FACT_TYPE, &type);
     const bool has_total = gpuhal_device_u64(entry->device, GPUHAL_FACT_MEMORY_TOTAL_BYTES, &total) == GPUHAL_OK;
     bool has_used = gpuhal_probe_value(entry, GPUHAL_VALUE_MEMORY_USED_BYTES, &used);
-    const bool has_less = entry->own[PROBE_OWN_FREE].key != 0; /* than the hardware has free */
+    const bool has_less = entry->own[PROBE_OWN_FREE].key != 0; /* the interface has less memory than the hardware */
     if (!has_used && !has_less && has_total && gpuhal_probe_value(entry, GPUHAL_VALUE_MEMORY_FREE_BYTES, &free_now)) {
         has_used = free_now <= total;
         used = total - free_now;
@@ -65,7 +65,7 @@ static void write_utilization(const gpuhal_probe_device *entry, gpuhal_probe_cel
     }
 }
 
-/* Writes "88°C!" if the clocks are lowered for heat. */
+/* Writes "88°C!" if the clocks are reduced because of heat. */
 static void write_temperature(const gpuhal_probe_device *entry, const gpuhal_probe_screen *screen,
                               gpuhal_probe_cell *cell)
 {
@@ -73,7 +73,7 @@ static void write_temperature(const gpuhal_probe_device *entry, const gpuhal_pro
     if (!gpuhal_probe_value(entry, GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS, &bits)) {
         return;
     }
-    const int64_t degrees = (int64_t)bits; /* below zero in cold stores */
+    const int64_t degrees = (int64_t)bits; /* may be negative in cold storage */
     gpuhal_probe_value(entry, GPUHAL_VALUE_THROTTLE_REASONS, &throttled);
     const bool hot = (throttled & (GPUHAL_THROTTLE_THERMAL | GPUHAL_THROTTLE_HARDWARE)) != 0;
     snprintf(cell->text, sizeof cell->text, "%d%s%s", (int)(degrees / 1000), screen->utf8 ? "°C" : "C", hot ? "!" : "");
@@ -104,7 +104,7 @@ static void write_clock(const gpuhal_probe_device *entry, gpuhal_probe_cell *cel
     }
 }
 
-/* Writes the corrected and the uncorrected errors. */
+/* Writes the counts of corrected and uncorrected errors. */
 static void write_ecc(const gpuhal_probe_device *entry, gpuhal_probe_cell *cell)
 {
     uint64_t corrected, lost;
@@ -123,7 +123,7 @@ static void write_fan(const gpuhal_probe_device *entry, gpuhal_probe_cell *cell)
     }
 }
 
-/* Writes "5 x16": generation and lanes of PCI Express. */
+/* Writes "5 x16": PCI Express generation and lanes. */
 static void write_link(const gpuhal_probe_device *entry, gpuhal_probe_cell *cell)
 {
     uint64_t generation, width;
@@ -199,7 +199,7 @@ static void write_value(gpuhal_probe_column column, const gpuhal_probe_device *e
     }
 }
 
-/* Writes the text of CSV. */
+/* Writes the same text as CSV. */
 static void write_field(const char *name, const gpuhal_probe_row *row, gpuhal_probe_cell *cell)
 {
     char space[PROBE_FIELD_BYTES];
@@ -235,7 +235,7 @@ void gpuhal_probe_column_write(gpuhal_probe_column column, const gpuhal_probe_ro
         write_field("processes", row, out_cell);
         break;
     default:
-        /* A device's state replaces its values, but not its memory. */
+        /* A device's state replaces its values except for memory. */
         if (*row->state && column < PROBE_COLUMN_PCI && (!row->entry || column != PROBE_COLUMN_MEMORY)) {
             *out_cell->text = 0;
         } else if (row->entry) {

@@ -1,5 +1,5 @@
-/* check.c: --check healthy: one line, for a prolog, a node health check or a person; see print.h. The line judges as
- * the exit status does. */
+/* check.c: --check healthy, which prints one line for a prolog, a node health check or a person; see print.h. The line
+ * always agrees with the exit status. */
 #include "print.h"
 
 #include "../common/text.h"
@@ -9,7 +9,7 @@
 
 enum { LINE_BYTES = GPUHAL_PROBE_JOINED_BYTES + 200 };
 
-/* Appends the first cause of the grade, and the number of the others. */
+/* Appends the first cause of this grade and the number of others. */
 static void append_causes(const gpuhal_probe_problems *problems, bool (*counts)(const gpuhal_probe_problem *problem),
                           const char *between, char line[LINE_BYTES])
 {

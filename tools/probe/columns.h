@@ -1,4 +1,4 @@
-/* columns.h: the columns of the table: their names and their contents. */
+/* columns.h: the names and contents of the table's columns. */
 #ifndef PROBE_COLUMNS_H
 #define PROBE_COLUMNS_H
 
@@ -13,14 +13,14 @@ typedef enum gpuhal_probe_column {
     PROBE_COLUMN_TEMPERATURE,
     PROBE_COLUMN_POWER,
     PROBE_COLUMN_PCI,
-    /* on wider screens */
+    /* for wide screens */
     PROBE_COLUMN_CLOCK,
     PROBE_COLUMN_ECC,
     PROBE_COLUMN_FAN,
     PROBE_COLUMN_NUMA,
     PROBE_COLUMN_LINK,
     PROBE_COLUMN_DRIVER,
-    /* on demand */
+    /* on request */
     PROBE_COLUMN_VERIFIED,
     PROBE_COLUMN_UUID,
     PROBE_COLUMN_THROTTLE,
@@ -28,7 +28,7 @@ typedef enum gpuhal_probe_column {
     PROBE_COLUMN_COUNT
 } gpuhal_probe_column;
 
-#define GPUHAL_PROBE_CELL_BYTES 192u /* longer texts are cut here */
+#define GPUHAL_PROBE_CELL_BYTES 192u /* longer text is truncated */
 
 typedef struct gpuhal_probe_cell {
     char text[GPUHAL_PROBE_CELL_BYTES];
@@ -37,19 +37,19 @@ typedef struct gpuhal_probe_cell {
 
 /* "USED/TOTAL GiB". */
 const char *gpuhal_probe_column_title(gpuhal_probe_column column);
-/* Returns the columns of the screen that are kept free for it, so that tables of different times look alike. */
+/* Returns the width reserved for the column, so that tables from different times look alike. */
 size_t gpuhal_probe_column_width(gpuhal_probe_column column);
 bool gpuhal_probe_column_is_right(gpuhal_probe_column column);
 
-/* Returns the name without its vendor, for a name that is too long: "GeForce RTX 4090". The vendor says less than the
- * model. */
+/* Returns the name without the vendor, for names that are too long: "GeForce RTX 4090". The vendor is less informative
+ * than the model. */
 const char *gpuhal_probe_without_vendor(const char *name);
 
-/* Reads the names of --columns, at most PROBE_COLUMN_COUNT of them, and returns their number. Returns 0 after a
- * sentence on standard error. */
+/* Parses the value of --columns, at most PROBE_COLUMN_COUNT names, and returns their number; 0 after a message on
+ * standard error. */
 size_t gpuhal_probe_columns_read(const char *names, gpuhal_probe_column out_columns[PROBE_COLUMN_COUNT]);
 
-/* Writes the cell of the row; "" if the state of the row is in its place. */
+/* Writes a cell of the row; "" if the row's state replaces it. */
 void gpuhal_probe_column_write(gpuhal_probe_column column, const gpuhal_probe_row *row,
                                const gpuhal_probe_screen *screen, gpuhal_probe_cell *out_cell);
 

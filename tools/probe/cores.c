@@ -14,12 +14,12 @@
 #define CPUS_MOST  65536u
 
 typedef struct core {
-    uint32_t first_cpu;        /* its first thread */
-    uint32_t package;          /* the kernel's number */
-    uint32_t first_in_package; /* the first CPU of its package: packages are ordered by it */
+    uint32_t first_cpu;        /* the core's first hardware thread */
+    uint32_t package;          /* the kernel's package number */
+    uint32_t first_in_package; /* first CPU of the package; packages are sorted by it */
 } core;
 
-/* Reads the first line of a file of the kernel; returns false if it cannot be read. */
+/* Reads the first line of a file in sysfs; returns false if it cannot be read. */
 static bool read_line(const char *name, char *line, size_t bytes)
 {
     char path[PATH_MAX];
@@ -34,7 +34,7 @@ static bool read_line(const char *name, char *line, size_t bytes)
     return read;
 }
 
-/* Reads the next range of a list, and moves *list past it. Returns false at the end, and if the text is no list. */
+/* Parses the next range of a CPU list and advances *list. Returns false at the end, and for an invalid list. */
 static bool next_range(const char **list, uint32_t *out_first, uint32_t *out_last)
 {
     uint64_t first, last;
@@ -52,7 +52,7 @@ static bool next_range(const char **list, uint32_t *out_first, uint32_t *out_las
     return true;
 }
 
-/* Reads the core of a CPU; returns false if the kernel does not know it. */
+/* Reads the core of a CPU; returns false if the kernel does not know the CPU. */
 static bool read_core(uint32_t cpu, core *out_core)
 {
     char name[64], line[PROBE_CORE_TEXT_BYTES];
@@ -77,7 +77,7 @@ static int compare(const void *left, const void *right)
     return a->first_cpu < b->first_cpu ? -1 : a->first_cpu > b->first_cpu;
 }
 
-/* Orders the cores, and gives each CPU the number of its core. `of_cpu`: the first thread of each CPU's core. */
+/* Sorts the cores and assigns each CPU its core number. `of_cpu` contains the first thread of each CPU's core. */
 static void number_cores(core *list, const uint32_t *of_cpu, gpuhal_probe_cores *cores)
 {
     for (uint32_t i = 0; i < cores->count; i++) {

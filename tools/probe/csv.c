@@ -1,5 +1,5 @@
-/* csv.c: the listing as CSV (RFC 4180): a line of names, with units, then one line for each row. An unknown value is an
- * empty cell. Lines end with CR LF, as in the standard. */
+/* csv.c: the listing as CSV (RFC 4180): a header line with units, then one line per row. An unknown value is an empty
+ * cell. Lines end with CR LF, as RFC 4180 requires. */
 #include "formats.h"
 
 #include "plain.h"
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Prints a cell. A text that a spreadsheet would take for a formula is data all the same, so it stays unchanged. A line
- * of one empty cell would be read as no line, so it has quotes. */
+/* Prints a cell. Text that a spreadsheet might interpret as a formula stays unchanged, because it is data. A line with
+ * a single empty cell would be an empty line, so the cell is quoted. */
 static void print_cell(const char *text, bool alone, FILE *out)
 {
     const size_t length = strlen(text);

@@ -1,6 +1,6 @@
-/* diff.c: see diff.h. Compares the machine with a baseline that only --accept moves, so that every run reports a
- * difference until it is accepted. Plugins are run although their results are cached, since the machine is compared
- * with the record; quarantined plugins and plugins that timed out are not. */
+/* diff.c: see diff.h. Compares the machine with a baseline that only --accept replaces, so that every run reports a
+ * difference until it is accepted. Plugins run even if their results are cached, because the machine itself is
+ * compared. Quarantined plugins and plugins that timed out do not run. */
 #include "diff.h"
 
 #include "baseline.h"
@@ -37,8 +37,7 @@ static void find_physical(const gpuhal_view *view, uint32_t number, gpuhal_physi
     *out = (gpuhal_physical_record){.size = sizeof *out, .number = number, .pci_address = "", .name = ""};
 }
 
-/* Compares an interface in the record `here` with the other record. Returns the kind of its change, PROBE_CHANGE_KINDS
- * for none. */
+/* Compares an interface with the other record. Returns the kind of change, or PROBE_CHANGE_KINDS if there is none. */
 static gpuhal_probe_change_kind judge(const gpuhal_probe_comparison *own, bool gone, gpuhal_probe_change *change)
 {
     gpuhal_interface_record other;
@@ -60,7 +59,7 @@ static gpuhal_probe_change_kind judge(const gpuhal_probe_comparison *own, bool g
     return PROBE_CHANGE_DRIVER;
 }
 
-/* Appends the changes of one kind, in the order of physical devices. Returns false without memory. */
+/* Appends the changes of one kind, in the order of physical devices. Returns false if out of memory. */
 static bool collect(gpuhal_probe_comparison *own, gpuhal_probe_change_kind kind)
 {
     const bool gone = kind == PROBE_CHANGE_GONE;
@@ -77,7 +76,7 @@ static bool collect(gpuhal_probe_comparison *own, gpuhal_probe_change_kind kind)
             if (!more) {
                 return false;
             }
-            /* the new record knows when a missing device was last seen */
+            /* the new record has the last-seen time of a missing device */
             find_physical(own->after, physical.number, &change.physical);
             change.physical = *change.physical.name || !gone ? change.physical : physical;
             change.id = id_of(own->after, change.entry.number);
@@ -115,8 +114,8 @@ static bool say_left_out(const gpuhal_probe_comparison *own)
 
 /* ---- running */
 
-/* Lists the plugins that --retry names, and plugins with a valid cached result, except quarantined and
- * timed-out ones. malloc'ed; NULL without memory. */
+/* Returns the plugins in --retry and those with a valid cached result, except plugins that are quarantined or timed
+ * out. The caller frees the list; NULL if out of memory. */
 static char *name_plugins_to_run(const gpuhal_view *record, const char *wanted)
 {
     gpuhal_plugin_record plugin = {.size = sizeof plugin};
@@ -140,7 +139,7 @@ static char *name_plugins_to_run(const gpuhal_view *record, const char *wanted)
     return names;
 }
 
-/* Lists the machine, and runs plugins with cached results again. */
+/* Lists the machine and re-runs plugins whose results are cached. */
 static gpuhal_probe_exit open_again(const gpuhal_probe_options *options, const gpuhal_view *record,
                                     gpuhal_probe_machine *out_machine)
 {
@@ -193,11 +192,12 @@ static gpuhal_probe_exit find_baseline(const gpuhal_probe_options *options, gpuh
     if (!own->first && !options->accept) {
         keep_baseline(place, *record, false);
     }
-    *record = NULL; /* given to `own` */
+    *record = NULL; /* now owned by `own` */
     return PROBE_GO_ON;
 }
 
-/* Accepting that devices are gone ends their rows, too: the rest of the record is the new baseline. */
+/* Accepts the differences. Rows of devices that are gone are removed as well; the remaining record is the new
+ * baseline. */
 static bool accept_what_is_gone(const gpuhal_probe_machine *machine, const char *place)
 {
     gpuhal_view *left = NULL;
@@ -233,7 +233,7 @@ static gpuhal_probe_exit report(const gpuhal_probe_options *options, const gpuha
     gpuhal_probe_exit code = own->count && !own->accepted ? PROBE_DIFFERS : PROBE_COMPLETE;
     code = say_left_out(own) ? PROBE_PARTIAL : code;
     const bool unwritten = gpuhal_probe_is_unwritten(own->after);
-    if (unwritten) { /* else the next comparison would silently be with the same old state */
+    if (unwritten) { /* otherwise the next comparison would silently use the same old record */
         gpuhal_probe_say("the results are not cached: the record in %s cannot be written", place);
     } else if (own->accepted) {
         code = accept_what_is_gone(machine, place) ? code : PROBE_INTERNAL;
@@ -259,7 +259,7 @@ gpuhal_probe_exit gpuhal_probe_diff(const gpuhal_probe_options *options, FILE *o
                          gpuhal_probe_why_no_record());
         code = PROBE_INTERNAL;
     }
-    unsetenv("GPUHAL_DEVICES"); /* hidden devices have not vanished */
+    unsetenv("GPUHAL_DEVICES"); /* hidden devices must not count as gone */
     code = code == PROBE_GO_ON ? open_again(options, record, &machine) : code;
     code = code == PROBE_GO_ON ? find_baseline(options, &record, &own) : code;
     if (code == PROBE_GO_ON) {

@@ -1,4 +1,4 @@
-/* diff_json.c: the document gpuhal.diff/1; docs/gpuhal.diff-1.schema.json describes it. */
+/* diff_json.c: the document gpuhal.diff/1, described by docs/gpuhal.diff-1.schema.json. */
 #include "build.h"
 #include "diff.h"
 #include "uuid.h"

@@ -1,4 +1,4 @@
-/* diff_left_out.c: see diff.h: the devices that are not compared. */
+/* diff_left_out.c: finds the devices that are not compared; see diff.h. */
 #include "diff.h"
 
 #include <string.h>
@@ -13,8 +13,8 @@ static bool is_found(const gpuhal_view *view, const char *backend)
     return found;
 }
 
-/* Returns whether interface `index` is the first present one of a backend that is not found: its plugin was removed, or
- * its place is not searched. */
+/* Returns whether interface `index` is the first present interface of a backend without a plugin, because the plugin
+ * was removed or its directory is not searched. */
 static bool is_absent(const gpuhal_probe_comparison *own, uint32_t index, gpuhal_interface_record *entry)
 {
     gpuhal_interface_record earlier = {.size = sizeof earlier};
@@ -27,7 +27,7 @@ static bool is_absent(const gpuhal_probe_comparison *own, uint32_t index, gpuhal
     return first;
 }
 
-/* Devices of a failed backend count neither as present nor as gone. */
+/* The devices of a failed backend count neither as present nor as gone. */
 bool gpuhal_probe_diff_left_out(const gpuhal_probe_comparison *own, uint32_t index, const char **out_backend,
                                 const char **out_why)
 {

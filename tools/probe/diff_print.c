@@ -1,4 +1,4 @@
-/* diff_print.c: differences for people: one line for each physical device and kind of change. */
+/* diff_print.c: prints differences for people, with one line for each physical device and kind of change. */
 #include "diff.h"
 
 #include "../common/text.h"
@@ -13,13 +13,14 @@
 
 static void name_interface(const gpuhal_probe_change *change, char *to, size_t bytes)
 {
-    /* without it the physical device's name is enough */
+    /* For devices other than the host, the physical device's name is sufficient. */
     const bool named = change->physical.is_host && *change->entry.name;
     snprintf(to, bytes, "%s%s%.256s%s", *change->id ? change->id : change->entry.backend, named ? " (" : "",
              named ? change->entry.name : "", named ? ")" : "");
 }
 
-/* Prints the changes from `index` on that have the same kind and physical device. Returns the index after them. */
+/* Prints the changes from `index` on that have the same kind and physical device. Returns the index of the next
+ * change. */
 static uint32_t print_group(const gpuhal_probe_comparison *own, uint32_t index, const gpuhal_probe_screen *screen)
 {
     static const struct {

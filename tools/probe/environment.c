@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Variables of vendors' libraries, of loaders and of batch systems that decide which devices are seen: the ones that
- * plugins name in their manifests for that, and further ones that a bug report needs. */
+/* Environment variables of vendors' libraries, loaders and batch systems that affect which devices are visible: those
+ * named in plugin manifests, and others that a bug report needs. */
 static const struct {
     const char *name, *meaning;
 } others[] = {
@@ -54,7 +54,8 @@ static const char *overruling(const gpuhal_probe_options *options, const char *n
     return NULL;
 }
 
-/* Returns the text of GPUHAL_OPTIONS with VALUE for each value, malloc'ed; NULL without memory. */
+/* Returns a copy of GPUHAL_OPTIONS in which each value is replaced by VALUE; NULL if out of memory. The caller frees
+ * it. */
 static char *hide_values(const char *options)
 {
     char *text = NULL;
@@ -76,8 +77,8 @@ static char *hide_values(const char *options)
     return text;
 }
 
-/* Appends a variable with a copy of its value; returns false without memory. Values of plugins' options may be secrets,
- * so a report for others has none. */
+/* Appends a variable and a copy of its value; returns false if out of memory. A report for others omits the values of
+ * plugin options, which may be secrets. */
 static bool keep(gpuhal_probe_environment *to, gpuhal_probe_variable variable, const char *value, bool for_others)
 {
     const bool hides = for_others && strcmp(variable.name, "GPUHAL_OPTIONS") == 0;

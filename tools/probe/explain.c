@@ -1,6 +1,6 @@
-/* explain.c: the explanation. Problems come first: failed plugins, with all known facts about them. One line each
- * follows for working plugins, for plugins that have nothing to list, and for devices that share a physical device;
- * then the choice and notes. With --all everything is shown at length. */
+/* explain.c: prints the explanation. Failed plugins come first, in full. Working plugins, plugins with nothing to list,
+ * and devices that share a physical device follow with one line each; then the choice and the notes. With --all
+ * everything is printed in full. */
 #include "../common/text.h"
 #include "explain.h"
 #include "print.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define IDS_BYTES 16384u /* for more devices than a backend may list */
+#define IDS_BYTES 16384u /* enough for more devices than a backend may list */
 
 static gpuhal_probe_style style_of(const gpuhal_plugin_report *report)
 {
@@ -32,7 +32,7 @@ static void print_devices(const gpuhal_probe_machine *machine, const char *backe
     gpuhal_probe_screen_field(screen, "devices", *ids ? ids : "all of them are hidden");
 }
 
-/* Writes the stage that the plugin reached, when, and where. */
+/* Writes the stage that the plugin reached, with time and place. */
 static void write_reached(const gpuhal_plugin_report *report, char *to, size_t bytes)
 {
     const char *stage = gpuhal_plugin_stage_name(report->stage);
@@ -48,7 +48,7 @@ static void write_reached(const gpuhal_plugin_report *report, char *to, size_t b
     }
 }
 
-/* Returns "starting: no driver: REASON" without the state, which the line above has. */
+/* Removes the state from "starting: no driver: REASON", because the previous line shows it. */
 static const char *reason_after_state(const gpuhal_plugin_report *report)
 {
     char state[128];
@@ -57,8 +57,7 @@ static const char *reason_after_state(const gpuhal_plugin_report *report)
     return colon && strncmp(colon, state, (size_t)length) == 0 ? colon + length : report->reason;
 }
 
-/* Writes that reason without names that a layer above has given already: "tried libcuda.so.1: libcuda.so.1: cannot
- * open". */
+/* Writes this reason and drops repeated names, as in "tried libcuda.so.1: libcuda.so.1: cannot open". */
 static void write_reason(const gpuhal_plugin_report *report, char to[GPUHAL_PROBE_TEXT_BYTES])
 {
     char words[GPUHAL_PROBE_TEXT_BYTES];
@@ -92,7 +91,7 @@ void gpuhal_probe_explain_plugin(const gpuhal_probe_machine *machine, const gpuh
 
     write_reason(report, reason);
     gpuhal_probe_screen_field(screen, "reason", reason);
-    /* The reason for a quarantine already contains the last line. */
+    /* The reason for a quarantine already includes the last line of output. */
     bool known = used || (report->state == GPUHAL_PLUGIN_QUARANTINED && !strchr(report->output, '\n'));
     gpuhal_probe_screen_lines(screen, "printed", known ? "" : report->output);
     if (used) {
@@ -128,13 +127,13 @@ static void print_line(const gpuhal_plugin_report *report, const gpuhal_probe_sc
     gpuhal_probe_screen_wrap_in(screen, style_of(report), text, gpuhal_probe_screen_columns(screen, name) + 2, 4);
 }
 
-/* Returns whether a plugin deserves more than a line: it failed, or this user may not use it. */
+/* Returns whether a plugin deserves more than one line: it failed, or this user may not use it. */
 static bool is_wrong(const gpuhal_plugin_report *report)
 {
     return gpuhal_probe_report_is_problem(report) || report->state == GPUHAL_PLUGIN_NO_PERMISSION;
 }
 
-/* Prints the ids of all interfaces, or of the preferred ones. */
+/* Prints the ids of all interfaces, or only of the preferred ones. */
 static void print_interfaces(const gpuhal_view *view, const gpuhal_physical_info *physical, bool preferred,
                              const gpuhal_probe_screen *screen)
 {
@@ -159,8 +158,8 @@ void gpuhal_probe_explain_physical(const gpuhal_view *view, const gpuhal_physica
     gpuhal_probe_print_evidence(view, physical, screen);
 }
 
-/* Returns whether evidence says that an interface does not belong to this device, as one would expect, or belongs to
- * another. */
+/* Returns whether there is evidence that an interface does not belong to this device although it seems to, or belongs
+ * to another one. */
 static bool is_in_doubt(const gpuhal_view *view, const gpuhal_physical_info *physical)
 {
     gpuhal_evidence evidence = {.size = sizeof evidence};
@@ -172,7 +171,7 @@ static bool is_in_doubt(const gpuhal_view *view, const gpuhal_physical_info *phy
     return doubt;
 }
 
-/* Prints "cuda:0 is also vulkan:0, opencl:0"; for a divided GPU "rocm:0, rocm:1 are parts of one GPU". */
+/* Prints "cuda:0 is also vulkan:0, opencl:0", or "rocm:0, rocm:1 are parts of one GPU" for a partitioned GPU. */
 static void print_same(const gpuhal_view *view, const gpuhal_physical_info *physical, const gpuhal_probe_screen *screen)
 {
     char text[IDS_BYTES] = "", others[IDS_BYTES] = "";
@@ -193,7 +192,7 @@ static void print_same(const gpuhal_view *view, const gpuhal_physical_info *phys
     gpuhal_probe_screen_wrap(screen, text, 0, 4);
 }
 
-/* Prints physical devices, except those with one interface and no evidence. */
+/* Prints the physical devices that have several interfaces or doubtful evidence. */
 static void print_hardware(const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen)
 {
     gpuhal_physical_info physical = {.size = sizeof physical};
@@ -223,7 +222,7 @@ static void print_note(const char *note, const gpuhal_probe_screen *screen)
     gpuhal_probe_screen_wrap(screen, note, strlen("note: "), 4);
 }
 
-/* Prints why every listing takes its time. */
+/* Explains why every listing is slow: results cannot be cached. */
 static void print_unwritten(const gpuhal_view *view, const gpuhal_probe_screen *screen)
 {
     if (gpuhal_probe_is_unwritten(view)) {
@@ -250,7 +249,7 @@ void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const g
             print_line(&report, screen);
         }
     }
-    if (!options->all) { /* with --all the listing shows it */
+    if (!options->all) { /* with --all the listing includes this */
         print_hardware(machine, screen);
     }
     print_choice(machine, screen);
@@ -266,7 +265,7 @@ void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const g
     print_unwritten(machine->view, screen);
 }
 
-/* The time of a cached result is that of an earlier run. */
+/* Cached results are listed, too, although an earlier run spent the time. */
 static bool has_timing(const gpuhal_plugin_report *report)
 {
     return report->time_ns || report->cached;

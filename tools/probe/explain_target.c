@@ -1,5 +1,5 @@
-/* explain_target.c: explains one thing: a plugin by its name, a device by a selector, hardware by its PCI address, with
- * or without a device. */
+/* explain_target.c: explains one object in full: a plugin by name, a device by selector, or hardware by PCI address,
+ * with or without a device. */
 #include "advice.h"
 #include "explain.h"
 #include "hardware_record.h"
@@ -31,7 +31,7 @@ static void print_node(const char *node, char *to, size_t bytes)
     }
 }
 
-enum { EXPLAIN_INDENT = 4, EXPLAIN_LABEL = 9 }; /* as of a field */
+enum { EXPLAIN_INDENT = 4, EXPLAIN_LABEL = 9 }; /* same as for a field */
 
 static void explain_hardware(const gpuhal_hardware_info *hardware, const gpuhal_probe_screen *screen)
 {
@@ -72,8 +72,8 @@ static void explain_hardware(const gpuhal_hardware_info *hardware, const gpuhal_
     }
 }
 
-/* Explains all hardware that the address fits and the hardware of the device; without a device the hardware that the
- * selector means. Returns NOT_FOUND if there is none, else the exit code for its grade. */
+/* Explains all hardware that matches the address, and the device's hardware; without a device, the hardware that the
+ * selector refers to. Returns NOT_FOUND if there is none, else the exit code for its grade. */
 static gpuhal_probe_exit explain_all_hardware(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                               const gpuhal_device *device, const gpuhal_probe_screen *screen)
 {
@@ -99,9 +99,9 @@ static gpuhal_probe_exit explain_all_hardware(const gpuhal_probe_machine *machin
 
 /* ---- devices */
 
-#define FIRST_VALUE 0x1000u /* keys of values begin here */
+#define FIRST_VALUE 0x1000u /* first key of a value */
 
-/* Prints missing facts; values have lines of their own. */
+/* Prints missing facts; missing values have separate lines. */
 static void print_missing(const gpuhal_device *device, const gpuhal_probe_screen *screen)
 {
     gpuhal_key key = 0;
@@ -116,14 +116,14 @@ static void print_missing(const gpuhal_device *device, const gpuhal_probe_screen
     }
 }
 
-/* The values that people ask for first, in the units of the table. */
+/* The most requested values, in the table's units. */
 static const struct {
     const char *name;
     gpuhal_key key;
     double divisor;
     int decimals;
     const char *unit;
-    bool is_rare; /* not reported when it is missing */
+    bool is_rare; /* not reported if missing */
 } values[] = {
     {"memory used", GPUHAL_VALUE_MEMORY_USED_BYTES, 1073741824.0, 1, " GiB", false},
     {"memory free", GPUHAL_VALUE_MEMORY_FREE_BYTES, 1073741824.0, 1, " GiB", false},
@@ -140,7 +140,7 @@ static const struct {
 };
 enum { VALUES = sizeof values / sizeof *values };
 
-/* Prints each value with its source, then the missing ones, each with its reason. */
+/* Prints each value with its source, then each missing value with the reason. */
 static void print_values(gpuhal_device *device, const gpuhal_probe_screen *screen)
 {
     gpuhal_value read[VALUES];
@@ -149,10 +149,10 @@ static void print_values(gpuhal_device *device, const gpuhal_probe_screen *scree
     for (size_t i = 0; i < VALUES; i++) {
         read[i] = (gpuhal_value){.key = values[i].key};
     }
-    (void)gpuhal_device_sample(device, 0, read, VALUES, NULL); /* missing values state their reason */
+    (void)gpuhal_device_sample(device, 0, read, VALUES, NULL); /* missing values contain their reason */
     for (size_t i = 0; i < VALUES; i++) {
         if (!read[i].missing) {
-            const double number = (double)(int64_t)read[i].u64 / values[i].divisor; /* below zero in cold stores */
+            const double number = (double)(int64_t)read[i].u64 / values[i].divisor; /* below zero in cold storage */
             const bool has_sign = screen->utf8 && values[i].key == GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS;
             snprintf(text, sizeof text, "%s: %.*f%s%s (%s)", values[i].name, values[i].decimals, number,
                      has_sign ? "°" : "", values[i].unit, read[i].source);

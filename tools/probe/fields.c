@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A column that is a text of the row, one that is a fact or value, and one that is a metric, too. */
+/* Columns with a string of the row, with a fact, or with a fact or value that is also a metric. */
 #define TEXT(NAME, FIELD, HELP)                                                                                        \
     {                                                                                                                  \
         NAME, PROBE_ORIGIN_##FIELD, 0, PROBE_UNIT_TEXT, false, NULL, "", "", HELP                                      \
@@ -108,7 +108,7 @@ static const gpuhal_probe_field columns[] = {
 };
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
-/* The name of the unit, and the number of decimal places in the library's number. */
+/* Unit names; the library's numbers count units of 10^-decimals. */
 static const struct {
     const char *name;
     unsigned decimals;
@@ -303,8 +303,8 @@ const char *gpuhal_probe_throttle_name(uint32_t bit)
     return bit < sizeof names / sizeof *names ? names[bit] : NULL;
 }
 
-/* Returns the names of the bits, with blanks between them: "power_cap thermal"; "none". A bit without a name is
- * "unknown". */
+/* Returns the names of the set bits, separated by blanks: "power_cap thermal"; "none" if no bit is set. A bit without a
+ * name is "unknown". */
 static const char *throttle_text(uint64_t reasons, char space[PROBE_FIELD_BYTES])
 {
     const char *name;

@@ -1,4 +1,4 @@
-/* foot.c: the lines below the table: a sentence and a command for each problem, and the default device. */
+/* foot.c: the lines below the table: for each problem a sentence and a command, and the default device. */
 #include "advice.h"
 #include "hardware_record.h"
 #include "print.h"
@@ -34,7 +34,6 @@ static void print_of_grade(const gpuhal_probe_problems *problems, gpuhal_hardwar
     }
 }
 
-/* Prints the worst problems first. */
 void gpuhal_probe_print_problems(const gpuhal_probe_problems *problems, const gpuhal_probe_screen *screen,
                                  gpuhal_probe_marks *marks)
 {
@@ -105,8 +104,8 @@ static bool is_gpu(const gpuhal_probe_machine *machine, const gpuhal_device *dev
     return found;
 }
 
-/* Returns whether `one` needs an explanation more: broken hardware first, then hardware that a decision keeps back,
- * then hardware that is not given. */
+/* Returns whether `one` needs an explanation more than `other`: broken hardware first, then hardware that is
+ * unavailable on purpose, then hardware that this process was not given. */
 static bool is_worse(const gpuhal_hardware_info *one, const gpuhal_hardware_info *other)
 {
     const bool is_listed = one->state != GPUHAL_HARDWARE_NOT_GIVEN;
@@ -114,7 +113,7 @@ static bool is_worse(const gpuhal_hardware_info *one, const gpuhal_hardware_info
     return !other || (is_listed && !was_listed) || (is_listed == was_listed && one->grade > other->grade);
 }
 
-/* Returns the default device; else another GPU that has a device; NULL: none. */
+/* Returns the default device if it is a GPU, otherwise another GPU with a device; NULL if there is none. */
 static const gpuhal_device *find_gpu(const gpuhal_probe_machine *machine)
 {
     const gpuhal_device *device = machine->chosen && is_gpu(machine, machine->chosen) ? machine->chosen : NULL;

@@ -1,5 +1,5 @@
-/* forget.c: see forget.h. The latest of the GPUs that were at one address has the row; ending it forgets all of them
- * that are gone. */
+/* forget.c: see forget.h. If several GPUs were at one address, the row shows the last of them; ending the row forgets
+ * all of them that are gone. */
 #include "forget.h"
 
 #include "hardware_record.h"
@@ -13,7 +13,7 @@ static const char by_name[] = "name=";
 
 bool gpuhal_probe_is_for_hardware(const char *value)
 {
-    /* Plugin names have only these characters. A UUID without a prefix begins with a digit, or has dashes. */
+    /* Plugin names have only these characters. A UUID without a prefix begins with a digit or contains dashes. */
     const size_t length = strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789_");
     return value[length] != 0 || (*value >= '0' && *value <= '9');
 }
@@ -53,7 +53,7 @@ gpuhal_status gpuhal_probe_forget_gone(const gpuhal_probe_machine *machine)
     return status;
 }
 
-/* Returns the present device, or hardware without a device, that the selector means; "" for none. */
+/* Returns the present device, or the hardware without a device, that the selector refers to; "" if there is none. */
 static const char *find_present(const gpuhal_probe_machine *machine, const char *selector)
 {
     gpuhal_device *device = NULL;
@@ -111,7 +111,7 @@ gpuhal_probe_exit gpuhal_probe_forget_hardware(const gpuhal_probe_options *optio
     gpuhal_probe_options listing = *options;
     gpuhal_probe_machine machine;
     listing.cached = true;      /* values are not needed */
-    unsetenv("GPUHAL_DEVICES"); /* hidden devices are present */
+    unsetenv("GPUHAL_DEVICES"); /* hidden devices are not gone */
     gpuhal_probe_exit code = gpuhal_probe_machine_open(&listing, &machine);
     if (code == PROBE_GO_ON) {
         code = forget_one(&machine, selector, out);

@@ -1,6 +1,6 @@
-/* gres.c: the listing as gres.conf of Slurm: a line for each GPU that Slurm can give to a job, of every vendor. A
- * comment names each GPU without a line, and the reason. The file switches AutoDetect off, since it ends at the first
- * vendor that it detects, and would contradict these lines. */
+/* gres.c: the listing as gres.conf for Slurm: a line for each GPU, of any vendor, that Slurm can give to a job. Other
+ * GPUs are listed in comments with the reason. AutoDetect is off, because it stops at the first vendor that it detects
+ * and would conflict with these lines. */
 #include "cores.h"
 #include "formats.h"
 #include "links.h"
@@ -16,14 +16,14 @@ enum { FILES_BYTES = 256, TYPE_BYTES = 96 };
 
 typedef struct gres {
     const gpuhal_probe_row *row;
-    char files[FILES_BYTES]; /* the files that the job gets access to: one, or several with commas */
+    char files[FILES_BYTES]; /* the files that the job may access: one, or several separated by commas */
     bool several;
     char type[TYPE_BYTES];
-    const char *left_out; /* the reason; NULL: it has a line */
+    const char *left_out; /* the reason for omitting it; NULL if it has a line */
 } gres;
 
-/* Sets the type: "NVIDIA H100 80GB HBM3" becomes "nvidia_h100_80gb_hbm3", as Slurm names the GPUs that it detects. All
- * parts of a GPU have one type. */
+/* Sets the type: "NVIDIA H100 80GB HBM3" becomes "nvidia_h100_80gb_hbm3", which is how Slurm names GPUs that it
+ * detects. All partitions of a GPU have the same type. */
 static void set_type(gres *one)
 {
     char space[PROBE_FIELD_BYTES];
@@ -41,7 +41,7 @@ static void set_type(gres *one)
         length--;
     }
     one->type[length] = 0;
-    if (length == 0) { /* Slurm accepts no letter of the name */
+    if (length == 0) { /* the name has no character that Slurm accepts */
         snprintf(one->type, sizeof one->type, "gpu");
     }
 }
@@ -69,7 +69,7 @@ static bool is_gpu(const gpuhal_probe_row *row)
 
 static const char shared[] = "other parts of the GPU have the same device file, and none is known to be its own";
 
-/* Sets the values of the line, or the reason why there is none. The lines before it are `done`. */
+/* Sets the values of the line, or the reason why there is none. `done` contains the previous lines. */
 static void fill(gres *one, gres *done, size_t count)
 {
     one->left_out = gpuhal_probe_row_why(one->row);
@@ -87,7 +87,7 @@ static void fill(gres *one, gres *done, size_t count)
         if (strcmp(done[i].files, one->files) != 0) {
             continue;
         }
-        /* A part must not be given to a job as if it were the whole. */
+        /* A job must not receive a partition as if it were the whole GPU. */
         if (*gpuhal_probe_row_part(one->row) && (!done[i].left_out || done[i].left_out == shared)) {
             one->left_out = done[i].left_out = shared;
         } else if (!done[i].left_out) {
@@ -96,7 +96,7 @@ static void fill(gres *one, gres *done, size_t count)
     }
 }
 
-/* Counts the links of NVLink and xGMI from one device to the other; 0 if the bytes take another path. */
+/* Counts the NVLink and xGMI links between two devices; 0 if traffic takes another path. */
 static uint64_t count_links(const gpuhal_probe_machine *machine, const gres *from, const gres *to)
 {
     for (uint32_t i = 0; i < machine->link_count; i++) {
@@ -111,8 +111,8 @@ static uint64_t count_links(const gpuhal_probe_machine *machine, const gres *fro
     return 0;
 }
 
-/* Returns whether both are parts of an AMD GPU: a process can use several. Of the parts of a MIG GPU, which have
- * several files, CUDA gives it one. */
+/* Returns whether both are partitions of one AMD GPU, because a process can use several of these. CUDA gives a process
+ * only one partition of a MIG GPU; MIG partitions have several files. */
 static bool are_parts_of_one(const gres *one, const gres *other)
 {
     return one->row->entry && other->row->entry && one->row->entry->physical &&
@@ -135,9 +135,10 @@ static void print_links(const gpuhal_probe_machine *machine, const gres *list, s
     }
 }
 
-/* Slurm gives a job the devices with most links between them, and takes 0 for no connection: parts of one GPU, which
- * share its memory, get one link more than any two GPUs. Returns 0 if no line needs links: Slurm has nothing to choose
- * by. (Slurm 26.11 itself states no links of AMD's GPUs: in its gpu_rsmi.c all are 0.) */
+/* Returns the link count to print between partitions of one GPU. Slurm prefers devices with the most links between
+ * them, and 0 means no connection. Partitions of one GPU share its memory, so they get one link more than any two GPUs
+ * have. Returns 0 if links make no difference on this node, so that no line needs them. (Slurm 26.11 itself reports no
+ * links between AMD GPUs: gpu_rsmi.c sets all counts to 0.) */
 static uint64_t find_links_of_parts(const gpuhal_probe_machine *machine, const gres *list, size_t count)
 {
     uint64_t most = 0;
@@ -173,7 +174,7 @@ static void print_comment(const gres *one, FILE *out)
     fputc('\n', out);
 }
 
-/* Prints the counts that slurm.conf must have for this node: "gpu:nvidia_h100:8,gpu:amd_mi300x:2". */
+/* Prints the counts that slurm.conf needs for this node: "gpu:nvidia_h100:8,gpu:amd_mi300x:2". */
 static void print_counts(const gres *list, size_t count, FILE *out)
 {
     const char *between = "";
@@ -222,8 +223,8 @@ static const char *address_of(const gres *one)
     return one->row->hardware ? one->row->hardware->address : "";
 }
 
-/* Sorts by the order of the bus, as the driver numbers its nodes and Slurm's own detection lists them, and not in the
- * order of this process. Parts with the same address stay in their order. */
+/* Sorts by bus address, independent of the listing's order, because drivers number nodes and Slurm's detection lists
+ * GPUs in bus order. Partitions with the same address keep their order. */
 static void sort(gres *list, size_t count)
 {
     for (size_t i = 1; i < count; i++) {

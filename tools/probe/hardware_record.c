@@ -9,11 +9,11 @@
 
 #define AMD                 0x1002u
 #define NVIDIA              0x10deu
-#define CLASS_ACCELERATOR   0x12u   /* the first byte of the class */
-#define CLASS_3D_CONTROLLER 0x0302u /* the first two: no processor contains such a controller */
+#define CLASS_ACCELERATOR   0x12u   /* first byte of the class */
+#define CLASS_3D_CONTROLLER 0x0302u /* first two bytes of the class; integrated GPUs do not have it */
 
-/* Judges by vendor and class. NVIDIA has no graphics in processors on PCI; AMD's library calls its accelerators
- * GPUs. */
+/* Determines the type from vendor and class. NVIDIA has no integrated graphics on PCI, and AMD's library calls its
+ * accelerators GPUs. */
 static gpuhal_device_type type_of_class(const gpuhal_hardware_info *hardware)
 {
     const bool accelerates = hardware->pci_class >> 16 == CLASS_ACCELERATOR;
@@ -52,7 +52,7 @@ const char *gpuhal_probe_hardware_uuid(const gpuhal_probe_machine *machine, cons
     return "";
 }
 
-/* ---- selectors, as the library reads them */
+/* ---- selectors, parsed as in the library */
 
 const char *gpuhal_probe_short_address(const char *address)
 {
@@ -62,7 +62,7 @@ const char *gpuhal_probe_short_address(const char *address)
 
 bool gpuhal_probe_hardware_is_at(const gpuhal_hardware_info *hardware, const char *selector)
 {
-    enum { DOMAIN_DIGITS = 4 }; /* or more, without leading zeros; NVIDIA's tools write eight */
+    enum { DOMAIN_DIGITS = 4 }; /* further leading zeros are ignored; NVIDIA's tools write eight digits */
     selector += strncmp(selector, "pci=", 4) == 0 ? 4 : 0;
     const char *first = strchr(selector, ':'), *bus = strchr(hardware->address, ':');
     if (!first || !bus) {
@@ -84,8 +84,8 @@ static bool is_unlisted(const gpuhal_hardware_info *hardware)
 
 enum { UUID_DIGITS = 32 };
 
-/* Reads the digits of "GPU-1a2b", "uuid=1a2b" or a whole UUID. Returns false for any other word. Only partitions have
- * "MIG-". */
+/* Reads the hex digits of "GPU-1a2b", "uuid=1a2b" or a whole UUID. Returns false for anything else. Only partitions
+ * have "MIG-". */
 static bool read_digits(const char *selector, char to[UUID_DIGITS + 1], bool *out_is_part)
 {
     const char *text = selector + (strncmp(selector, "uuid=", 5) == 0 ? 5 : 0);
@@ -113,7 +113,7 @@ static bool begins(const char *uuid, const char *digits)
     return true;
 }
 
-/* Compares the digits with the UUID as the library has it, and as the vendor's tools write it. */
+/* Compares the digits with the UUID in the library's form and in that of the vendor's tools. */
 static bool is_uuid(const char *uuid, uint32_t vendor_id, const char *digits)
 {
     char space[PROBE_UUID_BYTES];
@@ -135,7 +135,7 @@ static bool had_uuid(const gpuhal_probe_machine *machine, const gpuhal_hardware_
     return found;
 }
 
-/* Reads the backend and the last number of "cuda:7" and "cuda:0-7". */
+/* Reads the backend and the last number from "cuda:7" or "cuda:0-7". */
 static bool read_id(const char *selector, char backend[32], unsigned long *out_last)
 {
     const size_t length = strcspn(selector, ":");
@@ -151,7 +151,7 @@ static bool read_id(const char *selector, char backend[32], unsigned long *out_l
     return *end == 0;
 }
 
-/* Returns how many devices of the backend the record has for the hardware. */
+/* Returns how many devices of this backend the record contains for the hardware. */
 static uint32_t count_recorded(const gpuhal_probe_machine *machine, const gpuhal_hardware_info *hardware,
                                const char *backend)
 {
@@ -164,7 +164,8 @@ static uint32_t count_recorded(const gpuhal_probe_machine *machine, const gpuhal
     return count;
 }
 
-/* Devices of a backend are numbered without gaps: if some are missing, the last numbers do not exist. */
+/* Returns whether the device would exist if all recorded devices were listed. Devices of a backend are numbered without
+ * gaps, so if some are missing, the last numbers do not exist. */
 static bool would_exist(const gpuhal_probe_machine *machine, const char *backend, unsigned long last)
 {
     unsigned long count = 0;
@@ -178,7 +179,7 @@ static bool would_exist(const gpuhal_probe_machine *machine, const char *backend
     return last < count;
 }
 
-/* Reads the last number of "7" and "0-7". */
+/* Reads the last number from "7" or "0-7". */
 static bool read_rows(const char *selector, unsigned long *out_last)
 {
     char *end = NULL;
@@ -203,7 +204,7 @@ static bool is_excluded(const gpuhal_probe_machine *machine, const char *backend
     return excluded;
 }
 
-/* Counts the rows that the hardware had if none is left: several if it was divided. */
+/* Counts the rows that the missing hardware had, which are several if it was partitioned. */
 static uint32_t count_rows(const gpuhal_probe_machine *machine, const gpuhal_hardware_info *hardware)
 {
     gpuhal_interface_record known = {.size = sizeof known};
@@ -219,7 +220,8 @@ static uint32_t count_rows(const gpuhal_probe_machine *machine, const gpuhal_har
     return 0;
 }
 
-/* GPUs come before the processor in the rows: if some are missing, the processor moves up to their numbers. */
+/* Returns whether a missing GPU would have this number. GPUs precede the processor, so if GPUs are missing, the
+ * processor gets one of their numbers. */
 static bool would_be_row(const gpuhal_probe_machine *machine, unsigned long last)
 {
     unsigned long listed = 0, missing = 0;
@@ -238,8 +240,8 @@ bool gpuhal_probe_rows_are_missing(const gpuhal_probe_machine *machine, const ch
     return read_rows(selector, &last) && would_be_row(machine, last);
 }
 
-/* Accepts hardware unless it is known to be something else. If the vendor builds graphics into processors, the class
- * does not distinguish them. */
+/* Accepts hardware unless it is known not to be a GPU. The class does not distinguish integrated graphics from other
+ * GPUs. */
 static bool may_be_gpu(const gpuhal_hardware_info *hardware)
 {
     return hardware->state != GPUHAL_HARDWARE_DISPLAY_ONLY && type_of_class(hardware) != GPUHAL_DEVICE_ACCELERATOR;

@@ -1,4 +1,4 @@
-/* head.c: the line above the table: the machine, how many of its GPUs are ready, their drivers, the kernel. */
+/* head.c: the line above the table, with the machine, the number of ready GPUs, their drivers, and the kernel. */
 #include "print.h"
 #include "health.h"
 #include "rows.h"
@@ -11,7 +11,7 @@
 
 #define INDENT 2u
 
-/* Writes "CUDA 13.0" out of "CUDA 13.0, compute capability 9.0"; puts the API's name before a number alone. */
+/* Shortens "CUDA 13.0, compute capability 9.0" to "CUDA 13.0", and prefixes a plain number with the API's name. */
 static void write_api(const gpuhal_device *device, char *to, size_t bytes)
 {
     static const char *const names[][2] = {
@@ -28,7 +28,7 @@ static void write_api(const gpuhal_device *device, char *to, size_t bytes)
     snprintf(to, bytes, "%.40s%s%.*s", is_number ? backend : "", is_number ? " " : "", (int)strcspn(text, ","), text);
 }
 
-/* Writes "NVIDIA driver 580.65.06, CUDA 13.0"; "HIP 6.2.41134" if that stands in for the version of the driver, too. */
+/* Writes "NVIDIA driver 580.65.06, CUDA 13.0"; only "HIP 6.2.41134" if the driver reports this version as its own. */
 static void write_driver(const gpuhal_device *device, char *to, size_t bytes)
 {
     const char *vendor = "", *version = "";
@@ -127,7 +127,7 @@ void gpuhal_probe_print_head(const gpuhal_probe_machine *machine, const gpuhal_p
     snprintf(parts[1], sizeof parts[1], "%s", drivers);
     snprintf(parts[2], sizeof parts[2], "%s", host.kernel);
     size_t column = 0;
-    bool begins = false; /* a line, after the indent */
+    bool begins = false; /* at the beginning of a line, after the indent */
     for (size_t i = 0; i < 3; i++) {
         const size_t width = gpuhal_probe_screen_columns(screen, parts[i]);
         if (width == 0) {

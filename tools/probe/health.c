@@ -47,7 +47,7 @@ static bool is_narrow(const gpuhal_probe_device *entry)
     return width > 0 && width < entry->lanes;
 }
 
-/* The ailments that the library judges by values; this program judges the others. */
+/* The ailments that the library derives from values; this program derives the others. */
 static const uint32_t bits[PROBE_AILMENTS] = {
     [PROBE_RESET_NEEDED] = GPUHAL_AILMENT_RESET_NEEDED,
     [PROBE_UNCORRECTED] = GPUHAL_AILMENT_ECC_UNCORRECTED,
@@ -96,7 +96,7 @@ bool gpuhal_probe_is_ill(const gpuhal_probe_device *entry)
     return ill;
 }
 
-/* Writes the command that shows the vendor's own account of it, and the meaning of its answers. */
+/* Writes the command that shows the vendor's details, and the meaning of possible results. */
 static void write_query(const gpuhal_probe_device *entry, const char *address, const char *what, const char *answers,
                         char fix[256])
 {

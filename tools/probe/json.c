@@ -1,6 +1,6 @@
-/* json.c: the document gpuhal.probe/2; docs/gpuhal.probe-2.schema.json describes it. Keys are always there and in this
- * order. Unknown facts of a device or a link are null; if one would expect a value the reason is in the `missing`
- * beside it. */
+/* json.c: the document gpuhal.probe/2, described by docs/gpuhal.probe-2.schema.json. All keys are always present, in
+ * this order. Unknown facts of a device or link are null; if a value would be expected, the adjacent `missing` contains
+ * the reason. */
 #include "json_parts.h"
 #include "print.h"
 #include "uuid.h"
@@ -82,7 +82,7 @@ static json_t *make_environment(gpuhal_probe_json *builder, const gpuhal_probe_e
     return array;
 }
 
-/* Returns NULL if the processor is hidden. */
+/* Returns the processor's name; NULL if the processor is hidden. */
 static const char *cpu_name(const gpuhal_probe_machine *machine)
 {
     const char *cpu = NULL;
@@ -103,7 +103,6 @@ static json_t *make_chosen(gpuhal_probe_json *builder, const gpuhal_probe_machin
     return object;
 }
 
-/* Returns the exit status as a word. */
 static const char *status_name(gpuhal_probe_exit code)
 {
     switch (code) {

@@ -1,4 +1,4 @@
-/* json_device.c: a device, in gpuhal.probe/2; see json_parts.h. Sets of bits are lists of words. */
+/* json_device.c: a device in gpuhal.probe/2; see json_parts.h. Bit sets become lists of words. */
 #include "json_parts.h"
 #include "rows.h"
 #include "uuid.h"
@@ -47,7 +47,7 @@ static const char *pageable_name(uint32_t value)
     return value < sizeof names / sizeof *names ? names[value] : "unknown";
 }
 
-/* How a number of the library is written: as words for its bits, one word, or a boolean. */
+/* How to write numbers of the library: one word for each set bit, a single word, or a boolean. */
 static const struct {
     gpuhal_key key;
     const char *(*name)(uint32_t);
@@ -132,8 +132,8 @@ static json_t *make_facts(gpuhal_probe_json *builder, json_t *missing, const jso
     return facts;
 }
 
-/* Makes {"value": 41000, "source": "nvml"}; {"value": null, "reason": "timed out: ..."}; null without such a value.
- */
+/* Creates {"value": 41000, "source": "nvml"}, {"value": null, "reason": "timed out: ..."}, or null if the device has no
+ * such value. */
 static json_t *make_value(gpuhal_probe_json *builder, const gpuhal_value *value)
 {
     if (value->missing == GPUHAL_MISSING_NOT_SUPPORTED) {
@@ -160,7 +160,7 @@ json_t *gpuhal_probe_make_telemetry(gpuhal_probe_json *builder, const gpuhal_pro
     return object;
 }
 
-/* CUDA and HIP state the version of the API and the capability of the device in one text. */
+/* CUDA and HIP report the API version and the compute capability in one string. */
 static void put_versions(gpuhal_probe_json *builder, json_t *object, json_t *missing, const gpuhal_device *device)
 {
     static const char between[] = ", compute capability ";

@@ -1,4 +1,4 @@
-/* json_facts.c: the library's facts of a device, in documents; see json_parts.h. */
+/* json_facts.c: a device's facts from the library, for documents; see json_parts.h. */
 #include "json_parts.h"
 
 #include <inttypes.h>
@@ -36,7 +36,7 @@ void gpuhal_probe_put_fact(gpuhal_probe_json *builder, json_t *object, json_t *m
     }
 }
 
-/* Puts a fact of the backend's own. It has no name here, and only its value shows whether it is a text. */
+/* Adds a backend-specific fact. It has no name here, and only its value shows whether it is a string. */
 static void put_vendor_fact(gpuhal_probe_json *builder, json_t *object, json_t *missing, const gpuhal_device *device,
                             gpuhal_key key)
 {

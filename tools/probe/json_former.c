@@ -1,11 +1,11 @@
-/* json_former.c: gpuhal.probe/1, which --json=1 prints until the next minor version; docs/gpuhal.probe-1.schema.json
- * describes it. It is the present document under the former names, with the former form of devices: facts as numbers,
- * every reason, no telemetry. */
+/* json_former.c: gpuhal.probe/1, which --json=1 prints until the next minor version, described by
+ * docs/gpuhal.probe-1.schema.json. It is the current document with the former names and the former device objects:
+ * facts as numbers, every reason, no telemetry. */
 #include "json_parts.h"
 
 #include <string.h>
 
-#define LAST_FACT GPUHAL_FACT_DRIVER_UUID /* later ones are not part of it */
+#define LAST_FACT GPUHAL_FACT_DRIVER_UUID /* later facts are not part of it */
 
 static void rename_key(gpuhal_probe_json *builder, json_t *object, const char *key, const char *former)
 {
@@ -21,7 +21,7 @@ static void rename_in_all(gpuhal_probe_json *builder, json_t *array, const char 
     }
 }
 
-/* Puts the free memory as a value, or null; --cached reads none. */
+/* Adds the free memory as a value, or null; --cached reads none. */
 static void put_free_memory(gpuhal_probe_json *builder, json_t *object, json_t *missing,
                             const gpuhal_probe_device *entry)
 {

@@ -1,4 +1,4 @@
-/* json_hardware.c: hardware and problems in documents; see json_parts.h. */
+/* json_hardware.c: hardware and problems, for documents; see json_parts.h. */
 #include "json_parts.h"
 #include "rows.h"
 
@@ -33,7 +33,7 @@ json_t *gpuhal_probe_make_nodes(gpuhal_probe_json *builder, const gpuhal_probe_d
     return array;
 }
 
-/* Makes the facts of a MIG part. The profile is the last word of the driver's name for it. */
+/* Creates the facts of a MIG partition. The profile is the last word of the driver's name. */
 json_t *gpuhal_probe_make_mig(gpuhal_probe_json *builder, const char *name, const char *uuid, const char *numbers)
 {
     const char *mark = *uuid ? strstr(name, " MIG ") : NULL;
@@ -46,7 +46,7 @@ json_t *gpuhal_probe_make_mig(gpuhal_probe_json *builder, const char *name, cons
     return object;
 }
 
-/* Makes "10de", as lspci writes it; null if the hardware is not on PCI. */
+/* Creates "10de", in lspci's form; null if the hardware is not on PCI. */
 static json_t *make_hex(const gpuhal_hardware_info *hardware, uint32_t number, int digits)
 {
     char text[16];

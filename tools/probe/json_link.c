@@ -1,4 +1,4 @@
-/* json_link.c: the links between devices, in documents; see json_parts.h. */
+/* json_link.c: links between devices, for documents; see json_parts.h. */
 #include "json_parts.h"
 #include "links.h"
 
@@ -20,7 +20,7 @@ static json_t *make_link_value(size_t place, uint64_t value)
     }
 }
 
-/* Puts the result; if the link was not tried now, the cached result counts. */
+/* Adds the result of this run, or the cached result if the link was not tried. */
 static void put_link_result(gpuhal_probe_json *builder, json_t *object, json_t *missing, const gpuhal_probe_link *link,
                             bool verifying)
 {

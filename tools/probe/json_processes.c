@@ -1,4 +1,4 @@
-/* json_processes.c: the processes of a device, in gpuhal.probe/2; see json_parts.h. */
+/* json_processes.c: a device's processes in gpuhal.probe/2; see json_parts.h. */
 #include "json_parts.h"
 #include "processes.h"
 

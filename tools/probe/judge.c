@@ -1,11 +1,11 @@
-/* judge.c: the exit status for the findings; see print.h. */
+/* judge.c: determines the exit status from the findings; see print.h. */
 #include "print.h"
 
 #include <string.h>
 
-#define SEPARATORS ", \t" /* between the names for --backends, as in the library */
+#define SEPARATORS ", \t" /* between the names in --backends, as in the library */
 
-/* Returns whether a comma list names the backend; a list that excludes names none. */
+/* Returns whether a comma-separated list includes the backend; a list of exclusions includes none. */
 static bool names_backend(const char *backends, const char *name)
 {
     const size_t length = strlen(name);
@@ -19,8 +19,8 @@ static bool names_backend(const char *backends, const char *name)
     return false;
 }
 
-/* Notes that --backends names only interfaces that the listing shows through others; outside a terminal no other line
- * says so. */
+/* Notes that --backends selects only interfaces that the listing shows as part of others. Outside a terminal no other
+ * line reports this. */
 static void note_hidden(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options)
 {
     const gpuhal_probe_device *hidden = NULL;
@@ -38,7 +38,7 @@ static void note_hidden(const gpuhal_probe_machine *machine, const gpuhal_probe_
     }
 }
 
-/* Returns whether there is hardware that should be usable and is not. */
+/* Returns whether there is hardware that should be usable but is not. */
 static bool has_broken_hardware(const gpuhal_probe_machine *machine)
 {
     for (uint32_t i = 0; i < machine->hardware_count; i++) {
@@ -49,7 +49,7 @@ static bool has_broken_hardware(const gpuhal_probe_machine *machine)
     return false;
 }
 
-/* Returns whether this user may not use the requested device. */
+/* Returns whether this user lacks permission for the requested device. */
 static bool is_refused(const gpuhal_probe_machine *machine)
 {
     for (uint32_t i = 0; i < machine->count; i++) {
@@ -95,12 +95,12 @@ gpuhal_probe_exit gpuhal_probe_judge_findings(const gpuhal_probe_machine *machin
             return PROBE_PARTIAL;
         }
     }
-    /* A selected processor is the requested device. */
+    /* With --device, the selected processor is the requested device. */
     return (options->strict || options->check) && !options->device && !has_gpu(machine) ? PROBE_NO_DEVICE
                                                                                         : PROBE_COMPLETE;
 }
 
-/* Prints the problems behind the exit status for people, because programs read the other formats. */
+/* Prints the problems behind the exit status, for people, because the formats for programs do not contain them. */
 static void say_problems(const gpuhal_probe_problems *problems, const gpuhal_probe_options *options)
 {
     for (uint32_t i = 0; i < problems->count; i++) {

@@ -1,6 +1,6 @@
 /* kernel_log.c: see kernel_log.h. A record is "4,1234,5678,-;NVRM: Xid (PCI:0000:c1:00): 79, pid=…" (Linux,
- * Documentation/ABI/testing/dev-kmsg; NVIDIA, "XID Errors"). /dev/kmsg gives one record with each read, and begins with
- * its oldest one; a descriptor that stays open goes on with the next. */
+ * Documentation/ABI/testing/dev-kmsg; NVIDIA, "XID Errors"). Each read of /dev/kmsg returns one record, beginning with
+ * the oldest; a descriptor that stays open continues with the next one. */
 #include "kernel_log.h"
 
 #include "machine.h"
@@ -19,14 +19,14 @@
 #define BYTES_MOST (16u << 20)
 #define TIME_NS    UINT64_C(200000000)
 enum {
-    RECORD_BYTES = 8192, /* the kernel's longest record; a shorter read is refused */
+    RECORD_BYTES = 8192, /* longest record of the kernel; reads with a smaller buffer fail */
     GPUS_MOST = 256      /* more than any machine has */
 };
 
 struct gpuhal_probe_kernel_log {
-    int descriptor; /* -1: not opened yet */
-    bool is_file;   /* of a recorded machine */
-    bool is_cut;    /* the last reading ended before the log did */
+    int descriptor; /* -1 before it is opened */
+    bool is_file;   /* a recorded machine's log */
+    bool is_cut;    /* the last reading stopped before the end of the log */
     uint32_t count;
     struct {
         char address[20]; /* "0000:c1:00" */
@@ -34,9 +34,8 @@ struct gpuhal_probe_kernel_log {
     } gpus[GPUS_MOST];
 };
 
-/* Returns whether a program caused it: an exception of a kernel, a page fault, work that was stopped, work that was
- * ended after another error, an exception of the video decoder, a context that took too long. docs/telemetry.md has the
- * source. */
+/* Returns whether a program caused the error: a kernel exception, a page fault, work stopped, work ended after another
+ * error, a video decoder exception, or a context that took too long. docs/telemetry.md has the source. */
 static bool is_of_program(uint32_t number)
 {
     static const uint32_t list[] = {13, 31, 43, 45, 68, 109};
@@ -66,8 +65,8 @@ static void add(gpuhal_probe_kernel_log *log, const char *address, size_t length
     }
 }
 
-/* Returns whether the kernel wrote the line: programs write there, too, with another facility in the number before the
- * first comma. */
+/* Returns whether the kernel wrote the line. Programs can write to the log, too, with another facility in the number
+ * before the first comma. */
 static bool is_of_kernel(const char *line)
 {
     char *end;
@@ -96,7 +95,7 @@ static void take_line(gpuhal_probe_kernel_log *log, const char *line)
     add(log, at, length, (uint32_t)number);
 }
 
-/* Takes whole lines, and moves the rest to the front; returns its length. */
+/* Processes complete lines and moves the rest to the front; returns its length. */
 static size_t take_lines(gpuhal_probe_kernel_log *log, char *text, size_t length)
 {
     char *line = text;
@@ -107,13 +106,13 @@ static size_t take_lines(gpuhal_probe_kernel_log *log, char *text, size_t length
     }
     const size_t rest = length - (size_t)(line - text);
     if (!log->is_file || rest > RECORD_BYTES) {
-        return 0; /* a line that is too long is no Xid */
+        return 0; /* a line that is too long is not an Xid */
     }
     memmove(text, line, rest);
     return rest;
 }
 
-/* Reads from the end of the last reading. */
+/* Continues from the end of the last reading. */
 static void read_log(gpuhal_probe_kernel_log *log)
 {
     char text[2 * RECORD_BYTES + 1];
@@ -126,14 +125,14 @@ static void read_log(gpuhal_probe_kernel_log *log)
             bytes += (size_t)got;
             rest = take_lines(log, text, rest + (size_t)got);
         } else {
-            /* EPIPE: the kernel has overwritten the next record, and the read after it gets a later one; EAGAIN: no
-             * more. */
+            /* EPIPE: the kernel has overwritten the next record, and another read returns a later one. EAGAIN: there
+             * are no more records. */
             at_end = got == 0 || (errno != EPIPE && errno != EINTR);
         }
     }
     log->is_cut = !at_end;
     if (rest > 0) {
-        (void)lseek(log->descriptor, -(off_t)rest, SEEK_CUR); /* to the beginning of the line */
+        (void)lseek(log->descriptor, -(off_t)rest, SEEK_CUR); /* back to the beginning of the line */
     }
 }
 
@@ -160,7 +159,7 @@ static void open_log(gpuhal_probe_kernel_log *log)
 static gpuhal_probe_logged logged_of(const gpuhal_probe_kernel_log *log, const gpuhal_hardware_info *hardware)
 {
     for (uint32_t i = 0; hardware && i < log->count; i++) {
-        const size_t length = strlen(log->gpus[i].address); /* without the function: "0000:c1:00.0" */
+        const size_t length = strlen(log->gpus[i].address); /* "0000:c1:00" matches any function of the device */
         if (strncmp(hardware->address, log->gpus[i].address, length) == 0 && hardware->address[length] == '.') {
             return log->gpus[i].logged;
         }

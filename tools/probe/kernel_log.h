@@ -1,4 +1,4 @@
-/* kernel_log.h: errors of GPUs in the kernel's log, since the machine started or as far back as the log goes. */
+/* kernel_log.h: GPU errors in the kernel log, since boot or as far back as the log goes. */
 #ifndef PROBE_KERNEL_LOG_H
 #define PROBE_KERNEL_LOG_H
 
@@ -8,15 +8,15 @@
 typedef struct gpuhal_probe_machine gpuhal_probe_machine;
 typedef struct gpuhal_probe_kernel_log gpuhal_probe_kernel_log;
 
-/* Errors that NVIDIA's driver logged for one GPU (Xid), except errors that a program causes. */
+/* Errors that NVIDIA's driver logged for one GPU (Xid), except those caused by programs. */
 typedef struct gpuhal_probe_logged {
-    uint32_t count, last; /* the number of the last one */
+    uint32_t count, last; /* the error number of the last one */
 } gpuhal_probe_logged;
 
-/* Finds the errors for each device of a GPU with NVIDIA's driver. If this user may not read the log, there are no
- * values. A reading ends after 16 MiB or 200 ms, and the next one goes on from there. Returns false without memory. */
+/* Finds the errors for all devices that use NVIDIA's driver. If this user may not read the log, there are no values. A
+ * reading stops after 16 MiB or 200 ms, and the next one continues at this point. Returns false if out of memory. */
 bool gpuhal_probe_kernel_log_read(gpuhal_probe_machine *machine);
-/* Returns a sentence if the last reading ended before the log did; else NULL. */
+/* Returns a note if the last reading stopped before the end of the log, else NULL. */
 const char *gpuhal_probe_kernel_log_note(const gpuhal_probe_machine *machine);
 void gpuhal_probe_kernel_log_finish(gpuhal_probe_machine *machine);
 

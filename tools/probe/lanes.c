@@ -1,5 +1,5 @@
-/* lanes.c: see lanes.h. NVML's maximum is another number: on laptops with a GPU wired to eight lanes it was sixteen.
- * The kernel's files state the maximum of each end (Linux, Documentation/ABI/testing/sysfs-bus-pci, max_link_width). */
+/* lanes.c: see lanes.h. NVML's maximum cannot be used: on laptops with a GPU wired to eight lanes it was sixteen. Sysfs
+ * has the maximum of each end (Linux, Documentation/ABI/testing/sysfs-bus-pci, max_link_width). */
 #include "lanes.h"
 
 #include "machine.h"
@@ -13,7 +13,7 @@
 
 enum { LANES_MOST = 32 };
 
-/* Reads the lanes; 0: unknown. @p length: of the used part of @p place. */
+/* Reads the lanes; 0 if unknown. Only the first @p length characters of @p place are used. */
 static unsigned read_lanes(const char *place, size_t length)
 {
     const char *root = getenv("GPUHAL_SYSTEM_ROOT");

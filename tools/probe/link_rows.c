@@ -1,7 +1,7 @@
 /* link_rows.c: see link_rows.h. */
 #include "link_rows.h"
 
-/* nvidia-smi's abbreviations come after the meaning. */
+/* nvidia-smi's abbreviation follows the meaning. */
 const char *const gpuhal_probe_link_words[PROBE_KINDS][2] = {
     {"?", "not known"},
     [GPUHAL_LINK_NVLINK] = {"nvlink", "NVLink, directly (NV)"},
@@ -36,8 +36,8 @@ static bool is_advertised(const gpuhal_probe_link *link)
     return !advertised->missing && advertised->u64 != 0;
 }
 
-/* Returns the kind of a link. If a driver offers direct access, "not known" and "host memory" cannot be the whole
- * truth: the kind is DIRECT. */
+/* Returns the kind of a link. If a driver offers direct access, but the kind is unknown or host memory, the kind is
+ * DIRECT. */
 size_t gpuhal_probe_link_kind(const gpuhal_probe_link *link)
 {
     const gpuhal_value *kind = &link->values[PROBE_LINK_KIND];
@@ -48,7 +48,7 @@ size_t gpuhal_probe_link_kind(const gpuhal_probe_link *link)
     return is_advertised(link) && (known == 0 || known == GPUHAL_LINK_HOST) ? PROBE_KIND_DIRECT : known;
 }
 
-/* Returns the mark of a link. A verified link proves direct access only if bytes took the peer path. */
+/* Returns the mark of a link. Verification proves direct access only if the data took the peer path. */
 char gpuhal_probe_link_mark(const gpuhal_probe_link *link)
 {
     bool proven = link->values[PROBE_LINK_PATH].u64 == GPUHAL_PATH_PEER;

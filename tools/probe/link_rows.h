@@ -1,4 +1,4 @@
-/* link_rows.h: the links between listed devices, and the words for them: the source of the tables (matrix.c) and the
+/* link_rows.h: the links between listed devices, and their short names: the source of the tables (matrix.c) and the
  * sentences (link_sentences.c). */
 #ifndef PROBE_LINK_ROWS_H
 #define PROBE_LINK_ROWS_H
@@ -10,23 +10,24 @@
 typedef struct gpuhal_probe_link_rows {
     const gpuhal_probe_machine *machine;
     const gpuhal_probe_screen *screen;
-    uint32_t *rows; /* places of the devices */
+    uint32_t *rows; /* indices of the devices */
     uint32_t count;
 } gpuhal_probe_link_rows;
 
-/* The library's kinds (0: not known), and two more. */
+/* The library's kinds (0 if unknown) and two others. */
 enum { PROBE_KIND_DIRECT = GPUHAL_LINK_HOST + 1, PROBE_KIND_VENDOR, PROBE_KINDS };
 
-/* By kind: a short word, and its meaning. */
+/* By kind: a short name and its meaning. */
 extern const char *const gpuhal_probe_link_words[PROBE_KINDS][2];
 
 const gpuhal_probe_link *gpuhal_probe_link_between(const gpuhal_probe_link_rows *own, uint32_t from_row,
                                                    uint32_t to_row);
 size_t gpuhal_probe_link_kind(const gpuhal_probe_link *link);
-/* Returns '+' if one device reaches the other's memory, '!' if the link failed, else 0. */
+/* Returns '+' if one device can access the other's memory, '!' if the link failed, else 0. */
 char gpuhal_probe_link_mark(const gpuhal_probe_link *link);
 
-/* Prints one sentence if all links are alike, or one for each group. Returns false if they need a table. */
+/* Prints one sentence if all links are alike, or one for each group of devices. Returns false if a table is
+ * required. */
 bool gpuhal_probe_print_link_sentences(const gpuhal_probe_link_rows *own);
 
 #endif

@@ -1,5 +1,5 @@
-/* link_sentences.c: links of many devices in a few words: one sentence if all are alike; if devices form islands, one
- * sentence for each island and one for the links between them. */
+/* link_sentences.c: describes the links of many devices in sentences: one sentence if all links are alike; if the
+ * devices form islands, one sentence for each island and one for the links between islands. */
 #include "link_rows.h"
 #include "topology.h"
 
@@ -14,7 +14,6 @@ static bool same_value(const gpuhal_probe_link *a, const gpuhal_probe_link *b, s
     return (one->missing != 0) == (other->missing != 0) && (one->missing || one->u64 == other->u64);
 }
 
-/* Returns whether one sentence can describe both. */
 static bool are_alike(const gpuhal_probe_link *a, const gpuhal_probe_link *b)
 {
     return gpuhal_probe_link_kind(a) == gpuhal_probe_link_kind(b) &&
@@ -23,7 +22,7 @@ static bool are_alike(const gpuhal_probe_link *a, const gpuhal_probe_link *b)
            same_value(a, b, PROBE_LINK_COUNT);
 }
 
-/* Returns the first of the links between the rows if all are alike and none failed; else NULL. */
+/* Returns the first link between the rows if all links are alike and none failed; else NULL. */
 static const gpuhal_probe_link *find_uniform(const gpuhal_probe_link_rows *own)
 {
     const gpuhal_probe_link *first = gpuhal_probe_link_between(own, 0, 1);
@@ -49,7 +48,7 @@ static bool are_gpus(const gpuhal_probe_link_rows *own)
     return true;
 }
 
-/* Writes "NVLink 4 all to all, 18 links each", with these words about the devices. */
+/* Writes "NVLink 4 all to all, 18 links each", with `words` in place of "all to all". */
 static void write_uniform(const gpuhal_probe_link *link, const char *words, char *to, size_t bytes)
 {
     static const char *const names[PROBE_KINDS] = {
@@ -79,7 +78,7 @@ static void print_uniform(const gpuhal_probe_link_rows *own, const gpuhal_probe_
     gpuhal_probe_screen_wrap(own->screen, text, 0, 4);
 }
 
-/* Prints the sentence about access to each other's memory. @where: "" for all, or the devices that have it. */
+/* Prints whether devices can access each other's memory. @where is "" for all devices, or names the devices. */
 static void print_reach(const gpuhal_probe_link_rows *own, const char *where, const gpuhal_probe_link *link)
 {
     char text[160];
@@ -88,24 +87,24 @@ static void print_reach(const gpuhal_probe_link_rows *own, const char *where, co
     gpuhal_probe_screen_wrap(own->screen, text, 0, 4);
 }
 
-/* ---- a sentence for each island, and one for the links between them */
+/* ---- a sentence for each island, and one for the links between islands */
 
-/* Devices with closer links among each other than to all others: each island has at least two, and all links between
- * islands are alike. The output calls them groups. */
+/* Groups of devices whose links to each other are closer than to other devices. Each island has at least two devices,
+ * and all links between islands are alike. The output calls islands groups. */
 typedef struct islands {
-    uint32_t *first;   /* for each row the first row of its island */
-    uint32_t *members; /* room for the rows of one island */
+    uint32_t *first;   /* for each row, the first row of its island */
+    uint32_t *members; /* space for the rows of one island */
     const gpuhal_probe_link *inside, *between;
 } islands;
 
-/* Returns whether `a` is closer. The kinds are ordered so, except a direct connection of an unknown kind. */
+/* Returns whether `a` is closer. Kinds are ordered by distance, except for direct connections of an unknown kind. */
 static bool is_closer(const gpuhal_probe_link *a, const gpuhal_probe_link *b)
 {
     const size_t one = gpuhal_probe_link_kind(a), other = gpuhal_probe_link_kind(b);
     return one == PROBE_KIND_DIRECT ? other == GPUHAL_LINK_HOST : one != 0 && other <= GPUHAL_LINK_HOST && one < other;
 }
 
-/* Copies the rows of the island that begins with row @first to found->members. */
+/* Copies the rows of the island that starts with row @first to found->members. */
 static uint32_t take_members(const gpuhal_probe_link_rows *own, const islands *found, uint32_t first)
 {
     uint32_t count = 0;
@@ -117,7 +116,8 @@ static uint32_t take_members(const gpuhal_probe_link_rows *own, const islands *f
     return count;
 }
 
-/* Guesses the islands: each row belongs to the first row that is nearer to it than islands are to each other. */
+/* Guesses the islands: each row belongs to the island of the first row to which it is closer than islands are to each
+ * other. */
 static void guess_islands(const gpuhal_probe_link_rows *own, islands *found)
 {
     found->between = found->inside = gpuhal_probe_link_between(own, 0, 1);
@@ -135,7 +135,7 @@ static void guess_islands(const gpuhal_probe_link_rows *own, islands *found)
     }
 }
 
-/* Returns whether the guess is true of every link. */
+/* Returns whether the guess fits every link. */
 static bool are_islands(const gpuhal_probe_link_rows *own, const islands *found)
 {
     for (uint32_t i = 0; i < own->count; i++) {
@@ -156,8 +156,8 @@ static bool are_islands(const gpuhal_probe_link_rows *own, const islands *found)
     return true;
 }
 
-/* Finds the islands. Returns false if there are none: all links are alike, or they are irregular. Must be finished in
- * any case. */
+/* Finds the islands. Returns false if all links are alike or the links are irregular. The caller must clean up `found`
+ * in either case. */
 static bool find_islands(const gpuhal_probe_link_rows *own, islands *found)
 {
     *found = (islands){.first = calloc(own->count, sizeof *found->first),

@@ -1,6 +1,6 @@
-/* links.c: see links.h. One child process reads link after link and sends the results, so that each driver is started
- * once. When it dies or hangs, its current link has failed, and another child continues after that; when this happens
- * repeatedly, the remaining links are left out. */
+/* links.c: see links.h. One child process reads all links in sequence and sends the results, so that each driver is
+ * started only once. If the child crashes or hangs, its current link fails and another child continues with the next
+ * link. After repeated failures, the remaining links are skipped. */
 #include "links.h"
 
 #include "progress.h"
@@ -15,7 +15,7 @@ enum { FAILURES_MOST = 3 };
 
 typedef struct job {
     gpuhal_probe_machine *machine;
-    uint32_t first; /* link to begin with */
+    uint32_t first; /* index of the first link to read */
 } job;
 
 static const gpuhal_probe_device *device_of(const gpuhal_probe_machine *machine, uint32_t place)
@@ -28,7 +28,7 @@ static bool is_in_child(const gpuhal_probe_machine *machine, const gpuhal_probe_
     return device_of(machine, link->from)->in_child && device_of(machine, link->to)->in_child;
 }
 
-/* Returns the first link from `place` on that is read in a child, or in this process. */
+/* Returns the first link, from `place` on, that is to be read in a child process, or in this process. */
 static uint32_t next_link(const gpuhal_probe_machine *machine, uint32_t place, bool in_child)
 {
     while (place < machine->link_count && is_in_child(machine, &machine->links[place]) != in_child) {
@@ -39,7 +39,7 @@ static uint32_t next_link(const gpuhal_probe_machine *machine, uint32_t place, b
 
 /* ---- reading */
 
-/* Marks a link as unknown, for this reason. */
+/* Marks all values of a link as missing, for this reason. */
 static void set_failed(gpuhal_probe_link *link, gpuhal_missing reason, const char *why)
 {
     for (size_t i = 0; i < PROBE_LINK_VALUES; i++) {
@@ -67,7 +67,7 @@ static void read_name(gpuhal_device *from, gpuhal_device *to, gpuhal_probe_link 
     snprintf(link->name, sizeof link->name, "%s", text ? text : "");
 }
 
-/* Reads the values. `untried`: --verify is still to come, and a cached result does not replace it. */
+/* Reads the values. With `untried`, --verify will follow, and cached results are not used in its place. */
 static void read_values(const gpuhal_probe_machine *machine, gpuhal_probe_link *link, bool untried)
 {
     for (size_t i = 0; i < PROBE_LINK_VALUES; i++) {
@@ -93,13 +93,13 @@ static void try_link(const gpuhal_probe_machine *machine, gpuhal_probe_link *lin
     read_values(machine, link, false);
 }
 
-/* Puts the child's own devices in the place of the parent's, in the child's copy of the machine. */
+/* Replaces the parent's devices with the child's own, in the child's copy of the machine. */
 static gpuhal_status open_devices(gpuhal_probe_machine *machine)
 {
     char backends[512] = "";
     const char *last = "";
     gpuhal *gpu = NULL;
-    for (uint32_t i = 0; i < machine->count; i++) { /* devices of one backend are listed together */
+    for (uint32_t i = 0; i < machine->count; i++) { /* devices of a backend are adjacent */
         const char *backend = gpuhal_device_backend(machine->devices[i].device);
         if (strcmp(backend, last) != 0) {
             gpuhal_tool_append(backends, sizeof backends, ",", "%s", backend);
@@ -115,7 +115,7 @@ static gpuhal_status open_devices(gpuhal_probe_machine *machine)
     return status;
 }
 
-/* Sends the facts of a link before the child tries it, so that they are not lost when a driver crashes in the trial. */
+/* Sends the facts of a link before trying it, so that they are not lost if the driver crashes. */
 static void work(void *user, int to)
 {
     const job *own = user;
@@ -152,7 +152,7 @@ static void begin_progress(const gpuhal_probe_machine *machine, uint32_t place, 
     gpuhal_probe_wait_begin(text, limit_ns);
 }
 
-/* Receives all records that the child sends about one link. *out_known: there was one. */
+/* Receives all records about one link. *out_known is set if there was one. */
 static gpuhal_tool_heard receive_one(const gpuhal_tool_child *child, gpuhal_probe_link *link, uint64_t timeout_ns,
                                      bool *out_known)
 {
@@ -168,8 +168,8 @@ static gpuhal_tool_heard receive_one(const gpuhal_tool_child *child, gpuhal_prob
     return answer;
 }
 
-/* Receives links from `place` on until all have come, or the child fails at one. Returns the place to continue from.
- * `each` is the time for one link without --timeout. */
+/* Receives links from `place` on until all have arrived, or the child fails at one. Returns the index at which to
+ * continue. `each` is the time limit for a link without --timeout. */
 static uint32_t receive(gpuhal_probe_machine *machine, gpuhal_tool_child *child, uint32_t place, uint64_t each,
                         uint32_t *failures)
 {
@@ -201,7 +201,7 @@ static uint32_t receive(gpuhal_probe_machine *machine, gpuhal_tool_child *child,
     return place;
 }
 
-/* Leaves a link out, because drivers have failed too often or the time is over. */
+/* Skips a link, because drivers failed too often or time ran out. */
 static void leave_out(gpuhal_probe_link *link, uint32_t failures)
 {
     char *sentence = link->result.sentence;
@@ -213,7 +213,7 @@ static void leave_out(gpuhal_probe_link *link, uint32_t failures)
     set_failed(link, GPUHAL_MISSING_NOT_READ, sentence);
 }
 
-/* Returns the first link without a child, because none could be started. */
+/* Returns the first link that could not be read, because no child could be started. */
 static uint32_t look_in_children(gpuhal_probe_machine *machine, uint64_t timeout_ns)
 {
     uint32_t place = next_link(machine, 0, true), failures = 0;
@@ -295,8 +295,8 @@ bool gpuhal_probe_links_find(const gpuhal_probe_options *options, uint64_t timeo
     if (!list_links(options, machine)) {
         return false;
     }
-    /* Links that are read in this process come last: they start drivers here, and after that no child could start
-     * them. */
+    /* Links that this process reads itself come last: they start drivers here, after which no child could start these
+     * drivers. */
     uint32_t left = look_in_children(machine, timeout_ns);
     for (uint32_t i = 0; i < machine->link_count; i++) {
         if (i >= left || !is_in_child(machine, &machine->links[i])) {

@@ -1,11 +1,11 @@
-/* links.h: the links between devices: the library's facts, and with --verify the results of copies and a clock. */
+/* links.h: the links between devices: the library's facts, and with --verify the results of copies and timing. */
 #ifndef PROBE_LINKS_H
 #define PROBE_LINKS_H
 
 #include "machine.h"
 #include "print.h"
 
-/* In the order of the document. */
+/* In the document's order. */
 enum {
     PROBE_LINK_KIND,
     PROBE_LINK_BANDWIDTH,
@@ -16,24 +16,23 @@ enum {
     PROBE_LINK_SPEED,
     PROBE_LINK_LATENCY,
     PROBE_LINK_TRIED,
-    PROBE_LINK_VERIFIED, /* cached, if it was not tried now */
+    PROBE_LINK_VERIFIED, /* cached, unless it was tried now */
     PROBE_LINK_VALUES
 };
 
-/* From one device to another. */
+/* The link from one device to another. */
 struct gpuhal_probe_link {
-    uint32_t from, to; /* places among the devices of the machine */
-    bool software;     /* one of the two, at least, is a program on the host's processor, and that is measured */
-    bool tried;        /* --verify was meant for it */
-    bool cached;   /* the measurement is from an earlier time */
-    gpuhal_probe_result result; /* of verifying it, and of reading it from the driver */
+    uint32_t from, to;          /* indices of the machine's devices */
+    bool software;              /* one of the two, at least, is host software; the measurement is of the processor */
+    bool tried;                 /* --verify applied to it */
+    bool cached;                /* the measurement is from an earlier run */
+    gpuhal_probe_result result; /* of verifying, and of reading facts from the driver */
     gpuhal_value values[PROBE_LINK_VALUES];
-    gpuhal_missing name_missing; /* 0: `name` is the vendor's name; else the reason why there is none */
+    gpuhal_missing name_missing; /* 0 if `name` is the vendor's name; else the reason why there is none */
     char name[112];
 };
 
-/* Reads every ordered pair of the machine's devices; --verify tries the pairs of shown devices. Returns false without
- * memory. */
+/* Reads every ordered pair of devices; --verify tries the pairs of shown devices. Returns false if out of memory. */
 bool gpuhal_probe_links_find(const gpuhal_probe_options *options, uint64_t timeout_ns, gpuhal_probe_machine *machine);
 
 #endif

@@ -20,7 +20,7 @@ void gpuhal_probe_complain(const char *sentence)
     gpuhal_probe_say("%s", gpuhal_probe_in_options(sentence, words));
 }
 
-/* @p deadline_ns: 0: the library's own */
+/* @p deadline_ns is the plugins' deadline; 0 for the library's default. */
 gpuhal_status gpuhal_probe_open_gpu(const gpuhal_probe_options *options, const char *devices, uint64_t deadline_ns,
                                     gpuhal **out_gpu)
 {
@@ -31,15 +31,16 @@ gpuhal_status gpuhal_probe_open_gpu(const gpuhal_probe_options *options, const c
         .helper_deadline_ns = deadline_ns,
         .retry = options->run_again ? options->run_again : options->retry,
     };
-    if (isatty(STDERR_FILENO) && !getenv("GPUHAL_LOG")) { /* the waiting line names the current step */
+    if (isatty(STDERR_FILENO) && !getenv("GPUHAL_LOG")) { /* the progress line names the current step */
         config.log = gpuhal_probe_wait_listen;
         config.log_level = GPUHAL_PROBE_WAIT_LEVEL;
     }
     return gpuhal_open(&config, out_gpu);
 }
 
-/* Returns whether a comma list of selectors names interfaces: by backend, id or name. Addresses, UUIDs and numbers name
- * physical devices. A number after an id belongs to the id's backend, and the id names interfaces already. */
+/* Returns whether a comma-separated list of selectors names interfaces, by backend, id or name. Addresses, UUIDs and
+ * numbers name physical devices. A plain number after an id belongs to the id's backend; it needs no check, because the
+ * id already names interfaces. */
 static bool names_interfaces(const char *selectors)
 {
     static const char *const hardware[] = {"auto", "gpu", "most_free", "least_loaded", "each", "pci", "uuid", "env"};
@@ -60,8 +61,8 @@ static bool names_interfaces(const char *selectors)
     return false;
 }
 
-/* Returns whether the listing for people has the device: the preferred interface of each physical device, or more
- * on request. */
+/* Returns whether the listing for people shows the device. By default it shows only the preferred interface of each
+ * physical device. */
 static bool is_shown(const gpuhal_probe_options *options, const gpuhal_probe_device *entry)
 {
     return options->all || entry->preferred || names_interfaces(options->device);
@@ -103,7 +104,7 @@ gpuhal_probe_exit gpuhal_probe_look(gpuhal_probe_machine *machine)
     drop_view(machine);
     machine->view_ns = gpuhal_tool_now_ns();
     gpuhal_status status = gpuhal_view_of(machine->gpu, GPUHAL_VIEW_HARDWARE, &machine->view);
-    if (status) { /* without the hardware the devices are still listed */
+    if (status) { /* the devices are listed even without the hardware */
         gpuhal_probe_complain(gpuhal_last_error()->sentence);
         status = gpuhal_view_of(machine->gpu, 0, &machine->view);
     }
@@ -121,7 +122,7 @@ gpuhal_probe_exit gpuhal_probe_look(gpuhal_probe_machine *machine)
     return PROBE_GO_ON;
 }
 
-/* A plugin that was probed in this process was started here, so a forked child could not use it. */
+/* A plugin that was probed in this process is already started here, so a forked child cannot use it. */
 static bool was_probed_here(const gpuhal_view *view, const char *backend)
 {
     gpuhal_plugin_report report = {.size = sizeof report};

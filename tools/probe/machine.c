@@ -1,5 +1,5 @@
-/* machine.c: see machine.h. Options win over the environment: a variable that an option replaces is removed from the
- * environment before the library reads it. */
+/* machine.c: see machine.h. Options override environment variables: an overridden variable is removed before the
+ * library reads the environment. */
 #include "machine.h"
 
 #include "absence.h"
@@ -20,9 +20,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OPEN_NS   15000000000u /* for a plugin, as the library has it */
-#define VERIFY_NS 60000000000u /* for a device, and for a link, without --timeout */
-#define RESCAN_NS 5000000000u  /* how often the buses are searched again; it costs more than reading values */
+#define OPEN_NS   15000000000u /* for plugins; the library's default */
+#define VERIFY_NS 60000000000u /* for each device and link, without --timeout */
+#define RESCAN_NS 5000000000u  /* interval for scanning the buses, which costs more than reading values */
 
 static bool is_plugin(const gpuhal_view *view, const char *name, size_t length)
 {
@@ -34,7 +34,8 @@ static bool is_plugin(const gpuhal_view *view, const char *name, size_t length)
     return found;
 }
 
-/* Checks the names in --retry: a mistyped name would silently do nothing. The option's value begins with a name. */
+/* Checks the names in --retry, because a misspelled name would silently have no effect. The option's value begins with
+ * a name. */
 static gpuhal_probe_exit check_retry(const gpuhal_probe_options *options, const gpuhal_view *view)
 {
     for (const char *item = options->retry; item && *item; item += strspn(item, GPUHAL_PROBE_SEPARATORS)) {
@@ -49,7 +50,6 @@ static gpuhal_probe_exit check_retry(const gpuhal_probe_options *options, const 
     return PROBE_GO_ON;
 }
 
-/* Keeps a copy of the reason for the choice. */
 static gpuhal_probe_exit set_reason(gpuhal_probe_machine *machine, const char *reason)
 {
     free(machine->chosen_reason);
@@ -67,13 +67,13 @@ static bool is_preferred(const gpuhal_probe_machine *machine, const gpuhal_probe
     return entry->preferred;
 }
 
-/* With --verify only devices that passed are usable. */
+/* With --verify, only devices that passed are usable. */
 static bool is_usable(const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry)
 {
     return (machine->verifying ? entry->verified : entry->shown) && gpuhal_probe_is_usable(machine, entry);
 }
 
-/* Makes the list "cuda:0,cuda:3"; NULL without memory. */
+/* Creates the list "cuda:0,cuda:3"; NULL if out of memory. */
 static char *list_ids(const gpuhal_probe_machine *machine,
                       bool (*is_listed)(const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry))
 {
@@ -93,15 +93,15 @@ static char *list_ids(const gpuhal_probe_machine *machine,
     return list;
 }
 
-/* Returns whether only the library can apply the list, when it opens: numbers count with nothing hidden, devices that
- * `!` excludes are hidden by now, and a limit and values apply only there. */
+/* Returns whether the list has terms that only apply while the library opens: numbers, which also count hidden devices;
+ * `!`, whose devices are hidden afterwards; limits; and most_free or least_loaded. */
 static bool is_for_opening(const char *selectors)
 {
     return gpuhal_probe_has_number(selectors) || strpbrk(selectors, "!@") || strstr(selectors, "most_free") ||
            strstr(selectors, "least_loaded");
 }
 
-/* The filter has already hidden the devices that the list does not name. */
+/* Chooses a device. The filter has already hidden the devices that the list does not name. */
 static gpuhal_probe_exit choose(const gpuhal_probe_options *options, gpuhal_probe_machine *machine)
 {
     const char *reason = NULL;
@@ -119,7 +119,7 @@ static gpuhal_probe_exit choose(const gpuhal_probe_options *options, gpuhal_prob
     return set_reason(machine, reason ? reason : "");
 }
 
-/* Replaces a chosen device that turned out faulty: the library's rule chooses one of the others. */
+/* If the chosen device turns out to be faulty, lets the library choose another one. */
 static gpuhal_probe_exit choose_again(gpuhal_probe_machine *machine)
 {
     char reason[512];
@@ -157,7 +157,7 @@ static gpuhal_probe_exit choose_again(gpuhal_probe_machine *machine)
     return set_reason(machine, reason);
 }
 
-/* Verifies the devices in the listing for people: their other interfaces would use the same physical device again. */
+/* Verifies only shown devices; their other interfaces use the same physical device. */
 static void verify_devices(gpuhal_probe_machine *machine)
 {
     uint32_t shown = 0, done = 0;
@@ -185,7 +185,7 @@ static void verify_devices(gpuhal_probe_machine *machine)
     }
 }
 
-/* A single scrape does not wait; repeated output has the time. */
+/* A single scrape must not wait; repeated output has time to. */
 static gpuhal_probe_extent extent_of(const gpuhal_probe_options *options)
 {
     switch (options->format) {
@@ -201,8 +201,7 @@ static gpuhal_probe_extent extent_of(const gpuhal_probe_options *options)
     }
 }
 
-/* Reads the values. Drivers report lost devices now; the rows that take their place are in the table, and are read,
- * too. */
+/* Reads the values. Drivers may now report devices as lost; the rows that replace these are then read as well. */
 static gpuhal_probe_exit read_values(const gpuhal_probe_options *options, gpuhal_probe_extent extent,
                                      gpuhal_probe_machine *machine)
 {
@@ -221,8 +220,8 @@ static gpuhal_probe_exit read_values(const gpuhal_probe_options *options, gpuhal
     return choose_again(machine);
 }
 
-/* The chosen device's plugin could not return values, so there is no evidence that it works. A plugin that has no
- * values, or a driver that takes too long, is no reason for doubt. */
+/* Returns whether the chosen device's plugin failed to return values, so that there is no evidence that the device
+ * works. A plugin without values or a slow driver does not count. */
 static bool is_doubtful(const gpuhal_probe_machine *machine)
 {
     for (uint32_t i = 0; i < machine->count; i++) {
@@ -236,7 +235,8 @@ static bool is_doubtful(const gpuhal_probe_machine *machine)
     return false;
 }
 
-/* @p until_ns, @p deadline_ns: for everything, and for the plugins; 0: no end, and the library's default */
+/* @p until_ns is the deadline for everything, 0 for none; @p deadline_ns is the plugins' deadline, 0 for the library's
+ * default. */
 static gpuhal_probe_exit open_machine(const gpuhal_probe_options *options, uint64_t until_ns, uint64_t deadline_ns,
                                       gpuhal_probe_machine *out_machine)
 {
@@ -278,13 +278,14 @@ static gpuhal_probe_exit open_machine(const gpuhal_probe_options *options, uint6
         gpuhal_probe_complain("out of memory");
         code = PROBE_INTERNAL;
     }
-    const bool wants_values = !options->cached && !options->target; /* a target reads only its own device */
+    const bool wants_values = !options->cached && !options->target; /* a target reads only its own device's values */
     return code == PROBE_GO_ON && wants_values ? read_values(options, extent_of(options), out_machine) : code;
 }
 
-/* A cached list may be older than the trouble: a daemon may have died since. A failure in this process is not taken
- * from the cache again, so the second list is that of the next program. It gets the remaining time; if none is left,
- * the first list stays. */
+/* If the chosen device is doubtful, lists again, because the cached list may be older than the problem, for example if
+ * a daemon has died since. A cached plugin that failed in this process is probed again, so the second list is the one
+ * that the next program would get. The second attempt has only the remaining time; if none is left, the first list
+ * stays. */
 gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options, gpuhal_probe_machine *out_machine)
 {
     const uint64_t until_ns = options->timeout_ns ? gpuhal_tool_now_ns() + options->timeout_ns : 0;
@@ -294,13 +295,13 @@ gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options,
         gpuhal_probe_machine_finish(out_machine);
         code = open_machine(options, until_ns, until_ns ? left_ns : 0, out_machine);
     }
-    /* Nothing is known of the device except that its plugin lists it. */
+    /* The only evidence is that the plugin lists the device. */
     return code == PROBE_GO_ON && is_doubtful(out_machine)
                ? set_reason(out_machine, "which is listed, and none of whose values could be read")
                : code;
 }
 
-/* The list of devices has changed, so results for single devices are no longer valid. */
+/* Lists again after the devices have changed; results for single devices are no longer valid. */
 static gpuhal_probe_exit list_again(const gpuhal_probe_options *options, gpuhal_probe_machine *machine)
 {
     free(machine->devices);

@@ -1,5 +1,5 @@
-/* machine.h: the findings of one run of gpuhal-probe: the opened gpuhal object, the devices to show, their results and
- * the choice. */
+/* machine.h: the results of a run of gpuhal-probe: the opened gpuhal object, the devices to show, their results and the
+ * chosen device. */
 #ifndef PROBE_MACHINE_H
 #define PROBE_MACHINE_H
 
@@ -16,74 +16,74 @@ typedef struct gpuhal_probe_link gpuhal_probe_link;           /* links.h */
 typedef struct gpuhal_probe_processes gpuhal_probe_processes; /* processes.h */
 typedef struct gpuhal_probe_users gpuhal_probe_users;
 
-/* Memory values of an interface that may have less memory than its physical device. */
+/* Memory values of an interface, which may have less memory than its physical device. */
 enum { PROBE_OWN_AVAILABLE, PROBE_OWN_FREE, PROBE_OWN_USED, PROBE_OWN_VALUES };
 
 struct gpuhal_probe_device {
     gpuhal_device *device;
     uint32_t physical, preferred;
     bool processor; /* an interface of the host's processor */
-    bool shown;     /* for people: it is verified, and has links */
-    bool row;       /* in the table; the processor only without a GPU, or on request */
-    bool in_child;  /* its driver can be tried in a child process */
+    bool shown;     /* listed for people, verified, and included in links */
+    bool row;       /* has a table row; the processor only if there is no GPU or it is requested */
+    bool in_child;  /* its driver can be started in a child process */
     bool verified;  /* `result` is set */
     gpuhal_probe_result result;
-    gpuhal_probe_values *values;             /* NULL: not read */
-    const gpuhal_probe_processes *processes; /* NULL: not read */
-    gpuhal_probe_logged logged;              /* kernel log lines about its hardware */
-    unsigned lanes;                          /* PCIe lanes that it and the port above it can use; 0: unknown */
-    uint32_t links;                          /* to other GPUs, as an equal GPU has them; nvlinks.h */
-    bool is_taken;                           /* only one process may compute on it, and another one does */
-    uint32_t taken_by;                       /* pid of that process; 0: unknown, or of another namespace */
-    gpuhal_value own[PROBE_OWN_VALUES];      /* values of its own memory, not the whole GPU's; no key: none */
+    gpuhal_probe_values *values;             /* NULL if not read */
+    const gpuhal_probe_processes *processes; /* NULL if not read */
+    gpuhal_probe_logged logged;              /* errors in the kernel log about its hardware */
+    unsigned lanes;                          /* PCIe lanes that it and the port above it both support; 0 if unknown */
+    uint32_t links;                          /* expected number of links to other GPUs; see nvlinks.h */
+    bool is_taken;                           /* only one process may compute on it, and another process does */
+    uint32_t taken_by;                       /* pid of that process; 0 if unknown or in another pid namespace */
+    gpuhal_value own[PROBE_OWN_VALUES];      /* memory of the interface itself, not of the whole GPU; `key` 0: none */
 };
 
 struct gpuhal_probe_machine {
     gpuhal *gpu;
     gpuhal_probe_device *devices;
     uint32_t count;
-    gpuhal_view *view; /* of the whole listing; without hardware if the search for it failed, which was reported */
-    uint64_t view_ns;  /* when it was made */
-    gpuhal_hardware_info *hardware; /* every display controller and accelerator, in the order of the addresses */
+    gpuhal_view *view; /* view of the whole listing; without hardware if finding it failed, which was reported */
+    uint64_t view_ns;  /* time of the view */
+    gpuhal_hardware_info *hardware; /* all display controllers and accelerators, sorted by address */
     uint32_t hardware_count;
-    uint64_t generation;   /* of the list of devices */
-    gpuhal_device *chosen; /* NULL: none, or it cannot be used */
-    char *chosen_reason;   /* also why none is chosen */
+    uint64_t generation;   /* generation of the device list */
+    gpuhal_device *chosen; /* NULL if there is none, or it cannot be used */
+    char *chosen_reason;   /* also the reason why none is chosen */
     uint64_t open_ns;
-    uint64_t until_ns;        /* when the time of --timeout is over, by the monotonic clock; 0: it was not given */
+    uint64_t until_ns;        /* deadline of --timeout on the monotonic clock; 0 without --timeout */
     gpuhal_probe_link *links; /* NULL without --links */
     uint32_t link_count;
-    bool verifying;                      /* --verify was given: unverified devices were left out by intention */
-    gpuhal_probe_values *values;         /* one for each device; those of the devices that were read are set */
-    gpuhal_probe_processes *processes;   /* one for each device; NULL before they are read */
-    gpuhal_probe_users *users;           /* the users that the processes belong to */
-    gpuhal_probe_kernel_log *kernel_log; /* NULL before it was read */
+    bool verifying;                      /* --verify was given, so unverified devices were omitted on purpose */
+    gpuhal_probe_values *values;         /* one entry per device; only those of devices that were read are set */
+    gpuhal_probe_processes *processes;   /* one entry per device; NULL if not read */
+    gpuhal_probe_users *users;           /* users of the processes */
+    gpuhal_probe_kernel_log *kernel_log; /* NULL if not read */
 };
 
-/* Finds everything, and runs the verifications that the options ask for. Returns PROBE_GO_ON, or an exit code after a
- * sentence on standard error. Finish the machine in both cases. */
+/* Collects everything, and verifies as the options require. Returns PROBE_GO_ON, or an exit code after a message on
+ * standard error. The caller must finish the machine in either case. */
 gpuhal_probe_exit gpuhal_probe_machine_open(const gpuhal_probe_options *options, gpuhal_probe_machine *out_machine);
-/* Finds again devices, hardware and values that may have changed since. Returns false after a sentence on standard
+/* Reads again the devices, hardware and values that may have changed. Returns false after a message on standard
  * error. */
 bool gpuhal_probe_machine_refresh(const gpuhal_probe_options *options, gpuhal_probe_extent extent,
                                   gpuhal_probe_machine *machine);
 void gpuhal_probe_machine_finish(gpuhal_probe_machine *machine);
 
-/* Returns the time for one of `things` that remain; each may take `each` without --timeout. One that hangs takes half
- * of the remaining time, so that others have their turn. 0: the time is over. */
+/* Returns the time limit for one of `things` remaining steps, each of which may take `each` without --timeout. A step
+ * that hangs uses half of the remaining time, so that the others get their share. Returns 0 if time has run out. */
 uint64_t gpuhal_probe_time_left(const gpuhal_probe_machine *machine, uint64_t each, uint32_t things);
 
-/* Returns the plugin's name, or the name of its file if it failed before it stated one. */
+/* Returns the plugin's name, or its file name if it failed before it reported a name. */
 const char *gpuhal_probe_report_name(const gpuhal_plugin_report *report);
 /* Returns whether a plugin in this state means that the listing may be incomplete. */
 bool gpuhal_probe_report_is_problem(const gpuhal_plugin_report *report);
-/* Is gpuhal_tool_in_options() of this program. */
+/* gpuhal_tool_in_options() with this program's options. */
 #define GPUHAL_PROBE_TEXT_BYTES 1024u
 static inline const char *gpuhal_probe_in_options(const char *sentence, char space[GPUHAL_PROBE_TEXT_BYTES])
 {
     return gpuhal_tool_in_options(sentence, "--device", space, GPUHAL_PROBE_TEXT_BYTES);
 }
-/* Returns the state for people: "timed out". */
+/* Returns a name of the state for people: "timed out". */
 const char *gpuhal_probe_state_name(gpuhal_plugin_state state);
 
 #endif

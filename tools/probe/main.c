@@ -1,13 +1,12 @@
 /* main.c: gpuhal-probe from the command line to the exit code.
  *
- * Read in this order: this file, machine.c with listing.c and absence.c (the found devices), verify.c (protects the
+ * Read in this order: this file, machine.c with listing.c and absence.c (the findings), verify.c (which protects the
  * program from drivers); the screen in head.c, table.c with rows.c and cells.c, and foot.c; problems.c with health.c,
  * kernel_log.c and lanes.c; check.c, processes.c with process_table.c, physical.c, hardware_record.c, links.c with
  * matrix.c, link_sentences.c and topology.c, explain.c with explain_target.c, report_file.c, progress.c, json.c; for
  * other programs repeat.c, fields.c, csv.c, openmetrics.c, gres.c with cores.c and mig.c, cdi.c with cdi_libraries.c,
  * output.c; the live view from watch_load.c on: watch.c, watch_sampler.c, watch_view.c, watch_draw.c; the record in
- * registry.c, registry_print.c, diff.c, baseline.c and forget.c.
- */
+ * registry.c, registry_print.c, diff.c, baseline.c and forget.c. */
 #include "environment.h"
 #include "error.h"
 #include "columns.h"
@@ -27,7 +26,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Takes standard output over; returns NULL with a sentence when it is closed. */
+/* Takes over standard output; returns NULL after a message if it is closed. */
 static FILE *take_output(void)
 {
     FILE *out = gpuhal_tool_output_take();
@@ -37,8 +36,7 @@ static FILE *take_output(void)
     return out;
 }
 
-/* Writes the buffered output; returns false with a sentence when not all of it arrived. Once: *out is NULL
- * afterwards. */
+/* Writes the buffered output; returns false after a message if a write failed. Sets *out to NULL. */
 static bool close_output(FILE **out)
 {
     const bool arrived = gpuhal_tool_output_close(out);
@@ -54,7 +52,7 @@ static gpuhal_probe_exit out_of_memory(void)
     return PROBE_INTERNAL;
 }
 
-/* Prints a report, or an explanation, in the place of a listing. */
+/* Prints a report or an explanation instead of a listing. */
 static gpuhal_probe_exit run_other(const gpuhal_probe_options *options, gpuhal_probe_machine *machine,
                                    const gpuhal_probe_environment *environment, FILE *out)
 {
@@ -71,7 +69,7 @@ static gpuhal_probe_exit run_other(const gpuhal_probe_options *options, gpuhal_p
     return code;
 }
 
-/* Opens the machine and prints. A listing closes the output: no document about an error follows it. */
+/* Opens the machine and prints. A listing closes the output, so that no error document follows it. */
 static gpuhal_probe_exit run(const gpuhal_probe_options *options, const gpuhal_probe_environment *environment,
                              FILE **out)
 {
@@ -91,8 +89,8 @@ static gpuhal_probe_exit run(const gpuhal_probe_options *options, const gpuhal_p
     return code;
 }
 
-/* Returns whether the user wants only the environment variables. They need no plugin, and are printed even if
- * one hangs. An option about a listing requests one. */
+/* Returns whether only environment variables are requested. They require no plugin, and are printed even if a plugin
+ * hangs. Any option about a listing requests a listing. */
 static bool wants_variables_alone(const gpuhal_probe_options *options)
 {
     return options->environment && !options->format_given && !options->columns && !options->all && !options->links &&
@@ -140,7 +138,7 @@ int main(int count, char **arguments)
         code = run(&options, &environment, &out);
     }
     gpuhal_probe_environment_finish(&environment);
-    /* The document closes the output itself. */
+    /* `out` is NULL if a listing has already closed the output. */
     if (code > PROBE_COMPLETE && wants_json && out && !gpuhal_probe_options_about_registry(&options) &&
         !gpuhal_probe_print_error(code, out)) {
         code = out_of_memory();

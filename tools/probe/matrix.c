@@ -1,6 +1,6 @@
-/* matrix.c: the links, for people: tables from the devices on the left to those on top, or sentences if these say as
- * much. A table that is too wide for the screen goes on below, with further devices on top. The processor is left out
- * if nothing is known of its links but that they are its memory. */
+/* matrix.c: prints the links for people, as tables with source devices on the left and target devices on top, or as
+ * sentences if these are sufficient. A table that is wider than the screen continues below with more devices on top.
+ * The processor is omitted if nothing is known of its links except that they lead to host memory. */
 #include "link_rows.h"
 #include "times.h"
 #include "topology.h"
@@ -60,7 +60,7 @@ static const char *id_of(const gpuhal_probe_link_rows *own, uint32_t row)
     return gpuhal_device_id(own->machine->devices[own->rows[row]].device);
 }
 
-/* Returns the columns of the widest cell under a device, its id included. */
+/* Returns the width of the widest cell under a device, including its id. */
 static size_t widest(const gpuhal_probe_link_rows *own, write_cell *write, size_t *out_id)
 {
     size_t width = 0;
@@ -130,7 +130,7 @@ static bool is_row(const gpuhal_probe_link_rows *own, uint32_t place)
     return false;
 }
 
-/* Returns whether nothing is known of the processor's links but that they are its memory. */
+/* Returns whether nothing is known of the processor's links except that they lead to host memory. */
 static bool says_nothing(const gpuhal_probe_link_rows *own, uint32_t row)
 {
     const gpuhal_probe_machine *machine = own->machine;
@@ -149,7 +149,7 @@ static bool says_nothing(const gpuhal_probe_link_rows *own, uint32_t row)
     return true;
 }
 
-/* Leaves out processors without known links; at least two devices stay. */
+/* Removes processors without known links; at least two devices remain. */
 static void leave_out_rows(gpuhal_probe_link_rows *own)
 {
     for (uint32_t row = own->count; row > 0 && own->count > 2; row--) {
@@ -168,7 +168,7 @@ static void print_meaning(const gpuhal_probe_link_rows *own, const char *word, c
     gpuhal_probe_screen_wrap(own->screen, meaning, 10, 10);
 }
 
-/* Cached measurements of the listed devices: the time of the first and the last. */
+/* The cached measurements of the listed devices, with the time of the first and last. */
 typedef struct cached_links {
     bool any, failed;
     uint64_t first, last;
@@ -205,7 +205,7 @@ static void print_cached(const gpuhal_probe_link_rows *own, const cached_links *
     }
 }
 
-/* Explains the words and marks of the table. */
+/* Explains the words and marks in the table. */
 static void print_legend(const gpuhal_probe_link_rows *own, bool verify, bool sentences, bool below,
                          bool used[PROBE_KINDS], const cached_links *found)
 {

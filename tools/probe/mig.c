@@ -1,5 +1,6 @@
-/* mig.c: see mig.h. The kernel driver has a folder for each GPU instance, and in that a folder for each compute
- * instance; the file "access" in both names the minor number of the device file that opens it. */
+/* mig.c: see mig.h. The kernel driver has a directory for each GPU instance, and below it one for each compute
+ * instance. The file "access" in either directory contains the minor number of the device file that opens the
+ * instance. */
 #include "mig.h"
 
 #include "../common/host.h"
@@ -31,8 +32,8 @@ static bool read_minor(const char *path, uint64_t *out_minor)
     return found;
 }
 
-/* Finds the one path that matches the pattern below the GPU's folder; returns false if there is another number of
- * them. */
+/* Finds the only path that matches the pattern below the GPU's directory; returns false if there is none or more than
+ * one. */
 static bool find_one(const char *gpu, const char *pattern, char path[PATH_MAX])
 {
     char all[PATH_MAX];

@@ -14,7 +14,8 @@ void gpuhal_probe_nvlinks_read(gpuhal_probe_machine *machine)
     for (uint32_t i = 0; i < machine->count; i++) {
         gpuhal_probe_device *entry = &machine->devices[i];
         uint64_t own = 0, up = 0, fabric;
-        /* Without a bridge a card has no link, although equal cards may have some; with switches each has all. */
+        /* A card without a bridge has no links, although identical cards may have some. With switches, every GPU has
+         * links. */
         const bool linked = gpuhal_probe_value(entry, GPUHAL_VALUE_LINKS_UP, &own) &&
                             (own > 0 || gpuhal_probe_value(entry, GPUHAL_VALUE_FABRIC, &fabric));
         entry->links = 0;

@@ -1,12 +1,12 @@
-/* openmetrics.c: the listing as OpenMetrics 1.0: one family of metrics for each kind of value, one metric for each row
- * with a known value. An unknown value has no metric.
+/* openmetrics.c: the listing as OpenMetrics 1.0: a metric family for each kind of value, with a metric for each row
+ * whose value is known. An unknown value has no metric.
  *
- * Prometheus' older text format 0.0.4, which the textfile collector of node_exporter reads, gives TYPE and HELP the
- * name of the metric. OpenMetrics forbids that for counters, since the name of their family has no "_total": no text
- * can satisfy both.
+ * In Prometheus' older text format 0.0.4, which node_exporter's textfile collector reads, TYPE and HELP use the
+ * metric's name. OpenMetrics forbids this for counters, whose family name has no "_total", so no text can satisfy both
+ * formats.
  *
- * The types are gauge and counter alone: the textfile collector of node_exporter refuses a whole file with a type
- * "info" or "stateset". */
+ * Only gauges and counters are used, because node_exporter's textfile collector rejects a whole file that contains the
+ * type "info" or "stateset". */
 #include "formats.h"
 #include "health.h"
 #include "plain.h"
@@ -16,7 +16,7 @@
 
 #define PREFIX "gpuhal_"
 
-/* The labels of one metric, printed one by one. */
+/* A metric whose labels are printed one by one. */
 typedef struct metric {
     FILE *out;
     bool has_label;
@@ -28,7 +28,7 @@ static metric begin_metric(const char *name, FILE *out)
     return (metric){.out = out};
 }
 
-/* Prints a label. An empty label is the same as none. */
+/* Prints a label. An empty label is equivalent to none. */
 static void put_label(metric *one, const char *name, const char *value)
 {
     if (*value) {
@@ -44,7 +44,7 @@ static void end_metric(const metric *one, const char *value)
     fprintf(one->out, "%s %s\n", one->has_label ? "}" : "", value);
 }
 
-/* A family and its form. */
+/* The declaration of a family. */
 typedef struct head {
     const char *family, *unit, *help;
     bool only_grows;
@@ -67,7 +67,7 @@ static void put_gauge(gpuhal_probe_format format, const char *family, const char
     put_head(format, &one, out);
 }
 
-/* Each metric of a row has the identity of the row, so that a reader needs no other metric. */
+/* Labels that identify a row. Every metric has them, so that metrics can be used independently. */
 static const char *const identity[] = {"id", "backend", "physical", "pci", "uuid", "name"};
 
 static bool identifies(const gpuhal_probe_field *column)
@@ -90,7 +90,7 @@ static void put_identity(metric *one, const gpuhal_probe_row *row)
         }
     }
     if (row->hardware && !*row->hardware->address) {
-        put_label(one, "place", row->hardware->place); /* it is not on PCI */
+        put_label(one, "place", row->hardware->place); /* not on PCI */
     }
 }
 
@@ -132,10 +132,10 @@ static void put_flag(const char *name, const gpuhal_probe_row *row, const char *
     end_metric(&one, set ? "1" : "0");
 }
 
-/* Prints a metric for every state, so that the begin or end of one is a change and no gap. */
+/* Prints a metric for every state, so that a state's begin or end is a change of value instead of a gap. */
 static void put_states(gpuhal_probe_format format, const gpuhal_probe_rows *rows, FILE *out)
 {
-    static const char *const of_devices[] = {"lost", "reset_needed"}; /* hardware without a device has none of these */
+    static const char *const of_devices[] = {"lost", "reset_needed"}; /* not for hardware without a device */
     put_gauge(format, "hardware_state", "1 for the state that the hardware is in, 0 for the others.", out);
     for (uint32_t row = 0; row < rows->count; row++) {
         const char *now = gpuhal_probe_row_state(&rows->list[row]);
@@ -205,7 +205,7 @@ static void put_value(const gpuhal_probe_field *column, const char *family, cons
     end_metric(&one, gpuhal_probe_number_text(column->unit, number, space));
 }
 
-/* Prints column `first` and the later columns of its family. Returns the number of columns. */
+/* Prints column `first` and the following columns of its family. Returns the number of columns. */
 static size_t put_family(gpuhal_probe_format format, size_t first, const gpuhal_probe_rows *rows, FILE *out)
 {
     const gpuhal_probe_field *of_all = gpuhal_probe_field_at(first), *column;

@@ -1,6 +1,6 @@
-/* option_rules.c: see option_rules.h. One table lists the options beside which an option would silently be ignored. All
- * other options go together: JSON has the contents of --all, --explain and --timings in any case, and --color is a wish
- * about text for people, if there is some. */
+/* option_rules.c: see option_rules.h. For each option, a table lists the tasks and formats that would silently ignore
+ * it. All other combinations are allowed: JSON always includes --all, --explain and --timings, and --color is only a
+ * preference for any text that is printed. */
 #include "option_rules.h"
 
 #include "fields.h"
@@ -9,14 +9,14 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* The tasks and formats that take the place of the usual listing. */
+/* Tasks and formats that replace the usual listing. */
 enum {
     REGISTRY = 1u << 0,
     DIFF = 1u << 1,
     FORGET = 1u << 2,
     EXPORT = 1u << 3,
     IMPORT = 1u << 4,
-    TASKS = REGISTRY | DIFF | FORGET | EXPORT | IMPORT, /* on the record of the machine */
+    TASKS = REGISTRY | DIFF | FORGET | EXPORT | IMPORT, /* tasks on the machine's record */
     REPORT = 1u << 5,
     TARGET = 1u << 6,
     WATCH = 1u << 7,
@@ -26,7 +26,7 @@ enum {
     GRES = 1u << 11,
     WIDE = 1u << 12,
     CDI = 1u << 13,
-    PROGRAMS = CSV | METRICS | GRES | CDI, /* sections for people have no place there */
+    PROGRAMS = CSV | METRICS | GRES | CDI, /* formats without sections for people */
     CACHED = 1u << 14,
     CHECK = 1u << 15,
 };
@@ -40,10 +40,10 @@ typedef struct form {
 typedef struct rule {
     const char *name;
     bool given;
-    unsigned beside; /* beside these it has no meaning */
+    unsigned beside; /* has no meaning together with these */
 } rule;
 
-/* Returns a form beside which the option has no meaning; NULL: it has a meaning. */
+/* Returns a form that would ignore the option; NULL if there is none. */
 static const form *ignores(const form *forms, size_t count, unsigned beside)
 {
     for (size_t i = 0; i < count; i++) {
@@ -66,7 +66,7 @@ static bool check(struct argp_state *state, const gpuhal_probe_options *options,
         {"output", options->output != NULL, TASKS | REPORT | TARGET | WATCH},
         {"every", options->every_ns != 0, TASKS | REPORT | TARGET | WATCH | CHECK},
         {"strict", options->strict, TASKS | REPORT | WATCH},
-        {"expect", options->expected != 0, TASKS | REPORT | TARGET | WATCH | CACHED}, /* no GPU is read then */
+        {"expect", options->expected != 0, TASKS | REPORT | TARGET | WATCH | CACHED}, /* these read no GPU */
         {"cached", options->cached, TASKS | WATCH},
         {"refresh", options->refresh, TASKS & ~(unsigned)DIFF},
         {"explain", options->explain, TASKS | REPORT | WATCH | PROGRAMS | CHECK},
@@ -93,7 +93,7 @@ static bool check(struct argp_state *state, const gpuhal_probe_options *options,
     return true;
 }
 
-/* Checks that there is one task on the record at most; the forms begin with the tasks. */
+/* Checks that at most one task on the record is given; the forms begin with the tasks. */
 static bool is_one_task(struct argp_state *state, const form *forms, size_t count)
 {
     const form *task = NULL;
@@ -121,7 +121,7 @@ static bool columns_exist(struct argp_state *state, const gpuhal_probe_options *
     return columns != NULL;
 }
 
-/* Checks the format of repeated output: a file of one document has no room for a second. */
+/* Checks that the format can be repeated: a file with a single document cannot hold a second one. */
 static bool can_repeat(struct argp_state *state, const gpuhal_probe_options *options)
 {
     const gpuhal_probe_format format = options->format;

@@ -1,4 +1,4 @@
-/* option_rules.h: which options go together. */
+/* option_rules.h: checks which options can be combined. */
 #ifndef PROBE_OPTION_RULES_H
 #define PROBE_OPTION_RULES_H
 
@@ -6,7 +6,8 @@
 
 #include <argp.h>
 
-/* Returns whether every given option has a meaning beside the others; false after a sentence on standard error. */
+/* Returns whether every given option has a meaning together with the others; false after a message on standard
+ * error. */
 bool gpuhal_probe_options_go_together(struct argp_state *state, const gpuhal_probe_options *options);
 
 #endif

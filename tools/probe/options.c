@@ -27,7 +27,7 @@ static const char doc[] =
     "no such device, backend or plugin, 6 the selected device is refused to this user, 7 --diff found a difference.";
 
 enum {
-    OPTION_EXPLAIN = GPUHAL_TOOL_KEY, /* those without a value come first, in the order of keep() */
+    OPTION_EXPLAIN = GPUHAL_TOOL_KEY, /* options without a value come first, in the order of keep() */
     OPTION_VERIFY,
     OPTION_TIMINGS,
     OPTION_ENV,
@@ -60,7 +60,7 @@ enum {
 };
 
 static const struct argp_option known[] = {
-    /* -h has a line for each of these, and the names of the others. */
+    /* -h prints a line for each of these options, and only the names of the others. */
     {"all", OPTION_ALL, NULL, 0,
      "every interface of each physical device, the preferred one marked with +, and the evidence that they are one; "
      "the processor, software devices, hardware that is not given or for displays alone, too",
@@ -224,13 +224,13 @@ static bool finish(struct argp_state *state, gpuhal_probe_options *options)
         return false;
     }
     options->retry = options->refresh ? "all" : options->retry;
-    options->all = options->all || options->report; /* a report has everything */
+    options->all = options->all || options->report; /* a report includes everything */
     options->explain = options->explain || options->report;
-    options->links = options->links || options->format == PROBE_FORMAT_GRES; /* Links= is made of the links */
+    options->links = options->links || options->format == PROBE_FORMAT_GRES; /* Links= is printed from the links */
     return true;
 }
 
-/* Returns whether the period of --watch stands after it as a separate word, as watch(1) accepts it. */
+/* Returns whether the period of --watch follows as a separate word, which watch(1) also accepts. */
 static bool is_period(const struct argp_state *state, const gpuhal_probe_options *options)
 {
     return options->watch_ns == GPUHAL_PROBE_WATCH_NS && state->arg_num == 0;

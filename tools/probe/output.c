@@ -1,5 +1,6 @@
-/* output.c: see output.h. A temporary file in the same folder gets the contents and then the name. It begins with a dot
- * and ends differently from the file, so that programs that read all files of the folder do not read it. */
+/* output.c: see output.h. The contents are written to a temporary file in the same directory, which is then renamed.
+ * Its name begins with a dot and has a different ending, so that programs that read all files in the directory ignore
+ * it. */
 #include "output.h"
 
 #include "screen.h"
@@ -20,8 +21,8 @@ static bool fail(const char *path, const char *why)
     return false;
 }
 
-/* Returns whether the path leads to a descriptor. Links of /proc lead to the file of a descriptor, and this program has
- * rearranged its descriptors: /dev/stdout leads to the file of standard error. */
+/* Returns whether the path refers to a descriptor. Links in /proc resolve to the descriptor's file, and this program
+ * has rearranged its descriptors: /dev/stdout refers to standard error's file. */
 static bool names_descriptor(const char *path)
 {
     char folder[PATH_MAX], real[PATH_MAX];
@@ -30,8 +31,8 @@ static bool names_descriptor(const char *path)
     return strncmp(path, "/dev/std", 8) == 0 || (realpath(folder, real) && strncmp(real, "/proc/", 6) == 0);
 }
 
-/* Finds the real file: a link stays a link. A file that may not be written is not replaced either, although its folder
- * would allow that. */
+/* Resolves links, so that a link remains a link. A file without write permission is not replaced, even if the
+ * directory's permissions allow it. */
 static bool find_target(const char *path, char target[PATH_MAX])
 {
     struct stat status;
@@ -65,8 +66,8 @@ static bool write_all(int file, const char *bytes, size_t count)
     return fchmod(file, 0644) == 0 && fsync(file) == 0;
 }
 
-/* Makes the file's name survive a crash of the system: the folder is on the disk. If folders cannot be synchronised,
- * the name is in it all the same. */
+/* Writes the directory to disk, so that the rename survives a system crash. If a directory cannot be synchronised, the
+ * rename still takes effect. */
 static void synchronise_folder(const char *folder)
 {
     const int descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -91,7 +92,7 @@ static bool replace(const char *path, const char *target, const char *bytes, siz
     }
     bool written = write_all(file, bytes, count);
     int reason = written ? 0 : errno;
-    if (close(file) != 0 && !reason) { /* some file systems report a lack of room only now */
+    if (close(file) != 0 && !reason) { /* some file systems report a full disk only now */
         reason = errno;
     }
     if (!reason && rename(temporary, target) != 0) {
@@ -113,7 +114,7 @@ bool gpuhal_probe_output_write(const char *path, const char *bytes, size_t count
     for (size_t i = 0; i < 3; i++) {
         sigaddset(&ending, (const int[]){SIGINT, SIGTERM, SIGHUP}[i]);
     }
-    /* A signal that ends the program waits until no temporary file is left. */
+    /* Delay fatal signals until the temporary file is gone. */
     pthread_sigmask(SIG_BLOCK, &ending, &before);
     const bool done = find_target(path, target) && replace(path, target, bytes, count);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -1,12 +1,12 @@
-/* output.h: writes a whole file at once: a reader sees the former file or the new one, never a part. */
+/* output.h: writes a file atomically: readers see the former file or the complete new one. */
 #ifndef PROBE_OUTPUT_H
 #define PROBE_OUTPUT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Replaces the file, or makes it, with mode 0644. Returns false after a sentence on standard error; the former file is
- * unchanged then, and nothing else is left in its folder. */
+/* Creates or replaces the file, with mode 0644. On error, returns false after a message on standard error; the former
+ * file is unchanged, and no temporary file remains. */
 bool gpuhal_probe_output_write(const char *path, const char *bytes, size_t count);
 
 #endif

@@ -1,4 +1,4 @@
-/* physical.c: physical devices for people: a description of each, and why devices are its interfaces or are not. */
+/* physical.c: describes physical devices for people, and explains why devices are their interfaces or are not. */
 #include "listing.h"
 #include "print.h"
 #include "uuid.h"

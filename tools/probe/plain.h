@@ -1,12 +1,11 @@
-/* plain.h: texts of drivers and file names in data for programs: always one line of characters, for any
- * content. */
+/* plain.h: prints strings of drivers and file names into data for programs, always on one line. */
 #ifndef PROBE_PLAIN_H
 #define PROBE_PLAIN_H
 
 #include <stdio.h>
 
-/* Prints the text; control characters and bytes that are no UTF-8 become `?`, and each of the characters in `special`
- * gets `escape` before it. */
+/* Prints the text. Control characters and bytes that are not UTF-8 are replaced by `?`; the characters in `special` are
+ * preceded by `escape`. */
 void gpuhal_probe_put_plain(const char *text, const char *special, char escape, FILE *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* print.h: the sections that people read, and the JSON document. */
+/* print.h: the output sections for people, and the JSON document. */
 #ifndef PROBE_PRINT_H
 #define PROBE_PRINT_H
 
@@ -7,70 +7,72 @@
 #include "problems.h"
 #include "screen.h"
 
-/* Counts of GPUs: all; `ready`: they work and are free; `taken`: they work, but another process uses them exclusively;
- * not given, and to whom. Partitions of a GPU count as one. */
+/* Numbers of GPUs; the partitions of a GPU count as one. `ready` GPUs work and are available. `taken` GPUs work, but
+ * another process has exclusive use of them. `not_given` GPUs are unavailable to this container, pod or job. */
 typedef struct gpuhal_probe_counts {
     uint32_t ready, all, taken, not_given;
-    const char *not_given_to; /* part of the view of the hardware; NULL: all are given */
+    const char *not_given_to; /* "this pod", for example; owned by the hardware's view. NULL if all GPUs are given */
 } gpuhal_probe_counts;
 gpuhal_probe_counts gpuhal_probe_count(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options);
 /* Writes "7 of 8 GPUs ready"; "1 GPU ready; 7 more of this host are not given to this pod". */
 void gpuhal_probe_write_counts(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options, char *to,
                                size_t bytes);
-/* Prints one line: the machine, how many of its GPUs are ready, their drivers, the kernel. */
+/* Prints one line: the machine, the number of ready GPUs, their drivers, the kernel. */
 void gpuhal_probe_print_head(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                              const gpuhal_probe_screen *screen);
-/* The marks on the screen: "!", "*". */
+/* The marks that appear on the screen: "!" and "*". */
 typedef struct gpuhal_probe_marks {
     bool has_problem, has_chosen;
 } gpuhal_probe_marks;
-/* Prints one line per GPU and per unusable hardware. With --all the devices stand under their physical device, with the
- * evidence. Adds its marks. Returns false without memory. */
+/* Prints a line for each GPU, including unusable hardware. With --all, devices are grouped under their physical device,
+ * with the evidence. Sets the marks that it uses. Returns false if out of memory. */
 bool gpuhal_probe_print_table(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                               const gpuhal_probe_screen *screen, gpuhal_probe_marks *marks);
-/* Returns whether the table has the columns of wide screens. */
+/* Returns whether the table has the columns for wide screens. */
 bool gpuhal_probe_table_is_wide(const gpuhal_probe_options *options, const gpuhal_probe_screen *screen);
-/* Prints the processes that use the GPUs: at most three lines more than there are GPUs; all with --processes. Prints
- * nothing if no process is known. Returns false without memory. */
+/* Prints the processes that use the GPUs, in at most three lines more than there are GPUs, or all with --processes.
+ * Prints nothing if no process is known. Returns false if out of memory. */
 bool gpuhal_probe_print_processes(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                   const gpuhal_probe_screen *screen);
-/* Prints for each problem a sentence, and the commands that mend or examine it; one for all with the same cause. Adds
- * its marks. */
+/* Prints a sentence for each problem, with the commands that fix or examine it; problems with the same cause share one
+ * sentence. Sets the marks that it uses. */
 void gpuhal_probe_print_problems(const gpuhal_probe_problems *problems, const gpuhal_probe_screen *screen,
                                  gpuhal_probe_marks *marks);
-/* Prints, if no GPU is given, the first one that could be, and the command for it. */
+/* If no GPU is given, prints the first one that could be, and the command for it. */
 void gpuhal_probe_print_not_given(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                   const gpuhal_probe_screen *screen);
-/* Prints the meaning of the marks, and the device that a program gets by default, with the rule that chose it. */
+/* Prints the meaning of the marks, and the default device with the rule that selected it. */
 void gpuhal_probe_print_default(const gpuhal_probe_machine *machine, const gpuhal_probe_marks *marks,
                                 const gpuhal_probe_screen *screen);
-/* Prints below a plain listing on a screen the options for the parts that it leaves out, also for broken GPUs. */
+/* Prints, below a plain listing on a terminal, options that show more, or that help with broken GPUs. */
 void gpuhal_probe_print_more(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                              const gpuhal_probe_screen *screen);
-/* Prints a table from device to device for each known property of links between the listed devices. Returns false
- * without memory. */
+/* Prints a table from device to device for each known property of the links between listed devices. Returns false if
+ * out of memory. */
 bool gpuhal_probe_print_links(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                               const gpuhal_probe_screen *screen);
-/* Prints a block for each failed plugin, and a line for each other one; the devices that share a physical device,
- * unless --all has listed them already; the choice, and the notes. */
+/* Prints a block for each failed plugin and a line for every other one, the devices that share a physical device
+ * (unless --all has listed them), the choice, and the notes. */
 void gpuhal_probe_print_explanation(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                     const gpuhal_probe_screen *screen);
-/* Prints all about the target of --explain: a plugin, a device by a selector, hardware by its address, or by a selector
- * for a device that is no longer listed. Returns the exit status of the hardware; NOT_FOUND if no hardware is meant. */
+/* Prints everything about the target of --explain: a plugin, a device by selector, hardware by address, or hardware by
+ * a selector for a device that is no longer listed. Returns the hardware's exit status; NOT_FOUND if no hardware
+ * matches. */
 gpuhal_probe_exit gpuhal_probe_print_target(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                             const gpuhal_probe_screen *screen);
-/* Returns the device of interface number `index`; NULL past the last. */
+/* Returns the device of interface number `index`; NULL after the last. */
 gpuhal_device *gpuhal_probe_interface(const gpuhal_view *view, uint32_t index);
 /* Prints one line: "physical device 1: PCI 0000:c1:00.0, UUID ...". */
 void gpuhal_probe_print_heading(const gpuhal_view *view, const gpuhal_physical_info *physical,
                                 const gpuhal_probe_screen *screen);
-/* Prints why devices are interfaces of it, or are not although something suggests that: one sentence each. */
+/* Prints, in one sentence each, why devices are interfaces of this physical device, or are not although something
+ * suggests it. */
 void gpuhal_probe_print_evidence(const gpuhal_view *view, const gpuhal_physical_info *physical,
                                  const gpuhal_probe_screen *screen);
-/* Prints one line per plugin that was probed, now or earlier, and the total time. */
+/* Prints one line for each plugin that was probed now or earlier, and the total time. */
 void gpuhal_probe_print_timings(const gpuhal_probe_machine *machine, const gpuhal_probe_screen *screen);
-/* Prints the document gpuhal.probe/2, or with --json=1 gpuhal.probe/1. `environment` is NULL if it was not asked for.
- * Returns false without memory; the caller must check `out` for write errors. */
+/* Prints the document gpuhal.probe/2, or gpuhal.probe/1 with --json=1. `environment` is NULL if it was not requested.
+ * Returns false if out of memory; the caller must check `out` for write errors. */
 bool gpuhal_probe_print_json(const gpuhal_probe_machine *machine, const gpuhal_probe_problems *problems,
                              const gpuhal_probe_options *options, const gpuhal_probe_environment *environment,
                              FILE *out);
@@ -79,10 +81,10 @@ bool gpuhal_probe_print_json(const gpuhal_probe_machine *machine, const gpuhal_p
 gpuhal_probe_exit gpuhal_probe_judge_findings(const gpuhal_probe_machine *machine,
                                               const gpuhal_probe_problems *problems,
                                               const gpuhal_probe_options *options);
-/* Prints for --check in one line whether the GPUs are healthy. */
+/* For --check, prints in one line whether the GPUs are healthy. */
 void gpuhal_probe_print_check(const gpuhal_probe_machine *machine, const gpuhal_probe_problems *problems,
                               const gpuhal_probe_options *options, const gpuhal_probe_screen *screen);
-/* Prints on standard error the findings that the printed format has no place for. */
+/* Prints to standard error the findings that the output format cannot contain. */
 void gpuhal_probe_say_findings(const gpuhal_probe_machine *machine, const gpuhal_probe_problems *problems,
                                const gpuhal_probe_options *options);
 

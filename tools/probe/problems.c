@@ -18,7 +18,7 @@ typedef struct finder {
     uint32_t room;
 } finder;
 
-/* Returns the next problem to fill in; NULL without memory. */
+/* Appends a problem and returns it for filling in; NULL if out of memory. */
 static gpuhal_probe_problem *add(finder *own, gpuhal_hardware_grade grade, const char *code)
 {
     if (own->to->count == own->room) {
@@ -44,14 +44,14 @@ static bool add_hardware(finder *own, const gpuhal_hardware_info *hardware)
     }
     const char *place = *hardware->address ? hardware->address : hardware->place;
     snprintf(problem->hardware, sizeof problem->hardware, "%s", place);
-    const char *leaf = strrchr(place, '/'); /* a path stands for hardware that is not on PCI */
+    const char *leaf = strrchr(place, '/'); /* hardware that is not on PCI has a path instead */
     snprintf(problem->subject, sizeof problem->subject, "%.255s at %.127s", hardware->name, leaf ? leaf + 1 : place);
     snprintf(problem->why, sizeof problem->why, "%s", hardware->why);
     snprintf(problem->fix, sizeof problem->fix, "%s", *hardware->fix ? hardware->fix : "gpuhal-probe --explain");
     return true;
 }
 
-/* Returns whether a selected device is an interface of the hardware. */
+/* Returns whether a selected device is an interface of this hardware. */
 static bool is_selected(const gpuhal_probe_machine *machine, const gpuhal_hardware_info *hardware)
 {
     bool found = false;
@@ -61,7 +61,7 @@ static bool is_selected(const gpuhal_probe_machine *machine, const gpuhal_hardwa
     return found;
 }
 
-/* If devices were selected, notes on ready hardware, as that another API cannot use it, do not count. */
+/* If devices were selected, ignores notes on ready hardware, for example that another API cannot use it. */
 static bool find_in_hardware(finder *own, const gpuhal_probe_options *options)
 {
     bool good = true;
@@ -88,7 +88,7 @@ bool gpuhal_probe_problems_of(const gpuhal_probe_machine *machine, const char *s
     return good;
 }
 
-/* Returns whether a sentence about hardware names a device node that the text names, too. */
+/* Returns whether a sentence about hardware names a device node that the text also names. */
 static bool share_node(const char *why, const char *text)
 {
     char node[64];
@@ -97,9 +97,9 @@ static bool share_node(const char *why, const char *text)
     return *node && strstr(text, node);
 }
 
-/* Returns whether a sentence about hardware contains the plugin's reason already, without the steps before it, and
- * after the name of the API. A missing node that both name is the reason, too. Nodes that this user may not open are
- * the reason of a plugin that lacks permission. */
+/* Returns whether a hardware problem already explains the plugin's state: one sentence contains the other's reason,
+ * both name the same missing device node, or the plugin lacks permission and this user may not open the hardware's
+ * nodes. */
 static bool is_said(const finder *own, const gpuhal_plugin_report *report)
 {
     for (uint32_t i = 0; i < own->to->count; i++) {
@@ -121,7 +121,7 @@ static bool find_in_plugins(finder *own, const gpuhal_probe_options *options)
 {
     gpuhal_plugin_report report = {.size = sizeof report};
     for (uint32_t i = 0; gpuhal_view_get(own->machine->view, GPUHAL_RECORD_PLUGIN, i, &report) == GPUHAL_OK; i++) {
-        /* With --device a plugin without permission is no problem: it may not have been asked for. */
+        /* With --device, a plugin without permission is not a problem, because it may be unrelated to the selection. */
         const bool refused = report.state == GPUHAL_PLUGIN_NO_PERMISSION && !options->device;
         if ((!gpuhal_probe_report_is_problem(&report) && !refused) || is_said(own, &report)) {
             continue;
@@ -135,7 +135,7 @@ static bool find_in_plugins(finder *own, const gpuhal_probe_options *options)
         const char *name = gpuhal_probe_report_name(&report);
         snprintf(problem->subject, sizeof problem->subject, "plugin %.255s", name);
         snprintf(problem->why, sizeof problem->why, "%s", gpuhal_probe_in_options(report.reason, words));
-        /* A plugin that was just run again needs a report, not an explanation. */
+        /* If the plugin has just been run again, suggest a report instead of an explanation. */
         const bool was_retried = (options->retry || options->refresh) && !report.cached;
         snprintf(problem->fix, sizeof problem->fix,
                  report.state == GPUHAL_PLUGIN_QUARANTINED ? "gpuhal-probe --retry %.255s"
@@ -146,14 +146,14 @@ static bool find_in_plugins(finder *own, const gpuhal_probe_options *options)
     return true;
 }
 
-/* Returns the command that repeats a verification alone; after that was done, the one whose report helps the driver's
+/* Returns the command that repeats a single verification or, if this was one, creates a report for the driver's
  * vendor. */
 static const char *how_to_repeat(const gpuhal_probe_options *options)
 {
     return options->device ? "gpuhal-probe --report report.txt" : "gpuhal-probe";
 }
 
-/* Finds devices that failed --verify, or were not tried. */
+/* Finds devices that failed --verify or were not tried. */
 static bool find_in_results(finder *own, const gpuhal_probe_options *options)
 {
     for (uint32_t i = 0; i < own->machine->count; i++) {
@@ -176,7 +176,7 @@ static bool find_in_results(finder *own, const gpuhal_probe_options *options)
     return true;
 }
 
-/* Returns why its values are missing, without the library's "cuda:1: reading values: device lost: ". */
+/* Returns why the values are missing, without the library's prefix "cuda:1: reading values: device lost: ". */
 static const char *why_lost(const gpuhal_probe_device *entry)
 {
     static const char before[] = "device lost: ";
@@ -190,7 +190,7 @@ static const char *why_lost(const gpuhal_probe_device *entry)
     return "its driver reports so";
 }
 
-/* Writes the command that shows the kernel's messages about the device. */
+/* Writes the command that shows kernel messages about the device. */
 static void write_log_command(const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry,
                               const char *answers, gpuhal_probe_problem *problem)
 {
@@ -206,7 +206,7 @@ static void write_log_command(const gpuhal_probe_machine *machine, const gpuhal_
     }
 }
 
-/* Finds listed devices that their drivers now report as lost. */
+/* Finds devices that were listed, but which their drivers now report as lost. */
 static bool find_in_devices(finder *own)
 {
     for (uint32_t i = 0; i < own->machine->count; i++) {
@@ -227,14 +227,14 @@ static bool find_in_devices(finder *own)
     return true;
 }
 
-/* Finds problems of health in the values. A lost device has its own problem, which says enough. */
+/* Finds health problems in the values. A lost device already has a problem, which is sufficient. */
 static bool find_ailments(finder *own)
 {
     for (uint32_t i = 0; i < own->machine->count; i++) {
         const gpuhal_probe_device *entry = &own->machine->devices[i];
         for (gpuhal_probe_ailment a = 0; a < PROBE_AILMENTS && entry->shown && !gpuhal_probe_is_lost(entry); a++) {
             const gpuhal_hardware_info *hardware = gpuhal_probe_hardware_of(own->machine, entry);
-            const bool is_broken = hardware && hardware->grade == GPUHAL_HARDWARE_PROBLEM; /* its problem says more */
+            const bool is_broken = hardware && hardware->grade == GPUHAL_HARDWARE_PROBLEM; /* has its own problem */
             if (is_broken || !gpuhal_probe_has(entry, a)) {
                 continue;
             }
@@ -271,7 +271,7 @@ static bool add_link(finder *own, const gpuhal_probe_options *options, const gpu
     return true;
 }
 
-/* Links that were left out, because drivers had failed repeatedly or the time was over, are one problem. */
+/* Links that were skipped, after repeated driver failures or because time ran out, are reported as one problem. */
 static bool find_in_links(finder *own, const gpuhal_probe_options *options)
 {
     uint32_t left_out = 0;
@@ -296,7 +296,7 @@ static bool find_in_links(finder *own, const gpuhal_probe_options *options)
     return problem || !left_out;
 }
 
-/* Finds devices whose driver did not return the values in time: the columns are empty, and this says why. */
+/* Finds devices whose driver did not return the values in time, to explain the empty columns. */
 static bool find_in_values(finder *own)
 {
     for (uint32_t i = 0; i < own->machine->count; i++) {
@@ -347,14 +347,14 @@ static bool share_cause(const gpuhal_probe_problem *one, const gpuhal_probe_prob
     return strcmp(one->code, other->code) == 0 && strcmp(one->why, other->why) == 0;
 }
 
-/* Returns the subject's words after the device's id: " failed verification"; NULL if it does not begin with an id. */
+/* Returns the subject after the device's id: " failed verification"; NULL if it does not begin with an id. */
 static const char *behind_id(const gpuhal_probe_problem *problem)
 {
     const size_t length = strlen(problem->hardware);
     return length && strncmp(problem->subject, problem->hardware, length) == 0 ? problem->subject + length : NULL;
 }
 
-/* Returns whether the subject names hardware by its place: "NVIDIA GPU at 0000:01:00.0". */
+/* Returns whether the subject names hardware by address: "NVIDIA GPU at 0000:01:00.0". */
 static bool is_at_place(const gpuhal_probe_problem *problem)
 {
     const char *place = strstr(problem->subject, " at ");

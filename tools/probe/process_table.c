@@ -1,4 +1,4 @@
-/* process_table.c: the processes below the table of the devices; see print.h. An unknown value is "-". */
+/* process_table.c: the table of processes below the table of devices; see print.h. An unknown value is "-". */
 #include "print.h"
 #include "processes.h"
 
@@ -15,7 +15,7 @@ typedef enum column { ID, USER, PID, MEMORY, COMMAND, CONTAINER, COLUMNS } colum
 
 static const struct {
     const char *title;
-    size_t least, most; /* of its width; the titles are ASCII */
+    size_t least, most; /* limits of the width; titles are ASCII */
     bool to_the_right;
 } columns[COLUMNS] = {
     [ID] = {"ID", 6, 38, false},           [USER] = {"USER", 4, 16, false},
@@ -26,7 +26,7 @@ static const struct {
 typedef struct user_of_device {
     const gpuhal_device *device;
     const gpuhal_process *process;
-    uint32_t place; /* before the list is sorted */
+    uint32_t place; /* position before sorting */
 } user_of_device;
 
 typedef struct process_table {
@@ -46,7 +46,7 @@ static bool is_foreign(const gpuhal_process *process)
     return process->pid && (process->flags & GPUHAL_PROCESS_FOREIGN_NAMESPACE);
 }
 
-/* Orders by memory, largest first; processes with as much stay in their order. */
+/* Sorts by memory, largest first; processes with equal memory keep their order. */
 static int compare(const void *one, const void *other)
 {
     const user_of_device *a = one, *b = other;
@@ -98,8 +98,8 @@ static void write_cells(const gpuhal_probe_machine *machine, const user_of_devic
     snprintf(cells[CONTAINER], CELL_BYTES, "%.*s", SHORT_CONTAINER, process->container);
 }
 
-/* Sets the width of each column by its contents, up to a limit. The command takes the remaining width of a narrow
- * screen. */
+/* Sets column widths from the contents, up to a limit. On a narrow screen the command column gets the remaining
+ * width. */
 static void find_widths(const gpuhal_probe_machine *machine, uint32_t shown, const gpuhal_probe_screen *screen,
                         process_table *table)
 {
@@ -128,7 +128,7 @@ static void find_widths(const gpuhal_probe_machine *machine, uint32_t shown, con
     }
 }
 
-/* Prints a line. Its last cell is not padded. */
+/* Prints a line. The last cell is not padded. */
 static void print_line(const process_table *table, char cells[COLUMNS][CELL_BYTES], gpuhal_probe_style style,
                        const gpuhal_probe_screen *screen)
 {
@@ -168,7 +168,7 @@ static void print_rest(uint32_t count, bool is_partial, const gpuhal_probe_scree
     fprintf(screen->out, "%s: --processes\n", is_partial ? "and those that draw, or use Vulkan or OpenCL" : "");
 }
 
-/* Prints the meaning of the mark before a pid. */
+/* Explains the mark before a pid. */
 static void print_legend(const process_table *table, uint32_t shown, const gpuhal_probe_screen *screen)
 {
     bool has_mark = false;
@@ -185,7 +185,7 @@ static void print_legend(const process_table *table, uint32_t shown, const gpuha
     }
 }
 
-/* Prints with --processes that there are none, or why they are not known. */
+/* With --processes, prints that there are none, or why they are unknown. */
 static void print_reasons(const gpuhal_probe_machine *machine, bool has_some, const gpuhal_probe_screen *screen)
 {
     bool is_known = false;
@@ -210,7 +210,7 @@ bool gpuhal_probe_print_processes(const gpuhal_probe_machine *machine, const gpu
     if (!machine->processes) {
         return true;
     }
-    const uint32_t lines = gpuhal_probe_count(machine, options).all + MORE_LINES; /* the titles are one of them */
+    const uint32_t lines = gpuhal_probe_count(machine, options).all + MORE_LINES; /* including the titles */
     const bool made = collect(machine, &table);
     const uint32_t notes = table.is_partial + table.has_foreign;
     const bool fits = options->processes || table.count + notes < lines;

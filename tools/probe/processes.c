@@ -1,4 +1,5 @@
-/* processes.c: see processes.h. Drivers are read in turn, and one that hangs costs its part of the time. */
+/* processes.c: see processes.h. Drivers are read in sequence; a driver that hangs uses up only its device's time
+ * limit. */
 #include "processes.h"
 
 #include "rows.h"
@@ -10,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EACH_NS 300000000u  /* for one device */
-#define ALL_NS  1000000000u /* for all together */
+#define EACH_NS 300000000u  /* per device */
+#define ALL_NS  1000000000u /* in total */
 
-enum { USERS = 32, USER_BYTES = 33 }; /* the longest name that useradd(8) takes */
+enum { USERS = 32, USER_BYTES = 33 }; /* limit of useradd(8) */
 
-/* The names found before, since finding a name may need a server. */
+/* A cache of user names, because looking up a name may require a server. */
 struct gpuhal_probe_users {
     struct {
         uint32_t number;
@@ -48,7 +49,7 @@ void gpuhal_probe_users_finish(gpuhal_probe_machine *machine)
     machine->users = NULL;
 }
 
-/* Reads all processes of the device, which may become more between two calls. Returns false without memory. */
+/* Reads all processes of the device, whose number may grow between two calls. Returns false if out of memory. */
 static bool read_one(gpuhal_device *device, uint32_t flags, uint64_t timeout_ns, gpuhal_probe_processes *to)
 {
     uint32_t capacity = 32;
@@ -78,7 +79,7 @@ static void leave_out_persons(gpuhal_probe_processes *of)
     }
 }
 
-/* Returns the remaining time for one device; 0: none. */
+/* Returns the remaining time for one device; 0 if none is left. */
 static uint64_t time_left(uint64_t until_ns)
 {
     const uint64_t now = gpuhal_tool_now_ns(), left = until_ns > now ? until_ns - now : 0;

@@ -1,5 +1,5 @@
-/* processes.h: the processes that use the devices, read for one listing, in any form. The interfaces of a
- * physical device share them, as they do values. */
+/* processes.h: the processes that use the devices, read for one listing in any format. As with values, the interfaces
+ * of a physical device share them. */
 #ifndef PROBE_PROCESSES_H
 #define PROBE_PROCESSES_H
 
@@ -8,26 +8,26 @@
 #include <gpuhal/telemetry.h>
 
 struct gpuhal_probe_processes {
-    gpuhal_process *list; /* sorted by memory, largest first; may be incomplete if the status is an error */
+    gpuhal_process *list; /* sorted by memory, largest first; may be incomplete after an error */
     uint32_t count;
-    gpuhal_status status; /* NOT_SUPPORTED: nothing lists them */
-    char why[256];        /* a sentence for an error */
+    gpuhal_status status; /* NOT_SUPPORTED if processes cannot be listed */
+    char why[256];        /* error message */
     bool is_read;
-    bool is_partial; /* without the processes that only a walk over all processes finds */
+    bool is_partial; /* lacks the processes that only a scan of all processes finds */
 };
 
-/* Reads the processes of the devices that the format shows, in a second at most, and drops earlier ones. On a screen
- * without --processes there is no walk over all processes, which would take longer than all other reads. With --cached,
- * and for a format without processes, reads none. A report has neither users nor commands nor containers. Must be
- * called after the values are read, which show whether a device is lost. Returns false without memory. */
+/* Reads the processes of the devices that the format shows, in at most one second, and discards earlier results. A
+ * table without --processes skips the scan of all processes, which would take longer than all other reads. With
+ * --cached, and for formats without processes, reads none. A report contains no users, commands or containers. Must be
+ * called after the values are read, because only then is a lost device known. Returns false if out of memory. */
 bool gpuhal_probe_processes_read(const gpuhal_probe_options *options, gpuhal_probe_machine *machine);
-/* Returns whether the row of the device has the processes: only one of several interfaces has them. */
+/* Returns whether the device's row shows the processes; only one of several interfaces does. */
 bool gpuhal_probe_processes_are_of(const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry);
-/* Returns the user's name, else the number; "" if it is not known. The text belongs to the machine until it is
- * finished. */
+/* Returns the user's name, or the number if the name is unknown; "" if the user is unknown. The string is valid until
+ * the machine is finished. */
 const char *gpuhal_probe_process_user(const gpuhal_probe_machine *machine, const gpuhal_process *process);
 void gpuhal_probe_processes_finish(gpuhal_probe_machine *machine);
-/* Frees the names of users. */
+/* Frees the user names. */
 void gpuhal_probe_users_finish(gpuhal_probe_machine *machine);
 
 #endif

@@ -1,4 +1,4 @@
-/* progress.c: see progress.h. A thread writes the line; `mutex` protects all members of `own`. */
+/* progress.c: see progress.h. A thread prints the line; `mutex` protects all members of `own`. */
 #include "progress.h"
 
 #include "screen.h"
@@ -13,15 +13,15 @@ enum { WHAT_BYTES = 160, PENDING_MOST = 16, NAME_BYTES = 32 };
 
 static struct {
     pthread_mutex_t mutex;
-    pthread_cond_t condition; /* `counting` was set, or `running` cleared */
+    pthread_cond_t condition; /* signalled after `counting` is set or `running` is cleared */
     pthread_t thread;
     bool running, counting;
     uint64_t begin_ns, limit_ns;
     char what[WHAT_BYTES];
-    char pending[PENDING_MOST][NAME_BYTES]; /* plugins whose helpers run; "" is free */
+    char pending[PENDING_MOST][NAME_BYTES]; /* plugins with a running helper; "" for a free entry */
 } own = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-/* Writes the line. Called with the mutex held. */
+/* Prints the line. The caller must hold the mutex. */
 static void show(void)
 {
     char names[WHAT_BYTES] = "", text[2 * WHAT_BYTES];
@@ -103,7 +103,7 @@ void gpuhal_probe_wait_end(void)
     gpuhal_probe_progress(NULL);
 }
 
-/* Reads "cuda: process 123 probes FILE", "cuda: process 123 ended". */
+/* Parses "cuda: process 123 probes FILE" and "cuda: process 123 ended". */
 void gpuhal_probe_wait_listen(void *user, int32_t level, const char *line)
 {
     (void)user;

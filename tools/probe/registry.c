@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Prints the error of the library's last call. */
+/* Prints the last error of the library. */
 static gpuhal_probe_exit fail(gpuhal_status status)
 {
     gpuhal_probe_say("%s", gpuhal_last_error()->sentence);
@@ -21,7 +21,7 @@ static gpuhal_probe_exit fail(gpuhal_status status)
                                                    : PROBE_INTERNAL;
 }
 
-/* Reads the record for an option that needs one. Fails if no record is kept. */
+/* Reads the record for an option that requires one. Fails if no record is kept. */
 static gpuhal_probe_exit read_kept(gpuhal_view **out_view)
 {
     gpuhal_status status = gpuhal_view_read(NULL, out_view);
@@ -90,7 +90,7 @@ static void format_counts(const gpuhal_view *view, char *to, size_t bytes)
     gpuhal_tool_append(to, bytes, "", "%s", *to ? "" : "nothing");
 }
 
-/* Prints the completed action and its object on standard output. */
+/* Prints the completed action and its object to standard output. */
 static void report(FILE *out, const char *what, const char *which)
 {
     gpuhal_probe_screen screen;
@@ -146,7 +146,7 @@ static bool copy_file(const char *path, FILE *out)
     return good;
 }
 
-/* Exports to standard output. The library writes only new files, so this goes through a file in a temporary folder. */
+/* Exports to standard output. The library writes only new files, so the export uses a temporary directory. */
 static gpuhal_probe_exit export_to_output(const gpuhal_view *view, FILE *out)
 {
     const char *base = getenv("TMPDIR");
@@ -204,7 +204,7 @@ static gpuhal_probe_exit import_from(const char *path, FILE *out)
     format_counts(view, counts, sizeof counts);
     snprintf(text, sizeof text, "imported from %.700s, replacing what was recorded", path);
     report(out, text, counts);
-    gpuhal_probe_baseline_remove(gpuhal_probe_registry_info(view).place); /* the imported record has other numbers */
+    gpuhal_probe_baseline_remove(gpuhal_probe_registry_info(view).place); /* the imported numbers differ */
     gpuhal_view_release(view);
     return PROBE_COMPLETE;
 }

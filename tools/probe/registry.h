@@ -1,5 +1,5 @@
-/* registry.h: shows the library's record of this machine, and runs the options that change it. Only --diff, and
- * --forget of a GPU, run plugins. */
+/* registry.h: shows the library's record of this machine, and executes the options that change it. Only --diff, and
+ * --forget for a GPU, run plugins. */
 #ifndef PROBE_REGISTRY_H
 #define PROBE_REGISTRY_H
 
@@ -9,33 +9,32 @@
 #include <gpuhal/gpuhal.h>
 #include <gpuhal/node.h>
 
-/* Does the task of --registry, --diff, --forget, --export or --import. Prints the reason on standard error if it
- * cannot. */
+/* Executes --registry, --diff, --forget, --export or --import. On failure, prints the reason to standard error. */
 gpuhal_probe_exit gpuhal_probe_registry_do(const gpuhal_probe_options *options, FILE *out);
 
-/* Prints the record for people; with `all` also each plugin result that is no longer used. */
+/* Prints the record for people; with `all`, also every outdated plugin result. */
 void gpuhal_probe_registry_print(const gpuhal_view *view, bool all, const gpuhal_probe_screen *screen);
-/* Prints the document gpuhal.registry/2. Returns false without memory. */
+/* Prints the document gpuhal.registry/2. Returns false if out of memory. */
 bool gpuhal_probe_registry_json(const gpuhal_view *view, FILE *out);
-/* Lists the machine, and prints its differences from the record. */
+/* Lists the machine and prints its differences from the record. */
 gpuhal_probe_exit gpuhal_probe_diff(const gpuhal_probe_options *options, FILE *out);
 
 /* Returns the view's information about the record as a whole. */
 gpuhal_registry_info gpuhal_probe_registry_info(const gpuhal_view *view);
 /* Finds the interface with this number. Returns false if there is none. */
 bool gpuhal_probe_find_interface(const gpuhal_view *view, uint32_t number, gpuhal_interface_record *out_entry);
-/* Writes the interface's name as in other output: "cuda at 0000:11:00.0", "cpu (AMD EPYC)"; with its number if that is
- * not unique. */
+/* Writes the interface's name as in other output: "cuda at 0000:11:00.0", "cpu (AMD EPYC)"; adds its number if the name
+ * is not unique. */
 #define GPUHAL_PROBE_NAME_BYTES 128u
 void gpuhal_probe_name_interface(const gpuhal_view *view, uint32_t number, char to[GPUHAL_PROBE_NAME_BYTES]);
-/* Returns the time when devices were last seen; 0 if none is recorded. */
+/* Returns the time at which devices were last seen; 0 if none is recorded. */
 uint64_t gpuhal_probe_last_seen(const gpuhal_view *view);
-/* Returns the newest driver version of the interface; "" if none is known. */
+/* Returns the latest driver version of the interface; "" if unknown. */
 const char *gpuhal_probe_last_driver(const gpuhal_view *view, const gpuhal_interface_record *entry);
-/* Returns whether the record lacks data of this view because it cannot be written. `newest` is the view of an opened
+/* Returns whether the record lacks data of this view because it could not be written. `newest` is the view of an open
  * library. */
 bool gpuhal_probe_is_unwritten(const gpuhal_view *newest);
-/* Writes why the cached result of plugin number `index`, which is `plugin`, is not valid; "" if it is valid. */
+/* Writes why the cached result `plugin`, which has number `index`, is invalid; "" if it is valid. */
 gpuhal_status gpuhal_probe_plugin_stale(const gpuhal_view *view, uint32_t index,
                                         const gpuhal_plugin_record *plugin, char *out_why, uint32_t why_bytes);
 /* Writes "NVIDIA H100, PCI 0000:01:00.0", or other known facts. */

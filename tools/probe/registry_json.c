@@ -1,5 +1,5 @@
-/* registry_json.c: the document gpuhal.registry/2; docs/gpuhal.registry-2.schema.json describes it. Keys are always
- * there and in this order; unknown values are null. */
+/* registry_json.c: the document gpuhal.registry/2, described by docs/gpuhal.registry-2.schema.json. All keys are always
+ * present, in this order; unknown values are null. */
 #include "build.h"
 #include "registry.h"
 #include "uuid.h"

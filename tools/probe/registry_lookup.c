@@ -1,4 +1,4 @@
-/* registry_lookup.c: see registry.h: answers about one record of a view. */
+/* registry_lookup.c: finds facts about single records of a view; see registry.h. */
 #include "registry.h"
 
 #include "../common/standard_output.h"
@@ -36,7 +36,8 @@ uint64_t gpuhal_probe_last_seen(const gpuhal_view *view)
     return last;
 }
 
-/* Returns the PCI address of the interface's physical device; "" if none is known, or a partition shares it. */
+/* Returns the PCI address of the interface's physical device; "" if unknown or if the interface is a partition, which
+ * shares the address. */
 static const char *find_address(const gpuhal_view *view, const gpuhal_interface_record *entry)
 {
     gpuhal_physical_record physical = {.size = sizeof physical};
@@ -104,7 +105,7 @@ void gpuhal_probe_format_hardware(const gpuhal_physical_record *physical, char *
 {
     const char *name = *physical->name ? physical->name : "a device without a name";
     if (physical->is_host) {
-        snprintf(to, bytes, "the host's processor"); /* the names of its interfaces say more */
+        snprintf(to, bytes, "the host's processor"); /* the names of its interfaces are more specific */
     } else {
         snprintf(to, bytes, "%s%s%s", name, *physical->pci_address ? ", PCI " : "", physical->pci_address);
     }

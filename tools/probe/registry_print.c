@@ -1,5 +1,5 @@
-/* registry_print.c: the record for people: physical devices with their interfaces, plugins, links, faults. Empty
- * sections are left out. */
+/* registry_print.c: prints the record for people: physical devices with their interfaces, plugins, links, faults. Empty
+ * sections are omitted. */
 #include "machine.h"
 #include "registry.h"
 #include "times.h"
@@ -17,7 +17,7 @@
 
 typedef void write_time(uint64_t seconds, char out_text[GPUHAL_PROBE_TIME_BYTES]);
 
-/* Writes "first 2026-03-01, last 2026-11-21", or one time if both are the same. */
+/* Writes "first 2026-03-01, last 2026-11-21", or a single time if both are equal. */
 static void write_span(write_time *write, uint64_t first, uint64_t last, char *to, size_t bytes)
 {
     char begin[GPUHAL_PROBE_TIME_BYTES], end[GPUHAL_PROBE_TIME_BYTES];
@@ -94,7 +94,7 @@ static bool print_hardware(const gpuhal_view *view, const gpuhal_probe_screen *s
 
 /* ---- plugins */
 
-/* Returns whether the plugin itself is the cause of the state. */
+/* Returns whether the plugin itself caused the state. */
 static bool is_bad(gpuhal_plugin_state state)
 {
     return state == GPUHAL_PLUGIN_FAILED || state == GPUHAL_PLUGIN_TIMED_OUT || state == GPUHAL_PLUGIN_QUARANTINED ||
@@ -141,8 +141,7 @@ static void print_plugin(const gpuhal_plugin_record *plugin, const char *stale, 
     gpuhal_probe_screen_field(screen, "version", plugin->version);
 }
 
-/* Writes why the result is not used now; "" if it is used. A failed result is the plugin's newest, although the plugin
- * is run again. */
+/* Writes why the result is not used now; "" if it is used. */
 static void find_stale(const gpuhal_view *view, uint32_t index, const gpuhal_plugin_record *plugin, char *why,
                        uint32_t bytes)
 {
@@ -151,6 +150,7 @@ static void find_stale(const gpuhal_view *view, uint32_t index, const gpuhal_plu
     }
 }
 
+/* A failed result is never outdated: it is the plugin's newest, although the plugin is run again. */
 static bool is_outdated(const gpuhal_view *view, uint32_t index, const gpuhal_plugin_record *plugin)
 {
     char why[512];
@@ -158,7 +158,7 @@ static bool is_outdated(const gpuhal_view *view, uint32_t index, const gpuhal_pl
     return *why && plugin->state != GPUHAL_PLUGIN_FAILED;
 }
 
-/* Prints one line for all results of a plugin that are no longer used, at the first of them. */
+/* Prints one line for all outdated results of a plugin, at the first of them. */
 static void print_outdated(const gpuhal_view *view, uint32_t index, const gpuhal_plugin_record *plugin,
                            const gpuhal_probe_screen *screen)
 {
@@ -211,7 +211,7 @@ static bool is_newest_driver(const gpuhal_view *view, uint32_t number, const cha
            strcmp(gpuhal_probe_last_driver(view, &entry), driver) == 0;
 }
 
-/* Results of other driver versions are kept, but do not count. */
+/* Results with other driver versions are kept, but do not count. */
 static bool is_current(const gpuhal_view *view, const gpuhal_link_record *link)
 {
     return is_newest_driver(view, link->from, link->from_driver) && is_newest_driver(view, link->to, link->to_driver);
@@ -287,7 +287,7 @@ static void print_self_test(const gpuhal_view *view, const gpuhal_link_record *l
     gpuhal_probe_screen_wrap_in(screen, link->verified ? PROBE_PLAIN : PROBE_BAD, text, 2, 4);
 }
 
-/* Prints verified links, or with `self_tests` the self-tests, which are links from an interface to itself. */
+/* Prints verified links, or with `self_tests` self-tests, which are links from an interface to itself. */
 static bool print_verified(const gpuhal_view *view, bool self_tests, const gpuhal_probe_screen *screen)
 {
     gpuhal_link_record link = {.size = sizeof link};
@@ -337,8 +337,8 @@ static bool print_faults(const gpuhal_view *view, const gpuhal_probe_screen *scr
     return i > 0;
 }
 
-/* Returns 0, or the error that keeps the record from being written: that of the directory, or of the first existing one
- * above it. */
+/* Returns 0, or the error that prevents writing the record: the error of the directory, or of its first existing
+ * parent. */
 static int why_not_written(const char *place)
 {
     char path[WORDS];

@@ -1,5 +1,5 @@
-/* repeat.c: see repeat.h. Neither drivers nor the registry are opened again for the next listing: it only reads values,
- * and notices devices that appeared or vanished. */
+/* repeat.c: see repeat.h. Repeated listings reopen neither drivers nor the registry: they only read values, and notice
+ * devices that appeared or disappeared. */
 #include "repeat.h"
 
 #include "formats.h"
@@ -60,8 +60,8 @@ static bool print_sections(const gpuhal_probe_options *options, const gpuhal_pro
     return true;
 }
 
-/* Prints the listing. Returns INTERNAL without memory; NO_DEVICE if nothing was printed, since the format requires a
- * GPU. */
+/* Prints the listing. Returns INTERNAL if out of memory, and NO_DEVICE if nothing was printed because the format
+ * requires a GPU. */
 static gpuhal_probe_exit print_once(const gpuhal_probe_options *options, const gpuhal_probe_environment *environment,
                                     const gpuhal_probe_machine *machine, const gpuhal_probe_problems *problems,
                                     bool first, FILE *out)
@@ -99,8 +99,8 @@ static gpuhal_probe_exit print_once(const gpuhal_probe_options *options, const g
     return made ? PROBE_COMPLETE : PROBE_INTERNAL;
 }
 
-/* Prints one listing to its file or to standard output. Returns the code of the findings; INTERNAL after a sentence.
- * Findings that the format has no place for go to standard error after the first listing. */
+/* Prints one listing to the file or to standard output. Returns the exit code of the findings, or INTERNAL after a
+ * message. After the first listing, prints to standard error the findings that the format cannot contain. */
 static gpuhal_probe_exit put_once(const gpuhal_probe_options *options, const gpuhal_probe_environment *environment,
                                   gpuhal_probe_machine *machine, bool first, FILE *out)
 {
@@ -123,7 +123,7 @@ static gpuhal_probe_exit put_once(const gpuhal_probe_options *options, const gpu
         written = !options->output || gpuhal_probe_output_write(options->output, bytes, count);
     }
     free(bytes);
-    gpuhal_tool_output_flush(out); /* before messages, for both may go to one terminal; a pipe's reader waits for it */
+    gpuhal_tool_output_flush(out); /* before messages to the same terminal; a pipe's reader is waiting, too */
     written = written && !gpuhal_tool_output_error();
     if (written && first && !options->check) {
         gpuhal_probe_say_findings(machine, &problems, options);
@@ -133,7 +133,7 @@ static gpuhal_probe_exit put_once(const gpuhal_probe_options *options, const gpu
     return !written ? PROBE_INTERNAL : found == PROBE_COMPLETE ? printed : found;
 }
 
-/* Waits for the next listing, or for devices that appear or vanish. Returns false if a signal ends the listing. */
+/* Waits for the next listing time, or for devices to appear or disappear. Returns false after a fatal signal. */
 static bool wait_for_next(const gpuhal_probe_machine *machine, uint64_t due_ns, int changes)
 {
     gpuhal_change change = {.size = sizeof change};
@@ -149,10 +149,10 @@ static gpuhal_probe_exit go_on(const gpuhal_probe_options *options, const gpuhal
 {
     const uint64_t period_ns = options->every_ns ? options->every_ns : options->watch_ns;
     gpuhal_os_handle changes = -1;
-    gpuhal_change_descriptor(machine->gpu, &changes); /* without a descriptor the devices stay as they are */
+    gpuhal_change_descriptor(machine->gpu, &changes); /* without a descriptor, changes go unnoticed */
     bool written = true;
     for (uint64_t due_ns = gpuhal_tool_now_ns() + period_ns; written && wait_for_next(machine, due_ns, (int)changes);) {
-        /* A listing that took longer than the period leaves samples out, and does not catch up. */
+        /* A listing that took longer than the period skips samples instead of catching up. */
         const uint64_t now_ns = gpuhal_tool_now_ns();
         due_ns = now_ns >= due_ns + period_ns ? now_ns + period_ns : now_ns >= due_ns ? due_ns + period_ns : due_ns;
         written = gpuhal_probe_machine_refresh(options, PROBE_READ_ALL, machine) &&

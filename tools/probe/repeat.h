@@ -1,4 +1,4 @@
-/* repeat.h: listings that are printed once, repeatedly, or into a file. */
+/* repeat.h: prints listings once, repeatedly, or into a file. */
 #ifndef PROBE_REPEAT_H
 #define PROBE_REPEAT_H
 
@@ -7,8 +7,8 @@
 
 #include <stdio.h>
 
-/* Prints the machine by the options, into --output or to `out`. Returns the code of the findings, or of a failure after
- * a sentence on standard error; with --every or --watch COMPLETE, after a signal has ended it. */
+/* Prints the machine as the options require, to --output or to `out`. Returns the exit code of the findings, or an
+ * error's code after a message on standard error. With --every or --watch, returns COMPLETE after a signal. */
 gpuhal_probe_exit gpuhal_probe_repeat(const gpuhal_probe_options *options, const gpuhal_probe_environment *environment,
                                       gpuhal_probe_machine *machine, FILE *out);
 

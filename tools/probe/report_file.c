@@ -1,5 +1,5 @@
-/* report_file.c: see report_file.h. Every part is first written into memory, as the options for it print it, and then
- * without the words that identify the machine. */
+/* report_file.c: see report_file.h. All sections are first printed to memory in the format of the corresponding
+ * options; the words that identify the machine are then removed. */
 #include "report_file.h"
 
 #include "print.h"
@@ -43,8 +43,7 @@ static bool is_listed(const gpuhal_probe_environment *environment, const char *v
     return found;
 }
 
-/* Writes only the name of a mistyped variable of the library: its value may be meant for a variable whose values are
- * left out. */
+/* Omits the value of a misspelled library variable, because the correct variable's value might be secret. */
 static void write_environment(const gpuhal_probe_environment *environment, FILE *to)
 {
     title(to, "environment", "variables that are set");
@@ -100,7 +99,7 @@ static bool is_about_gpus(const char *line)
     return false;
 }
 
-/* Writes the lines about GPUs, except the first `skip`; `to` NULL: none. Returns how many there are. */
+/* Writes the lines about GPUs, except for the first `skip`, unless `to` is NULL. Returns the number of such lines. */
 static uint32_t walk_lines(char *log, uint32_t skip, FILE *to)
 {
     uint32_t about = 0;
@@ -173,7 +172,7 @@ static bool write_parts(const gpuhal_probe_machine *machine, const gpuhal_probe_
     return gpuhal_probe_print_json(machine, problems, &document, environment, to);
 }
 
-/* Creates the file under its name only once its contents are complete. An existing file stays. */
+/* Gives the file its name only when the contents are complete. An existing file is not replaced. */
 static gpuhal_probe_exit write_file(const char *path, const char *text)
 {
     char fresh[PATH_BYTES];

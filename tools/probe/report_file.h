@@ -1,4 +1,4 @@
-/* report_file.h: the contents of a bug report, as one text. */
+/* report_file.h: creates a bug report in one text file. */
 #ifndef PROBE_REPORT_FILE_H
 #define PROBE_REPORT_FILE_H
 
@@ -6,8 +6,8 @@
 #include "machine.h"
 #include "options.h"
 
-/* Reads the processes, and writes the report to a new file, complete or not at all, or to `out` for "-". Prints the
- * reason on standard error if it cannot. */
+/* Reads the processes and writes the report, to a new file that is created completely or not at all, or to `out` for
+ * "-". On failure, prints the reason to standard error. */
 gpuhal_probe_exit gpuhal_probe_write_report(gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                                             const gpuhal_probe_environment *environment, FILE *out);
 

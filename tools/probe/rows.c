@@ -12,8 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Writes the state of hardware without a device, in the place of its values. Capital letters mean that it may be
- * broken. */
+/* Writes the state that replaces the values of hardware without a device. Capital letters indicate possible defects. */
 static void write_state(const gpuhal_hardware_info *hardware, char to[48])
 {
     static const char *const words[] = {
@@ -33,11 +32,11 @@ static void write_state(const gpuhal_hardware_info *hardware, char to[48])
         [GPUHAL_HARDWARE_NO_INSTANCE] = "NO INSTANCE",
     };
     if (*hardware->partition) {
-        snprintf(to, 48, "not used here"); /* CUDA has given this process another part of the GPU */
+        snprintf(to, 48, "not used here"); /* CUDA uses another partition of the GPU in this process */
         return;
     }
     if (hardware->state == GPUHAL_HARDWARE_PASSED_THROUGH && strcmp(hardware->kernel_driver, "nvidia") == 0) {
-        snprintf(to, 48, "vGPU host"); /* the vGPU driver shares the GPU out */
+        snprintf(to, 48, "vGPU host"); /* the vGPU driver shares the GPU among guests */
         return;
     }
     const char *word = hardware->state < sizeof words / sizeof *words ? words[hardware->state] : NULL;
@@ -48,7 +47,7 @@ static void write_state(const gpuhal_hardware_info *hardware, char to[48])
         return;
     }
     if (hardware->state == GPUHAL_HARDWARE_DISPLAY_ONLY && hardware->pci_class >> 16 == 0x12) {
-        word = "NO GPU"; /* not a GPU, but another kind of accelerator */
+        word = "NO GPU"; /* another kind of accelerator */
     }
     snprintf(to, 48, "%s", word ? word : gpuhal_hardware_state_name(hardware->state));
     for (char *at = to; hardware->grade <= GPUHAL_HARDWARE_NOTE && *at; at++) {
@@ -157,7 +156,7 @@ bool gpuhal_probe_rows_make(const gpuhal_probe_machine *machine, const gpuhal_pr
     if (!out_rows->list) {
         return false;
     }
-    /* Programs get the processor even if there are GPUs. */
+    /* Formats for programs include the processor even if there are GPUs. */
     const bool for_programs = options->format == PROBE_FORMAT_CSV || gpuhal_probe_has_metrics(options->format);
     for (uint32_t i = 0; i < machine->count; i++) {
         if (machine->devices[i].row || (for_programs && machine->devices[i].shown)) {
@@ -204,8 +203,8 @@ gpuhal_hardware_grade gpuhal_probe_row_grade(const gpuhal_probe_row *row)
     return grade;
 }
 
-/* Returns whether only this process does not list NVIDIA hardware: its variables, or a part of another GPU, hide it,
- * but nodes and names do not depend on that. */
+/* Returns whether NVIDIA hardware is unlisted only in this process, because of environment variables or a partition of
+ * another GPU. Nodes and names do not depend on these. */
 static bool is_hidden_here(const gpuhal_hardware_info *hardware)
 {
     return hardware->state == GPUHAL_HARDWARE_HIDDEN && strncmp(hardware->vendor_node, "/dev/nvidia", 11) == 0;

@@ -1,5 +1,5 @@
-/* rows.h: the rows of the table and of the formats for programs: usable devices in their order, then the hardware
- * without a device, in the order of its addresses. */
+/* rows.h: the rows of the table and of formats for programs: first the usable devices in listing order, then the
+ * hardware without a device, sorted by address. */
 #ifndef PROBE_ROWS_H
 #define PROBE_ROWS_H
 
@@ -7,13 +7,13 @@
 #include "uuid.h"
 
 typedef struct gpuhal_probe_row {
-    const gpuhal_probe_device *entry;     /* NULL: the hardware has no device */
-    const gpuhal_hardware_info *hardware; /* NULL: not found on a bus */
-    const char *type;                     /* of hardware without a device; "": unknown */
-    char uuid[PROBE_UUID_BYTES];          /* of such hardware; "": unknown */
-    char state[48];                       /* stands in the place of values; "" */
+    const gpuhal_probe_device *entry;     /* NULL if the hardware has no device */
+    const gpuhal_hardware_info *hardware; /* NULL if not found on a bus */
+    const char *type;                     /* for hardware without a device; "" if unknown */
+    char uuid[PROBE_UUID_BYTES];          /* for hardware without a device; "" if unknown */
+    char state[48];                       /* replaces the values unless "" */
     bool is_chosen;
-    bool is_problem; /* more than a note */
+    bool is_problem; /* worse than a note */
 } gpuhal_probe_row;
 
 typedef struct gpuhal_probe_rows {
@@ -21,46 +21,47 @@ typedef struct gpuhal_probe_rows {
     uint32_t count;
 } gpuhal_probe_rows;
 
-/* Makes the rows. Returns false without memory. The rows must be finished in both cases. */
+/* Creates the rows. Returns false if out of memory. The caller must finish the rows in either case. */
 bool gpuhal_probe_rows_make(const gpuhal_probe_machine *machine, const gpuhal_probe_options *options,
                             gpuhal_probe_rows *out_rows);
-/* Returns for programs "ready", "lost", "reset_needed", or why the hardware is not usable: "no_kernel_driver". */
+/* Returns "ready", "lost", "reset_needed", or why the hardware is unusable, such as "no_kernel_driver", for
+ * programs. */
 const char *gpuhal_probe_row_state(const gpuhal_probe_row *row);
-/* Returns the worst grade of the row's hardware, of the ailments that its device's values show, and of a problem if the
- * device is lost or failed its verification. Problems of checks and links do not count. */
+/* Returns the worst of the hardware's grade, the grades of the ailments in the device's values, and PROBLEM if the
+ * device is lost or failed verification. Problems with checks and links do not count. */
 gpuhal_hardware_grade gpuhal_probe_row_grade(const gpuhal_probe_row *row);
-/* Returns the reason not to give the row to a job; NULL: it is ready, or this process has another part of the same
- * GPU. */
+/* Returns why a job must not get the row; NULL if it is ready, if this process has another partition of the same GPU,
+ * or if only this process does not list it. */
 const char *gpuhal_probe_row_why(const gpuhal_probe_row *row);
-/* Return the UUID of a part of a divided GPU, and its numbers, "3/0"; "" for an undivided GPU, or if unknown. */
+/* Return the UUID and the numbers ("3/0") of a partition; "" for a whole GPU, or if unknown. */
 const char *gpuhal_probe_row_part(const gpuhal_probe_row *row);
 const char *gpuhal_probe_row_part_numbers(const gpuhal_probe_row *row);
 void gpuhal_probe_rows_finish(gpuhal_probe_rows *rows);
 
-/* Returns the hardware of the device; NULL if the kernel lists none. */
+/* Returns the device's hardware; NULL if the kernel lists none. */
 const gpuhal_hardware_info *gpuhal_probe_hardware_of(const gpuhal_probe_machine *machine,
                                                      const gpuhal_probe_device *entry);
 
-/* Return the DRM nodes of a device, or of hardware without one: the card of the whole GPU does not reach a part that
- * has a separate render node. "" if none is known. */
+/* Return the DRM nodes of a device or of hardware without a device; "" if unknown. A partition with a separate render
+ * node has no card node, because the whole GPU's card node does not provide access to it. */
 enum { PROBE_NODE_BYTES = 32 };
 const char *gpuhal_probe_render_node(const gpuhal_probe_device *entry, const gpuhal_hardware_info *hardware,
                                      char space[PROBE_NODE_BYTES]);
 const char *gpuhal_probe_card_node(const gpuhal_probe_device *entry, const gpuhal_hardware_info *hardware);
 
-/* The state and the problem of a listed device that is lost. It did not fail verification: that result would say
- * more. */
+/* State and problem code of a listed device that is lost. A device that failed verification does not count as lost,
+ * because that result is more informative. */
 #define GPUHAL_PROBE_LOST "lost"
 bool gpuhal_probe_is_lost(const gpuhal_probe_device *entry);
-/* Returns whether this run found nothing against the device: neither its driver nor its bus lost it, it needs no reset,
- * and it failed no verification. */
+/* Returns whether this run found no fault in the device: neither its driver nor its bus lost it, it does not need a
+ * reset, and it did not fail verification. */
 bool gpuhal_probe_works(const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry);
-/* Returns whether the device works, and no other process has it alone. */
+/* Returns whether the device works and no other process has exclusive use of it. */
 bool gpuhal_probe_is_usable(const gpuhal_probe_machine *machine, const gpuhal_probe_device *entry);
 
-/* Returns whether the hardware has a separate row, as it has no device. Without --all, hardware that no API drives has
- * none, and hardware that is not given to this container, pod or job has one only among metrics. With --device only
- * selected hardware is listed. */
+/* Returns whether hardware without a device has a separate row. Without --all, hardware that no API supports has none,
+ * and hardware not given to this container, pod or job has one only in metrics. With --device, no such hardware is
+ * listed. */
 bool gpuhal_probe_is_listed(const gpuhal_probe_options *options, const gpuhal_hardware_info *hardware);
 
 #endif

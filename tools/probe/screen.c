@@ -16,7 +16,7 @@
 #define ORDINARY  80u
 #define BLANKS    " \n\t"
 
-#define LINE_BYTES   240u /* of a line that a driver printed: more would bury the rest */
+#define LINE_BYTES   240u /* limit for lines printed by a driver; longer ones would obscure the rest */
 #define FIELD_INDENT 4u
 #define FIELD_LABEL  9u
 
@@ -43,7 +43,7 @@ static size_t find_width(FILE *out)
     return width > 0 && width < 10000 ? width : isatty(fileno(out)) ? ORDINARY : SIZE_MAX;
 }
 
-static gpuhal_probe_color wanted_color; /* of the command line */
+static gpuhal_probe_color wanted_color; /* from the command line */
 
 void gpuhal_probe_screen_set_color(gpuhal_probe_color color)
 {
@@ -71,15 +71,15 @@ void gpuhal_probe_screen_init(gpuhal_probe_screen *screen, FILE *out)
     };
 }
 
-/* Returns whether a character has no picture, but turns the direction of the text or hides between others: a name must
- * be read as it is. */
+/* Returns whether a character is invisible: it changes the text direction or has no width, so it could disguise a
+ * name. */
 static bool is_invisible(uint32_t character)
 {
     return (character >= 0x200b && character <= 0x200f) || (character >= 0x2028 && character <= 0x202e) ||
            (character >= 0x2060 && character <= 0x206f) || character == 0xfeff;
 }
 
-/* Writes the printed form of the character at *text, and returns its columns; moves *text past it. */
+/* Writes the printable form of the character at *text, returns its width, and advances *text. */
 static size_t next_glyph(const gpuhal_probe_screen *screen, const char **text, char glyph[5])
 {
     if (**text >= ' ' && **text <= '~') {
@@ -101,7 +101,7 @@ static size_t next_glyph(const gpuhal_probe_screen *screen, const char **text, c
     return (size_t)columns;
 }
 
-/* Counts the columns of the text up to `end`, which is NULL or stands before a blank. */
+/* Returns the width of the text up to `end`, which is NULL or points to a blank. */
 static size_t count_columns(const gpuhal_probe_screen *screen, const char *text, const char *end)
 {
     size_t sum = 0;
@@ -131,8 +131,7 @@ static void end_style(const gpuhal_probe_screen *screen, gpuhal_probe_style styl
     }
 }
 
-/* Prints as much of the text up to `end` (see count_columns) as fits into `width` columns; returns the columns
- * taken. */
+/* Prints as much of the text up to `end` (see count_columns) as fits into `width` columns; returns the columns used. */
 static size_t put_some(const gpuhal_probe_screen *screen, const char *text, const char *end, size_t width)
 {
     size_t used = 0;
@@ -186,7 +185,7 @@ void gpuhal_probe_screen_wrap_in(const gpuhal_probe_screen *screen, gpuhal_probe
                                  size_t column, size_t indent)
 {
     begin_style(screen, style);
-    bool fresh = true; /* this line is empty so far */
+    bool fresh = true; /* this line is still empty */
     for (const char *word = text + strspn(text, BLANKS); *word; word += strspn(word, BLANKS)) {
         const char *end = word + strcspn(word, BLANKS);
         size_t columns = count_columns(screen, word, end);
@@ -226,7 +225,7 @@ void gpuhal_probe_screen_lines(const gpuhal_probe_screen *screen, const char *la
         size_t length = strcspn(lines, "\n"), kept = length;
         if (length > LINE_BYTES) {
             for (kept = LINE_BYTES; kept > 0 && ((unsigned char)lines[kept] & 0xc0) == 0x80;) {
-                kept--; /* no half character */
+                kept--; /* do not split a UTF-8 character */
             }
         }
         snprintf(line, sizeof line, "%.*s%s", (int)kept, lines, kept < length ? "..." : "");
@@ -251,7 +250,7 @@ void gpuhal_probe_set_said(const char *message)
 void gpuhal_probe_say(const char *format, ...)
 {
     static const char name[] = "gpuhal-probe:";
-    char text[2048]; /* longer messages are cut; a message about memory must not need memory */
+    char text[2048]; /* truncates longer messages, because reporting a lack of memory must not allocate */
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
@@ -266,7 +265,7 @@ void gpuhal_probe_say(const char *format, ...)
     gpuhal_probe_screen_wrap(&screen, text, sizeof name, 4);
 }
 
-/* Progress would break up lines of the log. */
+/* Progress lines would be mixed with log lines. */
 bool gpuhal_probe_shows_progress(void)
 {
     return is_capable(STDERR_FILENO) && !getenv("GPUHAL_LOG");

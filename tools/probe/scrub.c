@@ -1,4 +1,4 @@
-/* scrub.c: see scrub.h. At each place the first form that fits is replaced; the rest is copied. */
+/* scrub.c: see scrub.h. At each position, the first matching pattern is replaced; other text is copied. */
 #include "scrub.h"
 
 #include "../common/host.h"
@@ -15,7 +15,7 @@
 enum { NAME_BYTES = 256, PATH_BYTES = 1024 };
 
 typedef struct identity {
-    char host[NAME_BYTES], user[NAME_BYTES], home[PATH_BYTES]; /* "": not known, or too common to be replaced */
+    char host[NAME_BYTES], user[NAME_BYTES], home[PATH_BYTES]; /* "" if unknown, or too common to be replaced */
 } identity;
 
 static void keep(char *to, size_t bytes, const char *text)
@@ -29,7 +29,7 @@ static void read_identity(identity *out)
     const char *home = getenv("HOME");
     *out = (identity){0};
     gpuhal_tool_host host;
-    gpuhal_tool_host_read(&host); /* as the listing has it */
+    gpuhal_tool_host_read(&host); /* same source as the listing */
     keep(out->host, sizeof out->host, strcmp(host.name, "localhost") == 0 ? "" : host.name);
     keep(out->user, sizeof out->user, entry ? entry->pw_name : getenv("USER"));
     keep(out->home, sizeof out->home, home && *home ? home : entry ? entry->pw_dir : "");
@@ -46,15 +46,15 @@ static bool is_word(int character)
     return isalnum(character) || character == '_' || character == '-';
 }
 
-/* Returns whether the name stands at `at` as a separate word. `before` is the character before it. */
+/* Returns whether the name occurs at `at` as a separate word. `before` is the preceding character. */
 static bool stands(const char *at, int before, const char *name)
 {
     const size_t length = strlen(name);
     return length > 0 && strncmp(at, name, length) == 0 && !is_word(before) && !is_word((unsigned char)at[length]);
 }
 
-/* Counts the characters that fit a form of x (hexadecimal digit) and characters for themselves; 0: not all of it
- * fits. */
+/* Matches a pattern in which x is a hexadecimal digit and other characters are literal. Returns its length, or 0
+ * without a complete match. */
 static size_t fits(const char *at, const char *form)
 {
     size_t i = 0;
@@ -67,7 +67,7 @@ static size_t fits(const char *at, const char *form)
     return isxdigit((unsigned char)at[i]) ? 0 : i;
 }
 
-/* Fits "10.0.0.12"; not "1.2.3", and not a version of more parts. */
+/* Matches "10.0.0.12", but not "1.2.3" or a version with more components. */
 static size_t fits_internet_address(const char *at)
 {
     size_t length = 0;
@@ -81,7 +81,7 @@ static size_t fits_internet_address(const char *at)
     return at[length] == '.' && isdigit((unsigned char)at[length + 1]) ? 0 : length;
 }
 
-/* Fits "fe80::1" and its longer forms; not a PCI address, and not "::" alone, which names no machine. */
+/* Matches "fe80::1" and longer forms, but not PCI addresses, and not "::" alone, which does not identify a machine. */
 static size_t fits_internet_address_6(const char *at)
 {
     char text[INET6_ADDRSTRLEN];
@@ -91,7 +91,7 @@ static size_t fits_internet_address_6(const char *at)
         return 0;
     }
     while (length > 2 && (at[length - 1] == '.' || (at[length - 1] == ':' && at[length - 2] != ':'))) {
-        length--; /* of the sentence around it */
+        length--; /* punctuation after the address */
     }
     memcpy(text, at, length);
     text[length] = 0;
@@ -107,7 +107,7 @@ static uint32_t checksum(const char *text, size_t length)
     return sum;
 }
 
-/* Fits the value of "serial": "..." in JSON, whose quote is at `at`. */
+/* Matches the value of "serial": "..." in JSON; its opening quote precedes `at`. */
 static size_t fits_serial(const char *text, const char *at)
 {
     static const char key[] = "serial";
@@ -119,11 +119,11 @@ static size_t fits_serial(const char *text, const char *at)
     return found && found < at && strstr(found, ": \"") == at - 3 ? strcspn(at, "\"\n") : 0;
 }
 
-/* Fits the text after "GPU-": a UUID or its beginning, as selectors and vendors' variables accept them. */
+/* Matches the text after "GPU-": a UUID or its beginning, as accepted by selectors and vendors' variables. */
 static size_t fits_uuid(const char *text, const char *at)
 {
     static const char *const words[] = {"GPU-", "MIG-", "uuid="};
-    enum { LEAST = 4 }; /* fewer digits identify nothing */
+    enum { LEAST = 4 }; /* fewer digits do not identify anything */
     const size_t length = strspn(at, "0123456789abcdefABCDEF-");
     bool follows = false;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
@@ -133,7 +133,7 @@ static size_t fits_uuid(const char *text, const char *at)
     return follows && length >= LEAST && !is_word((unsigned char)at[length]) ? length : 0;
 }
 
-/* Replaces the text at `at`; returns how many characters it had. */
+/* Replaces the text at `at`; returns the number of characters consumed. */
 static size_t replace(const identity *own, const char *text, const char *at, FILE *out)
 {
     const int before = at > text ? (unsigned char)at[-1] : 0;

@@ -1,12 +1,12 @@
-/* scrub.h: removes from a text the identity of its machine. */
+/* scrub.h: removes the machine's identity from a text. */
 #ifndef PROBE_SCRUB_H
 #define PROBE_SCRUB_H
 
 #include <stdio.h>
 
-/* Writes the text to `out`: the host's name as HOST, the user's as USER, the home directory as ~ (and others below
- * /home alike), network addresses as ADDRESS, and each UUID or serial number as a short checksum, equal for equal
- * ones. */
+/* Writes the text to `out` with these replacements: HOST for the host name, USER for the user name, ~ for the home
+ * directory (/home/USER for others), ADDRESS for network addresses, and a short checksum for each UUID and serial
+ * number, so that equal ones stay equal. */
 void gpuhal_probe_scrub(const char *text, FILE *out);
 
 #endif

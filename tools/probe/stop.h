@@ -1,21 +1,21 @@
-/* stop.h: the signals of listings that repeat, and of the live view. The handler keeps the signal and makes a
- * descriptor readable, nothing else. */
+/* stop.h: signal handling for repeated listings and the live view. The handler only records the signal and makes a
+ * descriptor readable. */
 #ifndef PROBE_STOP_H
 #define PROBE_STOP_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Catches SIGINT, SIGTERM and SIGHUP from now on, and with `screen` SIGWINCH and SIGTSTP. Returns false with errno. */
+/* Catches SIGINT, SIGTERM and SIGHUP, and with `screen` also SIGWINCH and SIGTSTP. Returns false with errno. */
 bool gpuhal_probe_stop_catch(bool screen);
-/* Returns the signal that ends the program; 0: none came. */
+/* Returns the signal that ends the program; 0 if none has arrived. */
 int gpuhal_probe_stopped(void);
-/* Returns SIGWINCH or SIGTSTP, once for pending ones of its kind; 0: none. */
+/* Returns SIGWINCH or SIGTSTP, once for all pending signals of that kind; 0 if none is pending. */
 int gpuhal_probe_stop_next(void);
-/* Returns a descriptor that is readable until gpuhal_probe_stop_next() is called. */
+/* Returns a descriptor that becomes readable after a signal and stays so until gpuhal_probe_stop_next() is called. */
 int gpuhal_probe_stop_descriptor(void);
-/* Waits until the moment `until_ns` of the monotonic clock, a signal that ends, or until `descriptor` (-1: none) is
- * readable; returns whether it is. */
+/* Waits until `until_ns` on the monotonic clock, until a fatal signal, or until `descriptor` (-1 for none) is readable.
+ * Returns true only in the last case. */
 bool gpuhal_probe_stop_wait(uint64_t until_ns, int descriptor);
 
 #endif

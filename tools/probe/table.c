@@ -1,6 +1,6 @@
-/* table.c: the table for people. Its columns are the same in every run, and as wide as the usual contents. A wider
- * screen gets more columns. A narrower screen has a shortened name, and fewer right columns. Without a screen no
- * text is cut. With --all the rows are under the physical device of their interfaces. */
+/* table.c: prints the table for people. Every run has the same columns, as wide as their usual contents. A wider screen
+ * has more columns; on a narrower screen, names are shortened and the columns on the right are dropped. Nothing is cut
+ * if there is no screen to limit the width. With --all, rows are grouped by physical device. */
 #include "columns.h"
 #include "print.h"
 
@@ -10,16 +10,16 @@
 
 #define MARK_COLUMNS 2u
 #define GAP_COLUMNS  2u
-#define NAME_GOOD    12u  /* below this width other columns give way before the name */
-#define WIDE_SCREEN  120u /* from this width on there are more columns */
+#define NAME_GOOD    12u  /* below this width, other columns are dropped before the name shrinks */
+#define WIDE_SCREEN  120u /* screens of at least this width have more columns */
 
 typedef struct device_table {
     const gpuhal_probe_screen *screen;
     gpuhal_probe_rows rows;
-    gpuhal_probe_cell (*cells)[PROBE_COLUMN_COUNT]; /* of each row, in the order of the shown columns */
+    gpuhal_probe_cell (*cells)[PROBE_COLUMN_COUNT]; /* one array per row, in the order of the displayed columns */
     gpuhal_probe_column columns[PROBE_COLUMN_COUNT];
     size_t widths[PROBE_COLUMN_COUNT];
-    size_t count; /* number of columns */
+    size_t count;
 } device_table;
 
 static size_t place_of(const device_table *table, gpuhal_probe_column column)
@@ -31,7 +31,7 @@ static size_t place_of(const device_table *table, gpuhal_probe_column column)
     return place;
 }
 
-/* If no column of the row is empty, its state goes after the name. */
+/* If no cell of the row is empty, appends the state to the name. */
 static void keep_state(device_table *table, uint32_t row)
 {
     const char *state = table->rows.list[row].state;
@@ -76,7 +76,7 @@ static size_t total_width(const device_table *table)
     return sum;
 }
 
-/* Narrows one column by the excess width, at most down to `least`. */
+/* Reduces the width of a column by the excess, but not below `least`. */
 static void shrink(device_table *table, gpuhal_probe_column column, size_t least)
 {
     const size_t place = place_of(table, column), total = total_width(table);
@@ -97,8 +97,8 @@ static void drop(device_table *table, size_t place)
     }
 }
 
-/* Drops the columns of wide screens first, the last one first, while names are whole. Then it shortens names, and then
- * drops the columns that say the least about whether a device is usable. */
+/* First drops the columns for wide screens, from the right, to keep names complete. Then shortens names, and then drops
+ * the columns that are the least important for knowing whether a device is usable. */
 static void fit(device_table *table)
 {
     static const gpuhal_probe_column order[] = {PROBE_COLUMN_POWER, PROBE_COLUMN_TEMPERATURE, PROBE_COLUMN_PCI,
@@ -123,7 +123,7 @@ bool gpuhal_probe_table_is_wide(const gpuhal_probe_options *options, const gpuha
     return options->format == PROBE_FORMAT_WIDE || (screen->limited && screen->width >= WIDE_SCREEN);
 }
 
-/* Chooses the requested columns, or those for a screen of this width. Returns false after a sentence. */
+/* Selects the requested columns, or those for a screen of this width. Returns false after a message. */
 static bool choose_columns(device_table *table, const gpuhal_probe_options *options, bool verified)
 {
     if (options->columns) {
@@ -141,7 +141,7 @@ static bool choose_columns(device_table *table, const gpuhal_probe_options *opti
     return true;
 }
 
-/* The words for a part of a GPU are at the end of its name, so the name is cut before them: "H100 80GB HB… 3g.40gb". */
+/* A partition's profile is at the end of the name, so the name is cut before it: "H100 80GB HB… 3g.40gb". */
 static const char *shorten(const device_table *table, const char *name, size_t width,
                            char space[GPUHAL_PROBE_CELL_BYTES])
 {
@@ -161,7 +161,7 @@ static const char *shorten(const device_table *table, const char *name, size_t w
     return name;
 }
 
-/* The last column of a line is not padded, so that no blanks end the line. */
+/* The last column is not padded, so that lines do not end with blanks. */
 static void print_cell(const device_table *table, size_t place, const char *text, gpuhal_probe_style style)
 {
     const size_t width = table->widths[place];
@@ -174,7 +174,7 @@ static void print_cell(const device_table *table, size_t place, const char *text
                             gpuhal_probe_column_is_right(table->columns[place]));
 }
 
-/* Returns how many columns from here on are replaced by the state of the row. */
+/* Returns how many columns, from `place` on, the row's state replaces. */
 static size_t count_empty(const device_table *table, uint32_t row, size_t place)
 {
     size_t count = 0;
@@ -229,7 +229,7 @@ static void print_titles(const device_table *table)
     fputc('\n', table->screen->out);
 }
 
-/* Prints every interface under its physical device, the preferred one first; then the hardware without a device. */
+/* Prints each physical device's interfaces, the preferred one first, and then the hardware without a device. */
 static void print_groups(const device_table *table, const gpuhal_probe_machine *machine)
 {
     gpuhal_physical_info physical = {.size = sizeof physical};
@@ -266,7 +266,7 @@ bool gpuhal_probe_print_table(const gpuhal_probe_machine *machine, const gpuhal_
     bool printed = choose_columns(&table, options, machine->verifying) &&
                    gpuhal_probe_rows_make(machine, options, &table.rows) && fill(&table);
     if (printed && table.rows.count) {
-        /* Requested columns are shown on any width of the screen. */
+        /* Requested columns are shown on screens of any width. */
         if (screen->limited && !options->columns && options->format != PROBE_FORMAT_WIDE) {
             fit(&table);
         }

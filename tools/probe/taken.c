@@ -1,12 +1,12 @@
-/* taken.c: see taken.h. Programs that only draw do not count (nvidia-smi(1), "Compute Mode"), and a service that shares
- * the GPU serves others (NVIDIA's MPS: exclusive mode holds for its server, not for its clients). */
+/* taken.c: see taken.h. Programs that only draw do not count (nvidia-smi(1), "Compute Mode"). A GPU that a service
+ * shares among clients is not taken (NVIDIA MPS: exclusive mode applies to the server, not to its clients). */
 #include "taken.h"
 
 #include <gpuhal/telemetry.h>
 
 #include <unistd.h>
 
-#define ALL_NS 400000000u /* for all GPUs, however many there are */
+#define ALL_NS 400000000u /* for all GPUs together */
 
 static bool is_exclusive(const gpuhal_probe_device *entry)
 {
@@ -15,9 +15,9 @@ static bool is_exclusive(const gpuhal_probe_device *entry)
            mode == GPUHAL_COMPUTE_EXCLUSIVE && gpuhal_device_status(entry->device) == GPUHAL_OK;
 }
 
-/* Returns whether another process computes. In another pid namespace this process is listed by another number. A
- * process that cannot be attributed is this one if it has verified the device: no other process can have an exclusive
- * device then. */
+/* Returns whether the process is not this one. In another pid namespace, this process appears with a different pid. If
+ * this process has verified an exclusive device, no other process can be using it, so a process of unknown identity is
+ * this one. */
 static bool is_stranger(const gpuhal_probe_device *entry, const gpuhal_process *process)
 {
     const bool is_here = entry->verified && !entry->in_child && !entry->result.status;
@@ -42,7 +42,7 @@ static void read_one(gpuhal_probe_device *entry, uint64_t limit_ns)
     entry->is_taken = computes && !shares;
 }
 
-/* A driver that hangs takes half of the remaining time, so that the other devices have their turn. */
+/* A driver that hangs uses half of the remaining time, so that the other devices get their share. */
 void gpuhal_probe_taken_read(gpuhal_probe_machine *machine)
 {
     uint32_t left = 0;

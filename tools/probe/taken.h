@@ -1,11 +1,11 @@
-/* taken.h: GPUs that allow only one process to compute, and whether one does. */
+/* taken.h: finds GPUs that allow only one process to compute, and whether a process does. */
 #ifndef PROBE_TAKEN_H
 #define PROBE_TAKEN_H
 
 #include "machine.h"
 
-/* Reads the processes of GPUs with an exclusive compute mode from their drivers, for 400 ms in all at most, and not
- * beyond the time of --timeout; GPUs without an answer are not taken. */
+/* Reads the processes of GPUs in an exclusive compute mode from their drivers, for at most 400 ms in total and within
+ * --timeout. A GPU whose driver does not reply counts as not taken. */
 void gpuhal_probe_taken_read(gpuhal_probe_machine *machine);
 
 #endif

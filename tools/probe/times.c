@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#define LAST_SECOND UINT64_C(253402300799) /* of the year 9999 */
+#define LAST_SECOND UINT64_C(253402300799) /* the end of the year 9999 */
 
 static void write_time(uint64_t seconds, const char *format, char out_text[GPUHAL_PROBE_TIME_BYTES])
 {

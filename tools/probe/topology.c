@@ -1,5 +1,5 @@
-/* topology.c: see topology.h. Network cards are the entries of the kernel's classes net and infiniband with a PCI
- * device; a card that both list is one. Nothing is opened. */
+/* topology.c: see topology.h. Network cards are the entries with a PCI device in the kernel's classes net and
+ * infiniband; a card in both classes counts once. No device is opened. */
 #include "topology.h"
 
 #include "../common/text.h"
@@ -43,7 +43,7 @@ void gpuhal_probe_write_ids(const gpuhal_probe_machine *machine, const uint32_t 
 
 /* ---- NUMA nodes */
 
-/* Returns the kernel's facts of the device's hardware; NULL if it lists none. */
+/* Returns the kernel's facts about the device's hardware; NULL if the kernel lists none. */
 static const gpuhal_hardware_info *hardware_of(const gpuhal_probe_place *own, uint32_t place)
 {
     const gpuhal_probe_machine *machine = own->machine;
@@ -112,7 +112,7 @@ static bool is_address(const char *text, size_t length)
     return good;
 }
 
-/* Finds the last PCI device on the path of a link: virtio's devices stand below theirs. */
+/* Finds the last PCI device in the link's target path, because virtio devices are below a PCI device. */
 static bool find_address(const char *link, char address[ADDRESS_BYTES])
 {
     char path[PATH_MAX];
@@ -131,7 +131,7 @@ static bool find_address(const char *link, char address[ADDRESS_BYTES])
     return found;
 }
 
-/* Adds a card; its name in the class net follows that in infiniband. */
+/* Adds a card. If it is already known, appends the name, so that names in the class infiniband precede those in net. */
 static void add_card(network_card *cards, uint32_t *count, const char *address, const char *name)
 {
     for (uint32_t i = 0; i < *count; i++) {
@@ -175,12 +175,12 @@ static gpuhal_link_kind kind_between(const gpuhal_probe_place *own, uint32_t pla
     const gpuhal_hardware_info *hardware = hardware_of(own, place);
     gpuhal_link_kind kind = 0;
     if (hardware && *hardware->address) {
-        (void)gpuhal_link_between_addresses(own->machine->gpu, hardware->address, card, &kind); /* 0: not known */
+        (void)gpuhal_link_between_addresses(own->machine->gpu, hardware->address, card, &kind); /* 0 if unknown */
     }
     return kind;
 }
 
-/* "mlx5_0, ib0 at 0000:18:00.0: switch to cuda:0; system to cuda:1"; false when nothing is known. */
+/* Prints "mlx5_0, ib0 at 0000:18:00.0: switch to cuda:0; system to cuda:1"; returns false if nothing is known. */
 static bool print_card(const gpuhal_probe_place *own, const network_card *card, const char *const (*kinds)[2],
                        bool *used, const gpuhal_probe_screen *screen)
 {

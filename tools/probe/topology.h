@@ -1,24 +1,25 @@
-/* topology.h: the place of devices in the machine: NUMA nodes with their processors, and network cards near them. */
+/* topology.h: the devices' location in the machine: NUMA nodes with their processors, and nearby network cards. */
 #ifndef PROBE_TOPOLOGY_H
 #define PROBE_TOPOLOGY_H
 
 #include "machine.h"
 #include "screen.h"
 
-/* The devices to describe, by their places among those of the machine. */
+/* The devices to describe, as indices of the machine's devices. */
 typedef struct gpuhal_probe_place {
     const gpuhal_probe_machine *machine;
     const uint32_t *rows;
     uint32_t count;
 } gpuhal_probe_place;
 
-/* Writes the ids of the devices at these places, "cuda:0 to cuda:3, cuda:5"; runs of one backend are shortened. */
+/* Writes the ids of these devices: "cuda:0 to cuda:3, cuda:5"; runs within a backend are shortened. */
 void gpuhal_probe_write_ids(const gpuhal_probe_machine *machine, const uint32_t *places, uint32_t count, char *to,
                             size_t bytes);
-/* Prints one line for each NUMA node with devices, if the system states it. Returns false when nothing was printed. */
+/* Prints one line for each NUMA node with devices, if the system reports nodes. Returns false if nothing was
+ * printed. */
 bool gpuhal_probe_print_nodes(const gpuhal_probe_place *place, const gpuhal_probe_screen *screen);
-/* Prints one line for each network card on PCI: its connection to the devices, in the words of `kinds`, by
- * gpuhal_link_kind. Sets used[kind]. Returns false when nothing was printed. */
+/* Prints one line for each PCI network card, with its connection to the devices in the words of `kinds`, indexed by
+ * gpuhal_link_kind. Sets used[kind]. Returns false if nothing was printed. */
 bool gpuhal_probe_print_network_cards(const gpuhal_probe_place *place, const char *const (*kinds)[2], bool *used,
                                       const gpuhal_probe_screen *screen);
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_VALUE 0x1000u /* keys of values begin here, without a gap */
+#define FIRST_VALUE 0x1000u /* first key of a value; keys of values have no gaps */
 
 uint32_t gpuhal_probe_source_of(const gpuhal_probe_machine *machine, uint32_t place)
 {
@@ -23,7 +23,7 @@ uint32_t gpuhal_probe_source_of(const gpuhal_probe_machine *machine, uint32_t pl
     return count == 1 ? found : place;
 }
 
-/* The values that the table shows. */
+/* The values in the table. */
 static const gpuhal_key table_keys[] = {
     GPUHAL_VALUE_MEMORY_FREE_BYTES,
     GPUHAL_VALUE_MEMORY_USED_BYTES,
@@ -44,8 +44,8 @@ static const gpuhal_key table_keys[] = {
     GPUHAL_VALUE_FABRIC,
 };
 
-/* Returns whether reading takes time: the traffic is measured for 20 ms by NVML and for a second by amdgpu, the use of
- * the processor for some 40 ms. */
+/* Returns whether reading takes noticeable time: NVML measures traffic for 20 ms and amdgpu for a second, and processor
+ * utilisation takes about 40 ms. */
 static bool takes_time(const gpuhal_probe_device *entry, gpuhal_key key)
 {
     return key == GPUHAL_VALUE_PCIE_RECEIVE_BYTES_PER_SECOND || key == GPUHAL_VALUE_PCIE_SEND_BYTES_PER_SECOND ||
@@ -74,7 +74,8 @@ static bool is_part(const gpuhal_probe_device *entry)
     return gpuhal_device_text(entry->device, GPUHAL_FACT_PARTITION, &partition) == GPUHAL_OK;
 }
 
-/* Returns the device that shows values of the whole GPU: an undivided interface, else the first part that is read. */
+/* Returns the device that shows values of the whole GPU: an unpartitioned interface, or the first partition that is
+ * read. */
 static const gpuhal_probe_device *board_of(const gpuhal_probe_machine *machine, const gpuhal_probe_device *own)
 {
     const gpuhal_probe_device *found = NULL;
@@ -95,7 +96,7 @@ static bool is_of_board(const gpuhal_value *value)
     return length >= sizeof board && strcmp(value->source + length - strlen(board), board) == 0;
 }
 
-/* Removes a part's values of the whole GPU. They are shown once, so that sums over all rows are right. */
+/* Removes the whole GPU's values from a partition. They are shown only once, so that sums over all rows are correct. */
 static void leave_to_board(const gpuhal_probe_machine *machine, const gpuhal_probe_device *own)
 {
     const gpuhal_probe_device *board = board_of(machine, own);
@@ -108,8 +109,8 @@ static void leave_to_board(const gpuhal_probe_machine *machine, const gpuhal_pro
     }
 }
 
-/* Reads the devices of a backend at once, backends one after the other: some drivers fail if another one starts in the
- * same process at the same time. */
+/* Reads the devices of one backend concurrently, but the backends one after another, because some drivers fail if
+ * another one starts in the same process at the same time. */
 static bool read_samples(gpuhal *gpu, gpuhal_sample *samples, uint32_t count)
 {
     bool good = true;
@@ -150,8 +151,9 @@ static bool read_prepared(gpuhal_probe_machine *machine)
     return good;
 }
 
-/* An interface may have less memory than the hardware: no more of it is available, or free, and the used bytes of its
- * part are not known. Memory that integrated GPUs share with the host has no separate total. */
+/* Corrects the memory values of an interface that has less memory than the hardware: available and free memory are
+ * limited to its total, and its used bytes are unknown. Memory that an integrated GPU shares with the host has no
+ * separate total. */
 static void find_own(gpuhal_probe_device *entry, bool is_source)
 {
     static const gpuhal_key keys[PROBE_OWN_VALUES] = {GPUHAL_VALUE_MEMORY_AVAILABLE_BYTES,

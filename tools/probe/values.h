@@ -1,5 +1,5 @@
-/* values.h: the values that change while a machine runs (temperatures, power, free memory), read once for a listing.
- * The interfaces of a physical device share the values of the preferred one. */
+/* values.h: values that change while a machine runs (temperatures, power, free memory), read once for a listing. The
+ * interfaces of a physical device share the preferred interface's values. */
 #ifndef PROBE_VALUES_H
 #define PROBE_VALUES_H
 
@@ -10,33 +10,34 @@
 typedef struct gpuhal_probe_machine gpuhal_probe_machine;
 typedef struct gpuhal_probe_device gpuhal_probe_device;
 
-#define GPUHAL_PROBE_VALUES 64u /* room for every key of a value that the library has */
+#define GPUHAL_PROBE_VALUES 64u /* enough for all values of the library */
 
 typedef struct gpuhal_probe_values {
-    gpuhal_value list[GPUHAL_PROBE_VALUES]; /* the values of the table, or every value in the order of the keys */
+    gpuhal_value list[GPUHAL_PROBE_VALUES]; /* values for the table, or all values in key order */
     uint32_t count;
-    gpuhal_status status; /* of reading them; missing values then have the reason */
-    uint64_t time_ns;     /* on the monotonic clock; 0: none was read */
+    gpuhal_status status; /* status of the reading; the reason for missing values if it failed */
+    uint64_t time_ns;     /* on the monotonic clock; 0 if none was read */
     bool is_read;
 } gpuhal_probe_values;
 
 typedef enum gpuhal_probe_extent {
-    PROBE_READ_TABLE,   /* values of the table, of the devices in it, that need not be measured over a time first */
-    PROBE_READ_AT_ONCE, /* of all devices, every value that need not be measured over a time first */
+    PROBE_READ_TABLE,   /* values in the table, of devices in it, that need no measuring interval */
+    PROBE_READ_AT_ONCE, /* values of all devices that need no measuring interval */
     PROBE_READ_ALL
 } gpuhal_probe_extent;
 
-/* Reads the values that have not been read. Must be called after all work in child processes, since it
- * starts plugins in this one. Returns false without memory. */
+/* Reads the values that have not been read yet. Must be called after all use of child processes, because it starts
+ * plugins in this process. Returns false if out of memory. */
 bool gpuhal_probe_values_read(gpuhal_probe_machine *machine, gpuhal_probe_extent extent);
 void gpuhal_probe_values_finish(gpuhal_probe_machine *machine);
 
-/* Returns the place of the device that has the values of this one: the preferred interface of its physical device, if
- * there is exactly one (partitions have one each). */
+/* Returns the index of the device whose values this one shares: the physical device's preferred interface if it is
+ * unique (each partition has one), otherwise the device itself. */
 uint32_t gpuhal_probe_source_of(const gpuhal_probe_machine *machine, uint32_t place);
-/* Returns the value with this key; NULL: it was not read (--cached, or not listed). */
+/* Returns the value with this key; NULL if it was not read, because of --cached or because the table does not show
+ * it. */
 const gpuhal_value *gpuhal_probe_value_find(const gpuhal_probe_device *entry, gpuhal_key key);
-/* Returns false if the value is not known. */
+/* Returns false if the value is unknown. */
 bool gpuhal_probe_value(const gpuhal_probe_device *entry, gpuhal_key key, uint64_t *out_value);
 
 #endif

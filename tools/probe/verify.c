@@ -1,5 +1,6 @@
-/* verify.c: see verify.h. The child is forked, not executed: a backend that was probed only in helper processes has not
- * been started here, so the child may start it. When the child ends without a result, its kind of end is the result. */
+/* verify.c: see verify.h. The child is forked without exec: a backend that was probed only in helper processes has not
+ * been started in this process, so the child can start it. If the child exits without a result, the result is derived
+ * from its exit status. */
 #include "verify.h"
 
 #include "progress.h"
@@ -13,7 +14,7 @@
 
 enum {
     END_S = 1
-}; /* for a child that has closed its pipe: a kill at once would hide the signal that ended the driver */
+}; /* for a child that has closed its pipe: an immediate kill would hide the signal that terminated the driver */
 
 void gpuhal_probe_judge(gpuhal_status status, const char *subject, gpuhal_probe_result *out_result)
 {
@@ -66,8 +67,8 @@ gpuhal_status gpuhal_probe_open_in_child(const char *backends, gpuhal **out_gpu)
     return gpuhal_open(&config, out_gpu);
 }
 
-/* Verifies the device in the child, which ends once it has sent the result. It closes nothing: the library has recorded
- * the result and the faults, and a driver that failed may hang while it is closed. */
+/* Verifies the device in the child and sends the result. Closes nothing, because the library has already recorded the
+ * result and the faults, and a failed driver may hang while closing. */
 static void work(void *user, int to)
 {
     const gpuhal_device *of_parent = user;

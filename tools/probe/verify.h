@@ -1,5 +1,5 @@
-/* verify.h: proves that a device moves bytes right, without trusting its driver. A child process does that: a driver
- * that crashes or hangs costs nothing but its result. */
+/* verify.h: checks that a device copies data correctly, without trusting its driver. The check runs in a child process,
+ * so that a driver that crashes or hangs affects only its own result. */
 #ifndef PROBE_VERIFY_H
 #define PROBE_VERIFY_H
 
@@ -7,30 +7,30 @@
 
 #include <gpuhal/gpuhal.h>
 
-/* The result of trying a device or a link. */
+/* The result of verifying a device or link. */
 typedef struct gpuhal_probe_result {
     gpuhal_status status;
-    bool not_tried;     /* there was no time left: the status is TIMEOUT */
-    char sentence[512]; /* "" with GPUHAL_OK */
+    bool not_tried;     /* no time was left; the status is TIMEOUT */
+    char sentence[512]; /* "" if GPUHAL_OK */
 } gpuhal_probe_result;
 
-/* Makes a result of the status of a call that has just returned, with its sentence, which must not repeat `subject`,
- * the text before it. */
+/* Creates a result from the status of the preceding library call and its error sentence, without the prefix `subject`,
+ * which the caller prints itself. */
 void gpuhal_probe_judge(gpuhal_status status, const char *subject, gpuhal_probe_result *out_result);
 
-/* Opens, in a child, which cannot use the parent's gpuhal object, another one with these backends alone, so that no
- * other driver uses up the child's time. */
+/* Opens a new gpuhal object in a child, which cannot use the parent's. It has only these backends, so that no other
+ * driver uses up the child's time. */
 gpuhal_status gpuhal_probe_open_in_child(const char *backends, gpuhal **out_gpu);
 
-/* Ends the child. Unless its `last` record was received within `timeout_ns`, the failure is the result. */
+/* Ends the child. Unless its `last` record arrived within `timeout_ns`, the result is the failure. */
 void gpuhal_probe_end(gpuhal_tool_child *child, gpuhal_tool_heard last, uint64_t timeout_ns,
                       gpuhal_probe_result *out_result);
 
-/* Verifies the device in a child process (`in_child`), or in this process. */
+/* Verifies the device, in a child process if `in_child`, otherwise in this process. */
 void gpuhal_probe_verify(gpuhal_device *device, bool in_child, uint64_t timeout_ns,
                          gpuhal_probe_result *out_result);
 
-/* The reason for devices and links that were not tried any more. */
+/* The reason for devices and links that were not tried. */
 #define GPUHAL_PROBE_TIME_IS_OVER "the time of --timeout is over"
 
 #endif

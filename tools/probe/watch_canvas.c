@@ -64,7 +64,7 @@ void gpuhal_watch_put_selected(const gpuhal_watch_canvas *canvas, int y, int x, 
     put_in(canvas, y, x, width, A_REVERSE, text, false);
 }
 
-/* Returns a cell with @eighths of it full: from below, or from the left. */
+/* Returns a cell of which @eighths are filled, from below or from the left. */
 static const char *block(bool utf8, bool from_left, int eighths)
 {
     static const char *const below[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
@@ -98,7 +98,7 @@ void gpuhal_watch_put_curve(const gpuhal_watch_canvas *canvas, int y, int x, int
     for (int i = 0; i < width && x + i < canvas->width; i++) {
         gpuhal_probe_style style = PROBE_GOOD;
         const double share = point(user, width - 1 - i, &style);
-        /* Zero is a line at the bottom, because it is known. */
+        /* Zero is drawn as a line at the bottom, because it is a known value. */
         int full = (int)(clamped(share) * height * EIGHTHS + 0.5);
         full = share < 0 ? 0 : full ? full : 1;
         attron(attributes_of(canvas, style));

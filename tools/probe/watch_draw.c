@@ -1,5 +1,5 @@
-/* watch_draw.c: the live view on the screen: a head line, a table of GPUs, the curves of as many of them as fit, the
- * processes, and the keys. */
+/* watch_draw.c: draws the live view: a head line, a table of GPUs, curves for as many of them as fit, the processes,
+ * and the keys. */
 #include "columns.h"
 #include "watch_canvas.h"
 #include "watch_list.h"
@@ -14,16 +14,16 @@ enum {
     GAP = 1,
     CURVE_LEAST = 3,
     CURVE_MOST = 10,
-    PROCESSES_LEAST = 5, /* lines, the titles among them */
+    PROCESSES_LEAST = 5, /* lines, including the titles */
     MEMORY_TEXT = 14,
     BAR_LEAST = 6
 };
 
 typedef struct layout {
     gpuhal_watch_canvas canvas;
-    int rows, first_row;      /* of the table, and the first visible one */
-    int strips, curve_height; /* curves: how many devices have some, and their height without the titles */
-    int processes_at;         /* line of the titles of processes */
+    int rows, first_row;      /* lines of the table, and the first visible row */
+    int strips, curve_height; /* number of devices with curves, and height of these without titles */
+    int processes_at;         /* line of the process titles */
 } layout;
 
 static void put(const layout *at, int y, int x, int width, gpuhal_probe_style style, const char *text)
@@ -31,7 +31,7 @@ static void put(const layout *at, int y, int x, int width, gpuhal_probe_style st
     gpuhal_watch_put(&at->canvas, y, x, width, style, text, false);
 }
 
-/* Counts the devices that have curves: hardware without a device has none. */
+/* Counts the devices with curves. Hardware without a device has none. */
 static int count_devices(const gpuhal_watch_frame *frame)
 {
     int count = 0;
@@ -45,7 +45,7 @@ static layout make_layout(const gpuhal_watch_view *view, bool colour)
 {
     const gpuhal_watch_frame *frame = view->frame;
     layout at = {.canvas = {.height = LINES, .width = COLS, .utf8 = view->utf8, .colour = colour}};
-    const int room = LINES - 3; /* without the head, the titles of the table and the keys */
+    const int room = LINES - 3; /* minus the head, the table's titles and the keys */
     const int wanted = frame ? (int)frame->row_count : 0, devices = frame ? count_devices(frame) : 0;
     const int most = room - PROCESSES_LEAST - CURVE_LEAST - 1;
     at.rows = wanted <= most ? wanted : most > 1 ? most : room > 1 ? 1 : 0;
@@ -84,7 +84,7 @@ static void draw_head(const gpuhal_watch_view *view, const layout *at)
 
 /* ---- the table */
 
-/* Columns after the permanent ones, on screens that are at least `from` wide. */
+/* Further columns, on screens at least `from` columns wide. */
 static const struct {
     gpuhal_watch_number number;
     const char *title;
@@ -96,10 +96,10 @@ static const struct {
 enum { MORE_COLUMNS = sizeof more_columns / sizeof *more_columns };
 
 typedef struct table {
-    int id, name, bar; /* widths */
+    int id, name, bar; /* column widths */
 } table;
 
-/* Sets the widths. The remaining width goes to the names and to the two bars, half each. */
+/* Sets the widths. The names get half of the remaining width, up to a limit, and the two bars the rest. */
 static table make_table(const layout *at, const gpuhal_watch_frame *frame)
 {
     table widths = {.id = 6, .name = 12, .bar = BAR_LEAST};
@@ -227,7 +227,7 @@ static double point_of(const void *user, int age, gpuhal_probe_style *out_style)
     return value < 0 ? -1 : value / own->whole;
 }
 
-/* Returns the whole; if it is not known, the largest value seen. */
+/* Returns the maximum; if it is unknown, the largest value seen. */
 static double whole_of(const gpuhal_watch_row *row, const gpuhal_watch_history *history, gpuhal_watch_number number)
 {
     double most = gpuhal_watch_whole(row, number);
@@ -258,7 +258,7 @@ static void draw_strip(const gpuhal_watch_view *view, const layout *at, int y, c
     }
 }
 
-/* Draws all devices as in the table, or if there is no room for all, the selected one and those after it. */
+/* Draws all devices in table order, or the selected device and those after it if there is not enough room. */
 static void draw_curves(const gpuhal_watch_view *view, const layout *at)
 {
     const gpuhal_watch_frame *frame = view->frame;
@@ -291,7 +291,7 @@ void gpuhal_watch_draw(const gpuhal_watch_view *view, bool colour)
     char line[160];
     snprintf(line, sizeof line, "%s%s%s", gpuhal_watch_keys(view), view->typing ? view->filter : "",
              view->typing ? "_" : "");
-    if (last > 0 || view->help || view->typing) { /* on a screen of one line, that line is the machine's */
+    if (last > 0 || view->help || view->typing) { /* a screen with one line shows only the head */
         put(&at, last, 0, at.canvas.width, PROBE_DIM, view->help ? "any key leaves the help, q quits" : line);
     }
     refresh();

@@ -1,4 +1,5 @@
-/* watch_frame.h: one moment of the live view: copies, so that drawing needs neither the library nor a lock. */
+/* watch_frame.h: a snapshot for the live view. It consists of copies, so that drawing needs neither the library nor a
+ * lock. */
 #ifndef PROBE_WATCH_FRAME_H
 #define PROBE_WATCH_FRAME_H
 
@@ -6,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The numbers of a row, in the library's units. */
+/* A row's numbers, in the library's units. */
 typedef enum gpuhal_watch_number {
     WATCH_UTILIZATION,
     WATCH_MEMORY_USED,
@@ -23,18 +24,18 @@ typedef enum gpuhal_watch_number {
     WATCH_NUMBERS
 } gpuhal_watch_number;
 
-/* A physical device, or hardware that no device stands for. */
+/* A physical device, or hardware without a device. */
 typedef struct gpuhal_watch_row {
     char id[40]; /* "cuda:0"; "" for hardware without a device */
     char name[96], place[40];
-    char note[256]; /* why it is not ready; "" when it is */
+    char note[256]; /* why it is not ready; "" if it is */
     bool lost;
     bool known[WATCH_NUMBERS];
     uint64_t numbers[WATCH_NUMBERS];
 } gpuhal_watch_row;
 
 typedef struct gpuhal_watch_process {
-    char device[40];     /* the id of its row */
+    char device[40];     /* id of its row */
     uint32_t pid, flags; /* GPUHAL_PROCESS_… */
     uint64_t memory_bytes;
     uint32_t busy_permille;
@@ -46,7 +47,7 @@ typedef struct gpuhal_watch_frame {
     gpuhal_watch_process *processes;
     uint32_t row_count, process_count;
     char counts[112];   /* "7 of 8 GPUs ready" */
-    bool has_processes; /* else they are as in the frame before: they are read less often than values */
+    bool has_processes; /* false: the previous frame's processes remain valid; they are read less often */
     uint64_t time_ns;   /* on the monotonic clock */
 } gpuhal_watch_frame;
 

@@ -1,4 +1,4 @@
-/* watch_keys.c: the effect of the live view's keys, and their help. */
+/* watch_keys.c: handles the live view's keys, and describes them in the help. */
 #include "watch_view.h"
 
 #include <curses.h>
@@ -101,7 +101,7 @@ gpuhal_watch_wish gpuhal_watch_view_key(gpuhal_watch_view *view, int key)
         edit_filter(view, key);
         return WATCH_GO_ON;
     }
-    if (view->help && key != 'q') { /* any key leaves it */
+    if (view->help && key != 'q') { /* any key closes the help */
         view->help = false;
         return WATCH_GO_ON;
     }

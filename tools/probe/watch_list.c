@@ -11,7 +11,7 @@
 
 static const struct {
     const char *title;
-    int width; /* 0: the remaining width */
+    int width; /* 0 for the remaining width */
     gpuhal_watch_order order;
     bool to_the_right;
 } columns[] = {
@@ -65,7 +65,7 @@ static void draw_titles(const gpuhal_watch_view *view, const gpuhal_watch_canvas
     }
 }
 
-/* Draws how many of all processes the list shows, at the right of the titles. */
+/* Draws, at the right of the titles, how many of all processes the list shows. */
 static void draw_count(const gpuhal_watch_view *view, const gpuhal_watch_canvas *canvas, int y)
 {
     char text[CELL_BYTES], filter[WATCH_FILTER_BYTES + 16] = "";

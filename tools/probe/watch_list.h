@@ -1,4 +1,4 @@
-/* watch_list.h: the processes in the live view. */
+/* watch_list.h: draws the processes in the live view. */
 #ifndef PROBE_WATCH_LIST_H
 #define PROBE_WATCH_LIST_H
 

@@ -1,5 +1,5 @@
-/* watch_load.c: loads the live view, which is a separate library: ncurses would take a fifth of the start of every
- * other run of the program. */
+/* watch_load.c: loads the live view from a separate library, because loading ncurses would add a fifth to the start
+ * time of every other run. */
 #include "watch.h"
 
 #include "screen.h"
@@ -11,7 +11,7 @@
 
 typedef gpuhal_probe_exit watch_function(const gpuhal_probe_options *options, gpuhal_probe_machine *machine, FILE *out);
 
-/* Loads from the folder of the program: as installed, and as built. */
+/* Loads the library relative to the program's directory: from the installed location, or from the build tree. */
 static void *load(void)
 {
     static const char *const folders[] = {GPUHAL_LIBRARY_FOLDER, "lib"};

@@ -1,5 +1,5 @@
-/* watch_sampler.c: see watch_sampler.h. The thread waits in one place: for its period, for requests of the display, and
- * for devices that appear or vanish. */
+/* watch_sampler.c: see watch_sampler.h. The thread waits in one place for its period, for requests from the display,
+ * and for devices to appear or disappear. */
 #include "watch_sampler.h"
 
 #include "fields.h"
@@ -24,8 +24,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_NS  1000000000u /* for the thread to end */
-#define PROCESSES_NS 2000000000u /* listing processes costs more than values do */
+#define PATIENCE_NS  1000000000u /* how long to wait for the thread to exit */
+#define PROCESSES_NS 2000000000u /* listing processes costs more than reading values */
 
 struct gpuhal_watch_sampler {
     gpuhal_probe_machine *machine;
@@ -36,9 +36,9 @@ struct gpuhal_watch_sampler {
     bool paused, ending;
     gpuhal_watch_frame *latest;
 
-    int wanted, ready;     /* `wanted` is readable for a request of the display, `ready` when there is a frame */
-    int changes;           /* of devices; -1: the system has none */
-    uint64_t processes_ns; /* when they were read; for the thread alone */
+    int wanted, ready;     /* `wanted` is readable after a request from the display, `ready` after a new frame */
+    int changes;           /* descriptor for device changes; -1 if unsupported */
+    uint64_t processes_ns; /* when they were last read; used only by the thread */
 };
 
 static void ring(int descriptor)
@@ -95,7 +95,7 @@ static void fill_row(const gpuhal_probe_row *row, gpuhal_watch_row *to)
     }
 }
 
-/* Makes a frame; returns NULL without memory. */
+/* Creates a frame; returns NULL if out of memory. */
 static gpuhal_watch_frame *make_frame(gpuhal_watch_sampler *sampler)
 {
     gpuhal_probe_rows rows = {0};
@@ -113,7 +113,7 @@ static gpuhal_watch_frame *make_frame(gpuhal_watch_sampler *sampler)
     for (uint32_t i = 0; made && i < rows.count; i++) {
         const gpuhal_probe_row *row = &rows.list[i];
         if (row->entry && row->entry->processor && rows.count > 1 && !sampler->options->all) {
-            continue; /* the processor has a row if there is no usable GPU */
+            continue; /* the processor has a row only without a usable GPU */
         }
         gpuhal_watch_row *to = &frame->rows[frame->row_count];
         fill_row(row, to);
@@ -141,7 +141,7 @@ static void publish(gpuhal_watch_sampler *sampler, gpuhal_watch_frame *frame)
 
 /* ---- the thread */
 
-/* Takes all reported changes; the list of devices shows them. */
+/* Consumes all reported changes; the device list already reflects them. */
 static void read_changes(gpuhal_watch_sampler *sampler)
 {
     gpuhal_change change = {.size = sizeof change};
@@ -149,7 +149,7 @@ static void read_changes(gpuhal_watch_sampler *sampler)
     }
 }
 
-/* Waits until the next sample is due. Returns false when the sampler ends. */
+/* Waits until the next sample is due. Returns false if the sampler is ending. */
 static bool wait_for_time(gpuhal_watch_sampler *sampler, uint64_t last_ns)
 {
     for (;;) {
@@ -224,7 +224,7 @@ gpuhal_watch_sampler *gpuhal_watch_sampler_start(gpuhal_probe_machine *machine, 
     sampler->ready = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     sampler->changes = gpuhal_change_descriptor(machine->gpu, &changes) == GPUHAL_OK ? (int)changes : -1;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the display */
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are handled by the display's thread */
     const bool started = sampler->wanted >= 0 && sampler->ready >= 0 &&
                          (errno = pthread_create(&sampler->thread, NULL, work, sampler)) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);

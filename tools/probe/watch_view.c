@@ -1,4 +1,4 @@
-/* watch_view.c: frames, history and the order of processes; see watch_view.h. */
+/* watch_view.c: frames, history and process order; see watch_view.h. */
 #include "watch_view.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ const gpuhal_watch_history *gpuhal_watch_view_history(const gpuhal_watch_view *v
 
 /* ---- history */
 
-/* Makes a history for each new device. Returns false without memory. */
+/* Creates a history for each new device. Returns false if out of memory. */
 static bool make_histories(gpuhal_watch_view *view, const gpuhal_watch_frame *frame)
 {
     for (uint32_t i = 0; i < frame->row_count; i++) {
@@ -38,7 +38,7 @@ static bool make_histories(gpuhal_watch_view *view, const gpuhal_watch_frame *fr
     return true;
 }
 
-/* Adds a point to each history. A device that is not in the frame any more gets a gap. */
+/* Appends a point to each history. A device that is no longer in the frame gets a gap. */
 static void add_points(gpuhal_watch_view *view, const gpuhal_watch_frame *frame)
 {
     for (uint32_t h = 0; h < view->history_count; h++) {
@@ -79,7 +79,7 @@ static bool matches(const gpuhal_watch_view *view, const gpuhal_watch_process *p
            contains(process->device, view->filter) || contains(pid, view->filter);
 }
 
-/* Orders by the chosen column. Numbers that are wanted largest first compare the other way round. */
+/* Sorts by the selected column: memory and utilisation largest first, all others ascending. */
 static int compare(const void *left, const void *right, void *user)
 {
     const gpuhal_watch_view *view = user;

@@ -1,18 +1,18 @@
-/* watch_view.h: the data of the live view and the user's choices in it. Frames and keys change them, drawing reads
- * them; neither uses ncurses' screen or the library. */
+/* watch_view.h: the live view's data and the user's settings. Frames and keys change these, drawing reads them. This
+ * code uses neither ncurses' screen nor the library. */
 #ifndef PROBE_WATCH_VIEW_H
 #define PROBE_WATCH_VIEW_H
 
 #include "screen.h"
 #include "watch_frame.h"
 
-#define WATCH_CURVES 4u /* the first numbers of a row */
+#define WATCH_CURVES 4u /* the first numbers of a row have curves */
 enum { WATCH_POINTS = 512, WATCH_FILTER_BYTES = 40 };
 
-/* The past values of a device, in a ring: the newest point stands before `next`. */
+/* A device's past values, in a ring buffer; the newest point precedes `next`. */
 typedef struct gpuhal_watch_history {
     char id[40];
-    float points[WATCH_CURVES][WATCH_POINTS]; /* below 0: not known */
+    float points[WATCH_CURVES][WATCH_POINTS]; /* negative if unknown */
     uint32_t next, count;
 } gpuhal_watch_history;
 
@@ -27,42 +27,42 @@ typedef enum gpuhal_watch_order {
 } gpuhal_watch_order;
 
 typedef struct gpuhal_watch_view {
-    gpuhal_watch_frame *frame; /* the newest; NULL before the first */
+    gpuhal_watch_frame *frame; /* NULL before the first frame */
     gpuhal_watch_process *processes;
-    uint32_t process_count; /* of all */
-    uint32_t *matches;      /* places of the shown processes, in their order */
+    uint32_t process_count; /* without the filter */
+    uint32_t *matches;      /* indices of the displayed processes, in display order */
     uint32_t match_count;
     gpuhal_watch_history *histories;
     uint32_t history_count;
 
-    uint32_t selected;      /* row of the frame */
-    char selected_id[40];   /* to find the row again */
-    uint32_t first_process; /* the first visible one */
+    uint32_t selected;      /* row in the frame */
+    char selected_id[40];   /* finds the row again in a new frame */
+    uint32_t first_process; /* first visible process */
     gpuhal_watch_order order;
     bool reversed, of_selected, help, paused;
-    bool typing; /* keys go into the filter */
+    bool typing; /* keys are added to the filter */
     char filter[WATCH_FILTER_BYTES];
     uint64_t period_ns, now_ns;
     bool utf8;
 } gpuhal_watch_view;
 
-/* Takes the frame over. Returns false without memory; the view is unchanged then. */
+/* Takes ownership of the frame. Returns false if out of memory; the view then stays unchanged. */
 bool gpuhal_watch_view_take(gpuhal_watch_view *view, gpuhal_watch_frame *frame);
-/* Finds and sorts the processes to show again. */
+/* Filters and sorts the processes again. */
 void gpuhal_watch_view_sort(gpuhal_watch_view *view);
-/* Returns the history; NULL: there is none yet. */
+/* Returns the history; NULL if there is none yet. */
 const gpuhal_watch_history *gpuhal_watch_view_history(const gpuhal_watch_view *view, const char *id);
 void gpuhal_watch_view_finish(gpuhal_watch_view *view);
 
-/* The loop's next step after a key. */
+/* The event loop's next action after a key. */
 typedef enum gpuhal_watch_wish { WATCH_GO_ON, WATCH_QUIT, WATCH_SET_SAMPLER } gpuhal_watch_wish;
-/* Handles a key of ncurses. */
+/* Handles an ncurses key. */
 gpuhal_watch_wish gpuhal_watch_view_key(gpuhal_watch_view *view, int key);
-/* Return the keys in one line, and line number `index` of the help; NULL past the last. */
+/* Return a line that lists the keys, and line `index` of the help; NULL after the last. */
 const char *gpuhal_watch_keys(const gpuhal_watch_view *view);
 const char *gpuhal_watch_help(size_t index);
 
-/* Draws everything on ncurses' screen. `colour`: the pairs of the styles exist. */
+/* Draws everything on ncurses' screen. `colour` means that the colour pairs exist. */
 void gpuhal_watch_draw(const gpuhal_watch_view *view, bool colour);
 
 #endif
