@@ -1,5 +1,4 @@
-/* schedule/assign.c: assigns devices to steps for applications: makes items of steps, and devices of the search's
- * result. */
+/* schedule/assign.c: gpuhal_assign(): converts steps to items for the search, and the search's result to devices. */
 #include "schedule/assign_call.h"
 
 #include "device/for_schedule.h"
@@ -15,11 +14,11 @@ struct gpuhal_assignment {
     gpuhal *gpu;
     uint32_t step_count, device_count;
     bool in_turn;
-    gpuhal_device **devices; /* of each step; NULL: none */
-    uint64_t *bytes;         /* of each gpuhal_assign_need */
+    gpuhal_device **devices; /* of each step; NULL if none */
+    uint64_t *bytes;
 };
 
-/* How groups are divided, from one attempt to the next. */
+/* Which groups are divided in successive attempts. */
 typedef enum division { WHOLE_GROUPS = 0, TOO_LARGE_ONES, ALL_GROUPS, DIVISIONS } division;
 
 /* ---- arguments */
@@ -89,7 +88,7 @@ static gpuhal_status read_offers(gpuhal *gpu, gpuhal_assign_call *own)
     if (!status && !own->units) {
         return gpuhal_error_host_memory();
     }
-    for (uint32_t i = own->offers.count; i-- > 0 && !status;) { /* the first interface of each unit counts */
+    for (uint32_t i = own->offers.count; i-- > 0 && !status;) { /* the first interface of each unit wins */
         const gpuhal_offer *offer = &own->offers.list[i];
         own->units[offer->unit] = (gpuhal_assign_unit){
             .total_bytes = offer->total_bytes,
@@ -108,7 +107,7 @@ static uint64_t sum(uint64_t a, uint64_t b)
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* Makes the key of an item's device in a balance. */
+/* Makes the balance's key for an item's device. */
 static char *make_key(const gpuhal_assign_call *own, uint32_t index)
 {
     const gpuhal_assign_need *from = &own->steps[index];
@@ -134,7 +133,7 @@ static gpuhal_status find_former(const gpuhal_assign_call *own, uint32_t index, 
     return GPUHAL_OK;
 }
 
-/* Makes one item of each step alone and of each group that is not divided. */
+/* Makes one item of each undivided group and of each other step. */
 static gpuhal_status make_items(gpuhal_assign_call *own)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -168,8 +167,8 @@ static gpuhal_status make_items(gpuhal_assign_call *own)
     return status;
 }
 
-/* Whether the offer satisfies all steps of the item, apart from bytes; *out_place: the place of its backend in the list
- * of the first one, *out_last: it is the CPU, and not all of them name it. */
+/* Returns whether the offer satisfies all steps of the item, ignoring bytes. *out_place is the index of its backend in
+ * the first step's list; *out_last is true if it is the CPU and not all steps name it. */
 static bool satisfies(const gpuhal_assign_call *own, uint32_t item, const gpuhal_offer *offer, uint32_t *out_place,
                       bool *out_last)
 {
@@ -188,7 +187,7 @@ static bool satisfies(const gpuhal_assign_call *own, uint32_t item, const gpuhal
     return good;
 }
 
-/* The interfaces of a unit share its memory, and each has a separate limit. */
+/* The interfaces of a unit share its memory but have separate limits. */
 static gpuhal_assign_place place_at(const gpuhal_offer *offer, uint32_t index, bool last)
 {
     gpuhal_offer of_unit = *offer;
@@ -201,7 +200,7 @@ static gpuhal_assign_place place_at(const gpuhal_offer *offer, uint32_t index, b
                                  .last = last};
 }
 
-/* Chooses among the interfaces of one unit the first in the need's list, then the preferred one, then the first. */
+/* Chooses among a unit's interfaces: the first in the need's list, then the preferred one, then the first. */
 static void make_places(gpuhal_assign_call *own)
 {
     const uint32_t units = own->offers.unit_count;
@@ -242,7 +241,8 @@ static bool has_place(const gpuhal_assign_call *own, uint32_t item)
     return has;
 }
 
-/* Divides groups for the next attempt: groups that no unit can have whole, then all. False if nothing changes. */
+/* Divides groups for the next attempt: first the groups that do not fit on any unit, then all. Returns false if nothing
+ * changes. */
 static bool divide(gpuhal_assign_call *own, division how)
 {
     bool changed = false;
@@ -258,7 +258,7 @@ static bool divide(gpuhal_assign_call *own, division how)
 
 /* ---- the search */
 
-/* Finds steps that no device would take alone, before anything else. */
+/* Checks first that every step fits on some device if it were alone. */
 static gpuhal_status check_steps(const gpuhal_assign_call *own)
 {
     for (uint32_t i = 0; i < own->desc.step_count; i++) {
@@ -319,7 +319,7 @@ static gpuhal_status search(gpuhal_assign_call *own)
         status = result == GPUHAL_ASSIGN_NO_MEMORY ? gpuhal_error_host_memory() : GPUHAL_OK;
     }
     for (uint32_t item = 0; item < own->item_count && !status && result != GPUHAL_ASSIGN_FOUND; item++) {
-        stuck = has_place(own, stuck) && !has_place(own, item) ? item : stuck; /* the clearer cause */
+        stuck = has_place(own, stuck) && !has_place(own, item) ? item : stuck; /* this gives a clearer message */
     }
     return status || result == GPUHAL_ASSIGN_FOUND ? status : gpuhal_assign_refuse_item(own, stuck, result);
 }
@@ -334,7 +334,7 @@ static gpuhal_device *device_of(const gpuhal_assign_call *own, uint32_t index)
                : NULL;
 }
 
-/* Makes the new entries of the balance; it is changed only when everything else is done. */
+/* Makes the balance's new entries. The balance is changed only after everything else has succeeded. */
 static gpuhal_status make_entries(const gpuhal_assign_call *own, struct gpuhal_balance_entry **out_entries)
 {
     struct gpuhal_balance_entry *entries = calloc((size_t)own->item_count + 1, sizeof *entries);

@@ -1,11 +1,10 @@
-/* schedule/assign.h: the search for an assignment, over plain numbers. assign.c turns steps and devices into a problem,
- * and its result into devices and sentences.
+/* schedule/assign.h: the search for an assignment, on plain numbers. assign.c converts steps and devices to a problem,
+ * and the result to devices and messages.
  *
- * An item is a step, or the steps of a group, which stay together. Items are assigned to units: the memory of one
- * physical device, or of a part of a divided one. The search goes through the items in order and gives each the first
- * unit of the policy's order; if an item has none left, it returns to the item before and gives that the next one. So
- * the policy's own choices are the result if they have one, and otherwise some assignment is found if there is one,
- * unless the effort is used up.
+ * An item is a step, or a group of steps that stay together. A unit is the memory of one physical device, or of a
+ * partition. The search assigns the items in order, each to its first unit in the policy's order. If an item has no
+ * unit left, the search backtracks to the previous item and tries its next unit. So the result is the policy's own
+ * choice if that is possible. Otherwise an assignment is found if one exists, unless the effort is used up.
  */
 #ifndef GPUHAL_SCHEDULE_ASSIGN_H
 #define GPUHAL_SCHEDULE_ASSIGN_H
@@ -18,23 +17,23 @@ typedef struct gpuhal_assign_item {
     uint64_t bytes;
     uint32_t busy_permille;
     uint32_t steps;  /* at least 1 */
-    uint32_t group;  /* items with the same number are kept together if possible; 0: alone */
-    uint32_t former; /* the unit of the last assignment; GPUHAL_NONE: none */
-    bool runs;       /* there, so that measurements include its bytes and share */
+    uint32_t group;  /* items with the same number are kept together if possible; 0 if none */
+    uint32_t former; /* unit in the last assignment; GPUHAL_NONE if none */
+    bool runs;       /* already running on `former`, so measurements include its bytes and load */
 } gpuhal_assign_item;
 
-/* The place of one item in one unit. */
+/* One item on one unit. */
 typedef struct gpuhal_assign_place {
-    uint32_t offer; /* GPUHAL_NONE: none satisfies the item */
-    uint64_t room;  /* of the unit; GPUHAL_UNKNOWN_BYTES: no limit is known */
-    uint64_t limit; /* bytes that the object's limit leaves for that offer alone; only if `limited` */
+    uint32_t offer; /* GPUHAL_NONE if no offer satisfies the item */
+    uint64_t room;  /* of the unit; GPUHAL_UNKNOWN_BYTES if not known */
+    uint64_t limit; /* bytes that the object's limit leaves for this offer; valid if `limited` */
     bool limited;
-    bool last; /* the CPU, which is only allowed */
+    bool last; /* a CPU that is only a fallback */
 } gpuhal_assign_place;
 
 typedef struct gpuhal_assign_unit {
-    uint64_t total_bytes, free_bytes; /* less promises; GPUHAL_UNKNOWN_BYTES */
-    uint32_t busy_permille;           /* GPUHAL_UNKNOWN_PERMILLE */
+    uint64_t total_bytes, free_bytes; /* minus promises; may be GPUHAL_UNKNOWN_BYTES */
+    uint32_t busy_permille;           /* may be GPUHAL_UNKNOWN_PERMILLE */
     uint32_t promised_permille;
 } gpuhal_assign_unit;
 
@@ -42,24 +41,24 @@ typedef struct gpuhal_assign_problem {
     gpuhal_assign_policy policy;
     bool in_turn;
     uint32_t margin_permille;
-    uint32_t start; /* ROUND_ROBIN: the unit of the first item */
+    uint32_t start; /* ROUND_ROBIN: unit of the first item */
     uint32_t item_count, unit_count;
-    uint32_t offer_count; /* above the offers of limited places */
+    uint32_t offer_count; /* upper bound of the offers of limited places */
     const gpuhal_assign_item *items;
-    const gpuhal_assign_place *places; /* of each item in each unit: item * unit_count + unit */
+    const gpuhal_assign_place *places; /* index: item * unit_count + unit */
     const gpuhal_assign_unit *units;
-    uint64_t effort; /* how often an item is put somewhere before the search is given up; 0: the usual */
+    uint64_t effort; /* maximum number of tried placements; 0 for the default */
 } gpuhal_assign_problem;
 
 typedef enum gpuhal_assign_result {
     GPUHAL_ASSIGN_FOUND = 0,
     GPUHAL_ASSIGN_IMPOSSIBLE,
-    GPUHAL_ASSIGN_GAVE_UP, /* there may be one */
+    GPUHAL_ASSIGN_GAVE_UP, /* an assignment may exist */
     GPUHAL_ASSIGN_NO_MEMORY
 } gpuhal_assign_result;
 
-/* Writes the unit of each item. *out_stuck: otherwise, the first item left without a unit by the policy's own choices.
- * PACK uses the fewest units, and SPREAD puts the fewest steps on the unit with most, unless the effort ends before. */
+/* Writes the unit of each item. On failure, *out_stuck is the first item without a unit after the policy's own choices.
+ * PACK minimises the number of units, and SPREAD the steps on the unit with the most, unless the effort is used up. */
 gpuhal_assign_result gpuhal_assign_search(const gpuhal_assign_problem *problem, uint32_t *out_units,
                                           uint32_t *out_stuck);
 

@@ -1,4 +1,4 @@
-/* schedule/assign_refuse.c: says why steps get no device. */
+/* schedule/assign_refuse.c: explains why steps cannot be assigned. */
 #include "schedule/assign_call.h"
 
 #include "device/for_schedule.h"
@@ -17,7 +17,7 @@ static const char *name_step(const gpuhal_assign_call *own, uint32_t index, char
     return to;
 }
 
-/* Adds "cuda:0 has no memory of kind readback; …" for at most three devices, and the number of the others. */
+/* Appends "cuda:0 has no memory of kind readback; …" for at most three devices, and the number of the others. */
 static void add_lacks(const gpuhal_assign_call *own, const gpuhal_need *need, uint64_t bytes, gpuhal_text *to)
 {
     uint32_t written = 0;

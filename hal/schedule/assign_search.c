@@ -1,4 +1,4 @@
-/* schedule/assign_search.c: finds a unit for each item, by depth-first search in the order of a policy. Pure. */
+/* schedule/assign_search.c: finds a unit for each item, by depth-first search in the policy's order. Pure. */
 #include "schedule/assign.h"
 
 #include <stdlib.h>
@@ -6,13 +6,13 @@
 
 enum { USUAL_EFFORT = 100000, KEYS = 4 };
 
-/* A smaller key is tried earlier; the unit's number comes last. */
+/* Units with smaller keys are tried first; ties are broken by the unit's number. */
 typedef struct key {
     uint64_t of[KEYS];
     uint32_t unit;
 } key;
 
-/* One item on the way down. */
+/* One level of the search. */
 typedef struct frame {
     key tried;
     bool placed;
@@ -22,17 +22,17 @@ typedef struct frame {
 
 typedef struct search {
     const gpuhal_assign_problem *problem;
-    const uint32_t *order; /* items in the order of the search */
-    uint64_t left;         /* of the effort */
-    uint32_t unit_limit;   /* most units to use; UINT32_MAX: all */
-    uint32_t step_limit;   /* most steps on one unit */
-    uint32_t next;         /* ROUND_ROBIN */
+    const uint32_t *order; /* items in search order */
+    uint64_t left;         /* remaining effort */
+    uint32_t unit_limit;   /* maximum number of units; UINT32_MAX for all */
+    uint32_t step_limit;   /* maximum steps on one unit */
+    uint32_t next;         /* ROUND_ROBIN: next unit */
     uint32_t units_used;
-    uint32_t deepest;  /* how many items had a unit at once */
-    bool packs;        /* fills units, whatever the policy */
-    bool without_cpu;  /* if it is only allowed */
-    uint64_t *used;    /* bytes, of each unit */
-    uint64_t *limited; /* bytes, of each offer that has a limit */
+    uint32_t deepest;  /* number of items placed before the first backtracking */
+    bool packs;        /* use PACK instead of the policy */
+    bool without_cpu;  /* do not use a CPU that is only a fallback */
+    uint64_t *used;    /* bytes on each unit */
+    uint64_t *limited; /* bytes on each offer with a limit */
     uint64_t *busy;
     uint32_t *steps, *items;
     uint32_t *chosen; /* the unit of each item */
@@ -49,7 +49,7 @@ static uint64_t add(uint64_t a, uint64_t b)
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* The bytes of the unit with the item on it. The bytes of an item that runs there are not counted again. */
+/* The unit's used bytes with the item on it. The bytes of an item that already runs there are not counted twice. */
 static uint64_t used_with(const search *own, const gpuhal_assign_item *item, uint32_t unit)
 {
     const uint64_t used = own->used[unit], bytes = item->runs && is_former(item, unit) ? 0 : item->bytes;
@@ -61,7 +61,7 @@ static uint64_t left_of(uint64_t room, uint64_t used)
     return room == GPUHAL_UNKNOWN_BYTES ? room : room > used ? room - used : 0;
 }
 
-/* The load of the unit with the item on it. */
+/* The unit's load with the item on it. */
 static uint32_t load_with(const search *own, const gpuhal_assign_item *item, uint32_t unit)
 {
     const gpuhal_assign_unit *on = &own->problem->units[unit];
@@ -75,7 +75,7 @@ static const gpuhal_assign_place *place_of(const search *own, uint32_t item, uin
     return &own->problem->places[(size_t)item * own->problem->unit_count + unit];
 }
 
-/* The bytes that the limit of the place's offer counts with the item on it. */
+/* The bytes that count against the offer's limit with the item on it. */
 static uint64_t limited_with(const search *own, const gpuhal_assign_item *item, uint32_t unit,
                              const gpuhal_assign_place *place)
 {
@@ -83,7 +83,7 @@ static uint64_t limited_with(const search *own, const gpuhal_assign_item *item, 
     return own->problem->in_turn ? (used > bytes ? used : bytes) : add(used, bytes);
 }
 
-/* The bytes left for further items beside this one. */
+/* The bytes left beside this item. */
 static uint64_t left_with(const search *own, uint32_t index, uint32_t unit)
 {
     const gpuhal_assign_item *item = &own->problem->items[index];
@@ -105,7 +105,7 @@ static bool has_room(const search *own, uint32_t index, uint32_t unit)
            item->steps <= own->step_limit - own->steps[unit];
 }
 
-/* Whether an item of the same group, which had to be divided, is on the unit. */
+/* Returns whether the unit already has an item of the same, divided group. */
 static bool has_group(const search *own, uint32_t depth, uint32_t unit)
 {
     const uint32_t group = own->problem->items[own->order[depth]].group;
@@ -116,7 +116,7 @@ static bool has_group(const search *own, uint32_t depth, uint32_t unit)
     return has;
 }
 
-/* The least load that the item could see now, the CPU apart. */
+/* The lowest load possible for the item, ignoring the CPU. */
 static uint32_t least_load(const search *own, uint32_t index)
 {
     uint32_t least = GPUHAL_UNKNOWN_PERMILLE;
@@ -141,11 +141,11 @@ static void set_policy(const search *own, uint32_t index, uint32_t unit, uint32_
     case GPUHAL_ASSIGN_SPREAD:
         out->of[2] = own->steps[unit];
         break;
-    case GPUHAL_ASSIGN_PACK: /* used units first, the fullest before others */
+    case GPUHAL_ASSIGN_PACK: /* used units first, the fullest of them first */
         out->of[2] = own->items[unit] == 0;
         out->of[3] = left;
         break;
-    case GPUHAL_ASSIGN_MOST_FREE: /* unknown comes last */
+    case GPUHAL_ASSIGN_MOST_FREE: /* unknown last */
         out->of[2] = UINT64_MAX - (left == GPUHAL_UNKNOWN_BYTES ? 0 : left);
         break;
     case GPUHAL_ASSIGN_LEAST_LOADED: {
@@ -171,7 +171,7 @@ static bool comes_before(const key *a, const key *b)
     return a->unit < b->unit;
 }
 
-/* Finds the unit that comes next after the tried one. */
+/* Finds the next unit after the tried one. */
 static bool next_unit(const search *own, uint32_t depth, const key *tried, key *out)
 {
     const uint32_t index = own->order[depth];
@@ -264,7 +264,7 @@ static gpuhal_assign_result descend(search *own)
     return GPUHAL_ASSIGN_FOUND;
 }
 
-/* Tries stricter limits before weaker ones: the first possible one is the best. */
+/* Tries strict limits before weaker ones: the first feasible limit is the best. */
 static gpuhal_assign_result descend_by_limits(search *own)
 {
     const bool packs = own->problem->policy == GPUHAL_ASSIGN_PACK;
@@ -285,7 +285,7 @@ static gpuhal_assign_result descend_by_limits(search *own)
     return result;
 }
 
-/* Puts larger items first, which finds room if the policy's order did not. */
+/* Sorts larger items first, which can succeed if the policy's order did not. */
 static void order_by_size(const gpuhal_assign_problem *problem, uint32_t *order)
 {
     for (uint32_t i = 1; i < problem->item_count; i++) {
@@ -298,7 +298,7 @@ static void order_by_size(const gpuhal_assign_problem *problem, uint32_t *order)
     }
 }
 
-/* Searches with the limits of the policy, then in its order alone, then by size. */
+/* Searches with the policy's limits, then in its order only, then by size. */
 static gpuhal_assign_result attempt(search *own, bool has_limits, uint32_t *order, uint32_t *out_stuck)
 {
     const gpuhal_assign_problem *problem = own->problem;
@@ -313,7 +313,7 @@ static gpuhal_assign_result attempt(search *own, bool has_limits, uint32_t *orde
         result = descend_by_limits(own);
         own->left = effort;
     }
-    if (result != GPUHAL_ASSIGN_FOUND) { /* also to find the item that is stuck without limits */
+    if (result != GPUHAL_ASSIGN_FOUND) { /* also finds the item that is stuck without limits */
         result = descend(own);
         *out_stuck = own->deepest < problem->item_count ? order[own->deepest] : 0;
     }
@@ -326,7 +326,7 @@ static gpuhal_assign_result attempt(search *own, bool has_limits, uint32_t *orde
     return result;
 }
 
-/* A CPU that is only allowed is for items that no other unit has room for: no limit must drive an item there. */
+/* A fallback CPU is only for items that fit on no other unit: limits must not force items onto it. */
 static gpuhal_assign_result run(search *own, uint32_t *order, uint32_t *out_stuck)
 {
     const gpuhal_assign_problem *problem = own->problem;

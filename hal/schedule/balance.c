@@ -1,5 +1,5 @@
-/* schedule/balance.c: keeps earlier choices, so that choices by load do not go back and forth. Devices are compared by
- * address alone. */
+/* schedule/balance.c: keeps earlier choices, so that choices by load do not oscillate. Devices are compared by
+ * pointer. */
 #include "schedule/need.h"
 
 #include "device/for_schedule.h"

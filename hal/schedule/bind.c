@@ -1,4 +1,4 @@
-/* schedule/bind.c: binds threads to the processors near a device, as the kernel lists them for its place on the bus. */
+/* schedule/bind.c: binds threads to the processors near a device, as listed by the kernel for its bus address. */
 #include "schedule/strategy.h"
 
 #include "device/for_schedule.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Reads a number below the limit; NULL for none. */
+/* Reads a number below the limit; returns NULL if there is none. */
 static const char *read_processor(const char *at, uint32_t *out_number)
 {
     uint32_t number = 0;
@@ -43,7 +43,7 @@ bool gpuhal_processors_read(const char *list, gpuhal_processors *out_processors)
     return true;
 }
 
-/* Finds the list of the device's place: by its address, else by the number of the physical device; "": unknown. */
+/* Finds the device's processor list by its address, else by the number of the physical device; "" if unknown. */
 static gpuhal_status find_list(const gpuhal_device *device, char *to, size_t size)
 {
     gpuhal_view *view = NULL;

@@ -1,8 +1,8 @@
-/* schedule/grant.c: decides which request is granted next, and which devices it gets. It knows the table alone: no
- * file, no process, no clock.
+/* schedule/grant.c: decides which request is granted next and which devices it is granted. Depends only on the table:
+ * it accesses no files, processes or clocks.
  *
- * One pass goes through the waiting requests in their order. The leased part of each device is summed up once. A
- * request that fits is granted; each request before it that wanted one of its devices has been overtaken. */
+ * One pass visits the waiting requests in order. The leased part of each device is summed up once. A request that fits
+ * is granted, and each earlier request for one of its devices counts as overtaken. */
 #include "schedule/ledger.h"
 #include "schedule/need.h"
 
@@ -15,7 +15,7 @@ typedef struct room {
     uint64_t bytes[GPUHAL_LEDGER_DEVICES];
 } room;
 
-/* The part of one device that a request is to get. */
+/* The part of one device to be granted to a request. */
 typedef struct share {
     uint32_t device, slots;
     uint64_t bytes;
@@ -36,7 +36,7 @@ static uint64_t less(uint64_t from, uint64_t bytes)
     return from > bytes ? from - bytes : 0;
 }
 
-/* `empty`: as if nothing were leased or used. A device of unknown memory has any amount. */
+/* With `empty`, nothing counts as leased or used. A device of unknown memory has unlimited room. */
 static void room_of(const gpuhal_ledger_state *state, bool empty, room *out)
 {
     gpuhal_ledger_use use = {0};
@@ -51,7 +51,7 @@ static void room_of(const gpuhal_ledger_state *state, bool empty, room *out)
     }
 }
 
-/* A request for all slots of a device fits only while no other lease has one. */
+/* A request for all slots of a device fits only while no slot is leased. */
 static bool fits(const gpuhal_ledger_state *state, const room *left, uint32_t device, uint32_t slots, uint64_t bytes,
                  share *out)
 {
@@ -65,14 +65,14 @@ static uint32_t place_of(const gpuhal_ledger_record *record, uint32_t device)
     return record->places[device] % GPUHAL_LEDGER_DEVICES;
 }
 
-/* Counts the places up to the device's that have a lesser device than the place before: equal for equal devices. */
+/* Counts the places up to the device's that rank below their predecessor. Equal devices have equal tiers. */
 static uint32_t tier_of(const gpuhal_ledger_record *record, uint32_t device)
 {
     const uint64_t own = bit(place_of(record, device));
     return (uint32_t)__builtin_popcountll(record->lesser & (own | (own - 1)));
 }
 
-/* By the rule of gpuhal_load(), with the leased share of the slots as work to come. */
+/* The load by the rule of gpuhal_load(), with the leased share of the slots as future work. */
 static uint32_t use_of(const gpuhal_ledger_state *state, const room *left, uint32_t index)
 {
     const gpuhal_ledger_device *device = &state->devices[index];
@@ -82,8 +82,8 @@ static uint32_t use_of(const gpuhal_ledger_state *state, const room *left, uint3
     return load == GPUHAL_UNKNOWN_PERMILLE ? (uint32_t)leased : load;
 }
 
-/* The order of the requester decides; among equal devices, first health, then the least use, by leases and by
- * others. */
+/* The requester's order decides. Among equal devices, healthy ones come first, then those used least, by leases and
+ * other programs. */
 static bool is_better(const gpuhal_ledger_state *state, const gpuhal_ledger_record *record, const room *left,
                       uint32_t one, uint32_t other)
 {
@@ -123,12 +123,12 @@ static bool choose_any(const gpuhal_ledger_state *state, const gpuhal_ledger_rec
     return true;
 }
 
-/* The range of a request's items, usually with no items of other requests in it. */
+/* The range of a request's items. Usually contains no items of other requests. */
 typedef struct range {
     uint32_t first, past;
 } range;
 
-/* `kept`: devices that earlier requests must get. */
+/* `kept`: devices reserved for earlier requests. */
 static bool choose(const gpuhal_ledger_state *state, const gpuhal_ledger_record *record, range items, const room *left,
                    uint64_t kept, shares *out)
 {
@@ -164,10 +164,10 @@ int64_t gpuhal_grant_priority(int32_t priority, uint64_t asked_ns, uint64_t now_
     return priority + (int64_t)(less(now_ns, asked_ns) / GPUHAL_LEDGER_AGING_NS);
 }
 
-/* A waiting request in the pass. */
 typedef struct waiting {
     uint64_t ticket;
-    uint64_t wanted; /* the devices that it may get; 0: none before processes without a lease have ended */
+    uint64_t wanted; /* devices that it may be granted; 0 while it depends on a device used exclusively without a
+                      * lease */
     int64_t priority;
     range items;
 } waiting;
@@ -217,14 +217,13 @@ static bool grant(gpuhal_ledger_state *state, gpuhal_ledger_record *record, cons
     return true;
 }
 
-/* The pass through the waiting requests. */
 typedef struct pass {
     gpuhal_ledger_state *state;
     waiting *list;
-    uint32_t count, passed; /* in the list; of them, requests that did not fit, at its beginning */
+    uint32_t count, passed; /* length of the list; number of requests at its beginning that did not fit */
     room left;
-    uint64_t kept; /* devices that are kept for requests that were overtaken too often */
-    bool moved;    /* a request was removed, so items may lie elsewhere now */
+    uint64_t kept; /* devices reserved for requests that were overtaken too often */
+    bool moved;    /* a request was removed, so item ranges may have changed */
 } pass;
 
 /* Counts a granted request against the requests before it. */
@@ -240,15 +239,15 @@ static void overtake(pass *own, uint64_t mask)
     }
 }
 
-/* Whether a process without a lease has a device alone that the request cannot do without. How long that takes cannot
- * be known here, so nothing is kept for the request meanwhile, and no granted request overtakes it. */
+/* Returns whether the request depends on a device that a process without a lease uses exclusively. This can take any
+ * time, so in the meantime nothing is reserved for the request and it does not count as overtaken. */
 static bool waits_for_stranger(const gpuhal_ledger_record *record, uint64_t wanted)
 {
     return record->count > 0 ? (uint32_t)__builtin_popcountll(record->candidates) < record->count
                              : (wanted & ~record->candidates) != 0;
 }
 
-/* Goes through all items once, not once for each request. The list is in the order of tickets. */
+/* Visits all items once, not once per request. The list is ordered by ticket. */
 static void find_items(pass *own)
 {
     for (uint32_t i = 0; i < own->state->item_count; i++) {
@@ -293,7 +292,8 @@ uint32_t gpuhal_grant_settle(gpuhal_ledger_state *state, uint64_t now_ns,
                              bool (*is_alive)(void *user, const gpuhal_ledger_record *record), void *user,
                              uint32_t *out_places, bool *out_changed)
 {
-    waiting list[GPUHAL_LEDGER_RECORDS]; /* 64 KiB of stack: an allocation could fail in the middle of a section */
+    waiting list[GPUHAL_LEDGER_RECORDS]; /* 64 KiB of stack, since an allocation could fail in the middle of a
+                                          * section */
     pass own = {.list = list};
     uint32_t granted = 0;
     const uint32_t count = begin_pass(&own, state, now_ns);
@@ -303,7 +303,7 @@ uint32_t gpuhal_grant_settle(gpuhal_ledger_state *state, uint64_t now_ns,
         const range items = own.moved ? (range){0, state->item_count} : list[i].items;
         const bool fits_now = choose(state, record, items, &own.left, own.kept, &got);
         const bool blocks = own.passed == 0 || record->overtaken >= GPUHAL_LEDGER_OVERTAKEN_MAX;
-        /* Later requests in a queue that does not move are not asked whether they live. */
+        /* In a stalled queue, the liveness check is skipped for later requests. */
         if ((fits_now || blocks) && !is_alive(user, record)) {
             gpuhal_ledger_remove(state, list[i].ticket);
             own.moved = true;

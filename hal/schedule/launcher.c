@@ -1,4 +1,4 @@
-/* schedule/launcher.c: reads the ranks that launchers of processes put into the environment. */
+/* schedule/launcher.c: reads the ranks that process launchers set in the environment. */
 #include "schedule/strategy.h"
 
 #include "device/for_schedule.h"
@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Slurm's tasks for each machine of a step: "2(x3),1". The other variable counts the machines from 0. */
+/* Slurm's number of tasks on each machine of a job step: "2(x3),1". The other variable is the machine's index. */
 #define TASKS_PER_NODE "SLURM_STEP_TASKS_PER_NODE"
 #define NODE           "SLURM_NODEID"
 
-/* In order of precedence: a launcher that is started inside another one comes first. Inside a batch job Slurm's
- * variables are those of the job's script, also for ranks that mpirun or torchrun starts there. */
+/* In order of precedence: a launcher started inside another one comes first. In a batch job, Slurm's variables are
+ * those of the job script, even for ranks that mpirun or torchrun starts there. */
 static const struct rules {
     const char *name, *rank, *rank_count, *local_rank, *local_count;
 } launchers[] = {
@@ -22,15 +22,14 @@ static const struct rules {
     {"slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", TASKS_PER_NODE},
 };
 enum { LAUNCHERS = sizeof launchers / sizeof *launchers };
-/* PMIx states a rank and nothing about the machine. */
+/* PMIx sets the rank but nothing about the machine. */
 static const char pmix_rank[] = "PMIX_RANK";
 
-/* One variable. */
 typedef struct variable {
     const char *name;
     bool is_set;
     uint32_t number;
-    char text[44]; /* the value as messages show it */
+    char text[44]; /* the value for messages, truncated */
 } variable;
 
 static bool read_number(const char *text, uint32_t *out_number)
@@ -41,7 +40,7 @@ static bool read_number(const char *text, uint32_t *out_number)
     return good;
 }
 
-/* Returns the value; NULL: not set. */
+/* Returns the value; NULL if not set. */
 static const char *find_variable(gpuhal_lookup_fn *lookup, void *user, const char *name, variable *out)
 {
     const char *value = lookup(user, name);
@@ -65,7 +64,7 @@ static gpuhal_status read_variable(gpuhal_lookup_fn *lookup, void *user, const c
                                   "%s is \"%s\", which is not a number from 0 to 4294967294", name, out->text);
 }
 
-/* Reads the digits at the beginning of a text; returns the rest, NULL: there are none, or too many. */
+/* Reads the leading digits of a string. Returns the rest; NULL if there are no digits or too many. */
 static const char *take_number(const char *text, uint64_t *out_number)
 {
     char digits[12];
@@ -77,11 +76,11 @@ static const char *take_number(const char *text, uint64_t *out_number)
     return gpuhal_records_u64(digits, out_number) && *out_number < UINT32_MAX ? text + length : NULL;
 }
 
-/* Reads the number for machine `place` of a list "2(x3),1"; false for any other text, and for a list without that
- * machine. */
+/* Reads the number for machine `place` from a list "2(x3),1". Returns false for any other string, or if the list is too
+ * short. */
 static bool read_list(const char *text, uint32_t place, uint32_t *out_number)
 {
-    uint64_t before = 0; /* machines */
+    uint64_t before = 0; /* number of machines */
     bool found = false;
     while (text) {
         uint64_t number = 0, machines = 1;
@@ -103,7 +102,7 @@ static bool read_list(const char *text, uint32_t place, uint32_t *out_number)
     return false;
 }
 
-/* Reads how many ranks there are on this machine. A list without a number of the machine says nothing. */
+/* Reads the number of ranks on this machine. A list is ignored if the machine's index is unknown. */
 static gpuhal_status read_local_count(gpuhal_lookup_fn *lookup, void *user, const struct rules *rules, variable *out)
 {
     variable node;
@@ -124,7 +123,7 @@ static gpuhal_status read_local_count(gpuhal_lookup_fn *lookup, void *user, cons
                                   out->text, node.number);
 }
 
-/* Checks the order of two variables, if both are set. */
+/* Checks that one variable is less than the other (or equal, with `may_equal`), if both are set. */
 static gpuhal_status check_pair(const variable *smaller, bool may_equal, const variable *larger)
 {
     const bool good = !smaller->is_set || !larger->is_set || smaller->number < larger->number ||
@@ -152,7 +151,7 @@ static gpuhal_status read_launcher(gpuhal_lookup_fn *lookup, void *user, const s
     status = status ? status : check_pair(&local, false, &local_count);
     status = status ? status : check_pair(&local_count, true, &count);
     status = status ? status : check_pair(&local, false, &count);
-    status = status ? status : check_pair(&local, true, &rank); /* ranks of a machine are counted in their order */
+    status = status ? status : check_pair(&local, true, &rank); /* a machine's ranks are numbered in rank order */
     if (!status) {
         *out = (gpuhal_launcher){.rank = rank.number,
                                  .rank_count = count.number,
@@ -163,7 +162,7 @@ static gpuhal_status read_launcher(gpuhal_lookup_fn *lookup, void *user, const s
     return status;
 }
 
-/* A rank without a local one is of no use, and must not be taken for no rank. */
+/* A rank without a local rank is useless, but must not be treated as no rank. */
 static gpuhal_status check_lone_rank(gpuhal_lookup_fn *lookup, void *user)
 {
     for (size_t i = 0; i <= LAUNCHERS; i++) {
@@ -195,7 +194,8 @@ gpuhal_status gpuhal_launcher_find(gpuhal_lookup_fn *lookup, void *user, gpuhal_
     return check_lone_rank(lookup, user);
 }
 
-/* Counts the entries of the variable that Slurm sets to show a rank its GPUs; `otherwise` if there is none. */
+/* Returns the number of GPUs in the variable that Slurm sets to restrict a rank's GPUs; `otherwise` if it is not
+ * set. */
 static uint32_t count_shown(gpuhal_lookup_fn *lookup, void *user, uint32_t otherwise)
 {
     static const char *const names[] = {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"};

@@ -1,4 +1,5 @@
-/* schedule/lease.c: the functions for leases: waiting for the grant of a request (lease_asked.c), and the end. */
+/* schedule/lease.c: the public lease functions: waiting for a request (lease_asked.c) to be granted, and releasing
+ * leases. */
 #include "schedule/leases.h"
 
 #include "device/for_schedule.h"
@@ -7,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How often the first processes in the queue look for leases of dead processes. Later ones look less often: a thousand
- * waiting processes must not keep the machine busy. */
+/* How often the first processes in the queue check for leases of dead processes. Later ones check less often, so that a
+ * thousand waiting processes do not keep the machine busy. */
 #define LOOK_NS      UINT64_C(40000000)
 #define LOOK_LAST_NS UINT64_C(2000000000)
 #define CANCEL_NS    UINT64_C(250000000)
@@ -28,7 +29,7 @@ static gpuhal_status append(gpuhal_lease *lease)
     return closing ? gpuhal_error_set(GPUHAL_ERROR_CANCELLED, "leases: the gpuhal object is being closed") : GPUHAL_OK;
 }
 
-/* With the mutex held. */
+/* Called with the mutex held. */
 static void take_out(gpuhal_leases *leases, const gpuhal_lease *lease)
 {
     gpuhal_lease **link = &leases->list;
@@ -42,7 +43,7 @@ static void take_out(gpuhal_leases *leases, const gpuhal_lease *lease)
 
 /* ---- waiting */
 
-/* Finds a device whose driver is late: its use by others is not known. */
+/* Finds a device whose driver is late, so that its use by other programs is unknown. */
 static const gpuhal_lease_device *find_late(const gpuhal_lease *lease)
 {
     uint32_t i = 0;
@@ -52,7 +53,7 @@ static const gpuhal_lease_device *find_late(const gpuhal_lease *lease)
     return i < lease->device_count ? &lease->devices[i] : NULL;
 }
 
-/* Reads the use and health of the devices for every decision. */
+/* Samples the devices' use and health, before every decision. */
 static gpuhal_status sample_all(gpuhal_lease *lease)
 {
     const gpuhal_status status =
@@ -83,7 +84,7 @@ static uint64_t earlier(uint64_t one, uint64_t other)
     return one < other ? one : other;
 }
 
-/* Returns when the request's word has changed, it was cancelled, or it is time. */
+/* Waits until the request's word has changed, the request is cancelled, or the time is over. */
 static void wait_for_word(const gpuhal_lease *lease, uint32_t word, uint64_t until_ns)
 {
     uint64_t now = gpuhal_os_monotonic_ns();
@@ -102,7 +103,7 @@ static gpuhal_status not_in_time(const gpuhal_lease *lease)
                             lease->record.ticket, taken);
 }
 
-/* Looks again at a ledger that another process, or another object of this one, keeps locked. */
+/* Waits until the request is granted. Retries while another process or object has the ledger locked. */
 static gpuhal_status wait_until_held(gpuhal_lease *lease, bool *out_held)
 {
     uint32_t before = 0, word = 0;
@@ -141,7 +142,7 @@ static gpuhal_status enter_once(gpuhal_lease *lease, bool *out_held)
     return status ? status : gpuhal_lease_enter(lease, out_held, NULL);
 }
 
-/* Tries again, as long as the caller waits, if the ledger is locked or has no room. */
+/* Retries until the deadline if the ledger is locked or full. */
 static gpuhal_status enter_in_time(gpuhal_lease *lease, bool *out_held)
 {
     for (;;) {
@@ -157,7 +158,7 @@ static gpuhal_status enter_in_time(gpuhal_lease *lease, bool *out_held)
     }
 }
 
-/* Enters the request and waits. When this returns OK, the lease is held. */
+/* Enters the request and waits. If it returns OK, the lease was granted. */
 static gpuhal_status obtain(gpuhal_lease *lease)
 {
     bool held = false;
@@ -172,14 +173,14 @@ static gpuhal_status obtain(gpuhal_lease *lease)
     if (status) {
         gpuhal_error_detail why;
         gpuhal_error_save(&why);
-        /* A lease that was granted at the last moment is taken, unless it is not wanted any more. */
+        /* After a timeout, keep a lease that was granted at the last moment. */
         (void)gpuhal_lease_leave(lease, status == GPUHAL_ERROR_TIMEOUT, &held);
         status = held ? GPUHAL_OK : gpuhal_error_restore(&why);
     }
     return status;
 }
 
-/* Ends the wait. A request that was withdrawn meanwhile is given back. */
+/* Ends the wait. If the request was cancelled in the meantime, the grant is returned. */
 static gpuhal_status conclude(gpuhal_lease *lease, gpuhal_status status)
 {
     gpuhal_leases *leases = gpuhal_leases_of(lease->gpu);
@@ -203,7 +204,7 @@ static gpuhal_status conclude(gpuhal_lease *lease, gpuhal_status status)
     return status;
 }
 
-/* Checks the arguments of a public call, and makes a lease that is in no list yet. */
+/* Checks the arguments of a public call and creates a lease that is not in any list yet. */
 static gpuhal_status start(gpuhal *gpu, const gpuhal_lease_desc *desc, uint64_t timeout_ns, gpuhal_lease **out_lease,
                            gpuhal_lease **out_made)
 {
@@ -217,7 +218,7 @@ static gpuhal_status start(gpuhal *gpu, const gpuhal_lease_desc *desc, uint64_t 
     return status ? status : gpuhal_lease_make(gpu, desc, timeout_ns, out_made);
 }
 
-/* Ends a public call: the caller has the lease, or it is gone. */
+/* Ends a public call: passes the lease to the caller or frees it. */
 static gpuhal_status finish(gpuhal_lease *lease, gpuhal_status status, gpuhal_lease **out_lease)
 {
     gpuhal_leases *leases = gpuhal_leases_of(lease->gpu);
@@ -275,7 +276,7 @@ static void *wait_as_worker(void *user)
     if (due) {
         due->status = status;
         if (!gpuhal_serve_call(gpu, call_back, due)) {
-            call_back(due, status); /* without memory for the other thread */
+            call_back(due, status); /* no memory to call it on another thread */
         }
     }
     gpuhal_lease_unreference(lease);
@@ -365,13 +366,13 @@ gpuhal_leases *gpuhal_leases_create(void)
 {
     gpuhal_leases *leases = malloc(sizeof *leases);
     if (leases) {
-        memset(leases, 0, offsetof(gpuhal_leases, known)); /* the table of devices is filled as they are used */
+        memset(leases, 0, offsetof(gpuhal_leases, known)); /* the device table is filled on use */
         gpuhal_mutex_init(&leases->mutex);
     }
     return leases;
 }
 
-/* Workers withdraw the waiting requests; gpuhal_close() waits for the workers. */
+/* Workers cancel waiting requests; gpuhal_close() waits for the workers. */
 void gpuhal_leases_end(gpuhal *gpu)
 {
     gpuhal_leases *leases = gpuhal_leases_of(gpu);

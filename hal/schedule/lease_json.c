@@ -10,7 +10,7 @@
 
 #define NS_PER_MS UINT64_C(1000000)
 
-/* Appends bytes from the file of others: bytes that a terminal would interpret, or that are not UTF-8, are replaced. */
+/* Appends a string from the shared ledger. Replaces control characters and invalid UTF-8. */
 static void append_text(gpuhal_text *json, const char *text)
 {
     char *printable = gpuhal_text_copy(text);
@@ -29,7 +29,7 @@ static void append_text(gpuhal_text *json, const char *text)
     free(printable);
 }
 
-/* An unknown number is null. */
+/* Writes null for an unknown number. */
 static void append_number(gpuhal_text *json, const char *name, bool known, uint64_t number)
 {
     if (known) {
@@ -39,7 +39,7 @@ static void append_number(gpuhal_text *json, const char *name, bool known, uint6
     }
 }
 
-/* "" and NULL are null. */
+/* Writes null for "" and NULL. */
 static void append_known(gpuhal_text *json, const char *name, const char *text)
 {
     gpuhal_text_printf(json, ", \"%s\": ", name);
@@ -56,7 +56,7 @@ static const char *name_of(const gpuhal_device *device)
     return gpuhal_device_text(device, GPUHAL_FACT_NAME, &name) == GPUHAL_OK ? name : NULL;
 }
 
-/* `own`: as this object sees it, NULL: it does not; `index`: in the ledger, GPUHAL_LEDGER_DEVICES: it is not there. */
+/* `own` is this object's device, or NULL; `index` is the ledger entry, or GPUHAL_LEDGER_DEVICES if there is none. */
 static void append_device(gpuhal_text *json, gpuhal *gpu, const gpuhal_lease_view *view, const gpuhal_lease_device *own,
                           uint32_t index)
 {
@@ -87,7 +87,7 @@ static bool is_listed(const gpuhal_lease_view *view, uint32_t index)
     return listed;
 }
 
-/* Appends the devices of this object in its order, then devices that only others see. */
+/* Appends this object's devices in its order, then devices that only other processes see. */
 static void append_devices(gpuhal_text *json, gpuhal *gpu, const gpuhal_lease_view *view)
 {
     uint32_t listed = view->device_count;
@@ -125,7 +125,7 @@ static void append_items(gpuhal_text *json, const gpuhal_ledger_state *state, co
     gpuhal_text_printf(json, "]");
 }
 
-/* Appends the wish of a waiting request for any devices. */
+/* Appends a waiting request for any devices. */
 static void append_wish(gpuhal_text *json, const gpuhal_ledger_record *record)
 {
     if (record->state != GPUHAL_RECORD_WAITS || record->count == 0) {
@@ -154,8 +154,8 @@ static void append_process(gpuhal_text *json, int64_t pid, const char *before)
     gpuhal_text_printf(json, "}");
 }
 
-/* Appends the process that asked for the lease as long as it lives, then the holder with the lowest number. A number of
- * another namespace, or one that the system has given to another process since, says nothing about a process here. */
+/* Appends the process that requested the lease while it exists, else the holder with the lowest pid. A pid of another
+ * namespace, or one that has been reused, identifies no process here. */
 static void append_holder(gpuhal_text *json, const gpuhal_ledger *ledger, const gpuhal_lease_view *view,
                           const gpuhal_ledger_record *record)
 {

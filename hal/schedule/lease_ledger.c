@@ -1,4 +1,4 @@
-/* schedule/lease_ledger.c: enters one lease in the ledger, looks at it, and takes it out. Each function is one critical
+/* schedule/lease_ledger.c: enters a lease in the ledger, checks it, and removes it. Each function is one critical
  * section. */
 #include "schedule/leases.h"
 
@@ -16,7 +16,7 @@ gpuhal_status gpuhal_leases_open(gpuhal *gpu)
     if (folder && strcmp(folder, "none") == 0) {
         return gpuhal_error_set(GPUHAL_ERROR_NOT_SUPPORTED, "leases: the ledger is \"none\": no leases are kept");
     }
-    const int cancel = gpuhal_os_cancel_defer(); /* /proc is read below the mutex */
+    const int cancel = gpuhal_os_cancel_defer(); /* /proc is read with the mutex held */
     gpuhal_mutex_lock(&leases->mutex);
     gpuhal_status status = GPUHAL_OK;
     if (!leases->opened) {
@@ -38,7 +38,7 @@ static gpuhal_status no_room(const char *what, unsigned most)
     return gpuhal_error_set(GPUHAL_ERROR_BUSY, "leases: the ledger has no room for more than %u %s", most, what);
 }
 
-/* Finds the request's devices in the ledger, and states their use by others. */
+/* Finds the request's devices in the ledger and updates their use by other programs. */
 static gpuhal_status find_devices(gpuhal_lease *lease, gpuhal_ledger *ledger)
 {
     uint64_t found = 0;
@@ -56,7 +56,7 @@ static gpuhal_status find_devices(gpuhal_lease *lease, gpuhal_ledger *ledger)
     return GPUHAL_OK;
 }
 
-/* Locks a byte that no record has. A lease that has expired may still have its byte, without a record. */
+/* Locks the byte of a free place. An expired lease may still have its byte locked, without a record. */
 static gpuhal_status take_place(gpuhal_lease *lease, gpuhal_ledger *ledger)
 {
     uint64_t taken[GPUHAL_LEDGER_RECORDS / 64] = {0};
@@ -85,7 +85,7 @@ static gpuhal_status take_place(gpuhal_lease *lease, gpuhal_ledger *ledger)
     return no_room("leases and requests", GPUHAL_LEDGER_RECORDS);
 }
 
-/* States which devices may be granted now, and their order. */
+/* Sets which devices may be granted now, and their order. */
 static void state_candidates(gpuhal_lease *lease)
 {
     gpuhal_ledger_record *record = &lease->record;
@@ -93,7 +93,7 @@ static void state_candidates(gpuhal_lease *lease)
     for (uint32_t i = 0; i < lease->device_count; i++) {
         const gpuhal_lease_device *device = &lease->devices[i];
         record->lesser |= (uint64_t)device->lesser
-                          << device->place; /* also if the device that begins a step is left out */
+                          << device->place; /* even if the first device of a tier is excluded */
         record->places[device->index] = device->place;
         if (!device->left_out) {
             record->candidates |= UINT64_C(1) << device->index;
@@ -116,7 +116,7 @@ static bool add(const gpuhal_lease *lease, gpuhal_ledger_state *state)
     return fits;
 }
 
-/* Removes the request from a ledger that is kept as it was. */
+/* Removes the request from a ledger that is otherwise unchanged. */
 static gpuhal_status give_up(gpuhal_ledger *ledger, uint64_t ticket, gpuhal_status status)
 {
     gpuhal_error_detail why;
@@ -127,7 +127,7 @@ static gpuhal_status give_up(gpuhal_ledger *ledger, uint64_t ticket, gpuhal_stat
     return status;
 }
 
-/* Counts devices that a process has alone now, too. */
+/* Also counts devices that are in exclusive use now. */
 static bool is_possible(const gpuhal_lease *lease, const gpuhal_ledger_state *state)
 {
     gpuhal_ledger_record record = lease->record;
@@ -152,7 +152,7 @@ static gpuhal_status infeasible(const gpuhal_lease *lease)
                             lease->device_count, lease->device_count == 1 ? "" : "s", fewer);
 }
 
-/* Takes over the granted devices. */
+/* Copies the granted devices to the lease. */
 static void collect(gpuhal_lease *lease, const gpuhal_ledger_state *state, const gpuhal_ledger_record *record)
 {
     for (uint32_t i = 0; i < state->item_count; i++) {
@@ -176,10 +176,11 @@ static gpuhal_status enter(gpuhal_lease *lease, gpuhal_ledger *ledger)
     gpuhal_ledger_record *record = &lease->record;
     const bool full = gpuhal_ledger_is_full(state);
     if (full) {
-        gpuhal_ledger_settle(ledger, true); /* without room there is no first look to do that */
+        gpuhal_ledger_settle(ledger, true); /* a request that finds no room never gets to its first check, which also
+                                             * does this */
     }
     if (full || lease->waits_not) {
-        (void)gpuhal_ledger_sweep(ledger, 0); /* a request that waits does that in its first look */
+        (void)gpuhal_ledger_sweep(ledger, 0); /* a waiting request does this in its first check */
     }
     gpuhal_status status = find_devices(lease, ledger);
     status = status ? status : take_place(lease, ledger);
@@ -261,7 +262,7 @@ gpuhal_status gpuhal_lease_enter(gpuhal_lease *lease, bool *out_held, bool *out_
 
 /* ---- waiting and leaving */
 
-/* A device may have failed, or recovered, while the request waits. */
+/* Updates the candidates: a device may have failed or recovered while the request waits. */
 static void restate(gpuhal_lease *lease, gpuhal_ledger *ledger)
 {
     gpuhal_ledger_record *record = gpuhal_ledger_find(ledger->state, lease->record.ticket);
@@ -310,7 +311,7 @@ gpuhal_status gpuhal_lease_look(gpuhal_lease *lease, bool *out_held, uint32_t *o
     return status ? status : ended;
 }
 
-/* Finds the lease's record. If `liveness` was replaced, the record shows by itself that it is this lease's. */
+/* Finds the lease's record. If `liveness` was replaced, the record itself must show that it belongs to this lease. */
 static const gpuhal_ledger_record *find_own(const gpuhal_lease *lease, const gpuhal_ledger *ledger)
 {
     const gpuhal_ledger_record *record = gpuhal_ledger_find(ledger->state, lease->record.ticket);
@@ -329,7 +330,7 @@ static void remove_own(const gpuhal_lease *lease, gpuhal_ledger *ledger)
     }
 }
 
-/* Unlocks the byte in any case: if the ledger cannot be written, others find that the lease is dead. */
+/* Always unlocks the byte: if the ledger cannot be written, other processes detect that the lease is dead. */
 gpuhal_status gpuhal_lease_leave(gpuhal_lease *lease, bool unless_held, bool *out_held)
 {
     gpuhal_ledger *ledger = &gpuhal_leases_of(lease->gpu)->ledger;
@@ -350,7 +351,7 @@ gpuhal_status gpuhal_lease_leave(gpuhal_lease *lease, bool unless_held, bool *ou
     if (same) {
         gpuhal_ledger_files_close_liveness(&ledger->files, lease->file, lease->record.place, !inherited);
     } else {
-        (void)gpuhal_os_byte_unlock(lease->file, lease->record.place); /* children may have the file, too */
+        (void)gpuhal_os_byte_unlock(lease->file, lease->record.place); /* children may also have the file open */
         gpuhal_os_descriptor_close(lease->file);
     }
     lease->file = -1;
@@ -366,7 +367,8 @@ gpuhal_status gpuhal_lease_leave_to_others(gpuhal_lease *lease)
     gpuhal_status status = gpuhal_ledger_begin_leave(ledger);
     const gpuhal_ledger_record *record = status ? NULL : find_own(lease, ledger);
     bool lives = false;
-    gpuhal_os_descriptor_close(lease->file); /* not unlocked: the others have the same opened file */
+    gpuhal_os_descriptor_close(lease->file); /* not unlocked, since the other processes share the open file
+                                              * description */
     lease->file = -1;
     if (record && lease->epoch == ledger->files.epoch) {
         const int error = gpuhal_os_byte_is_locked(ledger->files.liveness, lease->record.place, 1, &lives);

@@ -1,9 +1,9 @@
-/* schedule/lease_memory.c: the part of a device's memory that processes without a lease use.
+/* schedule/lease_memory.c: the memory of a device that processes without a lease use.
  *
  * The allocations of lease holders are subtracted from the used bytes, up to their leased bytes. They are known for
- * this object, and for other processes that a source lists. For unknown holders, and for other objects of this process,
- * all leased bytes count as allocated. So no memory is taken for a stranger's wrongly, but a stranger's may be taken
- * for the holder's until the holder allocates. */
+ * this object, and for processes listed by a source. For unknown holders, and for other objects of this process, all
+ * leased bytes count as allocated. So leased memory is never mistaken for memory of other programs, but other programs'
+ * memory may be mistaken for a holder's until the holder allocates. */
 #include "schedule/leases.h"
 
 static uint64_t least(uint64_t one, uint64_t other)
@@ -14,7 +14,7 @@ static uint64_t least(uint64_t one, uint64_t other)
 static uint64_t allocated_by(const gpuhal_lease_reading *sample, const gpuhal_ledger *ledger,
                              const gpuhal_ledger_record *record, uint64_t leased)
 {
-    /* A holder in another pid namespace is listed under another number, and so is a program that was started under an
+    /* A holder in another pid namespace is listed with another pid, and so is a program that was started with an
      * inherited lease. */
     if (record->space != ledger->space || (record->flags & GPUHAL_LEASE_INHERIT)) {
         return leased;
@@ -27,7 +27,7 @@ static uint64_t allocated_by(const gpuhal_lease_reading *sample, const gpuhal_le
     return sample->has_processes ? 0 : leased;
 }
 
-/* Under an inherited lease other processes allocate. */
+/* False for an inherited lease, since other processes allocate. */
 static bool is_of_object(gpuhal_leases *leases, uint64_t epoch, const gpuhal_ledger_record *record)
 {
     bool found = false;
@@ -39,7 +39,8 @@ static bool is_of_object(gpuhal_leases *leases, uint64_t epoch, const gpuhal_led
     return found && !(record->flags & GPUHAL_LEASE_INHERIT);
 }
 
-/* Returns the bytes that the sample shows as used beyond leases. *out_others: other processes have leased bytes. */
+/* Returns the bytes used beyond leases according to the sample. *out_others is true if other processes have leased
+ * bytes. */
 static uint64_t foreign_of(gpuhal_leases *leases, const gpuhal_ledger_state *state, uint64_t epoch,
                            const gpuhal_lease_device *device, bool *out_others)
 {
@@ -65,7 +66,7 @@ static uint64_t foreign_of(gpuhal_leases *leases, const gpuhal_ledger_state *sta
     return device->sample.used_bytes > covered ? device->sample.used_bytes - covered : 0;
 }
 
-/* A change by a few permille is no reason to write the ledger. */
+/* Small changes are not worth writing the ledger. */
 static bool is_another_load(uint32_t one, uint32_t other)
 {
     enum { NOISE = 50 };
@@ -101,7 +102,7 @@ bool gpuhal_lease_state_foreign(gpuhal *gpu, gpuhal_ledger *ledger, gpuhal_lease
     return state_use(known, foreign, &device->sample);
 }
 
-/* A lease without bytes has no limit: only a list of processes shows its holder's use. */
+/* A lease without bytes is unlimited: only a process list shows its holder's use. */
 static bool has_unlimited(const gpuhal_ledger_state *state, uint32_t index)
 {
     bool found = false;

@@ -1,5 +1,5 @@
-/* schedule/lease_order.c: the order in which devices are leased if several will do: the rule of gpuhal_select(). Facts
- * alone decide here; use decides among equals, in the ledger (grant.c). */
+/* schedule/lease_order.c: the order of preference if several devices are acceptable, by the rule of gpuhal_select().
+ * Only facts are compared here; use decides among equals, in the ledger (grant.c). */
 #include "schedule/leases.h"
 
 #include "device/for_schedule.h"
@@ -13,7 +13,7 @@ static gpuhal_lease_device *find(gpuhal_lease *lease, const gpuhal_device *devic
     return &lease->devices[i];
 }
 
-/* Lost devices are not ranked, and come last. */
+/* Lost devices are not ranked and come last. */
 gpuhal_status gpuhal_lease_order(gpuhal_lease *lease)
 {
     gpuhal_device *devices[GPUHAL_LEDGER_DEVICES];

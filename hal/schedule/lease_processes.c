@@ -1,7 +1,7 @@
 /* schedule/lease_processes.c: finds the processes that have a lease. A lease is a lock on one byte of `liveness`. It
- * belongs to the opened file: every process with a descriptor of that file has it. The kernel lists the locks of an
- * opened file in /proc/PID/fdinfo/FD (proc(5): "lock:", since Linux 4.1), for processes of the same user, or for root
- * all of them.
+ * belongs to the open file description, so every process with such a descriptor has the lease. The kernel lists these
+ * locks in /proc/PID/fdinfo/FD (proc(5): "lock:", since Linux 4.1), for processes of the same user; for root, of all
+ * users.
  */
 #include "schedule/leases.h"
 
@@ -39,7 +39,7 @@ static void add(gpuhal_lease_holders *holders, int64_t pid, uint32_t place)
     holders->list[holders->count++] = (gpuhal_lease_holder){.pid = pid, .place = place};
 }
 
-/* Reads the number at *text, and moves *text past it and one more character. */
+/* Reads the number at *text and advances *text past it and one more character. */
 static uint64_t read_number(const char **text)
 {
     char *end = NULL;
@@ -74,7 +74,7 @@ static bool look_at_descriptor(void *user, const char *name, const char *target)
     }
     snprintf(path, sizeof path, "/proc/%" PRId64 "/fdinfo/%.20s", own->pid, name);
     if (gpuhal_os_kernel_file_read(-1, path, text, sizeof text - 1, &bytes)) {
-        return true; /* it has closed the file meanwhile */
+        return true; /* the process has closed the file in the meantime */
     }
     text[bytes] = 0;
     for (char *line = strstr(text, "lock:"); line; line = strstr(line, "lock:")) {
@@ -94,14 +94,14 @@ gpuhal_status gpuhal_lease_holders_read(uint64_t inode, gpuhal_lease_holders *ou
     size_t count = 0;
     *out = (gpuhal_lease_holders){0};
     if (gpuhal_os_directory_names("/proc", &names, &count)) {
-        return GPUHAL_OK; /* nothing is known of any process */
+        return GPUHAL_OK; /* processes are unknown */
     }
     for (size_t i = 0; i < count && !out->failed; i++) {
         walk own = {.holders = out, .inode = inode, .pid = strtoll(names[i], NULL, 10)};
         char path[PATH_BYTES];
         if (own.pid > 0) {
             snprintf(path, sizeof path, "/proc/%" PRId64 "/fd", own.pid);
-            (void)gpuhal_os_directory_links(path, look_at_descriptor, &own); /* another user's is not readable */
+            (void)gpuhal_os_directory_links(path, look_at_descriptor, &own); /* unreadable for other users' processes */
         }
     }
     gpuhal_os_names_free(names, count);
@@ -126,8 +126,8 @@ bool gpuhal_lease_holder_name(int64_t pid, char out_name[GPUHAL_LEASE_COMMAND_BY
     return true;
 }
 
-/* Of an inherited lease, or one of another pid namespace, every process with its descriptor counts; of any other only
- * the one that asked for it. */
+/* For an inherited lease, or a lease of another pid namespace, every process with its descriptor is a holder; for other
+ * leases only the process that requested it. */
 static bool is_holder(const gpuhal_ledger *ledger, const gpuhal_ledger_record *record,
                       const gpuhal_lease_holder *holder)
 {
@@ -147,7 +147,7 @@ const gpuhal_lease_holder *gpuhal_lease_holder_next(const gpuhal_ledger *ledger,
     return holder && holder < end ? holder : NULL;
 }
 
-/* A later process may have the number of the one that asked for the lease. */
+/* The requester's pid may have been reused. */
 static bool has_asked(const gpuhal_ledger *ledger, const gpuhal_ledger_record *record, int64_t pid)
 {
     const bool has_number = record->space == ledger->space && pid == record->pid;

@@ -1,4 +1,5 @@
-/* schedule/lease_revoke.c: ends a lease from outside, or withdraws a request: for its user, and for root. */
+/* schedule/lease_revoke.c: revokes a lease or cancels a request of another process; permitted for its user and for
+ * root. */
 #include "schedule/leases.h"
 
 #include "device/for_schedule.h"
@@ -39,7 +40,7 @@ static void name_processes(const gpuhal_ledger *ledger, const gpuhal_lease_holde
     }
 }
 
-/* The record lived when it was found: records of ended processes were removed before. */
+/* The record was alive when it was found: records of ended processes had been removed. */
 static gpuhal_status refuse(const gpuhal_ledger *ledger, const gpuhal_ledger_record *record, uint64_t inode)
 {
     gpuhal_lease_holders holders;

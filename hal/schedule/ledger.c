@@ -1,5 +1,5 @@
-/* schedule/ledger.c: the critical section of the ledger between threads and processes. In every section expired leases
- * end, and leases of dead processes if that matters, and granted requests are woken. */
+/* schedule/ledger.c: the ledger's critical section between threads and processes. Every section removes expired leases,
+ * removes leases of dead processes if necessary, and wakes granted requests. */
 #include "schedule/ledger.h"
 
 #include "device/for_schedule.h"
@@ -8,11 +8,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* Sections last microseconds. A process that was stopped in the middle of one must not stop the others. */
+/* Sections take microseconds. A process stopped in the middle of one must not block the others. */
 #define LOCK_NS        UINT64_C(2000000000)
 #define FIRST_PAUSE_NS UINT64_C(10000)
 #define PAUSE_NS       UINT64_C(16000000)
-enum { SWEPT = 8 /* requests that one sweep looks at, anywhere in the table */ };
+enum { SWEPT = 8 /* requests checked by one sweep, anywhere in the table */ };
 
 gpuhal_status gpuhal_ledger_init(gpuhal_ledger *ledger, const char *root, const char *folder)
 {
@@ -42,7 +42,7 @@ static uint64_t earlier(uint64_t one, uint64_t other)
     return one < other ? one : other;
 }
 
-/* Counts from the first try in vain: the next ones of this object may have been in vain, too. */
+/* Counts from the first unsuccessful try, since earlier calls of this object may also have failed. */
 static gpuhal_status locked(gpuhal_ledger *ledger, uint64_t begin_ns, uint64_t now_ns)
 {
     ledger->locked_ns = ledger->locked_ns > 0 ? ledger->locked_ns : begin_ns;
@@ -56,9 +56,9 @@ static gpuhal_status locked(gpuhal_ledger *ledger, uint64_t begin_ns, uint64_t n
                             ledger->files.ledger_path, (now_ns - ledger->locked_ns) / 1000000);
 }
 
-/* The system's own wait has no end. So a thread sleeps until the unlocking thread wakes it, and tries again from time
- * to time, since a killed process wakes none. It must not try often: many such threads take the processors from the one
- * that has the lock. One thread that has waited in vain is enough: threads after it try once each. */
+/* The kernel's blocking lock call has no timeout. So a thread sleeps until the unlocking thread wakes it, and also
+ * retries periodically, since a killed process does not wake it. It must not retry often: many such threads would take
+ * CPU time from the lock's owner. After one thread has timed out, later threads try only once. */
 static gpuhal_status lock_file(gpuhal_ledger *ledger, uint64_t until_ns)
 {
     const gpuhal_ledger_files *files = &ledger->files;
@@ -102,7 +102,7 @@ static bool is_linked(intptr_t file)
     return gpuhal_os_shared_info(file, &info, &unlinked) == 0 && !unlinked;
 }
 
-/* Leaves removed files to the processes that have them open. */
+/* Abandons removed files to the processes that have them open. */
 static gpuhal_status lock(gpuhal_ledger *ledger, uint64_t until_ns)
 {
     for (int tries = 0; tries < 4; tries++) {
@@ -120,9 +120,9 @@ static gpuhal_status lock(gpuhal_ledger *ledger, uint64_t until_ns)
                             ledger->files.liveness_path);
 }
 
-/* ---- who lives */
+/* ---- liveness */
 
-/* Whether the process of the record may live. */
+/* Returns whether the record's process may be alive. */
 static bool process_lives(const gpuhal_ledger *ledger, const gpuhal_ledger_record *record)
 {
     if ((record->flags & GPUHAL_LEASE_INHERIT) || record->space == 0 || record->space != ledger->space) {
@@ -134,15 +134,15 @@ static bool process_lives(const gpuhal_ledger *ledger, const gpuhal_ledger_recor
     return started == UINT64_MAX || started == record->started;
 }
 
-/* A byte counts as locked if that cannot be found out. */
+/* If the state of the byte is unknown, it counts as locked. */
 static bool has_its_byte(const gpuhal_ledger *ledger, const gpuhal_ledger_record *record)
 {
     bool locked = true;
     return gpuhal_os_byte_is_locked(ledger->files.liveness, record->place, 1, &locked) != 0 || locked;
 }
 
-/* The child of a fork has the descriptors of its parent, and keeps their locks. So this looks at the process itself,
- * too, unless the lease was to be inherited. */
+/* The child of a fork inherits the descriptors of its parent and keeps the locks. So the process itself is checked too,
+ * unless the lease is to be inherited. */
 static bool is_alive(void *user, const gpuhal_ledger_record *record)
 {
     const gpuhal_ledger *ledger = user;
@@ -190,8 +190,8 @@ static bool waits(const gpuhal_ledger_record *record)
     return record->state == GPUHAL_RECORD_WAITS;
 }
 
-/* Looks at requests anywhere, at others each time: otherwise requests of dead processes would stay until their turn. A
- * look at the byte is enough here, and costs a tenth of a look at the process. */
+/* Checks requests anywhere, different ones each time: otherwise requests of dead processes would stay until their turn.
+ * Checking the byte is sufficient here, and costs a tenth of checking the process. */
 static void sweep_some(gpuhal_ledger *ledger)
 {
     gpuhal_ledger_state *state = ledger->state;
@@ -226,7 +226,7 @@ uint32_t gpuhal_ledger_sweep(gpuhal_ledger *ledger, uint64_t ticket)
         const gpuhal_ledger_record *record = &state->records[at];
         if (waits(record) && !is_of_one(lookers, count, record)) {
             if (!is_alive(ledger, record)) {
-                remove_record(ledger, record); /* the next one is at the same place now */
+                remove_record(ledger, record); /* the next record has moved to this index */
                 continue;
             }
             if (count < GPUHAL_LEDGER_LOOKERS) {
@@ -264,8 +264,8 @@ static gpuhal_status replaced(const gpuhal_ledger *ledger, const gpuhal_ledger_r
                             ledger->files.liveness_path, record->pid, ledger->files.ledger_path);
 }
 
-/* Handles a new `liveness`, without the bytes of the records. No request is left to wake, and the processes alone show
- * whether leases are held. Once none is, the new file counts. */
+/* Handles a new `liveness` file, without the records' bytes. Requests can no longer be woken, and only the processes
+ * show whether leases are held. If none are held, adopts the new file. */
 static gpuhal_status pair(gpuhal_ledger *ledger, bool leaves)
 {
     gpuhal_ledger_state *state = ledger->state;
@@ -295,7 +295,7 @@ static gpuhal_status begin(gpuhal_ledger *ledger, uint64_t until_ns, bool leaves
     gpuhal_status status = lock_and_load(ledger, until_ns);
     if (!status && !gpuhal_ledger_files_are_paired(&ledger->files, ledger->state)) {
         unlock(ledger);
-        gpuhal_ledger_files_lose(&ledger->files); /* perhaps this process has an old one */
+        gpuhal_ledger_files_lose(&ledger->files); /* this process may have an old file open */
         status = lock_and_load(ledger, until_ns);
     }
     if (!status && !gpuhal_ledger_files_are_paired(&ledger->files, ledger->state)) {
@@ -328,7 +328,7 @@ gpuhal_status gpuhal_ledger_begin(gpuhal_ledger *ledger, uint64_t until_ns)
     return GPUHAL_OK;
 }
 
-/* Changes the words of granted requests, except this thread's. */
+/* Changes the words of granted requests, except this thread's own. */
 static void announce(gpuhal_ledger *ledger)
 {
     const uint32_t word = (uint32_t)ledger->state->generation;
@@ -363,7 +363,7 @@ gpuhal_status gpuhal_ledger_end(gpuhal_ledger *ledger)
     }
     unlock(ledger);
     if (!status) {
-        wake(ledger); /* a process that is woken needs the lock first of all */
+        wake(ledger); /* after unlock(), since a woken process first needs the lock */
     }
     gpuhal_mutex_unlock(&ledger->mutex);
     return status;

@@ -1,20 +1,20 @@
-/* schedule/ledger.h: the leases that processes have on the machine's devices, in a folder that they share:
+/* schedule/ledger.h: the machine's leases, in a folder that processes share:
  *
- *     ledger     leases and waiting requests; two copies, written in turn, so that one of them is always whole
- *     liveness   byte i is locked as long as the lease or the waiting request in place i lives; word i changes when
- *                that request was granted
+ *     ledger     leases and waiting requests; two copies, written alternately, so that one of them is always complete
+ *     liveness   byte i is locked while the lease or waiting request at place i is alive; word i changes when that
+ *                request is granted
  *
- * A lock on the first byte of `ledger` makes a critical section between processes. It ends with its holder. Children
- * that another thread of the holder forked in the middle of it also have the lock, until they have closed the file or
- * started another program; if such a holder is killed, others return BUSY as long as such a child lives. If a process
- * is killed in the middle, the copy that it was writing fails its checksum, and the other copy counts. A locked byte
- * without a lease in the table shows that the copy that counts is too old: then nothing is granted until that lease has
- * ended. The table names the file with its bytes. If that file was removed or replaced, the bytes of another file say
- * nothing, and nothing is granted while a process with an earlier lease lives. Everything read from a file is copied
- * and checked before it is used.
+ * A lock on the first byte of `ledger` makes a critical section between processes. The kernel releases it when the
+ * owner ends. Children that another thread forks during the section inherit the lock, until they close the file or
+ * execute another program. If the owner of such a lock is killed, other processes return BUSY as long as such a child
+ * exists. If a process is killed in the middle of writing, the unfinished copy fails its checksum, and the other copy
+ * is valid. A locked byte without a lease in the table shows that the valid copy is outdated; then nothing is granted
+ * until that lease has ended. The table identifies the `liveness` file with its bytes. If that file was removed or
+ * replaced, the bytes of the new file are meaningless, and nothing is granted while a process with an earlier lease
+ * exists. Everything read from a file is copied and checked before use.
  *
- * In a process one thread at a time is between gpuhal_ledger_begin() and gpuhal_ledger_end(). No driver, plugin or
- * callback is called there.
+ * Within a process, only one thread at a time is between gpuhal_ledger_begin() and gpuhal_ledger_end(). No drivers,
+ * plugins or callbacks are called there.
  */
 #ifndef GPUHAL_SCHEDULE_LEDGER_H
 #define GPUHAL_SCHEDULE_LEDGER_H
@@ -28,56 +28,58 @@ enum {
     GPUHAL_LEDGER_RECORDS = 2048,
     GPUHAL_LEDGER_ITEMS = 8192,
     GPUHAL_LEDGER_OVERTAKEN_MAX = 8,
-    GPUHAL_LEDGER_LOOKERS = 4, /* the processes that wait longest: they look for dead holders often */
-    GPUHAL_LEDGER_GATE = 1023, /* the word of `ledger`, between head and copies, for threads that wait for its lock */
+    GPUHAL_LEDGER_LOOKERS = 4, /* number of processes, longest waiting first, that often check for dead holders */
+    GPUHAL_LEDGER_GATE = 1023, /* word of `ledger`, between head and copies, used to wait for the lock */
     GPUHAL_LEDGER_KEY_BYTES = 64,
     GPUHAL_LEDGER_LABEL_BYTES = GPUHAL_LEASE_LABEL_MAX + 1
 };
 #define GPUHAL_LEDGER_ALL_SLOTS UINT32_MAX
-/* No table has a generation or a ticket above this, so that neither ever wraps. */
+/* Maximum generation and ticket in a table, so that they never wrap. */
 #define GPUHAL_LEDGER_COUNTER_MAX (UINT64_C(1) << 63)
-/* No request asks for more bytes of a device. */
+/* Maximum bytes that a request can have on a device. */
 #define GPUHAL_LEDGER_BYTES_MAX (UINT64_C(1) << 62)
-/* Waiting for this time raises a request by one priority: none that comes 3 s later passes one of the lowest. */
+/* Waiting this long raises a request's priority by one. A request of the lowest priority is not overtaken by requests
+ * that arrive more than 3 s later. */
 #define GPUHAL_LEDGER_AGING_NS UINT64_C(500000000)
 
-/* A part of a physical device. */
+/* A physical device or partition. */
 typedef struct gpuhal_ledger_device {
-    char key[GPUHAL_LEDGER_KEY_BYTES]; /* UUID, else PCI address, else id; "/" and the number of an AMD partition */
-    char address[32];                  /* PCI address; "": unknown, or a partition */
-    uint64_t bytes;                    /* 0: unknown, and not limited */
-    uint64_t foreign_bytes;            /* used beyond leases, as sampled last */
+    char key[GPUHAL_LEDGER_KEY_BYTES]; /* UUID, else PCI address, else id; for an AMD partition followed by "/" and its
+                                        * number */
+    char address[32];                  /* PCI address; "" if unknown, or for a partition */
+    uint64_t bytes;                    /* 0 if unknown, and therefore unlimited */
+    uint64_t foreign_bytes;            /* used beyond leases in the last sample */
     uint32_t slots;
-    uint32_t busy_permille;            /* share of the time that it works, as sampled last; UINT32_MAX: unknown */
+    uint32_t busy_permille;            /* load in the last sample; UINT32_MAX if unknown */
 } gpuhal_ledger_device;
 
 enum { GPUHAL_RECORD_WAITS = 1, GPUHAL_RECORD_HELD = 2 };
 
-/* A lease, or a request that waits for one. */
+/* A lease or a waiting request. */
 typedef struct gpuhal_ledger_record {
-    uint64_t ticket;     /* in the order of requests; never twice */
-    uint64_t candidates; /* mask of devices that may be granted now: any `count` of them, or those of the items */
-    uint64_t ailing;     /* mask of devices that are granted after their equals, since something is wrong with them */
-    uint64_t lesser;     /* mask of places: the device there is lesser than that at the place before */
+    uint64_t ticket;     /* increases with each request; unique */
+    uint64_t candidates; /* mask of devices that may be granted now: any `count` of them, or those of its items */
+    uint64_t ailing;     /* mask of devices with warnings, granted after their equals */
+    uint64_t lesser;     /* mask of places whose device ranks below that of the previous place */
     uint64_t bytes;      /* of each device */
-    uint64_t since_ns;   /* when it came into its state, by gpuhal_os_boot_ns() */
-    uint64_t asked_ns;   /* when it was requested */
-    uint64_t expires_ns; /* of a lease: when; of a request: how long it is to last; 0: never */
-    uint64_t space, started; /* identify the process besides its number */
+    uint64_t since_ns;   /* gpuhal_os_boot_ns() when it entered its state */
+    uint64_t asked_ns;   /* time of the request */
+    uint64_t expires_ns; /* lease: expiry time; request: duration; 0 for never */
+    uint64_t space, started; /* identify the process together with its id */
     int64_t pid;
-    uint32_t place;      /* of its byte and its word */
+    uint32_t place;      /* index of its byte and its word */
     uint32_t state;      /* GPUHAL_RECORD_… */
-    uint32_t count;      /* 0: it asks for its items */
+    uint32_t count;      /* number of devices; 0 if its items name them */
     uint32_t slots;      /* of each device; GPUHAL_LEDGER_ALL_SLOTS */
     uint32_t flags;      /* GPUHAL_LEASE_… */
     uint32_t overtaken;
     uint32_t user;
     int32_t priority;
     char label[GPUHAL_LEDGER_LABEL_BYTES];
-    uint8_t places[GPUHAL_LEDGER_DEVICES]; /* of the candidates, in the requester's order of preference */
+    uint8_t places[GPUHAL_LEDGER_DEVICES]; /* rank of each candidate in the requester's order of preference */
 } gpuhal_ledger_record;
 
-/* A lease's part of one device, or that of a request for certain devices. */
+/* One device of a lease, or of a request for particular devices. */
 typedef struct gpuhal_ledger_item {
     uint64_t ticket, bytes;
     uint32_t device, slots;
@@ -86,151 +88,152 @@ typedef struct gpuhal_ledger_item {
 typedef struct gpuhal_ledger_state {
     uint64_t generation, next_ticket;
     uint32_t device_count, record_count, item_count, reserved;
-    uint64_t liveness_inode, liveness_device; /* of the file with the bytes of these records */
+    uint64_t liveness_inode, liveness_device; /* identify the file with the bytes of these records */
     gpuhal_ledger_device devices[GPUHAL_LEDGER_DEVICES];
     gpuhal_ledger_record records[GPUHAL_LEDGER_RECORDS];
     gpuhal_ledger_item items[GPUHAL_LEDGER_ITEMS];
 } gpuhal_ledger_state;
 
-/* ---- ledger_state.c: the table by itself. */
+/* ---- ledger_state.c: operations on the table alone. */
 
-/* Adds two sizes; UINT64_MAX if that is too much: on a device of unknown memory any number of leases may have any
- * size. */
+/* Adds two sizes; saturates at UINT64_MAX, since leases on a device of unknown memory may have any size. */
 static inline uint64_t gpuhal_ledger_sum(uint64_t bytes, uint64_t more)
 {
     return more > UINT64_MAX - bytes ? UINT64_MAX : bytes + more;
 }
 
-/* Returns whether the library can have written every number in it: counts, indices, places and tickets that exist once,
- * and no device with more granted than it has. */
+/* Returns whether the table is consistent: valid counts and indices, unique places and tickets, and no device with more
+ * granted than it has. */
 bool gpuhal_ledger_is_sound(const gpuhal_ledger_state *state);
-/* Finds the device by key or address; GPUHAL_LEDGER_DEVICES: it is not there. Partitions have no address here; for
- * other devices the address decides, since vendors' drivers state different UUIDs of one device. An entry without a
- * UUID gets that of the device; an entry that has one, and that no record names, takes over the device's
- * description. */
+/* Finds the device by key or address; GPUHAL_LEDGER_DEVICES if it is missing. Partitions have no address here. For
+ * other devices the address decides, since vendors' drivers report different UUIDs for one device. If the entry has no
+ * UUID, the device's UUID is added. If the entry has another UUID and no record refers to it, it is replaced by the
+ * device's description. */
 uint32_t gpuhal_ledger_find_device(gpuhal_ledger_state *state, const gpuhal_ledger_device *device);
-/* Finds the device, or adds it: in a full table in the place of a device that no record names and the mask `kept`
- * lacks. GPUHAL_LEDGER_DEVICES: there is no room. */
+/* Finds the device or adds it. If the table is full, replaces a device that is neither used by a record nor in the mask
+ * `kept`. Returns GPUHAL_LEDGER_DEVICES if there is no room. */
 uint32_t gpuhal_ledger_device_index(gpuhal_ledger_state *state, const gpuhal_ledger_device *device, uint64_t kept);
-/* Finds the record; NULL: there is none. */
+/* Returns the record; NULL if there is none. */
 gpuhal_ledger_record *gpuhal_ledger_find(gpuhal_ledger_state *state, uint64_t ticket);
 const gpuhal_ledger_record *gpuhal_ledger_find_const(const gpuhal_ledger_state *state, uint64_t ticket);
-/* Removes the record with its items. */
+/* Removes the record and its items. */
 void gpuhal_ledger_remove(gpuhal_ledger_state *state, uint64_t ticket);
-/* Adds an item; false without room. */
+/* Adds an item. Returns false if the table is full. */
 bool gpuhal_ledger_add_item(gpuhal_ledger_state *state, const gpuhal_ledger_item *item);
-/* The slots and bytes of each device that leases have. */
+/* The slots and bytes of each device that are leased. */
 typedef struct gpuhal_ledger_use {
     uint64_t slots[GPUHAL_LEDGER_DEVICES], bytes[GPUHAL_LEDGER_DEVICES];
 } gpuhal_ledger_use;
-/* Sums them up, in a table whose items name existing devices. */
+/* Sums up the leases. The items must name existing devices. */
 void gpuhal_ledger_granted(const gpuhal_ledger_state *state, gpuhal_ledger_use *out_use);
-/* Returns whether the record with this ticket is a held lease. */
+/* Returns whether the record with this ticket is a granted lease. */
 bool gpuhal_ledger_is_held(const gpuhal_ledger_state *state, uint64_t ticket);
 
-/* ---- grant.c: which request comes next. */
+/* ---- grant.c: the next request to grant. */
 
-/* Returns whether the request could be granted if nothing were leased or used. */
+/* Returns whether the request could be granted if nothing were leased or in use. */
 bool gpuhal_grant_is_possible(const gpuhal_ledger_state *state, const gpuhal_ledger_record *record);
-/* Returns the priority of a request, of a lease or a work slot, with the rise by its waiting. */
+/* Returns the priority of a request for a lease or a work slot, raised by its waiting time. */
 int64_t gpuhal_grant_priority(int32_t priority, uint64_t asked_ns, uint64_t now_ns);
-/* Grants the requests that can be granted, in order: by priority with aging, then as they came. A request that does not
- * fit lets later ones pass, at most GPUHAL_LEDGER_OVERTAKEN_MAX of them; then its devices are kept for it. `is_alive`
- * judges a request before it is granted or others wait for it; a dead one is removed. Writes the places of granted
- * requests to `out_places`, with room for GPUHAL_LEDGER_RECORDS, and returns how many. Sets *out_changed if anything
- * changed. */
+/* Grants the requests that can be granted, by priority with aging, then in order of arrival. A request that does not
+ * fit may be overtaken by at most GPUHAL_LEDGER_OVERTAKEN_MAX later ones; after that its devices are reserved for it.
+ * Calls `is_alive` for a request before granting it or blocking others for it, and removes it if its process is dead.
+ * Writes the places of granted requests to `out_places` (GPUHAL_LEDGER_RECORDS entries) and returns their number. Sets
+ * *out_changed if anything has changed. */
 uint32_t gpuhal_grant_settle(gpuhal_ledger_state *state, uint64_t now_ns,
                              bool (*is_alive)(void *user, const gpuhal_ledger_record *record), void *user,
                              uint32_t *out_places, bool *out_changed);
 
 /* ---- ledger_folder.c */
 
-/* Finds the folder: `named`; if that is NULL, /run/gpuhal below `root`, which an administrator makes, if this user may
- * write there; else the user's own. The text is malloc'ed; *out_shared: not the user's own. */
+/* Finds the folder: `named`; if that is NULL, /run/gpuhal below `root`, which an administrator creates, if this user
+ * may write there; else a folder of the user. *out_folder is malloc'ed; *out_shared is false for a folder of the
+ * user. */
 gpuhal_status gpuhal_ledger_folder_find(const char *root, const char *named, char **out_folder, bool *out_shared);
 
 /* ---- ledger_file.c: the files. */
 
 typedef struct gpuhal_ledger_files {
     char *folder, *ledger_path, *liveness_path;
-    bool shared; /* it was named, or is that of the machine: files may belong to other users */
-    intptr_t ledger, liveness; /* -1: not open */
-    const void *words, *gate;  /* of `liveness`; of `ledger` */
-    uint64_t known;            /* generation of the copy in the state; 0: none */
-    uint32_t copy;             /* which copy that is */
-    unsigned char *image;      /* a copy on its way to the file or from it */
-    intptr_t spare;            /* `liveness`, opened for a lease that has ended; -1: none */
-    uint64_t epoch;            /* changes when other files than before have these names */
-    uint64_t inode, device;    /* of `liveness`; 0: none yet, or it was removed */
+    bool shared; /* named or machine-wide folder: files may belong to other users */
+    intptr_t ledger, liveness; /* -1 if not open */
+    const void *words, *gate;  /* mapped from `liveness`, and from `ledger` */
+    uint64_t known;            /* checksum of the copy in the state; 0 if none */
+    uint32_t copy;             /* index of that copy */
+    unsigned char *image;      /* buffer for reading and writing copies */
+    intptr_t spare;            /* descriptor of `liveness` from an ended lease, for reuse; -1 if none */
+    uint64_t epoch;            /* changes when the files are replaced */
+    uint64_t inode, device;    /* of `liveness`; 0 before the first open, or if it was removed */
 } gpuhal_ledger_files;
 
-/* `root` and `folder` as for gpuhal_ledger_folder_find(). Creates no file. */
+/* `root` and `folder` as for gpuhal_ledger_folder_find(). Creates no files. */
 gpuhal_status gpuhal_ledger_files_init(gpuhal_ledger_files *files, const char *root, const char *folder);
 void gpuhal_ledger_files_finish(gpuhal_ledger_files *files);
-/* Opens the files unless they are open, after a check of the folder and its owner. FILE, with a sentence. */
+/* Opens the files unless they are open, after checking the folder and its owner. Returns FILE with a message. */
 gpuhal_status gpuhal_ledger_files_open(gpuhal_ledger_files *files);
 void gpuhal_ledger_files_close(gpuhal_ledger_files *files);
-/* Closes the files, since one of them was removed or replaced: the next ones are of another epoch. */
+/* Closes the files because one was removed or replaced; reopening them starts a new epoch. */
 void gpuhal_ledger_files_lose(gpuhal_ledger_files *files);
-/* Returns whether the records of the state have their bytes in the `liveness` that is open. */
+/* Returns whether the open `liveness` is the file of the state's records. */
 bool gpuhal_ledger_files_are_paired(const gpuhal_ledger_files *files, const gpuhal_ledger_state *state);
-/* With the lock on `ledger`. Reads the newest whole copy, unless `state` has it already. Begins a new ledger, also in
- * place of a damaged one if no byte is locked; else FILE, with a sentence that says what to do. A file that is neither
- * empty nor a ledger is left as it is: FILE. */
+/* Called with the lock on `ledger`. Reads the newest complete copy, unless `state` is up to date. Starts a new ledger
+ * in an empty file, and in a damaged one if no byte is locked; otherwise returns FILE with instructions. A file that is
+ * neither empty nor a ledger is left unchanged; returns FILE. */
 gpuhal_status gpuhal_ledger_files_load(gpuhal_ledger_files *files, gpuhal_ledger_state *state);
-/* With the lock. Writes the other copy. If that fails, the one before counts. */
+/* Called with the lock. Writes the other copy. If that fails, the previous copy stays valid. */
 gpuhal_status gpuhal_ledger_files_store(gpuhal_ledger_files *files, gpuhal_ledger_state *state);
-/* Opens `liveness` once more, for the byte of one lease. Only its descriptor shows that an inherited lease lives, so it
- * gets one that no earlier child can have. Returns 0 or errno. */
+/* Opens `liveness` again, for the byte of one lease. An inherited lease is alive as long as a descriptor is open, so it
+ * always gets a new one, which no earlier child can have. Returns 0 or errno. */
 int gpuhal_ledger_files_open_liveness(gpuhal_ledger_files *files, bool inherited, intptr_t *out_file);
-/* Unlocks the byte and closes the file, or keeps it for the next lease if it is `reusable`: of this epoch, and no other
- * process can have it. */
+/* Unlocks the byte and closes the file. If `reusable` (of this epoch, and no other process can have it), keeps the file
+ * for the next lease. */
 void gpuhal_ledger_files_close_liveness(gpuhal_ledger_files *files, intptr_t file, uint32_t place, bool reusable);
-/* Returns GPUHAL_ERROR_FILE, with "PATH: cannot be WHAT: error (number)" and what to do about it. */
+/* Returns GPUHAL_ERROR_FILE with "PATH: cannot be WHAT: error (number)" and what to do about it. */
 gpuhal_status gpuhal_ledger_files_failed(const char *path, const char *what, int error);
 
 /* ---- ledger.c: the critical section. */
 
 typedef struct gpuhal_ledger {
-    gpuhal_mutex mutex; /* held from begin to end; protects all of this */
+    gpuhal_mutex mutex; /* locked from begin to end; protects all members */
     gpuhal_ledger_files files;
     gpuhal_ledger_state *state;
-    uint32_t *places;    /* GPUHAL_LEDGER_RECORDS: of granted requests, to be woken at the end */
+    uint32_t *places;    /* places of granted requests to be woken at the end; GPUHAL_LEDGER_RECORDS entries */
     uint32_t place_count;
     bool changed;
-    uint64_t locked_ns;  /* since when others had the lock at every try; 0: not the last time */
-    uint64_t gave_up_ns; /* when a thread had waited for the lock in vain; 0: not since the last success */
+    uint64_t locked_ns;  /* time of the first unsuccessful try to lock; 0 if the last one succeeded */
+    uint64_t gave_up_ns; /* when a thread last timed out waiting for the lock; 0 if none since the last success */
     uint64_t sweeps;
-    uint64_t space, started; /* of this process */
+    uint64_t space, started; /* identify this process */
     int64_t pid;
     uint32_t user;
-    uint64_t fresh;      /* ticket of a request that this thread has just entered: it lives; 0: none */
-    intptr_t fresh_file; /* with the lock on that request's byte */
+    uint64_t fresh;      /* ticket of the request that this thread has just entered, which is alive; 0 if none */
+    intptr_t fresh_file; /* file with the lock on that request's byte */
     uint32_t fresh_place;
 } gpuhal_ledger;
 
 gpuhal_status gpuhal_ledger_init(gpuhal_ledger *ledger, const char *root, const char *folder);
 void gpuhal_ledger_finish(gpuhal_ledger *ledger);
-/* Enters the critical section: the state is there, without expired leases. BUSY if it is not free by `until_ns`, or for
- * two seconds; FILE, also if `liveness` was removed or replaced while leases are held. */
+/* Enters the critical section; the state is loaded, and expired leases are removed. Returns BUSY if the lock is not
+ * acquired by `until_ns` or within two seconds; FILE, also if `liveness` was removed or replaced while leases are
+ * held. */
 gpuhal_status gpuhal_ledger_begin(gpuhal_ledger *ledger, uint64_t until_ns);
-/* Enters the section to take a record of the caller out, also if `liveness` was replaced. Expired leases stay. */
+/* Enters the section to remove a record of the caller, even if `liveness` was replaced. Keeps expired leases. */
 gpuhal_status gpuhal_ledger_begin_leave(gpuhal_ledger *ledger);
-/* Grants the requests that can be granted; with `reap`, leases of processes that have ended are removed before. */
+/* Grants the requests that can be granted. With `reap`, first removes leases of ended processes. */
 void gpuhal_ledger_settle(gpuhal_ledger *ledger, bool reap);
-/* Whether a request for all devices might find no room. */
+/* Returns whether there may be no room for a request for all devices. */
 static inline bool gpuhal_ledger_is_full(const gpuhal_ledger_state *state)
 {
     return state->record_count == GPUHAL_LEDGER_RECORDS ||
            state->item_count > GPUHAL_LEDGER_ITEMS - GPUHAL_LEDGER_DEVICES;
 }
-/* Removes requests of dead processes: those among the lookers, some of the others, and all if the table is full.
- * Returns how many lookers have a lower ticket, or, if all have, how many requests. */
+/* Removes requests of dead processes: those among the lookers, a few others, and all if the table is full. Returns how
+ * many lookers have a lower ticket; if all have, the number of requests with a lower ticket. */
 uint32_t gpuhal_ledger_sweep(gpuhal_ledger *ledger, uint64_t ticket);
-/* Leaves the section: writes changes, and wakes granted requests. If they cannot be written, nothing was changed, and
- * the byte of a fresh request is unlocked: others must not take it for that of a lease. */
+/* Leaves the section: writes changes and wakes granted requests. If writing fails, nothing has changed, and the byte of
+ * a fresh request is unlocked so that it is not mistaken for that of a lease. */
 gpuhal_status gpuhal_ledger_end(gpuhal_ledger *ledger);
-/* Reads the word of a place, from any descriptor of `liveness`. In the critical section or not. */
+/* Reads the word of a place from any descriptor of `liveness`. May be called outside the critical section. */
 uint32_t gpuhal_ledger_word(intptr_t liveness, uint32_t place);
 
 #endif

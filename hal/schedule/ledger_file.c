@@ -1,6 +1,6 @@
 /* schedule/ledger_file.c: the ledger's files; see ledger.h. `ledger` begins with a head, which is written once. The two
- * copies follow; their room on the disk is taken at once. A copy is written in one call, and counts if its checksum is
- * right and its generation is the higher one. */
+ * copies follow; their disk space is allocated in advance. A copy is written with one call. The valid copy is the one
+ * with a correct checksum and the higher generation. */
 #include "schedule/ledger.h"
 
 #include "device/for_schedule.h"
@@ -19,7 +19,7 @@ typedef struct head {
 } head;
 
 typedef struct copy_head {
-    uint64_t checksum; /* of the rest */
+    uint64_t checksum; /* of everything after it */
     uint64_t generation, next_ticket;
     uint32_t device_count, record_count, item_count, reserved;
     uint64_t liveness_inode, liveness_device;
@@ -93,7 +93,7 @@ void gpuhal_ledger_files_close(gpuhal_ledger_files *files)
 void gpuhal_ledger_files_lose(gpuhal_ledger_files *files)
 {
     gpuhal_ledger_files_close(files);
-    files->inode = 0; /* the number may be given to the next file */
+    files->inode = 0; /* the inode number may be reused for the next file */
 }
 
 bool gpuhal_ledger_files_are_paired(const gpuhal_ledger_files *files, const gpuhal_ledger_state *state)
@@ -119,7 +119,8 @@ static gpuhal_status foreign(const char *path, const char *what)
                             what);
 }
 
-/* Users share leases through a folder of root, writable for a group. *out_mode: of the files in it. */
+/* Users share leases through a folder owned by root and writable by a group. *out_mode is the mode of the files in
+ * it. */
 static gpuhal_status check_folder(const gpuhal_ledger_files *files, uint32_t *out_mode)
 {
     gpuhal_file_info info;
@@ -177,7 +178,7 @@ gpuhal_status gpuhal_ledger_files_open(gpuhal_ledger_files *files)
     status = status ? status : open_one(files->ledger_path, mode, &files->ledger, &info);
     status = status ? status : open_one(files->liveness_path, mode, &files->liveness, &info);
     if (!status) {
-        files->words = gpuhal_os_words_map(files->liveness, GPUHAL_LEDGER_RECORDS); /* it may be empty yet */
+        files->words = gpuhal_os_words_map(files->liveness, GPUHAL_LEDGER_RECORDS); /* the file may still be empty */
         files->gate = gpuhal_os_words_map(files->ledger, GPUHAL_LEDGER_GATE + 1);
     }
     if (!status && (files->inode != info.inode || files->device != info.device)) {
@@ -214,7 +215,7 @@ int gpuhal_ledger_files_open_liveness(gpuhal_ledger_files *files, bool inherited
     if (error) {
         return error;
     }
-    /* Another file of that name has nothing to do with the words and bytes in use here. */
+    /* Another file with this name does not match the words and bytes in use. */
     error = gpuhal_os_shared_info(files->liveness, &own, &unlinked);
     error = error ? error : gpuhal_os_shared_info(*out_file, &again, &unlinked);
     error = error ? error : own.inode == again.inode && own.device == again.device ? 0 : ENOENT;
@@ -226,7 +227,7 @@ int gpuhal_ledger_files_open_liveness(gpuhal_ledger_files *files, bool inherited
 
 /* ---- copies */
 
-/* Every step can be reversed, so a change of one word always changes the result. */
+/* Every step is reversible, so a change of one word always changes the result. */
 static uint64_t checksum(const unsigned char *bytes, size_t count)
 {
     uint64_t sum = count * UINT64_C(0x9e3779b97f4a7c15);
@@ -244,7 +245,7 @@ static uint64_t copy_offset(uint32_t copy)
     return FIRST_COPY + (uint64_t)copy * COPY_BYTES;
 }
 
-/* False if the file ends before. */
+/* Returns false if the file is too short. */
 static bool read_all(intptr_t file, uint64_t offset, void *to, uint64_t bytes, int *out_error)
 {
     uint64_t done = 0;
@@ -264,8 +265,8 @@ static size_t payload_bytes(const copy_head *own)
            own->item_count * sizeof(gpuhal_ledger_item);
 }
 
-/* Reads one copy into the state; false if it is not whole or not sound: then the next ticket stays, for a new table to
- * begin with. */
+/* Reads one copy into the state. Returns false if it is incomplete or inconsistent; the next ticket is still set, as
+ * the start of a new table. */
 static bool read_copy(gpuhal_ledger_files *files, uint32_t copy, const copy_head *own, gpuhal_ledger_state *state,
                       int *out_error)
 {
@@ -320,7 +321,7 @@ gpuhal_status gpuhal_ledger_files_store(gpuhal_ledger_files *files, gpuhal_ledge
     memcpy(files->image, &own.checksum, sizeof own.checksum);
     const int error = gpuhal_os_shared_write(files->ledger, copy_offset(copy), files->image, bytes);
     if (error) {
-        /* The written part must not count as damage of the table. */
+        /* The partial write must not count as damage of the table. */
         const copy_head none = {0};
         (void)gpuhal_os_shared_write(files->ledger, copy_offset(copy), &none, sizeof none);
         files->known = 0;
@@ -334,7 +335,7 @@ gpuhal_status gpuhal_ledger_files_store(gpuhal_ledger_files *files, gpuhal_ledge
 
 /* ---- damage */
 
-/* Whether a byte is locked that no record of the state accounts for. */
+/* Returns whether a byte is locked that belongs to no record of the state. */
 static bool has_unknown_leases(const gpuhal_ledger_files *files, const gpuhal_ledger_state *state)
 {
     bool known[GPUHAL_LEDGER_RECORDS] = {false}, locked = true;
@@ -361,7 +362,7 @@ static gpuhal_status damaged(const gpuhal_ledger_files *files)
                             files->ledger_path, files->liveness_path);
 }
 
-/* Refuses a file of another program, and leaves it as it is. */
+/* Refuses a file of another program; leaves it unchanged. */
 static gpuhal_status not_ours(const char *path)
 {
     return gpuhal_error_set(GPUHAL_ERROR_FILE,
@@ -370,7 +371,8 @@ static gpuhal_status not_ours(const char *path)
                             path);
 }
 
-/* Gives `liveness` its size. It has no head: a file that the table does not name is new, or has that size already. */
+/* Sets the size of `liveness`. It has no head: a file that the table does not name is either new or already has this
+ * size. */
 static gpuhal_status size_liveness(const gpuhal_ledger_files *files, bool is_named)
 {
     const uint64_t wanted = (uint64_t)GPUHAL_LEDGER_RECORDS * sizeof(uint32_t);
@@ -398,7 +400,7 @@ static gpuhal_status begin_anew(gpuhal_ledger_files *files, gpuhal_ledger_state 
     if (has_unknown_leases(files, state)) {
         return damaged(files);
     }
-    /* Clears both copies: an earlier one would count if its generation were higher. */
+    /* Clears both copies: an older copy with a higher generation would be valid. */
     int error = gpuhal_os_file_truncate(files->ledger, 0);
     error = error ? error : gpuhal_os_shared_write(files->ledger, 0, &the_head, sizeof the_head);
     error = error ? error : gpuhal_os_shared_allocate(files->ledger, copy_offset(COPIES));
@@ -413,7 +415,7 @@ static gpuhal_status begin_anew(gpuhal_ledger_files *files, gpuhal_ledger_state 
     return gpuhal_ledger_files_store(files, state);
 }
 
-/* Returns OK for a head of this version; for an empty file, or a damaged ledger, with *out_new. */
+/* Returns OK for a head of this version, and, with *out_new set, for an empty file or a damaged ledger. */
 static gpuhal_status check_head(gpuhal_ledger_files *files, bool *out_new)
 {
     head found = {0};
@@ -436,7 +438,7 @@ static gpuhal_status check_head(gpuhal_ledger_files *files, bool *out_new)
                : GPUHAL_OK;
 }
 
-/* Recovers the ledger after both copies were read: the newer one is not whole, or neither is. */
+/* Recovers the ledger if the newer copy is incomplete or both are. */
 static gpuhal_status recover(gpuhal_ledger_files *files, gpuhal_ledger_state *state, bool has_older)
 {
     if (!has_older) {
@@ -463,7 +465,7 @@ gpuhal_status gpuhal_ledger_files_load(gpuhal_ledger_files *files, gpuhal_ledger
         }
     }
     const uint32_t newer = heads[1].generation > heads[0].generation;
-    /* No process has written since this one did. */
+    /* No process has written since this process read or wrote the state. */
     if (files->known > 0 && newer == files->copy && heads[newer].checksum == files->known &&
         heads[newer].generation == state->generation) {
         return GPUHAL_OK;

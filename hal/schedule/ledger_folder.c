@@ -1,5 +1,5 @@
-/* schedule/ledger_folder.c: finds the ledger's folder. Its safety is checked when it is opened: an unsafe folder is an
- * error, and no reason to take another one. */
+/* schedule/ledger_folder.c: finds the ledger's folder. Opening it checks that it is safe. An unsafe folder is an error;
+ * no other folder is tried. */
 #include "schedule/ledger.h"
 
 #include "device/for_schedule.h"

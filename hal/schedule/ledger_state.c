@@ -1,4 +1,4 @@
-/* schedule/ledger_state.c: checks, searches and changes the table of the ledger by itself. */
+/* schedule/ledger_state.c: checks, searches and changes the ledger's table. */
 #include "schedule/ledger.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ static bool record_is_sound(const gpuhal_ledger_state *state, const gpuhal_ledge
            is_text(record->label, sizeof record->label);
 }
 
-/* Records are in the order of their tickets, so that none is there twice. */
+/* Records are ordered by ticket, so no ticket occurs twice. */
 static bool records_are_sound(const gpuhal_ledger_state *state)
 {
     uint64_t taken[GPUHAL_LEDGER_RECORDS / 64] = {0};
@@ -110,13 +110,13 @@ bool gpuhal_ledger_is_sound(const gpuhal_ledger_state *state)
     return records_are_sound(state) && items_are_sound(state);
 }
 
-/* A UUID has no colon, an address and an id have. */
+/* UUIDs contain no colon; addresses and ids do. */
 static bool has_uuid(const gpuhal_ledger_device *device)
 {
     return strchr(device->key, ':') == NULL;
 }
 
-/* The devices that leases have, and that requests wait for. */
+/* The devices of all leases and waiting requests. */
 static uint64_t named_devices(const gpuhal_ledger_state *state)
 {
     uint64_t mask = 0;
@@ -129,7 +129,7 @@ static uint64_t named_devices(const gpuhal_ledger_state *state)
     return mask;
 }
 
-/* HIP and RADV state different UUIDs of one device; but a device may also have been replaced by another one. */
+/* HIP and RADV report different UUIDs for one device. But the device may also have been replaced by another one. */
 static void adapt(gpuhal_ledger_state *state, uint32_t index, const gpuhal_ledger_device *device)
 {
     gpuhal_ledger_device *known = &state->devices[index];
@@ -155,7 +155,7 @@ uint32_t gpuhal_ledger_find_device(gpuhal_ledger_state *state, const gpuhal_ledg
     return GPUHAL_LEDGER_DEVICES;
 }
 
-/* Devices come and go: new partitions have other UUIDs. */
+/* The set of devices changes: new partitions have new UUIDs. */
 uint32_t gpuhal_ledger_device_index(gpuhal_ledger_state *state, const gpuhal_ledger_device *device, uint64_t kept)
 {
     uint32_t index = gpuhal_ledger_find_device(state, device);

@@ -1,10 +1,10 @@
-/* schedule/memory_plan.c: gpuhal_memory_plan(), from the check of its numbers to the offsets.
+/* schedule/memory_plan.c: gpuhal_memory_plan(): argument checks, search and result.
  *
- * Only the order of the first and last steps matters: they become columns. A first plan comes from the rules of
- * skyline.c alone, and is the best one for many models. If it is not known to be, keys that prefer some boxes are
- * changed at random, always the same way, and changes that make it no worse are kept, as long as the work is bounded.
- * If the caller gives time, plan_search.c looks among all plans; if there are too many items for that, the changes go
- * on.
+ * Only the order of the first and last steps matters; they become columns. The first plan results from the rules of
+ * skyline.c alone, and is optimal for many models. If it is not known to be optimal, the keys that prefer some boxes
+ * are changed pseudorandomly (with a fixed seed), and changes that do not make the plan worse are kept. The work for
+ * this is limited. If the caller allows time, plan_search.c searches all plans. If there are too many items for that,
+ * changing the keys continues.
  */
 #include <gpuhal/schedule/memory_plan.h>
 
@@ -61,7 +61,7 @@ static int by_value(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-/* Counts how many of the sorted edges, which differ, are below the value. */
+/* Counts the edges below the value. The edges are sorted and distinct. */
 static uint32_t edges_below(const uint64_t *edges, uint32_t count, uint64_t value)
 {
     uint32_t low = 0;
@@ -76,8 +76,8 @@ static uint32_t edges_below(const uint64_t *edges, uint32_t count, uint64_t valu
     return low;
 }
 
-/* Makes boxes of the items that take bytes. A column lies between two steps that begin an item, or follow the end of
- * one. */
+/* Makes boxes of the items with bytes. The first use of an item, and the step after its last use, are column
+ * boundaries. */
 static void make_boxes(const gpuhal_memory_plan_problem *problem, uint64_t *edges, gpuhal_skyline_box *boxes,
                        uint32_t *out_boxes, uint32_t *out_columns)
 {
@@ -115,7 +115,7 @@ static uint32_t roll(uint32_t *state, uint32_t sides)
     return (uint32_t)((uint64_t)*state * sides >> 32);
 }
 
-/* Changes a tenth of the keys at most. */
+/* Changes at most a tenth of the keys. */
 static void change(uint16_t *keys, uint32_t count, uint32_t *state)
 {
     for (uint32_t left = 1 + roll(state, count / 10 + 1); left > 0; left--) {
@@ -123,9 +123,9 @@ static void change(uint16_t *keys, uint32_t count, uint32_t *state)
     }
 }
 
-/* The memory of one plan beside the skyline; each array has room for all items. */
+/* One plan's memory apart from the skyline; each array has room for all items. */
 typedef struct memory {
-    uint64_t *edges; /* two for each item; afterwards the offsets of the best plan, and of a trial */
+    uint64_t *edges; /* two for each item; later reused for the offsets of the best plan and of a trial */
     gpuhal_skyline_box *boxes;
     uint16_t *keys, *trial_keys;
 } memory;
@@ -137,8 +137,8 @@ typedef struct planning {
     uint32_t box_count, column_count;
     uint64_t *offsets, *trial;
     uint64_t best;     /* total of `offsets` */
-    uint64_t goal;     /* the search ends with a total that is not above it */
-    uint64_t until_ns; /* of processor time */
+    uint64_t goal;     /* the search ends when the total does not exceed it */
+    uint64_t until_ns; /* limit of CPU time */
     uint32_t random;
     bool impossible;   /* no plan reaches the goal */
 } planning;
@@ -154,7 +154,7 @@ static void take_trial(planning *p, uint64_t total)
     p->best = total;
 }
 
-/* Changes keys until `most` work is done, or nothing better is asked for. */
+/* Changes keys until `most` work is done or the goal is reached. */
 static void change_keys(planning *p, uint64_t most)
 {
     memory *m = p->memory;
@@ -180,8 +180,8 @@ static uint64_t total_of(const planning *p, const uint64_t *offsets)
     return total;
 }
 
-/* Tries the goal, which often is possible, and then halves the distance between it and the best plan. Each try has half
- * of the time that is left; for a capacity, one try has all of it. */
+/* Tries the goal first, which is often possible, then bisects between it and the best plan. Each try may use half of
+ * the remaining time; with a capacity, a single try may use all of it. */
 static void search_all(planning *p, gpuhal_plan_search *search, bool has_capacity)
 {
     uint64_t low = p->goal;
@@ -221,7 +221,7 @@ static gpuhal_status search(planning *p, bool has_capacity)
     return GPUHAL_OK;
 }
 
-/* Returns the result for a caller with a capacity. */
+/* Returns the status if the caller has set a capacity. */
 static gpuhal_status judge(const planning *p, uint64_t capacity, const gpuhal_memory_plan_info *info)
 {
     if (capacity == 0 || info->total_bytes <= capacity) {
@@ -300,7 +300,7 @@ gpuhal_status gpuhal_memory_plan(const gpuhal_memory_plan_problem *given, uint64
     if (status) {
         return status;
     }
-    const size_t count = (size_t)problem.item_count + 1; /* never an allocation of 0 bytes */
+    const size_t count = (size_t)problem.item_count + 1; /* avoids allocations of 0 bytes */
     memory m = {.edges = malloc(2 * count * sizeof *m.edges),
                 .boxes = malloc(count * sizeof *m.boxes),
                 .keys = calloc(count, sizeof *m.keys),

@@ -1,5 +1,5 @@
-/* schedule/need.h: compares needs with the offers of devices (need.c), adds promises to the offers (promise.c), and
- * keeps earlier choices (balance.c). need.c and assign_search.c are pure: they call nothing that depends on a machine.
+/* schedule/need.h: compares needs with device offers (need.c), adds promises to offers (promise.c), and keeps earlier
+ * choices (balance.c). need.c and assign_search.c are pure: they call nothing machine-dependent.
  */
 #ifndef GPUHAL_SCHEDULE_NEED_H
 #define GPUHAL_SCHEDULE_NEED_H
@@ -10,20 +10,20 @@
 
 /* ---- need.c */
 
-/* Copies a need of any size that the caller was compiled with; false for a size of 0, unknown bits, or a list without
- * names. NULL becomes a need of nothing in particular. */
+/* Copies a need of any struct size. Returns false for a size of 0, unknown bits, or a list without names. NULL becomes
+ * an empty need. */
 bool gpuhal_need_read(const gpuhal_need *need, gpuhal_need *out_need);
-/* Returns the first lack; BYTES only if `bytes`, which may differ from the need's, exceed the room. */
+/* Returns the first unmet requirement; BYTES only if `bytes`, which may differ from the need's, exceeds the room. */
 gpuhal_lack gpuhal_offer_lacks(const gpuhal_offer *offer, const gpuhal_need *need, uint64_t bytes);
-/* Describes a lack, to follow the id of the device: "has 4 bytes free of the 8 that are needed". */
+/* Describes a lack, worded to follow the device's id: "has 4 bytes free of the 8 that are needed". */
 void gpuhal_offer_describe_lack(const gpuhal_offer *offer, const gpuhal_need *need, uint64_t bytes, gpuhal_lack lack,
                                 char *to, size_t size);
-/* Returns the place of the offer's backend in the need's list; GPUHAL_NONE: it is not there. */
+/* Returns the index of the offer's backend in the need's list; GPUHAL_NONE if it is missing. */
 uint32_t gpuhal_need_backend_place(const gpuhal_need *need, const gpuhal_offer *offer);
 
 /* ---- promise.c */
 
-/* INVALID_ARGUMENT for a promise without its size, or of another gpuhal object. */
+/* Returns INVALID_ARGUMENT if a promise has no size or belongs to another gpuhal object. */
 gpuhal_status gpuhal_promises_check(const gpuhal *gpu, const char *call, const gpuhal_promise *promises,
                                     uint32_t count);
 void gpuhal_promises_add(const gpuhal_promise *promises, uint32_t count, gpuhal_offers *offers);
@@ -32,21 +32,22 @@ void gpuhal_promises_add(const gpuhal_promise *promises, uint32_t count, gpuhal_
 
 struct gpuhal_balance {
     gpuhal *gpu;
-    uint32_t generation; /* fork generation of its creation */
+    uint32_t generation; /* fork generation when it was created */
     uint32_t margin_permille;
-    const gpuhal_device *next_after; /* ROUND_ROBIN: the last choice; NULL: none */
-    const gpuhal_device *first;      /* of the last ranking by load; NULL: none */
+    const gpuhal_device *next_after; /* ROUND_ROBIN: the last choice; may be NULL */
+    const gpuhal_device *first;      /* first device of the last ranking by load; may be NULL */
     struct gpuhal_balance_entry {
         char *key;
         const gpuhal_device *device;
-    } * entries; /* of the last assignment */
+    } * entries; /* choices of the last assignment */
     uint32_t count;
 };
-/* INVALID_ARGUMENT for a balance of another gpuhal object, or of the parent of this process. NULL is valid. */
+/* Returns INVALID_ARGUMENT if the balance belongs to another gpuhal object or to the parent process of a fork. NULL is
+ * valid. */
 gpuhal_status gpuhal_balance_check(const gpuhal_balance *balance, const gpuhal *gpu, const char *call);
-/* Returns the margin in force; for NULL that of a balance without settings. */
+/* Returns the effective margin; for NULL the default. */
 uint32_t gpuhal_balance_margin(const gpuhal_balance *balance);
-/* Returns the device that was chosen last for a key; NULL: none. */
+/* Returns the device that was last chosen for a key; NULL if none. */
 const gpuhal_device *gpuhal_balance_find(const gpuhal_balance *balance, const char *key);
 
 #endif

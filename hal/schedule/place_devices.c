@@ -1,4 +1,4 @@
-/* schedule/place_devices.c: reads numbers for gpuhal_place() from devices of the machine. */
+/* schedule/place_devices.c: reads the inputs of gpuhal_place() from the machine's devices. */
 #include "device/for_schedule.h"
 
 #include <gpuhal/link.h>

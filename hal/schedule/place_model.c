@@ -1,5 +1,5 @@
 /* schedule/place_model.c: sums over layers, and windows: for each device and boundary, the longest range of layers that
- * ends there and fits. A longer range never needs less, so windows move in one direction, and each layer enters and
+ * ends there and fits. A longer range never needs less memory. So windows move only forward, and each layer enters and
  * leaves a window once. */
 #include "schedule/place.h"
 
@@ -36,7 +36,7 @@ static int compare_ties(const void *one, const void *other)
     return (a > b) - (a < b);
 }
 
-/* Numbers the ties without gaps. The weights of a tie have to have one size. */
+/* Numbers the ties densely. All weights of a tie must have the same size. */
 static gpuhal_status number_ties(gpuhal_place_model *model)
 {
     uint64_t *sorted = malloc(model->layer_count * sizeof *sorted); /* tie << 32 | layer */
@@ -48,7 +48,7 @@ static gpuhal_status number_ties(gpuhal_place_model *model)
     }
     qsort(sorted, model->layer_count, sizeof *sorted, compare_ties);
     gpuhal_status status = GPUHAL_OK;
-    uint32_t ties = 0, before = UINT32_MAX; /* the layer before it in the list */
+    uint32_t ties = 0, before = UINT32_MAX; /* previous layer in the list */
     for (uint32_t i = 0; i < model->layer_count && !status; i++) {
         const uint32_t layer = (uint32_t)sorted[i];
         const bool is_tied = layer_at(model, layer)->tie != 0;
@@ -67,7 +67,7 @@ static gpuhal_status number_ties(gpuhal_place_model *model)
     return status;
 }
 
-/* The sum of all seconds of a device has to be a number, so that differences of sums are numbers, too. */
+/* A device's total seconds must be finite, so that differences of sums are numbers. */
 static gpuhal_status sum(gpuhal_place_model *model)
 {
     const gpuhal_placement_problem *problem = model->problem;
@@ -143,8 +143,8 @@ void gpuhal_place_model_finish(gpuhal_place_model *model)
 typedef struct window {
     gpuhal_place_model *model;
     uint32_t device, first, past;
-    uint64_t bytes;        /* weights and states */
-    uint32_t head, length; /* of model->queue: layers whose workspace no later one exceeds, the largest first */
+    uint64_t bytes;        /* bytes of weights and states */
+    uint32_t head, length; /* part of model->queue: layers whose workspace no later layer exceeds, largest first */
 } window;
 
 static void enter(window *w)
@@ -157,7 +157,7 @@ static void enter(window *w)
            layer_at(model, model->queue[w->head + w->length - 1])->workspace_bytes <= l->workspace_bytes) {
         w->length--;
     }
-    model->queue[w->head + w->length++] = layer; /* at most one place for each layer that ever entered */
+    model->queue[w->head + w->length++] = layer; /* one entry at most for each layer that has entered */
 }
 
 static void leave(window *w)

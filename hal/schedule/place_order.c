@@ -1,5 +1,5 @@
-/* schedule/place_order.c: the orders in which a search may use devices, as numbers of states. A state is always larger
- * than the one before it, so a search goes through the states once, upwards. */
+/* schedule/place_order.c: the possible orders of devices, as numbered states. Every state is larger than its
+ * predecessor, so a search visits the states once, in ascending order. */
 #include "schedule/place.h"
 
 #include <string.h>
@@ -39,7 +39,7 @@ static bool same_links(const gpuhal_placement_problem *problem, uint32_t a, uint
     return same;
 }
 
-/* Whether exchanging the two changes no number of the problem. That is transitive. */
+/* Returns whether exchanging the two devices changes no number of the problem. This relation is transitive. */
 static bool are_alike(const gpuhal_place_model *model, uint32_t a, uint32_t b)
 {
     const gpuhal_placement_problem *problem = model->problem;

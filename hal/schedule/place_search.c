@@ -1,9 +1,9 @@
 /* schedule/place_search.c: the best ranges for given orders, by dynamic programming.
  *
- * best(state, last, j): the least cost of having the layers before j on the devices of the state, the last range on
- * `last`. It follows from arrive(i): the least cost of having the layers before i on the devices before, and handing
- * over to `last`. Since the cost of a range is a difference of sums, the least over all i of a window is found in
- * passing, as a sliding minimum: layers whose successors are better leave the queue for ever. */
+ * best(state, last, j) is the lowest cost of having the layers before j on the devices of the state, with the last
+ * range on `last`. It is computed from arrive(i): the lowest cost of having the layers before i on the preceding
+ * devices, including the transfer to `last`. Since a range's cost is a difference of sums, the minimum over all i of a
+ * window is a sliding minimum: a column is removed from the queue when a later one is at least as good. */
 #include "schedule/place.h"
 
 #include "device/for_schedule.h"
@@ -16,20 +16,20 @@ typedef struct search {
     gpuhal_place_model *model;
     const gpuhal_place_order *order;
     gpuhal_place_bound bound;
-    gpuhal_cost *best;   /* rows of columns */
+    gpuhal_cost *best;   /* rows × columns */
     gpuhal_cost *arrive; /* one row */
 } search;
 
 static const gpuhal_cost unreachable = {INFINITY, INFINITY};
 
-/* The link to a device of another class, or to another one of the same. */
+/* The link to a device of another class, or to another device of the same class. */
 static gpuhal_place_line line_of(const search *s, uint32_t from, uint32_t to)
 {
     return gpuhal_place_line_of(s->model, gpuhal_place_device(s->order, from),
                                 gpuhal_place_next_device(s->order, from, to));
 }
 
-/* The cost of a range on `device` besides its layers. */
+/* The cost of a range on `device` in addition to its layers. */
 static gpuhal_cost begin_cost(const gpuhal_place_model *model, uint32_t device)
 {
     return (gpuhal_cost){.first = model->problem->objective == GPUHAL_PLACEMENT_FEWEST_DEVICES,
@@ -53,10 +53,10 @@ static gpuhal_cost minus(gpuhal_cost a, gpuhal_cost b)
     return (gpuhal_cost){a.first - b.first, a.second - b.second};
 }
 
-/* The states that may precede: in a fixed order every one below, else the one with one device less. */
+/* The possible predecessors: in a fixed order every lower state, else the state with one device less. */
 typedef struct from {
     uint64_t state, end;
-    uint32_t last; /* in the state */
+    uint32_t last; /* next last device to try in `state` */
 } from;
 
 static from first_from(const gpuhal_place_order *order, uint64_t state, uint32_t last)
@@ -65,12 +65,12 @@ static from first_from(const gpuhal_place_order *order, uint64_t state, uint32_t
     return order->is_free ? (from){before, before + 1, 0} : (from){0, before + 1, 0};
 }
 
-/* Goes on to the next state with a last device; false: no more. */
+/* Finds the next predecessor and its last device. Returns false if there are no more. */
 static bool next_from(const gpuhal_place_order *order, from *f, uint64_t *out_state, uint32_t *out_last)
 {
     for (; f->state < f->end; f->state++, f->last = 0) {
         if (!order->is_free && f->state > 0 && f->last == 0) {
-            f->last = (uint32_t)f->state - 1; /* the only one */
+            f->last = (uint32_t)f->state - 1; /* the only candidate */
         }
         const uint32_t count = order->is_free ? order->count : (uint32_t)f->state;
         while (f->state > 0 && f->last < count) {
@@ -85,7 +85,7 @@ static bool next_from(const gpuhal_place_order *order, from *f, uint64_t *out_st
     return false;
 }
 
-/* The cost of coming over a link after the layers before `column`, which is not 0. */
+/* The cost after the transfer over a link behind the layers before `column`, which is not 0. */
 static gpuhal_cost step(const search *s, gpuhal_cost before, gpuhal_place_line line, uint32_t column)
 {
     const double bytes = (double)s->model->problem->layers[column - 1].output_bytes;
@@ -121,7 +121,7 @@ static void fill_arrive(search *s, uint64_t state, uint32_t last)
     }
 }
 
-/* The queue keeps only columns that some later window may want: their costs rise from head to end. */
+/* The queue contains only columns that a later window may use; their costs increase from head to end. */
 static void fill_best(search *s, uint64_t state, uint32_t last)
 {
     gpuhal_place_model *model = s->model;
@@ -157,7 +157,7 @@ static void fill_best(search *s, uint64_t state, uint32_t last)
     }
 }
 
-/* The first layer of the range on `last` that ends before `past`. */
+/* Returns the first layer of the range on `last` that ends before `past`. */
 static uint32_t first_of(const search *s, uint32_t last, uint32_t past)
 {
     const gpuhal_place_model *model = s->model;
@@ -176,11 +176,11 @@ static uint32_t first_of(const search *s, uint32_t last, uint32_t past)
     return found;
 }
 
-/* Goes back from the end, along the costs that led there. */
+/* Reconstructs the ranges from the last one backwards. */
 static void trace(search *s, uint64_t state, uint32_t last, gpuhal_place_ranges *out_ranges)
 {
     uint32_t past = s->model->layer_count;
-    gpuhal_place_ranges ranges = {0}; /* from the last one, with classes for devices */
+    gpuhal_place_ranges ranges = {0}; /* in reverse order, with classes instead of devices */
     while (past > 0) {
         fill_arrive(s, state, last);
         const uint32_t first = first_of(s, last, past);
@@ -202,7 +202,7 @@ static void trace(search *s, uint64_t state, uint32_t last, gpuhal_place_ranges 
         last = from_last;
         past = first;
     }
-    uint32_t used[GPUHAL_PLACEMENT_DEVICES_MAX] = {0}; /* of each class */
+    uint32_t used[GPUHAL_PLACEMENT_DEVICES_MAX] = {0}; /* number of used devices of each class */
     out_ranges->count = ranges.count;
     for (uint32_t i = 0; i < ranges.count; i++) {
         gpuhal_place_range *range = &out_ranges->list[i];
@@ -251,7 +251,7 @@ gpuhal_status gpuhal_place_search(gpuhal_place_model *model, const gpuhal_place_
     return GPUHAL_OK;
 }
 
-/* ---- whether there are any: the same with one bit for each cost */
+/* ---- feasibility: the same with one bit for each cost */
 
 static size_t words_of(const gpuhal_place_model *model)
 {
@@ -268,7 +268,7 @@ static bool bit(const uint64_t *bits, uint32_t column)
     return bits[column / 64] >> column % 64 & 1;
 }
 
-/* Adds the columns that are reached from there: all of them if even the most bytes are in time. */
+/* Adds the columns that are reachable over the link: all of them if even the largest output is within the bound. */
 static void arrive_bits(const search *s, const uint64_t *reached, uint32_t from_last, uint32_t to, uint64_t *out_bits)
 {
     const gpuhal_place_model *model = s->model;
@@ -287,11 +287,11 @@ static void arrive_bits(const search *s, const uint64_t *reached, uint32_t from_
     }
 }
 
-/* Sets a bit for each column that may end a range from a column of `arrive`. */
+/* Sets a bit for each possible end of a range that begins at a column of `arrive`. */
 static void range_bits(const gpuhal_place_model *model, uint32_t device, const uint64_t *arrive, uint64_t *out_bits)
 {
     const uint32_t *window = &model->window[device * model->columns];
-    uint32_t newest = UINT32_MAX; /* of the columns below `past`: no other reaches further */
+    uint32_t newest = UINT32_MAX; /* last column below `past`; its ranges reach furthest */
     memset(out_bits, 0, words_of(model) * sizeof *out_bits);
     for (uint32_t past = 1; past <= model->layer_count; past++) {
         newest = bit(arrive, past - 1) ? past - 1 : newest;

@@ -1,5 +1,5 @@
-/* schedule/place_shortfall.c: finds why there is no placement: the first constraint whose removal would allow one, and
- * how much memory would do. */
+/* schedule/place_shortfall.c: explains why there is no placement: finds the first constraint whose removal would allow
+ * one, and the amount of memory that would suffice. */
 #include "schedule/place.h"
 
 #include "device/for_schedule.h"
@@ -10,15 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the fewest bytes that are missing: a search with bytes as costs. They are no differences of sums, since ties and
- * workspaces are not, so it looks at each range */
+/* ---- the smallest number of missing bytes: a search with bytes as costs. Because of ties and workspaces they are not
+ * differences of sums, so each range is examined */
 
 typedef struct bytes_search {
     gpuhal_place_model *model;
     const gpuhal_place_order *order;
-    uint32_t stride;  /* between boundaries that are looked at */
-    uint64_t *best;   /* rows of columns; UINT64_MAX: unreachable */
-    uint64_t *arrive; /* one row */
+    uint32_t stride;  /* distance between examined boundaries */
+    uint64_t *best;   /* rows × columns; UINT64_MAX if unreachable */
+    uint64_t *arrive; /* a single row */
 } bytes_search;
 
 static bool is_boundary(const bytes_search *s, uint32_t column)
@@ -58,12 +58,12 @@ static void fill_arrive(bytes_search *s, uint64_t state, uint32_t last)
     }
 }
 
-/* Looks at the ranges that end at `past`, the shortest first. `model->tied` counts the ties of the range. */
+/* Examines the ranges that end at `past`, shortest first. `model->tied` counts the ties of the range. */
 static uint64_t least_before(bytes_search *s, uint32_t device, uint32_t past)
 {
     gpuhal_place_model *model = s->model;
     uint64_t least = UINT64_MAX, bytes = 0, workspace = 0;
-    /* The windows ignore limits of memory. */
+    /* These windows ignore memory limits. */
     const uint32_t begin = model->window[device * model->columns + past];
     for (uint32_t layer = past; layer-- > begin;) {
         const gpuhal_placement_layer *l = &model->problem->layers[layer];
@@ -96,7 +96,7 @@ gpuhal_status gpuhal_place_missing(gpuhal_place_model *model, const gpuhal_place
 {
     const uint32_t relaxed = model->relaxed;
     bytes_search s = {.model = model, .order = order};
-    /* Each row looks at each pair of boundaries, or only at some of them if that would take long. */
+    /* Each row examines every pair of boundaries, or only some of them if that would take long. */
     s.stride = 1 + (uint32_t)((double)gpuhal_place_rows(order) * (double)model->columns * (double)model->columns / 1e9);
     s.best = malloc(gpuhal_place_rows(order) * model->columns * sizeof *s.best);
     s.arrive = malloc(model->columns * sizeof *s.arrive);
@@ -125,7 +125,7 @@ gpuhal_status gpuhal_place_missing(gpuhal_place_model *model, const gpuhal_place
     return GPUHAL_OK;
 }
 
-/* ---- the constraint in the way */
+/* ---- the violated constraint */
 
 static const char *layer_name(const gpuhal_place_model *model, uint32_t layer, char text[32])
 {
@@ -141,7 +141,7 @@ static const char *device_name(const gpuhal_place_model *model, uint32_t device,
     return name ? name : text;
 }
 
-/* Finds the first layer that fits no device alone. */
+/* Finds the first layer that does not fit on any device alone. */
 static gpuhal_status find_layer(gpuhal_place_model *model, gpuhal_placement_shortfall *shortfall)
 {
     for (uint32_t layer = 0; layer < model->layer_count; layer++) {
@@ -208,7 +208,7 @@ static gpuhal_status refuse_by_memory(gpuhal_place_model *model, const gpuhal_pl
         usable = model->usable[d] > UINT64_MAX - usable ? UINT64_MAX : usable + model->usable[d];
     }
     shortfall->constraint = GPUHAL_PLACEMENT_BY_MEMORY;
-    if (shortfall->missing_bytes == UINT64_MAX) { /* no range ends at the boundaries that were looked at */
+    if (shortfall->missing_bytes == UINT64_MAX) { /* no range ends at the examined boundaries */
         shortfall->missing_bytes = 0;
         return gpuhal_error_set(GPUHAL_ERROR_INFEASIBLE, "the layers do not fit the devices' %" PRIu64 " bytes",
                                 usable);
@@ -239,7 +239,7 @@ gpuhal_status gpuhal_place_refuse(gpuhal_place_model *model, const gpuhal_place_
     };
     bool possible = false;
     gpuhal_status status = find_layer(model, shortfall);
-    /* Tries whether all links would allow a placement in the memory that there is. */
+    /* Checks whether a placement in the existing memory would be possible with all links. */
     status = status ? status : is_possible_without(model, order, GPUHAL_PLACE_NO_LINKS, &possible);
     if (!status && possible) {
         shortfall->constraint = GPUHAL_PLACEMENT_BY_LINKS;

@@ -1,5 +1,5 @@
-/* schedule/place_solve.c: turns objectives into searches. The slowest stage and the largest share are a bound that is
- * lowered until nothing lower is possible; then the shortest step within it is searched for. */
+/* schedule/place_solve.c: converts objectives to searches. The slowest stage and the largest share are bounds that are
+ * lowered as far as possible. Then the shortest step within the bound is searched. */
 #include "schedule/place.h"
 
 #include "device/for_schedule.h"
@@ -57,8 +57,8 @@ double gpuhal_place_value(gpuhal_place_model *model, const gpuhal_place_ranges *
 
 /* ---- one set of orders */
 
-/* Finds the least bound that allows ranges, to a hundred billionth. The bits of doubles that are not negative are in
- * the order of their values. */
+/* Finds the lowest bound that allows ranges, with a relative error of 1e-11. The bit patterns of non-negative doubles
+ * are ordered like their values. */
 static gpuhal_status least_bound(gpuhal_place_model *model, const gpuhal_place_order *order, double *out_value)
 {
     uint64_t *bits = malloc(gpuhal_place_bit_words(model, order) * sizeof *bits);
@@ -66,9 +66,9 @@ static gpuhal_status least_bound(gpuhal_place_model *model, const gpuhal_place_o
         return gpuhal_error_host_memory();
     }
     const double most = DBL_MAX;
-    uint64_t low = 0, high = 0; /* `high` is possible, if anything is, and `low` is not */
+    uint64_t low = 0, high = 0; /* `high` is feasible if anything is; `low` is not */
     memcpy(&high, &most, sizeof high);
-    const uint64_t enough = UINT64_C(1) << 16; /* of 2^52 steps between a value and its double */
+    const uint64_t enough = UINT64_C(1) << 16; /* there are 2^52 doubles between a value and twice the value */
     gpuhal_place_windows(model, no_bound);
     if (!gpuhal_place_is_possible(model, order, no_bound, bits)) {
         low = high;
@@ -99,7 +99,7 @@ static gpuhal_status solve_orders(gpuhal_place_model *model, const gpuhal_place_
         if (status) {
             return status;
         }
-        bound = bound_of(model, value * (1 + 1e-11)); /* values that differ by rounding alone count as equal */
+        bound = bound_of(model, value * (1 + 1e-11)); /* values that differ only by rounding count as equal */
     }
     gpuhal_cost cost;
     gpuhal_place_windows(model, bound);
@@ -108,7 +108,7 @@ static gpuhal_status solve_orders(gpuhal_place_model *model, const gpuhal_place_
 
 /* ---- too many orders */
 
-/* Returns how many of the devices with most memory have room for `bytes`. */
+/* Returns the smallest number of devices with room for `bytes`. */
 static uint32_t fewest_devices(const gpuhal_place_model *model, double bytes)
 {
     uint64_t usable[GPUHAL_PLACEMENT_DEVICES_MAX];
@@ -125,7 +125,7 @@ static uint32_t fewest_devices(const gpuhal_place_model *model, double bytes)
     return count > 0 ? count : 1;
 }
 
-/* No placement has a lower value, whatever the order. */
+/* Returns a lower bound of the value for all orders. */
 static double lower_bound(gpuhal_place_model *model)
 {
     const gpuhal_placement_problem *problem = model->problem;
@@ -165,7 +165,7 @@ static double lower_bound(gpuhal_place_model *model)
     }
 }
 
-/* How good an order is: first by its missing bytes, then by its value. */
+/* The quality of an order: first its missing bytes, then its value. */
 typedef struct attempt {
     gpuhal_cost cost;
     gpuhal_place_ranges ranges;
@@ -198,7 +198,7 @@ static void move(uint32_t *devices, uint32_t from, uint32_t to)
     devices[to] = device;
 }
 
-/* Moves one device at a time to a better place, until there is none, or until `tries` orders were tried. */
+/* Moves one device at a time to a better position, until there is none or `tries` orders were tried. */
 static gpuhal_status improve(gpuhal_place_model *model, uint32_t count, uint32_t tries, attempt *best)
 {
     gpuhal_status status = GPUHAL_OK;
@@ -221,7 +221,7 @@ static gpuhal_status improve(gpuhal_place_model *model, uint32_t count, uint32_t
     return status;
 }
 
-/* The orders to begin with: as given, and the fastest devices first. */
+/* Starts with the given order and with the fastest devices first. */
 static gpuhal_status search_orders(gpuhal_place_model *model, gpuhal_place_ranges *out_ranges, double *out_gap)
 {
     const gpuhal_placement_device *devices = model->problem->devices;
@@ -237,7 +237,7 @@ static gpuhal_status search_orders(gpuhal_place_model *model, gpuhal_place_range
             }
         }
     }
-    /* Some seconds at most, however many layers there are. */
+    /* Limits the time to a few seconds for any number of layers. */
     const double work = (double)model->columns * count * count * (has_bound(model) ? 30 : 1);
     double tries = 1e8 / work;
     gpuhal_status status = try_order(model, count, &best);
@@ -245,7 +245,7 @@ static gpuhal_status search_orders(gpuhal_place_model *model, gpuhal_place_range
     if (!status && gpuhal_cost_less(sorted.cost, best.cost)) {
         best = sorted;
     }
-    /* An order without a placement costs a look at each pair of boundaries. */
+    /* An order without a placement requires examining every pair of boundaries. */
     if (best.cost.first > 0) {
         tries = gpuhal_smaller(tries, 1e9 / (work * (double)model->columns));
     }

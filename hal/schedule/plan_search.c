@@ -1,7 +1,7 @@
-/* schedule/plan_search.c: the search for a plan below a capacity (plan_search.h).
+/* schedule/plan_search.c: the search for a plan within a capacity (plan_search.h).
  *
  * A node of the search has a list of the unplaced boxes of one part, and places one of them. A bound shows whether all
- * the others can still fit, before they are split into parts, and ends a node as soon as the boxes that it has tried
+ * others can still fit, before they are split into parts. The bound also ends a node as soon as the boxes tried there
  * cannot be passed over.
  */
 #include "schedule/plan_search_state.h"
@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ORDERS = 4, STEPS_PER_LOOK = 16 /* at the clock */ };
+enum { ORDERS = 4, STEPS_PER_LOOK = 16 /* between clock reads */ };
 
-/* The next box lies at `offset` and has the rank, or comes after that. */
+/* The next box has this offset and rank, or comes later. */
 typedef struct position {
     double offset;
     uint32_t rank;
@@ -36,7 +36,7 @@ static bool is_before(const tile *a, position b)
     return a->lowest != b.offset ? a->lowest < b.offset : a->rank < b.rank;
 }
 
-/* From one depth to the next few places change. */
+/* Insertion sort: few positions change from one depth to the next. */
 static void sort(const gpuhal_plan_search *s, uint16_t *list, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++) {
@@ -50,7 +50,7 @@ static void sort(const gpuhal_plan_search *s, uint16_t *list, uint32_t count)
     }
 }
 
-/* A box that was passed over cannot use its lowest place any more: it lies on a box that comes later. */
+/* A box that was passed over can no longer be at its lowest position: it lies on a box that comes later. */
 static double place_on_others(const gpuhal_plan_search *s, const tile *own, double from)
 {
     double place = (double)UINT64_MAX;
@@ -62,13 +62,13 @@ static double place_on_others(const gpuhal_plan_search *s, const tile *own, doub
     return place;
 }
 
-/* Returns the lowest place of a box when the next one is placed at a position or after it. */
+/* Returns the lowest position of a box if the next box is placed at `from` or later. */
 static double place_from(const gpuhal_plan_search *s, const tile *own, position from)
 {
     return is_before(own, from) ? place_on_others(s, own, from.offset) : own->lowest;
 }
 
-/* Records the places at a node whose boxes all fit; fits() compares with them. */
+/* Records the positions at a node whose boxes all fit, for comparison in fits(). */
 static void find_places(gpuhal_plan_search *s, const uint16_t *list, uint32_t count, position from)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -76,7 +76,7 @@ static void find_places(gpuhal_plan_search *s, const uint16_t *list, uint32_t co
     }
 }
 
-/* Adds one to a list of @p at falls, which begins with the highest place. */
+/* Inserts into a list of @p at elements, sorted by descending position. */
 static void insert(fall *falling, uint32_t at, fall added)
 {
     for (; at > 0 && falling[at - 1].place < added.place; at--) {
@@ -85,9 +85,9 @@ static void insert(fall *falling, uint32_t at, fall added)
     falling[at] = added;
 }
 
-/* Returns whether the unplaced boxes of a node's list can fit when the next one is placed at a position or after it: in
- * each section, a box and all boxes that lie no lower need room above its place. The sum of a section can only have
- * grown if a place is higher than it was at the node, so other sections are skipped. */
+/* Returns whether the unplaced boxes of a node's list can fit if the next one is placed at `from` or later: in each
+ * section, a box and all boxes that are not lower need room above its position. A section's result can only have
+ * changed if a position is higher than it was at the node, so other sections are skipped. */
 static bool fits(gpuhal_plan_search *s, const uint16_t *list, uint32_t count, position from)
 {
     const double *before = &s->places[list - s->lists];
@@ -127,7 +127,7 @@ static bool fits(gpuhal_plan_search *s, const uint16_t *list, uint32_t count, po
 
 /* ---- placing */
 
-/* Places the box at its lowest place. Returns false if a box above it does not fit any more. */
+/* Places the box at its lowest position. Returns false if a box above it no longer fits. */
 static bool place(gpuhal_plan_search *s, tile *own)
 {
     const double top = own->lowest + own->height;
@@ -149,7 +149,7 @@ static bool place(gpuhal_plan_search *s, tile *own)
     return true;
 }
 
-/* Takes back every placed box of the list, and its changes. */
+/* Undoes every placed box of the list and its changes. */
 static void take_back(gpuhal_plan_search *s, const uint16_t *list, uint32_t count, uint32_t changes)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -165,7 +165,7 @@ static void take_back(gpuhal_plan_search *s, const uint16_t *list, uint32_t coun
     }
 }
 
-/* Two boxes that are alike lead to the same plans. */
+/* Identical boxes lead to the same plans. */
 static bool is_like_one_before(const gpuhal_plan_search *s, const uint16_t *list, uint32_t at, position from)
 {
     const tile *own = &s->tiles[list[at]];
@@ -204,8 +204,9 @@ static void sum_sections(gpuhal_plan_search *s, const uint16_t *list, uint32_t c
     }
 }
 
-/* Ranks the boxes of a part: of two with the same place, the box of the fuller section comes first, or the longer box,
- * and so on. No order is good for all problems, and the right one often leads to a plan at once. */
+/* Ranks the boxes of a part. Among boxes with the same position, the one in the fuller section comes first, or the
+ * longer one, depending on the order. No order is good for all problems, but the right one often leads directly to a
+ * plan. */
 static void rank(gpuhal_plan_search *s, const uint16_t *list, uint32_t count, const part *own)
 {
     sum_sections(s, list, count, own);
@@ -230,7 +231,7 @@ static void rank(gpuhal_plan_search *s, const uint16_t *list, uint32_t count, co
 
 static gpuhal_plan_result solve(gpuhal_plan_search *s, uint16_t *list, uint32_t count, const part *own);
 
-/* Moves the tiles that begin in a section or before it to the front of a list; returns how many there are. */
+/* Moves the tiles that begin in section `last` or earlier to the front of a list; returns their number. */
 static uint32_t move_to_front(const gpuhal_plan_search *s, uint16_t *list, uint32_t count, uint32_t last)
 {
     uint32_t moved = 0;
@@ -244,8 +245,8 @@ static uint32_t move_to_front(const gpuhal_plan_search *s, uint16_t *list, uint3
     return moved;
 }
 
-/* Solves a part that was split off. It gets new ranks, by the boxes left in its sections: with the ranks of the whole
- * problem many problems are not solved. */
+/* Solves a part that was split off, with new ranks according to the boxes left in its sections. With the ranks of the
+ * whole problem, many problems are not solved. */
 static gpuhal_plan_result solve_ranked(gpuhal_plan_search *s, uint16_t *list, uint32_t count, const part *own)
 {
     rank_change *changes = &s->rank_changes[list - s->lists];
@@ -260,7 +261,7 @@ static gpuhal_plan_result solve_ranked(gpuhal_plan_search *s, uint16_t *list, ui
     return result;
 }
 
-/* Solves each part of a list's unplaced boxes. */
+/* Splits a list's unplaced boxes into parts and solves each. */
 static gpuhal_plan_result solve_parts(gpuhal_plan_search *s, const uint16_t *list, uint32_t count, const part *own)
 {
     uint16_t *left = &s->lists[s->list_end];
@@ -277,7 +278,7 @@ static gpuhal_plan_result solve_parts(gpuhal_plan_search *s, const uint16_t *lis
         if (c < own->last && s->spanning[c] > 0) {
             continue;
         }
-        const part inner = {first, c, {own->from.offset, 0 /* before all new ranks */}};
+        const part inner = {first, c, {own->from.offset, 0 /* below all new ranks */}};
         const uint32_t inner_count = move_to_front(s, left, left_count, c);
         if (first == own->first && c == own->last) {
             result = solve(s, left, left_count, own);
@@ -292,7 +293,7 @@ static gpuhal_plan_result solve_parts(gpuhal_plan_search *s, const uint16_t *lis
     return result;
 }
 
-/* Returns whether the search has used up its steps or its time. */
+/* Returns whether the step limit or the time limit is reached. */
 static bool is_over(gpuhal_plan_search *s)
 {
     bool over = s->steps >= s->step_limit;
@@ -303,7 +304,7 @@ static bool is_over(gpuhal_plan_search *s)
     return over;
 }
 
-/* A box is never put so high that another one has room beneath it, and none is put below earlier boxes. */
+/* Never places a box so high that another one fits beneath it, or below earlier boxes. */
 static gpuhal_plan_result solve(gpuhal_plan_search *s, uint16_t *list, uint32_t count, const part *own)
 {
     double room = (double)UINT64_MAX;
@@ -327,7 +328,7 @@ static gpuhal_plan_result solve(gpuhal_plan_search *s, uint16_t *list, uint32_t 
             return GPUHAL_PLAN_STOPPED;
         }
         if (tried && !fits(s, list, count, at)) {
-            break; /* one of the tried boxes must come now */
+            break; /* one of the tried boxes must come next */
         }
         tried = true;
         const uint32_t changes = s->change_end;

@@ -1,10 +1,10 @@
-/* schedule/plan_search_create.c: makes a search for a plan (plan_search.h): sections, and which boxes overlap. */
+/* schedule/plan_search_create.c: creates a plan search (plan_search.h): sections and overlapping boxes. */
 #include "schedule/plan_search_state.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Finds the section of each column; returns how many there are. */
+/* Finds the section of each column; returns the number of sections. */
 static uint32_t make_sections(const gpuhal_skyline_box *boxes, uint32_t box_count, uint32_t *columns,
                               uint32_t column_count)
 {
@@ -76,7 +76,7 @@ gpuhal_plan_search *gpuhal_plan_search_create(const gpuhal_skyline_box *boxes, u
 {
     gpuhal_plan_search *s = calloc(1, sizeof *s);
     uint32_t *columns = malloc((column_count + (size_t)1) * sizeof *columns);
-    const size_t count = box_count, listed = 2 * count + count * count / 2; /* all, and fewer at each depth */
+    const size_t count = box_count, listed = 2 * count + count * count / 2; /* all boxes, and fewer at each depth */
     if (!s || !columns) {
         free(s);
         free(columns);

@@ -1,9 +1,8 @@
-/* schedule/plan_search_state.h: the state of a search for a plan: plan_search_create.c makes it, and plan_search.c uses
- * it.
+/* schedule/plan_search_state.h: the state of a plan search, created by plan_search_create.c and used by plan_search.c.
  *
- * A part is a range of sections. No box that is not placed yet crosses its ends, so it can be solved by itself. A
- * section begins with a box after another one has ended, and stands for all columns up to the next: boxes that overlap
- * at all overlap in a section.
+ * A part is a range of sections that no unplaced box crosses, so it can be solved independently. A new section begins
+ * with the first box that begins after another box has ended. It represents all columns up to the next section: boxes
+ * that overlap at all overlap in a section.
  */
 #ifndef GPUHAL_SCHEDULE_PLAN_SEARCH_STATE_H
 #define GPUHAL_SCHEDULE_PLAN_SEARCH_STATE_H
@@ -12,22 +11,22 @@
 
 typedef struct tile {
     double height, width, area;
-    double lowest; /* the placed tiles leave no lower place */
-    double offset; /* where it is placed */
+    double lowest; /* lowest position that the placed tiles allow */
+    double offset; /* position once placed */
     uint32_t first, last;
     uint32_t item;
-    uint32_t neighbour, neighbours_end; /* the tiles that overlap with it, in the list */
-    uint32_t rank;                      /* of two tiles with the same lowest place, the lower rank comes first */
+    uint32_t neighbour, neighbours_end; /* range of `neighbours` with the tiles that overlap it */
+    uint32_t rank;                      /* among tiles with the same lowest position, lower ranks come first */
     bool placed;
 } tile;
 
-/* A lowest place, to be taken back. */
+/* An undo record of a lowest position. */
 typedef struct change {
     double before;
     uint32_t tile;
 } change;
 
-/* A rank, to be taken back. */
+/* An undo record of a rank. */
 typedef struct rank_change {
     uint16_t tile, before;
 } rank_change;
@@ -46,19 +45,20 @@ struct gpuhal_plan_search {
     uint32_t count, section_count;
     tile *tiles;
     uint16_t *neighbours;
-    uint32_t *spanning; /* for each section, how many tiles that are not placed go on into the next one */
-    /* The remaining tiles, those of each depth after those of the depth above; and for each index there: */
+    uint32_t *spanning; /* for each section, the number of unplaced tiles that extend into the next one */
+    /* Remaining tiles: the list of each depth follows that of the previous depth. `places` and `rank_changes` have the
+     * same indices: */
     uint16_t *lists;
-    double *places; /* the tile's lowest place at its node */
+    double *places; /* the tile's lowest position at its node */
     rank_change *rank_changes;
     change *changes;
     uint32_t list_end, change_end;
-    /* For one ranking, or one bound, at a time: */
+    /* Scratch space for a ranking or a bound: */
     ranking *rankings;
-    double *sums;   /* of boxes, for each section */
-    double *raised; /* places of a list, when one more is placed or passed over */
-    fall *falling;  /* the highest place comes first */
-    uint32_t order; /* of ranks */
+    double *sums;   /* of heights, for each section */
+    double *raised; /* positions of a list's tiles after one more is placed or passed over */
+    fall *falling;  /* highest position first */
+    uint32_t order; /* current rank order */
     double capacity;
     uint64_t steps, step_limit, next_look, until_ns;
 };

@@ -1,4 +1,4 @@
-/* schedule/promise.c: adds promises to the offers of devices. */
+/* schedule/promise.c: adds promises to device offers. */
 #include "schedule/need.h"
 
 #include "device/for_schedule.h"
@@ -24,7 +24,7 @@ gpuhal_status gpuhal_promises_check(const gpuhal *gpu, const char *call, const g
     return problem ? gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "%s: %s", call, problem) : GPUHAL_OK;
 }
 
-/* A promise made for one interface counts for all of the unit. */
+/* A promise for one interface counts for all interfaces of the unit. */
 void gpuhal_promises_add(const gpuhal_promise *promises, uint32_t count, gpuhal_offers *offers)
 {
     for (uint32_t i = 0; i < count; i++) {

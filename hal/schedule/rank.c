@@ -1,4 +1,4 @@
-/* schedule/rank.c: ranks devices for applications, with the reason for each place. */
+/* schedule/rank.c: gpuhal_rank(): ranks devices and gives the reason for each rank. */
 #include "device/for_schedule.h"
 #include "schedule/need.h"
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One call, with all memory that its end frees. */
+/* One call, with all its allocations. */
 typedef struct ranking {
     gpuhal_offers offers;
     gpuhal_lack *lacks;
@@ -32,7 +32,7 @@ static gpuhal_status read_desc(const gpuhal_rank_desc *desc, gpuhal_rank_desc *o
                                   "unknown, or reserved is not 0");
 }
 
-/* Finds the unit that was first before; GPUHAL_NONE if it is gone. */
+/* Finds the previously first unit; GPUHAL_NONE if it is gone. */
 static uint32_t find_kept(const gpuhal_balance *balance, const gpuhal_offers *offers)
 {
     for (uint32_t i = 0; balance && balance->first && i < offers->count; i++) {
@@ -174,7 +174,7 @@ static void describe(const ranking *own, const gpuhal_need *need, uint32_t at, b
     }
 }
 
-/* The first device has the reason why the second one comes after it. */
+/* The first device's reason is why the second one ranks below it. */
 static void describe_first(const ranking *own, gpuhal_ranked *out)
 {
     uint32_t fitting = 0;
@@ -213,7 +213,8 @@ static void describe_first(const ranking *own, gpuhal_ranked *out)
 
 /* ---- the result */
 
-/* The mildest lack of any device decides: if only memory is short, the need is right and the machine too full. */
+/* The least severe lack of any device decides: if only memory is short, the need can be satisfied but the machine is
+ * too full. */
 static gpuhal_status refuse(const ranking *own, const gpuhal_need *need)
 {
     bool short_of_bytes = false;

@@ -1,4 +1,4 @@
-/* schedule/schedule.h: this folder's part of a gpuhal object: its leases and its strategies. */
+/* schedule/schedule.h: the leases and strategies of a gpuhal object. */
 #ifndef GPUHAL_SCHEDULE_SCHEDULE_H
 #define GPUHAL_SCHEDULE_SCHEDULE_H
 

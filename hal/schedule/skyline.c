@@ -1,7 +1,7 @@
-/* schedule/skyline.c: fills a floor of columns with boxes (skyline.h).
+/* schedule/skyline.c: drops boxes onto a floor of columns (skyline.h).
  *
- * Each choice looks at CANDIDATES_MAX boxes at most, and everything else is a search in a tree or a heap, so that n
- * boxes take n log n. A segment is named by its first column.
+ * Each choice examines at most CANDIDATES_MAX boxes. Everything else is a search in a tree or a heap, so n boxes take
+ * O(n log n). A segment is identified by its first column.
  */
 #include "schedule/skyline.h"
 
@@ -10,31 +10,32 @@
 
 enum {
     NONE = UINT32_MAX,
-    CANDIDATES_MAX = 256, /* boxes that one choice looks at, from the left */
-    FINALISTS = 3         /* boxes whose losses it compares */
+    CANDIDATES_MAX = 256, /* boxes examined by one choice, from the left */
+    FINALISTS = 3         /* boxes whose losses are compared */
 };
 
-/* Leaf c of the tree is column c; an addition to a node counts for all leaves below it. */
+/* Leaf c of the tree is column c; `added` applies to all leaves below the node. */
 typedef struct node {
-    uint64_t most, added; /* of the leaves below, with `added` */
+    uint64_t most, added; /* maximum of the leaves below, including `added` */
 } node;
 
 typedef struct segment {
     uint64_t height;
-    uint32_t end;  /* its last column */
-    uint32_t left; /* the segment before it; NONE: there is none */
-    uint32_t heap; /* its place in the heap */
+    uint32_t end;  /* last column */
+    uint32_t left; /* previous segment; may be NONE */
+    uint32_t heap; /* index in the heap */
 } segment;
 
 struct gpuhal_skyline {
-    const gpuhal_skyline_box *boxes; /* by first column, then the longest first */
+    const gpuhal_skyline_box *boxes; /* sorted by first column, then longest first */
     uint32_t box_count, column_count;
     uint32_t box_leaves, column_leaves; /* powers of two */
-    uint32_t *starts;                   /* for each column, and one more: the first box that begins there or later */
-    uint32_t *ends, *all_ends; /* tree: the least last column of the boxes below; NONE: they lie already; as at first */
+    uint32_t *starts;                   /* for each column, and one more: first box that begins there or later */
+    uint32_t *ends, *all_ends; /* tree: lowest last column of the unplaced boxes below, or NONE; and its initial
+                                * state */
     node *potentials, *all_potentials;
     segment *segments;
-    uint32_t *heap; /* of segments, the lowest on top, of equal ones the left one */
+    uint32_t *heap; /* of segments, lowest on top; among equals the leftmost */
     uint32_t heap_count;
 };
 
@@ -72,7 +73,7 @@ static void potential_add(gpuhal_skyline *s, uint32_t first, uint32_t last, uint
     }
 }
 
-/* The largest potential of the columns; @p at is a node with `leaves` leaves from column `from` on. */
+/* Returns the largest potential of the columns; @p at is a node with `leaves` leaves from column `from` on. */
 static uint64_t potential_of(const gpuhal_skyline *s, uint32_t at, uint32_t from, uint32_t leaves, uint32_t first,
                              uint32_t last)
 {
@@ -87,7 +88,7 @@ static uint64_t potential_of(const gpuhal_skyline *s, uint32_t at, uint32_t from
            s->potentials[at].added;
 }
 
-/* ---- boxes that do not lie yet */
+/* ---- unplaced boxes */
 
 static void box_set_end(gpuhal_skyline *s, uint32_t box, uint32_t end)
 {
@@ -97,7 +98,7 @@ static void box_set_end(gpuhal_skyline *s, uint32_t box, uint32_t end)
     }
 }
 
-/* The first box, from an existing `box` on, that ends at column `end` or before; NONE: there is none. */
+/* Returns the first box from `box` on that ends at column `end` or earlier; NONE if there is none. */
 static uint32_t box_next(const gpuhal_skyline *s, uint32_t box, uint32_t end)
 {
     uint32_t p = box + s->box_leaves;
@@ -130,7 +131,7 @@ static void heap_put(gpuhal_skyline *s, uint32_t at, uint32_t x)
     s->segments[x].heap = at;
 }
 
-/* Moves segment x from the free place `at` to its place in the heap. */
+/* Moves segment x from the free index `at` to its position in the heap. */
 static void heap_settle(gpuhal_skyline *s, uint32_t at, uint32_t x)
 {
     for (; at > 0 && is_lower(s, x, s->heap[(at - 1) / 2]); at = (at - 1) / 2) {
@@ -162,7 +163,7 @@ static void heap_remove(gpuhal_skyline *s, uint32_t x)
 
 /* ---- segments */
 
-/* The segment to the right of x; NONE: there is none. */
+/* Returns the segment to the right of x; NONE if there is none. */
 static uint32_t right_of(const gpuhal_skyline *s, uint32_t x)
 {
     return s->segments[x].end + 1 < s->column_count ? s->segments[x].end + 1 : NONE;
@@ -188,7 +189,7 @@ static void add_segment(gpuhal_skyline *s, uint32_t x, uint32_t end, uint64_t he
     heap_add(s, x);
 }
 
-/* Makes one segment of x and its neighbours of the same height. */
+/* Merges x with neighbours of the same height. */
 static void merge(gpuhal_skyline *s, uint32_t x)
 {
     const uint32_t left = s->segments[x].left, right = right_of(s, x);
@@ -202,7 +203,7 @@ static void merge(gpuhal_skyline *s, uint32_t x)
     }
 }
 
-/* Raises the segment to its lower neighbour. */
+/* Raises the segment to the height of its lower neighbour. */
 static void raise(gpuhal_skyline *s, uint32_t x)
 {
     const uint64_t left = height_of(s, s->segments[x].left), right = height_of(s, right_of(s, x));
@@ -213,7 +214,7 @@ static void raise(gpuhal_skyline *s, uint32_t x)
     merge(s, x);
 }
 
-/* Puts the box on segment x. The rest of the segment stays as low as it is. */
+/* Puts the box on segment x. The rest of the segment keeps its height. */
 static void put(gpuhal_skyline *s, uint32_t x, const gpuhal_skyline_box *box)
 {
     const segment before = s->segments[x];
@@ -238,26 +239,26 @@ typedef struct finalist {
 } finalist;
 
 typedef struct choice {
-    finalist best[FINALISTS]; /* in falling order of scores */
+    finalist best[FINALISTS]; /* in descending order of score */
     uint32_t count;
-    uint32_t least_end, most_first; /* of all candidates: whether one fits beside a box */
+    uint32_t least_end, most_first; /* over all candidates; show whether one fits beside a box */
 } choice;
 
-/* A segment that boxes are compared on. */
+/* The segment that boxes are compared on. */
 typedef struct floor_segment {
     uint32_t x, end;
-    uint32_t scale; /* a box as wide as the segment scores GPUHAL_SKYLINE_KEY_END for that, in 2^20ths */
+    uint32_t scale; /* fixed point with 20 fraction bits: the full width scores GPUHAL_SKYLINE_KEY_END */
 } floor_segment;
 
-/* Whether a box begins in that column, and fits. */
+/* Returns whether a box that fits begins in this column. */
 static bool begins_at(const gpuhal_skyline *s, uint32_t column, uint32_t end)
 {
     const uint32_t box = s->starts[column], past = s->starts[column + 1];
     return box < past && box_next(s, box, end) < past;
 }
 
-/* Full width and each edge are worth as much as a key at most. If another box that fits begins right after this one,
- * that is an edge, too. */
+/* Full width and each edge score at most as much as a key. If another box that fits begins right after this one, that
+ * also counts as an edge. */
 static uint32_t score_of(const gpuhal_skyline *s, const floor_segment *on, uint32_t box, uint32_t key)
 {
     const uint32_t first = s->boxes[box].first, last = s->boxes[box].last;
@@ -299,8 +300,8 @@ static uint32_t look(const gpuhal_skyline *s, uint32_t x, const uint16_t *keys, 
     return seen;
 }
 
-/* Adds the room that is lost at once over columns first to last of segment x beside a box that is `height` high, and
- * raises the potential to that of these columns. */
+/* Adds the room that is wasted over columns first to last of segment x beside a box of this height, and raises
+ * *potential to that of these columns. */
 static void lose(const gpuhal_skyline *s, uint32_t x, uint32_t first, uint32_t last, uint64_t height, uint64_t outside,
                  uint64_t *potential, double *lost)
 {
@@ -310,7 +311,7 @@ static void lose(const gpuhal_skyline *s, uint32_t x, uint32_t first, uint32_t l
     *lost += (double)rise * (last - first + 1);
 }
 
-/* Returns the finalist with the least total, as far as is known, and then the least lost room. */
+/* Returns the finalist with the lowest total, as far as known, then with the least wasted room. */
 static uint32_t choose(const gpuhal_skyline *s, uint32_t x, const choice *c)
 {
     const uint32_t end = s->segments[x].end;
@@ -343,7 +344,7 @@ uint64_t gpuhal_skyline_fill(gpuhal_skyline *s, const uint16_t *keys, uint64_t l
     memcpy(s->potentials, s->all_potentials, 2 * (size_t)s->column_leaves * sizeof *s->potentials);
     s->heap_count = 0;
     add_segment(s, 0, s->column_count - 1, 0, NONE);
-    const uint32_t choice_work = 16 + s->box_count / 32; /* the trees soon outgrow the processor's cache */
+    const uint32_t choice_work = 16 + s->box_count / 32; /* the trees soon exceed the CPU's cache */
     for (uint32_t placed = 0; placed < s->box_count && s->potentials[1].most <= limit;) {
         const uint32_t x = s->heap[0];
         choice c;
@@ -361,7 +362,7 @@ uint64_t gpuhal_skyline_fill(gpuhal_skyline *s, const uint16_t *keys, uint64_t l
     return s->potentials[1].most <= limit ? s->potentials[1].most : UINT64_MAX;
 }
 
-/* ---- making one */
+/* ---- creation */
 
 static int by_first(const void *left, const void *right)
 {

@@ -1,5 +1,5 @@
-/* schedule/slots.c: work slots of the devices of one gpuhal object. One lock, the mutex of gpuhal_leases, protects all
- * of them. Each waiting request has a separate condition, so that a grant wakes its request alone. */
+/* schedule/slots.c: work slots of one gpuhal object's devices, protected by the mutex of gpuhal_leases. Each waiting
+ * request has its own condition, so that a grant wakes only that request. */
 #include "schedule/leases.h"
 
 #include "device/for_schedule.h"
@@ -9,10 +9,10 @@
 
 struct gpuhal_work_slots {
     gpuhal_work_slots *next;
-    const gpuhal_device *device; /* one interface of the part */
+    const gpuhal_device *device; /* one interface of the device */
     uint32_t total, taken, waiting_count;
-    gpuhal_work_slot *waiting, **waiting_end; /* in the order of requests */
-    gpuhal_work_slot *all;                    /* slots that were not released */
+    gpuhal_work_slot *waiting, **waiting_end; /* in order of arrival */
+    gpuhal_work_slot *all;                    /* unreleased slots */
 };
 
 typedef enum { WAITING = 0, GRANTED, CANCELLED } slot_state;
@@ -21,13 +21,13 @@ struct gpuhal_work_slot {
     gpuhal *gpu;
     gpuhal_work_slots *of;
     gpuhal_work_slot *next;
-    gpuhal_work_slot *older, *newer; /* in the list of all */
+    gpuhal_work_slot *older, *newer; /* in the list `all` */
     int32_t priority;
     uint64_t asked_ns;
     slot_state state;
-    gpuhal_condition condition; /* its state has changed */
-    intptr_t notifier;          /* -1: not requested */
-    struct due *due;            /* the callback that is to be made; NULL: none */
+    gpuhal_condition condition; /* signalled when the state has changed */
+    intptr_t notifier;          /* -1 until requested */
+    struct due *due;            /* pending callback; may be NULL */
 };
 
 /* A callback, which may outlive the slot. */
@@ -45,7 +45,7 @@ static void call_back(void *user, gpuhal_status unused)
     free(own);
 }
 
-/* ---- with the mutex held */
+/* ---- called with the mutex held */
 
 static gpuhal_work_slots *find(gpuhal_leases *leases, gpuhal_device *device)
 {
@@ -96,12 +96,12 @@ static void end_wait(gpuhal_work_slot *slot, slot_state state)
     if (call) {
         call->status = state == GRANTED ? GPUHAL_OK : GPUHAL_ERROR_CANCELLED;
         if (!gpuhal_serve_call(slot->gpu, call_back, call)) {
-            free(call); /* without memory: the state and the descriptor still say it */
+            free(call); /* out of memory: state and descriptor still report the grant */
         }
     }
 }
 
-/* The first request of the highest priority. */
+/* Returns the first request with the highest priority. */
 static gpuhal_work_slot *first_of(const gpuhal_work_slots *slots)
 {
     const uint64_t now_ns = gpuhal_os_monotonic_ns();
@@ -201,7 +201,7 @@ static gpuhal_status make(gpuhal_device *device, int32_t priority, gpuhal_work_s
     return GPUHAL_OK;
 }
 
-/* With the mutex held. */
+/* Called with the mutex held. */
 static void keep(gpuhal_work_slot *slot)
 {
     slot->older = slot->of->all;
@@ -223,7 +223,7 @@ static void forget(gpuhal_work_slot *slot)
     }
 }
 
-/* With the mutex held. Appends the request, and grants it if a slot is free. False without memory. */
+/* Called with the mutex held. Appends the request and grants it if a slot is free. Returns false if out of memory. */
 static bool enter(gpuhal_work_slot *slot, gpuhal_device *device)
 {
     slot->of = find(gpuhal_leases_of(device->gpu), device);
@@ -237,7 +237,7 @@ static bool enter(gpuhal_work_slot *slot, gpuhal_device *device)
     return slot->of != NULL;
 }
 
-/* With the mutex held. */
+/* Called with the mutex held. */
 static gpuhal_status wait_for(gpuhal_work_slot *slot, gpuhal_leases *leases, uint64_t timeout_ns)
 {
     const uint64_t deadline = gpuhal_deadline(timeout_ns);

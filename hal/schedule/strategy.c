@@ -1,4 +1,4 @@
-/* schedule/strategy.c: creates strategies by name, the application's own among them, and asks them for devices. */
+/* schedule/strategy.c: creates strategies by name, including the application's own, and gets devices from them. */
 #include "schedule/strategy.h"
 
 #include "device/for_schedule.h"
@@ -17,10 +17,10 @@ typedef struct gpuhal_strategy_entry {
 
 struct gpuhal_strategy {
     gpuhal *gpu;
-    const gpuhal_strategy_table *table; /* the library's, or of an entry */
+    const gpuhal_strategy_table *table; /* the library's or an entry's */
     void *state;
     uint32_t worker_count;
-    gpuhal_processors allowed; /* of the thread that created it; none if the system does not report them */
+    gpuhal_processors allowed; /* of the creating thread; empty if the system does not report them */
 };
 
 gpuhal_strategies *gpuhal_strategies_create(void)
@@ -50,7 +50,7 @@ static bool is_builtin(const char *name)
     return strcmp(name, "auto") == 0 || gpuhal_strategy_builtin(name);
 }
 
-/* With the mutex held. */
+/* Called with the mutex held. */
 static entry *find_entry(const gpuhal_strategies *strategies, const char *name)
 {
     entry *at = strategies->first;
@@ -97,7 +97,7 @@ gpuhal_status gpuhal_strategy_register(gpuhal *gpu, const gpuhal_strategy_table 
     return status;
 }
 
-/* Names all strategies. */
+/* Reports an unknown name; the message lists all strategies. */
 static gpuhal_status refuse_name(const gpuhal_strategies *strategies, const char *name)
 {
     gpuhal_text names = {0};
@@ -127,7 +127,7 @@ static gpuhal_status find_table(gpuhal *gpu, const char *name, const gpuhal_stra
     return status;
 }
 
-/* Returns the status of an application's function. Adds a detail if the function made none, or made one of another
+/* Returns the status of an application's function. Adds an error detail if the function set none, or one with another
  * status. */
 static gpuhal_status result_of(const gpuhal_strategy_table *table, const char *function, gpuhal_status status)
 {

@@ -1,4 +1,4 @@
-/* schedule/strategy_builtin.c: the strategies of the library: cpu, single_device, rank_per_device, and the choice of
+/* schedule/strategy_builtin.c: the library's strategies cpu, single_device and rank_per_device, and the choice made by
  * `auto`. */
 #include "schedule/strategy.h"
 
@@ -9,16 +9,16 @@
 
 enum { SHARE_PERMILLE = 900 };
 
-/* The state of each strategy. */
+/* The state of these strategies. */
 typedef struct workers {
     uint32_t count;
-    uint32_t device_count;       /* at least 1: worker i has device i modulo this */
+    uint32_t device_count;       /* at least 1; worker i uses device i modulo this */
     gpuhal_strategy_limit limit; /* single_device */
     gpuhal_device *devices[];
 } workers;
 
-/* Lists the devices that count: one interface of each, and neither the CPU nor devices that are used only by name; or
- * the CPU alone. */
+/* Lists the eligible devices: one interface of each, without the CPU and devices that must be named; or only the
+ * CPU. */
 static gpuhal_status list_devices(gpuhal *gpu, bool of_cpu, gpuhal_offers *out_offers)
 {
     const gpuhal_offers_desc all = {.call = "gpuhal_strategy_create"};
@@ -90,8 +90,8 @@ static gpuhal_status select_device(gpuhal *gpu, const char *selector, gpuhal_dev
     return status;
 }
 
-/* With the mutex held: sets the smallest limit of the device's strategies, which never allows more than the
- * application's limit. If no strategy is left, sets that limit again. */
+/* Called with the mutex held. Sets the lowest limit of the device's strategies, which never exceeds the application's
+ * limit. If no strategy is left, restores the application's limit. */
 static void set_smallest(gpuhal_strategies *strategies, gpuhal_device *device, uint64_t before_bytes)
 {
     uint64_t bytes = before_bytes;
@@ -107,7 +107,7 @@ static void set_smallest(gpuhal_strategies *strategies, gpuhal_device *device, u
     (void)gpuhal_device_limit_memory(device, bytes);
 }
 
-/* If the application has set a limit since, that is the one to restore. */
+/* If the application has changed the limit in the meantime, its limit is the one to restore. */
 static void add_limit(gpuhal_strategy_limit *own)
 {
     gpuhal_strategies *strategies = gpuhal_strategies_of(own->device->gpu);
@@ -125,7 +125,7 @@ static void add_limit(gpuhal_strategy_limit *own)
     gpuhal_mutex_unlock(&strategies->mutex);
 }
 
-/* A limit that the application has set since stays. */
+/* Keeps a limit that the application has set in the meantime. */
 static void remove_limit(gpuhal_strategy_limit *own)
 {
     gpuhal_strategies *strategies = gpuhal_strategies_of(own->device->gpu);
@@ -192,7 +192,7 @@ static gpuhal_status begin_ranks(void *user, gpuhal *gpu, const gpuhal_strategy_
         return status;
     }
     status = list_devices(gpu, false, &offers);
-    bool is_bound = false; /* a program's selection takes devices away, too, the same from every rank */
+    bool is_bound = false; /* not checked if the program restricts the devices, which affects every rank alike */
     if (!status && !gpu->settings.devices && !gpu->settings.environment_devices) {
         status = gpuhal_launcher_is_bound(&launcher, offers.count, &is_bound);
     }

@@ -7,10 +7,10 @@
 
 enum { ASKED_AT_ONCE = 16 };
 
-/* Slots are only added, in front, and never freed: the watchdog walks the list without a lock while threads start and
+/* Slots are only added at the front and never freed: the watchdog walks the list without a lock while threads start and
  * end. */
 static _Atomic(gpuhal_call_slot *) first;
-/* for threads without memory for a slot: the watchdog ignores it */
+/* for threads without a slot because memory ran out; ignored by the watchdog */
 static _Thread_local gpuhal_call_slot nowhere;
 
 gpuhal_call_slot *gpuhal_call_slots(void)
@@ -18,16 +18,16 @@ gpuhal_call_slot *gpuhal_call_slots(void)
     return atomic_load_explicit(&first, memory_order_acquire);
 }
 
-/* The forking thread has another number in the child, so numbers of an earlier generation mean nothing. */
+/* Thread ids change in the child of a fork, so ids of an earlier generation are meaningless. */
 bool gpuhal_call_slot_is_alive(const gpuhal_call_slot *slot)
 {
     return slot->generation != gpuhal_os_fork_generation() ||
            gpuhal_os_thread_is_alive(atomic_load_explicit(&slot->thread, memory_order_relaxed));
 }
 
-/* Takes over a slot whose thread has ended: the system has given its number to this thread, or no thread has it. If
- * several threads find it free, the exchange gives it to one of them. The generation is compared first: the number of a
- * parent's thread may be another thread's here. */
+/* Takes over a slot whose thread has ended: its thread id now belongs to this thread or to no thread. If several
+ * threads try, the exchange lets one succeed. The generation is compared first, since the id of a parent's thread may
+ * belong to another thread in the child. */
 static bool take_over(gpuhal_call_slot *slot, uint64_t thread)
 {
     uint64_t owner = atomic_load_explicit(&slot->thread, memory_order_relaxed);
@@ -37,15 +37,15 @@ static bool take_over(gpuhal_call_slot *slot, uint64_t thread)
     if (!atomic_compare_exchange_strong(&slot->thread, &owner, thread)) {
         return false;
     }
-    atomic_store(&slot->call, 0); /* a thread may have been cancelled in a call */
+    atomic_store(&slot->call, 0); /* the old thread may have been cancelled in a call */
     return true;
 }
 
-/* Finds the slot of an ended thread, first one with this thread's number; NULL: none. It asks the system about a few
- * slots at a time, so that the first call of a thread stays cheap even if thousands have slots. */
+/* Finds the slot of an ended thread, preferably one with this thread's id; NULL if there is none. Checks only a few
+ * slots each time, so that a thread's first call stays cheap even if thousands of threads have slots. */
 static gpuhal_call_slot *find_free(uint64_t thread)
 {
-    static _Atomic(gpuhal_call_slot *) next; /* the next slot to check; NULL: the first */
+    static _Atomic(gpuhal_call_slot *) next; /* next slot to check; NULL for the first */
     for (gpuhal_call_slot *slot = gpuhal_call_slots(); slot; slot = slot->next) {
         if (atomic_load_explicit(&slot->thread, memory_order_relaxed) == thread && take_over(slot, thread)) {
             return slot;
@@ -55,7 +55,7 @@ static gpuhal_call_slot *find_free(uint64_t thread)
     for (int i = 0; i < ASKED_AT_ONCE; i++) {
         slot = slot ? slot : gpuhal_call_slots();
         if (!slot || slot == begun) {
-            return NULL; /* all were checked */
+            return NULL;
         }
         begun = begun ? begun : slot;
         if (take_over(slot, thread)) {
@@ -67,7 +67,8 @@ static gpuhal_call_slot *find_free(uint64_t thread)
     return NULL;
 }
 
-/* The slot is filled in before the exchange makes it the first; from then on others read it, and its `next` stays. */
+/* The slot is complete before the exchange publishes it. From then on other threads read it, and `next` does not
+ * change. */
 static gpuhal_call_slot *find_or_make(void)
 {
     uint64_t thread = gpuhal_os_thread_id();
@@ -92,8 +93,8 @@ gpuhal_call_slot *gpuhal_call_slot_add(void)
     return gpuhal_own.slot;
 }
 
-/* Runs in the child of a fork, in its only thread: the marks of the parent's watchdog are of calls that no thread here
- * is in. The forking thread's slot keeps its old generation, so no other thread takes it over. */
+/* Runs in the child of a fork, in its only thread: the parent's calls are not in progress here, so the watchdog's marks
+ * are cleared. The forking thread's slot keeps its old generation, so no other thread takes it over. */
 void gpuhal_call_slots_inherit(void)
 {
     for (gpuhal_call_slot *slot = gpuhal_call_slots(); slot; slot = slot->next) {

@@ -1,5 +1,5 @@
-/* base/config.c: see config.h. The table below is the only place with names of environment variables; `gpuhal-probe
- * --env` and a test of docs/environment.md read it. An empty variable counts as not set. */
+/* base/config.c: see config.h. The table below is the only place that names environment variables; `gpuhal-probe --env`
+ * and a test of docs/environment.md read it. An empty variable counts as unset. */
 #include "base/config.h"
 
 #include "base/error.h"
@@ -45,22 +45,22 @@ static const struct {
 
 #define DEADLINE_NS 15000000000u
 #define HANG_NS UINT64_C(30000000000)
-/* The watchdog checks four times in that time, and a call that the system interrupts for a moment must not count as a
- * hang. */
+/* Minimum. The watchdog checks four times in this period, and a short interruption of a call by the scheduler must not
+ * count as a hang. */
 #define HANG_LEAST_NS UINT64_C(20000000)
 #define STAGING_BYTES (16u << 20)
 #define STAGING_TOTAL_BYTES (256u << 20)
 #define STAGING_LEAST (64u << 10)
 #define PROGRAM_CACHE_BYTES (256u << 20)
 
-/* Returns NULL for a variable that is not set, is empty, or must not be read. */
+/* Returns NULL for a variable that is unset, empty, or must not be read. */
 static const char *read_variable(const gpuhal_settings *settings, const char *name)
 {
     const char *value = settings->ignore_environment ? NULL : gpuhal_os_environment(name);
     return value && *value ? value : NULL;
 }
 
-/* The variable requests lines even without a listener; they then go to standard error. */
+/* The variable enables logging even without a listener; lines then go to standard error. */
 static gpuhal_status read_log_level(const gpuhal_config *config, gpuhal_settings *settings)
 {
     static const char words[][8] = {"error", "warning", "info", "debug", "trace"};
@@ -104,7 +104,7 @@ static gpuhal_status read_isolation(const gpuhal_config *config, gpuhal_settings
                  : GPUHAL_OK;
 }
 
-/* Parses "64M": digits, and at most one of K, M and G. Returns false for anything else, and for an overflow. */
+/* Parses "64M": digits, and at most one of K, M and G. Returns false for anything else, including overflow. */
 static bool parse_bytes(const char *text, uint64_t *out_bytes)
 {
     uint64_t bytes = 0;
@@ -143,8 +143,8 @@ static gpuhal_status read_staging(const gpuhal_config *config, gpuhal_settings *
     return GPUHAL_OK;
 }
 
-/* Finds a folder of the user by the XDG base directory specification, which ignores relative paths; NULL if neither
- * variable gives one. These variables are the system's: they are read even if GPUHAL_ ones are not. */
+/* Finds a user folder according to the XDG base directory specification, which ignores relative paths; NULL if neither
+ * variable is set. These are variables of the system: they are read even if GPUHAL_ variables are ignored. */
 static char *user_folder(const char *variable, const char *below_home, const char *name)
 {
     const char *folder = gpuhal_os_environment(variable);
@@ -155,7 +155,7 @@ static char *user_folder(const char *variable, const char *below_home, const cha
     return home && gpuhal_os_path_is_absolute(home) ? gpuhal_text_format("%s/%s/%s", home, below_home, name) : NULL;
 }
 
-/* A privileged process keeps no registry: its user could choose the directory. */
+/* A privileged process has no registry: an unprivileged user could choose its directory. */
 static gpuhal_status read_registry(const gpuhal_config *config, gpuhal_settings *settings)
 {
     const char *variable = read_variable(settings, "GPUHAL_REGISTRY");
@@ -176,8 +176,8 @@ static gpuhal_status read_registry(const gpuhal_config *config, gpuhal_settings 
     return GPUHAL_OK;
 }
 
-/* The cache has a separate folder below the given one, or below that of the registry; without either there is none.
- * Directory and limit may stand in any order: "/var/cache/gpuhal,1G". */
+/* The cache is a folder below the given directory, or below the registry's; without either there is no cache. Directory
+ * and limit may be given in any order: "/var/cache/gpuhal,1G". */
 static gpuhal_status read_program_cache(gpuhal_settings *settings)
 {
     const char *value = read_variable(settings, "GPUHAL_PROGRAM_CACHE");
@@ -208,7 +208,7 @@ static gpuhal_status read_program_cache(gpuhal_settings *settings)
                                      value);
 }
 
-/* Reads the path of a file that is written when the object is closed. */
+/* Reads the path of a trace, which is written when the object is closed. */
 static gpuhal_status read_trace(gpuhal_settings *settings, const char *name, char **out_path)
 {
     const char *value = read_variable(settings, name);
@@ -252,8 +252,8 @@ static gpuhal_status read_pool_check(gpuhal_settings *settings)
                : gpuhal_error_set(GPUHAL_ERROR_INVALID_ARGUMENT, "GPUHAL_POOL_CHECK is \"%s\"; expected 1 or 0", value);
 }
 
-/* Plugins get the root as an option, so it must be a valid value of one. A "/" at its end would appear twice in every
- * path. */
+/* The root is passed to plugins as an option, so it must be a valid option value. A trailing "/" would be doubled in
+ * every path. */
 static gpuhal_status read_system_root(gpuhal_settings *settings)
 {
     const char *value = read_variable(settings, "GPUHAL_SYSTEM_ROOT");
@@ -271,7 +271,7 @@ static gpuhal_status read_system_root(gpuhal_settings *settings)
     return GPUHAL_OK;
 }
 
-/* The operator's options come last, and so override the application's. */
+/* The operator's options come last and override the application's. */
 static gpuhal_status read_options(const gpuhal_config *config, gpuhal_settings *settings)
 {
     const char *texts[] = {config->options, read_variable(settings, "GPUHAL_OPTIONS")};
@@ -284,7 +284,7 @@ static gpuhal_status read_options(const gpuhal_config *config, gpuhal_settings *
     return status;
 }
 
-/* Copies `value`; false without memory. */
+/* Copies `value`. Returns false if out of memory. */
 static bool keep(char **to, const char *value)
 {
     *to = value && *value ? gpuhal_text_copy(value) : NULL;
@@ -318,8 +318,8 @@ static bool keep_texts(const gpuhal_config *config, gpuhal_settings *settings)
            keep(&settings->helper_path, config->helper_path) && keep(&settings->retry, config->retry);
 }
 
-/* Copies the structure in this library's size: members missing in an older program are zero, and additional ones of a
- * newer program are ignored. */
+/* Copies the structure with this library's size: members missing in an older program's structure are zero, additional
+ * members of a newer program are ignored. */
 static gpuhal_status take_structure(const gpuhal_config *given, gpuhal_config *out)
 {
     *out = (gpuhal_config){.size = sizeof *out};

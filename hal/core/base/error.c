@@ -1,7 +1,7 @@
 /* base/error.c: the per-thread error detail.
  *
- * A thread's detail and the kept report of a plugin are static thread-local blocks without a destructor; texts are cut
- * to fit. A report is used at most once, and only for the status that it was made for, so that an old one cannot be
+ * A thread's detail and a plugin's stored report are static thread-local blocks without a destructor; strings are
+ * truncated to fit. A report is used at most once, and only for its own status, so that an old report cannot be
  * attached to a new error.
  */
 #include "base/error.h"
@@ -19,7 +19,7 @@
 _Thread_local gpuhal_thread_own gpuhal_own;
 #define last gpuhal_own.error
 
-/* Drops a truncated UTF-8 character at the end. */
+/* Removes a truncated UTF-8 character at the end. */
 static void drop_cut_character(char *text)
 {
     size_t length = strlen(text), lead = length;
@@ -36,8 +36,8 @@ static void drop_cut_character(char *text)
     }
 }
 
-/* Copies and cuts, never inside a UTF-8 character. Vendors' texts and file names may hold any bytes, and appear on
- * terminals, in logs and in JSON. */
+/* Copies and truncates, never inside a UTF-8 character. Removes unsafe bytes: vendor messages and file names may
+ * contain any bytes, and are shown on terminals, in logs and in JSON. */
 static void put(char *to, size_t capacity, const char *from)
 {
     size_t length = from ? strlen(from) : 0;
@@ -53,7 +53,7 @@ static void put(char *to, size_t capacity, const char *from)
     gpuhal_records_clean(to);
 }
 
-/* The texts of a detail are inside the detail. */
+/* Points the detail's strings into the detail. */
 static void point_inside(gpuhal_error_detail *detail)
 {
     detail->error.sentence = detail->sentence;
@@ -63,7 +63,7 @@ static void point_inside(gpuhal_error_detail *detail)
     detail->error.vendor_text = detail->vendor_text;
 }
 
-/* Begins a detail. The kept report survives, since the detail may be made of it. */
+/* Begins a detail. Keeps the stored report, since the detail may be made from it. */
 static void begin(gpuhal_status status)
 {
     last.error = (gpuhal_error){.size = sizeof last.error, .status = status};
@@ -75,7 +75,7 @@ static void begin(gpuhal_status status)
 
 gpuhal_status gpuhal_error_set(gpuhal_status status, const char *format, ...)
 {
-    /* The sentence is first formatted separately: an argument may be a text of the detail that begins again. */
+    /* Format into a separate buffer first: an argument may be a string of the detail that is overwritten. */
     char sentence[sizeof last.sentence];
     va_list arguments;
     va_start(arguments, format);
@@ -98,7 +98,7 @@ gpuhal_status gpuhal_error_forked(void)
                                                  "object in this process, or fork before opening, or exec");
 }
 
-/* pthread_create() returns EAGAIN for each of its limits, and for a stack that does not fit into the address space. */
+/* pthread_create() returns EAGAIN for each of its limits and for a stack that does not fit into the address space. */
 gpuhal_status gpuhal_error_no_thread(int error)
 {
     char limit[32] = "unlimited";
@@ -146,7 +146,8 @@ void gpuhal_error_clear(void)
     begin(GPUHAL_OK);
 }
 
-/* Vendors' headers, and so people's searches, have large and negative codes as bit patterns: Level Zero's, HRESULTs. */
+/* Vendor headers define large and negative codes as hexadecimal (Level Zero, HRESULT), so people search for them in
+ * that form. */
 void gpuhal_error_code_words(const char *call, int64_t code, char *out_words, size_t size)
 {
     char number[48] = "";
@@ -185,7 +186,7 @@ static void describe_sentence(gpuhal_status status, const char *where, const cha
 gpuhal_status gpuhal_error_from_plugin(gpuhal_status status, const char *backend, const char *device, const char *what)
 {
     gpuhal_status answer = status;
-    int64_t code = 0; /* at the end of the sentence */
+    int64_t code = 0; /* appended to the message */
     bool known = status < 0 && status >= GPUHAL_ERROR_DRIVER;
     if (!known) {
         answer = GPUHAL_ERROR_DRIVER;
@@ -227,7 +228,7 @@ void gpuhal_error_add_bytes(uint64_t asked, uint64_t free_bytes, uint64_t total)
     last.error.bytes_total = total;
 }
 
-/* Appends to the sentence, unless the number is 0. */
+/* Appends to the message, unless the number is 0. */
 static void append_number(uint64_t number, const char *text)
 {
     const size_t used = strlen(last.sentence);
@@ -254,7 +255,8 @@ void gpuhal_error_add_report(const gpuhal_memory_report *report, const char *why
     gpuhal_memory_report *own = &last.memory;
     *own = *report;
     own->size = sizeof *own;
-    /* A thousand times a large number would overflow; the larger the number, the fewer of its digits matter. */
+    /* Multiplying a large number by 1000 would overflow, so large numbers are scaled down; their last digits do not
+     * matter. */
     const uint64_t scale = own->free_bytes > UINT64_MAX / 1000 ? 1000 : 1, all = own->free_bytes / scale;
     own->fragmentation_permille = all ? (uint32_t)(1000 - own->largest_free_bytes / scale * 1000 / all) : 0;
     append_number(own->evictable_bytes, "of stores could be evicted");
@@ -267,7 +269,7 @@ void gpuhal_error_add_report(const gpuhal_memory_report *report, const char *why
     append_number(own->rungs[GPUHAL_RUNG_CALL].bytes, "were given by callbacks");
 }
 
-/* A thread's detail has no pointers before its first use; gpuhal_last_error() sets them. In the copy they must point
+/* A thread's detail has no pointers before its first use; gpuhal_last_error() sets them. The copy's pointers must point
  * into the copy. */
 void gpuhal_error_save(gpuhal_error_detail *out_detail)
 {

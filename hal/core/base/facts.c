@@ -1,5 +1,5 @@
-/* base/facts.c: see facts.h. One table holds the name and the kind of every key; lists are sorted by key and searched
- * by bisection. */
+/* base/facts.c: see facts.h. One table contains the name and kind of every key. Sets are sorted by key and searched by
+ * bisection. */
 #include "base/facts.h"
 
 #include "base/records.h"
@@ -172,8 +172,8 @@ static size_t place_of(const gpuhal_facts *facts, gpuhal_key key)
     return low;
 }
 
-/* Copies the text before anything is freed: it may be that of the replaced fact. Without memory the set is marked as
- * failed and stays as it was. */
+/* Copies the string before freeing anything, since it may belong to the replaced fact. If out of memory, marks the set
+ * as failed and leaves it unchanged. */
 static void set(gpuhal_facts *facts, gpuhal_fact fact, const char *text)
 {
     fact.text = text ? gpuhal_text_copy(text) : NULL;
@@ -295,8 +295,8 @@ void gpuhal_facts_write(const gpuhal_facts *facts, gpuhal_text *to)
     }
 }
 
-/* Parses a name of the table, or 0x and up to eight digits for a key that only the plugin knows. Facts are written in
- * the order of the table, so the search begins at `from`, the likely place of the next one. */
+/* Parses a name from the table, or 0x and up to eight digits for a key that only the plugin knows. Facts are usually
+ * written in table order, so the search begins at `from`, the expected position. */
 static bool read_key(const char *name, size_t from, gpuhal_key *out_key)
 {
     for (size_t i = 0; i < KEY_COUNT; i++) {

@@ -4,31 +4,31 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* The most threads that wait for a job: a machine seldom has more GPUs, which are sampled side by side. */
+/* Maximum number of idle threads. Few machines have more GPUs, which are sampled concurrently. */
 #define IDLE_MAX 8u
 
-/* The longest wait, and the most time that it counts for: a process that was stopped for a minute has not waited for a
- * minute. */
+/* Maximum length of one wait, and of the time counted for it: if the process is stopped for a minute, that minute does
+ * not count as waiting. */
 #define SLICE_NS 500000000u
 
 static _Thread_local char thread_mark; /* its address identifies the thread */
 static _Thread_local gpuhal_job *current;
 
-/* A thread for jobs. It belongs to the caller of the job that it runs, to the list while it has no job, and to itself
- * once it was abandoned. */
+/* A worker thread. It is owned by the caller of the job that it runs, by the idle list without a job, and by itself
+ * once abandoned. */
 struct gpuhal_job_worker {
     gpuhal_thread thread;
-    uint32_t generation;        /* fork generation at its start */
-    gpuhal_condition condition; /* it has a job, or shall end; its job has ended */
-    gpuhal_job *job;            /* NULL: none */
+    uint32_t generation;        /* fork generation when it was started */
+    gpuhal_condition condition; /* signalled when it receives a job or shall end, and when its job has ended */
+    gpuhal_job *job;            /* may be NULL */
     bool ends;
-    gpuhal_job_worker *next;    /* in the list */
+    gpuhal_job_worker *next;    /* in the idle list */
 };
 
 static struct {
     gpuhal_mutex mutex;  /* protects the members below, all workers, and the state of all jobs */
     uint32_t generation; /* fork generation of the list */
-    gpuhal_job_worker *idle;        /* the thread that worked last comes first */
+    gpuhal_job_worker *idle;        /* most recently used first */
     uint32_t idle_count;
 } pool = {.mutex = GPUHAL_MUTEX_INITIALIZER};
 
@@ -38,7 +38,7 @@ static void free_worker(gpuhal_job_worker *own)
     free(own);
 }
 
-/* Takes a thread out of the list; NULL: it is empty. Called with the mutex held. */
+/* Removes a thread from the idle list; NULL if it is empty. Called with the mutex held. */
 static gpuhal_job_worker *take_idle(void)
 {
     gpuhal_job_worker *own = pool.idle;
@@ -49,7 +49,7 @@ static gpuhal_job_worker *take_idle(void)
     return own;
 }
 
-/* The child of a fork has none of its parent's threads. */
+/* The parent's threads do not exist in the child of a fork. */
 static void lock_pool(void)
 {
     gpuhal_mutex_lock(&pool.mutex);
@@ -58,7 +58,7 @@ static void lock_pool(void)
         for (gpuhal_job_worker *own; (own = take_idle());) {
             free_worker(own);
         }
-        pool.idle_count = 0; /* the parent may have forked between the list and the count */
+        pool.idle_count = 0; /* the fork may have happened between the changes of list and count */
     }
 }
 
@@ -99,8 +99,8 @@ void gpuhal_job_step(gpuhal_job *job)
     atomic_fetch_add(&job->steps, 1);
 }
 
-/* Called with the mutex held, and releases it while the job runs. A caller that has waited for the job may free it as
- * soon as the state says DONE, so none of it is touched afterwards. Returns false if the caller has gone. */
+/* Called with the mutex held, and unlocks it while the job runs. A caller that waits for the job may free it as soon
+ * as the state is DONE, so it is not accessed after that. Returns false if the caller has given up. */
 static bool run_job(gpuhal_job_worker *own)
 {
     gpuhal_job *job = own->job;
@@ -129,12 +129,13 @@ static void end_late(gpuhal_job_worker *own)
         job->late(job);
     }
     atomic_store(&job->ended, true);
-    current = NULL; /* destroying the job may close a gpuhal object, which begins further jobs */
+    current = NULL; /* destroying the job may close a gpuhal object, which begins other jobs */
     gpuhal_job_release(job);
     free_worker(own);
 }
 
-/* A plugin that forks inside a job also returns in the child. There are no further jobs for the thread there. */
+/* If a plugin forks inside a job, the child also returns here. In the child there are no further jobs for the
+ * thread. */
 static void *work(void *user)
 {
     gpuhal_job_worker *own = user;
@@ -169,7 +170,7 @@ uint64_t gpuhal_deadline(uint64_t timeout_ns)
     return timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + timeout_ns;
 }
 
-/* Returns how long it waited since the last step. Called with the mutex held. */
+/* Returns the waiting time since the last step. Called with the mutex held. */
 static uint64_t wait_for(gpuhal_job_worker *own, const gpuhal_job *job, uint64_t deadline_ns)
 {
     uint64_t waited = 0, steps = atomic_load(&job->steps);
@@ -182,7 +183,7 @@ static uint64_t wait_for(gpuhal_job_worker *own, const gpuhal_job *job, uint64_t
     return waited;
 }
 
-/* Has a new thread run the job. Called with the mutex held. NULL: no thread, *out_error says why. */
+/* Starts a new thread for the job. Called with the mutex held. Returns NULL with *out_error on failure. */
 static gpuhal_job_worker *start_worker(gpuhal_job *job, int *out_error)
 {
     gpuhal_job_worker *own = calloc(1, sizeof *own);
@@ -211,7 +212,7 @@ static gpuhal_job_worker *begin_job(gpuhal_job *job, int *out_error)
     return own;
 }
 
-/* Called with the mutex held, for a thread without a job. */
+/* Called with the mutex held, for an idle thread. */
 static void end_worker(gpuhal_job_worker *own)
 {
     own->ends = true;
@@ -233,8 +234,8 @@ static void keep_worker(gpuhal_job_worker *own)
     pool.idle_count++;
 }
 
-/* Swaps the job's detail and this thread's. It is a separate function, so that the job can use the stack that this
- * takes. */
+/* Swaps the job's error detail and this thread's. A separate function, so that its stack space is available to the
+ * job. */
 static __attribute__((noinline)) void swap_details(gpuhal_job *job)
 {
     gpuhal_error_detail own;
@@ -243,7 +244,8 @@ static __attribute__((noinline)) void swap_details(gpuhal_job *job)
     job->detail = own;
 }
 
-/* Runs the job on the caller's thread, which is not cancelled meanwhile: others wait for its locks and promises. */
+/* Runs the job on the caller's thread. Cancellation is deferred, since other threads may wait for locks and results of
+ * this one. */
 static void run_here(gpuhal_job *job)
 {
     gpuhal_job *outer = current;
@@ -294,7 +296,7 @@ gpuhal_job_state gpuhal_job_await(gpuhal_job *job, uint64_t *left_ns)
         keep_worker(own);
     } else {
         job->state = GPUHAL_JOB_ABANDONED;
-        gpuhal_thread_detach(&own->thread); /* here, since a plugin may have ended it by pthread_exit() */
+        gpuhal_thread_detach(&own->thread); /* detached here, since a plugin may have called pthread_exit() */
     }
     gpuhal_job_state state = job->state;
     gpuhal_mutex_unlock(&pool.mutex);
@@ -312,7 +314,7 @@ void gpuhal_jobs_end(void)
     lock_pool();
     gpuhal_job_worker *ending = NULL;
     for (gpuhal_job_worker *own;
-         (own = take_idle());) { /* all are asked to end before the first is joined, so that they end side by side */
+         (own = take_idle());) { /* notify all threads before joining the first, so that they end concurrently */
         own->ends = true;
         gpuhal_condition_signal_all(&own->condition);
         own->next = ending;

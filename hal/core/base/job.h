@@ -1,9 +1,9 @@
-/* base/job.h: runs work on another thread, which its caller abandons at a deadline.
+/* base/job.h: runs work on another thread, which the caller abandons after a deadline.
  *
- * A thread inside a driver that never returns cannot be ended, only abandoned. So all data that the work reads and
- * writes must belong to the job: the caller and the thread have one reference each, and the side that releases the
- * last one frees it. If the thread completes after its caller has gone (it opened a device after all), it releases
- * the result itself, in `late`.
+ * A thread that hangs inside a driver cannot be killed, only abandoned. So all data that the work accesses must belong
+ * to the job. The caller and the thread each have a reference; whichever releases the last one frees the job. If the
+ * thread completes after the caller has given up (for example it opened a device after all), it releases the result
+ * itself, in `late`.
  *
  *     typedef struct opening { gpuhal_job job; ... } opening;       the job comes first
  *     gpuhal_job_init(&own->job, run, late, destroy);
@@ -11,10 +11,10 @@
  *     ...                                                           results may be read only if in_time
  *     gpuhal_job_release(&own->job);
  *
- * Several jobs run concurrently if each is begun by gpuhal_job_begin(), and then awaited by gpuhal_job_await().
+ * To run several jobs concurrently, call gpuhal_job_begin() for each and then gpuhal_job_await() for each.
  *
- * The threads belong to the process. A thread whose job ended in time waits for the next job until a gpuhal object
- * ends. An abandoned thread is never used again, and is not joined. Signals that others send are blocked on them.
+ * The threads are shared by the whole process. A thread whose job ended in time waits for the next job until a gpuhal
+ * object is closed. An abandoned thread is never reused or joined. Asynchronous signals are blocked on all of them.
  */
 #ifndef GPUHAL_BASE_JOB_H
 #define GPUHAL_BASE_JOB_H
@@ -28,53 +28,53 @@ typedef struct gpuhal_job gpuhal_job;
 typedef struct gpuhal_job_worker gpuhal_job_worker;
 typedef void gpuhal_job_fn(gpuhal_job *job);
 struct gpuhal_job {
-    gpuhal_job_fn *run;     /* on the job's thread */
-    gpuhal_job_fn *late;    /* called there after run(), if the caller has gone; may be NULL */
-    gpuhal_job_fn *destroy; /* frees the job, on the side with the last reference */
-    const void *caller;     /* gpuhal_job_caller() of the caller */
-    bool calls_no_driver;   /* runs on the caller's thread if the system gives none, and so do jobs inside it */
-    /* waits for nothing that a driver may hold, so it always runs on the caller's thread, and so do jobs inside it */
+    gpuhal_job_fn *run;     /* called on the job's thread */
+    gpuhal_job_fn *late;    /* called there after run() if the caller has given up; may be NULL */
+    gpuhal_job_fn *destroy; /* frees the job; called by whichever side releases the last reference */
+    const void *caller;     /* the caller's gpuhal_job_caller() */
+    bool calls_no_driver;   /* if no thread can be started, it and its nested jobs run on the caller's thread */
+    /* never waits for anything held by a driver, so it and its nested jobs always run on the caller's thread */
     bool at_once;
-    gpuhal_job_worker *worker; /* the running thread; belongs to the caller until it was awaited */
+    gpuhal_job_worker *worker; /* the running thread; owned by the caller until awaited */
     gpuhal_job_state state; /* protected by the mutex of job.c */
     _Atomic uint32_t references;
-    _Atomic uint64_t steps;          /* the deadline counts from the last step */
-    _Atomic bool ended;              /* its thread has returned from run() and late() */
-    _Atomic bool in_dynamic_loader;  /* in dlopen, whose lock the whole process shares */
+    _Atomic uint64_t steps;          /* progress steps; each restarts the deadline */
+    _Atomic bool ended;              /* run() and late() have returned */
+    _Atomic bool in_dynamic_loader;  /* in dlopen, with the process-wide lock of the dynamic loader */
     gpuhal_error_detail detail;      /* the thread's last error when run() returned; valid for DONE */
 };
 
-/* Initialises the job with one reference, the caller's. `late` may be NULL. */
+/* Initialises the job with one reference, which belongs to the caller. `late` may be NULL. */
 void gpuhal_job_init(gpuhal_job *job, gpuhal_job_fn *run, gpuhal_job_fn *late, gpuhal_job_fn *destroy);
-/* Runs the job and waits for it. Returns DONE, ABANDONED after `deadline_ns` without a step, or NO_THREAD with the
- * error detail set, if it did not run. */
+/* Runs the job and waits for it. Returns DONE, ABANDONED if `deadline_ns` passed without a step, or NO_THREAD if it did
+ * not run, with the error detail set. */
 gpuhal_job_state gpuhal_job_run(gpuhal_job *job, uint64_t deadline_ns);
-/* Makes the job a caller separate from the thread that begins it. Must be called before it begins. It serves jobs that
- * one thread runs side by side, or abandons and repeats: deadlines then end their calls, which are not mistaken for
- * recursive ones. */
+/* Makes the job its own caller, separate from the thread that begins it. Must be called before the job begins. Use it
+ * for jobs that one thread runs concurrently, or abandons and repeats: their calls are then not mistaken for recursive
+ * ones, and deadlines end them. */
 void gpuhal_job_stand_alone(gpuhal_job *job);
-/* Begins the job without waiting. Returns RUNNING, NO_THREAD, or DONE if it ran on the caller's thread. */
+/* Begins the job without waiting. Returns RUNNING, DONE if it ran on the caller's thread, or NO_THREAD. */
 gpuhal_job_state gpuhal_job_begin(gpuhal_job *job);
-/* Waits for a job that is RUNNING; must be called once for each. Returns DONE or ABANDONED. Subtracts the time from
- * *left_ns, which may serve several jobs. */
+/* Waits for a job that is RUNNING; must be called once for each. Returns DONE or ABANDONED. Subtracts the waiting time
+ * from *left_ns, which several jobs may share. */
 gpuhal_job_state gpuhal_job_await(gpuhal_job *job, uint64_t *left_ns);
-/* Waits for the condition for at most `most_ns`, and less than a second. Returns how long this process ran meanwhile: a
- * deadline for the sum does not count the time of a stopped process. Called with the mutex held. */
+/* Waits for the condition for at most `most_ns`, and less than a second. Returns how long this process ran in the
+ * meantime, so that the time of a stopped process does not count towards a deadline. Called with the mutex held. */
 uint64_t gpuhal_job_wait(gpuhal_condition *condition, gpuhal_mutex *mutex, uint64_t most_ns);
-/* Returns a time on the monotonic clock; UINT64_MAX stays no limit. */
+/* Converts a timeout to a time of the monotonic clock. UINT64_MAX stays unlimited. */
 uint64_t gpuhal_deadline(uint64_t timeout_ns);
-/* Reports progress: the deadline begins again. */
+/* Reports progress and restarts the deadline. */
 void gpuhal_job_step(gpuhal_job *job);
 void gpuhal_job_retain(gpuhal_job *job);
 /* NULL does nothing. */
 void gpuhal_job_release(gpuhal_job *job);
-/* Ends and joins the idle threads. Called at the end of a gpuhal object; later jobs start new threads. */
+/* Ends and joins idle threads. Called when a gpuhal object is closed; later jobs start new threads. */
 void gpuhal_jobs_end(void);
 
-/* Returns the job that this thread runs; NULL on every other thread. */
+/* Returns the job that this thread is running; NULL if none. */
 gpuhal_job *gpuhal_job_current(void);
-/* Identifies the thread that this one works for. A thread and all jobs that it waits for, at any depth, have the same
- * value. So a recursive call (a plugin that opens itself) is detected. */
+/* Identifies the thread that this one works for. A thread and all jobs that it waits for, at any depth, return the same
+ * value. This detects recursive calls, such as a plugin that opens itself. */
 const void *gpuhal_job_caller(void);
 
 #endif

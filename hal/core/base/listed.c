@@ -72,7 +72,7 @@ bool gpuhal_listed_devices_copy(const gpuhal_listed_devices *from, gpuhal_listed
     return true;
 }
 
-/* Returns whether each fact of `one` is in `other`, apart from free memory. */
+/* Returns whether `other` contains each fact of `one`, except free memory. */
 static bool holds_facts(const gpuhal_facts *one, const gpuhal_facts *other)
 {
     for (size_t i = 0; i < one->count; i++) {

@@ -1,5 +1,5 @@
-/* base/listed.h: devices as a plugin lists them: the loader's result, which the registry stores and the layers above
- * use. */
+/* base/listed.h: lists of devices as reported by plugins. The loader produces them, the registry stores them, and the
+ * layers above use them. */
 #ifndef GPUHAL_BASE_LISTED_H
 #define GPUHAL_BASE_LISTED_H
 
@@ -7,29 +7,29 @@
 
 typedef struct gpuhal_listed_device {
     uint32_t index;
-    uint32_t capabilities; /* GPUHAL_CAPABILITY_ bits, from the slots */
-    gpuhal_facts facts;    /* facts, and the value memory_free_bytes if the plugin samples it without opening */
+    uint32_t capabilities; /* GPUHAL_CAPABILITY_ bits, derived from its slots */
+    gpuhal_facts facts;    /* facts, and memory_free_bytes if the plugin samples it without opening the device */
 } gpuhal_listed_device;
 
-/* Zero-initialised is empty. */
+/* A zero-initialised list is empty. */
 typedef struct gpuhal_listed_devices {
     gpuhal_listed_device *list;
     size_t count, capacity;
 } gpuhal_listed_devices;
 
-/* Appends a device without facts; NULL without memory. */
+/* Appends a device without facts. Returns NULL if out of memory. */
 gpuhal_listed_device *gpuhal_listed_devices_add(gpuhal_listed_devices *devices, uint32_t index);
-/* Returns false for an entry that the driver has but its API does not list (GPUHAL_FACT_UNLISTED): it is shown as
- * hardware. */
+/* Returns false for an entry that the driver knows but its API does not list (GPUHAL_FACT_UNLISTED). Such an entry is
+ * shown as hardware only. */
 bool gpuhal_listed_is_device(const gpuhal_listed_device *listed);
-/* Counts the entries that are devices. */
+/* Returns the number of entries that are devices. */
 size_t gpuhal_listed_devices_usable(const gpuhal_listed_devices *devices);
-/* Returns the device with the index; NULL if there is none. */
+/* Returns the device with this index; NULL if there is none. */
 const gpuhal_listed_device *gpuhal_listed_devices_find(const gpuhal_listed_devices *devices, uint32_t index);
-/* Copies every device with its facts; returns false without memory. */
+/* Copies every device with its facts. Returns false if out of memory. */
 bool gpuhal_listed_devices_copy(const gpuhal_listed_devices *from, gpuhal_listed_devices *to);
-/* Returns whether both have the same devices in the same order, with the same facts; values that change from moment to
- * moment are ignored. */
+/* Returns whether both lists have the same devices in the same order, with the same facts. Free memory is ignored,
+ * since it changes constantly. */
 bool gpuhal_listed_devices_same(const gpuhal_listed_devices *one, const gpuhal_listed_devices *other);
 void gpuhal_listed_devices_finish(gpuhal_listed_devices *devices);
 

@@ -1,6 +1,6 @@
-/* base/log.c: see log.h. list_mutex protects the list of listeners. A listener runs with no lock held, counted in
- * `running` so that destroy can wait for it. A listener that destroys its own log would wait for itself: the
- * documentation forbids it, and the thread-local depth makes destroy return instead of hanging. */
+/* base/log.c: see log.h. list_mutex protects the list of logs. Listeners run with no lock held; `running` counts them
+ * so that destroy can wait. A listener that destroys its own log would wait for itself. The documentation forbids this,
+ * and the thread-local depth makes destroy return instead of hanging. */
 #include "base/log.h"
 
 #include "base/error.h"
@@ -13,7 +13,7 @@
 
 struct gpuhal_log {
     gpuhal_log *next;
-    uint64_t number; /* rises from log to log */
+    uint64_t number; /* increases with each log */
     gpuhal_log_fn *listener;
     void *user;
     uint32_t level;
@@ -22,10 +22,10 @@ struct gpuhal_log {
 
 static gpuhal_mutex list_mutex = GPUHAL_MUTEX_INITIALIZER; /* protects the list, the variables below, and `running` */
 static gpuhal_condition list_condition = GPUHAL_CONDITION_INITIALIZER;
-static gpuhal_log *first; /* newest first: numbers fall along the list */
+static gpuhal_log *first; /* newest first: numbers decrease along the list */
 static uint64_t last_number;
 static uint32_t list_generation; /* fork generation of the list */
-static _Thread_local int depth; /* listeners that run on this thread */
+static _Thread_local int depth; /* listeners running on this thread */
 
 static void write_to_stderr(__attribute__((unused)) void *user, int32_t level, const char *line)
 {
@@ -33,7 +33,8 @@ static void write_to_stderr(__attribute__((unused)) void *user, int32_t level, c
     fprintf(stderr, "gpuhal: %s: %s\n", words[level > 0 && level < 6 ? level : 0], line);
 }
 
-/* In the child of a fork the parent's logs get no line: their listeners may wait for the parent's threads. */
+/* In the child of a fork, lines are not passed to the parent's logs: their listeners may wait for the parent's
+ * threads. */
 static void lock_list(void)
 {
     gpuhal_mutex_lock(&list_mutex);
@@ -85,15 +86,15 @@ bool gpuhal_log_wants(const gpuhal_log *log, int32_t level)
     return log && log->listener && level > 0 && (uint32_t)level <= log->level;
 }
 
-/* Called with list_mutex held, which is released while the listener runs. */
+/* Called with list_mutex locked; unlocks it while the listener runs. */
 static void pass_on(gpuhal_log *log, int32_t level, const char *line)
 {
     log->running++;
     gpuhal_mutex_unlock(&list_mutex);
-    /* Calls of the listener must not replace the detail of the failure that is being logged. */
+    /* Library calls in the listener must not replace the error detail that is being logged. */
     gpuhal_error_detail detail;
     gpuhal_error_save(&detail);
-    /* A thread that is cancelled in the listener would leave it running for ever. */
+    /* If the thread were cancelled in the listener, `running` would never be decremented. */
     int cancel = gpuhal_os_cancel_defer();
     depth++;
     log->listener(log->user, level, line);
@@ -115,15 +116,15 @@ void gpuhal_log_line(gpuhal_log *log, int32_t level, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
-    /* File names and vendors' texts may hold any bytes. They must not break a line of the log, or colour or turn the
-     * terminal that shows it. */
+    /* File names and vendor messages may contain any bytes. They must not break a log line or send control sequences to
+     * a terminal. */
     gpuhal_records_clean(line);
     lock_list();
     pass_on(log, level, line);
     gpuhal_mutex_unlock(&list_mutex);
 }
 
-/* Returns the log with the highest number below `number`. Called with list_mutex held. */
+/* Returns the log with the highest number below `number`. Called with list_mutex locked. */
 static gpuhal_log *next_below(uint64_t number)
 {
     gpuhal_log *log = first;
@@ -138,7 +139,7 @@ void gpuhal_log_to_all(int32_t level, const char *text)
     char line[1024];
     snprintf(line, sizeof line, "%s", text);
     gpuhal_records_clean(line);
-    /* The list may change while a listener runs: the walk continues by number, never by a kept pointer. */
+    /* The list may change while a listener runs, so the walk continues by number, never by a stored pointer. */
     lock_list();
     gpuhal_log *log = next_below(UINT64_MAX);
     while (log) {

@@ -1,8 +1,8 @@
-/* base/log.h: lines for the application's log.
+/* base/log.h: the application's log.
  *
- * Every open gpuhal object registers one listener. A line of the core goes to the listener of its object. A plugin's
- * line belongs to no object, because objects share backends, and goes to all. No lock is held while a listener runs;
- * closing waits until none runs.
+ * Every open gpuhal object registers one listener. A line of the core is passed to the listener of its object. A
+ * plugin's line is passed to all listeners, because objects share backends. No lock is held while a listener runs;
+ * destroying a log waits until its listener has returned.
  */
 #ifndef GPUHAL_BASE_LOG_H
 #define GPUHAL_BASE_LOG_H
@@ -21,10 +21,10 @@ enum {
     GPUHAL_LEVEL_TRACE = 5
 };
 
-/* Creates a log. `listener` NULL with `to_stderr` false: lines are dropped. NULL without memory. */
+/* Creates a log. If `listener` is NULL and `to_stderr` is false, lines are dropped. Returns NULL if out of memory. */
 gpuhal_log *gpuhal_log_create(gpuhal_log_fn *listener, void *user, uint32_t level, bool to_stderr);
 void gpuhal_log_destroy(gpuhal_log *log);
-/* Returns whether lines of this level have a listener. */
+/* Returns whether lines of this level are passed to a listener. */
 bool gpuhal_log_wants(const gpuhal_log *log, int32_t level);
 void gpuhal_log_line(gpuhal_log *log, int32_t level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void gpuhal_log_to_all(int32_t level, const char *text);

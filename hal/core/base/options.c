@@ -21,7 +21,7 @@ static bool read_entry(const char *entry, size_t length, gpuhal_option *out_opti
     return true;
 }
 
-/* Returns the length of the next entry that is not empty; 0 at the end. */
+/* Returns the length of the next non-empty entry; 0 at the end. */
 static size_t next_entry(const char **at)
 {
     *at += *at ? strspn(*at, ";") : 0;

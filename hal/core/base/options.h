@@ -1,7 +1,7 @@
-/* base/options.h: options for plugins from the application and the operator: "example.memory_mib=64;cpu.devices=5G,6G".
+/* base/options.h: plugin options from the application and the operator: "example.memory_mib=64;cpu.devices=5G,6G".
  *
- * Entries are separated by `;`, which a value cannot contain; empty ones are skipped. If a key has several entries, the
- * last one counts.
+ * Entries are separated by `;`, which a value cannot contain; empty entries are skipped. If a key occurs several times,
+ * the last one counts.
  */
 #ifndef GPUHAL_BASE_OPTIONS_H
 #define GPUHAL_BASE_OPTIONS_H
@@ -12,21 +12,22 @@
 #include <stddef.h>
 
 typedef struct gpuhal_option {
-    const char *key, *value; /* not terminated: see the lengths */
-    size_t plugin_length;    /* of the key, up to its dot */
+    const char *key, *value; /* not null-terminated */
+    size_t plugin_length;    /* part of the key before the dot */
     size_t key_length, value_length;
 } gpuhal_option;
 
-/* Reads the entry at *at, and moves *at to its end; returns false at the end of the text. `at` may point to NULL. The
- * text must have passed gpuhal_options_check(). */
+/* Reads the entry at *at and advances *at to its end. Returns false at the end. *at may be NULL. The string must have
+ * passed gpuhal_options_check(). */
 bool gpuhal_options_next(const char **at, gpuhal_option *out_option);
-/* "<plugin>.system_root" belongs to the core, which uses it to give every plugin the value of GPUHAL_SYSTEM_ROOT. */
+/* "<plugin>.system_root" is reserved for the core, which passes GPUHAL_SYSTEM_ROOT to every plugin with it. */
 #define GPUHAL_OPTION_SYSTEM_ROOT ".system_root"
 bool gpuhal_option_is_system_root(const char *key, size_t length);
-/* Returns INVALID_ARGUMENT, naming `source`, for a text that is not a list of options, or has an option that belongs to
- * the core. NULL is an empty list. */
+/* Returns INVALID_ARGUMENT, naming `source`, if `text` is not a list of options or contains an option reserved for the
+ * core. NULL is an empty list. */
 gpuhal_status gpuhal_options_check(const char *source, const char *text);
-/* Returns the entries for one plugin in *out_options, malloc'ed; NULL: there are none. Returns false without memory. */
+/* Returns the entries for one plugin in *out_options, malloc'ed; NULL if there are none. Returns false if out of
+ * memory. */
 bool gpuhal_options_of(const char *text, const char *plugin, char **out_options);
 
 #endif

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the length of the well-formed UTF-8 character at `at`, 0 if there is none. RFC 3629: shortest form, no
+/* Returns the length of the well-formed UTF-8 character at `at`; 0 if there is none. RFC 3629: shortest form, no
  * surrogates. */
 static size_t character_length(const unsigned char *at, size_t left)
 {
@@ -41,8 +41,8 @@ static bool is_control(unsigned char c)
     return c < 0x20 || c == 0x7f;
 }
 
-/* Returns whether all eight bytes are from 0x20 to 0x7e: none has its top bit set, now or after an addition that
- * carries it from 0x20 and from 0x7f on. */
+/* Returns whether all eight bytes are from 0x20 to 0x7e. Tests the top bits of the bytes themselves, of the bytes plus
+ * 0x60 (set from 0x20 on), and of the bytes plus 1 (set from 0x7f on). */
 static bool are_plain(const unsigned char at[8])
 {
     const uint64_t ones = UINT64_C(0x0101010101010101);
@@ -70,8 +70,8 @@ bool gpuhal_records_is_clean(const char *text, size_t bytes)
     return true;
 }
 
-/* Characters that change how a terminal shows the text: U+0080 to U+009F are controls; U+2028 and U+2029 end lines;
- * U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069 change the direction (UAX #9). */
+/* Characters that change how a terminal shows the text: U+0080 to U+009F are control characters; U+2028 and U+2029 end
+ * lines; U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069 change the direction (UAX #9). */
 static bool is_deceptive(const unsigned char *at, size_t length)
 {
     if (length == 2) {
@@ -119,7 +119,7 @@ void gpuhal_records_finish(gpuhal_records_reader *reader)
     reader->next = reader->end;
 }
 
-/* Reading stops at an error: the lines after a broken one cannot be trusted. */
+/* Reading stops at an error, since the lines after it cannot be trusted. */
 static gpuhal_records_item fail(gpuhal_records_reader *reader, const char *what)
 {
     snprintf(reader->error, sizeof reader->error, "%s", what);
@@ -127,7 +127,7 @@ static gpuhal_records_item fail(gpuhal_records_reader *reader, const char *what)
     return GPUHAL_RECORDS_ERROR;
 }
 
-/* Names have a fixed limit so that a hostile text cannot make the reader allocate for them. */
+/* Names have a fixed limit, so that hostile input cannot cause large allocations. */
 static bool take_name(gpuhal_records_reader *reader, const char *begin, const char *end)
 {
     size_t length = (size_t)(end - begin);
@@ -144,14 +144,14 @@ static bool take_name(gpuhal_records_reader *reader, const char *begin, const ch
     return true;
 }
 
-/* Returns the value of a lower-case digit; 16 for any other character. */
+/* Returns the value of a lower-case hexadecimal digit; 16 for any other character. */
 static unsigned hexadecimal(char c)
 {
     return c >= '0' && c <= '9' ? (unsigned)(c - '0') : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : 16;
 }
 
-/* Reads the escape after a `\`; returns its length, 0 for an invalid one. A zero byte is invalid, too: it would end the
- * value for every reader of texts. */
+/* Parses the escape after a `\`. Returns its length; 0 if it is invalid. An escaped zero byte is invalid, since it
+ * would terminate the string. */
 static size_t unescape(const char *at, const char *end, char *out)
 {
     static const char letters[] = "nrts\\", meanings[] = "\n\r\t \\";
@@ -190,7 +190,7 @@ static gpuhal_records_item read_value(gpuhal_records_reader *reader, const char 
     return reader->value.failed ? fail(reader, "out of memory for the value") : GPUHAL_RECORDS_PAIR;
 }
 
-/* Describes the invisible characters that editors of other systems add, so that the message is clear. */
+/* Names invisible characters that editors on other systems add, for a clear message. */
 static const char *invisible_fault(const gpuhal_records_reader *reader, const char *begin, const char *end)
 {
     if (reader->line == 1 && end - begin >= 3 && memcmp(begin, "\xef\xbb\xbf", 3) == 0) {
@@ -246,7 +246,7 @@ gpuhal_records_item gpuhal_records_next(gpuhal_records_reader *reader)
         if (begin == end || *begin == '#') {
             continue;
         }
-        reader->value.length = 0; /* its memory serves the next value */
+        reader->value.length = 0; /* reuse its memory */
         return read_line(reader, begin, end);
     }
     return GPUHAL_RECORDS_END;
@@ -257,7 +257,7 @@ void gpuhal_records_write_kind(gpuhal_text *to, const char *kind)
     gpuhal_text_printf(to, "%s[%s]\n", to->length > 0 ? "\n" : "", kind);
 }
 
-/* Counts the first bytes that are written unchanged at any place. */
+/* Returns the number of leading bytes that need no escape at any position. */
 static size_t plain_length(const char *bytes, size_t count)
 {
     size_t length = 0;
@@ -267,8 +267,7 @@ static size_t plain_length(const char *bytes, size_t count)
     return length;
 }
 
-/* The reader returns any value unchanged: blanks at either end, which it would strip, and bytes that are not UTF-8 or
- * would end the line are escaped. */
+/* Escapes everything that the reader would change: blanks at either end, line ends, and bytes that are not UTF-8. */
 void gpuhal_records_write(gpuhal_text *to, const char *key, const char *value)
 {
     gpuhal_text_append(to, key, strlen(key));

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Half of the address space bounds the length, so that neither the sum nor doubling the capacity overflows. A text that
- * failed once stays so: a loss in the middle must not go unnoticed. */
+/* The length is limited to half of the address space, so that neither the sum nor doubling the capacity overflows.
+ * `failed` stays set: a gap in the middle must not go unnoticed. */
 static bool reserve(gpuhal_text *text, size_t more)
 {
     if (text->failed || more > SIZE_MAX / 2 - text->length) {
@@ -46,7 +46,7 @@ void gpuhal_text_append(gpuhal_text *text, const char *bytes, size_t count)
     text->data[text->length] = 0;
 }
 
-/* Formats into the available room, and once more if that is too little: nothing is ever cut off. */
+/* Formats into the available space, and again if it is too small. Never truncates. */
 static void append_formatted(gpuhal_text *text, const char *format, va_list arguments)
 {
     if (!reserve(text, 0)) {
@@ -82,7 +82,7 @@ const char *gpuhal_text_get(const gpuhal_text *text)
 
 char *gpuhal_text_take(gpuhal_text *text)
 {
-    /* A text without an append has no memory yet, and has not failed: this makes it "". */
+    /* A text without an append has no memory yet: this makes it "". */
     gpuhal_text_append(text, "", 0);
     char *data = text->failed ? NULL : text->data;
     if (!data) {
@@ -134,7 +134,7 @@ static char **split(const char *text, char separator, bool trims, size_t *out_co
     for (const char *p = text; *p; p++) {
         pieces += *p == separator;
     }
-    /* The additional one stays NULL and ends the list, even while it is being filled. */
+    /* The extra entry stays NULL and terminates the list, even while it is being filled. */
     char **list = calloc(pieces + 1, sizeof *list);
     const char *begin = text;
     for (size_t i = 0; list && i < pieces; i++) {

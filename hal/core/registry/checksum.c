@@ -1,9 +1,9 @@
-/* registry/checksum.c: see checksum.h. It uses the processor's instruction if there is one, since gigabytes go through
- * here (hal/store); else it takes half a byte at a time, by a table of 64 bytes.
+/* registry/checksum.c: see checksum.h. Uses the CRC instruction if available, since hal/store checksums gigabytes;
+ * otherwise processes half a byte at a time with a table of 64 bytes.
  *
- * A sum is the remainder of a polynomial by the one below; bit 31 is the coefficient of x^0. Each byte that follows
- * multiplies it by x^8, so the sum of neighbouring stretches is that of the first, multiplied, plus that of the second:
- * they may be computed in any order, or at once.
+ * A sum is the remainder of a polynomial division by the polynomial below; bit 31 is the coefficient of x^0. Each
+ * following byte multiplies it by x^8. So the sum of two adjacent blocks is the first block's sum, multiplied
+ * accordingly, plus the second's, and blocks may be processed in any order or concurrently.
  */
 #include "registry/checksum.h"
 
@@ -43,8 +43,8 @@ uint32_t gpuhal_checksum_shift(uint32_t sum, uint64_t bytes)
 #if defined __x86_64__ && defined __GNUC__
 #include <cpuid.h>
 
-/* Takes three stretches at a time: the instruction takes three cycles, and one can begin in each. Three stretches are
- * just less than 64 KiB: most callers have a multiple of 64 KiB. */
+/* Processes three blocks at a time: the instruction has a latency of three cycles and a throughput of one per cycle.
+ * Three blocks are slightly less than 64 KiB, since most callers pass a multiple of 64 KiB. */
 enum { STRETCH = 21840 };
 #define STRETCH_POWER UINT32_C(0xb060d9b5) /* power_of(STRETCH) */
 
@@ -63,7 +63,7 @@ __attribute__((target("sse4.2"))) static uint32_t three_stretches(uint32_t sum, 
     return multiply(STRETCH_POWER, both) ^ (uint32_t)third;
 }
 
-/* SSE 4.2 has an instruction for exactly this polynomial. */
+/* The SSE 4.2 instruction uses exactly this polynomial. */
 __attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t sum, const unsigned char *at, size_t count)
 {
     for (; count >= 3 * (size_t)STRETCH; at += 3 * (size_t)STRETCH, count -= 3 * (size_t)STRETCH) {
@@ -81,8 +81,8 @@ __attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t sum, c
     return sum;
 }
 
-/* Does without __builtin_cpu_supports(), which would run code when the library is loaded. Asks once: in a virtual
- * machine the question costs as much as a sum of 100 KiB. */
+/* Avoids __builtin_cpu_supports(), which would run code when the library is loaded. The result is cached: in a virtual
+ * machine the CPUID instruction takes as long as checksumming 100 KiB. */
 static bool has_instruction(void)
 {
     enum { UNKNOWN, ABSENT, PRESENT };
@@ -110,7 +110,7 @@ static bool has_instruction(void)
 
 static uint32_t by_table(uint32_t sum, const unsigned char *at, size_t count)
 {
-    /* Remainders of 0 to 15. */
+    /* Remainders of the values 0 to 15. */
     static const uint32_t table[16] = {
         0x00000000, 0x105ec76f, 0x20bd8ede, 0x30e349b1, 0x417b1dbc, 0x5125dad3, 0x61c69362, 0x7198540d,
         0x82f63b78, 0x92a8fc17, 0xa24bb5a6, 0xb21572c9, 0xc38d26c4, 0xd3d3e1ab, 0xe330a81a, 0xf36e6f75,

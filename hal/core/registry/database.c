@@ -1,4 +1,4 @@
-/* registry/database.c: see database.h. Lists are short, a few hundred records at most, so every search is linear. */
+/* registry/database.c: see database.h. Lists have a few hundred records at most, so searches are linear. */
 #include "registry/database.h"
 
 #include "registry/fields.h"
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The most results of one plugin file, under different keys: in containers, with other variables. */
+/* The maximum number of results of one plugin file under different keys (in containers, with other variables). */
 #define RESULTS_PER_PLUGIN_MAX 8
 
 size_t gpuhal_database_limit(gpuhal_database_kind kind)
@@ -119,8 +119,8 @@ bool gpuhal_database_lists(const gpuhal_database *database, uint32_t physical)
     return listed;
 }
 
-/* A physical device is present while one of its interfaces is, or if it was recorded just now. Other records count
- * as absent. */
+/* A physical device is present while one of its interfaces is present or if it was just recorded. Records of other
+ * kinds count as absent. */
 static bool is_present(const gpuhal_database *database, gpuhal_database_kind kind, const void *record)
 {
     if (kind == GPUHAL_DATABASE_INTERFACE) {
@@ -131,7 +131,7 @@ static bool is_present(const gpuhal_database *database, gpuhal_database_kind kin
             gpuhal_database_lists(database, ((const gpuhal_database_physical *)record)->number));
 }
 
-/* Returns the backend whose devices the record is about; "" for kinds without a backend. */
+/* Returns the record's backend; "" for kinds without a backend. */
 static const char *owner_of(const gpuhal_database *database, gpuhal_database_kind kind, const void *record)
 {
     const uint32_t number = kind == GPUHAL_DATABASE_LINK ? ((const gpuhal_database_link *)record)->from : 0;
@@ -143,8 +143,8 @@ static const char *owner_of(const gpuhal_database *database, gpuhal_database_kin
     return found && found->backend ? found->backend : "";
 }
 
-/* Returns the backend with most records of the kind. It loses the surplus. In a tie the first backend is returned;
- * backends after the first OWNERS_MOST do not count. */
+/* Returns the backend with the most records of the kind, which must give up the surplus. On a tie, returns the first
+ * backend. Backends after the first OWNERS_MOST are not considered. */
 static const char *largest_owner(const gpuhal_database *database, gpuhal_database_kind kind)
 {
     enum { OWNERS_MOST = 32 };
@@ -167,9 +167,8 @@ static const char *largest_owner(const gpuhal_database *database, gpuhal_databas
     return owners[largest];
 }
 
-/* Drops one record of the backend that has most of them, so that its many devices cost no other backend its records.
- * Drops the oldest absent record; if all are present, the last that was added, since others may be referred to by
- * number. */
+/* Drops one record of the backend with the most, so that a backend with many devices does not displace others. Drops
+ * the oldest absent record; if all are present, the one added last, since numbers of older ones may be in use. */
 static void drop_one_of(gpuhal_database *database, gpuhal_database_kind kind)
 {
     const char *owner = largest_owner(database, kind);
@@ -192,8 +191,7 @@ static void drop_one_of(gpuhal_database *database, gpuhal_database_kind kind)
 
 bool gpuhal_database_drop_oldest(gpuhal_database *database)
 {
-    /* Probing finds results again, and measuring finds measurements again; stable numbers are lost for ever, so they
-     * come last. */
+    /* Results and measurements can be recreated. Stable numbers cannot, so they are dropped last. */
     static const gpuhal_database_kind order[] = {GPUHAL_DATABASE_PLUGIN, GPUHAL_DATABASE_LINK, GPUHAL_DATABASE_FAULT,
                                                  GPUHAL_DATABASE_INTERFACE, GPUHAL_DATABASE_PHYSICAL};
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
@@ -205,8 +203,8 @@ bool gpuhal_database_drop_oldest(gpuhal_database *database)
     return false;
 }
 
-/* Drops results above the limit for each identity, the oldest first. After each drop the same place is checked again,
- * since the rest has moved up; i-- at 0 wraps, and i++ brings it back. */
+/* Drops results above the limit for each identity, the oldest first. After each drop the same index is checked again,
+ * since later records have moved up; i-- at 0 wraps, and i++ returns it to 0. */
 static void trim_results(gpuhal_database *database)
 {
     size_t count;

@@ -1,8 +1,8 @@
-/* registry/database.h: the registry's records, in memory.
+/* registry/database.h: the registry's records in memory.
  *
- * There is one list for each kind of record. Text members are malloc'ed; NULL means unknown. Every record begins with
- * the generation of its last write. Records are ordered by generation, never by time: clocks go back. Times are for
- * people. Stable numbers of physical devices and interfaces begin with 1 and are never given to another device.
+ * There is one list for each kind of record. Strings are malloc'ed; NULL means unknown. Every record begins with the
+ * generation of its last write. Records are ordered by generation, never by time, since clocks may be set back; times
+ * are only for display. Stable numbers of physical devices and interfaces begin with 1 and are never reused.
  */
 #ifndef GPUHAL_REGISTRY_DATABASE_H
 #define GPUHAL_REGISTRY_DATABASE_H
@@ -16,29 +16,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The result of probing a plugin. The same file probed under another cache key is another record. */
+/* The result of probing a plugin. Probing the same file under another cache key makes another record. */
 typedef struct gpuhal_database_plugin {
     uint64_t generation;
-    char *identity;   /* of the file: gpuhal_key_identity() */
-    gpuhal_texts key; /* cache key: key.h */
+    char *identity;   /* the file's gpuhal_key_identity() */
+    gpuhal_texts key; /* cache key (key.h) */
     char *name, *file, *version, *driver;
     gpuhal_plugin_state state;
     gpuhal_plugin_stage stage;
     int32_t status;
-    uint32_t signal; /* the signal that ended the helper; 0: none */
+    uint32_t signal; /* signal that killed the helper; 0 if none */
     char *reason;
-    gpuhal_texts output; /* the helper's last lines */
-    uint64_t probed_at;        /* seconds since 1970, as all times here */
-    uint64_t deadline_ns; /* the deadline that the helper exceeded; 0: none */
+    gpuhal_texts output; /* last lines of the helper's output */
+    uint64_t probed_at;        /* seconds since 1970, like all times here */
+    uint64_t deadline_ns; /* deadline that the helper exceeded; 0 if none */
     gpuhal_listed_devices devices;
 } gpuhal_database_plugin;
 
-/* A physical device. It is present while one of its interfaces is. */
+/* A physical device. It is present while one of its interfaces is present. */
 typedef struct gpuhal_database_physical {
     uint64_t generation;
     uint32_t number;
-    uint32_t host;      /* 1: the host's processor */
-    uint32_t vendor_id; /* 0: unknown */
+    uint32_t host;      /* 1 for the host's processor */
+    uint32_t vendor_id; /* 0 if unknown */
     char *pci, *name;
     uint64_t first_seen, last_seen;
 } gpuhal_database_physical;
@@ -53,23 +53,23 @@ typedef struct gpuhal_database_versions {
     size_t count, capacity;
 } gpuhal_database_versions;
 
-/* A physical device, or a partition of it, as one backend lists it. */
+/* A physical device or partition as listed by one backend. */
 typedef struct gpuhal_database_interface {
     uint64_t generation;
     uint32_t number, physical;
-    uint32_t present; /* 1: the backend listed it the last time */
+    uint32_t present; /* 1 if the backend listed it last time */
     char *backend, *partition, *name, *uuid;
     uint64_t first_seen, last_seen;
-    gpuhal_database_versions drivers; /* the newest is the last */
+    gpuhal_database_versions drivers; /* newest last */
 } gpuhal_database_interface;
 
-/* Results about the path from one interface to another, with these drivers. */
+/* The measured path from one interface to another, with these driver versions. */
 typedef struct gpuhal_database_link {
     uint64_t generation;
     uint32_t from, to; /* stable numbers of interfaces */
     char *from_driver, *to_driver;
-    uint32_t verified; /* 1: the bytes arrived unchanged; 0: they did not */
-    uint64_t path, bytes_per_second, latency_ns; /* 0: not measured */
+    uint32_t verified; /* 1 if the bytes arrived unchanged, else 0 */
+    uint64_t path, bytes_per_second, latency_ns; /* 0 if not measured */
     char *reason;
     uint64_t tried;
 } gpuhal_database_link;
@@ -81,13 +81,13 @@ typedef enum {
     GPUHAL_FAULT_OUT_OF_MEMORY = 4
 } gpuhal_fault_kind;
 
-/* A kind of fault and how often it happened, to an interface, or to a plugin if the interface is unknown. */
+/* A kind of fault and its count, for an interface, or for a plugin if the interface is unknown. */
 typedef struct gpuhal_database_fault {
     uint64_t generation;
     uint32_t kind; /* gpuhal_fault_kind */
-    uint32_t iface; /* 0: none */
-    char *plugin;  /* identity; NULL: none */
-    char *driver_version, *detail; /* of the last time */
+    uint32_t iface; /* 0 if unknown */
+    char *plugin;  /* identity; may be NULL */
+    char *driver_version, *detail; /* of the last fault */
     uint64_t count, first, last;
 } gpuhal_database_fault;
 
@@ -140,24 +140,25 @@ static inline gpuhal_database_fault *gpuhal_database_faults(const gpuhal_databas
     return database->records[GPUHAL_DATABASE_FAULT].list;
 }
 
-/* Appends a zeroed record to its list. Returns NULL without memory. */
+/* Appends a zeroed record to its list. Returns NULL if out of memory. */
 void *gpuhal_database_add(gpuhal_database *database, gpuhal_database_kind kind);
 void *gpuhal_database_at(const gpuhal_database *database, gpuhal_database_kind kind, size_t index);
 void gpuhal_database_remove(gpuhal_database *database, gpuhal_database_kind kind, size_t index);
 /* Returns the other record of the same object as `record`; NULL if there is none. */
 void *gpuhal_database_same(const gpuhal_database *database, gpuhal_database_kind kind, const void *record);
-/* Returns whether an interface of the physical device with this number is present. */
+/* Returns whether an interface of this physical device is present. */
 bool gpuhal_database_lists(const gpuhal_database *database, uint32_t physical);
-/* Drops records above the limits, and the records that belonged to them. The oldest go first; of physical devices first
- * the absent ones, then the last that was added. */
+/* Drops records above the limits, and the records that refer to them. Drops the oldest first; of physical devices the
+ * absent ones first, then the one added last. */
 void gpuhal_database_trim(gpuhal_database *database);
-/* Returns whether a new physical device can be recorded: fewer than the limit are present. Absent ones make room. */
+/* Returns whether a new physical device can be recorded: fewer than the limit are present. Absent ones are dropped to
+ * make room. */
 bool gpuhal_database_has_room(const gpuhal_database *database);
-/* Drops the oldest record of the kind that is easiest to find out again. Returns false if no record is left. */
+/* Drops the oldest record of the kind that is easiest to recreate. Returns false if no records are left. */
 bool gpuhal_database_drop_oldest(gpuhal_database *database);
 void gpuhal_database_finish(gpuhal_database *database);
 
-/* Returns the largest number of records of a kind. */
+/* Returns the maximum number of records of a kind. */
 size_t gpuhal_database_limit(gpuhal_database_kind kind);
 
 #endif

@@ -1,5 +1,5 @@
-/* registry/fields.c: see fields.h. Reading bounds and checks everything against the table, so that callers need no
- * checks: required members are there, numbers are in range, no key occurs twice. */
+/* registry/fields.c: see fields.h. Reading checks everything against the table, so that callers need no checks:
+ * required members exist, numbers are in range, keys are unique. */
 #include "registry/fields.h"
 
 #include <inttypes.h>
@@ -18,7 +18,7 @@ typedef struct field {
     size_t offset;
     field_type type;
     bool needed;
-    uint64_t most; /* largest value */
+    uint64_t most; /* maximum value */
 } field;
 
 #define PLUGIN(member)    offsetof(gpuhal_database_plugin, member)
@@ -215,7 +215,7 @@ static gpuhal_read_result read_texts(gpuhal_texts *to, const char *value)
     return to->failed ? GPUHAL_READ_NO_MEMORY : GPUHAL_READ_OK;
 }
 
-/* Makes room for one more. Returns NULL without memory. */
+/* Makes room for one more element. Returns NULL if out of memory. */
 static void *grow(void *list, size_t count, size_t *capacity, size_t size)
 {
     if (count < *capacity) {
@@ -227,7 +227,7 @@ static void *grow(void *list, size_t count, size_t *capacity, size_t size)
     return grown;
 }
 
-/* Parses "1700000000 535.54": the time when the version was first seen, and the version. */
+/* Parses "1700000000 535.54": the time when this version was first seen, and the version. */
 static gpuhal_read_result read_version(gpuhal_database_versions *to, const char *value)
 {
     const char *blank = strchr(value, ' ');
@@ -259,7 +259,7 @@ static gpuhal_read_result read_device(gpuhal_listed_devices *to, const char *val
     return gpuhal_listed_devices_add(to, (uint32_t)index) ? GPUHAL_READ_OK : GPUHAL_READ_NO_MEMORY;
 }
 
-/* Pairs after a `device` belong to it, up to the end of the record. */
+/* Pairs after a `device` pair belong to that device. */
 static gpuhal_read_result read_of_device(gpuhal_listed_devices *devices, const char *key, const char *value)
 {
     gpuhal_listed_device *device = &devices->list[devices->count - 1];
@@ -307,7 +307,7 @@ static bool may_repeat(const field *at)
     return at->type == TEXTS || at->type == VERSIONS || at->type == DEVICES;
 }
 
-/* `seen`: bit i for field i. */
+/* Bit i of `seen` is set once field i was read. */
 static gpuhal_read_result read_pair(gpuhal_database_kind kind, void *record, const char *key, const char *value,
                                     uint32_t *seen)
 {

@@ -1,8 +1,8 @@
-/* registry/key.h: the cache key of a plugin: all dependencies of its result, as lines of text. A cached result is valid
+/* registry/key.h: a plugin's cache key: all dependencies of its result, as lines of text. A cached result is valid
  * while all lines are current.
  *
  *     file 65024-131-97320-1700000000000000000-1700000000000000000 /usr/lib/libcuda.so.1   device, inode, size, times;
- *                                                                                          `absent` without a file
+ *     `absent` without a file
  *     folder 65024-99-4096-…-0f1e2d3c /etc/OpenCL/vendors          and a checksum of its entries
  *     variable POCL_DEVICES=basic                                  without `=` if it is not set
  *     root /recorded/machine                                       GPUHAL_SYSTEM_ROOT, if it is set
@@ -12,9 +12,9 @@
  *     driver nvidia 535.54.03 0000:01:00.0 …                       a kernel driver and its devices
  *     node 65024-7-…-rw /dev/nvidia0                               identified without opening
  *
- * The lines are kept as text, not as a digest: two keys are equal only if every line is, and a message can name the
- * line that changed. Nothing here may open a device node, or /dev/dri and other folders of devices: opening can wake a
- * sleeping GPU.
+ * The lines are stored as text, not as a digest: keys are equal only if all lines are equal, and a message can name the
+ * line that changed. Nothing here may open a device node, or a folder of device nodes such as /dev/dri: opening can
+ * wake a sleeping GPU.
  */
 #ifndef GPUHAL_REGISTRY_KEY_H
 #define GPUHAL_REGISTRY_KEY_H
@@ -22,34 +22,34 @@
 #include "os/os.h"
 #include "registry/database.h"
 
-/* Dependencies of a plugin's result besides the machine and the search path of libraries. Both may be NULL. */
+/* Dependencies of a plugin's result besides the machine and the library search path. Both may be NULL. */
 typedef struct gpuhal_key_request {
-    /* the plugin, its manifest, the vendors' files that the helper saw mapped, the paths of `watch` */
+    /* the plugin, its manifest, the vendor files that were mapped in the helper, the paths of `watch` */
     const gpuhal_texts *files;
-    const gpuhal_texts *variables; /* the variables that `environment` in the manifest names */
+    const gpuhal_texts *variables; /* the variables named by `environment` in the manifest */
 } gpuhal_key_request;
 
-/* Lists the lines about the machine, which all plugins share (machine.c). `root` replaces `/` when /proc, /sys, /dev
- * and /etc are read; "" for the machine itself. Sets out_lines->failed without memory. */
+/* Lists the lines about the machine, which all plugins share (machine.c). `root` replaces `/` for /proc, /sys, /dev and
+ * /etc; "" for the real root. Sets out_lines->failed if out of memory. */
 void gpuhal_key_machine(const char *root, gpuhal_texts *out_lines);
-/* Returns the text that identifies a device node, with its access rights, because the driver's answer depends on them.
- * `seen` is the path of the node. NULL without memory. */
+/* Returns the text that identifies a device node. Includes its access rights, since the driver's result depends on
+ * them. `seen` is the node's path. Returns NULL if out of memory. */
 char *gpuhal_key_node_words(const char *seen, const gpuhal_file_state *state);
-/* Makes the key of one plugin; the lines of the machine come last. */
+/* Makes a plugin's key; the machine's lines come last. */
 void gpuhal_key_make(const char *root, const gpuhal_key_request *request, const gpuhal_texts *machine,
                      gpuhal_texts *out_lines);
-/* Returns whether every line is current. *out_why gets the first line that is not, malloc'ed; it may be NULL. Returns
- * false also without memory. */
+/* Returns whether every line is current. *out_why is the first outdated line, malloc'ed, or NULL; `out_why` may be
+ * NULL. Also returns false if out of memory. */
 bool gpuhal_key_is_current(const gpuhal_texts *lines, const gpuhal_texts *machine, char **out_why);
-/* Returns the identity of a file's contents, for gpuhal_database_plugin.identity, malloc'ed; NULL if there is no such
- * file, or no memory. */
+/* Returns the identity of a file's contents for gpuhal_database_plugin.identity, malloc'ed; NULL if the file does not
+ * exist or if out of memory. */
 char *gpuhal_key_identity(const char *path);
 
-/* Lines of one database that were found current, for one listing: plugins share most of the files that they depend on,
- * and each is checked once. All zero means none. Lines that do not fit are checked again. */
+/* Cache of a database's lines that were found current during one listing: plugins share most files that they depend on,
+ * so each file is checked only once. Zero-initialised is empty. Lines that do not fit are checked again. */
 #define GPUHAL_KEY_SEEN 512u
 typedef struct gpuhal_key_seen {
-    const char *lines[GPUHAL_KEY_SEEN]; /* of the database; by their checksums */
+    const char *lines[GPUHAL_KEY_SEEN]; /* owned by the database; hashed by checksum */
     size_t count;
 } gpuhal_key_seen;
 
@@ -57,7 +57,7 @@ typedef struct gpuhal_key_seen {
 const gpuhal_database_plugin *gpuhal_key_find(const gpuhal_database *database, const char *name, const char *identity,
                                               const gpuhal_texts *machine, gpuhal_key_seen *seen);
 
-/* Lists the absolute paths of the executable mappings of this process, each once, in the order of their addresses. */
+/* Lists the absolute paths of this process's executable mappings, each once, ordered by address. */
 void gpuhal_key_mapped_files(gpuhal_texts *out_paths);
 
 #endif

@@ -1,5 +1,5 @@
-/* registry/limit.c: see limit.h. A process belongs to one group of each hierarchy, and the limits of all groups above
- * bind it too. In a container the upper part of the path is often not visible: missing levels are skipped. */
+/* registry/limit.c: see limit.h. A process belongs to one group of each hierarchy, and the limits of all ancestor
+ * groups apply too. In a container, the upper part of the path is often invisible; missing levels are skipped. */
 #include "registry/limit.h"
 
 #include "base/records.h"
@@ -12,9 +12,9 @@
 
 #define GROUPS_BYTES_MAX 65536u
 #define LIMIT_BYTES_MAX  64u
-#define NO_LIMIT         (UINT64_C(1) << 62) /* the first version reports a value above this if no limit is set */
+#define NO_LIMIT         (UINT64_C(1) << 62) /* cgroup v1 reports a larger value if no limit is set */
 
-/* Returns the text of a file below `root`; NULL if it cannot be read. */
+/* Returns the contents of a file below `root`; NULL if it cannot be read. */
 static char *text_of(const char *root, const char *mount, const char *group, const char *file, size_t most)
 {
     size_t bytes;
@@ -41,7 +41,8 @@ static void narrow(const char *root, const char *mount, const char *group, const
     free(text);
 }
 
-/* `path` is the process's own group, and is cut up to the top; a group outside of the visible tree counts as the top.
+/* `path` is the process's own group; its last component is removed repeatedly up to the root. A group outside the
+ * visible tree counts as the root.
  */
 static void narrow_by_all(const char *root, const char *mount, const char *path, const char *file, uint64_t *limit)
 {
@@ -64,7 +65,7 @@ uint64_t gpuhal_limit_memory(const char *root)
 {
     uint64_t limit = UINT64_MAX;
     char *text = text_of(root, "/proc/self", "", "cgroup", GROUPS_BYTES_MAX), *end = NULL;
-    /* "0::/path" is the second version, "4:cpu,memory:/path" the first. */
+    /* "0::/path" is cgroup v2, "4:cpu,memory:/path" v1. */
     for (char *line = text; line && *line; line = end ? end + 1 : NULL) {
         end = strchr(line, '\n');
         if (end) {
@@ -86,8 +87,8 @@ uint64_t gpuhal_limit_memory(const char *root)
     return limit;
 }
 
-/* ---- memory of devices. Regions are keyed "drm/0000:03:00.0/vram0", or without a number, and by NVIDIA's drivers from
- * 615 on "nvidia/0000:03:00.0/vidmem". A device's other regions are not its memory. */
+/* ---- device memory. Region keys are "drm/0000:03:00.0/vram0", also without a number; NVIDIA drivers from 615 on use
+ * "nvidia/0000:03:00.0/vidmem". Other regions of a device are not its memory. */
 
 static bool is_of_device(const char *line, const char *pci)
 {
@@ -108,7 +109,7 @@ static const char *next_line(const char *line)
     return end ? end + 1 : line + strlen(line);
 }
 
-/* Reads the number after a key and a blank; false for "max". */
+/* Reads the number after a key and a blank. Returns false for "max". */
 static bool value_at(const char *line, size_t key, uint64_t *out_value)
 {
     char *text = gpuhal_text_format("%.*s", (int)strcspn(line + key + 1, "\n"), line + key + 1);
@@ -117,7 +118,7 @@ static bool value_at(const char *line, size_t key, uint64_t *out_value)
     return known;
 }
 
-/* Returns the value that `text` has for the region whose key begins the line; 0: none. */
+/* Returns the value in `text` for the region whose key begins `line`; 0 if there is none. */
 static uint64_t value_of(const char *text, const char *line, size_t key)
 {
     uint64_t value = 0;
@@ -129,7 +130,7 @@ static uint64_t value_of(const char *text, const char *line, size_t key)
     return 0;
 }
 
-/* Memory may come from any region of the device, so one without a limit is enough. */
+/* Memory may come from any region of the device, so a single region without a limit means no limit. */
 static void narrow_device(const char *root, const char *mount, const char *group, const char *pci, uint64_t *left,
                           uint64_t *limit)
 {
@@ -156,7 +157,7 @@ static void narrow_device(const char *root, const char *mount, const char *group
     free(current);
 }
 
-/* Returns the process's own group of version 2; "" for one outside of the visible tree; NULL: none, or without
+/* Returns the process's own cgroup v2; "" if it is outside the visible tree; NULL if there is none or if out of
  * memory. */
 static char *own_group(const char *root)
 {

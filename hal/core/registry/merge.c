@@ -1,5 +1,5 @@
-/* registry/merge.c: see merge.h. A record is copied by writing and reading it, so that memory never has more than the
- * file can store. */
+/* registry/merge.c: see merge.h. Records are copied by writing and reading them as text, so that memory never contains
+ * more than the file can store. */
 #include "registry/merge.h"
 
 #include "registry/serial.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The limit of every kind except a plugin with its devices. */
+/* Size limit of every kind of record except plugins with devices. */
 #define SMALL_RECORD_BYTES_MAX 8192u
 
 static size_t most_bytes(gpuhal_database_kind kind)
@@ -15,14 +15,14 @@ static size_t most_bytes(gpuhal_database_kind kind)
     return kind == GPUHAL_DATABASE_PLUGIN ? GPUHAL_RECORD_BYTES_MAX : SMALL_RECORD_BYTES_MAX;
 }
 
-/* Adds a copy; *out_copy is NULL for a record that is too long or invalid. Returns false without memory. */
+/* Adds a copy; *out_copy is NULL if the record is too long or invalid. Returns false if out of memory. */
 static bool add_copy(gpuhal_database *database, gpuhal_database_kind kind, const void *record, void **out_copy)
 {
     gpuhal_text text = {0};
     gpuhal_read_result result = GPUHAL_READ_NO_MEMORY;
     *out_copy = NULL;
     gpuhal_record_write(kind, record, &text);
-    /* The copy is added before it is read, since it is read into its place; it is removed if it cannot be read. */
+    /* The record is added first, since the text is read into it, and removed if reading fails. */
     void *copy = text.failed ? NULL : gpuhal_database_add(database, kind);
     if (copy) {
         result = text.length > most_bytes(kind) ? GPUHAL_READ_DAMAGED
@@ -41,7 +41,7 @@ static size_t index_of(const gpuhal_database *database, gpuhal_database_kind kin
     return (size_t)((const char *)record - (const char *)database->records[kind].list) / gpuhal_record_size(kind);
 }
 
-/* Removes the earlier records of the same object. */
+/* Removes older records of the same object. */
 static void remove_older(gpuhal_database *database, gpuhal_database_kind kind, const void *record)
 {
     const void *older = gpuhal_database_same(database, kind, record);
@@ -50,7 +50,7 @@ static void remove_older(gpuhal_database *database, gpuhal_database_kind kind, c
     }
 }
 
-/* Replaces the earlier records of the same objects. */
+/* Replaces older records of the same objects. */
 static bool put_newest(gpuhal_database *database, gpuhal_database_kind kind, const void *records, size_t count,
                        size_t *left_out)
 {
@@ -61,14 +61,14 @@ static bool put_newest(gpuhal_database *database, gpuhal_database_kind kind, con
         }
         *left_out += !copy;
         if (copy) {
-            memcpy(copy, &database->generation, sizeof database->generation); /* the first member of every record */
+            memcpy(copy, &database->generation, sizeof database->generation); /* `generation`, the first member */
             remove_older(database, kind, copy);
         }
     }
     return true;
 }
 
-/* Counts are added: each process that saw a fault brings its own count. */
+/* Counts are added up: each process reports the faults that it observed. */
 static bool put_faults(gpuhal_database *database, gpuhal_changes *changes)
 {
     for (size_t i = 0; i < changes->fault_count; i++) {
@@ -116,7 +116,7 @@ static void forget_plugin(gpuhal_database *database, const char *name)
     }
 }
 
-/* Its interfaces, and the records about them, go when the database is trimmed. */
+/* Trimming removes its interfaces and the records about them. */
 static void forget_physical(gpuhal_database *database, uint32_t number)
 {
     const gpuhal_database_physical wanted = {.number = number};
@@ -143,7 +143,7 @@ static void end_quarantine(gpuhal_database *database, const char *identity)
     }
 }
 
-/* Copies through the text. Stable numbers that were given on either side are never given again. */
+/* Copies as text. Stable numbers in use on either side are never reused. */
 static bool replace(gpuhal_database *database, const gpuhal_database *with)
 {
     gpuhal_database old = *database;
@@ -164,9 +164,9 @@ static bool replace(gpuhal_database *database, const gpuhal_database *with)
     return true;
 }
 
-/* The order matters. Replaced or forgotten records go first, so that new ones stay. Numbers are given before links and
- * faults, which refer to them. Trimming comes last, when all references are there. After a failure the database is half
- * changed, and the caller drops it. */
+/* The order matters. Replacing and forgetting come first, so that they do not affect new records. Numbers are assigned
+ * before links and faults, which refer to them. Trimming comes last, when all references exist. After a failure the
+ * database is inconsistent, and the caller drops it. */
 bool gpuhal_database_merge(gpuhal_database *database, gpuhal_changes *changes)
 {
     changes->left_out = 0;

@@ -1,58 +1,59 @@
-/* registry/merge.h: changes, and how they are merged into the database. Nothing here may touch a file or a clock. */
+/* registry/merge.h: changes, and merging them into the database. These functions may not access files or clocks. */
 #ifndef GPUHAL_REGISTRY_MERGE_H
 #define GPUHAL_REGISTRY_MERGE_H
 
 #include "registry/database.h"
 
-/* A device that a backend lists now. Texts may be NULL. Values that several devices share identify none of them and
+/* A device that a backend lists now. Strings may be NULL. Values shared by several devices identify none of them and
  * must be left out. */
 typedef struct gpuhal_sighting {
-    uint32_t group; /* interfaces of one physical device have the same number, below the number of sightings */
-    uint32_t host;  /* 1: the host's processor, or a program on it */
+    uint32_t group; /* equal for all interfaces of one physical device; less than the number of sightings */
+    uint32_t host;  /* 1 for the host's processor or a software device */
     uint32_t vendor_id;
     const char *pci, *uuid, *backend, *partition, *name, *driver_version;
-    /* Result. */
-    uint32_t physical, iface; /* their stable numbers; 0 for those beyond the 256th */
+    /* Results: */
+    uint32_t physical, iface; /* stable numbers; 0 beyond the 256th */
 } gpuhal_sighting;
 
-/* The changes. Zero-initialised: none; `now` in seconds since 1970. The caller keeps all data that it passes. */
+/* The changes. Zero-initialised means no changes; `now` is in seconds since 1970. The caller owns all data passed
+ * here. */
 typedef struct gpuhal_changes {
     uint64_t now;
-    /* Done first: replaces the whole database; an empty one forgets everything. Stable numbers given before are never
-     * given again. */
+    /* Applied first: replaces the whole database; an empty one erases everything. Stable numbers in use before are
+     * never reused. */
     const gpuhal_database *replace;
-    const char *forget_plugin; /* then removes the results and faults of plugins with this name */
-    uint32_t forget_physical;  /* and a physical device with all its records; 0: none */
+    const char *forget_plugin; /* applied next: removes the results and faults of plugins with this name */
+    uint32_t forget_physical;  /* and this physical device with all its records; 0 for none */
     /* identity of a plugin whose device was opened: its earlier hangs and crashes no longer count */
     const char *proven;
-    const gpuhal_database_plugin *plugins; /* `generation` is filled in, here and below */
+    const gpuhal_database_plugin *plugins; /* `generation` is set by the merge, here and below */
     size_t plugin_count;
     gpuhal_sighting *sightings;
     size_t sighting_count;
-    /* NULL-ended names of backends whose devices are all among the sightings: their other interfaces are absent; or
-     * NULL */
+    /* NULL-terminated names of backends whose devices are all among the sightings, so that their other interfaces are
+     * absent; may be NULL */
     const char *const *listed;
     const gpuhal_database_link *links;
     size_t link_count;
-    const gpuhal_database_fault *faults; /* `count` more of each kind, at `now` */
+    const gpuhal_database_fault *faults; /* adds `count` faults of each kind at `now` */
     size_t fault_count;
-    size_t left_out; /* result: records that are too long to be saved */
+    size_t left_out; /* result: number of records that are too long to be saved */
 } gpuhal_changes;
 
-/* Merges the changes and increments the generation. Returns false without memory; the database must then only be
+/* Merges the changes and increments the generation. Returns false if out of memory; then the database may only be
  * finished. */
 bool gpuhal_database_merge(gpuhal_database *database, gpuhal_changes *changes);
 
-/* Returns whether the record keeps the plugin of this identity from being run. */
+/* Returns whether the record forbids running the plugin with this identity. */
 bool gpuhal_database_is_quarantine(const gpuhal_database_plugin *plugin, const char *identity);
 
-/* Returns whether a reader would miss none of the changes, so that nothing needs to be written. Sets the stable numbers
- * if so. */
+/* Returns whether the database already contains all changes, so that nothing needs to be written. If so, sets the
+ * stable numbers. */
 bool gpuhal_database_has(const gpuhal_database *database, const gpuhal_changes *changes);
 
-/* Finds the stable numbers of the sightings, or gives new ones, and records them as seen (stable_ids.c). */
+/* Finds or assigns the stable numbers of the sightings and records them as seen (stable_ids.c). */
 bool gpuhal_database_number(gpuhal_database *database, const gpuhal_changes *changes);
-/* Returns whether every sighting has its number and was recorded lately with the same values. */
+/* Returns whether every sighting has a number and was recorded recently with the same values. */
 bool gpuhal_database_has_noted(const gpuhal_database *database, const gpuhal_changes *changes);
 
 #endif

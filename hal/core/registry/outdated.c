@@ -1,5 +1,5 @@
-/* registry/outdated.c: see outdated.h. A file on a network drive that does not answer must not stop the writer, so jobs
- * read the states. */
+/* registry/outdated.c: see outdated.h. Files are checked in jobs, so that an unresponsive network drive does not block
+ * the writer. */
 #include "registry/outdated.h"
 
 #include "base/job.h"
@@ -14,7 +14,7 @@
 
 typedef struct look {
     gpuhal_job job;
-    char *path, *identity; /* of the file that was probed */
+    char *path, *identity; /* of the probed file */
     bool gone;
 } look;
 
@@ -36,7 +36,7 @@ static void destroy(gpuhal_job *job)
     free(own);
 }
 
-/* Returns false if the file does not answer in time, and without memory. */
+/* Returns false on a timeout or if out of memory. */
 static bool look_at(const gpuhal_database_plugin *plugin, bool *out_gone)
 {
     look *own = calloc(1, sizeof *own);
@@ -72,7 +72,7 @@ static bool is_same_line(const gpuhal_texts *one, const gpuhal_texts *other, con
     return line[0] && strcmp(line, line_of(other, word)) == 0;
 }
 
-/* Returns whether it was made since the same start of the machine and in the same mount namespace as a new result. */
+/* Returns whether the result is from the same boot and mount namespace as a new result. */
 static bool is_from_here(const gpuhal_database_plugin *plugin, const gpuhal_changes *changes)
 {
     bool here = false;

@@ -1,4 +1,4 @@
-/* registry/registry.c: see registry.h. `updating` is locked while files are read and written, `mutex` only while the
+/* registry/registry.c: see registry.h. `updating` is locked during file access. `mutex` is locked only while the
  * pointer to the newest snapshot is read or replaced, so that readers never wait for a disk. */
 #include "registry/registry.h"
 
@@ -13,22 +13,22 @@
 #include <string.h>
 
 struct gpuhal_registry {
-    char *directory; /* NULL: none */
+    char *directory; /* may be NULL */
     uint64_t lock_timeout_ns;
     gpuhal_log *log;
-    gpuhal_mutex updating; /* protects the five members below; locked before `mutex` */
-    bool memory_only;             /* a change could not be saved: from then on changes stay in this object */
+    gpuhal_mutex updating; /* protects the next five members; locked before `mutex` */
+    bool memory_only;             /* a change could not be saved, so changes stay in this object */
     bool reported_memory_only;    /* `memory_only` was logged */
     bool reported_damage;
     char why_memory_only[160];
-    gpuhal_file_state seen; /* state of the file that the snapshot was read from; all zero for none */
+    gpuhal_file_state seen; /* file state when the snapshot was read; zero if none */
     gpuhal_mutex mutex;     /* protects `newest` */
     gpuhal_snapshot *newest;
 };
 
 /* ---- snapshots */
 
-/* Takes over the database. Returns NULL without memory; then the caller keeps it. */
+/* Takes ownership of the database. Returns NULL if out of memory; then the caller keeps it. */
 static gpuhal_snapshot *snapshot_of(const gpuhal_database *database)
 {
     gpuhal_snapshot *snapshot = malloc(sizeof *snapshot);
@@ -47,8 +47,7 @@ void gpuhal_snapshot_release(gpuhal_snapshot *snapshot)
     }
 }
 
-/* Counting is done under the mutex: between reading the pointer and counting, the registry's own reference keeps the
- * snapshot alive. */
+/* The reference is added under the mutex: until then only the registry's own reference keeps the snapshot alive. */
 gpuhal_snapshot *gpuhal_registry_snapshot(gpuhal_registry *registry)
 {
     gpuhal_mutex_lock(&registry->mutex);
@@ -58,7 +57,7 @@ gpuhal_snapshot *gpuhal_registry_snapshot(gpuhal_registry *registry)
     return snapshot;
 }
 
-/* Makes the database the newest snapshot. Returns false without memory. The older snapshot lives until its last reader
+/* Makes the database the newest snapshot. Returns false if out of memory. The old snapshot exists until its last reader
  * releases it. It is released outside the mutex, since freeing takes time. */
 static bool publish(gpuhal_registry *registry, const gpuhal_database *database)
 {
@@ -76,10 +75,10 @@ static bool publish(gpuhal_registry *registry, const gpuhal_database *database)
 
 /* ---- log */
 
-/* Messages that are logged once `updating` is unlocked: a listener of the log may call the library. */
+/* Messages to log after `updating` is unlocked: a log listener may call the library. */
 typedef struct log_lines {
-    const char *memory_only; /* reason; NULL: nothing to log */
-    const char *damaged;     /* the reader's treatment of the damage */
+    const char *memory_only; /* reason; may be NULL */
+    const char *damaged;     /* how the damage was handled; may be NULL */
 } log_lines;
 
 static void keep_in_memory(gpuhal_registry *registry, const char *why, log_lines *lines)
@@ -115,7 +114,7 @@ static const char *words_of(int error)
     return error == ETIMEDOUT ? "another process has locked it" : strerror(error);
 }
 
-/* Returns why the file may not be replaced; NULL if it may. */
+/* Returns why the file must not be replaced; NULL if it may be. */
 static const char *stands_in_the_way(const gpuhal_store_reading *reading)
 {
     if (reading->error) {
@@ -126,7 +125,7 @@ static const char *stands_in_the_way(const gpuhal_store_reading *reading)
 
 /* ---- reading */
 
-/* Must be called with `updating` locked, or before the object is published. */
+/* Called with `updating` locked, or before the object is published. */
 static bool load(gpuhal_registry *registry, uint64_t generation_least, log_lines *lines)
 {
     gpuhal_database database;
@@ -141,7 +140,7 @@ static bool load(gpuhal_registry *registry, uint64_t generation_least, log_lines
     if (why) {
         keep_in_memory(registry, why, lines);
     }
-    /* Generations of one object never go back, even if the file was deleted or restored from an older export: readers
+    /* An object's generations never decrease, even if the file was deleted or restored from an older export: readers
      * compare them. */
     if (database.generation < generation_least) {
         database.generation = generation_least;
@@ -170,7 +169,7 @@ gpuhal_registry *gpuhal_registry_create(const char *directory, uint64_t lock_tim
         registry->directory = gpuhal_text_copy(directory);
         good = registry->directory && load(registry, 0, &lines);
     } else {
-        /* Without a directory this needs no message. */
+        /* Running without a directory needs no message. */
         registry->memory_only = registry->reported_memory_only = true;
         snprintf(registry->why_memory_only, sizeof registry->why_memory_only, "%s", "no registry is kept");
         good = publish(registry, &GPUHAL_DATABASE_EMPTY);
@@ -227,7 +226,7 @@ bool gpuhal_registry_refresh(gpuhal_registry *registry)
     int error = path ? gpuhal_os_file_state(path, &state) : ENOMEM;
     bool same = (!error || error == ENOENT) && same_state(&state, &registry->seen);
     if (error != ENOMEM && (!same || registry->memory_only)) {
-        /* The reason may be gone (a full disk, a newer file that was removed): the next update tries the file
+        /* The obstacle may be gone (a full disk, a newer file that was removed), so the next update tries to write
          * again. */
         registry->memory_only = false;
         changed = load(registry, newest_generation(registry) + 1, &lines);
@@ -240,15 +239,15 @@ bool gpuhal_registry_refresh(gpuhal_registry *registry)
 
 /* ---- writing */
 
-/* Merges the changes into `database` and makes its text; drops the oldest records while it is too long. Returns false
- * without memory. Trims after each drop, so that a dropped object's records go with it. */
+/* Merges the changes into `database` and writes its text. While the text is too long, drops the oldest records. Trims
+ * after each drop, so that records of a dropped object are dropped too. Returns false if out of memory. */
 static bool merge_and_write(gpuhal_database *database, gpuhal_changes *changes, gpuhal_text *out_text)
 {
     if (!gpuhal_database_merge(database, changes)) {
         return false;
     }
     gpuhal_serial_write(database, out_text);
-    /* Terminates: each round drops a record, and an empty database fits. */
+    /* Terminates: each iteration drops a record, and an empty database fits. */
     while (!out_text->failed && out_text->length > GPUHAL_REGISTRY_BYTES_MAX && gpuhal_database_drop_oldest(database)) {
         gpuhal_database_trim(database);
         gpuhal_text_finish(out_text);
@@ -257,7 +256,7 @@ static bool merge_and_write(gpuhal_database *database, gpuhal_changes *changes, 
     return !out_text->failed;
 }
 
-/* Publishes the database as a reader of the file would see it. */
+/* Publishes the database exactly as it will be read from the file. */
 static bool publish_text(gpuhal_registry *registry, const gpuhal_text *text)
 {
     gpuhal_database database;
@@ -270,7 +269,7 @@ static bool publish_text(gpuhal_registry *registry, const gpuhal_text *text)
     return good;
 }
 
-/* Copies the newest snapshot through its text. Returns false without memory. */
+/* Copies the newest snapshot as text. Returns false if out of memory. */
 static bool copy_newest(gpuhal_registry *registry, gpuhal_database *out_content)
 {
     gpuhal_text text = {0};
@@ -283,7 +282,7 @@ static bool copy_newest(gpuhal_registry *registry, gpuhal_database *out_content)
     return good;
 }
 
-/* Keeps the changes in this object. Returns OK, or HOST_MEMORY. */
+/* Applies the changes to this object only. Returns OK or HOST_MEMORY. */
 static gpuhal_status update_here(gpuhal_registry *registry, gpuhal_changes *changes)
 {
     gpuhal_database database = GPUHAL_DATABASE_EMPTY;
@@ -295,7 +294,7 @@ static gpuhal_status update_here(gpuhal_registry *registry, gpuhal_changes *chan
     return good ? GPUHAL_OK : gpuhal_error_host_memory();
 }
 
-/* Called with the lock between processes. *out_why is set if nothing was written; then nothing was published either. */
+/* Called with the lock between processes. If nothing could be written, sets *out_why and publishes nothing. */
 static gpuhal_status update_file(gpuhal_registry *registry, gpuhal_changes *changes, const char **out_why,
                                  log_lines *lines)
 {
@@ -303,8 +302,8 @@ static gpuhal_status update_file(gpuhal_registry *registry, gpuhal_changes *chan
     gpuhal_store_reading reading;
     gpuhal_text text = {0};
     gpuhal_status status = GPUHAL_OK;
-    /* Under the lock the file is read again, so that changes of other processes since the last snapshot are merged
-     * and not overwritten. */
+    /* The file is read again under the lock, so that changes of other processes since the last snapshot are merged and
+     * not overwritten. */
     gpuhal_store_read_database(registry->directory, &database, &reading);
     *out_why = reading.error == ENOMEM ? NULL : stands_in_the_way(&reading);
     if (reading.error == ENOMEM) {
@@ -323,8 +322,7 @@ static gpuhal_status update_file(gpuhal_registry *registry, gpuhal_changes *chan
     }
     int error = gpuhal_store_replace(registry->directory, text.data, text.length, reading.damaged);
     *out_why = error ? strerror(error) : NULL;
-    /* The state of the new file is unknown here, so this one fits no file: the next refresh reads the file once
-     * more. */
+    /* The new file's state is unknown here. This value matches no file, so the next refresh reads it again. */
     registry->seen = (gpuhal_file_state){.bytes = UINT64_MAX};
     if (!error && !publish_text(registry, &text)) {
         status = gpuhal_error_host_memory();
@@ -335,7 +333,7 @@ end:
     return status;
 }
 
-/* If nothing changes on a machine, opening the library writes nothing and waits for no other process. */
+/* On an unchanged machine, opening the library writes nothing and waits for no other process. */
 static bool has_already(gpuhal_registry *registry, const gpuhal_changes *changes)
 {
     gpuhal_snapshot *snapshot = gpuhal_registry_snapshot(registry);
@@ -344,9 +342,9 @@ static bool has_already(gpuhal_registry *registry, const gpuhal_changes *changes
     return has;
 }
 
-/* `updating` separates threads of this object, the lock between processes all others. That lock is taken second, with a
- * timeout, since its owner may be stopped. If the file cannot be written for any reason, the changes go into this
- * object. */
+/* `updating` excludes other threads of this object, the lock between processes everything else. The latter is acquired
+ * second, with a timeout, since its owner may be stopped. If the file cannot be written for any reason, the changes are
+ * applied to this object only. */
 static gpuhal_status update(gpuhal_registry *registry, gpuhal_changes *changes)
 {
     gpuhal_status status = GPUHAL_OK;

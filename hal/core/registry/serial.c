@@ -1,5 +1,5 @@
-/* registry/serial.c: see serial.h. The text is cut into records, and only those with a correct checksum are parsed. A
- * damaged `[` or `crc` line costs only its record. */
+/* registry/serial.c: see serial.h. The text is split into records, and only those with a correct checksum are parsed. A
+ * damaged `[` or `crc` line affects only its own record. */
 #include "registry/serial.h"
 
 #include "registry/checksum.h"
@@ -13,7 +13,7 @@
 
 static void end_record(gpuhal_text *to, size_t begin)
 {
-    /* Without memory the record may not even have begun. */
+    /* If out of memory, not even the record's beginning may exist. */
     if (to->failed) {
         return;
     }
@@ -21,7 +21,7 @@ static void end_record(gpuhal_text *to, size_t begin)
     gpuhal_text_printf(to, CRC_LINE "%08" PRIx32 "\n", gpuhal_checksum(0, text + begin, to->length - begin));
 }
 
-/* Skips the empty line that the writer puts before a record: it does not belong to the checksum. */
+/* Skips the empty line before a record, which is not part of the checksum. */
 static size_t begin_of_next(const gpuhal_text *to)
 {
     return to->length > 0 ? to->length + 1 : 0;
@@ -52,7 +52,6 @@ void gpuhal_serial_write(const gpuhal_database *database, gpuhal_text *to)
     end_record(to, begin);
 }
 
-/* One record in a text. */
 typedef struct piece {
     const char *begin;
     size_t bytes; /* without the crc line */
@@ -64,7 +63,8 @@ typedef struct cutter {
     size_t damaged;
 } cutter;
 
-/* Returns the next line without its end; false at the end of the text. A last line without an end counts as truncated.
+/* Returns the next line without its line end; false at the end of the text. A last line without a line end counts as
+ * truncated.
  */
 static bool next_line(cutter *at, const char **out_line, size_t *out_length)
 {
@@ -116,8 +116,8 @@ static bool take_kind(piece *to, const char *line, size_t length)
     return true;
 }
 
-/* Finds the next record with a correct checksum, and counts the damaged ones before it. The sum covers the line with
- * the kind and all others up to the crc line. A `[` always begins another record, so damage costs only one. */
+/* Finds the next record with a correct checksum, and counts the damaged ones before it. The sum covers everything from
+ * the `[` line up to the crc line. A `[` always begins a new record, so damage affects only one. */
 static bool next_piece(cutter *at, piece *out_piece)
 {
     const char *line, *begin = NULL;
@@ -144,7 +144,7 @@ static bool next_piece(cutter *at, piece *out_piece)
     return false;
 }
 
-/* Reads a record of numbers only, in the order of `names`. */
+/* Reads a record that contains only numbers, in the order of `names`. */
 static gpuhal_read_result read_numbers(const piece *from, const char *const *names, uint64_t *out_numbers, size_t count)
 {
     gpuhal_records_reader reader;
@@ -154,7 +154,7 @@ static gpuhal_read_result read_numbers(const piece *from, const char *const *nam
     gpuhal_records_next(&reader);
     gpuhal_records_item item;
     while (good && (item = gpuhal_records_next(&reader)) == GPUHAL_RECORDS_PAIR) {
-        /* A later version may have more members in its first record: the rest is ignored. */
+        /* A newer version may add members to the first record; they are ignored. */
         if (found < count) {
             good = strcmp(reader.name, names[found]) == 0 &&
                    gpuhal_records_u64(gpuhal_text_get(&reader.value), &out_numbers[found]);
@@ -172,7 +172,7 @@ static gpuhal_read_result read_head(cutter *at, gpuhal_database *database, gpuha
     static const char *const names[] = {"version", "generation", "next_physical", "next_interface"};
     uint64_t numbers[4] = {0};
     piece head;
-    /* The version is read alone, since a later one may have another format. */
+    /* The version is read first, since a newer version may have another format. */
     gpuhal_read_result result = next_piece(at, &head) && strcmp(head.kind, "registry") == 0
                                     ? read_numbers(&head, names, numbers, 1)
                                     : GPUHAL_READ_DAMAGED;
@@ -198,8 +198,8 @@ static gpuhal_read_result read_head(cutter *at, gpuhal_database *database, gpuha
     return GPUHAL_READ_OK;
 }
 
-/* Returns whether the stable numbers in a record are below the next free ones. A number above them would be given a
- * second time later. */
+/* Returns whether the stable numbers in a record are below the next free ones. Higher numbers would later be assigned
+ * twice. */
 static bool numbers_were_given(const gpuhal_database *database, gpuhal_database_kind kind, const void *record)
 {
     if (kind == GPUHAL_DATABASE_PHYSICAL) {
@@ -213,8 +213,8 @@ static bool numbers_were_given(const gpuhal_database *database, gpuhal_database_
     return true;
 }
 
-/* Adds the record. A second record of the same object is damage, and so is one above the limit. A record of a kind that
- * this version lacks is left out, since another version wrote it. */
+/* Adds the record. A second record of the same object, or one above the limit, is damage. A record of an unknown kind
+ * is skipped, since another version wrote it. */
 static gpuhal_read_result take_record(gpuhal_database *database, const piece *from)
 {
     gpuhal_database_kind kind = gpuhal_record_kind_of(from->kind);
@@ -263,7 +263,8 @@ gpuhal_read_result gpuhal_serial_read(const char *text, size_t bytes, gpuhal_dat
         gpuhal_database_finish(out_content);
         return result;
     }
-    /* The last record counts the others: fewer of them, or anything after it, shows that the file was cut or joined. */
+    /* The last record contains the number of records: a smaller number, or anything after it, shows that the file was
+     * truncated or concatenated. */
     out_report->cut = usable && (expected != records || next_piece(&at, &found));
     out_report->damaged = at.damaged;
     gpuhal_database_trim(out_content);

@@ -1,4 +1,4 @@
-/* registry/serial.h: the whole registry as one text.
+/* registry/serial.h: the text format of the registry file.
  *
  *     # comment lines, and empty ones, between records
  *     [registry]
@@ -17,7 +17,7 @@
  *     crc = …
  *
  * Each record ends with the CRC-32C of its bytes from `[` up to that line, in eight hexadecimal digits. The first
- * record gives the version of the format; the last counts the records, so that a truncated text is detected.
+ * record contains the format version. The last contains the number of records, so that truncation is detected.
  */
 #ifndef GPUHAL_REGISTRY_SERIAL_H
 #define GPUHAL_REGISTRY_SERIAL_H
@@ -25,22 +25,22 @@
 #include "registry/fields.h"
 
 #define GPUHAL_REGISTRY_VERSION   1u
-#define GPUHAL_REGISTRY_BYTES_MAX (1u << 20)   /* of the text */
-#define GPUHAL_RECORD_BYTES_MAX   (256u << 10) /* of one record that is read */
+#define GPUHAL_REGISTRY_BYTES_MAX (1u << 20)   /* maximum size of the text */
+#define GPUHAL_RECORD_BYTES_MAX   (256u << 10) /* maximum size of one record when reading */
 
 typedef struct gpuhal_serial_report {
-    bool newer;     /* written by a later version of the library: nothing was read */
-    bool headless;  /* the first record is damaged: nothing was read */
-    bool cut;       /* the last record is missing, or its count is wrong */
-    size_t damaged; /* ignored records, and lines between them */
+    bool newer;     /* written by a newer version of the library; nothing was read */
+    bool headless;  /* the first record is damaged; nothing was read */
+    bool cut;       /* the last record is missing or its count is wrong */
+    size_t damaged; /* number of damaged records, and of stray lines between records */
 } gpuhal_serial_report;
 
-/* Reads every valid record into *out_database. Fails only without memory, and then leaves it empty. */
+/* Reads every valid record into *out_content. Fails only if out of memory, and then leaves it empty. */
 gpuhal_read_result gpuhal_serial_read(const char *text, size_t bytes, gpuhal_database *out_content,
                                       gpuhal_serial_report *out_report);
-/* Returns whether a text that this version understands is damaged. */
+/* Returns whether the text is damaged; false for newer versions. */
 bool gpuhal_serial_is_damaged(const gpuhal_serial_report *report);
-/* Writes the text. Sets to->failed without memory. */
+/* Writes the text. Sets to->failed if out of memory. */
 void gpuhal_serial_write(const gpuhal_database *database, gpuhal_text *to);
 
 #endif

@@ -1,9 +1,9 @@
-/* registry/stable_ids.c: finds the stable numbers of the physical devices that are listed now.
+/* registry/stable_ids.c: finds the stable numbers of the listed physical devices.
  *
- * A physical device is recognised by a UUID of one of its interfaces; else by its PCI address, if the vendor is the
- * same and no interface contradicts; else, if an address is unknown, by backend and name, in the order of the list. An
- * interface contradicts if its UUID changed although its driver did not: then another device is in the same slot. (Some
- * drivers derive UUIDs from their version.) Each number is given to at most one physical device, the strongest reason
+ * A physical device is recognised by the UUID of one of its interfaces; else by its PCI address, if the vendor is the
+ * same and no interface contradicts; else, if an address is unknown, by backend and name, in list order. An interface
+ * contradicts if its UUID has changed although its driver has not: then another device is in the slot. (Some drivers
+ * derive UUIDs from their version.) Each number is assigned to at most one physical device, by the strongest match
  * first.
  */
 #include "registry/merge.h"
@@ -14,10 +14,10 @@
 #include <string.h>
 
 #define TEXT_BYTES_MAX    256u
-#define FRESH_SECONDS     86400u /* a sighting needs no new record for this time */
+#define FRESH_SECONDS     86400u /* a sighting is recorded again only after this time */
 #define VERSIONS_KEPT_MAX 16u
 
-/* The state of one call. */
+/* State of one call. */
 typedef struct numbering {
     const gpuhal_database *database;
     gpuhal_sighting *sightings;
@@ -47,7 +47,7 @@ static bool same_vendor(uint32_t one, uint32_t other)
     return one == 0 || other == 0 || one == other;
 }
 
-/* Names are compared as they are stored. */
+/* Names are compared as stored, that is truncated. */
 static size_t kept_bytes(const char *text)
 {
     size_t length = text ? strlen(text) : 0;
@@ -102,7 +102,7 @@ static bool group_is_host(const numbering *at, uint32_t group)
     return host;
 }
 
-/* Returns whether `related` is true of any sighting of this group and any interface of this physical device. */
+/* Returns whether `related` is true for any sighting of this group and any interface of this physical device. */
 static bool any_pair(const numbering *at, uint32_t group, uint32_t physical,
                      bool (*related)(const gpuhal_sighting *seen, const gpuhal_database_interface *known))
 {
@@ -123,7 +123,7 @@ static bool states_same_uuid(const gpuhal_sighting *seen, const gpuhal_database_
     return same_said(seen->uuid, known->uuid) && same(seen->partition, known->partition);
 }
 
-/* The driver must be the same: some drivers derive the UUID from their version, so another version proves nothing. */
+/* The driver must be the same: some drivers derive the UUID from their version. */
 static bool denies(const gpuhal_sighting *seen, const gpuhal_database_interface *known)
 {
     return same(seen->backend, known->backend) && same(seen->partition, known->partition) && is_said(seen->uuid) &&
@@ -147,7 +147,7 @@ static bool is_other_sort(const numbering *at, uint32_t group, const gpuhal_data
     return physical->host || group_is_host(at, group) || !same_vendor(group_vendor(at, group), physical->vendor_id);
 }
 
-/* A UUID counts more than an address: a device that was moved to another slot keeps its number. */
+/* A UUID outranks an address: a device moved to another slot keeps its number. */
 static bool match_uuid(const numbering *at, uint32_t group, const gpuhal_database_physical *physical)
 {
     return !is_other_sort(at, group, physical) && any_pair(at, group, physical->number, states_same_uuid);
@@ -159,8 +159,8 @@ static bool match_pci(const numbering *at, uint32_t group, const gpuhal_database
            !any_pair(at, group, physical->number, denies);
 }
 
-/* The weakest reason is valid only if an address is unknown on one side, since two known ones would have matched
- * before. */
+/* The weakest match is valid only if an address is unknown on one side: two known addresses would have matched
+ * earlier. */
 static bool match_name(const numbering *at, uint32_t group, const gpuhal_database_physical *physical)
 {
     return !is_other_sort(at, group, physical) && !(is_said(group_pci(at, group)) && is_said(physical->pci)) &&
@@ -195,9 +195,8 @@ static bool is_taken(const numbering *at, uint32_t number)
     return taken;
 }
 
-/* Takes groups in the order of their first sighting and physical devices in the order of their numbers, so that the
- * result is deterministic. Skips groups that have a number and numbers that were given: an earlier reason is never
- * revoked. */
+/* Tries groups in the order of their first sighting and physical devices in the order of their numbers, so that the
+ * result is deterministic. Skips groups and numbers that are already matched: an earlier match is never revoked. */
 static void match_all(const numbering *at, match_fn *matches)
 {
     size_t count;
@@ -212,7 +211,7 @@ static void match_all(const numbering *at, match_fn *matches)
     }
 }
 
-/* Copies at most TEXT_BYTES_MAX bytes; an empty text keeps the earlier one. */
+/* Copies at most TEXT_BYTES_MAX bytes; an empty string keeps the old value. */
 static bool keep(char **to, const char *text)
 {
     if (!is_said(text)) {
@@ -226,7 +225,7 @@ static bool keep(char **to, const char *text)
     return copy != NULL;
 }
 
-/* Returns the physical device with the number of a group. Adds a new device if the group has no number. NULL without
+/* Returns the physical device with a group's number; adds a device if the group has none. Returns NULL if out of
  * memory. */
 static gpuhal_database_physical *physical_of(const numbering *at, gpuhal_database *to, uint32_t group)
 {
@@ -243,8 +242,7 @@ static gpuhal_database_physical *physical_of(const numbering *at, gpuhal_databas
     return physical;
 }
 
-/* If more physical devices are present than are recorded, the last ones get no number, so that the others keep
- * theirs. */
+/* If more physical devices are present than the limit, the last ones get no number, so that the others keep theirs. */
 static bool is_beyond(const gpuhal_database *database, uint32_t number)
 {
     return number == 0 && !gpuhal_database_has_room(database);
@@ -354,7 +352,8 @@ static void note_absence(gpuhal_database *database, const char *const *listed)
     }
 }
 
-/* Sightings above the limit are ignored, so that a plugin that lists thousands cannot delay every start. */
+/* Sightings above the limit are ignored, so that a plugin that lists thousands of devices does not delay every
+ * start. */
 static numbering begin_numbering(const gpuhal_database *database, const gpuhal_changes *changes)
 {
     static match_fn *const reasons[] = {match_host, match_uuid, match_pci, match_name};
@@ -369,9 +368,8 @@ static numbering begin_numbering(const gpuhal_database *database, const gpuhal_c
     return at;
 }
 
-/* Runs once every physical device has its number. Goes over all sightings twice. Names come first, because they
- * distinguish interfaces of one backend. The interfaces that are left then were renamed, and match the remaining
- * records. */
+/* Runs after every physical device has a number. The first pass over the sightings matches names, which distinguish
+ * interfaces of one backend. The second pass matches renamed interfaces with the remaining records. */
 static void match_interfaces(const numbering *at)
 {
     for (size_t i = 0; i < 2 * at->count; i++) {
@@ -383,7 +381,7 @@ bool gpuhal_database_number(gpuhal_database *database, const gpuhal_changes *cha
 {
     note_absence(database, changes->listed);
     const numbering at = begin_numbering(database, changes);
-    /* Recorded devices come first: only then is it known how much room is left for new ones. */
+    /* Known devices come first: only then is the room for new ones known. */
     for (size_t i = 0; i < 2 * at.count; i++) {
         const gpuhal_sighting *seen = &at.sightings[i % at.count];
         bool known = number_of(&at, seen->group) != 0;

@@ -1,4 +1,4 @@
-/* registry/store.h: the registry's files, in a separate directory:
+/* registry/store.h: the registry's files, in their own directory:
  *
  *     registry             the text of serial.h; replaced as a whole, so that a reader sees one state or the next
  *     registry.lock        locked by the one process that writes
@@ -14,24 +14,24 @@
 #define GPUHAL_STORE_DAMAGED_MAX 3u
 
 typedef struct gpuhal_store_reading {
-    int error;                 /* errno of the failed read; 0: read, or absent */
-    bool absent;               /* there is no file; the database is empty */
-    gpuhal_serial_report report; /* about the text that was read */
+    int error;                 /* errno if reading failed; 0 if the file was read or is absent */
+    bool absent;               /* the file does not exist; the database is empty */
+    gpuhal_serial_report report; /* describes the text that was read */
     bool damaged;
-    gpuhal_file_state state;   /* of the file */
+    gpuhal_file_state state;   /* the file's state */
 } gpuhal_store_reading;
 
-/* Returns whether the directory belongs to another user: then the registry is only read. If the directory is missing,
- * its nearest existing ancestor decides: no directory is made below one of another user, other than root. */
+/* Returns whether the directory belongs to another user; then the registry is only read. If it is missing, its nearest
+ * existing ancestor decides: no directory is created below one of another user, except root. */
 bool gpuhal_store_is_foreign(const char *directory);
-/* Reads the registry. Never waits or locks. out_reading->error is ENOMEM if the library itself is out of memory. The
- * database must be finished in any case. */
+/* Reads the registry. Never waits or locks. out_reading->error is ENOMEM if the library itself runs out of memory. The
+ * database must be finished even on failure. */
 void gpuhal_store_read_database(const char *directory, gpuhal_database *out_content, gpuhal_store_reading *out_reading);
-/* Makes the directory if it is missing, and takes the lock. Returns 0 or errno; ETIMEDOUT while another process keeps
+/* Creates the directory if it is missing, and acquires the lock. Returns 0 or errno; ETIMEDOUT if another process keeps
  * the lock. */
 int gpuhal_store_lock(const char *directory, uint64_t timeout_ns, intptr_t *out_lock);
-/* Replaces the file's contents. The caller must have the lock. With `damaged` the old file is set aside. Returns 0
- * once the disk has the text, or errno. */
+/* Replaces the file's contents. The caller must have the lock. With `damaged`, keeps the old file under another name.
+ * Returns 0 once the text is on disk, or errno. */
 int gpuhal_store_replace(const char *directory, const char *text, size_t bytes, bool damaged);
 
 #endif

@@ -1,5 +1,5 @@
-/* os/linux/descriptor.h: keeps files away from the numbers of standard input, output and error. A process that has
- * closed one of these would give its number to the next file, and print into that. */
+/* os/linux/descriptor.h: keeps files off descriptors 0 to 2. In a process that has closed one of them, open() would
+ * return its number, and the process would print into that file. */
 #ifndef GPUHAL_OS_DESCRIPTOR_H
 #define GPUHAL_OS_DESCRIPTOR_H
 
@@ -7,7 +7,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* Returns the result of open(), moved up if need be; below 0 with errno. */
+/* Takes a result of open(). Returns the descriptor, moved up if necessary; negative with errno on failure. */
 static inline int gpuhal_descriptor_move_up(int file)
 {
     if (file < 0 || file > STDERR_FILENO) {

@@ -1,12 +1,12 @@
-/* os/linux/environment.c: environment variables, which a process with more rights than its user must not trust. */
+/* os/linux/environment.c: environment variables, which a process that is more privileged than its user must not
+ * trust. */
 #include "os/os.h"
 
 #include <stdlib.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
-/* AT_SECURE covers set-user-id, set-group-id, file capabilities and additions of security modules; comparing ids would
- * not. */
+/* AT_SECURE covers set-user-id, set-group-id, file capabilities and security modules. Comparing user ids would not. */
 bool gpuhal_os_privileged(void)
 {
     return getauxval(AT_SECURE) != 0;

@@ -1,5 +1,5 @@
-/* os/linux/file_io.c: reads and writes large pieces of files at offsets, through the page cache or around it. The
- * position of a descriptor is neither used nor changed, so one descriptor serves any number of threads. */
+/* os/linux/file_io.c: large reads and writes at file offsets, through the page cache or around it. The file position is
+ * neither used nor changed, so any number of threads may share a descriptor. */
 #include "os/linux/descriptor.h"
 #include "os/linux/size_limit.h"
 #include "os/os.h"
@@ -13,10 +13,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* The alignment of O_DIRECT on practically all disks, if the kernel does not report it (before Linux 6.1). */
+/* The O_DIRECT alignment of practically all disks, used if the kernel does not report it (before Linux 6.1). */
 enum { USUAL_ALIGNMENT = 4096 };
 
-/* Refuses files without offsets: directories, FIFOs, sockets, terminals. The type of a device is known only once it is
+/* Refuses files without offsets: directories, FIFOs, sockets, terminals. For a device this is known only once it is
  * open. */
 static int check_form(mode_t mode, int file)
 {
@@ -29,7 +29,7 @@ static int check_form(mode_t mode, int file)
     return file >= 0 && lseek(file, 0, SEEK_CUR) < 0 ? errno : 0;
 }
 
-/* Opening a FIFO would wait, or end the wait of another process, so the type is checked before and once more
+/* Opening a FIFO would block, or unblock another process, so the type is checked before opening and again
  * afterwards. */
 int gpuhal_os_file_open(const char *path, bool writes, intptr_t *out_file)
 {
@@ -53,7 +53,7 @@ int gpuhal_os_file_open(const char *path, bool writes, intptr_t *out_file)
     return 0;
 }
 
-/* Opens the same file again, even one without a name. */
+/* Reopens a file, even one without a name. */
 static int open_again(int file, int flags)
 {
     char name[40];
@@ -62,8 +62,8 @@ static int open_again(int file, int flags)
 }
 
 /* Linux: "if a file is opened with O_APPEND, pwrite() appends data to the end of the file, regardless of the value of
- * offset" (pwrite(2), BUGS). With O_DIRECT a descriptor accepts only aligned pieces: then the file is opened again
- * without it. */
+ * offset" (pwrite(2), BUGS). An O_DIRECT descriptor accepts only aligned transfers, so the file is reopened without
+ * O_DIRECT. */
 int gpuhal_os_file_adopt(intptr_t descriptor, bool writes, intptr_t *out_file)
 {
     struct stat status;
@@ -116,7 +116,8 @@ int gpuhal_os_file_read_piece(intptr_t file, uint64_t offset, void *to, uint64_t
     return 0;
 }
 
-/* Without this check a disk that accepts no bytes and gives no error would be retried for ever. */
+/* A write of 0 bytes is an error (EIO): otherwise a disk that writes nothing and reports no error would be retried
+ * forever. */
 int gpuhal_os_file_write_piece(intptr_t file, uint64_t offset, const void *from, uint64_t bytes, uint64_t *out_done)
 {
     gpuhal_size_limit held;
@@ -133,8 +134,8 @@ int gpuhal_os_file_write_piece(intptr_t file, uint64_t offset, const void *from,
     return error;
 }
 
-/* RWF_NOWAIT (Linux 4.14) reads cached bytes and returns EAGAIN for others. On a filesystem without it a file counts as
- * cached, since the page cache is then as good. */
+/* RWF_NOWAIT (Linux 4.14) reads cached bytes and returns EAGAIN for uncached ones. On a file system without it, files
+ * count as cached: reading through the page cache is good enough there. */
 bool gpuhal_os_file_is_cached(intptr_t file, uint64_t offset)
 {
 #ifdef RWF_NOWAIT
@@ -147,7 +148,7 @@ bool gpuhal_os_file_is_cached(intptr_t file, uint64_t offset)
 #endif
 }
 
-/* A filesystem without O_DIRECT refuses the flag (tmpfs before Linux 6.6), or states no alignment. */
+/* A file system without O_DIRECT refuses the flag (tmpfs before Linux 6.6) or reports no alignment. */
 int gpuhal_os_file_open_direct(intptr_t file, gpuhal_direct_file *out_direct)
 {
     *out_direct =
@@ -171,8 +172,8 @@ int gpuhal_os_file_open_direct(intptr_t file, gpuhal_direct_file *out_direct)
     return 0;
 }
 
-/* Filesystems without O_TMPFILE return EOPNOTSUPP, kernels before 3.11 EISDIR. The file then has a name for a moment
- * that no file had before; O_EXCL in mkostemp() follows no symbolic link. */
+/* File systems without O_TMPFILE return EOPNOTSUPP, kernels before 3.11 EISDIR. In that case the file briefly has a new
+ * name; mkostemp() uses O_EXCL, which follows no symbolic links. */
 int gpuhal_os_file_open_unnamed(const char *folder, intptr_t *out_file)
 {
     int file = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -206,7 +207,7 @@ int gpuhal_os_file_truncate(intptr_t file, uint64_t bytes)
     return error;
 }
 
-/* Files without a disk need no sync. */
+/* Files that are not on a disk need no sync. */
 int gpuhal_os_file_sync(intptr_t file)
 {
     return fdatasync((int)file) && errno != EINVAL && errno != EROFS ? errno : 0;

@@ -1,11 +1,11 @@
-/* os/linux/file_watch.c: reports that files and folders are created, removed or changed: inotify.
+/* os/linux/file_watch.c: reports created, removed and changed files and folders with inotify.
  *
- * A path is watched through its folder, so that a file that is removed and created again is seen. If that folder is
- * missing, its nearest existing ancestor is watched for the next name on the path. Other changes in such a folder are
+ * A path is watched through its folder, so that a file that is removed and created again is noticed. If the folder is
+ * missing, its nearest existing ancestor is watched for the next component of the path. Other changes there are
  * ignored.
  *
- * The list of names only grows, at its front, so that the thread that takes events never waits for the thread that adds
- * paths and asks the file system.
+ * The list of names only grows, at its front. So the thread that takes events never waits for the thread that adds
+ * paths and accesses the file system.
  */
 #include "os/os.h"
 
@@ -17,20 +17,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* IN_CLOSE_WRITE is left out: a driver that closes its device node has not changed anything. */
+/* IN_CLOSE_WRITE is not included: a driver that closes its device node has not changed anything. */
 #define EVENTS                                                                                                         \
     (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_MODIFY | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF)
 
 typedef struct watched_name {
     struct watched_name *next;
-    int folder; /* inotify's number */
-    char *name; /* in the folder; NULL: all entries */
+    int folder; /* inotify watch descriptor */
+    char *name; /* in the folder; NULL for all entries */
 } watched_name;
 
 struct gpuhal_file_watch {
     int descriptor;
     _Atomic(watched_name *) names;
-    size_t count; /* belongs to the thread that adds */
+    size_t count; /* owned by the thread that adds */
 };
 
 int gpuhal_os_file_watch_create(gpuhal_file_watch **out_watch)
@@ -72,7 +72,7 @@ intptr_t gpuhal_os_file_watch_descriptor(const gpuhal_file_watch *watch)
     return watch ? watch->descriptor : -1;
 }
 
-/* `name` NULL: all entries. */
+/* A NULL `name` watches all entries. */
 static int add(gpuhal_file_watch *watch, const char *folder, const char *name)
 {
     int number = inotify_add_watch(watch->descriptor, folder, EVENTS | IN_ONLYDIR);
@@ -96,7 +96,8 @@ static int add(gpuhal_file_watch *watch, const char *folder, const char *name)
     return 0;
 }
 
-/* The path is cut from its end part by part: after the cut stands the name to watch for in the folder before it. */
+/* Cuts the last component off the path until the rest exists. The component that was cut last is the name to watch for
+ * in the rest. */
 int gpuhal_os_file_watch_add(gpuhal_file_watch *watch, const char *path)
 {
     struct stat info;

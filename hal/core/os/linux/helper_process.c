@@ -19,7 +19,7 @@ enum { STREAM = 3 };
 static bool (*describe_crash)(int signal_number);
 static pid_t helper_pid;
 
-/* Hosts open files without close-on-exec: a driver must not get them, or keep a lock or a pipe of the host open. */
+/* Hosts open files without close-on-exec. A driver must not access them or keep a host's lock or pipe open. */
 static void close_descriptors(void)
 {
 #ifdef SYS_close_range
@@ -34,7 +34,7 @@ static void close_descriptors(void)
     }
 }
 
-/* A driver that uses memory without limit must end its own process, not one of the kernel's choice. */
+/* If a driver exhausts memory, the OOM killer must choose this process and no other. */
 static void be_first_without_memory(void)
 {
     int file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -48,15 +48,15 @@ static void be_first_without_memory(void)
 void gpuhal_os_helper_prepare(int64_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    /* A parent that ended before that line sends no signal. A parent id of 1 proves nothing: in a container the host
-     * may be 1. */
+    /* If the parent ended before the prctl call, no signal is sent. A parent id of 1 proves nothing: in a container the
+     * host may be process 1. */
     if (getppid() != (pid_t)parent) {
         _exit(CRASH_EXIT_BASE);
     }
     close_descriptors();
     /* Processes that the driver starts must not inherit the stream. */
     fcntl(STREAM, F_SETFD, FD_CLOEXEC);
-    /* 1 byte, not 0: only 1 also stops the kernel from passing a dump to a program (fs/coredump.c). */
+    /* 1 byte, not 0: only 1 also prevents the kernel from piping a dump to a program (fs/coredump.c). */
     const struct rlimit no_core = {.rlim_cur = 1, .rlim_max = 1};
     setrlimit(RLIMIT_CORE, &no_core);
     be_first_without_memory();
@@ -81,10 +81,10 @@ void gpuhal_os_helper_exit(int code)
     _exit(code);
 }
 
-/* Exits at once: returning into the fault would only crash again. A child that the driver forked has inherited this
- * handler, but its crash is the driver's: it dies of the signal that is raised again, as soon as this handler returns.
- * So does a helper whose stream the driver has closed. Calls only async-signal-safe functions: the thread may hold any
- * lock. */
+/* Exits immediately: returning to the faulting instruction would crash again. In a child forked by the driver, which
+ * has inherited this handler, the crash is the driver's own. There the signal is raised again and kills the child when
+ * this handler returns. The same happens in a helper whose stream the driver has closed. Calls only async-signal-safe
+ * functions, since the thread may hold any lock. */
 static void on_crash(int signal_number)
 {
     if (getpid() != helper_pid || !describe_crash(signal_number)) {
@@ -102,7 +102,7 @@ void gpuhal_os_helper_on_crash(bool (*describe)(int signal_number))
     static _Alignas(16) unsigned char crash_stack[CRASH_STACK_BYTES];
     describe_crash = describe;
     helper_pid = getpid();
-    /* The stack is separate, since the crash may be an overflow of the usual one. */
+    /* An alternate stack, since the crash may be a stack overflow. */
     const stack_t stack = {.ss_sp = crash_stack, .ss_size = sizeof crash_stack};
     sigaltstack(&stack, NULL);
     struct sigaction action = {.sa_handler = on_crash, .sa_flags = (int)(SA_ONSTACK | SA_RESETHAND)};

@@ -1,5 +1,5 @@
-/* os/linux/image.c: whether a file is a complete ELF library or program of this machine. Reads the ELF header and the
- * program headers with checked arithmetic; none of their numbers may be trusted. */
+/* os/linux/image.c: checks that a file is a complete ELF library or program for this machine. Reads the ELF header and
+ * the program headers with checked arithmetic; none of their values may be trusted. */
 #include "os/os.h"
 
 #include <elf.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifndef EM_LOONGARCH /* since glibc 2.36; musl 1.2.3 has none */
+#ifndef EM_LOONGARCH /* since glibc 2.36; missing in musl 1.2.3 */
 #define EM_LOONGARCH 258
 #endif
 #if defined(__x86_64__)
@@ -44,12 +44,11 @@
 #define OWN_CLASS    (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32)
 #define OWN_ORDER    (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB)
 #define SEGMENTS_MAX 1024u
-#define BEGIN_BYTES  1024u /* usually has the program headers, too */
+#define BEGIN_BYTES  1024u /* usually includes the program headers */
 
-/* One check of a file. */
 typedef struct judged {
     const char *path;
-    uint64_t bytes; /* of the file */
+    uint64_t bytes; /* file size */
     bool program;
     char *why;
     size_t why_bytes;
@@ -99,7 +98,7 @@ static gpuhal_image foreign(const judged *at, const ElfW(Ehdr) * header)
     return GPUHAL_IMAGE_FOREIGN;
 }
 
-/* Checks the first bytes: for another machine the dynamic loader would only report that the file does not exist. */
+/* Checks the ELF header. For another machine's file the dynamic loader would only report that it does not exist. */
 static gpuhal_image check_header(const judged *at, const ElfW(Ehdr) * header)
 {
     if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) {
@@ -118,14 +117,13 @@ static gpuhal_image check_header(const judged *at, const ElfW(Ehdr) * header)
     return GPUHAL_IMAGE_GOOD;
 }
 
-/* Never overflows, for any numbers. */
+/* Cannot overflow. */
 static bool lies_within(uint64_t offset, uint64_t size, uint64_t bytes)
 {
     return offset <= bytes && size <= bytes - offset;
 }
 
-/* A mapping that reaches beyond the end of the file kills the thread that touches it (SIGBUS), long after dlopen has
- * succeeded. */
+/* A segment that extends beyond the end of the file would raise SIGBUS on access, long after dlopen has succeeded. */
 static gpuhal_image check_segments(const judged *at, const ElfW(Phdr) * segments, size_t count)
 {
     uint64_t last_end = 0;
@@ -143,7 +141,7 @@ static gpuhal_image check_segments(const judged *at, const ElfW(Phdr) * segments
         if (segment->p_type == PT_DYNAMIC) {
             continue;
         }
-        /* The kernel and the dynamic loader rely on the order and the alignment without a check. */
+        /* The kernel and the dynamic loader rely on the order and the alignment without checking them. */
         bool aligned = segment->p_align <= 1 || (segment->p_vaddr - segment->p_offset) % segment->p_align == 0;
         if (segment->p_filesz > segment->p_memsz || segment->p_vaddr + segment->p_memsz < segment->p_vaddr ||
             !aligned || (loads > 0 && segment->p_vaddr < last_end)) {
@@ -180,7 +178,8 @@ gpuhal_image gpuhal_os_image_check(const char *path, uint64_t bytes, bool progra
     if (image) {
         return image;
     }
-    /* Sections are not needed to run, but are at the end: if they are missing, a copy was incomplete. */
+    /* Sections are not needed at run time, but they are at the end of the file: if they are missing, a copy was
+     * incomplete. */
     uint64_t sections = (uint64_t)header.e_shnum * header.e_shentsize;
     size_t table = (size_t)header.e_phnum * sizeof(ElfW(Phdr));
     if (!lies_within(header.e_phoff, table, bytes) ||

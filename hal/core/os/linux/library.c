@@ -1,5 +1,5 @@
-/* os/linux/library.c: shared libraries. None is ever closed: drivers leave threads, thread-local destructors and exit
- * handlers behind that would run in unmapped memory. */
+/* os/linux/library.c: shared libraries. They are never closed: drivers leave threads, thread-local destructors and exit
+ * handlers behind, which would run in unmapped memory. */
 #include "os/os.h"
 
 #include <dlfcn.h>
@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* NOW: a missing symbol must fail here and not in the middle of a copy. LOCAL: two vendors' copies of one library must
- * not mix. NODELETE: see above. No DEEPBIND: it breaks allocators and sanitizers of the host. */
+/* NOW: a missing symbol must fail here, not in the middle of a copy. LOCAL: two vendors' copies of one library must not
+ * share symbols. NODELETE: see above. DEEPBIND is not used: it breaks the host's allocators and sanitizers. */
 void *gpuhal_os_library_open(const char *name, char *reason, size_t reason_bytes)
 {
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
@@ -33,7 +33,7 @@ typedef struct place {
     uintptr_t address;
     size_t objects; /* examined so far */
     bool is_found, is_program, is_code;
-    char *name; /* room for PATH_MAX bytes: the dynamic loader's name of the file, cut; NULL: not wanted */
+    char *name; /* buffer of PATH_MAX bytes for the dynamic loader's file name, truncated; may be NULL */
 } place;
 
 static int look_into(struct dl_phdr_info *object, size_t size, void *user)
@@ -55,7 +55,7 @@ static int look_into(struct dl_phdr_info *object, size_t size, void *user)
     return at->is_found;
 }
 
-/* dladdr() names the program differently in each C library, and says nothing about segments. */
+/* dladdr() is not used: its name for the program depends on the C library, and it does not report segments. */
 static place place_of(const void *address, char *name)
 {
     place at = {.address = (uintptr_t)address, .name = name};
@@ -71,7 +71,7 @@ bool gpuhal_os_library_is_data(const void *address)
 
 /* ---- mappings */
 
-/* Parses "7f0…-7f0… r-xp 00000000 fe:00 131 /usr/lib/libc.so.6". Returns the path, NULL for a mapping without a file. "
+/* Parses "7f0…-7f0… r-xp 00000000 fe:00 131 /usr/lib/libc.so.6". Returns the path; NULL for a mapping without a file. "
  * (deleted)" follows the path of a file that was removed or replaced. */
 static const char *parse_mapping(char *line, uintptr_t *out_begin, uintptr_t *out_end)
 {
@@ -112,7 +112,7 @@ char *gpuhal_os_library_path(const void *address)
         return NULL;
     }
     const place at = place_of(address, name);
-    /* A relative name was relative to an earlier current directory, which may have changed. */
+    /* A relative name is relative to an earlier current directory. */
     gpuhal_loaded_library own = {.section = address};
     if (at.is_found && !at.is_program && name[0] != '/') {
         gpuhal_os_libraries_find_mapped(&own, 1);
@@ -131,10 +131,8 @@ char *gpuhal_os_library_file(void *library)
     return dlinfo(library, RTLD_DI_LINKMAP, &map) || !map ? NULL : gpuhal_os_library_path(map->l_ld);
 }
 
-/* ---- all of them */
 
-/* If the system leaves the section as it is in the file, its addresses are offsets, which are lower than any
- * address. */
+/* A C library that does not relocate the section in memory leaves offsets there, which are lower than any address. */
 static const char *strings_of(const ElfW(Dyn) *entry, uintptr_t base)
 {
     for (; entry && entry->d_tag != DT_NULL; entry++) {
@@ -149,8 +147,8 @@ static const char *strings_of(const ElfW(Dyn) *entry, uintptr_t base)
 typedef struct copy {
     gpuhal_loaded_library *libraries;
     char *texts;
-    size_t places, room; /* available: entries, and bytes of texts */
-    size_t count, bytes; /* needed: entries, and bytes of texts */
+    size_t places, room; /* available entries, and bytes of texts */
+    size_t count, bytes; /* required entries, and bytes of texts */
 } copy;
 
 /* Returns NULL if there is no room. */
@@ -161,8 +159,8 @@ static const char *copy_text(copy *own, const char *text)
     return own->bytes <= own->room ? memcpy(own->texts + at, text, bytes) : NULL;
 }
 
-/* Called with the dynamic loader's lock held. An allocator or a profiler may wait for it with a lock of its own, so
- * this allocates and opens nothing. The program and mappings of the kernel have no name. */
+/* Called with the dynamic loader's lock held. An allocator or a profiler may wait for that lock while holding its own,
+ * so this function allocates and opens nothing. The program and kernel mappings have no name. */
 static int copy_library(struct dl_phdr_info *object, size_t size, void *user)
 {
     (void)size;
@@ -243,7 +241,7 @@ uint64_t gpuhal_os_libraries_loads(void)
 
 /* ---- this library's own */
 
-/* Any address of this code is in the library, or in the program that links it statically. */
+/* Any address of this code lies in the library, or in the program if linked statically. */
 static char *find_own_directory(void)
 {
     static const char here = 0;
@@ -257,7 +255,8 @@ static char *find_own_directory(void)
     return path;
 }
 
-/* Found once: in the child of a fork a thread of the parent may hold the dynamic loader's lock for ever. */
+/* Computed only once: in the child of a fork, a thread that exists only in the parent may own the dynamic loader's lock
+ * forever. */
 char *gpuhal_os_own_directory(void)
 {
     static _Atomic(char *) found;

@@ -1,4 +1,4 @@
-/* os/linux/limits.c: whether this process is more restricted than programs usually are. */
+/* os/linux/limits.c: detects whether this process is more restricted than usual. */
 #include "os/os.h"
 
 #include <inttypes.h>
@@ -9,9 +9,9 @@
 
 #define STATUS_BYTES_MAX 65536u
 
-/* The defaults of Linux; no distribution goes below them. */
+/* Linux defaults; no distribution has lower ones. */
 static const struct {
-    unsigned char resource; /* int for one C library, an enumeration for another */
+    unsigned char resource; /* int or enum, depending on the C library */
     const char *name;
     rlim_t usual;
 } limits[] = {
@@ -20,14 +20,14 @@ static const struct {
     {RLIMIT_NOFILE, "RLIMIT_NOFILE", 1024},
 };
 
-/* Returns the number after a key of the status, "Seccomp:\t2"; 0 if it is absent, as in older kernels. */
+/* Returns the value of a key in /proc/self/status ("Seccomp:\t2"); 0 if it is absent, as in older kernels. */
 static unsigned long number_of(const char *status, const char *word)
 {
     const char *at = strstr(status, word);
     return at ? strtoul(at + strlen(word), NULL, 10) : 0;
 }
 
-/* Filters belong to threads: a helper inherits the filter of the calling thread. */
+/* Filters are per thread; a helper inherits the filter of the calling thread. */
 static const char *filtered_by(void)
 {
     char *status = NULL;

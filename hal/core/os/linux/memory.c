@@ -1,4 +1,4 @@
-/* os/linux/memory.c: whole pages of host memory, and whether memory is accessible. */
+/* os/linux/memory.c: whole pages of host memory, and access checks. */
 #include "os/os.h"
 
 #include <errno.h>
@@ -18,12 +18,13 @@ void *gpuhal_os_pages_map(uint64_t bytes)
     return pages == MAP_FAILED ? NULL : pages;
 }
 
-/* The largest number of any kernel configuration. */
+/* The maximum of any kernel configuration. */
 #define NODES_MAX 1024u
 #define BITS      (sizeof(unsigned long) * CHAR_BIT)
 
-/* Pages are allocated when they are first touched, so the node can be set afterwards. A kernel without NUMA, a missing
- * node, or a sandbox refuses it; then any pages will do. glibc has no mbind; libnuma would be a dependency. */
+/* Pages are allocated on first access, so the node can be set after the mapping. Errors are ignored: on a kernel
+ * without NUMA, for a missing node, or in a sandbox, pages on any node are acceptable. glibc lacks mbind, and libnuma
+ * would be a dependency. */
 void *gpuhal_os_pages_map_on(uint64_t bytes, uint32_t node)
 {
     void *pages = gpuhal_os_pages_map(bytes);
@@ -50,15 +51,14 @@ void *gpuhal_os_aligned_alloc(size_t alignment, size_t bytes)
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* The kernel copies the eight bytes before it checks and refuses the other arguments: EFAULT means that they cannot be
- * read. */
+/* The kernel reads the eight bytes before it rejects the other arguments: EFAULT means that they are not readable. */
 static bool is_readable(const void *bytes)
 {
     return syscall(SYS_rt_sigprocmask, ~0, bytes, NULL, (size_t)8) == 0 || errno != EFAULT;
 }
 
-/* The query does not change the page. Linux before 5.14 lacks it, and mappings of devices fail like inaccessible
- * memory. A second query detects memory that cannot be read, or can be read but not written. */
+/* The madvise query does not modify the page. Linux before 5.14 lacks it, and device mappings fail like inaccessible
+ * memory. The second query detects memory that is not readable, or readable but not writable. */
 static bool page_is_accessible(void *page, size_t bytes, bool written)
 {
     if (madvise(page, bytes, written ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0) {
@@ -69,8 +69,8 @@ static bool page_is_accessible(void *page, size_t bytes, bool written)
     return !behind_its_file && !read_only && is_readable(page);
 }
 
-/* Since Linux 2.6.19, msync with MS_ASYNC only walks the mappings and returns ENOMEM for a hole; mincore would check
- * every page. */
+/* Since Linux 2.6.19, msync with MS_ASYNC only walks the mappings and returns ENOMEM if there is a hole; mincore would
+ * check every page. */
 bool gpuhal_os_is_accessible(const void *memory, uint64_t bytes, bool written)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);

@@ -1,4 +1,4 @@
-/* os/linux/notifier.c: a descriptor for poll() (an eventfd), and waiting for several (epoll). */
+/* os/linux/notifier.c: notifiers (eventfd) and pollers (epoll). */
 #include "os/os.h"
 
 #include <errno.h>
@@ -18,8 +18,8 @@ int gpuhal_os_notifier_create(intptr_t *out_notifier)
     return error;
 }
 
-/* Setting and clearing fail only if the counter is full or empty, and then it has the wanted state already. Their
- * callers hold locks, which a thread cancelled here would keep for ever. */
+/* Set fails only if the counter is full, clear only if it is 0; both are the desired state. Callers hold locks, which a
+ * thread cancelled here would never release. */
 void gpuhal_os_notifier_set(intptr_t notifier)
 {
     const int cancel = gpuhal_os_cancel_defer();
@@ -58,8 +58,8 @@ void gpuhal_os_poller_remove(intptr_t poller, intptr_t descriptor)
     (void)epoll_ctl((int)poller, EPOLL_CTL_DEL, (int)descriptor, &unused);
 }
 
-/* A program that closes all its descriptors closes this one too: then the function sleeps instead. The system does not
- * end a wait that has begun before, hence the limit. */
+/* An application that closes all its descriptors closes this one too; then the function sleeps. Closing does not end a
+ * wait in progress, so the timeout is limited. */
 bool gpuhal_os_poller_wait(intptr_t poller, uint64_t timeout_ns)
 {
     struct epoll_event event;

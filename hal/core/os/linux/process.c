@@ -1,9 +1,9 @@
 /* os/linux/process.c: the parent's side of helper processes.
  *
- * The host owns the process: it may ignore SIGCHLD, reap every child, block signals, have descriptors without
- * close-on-exec or have 0 to 2 closed. So the exit status may be unknown, the helper starts with default dispositions
- * and an empty mask, and no descriptor number may be assumed. A process id must be signalled only while it cannot
- * belong to another process.
+ * The host controls this process: it may ignore SIGCHLD, reap every child, block signals, have descriptors without
+ * close-on-exec or have closed 0 to 2. So the exit status may be unknown, the helper is started with default signal
+ * dispositions and an empty mask, and no descriptor number may be assumed. A process id must be signalled only while it
+ * cannot belong to another process.
  */
 #include "os/os.h"
 
@@ -21,12 +21,12 @@
 
 #define SIGNAL_PROCESS_GROUP 4u /* PIDFD_SIGNAL_PROCESS_GROUP, Linux 6.9 */
 #define STREAM               3
-/* for a killed process to end, even on a busy machine; one that is stuck in a driver may never end */
+/* timeout for a killed process to end, even on a busy machine; a process that is stuck in a driver may never end */
 #define REAP_NS              2000000000u
-#define BLIND_NS             20000000u  /* between two checks of a process without a pidfd */
+#define BLIND_NS             20000000u  /* interval between checks of a process without a pidfd */
 #define NO_PROCESS           ((gpuhal_child){.pid = 0, .stream = -1, .output = -1, .pidfd = -1})
 
-/* Makes a pipe whose ends are above the child's descriptor numbers; its read end does not block. */
+/* Creates a pipe whose descriptors are above those of the child; its read end is non-blocking. */
 static int make_pipe(int ends[2])
 {
     int raw[2];
@@ -53,8 +53,8 @@ static void close_both(const int ends[2])
     close(ends[1]);
 }
 
-/* Sets a process group of its own, so that all processes that the driver starts can be ended with it. Sets default
- * dispositions and an empty mask, in place of those of the host's thread. */
+/* Gives the helper its own process group, so that all processes that the driver starts can be killed with it. Sets
+ * default dispositions and an empty mask instead of those of the host's thread. */
 static int set_attributes(posix_spawnattr_t *attributes)
 {
     sigset_t all, none;
@@ -67,7 +67,7 @@ static int set_attributes(posix_spawnattr_t *attributes)
     return error ? error : posix_spawnattr_setsigmask(attributes, &none);
 }
 
-/* Both pipes are above the numbers that are overwritten here. */
+/* Both pipes are above the descriptors that are replaced here. */
 static int set_actions(posix_spawn_file_actions_t *actions, int stream, int output)
 {
     int error = posix_spawn_file_actions_adddup2(actions, stream, STREAM);
@@ -76,8 +76,8 @@ static int set_actions(posix_spawn_file_actions_t *actions, int stream, int outp
     return error ? error : posix_spawn_file_actions_adddup2(actions, output, 2);
 }
 
-/* A privileged process passes nothing of its caller's environment to a child that does not know that it is privileged:
- * drivers' own loaders would read names of libraries there. */
+/* A privileged process passes nothing of its caller's environment to a child, which does not know that it is
+ * privileged: vendor loaders would read library names there. */
 static char *const *environment_for_helper(void)
 {
     static char path[] = "PATH=/usr/bin:/bin", language[] = "LANG=C.UTF-8";
@@ -121,7 +121,7 @@ int64_t gpuhal_os_process_own(void)
     return getpid();
 }
 
-/* The child's ends are closed here once the child has them: if this process kept one, the stream would never end. */
+/* The child's ends are closed here after the start: otherwise the stream would never end. */
 int gpuhal_os_process_start(const char *const *arguments, gpuhal_child *out_process)
 {
     *out_process = NO_PROCESS;
@@ -148,7 +148,6 @@ int gpuhal_os_process_start(const char *const *arguments, gpuhal_child *out_proc
     return 0;
 }
 
-/* Milliseconds for poll, rounded up. */
 static int poll_time(uint64_t ns)
 {
     uint64_t milliseconds = ns / 1000000u + (ns % 1000000u != 0);
@@ -156,7 +155,7 @@ static int poll_time(uint64_t ns)
 }
 
 /* Checks whether the process has ended, without reaping it. Returns 1 if it has, 0 if it runs, -1 if it does not belong
- * to this process any more. Not reaping keeps the number: no other process can get it, and its group can still be
+ * to this process any more. While it is not reaped, no other process can have its id, and its group can still be
  * signalled. */
 static int peek(const gpuhal_child *process, siginfo_t *out_info)
 {
@@ -168,7 +167,6 @@ static int peek(const gpuhal_child *process, siginfo_t *out_info)
     return error ? -1 : out_info->si_pid != 0;
 }
 
-/* Returns whether the process has ended, or does not belong to this process any more. */
 static bool has_ended(const gpuhal_child *process)
 {
     struct pollfd polled = {.fd = process->pidfd, .events = POLLIN};
@@ -176,7 +174,7 @@ static bool has_ended(const gpuhal_child *process)
     return process->pidfd >= 0 ? poll(&polled, 1, 0) > 0 : peek(process, &info) != 0;
 }
 
-/* Polls streams first, then output, then pidfds: poll refuses more entries than the process may have descriptors. Then
+/* Polls streams first, then outputs, then pidfds: poll fails for more entries than the descriptor limit. If it fails,
  * fewer kinds are polled, and processes with an open stream are checked periodically. */
 int gpuhal_os_process_wait(gpuhal_child *const *processes, size_t count, uint64_t timeout_ns, bool *ready)
 {
@@ -209,7 +207,7 @@ int gpuhal_os_process_wait(gpuhal_child *const *processes, size_t count, uint64_
     return 0;
 }
 
-/* Returns -1 if there is nothing to read, -2 for an error. */
+/* Returns -1 if no data is available, -2 on an error. */
 static int64_t read_once(int from, void *to, size_t bytes)
 {
     for (;;) {
@@ -229,7 +227,7 @@ int64_t gpuhal_os_process_read(gpuhal_child *process, void *to, size_t bytes)
     if (got != -1 || !has_ended(process)) {
         return got;
     }
-    /* Reads again for bytes written just before its end. */
+    /* Reads again: bytes may have been written just before the end. */
     got = read_once(process->stream, to, bytes);
     return got == -1 ? 0 : got;
 }
@@ -242,7 +240,7 @@ static void close_end(int *end)
     }
 }
 
-/* Closes streams at their end, so that they do not wake the caller again. */
+/* Closes the descriptor at its end, so that it does not wake the caller again. */
 size_t gpuhal_os_process_read_output(gpuhal_child *process, void *to, size_t bytes)
 {
     int64_t got = process->output < 0 ? -1 : read_once(process->output, to, bytes);
@@ -252,8 +250,8 @@ size_t gpuhal_os_process_read_output(gpuhal_child *process, void *to, size_t byt
     return got > 0 ? (size_t)got : 0;
 }
 
-/* Parses "147318 2951 6": time on a processor, time in the run queue, turns (Documentation/scheduler/sched-stats.rst).
- * These are of the main thread, which loads and probes the plugin. */
+/* Parses "147318 2951 6": CPU time, time in the run queue, time slices (Documentation/scheduler/sched-stats.rst). They
+ * are those of the main thread, which loads and probes the plugin. */
 uint64_t gpuhal_os_process_starved_ns(const gpuhal_child *process)
 {
     char path[48], text[96] = "", *second = text;
@@ -275,7 +273,7 @@ void gpuhal_os_process_close_stream(gpuhal_child *process)
     close_end(&process->stream);
 }
 
-/* The process itself is signalled too: a driver may have moved it into another group. */
+/* Also signals the process itself: a driver may have moved it into another group. */
 static void signal_group(const gpuhal_child *process, int number)
 {
     pid_t pid = (pid_t)process->pid;
@@ -287,8 +285,7 @@ static void signal_group(const gpuhal_child *process, int number)
         }
     }
 #endif
-    /* The number belongs to the process while it exists, dead or alive, and afterwards to its group, unless a new
-     * process has it. */
+    /* The id belongs to the process until it is reaped, and afterwards to its group, unless a new process has it. */
     siginfo_t info;
     int state = peek(process, &info);
     if (state == 0) {
@@ -299,7 +296,7 @@ static void signal_group(const gpuhal_child *process, int number)
     }
 }
 
-/* Waits up to `ns` for the end; returns the last result of peek. */
+/* Waits up to `ns` for the process to end; returns the last result of peek. */
 static int wait_for_end(const gpuhal_child *process, uint64_t ns, siginfo_t *out_info)
 {
     uint64_t deadline = gpuhal_os_monotonic_ns() + ns;
@@ -326,8 +323,8 @@ static gpuhal_ended ended_how(const siginfo_t *info, int *out_value)
     return info->si_code == CLD_EXITED ? GPUHAL_ENDED_EXIT : GPUHAL_ENDED_SIGNAL;
 }
 
-/* The group is killed before its leader is reaped: until then its number cannot be reused. The signal of a process
- * that was killed here is not its own result. */
+/* The group is killed before its leader is reaped: until then its id cannot be reused. A kill signal sent here is not
+ * reported as the process's result. */
 gpuhal_ended gpuhal_os_process_finish(gpuhal_child *process, uint64_t grace_ns, uint64_t term_ns, int *out_value)
 {
     siginfo_t info;

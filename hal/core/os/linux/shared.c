@@ -1,5 +1,4 @@
-/* os/linux/shared.c: files that several processes use at once: locks on bytes, words to wait for, and the identity of a
- * process. */
+/* os/linux/shared.c: files that several processes use at once: locks on bytes, futex words, and process identities. */
 #include "os/linux/descriptor.h"
 #include "os/linux/size_limit.h"
 #include "os/os.h"
@@ -31,8 +30,8 @@ uint64_t gpuhal_os_boot_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* With O_NONBLOCK a FIFO of that name does not wait. The mode of a new file is set once more, since the mask of the
- * process would close a shared file for others; the mode of an existing file is left. */
+/* O_NONBLOCK: opening a FIFO of that name does not block. A new file's mode is set again, since the umask may deny
+ * other users access; an existing file's mode is kept. */
 int gpuhal_os_shared_open(const char *path, uint32_t mode, intptr_t *out_file)
 {
     const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY;
@@ -77,7 +76,7 @@ int gpuhal_os_shared_info(intptr_t file, gpuhal_file_info *out_info, bool *out_u
     return 0;
 }
 
-/* Numbers of linux/magic.h, and of file systems that it lacks. */
+/* Numbers from linux/magic.h, and of file systems that it lacks. */
 const char *gpuhal_os_network_file_system(intptr_t file)
 {
     static const struct {
@@ -100,7 +99,7 @@ const char *gpuhal_os_network_file_system(intptr_t file)
     return NULL;
 }
 
-/* SIGXFSZ is held back only if a file may not grow without end, since that takes three more calls. */
+/* SIGXFSZ is blocked only if file sizes are limited, since it takes three more system calls. */
 int gpuhal_os_shared_write(intptr_t file, uint64_t offset, const void *bytes, uint64_t count)
 {
     struct rlimit limit;
@@ -136,7 +135,7 @@ static struct flock range(short type, uint64_t offset, uint64_t count)
     return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)offset, .l_len = (off_t)count};
 }
 
-/* Uses F_OFD_SETLK (Linux 3.15). POSIX allows EACCES in place of EAGAIN. */
+/* Uses F_OFD_SETLK (Linux 3.15). POSIX allows EACCES instead of EAGAIN. */
 int gpuhal_os_byte_lock(intptr_t file, uint64_t offset)
 {
     struct flock lock = range(F_WRLCK, offset, 1);
@@ -183,7 +182,7 @@ void gpuhal_os_words_unmap(const void *words, uint32_t count)
     }
 }
 
-/* If a time has more bits than a word of the machine, the older call would read it wrongly. */
+/* If time_t is wider than long, the older system call would misread the timeout. */
 static long futex(const char *word, int operation, uint32_t value, const struct timespec *timeout)
 {
 #ifdef SYS_futex_time64
@@ -194,7 +193,8 @@ static long futex(const char *word, int operation, uint32_t value, const struct 
     return syscall(SYS_futex, word, operation, value, timeout, NULL, 0);
 }
 
-/* The kernel reads the word, and returns EFAULT if the file ends before it: then the function sleeps instead. */
+/* The kernel reads the word and returns EFAULT if it lies beyond the end of the file; then the function sleeps
+ * instead. */
 void gpuhal_os_word_wait(const void *words, uint32_t index, uint32_t seen, uint64_t timeout_ns)
 {
     const struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / 1000000000u),
@@ -213,14 +213,14 @@ void gpuhal_os_word_wake(const void *words, uint32_t index)
     }
 }
 
-/* If /proc hides the processes of other users, a signal still finds them. */
+/* If /proc hides other users' processes, kill() still detects them. */
 static uint64_t hidden_or_ended(int64_t pid, int error)
 {
     const bool ended = (error == ENOENT || error == ESRCH) && kill((pid_t)pid, 0) != 0 && errno == ESRCH;
     return ended ? 0 : UINT64_MAX;
 }
 
-/* Finds a field of /proc/PID/stat. `state` is the beginning of the third one. Returns NULL if there are fewer. */
+/* Finds a field of /proc/PID/stat. `state` points to the third field. Returns NULL if there are fewer fields. */
 static const char *find_field(const char *state, int field)
 {
     enum { STATE = 3 };
@@ -231,8 +231,8 @@ static const char *find_field(const char *state, int field)
     return state;
 }
 
-/* Returns the fields of /proc/PID/stat from the third one on: "4711 (name) S 1 …". The name may have any bytes, so the
- * last parenthesis counts. NULL with errno, or with 0 if the text has another form. */
+/* Returns the fields of /proc/PID/stat from the third on: "4711 (name) S 1 …". The name may contain any bytes, so the
+ * last parenthesis counts. Returns NULL with errno, or with 0 if the format is unknown. */
 static const char *read_fields(int64_t pid, char text[STAT_BYTES], int *out_error)
 {
     char path[40];
@@ -250,8 +250,8 @@ static const char *read_fields(int64_t pid, char text[STAT_BYTES], int *out_erro
     return at && at[1] == ' ' ? at + 2 : NULL;
 }
 
-/* Only the exit status of a zombie is left. A process whose first thread has ended is listed as a zombie, too, while it
- * has other threads. */
+/* A zombie counts as ended. A process whose main thread has ended is also listed as a zombie while other threads
+ * run. */
 uint64_t gpuhal_os_process_started(int64_t pid)
 {
     enum { THREADS = 20, STARTED = 22 };
@@ -294,8 +294,8 @@ static bool is_own_folder(const char *path)
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid();
 }
 
-/* XDG_RUNTIME_DIR of another user (sudo -E) is not used. If a login has not made one, memory that all users share comes
- * before the folder for temporary files, which may be on a disk. */
+/* An XDG_RUNTIME_DIR of another user (sudo -E) is ignored. Without one, shared memory (/dev/shm) is preferred to the
+ * folder for temporary files, which may be on a disk. */
 bool gpuhal_os_runtime_folder(char *out_path, size_t bytes, bool *out_own)
 {
     static const char *const shared[] = {"/dev/shm", "/tmp"};

@@ -1,6 +1,6 @@
-/* os/linux/size_limit.h: holds SIGXFSZ back, which would kill a host whose file grows above its limit (RLIMIT_FSIZE). A
- * signal that was pending before is the host's and stays. A signal that was raised meanwhile is taken back, since it
- * would be delivered once the mask is restored: the kernel sends it to the thread that writes. */
+/* os/linux/size_limit.h: blocks SIGXFSZ, which would kill a host whose file exceeds its limit (RLIMIT_FSIZE). A signal
+ * that was already pending belongs to the host and stays pending. A signal raised in the meantime is consumed, since
+ * restoring the mask would deliver it: the kernel sends it to the writing thread. */
 #ifndef GPUHAL_OS_SIZE_LIMIT_H
 #define GPUHAL_OS_SIZE_LIMIT_H
 
@@ -20,7 +20,7 @@ static inline void gpuhal_size_limit_begin(gpuhal_size_limit *own)
     pthread_sigmask(SIG_BLOCK, &own->limit, &own->before);
 }
 
-/* `error`: errno of the call, 0 after a success. */
+/* `error`: errno of the write, 0 after a success. */
 static inline void gpuhal_size_limit_end(const gpuhal_size_limit *own, int error)
 {
     const struct timespec at_once = {0};

@@ -1,5 +1,5 @@
-/* os/linux/state.c: files that are replaced as a whole, and a lock between processes. Only the owner may access files
- * made here. A file counts as written when the disk has it. */
+/* os/linux/state.c: files that are replaced atomically, and locks between processes. Only the owner may access files
+ * created here. Writes return once the data is on disk. */
 #include "os/linux/size_limit.h"
 #include "os/os.h"
 
@@ -60,7 +60,7 @@ int gpuhal_os_may_use(const char *path)
     return faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) ? errno : 0;
 }
 
-/* The parent of a new directory is synced, so that files in the directory survive a crash. */
+/* Syncs the parent, so that the new directory survives a crash. */
 static int make_one(const char *path, size_t parent_length)
 {
     char parent[PATH_MAX];
@@ -90,7 +90,7 @@ int gpuhal_os_directory_make(const char *path)
         memcpy(some, path, end);
         some[end] = 0;
         error = make_one(some, parent_length);
-        /* The system's own error says whether the directory exists: EEXIST, but also EROFS or EACCES. */
+        /* mkdir's error does not show whether the directory exists: EEXIST, but also EROFS or EACCES. */
         if (error && access(some, F_OK)) {
             return error;
         }
@@ -124,8 +124,8 @@ static int write_fully(int file, const char *bytes, size_t count)
     return 0;
 }
 
-/* O_EXCL and O_NOFOLLOW: neither an existing file nor a link of another user is written to. The file is synced before
- * it is closed, since the caller renames it over the old one: without that a crash could leave the name with an empty
+/* O_EXCL and O_NOFOLLOW prevent writing to an existing file or through another user's link. The file is synced before
+ * it is closed, since the caller then renames it over the old one: without the sync, a crash could leave an empty
  * file. */
 int gpuhal_os_file_write_new(const char *path, const void *bytes, size_t count)
 {
@@ -167,7 +167,7 @@ int gpuhal_os_directory_sync(const char *path)
     if (directory < 0) {
         return errno;
     }
-    /* A filesystem without directories on a disk returns EINVAL: then there is nothing to sync. */
+    /* EINVAL: the file system has no directories on a disk, so no sync is needed. */
     int error = fsync(directory) && errno != EINVAL ? errno : 0;
     close(directory);
     return error;
@@ -180,7 +180,7 @@ int gpuhal_os_lock_take(const char *path, uint64_t timeout_ns, intptr_t *out_loc
     if (file < 0) {
         return errno;
     }
-    /* flock itself cannot wait with a timeout. */
+    /* flock has no timeout. */
     while (flock(file, LOCK_EX | LOCK_NB)) {
         int error = errno;
         bool busy = error == EWOULDBLOCK || error == EINTR;
@@ -196,7 +196,7 @@ int gpuhal_os_lock_take(const char *path, uint64_t timeout_ns, intptr_t *out_loc
 
 void gpuhal_os_lock_give(intptr_t lock)
 {
-    /* Unlocked explicitly: a child that was forked meanwhile shares the lock, and closing would leave it locked there.
+    /* Unlock explicitly: a child forked in the meantime shares the lock, so close() alone would not release it.
      */
     flock((int)lock, LOCK_UN);
     close((int)lock);

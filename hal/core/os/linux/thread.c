@@ -1,4 +1,4 @@
-/* os/linux/thread.c: locks that survive a fork, conditions, and threads that take no signals. */
+/* os/linux/thread.c: locks that survive a fork, conditions, and threads that block signals. */
 #include "os/os.h"
 
 #include <errno.h>
@@ -24,13 +24,13 @@ static pthread_cond_t *own_condition(gpuhal_condition *condition)
     return (pthread_cond_t *)(void *)condition->system;
 }
 
-/* A thread is a number in one C library, a pointer in another. */
+/* pthread_t is an integer or a pointer, depending on the C library. */
 static pthread_t own_thread(const gpuhal_thread *thread)
 {
     return (pthread_t)thread->system;
 }
 
-/* Marks a lock that a thread of generation `now` is initialising again; a mark of another generation is as old as its
+/* Marks a lock that a thread of generation `now` is reinitialising. A mark of another generation is as stale as its
  * lock. */
 static uint32_t being_made(uint32_t now)
 {
@@ -48,9 +48,9 @@ void gpuhal_mutex_finish(gpuhal_mutex *mutex)
     pthread_mutex_destroy(own_mutex(mutex));
 }
 
-/* In the child of a fork, a thread that does not exist there may hold the lock: exactly one thread initialises it
- * again. A static mutex comes here too, once. The protected data may be in the middle of a change only if the parent
- * forked in the middle of it. */
+/* In the child of a fork, the lock's owner may not exist, so exactly one thread reinitialises the lock. A static mutex
+ * is initialised here too. The protected data can be inconsistent only if the parent forked in the middle of a
+ * change. */
 static void make_anew(gpuhal_mutex *mutex, uint32_t seen, uint32_t now)
 {
     if (seen != being_made(now) && atomic_compare_exchange_strong(&mutex->generation, &seen, being_made(now))) {
@@ -88,7 +88,8 @@ void gpuhal_condition_init(gpuhal_condition *condition)
     condition->generation = gpuhal_os_fork_generation();
 }
 
-/* A child inherits waiters that do not exist there. Destroying would wait for them, so the old state is left behind. */
+/* A child inherits waiters that do not exist there. pthread_cond_destroy would wait for them, so the old state is
+ * abandoned. */
 void gpuhal_condition_finish(gpuhal_condition *condition)
 {
     if (condition->generation == gpuhal_os_fork_generation()) {
@@ -138,9 +139,8 @@ void gpuhal_condition_signal_all(gpuhal_condition *condition)
     pthread_cond_broadcast(own_condition(condition));
 }
 
-/* A signal that a thread's own instruction causes still reaches the handler. A blocked one would end the process
- * without a crash report. A blocked SIGSYS of a seccomp filter would end it although the handler would have answered
- * the call. */
+/* Synchronous signals stay unblocked. A blocked fault would end the process without a crash report. A blocked SIGSYS
+ * from a seccomp filter would end it although the handler would have emulated the call. */
 int gpuhal_thread_start(gpuhal_thread *out_thread, void *(*run)(void *), void *user)
 {
     static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
@@ -197,8 +197,8 @@ void gpuhal_os_thread_name(const char *name)
     (void)pthread_setname_np(pthread_self(), name);
 }
 
-/* The set is read each time, since it may change. Reading it fails on machines with more processors than cpu_set_t has
- * bits. */
+/* The set is read each time, since it may change. Reading fails on machines with more processors than cpu_set_t can
+ * represent. */
 uint32_t gpuhal_os_processors(void)
 {
     cpu_set_t set;
@@ -206,7 +206,7 @@ uint32_t gpuhal_os_processors(void)
     return count > 0 ? (uint32_t)count : 1;
 }
 
-/* The kernel's set consists of longs; it is read with more bits than any kernel has. */
+/* The kernel's set is an array of longs; this one is larger than that of any kernel. */
 enum { LONG_BITS = 8 * sizeof(unsigned long), LONGS = GPUHAL_PROCESSORS_MAX / LONG_BITS };
 
 int gpuhal_os_thread_processors(gpuhal_processors *out_processors)

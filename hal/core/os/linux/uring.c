@@ -1,8 +1,8 @@
-/* os/linux/uring.c: asynchronous reads by the io_uring of Linux 5.6 and later, through direct system calls: libc has no
- * functions for it. gpuhal_os_uring_create() fails if the kernel or its administrator refuses a ring.
+/* os/linux/uring.c: asynchronous reads with io_uring (Linux 5.6), using raw system calls, since libc has no wrappers.
+ * gpuhal_os_uring_create() fails if the kernel or the administrator disallows rings.
  *
- * A ring belongs to one thread. It never has more reads in progress than it was made for, so neither of its two lists
- * overflows.
+ * A ring belongs to one thread. It never has more reads in progress than it was created for, so neither of its two
+ * queues overflows.
  */
 #include "os/os.h"
 
@@ -15,7 +15,7 @@
 
 struct gpuhal_uring {
     int descriptor;
-    void *lists; /* both, in one mapping shared with the kernel */
+    void *lists; /* both queues, in one mapping shared with the kernel */
     size_t lists_bytes;
     struct io_uring_sqe *entries;
     size_t entries_bytes;
@@ -31,7 +31,7 @@ static void *map(int descriptor, size_t bytes, uint64_t what)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* Kernels before 5.4 have the lists in two mappings; reads came with 5.6. */
+/* Kernels before 5.4 map the two queues separately; reads require 5.6. */
 static int map_lists(gpuhal_uring *ring, const struct io_uring_params *params)
 {
     size_t submit_bytes = params->sq_off.array + params->sq_entries * sizeof(uint32_t);
@@ -105,8 +105,8 @@ static int enter(const gpuhal_uring *ring, uint32_t submit, uint32_t wait)
     return 0;
 }
 
-/* Only this thread moves the tail, so it reads it relaxed. It stores it with release: the kernel, which reads it with
- * acquire, then sees the entry. Its place is free by then: there are never more reads than entries. */
+/* Only this thread changes the tail, so it loads it relaxed. It stores the tail with release; the kernel loads it with
+ * acquire and then sees the entry. The entry is free: there are never more reads than entries. */
 int gpuhal_os_uring_read(gpuhal_uring *ring, intptr_t file, uint64_t offset, void *to, uint32_t bytes, uint64_t tag)
 {
     uint32_t tail = atomic_load_explicit(ring->submit_tail, memory_order_relaxed);
@@ -121,13 +121,14 @@ int gpuhal_os_uring_read(gpuhal_uring *ring, intptr_t file, uint64_t offset, voi
     atomic_store_explicit(ring->submit_tail, tail + 1, memory_order_release);
     int error = enter(ring, 1, 0);
     if (error) {
-        atomic_store_explicit(ring->submit_tail, tail, memory_order_release); /* the kernel has not read it */
+        atomic_store_explicit(ring->submit_tail, tail, memory_order_release); /* the kernel has not consumed the
+                                                                               * entry */
     }
     return error;
 }
 
-/* Acquire pairs with the kernel's release: once the tail says so, the completion is there, and so are the bytes that
- * were read. The head is released last: the kernel may overwrite the completion from then on. */
+/* Acquire pairs with the kernel's release: once the tail is visible, so are the completion and the bytes read. The head
+ * is released last, since the kernel may overwrite the completion from then on. */
 int gpuhal_os_uring_wait(gpuhal_uring *ring, uint64_t *out_tag, int64_t *out_result)
 {
     uint32_t head = atomic_load_explicit(ring->complete_head, memory_order_relaxed);
