@@ -103,7 +103,7 @@ struct gpuhal {
     gpuhal_log *log;
     gpuhal_registry *registry;
     struct gpuhal_fault_log *fault_log;
-    _Atomic bool cache_warned; /* logged a warning that programs cannot be cached; program/cache.c */
+    gpuhal_atomic_flag cache_warned; /* logged a warning that programs cannot be cached; program/cache.c */
     _Atomic(char *) processor; /* malloc'ed: the CPU's capabilities; NULL until read; program/key.c */
     /* The newest snapshot; NULL before the first. gpuhal_device_count() and _at() read its devices. */
     _Atomic(struct gpuhal_device_snapshot *) snapshot;
@@ -119,7 +119,7 @@ typedef enum { GPUHAL_DEVICE_CLOSED = 0, GPUHAL_DEVICE_OPENING, GPUHAL_DEVICE_IS
 /* Faults of one kind that are not yet in the registry; device/fault_log.c. */
 typedef struct gpuhal_fault_note {
     _Atomic uint64_t count;
-    _Atomic bool reported; /* the first one was written immediately */
+    gpuhal_atomic_flag reported; /* the first one was written immediately */
     _Atomic int words; /* state of `detail`; device/fault_log.c */
     char detail[256];
 } gpuhal_fault_note;
@@ -190,7 +190,8 @@ struct gpuhal_device {
     _Atomic uint32_t lost; /* GPUHAL_NOT_LOST … */
     /* The driver's call or code that first reported the loss. Written by the thread that sets has_loss, and read once
      * has_loss_call is set. has_loss_call is set before `lost`, unless two threads detect the loss at the same time. */
-    _Atomic bool has_loss, has_loss_call;
+    gpuhal_atomic_flag has_loss;
+    _Atomic bool has_loss_call;
     int64_t loss_code;
     char loss_call[64];
     char lacks[160];       /* the plugin's note about features missing from the adopted device; or "" */
@@ -208,7 +209,7 @@ struct gpuhal_device {
     _Atomic uint32_t native_accesses; /* queues to which the caller has native access */
     /* Number of calls that may compile in the driver, plus kernels that it may be compiling for their first launch. */
     _Atomic uint32_t compiling;
-    _Atomic bool compared;            /* with the plugin's list in this process */
+    gpuhal_atomic_flag compared; /* with the plugin's list in this process */
     /* The driver never released an object of this device, so the device must not be closed. */
     _Atomic bool stuck;
     /* Bit i: the plugin does not have value 0x1000 + i, so it is not queried for it on behalf of other interfaces. */

@@ -14,6 +14,9 @@
 #include <stdint.h>
 #include <time.h>
 
+/* A flag for atomic_exchange(). It is not a bool because exchanging one byte is a call into libatomic on riscv64. */
+typedef _Atomic uint32_t gpuhal_atomic_flag;
+
 /* ---- fork.c */
 
 /* The slow path of gpuhal_os_fork_generation(), called if the word is 0. `gpuhal_os_fork_word` points to the word. */

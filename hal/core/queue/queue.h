@@ -205,7 +205,7 @@ struct gpuhal_queue {
     gpuhal_failure *refusal;   /* why the reset failed */
     _Atomic uint64_t caller; /* thread that is running an application function for this queue; 0: none */
     bool busy;               /* counted as a queue with work, see device/busy.c */
-    _Atomic bool asking;     /* a thread is polling awaited timepoints to find the original failure */
+    gpuhal_atomic_flag asking; /* a thread is polling awaited timepoints to find the original failure */
     bool probed; /* the watchdog checks for progress: the worker records a timepoint and waits for it */
     bool uncounted; /* the gpuhal object does not count this worker: it is stuck, has ended, or is an application
                      * thread */
