@@ -1,8 +1,8 @@
-/* cuda/address.c: asks the driver about addresses. */
+/* cuda/address.c: queries the driver about addresses. */
 #include "device.h"
 
-/* Finds the device's address of host memory: the same address, except on systems without unified addressing. The driver
- * is asked for the beginning of an allocation or registration; the documentation says nothing of other addresses. */
+/* Finds the device address of host memory. It is the same address, except on systems without unified addressing. The
+ * driver is queried only for the start of an allocation or registration; other addresses are not documented. */
 CUresult gpuhal_cuda_show_host(void *host, uint64_t *out_address)
 {
     CUdeviceptr address = 0;
@@ -11,7 +11,7 @@ CUresult gpuhal_cuda_show_host(void *host, uint64_t *out_address)
     return code;
 }
 
-/* Inside the context. Returns NULL if this device's memory lies at the address; *out_bytes of it are in one piece. */
+/* Inside the context. Returns NULL if this device's memory lies at the address; *out_bytes of it are contiguous. */
 static const char *piece_fault(const gpuhal_plugin_device *device, CUdeviceptr address, uint64_t *out_bytes,
                                CUdeviceptr *out_range)
 {
@@ -38,8 +38,8 @@ static const char *piece_fault(const gpuhal_plugin_device *device, CUdeviceptr a
 }
 
 /* Inside the context. Returns NULL if @p bytes bytes of this device's memory lie at the address. The driver reports one
- * piece of physical memory at a time, and allocators that grow in place map many in a row. The next allocation, which
- * may begin at the end of this one, has another range. */
+ * piece of physical memory at a time, and allocators that grow in place map many pieces in a row. The next allocation
+ * may begin at this one's end, but belongs to a different range. */
 const char *gpuhal_cuda_pointer_fault(const gpuhal_plugin_device *device, uint64_t address, uint64_t bytes)
 {
     uint64_t piece = 0;

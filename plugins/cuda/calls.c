@@ -1,10 +1,10 @@
-/* cuda/calls.c: functions for plugins/stream that call CUDA in another way than HIP. */
+/* cuda/calls.c: functions for plugins/stream whose CUDA calls differ from HIP's. */
 #include "device.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Priority 0 is the lowest of CUDA. */
+/* Priority 0 is CUDA's lowest. */
 CUresult gpuhal_cuda_create_stream(CUstream *out_stream, CUevent *out_event, const char **out_call)
 {
     *out_call = "cuStreamCreateWithPriority";
@@ -81,7 +81,7 @@ CUresult gpuhal_cuda_copy_rows(CUstream stream, const gpuhal_stream_place *to, u
 CUresult gpuhal_cuda_fill_whole(CUstream stream, uint64_t at, const unsigned char *pattern, uint32_t pattern_bytes,
                                 uint64_t bytes)
 {
-    /* Uses memcpy: the pattern may begin at any of its bytes (transfer.c), so it need not be aligned. */
+    /* Uses memcpy because the pattern may begin at any of its bytes (transfer.c) and need not be aligned. */
     uint32_t word;
     uint16_t half;
     switch (pattern_bytes) {
@@ -96,7 +96,7 @@ CUresult gpuhal_cuda_fill_whole(CUstream stream, uint64_t at, const unsigned cha
     }
 }
 
-/* INVALID_VALUE means memory that the driver does not know. The copy itself reports other codes. */
+/* INVALID_VALUE means that the driver does not know the memory. The copy itself reports other codes. */
 static bool is_unknown(const void *address)
 {
     CUmemorytype type = 0;
@@ -105,8 +105,8 @@ static bool is_unknown(const void *address)
     return code == CUDA_ERROR_INVALID_VALUE || (code == CUDA_SUCCESS && type == 0);
 }
 
-/* The two ends decide: memory that was registered or allocated as one piece is page-locked from its first to its last
- * byte, and a gap in the middle only makes an enqueued copy wait. */
+/* Only the two ends are checked. Memory that was registered or allocated in one call is page-locked from its first to
+ * its last byte. A gap in the middle only makes an enqueued copy wait. */
 bool gpuhal_cuda_is_pageable(const void *host, uint64_t bytes)
 {
     return is_unknown(host) || is_unknown((const char *)host + (bytes - 1));

@@ -1,7 +1,7 @@
-/* cuda/compute.c: lists a device's compute units, instruction set, sizes of groups, types of data, bandwidth.
+/* cuda/compute.c: lists a device's compute units, instruction set, group sizes, data types and bandwidth.
  *
- * CUDA has attributes for sizes and none for types of data. The compute capability decides those, by the "Target ISA
- * Notes" of the instructions in NVIDIA's PTX ISA.
+ * CUDA has attributes for sizes but not for data types. They follow from the compute capability, according to the
+ * "Target ISA Notes" of the instructions in NVIDIA's PTX ISA.
  */
 #include "device.h"
 
@@ -21,7 +21,7 @@ static const struct {
     {GPUHAL_FACT_GROUP_MEMORY_BYTES, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK},
 };
 
-/* The first compute capability with each type, as 10 * major + minor. */
+/* The first compute capability that supports each type, as 10 * major + minor. */
 static const struct {
     uint32_t type;
     int since;
@@ -41,7 +41,7 @@ static uint64_t positive(CUdevice device, CUdevice_attribute attribute)
     return value > 0 ? (uint64_t)value : 0;
 }
 
-/* Returns the compute capability as 10 * major + minor; 0 if the driver returns no usable one. */
+/* Returns the compute capability as 10 * major + minor; 0 if the driver does not return a usable one. */
 static int capability_of(CUdevice device)
 {
     const int major = gpuhal_cuda_attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0);
@@ -77,9 +77,9 @@ static void list_target(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal
     host->u64(host, sink, GPUHAL_FACT_DATA_TYPES, known);
 }
 
-/* Counts two transfers in each clock, as in NVIDIA's "How to Query Device Properties and Handle Errors in CUDA C/C++":
- * peak bandwidth is 2 * memoryClockRate * (memoryBusWidth / 8). For the 2619 MHz and 5120 bits of an H100 that is 3.35
- * TB/s, as in its data sheet. */
+/* Counts two transfers for each clock cycle, as in NVIDIA's "How to Query Device Properties and Handle Errors in CUDA
+ * C/C++": peak bandwidth is 2 * memoryClockRate * (memoryBusWidth / 8). For an H100 with 2619 MHz and 5120 bits this is
+ * 3.35 TB/s, as in its data sheet. */
 static void list_bandwidth(const gpuhal_host *host, gpuhal_sink *sink, CUdevice device)
 {
     const uint64_t kilohertz = positive(device, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
@@ -98,7 +98,7 @@ void gpuhal_cuda_list_compute(const gpuhal_host *host, gpuhal_sink *sink, const 
     list_bandwidth(host, sink, device);
     const uint64_t kilohertz = positive(device, CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
     gpuhal_cuda_list_number(host, sink, GPUHAL_FACT_CLOCK_CORE_MAX_HERTZ, kilohertz * 1000);
-    /* Counts the copy engines and the compute engine. */
+    /* The copy engines and the compute engine. */
     const uint64_t engines = positive(device, CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT);
     gpuhal_cuda_list_number(host, sink, GPUHAL_FACT_PHYSICAL_QUEUES, engines + 1);
 }

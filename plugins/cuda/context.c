@@ -1,26 +1,27 @@
-/* cuda/context.c: the context of an opened device: enters and leaves it, detects its loss, retains or adopts it. */
+/* cuda/context.c: an opened device's context: enters and leaves it, detects its loss, retains or adopts it. */
 #include "device.h"
 
 #include <gpuhal/native.h>
 
-/* ---- in and out */
+/* ---- entering and leaving */
 
-/* Returns whether the program destroyed the context, or reset the primary one: all its objects are gone with it. */
+/* Returns whether the program destroyed the context or reset the primary one. All its objects were destroyed with
+ * it. */
 static bool is_of_gone(CUresult code)
 {
     return code == CUDA_ERROR_INVALID_CONTEXT || code == CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
-/* Relaxed is enough: only the code is read, and it publishes nothing. A thread that misses it makes one more call,
- * which returns the code itself. */
+/* Relaxed order is enough: only the code is read, and it publishes nothing. A thread that does not see it yet makes one
+ * more driver call, which returns the code. */
 CUresult gpuhal_cuda_lost_code(gpuhal_plugin_device *device)
 {
     const CUresult lost = atomic_load_explicit(device->lost, memory_order_relaxed);
     return lost != CUDA_SUCCESS ? lost : atomic_load_explicit(&device->own_lost, memory_order_relaxed);
 }
 
-/* Returns whether CUDA no longer knows the marker's address, or has given it to other memory, which has another number.
- * Other codes say nothing of a reset. */
+/* Returns whether CUDA no longer knows the marker's address, or has reused it for other memory with another ID. Other
+ * codes do not indicate a reset. */
 static bool is_reset(const gpuhal_plugin_device *device)
 {
     unsigned long long id = 0;
@@ -43,9 +44,9 @@ bool gpuhal_cuda_is_gone(gpuhal_plugin_device *device)
 /* Queries the current context first: inside an engine ours is nearly always current already, and the query costs next
  * to nothing.
  *
- * If an engine captures a graph on another thread, by default no thread may allocate or query events; such a call
- * spoils the graph. The calls of this plugin concern no stream that is captured, so the thread is relaxed during them.
- * A thread that could not be relaxed goes on: without a capture nothing depends on it. */
+ * While an engine captures a graph on any thread, by default no thread may allocate memory or query events; such a call
+ * invalidates the graph. This plugin's calls do not involve streams that are being captured, so the thread's capture
+ * mode is relaxed during them. If the mode cannot be changed, the call continues: it matters only during a capture. */
 CUresult gpuhal_cuda_enter_context(CUcontext context, gpuhal_cuda_scope *out_scope)
 {
     CUcontext current = NULL;
@@ -64,8 +65,8 @@ CUresult gpuhal_cuda_enter_context(CUcontext context, gpuhal_cuda_scope *out_sco
     return code;
 }
 
-/* A destroyed context is not pushed: its address may be another context's by now. A context with a sticky error is
- * pushed: the driver itself refuses to free objects that it cannot free. */
+/* A destroyed context is not pushed, because its address may have been reused for another context. A context with a
+ * sticky error is pushed: the driver refuses to free the objects that it cannot free. */
 CUresult gpuhal_cuda_enter_to_release(gpuhal_plugin_device *device, gpuhal_cuda_scope *out_scope)
 {
     *out_scope = (gpuhal_cuda_scope){0};
@@ -80,8 +81,9 @@ CUresult gpuhal_cuda_enter(gpuhal_plugin_device *device, gpuhal_cuda_scope *out_
     return lost != CUDA_SUCCESS ? lost : gpuhal_cuda_enter_context(device->context, out_scope);
 }
 
-/* Undoes entering in the opposite order: the mode is the thread's, and is restored while the same context as at its
- * change is current. Popping takes off the pushed context, since the calls in between leave the stack as it was. */
+/* Undoes entering in the opposite order: the capture mode belongs to the thread, and is restored while the same context
+ * is current as when it was changed. Popping removes the context that enter() pushed, since the calls in between leave
+ * the stack unchanged. */
 void gpuhal_cuda_leave(const gpuhal_cuda_scope *scope)
 {
     CUcontext ours = NULL;
@@ -103,15 +105,15 @@ CUresult gpuhal_cuda_may_record(CUstream stream, const char **out_call)
                                                                            : code;
 }
 
-/* Keeps the first code, because later ones say less. A destroyed or reset context concerns only the devices opened in
- * it: the next opened device has a new one. The exchange keeps the first of several threads' codes. A primary context's
- * code goes to the entry, so that devices opened later are refused too; see retain(). */
+/* Keeps the first code, because later ones are less specific. The exchange keeps the first one if several threads fail.
+ * A destroyed or reset context affects only the devices opened in it: the next opened device gets a new context. A
+ * primary context's code is stored in the entry, so that devices opened later are refused too; see retain(). */
 gpuhal_status gpuhal_cuda_result(gpuhal_plugin_device *device, const char *call, CUresult code)
 {
     if (code == CUDA_SUCCESS) {
         return GPUHAL_OK;
     }
-    /* The driver has lost a GPU that has fallen off the bus, and returns UNKNOWN from every call. */
+    /* If a GPU has fallen off the bus, the driver returns UNKNOWN from every call. */
     const bool fell = code == CUDA_ERROR_UNKNOWN && gpuhal_cuda_probe(device) == CUDA_ERROR_UNKNOWN;
     if (fell || gpuhal_cuda_status(code) == GPUHAL_ERROR_DEVICE_LOST) {
         CUresult none = CUDA_SUCCESS;
@@ -123,8 +125,8 @@ gpuhal_status gpuhal_cuda_result(gpuhal_plugin_device *device, const char *call,
                 : gpuhal_cuda_report(device->host, call, code);
 }
 
-/* The code does not say which of the two was lost. A device whose calls still work was not lost, so it was the other.
- * Two devices with the same context count as one here. */
+/* The code does not show which of the two was lost. If one device's calls still work, the other was lost. Two devices
+ * with the same context count as one here. */
 gpuhal_status gpuhal_cuda_result_of_two(gpuhal_plugin_device *device, gpuhal_plugin_device *other, const char *call,
                                         CUresult code)
 {
@@ -136,7 +138,7 @@ gpuhal_status gpuhal_cuda_result_of_two(gpuhal_plugin_device *device, gpuhal_plu
 
 /* ---- opening */
 
-/* The codes of a device in use do not say which process uses it. */
+/* The codes for a device in use do not show which process uses it. */
 static gpuhal_status retain_failed(const gpuhal_host *host, const gpuhal_cuda_entry *entry, CUresult code)
 {
     const char *call = "cuDevicePrimaryCtxRetain";
@@ -173,7 +175,7 @@ static gpuhal_status retain(gpuhal_plugin_device *device)
     return code == CUDA_SUCCESS ? GPUHAL_OK : retain_failed(device->host, entry, code);
 }
 
-/* Inside the adopted context: checks it and its stream, as far as the driver can name the stream's owner. */
+/* Inside the adopted context: checks it and its stream, as far as the driver can determine the stream's context. */
 static CUresult check_adopted(const gpuhal_plugin_device *device, const char **out_fault, const char **out_call)
 {
     CUdevice owner = -1;
@@ -205,8 +207,8 @@ static gpuhal_status adopt_context(gpuhal_plugin_device *device, const gpuhal_na
     device->context = (CUcontext)(uintptr_t)adopt->values[0];
     device->foreign = (CUstream)(uintptr_t)adopt->values[2];
     device->adopted = true;
-    /* Set before any call can fail in it: gpuhal_cuda_enter() below reads it. An error of the caller's context says
-     * nothing of the primary one. */
+    /* Set before any call in the context can fail, since gpuhal_cuda_enter() below reads it. An error in the caller's
+     * context does not affect the primary one. */
     device->lost = &device->own_lost;
     gpuhal_cuda_scope scope;
     const char *fault = "values[0] is not a CUcontext";
@@ -224,7 +226,8 @@ gpuhal_status gpuhal_cuda_acquire(gpuhal_plugin_device *device, const gpuhal_nat
     return adopt ? adopt_context(device, adopt) : retain(device);
 }
 
-/* Also releases a context that was reset: a reset does not release it (cuDevicePrimaryCtxReset in CUDA's manual). */
+/* Also releases a context that was reset, because a reset does not release it (cuDevicePrimaryCtxReset in the CUDA
+ * manual). */
 void gpuhal_cuda_release_context(gpuhal_plugin_device *device)
 {
     if (!device->adopted) {
@@ -232,8 +235,8 @@ void gpuhal_cuda_release_context(gpuhal_plugin_device *device)
     }
 }
 
-/* Inside the context. Allocates memory that goes with the context, and reads its number, which CUDA gives no other
- * memory. An opened device without the marker works too, and notices a reset by the codes of its calls alone. */
+/* Inside the context. Allocates memory that is freed with the context, and reads its buffer ID, which CUDA never
+ * reuses. An opened device without the marker works too, but detects a reset only by the codes of its calls. */
 void gpuhal_cuda_make_marker(gpuhal_plugin_device *device)
 {
     unsigned long long id = 0;

@@ -1,13 +1,13 @@
-/* cuda/cuda_api.h: the part of the CUDA driver API (libcuda.so.1) that this plugin uses, declared by us from NVIDIA's
+/* cuda/cuda_api.h: the part of the CUDA driver API (libcuda.so.1) that this plugin uses, written by us from NVIDIA's
  * documentation.
  *
- * Everything stands in lists, so that one text serves several readers: the plugin makes its table of functions from
- * them, the fake library its prototypes, and a test compiles them against the vendor's own header: with
- * GPUHAL_CUDA_LISTS_ONLY the lists come without our types, and their words mean the vendor's.
+ * Everything is in list macros with several users: the plugin builds its function table from them, the fake library
+ * builds its prototypes, and a test compiles them against the vendor's own header. With GPUHAL_CUDA_LISTS_ONLY only the
+ * lists are defined, without our types, and their names refer to the vendor's types.
  *
  * A name in the list of functions is the symbol that the library exports. NVIDIA's header renames some symbols
- * (cuMemAlloc is cuMemAlloc_v2), and an old symbol keeps its old meaning for ever: every driver has cuEventElapsedTime
- * as declared here, though the header of CUDA 13 gives that name to another function. Every function returns CUresult.
+ * (cuMemAlloc is cuMemAlloc_v2), and an old symbol keeps its old meaning forever: every driver has cuEventElapsedTime
+ * as declared here, though the CUDA 13 header gives that name to another function. Every function returns CUresult.
  *
  * The required functions are those of CUDA 11.0 (driver 450); later ones are optional.
  */
@@ -105,7 +105,7 @@
     OPTIONAL(cuExternalMemoryGetMappedBuffer, (CUdeviceptr *address, CUexternalMemory memory, \
                                                const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *buffer))
 
-/* Every code that the documentation of CUDA 13.0 names. */
+/* Every code in the CUDA 13.0 documentation. */
 #define GPUHAL_CUDA_RESULTS(VALUE) \
     VALUE(CUDA_SUCCESS, 0) \
     VALUE(CUDA_ERROR_INVALID_VALUE, 1) \
@@ -209,7 +209,7 @@
     VALUE(CUDA_ERROR_KEY_ROTATION, 916) \
     VALUE(CUDA_ERROR_UNKNOWN, 999)
 
-/* Some are macros in NVIDIA's header, some enumerators. */
+/* In NVIDIA's header some are macros and others enumerators. */
 #define GPUHAL_CUDA_VALUES(VALUE) \
     VALUE(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1) \
     VALUE(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 2) \
@@ -282,7 +282,7 @@
     VALUE(CU_MEM_ALLOC_GRANULARITY_RECOMMENDED, 1) \
     VALUE(CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD, 1)
 
-/* Types whose size counts, and the members of the structures. */
+/* Types whose sizes matter, and structure members. */
 #define GPUHAL_CUDA_TYPES(TYPE) \
     TYPE(CUresult) \
     TYPE(CUdevice) \
@@ -355,7 +355,8 @@
 enum { GPUHAL_CUDA_RESULTS(GPUHAL_CUDA_ENUMERATOR) GPUHAL_CUDA_VALUES(GPUHAL_CUDA_ENUMERATOR) };
 #undef GPUHAL_CUDA_ENUMERATOR
 
-/* Enumerations of the vendor; integers here, so that the compiler assumes nothing about a later driver's values. */
+/* The vendor's enumerations. They are integers here, so that the compiler assumes nothing about a later driver's
+ * values. */
 typedef unsigned int CUresult;
 typedef unsigned int CUdevice_attribute;
 typedef unsigned int CUpointer_attribute;
@@ -372,7 +373,7 @@ typedef unsigned int CUmemAccess_flags;
 typedef unsigned int CUexternalMemoryHandleType;
 
 typedef int CUdevice;
-typedef unsigned long long CUdeviceptr; /* on every system of 64 bits */
+typedef unsigned long long CUdeviceptr; /* on every 64-bit system */
 typedef unsigned long long CUmemGenericAllocationHandle;
 typedef struct CUctx_st *CUcontext;
 typedef struct CUstream_st *CUstream;

@@ -1,7 +1,7 @@
 /* cuda/discovery.c: finds the devices.
  *
- * CUDA is initialised here, since that wakes devices and opens their nodes. No context is made and no device memory
- * taken. The list is fixed from then on: an index is CUDA's own ordinal, for the life of the process.
+ * CUDA is initialised here, because that wakes devices and opens their nodes. No context is created and no device
+ * memory is allocated. The list is fixed from then on: an index is CUDA's own ordinal for the lifetime of the process.
  */
 #include "nvml.h"
 
@@ -14,9 +14,9 @@ int gpuhal_cuda_attribute(CUdevice device, CUdevice_attribute attribute, int oth
     return gpuhal_cuda_api.cuDeviceGetAttribute(&value, attribute, device) == CUDA_SUCCESS ? value : otherwise;
 }
 
-/* The GPUs and the driver of the whole machine. */
+/* The whole machine's GPUs and driver. */
 typedef struct survey {
-    const char *source; /* which component counts; NULL: none does */
+    const char *source; /* the component that counted the GPUs; NULL: none did */
     unsigned int count;
     char driver_version[NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE];
 } survey;
@@ -36,7 +36,7 @@ static nvmlReturn_t ask_nvml(void *request)
     return code;
 }
 
-/* The kernel's files come first: reading them cannot hang. WSL has none. */
+/* The kernel's files come first, because reading them cannot hang. WSL does not have them. */
 static void make_survey(survey *own)
 {
     if (gpuhal_cuda_read_module_version(own->driver_version, sizeof own->driver_version)) {
@@ -62,7 +62,7 @@ static void explain_none(const survey *known, char *text, size_t size)
     size -= (size_t)length;
     if (empty > 0 && empty >= known->count) {
         snprintf(text, size, "%s", GPUHAL_CUDA_EMPTY_MIG);
-    } else if (empty > 0) { /* the others have another cause */
+    } else if (empty > 0) { /* the other GPUs have another cause */
         snprintf(text, size, "%u with MIG on and no instance; %s the other%s", empty, cause,
                  known->count - empty == 1 ? "" : "s");
     } else {
@@ -82,7 +82,7 @@ static gpuhal_status no_device(const gpuhal_host *host, const char *call, CUresu
     return gpuhal_cuda_report_as(host, status, call, code, text);
 }
 
-/* @p how: the fault between libcuda and the driver that the kernel has loaded, and the remedy. */
+/* @p how describes the mismatch between libcuda and the loaded kernel driver, and the remedy. */
 static gpuhal_status mismatch(const gpuhal_host *host, CUresult code, const char *how)
 {
     char module[80], text[256];
@@ -94,7 +94,7 @@ static gpuhal_status mismatch(const gpuhal_host *host, CUresult code, const char
     return gpuhal_cuda_report_as(host, GPUHAL_ERROR_INCOMPATIBLE, "cuInit", code, text);
 }
 
-/* Adds the remedy, which the driver's descriptions do not name. */
+/* Adds the remedy, which the driver's descriptions do not contain. */
 static gpuhal_status init_failed(const gpuhal_host *host, CUresult code, const survey *known)
 {
     switch (code) {
@@ -176,8 +176,8 @@ static void explain_hidden(const gpuhal_host *host, const survey *known, uint32_
     }
 }
 
-/* A refused cuInit leaves descriptors and a thread behind each time (drivers 550 and 555: four, and one), so it is
- * called again only if another code can be expected. Under the lock of enumerate. */
+/* Each failed cuInit leaks descriptors and a thread (drivers 550 and 555: four descriptors and one thread). It is
+ * therefore called again only if another code can be expected. Runs under enumerate()'s lock. */
 static CUresult initialise(void)
 {
     static CUresult answer;
@@ -209,8 +209,7 @@ gpuhal_status gpuhal_cuda_make_list(const gpuhal_host *host, gpuhal_cuda_entry *
     if (count <= 0) {
         return no_device(host, "cuDeviceGetCount", CUDA_ERROR_NO_DEVICE, &known);
     }
-    /* *out_count is set only at the end: after a failure in between, none of the entries may be found
-     * (stream/discovery.c). */
+    /* *out_count is set only at the end: if filling in fails halfway, no entry may be found (stream/discovery.c). */
     const uint32_t listed = (uint32_t)count < space ? (uint32_t)count : space;
     for (uint32_t i = 0; i < listed; i++) {
         code = gpuhal_cuda_api.cuDeviceGet(&entries[i].device, (int)i);

@@ -1,4 +1,4 @@
-/* cuda/driver.c: opens the driver's library, and has the one table of its errors. */
+/* cuda/driver.c: opens the driver's library, and contains the table of its error codes. */
 #include "nvml.h"
 
 #include <pthread.h>
@@ -16,9 +16,9 @@ static const char *const library_names[] = {
     NULL,
 };
 
-/* NVML comes second: the report shows the first opened library as the driver. Without NVML only its facts are missing.
- * The first start() that succeeds writes the table of functions: threads of other copies of the core may be calling
- * through it from then on, so it never changes, even if later starts find another library. */
+/* NVML is opened second, because the report shows the first opened library as the driver. Without NVML only its facts
+ * are missing. The first successful start() writes the function table. Threads of other copies of the core may be
+ * calling through it from then on, so it never changes, even if later starts find another library. */
 gpuhal_status gpuhal_cuda_start(const gpuhal_host *host, gpuhal_plugin_instance **out_instance)
 {
     (void)out_instance;
@@ -35,8 +35,8 @@ gpuhal_status gpuhal_cuda_start(const gpuhal_host *host, gpuhal_plugin_instance 
     pthread_mutex_lock(&lock);
     bool other = started && gpuhal_cuda_api.cuInit != found.cuInit;
     status = gpuhal_cuda_use_system(host, !started);
-    /* Readers take no lock: each has come through a start() of its copy of the core, which held this lock after the
-     * table was written. */
+    /* Readers take no lock: each thread has passed through a start() of its copy of the core, which held this lock
+     * after the table was written. */
     if (!started && status == GPUHAL_OK) {
         gpuhal_cuda_api = found;
         started = true;
@@ -53,12 +53,11 @@ gpuhal_status gpuhal_cuda_start(const gpuhal_host *host, gpuhal_plugin_instance 
     return GPUHAL_OK;
 }
 
-/* The meaning of each code here. Codes that say "your argument is wrong" are DRIVER: the core has checked the
- * arguments, so the caller of gpuhal cannot correct them. Codes of later drivers that are not in the table are DRIVER
- * too.
+/* gpuhal's status for each code. Codes that mean "your argument is wrong" are DRIVER: the core has checked the
+ * arguments, so gpuhal's caller cannot correct them. Codes of later drivers that are not in the table are DRIVER too.
  *
- * LOST are the sticky codes and those of a context that the program destroyed. After a sticky code, the documentation
- * says, the process is left in an inconsistent state and any further work returns the same error. */
+ * LOST are the sticky codes and those of a context that the program destroyed. According to the documentation, a sticky
+ * code leaves the process in an inconsistent state and any further work returns the same error. */
 #define LOST GPUHAL_ERROR_DEVICE_LOST
 static const struct {
     CUresult code;
@@ -68,7 +67,7 @@ static const struct {
     {CUDA_ERROR_INVALID_VALUE, GPUHAL_ERROR_DRIVER},
     {CUDA_ERROR_OUT_OF_MEMORY, GPUHAL_ERROR_OUT_OF_MEMORY},
     {CUDA_ERROR_NOT_INITIALIZED, GPUHAL_ERROR_DRIVER},
-    {CUDA_ERROR_DEINITIALIZED, LOST}, /* the process is ending */
+    {CUDA_ERROR_DEINITIALIZED, LOST}, /* the process is exiting */
     {CUDA_ERROR_PROFILER_DISABLED, GPUHAL_ERROR_DRIVER},
     {CUDA_ERROR_PROFILER_NOT_INITIALIZED, GPUHAL_ERROR_DRIVER},
     {CUDA_ERROR_PROFILER_ALREADY_STARTED, GPUHAL_ERROR_DRIVER},
@@ -137,7 +136,7 @@ static const struct {
     {CUDA_ERROR_TENSOR_MEMORY_LEAK, LOST},
     {CUDA_ERROR_NOT_PERMITTED, GPUHAL_ERROR_NO_PERMISSION},
     {CUDA_ERROR_NOT_SUPPORTED, GPUHAL_ERROR_NOT_SUPPORTED},
-    {CUDA_ERROR_SYSTEM_NOT_READY, GPUHAL_ERROR_BUSY}, /* NVSwitch machines: the fabric manager is not up yet */
+    {CUDA_ERROR_SYSTEM_NOT_READY, GPUHAL_ERROR_BUSY}, /* NVSwitch machines: the fabric manager is still starting */
     {CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, GPUHAL_ERROR_INCOMPATIBLE},
     {CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE, GPUHAL_ERROR_INCOMPATIBLE},
     {CUDA_ERROR_MPS_CONNECTION_FAILED, GPUHAL_ERROR_DRIVER},
@@ -205,7 +204,7 @@ gpuhal_status gpuhal_cuda_report_as(const gpuhal_host *host, gpuhal_status statu
     return host->report(host, status, call, code, text);
 }
 
-/* The driver's text is used even for known codes: it changes from version to version and names the remedy. */
+/* The driver's text is used even for known codes, because it changes between versions and contains the remedy. */
 gpuhal_status gpuhal_cuda_report(const gpuhal_host *host, const char *call, CUresult code)
 {
     const char *description = NULL;

@@ -1,11 +1,11 @@
-/* cuda/event.c: checks, makes, records and destroys CUDA's streams and events. */
+/* cuda/event.c: checks, creates, records and destroys CUDA's streams and events. */
 #include "device.h"
 
 #include <stdlib.h>
 
 gpuhal_status gpuhal_cuda_check_stream(gpuhal_plugin_device *device, CUstream stream)
 {
-    CUcontext context = device->context; /* if the driver cannot say it */
+    CUcontext context = device->context; /* stays if the driver cannot report it */
     const CUresult code = gpuhal_cuda_may_lack(gpuhal_cuda_api.cuStreamGetCtx(stream, &context));
     if (code != CUDA_SUCCESS || context != device->context) {
         return gpuhal_cuda_report_as(device->host, GPUHAL_ERROR_INVALID_ARGUMENT, "cuStreamGetCtx", code,
@@ -24,8 +24,8 @@ void gpuhal_cuda_queue_destroy(gpuhal_plugin_queue *queue)
     free(queue);
 }
 
-/* Makes an event whose waiting thread sleeps until the device interrupts. Timing makes recording slower, so an event
- * has it only if it is requested. */
+/* Creates an event whose waiting thread sleeps until the device interrupts. Timing makes recording slower, so it is
+ * enabled only on request. */
 CUresult gpuhal_cuda_create_events(gpuhal_plugin_event *event, bool timed)
 {
     return gpuhal_cuda_api.cuEventCreate(&event->event,

@@ -1,8 +1,8 @@
-/* cuda/identity.c: finds the physical device of a device: PCI address, UUID, partition.
+/* cuda/identity.c: finds a device's identity: PCI address, UUID, MIG partition.
  *
- * A part of a GPU in MIG mode has a separate UUID, which the second version of the query returns; the first is
- * documented for whole GPUs. If the two differ the device is such a part. It is one too if the driver calls it so
- * ("NVIDIA H100 NVL MIG 3g.47gb"), since the result of the first version for a part is not documented.
+ * A MIG device has its own UUID, which the second version of the query returns. The first version is documented only
+ * for whole GPUs. If the two UUIDs differ, the device is a MIG device. It is also one if its name says so ("NVIDIA H100
+ * NVL MIG 3g.47gb"), since the result of the first version for a MIG device is not documented.
  */
 #include "../common/text.h"
 #include "device.h"
@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Parses "0000:C1:00.0" as the driver writes it. NVIDIA's function number is always 0. A GPU without PCI (Tegra) gets
- * zeros; elsewhere they are the first bridge of the machine. */
+/* Parses "0000:C1:00.0" in the driver's format. NVIDIA's function number is always 0. A GPU without PCI (Tegra) reports
+ * zeros. On other machines this address is the first bridge. */
 static void identify_pci(gpuhal_cuda_entry *entry)
 {
     char text[sizeof entry->pci] = "";
@@ -41,7 +41,7 @@ static void identify_uuid(gpuhal_cuda_entry *entry)
     if (!has_own) {
         own = whole;
     }
-    /* Zeros would make all devices one. */
+    /* With a UUID of zeros all devices would look like one. */
     if ((!has_own && !has_whole) || memcmp(&own, &none, sizeof own) == 0) {
         return;
     }
@@ -57,7 +57,7 @@ void gpuhal_cuda_identify(gpuhal_cuda_entry *entry)
     identify_uuid(entry);
 }
 
-/* The driver's name of a part ends with its profile: "MIG 1g.10gb". */
+/* The driver's name of a MIG device ends with its profile: "MIG 1g.10gb". */
 void gpuhal_cuda_name_part(const gpuhal_cuda_entry *entry, char *name, size_t size)
 {
     (void)entry;

@@ -1,5 +1,5 @@
-/* cuda/link.c: finds the connection of two devices through NVML: NVLink if links are up, otherwise the place where
- * their paths through PCI Express join.
+/* cuda/link.c: finds the connection between two devices through NVML: NVLink if links are up, otherwise the point where
+ * their PCI Express paths join.
  */
 #include "nvml.h"
 
@@ -8,7 +8,7 @@
 
 typedef struct request {
     const gpuhal_cuda_entry *from, *to;
-    nvmlReturn_t code;     /* the result of finding the two devices */
+    nvmlReturn_t code;     /* the result of finding the two devices in NVML */
     gpuhal_link_kind kind; /* 0: unknown */
     uint64_t generation, count, bandwidth;
 } request;
@@ -43,7 +43,7 @@ static bool leads_to(nvmlDevice_t device, unsigned int link, const gpuhal_cuda_e
     return strcmp(address, to->pci) == 0;
 }
 
-/* Returns the speed of one link in one direction; NVML gives MB/s. */
+/* Returns the speed of one link in one direction; NVML reports MB/s. */
 static uint64_t link_speed(nvmlDevice_t device, unsigned int link)
 {
     nvmlFieldValue_t field = {.fieldId = NVML_FI_DEV_NVLINK_GET_SPEED, .scopeId = link};
@@ -66,8 +66,8 @@ static bool has_switch(nvmlDevice_t device)
     return found;
 }
 
-/* Counts the links that end at the other device, or, if both have links to switches, those: every switch reaches every
- * device.
+/* Counts the links that end at the other device. If both devices have links to switches, counts those: every switch
+ * reaches every device.
  */
 static void find_nvlink(request *own, nvmlDevice_t from, nvmlDevice_t to)
 {
@@ -94,7 +94,7 @@ static void find_nvlink(request *own, nvmlDevice_t from, nvmlDevice_t to)
 
 /* ---- PCI Express */
 
-/* Returns the maximum of a device: idle links slow down. */
+/* Returns the device's maximum, because idle links slow down. */
 static bool pcie_most(nvmlDevice_t device, unsigned int *out_generation, unsigned int *out_lanes)
 {
     const gpuhal_cuda_nvml_functions *api = &gpuhal_cuda_nvml;

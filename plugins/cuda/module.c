@@ -1,5 +1,5 @@
-/* cuda/module.c: CUDA's formats of code, `ptx`, `cubin` and `fatbin`: which run on a device, how to load them with the
- * options of the driver's compiler, and the values that the driver reports of a function. */
+/* cuda/module.c: CUDA's code formats `ptx`, `cubin` and `fatbin`: which code runs on a device, how to load it with
+ * options of the driver's compiler, and the function attributes that the driver reports. */
 #include "../stream/image.h"
 #include "device.h"
 
@@ -8,31 +8,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The first and the largest size of each of the two texts of the compiler: a text that fills its room was cut off. */
+/* The initial and maximum size of each of the compiler's two logs. A log that fills its buffer was truncated. */
 #define LOG_BYTES     8192u
 #define LOG_BYTES_MAX (8u << 20)
 
 /* ---- images */
 
-/* Returns whether a section has bytes in the file: false for unused ones and for zeroed memory, and, in code that can
- * be linked further, for NVIDIA's global, local and shared memory. */
+/* Returns whether a section occupies bytes in the file. Unused sections and zeroed memory do not, and in relocatable
+ * code NVIDIA's global, local and shared memory do not either. */
 static bool is_in_file(uint64_t type)
 {
     return type != 0 && type != 8 && type != 0x70000007 && type != 0x70000009 && type != 0x7000000a;
 }
 
-/* Checks a header of 16 bytes: magic, version, its own size, and the size of the rest. */
+/* Checks a header of 16 bytes: magic, version, header size, and the size of the rest. */
 static bool is_fatbin(const unsigned char *image, uint64_t bytes)
 {
     if (bytes < 16 || number_at(image, 0, 4) != 0xba55ed50u) {
         return false;
     }
-    /* The size of the rest is 64 bits from the file: it is compared with the remaining bytes, never added. */
+    /* The size of the rest is an unchecked 64-bit number, so it is compared with the remaining bytes and never
+     * added. */
     const uint64_t header = number_at(image, 6, 2), rest = number_at(image, 8, 8);
     return header <= bytes && rest <= bytes - header;
 }
 
-/* PTX is a text. The driver wants it to end with a zero. */
+/* PTX is a string. The driver requires it to be NUL-terminated. */
 bool gpuhal_cuda_is_image(const char *format, const unsigned char *image, uint64_t bytes)
 {
     return strcmp(format, "ptx") == 0 ||
@@ -41,7 +42,8 @@ bool gpuhal_cuda_is_image(const char *format, const unsigned char *image, uint64
 
 /* ---- targets */
 
-/* Parses "sm_86", "sm_90a", "compute_80": returns 10 * major + minor, and the letter after it. 0 for any other text. */
+/* Parses "sm_86", "sm_90a", "compute_80": returns 10 * major + minor, and the letter after it. Returns 0 for any other
+ * string. */
 static unsigned long number_of(const char *target, char *out_letter)
 {
     static const char *const prefixes[] = {"sm_", "compute_"};
@@ -57,9 +59,10 @@ static unsigned long number_of(const char *target, char *out_letter)
     return 0;
 }
 
-/* NVIDIA's "Application Compatibility" (CUDA C++ Programming Guide): a cubin runs on devices of its major number with
- * an equal or higher minor one; PTX is compiled for equal and higher ones. Code whose target ends with `a` is for that
- * very number, with `f` for its major number. A fatbin may have PTX beside its cubins. */
+/* NVIDIA's "Application Compatibility" (CUDA C++ Programming Guide): a cubin runs on devices with the same major number
+ * and an equal or higher minor number; PTX can be compiled for equal and higher numbers. Code whose target ends with
+ * `a` runs only on that exact number; with `f`, only on its major number. A fatbin may contain PTX as well as
+ * cubins. */
 bool gpuhal_cuda_takes_target(const char *format, const char *target, const char *device)
 {
     char letter = '\0', none = '\0';
@@ -74,7 +77,7 @@ bool gpuhal_cuda_takes_target(const char *format, const char *target, const char
 /* ---- options */
 
 typedef struct jit {
-    CUjit_option options[9]; /* each of the options here once */
+    CUjit_option options[9]; /* each option that this file uses once */
     void *values[9];         /* numbers are stored in the pointers */
     unsigned int count;
 } jit;
@@ -83,7 +86,7 @@ static void add(jit *to, CUjit_option option, uintptr_t value)
 {
     for (unsigned int i = 0; i < to->count; i++) {
         if (to->options[i] == option) {
-            to->values[i] = (void *)value; /* the last value counts */
+            to->values[i] = (void *)value; /* the last value wins */
             return;
         }
     }
@@ -91,7 +94,7 @@ static void add(jit *to, CUjit_option option, uintptr_t value)
     to->values[to->count++] = (void *)value;
 }
 
-/* Takes the option names of ptxas that the driver's compiler supports too. */
+/* Accepts the ptxas option names that the driver's compiler also supports. */
 static bool add_word(jit *to, const char *word, size_t length)
 {
     static const char registers[] = "-maxrregcount=";
@@ -111,7 +114,7 @@ static bool add_word(jit *to, const char *word, size_t length)
     return true;
 }
 
-/* Returns the length of the first unknown word, at *out_word; 0 if all are known. Only PTX is compiled. */
+/* Returns the length of the first unknown option, at *out_word; 0 if all are known. Only PTX is compiled. */
 static size_t add_options(jit *to, const gpuhal_code *code, const char **out_word)
 {
     const bool compiles = strcmp(code->format, "ptx") == 0;
@@ -149,14 +152,14 @@ static void make_line(char *text)
     }
 }
 
-/* Loads, with @p bytes of room for each of two texts from @p info on: the compiler's notes, and its errors. */
+/* Loads the module with two log buffers of @p bytes each, starting at @p info: the compiler's notes and its errors. */
 static CUresult load(const gpuhal_code *code, const void *image, CUmodule *out_module, char *info, size_t bytes)
 {
     jit with = {.count = 0};
     const char *word = NULL;
     char *errors = info + bytes;
     (void)add_options(&with, code, &word); /* all are known */
-    add(&with, CU_JIT_LOG_VERBOSE, 1);     /* registers and memory of each kernel */
+    add(&with, CU_JIT_LOG_VERBOSE, 1);     /* reports each kernel's registers and memory */
     add(&with, CU_JIT_INFO_LOG_BUFFER, (uintptr_t)info);
     add(&with, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, bytes - 1);
     add(&with, CU_JIT_ERROR_LOG_BUFFER, (uintptr_t)errors);
@@ -168,8 +171,8 @@ static CUresult load(const gpuhal_code *code, const void *image, CUmodule *out_m
     return result;
 }
 
-/* The driver cuts a text to the given room, so loading is repeated with more room if a text fills it. If memory for
- * that is missing, the text stays cut off. */
+/* The driver truncates a log to the buffer, so loading is repeated with a larger buffer if a log fills it. If memory
+ * for that is missing, the log stays truncated. */
 CUresult gpuhal_cuda_load_module(const gpuhal_code *code, const void *image, gpuhal_plugin_build *build,
                                  CUmodule *out_module, char *out_words, size_t size)
 {
@@ -223,12 +226,12 @@ CUresult gpuhal_cuda_of_function(int *out_value, unsigned int attribute, CUfunct
     return gpuhal_cuda_may_lack(gpuhal_cuda_api.cuFuncGetAttribute(out_value, attribute, function));
 }
 
-/* A launch gets no more than 48 KiB unless the function is allowed more. Each kernel of a function allows the maximum,
- * so that launches need not change it, and threads cannot undo what another thread needs. The division of memory
- * between caches and groups follows the requests of launches, not their maximum.
+/* A launch gets no more than 48 KiB of shared memory unless the function allows more. Each kernel of a function allows
+ * the maximum, so that launches need not change it and threads do not undo each other's setting. The split between
+ * cache and shared memory follows the launches' requests, not this maximum.
  *
- * With lazy loading (CUDA_MODULE_LOADING) the driver may bring the code to the device later: then cuFuncLoad returns
- * the failure. */
+ * With lazy loading (CUDA_MODULE_LOADING) the driver may load the code to the device later; cuFuncLoad then returns the
+ * failure here. */
 CUresult gpuhal_cuda_prepare_function(CUfunction function, uint32_t own, uint32_t most, const char **out_call)
 {
     CUresult code = CUDA_SUCCESS;
@@ -256,5 +259,5 @@ CUresult gpuhal_cuda_parameter_bytes(CUfunction function, uint32_t index, uint64
         return CUDA_SUCCESS;
     }
     *out_bytes = code == CUDA_SUCCESS ? bytes : 0;
-    return code == CUDA_ERROR_INVALID_VALUE ? CUDA_SUCCESS : code; /* there is no such parameter */
+    return code == CUDA_ERROR_INVALID_VALUE ? CUDA_SUCCESS : code; /* this parameter does not exist */
 }

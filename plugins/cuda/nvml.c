@@ -1,4 +1,4 @@
-/* cuda/nvml.c: see nvml.h. */
+/* cuda/nvml.c: opens and initialises NVML, runs work in its turn, and finds devices; see nvml.h. */
 #include "nvml.h"
 
 #include <pthread.h>
@@ -40,7 +40,7 @@ void gpuhal_cuda_nvml_open(const gpuhal_host *host)
     pthread_mutex_unlock(&open_lock);
 }
 
-/* The lock makes the table visible to this thread: another copy of the core may have written it. */
+/* The lock makes the table visible to this thread, because another copy of the core may have written it. */
 static bool is_open(void)
 {
     pthread_mutex_lock(&open_lock);
@@ -61,7 +61,7 @@ static const char *result_name(nvmlReturn_t code)
     }
 }
 
-/* Explains a code whose name does not say enough. */
+/* Explains codes whose names are not clear enough. */
 static const char *meaning(nvmlReturn_t code)
 {
     switch (code) {
@@ -104,7 +104,7 @@ gpuhal_stream_why gpuhal_cuda_nvml_why(nvmlReturn_t code)
         why.reason = GPUHAL_MISSING_NOT_SUPPORTED;
         break;
     case NVML_ERROR_NO_PERMISSION:
-    case NVML_ERROR_OPERATING_SYSTEM: /* a control group denies this process the device node */
+    case NVML_ERROR_OPERATING_SYSTEM: /* a cgroup denies this process the device node */
         why.reason = GPUHAL_MISSING_NO_PERMISSION;
         break;
     case NVML_ERROR_TIMEOUT:
@@ -125,7 +125,7 @@ gpuhal_stream_why gpuhal_cuda_nvml_why(nvmlReturn_t code)
 
 /* ---- calls */
 
-/* Attaches no GPU, so that no sleeping GPU is woken. Drivers without the flag attach a GPU when it is looked for. */
+/* Attaches no GPU, so that no sleeping GPU is woken. Drivers without the flag attach a GPU when it is looked up. */
 static nvmlReturn_t initialise(void)
 {
     nvmlReturn_t code = gpuhal_cuda_nvml.nvmlInitWithFlags
@@ -136,9 +136,9 @@ static nvmlReturn_t initialise(void)
     return unknown ? gpuhal_cuda_nvml.nvmlInit_v2() : code;
 }
 
-/* Initialising again costs nothing, but NVML counts it: once is enough, and this plugin never shuts it down. If another
- * user of the process shut NVML down more often than it initialised it, work() returns UNINITIALIZED. The caller then
- * runs this a second time, which initialises NVML again. */
+/* Initialising again costs nothing, but NVML counts it. Once is enough, and this plugin never shuts NVML down. If
+ * another user in the process shut NVML down more often than it initialised it, work() returns UNINITIALIZED. The
+ * caller then runs this a second time, which initialises NVML again. */
 static nvmlReturn_t run(nvmlReturn_t (*work)(void *request), void *request)
 {
     nvmlReturn_t code = initialised ? NVML_SUCCESS : initialise();
@@ -165,7 +165,7 @@ gpuhal_stream_why gpuhal_cuda_nvml_run(nvmlReturn_t (*work)(void *request), void
         return gpuhal_cuda_because(GPUHAL_MISSING_TIMED_OUT, "an earlier call of NVML hangs, so NVML is not called");
     }
     nvmlReturn_t code = run(work, request);
-    /* Repeated once only: an NVML that does not stay initialised must not keep the turn for ever. */
+    /* Repeated only once: if NVML does not stay initialised, this thread must not keep the turn forever. */
     code = code == NVML_ERROR_UNINITIALIZED ? run(work, request) : code;
     gpuhal_cuda_give_turn();
     return gpuhal_cuda_nvml_why(code);
@@ -180,15 +180,15 @@ static nvmlReturn_t check_uuid(nvmlDevice_t device, const char *wanted)
     return code == NVML_SUCCESS && strcmp(uuid, wanted) != 0 ? NVML_ERROR_NOT_FOUND : code;
 }
 
-/* Finds the whole GPU, for a part too. */
+/* Finds the whole GPU, also for a MIG device. */
 static nvmlReturn_t find_at_address(const gpuhal_cuda_entry *entry, nvmlDevice_t *out_device)
 {
     return entry->pci[0] == '\0' ? NVML_ERROR_NOT_FOUND
                                  : gpuhal_cuda_nvml.nvmlDeviceGetHandleByPciBusId_v2(entry->pci, out_device);
 }
 
-/* Finds a device by address. Inside a virtual machine NVML and CUDA may see other addresses, so the UUID has to be the
- * same if it is known.
+/* Finds a device by address. Inside a virtual machine NVML and CUDA may see different addresses, so the UUID must match
+ * if it is known.
  */
 static nvmlReturn_t find_by_address(const gpuhal_cuda_entry *entry, nvmlDevice_t *out_device)
 {
@@ -205,8 +205,8 @@ bool gpuhal_cuda_nvml_is_lost(const gpuhal_cuda_entry *entry)
     return find_at_address(entry, &device) == NVML_ERROR_GPU_IS_LOST;
 }
 
-/* To find a UUID, NVML asks one GPU after the other, and returns an error if another GPU is lost or has no power ("if
- * any GPU has fallen off the bus"). To find an address it asks that GPU alone. */
+/* To find a UUID, NVML queries one GPU after the other, and returns an error if another GPU is lost or has no power
+ * ("if any GPU has fallen off the bus"). To find an address it queries only that GPU. */
 nvmlReturn_t gpuhal_cuda_nvml_find(const gpuhal_cuda_entry *entry, nvmlDevice_t *out_device, nvmlDevice_t *out_board)
 {
     nvmlReturn_t code = NVML_ERROR_NOT_FOUND;

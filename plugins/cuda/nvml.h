@@ -1,8 +1,8 @@
 /* cuda/nvml.h: NVML, which reports values of devices without opening them. Everything else works without it.
  *
- * NVML calls have been seen to hang for good when a GPU has fallen off the bus. The core abandons a thread that hangs
- * in sample(), processes() or link(), so only those call NVML (../stream/management.c), and discovery on a thread that
- * may be abandoned (nvml_patience.c).
+ * NVML calls have been seen to hang forever when a GPU has fallen off the bus. The core can abandon a thread that hangs
+ * in sample(), processes() or link(), so only these functions call NVML directly (../stream/management.c). Discovery
+ * calls it on a separate thread that can be abandoned (nvml_patience.c).
  */
 #ifndef GPUHAL_CUDA_NVML_H
 #define GPUHAL_CUDA_NVML_H
@@ -18,55 +18,55 @@ typedef struct gpuhal_cuda_nvml_functions {
 
 extern gpuhal_cuda_nvml_functions gpuhal_cuda_nvml;
 
-/* Opens the library, if there is one. */
+/* Opens the library if it is installed. */
 void gpuhal_cuda_nvml_open(const gpuhal_host *host);
 
-/* Runs work(request) once it is this thread's turn and NVML is initialised. If the work returns that NVML is not,
- * because the engine has shut it down once too often, it initialises NVML and runs the work a second time. Any reason
- * other than 0 means that the work did not run to its end. */
+/* Waits for this thread's turn, initialises NVML and runs work(request). If the work reports that NVML is not
+ * initialised, because the engine has shut it down once too often, initialises NVML and runs the work a second time. A
+ * reason other than 0 means that the work did not complete. */
 gpuhal_stream_why gpuhal_cuda_nvml_run(nvmlReturn_t (*work)(void *request), void *request);
 
-/* Inside gpuhal_cuda_nvml_run(): returns another number once NVML has been shut down, and its earlier handles are not
- * valid any more. */
+/* Inside gpuhal_cuda_nvml_run(): returns a different number once NVML has been shut down, which invalidates earlier
+ * handles. */
 uint64_t gpuhal_cuda_nvml_session(void);
 
 /* nvml_patience.c: does the same on another thread, for two seconds at most, with a copy of the request. The request
- * has @p bytes and no memory of its own, and is copied back. Returns whether the thread ended in time; otherwise the
+ * has @p bytes, must not own memory, and is copied back. Returns whether the thread ended in time; otherwise the
  * request is unchanged. */
 bool gpuhal_cuda_nvml_ask(nvmlReturn_t (*work)(void *request), void *request, size_t bytes);
 
 /* Inside gpuhal_cuda_nvml_run(): finds the device by its UUID, otherwise by its PCI address, never by an index. For a
- * MIG device @p out_board is the whole GPU, which alone has a temperature; otherwise both are the same. */
+ * MIG device @p out_board is the whole GPU, because only the whole GPU has a temperature; otherwise both are the
+ * same. */
 nvmlReturn_t gpuhal_cuda_nvml_find(const gpuhal_cuda_entry *entry, nvmlDevice_t *out_device, nvmlDevice_t *out_board);
 
-/* Inside gpuhal_cuda_nvml_run(): returns whether NVML reports this GPU as lost, or the whole GPU of this part, and not
- * just any GPU. */
+/* Inside gpuhal_cuda_nvml_run(): returns whether NVML reports this GPU, or the whole GPU of this MIG device, as lost,
+ * and not just any GPU. */
 bool gpuhal_cuda_nvml_is_lost(const gpuhal_cuda_entry *entry);
 
-/* Codes that NVML does not have: its entries of processes are longer than ours; its pids may be of another namespace
- * than this process sees; no error was reported so far; there is no limit. */
+/* Codes that NVML does not define: its process entries are longer than ours; its pids may belong to another namespace
+ * than this process's; no error has been reported so far; there is no limit. */
 #define GPUHAL_CUDA_NVML_OTHER_LAYOUT    0xfffffff0u
 #define GPUHAL_CUDA_NVML_OTHER_NAMESPACE 0xfffffff1u
 #define GPUHAL_CUDA_NVML_NO_EVENT        0xfffffff2u
 #define GPUHAL_CUDA_NVML_NO_LIMIT        0xfffffff3u
 
-/* Returns the meaning of a code for a value. */
+/* Returns what a code means for a value. */
 gpuhal_stream_why gpuhal_cuda_nvml_why(nvmlReturn_t code);
 
-/* nvml_values.c: the values of NVML. */
+/* nvml_values.c: the values that are read from NVML. */
 typedef struct gpuhal_cuda_nvml_value {
     gpuhal_key key;
-    /* Converts to the unit that the key names. */
+    /* Converts to the key's unit. */
     nvmlReturn_t (*read)(nvmlDevice_t device, uint64_t *out_value);
-    bool of_board;        /* a part of a divided GPU has none of its own: read from the whole GPU */
-    bool is_slow;         /* takes 20 ms, or keeps resources: read only if the caller names it */
-    uint64_t least, most; /* values outside are wrong; NVML has been seen to return such with success */
+    bool of_board;        /* MIG devices do not have this value: read from the whole GPU */
+    bool is_slow;         /* takes 20 ms or keeps resources: read only if the caller names it */
+    uint64_t least, most; /* values outside are wrong; NVML has been seen to return such values with success */
 } gpuhal_cuda_nvml_value;
 #define GPUHAL_CUDA_NVML_VALUES 36u
 extern const gpuhal_cuda_nvml_value gpuhal_cuda_nvml_values[GPUHAL_CUDA_NVML_VALUES];
 
-/* nvml_processes.c: inside gpuhal_cuda_nvml_run(). Finds the memory of the device that this process uses, through all
- * APIs. */
+/* nvml_processes.c: inside gpuhal_cuda_nvml_run(). Finds the device memory that this process uses through all APIs. */
 nvmlReturn_t gpuhal_cuda_nvml_own_memory(nvmlDevice_t device, uint64_t *out_value);
 
 /* nvml_links.c: inside gpuhal_cuda_nvml_run(). */
@@ -74,9 +74,9 @@ nvmlReturn_t gpuhal_cuda_nvml_links_up(nvmlDevice_t device, uint64_t *out_value)
 nvmlReturn_t gpuhal_cuda_nvml_link_errors(nvmlDevice_t device, uint64_t *out_value);
 nvmlReturn_t gpuhal_cuda_nvml_fabric(nvmlDevice_t device, uint64_t *out_value);
 
-/* nvml_events.c: inside gpuhal_cuda_nvml_run(). Counts the errors of the GPU that the driver has reported since the
- * first call, and finds the number of the newest: NO_EVENT before the first error. After begin_events() both are of the
- * same moment. */
+/* nvml_events.c: inside gpuhal_cuda_nvml_run(). Counts the GPU errors that the driver has reported since the first
+ * call, and returns the newest error's number: NO_EVENT before the first error. Between two calls of begin_events()
+ * both values belong to the same moment. */
 void gpuhal_cuda_nvml_begin_events(void);
 nvmlReturn_t gpuhal_cuda_nvml_events(nvmlDevice_t board, uint64_t *out_value);
 nvmlReturn_t gpuhal_cuda_nvml_event_code(nvmlDevice_t board, uint64_t *out_value);

@@ -1,17 +1,17 @@
-/* cuda/nvml_api.h: the part of NVML (libnvidia-ml.so.1) that this plugin uses, declared by us from NVIDIA's
- * documentation. Lists and their readers as in cuda_api.h; GPUHAL_NVML_LISTS_ONLY leaves our types out. Every function
+/* cuda/nvml_api.h: the part of NVML (libnvidia-ml.so.1) that this plugin uses, written by us from NVIDIA's
+ * documentation. The lists are used as in cuda_api.h; GPUHAL_NVML_LISTS_ONLY leaves our types out. Every function
  * returns nvmlReturn_t.
  *
- * A missing NVML costs its facts only. Every driver since 2016 has the required functions; the others are looked up one
- * by one.
+ * Without NVML only its facts are missing. Every driver since 2016 has the required functions; the others are looked up
+ * one by one.
  */
 #ifndef GPUHAL_CUDA_NVML_API_H
 #define GPUHAL_CUDA_NVML_API_H
 
 #include <stddef.h>
 
-/* The most links of a device. NVML's own number grew from version to version; a driver refuses links that it does not
- * know. */
+/* The maximum number of links of a device. NVML's own constant grew from version to version; a driver refuses link
+ * numbers that it does not know. */
 #define GPUHAL_NVML_LINKS_MAX 36u
 
 #define GPUHAL_NVML_FUNCTIONS(REQUIRED, OPTIONAL) \
@@ -165,7 +165,7 @@
     VALUE(NVML_VALUE_TYPE_SIGNED_LONG_LONG, 4) \
     VALUE(NVML_VALUE_TYPE_SIGNED_INT, 5)
 
-/* Versions of structures: the size, and the number in the top byte. "Must be 2" in the comment of NVML's header is
+/* Structure versions: the size, with the version number in the top byte. "Must be 2" in the comment in NVML's header is
  * wrong. */
 #define GPUHAL_NVML_VERSIONS(VERSION) \
     VERSION(nvmlMemory_v2, 0x02000028u) \
@@ -255,7 +255,7 @@ enum { GPUHAL_NVML_RESULTS(GPUHAL_NVML_ENUMERATOR) GPUHAL_NVML_VALUES(GPUHAL_NVM
 enum { GPUHAL_NVML_VERSIONS(GPUHAL_NVML_ENUMERATOR) };
 #undef GPUHAL_NVML_ENUMERATOR
 
-/* Enumerations of the vendor, as in cuda_api.h. */
+/* The vendor's enumerations, as in cuda_api.h. */
 typedef unsigned int nvmlReturn_t;
 typedef unsigned int nvmlClockType_t;
 typedef unsigned int nvmlTemperatureSensors_t;
@@ -274,23 +274,23 @@ typedef struct nvmlEventSet_st *nvmlEventSet_t;
 typedef struct nvmlPciInfo_t {
     char busIdLegacy[NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE];
     unsigned int domain, bus, device;
-    unsigned int pciDeviceId; /* device in the upper half, vendor in the lower */
+    unsigned int pciDeviceId; /* device ID in the upper half, vendor ID in the lower */
     unsigned int pciSubSystemId;
     char busId[NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE];
 } nvmlPciInfo_t;
 
 typedef struct nvmlMemory_t {
-    unsigned long long total, free, used; /* used: with the driver's own memory */
+    unsigned long long total, free, used; /* used: includes the driver's own memory */
 } nvmlMemory_t;
 
 typedef struct nvmlMemory_v2_t {
     unsigned int version;
-    unsigned long long total, reserved, free, used; /* used: without reserved */
+    unsigned long long total, reserved, free, used; /* used: excludes reserved */
 } nvmlMemory_v2_t;
 
-/* In drivers from 615 on. Unlike other structures it has no version. */
+/* In drivers since 615. Unlike other structures it has no version. */
 typedef struct nvmlGetMemoryLimits_v1_t {
-    const char *nameSpace; /* in: the directory of a control group of version 2 */
+    const char *nameSpace; /* in: the directory of a cgroup v2 group */
     unsigned long long softLimit, hardLimit, currentUsed; /* bytes; hardLimit is all ones if there is no limit */
 } nvmlGetMemoryLimits_v1_t;
 
@@ -304,7 +304,7 @@ typedef struct nvmlUtilization_t {
     unsigned int gpu, memory; /* percent of time */
 } nvmlUtilization_t;
 
-/* For the functions _v2 and _v3. Earlier versions had the first two fields alone; drivers 535.43 to 535.86 had one more
+/* For the functions _v2 and _v3. Earlier versions had only the first two fields; drivers 535.43 to 535.86 had one more
  * at the end. */
 typedef struct nvmlProcessInfo_t {
     unsigned int pid;
@@ -318,9 +318,9 @@ typedef struct nvmlProcessUtilizationSample_t {
     unsigned int smUtil, memUtil, encUtil, decUtil; /* percent */
 } nvmlProcessUtilizationSample_t;
 
-/* For nvmlEventSetWait_v2; the earlier version ended with eventData. */
+/* For nvmlEventSetWait_v2; the earlier version's structure ended with eventData. */
 typedef struct nvmlEventData_t {
-    nvmlDevice_t device; /* the whole GPU, if it is divided */
+    nvmlDevice_t device; /* the whole GPU, even in MIG mode */
     unsigned long long eventType;
     unsigned long long eventData; /* the Xid */
     unsigned int gpuInstanceId, computeInstanceId;
@@ -340,14 +340,14 @@ typedef struct nvmlFieldValue_t {
     unsigned int fieldId, scopeId;
     long long timestamp, latencyUsec;
     nvmlValueType_t valueType;
-    nvmlReturn_t nvmlReturn; /* of this one value */
+    nvmlReturn_t nvmlReturn; /* this field's result */
     nvmlValue_t value;
 } nvmlFieldValue_t;
 
-/* For the function without a version. Later functions replace it and do not remove it. */
+/* For the function without a version suffix. Later functions have been added, but it has not been removed. */
 typedef struct nvmlGpuFabricInfo_t {
     unsigned char clusterUuid[NVML_GPU_FABRIC_UUID_LEN];
-    nvmlReturn_t status; /* only if the state is COMPLETED */
+    nvmlReturn_t status; /* valid only if the state is COMPLETED */
     unsigned int cliqueId;
     unsigned char state;
 } nvmlGpuFabricInfo_t;

@@ -1,41 +1,41 @@
-/* cuda/nvml_events.c: counts errors that the driver reports of a GPU (Xid), by the events of NVML. Counting starts with
- * the first call: NVML keeps no earlier errors. Each GPU has an event set, which stays until the process ends, since
- * NVML cannot be shut down here (nvml.c). If another user of the process shuts it down, handles and sets are not valid
- * any more: the counts stay with the GPU's UUID, and the next sample makes another set.
+/* cuda/nvml_events.c: counts the GPU errors (Xid) that the driver reports through NVML events. Counting starts with the
+ * first call, because NVML keeps no earlier errors. Each GPU has an event set, which stays until the process exits,
+ * since NVML cannot be shut down here (nvml.c). If another user in the process shuts it down, handles and sets become
+ * invalid. The counts are stored with the GPU's UUID, and the next sample creates another set.
  */
 #include "nvml.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A storm of errors must not keep the turn. */
+/* Limits how long a storm of errors can keep the turn. */
 enum { EVENTS_AT_ONCE = 64 };
 
-/* Only the thread with the turn accesses it. */
+/* Accessed only by the thread with the turn. */
 typedef struct watched {
     struct watched *next;
     char uuid[NVML_DEVICE_UUID_V2_BUFFER_SIZE];
-    nvmlDevice_t board; /* NULL, as the set: NVML has been shut down since */
+    nvmlDevice_t board; /* NULL, like the set, once NVML has been shut down */
     nvmlEventSet_t set;
-    uint64_t count, code;   /* code: of the newest */
-    uint64_t sample;        /* the last sample that took events */
-    nvmlReturn_t taken;     /* the result of taking them */
+    uint64_t count, code;   /* code: the newest error's */
+    uint64_t sample;        /* the last sample that read events */
+    nvmlReturn_t taken;     /* the result of reading them */
 } watched;
 
 static watched *first;
 static uint64_t sample;
-static uint64_t session; /* of NVML; the boards and the sets are valid in it */
+static uint64_t session; /* NVML's; the boards and sets are valid in it */
 
-/* One sample takes events once for both values. Otherwise the count would include an error between the two values that
- * only the code names, and the code before it would be in no sample. */
+/* A sample reads events once for both values. Otherwise, an error that arrives between the two reads would be named by
+ * the code but missing from the count, and no sample would contain the code before it. */
 void gpuhal_cuda_nvml_begin_events(void)
 {
     sample++;
 }
 
-/* Returns whether an application caused the error, which then says nothing of the GPU: NVIDIA's "Xid Errors" names a
- * user's program as a cause of each, and NVIDIA's device plugin for Kubernetes leaves the same ones out.
- * docs/telemetry.md has the list. */
+/* Returns whether an application may have caused the error, which then does not indicate a faulty GPU. NVIDIA's "Xid
+ * Errors" lists user programs as a cause of each of these, and NVIDIA's device plugin for Kubernetes ignores the same
+ * ones. docs/telemetry.md has the list. */
 static bool is_of_application(unsigned long long xid)
 {
     static const unsigned short list[] = {13, 31, 43, 45, 68, 109};
@@ -46,7 +46,7 @@ static bool is_of_application(unsigned long long xid)
     return found;
 }
 
-/* Makes a set for the GPU. Its former set has ended with its session. */
+/* Creates a set for the GPU. Its previous set became invalid with its session. */
 static nvmlReturn_t watch(nvmlDevice_t board, watched *own)
 {
     nvmlEventSet_t set = NULL;
@@ -64,7 +64,7 @@ static nvmlReturn_t watch(nvmlDevice_t board, watched *own)
     return code;
 }
 
-/* Finds or makes the record of the GPU, with or without a set. */
+/* Finds or creates the GPU's record, with or without a set. */
 static nvmlReturn_t find_kept(nvmlDevice_t board, watched **out_watched)
 {
     char uuid[sizeof first->uuid] = "";
@@ -114,7 +114,7 @@ static nvmlReturn_t find(nvmlDevice_t board, watched **out_watched)
     return code == NVML_SUCCESS && !own ? watch(board, *out_watched) : code;
 }
 
-/* Takes the pending events, without waiting. For a GPU that has fallen off the bus the last call returns that error. */
+/* Reads the pending events without waiting. If the GPU has fallen off the bus, the last call returns that error. */
 static nvmlReturn_t take_all(watched *own)
 {
     nvmlReturn_t code = NVML_SUCCESS;
@@ -130,8 +130,8 @@ static nvmlReturn_t take_all(watched *own)
     return code == NVML_ERROR_TIMEOUT ? NVML_SUCCESS : code;
 }
 
-/* NVML refuses a set that another user's shutdown has ended, once any user has initialised NVML again. The set is not
- * freed, since it no longer belongs to NVML. */
+/* NVML refuses a set that another user's shutdown invalidated, once any user has initialised NVML again. The set is not
+ * freed, since NVML no longer knows it. */
 static nvmlReturn_t take_with_a_set(watched *own, nvmlDevice_t board)
 {
     nvmlReturn_t code = take_all(own);

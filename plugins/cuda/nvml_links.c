@@ -1,7 +1,7 @@
-/* cuda/nvml_links.c: values of the links of a GPU to others, NVLink and its switches. */
+/* cuda/nvml_links.c: values of a GPU's links to other GPUs: NVLink and its switches. */
 #include "nvml.h"
 
-/* NVML refuses a link that the GPU does not have, as NOT_SUPPORTED or INVALID_ARGUMENT. */
+/* NVML refuses a link that the GPU does not have, with NOT_SUPPORTED or INVALID_ARGUMENT. */
 nvmlReturn_t gpuhal_cuda_nvml_links_up(nvmlDevice_t device, uint64_t *out_value)
 {
     nvmlReturn_t code = gpuhal_cuda_nvml.nvmlDeviceGetNvLinkState ? NVML_SUCCESS : NVML_ERROR_FUNCTION_NOT_FOUND;
@@ -24,9 +24,9 @@ static uint64_t number_of(const nvmlFieldValue_t *field)
                                                                   : field->value.uiVal;
 }
 
-/* Counts packets that were sent again, and links that were set up again: a single one within a minute is a failure to
- * NVIDIA's DCGM (modules/health/DcgmHealthWatch.cpp, MonitorNVLink4Fields(): DCGM_FR_NVLINK_ERROR_CRITICAL). Errors
- * that a checksum finds are a failure there from 100 a second on, and are not counted here. */
+/* Counts retransmitted packets and re-established links. NVIDIA's DCGM treats even one of them within a minute as a
+ * failure (modules/health/DcgmHealthWatch.cpp, MonitorNVLink4Fields(): DCGM_FR_NVLINK_ERROR_CRITICAL). Checksum errors
+ * are a failure there only from 100 a second on, and are not counted here. */
 nvmlReturn_t gpuhal_cuda_nvml_link_errors(nvmlDevice_t device, uint64_t *out_value)
 {
     nvmlFieldValue_t fields[] = {{.fieldId = NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL},
@@ -43,7 +43,7 @@ nvmlReturn_t gpuhal_cuda_nvml_link_errors(nvmlDevice_t device, uint64_t *out_val
     return code != NVML_SUCCESS ? code : is_known ? NVML_SUCCESS : fields[0].nvmlReturn;
 }
 
-/* GPUs without switches between them, and GPUs before Hopper, have no such state. */
+/* GPUs without NVSwitches, and GPUs before Hopper, do not have this state. */
 nvmlReturn_t gpuhal_cuda_nvml_fabric(nvmlDevice_t device, uint64_t *out_value)
 {
     nvmlGpuFabricInfo_t info = {.state = NVML_GPU_FABRIC_STATE_NOT_SUPPORTED};
@@ -51,7 +51,7 @@ nvmlReturn_t gpuhal_cuda_nvml_fabric(nvmlDevice_t device, uint64_t *out_value)
                                   ? gpuhal_cuda_nvml.nvmlDeviceGetGpuFabricInfo(device, &info)
                                   : NVML_ERROR_FUNCTION_NOT_FOUND;
     const bool is_known = info.state > NVML_GPU_FABRIC_STATE_NOT_SUPPORTED &&
-                          info.state <= NVML_GPU_FABRIC_STATE_COMPLETED; /* later states are unknown here */
+                          info.state <= NVML_GPU_FABRIC_STATE_COMPLETED; /* later states are not known here */
     *out_value = info.state != NVML_GPU_FABRIC_STATE_COMPLETED ? GPUHAL_FABRIC_WAITS
                  : info.status == NVML_SUCCESS                 ? GPUHAL_FABRIC_READY
                                                                : GPUHAL_FABRIC_FAILED;

@@ -1,5 +1,5 @@
-/* cuda/nvml_patience.c: calls NVML for listing, which has only the deadline of the whole plugin. NVML may hang for good
- * (nvml.h), so it is called on a separate thread, which is abandoned after a while. */
+/* cuda/nvml_patience.c: calls NVML for listing, which has no deadline except the whole plugin's. NVML may hang forever
+ * (nvml.h), so it is called on a separate thread, which is abandoned after a timeout. */
 #include "../common/clock.h"
 #include "../common/thread.h"
 #include "nvml.h"
@@ -13,10 +13,10 @@
 
 typedef struct question {
     nvmlReturn_t (*work)(void *request);
-    void *request; /* a copy: the caller's may be gone */
+    void *request; /* a copy: the caller's may have been freed */
     pthread_mutex_t lock;
     pthread_cond_t ended;
-    bool has_ended, is_given_up; /* the thread frees it if it was given up, otherwise the waiting thread does */
+    bool has_ended, is_given_up; /* an abandoned thread frees it, otherwise the waiting thread does */
 } question;
 
 static void destroy(question *own)
@@ -42,7 +42,7 @@ static void *run(void *argument)
     return NULL;
 }
 
-/* Returns whether the thread has ended; otherwise that thread frees the question. */
+/* Returns whether the thread has ended; otherwise that thread frees the request. */
 static bool wait_for(question *own)
 {
     const struct timespec until = gpuhal_plugin_time(gpuhal_plugin_now_ns() + PATIENCE_NS);

@@ -1,9 +1,9 @@
-/* cuda/nvml_processes.c: lists the processes that NVML reports for a GPU: those that compute, those that draw, and
- * those that compute through the multi-process service.
+/* cuda/nvml_processes.c: lists the processes that NVML reports for a GPU: compute processes, graphics processes, and
+ * compute processes under the multi-process service (MPS).
  *
- * A list is read into room for a number of entries. If there are more, NVML returns their number, which may have grown
- * by the next attempt. Drivers 535.43 to 535.86 write longer entries by the same function: the bytes after the entries
- * show it.
+ * The list is read into a buffer for a number of entries. If there are more entries, NVML returns their number, which
+ * may have grown by the next attempt. Drivers 535.43 to 535.86 write longer entries through the same function, which is
+ * detected from the bytes behind the entries.
  */
 #include "nvml.h"
 
@@ -31,8 +31,8 @@ static bool is_untouched(const unsigned char *from, size_t bytes)
     return same;
 }
 
-/* Makes one attempt. *room: of entries; after INSUFFICIENT_SIZE, the room for the next attempt. The caller frees the
- * list. */
+/* Makes one attempt. *room is the buffer's size in entries; after INSUFFICIENT_SIZE, the size for the next attempt. The
+ * caller frees the list. */
 static nvmlReturn_t read_once(lister *ask, nvmlDevice_t device, unsigned *room, nvmlProcessInfo_t **out_list,
                               unsigned *out_count)
 {
@@ -57,7 +57,7 @@ static nvmlReturn_t read_once(lister *ask, nvmlDevice_t device, unsigned *room, 
                : code;
 }
 
-/* Reads the list, which the caller frees in any case. */
+/* Reads the list; the caller frees it in any case. */
 static nvmlReturn_t read_list(lister *ask, nvmlDevice_t device, nvmlProcessInfo_t **out_list, unsigned *out_count)
 {
     nvmlReturn_t code = NVML_ERROR_FUNCTION_NOT_FOUND;
@@ -75,7 +75,7 @@ static nvmlReturn_t read_list(lister *ask, nvmlDevice_t device, nvmlProcessInfo_
     return code;
 }
 
-/* Reads each kind of processes by one of two functions, the newer one first. */
+/* Reads each type of process with one of two functions, trying the newer one first. */
 static nvmlReturn_t read_kind(lister *newer, lister *older, nvmlDevice_t device, nvmlProcessInfo_t **out_list,
                               unsigned *out_count)
 {
@@ -107,8 +107,8 @@ static nvmlReturn_t read_sharing(nvmlDevice_t device, nvmlProcessInfo_t **out_li
 
 /* ---- the memory of this process */
 
-/* Finds the largest figure that the driver lists for this process, as computing or as drawing: a sum would count memory
- * twice. */
+/* Finds the larger of the numbers that the driver lists for this process as compute and as graphics process: a sum
+ * would count memory twice. */
 nvmlReturn_t gpuhal_cuda_nvml_own_memory(nvmlDevice_t device, uint64_t *out_value)
 {
     const unsigned self = (unsigned)getpid();
@@ -124,7 +124,7 @@ nvmlReturn_t gpuhal_cuda_nvml_own_memory(nvmlDevice_t device, uint64_t *out_valu
         }
         if (kind == 0) {
             free(list);
-            /* Parts of a divided GPU do not draw. */
+            /* MIG devices do not support graphics. */
             (void)read_drawing(device, &list, &count);
         }
     }
@@ -144,7 +144,7 @@ static int compare_samples(const void *one, const void *other)
 }
 
 typedef struct usage {
-    nvmlProcessUtilizationSample_t *samples; /* by pid, and then by time */
+    nvmlProcessUtilizationSample_t *samples; /* by pid, then by time */
     unsigned count;
 } usage;
 
@@ -175,8 +175,8 @@ static usage read_usage(nvmlDevice_t device)
     return found;
 }
 
-/* Finds the newest sample of the process: the last one whose pid is not greater. NVML has been seen to return more than
- * 100 %. */
+/* Finds the process's newest sample: the last one whose pid is not greater. NVML has been seen to return more than 100
+ * %. */
 static bool find_usage(const usage *of, unsigned pid, uint32_t *out_permille)
 {
     unsigned low = 0, high = of->count;
@@ -202,13 +202,13 @@ typedef struct request {
     gpuhal_sink *sink;
     const gpuhal_cuda_entry *entry;
     usage usage;
-    nvmlReturn_t code; /* the first one that is not success */
+    nvmlReturn_t code; /* the first code that is not success */
 } request;
 
 static void give(const request *own, const nvmlProcessInfo_t *one, uint32_t flags)
 {
     gpuhal_plugin_process process = {.pid = one->pid, .flags = flags};
-    /* All ones: not available. No GPU lends more than its own memory. */
+    /* All ones means not available. A larger number than the GPU's memory is not plausible. */
     if (one->usedGpuMemory <= own->entry->total) {
         process.flags |= GPUHAL_PROCESS_MEMORY_KNOWN;
         process.memory_bytes = one->usedGpuMemory;
@@ -233,8 +233,8 @@ static void list_kind(request *own, nvmlDevice_t device,
     own->code = own->code == NVML_SUCCESS ? code : own->code;
 }
 
-/* Runs in this thread's turn. GPUs for computing alone, and parts of a divided GPU, know neither drawing processes nor
- * the multi-process service. */
+/* Runs in this thread's turn. Compute-only GPUs and MIG devices support neither graphics processes nor the
+ * multi-process service. */
 static nvmlReturn_t list_all(void *user)
 {
     request *own = user;

@@ -1,11 +1,11 @@
-/* cuda/nvml_values.c: the values of NVML: how each is read, and its possible range. */
+/* cuda/nvml_values.c: the NVML values: how each is read, and its plausible range. */
 #include "nvml.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define PART  false /* also of a part of a divided GPU */
-#define BOARD true  /* of the whole GPU only */
+#define PART  false /* also available for MIG devices */
+#define BOARD true  /* only for the whole GPU */
 #define QUICK false
 #define SLOW  true
 
@@ -15,8 +15,8 @@
 #define FASTEST   UINT64_C(50000000000)  /* hertz; 0xffff MHz is firmware's "no number" */
 #define RATE_MOST UINT64_C(4000000000000)
 
-/* Reads memory as the second version of the call counts it: total is free, used and reserved. The first version counts
- * the driver's own memory as used, and cannot say how much that is. */
+/* Reads memory with the second version of the call, where the total is the sum of free, used and reserved. The first
+ * version counts the driver's own memory as used, and cannot report how much that is. */
 static nvmlReturn_t read_memory(nvmlDevice_t device, nvmlMemory_v2_t *out_memory, bool *out_has_reserved)
 {
     *out_memory = (nvmlMemory_v2_t){.version = nvmlMemory_v2};
@@ -30,24 +30,24 @@ static nvmlReturn_t read_memory(nvmlDevice_t device, nvmlMemory_v2_t *out_memory
         *out_memory = (nvmlMemory_v2_t){.total = first.total, .free = first.free, .used = first.used};
     }
     if (code == NVML_SUCCESS && out_memory->total == 0) {
-        return NVML_ERROR_NOT_SUPPORTED; /* the GPU shares memory with the processor */
+        return NVML_ERROR_NOT_SUPPORTED; /* the GPU shares memory with the CPU */
     }
     return code;
 }
 
-/* Marks a part of the memory that exceeds the whole as missing. */
+/* Marks a value larger than the total memory as missing. */
 static nvmlReturn_t part_of(nvmlReturn_t code, const nvmlMemory_v2_t *memory, uint64_t value, uint64_t *out_value)
 {
     *out_value = code == NVML_SUCCESS && value > memory->total ? UINT64_MAX : value;
     return code;
 }
 
-/* Finds the directory of this process's control group of version 2; the top directory for a group outside of the
- * visible tree, and for a process without a group. */
+/* Finds the directory of this process's cgroup v2 group; the top directory for a group outside the visible tree, and
+ * for a process without a group. */
 static void find_group(char out_path[GPUHAL_STREAM_PATH])
 {
     static const char top[] = "/sys/fs/cgroup";
-    char path[GPUHAL_STREAM_PATH], text[8192]; /* a line for each hierarchy of version 1 comes before */
+    char path[GPUHAL_STREAM_PATH], text[8192]; /* lines for cgroup v1 hierarchies come before it */
     gpuhal_cuda_path(path, "/proc/self/cgroup");
     (void)gpuhal_cuda_read_file(path, text, sizeof text);
     const char *line = text;
@@ -60,7 +60,7 @@ static void find_group(char out_path[GPUHAL_STREAM_PATH])
     snprintf(out_path, GPUHAL_STREAM_PATH, "%s%.*s", top, is_below ? (int)length : 0, line ? line + 3 : "");
 }
 
-/* Reads the limit of the control group, or of one above it (nvidia-smi memory-limits). If no group has a limit, drivers
+/* Reads the limit of the group, or of one of its parents (nvidia-smi memory-limits). If no group has a limit, drivers
  * have returned NOT_SUPPORTED, NOT_FOUND, or all ones. */
 static nvmlReturn_t read_limits(nvmlDevice_t device, nvmlGetMemoryLimits_v1_t *out_limits)
 {
@@ -85,7 +85,7 @@ static nvmlReturn_t memory_limit(nvmlDevice_t device, uint64_t *out_value)
     return code;
 }
 
-/* Returns the memory that this process can get: at most the rest of its limit. */
+/* Returns the memory that this process can allocate: at most the rest of its limit. */
 static nvmlReturn_t memory_free(nvmlDevice_t device, uint64_t *out_value)
 {
     nvmlMemory_v2_t memory;
@@ -116,14 +116,14 @@ static nvmlReturn_t memory_reserved(nvmlDevice_t device, uint64_t *out_value)
                    memory.reserved, out_value);
 }
 
-/* A key without a sign cannot express temperatures below the freezing point. */
+/* The key is unsigned and cannot express temperatures below 0 °C. */
 static nvmlReturn_t from_celsius(nvmlReturn_t code, int64_t celsius, uint64_t *out_value)
 {
     *out_value = celsius < 0 ? UINT64_MAX : (uint64_t)celsius * 1000;
     return code;
 }
 
-/* The new call is in drivers of 2025 and later; the old one is deprecated there. */
+/* Drivers since 2025 have the new call; they deprecate the old one. */
 static nvmlReturn_t temperature(nvmlDevice_t device, uint64_t *out_value)
 {
     nvmlTemperature_t reading = {.version = nvmlTemperature_v1, .sensorType = NVML_TEMPERATURE_GPU};
@@ -147,12 +147,12 @@ static nvmlReturn_t temperature_memory(nvmlDevice_t device, uint64_t *out_value)
     nvmlFieldValue_t field = {.fieldId = NVML_FI_DEV_MEMORY_TEMP};
     nvmlReturn_t code = gpuhal_cuda_nvml.nvmlDeviceGetFieldValues(device, 1, &field);
     code = code == NVML_SUCCESS ? field.nvmlReturn : code;
-    /* Boards without such a sensor return 0. */
+    /* Boards without this sensor return 0. */
     return code == NVML_SUCCESS && field.value.uiVal == 0 ? NVML_ERROR_NOT_SUPPORTED
                                                           : from_celsius(code, field.value.siVal, out_value);
 }
 
-/* Calls a function for an unsigned int, and multiplies the result. */
+/* Calls a function that reads an unsigned int, and multiplies the result. */
 static nvmlReturn_t scaled(nvmlReturn_t (*ask)(nvmlDevice_t device, unsigned int *value), nvmlDevice_t device,
                            uint64_t factor, uint64_t *out_value)
 {
@@ -267,7 +267,7 @@ static nvmlReturn_t pcie_send(nvmlDevice_t device, uint64_t *out_value)
     return pcie(device, NVML_PCIE_UTIL_TX_BYTES, out_value);
 }
 
-/* NVML's bits, and ours. */
+/* NVML's bits and ours. */
 static const struct {
     unsigned long long nvml;
     uint32_t ours;
@@ -277,7 +277,7 @@ static const struct {
     {0x40, GPUHAL_THROTTLE_THERMAL}, {0x80, GPUHAL_THROTTLE_POWER_BRAKE}, {0x100, GPUHAL_THROTTLE_DISPLAY},
 };
 
-/* Drivers before 535 know the function by its former name alone. */
+/* Drivers before 535 know the function only by its old name. */
 static nvmlReturn_t throttle_reasons(nvmlDevice_t device, uint64_t *out_value)
 {
     unsigned long long bits = 0;
@@ -322,7 +322,7 @@ static nvmlReturn_t ecc_uncorrected(nvmlDevice_t device, uint64_t *out_value)
     return ecc(device, NVML_MEMORY_ERROR_TYPE_UNCORRECTED, out_value);
 }
 
-/* GPUs from Ampere on remap rows, earlier ones retire pages. Each has one of the two. */
+/* GPUs since Ampere remap rows; earlier ones retire pages. */
 static nvmlReturn_t memory_repair(nvmlDevice_t device, uint64_t *out_value)
 {
     unsigned int corrected = 0, uncorrected = 0, is_pending = 0, has_failed = 0;

@@ -1,11 +1,11 @@
-/* cuda/page_lock.c: page-locks memory of the caller.
+/* cuda/page_lock.c: page-locks the caller's memory.
  *
- * CUDA registers memory once: cuMemHostRegister returns 712 for pages that any context has registered, even though a
- * registration is portable and serves every context.
+ * CUDA registers memory only once: cuMemHostRegister returns 712 for pages that any context has registered, even though
+ * a registration is portable and serves every context.
  *
- * A registration ends with its context. So a registration in a device's primary context retains that context, also
- * after the device was closed. A registration in a context of the caller is shared in that context alone. A reset of
- * the primary context takes it.
+ * A registration ends with its context. A registration in a device's primary context therefore retains that context,
+ * even after the device has been closed. A registration in the caller's context is shared only within that context.
+ * Resetting the primary context ends the registration.
  */
 #include "device.h"
 
@@ -16,7 +16,7 @@ uint64_t gpuhal_cuda_id_at(uintptr_t address)
     return code == CUDA_SUCCESS ? id : 0;
 }
 
-/* Not for memory of devices (CU_MEMHOSTREGISTER_IOMEMORY): the core passes ordinary pages. */
+/* Not for device memory (CU_MEMHOSTREGISTER_IOMEMORY): the core passes ordinary pages. */
 CUresult gpuhal_cuda_page_lock(const gpuhal_stream_registration *own, uintptr_t start, uint64_t bytes,
                                const char **out_call)
 {
@@ -36,8 +36,8 @@ CUresult gpuhal_cuda_page_lock(const gpuhal_stream_registration *own, uintptr_t 
     return code;
 }
 
-/* Works in the context of the registration, not of the opened device that happens to be its last user. Pages whose
- * number has changed belong to another registration, which must stay. The context is released in any case, once for
+/* Works in the registration's context, not in that of the opened device that happens to be the last user. Pages whose
+ * ID has changed belong to another registration, which must stay. The context is released in any case, to balance
  * page_lock(). */
 CUresult gpuhal_cuda_page_unlock(gpuhal_plugin_device *device, const gpuhal_stream_registration *own,
                                  uintptr_t start)
@@ -58,8 +58,8 @@ CUresult gpuhal_cuda_page_unlock(gpuhal_plugin_device *device, const gpuhal_stre
     return code;
 }
 
-/* Files of weights are mapped without the right to write. The driver must know that if it can: a device without the
- * attribute refuses the flag for all memory (B300 with driver 610). Without the flag the driver takes the pages for
+/* Files of model weights are mapped read-only, and the driver must be informed of this if possible. A device without
+ * the attribute refuses the flag for all memory (B300 with driver 610). Without the flag the driver pins the pages for
  * writing (os_lock_user_pages in os-mlock.c of its kernel modules). In a private mapping the system then copies
  * them. */
 unsigned int gpuhal_cuda_read_only_flags(const gpuhal_plugin_device *device)
@@ -67,7 +67,7 @@ unsigned int gpuhal_cuda_read_only_flags(const gpuhal_plugin_device *device)
     return device->entry->registers_read_only ? CU_MEMHOSTREGISTER_READ_ONLY : 0;
 }
 
-/* The driver's code for memory that may not be written is not documented; the codes of other faults are. */
+/* The driver's code for read-only memory is not documented; the codes of other errors are. */
 bool gpuhal_cuda_flags_matter(CUresult code)
 {
     const gpuhal_status status = gpuhal_cuda_status(code);
@@ -75,7 +75,7 @@ bool gpuhal_cuda_flags_matter(CUresult code)
            status == GPUHAL_ERROR_NOT_SUPPORTED;
 }
 
-/* Out of memory means host memory here, not the device's. */
+/* Here the code means that host memory is exhausted, not device memory. */
 gpuhal_status gpuhal_cuda_lock_failed(gpuhal_plugin_device *device, const char *call, CUresult code, bool read_only)
 {
     if (code == CUDA_ERROR_OUT_OF_MEMORY) {

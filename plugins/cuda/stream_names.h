@@ -1,15 +1,15 @@
 /* cuda/stream_names.h: the names in plugins/stream for objects that CUDA and HIP name differently.
  *
- * The rocm plugin has the same table with HIP's names. If the two differ in more than a name, each has a function in
- * its calls.c, which ../stream/stream.h declares.
+ * The rocm plugin has the same table with HIP's names. If the two APIs differ in more than a name, each plugin has a
+ * function in its calls.c, declared in ../stream/stream.h.
  */
 #ifndef GPUHAL_CUDA_STREAM_NAMES_H
 #define GPUHAL_CUDA_STREAM_NAMES_H
 
 #include "driver.h"
 
-/* A function or type of this plugin; a function of CUDA whose name differs from HIP's only in the prefix; its name in
- * messages. */
+/* A function or type of this plugin; a CUDA function whose name differs from HIP's only in the prefix; that function's
+ * name in messages. */
 #define GPUHAL_OWN(name)         gpuhal_cuda_##name
 #define GPUHAL_VENDOR(name)      gpuhal_cuda_api.cu##name
 #define GPUHAL_VENDOR_CALL(name) "cu" #name
@@ -32,7 +32,7 @@ typedef CUfunction vendor_function;
 #define GPUHAL_VENDOR_AT(address)     ((CUdeviceptr)(address))
 #define GPUHAL_VENDOR_NUMBER(pointer) ((uint64_t)(pointer))
 #define GPUHAL_VENDOR_CONTEXT(opened) ((opened)->context)
-/* The code of the device's loss, 0 while it works. */
+/* The code with which the device was lost; 0 while it works. */
 #define GPUHAL_VENDOR_LOST(opened) gpuhal_cuda_lost_code(opened)
 
 /* rect.c and peer.c */
@@ -71,7 +71,7 @@ typedef CUfunction vendor_function;
 #define GPUHAL_VENDOR_GRANULARITY_MINIMUM CU_MEM_ALLOC_GRANULARITY_MINIMUM
 #define GPUHAL_VENDOR_FILE_DESCRIPTOR     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 #define GPUHAL_VENDOR_OPAQUE_FD           CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD
-/* A successful import of external memory makes the descriptor the driver's. */
+/* After a successful import of external memory the driver owns the descriptor. */
 #define GPUHAL_VENDOR_OWNS_DESCRIPTORS true
 #define GPUHAL_VENDOR_UNKNOWN          CUDA_ERROR_UNKNOWN
 #define GPUHAL_VENDOR_NOT_READY        CUDA_ERROR_NOT_READY
@@ -91,7 +91,7 @@ typedef CUfunction vendor_function;
     }
 
 /* registration.c */
-#define GPUHAL_VENDOR_ADOPTED(opened)   ((opened)->adopted) /* the context is the caller's */
+#define GPUHAL_VENDOR_ADOPTED(opened)   ((opened)->adopted) /* the context belongs to the caller */
 #define GPUHAL_VENDOR_OUT_OF_MEMORY     CUDA_ERROR_OUT_OF_MEMORY
 #define GPUHAL_VENDOR_IS_REGISTERED     CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
 #define GPUHAL_VENDOR_IS_NOT_REGISTERED CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED
@@ -104,7 +104,7 @@ typedef CUfunction vendor_function;
 #define GPUHAL_VENDOR_LOAD_CALL            "cuModuleLoadDataEx"
 #define GPUHAL_VENDOR_PARAMETER_CALL       "cuFuncGetParamInfo"
 #define GPUHAL_VENDOR_FUNCTION(attribute)  CU_FUNC_ATTRIBUTE_##attribute
-#define GPUHAL_VENDOR_THREADS_MAX          UINT64_MAX /* of a launch in one dimension: the numbers of groups limit it */
+#define GPUHAL_VENDOR_THREADS_MAX          UINT64_MAX /* per dimension of a launch: only the group counts are limited */
 #define GPUHAL_VENDOR_LAUNCH               gpuhal_cuda_api.cuLaunchKernel
 #define GPUHAL_VENDOR_LAUNCH_CALL          "cuLaunchKernel"
 #define GPUHAL_VENDOR_REFUSES_LAUNCH(code) ((code) == CUDA_ERROR_INVALID_VALUE)
@@ -125,7 +125,7 @@ typedef CUfunction vendor_function;
 #define GPUHAL_VENDOR_ATTRIBUTE_GROUPS_X     CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X
 #define GPUHAL_VENDOR_ATTRIBUTE_INTEGRATED   CU_DEVICE_ATTRIBUTE_INTEGRATED
 #define GPUHAL_VENDOR_ATTRIBUTE_COMPUTE_MODE CU_DEVICE_ATTRIBUTE_COMPUTE_MODE
-/* If the kernel only moves pages to the device when they are touched (HMM), the driver stages copies as usual. */
+/* If the kernel moves pages to the device only on access (HMM), the driver stages copies as usual. */
 #define GPUHAL_VENDOR_ATTRIBUTE_PAGEABLE CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES
 
 #endif

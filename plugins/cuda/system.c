@@ -1,7 +1,7 @@
-/* cuda/system.c: reads the system's files about the kernel's half of the driver.
+/* cuda/system.c: reads the system's files about the kernel driver.
  *
- * libcuda returns the same "no device" if the kernel has loaded no driver, if a container was not given the device
- * nodes, and if this user may not open them. The files show the cause.
+ * libcuda returns the same "no device" in three cases: the kernel has loaded no driver, the device nodes are not mapped
+ * into the container, or this user may not open them. The files show the cause.
  */
 #include "device.h"
 
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Needs no file descriptor: a process without free ones must not be misinformed about the kernel. */
+/* Needs no file descriptor: a process that has none left must not get a wrong answer about the kernel. */
 static bool may(const char *name, int what)
 {
     char path[GPUHAL_STREAM_PATH];
@@ -27,7 +27,7 @@ bool gpuhal_cuda_read_module_version(char *out_text, size_t size)
     return gpuhal_cuda_read_line(path, out_text, size);
 }
 
-/* Counts the folders here: one for each GPU, named by its address. */
+/* Counts the folders: one for each GPU, named by its address. */
 uint32_t gpuhal_cuda_count_system(void)
 {
     char path[GPUHAL_STREAM_PATH];
@@ -43,19 +43,19 @@ uint32_t gpuhal_cuda_count_system(void)
     return count;
 }
 
-/* Tegra's driver for its GPU has another name. The module named nvidia may be there too, for displays alone. */
+/* The Tegra GPU driver has another name. The module named nvidia may be loaded too, but only for displays. */
 static bool has_tegra_driver(void)
 {
     return may("/sys/module/nvgpu", F_OK);
 }
 
-/* Containers may show one of the two paths. */
+/* A container may show only one of the two paths. */
 static bool has_module(void)
 {
     return !has_tegra_driver() && (may("/sys/module/nvidia", F_OK) || may("/proc/driver/nvidia/version", F_OK));
 }
 
-/* WSL has Windows' driver behind a node. */
+/* WSL provides the Windows driver through a device node. */
 static bool has_kernel_driver(void)
 {
     return has_module() || has_tegra_driver() || may("/dev/dxg", F_OK);
@@ -63,8 +63,8 @@ static bool has_kernel_driver(void)
 
 #define UVM_MODULE "/sys/module/nvidia_uvm"
 
-/* Returns the number of the module's folder. The kernel gives it a new number each time it is loaded, and leaves the
- * module's node as it is. */
+/* Returns the inode of the module's folder. The kernel assigns a new one each time the module is loaded, but does not
+ * change the module's device node. */
 static uint64_t uvm_number(void)
 {
     char path[GPUHAL_STREAM_PATH];
@@ -79,7 +79,7 @@ uint64_t gpuhal_cuda_see_system(void)
            (may("/dev/nvidia-uvm", R_OK | W_OK) ? 4u : 0) | uvm_number() << 3;
 }
 
-/* In public reports, loading the module again cured this code after a suspend (ollama#6647). */
+/* In public reports, reloading the module fixed this code after a suspend (ollama#6647). */
 const char *gpuhal_cuda_explain_unknown(void)
 {
     return may(UVM_MODULE, F_OK)

@@ -1,10 +1,10 @@
-/* cuda/telemetry.c: reads values of devices from NVML; the devices need not be open. No context is made. NVML would
- * wake a sleeping GPU, as in notebooks when no process uses it: the system is asked first whether the GPU sleeps.
+/* cuda/telemetry.c: reads device values from NVML; the devices need not be open. No context is created. NVML would wake
+ * a sleeping GPU, as in notebooks when no process uses it, so sysfs is read first to find out whether the GPU sleeps.
  *
- * A hanging NVML costs the values and does not block the caller (nvml.h). NVML measures PCI Express for 20 ms in each
- * of its two calls, and keeps events after the first call for them, so these are called only if their values are named.
- * NVML has memory and ECC counts for a part of a divided GPU (MIG). Other values are those of the whole GPU, and their
- * source is called nvml-board.
+ * If NVML hangs, only the values are missing; the caller is not blocked (nvml.h). NVML measures PCI Express traffic for
+ * 20 ms in each of two calls, and keeps recording events after the first call for them, so these are called only if
+ * their values are requested. For a MIG device NVML has memory and ECC counts. All other values are the whole GPU's,
+ * and their source is called nvml-board.
  */
 #include "nvml.h"
 
@@ -18,12 +18,12 @@ typedef struct sample {
     uint64_t numbers[GPUHAL_CUDA_NVML_VALUES];
     nvmlReturn_t codes[GPUHAL_CUDA_NVML_VALUES];
     bool is_lost;
-    bool is_of_another; /* another GPU is lost, and NVML searched all (gpuhal_cuda_nvml_find()) */
+    bool is_of_another; /* another GPU is lost and NVML searched all of them (gpuhal_cuda_nvml_find()) */
     bool is_again;      /* set after the first run; a shutdown during that run repeats it */
 } sample;
 
-/* Runs in this thread's turn. If the device is not found, every value gets that code. A value that fails gets its own
- * code alone. A shutdown between two values is returned, so that the sample is taken once again. */
+/* Runs in this thread's turn. If the device is not found, every value gets that code. If one value fails, only that
+ * value gets its code. A shutdown between two values is returned, so that the sample is repeated. */
 static nvmlReturn_t take_sample(void *request)
 {
     sample *own = request;
@@ -48,8 +48,8 @@ static nvmlReturn_t take_sample(void *request)
     return is_shut ? NVML_ERROR_UNINITIALIZED : found;
 }
 
-/* Explains why a value is missing. NVML has been seen to return success with impossible values: after a reset, and for
- * a GPU that is about to fall off the bus. */
+/* Explains why a value is missing. NVML has been seen to return success with impossible values after a reset, and for a
+ * GPU that is about to fall off the bus. */
 static gpuhal_stream_why judge(const sample *own, size_t i)
 {
     const gpuhal_cuda_nvml_value *value = &gpuhal_cuda_nvml_values[i];

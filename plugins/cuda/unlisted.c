@@ -1,6 +1,6 @@
-/* cuda/unlisted.c: finds devices that NVML knows and CUDA does not list: the other parts of a divided GPU (CUDA gives a
- * process one of them: Multi-Instance GPU User Guide, "CUDA Device Enumeration"), and a GPU that is to be divided and
- * has no part yet. NVML is called only if one of the two is possible.
+/* cuda/unlisted.c: finds devices that NVML knows but CUDA does not list. These are the other MIG devices of a GPU,
+ * since CUDA shows a process only one of them (Multi-Instance GPU User Guide, "CUDA Device Enumeration"), and a GPU in
+ * MIG mode without a MIG device. NVML is called only if one of the two is possible.
  */
 #include "../common/text.h"
 #include "nvml.h"
@@ -13,7 +13,7 @@
 enum { SEATS_MAX = 128 };
 
 typedef struct seat {
-    char pci[24], uuid[40], name[96], numbers[16]; /* for a GPU without a part the last three are empty */
+    char pci[24], uuid[40], name[96], numbers[16]; /* for a GPU without a MIG device the last three are empty */
 } seat;
 
 typedef struct survey {
@@ -23,7 +23,7 @@ typedef struct survey {
 
 static survey *found; /* devices missing from the list; replaced each time the list is made or found empty */
 
-/* Reads "MIG-" and the canonical form. Drivers before 470 have another form, which CUDA does not know. */
+/* Reads "MIG-" and the canonical form. Drivers before 470 use another form, which CUDA does not know. */
 static bool read_uuid(const char *text, char out_uuid[37])
 {
     static const char form[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
@@ -61,7 +61,7 @@ static void add_part(survey *own, const char *pci, nvmlDevice_t part)
     }
 }
 
-/* Adds the parts of a divided GPU; skips a GPU that is not divided. */
+/* Adds a GPU's MIG devices; skips a GPU that is not in MIG mode. */
 static void add_gpu(survey *own, nvmlDevice_t board)
 {
     const gpuhal_cuda_nvml_functions *api = &gpuhal_cuda_nvml;
@@ -73,7 +73,7 @@ static void add_gpu(survey *own, nvmlDevice_t board)
         return;
     }
     snprintf(address, sizeof address, "%04x:%02x:%02x.0", pci.domain, pci.bus & 0xff, pci.device & 0x1f);
-    bool has_part = false; /* true also for a part that NVML cannot describe */
+    bool has_part = false; /* true even if NVML cannot describe the MIG device */
     if (api->nvmlDeviceGetMaxMigDeviceCount(board, &most) != NVML_SUCCESS) {
         return;
     }
@@ -112,7 +112,7 @@ static nvmlReturn_t ask(void *request)
     return code;
 }
 
-/* Returns NULL if NVML hangs, or memory for the call is missing. */
+/* Returns NULL if NVML hangs, or if memory for the call is missing. */
 static survey *make_survey(void)
 {
     survey *own = calloc(1, sizeof *own);
@@ -145,7 +145,7 @@ uint32_t gpuhal_cuda_find_empty_mig(bool is_wanted)
     return empty;
 }
 
-/* Gives their numbers to the parts that CUDA lists. The rest stays unlisted. */
+/* Copies the instance IDs to the MIG devices that CUDA lists. The others stay unlisted. */
 static void match(survey *own, gpuhal_cuda_entry *entries, uint32_t count)
 {
     uint32_t left = 0;

@@ -1,5 +1,5 @@
-/* stream/context.c: opens and closes a device, and reports errors of its allocations. Each plugin's context.c has the
- * context, and detects its loss. */
+/* stream/context.c: opens and closes a device, and reports failed allocations. Each plugin's context.c manages the
+ * context and detects its loss. */
 #include "device.h"
 
 #include <inttypes.h>
@@ -34,8 +34,7 @@ gpuhal_status GPUHAL_OWN(check_host)(gpuhal_plugin_device *device)
     return GPUHAL_OWN(is_gone)(device) ? GPUHAL_OWN(result)(device, NULL, GPUHAL_VENDOR_GONE) : GPUHAL_OK;
 }
 
-/* Every blocking call needs an internal stream, so a device without the first one is not opened. The marker may be
- * missing. */
+/* Every blocking call needs an internal stream, so opening fails without the first one. The marker is optional. */
 static gpuhal_status begin_work(gpuhal_plugin_device *device)
 {
     gpuhal_stream_scope scope;
@@ -83,8 +82,8 @@ gpuhal_status GPUHAL_OWN(open)(const gpuhal_host *host, gpuhal_plugin_instance *
     return GPUHAL_OK;
 }
 
-/* On a lost device the driver may refuse the first half. The context, or the end of the process, frees those
- * objects. */
+/* On a lost device the driver may refuse to enter the context. Its objects are then freed with the context or at
+ * process exit. */
 void GPUHAL_OWN(close)(gpuhal_plugin_device *device)
 {
     gpuhal_stream_scope scope;
@@ -99,7 +98,7 @@ void GPUHAL_OWN(close)(gpuhal_plugin_device *device)
     free(device);
 }
 
-/* Calls no driver, because a driver that hangs would hang here too. */
+/* Does not call the driver, because this call would hang if the driver hangs. */
 static gpuhal_status query_health(gpuhal_plugin_device *device)
 {
     return GPUHAL_OWN(lost_code)(device) != GPUHAL_VENDOR_OK ? GPUHAL_ERROR_DEVICE_LOST : GPUHAL_OK;

@@ -1,12 +1,12 @@
-/* stream/discovery.c: makes the list of devices, once in the life of the process. The APIs fix their lists when they
- * are initialised, so an index is the vendor's own ordinal. Each plugin's discovery.c fills the list.
+/* stream/discovery.c: makes the list of devices once for the process's lifetime. The APIs fix their lists when they are
+ * initialised, so an index is the vendor's own ordinal. Each plugin's discovery.c fills the list.
  */
 #include "device.h"
 
 #define ENTRIES_MAX 128u
 
 static gpuhal_stream_entry entries[ENTRIES_MAX];
-static _Atomic uint32_t entry_count; /* raised once the entries are filled in: find() returns complete entries only */
+static _Atomic uint32_t entry_count; /* set once the entries are filled in, so find() returns only complete entries */
 
 gpuhal_stream_entry *GPUHAL_OWN(find)(uint32_t index)
 {
@@ -16,15 +16,15 @@ gpuhal_stream_entry *GPUHAL_OWN(find)(uint32_t index)
 gpuhal_status GPUHAL_OWN(enumerate)(const gpuhal_host *host, gpuhal_plugin_instance *instance, gpuhal_sink *sink)
 {
     (void)instance;
-    /* Keeps two copies of the core from making the list, or the list of unlisted devices, at the same time. */
+    /* Two copies of the core must not list devices or unlisted devices at the same time. */
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     gpuhal_status status = GPUHAL_OK;
     pthread_mutex_lock(&lock);
     if (atomic_load(&entry_count) == 0) {
         uint32_t listed = 0;
         status = GPUHAL_OWN(make_list)(host, entries, ENTRIES_MAX, &listed);
-        /* Comes last: from here on find() returns entries, without the lock. After a failure the count stays 0, and the
-         * next call tries again. */
+        /* Must be last: from here on find() returns entries without the lock. After a failure the count stays 0, and
+         * the next call tries again. */
         atomic_store(&entry_count, listed);
     }
     const uint32_t count = atomic_load(&entry_count);

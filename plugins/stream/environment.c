@@ -1,5 +1,5 @@
-/* stream/environment.c: reads variables of the vendor's library as that library reads them. Only a variable that is set
- * can be a reason. */
+/* stream/environment.c: reads the vendor library's environment variables the way that library reads them. Only a
+ * variable that is set can be a reason. */
 #include "device.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* stream/facts.c: lists the facts that the vendor's API reports about a device. A fact that it does not report is
- * missing, with a reason. */
+/* stream/facts.c: lists the facts that the vendor's API reports about a device. Facts that it does not report are
+ * listed as missing, with a reason. */
 #include "device.h"
 
 #include <gpuhal/native.h>
@@ -16,7 +16,7 @@ static const struct {
     {GPUHAL_FACT_DRIVER_UUID, GPUHAL_VENDOR_API " does not report it"},
 };
 
-/* Drivers return ASCII. Other characters mean a faulty driver and become '?'. */
+/* Drivers return ASCII. A faulty driver may return other characters; they become '?'. */
 static void list_name(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry)
 {
     char name[256] = "";
@@ -58,11 +58,11 @@ static void list_versions(const gpuhal_host *host, gpuhal_sink *sink, const gpuh
 
 static void list_memory(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal_stream_entry *entry)
 {
-    /* One allocation may take all memory. The addresses of a device are flat. */
+    /* One allocation may use all memory, and device addresses are flat. */
     GPUHAL_OWN(list_number)(host, sink, GPUHAL_FACT_MEMORY_TOTAL_BYTES, entry->total);
     GPUHAL_OWN(list_number)(host, sink, GPUHAL_FACT_ALLOCATION_MAX_BYTES, entry->total);
     GPUHAL_OWN(list_number)(host, sink, GPUHAL_FACT_BINDING_MAX_BYTES, entry->total);
-    host->u64(host, sink, GPUHAL_FACT_BINDING_ALIGNMENT_BYTES, 16); /* the widest load of one thread */
+    host->u64(host, sink, GPUHAL_FACT_BINDING_ALIGNMENT_BYTES, 16); /* the widest load instruction of a thread */
     host->u64(host, sink, GPUHAL_FACT_COPY_ALIGNMENT_BYTES, 1);
     host->u64(host, sink, GPUHAL_FACT_FILL_ALIGNMENT_BYTES, 1);
     const bool direct = GPUHAL_OWN(attribute)(entry->device, GPUHAL_VENDOR_ATTRIBUTE_PAGEABLE, 0) != 0;
@@ -72,7 +72,7 @@ static void list_memory(const gpuhal_host *host, gpuhal_sink *sink, const gpuhal
         kinds |= 1u << GPUHAL_MEMORY_UPLOAD | 1u << GPUHAL_MEMORY_READBACK;
     }
     host->u64(host, sink, GPUHAL_FACT_MEMORY_KINDS, kinds);
-    /* Page-locked memory keeps its address, and is coherent (memory.c). */
+    /* Page-locked memory keeps its address and is coherent (memory.c). */
     host->u64(host, sink, GPUHAL_FACT_HOST_VISIBLE_KINDS, kinds & ~(1u << GPUHAL_MEMORY_DEVICE));
     host->u64(host, sink, GPUHAL_FACT_HOST_COHERENT_KINDS, kinds & ~(1u << GPUHAL_MEMORY_DEVICE));
 }
@@ -126,7 +126,7 @@ void GPUHAL_OWN(list_facts)(const gpuhal_host *host, gpuhal_sink *sink, const gp
     GPUHAL_OWN(list_compute)(host, sink, entry);
     const int mode = GPUHAL_OWN(attribute)(device, GPUHAL_VENDOR_ATTRIBUTE_COMPUTE_MODE, 0);
     host->u64(host, sink, GPUHAL_FACT_COMPUTE_MODE,
-              mode == 2   ? GPUHAL_COMPUTE_PROHIBITED /* both vendors have these numbers */
+              mode == 2   ? GPUHAL_COMPUTE_PROHIBITED /* both vendors use these numbers */
               : mode == 0 ? GPUHAL_COMPUTE_SHARED
                           : GPUHAL_COMPUTE_EXCLUSIVE);
 }

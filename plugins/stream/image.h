@@ -1,4 +1,4 @@
-/* stream/image.h: reads images of code, to check that they end where their headers say. */
+/* stream/image.h: reads code images, to check that they end where their headers say. */
 #ifndef GPUHAL_STREAM_IMAGE_H
 #define GPUHAL_STREAM_IMAGE_H
 
@@ -16,14 +16,13 @@ static inline uint64_t number_at(const unsigned char *image, uint64_t offset, si
     return value;
 }
 
-/* Returns whether a table lies within the bytes. */
 static inline bool has_table(uint64_t bytes, uint64_t offset, uint64_t entry, uint64_t count)
 {
     return offset <= bytes && entry * count <= bytes - offset;
 }
 
-/* Recognises a complete 64-bit ELF file: header, tables of segments and of sections, and all sections except those
- * whose type has no bytes in the file. */
+/* Recognises a complete 64-bit ELF file: the header, the segment and section tables, and all sections except those
+ * whose type occupies no bytes in the file. */
 static inline bool is_elf(const unsigned char *image, uint64_t bytes, bool (*is_in_file)(uint64_t type))
 {
     static const unsigned char magic[] = {0x7f, 'E', 'L', 'F', 2, 1};

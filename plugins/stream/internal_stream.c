@@ -1,8 +1,8 @@
-/* stream/internal_stream.c: runs blocking calls. Each takes a stream of the opened device, waits for its work there,
- * and gives the stream back. */
+/* stream/internal_stream.c: runs blocking calls. Each call takes one of the opened device's streams, waits for its work
+ * there, and returns the stream. */
 #include "device.h"
 
-/* From this size on a waiting thread sleeps: waking up costs some tens of microseconds, spinning costs a processor. */
+/* From this size on a waiting thread sleeps. Waking up costs some tens of microseconds; spinning occupies a CPU. */
 #define LONG_BYTES (UINT64_C(256) << 20)
 
 vendor_code GPUHAL_OWN(make_first_stream)(gpuhal_plugin_device *device, const char **out_call)
@@ -19,7 +19,8 @@ vendor_code GPUHAL_OWN(make_first_stream)(gpuhal_plugin_device *device, const ch
 void GPUHAL_OWN(destroy_streams)(gpuhal_plugin_device *device)
 {
     gpuhal_internal_streams *internal = &device->internal;
-    /* All slots except `close` have returned by then, so no thread is between its claim and its bit in `made`. */
+    /* All slots except `close` have returned by now, so no thread is between its claim and setting its bit in
+     * `made`. */
     const uint32_t made = atomic_load(&internal->made);
     for (uint32_t i = 0; i < GPUHAL_INTERNAL_STREAMS; i++) {
         if (made >> i & 1) {
@@ -34,12 +35,13 @@ static void use(gpuhal_stream_call *call, uint32_t number)
     call->event = call->device->internal.events[number];
 }
 
-/* Returns the number of a stream that does not exist yet and now belongs to the caller; GPUHAL_INTERNAL_STREAMS if all
+/* Returns the index of a stream that does not exist yet and now belongs to the caller; GPUHAL_INTERNAL_STREAMS if all
  * are claimed.
  *
- * Relaxed is enough: the bit keeps others from making the same stream, and publishes nothing. The maker's stores into
- * streams[] and events[] reach other threads by `idle` (give_back, take), and the closing thread by `made`. ~claimed is
- * never 0, because bits from GPUHAL_INTERNAL_STREAMS on are never set; __builtin_ctz(0) is undefined. */
+ * Relaxed order is enough: the bit only keeps other threads from creating the same stream, and publishes nothing. The
+ * creating thread's stores into streams[] and events[] are published to other threads by `idle` (give_back, take), and
+ * to the closing thread by `made`. ~claimed is never 0, because bits from GPUHAL_INTERNAL_STREAMS on are never set;
+ * __builtin_ctz(0) would be undefined. */
 static uint32_t claim(gpuhal_internal_streams *internal)
 {
     uint32_t number, claimed = atomic_load_explicit(&internal->claimed, memory_order_relaxed);
@@ -51,33 +53,34 @@ static uint32_t claim(gpuhal_internal_streams *internal)
     return number;
 }
 
-/* Makes another stream, or shares the first, when all are taken. Sharing is correct, only slower: a call then waits for
- * others' work too. No lock is held: if the driver hangs while it makes a stream, only the requesting thread stops. */
+/* Creates another stream, or shares the first one if all are taken. Sharing is correct but slower, because the call
+ * then waits for other calls' work too. No lock is held: if the driver hangs while it creates a stream, only this
+ * thread is stuck. */
 static void grow(gpuhal_stream_call *call)
 {
     gpuhal_internal_streams *internal = &call->device->internal;
     const uint32_t number = claim(internal);
     if (number < GPUHAL_INTERNAL_STREAMS) {
-        const char *name; /* a failure is not reported: another stream serves */
+        const char *name; /* errors are not reported, because another stream can be used */
         const vendor_code code =
             GPUHAL_OWN(create_stream)(&internal->streams[number], &internal->events[number], &name);
         if (code == GPUHAL_VENDOR_OK) {
-            /* Not set in `idle`: the stream belongs to this call until the call gives it back. */
+            /* Not set in `idle`: this call owns the stream until the call returns it. */
             atomic_fetch_or_explicit(&internal->made, 1u << number, memory_order_release);
             call->bit = 1u << number;
             use(call, number);
             return;
         }
         GPUHAL_OWN(ignore)(code);
-        /* The claim is returned, so that a later call tries again: the driver may have the resources then. */
+        /* Undo the claim so that a later call tries again: the driver may have the resources then. */
         atomic_fetch_and_explicit(&internal->claimed, ~(1u << number), memory_order_relaxed);
     }
     use(call, 0);
 }
 
-/* Acquire and release on `idle`: a thread that takes a stream sees the stores of the thread that made it. The lowest
- * bit is taken, so that few streams are in use. A bit that was cleared and set again between load and exchange is
- * harmless: it still means that the stream exists and no call uses it. */
+/* Acquire and release on `idle` make the creating thread's stores visible to the thread that takes the stream. Taking
+ * the lowest bit keeps the number of streams small. It is harmless if a bit is cleared and set again between the load
+ * and the exchange: the stream still exists and no call uses it. */
 static void take(gpuhal_stream_call *call)
 {
     _Atomic uint32_t *idle = &call->device->internal.idle;
@@ -93,7 +96,7 @@ static void take(gpuhal_stream_call *call)
     grow(call);
 }
 
-/* A call that shared the first stream has no bit, and must not mark as idle a stream that another thread still uses. */
+/* A call that shares the first stream has no bit. It must not mark a stream as idle that another thread still uses. */
 static void give_back(const gpuhal_stream_call *call)
 {
     if (call->bit != 0) {
@@ -101,9 +104,9 @@ static void give_back(const gpuhal_stream_call *call)
     }
 }
 
-/* Orders the call after the earlier work of the caller's stream. Only the thread that has taken our stream may record
- * its event, because that thread may be between its record and its wait. A call that shares the stream therefore waits
- * on the host. A stream that is being captured is refused: recording would make our stream a part of the graph. */
+/* Orders the call after the earlier work in the caller's stream. Only the thread that took our stream may record the
+ * stream's event, because it may be between its record and its wait. A call that shares the stream therefore waits on
+ * the host. A stream that is being captured is refused, because recording would make our stream part of the graph. */
 static vendor_code come_after(const gpuhal_stream_call *call, vendor_stream foreign, const char **out_name)
 {
     vendor_code code = GPUHAL_OWN(may_record)(foreign, out_name);
@@ -131,7 +134,7 @@ gpuhal_status GPUHAL_OWN(begin)(gpuhal_plugin_device *device, gpuhal_plugin_queu
         return status;
     }
     if (queue) {
-        /* No event and no bit mark a queue's stream. end() neither waits for it nor gives anything back. */
+        /* A queue's stream has no event and no bit, so end() neither waits nor returns a stream. */
         out_call->stream = queue->stream;
         return GPUHAL_OK;
     }
@@ -145,7 +148,7 @@ gpuhal_status GPUHAL_OWN(begin)(gpuhal_plugin_device *device, gpuhal_plugin_queu
     return GPUHAL_OWN(result)(device, name, code);
 }
 
-/* A call that shares its stream has no event, and spins. */
+/* A call that shares its stream must not record the stream's event, so it spins. */
 static vendor_code wait(const gpuhal_stream_call *call, uint64_t bytes, const char **out_name)
 {
     if (bytes >= LONG_BYTES && call->bit != 0) {
@@ -160,9 +163,9 @@ static vendor_code wait(const gpuhal_stream_call *call, uint64_t bytes, const ch
     return GPUHAL_VENDOR(StreamSynchronize)(call->stream);
 }
 
-/* Work that was enqueued before a failure is waited for all the same: it uses the caller's memory. The stream is given
- * back only then: a call that took it earlier would wait for this call's work too. Leaving comes last: waiting and
- * recording are calls inside the context. */
+/* Wait even after a failure: work that was enqueued before it uses the caller's memory. Return the stream only after
+ * the wait, because a call that took it earlier would wait for this call's work too. Leave last, because waiting and
+ * recording must happen inside the context. */
 vendor_code GPUHAL_OWN(end)(gpuhal_stream_call *call, vendor_code code, uint64_t bytes, const char **in_out_name)
 {
     if (call->event) {

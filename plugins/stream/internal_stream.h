@@ -1,4 +1,4 @@
-/* stream/internal_stream.h: the streams of an opened device for its blocking calls, in each gpuhal_plugin_device. */
+/* stream/internal_stream.h: an opened device's streams for blocking calls. Each gpuhal_plugin_device embeds them. */
 #ifndef GPUHAL_INTERNAL_STREAM_H
 #define GPUHAL_INTERNAL_STREAM_H
 
@@ -6,13 +6,13 @@
 
 #define GPUHAL_INTERNAL_STREAMS 8u
 
-/* A thread that takes streams[i] while it is idle has it alone until the thread marks it as idle again. */
+/* A thread that takes an idle streams[i] owns it exclusively until the thread marks it as idle again. */
 typedef struct gpuhal_internal_streams {
-    vendor_stream streams[GPUHAL_INTERNAL_STREAMS]; /* the first exists from the beginning, the others once needed */
-    vendor_event events[GPUHAL_INTERNAL_STREAMS];   /* one for each stream, for waiting without spinning */
-    _Atomic uint32_t claimed;                       /* bit i: streams[i] exists, or a thread is making it */
+    vendor_stream streams[GPUHAL_INTERNAL_STREAMS]; /* the first always exists; the others are created on demand */
+    vendor_event events[GPUHAL_INTERNAL_STREAMS];   /* for waiting without spinning */
+    _Atomic uint32_t claimed;                       /* bit i: streams[i] exists, or a thread is creating it */
     _Atomic uint32_t made;                          /* bit i: streams[i] exists */
-    _Atomic uint32_t idle;                          /* bit i: streams[i] exists, and no call uses it */
+    _Atomic uint32_t idle;                          /* bit i: streams[i] exists and no call uses it */
 } gpuhal_internal_streams;
 
 #endif

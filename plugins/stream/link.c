@@ -1,7 +1,7 @@
 /* stream/link.c: lists the facts about the path from one device to another.
  *
- * The driver says whether one device reaches the other's memory. The core believes it only after bytes have arrived.
- * Each plugin's link.c finds out how the two are connected.
+ * The driver reports whether one device can access the other's memory. The core believes it only after a test copy has
+ * arrived. Each plugin's link.c finds out how the two are connected.
  */
 #include "device.h"
 

@@ -1,8 +1,8 @@
 /* stream/management.c: lets one thread at a time call the vendor's management library (NVML, AMD SMI, ROCm SMI).
  *
- * Such calls have been seen to hang for good while a GPU is reset or after it has fallen off the bus. The core abandons
- * a thread that hangs in sample() or link(), so only those call the library. While one thread hangs in it, the other
- * threads return with "timed out": the process keeps at most one such thread.
+ * These calls have been seen to hang forever while a GPU is being reset, or after it has fallen off the bus. The core
+ * can abandon a thread that hangs in sample() or link(), so only those two call the library. While one thread hangs in
+ * the library, other threads return "timed out", so at most one thread of the process hangs there.
  */
 #include "../common/clock.h"
 #include "device.h"
@@ -10,8 +10,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* Less than the time that the core allows a call. The first question about a GPU may initialise that GPU, or all GPUs
- * of the machine, which takes seconds. */
+/* Shorter than the core's timeout for a call. The first query about a GPU may initialise that GPU, or all GPUs of the
+ * machine, which takes seconds. */
 #define PATIENCE_NS (4 * GPUHAL_PLUGIN_SECOND_NS)
 
 gpuhal_stream_why GPUHAL_OWN(because)(gpuhal_missing reason, const char *text)
@@ -33,17 +33,17 @@ bool GPUHAL_OWN(wants)(const gpuhal_key *keys, uint32_t count, gpuhal_key key)
 static pthread_mutex_t turn_lock = PTHREAD_MUTEX_INITIALIZER; /* protects `inside` and `until` */
 static pthread_cond_t turn_ended;
 static pthread_once_t turn_once = PTHREAD_ONCE_INIT;
-static bool inside;           /* a thread is in the library */
-static struct timespec until; /* from then on other threads no longer wait for that thread */
+static bool inside;           /* a thread is inside the library */
+static struct timespec until; /* other threads wait for that thread until this time */
 
 static void make_condition(void)
 {
     gpuhal_plugin_condition_init(&turn_ended);
 }
 
-/* The end of the turn is copied before waiting: another thread may have the next turn when this one wakes. This thread
- * then waits for the later end of that turn. A thread that hung and comes back ends its turn like any other, even long
- * after the core abandoned it: until then no other thread was inside. */
+/* Copy the deadline before waiting: another thread may have the turn when this one wakes. This thread then waits for
+ * that turn's later deadline. A thread that hung and later returns ends its turn normally, even long after the core
+ * abandoned it: no other thread was inside until then. */
 bool GPUHAL_OWN(take_turn)(void)
 {
     int waited = 0;
@@ -66,6 +66,6 @@ void GPUHAL_OWN(give_turn)(void)
 {
     pthread_mutex_lock(&turn_lock);
     inside = false;
-    pthread_cond_signal(&turn_ended); /* wakes one thread; a thread that gives up now checks `inside` first */
+    pthread_cond_signal(&turn_ended); /* wakes one thread; a thread that times out now checks `inside` first */
     pthread_mutex_unlock(&turn_lock);
 }

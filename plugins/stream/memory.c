@@ -1,9 +1,9 @@
 /* stream/memory.c: allocates and releases memory, imports host memory, wraps the caller's device memory.
  *
- * Addresses are unified: page-locked memory has one address for host and device, and a copy recognises the kind of
- * memory by its address. UPLOAD memory is not write-combined: that makes writing a little faster on some systems, and
- * reading (by a program that looks at what it wrote, or by a copy on the host) slower by two orders of magnitude. It is
- * coherent: a device does not keep it in its caches, so a kernel reads the host's writes.
+ * Addressing is unified: page-locked memory has the same address on host and device, and a copy detects the kind of
+ * memory from its address. UPLOAD memory is not write-combined. Write-combining speeds up writes a little on some
+ * systems, but it makes reads (by a program that checks its data, or by a copy on the host) slower by two orders of
+ * magnitude. UPLOAD memory is coherent: a device does not cache it, so a kernel sees the host's writes.
  */
 #include "device.h"
 
@@ -11,12 +11,12 @@
 
 #include <stdlib.h>
 
-#define ALLOCATION_ALIGNMENT 256u /* the documentation promises it for every kind of variable */
-#define HOST_ALIGNMENT       64u  /* plugin.h requires it of every host address */
+#define ALLOCATION_ALIGNMENT 256u /* documented as sufficient for every kind of variable */
+#define HOST_ALIGNMENT       64u  /* plugin.h requires it for every host address */
 
-/* Returns the bytes to request so that an aligned block fits in. Sums cannot overflow: sizes are at most the device's
- * memory, and so are alignments by then. The driver aligns to @p own anyway, so at most the excess over it is lost in
- * front. */
+/* Returns the number of bytes to request so that an aligned block fits. The sum cannot overflow, because size and
+ * alignment have been checked to be at most the device's memory. The driver aligns to @p own anyway, so at most the
+ * excess over @p own is wasted. */
 static uint64_t with_slack(const gpuhal_alloc *alloc, uint64_t own)
 {
     return alloc->bytes + (alloc->alignment > own ? alloc->alignment - own : 0);
@@ -27,7 +27,7 @@ static uint64_t align_up(uint64_t value, uint64_t alignment)
     return alignment > 1 ? (value + alignment - 1) & ~(alignment - 1) : value;
 }
 
-/* cuMemAlloc and hipMalloc commit. */
+/* cuMemAlloc and hipMalloc commit memory immediately. */
 static gpuhal_status allocate_plain(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     gpuhal_stream_block *block = out_memory->object;
@@ -42,8 +42,8 @@ static gpuhal_status allocate_plain(gpuhal_plugin_device *device, const gpuhal_a
     return GPUHAL_OK;
 }
 
-/* Inside the context. Finds the device's address of a block's host memory. The driver is asked for beginnings alone. A
- * part of a registration must have the same offset on the device as on the host. */
+/* Inside the context. Finds the device address of a block's host memory. The driver is queried only for the
+ * registration's start; an address inside a registration must have the same offset on the device as on the host. */
 static vendor_code show(gpuhal_memory *memory)
 {
     const gpuhal_stream_block *block = memory->object;
@@ -61,8 +61,8 @@ static vendor_code show(gpuhal_memory *memory)
     return code;
 }
 
-/* Allocates @p bytes of host memory. An aligned block of alloc->bytes begins at *out_start. Returns false if that block
- * does not fit; the memory is then freed. */
+/* Allocates @p bytes of host memory. *out_start is the start of an aligned block of alloc->bytes inside them. If that
+ * block does not fit, frees the memory and returns false. */
 static bool take_host(const gpuhal_alloc *alloc, uint64_t alignment, uint64_t bytes, gpuhal_stream_block *block,
                       char **out_start, vendor_code *out_code)
 {
@@ -79,8 +79,8 @@ static bool take_host(const gpuhal_alloc *alloc, uint64_t alignment, uint64_t by
     return true;
 }
 
-/* Portable: page-locked for every device of the process, so that any of them copies fast to and from it. The vendors'
- * own drivers return whole pages. From a runtime that does not (HIP-CPU), a larger block is requested. */
+/* Portable memory is page-locked for every device of the process, so copies to and from all of them are fast. The
+ * vendors' own drivers return whole pages. For a runtime that does not (HIP-CPU), a larger block is requested. */
 static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     gpuhal_stream_block *block = out_memory->object;
@@ -104,7 +104,7 @@ static gpuhal_status allocate_host(gpuhal_plugin_device *device, const gpuhal_al
     return GPUHAL_OK;
 }
 
-/* Imports memory of the caller, in whole pages. */
+/* Imports the caller's memory, in whole pages. */
 static gpuhal_status import_host(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     gpuhal_stream_block *block = out_memory->object;
@@ -124,8 +124,8 @@ static gpuhal_status import_host(gpuhal_plugin_device *device, const gpuhal_allo
         return GPUHAL_OWN(lock_failed)(device, call, code, read_only);
     }
     block->kind = GPUHAL_BLOCK_REGISTERED;
-    /* This is the beginning of the whole registration, which another import may have made: CUDA documents device
-     * addresses for beginnings alone (address.c). */
+    /* The start of the whole registration, which an earlier import may have made: CUDA documents device addresses only
+     * for the start (address.c). */
     block->host = (void *)block->registration->start;
     out_memory->host = start;
     out_memory->flags = GPUHAL_MEMORY_HOST_COHERENT | GPUHAL_MEMORY_HOST_CACHED;
@@ -154,7 +154,8 @@ static bool offers(const gpuhal_stream_entry *entry, const gpuhal_alloc *alloc)
            (!shared || alloc->kind == GPUHAL_MEMORY_DEVICE);
 }
 
-/* Inside the context. Memory that is exported or open to peers must be physical memory that is mapped here (share.c).
+/* Inside the context. Memory that is exported or accessible to peers must be physical memory that is mapped here
+ * (share.c).
  */
 static gpuhal_status take(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
@@ -180,8 +181,8 @@ static gpuhal_status allocate(gpuhal_plugin_device *device, const gpuhal_alloc *
     if (alloc->bytes == 0 || (alloc->alignment & (alloc->alignment - 1)) != 0) {
         return GPUHAL_ERROR_INVALID_ARGUMENT;
     }
-    /* with_slack() relies on it. Imports have other limits: share.c compares a descriptor's bytes, and memory of the
-     * host may be larger than the device's. */
+    /* with_slack() relies on this check. Imports have other limits: share.c checks a descriptor's size, and host memory
+     * may be larger than the device's. */
     if (alloc->import.kind == 0 && (alloc->bytes > device->entry->total || alloc->alignment > device->entry->total)) {
         return host->report(host, GPUHAL_ERROR_TOO_LARGE, NULL, 0, "above the memory that the device has in all");
     }
@@ -197,15 +198,15 @@ static gpuhal_status allocate(gpuhal_plugin_device *device, const gpuhal_alloc *
         status = take(device, alloc, out_memory);
         GPUHAL_OWN(leave)(&scope);
     }
-    if (status != GPUHAL_OK) { /* each step has freed its resources; the core calls release() only after a success */
+    if (status != GPUHAL_OK) { /* each step has freed its resources; the core calls release() only after success */
         *out_memory = (gpuhal_memory){.size = out_memory->size};
         free(block);
     }
     return status;
 }
 
-/* Also runs in a lost context. Objects that the driver then refuses to free end with the context, but host memory must
- * be released. */
+/* Also runs in a lost context. If the driver refuses to free an object there, the object ends with the context, but
+ * host memory must be released. */
 static void release(gpuhal_plugin_device *device, gpuhal_memory *memory)
 {
     gpuhal_stream_block *block = memory->object;

@@ -1,13 +1,14 @@
-/* stream/peer.c: lets devices reach each other's memory.
+/* stream/peer.c: enables access between the memories of devices.
  *
- * Access belongs to two contexts (CUDA) or devices of the process (HIP), which several opened devices share, so the
- * users are counted for each pair. Access that the engine enabled before us stays enabled after we have finished.
+ * Access belongs to a pair of contexts (CUDA) or of the process's devices (HIP). Several opened devices share it, so
+ * users are counted for each pair. Access that the engine had already enabled stays enabled after our last user has
+ * finished.
  */
 #include "device.h"
 
 #include <stdlib.h>
 
-/* @p from reaches memory of @p to. */
+/* @p from can access memory of @p to. */
 typedef struct access {
     struct access *next;
     vendor_context from, to;
@@ -27,7 +28,7 @@ static access **find(vendor_context from, vendor_context to)
     return link;
 }
 
-/* Runs under the lock. Returns NULL if host memory is exhausted. */
+/* Under the lock. Returns NULL if host memory is exhausted. */
 static access *find_or_add(vendor_context from, vendor_context to)
 {
     access **link = find(from, to);
@@ -49,10 +50,10 @@ static void drop_unused(vendor_context from, vendor_context to)
     }
 }
 
-/* Under the lock, inside the context of @p device. The driver is asked each time: a context or device that the engine
- * has reset is the same one afterwards, without access. "Already enabled" while `ours` is false is access of the
- * engine's, which peer_disable() must leave enabled. `ours` stays once it is set: the driver says "already enabled" of
- * our own access, too. */
+/* Under the lock, inside the context of @p device. Calls the driver each time: a context or device that the engine has
+ * reset keeps its handle but loses its access. If the driver reports "already enabled" while `ours` is false, the
+ * engine enabled the access and peer_disable() must leave it enabled. `ours` stays set: the driver also reports
+ * "already enabled" for our own access. */
 static gpuhal_status switch_on(gpuhal_plugin_device *device, gpuhal_plugin_device *other)
 {
     const vendor_context from = GPUHAL_VENDOR_CONTEXT(device), to = GPUHAL_VENDOR_CONTEXT(other);
@@ -103,7 +104,7 @@ static gpuhal_status peer_enable(gpuhal_plugin_device *device, gpuhal_plugin_dev
     return status;
 }
 
-/* The lock is held during the driver's call: a thread that enables the same pair must not get "already enabled" from a
+/* Hold the lock during the driver call: a thread that enables the same pair must not get "already enabled" from a
  * driver that is just disabling it. */
 static void peer_disable(gpuhal_plugin_device *device, gpuhal_plugin_device *other)
 {
@@ -137,7 +138,7 @@ static vendor_code copy_host(vendor_stream stream, const gpuhal_memory *to, uint
     return code;
 }
 
-/* Host memory belongs to every device. Without access between the two devices the driver stages by itself. Entering the
+/* Every device can access host memory. Without access between the two devices the driver stages the copy. Entering the
  * device whose stream runs the copy also checks whether it is lost. The other device is checked here. */
 static gpuhal_status peer_copy(gpuhal_plugin_queue *queue, gpuhal_plugin_device *to_device, const gpuhal_memory *to,
                                uint64_t to_offset, gpuhal_plugin_device *from_device, const gpuhal_memory *from,

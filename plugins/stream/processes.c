@@ -1,12 +1,12 @@
-/* stream/processes.c: passes on the processes that drivers report. Drivers name processes by their pids in the
- * machine's first namespace: inside a container the same number may belong to another process, or to none. */
+/* stream/processes.c: passes on the processes that drivers report. Drivers report pids of the machine's first pid
+ * namespace. Inside a container the same number may belong to another process, or to none. */
 #include "device.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-/* The kernel gives the first namespace this number on every machine (PROC_PID_INIT_INO). */
+/* The number of the first namespace on every machine (PROC_PID_INIT_INO in the kernel). */
 bool GPUHAL_OWN(is_first_namespace)(void)
 {
     char path[GPUHAL_STREAM_PATH], target[32] = "";

@@ -1,11 +1,12 @@
 /* stream/program.c: modules, their functions, and launches.
  *
- * The driver finds the end of an image from the image itself, so that end is compared with the given size first: the
- * driver would read beyond the end of a cut-off file. The plugin's module.c knows the end of each format, and which
- * values the drivers report of a function.
+ * The driver finds the end of an image from the image itself, so it would read beyond the end of a truncated file. This
+ * file therefore compares that end with the given size first. The plugin's module.c knows where each format ends, and
+ * which function attributes the drivers report.
  *
- * A launch makes one call beside those that enter the context: everything else is asked and set when the kernel is
- * created. The driver has one function object for all kernels of a name, so no state of a kernel is kept in it.
+ * A launch makes only one call besides those that enter the context. Everything else is queried and set when the kernel
+ * is created. The driver has one function object for all kernels with the same name, so no kernel's state is kept in
+ * it.
  */
 #include "device.h"
 
@@ -14,20 +15,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The core describes no kernel with more arguments. */
+/* The core does not accept kernels with more parameters. */
 #define ARGUMENTS_MAX 1024u
 
 struct gpuhal_plugin_kernel {
     gpuhal_plugin_program *program;
     uint32_t group_size[3];
     vendor_function function;
-    gpuhal_parameter parameters[]; /* of the description */
+    gpuhal_parameter parameters[]; /* as described by the caller */
 };
 
 struct gpuhal_plugin_program {
     gpuhal_plugin_device *device;
     vendor_module module;
-    void *image; /* the source of the module, kept while the driver may read it */
+    void *image; /* the module's source, kept while the driver may read it */
 };
 
 static gpuhal_status __attribute__((format(printf, 3, 4)))
@@ -56,7 +57,8 @@ static bool is_format(const char *format)
     return false;
 }
 
-/* Reports errors of the code that show without the driver; OK if there are none. @p target is the device's. */
+/* Reports errors in the code that can be found without the driver; returns OK if there are none. @p target is the
+ * device's. */
 static gpuhal_status check_code(const gpuhal_plugin_device *device, const gpuhal_code *code, const char *target)
 {
     if (!is_format(code->format)) {
@@ -78,7 +80,7 @@ static gpuhal_status check_code(const gpuhal_plugin_device *device, const gpuhal
     return GPUHAL_OK;
 }
 
-/* Loads a copy that ends with a zero, since PTX is a text, and explains a refusal of the driver. */
+/* Loads a NUL-terminated copy, since PTX is a string. If the driver refuses it, explains why. */
 static gpuhal_status load(gpuhal_plugin_program *program, const gpuhal_code *code, const char *target,
                           gpuhal_plugin_build *build)
 {
@@ -167,7 +169,7 @@ static uint32_t limit_of(const gpuhal_plugin_device *device, unsigned int attrib
     return value > 0 ? (uint32_t)value : 0;
 }
 
-/* Checks the parts of a description that need no call of the driver. */
+/* Checks those members of a description that need no driver call. */
 static gpuhal_status check_desc(const gpuhal_plugin_device *device, const gpuhal_kernel_desc *desc)
 {
     const uint32_t subgroup = limit_of(device, GPUHAL_VENDOR_ATTRIBUTE_WARP);
@@ -188,13 +190,13 @@ static gpuhal_status check_desc(const gpuhal_plugin_device *device, const gpuhal
     return GPUHAL_OK;
 }
 
-/* Inside the context: fills in the values that the driver reports of the function, and makes it ready. On failure @p
- * out_call is the failed call. */
+/* Inside the context: fills in the function attributes that the driver reports, and prepares the function. On failure
+ * @p out_call is the failed call. */
 static vendor_code describe(gpuhal_plugin_kernel *kernel, gpuhal_kernel_info *out, const char **out_call)
 {
     const gpuhal_plugin_device *device = kernel->program->device;
     uint32_t threads = 0, local = 0, private_bytes = 0, registers = 0;
-    uint32_t own = UINT32_MAX; /* shared memory of the code: while it is unknown, launches may ask for no more */
+    uint32_t own = UINT32_MAX; /* the code's static shared memory; while unknown, launches may not request more */
     const struct {
         unsigned int attribute;
         uint32_t *to;
@@ -227,8 +229,8 @@ static vendor_code describe(gpuhal_plugin_kernel *kernel, gpuhal_kernel_info *ou
     return code == GPUHAL_VENDOR_OK ? GPUHAL_OWN(prepare_function)(kernel->function, own, most, out_call) : code;
 }
 
-/* Inside the context: compares the parameters of the description with those of the function. Local memory is no
- * parameter for the driver. */
+/* Inside the context: compares the description's parameters with the function's. For the driver, local memory is not a
+ * parameter. */
 static gpuhal_status check_parameters(const gpuhal_plugin_kernel *kernel, const gpuhal_kernel_desc *desc)
 {
     gpuhal_plugin_device *device = kernel->program->device;
@@ -272,7 +274,7 @@ static gpuhal_status check_parameters(const gpuhal_plugin_kernel *kernel, const 
     return GPUHAL_OK;
 }
 
-/* A runtime that works but returns the code of a lost device does not know the name either. */
+/* If the runtime works but returned the device-lost code, the name is unknown too. */
 static gpuhal_status get_failed(gpuhal_plugin_device *device, const char *name, const char *call, vendor_code code)
 {
     const gpuhal_status status = GPUHAL_OWN(result_of_lookup)(device, call, code);
@@ -286,7 +288,7 @@ static gpuhal_status get_failed(gpuhal_plugin_device *device, const char *name, 
     return GPUHAL_OWN(report_as)(device->host, GPUHAL_ERROR_NOT_FOUND, call, code, text);
 }
 
-/* Inside the context: finds the function, and checks that the description fits it. */
+/* Inside the context: finds the function and checks the description against it. */
 static gpuhal_status find_function(gpuhal_plugin_kernel *kernel, const gpuhal_kernel_desc *desc,
                                    gpuhal_kernel_info *out_info)
 {
@@ -351,15 +353,15 @@ static void kernel_destroy(gpuhal_plugin_kernel *kernel)
 
 /* ---- launches */
 
-/* The arrays that the driver reads: one pointer for each parameter. Memory is passed by its address. Local memory is no
- * parameter, but adds to the single block of shared memory of a launch. */
+/* The arrays that the driver reads: one pointer for each parameter. Memory is passed by its address. Local memory is
+ * not a parameter; it is added to the launch's single block of shared memory. */
 typedef struct parameters {
     void *pointers[ARGUMENTS_MAX];
     uint64_t addresses[ARGUMENTS_MAX];
     uint32_t shared_bytes;
 } parameters;
 
-/* Some of the pointers lead into @p out itself, so it must stay where it is until the launch has returned. */
+/* Some pointers point into @p out itself, so it must not move until the launch has returned. */
 static void gather(const gpuhal_plugin_launch *launch, parameters *out)
 {
     uint32_t count = 0;
@@ -367,7 +369,7 @@ static void gather(const gpuhal_plugin_launch *launch, parameters *out)
     for (uint32_t i = 0; i < launch->argument_count; i++) {
         const gpuhal_plugin_argument *argument = &launch->arguments[i];
         if (argument->kind == GPUHAL_PARAMETER_LOCAL) {
-            out->shared_bytes += (uint32_t)argument->bytes; /* at most local_max_bytes in all */
+            out->shared_bytes += (uint32_t)argument->bytes; /* at most local_max_bytes in total */
         } else if (argument->kind == GPUHAL_PARAMETER_VALUE) {
             out->pointers[count++] = (void *)(uintptr_t)argument->value;
         } else {
@@ -378,13 +380,13 @@ static void gather(const gpuhal_plugin_launch *launch, parameters *out)
     }
 }
 
-/* Memory that is reached by addresses alone needs no call: the driver keeps all of it in reach. Without a queue the
+/* Memory that kernels access only by address needs no call: the driver keeps all of it accessible. Without a queue the
  * waiting thread sleeps, since a kernel's duration is unknown. */
 static gpuhal_status launch_kernel(gpuhal_plugin_queue *queue, gpuhal_plugin_kernel *kernel,
                                    const gpuhal_plugin_launch *launch)
 {
     gpuhal_plugin_device *device = kernel->program->device;
-    parameters with; /* only the members that are read get values */
+    parameters with; /* only the members that are read are initialised */
     gather(launch, &with);
     gpuhal_stream_call call;
     const gpuhal_status status = GPUHAL_OWN(begin)(device, queue, &call);
@@ -404,7 +406,7 @@ static gpuhal_status launch_kernel(gpuhal_plugin_queue *queue, gpuhal_plugin_ker
     return GPUHAL_OWN(result)(device, name, code);
 }
 
-/* program_compiled is left out: the driver caches its compiled PTX, and every other format is machine code. */
+/* program_compiled is not set: the driver caches the PTX that it compiles, and every other format is machine code. */
 void GPUHAL_OWN(describe_program)(gpuhal_ops *ops)
 {
     ops->program_load = program_load;

@@ -1,8 +1,9 @@
-/* stream/queue.c: queues are streams, events are events.
+/* stream/queue.c: a queue is a stream, an event is a vendor event.
  *
- * Streams do not wait for the default stream. No work is deferred, so flush has nothing to do. cuLaunchHostFunc and
- * hipLaunchHostFunc are not used to notify: they stall their stream while the function runs, and after an error they
- * never call it. A thread in event_block has neither problem. Each plugin's event.c makes and records events.
+ * Streams do not synchronize with the default stream. No work is deferred, so flush has nothing to do. cuLaunchHostFunc
+ * and hipLaunchHostFunc are not used for notifications, because they stall their stream while the function runs and
+ * never call it after an error. A thread in event_block has neither problem. Each plugin's event.c creates and records
+ * events.
  */
 #include "device.h"
 
@@ -10,8 +11,8 @@
 
 #include <stdlib.h>
 
-/* A higher number is more urgent for us, a lower one for the vendor. Values outside the device's range are cut to
- * it. */
+/* In gpuhal a higher number is more urgent; in the vendors' APIs a lower one is. Values outside the device's range are
+ * clamped. */
 static int stream_priority(int32_t priority)
 {
     int least = 0, greatest = 0;
@@ -20,7 +21,7 @@ static int stream_priority(int32_t priority)
         GPUHAL_OWN(ignore)(code);
         return 0;
     }
-    /* In 64 bits: the lowest priority has no counterpart in 32. */
+    /* 64 bits, because negating INT32_MIN would overflow. */
     const int64_t wanted = -(int64_t)priority;
     return wanted > least ? least : wanted < greatest ? greatest : (int)wanted;
 }
@@ -74,7 +75,7 @@ static gpuhal_status queue_create(gpuhal_plugin_device *device, int32_t priority
     return GPUHAL_OK;
 }
 
-/* The work has begun already. Returns whether any call has noticed that the device is lost. */
+/* The work has already begun. Returns whether any call has detected that the device is lost. */
 static gpuhal_status flush(gpuhal_plugin_queue *queue)
 {
     return GPUHAL_OWN(result)(queue->device, NULL, GPUHAL_OWN(lost_code)(queue->device));
@@ -110,7 +111,7 @@ static gpuhal_status event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_even
     if (status != GPUHAL_OK) {
         return status;
     }
-    /* An engine may capture a graph in one of our streams, by native access. */
+    /* An engine may be capturing a graph in one of our streams through native access. */
     const char *name;
     vendor_code code = GPUHAL_OWN(may_record)(queue->stream, &name);
     if (code == GPUHAL_VENDOR_OK) {
@@ -121,7 +122,7 @@ static gpuhal_status event_record(gpuhal_plugin_queue *queue, gpuhal_plugin_even
     return GPUHAL_OWN(result)(queue->device, name, code);
 }
 
-/* "Not ready" is no error and is not reported. */
+/* "Not ready" is not an error and is not reported. */
 static gpuhal_status event_query(gpuhal_plugin_event *event)
 {
     gpuhal_stream_scope scope;
@@ -138,9 +139,9 @@ static gpuhal_status event_query(gpuhal_plugin_event *event)
     return GPUHAL_OWN(result)(event->device, GPUHAL_VENDOR_CALL(EventQuery), code);
 }
 
-/* The driver has no timeout, and plugin.h allows a wait that takes longer: the core calls this on a separate thread and
- * abandons that thread when the device hangs. Sleeping in the driver wakes at once and takes no processor. No polling
- * does both. */
+/* The driver has no timeout, and plugin.h permits waits that exceed it: the core calls this function on a separate
+ * thread and abandons that thread if the device hangs. Sleeping in the driver wakes up immediately and uses no CPU;
+ * polling cannot do both. */
 static gpuhal_status event_block(gpuhal_plugin_event *event, uint64_t timeout_ns)
 {
     if (timeout_ns == 0) {
@@ -156,8 +157,8 @@ static gpuhal_status event_block(gpuhal_plugin_event *event, uint64_t timeout_ns
     return GPUHAL_OWN(result)(event->device, GPUHAL_VENDOR_CALL(EventSynchronize), code);
 }
 
-/* Also works between devices: the driver makes one wait for the other. The event of a lost or reset device may be gone,
- * so it is not passed to the driver, which would follow the pointer. */
+/* Also works between devices: the driver makes one wait for the other. The event of a lost or reset device may have
+ * been destroyed, so it is not passed to the driver, which would dereference it. */
 static gpuhal_status queue_wait(gpuhal_plugin_queue *queue, gpuhal_plugin_event *event)
 {
     gpuhal_stream_scope scope;
@@ -189,8 +190,7 @@ static gpuhal_status elapsed(gpuhal_plugin_event *from, gpuhal_plugin_event *to,
         GPUHAL_OWN(ignore)(code);
         return GPUHAL_NOT_READY;
     }
-    /* Written so that a NaN of the driver is refused too: converting NaN or a negative number to an unsigned one is
-     * undefined. */
+    /* This form also refuses a NaN: converting NaN or a negative number to an unsigned integer is undefined. */
     if (code == GPUHAL_VENDOR_OK && !(milliseconds >= 0)) {
         return from->device->host->report(from->device->host, GPUHAL_ERROR_INVALID_ARGUMENT,
                                           GPUHAL_VENDOR_CALL(EventElapsedTime), 0,
@@ -207,7 +207,7 @@ static gpuhal_status native_queue(gpuhal_plugin_queue *queue, gpuhal_native *out
     return GPUHAL_OK;
 }
 
-/* No public function reaches this slot yet. */
+/* No public function calls this slot yet. */
 static gpuhal_status native_event(gpuhal_plugin_event *event, gpuhal_native *out_native)
 {
     out_native->type = GPUHAL_VENDOR_NATIVE(EVENT);

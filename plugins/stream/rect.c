@@ -1,8 +1,9 @@
-/* stream/rect.c: copies rectangles with one command for each slice, or one for all if the slices lie like rows.
+/* stream/rect.c: copies rectangles with one command for each slice, or with one command in total if all rows have a
+ * constant pitch.
  *
- * The driver refuses pitches above a limit of the device (2 GiB), and may refuse some below it inside one device: only
- * pitches that cuMemAllocPitch (hipMemAllocPitch) chose are promised to work. Some drivers have no such copies at all
- * (ZLUDA returns 801). Then rows are copied one by one.
+ * The driver refuses pitches above a device limit (2 GiB). For copies within one device it may also refuse lower
+ * pitches: only pitches chosen by cuMemAllocPitch (hipMemAllocPitch) are guaranteed to work. Some drivers do not
+ * support such copies at all (ZLUDA returns 801). In these cases rows are copied one by one.
  */
 #include "device.h"
 
@@ -50,14 +51,14 @@ static vendor_code copy_row_by_row(vendor_stream stream, const side *to, const s
     return code;
 }
 
-/* Returns whether the rows lie in more than one piece of page-locked memory. One command takes one piece. */
+/* Returns whether the rows lie in more than one piece of page-locked memory. One command must stay within one piece. */
 static bool crosses(const side *one, uint64_t bytes, uint64_t rows)
 {
     const uint64_t span = (rows - 1) * one->row_pitch + bytes;
     return gpuhal_stream_piece(one->at.host, span) < span;
 }
 
-/* Copies the rows of one slice, or of all slices if they lie evenly. */
+/* Copies the rows of one slice, or of all slices if the pitch is constant. */
 static vendor_code copy_slice(gpuhal_plugin_device *device, vendor_stream stream, const side *to, const side *from,
                               uint64_t bytes, uint64_t rows, const char **out_name)
 {
@@ -84,7 +85,7 @@ static bool is_even(const side *one, const uint64_t extent[3])
 static vendor_code copy_box(gpuhal_plugin_device *device, vendor_stream stream, side to, side from,
                             const uint64_t extent[3], const char **out_name)
 {
-    /* With one row in each slice the slices lie like rows, so one command copies all of them. */
+    /* Slices with a single row form one sequence of rows, so one command copies all of them. */
     if (extent[1] == 1) {
         to.row_pitch = to.slice_pitch;
         from.row_pitch = from.slice_pitch;
@@ -100,8 +101,8 @@ static vendor_code copy_box(gpuhal_plugin_device *device, vendor_stream stream, 
     return code;
 }
 
-/* Returns the bytes from the first to the last. The core has checked that the rectangle lies within its memory, so
- * nothing overflows. */
+/* Returns the number of bytes from the first to the last. The core has checked that the rectangle lies within its
+ * memory, so nothing overflows. */
 static uint64_t span(const side *one, const uint64_t extent[3])
 {
     return (extent[2] - 1) * one->slice_pitch + (extent[1] - 1) * one->row_pitch + extent[0];
@@ -127,7 +128,7 @@ static gpuhal_status copy_rect(gpuhal_plugin_device *device, gpuhal_plugin_queue
     if (status != GPUHAL_OK) {
         return status;
     }
-    const char *name = NULL; /* of the failing slice; there is at least one slice */
+    const char *name = NULL; /* the failed slice's call; there is at least one slice */
     vendor_code code = copy_box(device, call.stream, to_side, from_side, extent, &name);
     code = GPUHAL_OWN(end)(&call, code, extent[0] * extent[1] * extent[2], &name);
     return GPUHAL_OWN(result)(device, name, code);

@@ -1,41 +1,41 @@
 /* stream/registration.c: page-locks host memory of the caller, once for all users in this process.
  *
- * The driver has one registration for an address, so registrations are counted here. A request that lies inside one of
- * our registrations shares it, and the last user gives it back. Memory that the engine registered or allocated stays
- * refused. The plugin's page_lock.c states the vendor's answer to a second registration, and when a registration ends
- * without being given back.
+ * The driver keeps one registration for an address, so users are counted here. A request that lies inside one of our
+ * registrations shares it, and the last user unregisters it. Memory that the engine itself registered or allocated is
+ * refused. The plugin's page_lock.c documents how the vendor treats a second registration, and when a registration ends
+ * without being unregistered.
  *
- * A reset takes registrations. The driver numbers its registrations and reuses no number, so the number shows whether a
- * registration is still the one that was made here.
+ * A device reset ends registrations. The driver numbers its registrations and never reuses a number, so the number
+ * shows whether a registration is still the one made here.
  */
 #include "device.h"
 
 #include <stdlib.h>
 
-/* Protects the list and its members. Not held during calls of the driver: registering many pages takes seconds. */
+/* Protects the list and its members. Not held during driver calls, because registering many pages takes seconds. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static gpuhal_stream_registration *first;
 
 /* ---- the list */
 
-/* Written with differences: neither side of a comparison can overflow, for any address and size. */
+/* Written with differences, so neither side of a comparison can overflow for any address and size. */
 static bool contains(const gpuhal_stream_registration *one, uintptr_t start, uint64_t bytes)
 {
     return start >= one->start && start - one->start <= one->bytes && bytes <= one->bytes - (start - one->start);
 }
 
-/* A registration without flags may be read and written, so it serves every request. A registration in a context of the
- * caller ends with that context, so it serves the devices in it alone. */
+/* A registration without flags may be read and written, so it serves every request. A registration in the caller's
+ * context ends with that context, so it serves only the devices in it. */
 static bool serves(const gpuhal_stream_registration *one, const gpuhal_stream_registration *other)
 {
     return contains(one, other->start, other->bytes) && (one->flags == 0 || one->flags == other->flags) &&
            (!one->adopted || one->context == other->context);
 }
 
-/* Under the lock. Returns the registration that has bytes of this range, once no thread is changing it. Waiting
- * releases the lock and the list may change, so the search starts again. A registration that a reset took is passed
- * over: the driver has forgotten it, so its pages can be registered again while its users still count on it. */
+/* Under the lock. Returns the registration that overlaps this range, once no thread is changing it. Waiting releases
+ * the lock and the list may change, so the search restarts. A registration that a reset ended is skipped: the driver
+ * has forgotten it, so its pages can be registered again while its users are still counted. */
 static gpuhal_stream_registration *find(uintptr_t start, uint64_t bytes)
 {
     for (gpuhal_stream_registration *one = first; one;) {
@@ -51,9 +51,9 @@ static gpuhal_stream_registration *find(uintptr_t start, uint64_t bytes)
     return NULL;
 }
 
-/* Ends a change that share() or the last user began: the registration is usable by all, or out of the list before any
- * waiting thread looks again. Without `stays` it is freed only after the lock was released: by then no thread can find
- * it. */
+/* Ends a change that share() or the last user began. Before any waiting thread checks again, the registration is either
+ * usable or out of the list. If it does not stay, it is freed only after the lock is released: no thread can find it by
+ * then. */
 static void finish_change(gpuhal_stream_registration *own, bool stays)
 {
     pthread_mutex_lock(&lock);
@@ -71,10 +71,10 @@ static void finish_change(gpuhal_stream_registration *own, bool stays)
     }
 }
 
-/* ---- pieces: one for the whole range, unless the driver did not lock it at once */
+/* ---- pieces: one for the whole range, unless the driver could not lock it in one call */
 
-/* Gives back the locked pieces within the first @p bytes. The first piece goes last: its number shows that the other
- * pieces still exist. */
+/* Unlocks the locked pieces within the first @p bytes. The first piece is unlocked last, because its ID shows that the
+ * other pieces still exist. */
 static vendor_code unlock_pieces(gpuhal_plugin_device *device, const gpuhal_stream_registration *own, uint64_t bytes)
 {
     vendor_code code = GPUHAL_VENDOR_OK;
@@ -105,7 +105,7 @@ static vendor_code lock_pieces(gpuhal_plugin_device *device, const gpuhal_stream
     return code;
 }
 
-/* A driver reports a registration above its limit as out of memory. */
+/* The driver reports a registration above its limit as out of memory. */
 static vendor_code lock_whole(gpuhal_plugin_device *device, gpuhal_stream_registration *own, const char **out_call)
 {
     vendor_code code = lock_pieces(device, own, out_call);
@@ -118,14 +118,14 @@ static vendor_code lock_whole(gpuhal_plugin_device *device, gpuhal_stream_regist
     return code;
 }
 
-/* The last user's registration stays in the list until the driver has given it back: a request for the same pages waits
- * for that, because the driver would refuse it. The thread that set `gone` was a user then, so the last user sees
- * it. */
+/* The last user's registration stays in the list until the driver has unregistered it. A request for the same pages
+ * waits until then, because the driver would refuse it. The thread that set `gone` was itself a user at that time, so
+ * the last user sees the flag. */
 vendor_code GPUHAL_OWN(unlock_pages)(gpuhal_plugin_device *device, gpuhal_stream_registration *registration)
 {
     pthread_mutex_lock(&lock);
     const bool last = --registration->users == 0;
-    /* Set under the same lock as the count: a thread that asks for the pages now waits, and never adds itself to a
+    /* Set under the same lock as the count, so that a thread that requests the pages now waits and never increments a
      * count of zero. */
     registration->changing = last || registration->changing;
     pthread_mutex_unlock(&lock);
@@ -137,8 +137,8 @@ vendor_code GPUHAL_OWN(unlock_pages)(gpuhal_plugin_device *device, gpuhal_stream
     return code;
 }
 
-/* Joins a registration of ours, or enters @p own into the list for the caller to lock. @p own is `changing`, so that
- * other threads wait for the driver's result. */
+/* Joins one of our registrations, or adds @p own to the list for the caller to lock. @p own is `changing`, so other
+ * threads wait for the driver's result. */
 static vendor_code share(gpuhal_stream_registration *own, gpuhal_stream_registration **out_shared)
 {
     pthread_mutex_lock(&lock);
@@ -159,7 +159,7 @@ static vendor_code lock_with(gpuhal_plugin_device *device, void *memory, uint64_
                              gpuhal_stream_registration **out_registration, const char **out_call)
 {
     gpuhal_stream_registration *own = calloc(1, sizeof *own), *shared = NULL;
-    *out_call = NULL; /* the driver is not called if the list refuses */
+    *out_call = NULL; /* no driver call is made if the list refuses */
     if (!own) {
         return GPUHAL_VENDOR_OUT_OF_MEMORY;
     }
@@ -172,8 +172,8 @@ static vendor_code lock_with(gpuhal_plugin_device *device, void *memory, uint64_
                                         .users = 1,
                                         .changing = true};
     vendor_code code = share(own, &shared);
-    /* A registration that a reset took is useless: it is marked for its other users, and this call searches again. The
-     * loop ends: each pass gives up this call's use and marks the registration, which share() does not find again. */
+    /* A registration that a reset ended is useless. Mark it for its other users and search again. The loop terminates:
+     * each pass drops this call's use and marks the registration, and share() does not find it again. */
     while (shared && !GPUHAL_OWN(is_there)(shared)) {
         pthread_mutex_lock(&lock);
         shared->gone = true;
@@ -205,7 +205,7 @@ vendor_code GPUHAL_OWN(lock_pages)(gpuhal_plugin_device *device, void *memory, u
     return code;
 }
 
-/* ---- the slots, which no public function reaches yet; imports of host memory use the list */
+/* ---- the slots, which no public function calls yet; imports of host memory use the list */
 
 static gpuhal_status register_host(gpuhal_plugin_device *device, void *memory, uint64_t bytes)
 {
@@ -214,8 +214,8 @@ static gpuhal_status register_host(gpuhal_plugin_device *device, void *memory, u
     if (status != GPUHAL_OK) {
         return status;
     }
-    /* Flags 0 come first, since such a registration serves every later request. The registration is not kept: the slot
-     * that gives it back has only the address. */
+    /* Try flags 0 first, since such a registration serves every later request. The pointer is not kept: the unregister
+     * slot receives only the address. */
     const unsigned int flags[] = {0, GPUHAL_OWN(read_only_flags)(device)};
     const char *call;
     gpuhal_stream_registration *registration = NULL;
@@ -224,7 +224,7 @@ static gpuhal_status register_host(gpuhal_plugin_device *device, void *memory, u
     return GPUHAL_OWN(lock_failed)(device, call, code, false);
 }
 
-/* The opened devices that a reset ended still count their registrations. The result stays valid without the lock, since
+/* Opened devices whose registrations a reset ended still count as users. The result stays valid without the lock, since
  * the caller is one of its users. */
 static gpuhal_stream_registration *find_made(uintptr_t address, bool gone)
 {

@@ -1,8 +1,9 @@
-/* stream/share.c: memory that others reach too: exported as a file descriptor, imported from one, or open to peers.
+/* stream/share.c: memory that others can access too: exported as a file descriptor, imported from one, or accessible to
+ * peers.
  *
- * Such memory is physical memory that this file maps to addresses, in multiples of the driver's granularity (2 MiB):
- * only that kind can be exported. A descriptor of a Vulkan driver is of another kind and is imported as external
- * memory. Only an attempt shows the kind of a descriptor.
+ * This is physical memory that this file maps to addresses, in multiples of the driver's granularity (2 MiB). No other
+ * memory can be exported. A Vulkan driver's descriptor is of another kind and is imported as external memory. The only
+ * way to find a descriptor's kind is to try.
  */
 #include "device.h"
 
@@ -19,8 +20,8 @@ static void unmap(const gpuhal_stream_mapping *mapping)
     GPUHAL_OWN(ignore)(GPUHAL_VENDOR(MemRelease)(mapping->handle));
 }
 
-/* Inside the context. Gives addresses to @p bytes of mapping->handle. Releases the handle on failure, and @p out_call
- * is then the failed call. */
+/* Inside the context. Maps @p bytes of mapping->handle at new addresses. On failure releases the handle, and @p
+ * out_call is the failed call. */
 static vendor_code map(const gpuhal_plugin_device *device, const gpuhal_alloc *alloc, uint64_t bytes,
                        gpuhal_stream_mapping *mapping, const char **out_call)
 {
@@ -30,7 +31,7 @@ static vendor_code map(const gpuhal_plugin_device *device, const gpuhal_alloc *a
     if (code == GPUHAL_VENDOR_OK) {
         *out_call = GPUHAL_VENDOR_CALL(MemAddressReserve);
         const uint64_t alignment =
-            alloc->alignment > granularity ? alloc->alignment : 0; /* every range begins with a granule */
+            alloc->alignment > granularity ? alloc->alignment : 0; /* every reservation is aligned to the granularity */
         code = GPUHAL_OWN(reserve)(bytes, alignment, &mapping->at);
     }
     if (code != GPUHAL_VENDOR_OK) {
@@ -54,7 +55,7 @@ static void use(gpuhal_memory *memory, gpuhal_stream_block_kind kind, uint64_t a
     memory->flags = GPUHAL_MEMORY_DEVICE_LOCAL;
 }
 
-/* Rounds up to multiples of the granularity; the size has been compared with the device's memory before. */
+/* Rounds up to a multiple of the granularity. The size has already been checked against the device's memory. */
 static vendor_code whole_granules(const gpuhal_plugin_device *device, uint64_t bytes, uint64_t *out_bytes)
 {
     uint64_t granularity = 0;
@@ -65,7 +66,8 @@ static vendor_code whole_granules(const gpuhal_plugin_device *device, uint64_t b
     return code;
 }
 
-/* Checked before any memory is taken, so that a pair without access is "not supported" and not a failed allocation. */
+/* Checked before any memory is allocated, so that a pair without access is "not supported" and not a failed
+ * allocation. */
 static gpuhal_status peers_fault(const gpuhal_plugin_device *device, const gpuhal_alloc *alloc)
 {
     const int own = device->entry->device;
@@ -108,15 +110,15 @@ gpuhal_status GPUHAL_OWN(allocate_shared)(gpuhal_plugin_device *device, const gp
     return GPUHAL_OK;
 }
 
-/* Returns the file that a descriptor stands for; 0 for none. */
+/* Returns a descriptor's inode; 0 if it is not open. */
 static uint64_t file_of(int descriptor)
 {
     struct stat status;
     return fstat(descriptor, &status) == 0 ? status.st_ino : 0;
 }
 
-/* Closes the descriptor unless the driver or another thread has closed it since and the number stands for another file:
- * closing that file would take it from its owner. A number that was reused for the same file cannot be detected. */
+/* Closes the descriptor, unless the driver or another thread has closed it in the meantime and the number now refers to
+ * another file, whose owner would lose it. A number that was reused for the same file cannot be detected. */
 static void close_again(int descriptor, uint64_t file)
 {
     if (file != 0 && file_of(descriptor) == file) {
@@ -131,14 +133,14 @@ void GPUHAL_OWN(release_shared)(gpuhal_stream_block *block)
         return;
     }
     GPUHAL_OWN(ignore)
-    (GPUHAL_VENDOR_FREE(block->plain)); /* the mapping of external memory is freed like an allocation */
+    (GPUHAL_VENDOR_FREE(block->plain)); /* mapped external memory is freed like an allocation */
     GPUHAL_OWN(ignore)(GPUHAL_VENDOR(DestroyExternalMemory)(block->external));
     close_again(block->descriptor, block->file);
 }
 
 /* ---- importing */
 
-/* Imported memory has the exporter's size: the requested bytes, in whole granules. */
+/* Imported memory has the exporter's size: the requested bytes, rounded up to the granularity. */
 static vendor_code import_mapped(gpuhal_plugin_device *device, const gpuhal_alloc *alloc, gpuhal_memory *out_memory,
                                  const char **out_call)
 {
@@ -159,8 +161,8 @@ static vendor_code import_mapped(gpuhal_plugin_device *device, const gpuhal_allo
     return code;
 }
 
-/* Passes a duplicate of the descriptor to the driver. If the driver does not take ownership of it, it is closed with
- * the memory. */
+/* Passes a duplicate of the descriptor to the driver. If the driver does not take ownership of it, it is closed when
+ * the memory is released. */
 static vendor_code import_external(const gpuhal_alloc *alloc, gpuhal_memory *out_memory, const char **out_call)
 {
     gpuhal_stream_block *block = out_memory->object;
@@ -174,7 +176,7 @@ static vendor_code import_external(const gpuhal_alloc *alloc, gpuhal_memory *out
         *out_call = "fcntl";
         return GPUHAL_VENDOR_OPERATING_SYSTEM;
     }
-    /* Read before the driver gets the descriptor: afterwards the number may stand for any file. */
+    /* Read before the driver gets the descriptor: afterwards the number may refer to any file. */
     const uint64_t file = GPUHAL_VENDOR_OWNS_DESCRIPTORS ? 0 : file_of(duplicate);
     const vendor_external_handle handle = {
         .type = GPUHAL_VENDOR_OPAQUE_FD, .handle = {.fd = duplicate}, .size = alloc->import_offset + alloc->bytes};
@@ -197,8 +199,8 @@ static vendor_code import_external(const gpuhal_alloc *alloc, gpuhal_memory *out
     return GPUHAL_VENDOR_OK;
 }
 
-/* The driver's code for an unknown descriptor differs from version to version. Running out of memory and losing the
- * device keep their codes. */
+/* The driver's code for an unknown descriptor differs between versions. Out-of-memory and device-lost errors keep their
+ * codes. */
 static gpuhal_status import_failed(gpuhal_plugin_device *device, const char *name, vendor_code code, uint64_t bytes)
 {
     const gpuhal_status status = GPUHAL_OWN(status)(code);
@@ -216,7 +218,7 @@ gpuhal_status GPUHAL_OWN(import)(gpuhal_plugin_device *device, const gpuhal_allo
     if (fd < 0 || fd > INT32_MAX || fcntl((int)fd, F_GETFD) < 0) {
         return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, "not an open file descriptor");
     }
-    /* After this check neither the sum of the two nor rounding up to whole granules can overflow. */
+    /* After this check neither the sum of offset and size nor rounding up to the granularity can overflow. */
     if (alloc->bytes > device->entry->total || alloc->import_offset > device->entry->total) {
         return host->report(host, GPUHAL_ERROR_INVALID_ARGUMENT, NULL, 0, "more bytes than the device has");
     }
@@ -227,8 +229,8 @@ gpuhal_status GPUHAL_OWN(import)(gpuhal_plugin_device *device, const gpuhal_allo
     const gpuhal_status status = GPUHAL_OWN(status)(code);
     if (whole && code != GPUHAL_VENDOR_OK && status != GPUHAL_ERROR_OUT_OF_MEMORY &&
         status != GPUHAL_ERROR_DEVICE_LOST) {
-        /* Out of memory and a lost device are final; another kind of import would only hide them. If both kinds fail,
-         * the failure of the first is reported, because it concerns the driver's own handles. */
+        /* Out-of-memory and device-lost errors are final; the other import would only hide them. If both imports fail,
+         * the first failure is reported, because it concerns the driver's own handles. */
         const char *second;
         GPUHAL_OWN(ignore)(code);
         const vendor_code external = import_external(alloc, out_memory, &second);
@@ -237,7 +239,7 @@ gpuhal_status GPUHAL_OWN(import)(gpuhal_plugin_device *device, const gpuhal_allo
     if (code != GPUHAL_VENDOR_OK) {
         return import_failed(device, call, code, alloc->bytes);
     }
-    close((int)fd); /* the memory keeps itself alive from here on */
+    close((int)fd); /* from here on the memory keeps itself alive */
     return GPUHAL_OK;
 }
 
@@ -254,7 +256,7 @@ static gpuhal_status export_memory(gpuhal_plugin_device *device, const gpuhal_me
     union {
         int fd;
         intptr_t wide;
-    } handle = {.wide = 0}; /* the drivers declare void *, and write an int there */
+    } handle = {.wide = 0}; /* the drivers declare void *, but write an int */
     gpuhal_stream_scope scope;
     const gpuhal_status status = GPUHAL_OWN(enter_or_report)(device, &scope);
     if (status != GPUHAL_OK) {
@@ -263,14 +265,14 @@ static gpuhal_status export_memory(gpuhal_plugin_device *device, const gpuhal_me
     const vendor_code code = GPUHAL_VENDOR(MemExportToShareableHandle)(&handle, block->mapping.handle,
                                                                        GPUHAL_VENDOR_FILE_DESCRIPTOR, 0);
     GPUHAL_OWN(leave)(&scope);
-    if (code == GPUHAL_VENDOR_NOT_READY) { /* HIP since 7.1; our own "not ready" would be no error */
+    if (code == GPUHAL_VENDOR_NOT_READY) { /* HIP since 7.1; our own "not ready" would not be an error */
         return GPUHAL_OWN(report_as)(device->host, GPUHAL_ERROR_BUSY, name, code,
                                      GPUHAL_VENDOR_API " cannot export the memory now; try again");
     }
     if (code != GPUHAL_VENDOR_OK) {
         return GPUHAL_OWN(result)(device, name, code);
     }
-    /* Set afterwards, since the call has no flag for it: a process that another thread starts in between inherits the
+    /* Set after the call, which has no flag for it. A process that another thread starts in between inherits the
      * descriptor. */
     (void)fcntl(handle.fd, F_SETFD, FD_CLOEXEC);
     out_handle->kind = GPUHAL_HANDLE_OPAQUE_FD;

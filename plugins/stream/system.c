@@ -1,8 +1,8 @@
-/* stream/system.c: reads files of the driver's kernel half, and of devices on the PCI bus. Reading them touches no GPU,
- * except the files that telemetry.c names. telemetry.c reads those only while the GPU is awake.
+/* stream/system.c: reads files of the kernel driver, and sysfs files of PCI devices. Reading them does not wake a GPU,
+ * except for the files named in telemetry.c, which reads those only while the GPU is awake.
  *
- * All paths are those of a machine. They are searched below the directory of the option PLUGIN.system_root, which the
- * core sets from GPUHAL_SYSTEM_ROOT.
+ * All paths are below the directory given by the option PLUGIN.system_root, which the core sets from
+ * GPUHAL_SYSTEM_ROOT.
  */
 #include "../common/file.h"
 #include "device.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static char root[256]; /* written by the first start(), before any search; "" is the machine's own */
+static char root[256]; /* written by the first start(), before any read; "" means the machine's own root */
 
 gpuhal_status GPUHAL_OWN(use_system)(const gpuhal_host *host, bool first)
 {
@@ -29,20 +29,20 @@ gpuhal_status GPUHAL_OWN(use_system)(const gpuhal_host *host, bool first)
                             "GPUHAL_SYSTEM_ROOT was another one when this process first used the plugin");
     }
     if (first) {
-        /* No later call writes it, not even the same value: threads of the first caller read it without a lock by
-         * then. */
+        /* Later calls never write it, not even the same value, because threads of the first caller read it without a
+         * lock by then. */
         memcpy(root, value, sizeof root);
     }
     return GPUHAL_OK;
 }
 
-/* A path that is cut off names no file. */
+/* A truncated path does not name a file. */
 void GPUHAL_OWN(path)(char out_path[GPUHAL_STREAM_PATH], const char *format, ...)
 {
     const int length = snprintf(out_path, GPUHAL_STREAM_PATH, "%s", root);
     va_list arguments;
     va_start(arguments, format);
-    /* The root is shorter than half of the space, so the difference is positive. */
+    /* The root is shorter than half of the buffer, so the difference is positive. */
     vsnprintf(out_path + length, GPUHAL_STREAM_PATH - (size_t)length, format, arguments);
     va_end(arguments);
 }
@@ -88,7 +88,7 @@ void GPUHAL_OWN(list_numa_node)(const gpuhal_host *host, gpuhal_sink *sink, cons
     }
 }
 
-/* Only a GPU that no process uses can sleep, so none of our opened ones. */
+/* Only a GPU that no process uses can sleep, so none of our opened GPUs sleeps. */
 bool GPUHAL_OWN(is_asleep)(const gpuhal_stream_entry *entry)
 {
     char text[24];
@@ -97,7 +97,7 @@ bool GPUHAL_OWN(is_asleep)(const gpuhal_stream_entry *entry)
 
 uint64_t GPUHAL_OWN(pcie_speed)(uint64_t generation, uint64_t lanes)
 {
-    /* The speeds of one lane, after the coding of the line. */
+    /* Bytes per second of one lane, after line coding. */
     static const uint64_t speeds[] = {0, 250000000, 500000000, 984615384, 1969230769, 3938461538, 7563000000};
     return generation < sizeof speeds / sizeof speeds[0] ? speeds[generation] * lanes : 0;
 }

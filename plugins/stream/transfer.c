@@ -1,8 +1,8 @@
 /* stream/transfer.c: moves bytes.
  *
- * A side is memory of the device, or host memory that gpuhal_memory.host names. Copies between host and device name the
- * direction, so the driver need not look the address up. The driver stages pageable memory of the caller. Without a
- * queue, the host does the copies that need only the host. With a queue, copies that make the driver wait are
+ * A side is device memory, or host memory with gpuhal_memory.host set. Copies between host and device state the
+ * direction, so the driver does not have to look up the address. The driver stages the caller's pageable memory.
+ * Without a queue, copies between host memories run on the host. With a queue, copies that make the driver wait are
  * refused.
  */
 #include "../common/fill.h"
@@ -12,8 +12,8 @@
 
 enum { TAKEN_AT_ONCE = 64 << 10 }; /* pageable bytes */
 
-/* Returns whether the host alone may copy between host memory: no earlier work of the device must come first. Without a
- * queue no order is promised (plugin.h), except after the stream of an adopted device. */
+/* Returns whether the host may copy between host memories itself, because no earlier device work must come first.
+ * Without a queue no order is promised (plugin.h), except after the stream of an adopted device. */
 static bool host_may(const gpuhal_plugin_device *device, const gpuhal_plugin_queue *queue)
 {
     return !queue && !device->foreign;
@@ -21,7 +21,7 @@ static bool host_may(const gpuhal_plugin_device *device, const gpuhal_plugin_que
 
 /* ---- copies that make the driver wait */
 
-/* The copy itself reports the code of a lost device. */
+/* If the device is lost, the copy itself reports it. */
 static bool is_pageable(gpuhal_plugin_device *device, const void *host, uint64_t bytes)
 {
     bool pageable = false;
@@ -33,11 +33,11 @@ static bool is_pageable(gpuhal_plugin_device *device, const void *host, uint64_t
     return pageable;
 }
 
-/* "API synchronization behavior" in CUDA's manual: host to host is fully synchronous, and a copy to pageable memory
- * returns once it has completed; one from pageable memory "might be synchronous", except for 64 KiB or less, which are
- * taken over at once. HIP, hip_memory.cpp, ihipMemcpy: host to host is waited for. rocblit.cpp, readBuffer and
- * writeBuffer: pageable memory goes through a staging buffer. Reading waits for it, and so does writing more than it
- * holds. Some versions also wait for the stream before writing less. */
+/* "API synchronization behavior" in the CUDA manual: host-to-host copies are fully synchronous, and a copy to pageable
+ * memory returns once it has completed. A copy from pageable memory "might be synchronous", except for 64 KiB or less,
+ * which are staged immediately. HIP, hip_memory.cpp, ihipMemcpy: waits for host-to-host copies. rocblit.cpp, readBuffer
+ * and writeBuffer: pageable memory is copied through a staging buffer. Reads wait for it, and so do writes larger than
+ * the buffer. Some versions also wait for the stream before smaller writes. */
 bool GPUHAL_OWN(waits)(gpuhal_plugin_device *device, const void *to, const void *from, uint64_t bytes)
 {
     if (to && from) {
@@ -62,8 +62,8 @@ vendor_code GPUHAL_OWN(copy_pieces)(vendor_stream stream, gpuhal_stream_place to
     return code;
 }
 
-/* Before the host copies, it checks the context: page-locked memory of a context that is gone is not mapped any more,
- * and touching it would end the process. */
+/* Before the host copies, check the context: page-locked memory of a destroyed context is unmapped, and accessing it
+ * would crash the process. */
 static gpuhal_status move(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, gpuhal_stream_place to,
                           gpuhal_stream_place from, uint64_t bytes)
 {
@@ -85,8 +85,8 @@ static gpuhal_status move(gpuhal_plugin_device *device, gpuhal_plugin_queue *que
     return GPUHAL_OWN(result)(device, name, code);
 }
 
-/* The slots for the caller's memory refuse copies that would make the driver wait before anything is enqueued, so that
- * the core can copy on the queue's thread instead. */
+/* The slots for the caller's memory refuse copies that would make the driver wait, before anything is enqueued. The
+ * core then copies on the queue's thread instead. */
 static gpuhal_status write_bytes(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
                                  uint64_t offset, const void *from, uint64_t bytes)
 {
@@ -109,7 +109,7 @@ static gpuhal_status read_bytes(gpuhal_plugin_device *device, gpuhal_plugin_queu
 static gpuhal_status copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *queue, const gpuhal_memory *to,
                           uint64_t to_offset, const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes)
 {
-    /* Our host memory is page-locked, so only this reason to wait remains, and the driver need not be asked. */
+    /* Our host memory is page-locked, so host-to-host is the only case that waits. No need to query the driver. */
     if (queue && to->host && from->host) {
         return GPUHAL_ERROR_NOT_SUPPORTED;
     }
@@ -118,7 +118,7 @@ static gpuhal_status copy(gpuhal_plugin_device *device, gpuhal_plugin_queue *que
 
 /* ---- fill */
 
-/* Sets the single bytes at the ends. */
+/* Sets the bytes before and after the aligned middle. */
 static vendor_code fill_bytes(vendor_stream stream, uint64_t at, const unsigned char *pattern, uint64_t count,
                               const char **out_name)
 {
@@ -130,8 +130,8 @@ static vendor_code fill_bytes(vendor_stream stream, uint64_t at, const unsigned 
     return code;
 }
 
-/* Fills with a whole number of patterns, from a multiple of its size on; @p host is the same memory's address on the
- * host, or NULL. */
+/* Fills @p bytes, a multiple of the pattern's size, from an aligned address. @p host is the same memory's address on
+ * the host, or NULL. */
 static vendor_code fill_pieces(vendor_stream stream, uint64_t at, const char *host, const unsigned char *pattern,
                                uint32_t pattern_bytes, uint64_t bytes)
 {
@@ -144,11 +144,11 @@ static vendor_code fill_pieces(vendor_stream stream, uint64_t at, const char *ho
     return code;
 }
 
-/* CUDA and HIP fill from multiples of the pattern's size on. From elsewhere, the bytes up to the next multiple and
- * those after the last one are set one by one, and the middle with the pattern rotated by as many bytes. @p twice holds
- * the pattern two times. Head and tail are one pattern together, or nothing, and @p bytes is a multiple of the pattern,
- * at least one: the middle is not less than 0 and a multiple of the pattern. So the tail, as the middle, begins `head`
- * bytes into the pattern. */
+/* CUDA and HIP fill only from multiples of the pattern's size. From other addresses, the bytes before the first
+ * multiple and after the last one are set one by one, and the middle is filled with the pattern rotated by the length
+ * of the head. @p twice contains the pattern two times. Head and tail are either both empty or together one pattern
+ * long, and @p bytes is a multiple of the pattern, at least one. The middle is therefore also a multiple and not
+ * negative, and the tail, like the middle, begins `head` bytes into the pattern. */
 static vendor_code fill_device(vendor_stream stream, uint64_t at, const char *host, uint64_t bytes,
                                const unsigned char *twice, uint32_t pattern_bytes, const char **out_name)
 {

@@ -1,15 +1,15 @@
 /* stream/virtual_memory.c: separates physical memory from addresses: commits and decommits parts of a reserved range.
  *
- * A commit makes one piece of physical memory. The driver unmaps whole pieces only, so a decommit covers pieces that
- * were committed as such. The core has one call in progress on a range.
+ * Each commit creates one piece of physical memory. The driver unmaps only whole pieces, so a decommit must cover the
+ * pieces exactly as they were committed. The core makes only one call at a time on a range.
  *
- * The core's pools are the users of ranges. share.c uses the mapping functions too.
+ * The core's pools use ranges. share.c uses the mapping functions too.
  */
 #include "device.h"
 
 #include <stdlib.h>
 
-/* One commit. */
+/* The memory of one commit. */
 typedef struct piece {
     struct piece *next;
     uint64_t offset, bytes;
@@ -39,7 +39,7 @@ vendor_code GPUHAL_OWN(create)(const gpuhal_plugin_device *device, uint64_t byte
     return GPUHAL_VENDOR(MemCreate)(out_handle, (size_t)bytes, &properties, 0);
 }
 
-/* Grants access to one device at a time: a refused device is known then, and no array is needed. */
+/* Grants access to one device at a time, so no array is needed. */
 static vendor_code allow(const gpuhal_plugin_device *device, vendor_pointer address, uint64_t bytes,
                          gpuhal_plugin_device *const *peers, uint32_t peer_count)
 {
@@ -64,8 +64,7 @@ vendor_code GPUHAL_OWN(map)(const gpuhal_plugin_device *device, uint64_t address
     }
     *out_call = GPUHAL_VENDOR_CALL(MemSetAccess);
     code = allow(device, at, bytes, peers, peer_count);
-    if (code !=
-        GPUHAL_VENDOR_OK) { /* mapped, but inaccessible: the caller releases the handle, which the mapping would keep */
+    if (code != GPUHAL_VENDOR_OK) { /* the caller releases the handle, but a remaining mapping would keep the memory */
         GPUHAL_OWN(unmap)(address, bytes);
     }
     return code;
@@ -91,7 +90,7 @@ static gpuhal_status range_granularity(gpuhal_plugin_device *device, uint64_t *o
     return GPUHAL_OWN(result_of_lookup)(device, GPUHAL_VENDOR_CALL(MemGetAllocationGranularity), code);
 }
 
-/* The object of a range's memory is never read: its pieces belong to the range. */
+/* The object of a range's memory is never read, because the pieces belong to the range. */
 static gpuhal_status range_reserve(gpuhal_plugin_device *device, uint64_t bytes, gpuhal_memory *out_memory,
                                    gpuhal_plugin_range **out_range)
 {
@@ -175,8 +174,7 @@ static gpuhal_status range_commit(gpuhal_plugin_range *range, uint64_t offset, u
     return GPUHAL_OK;
 }
 
-/* Inside the context. Unmapping comes first: a piece that the driver does not unmap keeps its memory, and stays in the
- * list. */
+/* Inside the context. Unmap first: a piece that the driver does not unmap keeps its memory and stays in the list. */
 static vendor_code empty_piece(const gpuhal_plugin_range *range, const piece *own, const char **out_call)
 {
     const vendor_pointer at = GPUHAL_VENDOR_AT(range->reserved.address + own->offset);
@@ -189,7 +187,8 @@ static vendor_code empty_piece(const gpuhal_plugin_range *range, const piece *ow
     return GPUHAL_VENDOR(MemRelease)(own->handle);
 }
 
-/* Inside the context. Removes the pieces within the bytes; stops at the first piece that the driver does not unmap. */
+/* Inside the context. Removes the pieces that overlap the bytes; stops at the first piece that the driver does not
+ * unmap. */
 static vendor_code empty_pieces(gpuhal_plugin_range *range, uint64_t offset, uint64_t bytes, const char **out_call)
 {
     vendor_code code = GPUHAL_VENDOR_OK;
@@ -223,14 +222,14 @@ static gpuhal_status range_decommit(gpuhal_plugin_range *range, uint64_t offset,
     if (status != GPUHAL_OK) {
         return status;
     }
-    const char *call = NULL; /* the call that failed for a piece */
+    const char *call = NULL; /* the call that failed */
     const vendor_code code = empty_pieces(range, offset, bytes, &call);
     GPUHAL_OWN(leave)(&scope);
     return GPUHAL_OWN(result)(range->device, call, code);
 }
 
-/* A lost context takes the pieces and the addresses with it; our records of them are freed in any case. The addresses
- * of pieces that the driver does not unmap are freed too, since no later call could. */
+/* In a lost context the driver has already released the pieces and addresses; only our records are freed. The addresses
+ * of pieces that the driver does not unmap are freed too, since no later call could free them. */
 static void range_release(gpuhal_plugin_range *range)
 {
     gpuhal_stream_scope scope;

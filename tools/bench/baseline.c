@@ -1,4 +1,4 @@
-/* baseline.c: finds the baseline of a device, and the vendor's library behind it. */
+/* baseline.c: finds a device's baseline, and the vendor's library that the plugin uses. */
 #include "baselines.h"
 #include "failure.h"
 

@@ -1,4 +1,4 @@
-/* baselines_none.c: gpuhal-bench knows no vendor's calls. */
+/* baselines_none.c: gpuhal-bench has no vendor calls. */
 #include "baselines.h"
 
 const gpuhal_bench_baselines gpuhal_bench_baselines_here = {.vendors = NULL};

@@ -1,7 +1,7 @@
 /* child.c: measuring in a fresh process: the parent's side.
  *
- * A process that has opened the library once keeps its threads and objects, and its memory stays resident: numbers
- * about opening and about growth are true only in a process that does nothing else. */
+ * A process that has opened the library once keeps its threads and objects, and its memory stays resident. Numbers
+ * about opening and memory growth are therefore correct only in a process that does nothing else. */
 #include "child.h"
 #include "../common/subprocess.h"
 #include "clock.h"
@@ -13,10 +13,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The deadline of a child: the library gives a plugin up earlier. */
+/* A child's deadline. The library gives up a plugin earlier. */
 static const uint64_t child_ns = UINT64_C(30000000000);
 
-/* Reads the first line alone: processes that the child has started may keep the pipe open. */
+/* Reads only the first line, because processes that the child has started may keep the pipe open. */
 static bool read_number(const gpuhal_tool_child *child, double *out_number)
 {
     char text[64] = "";
@@ -64,7 +64,7 @@ bool gpuhal_bench_child_time(const char *file, const char *option, double *out_n
     if (nowhere >= 0) {
         close(nowhere);
     }
-    /* 3 and 4 of gpuhal-probe are about the machine: no device, and a failure on it. */
+    /* Exit codes 3 and 4 of gpuhal-probe are about the machine: no device, or a device failed. */
     const int code = status != -1 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     return code == 0 || code == 3 || code == 4 || gpuhal_bench_failed("%s failed", file);
 }

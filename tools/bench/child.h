@@ -1,39 +1,40 @@
-/* child.h: measuring in a fresh process: the program starts itself with --child WORD… and reads one number back. */
+/* child.h: measuring in a fresh process: the program starts itself with --child WORD… and reads one number from it. */
 #ifndef GPUHAL_BENCH_CHILD_H
 #define GPUHAL_BENCH_CHILD_H
 
 #include <stdbool.h>
 
-enum { GPUHAL_BENCH_CHILD_WORDS = 12 }; /* At most, without the NULL. */
+enum { GPUHAL_BENCH_CHILD_WORDS = 12 }; /* Maximum, without the NULL. */
 
-/* Runs the child with @words, ended by NULL, and returns its number. False with gpuhal_bench_failure().
- * "list BACKEND here|apart": nanoseconds of gpuhal_open() with that backend, probed in-process or in a helper process.
- * "list_direct BACKEND LIBRARY ...": of the vendors' own calls, one vendor after the other.
- * "list_all REGISTRY": of gpuhal_open() with all plugins of the user's choice, in helper processes, with the record in
- * that directory or "none".
- * "device_memory BACKEND PCI": KiB of the device that opening the library with the backend takes, in-process.
+/* Runs the child with @words, which end with NULL, and returns its number. Returns false and sets
+ * gpuhal_bench_failure() on failure.
+ * "list BACKEND here|apart": nanoseconds of gpuhal_open() with that backend, probed in-process or in a subprocess.
+ * "list_direct BACKEND LIBRARY ...": the same for the vendors' own calls, one vendor after the other.
+ * "list_all REGISTRY": nanoseconds of gpuhal_open() with all plugins chosen by the user, in subprocesses, with the
+ * registry in that directory or "none".
+ * "device_memory BACKEND PCI": KiB of device memory that opening the library with the backend uses, in-process.
  * "empty" and "opened": resident KiB of a program that does nothing, and of one with cpu:0 open.
- * "staging FROM TO BYTES": KiB, the largest growth of the resident memory during a copy.
- * "sharing OWNER USER BYTES": KiB, its growth once USER has used such a buffer of OWNER.
- * "calls gpuhal|direct SELECTOR COUNT": makes COUNT blocking copies of 64 bytes by the library or by the plugin's own
- * function, and returns COUNT: for counting instructions.
- * "program SELECTOR CACHE": nanoseconds of making a program and its kernel, with GPUHAL_PROGRAM_CACHE as CACHE. */
+ * "staging FROM TO BYTES": the maximum growth of resident memory during a copy, in KiB.
+ * "sharing OWNER USER BYTES": its growth in KiB once USER has used a buffer of OWNER of this size.
+ * "calls gpuhal|direct SELECTOR COUNT": makes COUNT blocking copies of 64 bytes through the library or the plugin's own
+ * function, and returns COUNT; for counting instructions.
+ * "program SELECTOR CACHE": nanoseconds of making a program and its kernel, with GPUHAL_PROGRAM_CACHE set to CACHE. */
 bool gpuhal_bench_child_run(const char *const *words, double *out_number);
 
-/* Runs another program with one option, or without (NULL), and returns how long it took, from start to end. Its output
- * is discarded. False with gpuhal_bench_failure(). */
+/* Runs another program with one option (NULL: none) and returns how long it took. Its output is discarded. Returns
+ * false and sets gpuhal_bench_failure() on failure. */
 bool gpuhal_bench_child_time(const char *file, const char *option, double *out_ns);
 
-/* The child's side (child_main.c): executes the words, prints the number, and returns the exit code. */
+/* The child process (child_main.c): executes the words, prints the number, and returns the exit code. */
 int gpuhal_bench_child_main(const char *const *words);
 
-/* The words that child_open.c executes. Each fills in the number; @words are those after the first. */
+/* The words that child_open.c implements. Each fills in the number; @words are the words after the first. */
 bool gpuhal_bench_child_list(const char *const *words, double *out_ns);
 bool gpuhal_bench_child_list_direct(const char *const *words, double *out_ns);
 bool gpuhal_bench_child_list_all(const char *const *words, double *out_ns);
 bool gpuhal_bench_child_device_memory(const char *const *words, double *out_kib);
 
-/* Of rows_launch.c. */
+/* In rows_launch.c. */
 bool gpuhal_bench_child_program(const char *const *words, double *out_ns);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The program links the library, so the empty program has its pages too: they do not count. */
+/* The program links the library, so the library's pages are also in the empty program. They are not counted. */
 static bool empty(const char *const *words, double *out_kib)
 {
     (void)words;
@@ -55,8 +55,8 @@ static bool growth_of_copy(gpuhal_buffer *to, gpuhal_buffer *from, uint64_t byte
     return true;
 }
 
-/* Fills the whole buffer by small pieces, so that all its pages exist before the copy; then reads a little, so that the
- * driver has started all its parts for the first transfer. */
+/* Fills the whole buffer in small pieces, so that all its pages exist before the copy. Then reads a little, so that the
+ * driver has done everything that the first transfer starts. */
 static bool touch(gpuhal_buffer *buffer)
 {
     static unsigned char piece[64 << 10];
@@ -70,7 +70,7 @@ static bool touch(gpuhal_buffer *buffer)
     return gpuhal_read(NULL, piece, buffer, 0, 1) == GPUHAL_OK || gpuhal_bench_failed_call("gpuhal_read");
 }
 
-/* Opens the library, and the two devices that the first two words select; close it in any case. */
+/* Opens the library, and the two devices that the first two words select. Call close in any case. */
 static bool open_two(const char *const *words, gpuhal **out_gpu, gpuhal_device *out_devices[2])
 {
     *out_gpu = NULL;
@@ -98,7 +98,8 @@ static bool staging(const char *const *words, double *out_kib)
     return good;
 }
 
-/* Shares @buffer with the device and uses the result, so that work that a driver delays to the first use is counted. */
+/* Shares @buffer with the device and uses the result, so that work which a driver delays until the first use is
+ * counted. */
 static bool share_and_use(gpuhal_buffer *buffer, gpuhal_device *device, gpuhal_buffer **out_shared)
 {
     static unsigned char piece[64 << 10];
@@ -120,7 +121,7 @@ static bool shareable(gpuhal_device *device, uint64_t bytes, gpuhal_buffer **out
            touch(*out_buffer);
 }
 
-/* A small buffer is shared first, so that one-time costs of drivers do not count for the large one. */
+/* A small buffer is shared first, so that drivers' one-time costs are not counted for the large one. */
 static bool growth_of_sharing(gpuhal_device *owner, gpuhal_device *user, uint64_t bytes, double *out_kib)
 {
     gpuhal_buffer *small = NULL;
@@ -154,8 +155,8 @@ static bool sharing(const char *const *words, double *out_kib)
     return good;
 }
 
-/* Two such runs with different counts differ only in the calls: the difference of their instruction counts, divided by
- * that of the calls, is the cost of one call (instructions.sh). */
+/* Two such runs with different counts differ only in the number of calls. The difference of their instruction counts,
+ * divided by the difference of the call counts, is the cost of one call (instructions.sh). */
 static bool calls(const char *const *words, double *out_count)
 {
     const char *selector = words[1];
@@ -176,7 +177,7 @@ static bool calls(const char *const *words, double *out_count)
     return good;
 }
 
-/* By the first word, and the number of words after it. */
+/* The first word, and the number of words after it. */
 static const struct {
     const char *word;
     size_t fewest, most;

@@ -1,4 +1,4 @@
-/* child_open.c: opening, in a process that has done nothing before. */
+/* child_open.c: opening in a process that has done nothing before. */
 #include "bench.h"
 #include "child.h"
 
@@ -45,7 +45,7 @@ bool gpuhal_bench_child_list_direct(const char *const *words, double *out_ns)
     return sum > 0 || gpuhal_bench_failed("the vendors' libraries list no device");
 }
 
-/* Opens all plugins of the user's choice, probed in helper processes or cached in the registry. */
+/* Opens all plugins chosen by the user, probed in subprocesses or cached in the registry. */
 static bool open_all(const char *registry, gpuhal **out_gpu)
 {
     const gpuhal_config config = {.size = sizeof config, .isolation = GPUHAL_ISOLATION_ONCE, .registry = registry};
@@ -69,7 +69,7 @@ bool gpuhal_bench_child_list_all(const char *const *words, double *out_ns)
     return count > 0 || gpuhal_bench_failed("there is no device");
 }
 
-/* Probes the plugin in this process, which keeps the taken memory as long as it lives. */
+/* Probes the plugin in this process, which keeps the memory until it exits. */
 bool gpuhal_bench_child_device_memory(const char *const *words, double *out_kib)
 {
     const char *backend = words[0];

@@ -1,4 +1,4 @@
-/* clock.h: the clock of all measurements: monotonic, and not slewed. */
+/* clock.h: the clock for all measurements: monotonic and not slewed. */
 #ifndef GPUHAL_BENCH_CLOCK_H
 #define GPUHAL_BENCH_CLOCK_H
 

@@ -1,4 +1,4 @@
-/* direct.h: the plugin's own functions without the library in between, on separate memory. */
+/* direct.h: calls the plugin's functions directly, without the library, on separate memory. */
 #ifndef GPUHAL_BENCH_DIRECT_H
 #define GPUHAL_BENCH_DIRECT_H
 
@@ -7,10 +7,10 @@
 
 #include <stdbool.h>
 
-/* A device opened through plugin.h, and two allocations on it. */
+/* A device opened through plugin.h, with two allocations. */
 typedef struct gpuhal_bench_direct {
     const gpuhal_plugin *plugin;
-    gpuhal_plugin_instance *instance; /* of a separate start */
+    gpuhal_plugin_instance *instance; /* from a separate start */
     gpuhal_plugin_device *device;
     union {
         gpuhal_ops ops;
@@ -20,9 +20,9 @@ typedef struct gpuhal_bench_direct {
     gpuhal_memory from;
 } gpuhal_bench_direct;
 
-/* Opens the device of @device in its plugin once more, with two allocations of @bytes. The library must have opened
- * @device: that has started the plugin, and it is the same file, so the functions are the very same. False with
- * gpuhal_bench_failure(). */
+/* Opens @device again in its plugin, with two allocations of @bytes. The library must have opened @device, which has
+ * started the plugin. Since the file is the same, so are the functions. Returns false and sets gpuhal_bench_failure()
+ * on failure. */
 bool gpuhal_bench_direct_open(const gpuhal *gpu, gpuhal_device *device, gpuhal_memory_kind kind, uint64_t bytes,
                               gpuhal_bench_direct *out_direct);
 void gpuhal_bench_direct_close(gpuhal_bench_direct *direct);
@@ -30,7 +30,7 @@ void gpuhal_bench_direct_close(gpuhal_bench_direct *direct);
 /* Makes @count blocking copies of @bytes. */
 bool gpuhal_bench_direct_copy(gpuhal_bench_direct *direct, uint64_t bytes, uint64_t count);
 
-/* Makes @count blocking copies of 64 bytes on separate memory, by the library or directly. */
+/* Makes @count blocking copies of 64 bytes on separate memory, through the library or directly. */
 bool gpuhal_bench_direct_calls(const gpuhal *gpu, gpuhal_device *device, bool directly, uint64_t count);
 
 #endif

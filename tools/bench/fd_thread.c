@@ -1,4 +1,4 @@
-/* fd_thread.c: a semaphore passes one request at a time to the thread; the eventfd passes its result back. */
+/* fd_thread.c: a semaphore passes one request at a time to the thread; the eventfd signals its result. */
 #include "fd_thread.h"
 #include "failure.h"
 
@@ -14,7 +14,7 @@ struct gpuhal_bench_fd_thread {
     sem_t request;
     int descriptor;
     bool stop; /* Written before the semaphore is posted, like all members that the thread reads. */
-    bool good; /* Written before the eventfd is. */
+    bool good; /* Written before the eventfd. */
 };
 
 static void *serve(void *user)

@@ -1,5 +1,5 @@
-/* fd_thread.h: a hand-written descriptor for the end of work on a device: a thread that sleeps in the vendor's wait and
- * then writes to an eventfd. */
+/* fd_thread.h: a hand-written completion descriptor: a thread that sleeps in the vendor's wait and then writes to an
+ * eventfd. */
 #ifndef GPUHAL_BENCH_FD_THREAD_H
 #define GPUHAL_BENCH_FD_THREAD_H
 
@@ -7,14 +7,14 @@
 
 typedef struct gpuhal_bench_fd_thread gpuhal_bench_fd_thread;
 
-/* Starts the thread. NULL with gpuhal_bench_failure(). The baseline has to outlive it. */
+/* Starts the thread. The baseline must outlive it. Returns NULL and sets gpuhal_bench_failure() on failure. */
 gpuhal_bench_fd_thread *gpuhal_bench_fd_thread_start(gpuhal_bench_baseline *baseline);
 
-/* Takes NULL. */
+/* @p thread may be NULL. */
 void gpuhal_bench_fd_thread_stop(gpuhal_bench_fd_thread *thread);
 
-/* Makes the thread await the last submission. The descriptor is readable when it has ended, or has failed, until
- * accept() returns which of the two. */
+/* Makes the thread wait for the last submission. The descriptor is readable once the submission has finished or failed,
+ * until accept() returns whether it succeeded. */
 bool gpuhal_bench_fd_thread_watch(gpuhal_bench_fd_thread *thread);
 bool gpuhal_bench_fd_thread_accept(gpuhal_bench_fd_thread *thread);
 int gpuhal_bench_fd_thread_descriptor(const gpuhal_bench_fd_thread *thread);

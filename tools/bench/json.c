@@ -1,5 +1,5 @@
-/* json.c: one object a line. Copies have a ratio and a bandwidth, amounts have a value and a unit, times a ratio and a
- * unit. */
+/* json.c: one object per line. Copies have a ratio and a bandwidth, amounts have a value and a unit, times have a ratio
+ * and a unit. */
 #include "json.h"
 
 #include "../common/json.h"
@@ -16,7 +16,7 @@ static json_t *number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-/* Takes the reference to @object, which may be NULL. Writes the whole line at once. */
+/* Takes ownership of the reference to @object, which may be NULL. Writes the whole line at once. */
 static bool print_line(FILE *to, json_t *object)
 {
     const bool printed = json_dumpf(object, to, JSON_COMPACT | JSON_REAL_PRECISION(6)) == 0 && putc('\n', to) != EOF;
@@ -42,7 +42,7 @@ bool gpuhal_bench_json_header(FILE *to, const gpuhal_bench_options *options, con
                                     "baseline", (int)options->baseline));
 }
 
-/* The keys are printed in the order of these calls. */
+/* The order of these calls is the order of the keys. */
 bool gpuhal_bench_json_row(FILE *to, const gpuhal_bench_row *row)
 {
     const bool amount = row->kind == GPUHAL_BENCH_AMOUNT;

@@ -1,9 +1,9 @@
-/* live.c: a table of names. A removed entry leaves no mark: the entries after it move up. */
+/* live.c: a hash table of names. Removing an entry leaves no tombstone: the entries after it move up. */
 #include "live.h"
 
 #include <stdlib.h>
 
-/* Returns the first place to search. */
+/* Returns the first index to search. */
 static size_t home_of(const gpuhal_bench_live *live, gpuhal_bench_name name)
 {
     uint64_t mixed = (name.number ^ name.space << 48) * UINT64_C(0x9e3779b97f4a7c15);
@@ -11,7 +11,7 @@ static size_t home_of(const gpuhal_bench_live *live, gpuhal_bench_name name)
     return (size_t)mixed & (live->space - 1);
 }
 
-/* Returns the place of the name, or its free place. */
+/* Returns the index of the name, or of the free entry where it belongs. */
 static size_t place_of(const gpuhal_bench_live *live, gpuhal_bench_name name)
 {
     size_t at = home_of(live, name);
@@ -40,7 +40,7 @@ static bool grow(gpuhal_bench_live *live)
     return true;
 }
 
-/* Makes room for all existing slots, so that giving one back cannot fail. */
+/* Makes room for all existing slots, so that releasing one cannot fail. */
 static bool grow_unused(gpuhal_bench_live *live)
 {
     const uint32_t space = live->unused_space > 0 ? 2 * live->unused_space : 1024;
@@ -81,7 +81,7 @@ void gpuhal_bench_live_remove(gpuhal_bench_live *live, gpuhal_bench_name name)
     live->unused[live->unused_count++] = live->entries[hole].slot - 1;
     live->count--;
     for (size_t at = (hole + 1) & mask; live->entries[at].slot != 0; at = (at + 1) & mask) {
-        /* The entry may move into the hole unless its home lies after the hole, up to its place. */
+        /* The entry may move into the hole unless its home index is after the hole and not after its current index. */
         if (((at - home_of(live, live->entries[at].name)) & mask) >= ((at - hole) & mask)) {
             live->entries[hole] = live->entries[at];
             hole = at;

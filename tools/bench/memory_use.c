@@ -36,7 +36,7 @@ bool gpuhal_bench_mapped_kib(const char *word, double *out_kib)
     bool inside = false;
     *out_kib = 0;
     while (fgets(line, sizeof line, file) != NULL) {
-        /* A mapping opens with its address range; the lines about it begin with a capital letter. */
+        /* A mapping begins with its address range; the lines about it begin with a capital letter. */
         if (line[0] < 'A' || line[0] > 'Z') {
             inside = strstr(line, word) != NULL;
         } else if (inside && strncmp(line, "Rss:", 4) == 0) {

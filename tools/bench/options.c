@@ -1,4 +1,4 @@
-/* options.c: the command line. Every mistake in it is named, and ends the program before anything is measured. */
+/* options.c: the command line. Every error in it is reported and ends the program before anything is measured. */
 #include "options.h"
 #include "../common/command_line.h"
 #include "../common/text.h"
@@ -15,7 +15,7 @@ enum { USUAL_PAIRS = 31, QUICK_PAIRS = 3 };
 static const uint64_t usual_hang_ns = UINT64_C(30000000000); /* gpuhal_config.hang_ns */
 static const uint64_t largest_size = UINT64_C(1) << 30;
 
-/* The largest size takes half of the time of a run, and a run without a baseline is to be short. */
+/* The largest size takes half of a run's time, and a run without a baseline should be short. */
 static const uint64_t largest_brief_size = UINT64_C(256) << 20;
 
 static const char *const groups[GPUHAL_BENCH_GROUPS] = {
@@ -69,7 +69,7 @@ static const struct argp_option known[] = {
     {0},
 };
 
-/* Calls @take with each word of a comma list; false at the first refused word, which is *out_word. */
+/* Calls @take with each word of a comma-separated list; returns false at the first refused word, which is *out_word. */
 static bool each_word(char *list, bool (*take)(gpuhal_bench_options *options, const char *word),
                       gpuhal_bench_options *options, const char **out_word)
 {
@@ -183,7 +183,8 @@ bool gpuhal_bench_options_read(int argc, char **argv, gpuhal_bench_options *out_
 {
     static const struct argp argp = {known, parse, NULL, doc, NULL, NULL, NULL};
     *out_options = (gpuhal_bench_options){.hang_ns = usual_hang_ns};
-    /* The program starts itself again for measurements in a fresh process. Not for users, so not in the help. */
+    /* The program starts itself again to measure in a fresh process. This option is not for users, so it is not in the
+     * help. */
     if (argc > 2 && strcmp(argv[1], "--child") == 0) {
         out_options->child = (const char *const *)&argv[2];
         return true;

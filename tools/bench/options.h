@@ -1,4 +1,4 @@
-/* options.h: the requests of the command line. */
+/* options.h: the command line. */
 #ifndef GPUHAL_BENCH_OPTIONS_H
 #define GPUHAL_BENCH_OPTIONS_H
 
@@ -24,10 +24,9 @@ typedef enum gpuhal_bench_group {
     GPUHAL_BENCH_GROUPS
 } gpuhal_bench_group;
 
-/* An interval needs GPUHAL_BENCH_PAIRS_MIN pairs; fewer are for smoke tests. */
+/* A confidence interval needs GPUHAL_BENCH_PAIRS_MIN pairs; fewer are for smoke tests. */
 enum { GPUHAL_BENCH_SIZES_MAX = 64, GPUHAL_BENCH_PAIRS_MIN = 15 };
 
-/* Exit codes of the program. */
 enum {
     GPUHAL_BENCH_EXIT_OK = 0,
     GPUHAL_BENCH_EXIT_FAILED = 1,
@@ -43,15 +42,15 @@ typedef struct gpuhal_bench_options {
     size_t pairs; /* Rounds of samples. */
     bool pairs_given;
     uint32_t groups;          /* Bits 1 << gpuhal_bench_group. */
-    uint64_t hang_ns;         /* A driver hangs if it stays in a call for this long. */
-    bool baseline;            /* Measure the comparisons, and judge. */
+    uint64_t hang_ns;         /* After this long in a call, a driver counts as hung. */
+    bool baseline;            /* Measure the comparisons, and check the budgets. */
     bool quick;
-    bool json;                /* JSON Lines, not a table. */
-    const char *replay;       /* A file of recorded requests, "-": standard input; NULL: groups of rows. */
-    const char *const *child; /* Not NULL: the words after --child, ended by NULL. */
+    bool json;                /* JSON Lines instead of a table. */
+    const char *replay;       /* A file of recorded requests, "-": standard input; NULL: run groups of rows. */
+    const char *const *child; /* Not NULL: the words after --child; ends with NULL. */
 } gpuhal_bench_options;
 
-/* Reads the command line. False if the program must end now, with @out_exit. */
+/* Reads the command line. Returns false if the program must exit now, with the exit code @out_exit. */
 bool gpuhal_bench_options_read(int argc, char **argv, gpuhal_bench_options *out_options, int *out_exit);
 
 #endif

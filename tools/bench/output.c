@@ -1,6 +1,6 @@
-/* output.c: prints each row as it comes, and counts how many held their budget.
+/* output.c: prints each row as soon as it is measured, and counts how many stayed within their budget.
  *
- * Results go to stdout, all other output to stderr. */
+ * Results are written to stdout, all other output to stderr. */
 #include "output.h"
 #include "json.h"
 #include "measure.h"
@@ -17,7 +17,7 @@
 struct gpuhal_bench_output {
     bool json;
     bool quick;
-    bool terminal;            /* stderr is one: it shows the current row. */
+    bool terminal;            /* stderr is a terminal and shows the current row. */
     bool lost;                /* A line was not written. */
     gpuhal_bench_row at_work; /* The row begun last. */
     gpuhal_bench_totals totals;
@@ -130,7 +130,7 @@ bool gpuhal_bench_output_finish(gpuhal_bench_output *output)
     } else {
         gpuhal_bench_table_finish(&output->table, &output->totals);
     }
-    /* Results are flushed as they come: the last one may find room again. */
+    /* Results are flushed immediately, so the last one may find space again after an earlier one was lost. */
     const bool flushed = fflush(stdout) == 0;
     const bool whole = flushed && !output->lost && ferror(stdout) == 0;
     if (!whole) {

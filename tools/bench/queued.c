@@ -1,4 +1,4 @@
-/* queued.c: both sides use the same two buffers. Every byte that moved is compared before any timing. */
+/* queued.c: both sides use the same two buffers. Every moved byte is checked before any timing. */
 #include "queued.h"
 
 #include <stdlib.h>

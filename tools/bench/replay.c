@@ -1,5 +1,5 @@
 /* replay.c: reads recorded requests. A line that no program can have recorded ends the reading. A line that is possible
- * in a recording that began late, such as the release of older memory, is counted and left out. */
+ * in a recording that began late, such as the release of older memory, is counted and skipped. */
 #include "replay.h"
 #include "../common/text.h"
 #include "live.h"
@@ -20,7 +20,7 @@ static const uint64_t most_requests = UINT64_C(1) << 26;
 
 typedef struct reader {
     const char *path;
-    uint64_t line; /* its number, from 1 on */
+    uint64_t line; /* the line's number, starting at 1 */
     gpuhal_bench_replay *replay;
     gpuhal_bench_live live;
     char queues[GPUHAL_BENCH_QUEUES_MAX][QUEUE_NAME]; /* their names in the file */
@@ -64,7 +64,7 @@ static bool release(reader *r, gpuhal_bench_name name, uint16_t queue)
     return (queue == 0 || add(r, GPUHAL_BENCH_USE, slot, queue, 0)) && add(r, GPUHAL_BENCH_GIVE, slot, 0, 0);
 }
 
-/* If the name has memory already, the line that released it is missing. */
+/* If the name already has memory, the line that released this memory is missing. */
 static bool take(reader *r, gpuhal_bench_name name, uint16_t queue, uint64_t bytes)
 {
     uint32_t slot;
@@ -89,7 +89,7 @@ static bool use(reader *r, gpuhal_bench_name name, uint16_t queue)
     return add(r, GPUHAL_BENCH_USE, slot, queue, 0);
 }
 
-/* If there are more names than queues, they share queues by their last characters. */
+/* If there are more names than queues, a name's last characters determine its queue. */
 static uint16_t queue_of(reader *r, const char *name)
 {
     uint32_t at = 0;
@@ -106,7 +106,7 @@ static uint16_t queue_of(reader *r, const char *name)
 
 /* ---- RMM's log */
 
-/* Splits the line at its commas; false unless it has @count fields. */
+/* Splits the line at commas; returns false unless it has @count fields. */
 static bool split(char *text, char **fields, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -123,7 +123,7 @@ static bool split(char *text, char **fields, size_t count)
     return true;
 }
 
-/* Reads an address as printf's %p writes it. */
+/* Reads an address in printf's %p format. */
 static bool read_address(const char *text, uint64_t *out_address)
 {
     char *rest = NULL;
@@ -139,7 +139,7 @@ static bool read_address(const char *text, uint64_t *out_address)
     return errno == 0 && *rest == '\0' && strspn(text + 2, "0123456789abcdefABCDEF") == strlen(text + 2) && text[2];
 }
 
-/* Skips memory of no bytes, which has no separate address, and failed requests, which are not repeated. */
+/* Skips allocations of 0 bytes, which have no address of their own, and failed requests, which are not repeated. */
 static bool read_row(reader *r)
 {
     enum { THREAD, TIME, ACTION, POINTER, SIZE, STREAM, FIELDS };
@@ -233,7 +233,7 @@ static bool read_schema(reader *r)
 
 /* ---- lines */
 
-/* Reads the next line, without its end; false at the end of the file, and if a line is too long. */
+/* Reads the next line, without its end. Returns false at the end of the file, and if a line is too long. */
 static bool next_line(reader *r, FILE *file, bool *out_good)
 {
     int c = getc_unlocked(file);

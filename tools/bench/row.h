@@ -7,15 +7,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The kind of a row's result, which its budget limits. */
+/* What a row's result is. The budget limits this result. */
 typedef enum gpuhal_bench_kind {
-    GPUHAL_BENCH_RATIO,       /* Time of the baseline over gpuhal's, of a copy; the budget is the minimum. */
-    GPUHAL_BENCH_SLOWER_SIDE, /* Time of the slower side of a copy over the whole; the budget is the minimum. */
-    GPUHAL_BENCH_TIMES, /* Time of the baseline over gpuhal's, of other work than copies; the budget is the minimum. */
-    GPUHAL_BENCH_AMOUNT /* gpuhal's, or gpuhal's less the baseline, in the row's unit; the budget is the maximum. */
+    GPUHAL_BENCH_RATIO,       /* Copy: the baseline's time / gpuhal's; the budget is the minimum. */
+    GPUHAL_BENCH_SLOWER_SIDE, /* Copy: the slower side's time / the whole copy's; the budget is the minimum. */
+    GPUHAL_BENCH_TIMES,       /* Other work: the baseline's time / gpuhal's; the budget is the minimum. */
+    GPUHAL_BENCH_AMOUNT       /* gpuhal's number or its difference to the baseline's, in the unit; the budget is the
+                               * maximum. */
 } gpuhal_bench_kind;
 
-/* One result. Numbers that do not apply are NAN. gpuhal and baseline are nanoseconds for @bytes, or in @unit. */
+/* One result. Numbers that do not apply are NAN. gpuhal and baseline are nanoseconds for @bytes, or numbers in
+ * @unit. */
 typedef struct gpuhal_bench_row {
     gpuhal_bench_kind kind;
     const char *device;
@@ -23,24 +25,24 @@ typedef struct gpuhal_bench_row {
     const char *test;
     const char *path; /* The path between two devices; NULL: one device. */
     const char *unit; /* "ns", "KiB", "%" or "count" for amounts, "ns" for times. */
-    uint64_t bytes;   /* Of a copy; 0: not a copy, and there is a unit. */
+    uint64_t bytes;   /* The size of a copy; 0: not a copy, and there is a unit. */
     double gpuhal;
     double baseline;
     gpuhal_bench_interval result;
     double budget;
-    bool software; /* The device is a software device: the figure describes the host's processor. */
+    bool software; /* The device is a software device, so the number describes the host's CPU. */
     bool peer_software;
     const char *error; /* Why there is no result; NULL: there is one. */
 } gpuhal_bench_row;
 
-/* How many rows held their budget, missed it, or have no result. */
+/* How many rows stayed within their budget, exceeded it, or have no result. */
 typedef struct gpuhal_bench_totals {
     unsigned held;
     unsigned missed;
     unsigned errors;
 } gpuhal_bench_totals;
 
-/* 1: the row held its budget; 0: it missed it, or has no result; -1: it has no budget. */
+/* Returns 1 if the row stayed within its budget, 0 if it did not or has no result, -1 if it has no budget. */
 int gpuhal_bench_row_status(const gpuhal_bench_row *row);
 
 #endif

@@ -1,8 +1,9 @@
-/* rows_allocate.c: allocating and releasing beside the direct calls, and out of a pool beside the C library's memory.
+/* rows_allocate.c: allocating and releasing, compared with the direct calls; and allocating from a pool, compared with
+ * the C library's memory.
  *
- * Both sides commit the memory, since an allocation that is paid for at its first use only looks quick: OpenCL by
- * migrating the buffer to its device, Vulkan and the CPU by touching the pages of host memory; CUDA and HIP do it by
- * themselves. */
+ * Both sides commit the memory, since an allocation whose cost is delayed until the first use only looks fast. OpenCL
+ * commits by migrating the buffer to its device, Vulkan and the CPU by touching the pages of host memory. CUDA and HIP
+ * always commit. */
 #include "bench.h"
 
 #include <math.h>
@@ -13,8 +14,8 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* The library's additional time for 4 KiB is about the same everywhere. The direct calls take 200 to 400 ns on software
- * devices of Vulkan, 700 ns on PoCL's device `basic`, and microseconds if a kernel or a GPU takes part. */
+/* The library adds about the same time for 4 KiB everywhere. The direct calls take 200 to 400 ns on Vulkan software
+ * devices, 700 ns on PoCL's device `basic`, and microseconds if an operating-system kernel or a GPU is involved. */
 static const double usual_budget = 1 / 1.05, inline_budget = 1 / 1.22, software_budget = 1 / 2.1;
 static const double pool_budget = 1 / 2.0;
 static const uint64_t huge_page = UINT64_C(2) << 20;
@@ -53,8 +54,8 @@ static bool run_mmap(void *user, uint64_t count)
         if (memory == MAP_FAILED) {
             return gpuhal_bench_failed("mmap failed");
         }
-        /* The plugin asks for huge pages, so the comparison does; a system without them returns an error and has small
-         * ones. */
+        /* The plugin requests huge pages, so the comparison does too. A system without huge pages returns an error and
+         * uses small ones. */
         if (bytes >= huge_page) {
             madvise(memory, bytes, MADV_HUGEPAGE);
         }
@@ -76,7 +77,8 @@ static const struct {
     {"allocate_256mib", 256 << 20, false},
 };
 
-/* PoCL's other devices wake a thread and wait for it. That varies by a hundred times the library's additional time. */
+/* PoCL's other devices wake a thread and wait for it. The duration varies by a hundred times the time that the library
+ * adds. */
 static double budget_of(const gpuhal_device *device, bool brief)
 {
     if (gpuhal_bench_is_threaded(device)) {
@@ -102,7 +104,7 @@ static void measure(gpuhal_bench *bench, allocation *a, size_t index)
     }
 }
 
-/* ---- a pool, which has the memory already */
+/* ---- a pool that already has the memory */
 
 enum { POOLED_BYTES = 4 << 10 };
 
@@ -131,7 +133,7 @@ static bool run_malloc(__attribute__((unused)) void *user, uint64_t count)
         if (memory == NULL) {
             return gpuhal_bench_failed("malloc failed");
         }
-        /* Without it the compiler may leave out both calls. */
+        /* Otherwise the compiler may remove both calls. */
         __asm__ volatile("" : : "r"(memory) : "memory");
         free(memory);
     }

@@ -1,5 +1,5 @@
-/* rows_batch.c: 64 copies of 4 KiB on an application's queue, submitted together, beside the same copies awaited one by
- * one, and beside one hand-written submission. */
+/* rows_batch.c: 64 copies of 4 KiB on a queue of the library, submitted together, compared with the same copies awaited
+ * one by one, and with one hand-written submission. */
 #include "queued.h"
 
 #include <math.h>
@@ -7,11 +7,11 @@
 
 enum { PIECES = GPUHAL_BENCH_PIECES, PIECE_BYTES = 4096 };
 
-/* Not for PoCL's `basic`, because it does nothing asynchronously. */
+/* Not for PoCL's `basic`, which does nothing asynchronously. */
 static const double direct_budget = 1 / 1.15;
 static const double synchronize_budget = 1 / 1.25;
 static const double awaited_budget = 10;         /* on Vulkan */
-static const double awaited_threaded_budget = 3; /* PoCL's devices that wake a thread for each command anyway */
+static const double awaited_threaded_budget = 3; /* PoCL devices that wake a thread for each command anyway */
 
 static bool run_batch(void *user, uint64_t count)
 {
@@ -68,7 +68,8 @@ static void add_row(gpuhal_bench *bench, const gpuhal_device *device, const char
     gpuhal_bench_report(bench, row, 0, side);
 }
 
-/* If a copy costs about as much as its submission, there is little to gain: inside the call, and on CUDA and HIP. */
+/* If a copy costs about as much as its submission, batching gains little. This is so if the copy is done inside the
+ * call, and on CUDA and HIP. */
 static double awaited_budget_of(const gpuhal_device *device)
 {
     if (gpuhal_bench_is_threaded(device)) {

@@ -1,8 +1,8 @@
-/* rows_blocks.c: the block allocator by itself, on three traces: nanoseconds for one operation, and how much larger its
- * memory has to be than the bytes in use.
+/* rows_blocks.c: the block allocator alone, on three traces: nanoseconds per operation, and how much larger its memory
+ * must be than the bytes in use.
  *
- * The library's blocks are not public: this program has a copy of them, compiled in. No device takes part, and neither
- * does a lock. */
+ * The library's allocator is not public, so a copy of it is compiled into this program. No device and no lock are
+ * involved. */
 #include "../../hal/core/memory/blocks.h"
 #include "bench.h"
 #include "traces.h"
@@ -15,10 +15,10 @@ enum { STEPS = 1000000, QUICK_STEPS = 20000 };
 
 static const double mean_budget = 1 / 1.1;
 
-/* Time is measured with room to spare, as in a program that is not about to fail. */
+/* Time is measured with a large arena, as in a program that is not about to run out of memory. */
 enum { AMPLE = 4 };
 
-/* The smallest arena is found to this part of its size. */
+/* The size of the smallest arena is determined to one part in this number. */
 enum { PRECISION = 10000 };
 
 static const struct {
@@ -38,7 +38,7 @@ typedef struct replay {
 
 static volatile uint64_t sum_of_offsets; /* volatile, so that they count as used */
 
-/* Makes all requests in a new arena of @arena_bytes; false: one of them was refused. */
+/* Makes all requests in a new arena of @arena_bytes; returns false if one of them was refused. */
 static bool fits(const replay *r, uint64_t arena_bytes)
 {
     uint64_t sum = 0;
@@ -91,7 +91,7 @@ static gpuhal_bench_row row_of(gpuhal_bench_kind kind, const char *test, const c
     return (gpuhal_bench_row){.kind = kind, .device = "host", .test = test, .unit = unit, .budget = budget};
 }
 
-/* Finds the smallest arena for the whole trace, in percent above the bytes in use at its peak. */
+/* Finds the smallest arena for the whole trace, in percent above the peak of the bytes in use. */
 static void memory(gpuhal_bench *bench, const replay *r, gpuhal_bench_row row)
 {
     const double peak = (double)r->trace.peak_bytes;
@@ -107,7 +107,7 @@ static void memory(gpuhal_bench *bench, const replay *r, gpuhal_bench_row row)
     gpuhal_bench_report(bench, row, 0, 0);
 }
 
-/* Scales the times of a replay to one operation, and multiplies them into the product of all traces, round by round. */
+/* Scales a replay's times to one operation, and multiplies them into the product over all traces, round by round. */
 static void scale(gpuhal_bench_times *times, uint64_t steps, gpuhal_bench_times *product)
 {
     product->rounds = times->rounds < product->rounds ? times->rounds : product->rounds;

@@ -1,9 +1,10 @@
-/* rows_call.c: the cost of a small blocking copy beside the call beneath it.
+/* rows_call.c: the cost of a small blocking copy, compared with the underlying call.
  *
- * If the plugin works inside the call, on the CPU and in the page-locked memory of CUDA and HIP, that call is the
- * plugin's own function, on separate memory: 64 bytes, so that only the cost of the call counts. Elsewhere it is the
- * vendor's call with its wait, on the very same buffers. PoCL's device `basic` does the work inside the call, so the
- * difference is the library's own; elsewhere a wait for another thread or the device hides much of it.
+ * If the plugin works inside the call (on the CPU, and in page-locked memory with CUDA and HIP), the underlying call is
+ * the plugin's own function on separate memory. It copies 64 bytes, so that only the cost of the call matters. On other
+ * devices it is the vendor's call with its wait, on the same buffers. PoCL's device `basic` works inside the call, so
+ * the difference is the library's own cost; on the others, waiting for another thread or the device hides much of this
+ * cost.
  */
 #include "bench.h"
 #include "direct.h"
@@ -14,7 +15,7 @@ enum { CALL_BYTES = 64, AWAITED_BYTES = 256, STREAMED_BYTES = 4, BUFFER_BYTES = 
 
 static const double call_budget = 1 / 6.0;
 static const double awaited_budget = 1 / 1.12;  /* if the work is done inside the call: 36 ns of 300 */
-static const double streamed_budget = 1 / 1.25; /* CUDA and HIP, whose context has to be entered and left */
+static const double streamed_budget = 1 / 1.25; /* CUDA and HIP, where the context must be entered and left */
 
 typedef struct call_pair {
     gpuhal_buffer *to;
@@ -44,7 +45,7 @@ static bool run_vendor(void *user, uint64_t count)
     return pair->baseline->calls->copy(pair->baseline, &pair->native_to, &pair->native_from, pair->bytes, count);
 }
 
-/* Makes two buffers, and checks that copies between them work. */
+/* Creates two buffers, and checks that copies between them work. */
 static bool open_pair(gpuhal_device *device, gpuhal_memory_kind kind, uint64_t bytes, call_pair *out_pair)
 {
     unsigned char host[BUFFER_BYTES];
@@ -54,7 +55,7 @@ static bool open_pair(gpuhal_device *device, gpuhal_memory_kind kind, uint64_t b
            gpuhal_bench_prove(out_pair->to, out_pair->from, host, sizeof host);
 }
 
-/* @baseline: NULL, or the other side if the run compares. */
+/* @baseline: the other side if the run compares, or NULL. */
 static bool measure(gpuhal_bench *bench, gpuhal_bench_row row, call_pair *pair, bool (*baseline)(void *, uint64_t))
 {
     const gpuhal_bench_side sides[] = {{run_gpuhal, pair, NULL}, {baseline, pair, NULL}};

@@ -1,5 +1,6 @@
-/* rows_file.c: from a file that lies in the page cache to a device, beside its two sides: reading the file into host
- * memory, and writing host memory to the device. Both sides at once could take as long as the slower one. */
+/* rows_file.c: reading a file in the page cache into device memory, compared with its two steps: reading the file into
+ * host memory, and writing host memory to the device. If the two steps overlap perfectly, the whole takes as long as
+ * the slower step. */
 #include "bench.h"
 
 #include <stdio.h>
@@ -10,7 +11,7 @@ static const double file_budget = 0.9;
 static const uint64_t usual_bytes = UINT64_C(256) << 20;
 static const uint64_t quick_bytes = UINT64_C(1) << 20;
 
-/* Programs read this at a time: more brings nothing. */
+/* The usual read size of programs; larger reads are not faster. */
 static const uint64_t piece_bytes = UINT64_C(2) << 20;
 
 typedef struct file_to_device {
@@ -56,7 +57,7 @@ static bool run_write_side(void *user, uint64_t count)
     return gpuhal_bench_writes(f->buffer, f->host, f->bytes, count);
 }
 
-/* Makes a temporary file without a name, with a pattern. Writing it puts it into the page cache. */
+/* Creates an unnamed temporary file with a pattern. Writing the file puts it into the page cache. */
 static bool prepare(gpuhal_device *device, file_to_device *f)
 {
     if (!gpuhal_bench_buffer(device, f->bytes, &f->buffer) || (f->host = gpuhal_bench_host_memory(f->bytes)) == NULL) {
@@ -66,7 +67,7 @@ static bool prepare(gpuhal_device *device, file_to_device *f)
     if (f->file == NULL || fwrite(f->host, 1, (size_t)f->bytes, f->file) != f->bytes || fflush(f->file) != 0) {
         return gpuhal_bench_failed("no room for a temporary file");
     }
-    /* Proves that the call to be measured moves the bytes. */
+    /* Proves that the measured call moves the bytes. */
     if (!run_whole(f, 1)) {
         return false;
     }

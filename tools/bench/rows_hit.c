@@ -1,6 +1,6 @@
-/* rows_hit.c: the cost of a request for an entry of a store that is on the device: an acquire and a release. There are
- * as many keys as a model has pieces, requested in random order. Beside it, a look-up of the same keys in the hash
- * table of the C++ library. */
+/* rows_hit.c: the cost of requesting a store's entry that is on the device: an acquire and a release. There are as many
+ * keys as a model has pieces, requested in random order. Compared with looking up the same keys in the C++ library's
+ * hash table. */
 #include "bench.h"
 
 #include <gpuhal/store.h>
@@ -16,7 +16,7 @@ typedef struct hits {
     gpuhal_pool *pool;
     gpuhal_store *store;
     gpuhal_bench_map *map;
-    gpuhal_bench_key keys[ENTRIES]; /* in the order of the requests */
+    gpuhal_bench_key keys[ENTRIES]; /* in request order */
     uint32_t next;
 } hits;
 
@@ -60,7 +60,7 @@ static void name(hits *h)
     }
 }
 
-/* Fills the store in another order, like a program that loads a model. */
+/* Fills the store in a different order, like a program that loads a model. */
 static bool fill(hits *h)
 {
     for (uint32_t i = 0; i < ENTRIES; i++) {

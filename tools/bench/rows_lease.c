@@ -1,7 +1,7 @@
-/* rows_lease.c: the cost of leasing a slot of a device and giving it back, while nothing else is leased. No bytes are
- * leased, so no driver is asked for its free memory. The ledger is one of the run's own, in /tmp. Beside it, the cost
- * of a change of any file that processes share: each of the two changes locks the file, reads a record, writes one and
- * unlocks. */
+/* rows_lease.c: the cost of leasing and releasing a slot on a device while nothing else is leased. No bytes are leased,
+ * so no driver is queried for free memory. The ledger is the run's own, in /tmp. Compared with the cost of changing any
+ * file that processes share: each of the two changes locks the file, reads a record, writes one and unlocks the
+ * file. */
 #include "bench.h"
 
 #include <gpuhal/schedule/lease.h>

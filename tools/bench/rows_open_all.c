@@ -1,5 +1,5 @@
-/* rows_open_all.c: opening with all plugins: cold, beside one process that asks all vendors itself; and warm, from the
- * registry, which asks no vendor at all. Each sample is a separate process. */
+/* rows_open_all.c: opening with all plugins: cold, compared with one process that queries all vendors itself; and warm,
+ * from the registry, which queries no vendor. Each sample is a separate process. */
 #include "bench.h"
 #include "child.h"
 
@@ -26,8 +26,8 @@ static bool only_software(const gpuhal_bench *bench)
     return true;
 }
 
-/* Collects the words for the direct calls of every vendor whose library was found, also of one that lists no device:
- * finding that out is a part of the work. False: there is none, or no device at all. */
+/* Collects the words for the direct calls of every vendor whose library was found, even if it lists no device, because
+ * finding that out is part of the work. Returns false if there is no such library, or no device at all. */
 static bool direct_words(const gpuhal_bench *bench, const char *words[GPUHAL_BENCH_CHILD_WORDS + 1])
 {
     size_t count = 0;
@@ -72,7 +72,7 @@ static void cold(gpuhal_bench *bench)
     gpuhal_bench_children_row(bench, row, (const char *const[]){"list_all", "none", NULL}, compared ? direct : NULL);
 }
 
-/* Finds the gpuhal-probe that was installed together with this program. */
+/* Finds the gpuhal-probe that was installed with this program. */
 static bool find_probe(char path[4096])
 {
     static const char name[] = "gpuhal-probe";
@@ -86,7 +86,7 @@ static bool find_probe(char path[4096])
     return access(path, X_OK) == 0;
 }
 
-/* The program inherits the environment: GPUHAL_REGISTRY is set for it, and restored. */
+/* The program inherits the environment, so GPUHAL_REGISTRY is set for it and then restored. */
 static bool time_probe(gpuhal_bench *bench, const char *path, const char *registry)
 {
     const gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench, true);
@@ -120,7 +120,7 @@ static void probe(gpuhal_bench *bench, const char *registry)
     }
 }
 
-/* The first opening fills a registry of our own, which no other program writes. */
+/* The first opening fills a registry of this run that no other program writes. */
 void gpuhal_bench_rows_open_all(gpuhal_bench *bench)
 {
     const char *place = getenv("TMPDIR");

@@ -1,11 +1,11 @@
-/* rows_pairs.c: copies between two devices beside their two sides, and the host memory that they take.
+/* rows_pairs.c: copies between two devices, compared with their two sides, and the host memory that they use.
  *
  * The sides are the work of a program without the library: reading the source into host memory, and writing host memory
- * to the destination. A staged copy that overlaps them perfectly takes as long as the slower one, if the machine has a
- * processor and memory bandwidth to spare for the other. The same rounds measure whether it has: the ceiling is both
- * sides at once, by pieces through small separate memory, without passing any byte on. If the ceiling lies below the
- * budget, the budget does not count. A copy in one pass over shared memory is compared with the same sides. A copy over
- * a link has no sides: it is compared with the vendor's own call for two devices. */
+ * to the destination. A staged copy that overlaps them perfectly takes as long as the slower side, if the machine has
+ * enough CPU time and memory bandwidth for both. The same rounds measure whether it has. The ceiling runs both sides
+ * concurrently, piece by piece through separate small buffers, without passing bytes from one to the other. If the
+ * ceiling is below the budget, the budget is not applied. A copy in one pass over shared memory is compared with the
+ * same sides. A copy over a link has no sides, so it is compared with the vendor's own call for two devices. */
 #include "bench.h"
 
 #include <inttypes.h>
@@ -18,7 +18,7 @@ static const double side_budget = 0.85; /* from 64 MiB */
 static const uint64_t judged_bytes = UINT64_C(64) << 20;
 static const double peer_budget = 0.98; /* from 1 MiB */
 static const uint64_t judged_peer_bytes = UINT64_C(1) << 20;
-/* 16 MiB for each of the two devices, and room for the memory of threads and the allocator. */
+/* 16 MiB for each of the two devices, plus memory for threads and the allocator. */
 static const double staging_budget_kib = 2 * 16 * 1024 + 4 * 1024;
 static const uint64_t staging_bytes = UINT64_C(256) << 20;
 
@@ -27,9 +27,9 @@ static const uint64_t quick_staging_bytes = UINT64_C(1) << 20;
 typedef struct pair {
     gpuhal_buffer *to;
     gpuhal_buffer *from;
-    unsigned char *host; /* Room for the whole, and for a piece of each side. */
+    unsigned char *host; /* Large enough for the whole copy, and for one piece of each side. */
     uint64_t bytes;
-    gpuhal_path path; /* If it is not staged it is one pass, and there is nothing to overlap. */
+    gpuhal_path path; /* If the copy is not staged, it is one pass and there is nothing to overlap. */
     /* For a copy over a link; NULL: no direct call is known. */
     gpuhal_bench_baseline *baseline;
     gpuhal_native from_device;
@@ -39,7 +39,7 @@ typedef struct pair {
 
 enum { WHOLE, READ_SIDE, WRITE_SIDE, CEILING, SIDES };
 
-/* A piece of the ceiling: small enough for the caches, like the pieces of a ring. */
+/* A piece of the ceiling is small enough for the caches, like the pieces of a staging ring. */
 static const uint64_t piece_bytes = UINT64_C(512) << 10;
 
 static bool run_whole(void *user, uint64_t count)
@@ -206,7 +206,7 @@ static void one_size(gpuhal_bench *bench, gpuhal_device *to, gpuhal_device *from
     gpuhal_buffer_release(p.from);
 }
 
-/* The staging memory is taken once and kept, so its growth shows in a fresh process only. */
+/* The staging memory is allocated once and kept, so its growth is visible only in a fresh process. */
 static void memory(gpuhal_bench *bench, const gpuhal_device *to, const gpuhal_device *from)
 {
     gpuhal_bench_row row = row_between(to, from, "staging_memory", GPUHAL_BENCH_AMOUNT);
@@ -217,8 +217,8 @@ static void memory(gpuhal_bench *bench, const gpuhal_device *to, const gpuhal_de
     gpuhal_bench_child_row(bench, row, (const char *const[]){"staging", row.device, row.peer, bytes, NULL});
 }
 
-/* Selects each device to the next, the last one to the first; with --device from that device to every other, and
- * back. */
+/* Selects copies from each device to the next one, and from the last to the first. With --device, selects copies
+ * between that device and every other, in both directions. */
 static bool wants_pair(const gpuhal_bench *bench, uint32_t from, uint32_t to)
 {
     if (from == to) {

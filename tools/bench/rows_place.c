@@ -1,5 +1,5 @@
-/* rows_place.c: the time of gpuhal_place() for models on unlike devices in free order, and of gpuhal_memory_plan() for
- * items, most of them needed for some steps only: pure functions, so no device takes part. */
+/* rows_place.c: the time of gpuhal_place() for models on different devices in any order, and of gpuhal_memory_plan()
+ * for items, most of which are needed only in some steps. These are pure functions, so no device is involved. */
 #include "bench.h"
 
 #include <gpuhal/schedule/memory_plan.h>
@@ -26,7 +26,8 @@ typedef struct model {
     gpuhal_placement_problem problem;
 } model;
 
-/* Makes cards of five kinds in pairs, no two with equal numbers, with 1.3 times the memory of the model. */
+/* Makes cards of five kinds, linked in pairs, with no two equal capacities and 1.3 times the model's memory in
+ * total. */
 static void make_model(size_t row, model *out)
 {
     static const double gigabytes[] = {8, 12, 24, 48, 16}, bandwidths[] = {272e9, 448e9, 936e9, 960e9, 100e9};
@@ -80,7 +81,7 @@ typedef struct graph {
     gpuhal_memory_plan_problem problem;
 } graph;
 
-/* Makes some fifty items at each step, no two alike, so that the search for a better plan takes all of its time. */
+/* Makes some fifty different items at each step, so that the search for a better plan uses all of its time. */
 static void make_graph(uint32_t count, graph *out)
 {
     uint32_t state = 3;
@@ -109,7 +110,7 @@ static bool run_plan(void *user, uint64_t count)
 static void measure(gpuhal_bench *bench, const char *test, double budget_ns, gpuhal_bench_side side)
 {
     gpuhal_bench_plan plan = gpuhal_bench_plan_copies(bench, false);
-    plan.rounds = bench->options->quick ? 1 : plan.rounds; /* a plan of 100000 items takes a good part of a second */
+    plan.rounds = bench->options->quick ? 1 : plan.rounds; /* planning 100000 items takes a good part of a second */
     const gpuhal_bench_row row = {
         .kind = GPUHAL_BENCH_AMOUNT, .device = "host", .test = test, .unit = "ns", .budget = budget_ns};
     if (!gpuhal_bench_measure_row(bench, row, &side, 1, &plan)) {

@@ -1,5 +1,5 @@
-/* rows_queue.c: the cost of the smallest copy on an application's queue: to enqueue it, to wait for its event, and to
- * wait for its end through a descriptor, each beside the code of a program on a queue of the vendor's. */
+/* rows_queue.c: the cost of the smallest copy on a queue of the library: enqueueing it, waiting for its event, and
+ * waiting for its completion descriptor, each compared with a program's code on the vendor's queue. */
 #include "fd_thread.h"
 #include "queued.h"
 
@@ -11,14 +11,14 @@ enum { PIECES = GPUHAL_BENCH_PIECES, PIECE_BYTES = 256 };
 
 static const double descriptor_budget = 1 / 1.25;
 static const double descriptor_budget_ns =
-    40000; /* later than the vendor's wait returns, on PoCL's devices that wake a thread */
-static const double synchronize_budget = 1 / 2.5; /* after work that has ended, on PoCL's `basic` */
+    40000; /* in addition to the vendor's wait, on PoCL devices that wake a thread */
+static const double synchronize_budget = 1 / 2.5; /* after work that has already ended, on PoCL's `basic` */
 static const int timeout_ms = 10000;
 
 typedef struct small_copies {
     gpuhal_bench_queued queued;
-    gpuhal_bench_fd_thread *thread; /* NULL: nothing to compare with. */
-    int gpuhal;                     /* An epoll for each side, as a program has one; -1: none. */
+    gpuhal_bench_fd_thread *thread; /* NULL: no comparison. */
+    int gpuhal;                     /* One epoll instance for each side, like in a program; -1: none. */
     int direct;
 } small_copies;
 
@@ -128,7 +128,7 @@ static bool watch(int descriptor, int *out_epoll)
            gpuhal_bench_failed("no epoll for the descriptor");
 }
 
-/* A descriptor needs a recording, which the earlier rows have made. */
+/* A descriptor needs a recorded event, which the earlier rows provide. */
 static bool open_descriptors(small_copies *s, gpuhal_os_handle *out_descriptor)
 {
     if (gpuhal_event_descriptor(s->queued.event, out_descriptor) != GPUHAL_OK) {
@@ -159,7 +159,7 @@ static bool measure(gpuhal_bench *bench, gpuhal_bench_row row, small_copies *s, 
     plan.max_count = PIECES;
     gpuhal_bench_begin(bench->output, &row);
     for (size_t i = 0; i <= last; i++) {
-        /* The others copy one piece repeatedly, by the same calls. */
+        /* The other sides copy one piece repeatedly with the same calls. */
         if (sides[i].settle != NULL && !gpuhal_bench_queued_prove(&s->queued, &sides[i], PIECES, i + 1)) {
             return false;
         }

@@ -1,8 +1,8 @@
-/* rows_replay.c: repeats recorded requests, with a pool, and with the driver through gpuhal_buffer_create(). The file
- * does not have the program's work on the memory, so no work is done on it, and no queue has work.
+/* rows_replay.c: repeats recorded requests with a pool, and with the driver through gpuhal_buffer_create(). The file
+ * does not contain the program's work on the memory, so the queues have no work.
  *
- * Time is that of a pool that has made the same requests before, as in a program that has run for a while; numbers
- * about memory are those of a new pool. */
+ * The time is that of a pool that has already served the same requests, as in a program that has run for a while.
+ * Numbers about memory are those of a new pool. */
 #include "bench.h"
 #include "replay.h"
 #include "watch.h"
@@ -17,13 +17,13 @@ enum { ALIVE_EVERY = 4096, FEWEST_ROUNDS = 3 };
 typedef struct player {
     gpuhal_device *device;
     const gpuhal_bench_replay *replay;
-    gpuhal_queue *queues[GPUHAL_BENCH_QUEUES_MAX + 1]; /* the first is no queue */
+    gpuhal_queue *queues[GPUHAL_BENCH_QUEUES_MAX + 1]; /* the first one is NULL */
     gpuhal_pool *pool;
-    bool of_pool;                             /* requests are made of the pool, not of the driver */
-    gpuhal_buffer **buffers;                  /* of each slot; NULL: none, or it was refused */
-    uint64_t refused;                         /* in the last pass */
-    uint64_t live_bytes, peak_bytes, peak_at; /* of the successful requests; the request with the most */
-    gpuhal_pool_statistics at_peak, at_end;   /* of a new pool */
+    bool of_pool;                             /* allocate from the pool, not from the driver */
+    gpuhal_buffer **buffers;                  /* of each slot; NULL: none, or the request was refused */
+    uint64_t refused;                         /* number of refusals in the last pass */
+    uint64_t live_bytes, peak_bytes, peak_at; /* of successful requests; the request at the peak */
+    gpuhal_pool_statistics at_peak, at_end;   /* a new pool's */
 } player;
 
 /* Refusals are part of the result; any other failure ends the measurement. */
@@ -74,7 +74,7 @@ static bool play_one(player *p, gpuhal_bench_request request)
     }
 }
 
-/* Plays all requests; then releases the memory that the program had not released at the end. */
+/* Makes all requests; then releases the memory that the program had not released at the end. */
 static bool play(player *p)
 {
     bool good = true;
@@ -121,7 +121,7 @@ static void end_pool(player *p)
     p->pool = NULL;
 }
 
-/* Plays once more and finds the request with the most memory in use; or, when that is known, the state of the pool
+/* Repeats the requests once to find the one with the most memory in use or, if that is known, the pool's state
  * there. */
 static bool look(player *p, bool known)
 {
@@ -203,7 +203,7 @@ static bool measure_time(gpuhal_bench *bench, player *p)
     return good;
 }
 
-/* Counts how many allocations were refused, the driver's beside those of a new pool. */
+/* Counts refused allocations, of the driver and of a new pool. */
 static bool count_refused(gpuhal_bench *bench, player *p)
 {
     gpuhal_bench_row row = gpuhal_bench_row_of(p->device, "replay_refused", GPUHAL_BENCH_AMOUNT);

@@ -1,8 +1,8 @@
-/* rows_sample.c: the cost of reading values: a call that reads every value of a device whose reading is quick, and a
- * sampler that runs once a second over all devices of a backend, in processor time, on all threads.
+/* rows_sample.c: the cost of reading values: a call that reads all of a device's values that are fast to read, and a
+ * sampler that reads all devices of a backend once a second, measured in CPU time of all threads.
  *
- * The budgets are for values that come from files of the system; a vendor's library takes its own time. A sample is
- * compared with reading three of those files, whose time grows with the number of processors.
+ * The budgets are for values that come from files of the system; a vendor's library takes additional time. A sample is
+ * compared with reading three of those files, whose duration grows with the number of CPUs.
  */
 #include "bench.h"
 
@@ -19,8 +19,8 @@ enum { VALUES_MAX = 64, DEVICES_MAX = 64, SAMPLES = 5 };
 
 static const uint64_t second_ns = 1000000000, quick_period_ns = 10000000;
 static const double sample_budget = 1 / 4.4;
-static const double sampler_budget = 0.2; /* percent of a core, */
-enum { SAMPLER_DEVICES = 8 };             /* of at most this number of devices */
+static const double sampler_budget = 0.2; /* percent of one core, for up to SAMPLER_DEVICES devices */
+enum { SAMPLER_DEVICES = 8 };
 
 typedef struct sampled {
     gpuhal_device *device;
@@ -93,8 +93,8 @@ static uint32_t count_samples(gpuhal_sampler *sampler)
     return count;
 }
 
-/* Finds the measured devices of the device's backend. If the device itself is not the first one, they have been
- * measured already. */
+/* Finds the measured devices of the device's backend. If the device itself is not the first one, they have already been
+ * measured. */
 static uint32_t find_devices(const gpuhal_bench *bench, gpuhal_device *device, gpuhal_device *list[DEVICES_MAX])
 {
     uint32_t count = 0;
@@ -127,7 +127,7 @@ static bool run_sampler(const gpuhal_bench *bench, gpuhal_device **devices, uint
     const double begin_ns = processor_ns();
     pause_for(SAMPLES * desc.period_ns);
     for (uint32_t i = 0; i < 1000 && count_samples(sampler) == before; i++) {
-        pause_for(quick_period_ns); /* a busy machine is later */
+        pause_for(quick_period_ns); /* sampling is later on a busy machine */
     }
     const double taken_ns = processor_ns() - begin_ns;
     const uint32_t samples = count_samples(sampler) - before;

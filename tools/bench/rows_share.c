@@ -1,7 +1,6 @@
-/* rows_share.c: letting another device see 1 GiB of memory of cpu:0 without copying: the time, with releasing the
- * device's view again, and the memory that it takes. In the time of its budget a thousandth of the bytes can be copied,
- * so sharing touches no page. CUDA and HIP page-lock the memory for it, page after page, so the time has no budget
- * there. */
+/* rows_share.c: giving another device access to 1 GiB of cpu:0's memory without copying: the time, including the
+ * release of the device's view, and the memory used. Only a thousandth of the bytes could be copied within the budget,
+ * so sharing touches no page. CUDA and HIP page-lock the memory page by page, so the time has no budget there. */
 #include "bench.h"
 
 #include <inttypes.h>
@@ -18,8 +17,8 @@ enum { COPIED_PART = 1024 };
 
 typedef struct sharing {
     gpuhal_device *device;
-    gpuhal_buffer *buffer; /* Of another device. */
-    char *memory;          /* Both ends of a copy, one after the other. */
+    gpuhal_buffer *buffer; /* On another device. */
+    char *memory;          /* Both sides of a copy, one after the other. */
     uint64_t copied_bytes;
 } sharing;
 
@@ -78,7 +77,7 @@ static bool measure(gpuhal_bench *bench, gpuhal_bench_row row, gpuhal_device *ow
     return good;
 }
 
-/* Measures in a fresh process, because there no released memory is still resident. */
+/* Measures in a fresh process, where no released memory is still resident. */
 static void memory(gpuhal_bench *bench, const gpuhal_device *owner, const gpuhal_device *device)
 {
     gpuhal_bench_row row = row_with(device, owner, "share_memory", GPUHAL_BENCH_AMOUNT);

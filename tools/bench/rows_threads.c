@@ -1,5 +1,5 @@
-/* rows_threads.c: threads that allocate at the same time, each for a queue of its own, from one pool; beside the same
- * threads with a pool that their own mutex protects. A pool that needs a mutex could not do better than that. */
+/* rows_threads.c: threads that allocate from one pool at the same time, each for its own queue, compared with the same
+ * threads and a pool that is protected by their mutex. A pool that requires an external mutex could not be faster. */
 #include "bench.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 
 enum { THREADS_MAX = 8 };
 
-/* Long enough that waking the threads does not count. */
+/* Long enough to make the time for waking the threads negligible. */
 static const uint64_t sample_ns = 2000000, quick_sample_ns = 200000;
 
 typedef struct team {
@@ -18,10 +18,10 @@ typedef struct team {
     gpuhal_queue *queues[THREADS_MAX];
     pthread_t threads[THREADS_MAX];
     size_t started;
-    pthread_mutex_t *around; /* every call of the pool; NULL: none */
-    pthread_mutex_t gate;    /* held until the barriers are there */
+    pthread_mutex_t *around; /* locked around every call of the pool; NULL: none */
+    pthread_mutex_t gate;    /* locked until the barriers are initialised */
     pthread_barrier_t begin, end;
-    uint64_t count; /* written before `begin`; 0: the threads end */
+    uint64_t count; /* written before `begin`; 0: the threads exit */
     _Atomic size_t next;
     _Atomic bool failed;
 } team;
@@ -88,7 +88,7 @@ static void end_team(team *t)
     gpuhal_pool_destroy(t->pool);
 }
 
-/* The barriers are made for the number of started threads, which wait for that. */
+/* The barriers are initialised for the number of threads that have started; the threads wait for this. */
 static bool begin_team(team *t, gpuhal_device *device, size_t threads, pthread_mutex_t *around)
 {
     *t = (team){.around = around, .gate = PTHREAD_MUTEX_INITIALIZER};

@@ -1,5 +1,4 @@
-/* bench/saxpy_spirv.h: saxpy.comp as SPIR-V, so that building needs no shader compiler. Made by a program; see
- * saxpy.comp. */
+/* bench/saxpy_spirv.h: saxpy.comp as SPIR-V, so that building needs no shader compiler. Generated; see saxpy.comp. */
 #pragma once
 
 #include <stdint.h>

@@ -47,7 +47,7 @@ static void amount_text(double value, const char *unit, char text[GPUHAL_BENCH_C
     snprintf(text, GPUHAL_BENCH_CELL, "%.*f%s", digits, value, scales[kind].names[scale]);
 }
 
-/* Formats gpuhal's figure or the baseline's: the bandwidth of a copy, otherwise the amount. */
+/* Formats gpuhal's or the baseline's number: the bandwidth of a copy, otherwise the amount. */
 static void figure_text(const gpuhal_bench_row *row, double value, char text[GPUHAL_BENCH_CELL])
 {
     if (row->bytes > 0) {
@@ -57,7 +57,7 @@ static void figure_text(const gpuhal_bench_row *row, double value, char text[GPU
     }
 }
 
-/* Formats a result: a ratio, or an amount. Ratios are about 1 and differ in the third digit after the point. */
+/* Formats a result: a ratio or an amount. Ratios are about 1 and differ in the third decimal place. */
 static void result_text(const gpuhal_bench_row *row, double value, char text[GPUHAL_BENCH_CELL])
 {
     if (row->kind == GPUHAL_BENCH_AMOUNT || isnan(value)) {
@@ -80,7 +80,7 @@ static void limit_text(const gpuhal_bench_row *row, char text[GPUHAL_BENCH_CELL]
     }
 }
 
-/* Prints the heading if the device, or the pair, has changed. */
+/* Prints the heading if the device or the pair has changed. */
 static void begin_block(gpuhal_bench_table *table, const gpuhal_bench_row *row)
 {
     char block[sizeof table->block];

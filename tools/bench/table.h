@@ -1,4 +1,4 @@
-/* table.h: results for people, at most 80 columns wide: a block for each device or pair of devices, a line for each
+/* table.h: results for people, at most 80 columns wide: a block for each device or pair of devices, and a line for each
  * row. */
 #ifndef GPUHAL_BENCH_TABLE_H
 #define GPUHAL_BENCH_TABLE_H
@@ -7,19 +7,19 @@
 
 enum { GPUHAL_BENCH_CELL = 32 };
 
-/* Zero except @baseline and @limits at the beginning. */
+/* Initially zero except @baseline and @limits. */
 typedef struct gpuhal_bench_table {
-    bool baseline;    /* The run compares: there are columns for it. */
-    bool limits;      /* Rows may have a limit: there is a column for it. */
+    bool baseline;    /* The run compares, so there are columns for comparisons. */
+    bool limits;      /* Rows may have a limit, so there is a column for it. */
     bool software;    /* A software device was marked. */
-    bool slower_side; /* A row was compared with the slower side of a path. */
+    bool slower_side; /* A row was compared with the slower side of a copy. */
     bool rates;       /* A bandwidth was printed. */
     char block[80];   /* The heading of the current block. */
 } gpuhal_bench_table;
 
 void gpuhal_bench_table_row(gpuhal_bench_table *table, const gpuhal_bench_row *row);
 
-/* Prints the meaning of the marks, and how many budgets held. */
+/* Explains the marks, and prints how many rows stayed within their budget. */
 void gpuhal_bench_table_finish(const gpuhal_bench_table *table, const gpuhal_bench_totals *totals);
 
 /* Formats "64 KiB". */

@@ -1,5 +1,5 @@
-/* traces.c: the programs that traces.h describes, run without memory: each request for memory becomes a step. A program
- * runs until its trace is full, so each function that makes steps may find it full, and then does nothing. */
+/* traces.c: simulates the programs that traces.h describes, without using memory: each request becomes a step. A
+ * program runs until its trace is full. Each function that adds steps therefore does nothing if the trace is full. */
 #include "traces.h"
 #include "failure.h"
 
@@ -8,13 +8,12 @@
 
 static const uint64_t kib = 1024, mib = 1024 * 1024;
 
-/* A trace under construction. */
 typedef struct maker {
     gpuhal_bench_trace *trace;
     uint64_t room; /* steps */
     uint64_t random;
     uint64_t live_bytes;
-    uint32_t *units;  /* of each slot; 0: it has no memory */
+    uint32_t *units;  /* of each slot; 0: the slot has no memory */
     uint32_t *unused; /* slots without memory, below trace->slots */
     uint32_t unused_count;
 } maker;
@@ -24,7 +23,7 @@ static bool is_full(const maker *m)
     return m->trace->count == m->room;
 }
 
-/* xorshift64*: the same numbers on every machine. */
+/* xorshift64*, which produces the same numbers on every machine. */
 static uint64_t pick(maker *m, uint64_t below)
 {
     m->random ^= m->random >> 12;
@@ -33,7 +32,7 @@ static uint64_t pick(maker *m, uint64_t below)
     return (m->random * UINT64_C(0x2545f4914f6cdd1d) >> 16) % below;
 }
 
-/* Makes a step for memory of a size; returns its slot. If the trace is full there is no step, and any slot will do. */
+/* Adds a step that allocates memory; returns its slot. If the trace is full, adds no step and returns any slot. */
 static uint32_t get(maker *m, uint64_t bytes)
 {
     gpuhal_bench_trace *trace = m->trace;
@@ -66,7 +65,7 @@ static void release_all(maker *m, const uint32_t *slots, uint32_t count)
     }
 }
 
-/* Slots in use are those below trace->slots that have units; nearly all, once the arena is full. */
+/* Slots in use are those below trace->slots that have units: nearly all of them, once the arena is full. */
 static void make_full(maker *m)
 {
     const uint64_t most = UINT64_C(2048) * mib;
@@ -83,7 +82,7 @@ static void make_full(maker *m)
     }
 }
 
-/* A model of 8e9 parameters with 32 layers, in 16 bits: the sizes of one of its layers' matrices. */
+/* A model with 8e9 parameters of 16 bits in 32 layers: the sizes of one layer's matrices. */
 enum {
     LAYERS = 32,
     HIDDEN = 4096,
@@ -94,7 +93,7 @@ enum {
     ADAPTED = 4
 };
 static const uint64_t matrices[] = {32, 8, 8, 32, 112, 112, 112};
-static const uint64_t bytes_of_a_token = 2048; /* of the keys or the values of one layer */
+static const uint64_t bytes_of_a_token = 2048; /* for the keys or the values of one layer */
 static const uint64_t vocabulary = 128256;
 
 typedef struct request {
@@ -122,8 +121,8 @@ static void load_weights(maker *m)
     (void)get(m, vocabulary * HIDDEN * 2);
 }
 
-/* Makes the memory of one step's computation on @tokens tokens, `last` of them give a token. Each layer's results are
- * released before the next one's. */
+/* Adds the memory requests of one step's computation on @tokens tokens, @last of which produce a token. Each layer's
+ * results are released before the next layer's. */
 static void compute(maker *m, uint64_t tokens, uint64_t last)
 {
     const uint32_t stream = get(m, tokens * HIDDEN * 2);
@@ -149,7 +148,7 @@ static void swap_adapter(maker *m, adapter *a)
     }
 }
 
-/* Begins or continues one request; returns its tokens in this step. */
+/* Starts or continues one request; returns its tokens in this step. */
 static uint64_t advance(maker *m, request *r)
 {
     uint64_t tokens = 1;
@@ -193,10 +192,10 @@ static bool make_serving(maker *m)
     return good;
 }
 
-/* A model of 1.3e9 parameters: 24 layers, a batch of 8 texts. */
+/* A model with 1.3e9 parameters: 24 layers, a batch of 8 texts. */
 enum { TRAINED_LAYERS = 24, TRAINED_HIDDEN = 2048, BATCH = 8, KEPT = 8 };
 
-/* Weights in 16 bits; gradients too; two moments and a copy of the weights in 32 bits. */
+/* Weights and gradients in 16 bits; two moments and a copy of the weights in 32 bits. */
 static void load_trained(maker *m)
 {
     static const uint64_t parts[] = {2, 2, 4, 4, 4}, shapes[] = {3, 1, 4, 4};
@@ -212,7 +211,7 @@ static void load_trained(maker *m)
     }
 }
 
-/* Makes one batch: the memory that each layer keeps, and its temporary memory. */
+/* Adds the requests of one batch: the memory that each layer keeps, and its temporary memory. */
 static void train(maker *m, uint64_t length)
 {
     const uint64_t row = BATCH * length * TRAINED_HIDDEN * 2, scores = BATCH * 16 * length * length * 2;

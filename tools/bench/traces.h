@@ -1,27 +1,28 @@
-/* traces.h: sequences of requests for memory, made from a seed, as in three kinds of programs. */
+/* traces.h: sequences of memory requests, generated from a seed, that imitate three kinds of programs. */
 #ifndef GPUHAL_BENCH_TRACES_H
 #define GPUHAL_BENCH_TRACES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Sizes are multiples of this, and so is every offset. */
+/* Sizes and offsets are multiples of this. */
 enum { GPUHAL_BENCH_TRACE_UNIT = 512 };
 
 typedef enum gpuhal_bench_trace_kind {
-    /* Random sizes from 512 B to 16 MiB, each power of two as often as any other, in an arena that is nearly always
-     * full; the released memory is chosen at random. No program is like this: it fragments memory most. */
+    /* Random sizes from 512 B to 16 MiB, with all powers of two equally likely, in an arena that is nearly always full.
+     * The memory to release is chosen at random. No real program does this, but it fragments memory most. */
     GPUHAL_BENCH_TRACE_FULL,
-    /* A language model serves requests: weights once; for each request a cache that grows as its tokens come; the
-     * results of a step, by the number of tokens in it; adapters of various ranks, swapped. */
+    /* A language model serves requests. The weights are allocated once, and each request has a cache that grows with
+     * its tokens. The results of a step depend on its number of tokens, and adapters of various ranks are swapped in
+     * and out. */
     GPUHAL_BENCH_TRACE_SERVING,
-    /* A model is trained: weights and the optimizer's state once; each layer keeps activations on the way forward and
-     * gives them back on the way backward; lengths differ from batch to batch. */
+    /* A model is trained. The weights and the optimizer's state are allocated once. Each layer keeps activations in the
+     * forward pass and releases them in the backward pass. Lengths differ between batches. */
     GPUHAL_BENCH_TRACE_TRAINING,
     GPUHAL_BENCH_TRACES
 } gpuhal_bench_trace_kind;
 
-/* One request: memory of `units` units for a slot without memory; 0: the slot's memory is released. */
+/* One request: allocate `units` units for a slot without memory; 0: release the slot's memory. */
 typedef struct gpuhal_bench_step {
     uint32_t slot;
     uint32_t units;
@@ -30,12 +31,12 @@ typedef struct gpuhal_bench_step {
 typedef struct gpuhal_bench_trace {
     gpuhal_bench_step *steps;
     uint64_t count;
-    uint32_t slots;      /* their numbers are below */
-    uint64_t peak_bytes; /* the most that is in use at any time */
+    uint32_t slots;      /* slot numbers are below this */
+    uint64_t peak_bytes; /* the maximum number of bytes in use at any time */
 } gpuhal_bench_trace;
 
-/* Makes the same sequence for the same kind and count on every machine. False if memory is exhausted, with
- * gpuhal_bench_failure(). */
+/* Makes the same sequence for the same kind and count on every machine. Returns false and sets gpuhal_bench_failure()
+ * if memory is exhausted. */
 bool gpuhal_bench_trace_make(gpuhal_bench_trace_kind kind, uint64_t count, gpuhal_bench_trace *out_trace);
 void gpuhal_bench_trace_free(gpuhal_bench_trace *trace);
 

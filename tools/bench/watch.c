@@ -1,4 +1,4 @@
-/* watch.c: see watch.h. The thread is never joined: it ends with the process. */
+/* watch.c: see watch.h. The thread is never joined: it runs until the process exits. */
 #include "watch.h"
 #include "clock.h"
 #include "failure.h"

@@ -1,16 +1,16 @@
-/* watch.h: ends a run that is stuck in a driver. The library gives such a device up, but the thread that called the
- * driver, which is the bench's only one, stays there. */
+/* watch.h: ends a run that is stuck in a driver. The library gives up such a device, but the thread that called the
+ * driver stays there, and the bench has no other. */
 #ifndef GPUHAL_BENCH_WATCH_H
 #define GPUHAL_BENCH_WATCH_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Starts a thread that calls @stuck once no call of gpuhal_bench_watch_alive() has come for @limit_ns. @stuck ends the
- * process. False with gpuhal_bench_failure(). */
+/* Starts a thread that calls @stuck if gpuhal_bench_watch_alive() has not been called for @limit_ns. @stuck ends the
+ * process. Returns false and sets gpuhal_bench_failure() on failure. */
 bool gpuhal_bench_watch_start(uint64_t limit_ns, void (*stuck)(void *user), void *user);
 
-/* Reports that the run continues. */
+/* Reports that the run is making progress. */
 void gpuhal_bench_watch_alive(void);
 
 #endif

@@ -38,7 +38,7 @@ gpuhal_status gpuhal_plain_allocate(const gpuhal_opened *opened, gpuhal_memory_k
     return opened->slots.ops.allocate(opened->device, &alloc, out_memory);
 }
 
-/* No fact says which kinds of memory can be exported. */
+/* No fact reports which kinds of memory can be exported. */
 void gpuhal_plain_allocate_exported(const gpuhal_context *context, gpuhal_handle_kind kind, uint64_t bytes,
                                     gpuhal_alloc *out_alloc, gpuhal_memory *out_memory)
 {
@@ -172,7 +172,7 @@ bool gpuhal_plain_read(const gpuhal_opened *opened, const gpuhal_memory *memory,
     return status == GPUHAL_OK;
 }
 
-/* Tries the host address first: it is the only path that no slot can spoil. */
+/* Tries the host address first, because it is the only path that no slot can corrupt. */
 void gpuhal_plain_put(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset,
                       const unsigned char *from, uint64_t bytes, gpuhal_route route)
 {
@@ -207,7 +207,7 @@ void gpuhal_plain_get(const gpuhal_opened *opened, const gpuhal_memory *memory, 
     }
 }
 
-/* Four pages, so that ranges can cross pages, and room after the last offset if the alignment is large. */
+/* Four pages, so that ranges can cross pages, plus space after the last offset if the alignment is large. */
 uint64_t gpuhal_area_usual(const gpuhal_context *context)
 {
     const uint64_t unit = gpuhal_copy_unit(context);
@@ -259,8 +259,8 @@ void gpuhal_area_changed(gpuhal_area *area, uint64_t offset, const unsigned char
     memmove(area->expected + offset, bytes, (size_t)count);
 }
 
-/* Returns whether the bytes on the device are right, and the slot read returns wrong ones, also when it is called
- * again: bytes that arrive late are not its fault. */
+/* Returns whether the bytes on the device are correct but the slot read returns wrong ones, even when it is called
+ * again. Bytes that arrive late are not its fault. */
 static bool read_to_blame(gpuhal_area *area, const gpuhal_claim *claim, gpuhal_route route)
 {
     char fault[400];
@@ -277,8 +277,8 @@ static bool read_to_blame(gpuhal_area *area, const gpuhal_claim *claim, gpuhal_r
     return right && !gpuhal_claim_holds(claim, fault, sizeof fault);
 }
 
-/* Fills the room for the actual bytes first: a read that does nothing must not find the right bytes of the last
- * call. */
+/* Overwrite the buffer for the actual bytes first: a read that does nothing must not find the previous call's correct
+ * bytes. */
 void gpuhal_area_verify(gpuhal_area *area, gpuhal_claim claim, gpuhal_route route, const char *format, ...)
 {
     memset(area->actual, 0xee, (size_t)area->bytes);

@@ -1,8 +1,8 @@
-/* area.h: memory of a device together with its expected contents.
+/* area.h: device memory together with its expected contents.
  *
- * An area knows at every moment the expected value of each byte. A check changes some of them through a slot of the
- * plugin, says so with gpuhal_area_changed() and has all of them compared by gpuhal_area_verify(): bytes outside the
- * requested range are guards. An area is used by one thread at a time.
+ * An area stores the expected value of each byte. A check changes some bytes through a slot of the plugin, records the
+ * change with gpuhal_area_changed(), and compares all bytes with gpuhal_area_verify(). Bytes outside the requested
+ * range serve as guards. An area is used by one thread at a time.
  */
 #ifndef GPUHAL_CHECK_AREA_H
 #define GPUHAL_CHECK_AREA_H
@@ -10,10 +10,10 @@
 #include "check.h"
 #include "pattern.h"
 
-/* The path of bytes to memory and back if the slots under test must not check themselves. */
+/* How bytes are moved to memory and back, so that the slots under test do not check themselves. */
 typedef enum gpuhal_route {
     ROUTE_ANY,
-    ROUTE_NO_WRITE_READ, /* through staging memory and copy, unless only write or read can do it */
+    ROUTE_NO_WRITE_READ, /* through staging memory and copy, unless only write or read is possible */
 } gpuhal_route;
 
 typedef struct gpuhal_area {
@@ -21,62 +21,62 @@ typedef struct gpuhal_area {
     const gpuhal_opened *opened;
     gpuhal_memory memory;
     uint64_t bytes;          /* used; a multiple of the copy alignment, at most memory.bytes */
-    unsigned char *expected; /* the contents that it should have now */
-    unsigned char *before;   /* the contents that it should have had before the last change */
-    unsigned char *actual;   /* room for its real contents */
+    unsigned char *expected; /* the expected current contents */
+    unsigned char *before;   /* the expected contents before the last change */
+    unsigned char *actual;   /* buffer for the actual contents */
     bool lent;               /* the area must not release the memory */
 } gpuhal_area;
 
-/* Bytes of the areas that most checks use: room for all the offsets and sizes below. */
+/* The size of the areas that most checks use; all offsets and sizes below fit. */
 uint64_t gpuhal_area_usual(const gpuhal_context *context);
 
 /* Allocates memory, or fails the check. */
 void gpuhal_area_init(gpuhal_area *area, const gpuhal_context *context, const gpuhal_opened *opened,
                       gpuhal_memory_kind kind, uint64_t bytes);
-/* Does the same over existing memory, which outlives the area. */
+/* Does the same with existing memory, which must outlive the area. */
 void gpuhal_area_lend(gpuhal_area *area, const gpuhal_context *context, const gpuhal_opened *opened,
                       const gpuhal_memory *memory, uint64_t bytes);
 /* Fills the whole area with the pattern of @p seed. */
 void gpuhal_area_reset(gpuhal_area *area, uint64_t seed, gpuhal_route route);
 void gpuhal_area_finish(gpuhal_area *area);
 
-/* From now on the area should hold these bytes there. */
+/* Records that the area should now contain these bytes at the offset. */
 void gpuhal_area_changed(gpuhal_area *area, uint64_t offset, const unsigned char *bytes, uint64_t count);
-/* Compares all bytes; if some are wrong, fails with "<what>: <fault>". @p claim: the range and the source; the other
- * members are filled in here. */
+/* Compares all bytes. If some are wrong, fails with "<what>: <fault>". @p claim provides the range and the source; its
+ * other members are filled in here. */
 void gpuhal_area_verify(gpuhal_area *area, gpuhal_claim claim, gpuhal_route route, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* ---- plain steps, each of which fails the check if the plugin refuses */
+/* ---- basic steps, each of which fails the check if the plugin refuses */
 
 gpuhal_status gpuhal_plain_allocate(const gpuhal_opened *opened, gpuhal_memory_kind kind, uint64_t bytes,
                                     uint64_t alignment, gpuhal_memory *out_memory);
 void gpuhal_plain_release(const gpuhal_opened *opened, gpuhal_memory *memory);
-/* Allocates memory of the first kind that the device allocates for such an export; fails if there is no such kind. */
+/* Allocates memory of the first kind that the device can export this way; fails if there is no such kind. */
 void gpuhal_plain_allocate_exported(const gpuhal_context *context, gpuhal_handle_kind kind, uint64_t bytes,
                                     gpuhal_alloc *out_alloc, gpuhal_memory *out_memory);
-/* Moves host bytes to memory and back, by any means that the device offers; the core does the same. Offsets and counts
- * are aligned. */
+/* Moves host bytes to memory and back by any means that the device supports, like the core. Offsets and counts are
+ * aligned. */
 void gpuhal_plain_put(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset,
                       const unsigned char *from, uint64_t bytes, gpuhal_route route);
 void gpuhal_plain_get(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, unsigned char *to,
                       uint64_t bytes, gpuhal_route route);
-/* Call the slots alone; return false if they are missing, or refuse this memory. */
+/* Call only the slots; return false if they are missing or refuse this memory. */
 bool gpuhal_plain_write(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset,
                         const unsigned char *from, uint64_t bytes);
 bool gpuhal_plain_read(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, unsigned char *to,
                        uint64_t bytes);
-/* Calls the slot copy, which has to return OK. */
+/* Calls the slot copy, which must return OK. */
 void gpuhal_plain_copy(const gpuhal_opened *opened, const gpuhal_memory *to, uint64_t to_offset,
                        const gpuhal_memory *from, uint64_t from_offset, uint64_t bytes);
 /* Call memory_flush and memory_invalidate, if the memory needs them. */
 void gpuhal_host_wrote(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes);
 void gpuhal_host_reads(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, uint64_t bytes);
 
-/* Offsets and sizes have to be multiples of it. */
+/* Returns the required multiple of offsets and sizes. */
 uint64_t gpuhal_copy_unit(const gpuhal_context *context);
 uint64_t gpuhal_round_up(uint64_t value, uint64_t unit);
-/* Returns whether the device states this kind of memory. */
+/* Returns whether the device reports this kind of memory. */
 bool gpuhal_states_kind(const gpuhal_context *context, gpuhal_memory_kind kind);
 const char *gpuhal_kind_name(gpuhal_memory_kind kind);
 

@@ -1,4 +1,4 @@
-/* checks.c: the table of the checks, and the meaning of the name of a check. */
+/* checks.c: the table of checks, and the meaning of a check's name. */
 #include "run.h"
 
 #include "../common/text.h"

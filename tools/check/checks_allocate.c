@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* For imports, exports and peers, which gpuhal_plain_allocate() does not offer. */
+/* For imports, exports and peers, which gpuhal_plain_allocate() does not support. */
 static gpuhal_status allocate_as(const gpuhal_opened *opened, const gpuhal_alloc *alloc, gpuhal_memory *out_memory)
 {
     *out_memory = (gpuhal_memory){.size = sizeof *out_memory};
@@ -15,7 +15,7 @@ static gpuhal_status allocate_as(const gpuhal_opened *opened, const gpuhal_alloc
     return opened->slots.ops.allocate(opened->device, alloc, out_memory);
 }
 
-/* Engines choose the kind of memory by these facts, before they allocate any. */
+/* Engines use these facts to choose a kind of memory before they allocate any. */
 static void expect_visible(const gpuhal_context *context, const gpuhal_memory *memory, gpuhal_memory_kind kind)
 {
     static const gpuhal_key keys[] = {GPUHAL_FACT_HOST_VISIBLE_KINDS, GPUHAL_FACT_HOST_COHERENT_KINDS};
@@ -49,7 +49,7 @@ static void expect_aligned(const gpuhal_context *context, gpuhal_memory_kind kin
     }
 }
 
-/* The core writes into upload memory without asking; a missing host address would be a NULL pointer there. */
+/* The core writes into upload memory without checking the host address; a missing one would be a NULL pointer there. */
 void gpuhal_check_allocate_kinds(gpuhal_context *context)
 {
     const uint64_t bytes = gpuhal_area_usual(context),
@@ -89,7 +89,7 @@ void gpuhal_check_allocate_kinds(gpuhal_context *context)
     }
 }
 
-/* Another error would make the core give up instead of taking its fallback. */
+/* Any other error would make the core give up instead of using its fallback. */
 static void expect_not_supported(const gpuhal_context *context, const gpuhal_alloc *alloc, const char *what,
                                  uint32_t which)
 {
@@ -101,7 +101,7 @@ static void expect_not_supported(const gpuhal_context *context, const gpuhal_all
     }
 }
 
-/* Plugins of today must refuse the kinds of later versions, and not take them for other kinds. */
+/* Current plugins must refuse kinds that later versions define, and not confuse them with other kinds. */
 void gpuhal_check_allocate_unknown(gpuhal_context *context)
 {
     const uint64_t bytes = gpuhal_round_up(4096, gpuhal_copy_unit(context));
@@ -138,7 +138,7 @@ void gpuhal_check_allocate_unknown(gpuhal_context *context)
     }
 }
 
-/* Compares addresses, if there are any: an allocator with a wrong rounding hands out the same bytes twice. */
+/* Compares addresses, if there are any: an allocator that rounds incorrectly returns the same bytes twice. */
 static void expect_separate(const gpuhal_memory *one, const gpuhal_memory *other)
 {
     const char *a = one->host, *b = other->host;
@@ -151,7 +151,7 @@ static void expect_separate(const gpuhal_memory *one, const gpuhal_memory *other
     }
 }
 
-/* Rounding goes wrong at one byte more or less than a page. */
+/* Rounding errors show at one byte more or less than a page. */
 static void check_sizes(const gpuhal_context *context)
 {
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -176,12 +176,12 @@ static void check_sizes(const gpuhal_context *context)
     }
 }
 
-/* Above the alignment that the device's bindings need anyway, a plugin may refuse, but must not ignore it. */
+/* A plugin may refuse alignments above the one that the device's bindings need, but must not ignore them. */
 static void check_alignments(const gpuhal_context *context)
 {
     const uint64_t own = gpuhal_device_fact(context, GPUHAL_FACT_BINDING_ALIGNMENT_BYTES, 16);
     for (uint64_t alignment = 1; alignment <= 65536; alignment *= 4) {
-        /* Several, so that not all of them are aligned by chance. */
+        /* Several, so that they are not all aligned by chance. */
         gpuhal_memory memories[8];
         unsigned count = 0;
         for (gpuhal_status status = GPUHAL_OK; count < 8 && status == GPUHAL_OK;) {
@@ -208,7 +208,7 @@ void gpuhal_check_allocate_sizes(gpuhal_context *context)
     check_alignments(context);
 }
 
-/* An error must not leave the device in a state that shows only later. */
+/* An error must not damage the device's state without being noticed until later. */
 static void expect_usable(const gpuhal_context *context, const char *after)
 {
     gpuhal_area area;
@@ -225,7 +225,7 @@ static void expect_usable(const gpuhal_context *context, const char *after)
     gpuhal_area_finish(&area);
 }
 
-/* Rounding up near 2^64 gives 0, and an allocation of 0 bytes succeeds: the oldest mistake of allocators. */
+/* Rounding up near 2^64 gives 0, and an allocation of 0 bytes succeeds: a classic allocator bug. */
 void gpuhal_check_allocate_too_large(gpuhal_context *context)
 {
     const uint64_t most = gpuhal_device_fact(context, GPUHAL_FACT_ALLOCATION_MAX_BYTES, 0);
@@ -253,7 +253,7 @@ void gpuhal_check_allocate_too_large(gpuhal_context *context)
     expect_usable(context, "sizes that were too large");
 }
 
-/* Takes pieces until there are no more, or one more than the device has memory for. */
+/* Allocates pieces until allocation fails, or until there is one more than fits into the device's memory. */
 static unsigned take_all(const gpuhal_context *context, uint64_t total, uint64_t piece, gpuhal_memory *pieces,
                          unsigned most)
 {
@@ -275,7 +275,7 @@ static unsigned take_all(const gpuhal_context *context, uint64_t total, uint64_t
     return most;
 }
 
-/* Checks that each piece keeps its bytes at both of its ends. */
+/* Checks that each piece keeps its bytes at both ends. */
 static void expect_distinct(const gpuhal_context *context, const gpuhal_memory *pieces, unsigned count, uint64_t piece)
 {
     const uint64_t unit = gpuhal_round_up(64, gpuhal_copy_unit(context));
@@ -301,8 +301,8 @@ static void expect_distinct(const gpuhal_context *context, const gpuhal_memory *
     free(got);
 }
 
-/* Does the same as every engine when memory is short: releases, and tries something smaller. Twice, since some drivers
- * recover once. */
+/* Does what every engine does when memory runs out: releases some and tries a smaller allocation. Done twice, since
+ * some drivers recover only once. */
 void gpuhal_check_allocate_exhaust(gpuhal_context *context)
 {
     enum { PIECES = 16, MOST_MIB = 256 };
@@ -349,7 +349,7 @@ void gpuhal_check_allocate_exhaust(gpuhal_context *context)
     expect_usable(context, "out of memory and the release of everything");
 }
 
-/* Moves no bytes, so that only memory that allocate itself keeps is seen. */
+/* Moves no bytes, so that only memory kept by allocate itself is counted. */
 static void allocate_release(void *user)
 {
     const gpuhal_context *context = user;

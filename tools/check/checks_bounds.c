@@ -1,4 +1,4 @@
-/* checks_bounds.c: the bounds of a plugin's reads and writes. Everything here lies at the end of its memory
+/* checks_bounds.c: the bounds of a plugin's reads and writes. Every object here lies at the end of its memory
  * (fence.h). */
 #include "fence.h"
 #include "kernel.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A structure that the plugin fills. The core decides its size. */
+/* A structure that the plugin fills in. The core decides its size. */
 #define FILL(type) (type *)fill(sizeof(type))
 #define FILLED(object, call) filled(object, sizeof *(object), call, object_name(object))
 #define object_name(object)                                                                                            \
@@ -25,7 +25,7 @@ static void *fill(size_t bytes)
 {
     const uint32_t size = (uint32_t)bytes;
     void *room = gpuhal_guard_make(bytes);
-    memcpy(room, &size, sizeof size); /* each begins with its size */
+    memcpy(room, &size, sizeof size); /* each structure begins with its size */
     return room;
 }
 
@@ -87,7 +87,7 @@ static void check_rect(const gpuhal_context *context, const gpuhal_memory *memor
     gpuhal_fence_free(extent, sizeof whole);
 }
 
-/* Host memory whose last byte is the last of its page: each count of units up to eight, then one in 64. */
+/* Host memory whose last byte is the last byte of its page: each count of units up to eight, then every 64th. */
 static void check_host_bytes(const gpuhal_context *context, const gpuhal_memory *memory, uint64_t bytes)
 {
     const uint64_t unit = gpuhal_copy_unit(context);
@@ -151,7 +151,7 @@ static void check_export(const gpuhal_context *context, uint64_t bytes)
     gpuhal_step("the slot allocate for export");
     if (!(gpuhal_device_fact(context, GPUHAL_FACT_EXPORT_KINDS, 0) >> GPUHAL_HANDLE_OPAQUE_FD & 1) ||
         ops->export_memory == NULL || ops->allocate(context->opened.device, &alloc, &probe) != GPUHAL_OK) {
-        return; /* export_import judges those */
+        return; /* export_import checks those */
     }
     gpuhal_handle *handle = FILL(gpuhal_handle);
     uint64_t *offset = gpuhal_guard_make(sizeof *offset);
@@ -341,7 +341,7 @@ static void check_kernel(const gpuhal_context *context)
     gpuhal_given_finish(&own);
 }
 
-/* A later core knows more members, and an earlier one fewer: bytes after them do not belong to the plugin. */
+/* A later core defines more members and an earlier one fewer; bytes after them do not belong to the plugin. */
 void gpuhal_check_bounds(gpuhal_context *context)
 {
     const uint64_t bytes = gpuhal_area_usual(context);

@@ -1,4 +1,4 @@
-/* checks_calls.c: the host functions that a plugin calls, and when; the effect of options. */
+/* checks_calls.c: which host functions a plugin calls, and when; the effect of options. */
 #include "check.h"
 
 #include <inttypes.h>
@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The call of the plugin that is in progress; NULL: none. The plugin may do its work on any thread, and these checks
- * make one call at a time. */
+/* The plugin call in progress; NULL: none. The plugin may work on any thread, and these checks make one call at a
+ * time. */
 static _Atomic(const char *) current;
 static const char *plugin_name;
-/* The result of option(); NULL: nothing is set. */
+/* The value that option() returns; NULL: not set. */
 static const char *answer;
 static unsigned options_asked;
 
@@ -80,7 +80,7 @@ static void watched_changed(const gpuhal_host *host)
     }
 }
 
-/* ---- the listing, as text */
+/* ---- the listing, as a string */
 
 typedef struct listed_text {
     char *text;
@@ -218,7 +218,8 @@ static void call_closed(const gpuhal_context *context)
     free(values.text);
 }
 
-/* The core answers a call at the wrong time as if nothing were there, so an author sees no error. */
+/* If a plugin calls option() at the wrong time, the core acts as if the option were not set, so its author sees no
+ * error. */
 void gpuhal_check_host_calls(gpuhal_context *context)
 {
     gpuhal_session_load(context);
@@ -227,7 +228,7 @@ void gpuhal_check_host_calls(gpuhal_context *context)
     gpuhal_expect_ok(context->plugin->start(&host, &context->instance), "start");
     current = NULL;
     free(list(context, &host, context->instance).text);
-    gpuhal_session_enumerate(context); /* once more, for the index of a device */
+    gpuhal_session_enumerate(context); /* once more, for a device index */
     if (context->listing.count == 0) {
         gpuhal_skip("no device is listed");
         return;
@@ -239,7 +240,7 @@ void gpuhal_check_host_calls(gpuhal_context *context)
     free(list(context, &host, context->instance).text);
 }
 
-/* Two objects of one process may set options differently. Options of one must not reach the list of the other. */
+/* Two objects in one process may have different options. The options of one must not affect the other's list. */
 void gpuhal_check_options_apart(gpuhal_context *context)
 {
     static const char *const values[] = {"1", "2", "0", "none"};
@@ -254,12 +255,12 @@ void gpuhal_check_options_apart(gpuhal_context *context)
     }
     const listed_text before = list(context, &first, context->instance);
     for (size_t v = 0; v < sizeof values / sizeof *values; v++) {
-        gpuhal_host *other = gpuhal_own(malloc(sizeof *other)); /* lives as long as the process, like a core's table */
+        gpuhal_host *other = gpuhal_own(malloc(sizeof *other)); /* valid until the process exits, like a core's table */
         gpuhal_plugin_instance *instance = NULL;
         *other = first;
         answer = values[v];
         enter("start");
-        const gpuhal_status status = context->plugin->start(other, &instance); /* may refuse the value */
+        const gpuhal_status status = context->plugin->start(other, &instance); /* the plugin may refuse the value */
         current = NULL;
         answer = NULL;
         if (status == GPUHAL_OK) {

@@ -1,4 +1,4 @@
-/* checks_facts.c: the facts that the plugin states about its devices, and whether they are the same each time. */
+/* checks_facts.c: the facts that the plugin reports about its devices, and whether they stay the same. */
 #include "../common/utf8.h"
 #include "program.h"
 
@@ -28,7 +28,7 @@ static void expect_same_facts(const gpuhal_listed *one, const gpuhal_listed *oth
     }
 }
 
-/* The core lists devices in one process and opens them in another, and matches them by their facts. */
+/* The core lists devices in one process, opens them in another, and matches them by their facts. */
 void gpuhal_check_enumerate_again(gpuhal_context *context)
 {
     const gpuhal_device_snapshot *first = &context->listing;
@@ -56,7 +56,7 @@ void gpuhal_check_enumerate_again(gpuhal_context *context)
     gpuhal_device_snapshot_finish(&second);
 }
 
-/* A driver often knows more once a device is open. Its facts have to be the same as before, or missing both times. */
+/* A driver often knows more once a device is open. The facts must be the same as before, or missing both times. */
 void gpuhal_check_facts_open(gpuhal_context *context)
 {
     gpuhal_device_snapshot while_open = {0};
@@ -70,8 +70,8 @@ void gpuhal_check_facts_open(gpuhal_context *context)
     gpuhal_device_snapshot_finish(&while_open);
 }
 
-/* A fact that is not reported counts as missing. These few cannot be missing, since no device could be chosen without
- * them. */
+/* A fact that is not reported counts as missing. These few must not be missing, because no device could be chosen
+ * without them. */
 void gpuhal_check_facts_complete(gpuhal_context *context)
 {
     static const gpuhal_key mandatory[] = {GPUHAL_FACT_NAME, GPUHAL_FACT_TYPE, GPUHAL_FACT_SOFTWARE,
@@ -104,7 +104,7 @@ void gpuhal_check_facts_complete(gpuhal_context *context)
     }
 }
 
-/* x: a lower-case hexadecimal digit, d: digits; every other character stands for itself. */
+/* x: a lower-case hexadecimal digit; d: one or more digits; every other character matches itself. */
 static bool has_form(const char *text, const char *form)
 {
     for (; *form != '\0'; form++) {
@@ -123,7 +123,7 @@ static bool has_form(const char *text, const char *form)
     return *text == '\0';
 }
 
-/* Names end up in JSON, on terminals and in records. */
+/* Names are written to JSON, terminals and files. */
 static void expect_text(const char *key, const char *text)
 {
     if (text[0] == '\0') {
@@ -142,7 +142,7 @@ static void expect_text(const char *key, const char *text)
     }
 }
 
-/* Applications look for the names of formats in it, and take the first. */
+/* Applications search this fact for format names and use the first one that they find. */
 static void expect_formats(const char *text)
 {
     for (const char *word = text;; word += strcspn(word, " ") + 1) {
@@ -164,8 +164,8 @@ static void expect_formats(const char *text)
     }
 }
 
-/* Interfaces of one physical device are matched by these texts, letter by letter, across plugins of different
- * vendors. */
+/* Interfaces of one physical device are matched by comparing these strings exactly, across different vendors'
+ * plugins. */
 void gpuhal_check_facts_canonical(gpuhal_context *context)
 {
     static const struct {
@@ -192,7 +192,7 @@ void gpuhal_check_facts_canonical(gpuhal_context *context)
         if (fact->key == GPUHAL_FACT_PROGRAM_FORMATS) {
             expect_formats(fact->text);
         }
-        /* Hypervisors invent domains of more than four digits. */
+        /* Hypervisors create domains with more than four digits. */
         const char *pci = fact->text;
         while (strlen(pci) > 12 && strlen(fact->text) <= 16 && strchr("0123456789abcdef", *pci) != NULL) {
             pci++;
@@ -203,7 +203,7 @@ void gpuhal_check_facts_canonical(gpuhal_context *context)
     }
 }
 
-/* Bits of `of_vendors` belong to vendors. */
+/* The bits of `of_vendors` are vendor-defined. */
 static void expect_most(const gpuhal_context *context, gpuhal_key key, uint64_t most, uint64_t of_vendors)
 {
     const uint64_t value = gpuhal_device_fact(context, key, 0) & ~of_vendors;
@@ -213,7 +213,7 @@ static void expect_most(const gpuhal_context *context, gpuhal_key key, uint64_t 
     }
 }
 
-/* The first program that adds values up takes a 0 that means "unknown" for "no memory". */
+/* A program that adds values up would take a 0 that means "unknown" for "no memory". */
 void gpuhal_check_facts_known(gpuhal_context *context)
 {
     static const gpuhal_key never_zero[] = {GPUHAL_FACT_VENDOR_ID,

@@ -1,5 +1,5 @@
-/* checks_host.c: memory that host and device both reach: host addresses, mappings, registered memory; and the device's
- * health. */
+/* checks_host.c: memory that host and device can both access: host addresses, mappings, registered memory; and the
+ * device's health. */
 #include "area.h"
 
 #include <inttypes.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The host writes page-locked memory and the device reads it without any call in between except memory_flush() and
+/* The host writes page-locked memory and the device reads it, with no calls in between except memory_flush() and
  * memory_invalidate(). */
 void gpuhal_check_host_address(gpuhal_context *context)
 {
@@ -22,14 +22,14 @@ void gpuhal_check_host_address(gpuhal_context *context)
         gpuhal_area_init(&shared, context, &context->opened, kind, bytes);
         gpuhal_area_init(&other, context, &context->opened, GPUHAL_MEMORY_DEVICE, bytes);
         if (shared.memory.host != NULL) {
-            /* Host to device: in through the address, out with a copy. */
+            /* Host to device: written through the address, read with a copy. */
             gpuhal_area_reset(&shared, 1 + kind, ROUTE_ANY);
             gpuhal_area_reset(&other, 11 + kind, ROUTE_ANY);
             gpuhal_plain_copy(&context->opened, &other.memory, 0, &shared.memory, 0, bytes);
             gpuhal_area_changed(&other, 0, shared.expected, bytes);
             gpuhal_area_verify(&other, (gpuhal_claim){.bytes = bytes}, ROUTE_ANY,
                                "bytes written through the host address of %s memory", gpuhal_kind_name(kind));
-            /* Device to host: in with a copy, out through the address. */
+            /* Device to host: written with a copy, read through the address. */
             gpuhal_pattern(pattern, bytes, 21 + kind);
             gpuhal_plain_put(&context->opened, &other.memory, 0, pattern, bytes, ROUTE_ANY);
             gpuhal_plain_copy(&context->opened, &shared.memory, 0, &other.memory, 0, bytes);
@@ -66,7 +66,8 @@ static void unmap(const gpuhal_area *area, void *pointer)
     gpuhal_expect_ok(opened->slots.ops.unmap(opened->device, &area->memory, pointer), "unmap");
 }
 
-/* There are three ways to map: to read, to change a part, and to overwrite all without reading first. */
+/* There are three ways to map: for reading, for changing a part, and for overwriting everything without reading
+ * first. */
 static void map_checked(gpuhal_area *area, uint64_t offset, uint64_t bytes, unsigned char *fresh)
 {
     char fault[400];
@@ -85,7 +86,7 @@ static void map_checked(gpuhal_area *area, uint64_t offset, uint64_t bytes, unsi
 
     gpuhal_pattern(fresh, bytes, 300 + offset);
     pointer = map_range(area, offset, bytes, GPUHAL_ACCESS_READ | GPUHAL_ACCESS_WRITE);
-    memcpy(pointer, fresh, (size_t)(bytes + 1) / 2); /* the other half has to survive */
+    memcpy(pointer, fresh, (size_t)(bytes + 1) / 2); /* the other half must stay unchanged */
     unmap(area, pointer);
     gpuhal_area_changed(area, offset, fresh, (bytes + 1) / 2);
     gpuhal_area_verify(area, (gpuhal_claim){.offset = offset, .bytes = bytes}, ROUTE_ANY,
@@ -120,7 +121,7 @@ void gpuhal_check_map(gpuhal_context *context)
     free(fresh);
 }
 
-/* Registering changes the path that a driver takes, and never the result. */
+/* Registering changes the path that a driver takes, but never the result. */
 static void use_registered(gpuhal_area *area, unsigned char *memory, uint64_t seed)
 {
     const gpuhal_opened *opened = area->opened;
@@ -145,7 +146,7 @@ static void use_registered(gpuhal_area *area, unsigned char *memory, uint64_t se
     }
 }
 
-/* Several rounds with the same address: a driver that forgets to unregister refuses the second one. */
+/* Several rounds with the same address: a driver that does not unregister refuses the second one. */
 void gpuhal_check_register_host(gpuhal_context *context)
 {
     const gpuhal_ops *ops = &context->opened.slots.ops;
@@ -170,7 +171,7 @@ void gpuhal_check_register_host(gpuhal_context *context)
     free(memory);
 }
 
-/* A watchdog calls it often: it has to be quick, and right if nothing is wrong. */
+/* Watchdogs call this often, so it must be fast, and must return OK if nothing is wrong. */
 void gpuhal_check_health(gpuhal_context *context)
 {
     if (!gpuhal_offered(context->opened.slots.ops.query_health != NULL, "query_health")) {

@@ -1,4 +1,4 @@
-/* checks_identity.c: the identity of a device: in every process, beside equal devices, and when it is opened. */
+/* checks_identity.c: a device's identity: in every process, next to identical devices, and when it is opened. */
 #include "../common/subprocess.h"
 #include "area.h"
 
@@ -8,17 +8,19 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The core recognises a device by these: in another process, and after others have come or gone. */
+/* The core recognises a device by these facts in another process, and after other devices have been added or
+ * removed. */
 static const gpuhal_key identities[] = {GPUHAL_FACT_PCI_ADDRESS, GPUHAL_FACT_UUID, GPUHAL_FACT_LUID,
                                         GPUHAL_FACT_DRM_RENDER_NODE, GPUHAL_FACT_PARTITION};
-/* Facts that must be the same in two processes. The size of memory is not among them: it depends on other programs. */
+/* Facts that must be the same in two processes. The memory size is not among them, because it depends on other
+ * programs. */
 static const gpuhal_key same[] = {
     GPUHAL_FACT_NAME,      GPUHAL_FACT_VENDOR,       GPUHAL_FACT_TYPE,         GPUHAL_FACT_SOFTWARE,
     GPUHAL_FACT_UUID,      GPUHAL_FACT_PCI_ADDRESS,  GPUHAL_FACT_LUID,         GPUHAL_FACT_DRM_RENDER_NODE,
     GPUHAL_FACT_PARTITION, GPUHAL_FACT_NATIVE_INDEX, GPUHAL_FACT_MEMORY_KINDS, GPUHAL_FACT_DRIVER_UUID};
 enum { IDENTITIES = sizeof identities / sizeof *identities, SAME = sizeof same / sizeof *same };
 
-/* Returns the facts that a process found: one line for each device and fact. */
+/* Returns the facts that a process found, one line for each device and fact. */
 static char *lines_of(const gpuhal_device_snapshot *listing)
 {
     char *text = NULL;
@@ -53,15 +55,15 @@ static char *lines_of_other_process(gpuhal_context *context)
     if (!gpuhal_tool_fork(list_for_parent, context, &child)) {
         gpuhal_fail("gpuhal-check cannot make a process");
     }
-    (void)gpuhal_tool_hear(&child, GPUHAL_TOOL_FOREVER, lines, ROOM - 1); /* until it ends */
+    (void)gpuhal_tool_hear(&child, GPUHAL_TOOL_FOREVER, lines, ROOM - 1); /* until the process ends */
     gpuhal_tool_end(&child, GPUHAL_TOOL_FOREVER, &status);
     if (status != 0) {
-        _exit(0); /* if that process failed it has sent the result */
+        _exit(0); /* if the process failed, it has already sent the result */
     }
     return lines;
 }
 
-/* The library lists the devices in a helper process and opens them in another. */
+/* The library lists devices in a subprocess and opens them in the application. */
 void gpuhal_check_facts_process(gpuhal_context *context)
 {
     char *theirs = lines_of_other_process(context);
@@ -81,7 +83,7 @@ void gpuhal_check_facts_process(gpuhal_context *context)
     free(own);
 }
 
-/* Returns whether a fact distinguishes the two devices. Parts of one device differ in PARTITION alone. */
+/* Returns whether a fact distinguishes the two devices. Partitions of one device differ only in PARTITION. */
 static bool differ(const gpuhal_listed *one, const gpuhal_listed *other)
 {
     for (size_t k = 0; k < IDENTITIES; k++) {
@@ -101,14 +103,14 @@ static const char *name_of(const gpuhal_listed *listed)
     return fact != NULL && fact->kind == LISTED_TEXT && fact->text != NULL ? fact->text : "";
 }
 
-/* Returns whether the device is a program on the host's processor, or that processor. */
+/* Returns whether the device runs in software on the CPU, or is the CPU. */
 static bool is_software(const gpuhal_listed *listed)
 {
     return gpuhal_listed_number(listed, GPUHAL_FACT_SOFTWARE, 0) != 0 ||
            gpuhal_listed_number(listed, GPUHAL_FACT_TYPE, 0) == GPUHAL_DEVICE_CPU;
 }
 
-/* Software devices do not come and go one by one, and their identity does not count. */
+/* Software devices are not added or removed one by one, so their identity does not matter. */
 void gpuhal_check_identities(gpuhal_context *context)
 {
     const gpuhal_device_snapshot *listing = &context->listing;
@@ -135,13 +137,13 @@ void gpuhal_check_identities(gpuhal_context *context)
 
 /* ---- opened devices */
 
-/* Returns the bytes that a device lost between two samples; 0 if it has more than before. */
+/* Returns how many bytes a device lost between two samples; 0 if it has more than before. */
 static uint64_t lost(uint64_t before, uint64_t after)
 {
     return before > after ? before - after : 0;
 }
 
-/* Returns whether the devices may share memory: parts of one device do, and devices in the host's memory. */
+/* Returns whether the devices may share memory: partitions of one device do, and so do devices in host memory. */
 static bool may_share(const gpuhal_context *context, const gpuhal_listed *other)
 {
     const gpuhal_listed *const both[] = {context->listed, other};
@@ -157,7 +159,7 @@ static bool may_share(const gpuhal_context *context, const gpuhal_listed *other)
     return strcmp(address[0]->text, address[1]->text) == 0;
 }
 
-/* Returns whether the other device lost the memory that was allocated on this one. A single loss may be another
+/* Returns whether an allocation on this device reduced the other device's memory. A single loss may come from another
  * program. */
 static bool takes_from(const gpuhal_context *context, uint32_t other, uint64_t bytes)
 {
@@ -176,7 +178,7 @@ static bool takes_from(const gpuhal_context *context, uint32_t other, uint64_t b
     return known && (!own || !shared) && lost(other_before, other_after) >= bytes / 2;
 }
 
-/* Returns all zeros if the plugin has no native device, or one that values alone do not name. */
+/* Returns all zeros if the plugin has no native device, or one that its values do not fully identify. */
 static gpuhal_native native_of(const gpuhal_opened *opened)
 {
     gpuhal_native native = {.size = sizeof native};
@@ -186,7 +188,7 @@ static gpuhal_native native_of(const gpuhal_opened *opened)
     return given ? native : (gpuhal_native){0};
 }
 
-/* Finds whether an allocation on the opened device shows in the values of both devices, and of neither. */
+/* Finds whether an allocation on the opened device lowers the values of both devices, or of neither. */
 static void lowers(const gpuhal_context *context, const gpuhal_opened *opened, uint32_t other, uint64_t bytes,
                    bool *out_both, bool *out_none)
 {
@@ -205,8 +207,8 @@ static void lowers(const gpuhal_context *context, const gpuhal_opened *opened, u
     *out_none = known && !fell[0] && !fell[1];
 }
 
-/* Shared memory falls for both devices, whichever is used. If it falls for both when one is used, and for none when the
- * other is used, both values belong to the first. */
+/* If memory is shared, the values of both devices fall, whichever device allocates. If both fall when the first device
+ * allocates, and neither when the other does, both values belong to the first device. */
 static void expect_own_values(const gpuhal_context *context, const gpuhal_opened *opened, uint32_t other,
                               uint64_t bytes)
 {
@@ -245,7 +247,7 @@ static void expect_separate(const gpuhal_context *context, uint32_t other, uint6
     gpuhal_session_close(&second, &opened);
 }
 
-/* A plugin that opens "the current device" works in every test with one device. */
+/* A plugin that opens "the current device" passes every test with one device. */
 void gpuhal_check_devices_apart(gpuhal_context *context)
 {
     const uint64_t total = gpuhal_device_fact(context, GPUHAL_FACT_MEMORY_TOTAL_BYTES, UINT64_MAX);

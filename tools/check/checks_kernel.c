@@ -1,5 +1,5 @@
-/* checks_kernel.c: kernels of the program of the command line: their names, their descriptions, and the compiled code
- * that a plugin keeps. */
+/* checks_kernel.c: kernels of the program given on the command line: their names, their descriptions, and the compiled
+ * code that a plugin caches. */
 #include "kernel.h"
 #include "program.h"
 
@@ -32,7 +32,7 @@ static void expect_unknown(const gpuhal_given_kernel *own, gpuhal_kernel_desc de
     }
 }
 
-/* The core makes a kernel for each caller, also several of one name. */
+/* The core creates a kernel for each caller, so several may have the same name. */
 void gpuhal_check_kernel_names(gpuhal_context *context)
 {
     static char long_name[4096];
@@ -102,7 +102,7 @@ static void expect_refused(const gpuhal_given_kernel *own, const gpuhal_kernel_d
     }
 }
 
-/* If the plugin knows the parameters, it must refuse others, because no launch does. */
+/* If the plugin knows the parameters, it must refuse wrong ones, because launch does not check them. */
 static void expect_parameters_refused(const gpuhal_given_kernel *own, gpuhal_kernel_desc desc)
 {
     gpuhal_parameter wrong[GIVEN_MAX + 1];
@@ -124,8 +124,9 @@ static void expect_parameters_refused(const gpuhal_given_kernel *own, gpuhal_ker
     }
 }
 
-/* Marks the parameter if the memory can be written: a kernel of the same code would write the same, so a mark shows it.
- * The system's kernel writes it, because it refuses constants instead of ending the process. */
+/* Writes a marker into the parameter if its memory is writable: another kernel of the same code would write identical
+ * bytes, but would overwrite the marker. The kernel of the operating system writes it, because it returns an error for
+ * constants instead of crashing the process. */
 static bool mark(const gpuhal_parameter *parameter, uint32_t number)
 {
     const struct iovec from = {&number, sizeof number};
@@ -133,7 +134,7 @@ static bool mark(const gpuhal_parameter *parameter, uint32_t number)
     return process_vm_writev(getpid(), &from, 1, &to, 1, 0) == (ssize_t)sizeof number;
 }
 
-/* The description of a kernel lasts as long as the kernel, also when the caller's copy and other kernels end. */
+/* A kernel's description stays valid as long as the kernel, even after the caller's copy and other kernels are gone. */
 static void expect_parameters_stay(const gpuhal_given_kernel *own)
 {
     enum { MARK = 0x6b6c6d6e };
@@ -241,7 +242,7 @@ static void ignore_log(void *user, const char *text)
     (void)user, (void)text;
 }
 
-/* Checks that a program made from these bytes does the same as a compiled one. @return used_compiled */
+/* Checks that a program made from these bytes behaves like a compiled one. Returns used_compiled. */
 static bool load_with(gpuhal_given_kernel *own, const unsigned char *compiled, uint64_t bytes,
                       const unsigned char *result, const char *what)
 {
@@ -264,7 +265,7 @@ static bool load_with(gpuhal_given_kernel *own, const unsigned char *compiled, u
     return build.used_compiled != 0;
 }
 
-/* The core compares its cached bytes with a checksum: a plugin gets whole bytes, or those of another driver. */
+/* The core verifies its cached bytes with a checksum: a plugin gets either intact bytes or those of another driver. */
 void gpuhal_check_program_compiled(gpuhal_context *context)
 {
     gpuhal_given_kernel own;

@@ -1,5 +1,5 @@
-/* checks_large.c: arithmetic around 4 GiB. Makes two allocations a little larger than that; only some windows of them
- * are filled and compared, so that it takes seconds. Runs only on request, since it takes 8 GiB. */
+/* checks_large.c: arithmetic around 4 GiB. Makes two allocations slightly larger than that. Only some windows of them
+ * are filled and compared, so the check takes seconds. Runs only on request, since it needs 8 GiB. */
 #include "area.h"
 
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 #define LARGE       (4 * GIB + WINDOW)
 #define HOST_NEEDED (16 * GIB)
 
-/* The last begins exactly at 4 GiB: cut to 32 bits, it is the first. */
+/* The last window begins exactly at 4 GiB; truncated to 32 bits, its offset is that of the first. */
 static const uint64_t windows[] = {0, 2 * GIB - WINDOW / 2, 4 * GIB - WINDOW, 4 * GIB};
 enum { WINDOWS = sizeof windows / sizeof *windows };
 
@@ -30,7 +30,7 @@ static uint64_t host_available(void)
     return kib << 10;
 }
 
-/* Reports every reason not to run in a sentence: an untested limit must not look like a tested one. */
+/* Reports every reason not to run, so that an untested limit does not look like a tested one. */
 static bool enough(const gpuhal_context *context)
 {
     const uint64_t total = gpuhal_device_fact(context, GPUHAL_FACT_MEMORY_TOTAL_BYTES, 0);
@@ -50,7 +50,7 @@ static bool enough(const gpuhal_context *context)
     return false;
 }
 
-/* Uses the slot if it is there: host addresses would bypass it. */
+/* Uses the slot if it exists, because host addresses would bypass it. */
 static void put(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t offset, const unsigned char *from)
 {
     if (!gpuhal_plain_write(opened, memory, offset, from, WINDOW)) {
@@ -65,7 +65,8 @@ static void get(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64
     }
 }
 
-/* Goes from the last to the first: cut to 32 bits, the last offset is the first, which would then overwrite it. */
+/* Writes the windows from the last to the first: truncated to 32 bits, the last offset would be the first, which is
+ * written later and would overwrite it. */
 static void put_windows(const gpuhal_opened *opened, const gpuhal_memory *memory, uint64_t seed)
 {
     static unsigned char bytes[WINDOW];
@@ -111,7 +112,7 @@ static void check_offsets(const gpuhal_opened *opened, const gpuhal_memory *memo
     expect_windows(opened, memory, 1, "after writing again on both sides of 4 GiB");
 }
 
-/* Here the product of row and pitch overflows, not the pitch. */
+/* Here the product of row and pitch overflows, but not the pitch itself. */
 static void check_rows(const gpuhal_opened *opened, const gpuhal_memory *memory)
 {
     enum { WIDTH = 256 };
@@ -154,7 +155,7 @@ static void check_sizes(const gpuhal_opened *opened, const gpuhal_memory *memory
     gpuhal_plain_release(opened, &other);
 }
 
-/* Half of the memory that the check takes is the host's, so it runs last and is left out if there is no room. */
+/* Needs half of its memory on the host, so it runs last and is skipped if there is not enough. */
 static void check_host_sizes(const gpuhal_opened *opened, const gpuhal_memory *memory)
 {
     if (opened->slots.ops.read == NULL || opened->slots.ops.write == NULL) {

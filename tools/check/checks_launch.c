@@ -1,5 +1,5 @@
-/* checks_launch.c: launches of the kernel of the command line: their bytes, their order, several at once, and many in a
- * row. */
+/* checks_launch.c: launches of the kernel given on the command line: their bytes, their order, concurrent launches, and
+ * many in a row. */
 #include "kernel.h"
 #include "load.h"
 #include "resources.h"
@@ -14,7 +14,7 @@ enum { ROUNDS = 4, THREADS = 8, THREAD_ROUNDS = 48, TIMES = 1000 };
 
 /* ---- without a queue */
 
-/* Runs with each buffer in separate memory, from its first byte on. */
+/* Runs with each buffer in separate memory, at offset 0. */
 static void run_apart(const gpuhal_given_kernel *own, const gpuhal_area *model, unsigned char *out_result)
 {
     const gpuhal_opened *opened = &own->context->opened;
@@ -42,7 +42,7 @@ static void run_apart(const gpuhal_given_kernel *own, const gpuhal_area *model, 
     }
 }
 
-/* All later checks compare with such a launch, so a kernel without a result judges nothing. */
+/* All later checks compare with such a launch, so a kernel without a stable result proves nothing. */
 void gpuhal_check_launch(gpuhal_context *context)
 {
     gpuhal_given_kernel own;
@@ -68,7 +68,7 @@ void gpuhal_check_launch(gpuhal_context *context)
     gpuhal_given_finish(&own);
 }
 
-/* Launches that only read a buffer may overlap others that do. */
+/* Launches that only read a buffer may overlap with others that read it. */
 void gpuhal_check_launch_reads(gpuhal_context *context)
 {
     gpuhal_given_kernel own;
@@ -99,7 +99,7 @@ void gpuhal_check_launch_reads(gpuhal_context *context)
 
 /* ---- with a queue */
 
-/* @return whether a queue takes launches; otherwise the check is skipped */
+/* Returns whether queues accept launches; otherwise skips the check. */
 static bool enqueue(const gpuhal_work *work, const gpuhal_given_kernel *own, gpuhal_plugin_queue *queue,
                     const gpuhal_memory *memory)
 {
@@ -121,7 +121,7 @@ typedef struct round {
     unsigned char *result;
 } round;
 
-/* A copy brings the bytes before each launch, and another takes them away after it, all through one memory. */
+/* A copy writes the bytes before each launch and another reads them after it, all through one memory. */
 static bool run_in_order(const gpuhal_given_kernel *own, const gpuhal_work *work, const gpuhal_area *through,
                          round rounds[ROUNDS])
 {
@@ -135,8 +135,8 @@ static bool run_in_order(const gpuhal_given_kernel *own, const gpuhal_work *work
     return true;
 }
 
-/* Launches after slow work: a launch that waits for the work returns when it has ended. A try proves nothing if the
- * work ended before the launch. */
+/* Launches after slow work. A launch that waits for the work returns only when the work has ended. A try proves nothing
+ * if the work ended before the launch. */
 static void expect_prompt_launch(const gpuhal_given_kernel *own, const gpuhal_load *slow, const gpuhal_area *through)
 {
     enum { TRIES = 3 };
@@ -242,7 +242,7 @@ void gpuhal_check_launch_timed(gpuhal_context *context)
     gpuhal_given_finish(&own);
 }
 
-/* ---- at once */
+/* ---- concurrent launches */
 
 typedef struct worker {
     const gpuhal_given_kernel *shared;
@@ -252,7 +252,7 @@ typedef struct worker {
     pthread_t thread;
 } worker;
 
-/* Threads with an odd number load their own program, while the others launch. */
+/* Threads with an odd index load their own program while the others launch. */
 static void *launch_at_once(void *user)
 {
     const worker *self = user;
@@ -306,7 +306,7 @@ void gpuhal_check_launch_threads(gpuhal_context *context)
     gpuhal_given_finish(&own);
 }
 
-/* ---- often */
+/* ---- many launches */
 
 typedef struct repetition {
     gpuhal_given_kernel own;
@@ -337,7 +337,7 @@ static void load_once(void *user)
     gpuhal_given_finish(&own);
 }
 
-/* Inference launches for days, and a server loads each of its models again and again. */
+/* Inference launches kernels for days, and a server loads each of its models again and again. */
 void gpuhal_check_launch_1000(gpuhal_context *context)
 {
     repetition one = {.enqueued = 0};

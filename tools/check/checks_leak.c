@@ -1,5 +1,5 @@
-/* checks_leak.c: calls that a server makes thousands of times in its life: each is repeated, and nothing may stay
- * behind. Opening, allocating, and making queues and events have separate checks. */
+/* checks_leak.c: calls that a server makes thousands of times. Each call is repeated, and nothing may leak. Opening,
+ * allocating, and creating queues and events have separate checks. */
 #include "area.h"
 #include "image.h"
 #include "program.h"
@@ -26,7 +26,7 @@ static void do_sample(void *user)
     gpuhal_device_snapshot_finish(&sample);
 }
 
-/* Returns one of the others, or the device itself if it is the only one. */
+/* Returns one of the other devices, or the device itself if it is the only one. */
 static uint32_t other_device(const gpuhal_context *context)
 {
     for (size_t d = 0; d < context->listing.count; d++) {
@@ -45,7 +45,7 @@ static void do_link(void *user)
     gpuhal_device_snapshot_finish(&link);
 }
 
-/* Adopts an object of a type that does not exist: refused, on a path that is easily forgotten. */
+/* Adopts an object of an unknown type, which is refused. Leaks on this path are easily overlooked. */
 static void do_open_refused(void *user)
 {
     gpuhal_slots slots;
@@ -69,7 +69,7 @@ static void do_allocate_refused(void *user)
     }
 }
 
-/* Compilers take too long for this number of calls. */
+/* Skips formats that are compiled, because compilers take too long for this number of calls. */
 static void load_rubbish(void *user, const char *format)
 {
     if (!gpuhal_format_is_text(format)) {
@@ -82,7 +82,7 @@ static void do_load_refused(void *user)
     gpuhal_formats_visit(user, load_rubbish, user);
 }
 
-/* Memory that all the calls below work on. */
+/* The memory that all calls below use. */
 typedef struct calls {
     const gpuhal_context *context;
     gpuhal_memory memory;
@@ -134,7 +134,7 @@ static void do_register(void *argument)
     gpuhal_expect_ok(opened->slots.ops.unregister_host(opened->device, host), "unregister_host");
 }
 
-/* The descriptor is the caller's to close. */
+/* The caller must close the descriptor. */
 static void do_export(void *argument)
 {
     const calls *own = argument;
@@ -193,8 +193,8 @@ static void check_memory(const gpuhal_context *context)
     gpuhal_plain_release(&context->opened, &own.memory);
 }
 
-/* Checks the first device alone, since the plugin does the same for all, and reading all values takes some drivers
- * long. */
+/* Checks only the first device: the plugin does the same for all, and reading all values takes a long time with some
+ * drivers. */
 static void check_closed(gpuhal_context *context)
 {
     const gpuhal_plugin *plugin = context->plugin;
@@ -207,7 +207,7 @@ static void check_closed(gpuhal_context *context)
     }
 }
 
-/* A monitor samples every second, a rescan enumerates, an application allocates until it is refused. */
+/* A monitor samples every second, a rescan enumerates, and an application allocates until it is refused. */
 void gpuhal_check_leaks(gpuhal_context *context)
 {
     gpuhal_session_list(context);
@@ -234,8 +234,8 @@ static void note_thread_import(void *user, const char *name)
     *(bool *)user |= strcmp(name, "pthread_create") == 0 || strcmp(name, "thrd_create") == 0;
 }
 
-/* Drivers may make threads as soon as they are initialised. A plugin that does not import a function to make threads is
- * not to blame. */
+/* Drivers may create threads as soon as they are initialised. A plugin that imports no function to create threads is
+ * not at fault. */
 void gpuhal_check_start(gpuhal_context *context)
 {
     bool to_blame = false;
@@ -252,7 +252,7 @@ void gpuhal_check_start(gpuhal_context *context)
     if (now.threads > before.threads) {
         gpuhal_note("start: a library that the plugin uses left %u threads running", now.threads - before.threads);
     }
-    /* The same again must not add any: a second copy of the core does it. */
+    /* A second start(), as from a second copy of the core, must not add any. */
     const gpuhal_host second = *context->host;
     gpuhal_step("start, called by a second copy of the core");
     gpuhal_plugin_instance *instance = NULL;

@@ -71,7 +71,7 @@ static void expect_line(const gpuhal_manifest_line *line)
     }
 }
 
-/* Returns whether all devices are processors, which neither come nor go. */
+/* Returns whether all devices are CPUs, which are never added or removed. */
 static bool lists_processors_alone(const gpuhal_library *library)
 {
     uint32_t devices = 0;
@@ -90,7 +90,7 @@ static bool lists_processors_alone(const gpuhal_library *library)
     return devices > 0;
 }
 
-/* Without any of the three keys a listing without devices could only be believed for ever or not at all. */
+/* Without any of the three keys, the core could only cache an empty device list forever or not at all. */
 static void expect_watch(const gpuhal_manifest *manifest)
 {
     const char *watch = gpuhal_manifest_value(manifest, "watch");
@@ -173,17 +173,17 @@ static void check_device(gpuhal_device *device)
 /* Returns the rule that a plugin breaks if the library does not use it. */
 static unsigned rule_of(const gpuhal_plugin_report *report)
 {
-    const bool form = strstr(report->reason, "; the form is ") != NULL; /* of an identity */
+    const bool form = strstr(report->reason, "; the form is ") != NULL; /* an identity's form */
     return report->stage == GPUHAL_STAGE_MANIFEST ? 30 : report->stage == GPUHAL_STAGE_FILE ? 4 : form ? 14 : 11;
 }
 
-/* Checks the properties that no other check can see: a helper process and the application find the same, and the parts
+/* Checks properties that no other check can see: a subprocess and the application find the same devices, and all parts
  * work together. */
 void gpuhal_check_end_to_end(gpuhal_context *context)
 {
     gpuhal_library library;
     uint32_t checked = 0;
-    gpuhal_session_load(context); /* for its name; nothing is started */
+    gpuhal_session_load(context); /* for the plugin's name; nothing is started */
     gpuhal_library_open(&library, context, context->plugin->name);
     const gpuhal_plugin_report report = gpuhal_library_report(&library, context);
     if (report.state == GPUHAL_PLUGIN_REJECTED && report.stage == GPUHAL_STAGE_FILE &&

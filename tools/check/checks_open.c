@@ -1,5 +1,4 @@
-/* checks_open.c: opening a device repeatedly, one after another and side by side, and the resources that this
- * leaves. */
+/* checks_open.c: opening a device repeatedly, both sequentially and at the same time, and the resources that remain. */
 #include "../common/subprocess.h"
 #include "area.h"
 #include "resources.h"
@@ -8,7 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Two gpuhal objects, or two engines, open one device at the same time and close it at any time. */
+/* Two gpuhal objects, or two engines, may open one device at the same time and close it at any time. */
 void gpuhal_check_open_twice(gpuhal_context *context)
 {
     enum { OPENED = 3 };
@@ -20,7 +19,7 @@ void gpuhal_check_open_twice(gpuhal_context *context)
         gpuhal_area_init(&areas[i], context, &opened[i], GPUHAL_MEMORY_DEVICE, bytes);
         gpuhal_area_reset(&areas[i], i + 1, ROUTE_ANY);
     }
-    /* The oldest goes first, then the youngest; the remaining ones must not notice. */
+    /* The first-opened device is closed first, then the last; the others must not be affected. */
     static const unsigned order[OPENED] = {0, 2, 1};
     for (unsigned i = 0; i < OPENED; i++) {
         for (unsigned left = i; left < OPENED; left++) {
@@ -46,7 +45,7 @@ static void expect_refused(const gpuhal_context *context, const gpuhal_native *a
     }
 }
 
-/* A plugin that takes an invalid pointer for a vendor's context crashes inside the driver, far from the mistake. */
+/* A plugin that uses an invalid pointer as a vendor's context crashes inside the driver, far from the actual error. */
 void gpuhal_check_open_adopt(gpuhal_context *context)
 {
     static const int nothing = 0;
@@ -62,7 +61,7 @@ void gpuhal_check_open_adopt(gpuhal_context *context)
                                            .values = {1, UINT64_MAX, 0xdead, 0xbeef}});
 }
 
-/* Makes two allocations and a copy, since drivers allocate much of their memory only at first use. */
+/* Makes two allocations and a copy, since drivers allocate much of their memory only on first use. */
 static void open_use_close(void *user)
 {
     const gpuhal_context *context = user;
@@ -78,7 +77,7 @@ static void open_use_close(void *user)
     gpuhal_session_close(context, &opened);
 }
 
-/* A server opens and closes devices for months. The first rounds do not count: drivers fill their caches once. */
+/* A server opens and closes devices for months. The first rounds are not counted, because drivers fill their caches. */
 void gpuhal_check_open_100(gpuhal_context *context)
 {
     gpuhal_session_list(context);
@@ -89,15 +88,15 @@ void gpuhal_check_open_100(gpuhal_context *context)
 
 #define ROUNDS 5
 
-/* A process that lists the devices on an order, and stays until the order to end. It is made before this process loads
- * the plugin, since a driver that was started does not survive a fork. */
+/* A process that lists the devices on request and exits on request. It is created before this process loads the plugin,
+ * because a started driver cannot be used after a fork. */
 typedef struct lister {
     const gpuhal_context *context;
-    gpuhal_tool_child child; /* sends its resident size once it has listed */
-    int orders[2];           /* a pipe to it: 'l' list, 'e' end */
+    gpuhal_tool_child child; /* sends its resident size after listing */
+    int orders[2];           /* a pipe to it: 'l' lists, 'e' exits */
 } lister;
 
-/* Each listing runs in a separate process, since a driver keeps the memory of the first time. */
+/* Each listing runs in a separate process, because a driver keeps the memory that it allocated the first time. */
 static void lister_main(void *user, int answer)
 {
     const lister *made = user;
@@ -146,14 +145,14 @@ static void lister_end(lister *made)
     close(made->orders[1]);
 }
 
-/* Other programs come and go in the meantime; a context of a driver is larger. */
+/* Other programs start and end in the meantime; a driver's context is larger than this. */
 static uint64_t tolerance(const gpuhal_context *context)
 {
     const uint64_t part = gpuhal_device_fact(context, GPUHAL_FACT_MEMORY_TOTAL_BYTES, UINT64_MAX) / 16;
     return part < UINT64_C(16) << 20 ? part : UINT64_C(16) << 20;
 }
 
-/* On such devices the process itself, with the driver's libraries in it, counts as used memory. */
+/* On such devices the process itself counts as used memory, including the driver's libraries. */
 static bool shares_host_memory(const gpuhal_context *context)
 {
     return gpuhal_device_fact(context, GPUHAL_FACT_UNIFIED_MEMORY, 0) == 1 ||
@@ -161,7 +160,7 @@ static bool shares_host_memory(const gpuhal_context *context)
            gpuhal_device_fact(context, GPUHAL_FACT_TYPE, 0) != GPUHAL_DEVICE_GPU;
 }
 
-/* Returns the memory that this process itself loses by listing again. */
+/* Returns how much memory this process loses by listing again. */
 static int64_t taken_by_listing_again(const gpuhal_context *context)
 {
     uint64_t before = 0, after = 0;
@@ -176,14 +175,13 @@ static int64_t taken_by_listing_again(const gpuhal_context *context)
     return (int64_t)before - (int64_t)after;
 }
 
-/* The round with the smallest loss counts: other programs take memory too, but not in every round. */
+/* The round with the smallest loss counts, because other programs do not allocate memory in every round. */
 static int64_t smaller(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-/* A context that is created only to read a name costs hundreds of MiB on some devices, in every process that lists
- * them. */
+/* Creating a context only to read a name costs hundreds of MiB on some devices, in every process that lists them. */
 void gpuhal_check_enumerate_memory(gpuhal_context *context)
 {
     lister listers[ROUNDS];

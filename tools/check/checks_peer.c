@@ -1,5 +1,4 @@
-/* checks_peer.c: every device of the plugin with every other: copies between them, and the plugin's facts about their
- * links. */
+/* checks_peer.c: every pair of the plugin's devices: copies between them, and the plugin's facts about their links. */
 #include "work.h"
 
 #include <inttypes.h>
@@ -7,10 +6,10 @@
 
 /* ---- copies between two devices */
 
-/* Memory on the device of the check, and on another one. */
+/* Memory on the checked device and on another one. */
 typedef struct pair {
     const gpuhal_context *context;
-    gpuhal_context other; /* a copy of the context, of the other device */
+    gpuhal_context other; /* a copy of the context, for the other device */
     gpuhal_opened opened;
     gpuhal_area here, there;
 } pair;
@@ -34,7 +33,7 @@ static void pair_finish(pair *made)
     gpuhal_session_close(&made->other, &made->opened);
 }
 
-/* Returns a unit that satisfies the alignments of both devices. */
+/* Returns a unit that satisfies both devices' alignments. */
 static uint64_t unit_of(const pair *made)
 {
     const uint64_t here = gpuhal_copy_unit(made->context), there = gpuhal_copy_unit(&made->other);
@@ -64,7 +63,7 @@ static void expect_arrived(const pair *made, gpuhal_area *to, uint64_t to_offset
     gpuhal_area_verify(from, (gpuhal_claim){.bytes = from->bytes}, ROUTE_ANY, "the source of peer_copy");
 }
 
-/* @return false if the plugin refuses this pair */
+/* Returns false if the plugin refuses this pair. */
 static bool copy_both_ways(pair *made)
 {
     static const uint64_t sizes[] = {1, 255, 4097};
@@ -85,7 +84,7 @@ static bool copy_both_ways(pair *made)
     return true;
 }
 
-/* Comes after copies of the device itself to the same bytes, which overwrite a copy that is made at once. */
+/* Enqueued after copies within the device to the same bytes, which would overwrite a copy that runs too early. */
 static void copy_in_queue(pair *made)
 {
     enum { COPIES = 200 };
@@ -112,7 +111,8 @@ static void copy_in_queue(pair *made)
     gpuhal_work_finish(&work);
 }
 
-/* A plugin may refuse memory that others shall reach, but must never return memory that only its own device reaches. */
+/* A plugin may refuse memory that peers must access, but must never return memory that only its own device can
+ * access. */
 static void allocate_for_peer(const pair *made)
 {
     const gpuhal_opened *opened = &made->context->opened;
@@ -129,7 +129,7 @@ static void allocate_for_peer(const pair *made)
     }
 }
 
-/* Returns whether link() says that one device reaches the other; *out_known is false if it says nothing. */
+/* Returns whether link() reports that one device can access the other; *out_known is false if it does not report it. */
 static bool advertised(const gpuhal_context *context, uint32_t from, uint32_t to, bool *out_known)
 {
     gpuhal_device_snapshot link = {0};
@@ -160,7 +160,7 @@ static bool check_pair(gpuhal_context *context, const gpuhal_listed *other)
         gpuhal_fail_by(39, "link says that device %u does not reach memory of device %u, and peer_enable returned %s",
                        context->index, other->index, gpuhal_status_text(status));
     }
-    if (offered && !enabled && stated) { /* HIP says so of parts of one device */
+    if (offered && !enabled && stated) { /* HIP reports this for partitions of one device */
         gpuhal_note("the driver says that device %u reaches memory of device %u, and refuses to enable that",
                     context->index, other->index);
     }
@@ -176,7 +176,7 @@ static bool check_pair(gpuhal_context *context, const gpuhal_listed *other)
     return enabled;
 }
 
-/* The core proves each link itself before it uses it. If a plugin fails there, all its copies are staged. */
+/* The core verifies each link itself before it uses the link. If a plugin fails there, all its copies are staged. */
 void gpuhal_check_peers(gpuhal_context *context)
 {
     unsigned enabled = 0;
@@ -206,13 +206,13 @@ static const gpuhal_listed_fact *expect_number(const gpuhal_listed *link, gpuhal
     return fact;
 }
 
-/* Returns whether a plugin gives this number; the library states the verified and measured values. */
+/* Returns whether the plugin reports this number; the library provides the verified and measured values. */
 static bool is_of_link(gpuhal_key key)
 {
     return key >= GPUHAL_LINK_KIND && key <= GPUHAL_LINK_COUNT;
 }
 
-/* The number of a vendor's own fabric means nothing to people, so it has a name. */
+/* The number of a vendor-specific fabric means nothing to people, so the fabric has a name. */
 static void expect_kind(const gpuhal_listed *link)
 {
     const gpuhal_listed_fact *kind = gpuhal_listed_find(link, GPUHAL_LINK_KIND),
@@ -263,7 +263,7 @@ static void check_link(const gpuhal_context *context, const gpuhal_listed *other
     expect_facts(facts);
     expect_kind(facts);
     expect_number(facts, GPUHAL_LINK_PEER_ADVERTISED, 0, 1);
-    /* The slowest lane of PCI Express carries 250 MB/s; a figure in MB or GB is far below. */
+    /* The slowest PCI Express lane transfers 250 MB/s; a value in MB or GB is far below this limit. */
     expect_number(facts, GPUHAL_LINK_BANDWIDTH_BYTES_PER_SECOND, 50000000, UINT64_C(100000000000000));
     expect_number(facts, GPUHAL_LINK_GENERATION, 1, 100);
     expect_number(facts, GPUHAL_LINK_COUNT, 1, 1024);

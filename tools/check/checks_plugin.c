@@ -1,4 +1,4 @@
-/* checks_plugin.c: the file, its one symbol, the handshake, and start. */
+/* checks_plugin.c: the file, its only symbol, the handshake, and start. */
 #include "run.h"
 
 #include "image.h"
@@ -10,8 +10,8 @@
 #include <pthread.h>
 #include <string.h>
 
-/* All other checks need the list of devices, so this check runs first and alone, and reports them to the parent. The
- * core refuses the same plugins. */
+/* All other checks need the list of devices, so this check runs first and alone, and reports the list to the parent.
+ * The core refuses the same plugins. */
 void gpuhal_check_file(gpuhal_context *context)
 {
     gpuhal_session_load(context);
@@ -31,7 +31,7 @@ void gpuhal_check_file(gpuhal_context *context)
 
 static void expect_export(void *user, const char *name)
 {
-    /* Linkers add these names, depending on their age. */
+    /* Linkers define these names, depending on their version. */
     static const char *const of_linker[] = {"_init", "_fini", "_end", "_edata", "__bss_start", "end", "edata"};
     bool *found = user;
     for (size_t i = 0; i < sizeof of_linker / sizeof *of_linker; i++) {
@@ -45,7 +45,7 @@ static void expect_export(void *user, const char *name)
     *found = true;
 }
 
-/* A plugin that links the library would bring a second copy of the core into the process of an engine that has its
+/* A plugin that links the library would load a second copy of the core into the process of an engine that has its
  * own. */
 static void expect_needed(void *user, const char *name)
 {
@@ -55,8 +55,8 @@ static void expect_needed(void *user, const char *name)
     }
 }
 
-/* The compiler's own start code has one of each. Statically linked libraries may bring more, so a higher number is not
- * a failure. */
+/* The compiler's startup code has one of each. Statically linked libraries may add more, so a higher number is not a
+ * failure. */
 static void note_constructors(void *user, unsigned constructors, unsigned destructors)
 {
     (void)user;
@@ -66,7 +66,7 @@ static void note_constructors(void *user, unsigned constructors, unsigned destru
     }
 }
 
-/* Several plugins, drivers and engines share one process: another library's call can bind to any symbol exported
+/* Several plugins, drivers and engines share one process, so another library's call may bind to any symbol exported
  * besides the query. */
 void gpuhal_check_symbols(gpuhal_context *context)
 {
@@ -82,7 +82,7 @@ void gpuhal_check_symbols(gpuhal_context *context)
     }
 }
 
-/* The library has loaded the file already; this only finds the handle again. */
+/* The library has already loaded the file; this only finds the handle again. */
 static gpuhal_plugin_query_fn *find_query(const gpuhal_context *context)
 {
     gpuhal_plugin_query_fn *query = NULL;
@@ -95,8 +95,8 @@ static gpuhal_plugin_query_fn *find_query(const gpuhal_context *context)
     return query;
 }
 
-/* The core asks files whose device is never used. Threads and descriptors may only come with start(). Every copy of the
- * core keeps the answer, so it has to be one constant. */
+/* The core also queries files whose devices are never used, so threads and descriptors must not be created before
+ * start(). Every copy of the core keeps the returned pointer, so it must be one constant. */
 void gpuhal_check_query(gpuhal_context *context)
 {
     const gpuhal_resources before = gpuhal_resources_now();
@@ -121,7 +121,7 @@ void gpuhal_check_query(gpuhal_context *context)
 
 static gpuhal_status reported;
 
-/* Replaces the library's own function in the host table of the next check. */
+/* Replaces the library's own function in the next check's host table. */
 static gpuhal_status take_report(const gpuhal_host *host, gpuhal_status status, const char *call, int64_t code,
                                  const char *text)
 {
@@ -130,7 +130,7 @@ static gpuhal_status take_report(const gpuhal_host *host, gpuhal_status status, 
     return status;
 }
 
-/* A plugin that accepts a core of another major ABI is called through slots that have moved. */
+/* If a plugin accepts a core with another major ABI version, the core calls it through slots that have moved. */
 void gpuhal_check_other_abi(gpuhal_context *context)
 {
     gpuhal_session_load(context);
@@ -185,7 +185,8 @@ static void *start_one(void *user)
     return NULL;
 }
 
-/* The table of a copy of the core that is gone: in an engine that was unloaded it would not exist at all. */
+/* The table of a copy of the core that no longer exists: in an engine that was unloaded, even the table would be
+ * unmapped. */
 static _Noreturn void called_gone(void)
 {
     gpuhal_fail(
@@ -239,7 +240,7 @@ static const gpuhal_host gone = {.size = sizeof gone,
                                  .text = gone_text,
                                  .missing = gone_missing};
 
-/* Two engines in one process, each with a copy of the core: nothing orders their calls of start(). */
+/* Two engines in one process, each with a copy of the core, may call start() in any order. */
 void gpuhal_check_two_hosts(gpuhal_context *context)
 {
     pthread_barrier_t together;
@@ -264,7 +265,7 @@ void gpuhal_check_two_hosts(gpuhal_context *context)
         }
         arguments[i].host = gone;
     }
-    /* The surviving copy of the core is neither the first nor the last one. */
+    /* The surviving copy of the core is neither the first nor the last. */
     gpuhal_session_start(context);
     gpuhal_host last = *context->host;
     gpuhal_plugin_instance *instance = NULL;
@@ -280,12 +281,13 @@ void gpuhal_check_two_hosts(gpuhal_context *context)
 
 typedef struct taken {
     unsigned count;
-    bool of_other; /* called with another host than the function's own */
+    bool of_other; /* called with a host other than the function's own */
     gpuhal_status status;
-    bool has_detail; /* a vendor's call or a text */
+    bool has_detail; /* a vendor's call or a message */
 } taken;
 
-/* One for each of two copies of the core. The tables differ in the function, which shows the host that was called. */
+/* One for each of two copies of the core. The tables differ in the function, so the function shows which host was
+ * called. */
 static gpuhal_host hosts[2];
 static taken reports[2];
 
@@ -314,7 +316,7 @@ static gpuhal_status report_to_second(const gpuhal_host *host, gpuhal_status sta
     return take_into(1, host, status, call, text);
 }
 
-/* Requests more than any device has. The plugin must refuse, and report why. */
+/* Requests more than any device has. The plugin must refuse and report why. */
 static gpuhal_status allocate_too_much(const gpuhal_opened *opened)
 {
     const gpuhal_alloc alloc = {.size = sizeof alloc, .bytes = UINT64_C(1) << 60};
@@ -332,7 +334,8 @@ static void open_with(gpuhal_context *context, const gpuhal_host *host, gpuhal_p
     gpuhal_session_open(&own, out_opened);
 }
 
-/* The first copy of the core opens, and ends. The second one still exists, and gets its own reports. */
+/* The first copy of the core opens the device and is then destroyed. The second one still exists and must get its own
+ * reports. */
 void gpuhal_check_hosts_apart(gpuhal_context *context)
 {
     gpuhal_session_load(context);
@@ -375,7 +378,7 @@ void gpuhal_check_hosts_apart(gpuhal_context *context)
     context->plugin->close(of_second.device);
 }
 
-/* Applications look for the extensions of other vendors, or of later versions, and call any pointer that they get. */
+/* Applications query extensions of other vendors or of later versions, and call any pointer that is returned. */
 void gpuhal_check_extensions(gpuhal_context *context)
 {
     static char long_name[4096];
@@ -398,7 +401,7 @@ void gpuhal_check_extensions(gpuhal_context *context)
     }
 }
 
-/* Without a detail an application can only say "too large", and the driver's reason is lost. */
+/* Without the plugin's report an application can only say "too large", and the driver's reason is lost. */
 void gpuhal_check_report(gpuhal_context *context)
 {
     gpuhal_session_load(context);

@@ -1,4 +1,4 @@
-/* checks_process.c: the state of the whole process must stay as it is, whichever calls the plugin gets. */
+/* checks_process.c: process-wide state must not change, whichever of the plugin's functions are called. */
 #include "resources.h"
 #include "work.h"
 
@@ -11,9 +11,9 @@
 
 enum {
     FORK_WORKED = 42
-}; /* exit code of the forked process; after a failure it has sent the reason, and exits with another */
+}; /* the forked process's exit code; after a failure it has sent the reason and exits with another code */
 
-/* Compares after every step, so that the sentence names the step that is to blame. */
+/* Compares after every step, so that the message names the step that caused the change. */
 static void use_device(const gpuhal_context *context, gpuhal_process_state *before)
 {
     const char *file = context->options->file;
@@ -46,12 +46,12 @@ static void use_device(const gpuhal_context *context, gpuhal_process_state *befo
     gpuhal_process_state_expect(before, "close", file);
 }
 
-/* The process is the engine's. A plugin's changes to it show up in code that has nothing to do with devices: a decimal
- * comma, a file that is not found, a core that is not dumped. */
+/* The process belongs to the engine. A plugin's changes to it affect code that has nothing to do with devices: a
+ * decimal comma, a file that is not found, a core that is not dumped. */
 void gpuhal_check_process_state(gpuhal_context *context)
 {
     const char *file = context->options->file;
-    setlocale(LC_ALL, "C.UTF-8"); /* not the one that every process begins with, so that a reset is seen */
+    setlocale(LC_ALL, "C.UTF-8"); /* differs from every process's initial locale, so that a reset is noticed */
     gpuhal_process_state *before = gpuhal_process_state_now();
     gpuhal_session_load(context);
     gpuhal_process_state_expect(before, "loading", file);
@@ -120,8 +120,8 @@ static void use_opened(gpuhal_context *context)
     gpuhal_session_close(context, &context->opened);
 }
 
-/* Only this thread is left, and locks are as they were. The core refuses the parent's opened devices here. All other
- * calls have to work with the parent's instance, just as after the child's own start(). */
+/* Only this thread exists in the child, and locks keep their state. The core refuses the parent's opened devices here.
+ * All other calls must work, both with the parent's instance and after the child's own start(). */
 static _Noreturn void use_in_forked(const gpuhal_context *context, bool can_list)
 {
     gpuhal_context own = *context;
@@ -146,8 +146,8 @@ static _Noreturn void use_in_forked(const gpuhal_context *context, bool can_list
     _exit(FORK_WORKED);
 }
 
-/* If the flag is set wrongly the core lets the child in, which then hangs in a lock whose owner does not exist
- * there. */
+/* If the flag is set incorrectly, the core lets the child call the plugin, and the child hangs in a lock whose owner
+ * does not exist there. */
 void gpuhal_check_fork_safe(gpuhal_context *context)
 {
     gpuhal_opened opened;
@@ -163,7 +163,7 @@ void gpuhal_check_fork_safe(gpuhal_context *context)
     gpuhal_area_init(&area, context, &opened, GPUHAL_MEMORY_DEVICE, gpuhal_area_usual(context));
     gpuhal_area_reset(&area, 1, ROUTE_ANY);
     sample(context);
-    const bool can_list = list_processes(context) == GPUHAL_OK; /* it may need a right that this user lacks */
+    const bool can_list = list_processes(context) == GPUHAL_OK; /* it may require a permission */
     pid_t forked = fork();
     if (forked == 0) {
         use_in_forked(context, can_list);
@@ -176,7 +176,7 @@ void gpuhal_check_fork_safe(gpuhal_context *context)
         gpuhal_fail("the child of a fork crashed with signal %d", WTERMSIG(status));
     }
     if (WEXITSTATUS(status) != FORK_WORKED) {
-        _exit(0); /* the forked process has sent the result */
+        _exit(0); /* the forked process has already sent the result */
     }
     sample(context);
     gpuhal_area_verify(&area, (gpuhal_claim){.bytes = area.bytes}, ROUTE_ANY, "after a fork, memory of the parent");

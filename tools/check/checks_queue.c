@@ -1,13 +1,13 @@
-/* checks_queue.c: using queues and events repeatedly, and their times. checks_slow.c has order and waits. */
+/* checks_queue.c: repeated use of queues and events, and times between events. Order and waits are in checks_slow.c. */
 #include "load.h"
 #include "resources.h"
 
 #include <inttypes.h>
 #include <time.h>
 
-#define TICK_NS UINT64_C(1000000) /* clocks of devices tick coarsely */
+#define TICK_NS UINT64_C(1000000) /* device clocks have a coarse resolution */
 
-/* Events are reused: an event that still shows its former state lets the next work be read too early. */
+/* Events are reused: if an event still shows its previous state, the new work's results are read too early. */
 void gpuhal_check_event_again(gpuhal_context *context)
 {
     if (!gpuhal_work_offered(context, true, "")) {
@@ -27,7 +27,7 @@ void gpuhal_check_event_again(gpuhal_context *context)
     gpuhal_work_finish(&work);
 }
 
-/* Returns the last time at which the event was not done. */
+/* Returns the last time at which the event was seen unfinished. */
 static uint64_t seen_unfinished(const gpuhal_work *work)
 {
     uint64_t seen = 0, now = gpuhal_tool_now_ns();
@@ -41,7 +41,7 @@ static uint64_t seen_unfinished(const gpuhal_work *work)
 
 /* The result of one comparison of the two clocks, in nanoseconds. */
 typedef struct times {
-    uint64_t device, least, most; /* the last two by the host's clock; `least` is 0 for work that ends in its call */
+    uint64_t device, least, most; /* the last two from the host's clock; `least` is 0 if work ends inside its call */
 } times;
 
 static times time_work(gpuhal_context *context)
@@ -66,9 +66,9 @@ static times time_work(gpuhal_context *context)
     return found;
 }
 
-/* Devices count ticks of their own; without a conversion the result is off by a factor, which the host's clock shows. A
- * driver takes its time before it says that the work has ended, and may be late on a busy machine: a small result
- * counts only if it is below half, each time. */
+/* Devices count ticks of their own clock. Without a conversion the result is off by a factor, which the host's clock
+ * reveals. A driver takes a while to report that the work has ended, and may be late on a busy machine. Too small a
+ * result is therefore a failure only if it is below half in every try. */
 void gpuhal_check_elapsed(gpuhal_context *context)
 {
     if (!gpuhal_work_offered(context, context->opened.slots.ops.elapsed != NULL, "elapsed")) {
@@ -79,7 +79,7 @@ void gpuhal_check_elapsed(gpuhal_context *context)
     for (int tries = 0; tries < 3 && is_short; tries++) {
         found = time_work(context);
         is_short = found.least > 2 * TICK_NS && found.device < found.least / 2;
-        /* Clocks of devices drift a little and tick coarsely. */
+        /* Device clocks drift a little and have a coarse resolution. */
         if (found.device > found.most + found.most / 10 + TICK_NS) {
             gpuhal_fail("elapsed says %" PRIu64 " ns between two events; by the host's clock it was %" PRIu64
                         " ns at most",
@@ -93,7 +93,7 @@ void gpuhal_check_elapsed(gpuhal_context *context)
     }
 }
 
-/* Does work in between, since drivers make a thread or a descriptor for a queue only when it is used. */
+/* Does work in between, since drivers create a queue's thread or descriptor only on first use. */
 static void make_and_destroy(void *user)
 {
     const gpuhal_context *context = user;

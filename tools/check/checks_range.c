@@ -9,7 +9,7 @@
 
 /* ---- addresses */
 
-/* Reserves more addresses than the device has memory: pools reserve more than that, before they need any. */
+/* Reserves more addresses than the device has memory, as pools do before they need any memory. */
 static uint64_t taken_by_reserving(gpuhal_pieces *own, uint64_t pieces)
 {
     uint64_t before = 0, during = 0;
@@ -20,7 +20,7 @@ static uint64_t taken_by_reserving(gpuhal_pieces *own, uint64_t pieces)
     return taken ? before - during : 0;
 }
 
-/* The minimum of several rounds counts: other programs take memory too, but not in every round. */
+/* The minimum of several rounds counts, because other programs do not allocate memory in every round. */
 static void expect_no_memory(gpuhal_pieces *own)
 {
     enum { ROUNDS = 3 };
@@ -67,7 +67,7 @@ void gpuhal_check_range_reserve(gpuhal_context *context)
     gpuhal_pieces_release(&other);
 }
 
-/* ---- memory behind them */
+/* ---- mapped memory */
 
 static void expect_native(const gpuhal_pieces *own)
 {
@@ -79,9 +79,9 @@ static void expect_native(const gpuhal_pieces *own)
     }
 }
 
-/* The state of a transfer between `at` and `at + bytes`, which lie on both sides of the border of two pieces. */
+/* The state of a transfer from `at` to `at + bytes`, which crosses the boundary between two pieces. */
 typedef struct border {
-    gpuhal_area *area; /* of the range */
+    gpuhal_area *area; /* the range's */
     gpuhal_area *other;
     uint64_t at, bytes;
 } border;
@@ -132,8 +132,8 @@ static void fill_border(const border *own, unsigned char *host)
                        "fill over the border of two pieces");
 }
 
-/* Neighbouring pieces are one for the buffers of a pool. They come in any order, and after them is no memory that a
- * transfer could touch. */
+/* A pool's buffers treat adjacent pieces as one memory. Here the pieces are committed out of order, and the addresses
+ * after the last one stay unmapped, so transfers must not touch them. */
 void gpuhal_check_range_commit(gpuhal_context *context)
 {
     gpuhal_pieces own;

@@ -1,13 +1,13 @@
-/* checks_range_memory.c: virtual memory: memory that is taken back, refused, or left at the end. */
+/* checks_range_memory.c: virtual memory: memory that is decommitted, refused, or left over at the end. */
 #include "pieces.h"
 #include "resources.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- memory that is given back */
+/* ---- memory that is decommitted */
 
-/* Compares one piece of an area whose pieces do not all have memory. */
+/* Compares one piece of an area in which some pieces have no memory. */
 static void expect_piece(const gpuhal_area *area, const gpuhal_pieces *own, uint64_t number, const char *after)
 {
     char fault[400];
@@ -36,7 +36,7 @@ static void expect_commit_again(const gpuhal_pieces *own, uint64_t first, uint64
     }
 }
 
-/* Memory in the middle is given back, and comes again in other pieces than before. */
+/* Memory in the middle is decommitted, and committed again in other pieces than before. */
 static void change_middle(gpuhal_pieces *own)
 {
     gpuhal_area area;
@@ -63,8 +63,8 @@ static void change_middle(gpuhal_pieces *own)
 
 enum { AGAIN = 12 };
 
-/* Takes memory and gives it back until a small device would run out if it were kept.
- * @return the memory that the device lost after the first round: a driver's cache is not lost each time */
+/* Commits memory and releases it until a small device would run out if the memory were kept. Returns how much memory
+ * the device lost after the first round, because a driver's cache is not lost each time. */
 static uint64_t lost_by(gpuhal_pieces *own, uint64_t pieces, const char *what,
                         gpuhal_status (*once)(gpuhal_pieces *own, uint64_t pieces))
 {
@@ -86,7 +86,7 @@ static uint64_t lost_by(gpuhal_pieces *own, uint64_t pieces, const char *what,
     return known && after < before ? before - after : 0;
 }
 
-/* Runs twice, since another program may take memory in the meantime. */
+/* Runs twice, since another program may allocate memory in the meantime. */
 static void expect_given_back(gpuhal_pieces *own, const char *what,
                               gpuhal_status (*once)(gpuhal_pieces *own, uint64_t pieces))
 {
@@ -131,10 +131,10 @@ void gpuhal_check_range_decommit(gpuhal_context *context)
     gpuhal_pieces_release(&own);
 }
 
-/* ---- memory that is short */
+/* ---- not enough memory */
 
-/* TOO_LARGE is right above the largest allocation only; pools release memory after OUT_OF_MEMORY alone.
- * @return whether it was refused */
+/* TOO_LARGE is correct only above the maximum allocation size; pools release memory only after OUT_OF_MEMORY. Returns
+ * whether the commit was refused. */
 static bool commit_refused(const gpuhal_pieces *own, uint64_t first, uint64_t count)
 {
     const uint64_t most = gpuhal_device_fact(own->context, GPUHAL_FACT_ALLOCATION_MAX_BYTES, UINT64_MAX);
@@ -151,7 +151,7 @@ static bool commit_refused(const gpuhal_pieces *own, uint64_t first, uint64_t co
     return status != GPUHAL_OK;
 }
 
-/* Without memory for this, the plugin would not be to blame for a later refusal. */
+/* If there is no memory for this commit, a later refusal is not the plugin's fault. */
 static bool has_memory(const gpuhal_pieces *own)
 {
     const gpuhal_status status = gpuhal_pieces_commit(own, 1, 1);
@@ -164,8 +164,8 @@ static bool has_memory(const gpuhal_pieces *own)
     return true;
 }
 
-/* A refusal that keeps a part costs a server all memory in time. A loss of less than a piece for each refusal may be
- * another program, and a single larger loss may be too. */
+/* If a refused commit keeps some memory, a server eventually loses all of it. A loss of less than one piece per refusal
+ * may come from another program, and so may a single larger loss. */
 static void expect_nothing_kept(const gpuhal_pieces *own, uint64_t all)
 {
     enum { REFUSALS = 32, ROUNDS = 3 };
@@ -188,7 +188,7 @@ static void expect_nothing_kept(const gpuhal_pieces *own, uint64_t all)
     }
 }
 
-/* The pool that asked looks for memory elsewhere and asks again, for the same addresses or for fewer. */
+/* After a refusal a pool gets memory elsewhere and tries again, for the same or fewer addresses. */
 void gpuhal_check_range_refused(gpuhal_context *context)
 {
     gpuhal_pieces own;
@@ -238,7 +238,7 @@ static gpuhal_status commit_and_release(gpuhal_pieces *own, uint64_t pieces)
     return status;
 }
 
-/* Commits memory in one of two pieces, and no later call names it. */
+/* Commits memory in one of two pieces; no later call refers to this piece. */
 static void use_and_release(void *user)
 {
     gpuhal_pieces *own = user;

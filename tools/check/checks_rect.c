@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A case: the extent, and for both sides offset, row pitch, and the bytes of a slice beyond its rows. In units of the
- * alignment. */
+/* A test case in units of the alignment: the extent, and for both sides the offset, the row pitch, and how many bytes a
+ * slice has beyond its rows. */
 typedef struct shape {
     uint64_t width, rows, slices;
     uint64_t to_offset, to_pitch, to_extra;
@@ -23,7 +23,7 @@ static const shape shapes[] = {
     {1, 40, 1, 2, 3, 0, 5, 2, 0},          /* one column */
     {7, 5, 4, 0, 8, 0, 0, 16, 0},          /* three dimensions */
     {7, 5, 4, 3, 9, 13, 11, 7, 5},         /* slices with a gap that is not a multiple of the row */
-    {16, 4, 3, 1, 16, 16, 2, 16, 64},      /* rows without gaps, slices with */
+    {16, 4, 3, 1, 16, 16, 2, 16, 64},      /* rows without gaps, slices with gaps */
     {100, 6, 2, 50, 128, 7, 25, 101, 300}, /* larger than a cache line */
     {3, 1, 9, 4, 5, 6, 7, 3, 0},           /* slices of one row */
 };
@@ -48,7 +48,7 @@ static void place_both(const shape *one, uint64_t unit, side *out_to, side *out_
         (side){one->from_offset * unit, one->from_pitch * unit, (one->from_pitch * one->rows + one->from_extra) * unit};
 }
 
-/* Does the expected copy on bytes of the host. */
+/* Performs the expected copy on host bytes. */
 static void copy_rows(unsigned char *to, const side *to_place, const unsigned char *from, const side *from_place,
                       const uint64_t extent[3])
 {
@@ -61,7 +61,7 @@ static void copy_rows(unsigned char *to, const side *to_place, const unsigned ch
     }
 }
 
-/* Returns room for the largest of the shapes. */
+/* Returns a size that is large enough for all shapes. */
 static uint64_t area_bytes(const gpuhal_context *context)
 {
     const uint64_t usual = gpuhal_area_usual(context), needed = 2048 * gpuhal_copy_unit(context);
@@ -92,8 +92,8 @@ static gpuhal_claim claim_of(const side *to, const side *from, const uint64_t ex
                           .slice_pitch = to->slice_pitch};
 }
 
-/* Slices are multiples of the alignment only: OpenCL wants them to be multiples of the row, so a plugin has to split.
- * False: the plugin refuses host memory for this side; the core has a fallback for that. */
+/* Slice pitches are multiples of only the alignment. OpenCL requires multiples of the row pitch, so a plugin has to
+ * split the copy. Returns false if the plugin refuses host memory for this side; the core has a fallback for that. */
 static bool call_rect(const gpuhal_context *context, const gpuhal_plugin_rect *to, const gpuhal_plugin_rect *from,
                       const uint64_t extent[3])
 {
@@ -104,8 +104,8 @@ static bool call_rect(const gpuhal_context *context, const gpuhal_plugin_rect *t
     return !refused;
 }
 
-/* Makes an area of the device, or host memory in the shape of one: its memory has no object then. The gaps of the
- * host's memory belong to the caller, who may be writing there at this moment. */
+/* Makes an area on the device, or host memory that looks like one but has no memory object. The gaps in host memory
+ * belong to the caller, who may be writing there at the same time. */
 static void init_end(gpuhal_area *area, const gpuhal_context *context, bool host, uint64_t bytes)
 {
     if (!host) {
@@ -156,7 +156,7 @@ static void expect_rect(gpuhal_area *target, bool to_host, gpuhal_claim claim, c
     }
 }
 
-/* Fills both sides with different patterns before every shape: a gap that was overwritten shows. */
+/* Fills both sides with different patterns before every shape, so that an overwritten gap is detected. */
 static void check_rects(const gpuhal_context *context, bool to_host, bool from_host, const char *where)
 {
     gpuhal_area target, source;

@@ -1,4 +1,4 @@
-/* checks_sample.c: values of a device; it need not be open. */
+/* checks_sample.c: device values; the device need not be open. */
 #include "work.h"
 
 #include <gpuhal/direct.h>
@@ -21,12 +21,12 @@ static bool is_value(gpuhal_key key)
 {
     const bool counted = key == GPUHAL_VALUE_MEMORY_HELD_BYTES || key == GPUHAL_VALUE_QUEUES_BUSY_NS ||
                          key == GPUHAL_VALUE_TRANSFERRED_BYTES ||
-                         key == GPUHAL_VALUE_MEMORY_AVAILABLE_BYTES; /* by the library */
+                         key == GPUHAL_VALUE_MEMORY_AVAILABLE_BYTES; /* the library provides it */
     return key >= GPUHAL_VALUE_MEMORY_FREE_BYTES && key <= GPUHAL_VALUE_FABRIC && !counted;
 }
 
-/* The possible range of a value; a value in a wrong unit is off by 1000 or more. 0 is a value: a fan that stands
- * still. */
+/* The plausible range of a value; a value in a wrong unit is off by a factor of 1000 or more. 0 is allowed: a fan may
+ * stand still. */
 static const struct {
     gpuhal_key key;
     uint64_t least, most;
@@ -109,7 +109,7 @@ static void take_source_of_values(void *user, const char *name)
     expect_source(name);
 }
 
-/* Monitors ask for all values, and programs for one: both must get the same. */
+/* Monitors request all values and programs request one; both must get the same. */
 void gpuhal_check_sample_all(gpuhal_context *context)
 {
     if (!offered(context)) {
@@ -121,7 +121,7 @@ void gpuhal_check_sample_all(gpuhal_context *context)
     for (size_t i = 0; i < all.devices[0].count; i++) {
         expect_value(context, &all.devices[0].facts[i]);
     }
-    /* A value that its key returns is among all, unless reading it takes long. */
+    /* If a key returns a value on its own, the value is also among all values, unless it is slow to read. */
     for (gpuhal_key key = GPUHAL_VALUE_MEMORY_FREE_BYTES; key <= GPUHAL_VALUE_FABRIC; key++) {
         gpuhal_device_snapshot one = sampled(context, &key, 1, "sample of one key");
         const gpuhal_listed_fact *alone = gpuhal_listed_find(&one.devices[0], key);
@@ -137,7 +137,7 @@ void gpuhal_check_sample_all(gpuhal_context *context)
     gpuhal_device_snapshot_finish(&all);
 }
 
-/* Newly allocated memory of the device was free before, and free and used are parts of one total. */
+/* Newly allocated device memory was free before, and free and used memory are parts of one total. */
 void gpuhal_check_sample_memory(gpuhal_context *context)
 {
     if (!offered(context)) {
@@ -182,8 +182,7 @@ static void expect_not_falling(const gpuhal_device_snapshot *before, const gpuha
     }
 }
 
-/* Energy is power times time. Power is a value of the moment and may be anything in between, but not 100 times as
- * much. */
+/* Energy is power times time. Power is a momentary value and may vary in between, but not by a factor of 100. */
 static void expect_energy(const gpuhal_device_snapshot *before, const gpuhal_device_snapshot *after,
                           uint64_t elapsed_ns)
 {
@@ -201,7 +200,7 @@ static void expect_energy(const gpuhal_device_snapshot *before, const gpuhal_dev
     }
 }
 
-/* Monitors read counters and take differences; some drivers update them every 100 ms only. */
+/* Monitors read counters and compute differences; some drivers update them only every 100 ms. */
 void gpuhal_check_sample_time(gpuhal_context *context)
 {
     if (!offered(context)) {
@@ -229,7 +228,7 @@ void gpuhal_check_sample_time(gpuhal_context *context)
     gpuhal_device_snapshot_finish(&after);
 }
 
-/* Keys of later versions reach plugins of today; an error would cost the monitor all other values. */
+/* Current plugins receive keys of later versions; an error would deprive the monitor of all other values. */
 void gpuhal_check_sample_keys(gpuhal_context *context)
 {
     if (!offered(context)) {
@@ -240,7 +239,7 @@ void gpuhal_check_sample_keys(gpuhal_context *context)
     for (size_t i = 0; i < some.devices[0].count; i++) {
         const gpuhal_listed_fact *fact = &some.devices[0].facts[i];
         if (is_value(fact->key)) {
-            expect_value(context, fact); /* other values may come out of the same reading */
+            expect_value(context, fact); /* the same reading may provide other values too */
         } else if (fact->kind != LISTED_MISSING) {
             gpuhal_fail("sample gave a value for %s, which is not a value of a device", gpuhal_listed_key(fact->key));
         }
@@ -258,13 +257,13 @@ void gpuhal_check_sample_keys(gpuhal_context *context)
 /* The results of processes() for a device. */
 typedef struct seen {
     const gpuhal_context *context;
-    bool own, foreign; /* this process; a process whose number means nothing here */
-    bool hidden;       /* by the library that lists them: a container's own */
+    bool own, foreign; /* this process; a process whose pid has no meaning here */
+    bool hidden;       /* the vendor's library hides a container's own processes */
     uint64_t own_bytes;
     unsigned count;
 } seen;
 
-/* NVML lists nothing inside a container, because the pids there are of another namespace than the first. */
+/* NVML lists nothing inside a container, because the pids there do not belong to the first namespace. */
 static void take_source(void *user, const char *name)
 {
     seen *own = user;
@@ -330,7 +329,7 @@ static void expect_own(const seen *now, uint64_t bytes)
     }
 }
 
-/* Monitors show them. A driver that may not list them says so. */
+/* Monitors display the processes. A driver that is not permitted to list them reports this. */
 void gpuhal_check_processes(gpuhal_context *context)
 {
     seen now;

@@ -1,5 +1,5 @@
-/* checks_share.c: memory and handles that others use too: native objects, adopting and wrapping them, imported host
- * memory, exported memory. */
+/* checks_share.c: memory and handles that are also used outside the plugin: native objects, adopting and wrapping them,
+ * imported host memory, exported memory. */
 #include "resources.h"
 #include "work.h"
 
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The type names the API of a handle to an application: the numbers of native.h belong to the backends there. */
+/* The type shows an application which API a handle belongs to; native.h assigns number ranges to the backends. */
 static void expect_type(const char *backend, uint32_t type, const char *slot)
 {
     static const struct {
@@ -36,7 +36,8 @@ static void expect_type(const char *backend, uint32_t type, const char *slot)
     }
 }
 
-/* The caller passes the handle to the vendor's API at once: 0 is never a handle. A device of HIP is a number. */
+/* The caller passes the handle directly to the vendor's API, where 0 is never a valid handle. HIP devices are the
+ * exception: they are numbers. */
 static void expect_native(gpuhal_status status, const gpuhal_native *native, const char *slot)
 {
     if (status != GPUHAL_OK) {
@@ -76,7 +77,7 @@ static void check_native_queue(const gpuhal_context *context)
     ops->queue_destroy(queue);
 }
 
-/* native.h has the meaning of each type; here it is enough that there is one, and a value. */
+/* native.h defines each type's meaning; here it is enough that there is a type and a value. */
 void gpuhal_check_native(gpuhal_context *context)
 {
     const gpuhal_opened *opened = &context->opened;
@@ -112,7 +113,7 @@ static void *unlock(void *user)
     return NULL;
 }
 
-/* A native access may end on another thread than it began on; there are never two at once. */
+/* A native access may end on another thread than the one where it began; there are never two at the same time. */
 static void lock_and_unlock(gpuhal_work *work)
 {
     pthread_t thread;
@@ -131,7 +132,7 @@ static void lock_and_unlock(gpuhal_work *work)
     unlock(work);
 }
 
-/* The caller submits to the vendor's queue in between: earlier work has to be there already. */
+/* The caller submits to the vendor's queue in between, so earlier work must already be submitted. */
 void gpuhal_check_native_lock(gpuhal_context *context)
 {
     if (!gpuhal_work_offered(context, context->opened.slots.ops.native_lock != NULL, "native_lock")) {
@@ -143,8 +144,7 @@ void gpuhal_check_native_lock(gpuhal_context *context)
     const uint64_t bytes = work.to.bytes;
     gpuhal_work_copy(&work, work.queue, &work.to, 0, &work.from, 0, bytes);
     lock_and_unlock(&work);
-    bool arrived = gpuhal_is_sanitized(); /* polling during the copy is a data race, and an event would submit the copy
-                                           * itself */
+    bool arrived = gpuhal_is_sanitized(); /* polling would be a data race, and an event would submit the copy */
     for (unsigned t = 0; t < TRIES && !arrived; t++) {
         gpuhal_plain_get(&context->opened, &work.to.memory, 0, work.to.actual, bytes, ROUTE_ANY);
         arrived = memcmp(work.to.actual, work.from.expected, (size_t)bytes) == 0;
@@ -167,7 +167,7 @@ void gpuhal_check_native_lock(gpuhal_context *context)
     gpuhal_work_finish(&work);
 }
 
-/* Ownership of a descriptor goes to the plugin when this succeeds. */
+/* If this succeeds, the plugin owns the descriptor. */
 static gpuhal_memory import(const gpuhal_opened *opened, const gpuhal_alloc *alloc)
 {
     gpuhal_memory memory = {.size = sizeof memory};
@@ -184,7 +184,7 @@ static bool in_kinds(const gpuhal_context *context, gpuhal_key fact, gpuhal_hand
     return gpuhal_device_fact(context, fact, 0) >> kind & 1;
 }
 
-/* A second opened device adopts the objects of the first, as it would adopt an application's own device. */
+/* A second opened device adopts the first one's objects, as it would adopt those of an application. */
 void gpuhal_check_adopt_own(gpuhal_context *context)
 {
     const gpuhal_opened *opened = &context->opened;
@@ -233,8 +233,8 @@ static void expect_not_wrapped(const gpuhal_opened *opened, gpuhal_native native
     }
 }
 
-/* The result of native_memory is wrapped again, in the same opened device. If wrapping needs to know more (Vulkan: the
- * usage), only the refusals can be checked. */
+/* The result of native_memory is wrapped again, on the same opened device. If wrapping needs more information (Vulkan:
+ * the usage), only the refusals can be checked. */
 void gpuhal_check_wrap_memory(gpuhal_context *context)
 {
     const gpuhal_opened *opened = &context->opened;
@@ -269,8 +269,8 @@ void gpuhal_check_wrap_memory(gpuhal_context *context)
     gpuhal_area_finish(&area);
 }
 
-/* Device and host write to two halves of the memory, and each makes its half visible. Both halves have to be there
- * afterwards: a memory_invalidate() that moves more than its range overwrites new bytes of one half with old ones. */
+/* Device and host each write to one half of the memory and make it visible. Both halves must be intact afterwards: a
+ * memory_invalidate() that transfers more than its range overwrites new bytes in one half with old ones. */
 static void expect_narrow_invalidate(const gpuhal_opened *opened, const gpuhal_memory *memory, gpuhal_area *other,
                                 unsigned char *host)
 {
@@ -289,7 +289,8 @@ static void expect_narrow_invalidate(const gpuhal_opened *opened, const gpuhal_m
                        "imported host memory of which device and host wrote a half each, as the device sees it");
 }
 
-/* An import that copies gives the right bytes once. Only both directions show that it is the same memory. */
+/* An import that only copies returns the right bytes once. Only transfers in both directions show that it is the same
+ * memory. */
 void gpuhal_check_import_host(gpuhal_context *context)
 {
     if (!in_kinds(context, GPUHAL_FACT_IMPORT_KINDS, GPUHAL_HANDLE_HOST_POINTER)) {
@@ -332,7 +333,7 @@ void gpuhal_check_import_host(gpuhal_context *context)
     free(host);
 }
 
-/* A descriptor of another object must be refused, and stays the caller's. */
+/* A descriptor of another object must be refused, and the caller keeps it. */
 static void expect_refused_descriptor(const gpuhal_opened *opened, const gpuhal_alloc *exported,
                                       gpuhal_handle_kind kind)
 {
@@ -355,7 +356,7 @@ static void expect_refused_descriptor(const gpuhal_opened *opened, const gpuhal_
     close(ends[1]);
 }
 
-/* Imports through a second opened device: another process would see the same handle. */
+/* Imports on a second opened device: another process would see the same handle. */
 static void import_again(const gpuhal_context *context, gpuhal_area *area, const gpuhal_alloc *exported,
                          const gpuhal_handle *handle, uint64_t offset)
 {
@@ -405,7 +406,7 @@ static void export_and_import(const gpuhal_context *context, gpuhal_handle_kind 
     uint64_t offset = 0;
     gpuhal_handle handle = export_once(opened, &area.memory, kind, &offset);
     const bool is_fd = kind == GPUHAL_HANDLE_OPAQUE_FD || kind == GPUHAL_HANDLE_DMABUF_FD;
-    if (is_fd) { /* the first one is closed at once: the second must work without it */
+    if (is_fd) { /* the first one is closed immediately: the second must work without it */
         const gpuhal_handle first = handle;
         handle = export_once(opened, &area.memory, kind, &offset);
         if (handle.as.os == first.as.os && first.as.os >= 0) {
@@ -430,7 +431,7 @@ static void export_and_import(const gpuhal_context *context, gpuhal_handle_kind 
     free(area.expected);
 }
 
-/* A host pointer needs no slot: allocate_kinds checks those. */
+/* A host pointer needs no slot; allocate_kinds checks host pointers. */
 void gpuhal_check_export_import(gpuhal_context *context)
 {
     if (!gpuhal_offered(context->opened.slots.ops.export_memory != NULL, "export_memory")) {

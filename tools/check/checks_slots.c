@@ -1,4 +1,4 @@
-/* checks_slots.c: describe, and whether slots, facts and opened devices agree about the offer. */
+/* checks_slots.c: describe, and whether slots, facts and opened devices agree about the device's features. */
 #include "check.h"
 
 #include <inttypes.h>
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The slots by name and place. A group is filled whole or not at all; 0: in no group. */
+/* The slots by name and position. A group must be filled completely or not at all; 0: not in a group. */
 enum {
     GROUP_NONE,
     GROUP_COHERENCE,
@@ -55,7 +55,7 @@ _Static_assert(sizeof(gpuhal_ops) == SLOT_OFFSET(SLOT_COUNT), "a slot of gpuhal_
 #include "slots.inc"
 #undef SLOT
 
-/* Function pointers have different types; all are compared as numbers. */
+/* Function pointers have different types, so all are compared as integers. */
 static uintptr_t slot_value(const gpuhal_slots *filled, size_t slot)
 {
     uintptr_t value = 0;
@@ -63,7 +63,7 @@ static uintptr_t slot_value(const gpuhal_slots *filled, size_t slot)
     return value;
 }
 
-/* Returns whether this address lies in memory that may be executed. */
+/* Returns whether this address is in executable memory. */
 static bool is_code(uintptr_t address)
 {
     char line[512];
@@ -81,7 +81,7 @@ static bool is_code(uintptr_t address)
     return found;
 }
 
-/* A core that finds queue_create relies on all seven: a missing slot would be discovered in the middle of work. */
+/* A core that finds queue_create relies on all seven slots; a missing one would be noticed only during work. */
 static void expect_slots(const gpuhal_slots *filled, const char *who)
 {
     unsigned in_group[GROUP_COUNT] = {0}, of_group[GROUP_COUNT] = {0};
@@ -112,7 +112,7 @@ void gpuhal_check_describe(gpuhal_context *context)
 {
     gpuhal_slots filled;
     gpuhal_expect_ok(gpuhal_session_describe(context, context->index, &filled), "describe");
-    /* While the ABI is 0.x both sides know the same slots. */
+    /* While the ABI is 0.x both sides have the same slots. */
     for (size_t i = sizeof(gpuhal_ops); i < GPUHAL_OPS_SPACE; i++) {
         if (filled.space[i] != 0) {
             gpuhal_fail("describe wrote behind the last slot of ABI %u.%u, at byte %zu", GPUHAL_ABI_MAJOR,
@@ -125,7 +125,7 @@ void gpuhal_check_describe(gpuhal_context *context)
     expect_slots(&filled, "describe");
 }
 
-/* The index comes from applications, also if they were started before a device was unplugged. */
+/* The index comes from applications, including ones that were started before a device was unplugged. */
 void gpuhal_check_describe_unknown(gpuhal_context *context)
 {
     const uint32_t wild[] = {context->index + 1, context->index + 1000, UINT32_MAX};
@@ -149,7 +149,7 @@ void gpuhal_check_describe_unknown(gpuhal_context *context)
     }
 }
 
-/* Capabilities are shown from both, and must not contradict each other. */
+/* Capabilities are shown from both facts and slots, which must not contradict each other. */
 static void expect_agree(const gpuhal_context *context, gpuhal_key key, uint64_t without, bool slot, const char *name)
 {
     const bool fact = (gpuhal_device_fact(context, key, 0) & ~without) != 0;
@@ -159,12 +159,12 @@ static void expect_agree(const gpuhal_context *context, gpuhal_key key, uint64_t
     }
 }
 
-/* Without write, the core stages bytes through upload memory. Without either, the device is useless. */
+/* Without write, the core stages bytes through upload memory. Without either, the device is unusable. */
 void gpuhal_check_slots_facts(gpuhal_context *context)
 {
     gpuhal_slots filled;
     gpuhal_expect_ok(gpuhal_session_describe(context, context->index, &filled), "describe");
-    /* A host address is given out without a slot. */
+    /* Exporting a host address needs no slot. */
     expect_agree(context, GPUHAL_FACT_EXPORT_KINDS, 1u << GPUHAL_HANDLE_HOST_POINTER, filled.ops.export_memory != NULL,
                  "export_memory");
     if (filled.ops.wrap_memory != NULL && gpuhal_device_fact(context, GPUHAL_FACT_ADOPT_KINDS, 0) == 0) {
@@ -192,8 +192,8 @@ void gpuhal_check_slots_facts(gpuhal_context *context)
     }
 }
 
-/* Applications choose a device by the slots that describe() filled in. An opened device may have fewer, such as an
- * adopted one, but never more. */
+/* Applications choose a device by the slots that describe() filled in. An opened device may have fewer, for example if
+ * it was adopted, but never more. */
 void gpuhal_check_slots_open(gpuhal_context *context)
 {
     gpuhal_slots described;

@@ -1,6 +1,7 @@
-/* checks_slow.c: queues and events after work that lasts. A fast device hides a wait that does not wait and an
- * operation that runs out of order, so these checks put copies into the queue first, enough to keep the device busy for
- * some time. If the work is done inside the calls, the checks show that waits and order are right then, too. */
+/* checks_slow.c: queues and events behind long work. On a fast device, a wait that does not wait or an operation that
+ * runs out of order may go unnoticed. These checks therefore enqueue enough copies first to keep the device busy for
+ * some time. If the work is done inside the calls, the checks show that waits and order are correct in that case
+ * too. */
 #include "load.h"
 
 #include <inttypes.h>
@@ -10,12 +11,12 @@
 #include <time.h>
 
 #define MILLISECOND_NS UINT64_C(1000000)
-#define LATE_NS        (300 * MILLISECOND_NS) /* a loaded scheduler is late by less, once in TRIES at least */
+#define LATE_NS        (300 * MILLISECOND_NS) /* a loaded scheduler is late by less, at least once in TRIES */
 enum { TRIES = 3, ROUNDS_MAX = 12 };
 
 /* ---- waiting */
 
-/* The minimum of several tries: a single long one is the scheduler. */
+/* The minimum of several tries, because a single long one may be the scheduler's fault. */
 typedef struct lateness {
     unsigned tries;
     uint64_t ns;
@@ -27,7 +28,7 @@ static void add_try(lateness *late, uint64_t ns)
     late->tries++;
 }
 
-/* @return false once the work has ended */
+/* Returns false once the work has ended. */
 static bool query_unfinished(gpuhal_load *made, lateness *query)
 {
     const gpuhal_ops *ops = made->work.ops;
@@ -43,7 +44,8 @@ static bool query_unfinished(gpuhal_load *made, lateness *query)
     return false;
 }
 
-/* OK is compared with event_query first, since a slow device may end in between and hide the mistake. */
+/* After OK, event_query() is called before the contents are compared: the work may finish during the comparison, which
+ * would hide the error. */
 static void block_unfinished(gpuhal_load *made, lateness *block)
 {
     const gpuhal_ops *ops = made->work.ops;
@@ -63,7 +65,8 @@ static void block_unfinished(gpuhal_load *made, lateness *block)
     }
 }
 
-/* Without time the call is a query like event_query(); with enough time it ends with the work. */
+/* With a timeout of 0 the call is a query like event_query(); with a long enough timeout it returns when the work
+ * ends. */
 static void block_until_done(gpuhal_load *made)
 {
     const gpuhal_ops *ops = made->work.ops;
@@ -83,7 +86,7 @@ typedef struct notification {
     _Atomic(gpuhal_status) status;
 } notification;
 
-/* May run on any thread, also inside event_notify(). */
+/* May run on any thread, even inside event_notify(). */
 static void take_notification(void *user, gpuhal_status status)
 {
     notification *taken = user;
@@ -91,7 +94,7 @@ static void take_notification(void *user, gpuhal_status status)
     atomic_fetch_add(&taken->calls, 1);
 }
 
-/* A second call would complete another wait, since the core has reused the record by then. */
+/* A second notification would complete another wait, since the core has reused the record by then. */
 static void notify_once(gpuhal_load *made)
 {
     notification taken = {0};
@@ -115,8 +118,8 @@ static bool promises_time(const gpuhal_context *context)
     return (context->plugin->flags & GPUHAL_PLUGIN_HONORS_TIMEOUTS) != 0;
 }
 
-/* Comes after work that lasts longer than the limit of a late call, so that a call that waits for it is seen. One try
- * in time is enough. */
+/* Enqueued behind work that lasts longer than the limit for a late call, so that a call that waits for the work is
+ * detected. One timely try is enough. */
 static void try_prompt(gpuhal_load *made, lateness *query, lateness *block)
 {
     const bool blocks = made->work.ops->event_block != NULL;
@@ -135,7 +138,7 @@ static void try_prompt(gpuhal_load *made, lateness *query, lateness *block)
     made->copies = copies;
 }
 
-/* Checks a promise of the plugin: waits of an application end in time only if both slots do. */
+/* Checks the plugin's promise: an application's waits end in time only if both slots return in time. */
 static void expect_prompt(const gpuhal_context *context, const lateness *late, const char *call)
 {
     if (promises_time(context) && late->tries >= TRIES && late->ns > LATE_NS) {
@@ -146,7 +149,7 @@ static void expect_prompt(const gpuhal_context *context, const lateness *late, c
     }
 }
 
-/* An application reads the results that it waited for: if it continues too early, it reads old bytes. */
+/* An application reads the results that it waited for; if the wait returns too early, it reads old bytes. */
 void gpuhal_check_event_slow(gpuhal_context *context)
 {
     gpuhal_load made;
@@ -186,19 +189,19 @@ void gpuhal_check_event_slow(gpuhal_context *context)
 
 /* ---- order */
 
-/* Each part of the load's destination gets bytes of its own from an operation after the load. If the operation ran
- * early, the load would overwrite them. NOT_SUPPORTED with a queue is fair. */
+/* An operation after the load writes different bytes to each part of the load's destination. If the operation ran too
+ * early, the load would overwrite them. Returning NOT_SUPPORTED for a queue is allowed. */
 enum { PART_COPY, PART_FILL, PART_WRITE, PART_RECT, PARTS };
 
 typedef struct ordering {
     gpuhal_load made;
-    uint64_t part;       /* bytes of a part */
+    uint64_t part;       /* size of a part */
     unsigned char *host; /* source of writes; unchanged until the end */
     unsigned char *back; /* destination of reads */
     bool reads;
 } ordering;
 
-/* @return whether the operation was enqueued */
+/* Returns whether the operation was enqueued. */
 static bool enqueued(gpuhal_status status, const char *what)
 {
     gpuhal_expect_ok(status == GPUHAL_ERROR_NOT_SUPPORTED ? GPUHAL_OK : status, what);
@@ -259,7 +262,7 @@ static void enqueue_rect(ordering *order)
     }
 }
 
-/* Reads bytes of the load; until it ends, older bytes are there. */
+/* Reads bytes that the load writes; older bytes are there until it ends. */
 static void enqueue_read(ordering *order)
 {
     const gpuhal_work *work = &order->made.work;
@@ -272,7 +275,7 @@ static void enqueue_read(ordering *order)
     order->reads = enqueued(status, "read with a queue");
 }
 
-/* A second queue waits for the first, and takes the bytes that it wrote at the end. */
+/* A second queue waits for the first, and reads the bytes that the first queue wrote last. */
 static void enqueue_behind(ordering *order, gpuhal_plugin_queue *second, gpuhal_plugin_event *end)
 {
     gpuhal_work *work = &order->made.work;
@@ -319,14 +322,14 @@ static void run_in_order(ordering *order)
 enum { CALL_RECORD, CALL_COPY, CALL_FILL, CALL_WRITE, CALL_RECT, CALL_READ, CALL_FLUSH, CALL_AWAIT, CALLS };
 
 typedef struct looks {
-    gpuhal_plugin_event *before; /* after the load, before the calls */
+    gpuhal_plugin_event *before; /* recorded after the load, before the calls */
     unsigned full;               /* how often the queue was full before the call */
     bool ended;
     unsigned blamed[CALLS];
 } looks;
 
-/* Blames a call if the earlier work has ended during it: once may be chance. If the queue was full, the check itself
- * has waited. */
+/* Attributes a wait to a call if the earlier work ended during it, which may happen once by chance. If the queue was
+ * full, the check itself has waited. */
 static void look(const gpuhal_work *work, looks *own, int call)
 {
     const bool ended = !own->ended && work->ops->event_query(own->before) == GPUHAL_OK;
@@ -371,7 +374,7 @@ static void look_at_calls(ordering *order, looks *own)
     gpuhal_work_await(work, work->event);
 }
 
-/* Otherwise a thread of the application would wait in a call that promises to return at once. */
+/* Otherwise an application's thread would wait in a call that promises to return immediately. */
 static void expect_prompt_calls(ordering *order)
 {
     static const char *const names[] = {"event_record", "copy", "fill", "write", "copy_rect",
@@ -449,8 +452,8 @@ void gpuhal_check_queue_slow(gpuhal_context *context)
 
 enum { SMALL_COPIES = 2500 };
 
-/* Rings of hardware have a few hundred places. The core cannot know their number, so the plugin says when a ring is
- * full. */
+/* Hardware rings have a few hundred entries. The core cannot know their number, so the plugin must report when a ring
+ * is full. */
 void gpuhal_check_queue_full(gpuhal_context *context)
 {
     gpuhal_work work;
@@ -462,7 +465,7 @@ void gpuhal_check_queue_full(gpuhal_context *context)
     for (unsigned c = 0; c < SMALL_COPIES; c++) {
         gpuhal_status status;
         const uint64_t to = c % places * piece,
-                       from = (c + c / places) % places * piece; /* a copy that is left out shows */
+                       from = (c + c / places) % places * piece; /* a skipped copy is detected */
         gpuhal_step("the slot copy with a queue");
         do {
             status =

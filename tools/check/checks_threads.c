@@ -1,4 +1,5 @@
-/* checks_threads.c: eight threads at once. Each checks its own bytes; a failure names the thread that saw it. */
+/* checks_threads.c: eight concurrent threads. Each checks its own bytes; a failure names the thread that detected
+ * it. */
 #include "area.h"
 
 #include <inttypes.h>
@@ -11,14 +12,14 @@ enum { THREADS = 8, ROUNDS = 24, RULE_BYTES = 23, RULE_THREADS = 24 };
 typedef struct worker {
     const gpuhal_context *context;
     const gpuhal_opened *opened;
-    const gpuhal_memory *shared[2]; /* threads_one_memory: source and target; each thread has a slice of its own */
+    const gpuhal_memory *shared[2]; /* threads_one_memory: source and target; each thread uses its own slice */
     uint64_t slice_bytes;
     unsigned number, rounds;
     pthread_barrier_t *together;
     pthread_t thread;
 } worker;
 
-/* A fault that shows on one thread alone is a fault of the transfers, and not of the locks. */
+/* A fault that also occurs with a single thread is a fault of the transfers, not of the locks. */
 static void work_alone(worker workers[THREADS], void *(*work)(void *))
 {
     pthread_barrier_t alone;
@@ -33,7 +34,7 @@ static void work_alone(worker workers[THREADS], void *(*work)(void *))
     pthread_barrier_destroy(&alone);
 }
 
-/* All start at a barrier, so that even short work overlaps. */
+/* All threads start at a barrier, so that even short work overlaps. */
 static void start_threads(worker workers[THREADS], const worker *model, const gpuhal_opened *all_opened,
                           void *(*work)(void *))
 {
@@ -88,7 +89,7 @@ static void *use_own_memory(void *user)
     return NULL;
 }
 
-/* Calls only the slots, so that calls often overlap: sizes differ, and each memory belongs to one thread. */
+/* Calls only the slots, so that calls often overlap. Sizes differ, and each memory object belongs to one thread. */
 static void *allocate_often(void *user)
 {
     enum { TIMES = 16 };
@@ -116,7 +117,7 @@ void gpuhal_check_threads_one_opening(gpuhal_context *context)
     start_threads(workers, &model, NULL, allocate_often);
 }
 
-/* Openings are separate for the core, but a plugin may keep state that all of them share. */
+/* For the core, opened devices are independent, but a plugin may keep state that all of them share. */
 void gpuhal_check_threads_openings(gpuhal_context *context)
 {
     worker workers[THREADS];
@@ -131,7 +132,8 @@ void gpuhal_check_threads_openings(gpuhal_context *context)
     }
 }
 
-/* The core lets transfers on one memory object overlap; only release, map and unmap run alone on it. */
+/* The core runs transfers on one memory object concurrently; only release, map and unmap have exclusive access to
+ * it. */
 static void *use_slice(void *user)
 {
     const worker *self = user;

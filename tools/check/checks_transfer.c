@@ -10,13 +10,13 @@ static const uint64_t offsets[] = {0, 1, 3, 8, 63, 255, 4095, 4096, 8191};
 static const uint64_t sizes[] = {1, 2, 3, 7, 16, 65, 255, 4096, 4097};
 enum { OFFSETS = sizeof offsets / sizeof *offsets, SIZES = sizeof sizes / sizeof *sizes };
 
-/* Returns the next value that the alignment allows. */
+/* Rounds up to the alignment. */
 static uint64_t aligned(const gpuhal_context *context, uint64_t value)
 {
     return gpuhal_round_up(value, gpuhal_copy_unit(context));
 }
 
-/* Compares through copies alone, so that a mistake that write and read share does not cancel itself out. A plugin may
+/* Compares only through copies, so that an error common to write and read does not cancel itself out. A plugin may
  * refuse memory that it cannot write directly, but then must not have changed it. */
 static bool write_checked(gpuhal_area *area, uint64_t offset, const unsigned char *source, uint64_t bytes)
 {
@@ -37,7 +37,8 @@ static bool write_checked(gpuhal_area *area, uint64_t offset, const unsigned cha
     return true;
 }
 
-/* Tries every offset with every size: drivers split at odd ends, and each kind of end has a separate path. */
+/* Combines every offset with every size: drivers split transfers at unaligned ends, and each kind of end has its own
+ * code path. */
 void gpuhal_check_write(gpuhal_context *context)
 {
     if (!gpuhal_offered(context->opened.slots.ops.write != NULL, "write")) {
@@ -51,7 +52,7 @@ void gpuhal_check_write(gpuhal_context *context)
     unsigned written = 0;
     for (unsigned o = 0; o < OFFSETS; o++) {
         for (unsigned s = 0; s < SIZES; s++) {
-            /* Host memory may lie anywhere. */
+            /* Host memory may have any address. */
             unsigned char *from = source + (o + s) % 2;
             const uint64_t count = aligned(context, sizes[s]);
             gpuhal_pattern(from, count, 100 + o * SIZES + s);
@@ -67,7 +68,8 @@ void gpuhal_check_write(gpuhal_context *context)
     free(source);
 }
 
-/* Host memory may lie anywhere: the address is odd if the offset is. False: refused, and nothing was done. */
+/* Host memory may have any address; here it is odd if the offset is odd. Returns false if the slot refused, in which
+ * case it must not have changed the memory. */
 static bool read_checked(const gpuhal_area *area, uint64_t offset, uint64_t bytes)
 {
     enum { GUARD = 64 };
@@ -81,7 +83,7 @@ static bool read_checked(const gpuhal_area *area, uint64_t offset, uint64_t byte
     gpuhal_step("the slot read");
     gpuhal_status status = opened->slots.ops.read(opened->device, NULL, actual + GUARD, &area->memory, offset, bytes);
     if (status == GPUHAL_ERROR_NOT_SUPPORTED) {
-        memset(expected, 0xd7, (size_t)total); /* nothing was done */
+        memset(expected, 0xd7, (size_t)total); /* the memory must be unchanged */
     } else {
         gpuhal_expect_ok(status, "read");
     }
@@ -104,7 +106,8 @@ static bool read_checked(const gpuhal_area *area, uint64_t offset, uint64_t byte
     return status == GPUHAL_OK;
 }
 
-/* The contents change without the slot read: a cache in the plugin would return old bytes. */
+/* The contents are changed without the plugin's write and read slots, because a cache in the plugin would return old
+ * bytes. */
 void gpuhal_check_read(gpuhal_context *context)
 {
     if (!gpuhal_offered(context->opened.slots.ops.read != NULL, "read")) {
@@ -117,7 +120,7 @@ void gpuhal_check_read(gpuhal_context *context)
     gpuhal_area_reset(&area, 1, ROUTE_NO_WRITE_READ);
     unsigned done = 0;
     for (unsigned o = 0; o < OFFSETS; o++) {
-        /* New contents at every turn, at the same places: the bytes of an earlier read must not come again. */
+        /* New contents in every round at the same offsets, so that bytes of an earlier read are detected. */
         gpuhal_pattern(fresh, bytes, 200 + o);
         gpuhal_plain_put(&context->opened, &area.memory, 0, fresh, bytes, ROUTE_NO_WRITE_READ);
         gpuhal_area_changed(&area, 0, fresh, bytes);
@@ -148,8 +151,8 @@ static void copy_checked(gpuhal_area *to, uint64_t to_offset, gpuhal_area *from,
                        to_offset, to == from ? " of the same memory" : "");
 }
 
-/* Tries a third of all combinations at each pair of offsets, and all sizes in turn: enough to reach every path, and
- * quick on devices with slow calls. */
+/* Tries a third of all combinations for each pair of offsets, and all sizes in turn. This reaches every path, and is
+ * fast enough on devices with slow calls. */
 void gpuhal_check_copy(gpuhal_context *context)
 {
     gpuhal_area to, from;
@@ -173,7 +176,7 @@ void gpuhal_check_copy(gpuhal_context *context)
     gpuhal_area_finish(&from);
 }
 
-/* Ranges that touch and do not overlap: an API that compares one byte too many refuses them. */
+/* Adjacent ranges that do not overlap: an API that compares one byte too many refuses them. */
 void gpuhal_check_copy_within(gpuhal_context *context)
 {
     gpuhal_area area;
@@ -190,8 +193,7 @@ void gpuhal_check_copy_within(gpuhal_context *context)
     gpuhal_area_finish(&area);
 }
 
-/* Staging goes through upload and readback memory in both directions, and some APIs have a different call for each
- * pair. */
+/* Staging uses upload and readback memory in both directions, and some APIs have a different call for each pair. */
 void gpuhal_check_copy_kinds(gpuhal_context *context)
 {
     const uint64_t bytes = gpuhal_area_usual(context), unit = gpuhal_copy_unit(context);
@@ -213,7 +215,7 @@ void gpuhal_check_copy_kinds(gpuhal_context *context)
     }
 }
 
-/* Offsets are odd on purpose, so that large sizes do not take the aligned path alone. */
+/* Offsets are odd, so that large sizes do not use only the aligned path. */
 static void move_large(const gpuhal_context *context, uint64_t count, uint64_t seed, bool by_copy)
 {
     const gpuhal_ops *ops = &context->opened.slots.ops;
@@ -241,7 +243,7 @@ void gpuhal_check_copy_sizes(gpuhal_context *context)
     static const uint64_t large[] = {32768, 65535, 65537, 262144, 1048575, 1048577, 4194304};
     const uint64_t total = gpuhal_device_fact(context, GPUHAL_FACT_MEMORY_TOTAL_BYTES, UINT64_MAX);
     const uint64_t most = gpuhal_device_fact(context, GPUHAL_FACT_ALLOCATION_MAX_BYTES, total);
-    /* Copies first: write and read are compared through copies. */
+    /* Check copies first, because write and read are compared through copies. */
     for (unsigned s = 0; s < 2 * (sizeof large / sizeof *large); s++) {
         const uint64_t count = aligned(context, large[s % (sizeof large / sizeof *large)]);
         const uint64_t bytes = count + 4 * gpuhal_copy_unit(context);
@@ -251,7 +253,7 @@ void gpuhal_check_copy_sizes(gpuhal_context *context)
     }
 }
 
-/* The image has the bytes that the host would write: numbers of @p pattern_bytes in its byte order. */
+/* @p image contains the bytes that the host would write: integers of @p pattern_bytes in host byte order. */
 static void fill_checked(gpuhal_area *area, uint64_t offset, uint64_t bytes, uint32_t pattern, uint32_t pattern_bytes,
                          unsigned char *image)
 {
@@ -273,8 +275,8 @@ static void fill_checked(gpuhal_area *area, uint64_t offset, uint64_t bytes, uin
                        bytes, offset, pattern_bytes, pattern);
 }
 
-/* OpenCL wants offsets that are multiples of the pattern and Vulkan knows four bytes only: a plugin has to say so in
- * its alignment, or to make up for it. */
+/* OpenCL requires offsets that are multiples of the pattern, and Vulkan supports only four-byte patterns. A plugin must
+ * either report this in its alignment or work around it. */
 void gpuhal_check_fill(gpuhal_context *context)
 {
     if (!gpuhal_offered(context->opened.slots.ops.fill != NULL, "fill")) {
@@ -293,7 +295,7 @@ void gpuhal_check_fill(gpuhal_context *context)
             for (unsigned s = 0; s < SIZES; s++) {
                 const uint64_t step = unit > pattern_bytes ? unit : pattern_bytes;
                 const uint64_t count = gpuhal_round_up(sizes[s], step);
-                /* Bytes above the pattern are to be ignored. */
+                /* Bits above the pattern's size must be ignored. */
                 const uint32_t pattern = UINT32_C(0xd4c3b2a1) + (o * SIZES + s) * UINT32_C(0x01030507);
                 fill_checked(&area, gpuhal_round_up(offsets[o], unit), count, pattern, pattern_bytes, image);
             }

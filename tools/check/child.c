@@ -1,4 +1,4 @@
-/* child.c: the child process: opens the plugin, runs checks. */
+/* child.c: the child process: opens the plugin and runs checks. */
 #include "run.h"
 
 #include "signals.h"
@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* The child must not take the whole machine with it when a plugin takes all memory. Processes that outlive it must not
- * keep the reader of the report waiting. */
+/* If a plugin uses all memory, only this child must be killed, not the whole machine. Processes that outlive the child
+ * must not keep the report's reader waiting. */
 static void become_harmless(const gpuhal_runner *runner)
 {
     const int output = runner->output;
@@ -29,8 +29,8 @@ static void become_harmless(const gpuhal_runner *runner)
     close(nothing);
 }
 
-/* The plugin stays loaded for all checks of this child. An opened device lasts for one check, and its open resources
- * end with it. */
+/* The plugin stays loaded for all checks of this child. A device is opened for one check, and its open resources end
+ * with it. */
 static void prepare(gpuhal_context *context, const gpuhal_job *job)
 {
     gpuhal_needs needs = job->check->needs;
@@ -50,8 +50,7 @@ static void prepare(gpuhal_context *context, const gpuhal_job *job)
     }
 }
 
-/* Buffered output of the plugin is flushed before the result is sent, so that it counts for the check that caused
- * it. */
+/* The plugin's buffered output is flushed before the result is sent, so that it is attributed to the right check. */
 static void run_one(gpuhal_context *context, const gpuhal_job *job)
 {
     gpuhal_result_begin(job->check);

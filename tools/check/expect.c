@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An unknown name is an error: otherwise a typing error would hide that a failure is not expected any more. */
+/* An unknown name is an error; otherwise a typo would hide that a failure is no longer expected. */
 static bool take_line(char *line, gpuhal_expectations *expectations, const char **out_problem)
 {
     line = gpuhal_tool_trimmed(line);
@@ -39,7 +39,7 @@ static bool take_line(char *line, gpuhal_expectations *expectations, const char 
     return true;
 }
 
-/* The problem begins with file and line, as in compilers' messages. */
+/* The problem begins with file and line, like compiler messages. */
 bool gpuhal_expectations_read(const char *file, gpuhal_expectations *out_expectations, char *out_problem, size_t size)
 {
     FILE *stream = fopen(file, "re");
@@ -56,7 +56,7 @@ bool gpuhal_expectations_read(const char *file, gpuhal_expectations *out_expecta
             snprintf(out_problem, size, "%s:%u: %s: %s", file, number, problem, line);
         }
     }
-    if (problem == NULL && ferror(stream)) { /* a folder can be opened */
+    if (problem == NULL && ferror(stream)) { /* fopen() also succeeds for a folder */
         problem = strerror(errno);
         snprintf(out_problem, size, "%s: %s", file, problem);
     }

@@ -1,10 +1,10 @@
-/* expect.h: the expected failures, which change the meaning of results. */
+/* expect.h: expected failures, and how they change results. */
 #ifndef GPUHAL_CHECK_EXPECT_H
 #define GPUHAL_CHECK_EXPECT_H
 
 #include "run.h"
 
-/* Failures that a plugin's author has announced. */
+/* Failures announced by a plugin's author. */
 typedef struct gpuhal_expected {
     char check[64]; /* "copy" on every device, or "copy@1" */
     char reason[256];
@@ -15,12 +15,11 @@ typedef struct gpuhal_expectations {
     unsigned count;
 } gpuhal_expectations;
 
-/* Reads lines `check: reason`. A name that no check has, or a line without reason, is an error: one sentence for @p
- * out_problem.
+/* Reads lines `check: reason`. An unknown check or a line without a reason is an error, described in @p out_problem.
  */
 bool gpuhal_expectations_read(const char *file, gpuhal_expectations *out_expectations, char *out_problem, size_t size);
 void gpuhal_expectations_finish(gpuhal_expectations *expectations);
-/* Returns the reason why this job shall fail, or NULL. */
+/* Returns the reason why this job is expected to fail, or NULL. */
 const char *gpuhal_expectations_find(const gpuhal_expectations *expectations, const gpuhal_job *job);
 
 #endif

@@ -1,6 +1,7 @@
-/* heap.c: see heap.h. This program's functions replace those of the C library, and call them, so all libraries of the
- * process come through here. A block belongs to the object whose code has called: if that is the C library or that of
- * C++, to the first caller that is neither, so that strdup() and new count for the plugin that uses them. */
+/* heap.c: see heap.h. This program's functions replace the C library's and call them, so allocations of all libraries
+ * in the process pass through here. A block is attributed to the object whose code called. If that is the C or C++
+ * library, the block is attributed to the first caller that is neither, so strdup() and new count for the plugin that
+ * uses them. */
 #include "heap.h"
 
 #include "image.h"
@@ -30,14 +31,14 @@ uint64_t gpuhal_heap_bytes(void)
 #endif
 
 #if defined(__GLIBC__) && !GPUHAL_CHECK_SANITIZED
-/* The C library's own functions under their internal names, and the functions that replace them. */
+/* The C library's functions under their internal names, and the functions that replace them. */
 extern void *gpuhal_libc_malloc(size_t bytes) __asm__("__libc_malloc");
 extern void *gpuhal_libc_calloc(size_t count, size_t bytes) __asm__("__libc_calloc");
 extern void *gpuhal_libc_realloc(void *block, size_t bytes) __asm__("__libc_realloc");
 extern void *gpuhal_libc_memalign(size_t alignment, size_t bytes) __asm__("__libc_memalign");
 extern void gpuhal_libc_free(void *block) __asm__("__libc_free");
 
-/* Other symbols of this build are hidden from libraries. */
+/* This build hides other symbols from libraries. */
 #define SHOWN __attribute__((visibility("default")))
 
 SHOWN void *gpuhal_heap_malloc(size_t bytes) __asm__("malloc");
@@ -52,20 +53,20 @@ enum { PLACES = 1 << 16, RANGES = 16, FRAMES = 8 };
 
 typedef struct range {
     uintptr_t begin, end;
-    bool plugin; /* false: code that works for its caller */
+    bool plugin; /* false: a C or C++ library, whose callers count instead */
 } range;
 
 static atomic_bool watching;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the table */
 static struct {
-    void *block; /* NULL: never used; the table's own address: used before */
+    void *block; /* NULL: never used; the table's own address: used before and free */
     uint64_t bytes;
 } table[PLACES];
 static range ranges[RANGES];
 static unsigned range_count;
 static const void *watched;
-static bool uses_new;             /* the watched object is made from C++ */
-static _Thread_local bool inside; /* unwinding allocates, too */
+static bool uses_new;             /* the watched object was compiled from C++ */
+static _Thread_local bool inside; /* unwinding allocates too */
 
 static size_t place_of(const void *block)
 {

@@ -1,4 +1,4 @@
-/* heap.h: finds the blocks of the allocator that a plugin has taken and not given back. */
+/* heap.h: finds allocator blocks that a plugin has not freed. */
 #ifndef GPUHAL_CHECK_HEAP_H
 #define GPUHAL_CHECK_HEAP_H
 
@@ -10,12 +10,13 @@ typedef struct gpuhal_heap_count {
     uint64_t bytes;
 } gpuhal_heap_count;
 
-/* Returns the bytes that malloc() has given out to this process and not got back; 0 if the C library does not say. */
+/* Returns the number of bytes that this process has allocated with malloc() and not freed; 0 if the C library does not
+ * report it. */
 uint64_t gpuhal_heap_bytes(void);
-/* Counts, from now on, the blocks that code of the object at this address takes. False if that cannot be known: in
- * builds with a sanitizer, and with other C libraries than glibc. */
+/* Starts counting the blocks allocated by code of the object at this address. Returns false if they cannot be counted:
+ * in sanitizer builds, and with C libraries other than glibc. */
 bool gpuhal_heap_watch(const void *of_object);
-/* Returns the blocks taken since then that are still there; ends the watch. */
+/* Returns the blocks allocated since then and not freed; ends the watch. */
 gpuhal_heap_count gpuhal_heap_left(void);
 
 #endif

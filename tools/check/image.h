@@ -1,5 +1,5 @@
-/* image.h: lists the exports and links of a loaded shared library. Only the library reads files, and refuses damaged
- * ones; here the dynamic loader has mapped the file already. */
+/* image.h: lists the exports and dependencies of a loaded shared library. Only the library reads files and rejects
+ * damaged ones; here the dynamic loader has already mapped the file. */
 #ifndef GPUHAL_CHECK_IMAGE_H
 #define GPUHAL_CHECK_IMAGE_H
 
@@ -8,13 +8,13 @@
 /* Functions may be NULL. */
 typedef struct gpuhal_image_visitor {
     void *user;
-    void (*exported)(void *user, const char *name); /* a defined symbol that others can see */
-    void (*imported)(void *user, const char *name); /* a symbol that others have to bring */
-    void (*needed)(void *user, const char *name);   /* a library that is loaded along */
+    void (*exported)(void *user, const char *name); /* a defined symbol that is visible to other objects */
+    void (*imported)(void *user, const char *name); /* a symbol that other objects must define */
+    void (*needed)(void *user, const char *name);   /* a library that is loaded as a dependency */
     void (*constructors)(void *user, unsigned count, unsigned destructors);
 } gpuhal_image_visitor;
 
-/* @return false if the file is not loaded */
+/* Returns false if the file is not loaded. */
 bool gpuhal_image_visit(const char *file, const gpuhal_image_visitor *visitor);
 
 #endif

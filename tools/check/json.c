@@ -1,5 +1,5 @@
-/* json.c: writes JSON Lines, schema "gpuhal.check/2", which docs/gpuhal.check-2.schema.json describes. Keys are always
- * there and in this order; unknown values and values that do not apply are null. */
+/* json.c: writes JSON Lines in the schema "gpuhal.check/2", described in docs/gpuhal.check-2.schema.json. All keys are
+ * always present, in this order; values that are unknown or do not apply are null. */
 #include "report.h"
 
 #include "../common/host.h"
@@ -15,7 +15,7 @@
 
 static const char *const outcomes[OUTCOMES] = {"passed", "failed", "expected", "skipped"};
 
-/* Writes a text. @p before: the key, with all separators. null for NULL and "". */
+/* Writes a string; null for NULL and "". @p before is the key with all separators. */
 static void put(FILE *out, const char *before, const char *text)
 {
     fputs(before, out);
@@ -44,7 +44,7 @@ static void put_abi(FILE *out, uint32_t version)
     put(out, ",\"abi_version\":", text);
 }
 
-/* @p notes: one a line. */
+/* @p notes: one per line. */
 static void put_notes(FILE *out, const char *notes)
 {
     fputs(",\"notes\":[", out);
@@ -63,8 +63,7 @@ typedef struct gpuhal_cpu {
     char name[256];
 } gpuhal_cpu;
 
-/* Sends the model of the processor, as in gpuhal-probe and gpuhal-bench: from the plugin cpu, which starts no
- * driver. */
+/* Sends the CPU model, as in gpuhal-probe and gpuhal-bench: from the plugin cpu, which starts no driver. */
 static void send_cpu(void *user, int to)
 {
     (void)user;
@@ -83,7 +82,8 @@ static void send_cpu(void *user, int to)
     gpuhal_tool_send(to, &cpu, sizeof cpu);
 }
 
-/* Reads it in a child, since the children of the checks must find no plugin loaded. "" if it is not known. */
+/* Reads the model in a child process, because no plugin may be loaded when the checks' children are forked. "" if
+ * unknown. */
 static gpuhal_cpu read_cpu(void)
 {
     const uint64_t patience_ns = 10000000000u;
@@ -97,7 +97,7 @@ static gpuhal_cpu read_cpu(void)
     return cpu;
 }
 
-/* Writes the same object as gpuhal_json_host() does for the programs that have jansson. */
+/* Writes the same object as gpuhal_json_host() does in the programs that use jansson. */
 static void put_host(FILE *out)
 {
     const gpuhal_cpu cpu = read_cpu();

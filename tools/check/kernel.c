@@ -91,7 +91,7 @@ gpuhal_status gpuhal_given_create(const gpuhal_given_kernel *own, const gpuhal_k
     return status;
 }
 
-/* The command line may be wrong; that is no fault of the plugin. */
+/* The command line may be wrong, which is not the plugin's fault. */
 static void expect_taken(const gpuhal_context *context, gpuhal_status status, const char *call)
 {
     if (status != GPUHAL_OK) {
@@ -177,7 +177,7 @@ void gpuhal_given_arguments(const gpuhal_given_kernel *own, const gpuhal_memory 
     }
 }
 
-/* Returns local memory that no kernel notices, if a launch may have that. */
+/* Returns an amount of additional local memory that no kernel notices, if a launch may request it. */
 static uint32_t more_local(const gpuhal_kernel_info *info)
 {
     enum { MORE = 16 };

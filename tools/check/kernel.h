@@ -1,8 +1,8 @@
-/* kernel.h: the kernel of the command line on an opened device. Each step fails the check if the plugin refuses it.
+/* kernel.h: the command line's kernel on an opened device. Each step fails the check if the plugin refuses it.
  *
- * All buffers of a launch lie in one memory with gaps between them, which no launch may touch. The reference result is
- * that of the same kernel on the same bytes, launched alone and without a queue. So the kernel must have one result for
- * every schedule of its threads, and change a buffer.
+ * All buffers of a launch are in one memory, with gaps between them that no launch may change. The reference result
+ * comes from launching the same kernel on the same bytes, alone and without a queue. The kernel must therefore have the
+ * same result for every schedule of its threads, and must change a buffer.
  */
 #ifndef GPUHAL_CHECK_KERNEL_H
 #define GPUHAL_CHECK_KERNEL_H
@@ -19,38 +19,38 @@ typedef struct gpuhal_given_kernel {
     gpuhal_kernel_info info;
     gpuhal_given_parameter parameters[GIVEN_MAX];
     uint32_t parameter_count;
-    uint64_t offsets[GIVEN_MAX]; /* of the buffers in their memory of `bytes` */
+    uint64_t offsets[GIVEN_MAX]; /* the buffers' offsets in their memory of `bytes` */
     uint64_t bytes;
 } gpuhal_given_kernel;
 
-/* Returns whether there is a program, and the device takes its format. */
+/* Returns whether a program was given and the device accepts its format. */
 bool gpuhal_given_fits(const gpuhal_context *context);
-/* Does the same, and skips the check if the result is false. */
+/* Does the same, and skips the check if not. */
 bool gpuhal_given_offered(const gpuhal_context *context);
 gpuhal_code gpuhal_given_code(const gpuhal_context *context);
-/* Returns the description that kernel_create gets for the kernel; @p room takes its parameters. */
+/* Returns the kernel's description for kernel_create. @p room receives its parameters. */
 gpuhal_kernel_desc gpuhal_given_desc(const gpuhal_context *context, gpuhal_parameter room[GIVEN_MAX]);
 /* Calls the slot kernel_create, as the core does. */
 gpuhal_status gpuhal_given_create(const gpuhal_given_kernel *own, const gpuhal_kernel_desc *desc,
                                   gpuhal_kernel_info *out_info, gpuhal_plugin_kernel **out_kernel);
 
-/* Loads the program and makes the kernel. */
+/* Loads the program and creates the kernel. */
 void gpuhal_given_init(gpuhal_given_kernel *own, const gpuhal_context *context);
 void gpuhal_given_finish(gpuhal_given_kernel *own);
 
-/* Makes the arguments over one memory with @p bytes of `own`. */
+/* Makes the arguments for buffers in @p memory, which has `own->bytes`. */
 void gpuhal_given_arguments(const gpuhal_given_kernel *own, const gpuhal_memory *memory,
                             gpuhal_plugin_argument out_arguments[GIVEN_MAX]);
-/* Calls the slot launch. Values are overwritten once it returns: a queue has to have copied them. */
+/* Calls the slot launch. The values are overwritten after it returns, so a queue must have copied them. */
 gpuhal_status gpuhal_given_launch(const gpuhal_given_kernel *own, gpuhal_plugin_queue *queue,
                                   const gpuhal_plugin_argument arguments[GIVEN_MAX]);
-/* Launches without a queue on the whole memory. */
+/* Launches without a queue; the buffers are in @p memory. */
 void gpuhal_given_run(const gpuhal_given_kernel *own, const gpuhal_memory *memory);
-/* Makes an area for the buffers, with the pattern of @p seed. */
+/* Creates an area for the buffers, filled with the pattern of @p seed. */
 void gpuhal_given_area(const gpuhal_given_kernel *own, gpuhal_area *area, uint64_t seed);
 /* Returns the reference result of a launch on the pattern of @p seed; the caller frees it. */
 unsigned char *gpuhal_given_result(const gpuhal_given_kernel *own, uint64_t seed);
-/* Checks that the area holds this result now. */
+/* Checks that the area now contains this result. */
 void gpuhal_given_expect(gpuhal_area *area, const unsigned char *result, const char *what);
 
 #endif

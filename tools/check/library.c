@@ -1,4 +1,4 @@
-/* library.c: see library.h. The user's settings for other programs do not count here. */
+/* library.c: see library.h. The user's settings for other programs are ignored here. */
 #include "library.h"
 
 #include "../common/text.h"
@@ -14,8 +14,8 @@ static void write_line(FILE *stream, const char *key, const char *value)
     fprintf(stream, "%s = %s\n", key, value);
 }
 
-/* Writes the author's manifest, with an absolute path, so that the library's message about a line has the line's
- * number. */
+/* Writes the author's manifest with an absolute library path and unchanged line numbers, because the library's messages
+ * contain them. */
 static void write_given(FILE *stream, const gpuhal_context *context)
 {
     char line[4096];

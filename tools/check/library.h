@@ -1,4 +1,4 @@
-/* library.h: the plugin in an application: through gpuhal_open(), a manifest, and a helper process that lists the
+/* library.h: uses the plugin like an application: through gpuhal_open(), a manifest, and a subprocess that lists the
  * devices. */
 #ifndef GPUHAL_CHECK_LIBRARY_H
 #define GPUHAL_CHECK_LIBRARY_H
@@ -9,15 +9,15 @@
 
 typedef struct gpuhal_library {
     gpuhal *gpu;
-    char name[64]; /* of the backend */
-    char log[1024]; /* warnings, one a line */
+    char name[64]; /* the backend's */
+    char log[1024]; /* warnings, one per line */
 } gpuhal_library;
 
-/* Opens a gpuhal object that sees this plugin before all others, by the given manifest or a generated one. Fails the
- * check if the object cannot be opened. @p name: of the backend. */
+/* Opens a gpuhal object that finds this plugin before all others, through the given manifest or a generated one. Fails
+ * the check if the object cannot be opened. @p name is the backend's name. */
 void gpuhal_library_open(gpuhal_library *library, const gpuhal_context *context, const char *name);
 void gpuhal_library_close(gpuhal_library *library);
-/* Returns the library's report on the plugin; fails the check if the library did not find it. */
+/* Returns the library's report on the plugin; fails the check if the library did not find the plugin. */
 gpuhal_plugin_report gpuhal_library_report(const gpuhal_library *library, const gpuhal_context *context);
 
 #endif

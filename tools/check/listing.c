@@ -1,4 +1,4 @@
-/* listing.c: see listing.h. If the tool has no memory left, the check fails. */
+/* listing.c: see listing.h. If the tool runs out of memory, the check fails. */
 #include "check.h"
 
 #include <gpuhal/device.h>
@@ -20,7 +20,7 @@ static void add_device(void *user, uint32_t index)
     listing->devices[listing->count++] = (gpuhal_listed){.index = index};
 }
 
-/* Repetitions are kept: the checks judge whether a plugin may report something twice. */
+/* Repetitions are kept, because the checks decide whether a plugin may report a fact twice. */
 static void add_fact(gpuhal_device_snapshot *listing, gpuhal_listed_fact fact, const char *text)
 {
     if (listing->count == 0) {
@@ -62,7 +62,7 @@ static void finish_one(gpuhal_listed *listed)
     free(listed->facts);
 }
 
-/* They are hardware for the core, and no devices. */
+/* The core treats them as hardware, not as devices. */
 static void leave_out_unlisted(gpuhal_device_snapshot *listing)
 {
     size_t left = 0;

@@ -1,4 +1,4 @@
-/* listing.h: devices and facts as a plugin reports them, in its order and with every repetition. */
+/* listing.h: devices and facts as a plugin reports them, in the same order and with all repetitions. */
 #ifndef GPUHAL_CHECK_LISTING_H
 #define GPUHAL_CHECK_LISTING_H
 
@@ -14,7 +14,7 @@ typedef struct gpuhal_listed_fact {
     gpuhal_listed_kind kind;
     uint64_t number;       /* LISTED_NUMBER */
     gpuhal_missing reason; /* LISTED_MISSING */
-    char *text;            /* the text, or why it is missing; NULL if the plugin gave NULL */
+    char *text;            /* the string, or why it is missing; NULL if the plugin passed NULL */
 } gpuhal_listed_fact;
 
 typedef struct gpuhal_listed {
@@ -29,10 +29,10 @@ typedef struct gpuhal_device_snapshot {
     bool stray; /* a fact was reported before any device */
 } gpuhal_device_snapshot;
 
-/* Calls enumerate(); @p out_listing is empty before. Devices with the fact UNLISTED are left out. */
+/* Calls enumerate(). @p out_listing must be empty. Devices with the fact UNLISTED are left out. */
 gpuhal_status gpuhal_device_snapshot_enumerate(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                                                gpuhal_device_snapshot *out_listing);
-/* Does the same for sample(): the result is one device that has only the values. */
+/* Does the same for sample(): the result is one device that contains only the values. */
 gpuhal_status gpuhal_device_snapshot_sample(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                                             uint32_t index, const gpuhal_key *keys, uint32_t count,
                                             gpuhal_device_snapshot *out_listing);
@@ -44,11 +44,11 @@ void gpuhal_device_snapshot_finish(gpuhal_device_snapshot *listing);
 const gpuhal_listed *gpuhal_device_snapshot_find(const gpuhal_device_snapshot *listing, uint32_t index);
 /* Returns the last fact with this key, or NULL if the plugin never reported it. */
 const gpuhal_listed_fact *gpuhal_listed_find(const gpuhal_listed *listed, gpuhal_key key);
-/* Returns the number of a fact, or `otherwise` if it is missing or a text. */
+/* Returns a fact as a number, or `otherwise` if it is missing or a string. */
 uint64_t gpuhal_listed_number(const gpuhal_listed *listed, gpuhal_key key, uint64_t otherwise);
 /* Formats the value for a message: 12, 'PoCL', missing (not supported). */
 void gpuhal_listed_format(const gpuhal_listed_fact *fact, char *out_text, size_t size);
-/* Returns the name of a key, also of an unknown one. In a buffer of the calling thread. */
+/* Returns a key's name, even for an unknown key, in a buffer of the calling thread. */
 const char *gpuhal_listed_key(gpuhal_key key);
 
 #endif

@@ -1,14 +1,15 @@
-/* load.c: see load.h. If the work is done inside the calls, checks show that waits and order are right then, too. */
+/* load.c: see load.h. If the work is done inside the calls, checks show that waits and order are correct in that case
+ * too. */
 #include "load.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #define MILLISECOND_NS UINT64_C(1000000)
-#define ENOUGH_NS      (8 * MILLISECOND_NS) /* shorter work cannot be seen */
+#define ENOUGH_NS      (8 * MILLISECOND_NS) /* shorter work cannot be observed */
 /* If the calls take this long, and 20 times as long as the work after them, the device works inside the calls. */
 #define GIVE_UP_NS (100 * MILLISECOND_NS)
-/* At the speed of device memory (3 TB/s) COPIES_MAX copies of LOAD_BYTES still last for a third of a second. */
+/* At the speed of device memory (3 TB/s) COPIES_MAX copies of LOAD_BYTES still last a third of a second. */
 #define LOAD_BYTES (UINT64_C(16) << 20)
 enum { COPIES_MAX = 32768 };
 
@@ -35,7 +36,7 @@ void gpuhal_load_expect_ended(gpuhal_load *made, const char *call)
                        "%s said that the work before the event has ended, and it has not", call);
 }
 
-/* @return how long the work continues after the last call returned */
+/* Returns how long the work continues after the last call has returned. */
 static uint64_t try_load(gpuhal_load *made, uint64_t *out_calls_ns)
 {
     const uint64_t begin = gpuhal_tool_now_ns();
@@ -48,8 +49,9 @@ static uint64_t try_load(gpuhal_load *made, uint64_t *out_calls_ns)
     return ended - called;
 }
 
-/* One try may be long because another program has delayed this thread after the last call; two are the device.
- * @return the shorter one; the second try is left out if the first one is too short to be seen */
+/* A single try may take long because another program has delayed this thread after the last call; if two tries take
+ * long, the device is really busy. Returns the shorter time. The second try is skipped if the first one is too short to
+ * be observed. */
 static uint64_t confirmed(gpuhal_load *made, uint64_t *out_calls_ns)
 {
     const uint64_t first = try_load(made, out_calls_ns);

@@ -1,7 +1,7 @@
 /* main.c: gpuhal-check, the conformance suite as a program that runs on a plugin binary.
  *
  * Read in this order: checks.inc (the checks), check.h (the contract of a check), this file, run.c, child.c and
- * result.c (processes), report.c (the report), session.c, area.c and pattern.c (the parts of checks), then the
+ * result.c (processes), report.c (the report), session.c, area.c and pattern.c (helpers of the checks), then the
  * checks_*.c.
  */
 #include "../common/command_line.h"
@@ -39,7 +39,7 @@ static bool wanted(const gpuhal_check_options *options, const gpuhal_job *job)
            !is_named(job, options->except, options->except_count);
 }
 
-/* Plans every check except the first, in the order of the table, and once for each device if it is about one. */
+/* Plans every check except the first, in the order of the table; checks that run once per device are repeated. */
 static gpuhal_job *plan(const gpuhal_check_options *options, const gpuhal_runner *runner, unsigned *out_count)
 {
     gpuhal_job *jobs = calloc((size_t)gpuhal_check_count * runner->device_count, sizeof *jobs);
@@ -85,8 +85,8 @@ static void expect_listed(const gpuhal_runner *runner, const char *const *names,
     }
 }
 
-/* Runs after the first check, which alone knows the devices. A missing device is an error: otherwise nothing would be
- * checked, and the run would succeed. */
+/* Runs after the first check, the only one that lists the devices. A missing device is an error; otherwise nothing
+ * would be checked and the run would succeed. */
 static void choose_device(gpuhal_runner *runner, gpuhal_result *result)
 {
     const gpuhal_check_options *options = runner->options;
@@ -115,7 +115,7 @@ static int give_up(gpuhal_report *report, const gpuhal_job *first, const gpuhal_
     return EXIT_NO_PLUGIN;
 }
 
-/* Reports why the runner settled nothing. A signal's exit status is made after all clean-up. */
+/* Reports why the runner completed no job. A signal's exit status is set after all clean-up. */
 static int stop(gpuhal_report *report)
 {
     if (gpuhal_signals_caught() == 0) {
@@ -196,7 +196,7 @@ static int check(const gpuhal_check_options *options, const gpuhal_expectations 
                                          : give_up(&report, &first, &result);
 }
 
-/* Reads the list beside the plugin, unless the user named another. */
+/* Reads the list beside the plugin, unless the user specified another. */
 static bool read_expectations(const gpuhal_check_options *options, gpuhal_expectations *out_expectations)
 {
     char beside[PATH_MAX + 8];
@@ -213,7 +213,7 @@ static bool read_expectations(const gpuhal_check_options *options, gpuhal_expect
     return false;
 }
 
-/* The loader judges links, dots and missing files. */
+/* The loader resolves links and dots and reports missing files. */
 static void make_absolute(const char *file, char *out_file, size_t size)
 {
     char directory[PATH_MAX];
@@ -224,7 +224,7 @@ static void make_absolute(const char *file, char *out_file, size_t size)
     }
 }
 
-/* The plugin of NAME.gpuhal is the library that it names; NULL if there is none. */
+/* Replaces NAME.gpuhal by the library that it names; NULL if it names none. */
 static void take_manifest(gpuhal_check_options *options, char *out_library, size_t size)
 {
     gpuhal_manifest manifest;
@@ -242,7 +242,7 @@ static void take_manifest(gpuhal_check_options *options, char *out_library, size
     gpuhal_manifest_finish(&manifest);
 }
 
-/* The parent owns the folder, so that it is removed even if a child crashes. */
+/* The parent owns the folder, so it is removed even if a child crashes. */
 static int check_in_folder(gpuhal_check_options *options, const gpuhal_expectations *expectations)
 {
     char folder[] = "/tmp/gpuhal-check-XXXXXX", manifest[64];
@@ -258,7 +258,7 @@ static int check_in_folder(gpuhal_check_options *options, const gpuhal_expectati
     return exit_status;
 }
 
-/* Reads all input of the user. GPUHAL_TOOL_GO_ON, or the exit code. */
+/* Reads all user input. Returns GPUHAL_TOOL_GO_ON, or the exit code. */
 static int read_everything(int argc, char **argv, FILE *out, gpuhal_check_options *out_options,
                            gpuhal_expectations *out_expectations)
 {
@@ -273,7 +273,7 @@ static int read_everything(int argc, char **argv, FILE *out, gpuhal_check_option
     return read_expectations(out_options, out_expectations) ? GPUHAL_TOOL_GO_ON : EXIT_USAGE;
 }
 
-/* Prints a sentence if the output did not arrive. */
+/* Prints a message if the output could not be written. */
 static int close_output(FILE *out, int exit_status)
 {
     if (gpuhal_tool_output_close(&out)) {

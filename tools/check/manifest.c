@@ -29,7 +29,7 @@ bool gpuhal_manifest_read(const char *file, gpuhal_manifest *out_manifest, char 
     bool good = stream != NULL && out_manifest->text != NULL;
     if (good) {
         out_manifest->text[fread(out_manifest->text, 1, BYTES_MAX, stream)] = '\0';
-        good = !ferror(stream); /* a folder can be opened */
+        good = !ferror(stream); /* fopen() also succeeds for a folder */
     }
     if (!good) {
         snprintf(out_problem, size, "%s: %s", file, strerror(errno));
@@ -68,7 +68,7 @@ const char *gpuhal_manifest_value(const gpuhal_manifest *manifest, const char *k
     return NULL;
 }
 
-/* A relative path begins at the manifest's folder; `gpuhal-NAME` alone gets the suffix of libraries. */
+/* A relative path is relative to the manifest's folder; `gpuhal-NAME` alone gets the suffix of libraries. */
 bool gpuhal_manifest_library(const gpuhal_manifest *manifest, const char *file, char *out_path, size_t size)
 {
     const char *library = gpuhal_manifest_value(manifest, "library");

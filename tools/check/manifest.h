@@ -1,4 +1,4 @@
-/* manifest.h: NAME.gpuhal as its author wrote it: the lines `key = value`. The library judges the file as a whole. */
+/* manifest.h: NAME.gpuhal as its author wrote it: lines `key = value`. Only the library validates the whole file. */
 #ifndef GPUHAL_CHECK_MANIFEST_H
 #define GPUHAL_CHECK_MANIFEST_H
 
@@ -18,12 +18,12 @@ typedef struct gpuhal_manifest {
     unsigned count;
 } gpuhal_manifest;
 
-/* @return false with a sentence in @p out_problem if the file cannot be read; to be finished in any case */
+/* Returns false with a message in @p out_problem if the file cannot be read. Call finish in any case. */
 bool gpuhal_manifest_read(const char *file, gpuhal_manifest *out_manifest, char *out_problem, size_t size);
 void gpuhal_manifest_finish(gpuhal_manifest *manifest);
 /* Returns the value of a key, or NULL. */
 const char *gpuhal_manifest_value(const gpuhal_manifest *manifest, const char *key);
-/* Finds the path of the library that the manifest at @p file names; false if there is none. */
+/* Finds the path of the library that the manifest @p file names; returns false if there is none. */
 bool gpuhal_manifest_library(const gpuhal_manifest *manifest, const char *file, char *out_path, size_t size);
 
 #endif

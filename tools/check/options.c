@@ -80,7 +80,7 @@ static error_t take_check(const struct argp_state *state, const char *option, co
     return 0;
 }
 
-/* Reads a number. @p what: a description of the option's values. */
+/* Reads a number. @p what describes the option's values. */
 static error_t take_number(const struct argp_state *state, const char *option, const char *value, uint64_t least,
                            uint64_t most, const char *what, uint64_t *out_number)
 {
@@ -103,14 +103,14 @@ static error_t take_file(const struct argp_state *state, const char *value, gpuh
     return 0;
 }
 
-/* Returns whether @p except removes all of the check @p only. */
+/* Returns whether @p except excludes the whole check @p only. */
 static bool leaves_out(const char *except, const char *only)
 {
     const size_t length = strlen(except);
     return strncmp(only, except, length) == 0 && (only[length] == '\0' || only[length] == '@');
 }
 
-/* A check that is named for both would not run, and the run would succeed. */
+/* A check named in both lists would not run, and the run would succeed. */
 static error_t judge_names(const struct argp_state *state, const gpuhal_check_options *options)
 {
     for (unsigned o = 0; o < options->only_count; o++) {
@@ -125,7 +125,7 @@ static error_t judge_names(const struct argp_state *state, const gpuhal_check_op
     return 0;
 }
 
-/* A check that is named for a device other than the checked one would not run, and the run would succeed. */
+/* A check named for a device other than the selected one would not run, and the run would succeed. */
 static error_t judge_devices(const struct argp_state *state, const gpuhal_check_options *options)
 {
     for (unsigned o = 0; options->one_device && o < options->only_count; o++) {
@@ -139,7 +139,7 @@ static error_t judge_devices(const struct argp_state *state, const gpuhal_check_
     return 0;
 }
 
-/* Reads the code here, so that a missing file is a usage error. */
+/* The code is read here, so that a missing file is a usage error. */
 static error_t judge_program(const struct argp_state *state, gpuhal_given *given)
 {
     char problem[256];
@@ -157,7 +157,7 @@ static error_t judge_program(const struct argp_state *state, gpuhal_given *given
     return 0;
 }
 
-/* Judges the options together. */
+/* Checks combinations of options. */
 static error_t judge(const struct argp_state *state, gpuhal_check_options *options)
 {
     if (options->file == NULL && !options->list) {
@@ -177,7 +177,6 @@ static error_t take_extent(const struct argp_state *state, const char *option, c
                : gpuhal_tool_mistake(state, option, value, "one to three numbers from 1 on with commas between them");
 }
 
-/* Parses the options about a kernel. */
 static error_t parse_given(int key, const char *value, const struct argp_state *state, gpuhal_given *given)
 {
     char problem[256];

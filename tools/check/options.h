@@ -4,8 +4,8 @@
 
 #include "check.h"
 
-/* Reads the command line; help goes to @out, as the report will. GPUHAL_TOOL_GO_ON, or the exit code if there is
- * nothing more to do (common/command_line.h). */
+/* Reads the command line. Help is printed to @p out, like the report. Returns GPUHAL_TOOL_GO_ON, or the exit code if
+ * the program is finished (common/command_line.h). */
 int gpuhal_options_read(int argc, char **argv, FILE *out, gpuhal_check_options *out_options);
 
 #endif

@@ -1,5 +1,5 @@
-/* pattern.c: see pattern.h. The comparison looks for the mistakes that drivers and plugins make: bytes that did not
- * arrive, bytes from another offset, bytes after the end, gaps of a rectangle that were overwritten. */
+/* pattern.c: see pattern.h. The comparison recognises typical errors of drivers and plugins: bytes that did not arrive,
+ * bytes from another offset, bytes after the end, overwritten gaps of a rectangle. */
 #include "pattern.h"
 
 #include "../common/text.h"
@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Uses the finaliser of SplitMix64 on the number of the word: cheap, without repetition, and any part can be made
- * alone. */
+/* Uses the finaliser of SplitMix64 on the word index: it is cheap, never repeats, and any part can be generated
+ * separately. */
 void gpuhal_pattern(unsigned char *to, uint64_t bytes, uint64_t seed)
 {
     for (uint64_t at = 0; at < bytes; at += 8) {
@@ -21,7 +21,7 @@ void gpuhal_pattern(unsigned char *to, uint64_t bytes, uint64_t seed)
     }
 }
 
-/* Wrong bytes between two places. */
+/* Wrong bytes between two positions. */
 typedef struct wrong {
     uint64_t count, first, last;
 } wrong;
@@ -39,7 +39,7 @@ static wrong count_wrong(const gpuhal_claim *claim, uint64_t from, uint64_t to)
     return found;
 }
 
-/* Old contents mean that nothing arrived, which is another mistake than wrong bytes. */
+/* Old contents mean that nothing arrived, which is a different error than wrong bytes. */
 static bool all_old(const gpuhal_claim *claim, const wrong *found)
 {
     for (uint64_t at = found->first; claim->before != NULL && at <= found->last; at++) {
@@ -50,8 +50,8 @@ static bool all_old(const gpuhal_claim *claim, const wrong *found)
     return claim->before != NULL;
 }
 
-/* Finds the source of the misplaced bytes. It takes eight of them to be sure. Two are enough at the start of the
- * source, because they come from there when an offset is ignored. */
+/* Finds the source of misplaced bytes. Eight bytes are needed to be sure. Two are enough at the start of the source,
+ * because bytes come from there when an offset is ignored. */
 static const unsigned char *find_source(const gpuhal_claim *claim, const wrong *found)
 {
     const unsigned char *wrong_bytes = claim->actual + found->first;
@@ -65,13 +65,13 @@ static const unsigned char *find_source(const gpuhal_claim *claim, const wrong *
     return memmem(claim->source, (size_t)claim->source_total, wrong_bytes, 8);
 }
 
-/* For "1 byte" and "7 bytes". */
+/* The plural ending for "1 byte" and "7 bytes". */
 static const char *plural(uint64_t count)
 {
     return count == 1 ? "" : "s";
 }
 
-/* Describes the place of a byte of the range, as part of a rectangle or of a plain range. */
+/* Describes a byte's position within the rectangle or range. */
 static void format_place(const gpuhal_claim *claim, uint64_t at, char *out_text, size_t size)
 {
     uint64_t in = at - claim->offset;
@@ -112,7 +112,7 @@ static void format_inside(const gpuhal_claim *claim, const wrong *found, char *o
     }
 }
 
-/* Nearly all comparisons end with the first line; the remaining lines describe a failure. */
+/* Nearly all comparisons end at the first line; the remaining lines describe a failure. */
 bool gpuhal_claim_holds(const gpuhal_claim *claim, char *out_fault, size_t size)
 {
     if (memcmp(claim->expected, claim->actual, (size_t)claim->total) == 0) {

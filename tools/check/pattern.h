@@ -1,4 +1,4 @@
-/* pattern.h: bytes that show where they belong, and the comparison that describes their faults. */
+/* pattern.h: bytes that show where they belong, and a comparison that describes errors. */
 #ifndef GPUHAL_CHECK_PATTERN_H
 #define GPUHAL_CHECK_PATTERN_H
 
@@ -6,23 +6,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Makes bytes that depend on seed and place: any eight in a row are found in one place alone. */
+/* Generates bytes that depend on seed and position: any eight consecutive bytes occur at only one position. */
 void gpuhal_pattern(unsigned char *to, uint64_t bytes, uint64_t seed);
 
-/* The contents of a memory after an operation that should have changed one range of it, or one rectangle in that
- * range. */
+/* A memory's contents after an operation that should have changed one range, or one rectangle in that range. */
 typedef struct gpuhal_claim {
     const unsigned char *expected;
     const unsigned char *actual;
-    const unsigned char *before; /* contents before the operation; NULL: not known */
+    const unsigned char *before; /* contents before the operation; NULL: unknown */
     uint64_t total;
     uint64_t offset, bytes;      /* the range */
-    const unsigned char *source; /* the origin of the bytes; NULL: not from memory */
+    const unsigned char *source; /* where the bytes should come from; NULL: not from memory */
     uint64_t source_total, source_offset;
-    uint64_t width, rows, row_pitch, slice_pitch; /* of a rectangle; width 0: the range is one piece */
+    uint64_t width, rows, row_pitch, slice_pitch; /* the rectangle's; width 0: the range is contiguous */
 } gpuhal_claim;
 
-/* @return true if all bytes are as expected; otherwise @p out_fault names the fault */
+/* Returns true if all bytes are as expected; otherwise @p out_fault describes the error. */
 bool gpuhal_claim_holds(const gpuhal_claim *claim, char *out_fault, size_t size);
 
 #endif

@@ -37,7 +37,7 @@ static void ignore_log(void *user, const char *text)
     (void)user, (void)text;
 }
 
-/* Makes a copy that ends the child if a plugin reads beyond the end. The bytes begin as aligned as an allocation. */
+/* Makes a copy so that the child crashes if a plugin reads beyond the end. The copy is aligned like an allocation. */
 static void *fence_code(const gpuhal_code *code, uint64_t *out_bytes)
 {
     *out_bytes = (code->bytes + 15) / 16 * 16;
@@ -70,7 +70,7 @@ gpuhal_status gpuhal_program_try(const gpuhal_opened *opened, const gpuhal_code 
     return status;
 }
 
-/* `begins`: like a program, so that it may be one for another target. */
+/* `begins`: the code begins like a program, so it may be one for another target. */
 static void expect_refused(const gpuhal_context *context, const char *format, const void *code, uint64_t bytes,
                            const char *what, bool begins)
 {
@@ -93,7 +93,7 @@ static void expect_refused(const gpuhal_context *context, const char *format, co
     }
 }
 
-/* Returns the beginning of programs of a format; other formats are tried with rubbish alone. */
+/* Returns how programs of a format begin; other formats are tried only with random bytes. */
 static const char *beginning(const char *format)
 {
     static const struct {
@@ -123,7 +123,7 @@ void gpuhal_program_refused(const gpuhal_context *context, const char *format)
     const char *begin = beginning(format);
     const off_t printed = gpuhal_printed();
     if (strcmp(format, "host-function") == 0) {
-        return; /* addresses in this process: wrong ones do not show */
+        return; /* its code consists of addresses in this process, and wrong ones are not detected */
     }
     for (size_t i = 0; i < sizeof rubbish; i++) {
         rubbish[i] = (unsigned char)(0x80 | (i * 37 + i / 7));
@@ -134,6 +134,6 @@ void gpuhal_program_refused(const gpuhal_context *context, const char *format)
         expect_refused(context, format, begin, strlen(begin), "the beginning of a program", true);
     }
     if (gpuhal_format_is_text(format)) {
-        gpuhal_forget_printed(printed); /* PoCL: clang counts its errors on standard error, beside the log */
+        gpuhal_forget_printed(printed); /* PoCL: clang also prints its error count to standard error */
     }
 }

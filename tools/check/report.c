@@ -1,4 +1,4 @@
-/* report.c: see report.h. Results are judged here, for both forms alike. */
+/* report.c: see report.h. Results are evaluated here for both formats. */
 #include "report.h"
 
 #include "../common/standard_output.h"

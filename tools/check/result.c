@@ -1,7 +1,7 @@
 /* result.c: the child's reports to its parent: results, notes, and the plugin's description of itself.
  *
- * The state here is global because a result may come from any thread and from any depth; there is one set per child,
- * made before the first check runs.
+ * The state here is global because a result may come from any thread at any call depth. There is one set per child,
+ * initialised before the first check runs.
  */
 #include "run.h"
 
@@ -18,14 +18,14 @@
 static struct {
     int pipe;
     _Atomic(const char *) *step;
-    const gpuhal_plugin *plugin; /* once it is loaded */
-    atomic_flag failing;         /* the first failure counts; other threads of the child wait for the end */
-    unsigned rule;               /* of the running check */
+    const gpuhal_plugin *plugin; /* set once it is loaded */
+    atomic_flag failing;         /* only the first failure is reported; other threads of the child wait for the exit */
+    unsigned rule;               /* the running check's */
     bool skipped;
     char reason[1024];
 } child = {.failing = ATOMIC_FLAG_INIT};
 
-/* One write per record: a crash in another thread cannot leave half a record in the pipe. */
+/* One write per record, so a crash in another thread cannot leave half a record in the pipe. */
 static void send(const gpuhal_record *record)
 {
     gpuhal_tool_send(child.pipe, record, sizeof *record);
@@ -125,7 +125,7 @@ void gpuhal_fail_with(const char *hint, const char *format, ...)
     fail(0, hint, format, arguments);
 }
 
-/* Returns a hint for conditions that a plugin reports correctly and that have nothing to do with it. */
+/* Returns a hint for conditions outside the plugin that it reports correctly. */
 static const char *outside(gpuhal_status status)
 {
     switch (status) {
@@ -180,7 +180,7 @@ void gpuhal_note(const char *format, ...)
     send(&record);
 }
 
-/* Both texts may be invalid: a later check judges them. */
+/* Both strings may be invalid; a later check reports that. */
 void gpuhal_child_self(const gpuhal_plugin *plugin)
 {
     gpuhal_record record = {.kind = RECORD_PLUGIN, .index = plugin->abi};
@@ -242,7 +242,7 @@ void gpuhal_expect_reported(gpuhal_status status, const char *what)
     }
 }
 
-/* Both streams are one file with one position. */
+/* Both streams share one file and one file offset. */
 off_t gpuhal_printed(void)
 {
     return lseek(1, 0, SEEK_END);

@@ -1,5 +1,5 @@
-/* run.c: the parent's side: makes a child, and reads its reports until it is done, dead, or out of time. A result comes
- * from the pipe. Only if the child ended without one, the way it ended decides. */
+/* run.c: the parent's side: creates a child and reads its reports until it is finished, dead, or out of time. A result
+ * comes from the pipe. How the child ended matters only if it ended without a result. */
 #include "run.h"
 
 #include "../common/text.h"
@@ -12,9 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define RULE_GUEST 27 /* no call may abort, exit or crash */
-#define HANGS_MAX                                                                                                      \
-    3 /* Then the remaining checks are given up: a plugin that always hangs would cost a deadline for each. */
+#define RULE_GUEST 27 /* a plugin must not abort, exit or crash */
+#define HANGS_MAX  3  /* after so many time-outs skip the remaining checks: each may cost a full deadline */
 
 static const uint64_t second_ns = 1000000000u;
 
@@ -27,12 +26,13 @@ bool gpuhal_runner_init(gpuhal_runner *runner, const gpuhal_check_options *optio
         return false;
     }
     runner->step = page;
-    /* If a caller ignores SIGCHLD, this program inherits that, and would then get no exit status. */
+    /* If this program's parent ignores SIGCHLD, that is inherited, and exit statuses would be lost. */
     signal(SIGCHLD, SIG_DFL);
     return true;
 }
 
-/* Takes the end of the output since the last check: the last lines of a sanitizer or an assertion matter most. */
+/* Reads the end of the output since the last check, because the last lines of a sanitizer or an assertion matter
+ * most. */
 static void take_printed(gpuhal_runner *runner, gpuhal_result *result)
 {
     off_t end = lseek(runner->output, 0, SEEK_END);
@@ -48,7 +48,7 @@ static void take_printed(gpuhal_runner *runner, gpuhal_result *result)
     runner->output_seen = end;
 }
 
-/* Keeps the output for the last check, which every child knows of. */
+/* Keeps the output for the last check, which gets it in every child. */
 static void keep_printed(gpuhal_runner *runner, const gpuhal_job *job, const gpuhal_result *result)
 {
     if (result->printed[0] != '\0' && runner->printed_in == NULL) {
@@ -65,7 +65,7 @@ static void take_kept(const gpuhal_runner *runner, const gpuhal_job *job, gpuhal
     }
 }
 
-/* Judges a check whose child ended without reporting a result. */
+/* Reports a check whose child ended without a result. */
 static void judge_end(const gpuhal_runner *runner, const gpuhal_check *check, bool by_itself, bool timed_out,
                       int status, gpuhal_result *result)
 {
@@ -166,11 +166,11 @@ unsigned gpuhal_runner_run(gpuhal_runner *runner, const gpuhal_job *jobs, unsign
             }
         }
     }
-    /* A child that has closed the pipe should be dead. Once every result is in, its threads do no work of
-     * a check. */
+    /* A child that has closed the pipe should have ended. Once every result has arrived, its threads are no longer
+     * working for a check. */
     int status = -1;
     const bool timed_out = heard == GPUHAL_TOOL_TIMED_OUT;
-    gpuhal_signals_set_child(0); /* its number may soon be another's */
+    gpuhal_signals_set_child(0); /* the pid may soon be reused */
     const bool by_itself = gpuhal_tool_end(&child, heard == GPUHAL_TOOL_ENDED ? second_ns : 0, &status);
     if (done < count && gpuhal_signals_caught() == 0) {
         result.time_ns = gpuhal_tool_now_ns() - begin_ns;

@@ -1,6 +1,6 @@
-/* run.h: checks in child processes. The parent never loads the plugin: vendors' drivers cannot be used after a fork
- * once they were started, so every child starts them again. One child runs several checks, one after another, until one
- * fails. */
+/* run.h: runs checks in child processes. The parent never loads the plugin: vendors' drivers cannot be used after a
+ * fork once they have been started, so every child starts them again. One child runs several checks, one after another,
+ * until one fails. */
 #ifndef GPUHAL_CHECK_RUN_H
 #define GPUHAL_CHECK_RUN_H
 
@@ -16,27 +16,27 @@ typedef struct gpuhal_job {
     uint32_t index;
 } gpuhal_job;
 
-/* Returns whether lines about this job are about one device, whose index they carry (checks.c). */
+/* Returns whether output lines about this job carry a device index (checks.c). */
 bool gpuhal_job_has_device(const gpuhal_job *job);
-/* Returns why "copy" or "copy@1" names no check; NULL: it does. */
+/* Returns why "copy" or "copy@1" is not the name of a check; NULL if it is. */
 const char *gpuhal_job_name_problem(const char *name);
-/* Returns whether such a name, which has no problem, means this job. */
+/* Returns whether such a valid name refers to this job. */
 bool gpuhal_job_is(const gpuhal_job *job, const char *name);
 
 typedef enum gpuhal_check_status { CHECK_PASSED, CHECK_FAILED, CHECK_SKIPPED } gpuhal_check_status;
 
 typedef struct gpuhal_result {
     gpuhal_check_status status;
-    uint64_t time_ns;    /* the time of the check, the preparation of the child included */
-    unsigned rule;       /* the rule that a failure breaks; 0: not one of the guide */
-    char hint[256];      /* the remedy of a failure; "": the hint of the rule */
+    uint64_t time_ns;    /* the check's duration, including the child's preparation */
+    unsigned rule;       /* the broken rule; 0: not a rule of the guide */
+    char hint[256];      /* the remedy; "": use the rule's hint */
     char sentence[1024]; /* the fault, or the reason for skipping */
-    char notes[2048];    /* one a line */
-    char printed[512];   /* the output of the plugin on both streams, as far as it fits */
-    bool not_run;        /* skipped, since too many checks before it did not return in time */
+    char notes[2048];    /* one per line */
+    char printed[512];   /* the plugin's output on both streams, as much as fits */
+    bool not_run;        /* skipped, because too many earlier checks timed out */
 } gpuhal_result;
 
-/* A message of the child to the parent. Smaller than PIPE_BUF, so that each arrives whole. */
+/* A message from the child to the parent. Smaller than PIPE_BUF, so writes are atomic. */
 typedef struct gpuhal_record {
     enum { RECORD_BEGIN, RECORD_NOTE, RECORD_PLUGIN, RECORD_DEVICE, RECORD_RESULT } kind;
     gpuhal_check_status status;
@@ -48,7 +48,7 @@ typedef struct gpuhal_record {
 
 #define DEVICES_MAX 256
 
-/* The plugin's description of itself; "" and 0 if it could not be loaded. */
+/* The plugin's description of itself; "" and 0 if the plugin could not be loaded. */
 typedef struct gpuhal_self {
     char name[64], version[64];
     uint32_t abi;
@@ -56,39 +56,39 @@ typedef struct gpuhal_self {
 
 typedef struct gpuhal_runner {
     const gpuhal_check_options *options;
-    int output;                    /* file that stands for standard output and error of the children */
-    off_t output_seen;             /* how much of it belongs to settled checks */
+    int output;                    /* file that receives the children's standard output and error */
+    off_t output_seen;             /* how much of it belongs to completed checks */
     _Atomic(const char *) *step;   /* shared with the child: the plugin's current step */
-    unsigned hangs;                /* checks that ran past the deadline */
-    char printed[512];             /* the first output in a check that passed, */
-    const char *printed_in;        /* and that check; NULL: there was none */
-    gpuhal_self self;              /* the report of the first check, and */
-    uint32_t devices[DEVICES_MAX]; /* its list of devices */
+    unsigned hangs;                /* checks that timed out */
+    char printed[512];             /* the first output in a passed check */
+    const char *printed_in;        /* that check; NULL: none */
+    gpuhal_self self;              /* from the first check's report */
+    uint32_t devices[DEVICES_MAX]; /* from the first check's device list */
     unsigned device_count;
 } gpuhal_runner;
 
 bool gpuhal_runner_init(gpuhal_runner *runner, const gpuhal_check_options *options);
-/* Runs at least the first of @p jobs, and as many after it as one child can; passes each result to @p settled in turn.
- * @return how many are settled; 0 if no child could be made, or a signal ended the first of them */
+/* Runs at least the first of @p jobs, and as many following ones as one child can. Passes each result to @p settled in
+ * turn. Returns how many are settled; 0 if no child could be created, or if a signal ended the first job. */
 unsigned gpuhal_runner_run(gpuhal_runner *runner, const gpuhal_job *jobs, unsigned count,
                            void (*settled)(void *user, const gpuhal_job *job, const gpuhal_result *result), void *user);
 
-/* The work of one child. */
+/* The jobs of one child. */
 typedef struct gpuhal_batch {
     const gpuhal_runner *runner;
     const gpuhal_job *jobs;
     unsigned count;
 } gpuhal_batch;
 
-/* The child's side (child.c): runs the jobs of the batch @p user and reports through @p pipe. Never returns. */
+/* The child process (child.c): runs the jobs of the batch @p user and reports through @p pipe. Never returns. */
 _Noreturn void gpuhal_child_main(void *user, int pipe);
 
-/* result.c, for child.c: sets the pipe for results and the shared step; begins a check; ends it after it has
+/* result.c, for child.c: sets the pipe for results and the shared step; begins a check; ends a check that has
  * returned. */
 void gpuhal_result_open(int pipe, _Atomic(const char *) *step);
 void gpuhal_result_begin(const gpuhal_check *check);
 void gpuhal_result_end(void);
-/* Both report to the parent; for the first check. */
+/* These report to the parent, for the first check. */
 void gpuhal_child_self(const gpuhal_plugin *plugin);
 void gpuhal_child_device(uint32_t index);
 

@@ -48,7 +48,7 @@ void gpuhal_signals_release(void)
 void gpuhal_signals_set_child(pid_t child)
 {
     group = child;
-    if (child > 0 && caught != 0) { /* it came before there was a child to kill */
+    if (child > 0 && caught != 0) { /* the signal arrived before there was a child to kill */
         kill(-child, SIGKILL);
     }
 }

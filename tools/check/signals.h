@@ -1,19 +1,20 @@
-/* signals.h: the signals that end a run early. The report of the finished checks is still made. */
+/* signals.h: the signals that end a run early. The finished checks are still reported. */
 #ifndef GPUHAL_CHECK_SIGNALS_H
 #define GPUHAL_CHECK_SIGNALS_H
 
 #include <sys/types.h>
 
-/* Catches SIGINT, SIGTERM and SIGHUP, each once, unless the caller ignores it: a second one ends the program. */
+/* Catches SIGINT, SIGTERM and SIGHUP once each, unless the parent process ignores them. A second signal kills the
+ * program. */
 void gpuhal_signals_catch(void);
-/* Undoes that, in a child. */
+/* Undoes gpuhal_signals_catch() in a child. */
 void gpuhal_signals_release(void);
-/* Sets the group of processes that a signal kills, which ends the wait for them; 0: none. The group is killed at once
- * if a signal has come already. */
+/* Sets the process group that a signal kills, which ends the wait for it; 0: none. If a signal has already arrived, the
+ * group is killed immediately. */
 void gpuhal_signals_set_child(pid_t child);
-/* Returns the signal that came; 0: none. */
+/* Returns the signal that arrived; 0: none. */
 int gpuhal_signals_caught(void);
-/* Returns its name, "SIGTERM"; NULL: none came. */
+/* Returns its name ("SIGTERM"); NULL: none arrived. */
 const char *gpuhal_signals_name(void);
 
 #endif

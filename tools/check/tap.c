@@ -1,11 +1,11 @@
-/* tap.c: writes TAP version 13. A failure carries a YAML block whose message names the fault. */
+/* tap.c: writes TAP version 13. A failure has a YAML block whose message describes the fault. */
 #include "report.h"
 
 #include "signals.h"
 
 #include <string.h>
 
-/* Writes a text into a line of TAP: '#' would begin a directive, and a line end the next line. */
+/* Writes a string into a TAP line: '#' would begin a directive, and a newline would end the line. */
 static void put_plain(FILE *out, const char *text)
 {
     for (; *text != '\0'; text++) {
@@ -16,7 +16,7 @@ static void put_plain(FILE *out, const char *text)
     }
 }
 
-/* Lines about one device carry its index, in the form that --only and lists of expected failures take. */
+/* Lines about one device contain its index, in the same form as in --only and lists of expected failures. */
 static void put_line(FILE *out, bool ok, const gpuhal_job *job, unsigned number)
 {
     fprintf(out, "%s %u - %s", ok ? "ok" : "not ok", number, job->check->name);
@@ -53,7 +53,7 @@ static void put_notes(FILE *out, const char *notes)
     }
 }
 
-/* TAP has a directive for known failures: readers of the report do not count them. */
+/* TAP has a directive for known failures, which report readers do not count. */
 static void put_result(const gpuhal_report *report, const gpuhal_finding *finding)
 {
     FILE *out = report->options->out;

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Plugins without queues are complete: the core makes queues of its own for them. */
+/* Plugins without queues are complete: the core implements queues for them. */
 bool gpuhal_work_offered(const gpuhal_context *context, bool slot, const char *name)
 {
     if (context->opened.slots.ops.queue_create == NULL) {
@@ -37,7 +37,7 @@ gpuhal_plugin_event *gpuhal_work_event(const gpuhal_opened *opened, uint32_t fla
     return event;
 }
 
-/* The memory is filled before anything is enqueued, with blocking calls. */
+/* The memory is filled with blocking calls before anything is enqueued. */
 void gpuhal_work_init(gpuhal_work *work, const gpuhal_context *context, uint32_t flags)
 {
     const uint64_t bytes = gpuhal_area_usual(context);
@@ -67,7 +67,7 @@ unsigned gpuhal_work_times_full(void)
     return atomic_load(&times_full);
 }
 
-/* Flushed work empties a ring. */
+/* Flushing lets the work leave a full ring. */
 bool gpuhal_work_full(const gpuhal_work *work, gpuhal_plugin_queue *queue, gpuhal_status status)
 {
     if (status != GPUHAL_NOT_READY) {

@@ -1,4 +1,4 @@
-/* work.h: work in a queue: the steps of the checks of queues. Each fails the check if the plugin refuses it. */
+/* work.h: work in a queue: steps for checks of queues. Each step fails the check if the plugin refuses it. */
 #ifndef GPUHAL_CHECK_WORK_H
 #define GPUHAL_CHECK_WORK_H
 
@@ -14,27 +14,27 @@ typedef struct gpuhal_work {
     gpuhal_area from, to;
 } gpuhal_work;
 
-/* Skips the check, and returns false, if the device offers no queues, or not this slot of theirs. */
+/* Returns whether the device has queues and this queue slot; otherwise skips the check. */
 bool gpuhal_work_offered(const gpuhal_context *context, bool slot, const char *name);
 gpuhal_plugin_queue *gpuhal_work_queue(const gpuhal_opened *opened, uint32_t flags);
 gpuhal_plugin_event *gpuhal_work_event(const gpuhal_opened *opened, uint32_t flags);
 void gpuhal_work_init(gpuhal_work *work, const gpuhal_context *context, uint32_t flags);
 void gpuhal_work_finish(gpuhal_work *work);
 
-/* Enqueues a copy; if the queue is full, tries again. */
+/* Enqueues a copy; tries again while the queue is full. */
 void gpuhal_work_copy(const gpuhal_work *work, gpuhal_plugin_queue *queue, const gpuhal_area *to, uint64_t to_offset,
                       const gpuhal_area *from, uint64_t from_offset, uint64_t bytes);
 void gpuhal_work_record(const gpuhal_work *work, gpuhal_plugin_queue *queue, gpuhal_plugin_event *event);
-/* Polls until the event is done; the deadline of the check ends an endless wait. */
+/* Polls until the event is done; the check's deadline ends an endless wait. */
 void gpuhal_work_await(const gpuhal_work *work, gpuhal_plugin_event *event);
-/* Walks one piece through the memory `to`; each step copies from the target of the last one: if they run out of order,
- * another piece arrives. */
+/* Moves one piece through the memory `to`. Each step copies from the previous step's target, so if the steps run out of
+ * order, another piece arrives. */
 void gpuhal_work_walk(gpuhal_work *work, unsigned steps, uint64_t piece);
 
 void gpuhal_work_flush(const gpuhal_work *work, gpuhal_plugin_queue *queue);
-/* Returns whether the queue was full: then it has flushed and waited a little, and the caller must repeat the call. */
+/* Returns whether the queue was full. In that case it has flushed and waited a little, and the caller must repeat the
+ * call. */
 bool gpuhal_work_full(const gpuhal_work *work, gpuhal_plugin_queue *queue, gpuhal_status status);
-/* Returns how often the queue was full. */
 unsigned gpuhal_work_times_full(void);
 
 #endif
