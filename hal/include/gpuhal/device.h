@@ -1,8 +1,8 @@
 /** gpuhal/device.h: devices, their facts, and how to select one.
  *
- *  A device is one processor as one backend sees it; its id is `backend:index` (`opencl:1`) and does not depend on
- *  which other devices are hidden. Device pointers are valid as long as their gpuhal object. A device is opened by its
- *  first buffer, or by gpuhal_device_open().
+ *  A device is one processor as one backend exposes it. Its id is `backend:index` (`opencl:1`) and does not depend on
+ *  which other devices are hidden. Device pointers are valid as long as their gpuhal object exists. A device is opened
+ *  when its first buffer is created, or by gpuhal_device_open().
  */
 #ifndef GPUHAL_DEVICE_H
 #define GPUHAL_DEVICE_H
@@ -41,7 +41,7 @@ enum {
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API uint32_t gpuhal_device_count(const gpuhal *gpu);
 
-/** Returns device number @p index, counted from 0, ordered by the priority of the backends.
+/** Returns the device at position @p index, counted from 0. Devices are ordered by the priority of their backends.
  *  @return the device; NULL past the last
  *  Owner: @p gpu. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_device *gpuhal_device_at(const gpuhal *gpu, uint32_t index);
@@ -49,44 +49,50 @@ GPUHAL_API gpuhal_device *gpuhal_device_at(const gpuhal *gpu, uint32_t index);
 /** Flags of gpuhal_select(). */
 enum { GPUHAL_SELECT_ALLOW_CPU = 1u /**< When nothing matches, use the CPU instead of failing. */ };
 
-/** Selects one device. Selectors: `auto`; `gpu`; `most_free` or `least_loaded`, the GPU with most free memory or least
- *  load (see GPUHAL_RANK_LEAST_LOADED) now; `each`, one interface of each physical device; a backend (`cuda`, `cpu`);
- *  ids (`cuda:1`, `cuda:0-3`, `cuda:*`); numbers from 0 (`0`, `0-3`), the places among the preferred interfaces in the
- *  order of gpuhal_device_at(), which are the rows of gpuhal-probe; a UUID as vendors' tools print it (`GPU-…`,
- *  `MIG-…`, `uuid=…`), or a beginning of it that no other device shares; a PCI address, with its domain or without
- *  (`0000:c1:00.0`, `c1:00.0`, `pci=…`); `name=glob` (`*`, `?`, case-insensitive); `env=CUDA_VISIBLE_DEVICES`, the
- *  devices that a vendor's variable leaves, by the rules of that variable (docs/identity.md); or several, separated by
- *  commas. In such a list a number continues the backend before it (`cuda:0,1`), and a `?` stands for a comma in a
- *  name. `!` before a selector removes its devices from those of the selectors before it, or from all devices if it is
- *  the first: `cuda,!cuda:1`, `!opencl`; another interface of that hardware may then be selected. Each selector has at
- *  most 127 bytes; blanks around it are ignored. Only gpuhal_config.devices and GPUHAL_DEVICES may have a limit of
- *  memory (`cuda:0@8GiB`).
- *  @p selector NULL or "": auto.
+/** Selects one device. @p selector is one selector, or several separated by commas; NULL or "" means `auto`.
+ *  - `auto`, `gpu`
+ *  - `most_free`, `least_loaded`: the GPU that has the most free memory or the lowest load now (see
+ *    GPUHAL_RANK_LEAST_LOADED)
+ *  - `each`: one interface of each physical device
+ *  - a backend: `cuda`, `cpu`
+ *  - ids: `cuda:1`, `cuda:0-3`, `cuda:*`
+ *  - numbers from 0: `0`, `0-3`: positions among the preferred interfaces, in the order of gpuhal_device_at(); these
+ *    are the rows of gpuhal-probe
+ *  - a UUID as the vendor's tools print it (`GPU-…`, `MIG-…`, `uuid=…`), or a prefix of it that no other device shares
+ *  - a PCI address, with or without its domain: `0000:c1:00.0`, `c1:00.0`, `pci=…`
+ *  - `name=glob`: `*`, `?`, case-insensitive
+ *  - `env=CUDA_VISIBLE_DEVICES`: the devices that a vendor's variable leaves, by the rules of that variable
+ *    (docs/identity.md)
+ *  In a list, a number continues the preceding backend (`cuda:0,1`), and a `?` stands for a comma in a name. `!` before
+ *  a selector removes its devices from those of the preceding selectors, or from all devices if it comes first:
+ *  `cuda,!cuda:1`, `!opencl`. Another interface of the same hardware may then be selected. Each selector has at most
+ *  127 bytes; surrounding blanks are ignored. Only gpuhal_config.devices and GPUHAL_DEVICES may contain a memory limit
+ *  (`cuda:0@8GiB`).
  *
- *  If the selector names several devices, the best is selected from the listed facts alone, so that equal machines
- *  select equally and no driver is loaded. In this order, it prefers a device that did not fail gpuhal_device_verify()
- *  with this driver and is not GPUHAL_COMPUTE_PROHIBITED; a device that is not a software device; the first backend; a
- *  GPU, then an integrated GPU, then an accelerator; the most total memory; the most compute units; the first device.
- *  `auto` and `gpu` name no software device, and no device that failed that test or is prohibited; `auto` falls back to
- *  the CPU, `gpu` fails. @p out_reason, which may be NULL, states the deciding rule. A device with an exclusive compute
- *  mode may be selected while another process uses it, since only its driver knows that: opening it then returns BUSY.
- *  With `most_free` or `least_loaded` in the list the values of the named devices are read now, from plugins that are
- *  loaded for that, and decide after the first two of these rules and before the others; a device without the value
- *  comes last. If such a word in GPUHAL_DEVICES or gpuhal_config.devices has left one device, the reason has the values
- *  that were read then.
+ *  If the selector matches several devices, the library selects the best one from the listed facts alone, so that
+ *  identical machines select identically and no driver is loaded. In this order, it prefers a device that did not fail
+ *  gpuhal_device_verify() with this driver and is not GPUHAL_COMPUTE_PROHIBITED; a device that is not a software
+ *  device; the first backend; a GPU, then an integrated GPU, then an accelerator; the most total memory; the most
+ *  compute units; the first device. `auto` and `gpu` match no software device, and no device that failed that test or
+ *  is prohibited. If they match nothing, `auto` falls back to the CPU and `gpu` fails. @p out_reason, which may be
+ *  NULL, states the deciding rule. A device with an exclusive compute mode may be selected while another process uses
+ *  it, since only its driver knows about that; opening the device then returns BUSY. If the list contains `most_free`
+ *  or `least_loaded`, the library reads the current values of the matching devices and loads their plugins for that.
+ *  The values decide after the first two rules and before the others; a device without the value comes last. If such a
+ *  keyword in GPUHAL_DEVICES or gpuhal_config.devices has left a single device, the reason contains the values that
+ *  were read at that time.
  *  @return GPUHAL_OK; FORKED; HOST_MEMORY; INVALID_ARGUMENT for a malformed selector, a selector with a limit, a
- *  vendor's variable whose value the program that reads it would refuse, and for the beginning of a UUID or an address
- *  without domain that fits several devices, which the detail names; NOT_FOUND when one of the selectors matches
- *  nothing, when only the reader of a variable knows which device it names, or when they leave no device that may be
- *  used
- *  Owner: device of @p gpu; the reason is valid until this thread's next gpuhal_select(). Threads: any. Blocks: with
- *  `most_free` and `least_loaded` as gpuhal_sample_all(), otherwise no. */
+ *  vendor's variable whose value its reader would reject, and a UUID prefix or an address without a domain that matches
+ *  several devices, which the detail names; NOT_FOUND if one of the selectors matches nothing, if only the reader of a
+ *  variable knows which device it names, or if no usable device is left
+ *  Owner: the device belongs to @p gpu; the reason is valid until this thread's next gpuhal_select(). Threads: any.
+ *  Blocks: like gpuhal_sample_all() with `most_free` and `least_loaded`, otherwise no. */
 GPUHAL_API gpuhal_status gpuhal_select(gpuhal *gpu, const char *selector, uint32_t flags, gpuhal_device **out_device,
                                        const char **out_reason);
 
 /** Finds the device that has number @p native_index in the vendor's API (CUDA ordinal, DLPack device_id).
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, NOT_FOUND
- *  Owner: device of @p gpu. Threads: any. Blocks: no. */
+ *  Owner: the device belongs to @p gpu. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_device_by_native(gpuhal *gpu, const char *backend, uint64_t native_index,
                                                  gpuhal_device **out_device);
 
@@ -110,15 +116,15 @@ GPUHAL_API uint32_t gpuhal_device_index(const gpuhal_device *device);
  *  Owner: the caller of gpuhal_open(). Threads: any. Blocks: no. */
 GPUHAL_API gpuhal *gpuhal_device_owner(const gpuhal_device *device);
 
-/** Returns a fact that is a number.
- *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also when the fact is a text, or for a key that neither the library nor
+/** Returns a numeric fact.
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also if the fact is a string, or for a key that neither the library nor
  *  the device knows), NOT_SUPPORTED when the value is missing
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_device_u64(const gpuhal_device *device, gpuhal_key key, uint64_t *out_value);
 
-/** Returns a fact that is a text.
- *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also when the fact is a number, or for a key that neither the library
- *  nor the device knows), NOT_SUPPORTED when the value is missing
+/** Returns a string fact.
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also if the fact is a number, or for a key that neither the library nor
+ *  the device knows), NOT_SUPPORTED when the value is missing
  *  Owner: device. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_device_text(const gpuhal_device *device, gpuhal_key key, const char **out_text);
 
@@ -127,8 +133,9 @@ GPUHAL_API gpuhal_status gpuhal_device_text(const gpuhal_device *device, gpuhal_
  *  Owner: device. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_missing gpuhal_device_missing(const gpuhal_device *device, gpuhal_key key, const char **out_why);
 
-/** Lists the keys of the facts that the device's backend gave, with a value or with a reason, in ascending order. Keys
- *  from GPUHAL_VENDOR_FIRST on are the backend's own. Values, which gpuhal_device_sample() reads, are not among them.
+/** Lists the keys of the facts that the device's backend reported, with a value or with the reason for its absence, in
+ *  ascending order. Keys from GPUHAL_VENDOR_FIRST up are vendor-specific. The sampled values of gpuhal_device_sample()
+ *  are not included.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, NOT_FOUND past the last
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_device_key_at(const gpuhal_device *device, uint32_t index, gpuhal_key *out_key);
@@ -138,33 +145,35 @@ GPUHAL_API gpuhal_status gpuhal_device_key_at(const gpuhal_device *device, uint3
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API uint32_t gpuhal_device_capabilities(const gpuhal_device *device);
 
-/** Returns the number of the physical device, and whether this device is its preferred interface. Numbers begin with 1
- *  and are stable while the registry is kept (docs/registry.md), whatever the order of enumeration; 0: the registry
- *  has no number left.
+/** Returns the number of the physical device, and whether this device is its preferred interface. Numbers start at 1
+ *  and stay the same while the registry is kept (docs/registry.md), regardless of the order of enumeration. The number
+ *  is 0 if the registry has no free number.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_device_physical(const gpuhal_device *device, uint32_t *out_number,
                                                 uint32_t *out_preferred);
 
-/** Opens the device before its first buffer does. Loads the plugin into this process.
- *  @return GPUHAL_OK, also when it is open; else the error of the backend: NO_DRIVER, NO_DEVICE, NO_PERMISSION, BUSY,
- *  DEVICE_LOST, INCOMPATIBLE, FORKED, OUT_OF_MEMORY, DRIVER; TIMEOUT when starting the plugin takes longer than
- *  gpuhal_config.helper_deadline_ns, DEVICE_LOST (hung) when opening takes longer than gpuhal_config.hang_ns
- *  Owner: stays open until gpuhal_close(). Threads: any; a second caller waits for the first. The driver is called on
- *  a thread of the library. Blocks: yes, no longer than that. */
+/** Opens the device in advance of its first buffer, and loads the plugin into this process.
+ *  @return GPUHAL_OK, also if the device is already open; otherwise the backend's error: NO_DRIVER, NO_DEVICE,
+ *  NO_PERMISSION, BUSY, DEVICE_LOST, INCOMPATIBLE, FORKED, OUT_OF_MEMORY, DRIVER; TIMEOUT when starting the plugin
+ *  takes longer than gpuhal_config.helper_deadline_ns, DEVICE_LOST (hung) when opening takes longer than
+ *  gpuhal_config.hang_ns
+ *  Owner: the device stays open until gpuhal_close(). Threads: any; a second caller waits for the first. A thread of
+ *  the library calls the driver. Blocks: yes, but no longer than these times. */
 GPUHAL_API gpuhal_status gpuhal_device_open(gpuhal_device *device);
 
-/** Opens the device over the caller's own vendor device, which the library then allocates from and submits to
- *  (native.h: GPUHAL_NATIVE_VULKAN_DEVICE, GPUHAL_NATIVE_OPENCL_DEVICE). The library does not offer features that the
- *  caller's device was created without; gpuhal_device_capabilities() returns the others.
+/** Opens the device on top of the caller's own vendor device. The library then allocates from that device and submits
+ *  to it (native.h: GPUHAL_NATIVE_VULKAN_DEVICE, GPUHAL_NATIVE_OPENCL_DEVICE). Features that the caller's device was
+ *  created without are not offered; gpuhal_device_capabilities() returns the remaining ones.
  *  @return GPUHAL_OK; INVALID_ARGUMENT for another type or other hardware; NOT_SUPPORTED when the backend cannot adopt
- *  or the device lacks a feature that copies need; BUSY when the device is open already; else the errors of
+ *  or the device lacks a feature that copies require; BUSY when the device is already open; otherwise the errors of
  *  gpuhal_device_open()
  *  Owner: caller must keep the vendor's objects until gpuhal_close() and the last release. Threads: any. Blocks:
  *  yes. */
 GPUHAL_API gpuhal_status gpuhal_device_adopt(gpuhal_device *device, const gpuhal_native *native);
 
-/** Limits the bytes that this gpuhal object may allocate on the device at once; 0: no limit. Existing buffers stay.
+/** Limits the bytes that this gpuhal object may allocate on the device at once; 0: no limit. Existing buffers are not
+ *  freed.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_device_limit_memory(gpuhal_device *device, uint64_t bytes);
@@ -174,26 +183,26 @@ GPUHAL_API gpuhal_status gpuhal_device_limit_memory(gpuhal_device *device, uint6
  *  Owner: the library keeps the objects. Threads: any. Blocks: yes when the device is not open yet. */
 GPUHAL_API gpuhal_status gpuhal_device_native(gpuhal_device *device, gpuhal_native *out_native);
 
-/** A function of a vendor's library: cast it to the type that it has there. */
+/** A function of a vendor's library; the caller casts it to its real type. */
 typedef void gpuhal_vendor_fn(void);
 
-/** Finds a function in the library that the device's plugin uses in this process (libOpenCL, libvulkan, libcuda,
- *  libamdhip64): other copies of it may be installed. Opens the device if needed.
+/** Finds a function in the vendor's library that the device's plugin uses in this process (libOpenCL, libvulkan,
+ *  libcuda, libamdhip64), since other copies of that library may be installed. Opens the device if needed.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_FOUND when the library has no such function, NOT_SUPPORTED when the plugin
- *  opened none (cpu), and the errors of gpuhal_device_open()
+ *  opened no library (cpu), and the errors of gpuhal_device_open()
  *  Owner: the library, which is never unloaded. Threads: any. Blocks: yes when the device is not open yet. */
 GPUHAL_API gpuhal_status gpuhal_device_symbol(gpuhal_device *device, const char *name, gpuhal_vendor_fn **out_function);
 
 /** Returns the plugin's extension "<vendor>.<name>": a table of functions that the vendor's own header declares. They
- *  name devices by gpuhal_device_index(), or by the vendor's objects (gpuhal_device_native()). The device need not be
- *  open, and is not opened; its plugin is loaded if needed. Calls of that table follow the vendor's rules for errors,
- *  threads and time, not this library's.
+ *  identify devices by gpuhal_device_index(), or by the vendor's objects (gpuhal_device_native()). The device need not
+ *  be open, and is not opened; its plugin is loaded if needed. The functions of the table follow the vendor's rules for
+ *  errors, threads and time limits, not this library's.
  *  @return GPUHAL_OK; NOT_SUPPORTED for a name that the plugin does not know; INVALID_ARGUMENT, DEVICE_LOST, FORKED,
  *  HOST_MEMORY, or why the backend could not be started
- *  Owner: the plugin, as long as the process lives. Threads: any. Blocks: yes when the plugin is not loaded yet. */
+ *  Owner: the plugin; valid until the process exits. Threads: any. Blocks: yes when the plugin is not loaded yet. */
 GPUHAL_API gpuhal_status gpuhal_device_extension(gpuhal_device *device, const char *name, const void **out_extension);
 
-/** Returns the name of a type of native.h: "opencl_buffer"; "vendor" for a vendor's own type.
+/** Returns the name of a native object type (native.h): "opencl_buffer"; "vendor" for a vendor's own type.
  *  @return never NULL; "unknown" for an invalid number
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_native_type_name(uint32_t type);
@@ -203,17 +212,17 @@ GPUHAL_API const char *gpuhal_native_type_name(uint32_t type);
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_key_name(gpuhal_key key);
 
-/** Returns whether the value of a key is a text.
- *  @return 1 for a text, 0 for a number or an unknown key
+/** Returns whether the value of a key is a string.
+ *  @return 1 for a string, 0 for a number or an unknown key
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API uint32_t gpuhal_key_is_text(gpuhal_key key);
 
-/** Returns the name of a capability bit number (0 to GPUHAL_CAPABILITY_COUNT - 1), as in JSON: "copy_rect".
+/** Returns the name of a capability bit, by its number (0 to GPUHAL_CAPABILITY_COUNT - 1), as in JSON: "copy_rect".
  *  @return the name; NULL past the last
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_capability_name(uint32_t bit);
 
-/** Returns the name of a data type bit number (0 to GPUHAL_DATA_COUNT - 1) of GPUHAL_FACT_DATA_TYPES: "fp16".
+/** Returns the name of a bit of GPUHAL_FACT_DATA_TYPES, by its number (0 to GPUHAL_DATA_COUNT - 1): "fp16".
  *  @return the name; NULL past the last
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_data_type_name(uint32_t bit);

@@ -1,8 +1,8 @@
-/** gpuhal/direct.h: calls one plugin without the core in between, through plugin.h.
+/** gpuhal/direct.h: calls one plugin directly through plugin.h, without the core.
  *
- *  For conformance kits, benchmarks and vendors' tests. gpuhal_direct_load() takes the same steps as the core before it
- *  trusts a file: file checks, dlopen, negotiation of the ABI. It does so in this process, so a plugin that crashes
- *  ends this process. The caller then calls the slots, and must follow the rules of plugin.h.
+ *  For conformance kits, benchmarks and vendors' tests. gpuhal_direct_load() takes the same steps as the core: file
+ *  checks, dlopen, ABI negotiation. It does so in this process, so a plugin that crashes terminates the process. The
+ *  caller then calls the slots, and must follow the rules of plugin.h.
  */
 #ifndef GPUHAL_DIRECT_H
 #define GPUHAL_DIRECT_H
@@ -16,10 +16,10 @@ extern "C" {
 #endif
 
 /** Loads a plugin from a file with an absolute path. @p out_stage, the last stage entered, may be NULL.
- *  @return GPUHAL_OK; INVALID_ARGUMENT; NOT_FOUND or NO_PERMISSION when the file is missing or may be written to by
- *  others, or when this process has more rights than its user; INCOMPATIBLE; DRIVER when the file is damaged, does not
- *  load, or breaks a rule, which the detail names
- *  Owner: the plugin stays loaded for ever. Threads: any. Blocks: yes. */
+ *  @return GPUHAL_OK; INVALID_ARGUMENT; NOT_FOUND or NO_PERMISSION when the file is missing or others may write to it,
+ *  or when this process has more rights than its user; INCOMPATIBLE; DRIVER when the file is damaged, does not load, or
+ *  breaks a rule, which the detail names
+ *  Owner: the plugin is never unloaded. Threads: any. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_direct_load(const char *file, const gpuhal_plugin **out_plugin,
                                             gpuhal_plugin_stage *out_stage);
 
@@ -28,9 +28,9 @@ GPUHAL_API gpuhal_status gpuhal_direct_load(const char *file, const gpuhal_plugi
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const gpuhal_host *gpuhal_direct_host(void);
 
-/** Describes a failure: makes the status that @p plugin returned, with its report on this thread, the last error of
- *  error.h. @p what is the action, such as "start".
- *  @return @p status, or DRIVER when that is not an error
+/** Describes a failure: sets this thread's last error (error.h) to the status that @p plugin returned, with the
+ *  plugin's report. @p what is the action, such as "start".
+ *  @return @p status, or DRIVER if @p status is not an error
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_direct_failed(const gpuhal_plugin *plugin, gpuhal_status status, const char *what);
 
@@ -47,27 +47,28 @@ typedef struct gpuhal_direct_listener {
 
 /** Calls enumerate() with gpuhal_direct_host() and the result of start(), and passes everything to @p listener.
  *  @return the plugin's status
- *  Owner: texts are valid during the call. Threads: any, enumerate() alone per plugin. Blocks: yes. */
+ *  Owner: strings are valid during the call. Threads: any, but one enumerate() at a time for each plugin. Blocks:
+ *  yes. */
 GPUHAL_API gpuhal_status gpuhal_direct_enumerate(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                                                  const gpuhal_direct_listener *listener);
 
 /** Calls sample() and passes everything to @p listener.
  *  @return the plugin's status; NOT_SUPPORTED when it has no sample()
- *  Owner: texts are valid during the call. Threads: any. Blocks: yes. */
+ *  Owner: strings are valid during the call. Threads: any. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_direct_sample(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                                               uint32_t index, const gpuhal_key *keys, uint32_t count, uint32_t flags,
                                               const gpuhal_direct_listener *listener);
 
 /** Calls processes() and passes everything to @p listener.
  *  @return the plugin's status; NOT_SUPPORTED when it has no processes()
- *  Owner: texts are valid during the call. Threads: any. Blocks: yes. */
+ *  Owner: strings are valid during the call. Threads: any. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_direct_processes(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                                                  uint32_t index, uint32_t flags,
                                                  const gpuhal_direct_listener *listener);
 
 /** Calls link() and passes everything to @p listener.
  *  @return the plugin's status; NOT_SUPPORTED when it has no link()
- *  Owner: texts are valid during the call. Threads: any. Blocks: yes. */
+ *  Owner: strings are valid during the call. Threads: any. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_direct_link(const gpuhal_plugin *plugin, gpuhal_plugin_instance *instance,
                                             uint32_t from, uint32_t to, const gpuhal_direct_listener *listener);
 

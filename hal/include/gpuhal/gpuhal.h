@@ -1,6 +1,6 @@
 /** gpuhal/gpuhal.h: the API for engines: devices, memory, transfers, queues, programs and pools. It does not include
- *  gpuhal/store.h (tensors that outgrow a device), gpuhal/schedule.h (placement of work) and gpuhal/node.h (data for
- *  operators). The conventions below are true for them, too.
+ *  gpuhal/store.h (tensors that do not fit on one device), gpuhal/schedule.h (placement of work) or gpuhal/node.h (data
+ *  for operators). The conventions below apply to those headers as well.
  *
  *  Conventions, true for every function unless its comment says otherwise
  *  - Every call that can fail returns a gpuhal_status; out-parameters come last and are NULL or 0 on failure, except
@@ -11,24 +11,25 @@
  *  - Sizes and offsets are bytes in uint64_t; other units are in the name (`timeout_ns`).
  *  - Configuration structures start with their size, and every other member has a sensible meaning when zero:
  *    `gpuhal_config config = { .size = sizeof config };`
- *  - At most `size` bytes of a structure that has a size are read or written. Members beyond a smaller size, that of an
- *    older program, count as 0, and are not written; bytes of a larger size beyond this library's structure are left
- *    alone. A size that ends within a member is not noticed. A size of 0, or one without the members that a call needs,
- *    is INVALID_ARGUMENT.
- *  - Texts are bytes; paths are those of the system, in UTF-8 on Windows.
- *  - Objects stay with the process that made them. In the child of a fork every call with an object of the parent and
- *    valid arguments that returns a status returns GPUHAL_ERROR_FORKED, and a call that destroys, releases or closes
- *    does nothing; both return at once and call no driver. Other getters go on reading. The child opens its own gpuhal
- *    object, which has cpu, every backend that the parent had not started, and those whose plugin is
- *    GPUHAL_PLUGIN_FORK_SAFE: the others are GPUHAL_PLUGIN_FORKED. Fork while no other thread opens a gpuhal object, or
- *    opens or first uses a device: if that thread was just loading a library, this library loads none in the child
- *    (GPUHAL_ERROR_FORKED), so that cpu, too, works there only if the parent had loaded it or it is linked in.
- *  - POSIX: pthread_cancel() of a thread that waits in the library takes effect when the call has returned. But
- *    cancellation may hit a driver inside one of its calls: never cancel a thread that transfers, allocates or opens,
- *    or disable cancellation around such calls.
+ *  - The library reads and writes at most `size` bytes of a structure that has a size. If an older program passes a
+ *    smaller size, the missing members count as 0 and are not written. If a newer program passes a larger size, the
+ *    library leaves the bytes beyond its own structure untouched. A size that ends within a member is not detected. A
+ *    size of 0, or a size without the members that a call requires, is INVALID_ARGUMENT.
+ *  - Strings are byte strings. Paths have the system's encoding; on Windows they are UTF-8.
+ *  - Objects belong to the process that created them. In a forked child, a call with one of the parent's objects and
+ *    valid arguments returns GPUHAL_ERROR_FORKED if it returns a status, and does nothing if it destroys, releases or
+ *    closes. In both cases it returns immediately and calls no driver. Getters without a status keep working. The child
+ *    must open its own gpuhal object. That object has the cpu backend, every backend that the parent had not started,
+ *    and the backends whose plugin is GPUHAL_PLUGIN_FORK_SAFE; all other plugins are GPUHAL_PLUGIN_FORKED. Do not fork
+ *    while another thread opens a gpuhal object, or opens or first uses a device. If that thread was loading a library
+ *    at that moment, gpuhal loads none in the child (GPUHAL_ERROR_FORKED), and even cpu works there only if the parent
+ *    had loaded it or it is linked in.
+ *  - POSIX: cancelling a thread that waits in the library (pthread_cancel()) takes effect after the call has returned.
+ *    Inside a driver's own calls, however, a cancellation may take effect immediately: never cancel a thread that
+ *    transfers, allocates or opens, or disable cancellation around such calls.
  *  - Comments end with three parts of a contract: Owner (which side must keep or free an object), Threads (from which
- *    threads it may be called, and during which other calls), Blocks (whether it may wait for a device, a driver or a
- *    process).
+ *    threads the function may be called, and during which other calls), Blocks (whether it may wait for a device, a
+ *    driver or a process).
  */
 #ifndef GPUHAL_GPUHAL_H
 #define GPUHAL_GPUHAL_H
@@ -54,8 +55,8 @@
 #include <gpuhal/usage.h>
 #include <gpuhal/view.h>
 
-/* First calls, by task. The headers are below gpuhal/. schedule.h and node.h include those in the folders of their
- * names.
+/* First calls, by task. The headers are below gpuhal/. schedule.h and node.h include the headers in the folders of the
+ * same names.
  *
  *  task                                      header                  first call
  *  open the library                          instance.h              gpuhal_open()

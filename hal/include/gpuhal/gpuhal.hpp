@@ -1,7 +1,7 @@
-/** gpuhal/gpuhal.hpp: the same API for C++17: handles that release their objects, and exceptions for failures.
+/** gpuhal/gpuhal.hpp: the API for C++17, with handles that release their objects, and exceptions for failures.
  *
- *  Header-only, over gpuhal.h and store.h: nothing here is exported, and their functions take the handles' get().
- *  GPUHAL_INIT makes structures with their size. The namespace is gpuhal_cpp because `gpuhal` is a type of the C API.
+ *  Header-only, on top of gpuhal.h and store.h: nothing here is exported, and the C functions accept a handle's get().
+ *  GPUHAL_INIT creates structures with their size. The namespace is gpuhal_cpp because `gpuhal` is a type of the C API.
  *
  *      auto gpu = gpuhal_cpp::open();
  *      auto buffer = gpuhal_cpp::make_buffer(gpuhal_cpp::select(gpu), 4096);
@@ -22,7 +22,7 @@
 
 namespace gpuhal_cpp {
 
-/** A call that failed: the sentence is what(), the members have the rest of gpuhal_last_error(). */
+/** A failed call: what() returns the sentence, the members have the rest of gpuhal_last_error(). */
 class error : public std::runtime_error {
 public:
     explicit error(gpuhal_status failed) : error(failed, *gpuhal_last_error()) {}
@@ -47,7 +47,7 @@ private:
     int64_t vendor_code_;
 };
 
-/** Throws for an error; returns GPUHAL_OK and other statuses that are not errors (GPUHAL_NOT_READY). */
+/** Throws if the status is an error; returns GPUHAL_OK and other statuses that are not errors (GPUHAL_NOT_READY). */
 inline gpuhal_status check(gpuhal_status status)
 {
     if (status < 0) {
@@ -56,7 +56,7 @@ inline gpuhal_status check(gpuhal_status status)
     return status;
 }
 
-/** Destroys a handle's object by a function of the C API. */
+/** Destroys a handle's object with a function of the C API. */
 template <auto End> struct ender {
     template <class Handle> void operator()(Handle *handle) const noexcept { End(handle); }
 };
@@ -71,7 +71,7 @@ using store = std::unique_ptr<gpuhal_store, ender<gpuhal_store_destroy>>;
 using event = std::unique_ptr<gpuhal_event, ender<gpuhal_event_destroy>>;
 using view = std::unique_ptr<gpuhal_view, ender<gpuhal_view_release>>;
 
-/** An object with a reference count: a copy adds a reference. */
+/** An object with a reference count. A copy adds a reference. */
 template <class Handle, auto Retain, auto Release> class counted {
 public:
     counted() = default;
@@ -112,7 +112,7 @@ inline instance open(const gpuhal_config &config = GPUHAL_INIT(gpuhal_config))
     return instance(opened);
 }
 
-/** Selects a device, which is valid as long as its gpuhal object. */
+/** Selects a device. The pointer is valid as long as its gpuhal object exists. */
 inline gpuhal_device *select(const instance &gpu, const char *selector = nullptr, uint32_t flags = 0)
 {
     gpuhal_device *chosen = nullptr;
@@ -120,7 +120,7 @@ inline gpuhal_device *select(const instance &gpu, const char *selector = nullptr
     return chosen;
 }
 
-/** What there is now; gpuhal_view_get() reads it. */
+/** Creates a view of the current state, for gpuhal_view_get(). */
 inline view make_view(const instance &gpu, uint32_t flags = 0)
 {
     gpuhal_view *made = nullptr;
@@ -143,7 +143,7 @@ inline buffer make_buffer(gpuhal_device *device, uint64_t bytes, gpuhal_memory_k
     return make_buffer(device, desc);
 }
 
-/** Imports host memory; @p offset: of its first byte in the buffer. */
+/** Imports host memory; @p offset is the offset of its first byte in the buffer. */
 inline buffer import_host(gpuhal_device *device, const gpuhal_host_import &import, uint64_t &offset)
 {
     gpuhal_buffer *made = nullptr;
@@ -172,7 +172,7 @@ inline program make_program(gpuhal_device *device, const gpuhal_program_desc &de
     return program(made);
 }
 
-/** Makes a program of the array that gpuhal_add_program() generates. */
+/** Creates a program from the array that gpuhal_add_program() generates. */
 inline program make_program(gpuhal_device *device, const gpuhal_code *codes, uint32_t count)
 {
     auto desc = GPUHAL_INIT(gpuhal_program_desc);

@@ -1,8 +1,8 @@
 /** gpuhal/instance.h: the gpuhal object, its configuration, and the version.
  *
  *  gpuhal_open() finds the plugins, probes each in its own process, and lists the devices. Several objects may exist in
- *  one process, also in two libraries that do not know each other; they share only started backends. gpuhal_close()
- *  releases the object; existing buffers keep the objects that they need.
+ *  one process, even in two libraries that are unaware of each other; the objects share only started backends.
+ *  gpuhal_close() releases the object; existing buffers keep the objects that they need.
  */
 #ifndef GPUHAL_INSTANCE_H
 #define GPUHAL_INSTANCE_H
@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/** One opened view of the machine. */
+/** One open instance of the library, with its own view of the machine. */
 typedef struct gpuhal gpuhal;
 
 struct gpuhal_plugin;
@@ -23,75 +23,76 @@ struct gpuhal_host;
  *  plugin.h. */
 typedef const struct gpuhal_plugin *gpuhal_builtin_fn(uint32_t host_abi, const struct gpuhal_host *host);
 
-/** Receives a line of the log. @p level: 1 error, 2 warning, 3 info, 4 debug, 5 trace. May be called from any thread,
- *  also while another call runs; lines of level 5 come from inside calls that hold locks, so then the listener must not
- *  call the library. For other lines it may call the library, except to open or close a gpuhal object, to release the
- *  last buffer of a closed object, or to write to the buffer that the logging call is writing to. The error detail of
- *  the logging call is kept. */
+/** Receives a line of the log. @p level: 1 error, 2 warning, 3 info, 4 debug, 5 trace. May be called from any
+ *  thread, even while another call of it runs. Lines of level 5 are logged by calls that hold locks, so the function
+ *  must not call the library for them. For other lines it may call the library, except to open or close a gpuhal
+ *  object, to release the last buffer of a closed object, or to write to the buffer that the logging call is writing
+ *  to. The error detail of the logging call is preserved. */
 typedef void gpuhal_log_fn(void *user, int32_t level, const char *line);
 
 /** How plugins are probed. */
 enum {
-    GPUHAL_ISOLATION_DEFAULT = 0, /**< once. */
-    /** Each time, in a helper process per plugin: no driver can crash this process there. */
+    GPUHAL_ISOLATION_DEFAULT = 0, /**< The same as ONCE. */
+    /** At every open, in one helper process per plugin, where no driver can crash this process. */
     GPUHAL_ISOLATION_ALWAYS = 1,
-    GPUHAL_ISOLATION_NEVER = 2,   /**< Each time, in this process; the result is not cached. */
-    GPUHAL_ISOLATION_ONCE = 3     /**< As ALWAYS, but a plugin with a valid cached result is not run again. */
+    GPUHAL_ISOLATION_NEVER = 2,   /**< At every open, in this process; the result is not cached. */
+    GPUHAL_ISOLATION_ONCE = 3     /**< Like ALWAYS, but a plugin with a valid cached result is not run again. */
 };
 
-/** How to open. Zero is the default of every member except size. Environment variables in parentheses override a
- *  member, except GPUHAL_BACKENDS and GPUHAL_DEVICES, which select from what the member allows and never add to it;
- *  docs/environment.md lists them. */
+/** Configuration of gpuhal_open(). Zero is the default of every member except size. The environment variable in
+ *  parentheses overrides its member. Exceptions are GPUHAL_BACKENDS and GPUHAL_DEVICES, which select from the values
+ *  of their member and never add to them. docs/environment.md lists the variables. */
 typedef struct gpuhal_config {
     uint32_t size;                 /**< sizeof(gpuhal_config). */
     uint32_t isolation;            /**< (GPUHAL_ISOLATION) */
     uint32_t ignore_environment;   /**< Not 0: read no GPUHAL_ variable. */
-    uint32_t log_level; /**< (GPUHAL_LOG) Lines up to this level are logged: 1 error … 4 debug, 5 trace: a line for
-                                        each call of a plugin's slots on devices opened from then on; 0: warnings. */
-    /** (GPUHAL_BACKENDS narrows and reorders it) "rocm,vulkan": only these, in this order, then cpu. "-opencl": all
-     *  except these. */
+    /** (GPUHAL_LOG) Lines up to this level are logged: 1 error … 4 debug, 5 trace (a line for each call of a
+     *  plugin's slots on devices opened from then on); 0: warnings. */
+    uint32_t log_level;
+    /** (GPUHAL_BACKENDS restricts and reorders it) "rocm,vulkan": only these, in this order, then cpu. "-opencl":
+     *  all except these. */
     const char *backends;
-    /** (GPUHAL_PLUGIN_PATH, which comes first) Absolute directories, searched before the standard ones, separated as
-     *  in PATH: by ':', on Windows ';'. */
+    /** (GPUHAL_PLUGIN_PATH, which is searched first) Absolute directories to search before the standard ones,
+     *  separated as in PATH: by ':', on Windows by ';'. */
     const char *plugin_path;
-    /** The helper program; NULL: gpuhal/gpuhal-helper beside the library, else gpuhal-helper beside plugins. Without a
-     *  helper only linked-in plugins are probed. */
+    /** The helper program; NULL: gpuhal/gpuhal-helper next to the library, else gpuhal-helper next to the plugins.
+     *  Without a helper only linked-in plugins are probed. */
     const char *helper_path;
-    /** (GPUHAL_DEVICES narrows it) Comma list of selectors, see gpuhal_select(); devices that it does not name are
-     *  hidden. A limit after a selector, `cuda:0@8GiB` or `gpu@25%`, sets the initial limit of
-     *  gpuhal_device_limit_memory(); the lowest counts. `most_free` and `least_loaded` leave one device, the one with
-     *  most free memory or least load when the object is opened, of the devices that both lists name; drivers are
-     *  loaded to read these values. */
+    /** (GPUHAL_DEVICES restricts it) Comma-separated list of selectors, see gpuhal_select(); devices that the list
+     *  does not name are hidden. A limit after a selector, `cuda:0@8GiB` or `gpu@25%`, sets the initial limit of
+     *  gpuhal_device_limit_memory(); the lowest limit applies. `most_free` and `least_loaded` leave only one of the
+     *  devices that both lists name: the one with the most free memory or the lowest load when the object is opened.
+     *  Drivers are loaded to read these values. */
     const char *devices;
     /** Timeout for a plugin to start and list its devices, in a helper or in this process; 0: 15 s. */
     uint64_t helper_deadline_ns;
-    /** Limit of this object's allocations on each device; 0: none. See gpuhal_device_limit_memory(). */
+    /** Limit for this object's allocations on each device; 0: none. See gpuhal_device_limit_memory(). */
     uint64_t memory_limit_bytes;
-    /** Page-locked memory for staging per device and direction; 0: 16 MiB. At least 64 KiB. */
+    /** Page-locked staging memory per device and direction; 0: 16 MiB. At least 64 KiB. */
     uint64_t staging_limit_bytes;
     /** (GPUHAL_STAGING_TOTAL) The same for all devices of the process together; 0: 256 MiB. At least 64 KiB. */
     uint64_t staging_total_bytes;
-    /** NULL-ended list of linked-in plugins, besides those compiled into the library. It is copied. */
+    /** NULL-terminated list of linked-in plugins, in addition to those compiled into the library. Copied. */
     gpuhal_builtin_fn *const *builtins;
-    /** Timeout of a driver's call, added to the time that the call itself may take; ten times as long while the driver
-     *  may be compiling a kernel for its first launch; loading a program and creating a kernel have no limit. After the
-     *  timeout the call's device is lost (hung) for every other thread; the calling thread stays in the driver.
-     *  docs/transfers.md, "A driver that hangs". 0: 30 s; less than 20 ms counts as 20 ms. */
+    /** Timeout of a driver call, added to the time that the call itself may take. It is ten times as long while the
+     *  driver may be compiling a kernel for its first launch; loading a program and creating a kernel have no limit.
+     *  After the timeout the call's device is lost (hung) for every other thread, and the calling thread stays in
+     *  the driver: see docs/transfers.md, "A driver that hangs". 0: 30 s; less than 20 ms counts as 20 ms. */
     uint64_t hang_ns;
-    /** (GPUHAL_REGISTRY) Absolute directory of the persistent record of this machine, "none" to keep none; NULL:
-     *  gpuhal/ in the user's state directory. docs/registry.md. */
+    /** (GPUHAL_REGISTRY) Absolute directory of the persistent record of this machine (docs/registry.md), "none" to
+     *  keep none; NULL: gpuhal/ in the user's state directory. */
     const char *registry;
-    /** Comma list of plugins, or "all": their cached results are not used, they are probed again. */
+    /** Comma-separated list of plugins, or "all": these are probed again, without their cached results. */
     const char *retry;
-    gpuhal_log_fn *log;            /**< NULL: no log, unless GPUHAL_LOG is set: then lines go to standard error. */
+    gpuhal_log_fn *log;            /**< NULL: no log, or standard error if GPUHAL_LOG is set. */
     void *log_user;
-    /** For privileged programs alone (set-user-id, file capabilities). Not 0: the program has removed its user's
-     *  variables from the environment, as by clearenv(), so that drivers may be loaded. 0: only cpu is used.
-     *  SECURITY.md. */
+    /** Only for privileged programs (set-user-id, file capabilities); see SECURITY.md. Not 0: the program has
+     *  removed its user's variables from the environment, for example with clearenv(), so that drivers may be
+     *  loaded. 0: only cpu is used. */
     uint32_t environment_is_clean;
-    /** (GPUHAL_OPTIONS, whose entries come after these) Options for plugins, separated by `;`:
-     *  "example.memory_mib=64;cpu.devices=5G,6G". Of two entries for one key the later one counts; an option that its
-     *  plugin does not know causes a warning. Plugins document theirs. */
+    /** (GPUHAL_OPTIONS, whose entries are appended) Options for plugins, separated by `;`:
+     *  "example.memory_mib=64;cpu.devices=5G,6G". If a key occurs twice, the later entry applies. An option that its
+     *  plugin does not know causes a warning. Plugins document their options. */
     const char *options;
     /** (GPUHAL_LEDGER) Absolute directory for the records of leases (gpuhal/schedule/lease.h), "none" for none; NULL:
      *  gpuhal/ in the user's runtime directory. */
@@ -99,25 +100,24 @@ typedef struct gpuhal_config {
 } gpuhal_config;
 
 /** Finds plugins and lists devices. @p config may be NULL. A plugin that fails affects only itself and leaves a report
- *  (report.h); on a machine without devices the call succeeds with none.
+ *  (report.h). On a machine without devices the call succeeds with an empty list.
  *  @return GPUHAL_OK; INVALID_ARGUMENT for a bad configuration, environment variable or selector, which the detail
  *  names; NOT_FOUND for an unknown backend name, a device selector that matches nothing, or lists that leave no device;
  *  HOST_MEMORY
  *  Owner: caller, gpuhal_close(). Threads: any. Blocks: yes, until each plugin was probed or its deadline has
- *  passed; with `most_free` or `least_loaded` twice that, and as gpuhal_sample_all(). */
+ *  passed; with `most_free` or `least_loaded` twice that, and also like gpuhal_sample_all(). */
 GPUHAL_API gpuhal_status gpuhal_open(const gpuhal_config *config, gpuhal **out_gpuhal);
 
-/** Closes the object; a device is closed as soon as its last buffer is released. Vendor libraries stay loaded. The log
- *  states the remaining objects at level 3 (info): for each device and tag (gpuhal_buffer_set_tag()) how many buffers
- *  with how many bytes, including those that only work of queues still uses, and pools and stores that were not
- *  destroyed.
- *  Callbacks of events, of released memory, and of requests for work slots and leases still come, also after this
- *  returns, and so do those of a sampler for its earlier samples, until gpuhal_sampler_destroy(); callbacks of changes
- *  do not.
- *  Owner: @p gpu and its device pointers are invalid afterwards, except that the calls of a sampler
- *  (gpuhal/node/sampler.h) take its devices until it is destroyed. Threads: any, with no other call on @p gpu in
- *  progress. Blocks: yes, while all devices close concurrently: at most hang_ns if drivers hang; and until a listener
- *  of changes that is being called has returned. */
+/** Closes the object; a device is closed as soon as its last buffer is released. Vendor libraries stay loaded.
+ *  Remaining objects are logged at level 3 (info): for each device and tag (gpuhal_buffer_set_tag()) the number and
+ *  bytes of buffers, including buffers that only queued work still uses, and pools and stores that were not destroyed.
+ *  Callbacks of events, of released memory, and of requests for work slots and leases are still called, even after this
+ *  call has returned. So are those of a sampler for its earlier samples, until gpuhal_sampler_destroy(). Callbacks of
+ *  changes are not called any more.
+ *  Owner: @p gpu and its device pointers are invalid afterwards, except that a sampler's calls
+ *  (gpuhal/node/sampler.h) accept its devices until the sampler is destroyed. Threads: any, with no other call on @p
+ *  gpu in progress. Blocks: yes, while all devices close concurrently, at most for hang_ns if drivers hang; also
+ *  until a listener of changes that is being called has returned. */
 GPUHAL_API void gpuhal_close(gpuhal *gpu);
 
 /** Returns the version of the library at run time, "0.2.0".

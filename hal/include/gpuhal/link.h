@@ -1,12 +1,12 @@
-/** gpuhal/link.h: the link between two devices, in each direction: how they are connected, whether the driver reports
- *  that one can access the other's memory, whether that is verified, and the measured speed.
+/** gpuhal/link.h: the link from one device to another: how they are connected, whether the driver reports that one can
+ *  access the other's memory, whether that was verified, and the measured speed.
  *
- *  Links are facts with the keys GPUHAL_LINK_…. Facts of the hardware come from the plugin if both devices are of one
- *  backend, otherwise from their PCI addresses and the system's tree of devices. A driver's claim is verified:
- *  gpuhal_copy() uses a link only after a pattern that was written through it was read back unchanged. A link that
- *  fails is not used by this gpuhal object any more: a warning is logged, and copies are staged. The registry records
- *  the failure, and measurements, for the two devices with these drivers: later programs do not use the link either,
- *  until gpuhal_link_verify() tests it again.
+ *  Links are facts with the keys GPUHAL_LINK_…. Hardware facts come from the plugin if both devices belong to one
+ *  backend, otherwise from their PCI addresses and the system's device tree. The library verifies a driver's claim:
+ *  gpuhal_copy() uses a link only after a pattern written through it was read back unchanged. If a link fails, this
+ *  gpuhal object logs a warning, does not use the link any more, and stages copies. The registry records the failure,
+ *  and measurements, for the two devices with these drivers. Later programs do not use the link either, until
+ *  gpuhal_link_verify() tests it again.
  */
 #ifndef GPUHAL_LINK_H
 #define GPUHAL_LINK_H
@@ -19,14 +19,14 @@ extern "C" {
 #endif
 
 /** Returns a fact of the link. The first query for two devices of one backend loads their plugin if needed.
- *  @return GPUHAL_OK; INVALID_ARGUMENT (also for one device twice, devices of two gpuhal objects, and a key that is
- *  not a link's); NOT_SUPPORTED when the value is missing; FORKED, or why the backend could not be started
+ *  @return GPUHAL_OK; INVALID_ARGUMENT (also if @p from is @p to, for devices of two gpuhal objects, and for a key that
+ *  is not a link's); NOT_SUPPORTED when the value is missing; FORKED, or why the backend could not be started
  *  Owner: nothing. Threads: any. Blocks: yes, at the first query for a pair. */
 GPUHAL_API gpuhal_status gpuhal_link_u64(gpuhal_device *from, gpuhal_device *to, gpuhal_key key, uint64_t *out_value);
 
-/** Returns a fact of the link that is a text, such as GPUHAL_LINK_NAME. Otherwise as gpuhal_link_u64().
- *  @return GPUHAL_OK; INVALID_ARGUMENT (also when the fact is a number); NOT_SUPPORTED when the value is missing;
- *  FORKED, or why the backend could not be started
+/** Returns a string fact of the link, such as GPUHAL_LINK_NAME. Otherwise like gpuhal_link_u64().
+ *  @return GPUHAL_OK; INVALID_ARGUMENT (also if the fact is a number); NOT_SUPPORTED when the value is missing; FORKED,
+ *  or why the backend could not be started
  *  Owner: the gpuhal object. Threads: any. Blocks: yes, at the first query for a pair. */
 GPUHAL_API gpuhal_status gpuhal_link_text(gpuhal_device *from, gpuhal_device *to, gpuhal_key key,
                                           const char **out_text);
@@ -37,26 +37,26 @@ GPUHAL_API gpuhal_status gpuhal_link_text(gpuhal_device *from, gpuhal_device *to
 GPUHAL_API gpuhal_missing gpuhal_link_missing(gpuhal_device *from, gpuhal_device *to, gpuhal_key key,
                                               const char **out_why);
 
-/** Moves patterns from one device to the other, at odd offsets, on the path that gpuhal_copy() takes between memory of
- *  the two; reads them back from the destination alone, and compares. Then measures, regardless of the registry. Sets
- *  GPUHAL_LINK_VERIFIED, and on success GPUHAL_LINK_PATH and the measured facts. Opens both devices. Uses up to 32 MiB
- *  of memory on each.
- *  @return GPUHAL_OK when every byte was right. DRIVER when bytes arrived wrong over a link between the two:
- *  GPUHAL_LINK_VERIFIED is 0, and the measured copies take another path. BUSY while another thread tests the same link.
- *  DEVICE_LOST when bytes arrived wrong on any other path. INVALID_ARGUMENT as for gpuhal_link_u64(); the errors of
- *  gpuhal_device_open() and gpuhal_copy()
- *  Owner: nothing stays. Threads: any; other work on the two devices affects the measurement. Blocks: yes. */
+/** Copies patterns from one device to the other, at odd offsets, on the path that gpuhal_copy() takes between them,
+ *  reads the patterns back from the destination, and compares. Then measures the link, even if the registry has a
+ *  measurement. Sets GPUHAL_LINK_VERIFIED, and on success GPUHAL_LINK_PATH and the measured facts. Opens both devices.
+ *  Uses up to 32 MiB of memory on each.
+ *  @return GPUHAL_OK if all bytes matched. DRIVER when wrong bytes arrived over a link between the two:
+ *  GPUHAL_LINK_VERIFIED is then 0, and the measured copies take another path. BUSY while another thread tests the same
+ *  link. DEVICE_LOST when wrong bytes arrived on any other path. INVALID_ARGUMENT as for gpuhal_link_u64(); the errors
+ *  of gpuhal_device_open() and gpuhal_copy()
+ *  Owner: nothing. Threads: any; other work on the two devices affects the measurement. Blocks: yes. */
 GPUHAL_API gpuhal_status gpuhal_link_verify(gpuhal_device *from, gpuhal_device *to);
 
-/** Returns the name of a kind of link, as in JSON: "nvlink_switch".
+/** Returns the name of a link kind, as in JSON: "nvlink_switch".
  *  @return never NULL; "vendor" for a vendor's own kind, "unknown" for an invalid number
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_link_kind_name(gpuhal_link_kind kind);
 
-/** Returns how two PCI devices are connected. Neither need be a device of this library: for example a GPU and a network
+/** Returns how two PCI devices are connected. They need not be devices of this library: for example a GPU and a network
  *  card. @p one and @p other are addresses, "0000:c1:00.0".
- *  @return GPUHAL_OK; FORKED; INVALID_ARGUMENT, also for a text that is not an address; NOT_SUPPORTED if the system's
- *  tree of devices does not show it
+ *  @return GPUHAL_OK; FORKED; INVALID_ARGUMENT, also for a string that is not an address; NOT_SUPPORTED if the system's
+ *  device tree does not show the connection
  *  Owner: nothing. Threads: any. Blocks: yes, reading files of the kernel; opens no device. */
 GPUHAL_API gpuhal_status gpuhal_link_between_addresses(gpuhal *gpu, const char *one, const char *other,
                                                        gpuhal_link_kind *out_kind);

@@ -14,64 +14,64 @@
 extern "C" {
 #endif
 
-/** The type of vendor object in a gpuhal_native. The value is also the bit number in GPUHAL_FACT_ADOPT_KINDS. */
+/** The type of vendor object in a gpuhal_native. It is also the bit number in GPUHAL_FACT_ADOPT_KINDS. */
 typedef uint32_t gpuhal_native_type;
 enum {
     /** values[0] cl_platform_id, [1] cl_device_id, [2] cl_context, [3] a cl_command_queue of that context. The
-     *  library's own copies run on several queues and are not ordered with it: call clFinish on it first. To adopt a
-     *  context, [0] to [2]; [3] is ignored. The library retains the context while it uses it. */
+     *  library's own copies run on several queues and are not ordered with that queue, so call clFinish on it first.
+     *  To adopt a context, set [0] to [2]; [3] is ignored. The library retains the context while it uses it. */
     GPUHAL_NATIVE_OPENCL_DEVICE = 1,
     /** values[0] cl_mem, [1] offset in bytes of the buffer inside it. To wrap one: [0] is a buffer of the device's
      *  context, which the library retains, and [1] is 0 or a multiple of binding_alignment_bytes. */
     GPUHAL_NATIVE_OPENCL_BUFFER = 2,
-    /** values[0] cl_command_queue. To adopt: an in-order queue of the device and its context, which the library
-     *  retains. */
+    /** values[0] cl_command_queue. To adopt: an in-order queue of the device and of its context. The library retains
+     *  the queue. */
     GPUHAL_NATIVE_OPENCL_QUEUE = 3,
 
-    /** typed: a gpuhal_vulkan_device, both for obtaining and for adopting. values[0] VkInstance, [1] VkPhysicalDevice,
-     *  [2] VkDevice, [3] 0. */
+    /** typed: a gpuhal_vulkan_device, both when obtained and for adoption. values[0] VkInstance, [1]
+     *  VkPhysicalDevice, [2] VkDevice, [3] 0. */
     GPUHAL_NATIVE_VULKAN_DEVICE = 4,
-    /** values[0] VkBuffer, [1] VkDeviceMemory, [2] offset in bytes of the buffer inside it, [3] VkBufferUsageFlags it
-     *  was created with. The VkBuffer begins with the first byte of the gpuhal buffer, or, if that is from a pool,
-     *  gpuhal_buffer_offset() bytes before it. To wrap one: transfer usage both ways; shared (CONCURRENT) over the
-     *  families of the device's queues if these are of several families; [1] may be 0 if other code does not need
-     *  it. */
+    /** values[0] VkBuffer, [1] VkDeviceMemory, [2] offset in bytes of the buffer inside it, [3] the
+     *  VkBufferUsageFlags that it was created with. The VkBuffer starts at the first byte of the gpuhal buffer, or,
+     *  for a pool's buffer, gpuhal_buffer_offset() bytes before it. To wrap one: transfer usage in both directions;
+     *  sharing mode CONCURRENT for all families of the device's queues if there are several; [1] may be 0 if other
+     *  code does not need it. */
     GPUHAL_NATIVE_VULKAN_BUFFER = 5,
     /** values[0] VkQueue, [1] family, [2] index in the family. Submit to a VkQueue of the library only during native
      *  access (gpuhal_queue_native_begin()): several queues of the library may share one. */
     GPUHAL_NATIVE_VULKAN_QUEUE = 6,
-    /** An event: values[0] a timeline VkSemaphore, [1] the value it has once the event is done. */
+    /** An event: values[0] a timeline VkSemaphore, [1] its value once the event is done. */
     GPUHAL_NATIVE_VULKAN_SEMAPHORE = 7,
 
-    /** values[0] CUcontext, [1] CUdevice, [2] CUstream, [3] 0. Obtained: [0] is the context that the library uses: the
-     *  device's primary one, which the runtime API uses too, unless another was adopted; [2] is the adopted stream or
-     *  0: the library's own copies run on several streams. To adopt: any context of the device, which the caller
-     *  keeps; with a stream of it in [2] blocking calls of the library are ordered after earlier work of the stream
-     *  (0: they are not ordered). */
+    /** values[0] CUcontext, [1] CUdevice, [2] CUstream, [3] 0. When obtained, [0] is the context that the library
+     *  uses: the device's primary context, which the runtime API also uses, unless another was adopted. [2] is the
+     *  adopted stream or 0; the library's own copies run on several streams. To adopt: any context of the device,
+     *  which the caller keeps. If [2] is a stream of that context, blocking calls of the library are ordered after
+     *  the stream's earlier work (0: they are not ordered). */
     GPUHAL_NATIVE_CUDA_DEVICE = 8,
-    /** values[0] CUdeviceptr of the first byte. To wrap: device or managed memory of the device, also from the middle
-     *  of an allocation. */
+    /** values[0] CUdeviceptr of the first byte. To wrap: device or managed memory of the device, even from the
+     *  middle of an allocation. */
     GPUHAL_NATIVE_CUDA_MEMORY = 9,
-    /** values[0] CUstream of the device's context. To adopt: also CU_STREAM_LEGACY (1), never 0 or CU_STREAM_PER_THREAD
-     *  (2), which is another stream on each thread. While it is captured into a graph, recording an event there returns
-     *  BUSY. */
+    /** values[0] CUstream of the device's context. To adopt: CU_STREAM_LEGACY (1) is allowed, 0 and
+     *  CU_STREAM_PER_THREAD (2), a different stream on each thread, are not. While the stream is captured into a
+     *  graph, recording an event in it returns BUSY. */
     GPUHAL_NATIVE_CUDA_STREAM = 10,
-    /** values[0] CUevent, without timing unless it was created for it. */
+    /** values[0] CUevent, without timing unless it was created with timing. */
     GPUHAL_NATIVE_CUDA_EVENT = 11,
 
-    /** values[0] HIP's number of the device in this process, [1] 0, [2] hipStream_t, [3] 0. A device of HIP is a
-     *  number, not an object: the stream in [2] is adopted, and blocking calls of the library are ordered after its
-     *  earlier work (0: they are not ordered). Obtained: [2] is the adopted stream or 0. */
+    /** values[0] HIP's number of the device in this process, [1] 0, [2] hipStream_t, [3] 0. A HIP device is a
+     *  number, not an object, so only the stream in [2] is adopted: blocking calls of the library are ordered after
+     *  its earlier work (0: they are not ordered). When obtained, [2] is the adopted stream or 0. */
     GPUHAL_NATIVE_HIP_DEVICE = 12,
-    /** values[0] address of the first byte. To wrap: device or managed memory of the device, also from the middle of
+    /** values[0] address of the first byte. To wrap: device or managed memory of the device, even from the middle of
      *  an allocation. */
     GPUHAL_NATIVE_HIP_MEMORY = 13,
     /** values[0] hipStream_t of the device, never 0. */
     GPUHAL_NATIVE_HIP_STREAM = 14,
-    /** values[0] hipEvent_t, without timing unless it was created for it. */
+    /** values[0] hipEvent_t, without timing unless it was created with timing. */
     GPUHAL_NATIVE_HIP_EVENT = 15,
 
-    /** An event: values[0] the cl_event of its latest recording, which is released by the next recording. */
+    /** An event: values[0] the cl_event of its latest recording; the next recording releases it. */
     GPUHAL_NATIVE_OPENCL_EVENT = 16
 };
 
@@ -82,9 +82,9 @@ typedef struct gpuhal_vulkan_queue {
     uint32_t index;  /**< In its family. */
 } gpuhal_vulkan_queue;
 
-/** A VkDevice with the data that its users need to share it. Handles are Vulkan's own, `void *` because this header
- *  includes no vendor header. Adopting reads everything during the call only; the handles and @p user must exist until
- *  the gpuhal object is closed and its last buffer released. */
+/** A VkDevice with the data that its users need to share it. Handles are Vulkan handles, declared as `void *`
+ *  because this header includes no vendor header. The structure is read only during the adopting call; the handles
+ *  and @p user must exist until the gpuhal object is closed and its last buffer is released. */
 typedef struct gpuhal_vulkan_device {
     uint32_t size;                 /**< sizeof(gpuhal_vulkan_device). */
     uint32_t api_version;          /**< VkApplicationInfo.apiVersion of the instance: VK_API_VERSION_1_1 or later. */
@@ -97,11 +97,12 @@ typedef struct gpuhal_vulkan_device {
     uint32_t queue_count;
     /** Queues of the device that may be used, at least one; families in any order. */
     const gpuhal_vulkan_queue *queues;
-    /** VkPhysicalDeviceFeatures2 with the chain passed to vkCreateDevice; NULL: nothing enabled. */
+    /** VkPhysicalDeviceFeatures2 with the chain that was passed to vkCreateDevice; NULL: no feature is enabled. */
     const void *features;
-    /** Around every submission to a queue; both NULL when no other code submits to these queues, or when obtained. May
-     *  be called from any thread, and `unlock` on another thread than `lock` if native access ends there. The caller
-     *  must hold such a lock no longer than a submission takes: otherwise the library's waits exceed their timeouts. */
+    /** Called around every submission to a queue; both are NULL if no other code submits to these queues, or when
+     *  obtained. May be called from any thread; `unlock` is called on another thread than `lock` if native access
+     *  ends there. The caller must hold the lock no longer than a submission takes: otherwise the library's waits
+     *  exceed their timeouts. */
     void (*lock)(void *user, void *queue);
     void (*unlock)(void *user, void *queue);
     void *user;

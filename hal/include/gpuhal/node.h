@@ -1,5 +1,5 @@
-/** gpuhal/node.h: data about a machine for operators: its hardware whether an API can use it or not, the record of its
- *  devices and faults, and values over time. Includes gpuhal/gpuhal.h; for a library that was built with
+/** gpuhal/node.h: data about a machine for operators: all its hardware, whether an API can use it or not, the record
+ *  of its devices and faults, and values over time. Includes gpuhal/gpuhal.h; requires a library that was built with
  *  GPUHAL_NODE. */
 #ifndef GPUHAL_NODE_H
 #define GPUHAL_NODE_H

@@ -1,23 +1,23 @@
-/** gpuhal/program.h: code for a device, and launching it in order with everything else in a queue.
+/** gpuhal/program.h: loads code on a device, and launches it in order with all other work of a queue.
  *
- *  A program is made of alternatives (code.h): the same functions in the formats that the application has compilers
- *  for. The device takes the first usable alternative in the device's order of formats: exact machine code before
- *  portable code (gpuhal_device_formats()). A kernel fixes a function's parameters, the size of its groups and its
- *  constants, so that no launch compiles; only PoCL and lavapipe compile a kernel at its first launch, and PoCL again
- *  for the first wide grid. docs/programs.md shows the same kernel on every backend.
+ *  A program consists of alternatives (code.h): the same functions in each format that the application can compile to.
+ *  The library loads the first usable alternative in the device's order of formats, exact machine code before portable
+ *  code (gpuhal_device_formats()). A kernel fixes a function's parameters, group size and constants, so that no launch
+ *  compiles. There are two exceptions: PoCL and lavapipe compile a kernel at its first launch, and PoCL again for the
+ *  first wide grid. docs/programs.md shows the same kernel on every backend.
  *
- *  Programs and kernels have a reference count, as buffers have: a kernel keeps its program, a launch that is enqueued
- *  keeps its kernel and its buffers, and a program keeps its device open and its gpuhal object alive.
+ *  Programs and kernels have a reference count, like buffers. A kernel keeps its program, an enqueued launch keeps its
+ *  kernel and its buffers, and a program keeps its device open and its gpuhal object alive.
  *
- *  Code is trusted. Before a driver gets it, a binary is checked to be complete and of its format, and SPIR-V for
- *  Vulkan to have the instructions, operands, ids and blocks that its specification allows. The compiler is responsible
- *  for types, control flow and everything else that a validator (spirv-val) checks: a driver may end the process for
- *  code that breaks its rules.
+ *  Code is trusted. Before code is passed to a driver, the library checks that a binary is complete and has the stated
+ *  format, and that the instructions, operands, ids and blocks of SPIR-V for Vulkan conform to its specification. The
+ *  compiler is responsible for types, control flow and everything else that a validator (spirv-val) checks: a driver
+ *  may terminate the process if code violates its rules.
  *
- *  Compiled code is kept in a cache between runs, beside the registry; GPUHAL_PROGRAM_CACHE (docs/environment.md)
- *  moves, limits or disables it. Code that may read other files (`#include`) is not kept. Creating a program or kernel
- *  reads the environment: another thread must not change it meanwhile (setenv(), putenv()), else the behaviour is
- *  undefined, as with getenv().
+ *  Compiled code is cached between runs, next to the registry; GPUHAL_PROGRAM_CACHE (docs/environment.md) moves, limits
+ *  or disables it. Code that may read other files (`#include`) is not cached. Creating a program or kernel reads the
+ *  environment. If another thread changes it at the same time (setenv(), putenv()), the behaviour is undefined, as with
+ *  getenv().
  */
 #ifndef GPUHAL_PROGRAM_H
 #define GPUHAL_PROGRAM_H
@@ -37,9 +37,9 @@ typedef struct gpuhal_program gpuhal_program;
 /** One function of a program, ready to be launched. */
 typedef struct gpuhal_kernel gpuhal_kernel;
 
-/** Receives the text of a build: a line for each alternative that was considered, with the reason if it was passed
- *  over, and the whole output of the driver's compiler. Called once, during the call, on its thread; the text is valid
- *  until it returns. */
+/** Receives the log of a build: a line for each alternative that was considered, with the reason if it was skipped,
+ *  and the full output of the driver's compiler. Called once, during the call that builds, on its thread. @p text is
+ *  valid until the callback returns. */
 typedef void gpuhal_build_log_fn(void *user, const char *text);
 
 /** The program to load. */
@@ -49,27 +49,26 @@ typedef struct gpuhal_program_desc {
     const gpuhal_code *codes; /**< The alternatives, all with the same size. Only read during the call. */
     uint32_t code_count;
     uint32_t reserved; /**< 0. */
-    gpuhal_build_log_fn *log; /**< Also called when the program was built; NULL: none. */
+    gpuhal_build_log_fn *log; /**< Called after a successful build, too; NULL: none. */
     void *user;
 } gpuhal_program_desc;
 
 /** Flags of programs. */
-enum { GPUHAL_PROGRAM_NO_CACHE = 1u /**< It is neither looked up in the cache nor kept there. */ };
+enum { GPUHAL_PROGRAM_NO_CACHE = 1u /**< Neither look up the program in the cache nor store it there. */ };
 
-/** Returns the formats of code that the device takes, best first, separated by blanks: "cubin fatbin ptx". From facts:
- *  loads no driver.
- *  @return the text; "" for a device without programs, or for NULL
+/** Returns the code formats that the device accepts, best first, separated by blanks: "cubin fatbin ptx". Reads facts
+ *  only, and loads no driver.
+ *  @return the formats; "" for a device without programs, or for NULL
  *  Owner: the device. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_device_formats(const gpuhal_device *device);
 
-/** Loads a program, and opens the device if needed. Of several alternatives in one format the first in the caller's
- *  order is tried first. An alternative that the device or its driver does not take, or that does not compile, is
- *  passed over.
- *  @return GPUHAL_OK; NOT_SUPPORTED when the device takes none of the formats; INCOMPATIBLE when all alternatives are
- *  for other targets; INVALID_ARGUMENT for code that is seen to be damaged (above) or does not compile, with the
- *  compiler's words as vendor_text, or for a wrong description; DRIVER when the compiler fails and does not blame the
- *  code; HOST_MEMORY; OUT_OF_MEMORY; FORKED; the errors of gpuhal_device_open(). The detail names each alternative and
- *  why it was passed over
+/** Loads a program, and opens the device if needed. Alternatives in the same format are tried in the caller's order. An
+ *  alternative that the device or its driver does not accept, or that does not compile, is skipped.
+ *  @return GPUHAL_OK; NOT_SUPPORTED when the device accepts none of the formats; INCOMPATIBLE when all alternatives are
+ *  for other targets; INVALID_ARGUMENT for code that is found to be damaged (above) or does not compile, with the
+ *  compiler's output in vendor_text, or for an invalid description; DRIVER when the compiler fails for a reason other
+ *  than the code; HOST_MEMORY; OUT_OF_MEMORY; FORKED; the errors of gpuhal_device_open(). The detail names each
+ *  alternative and why it was skipped
  *  Owner: caller, gpuhal_program_release(). Threads: any. Blocks: yes, it may compile. */
 GPUHAL_API gpuhal_status gpuhal_program_create(gpuhal_device *device, const gpuhal_program_desc *desc,
                                                gpuhal_program **out_program);
@@ -83,24 +82,24 @@ GPUHAL_API gpuhal_program *gpuhal_program_retain(gpuhal_program *program);
  *  Owner: the caller's reference ends. Threads: any. Blocks: with the last reference. */
 GPUHAL_API void gpuhal_program_release(gpuhal_program *program);
 
-/** Returns which of the alternatives was taken, counted from 0 in the caller's order.
+/** Returns which alternative was loaded, counted from 0 in the caller's order.
  *  @return the number; UINT32_MAX for NULL
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API uint32_t gpuhal_program_choice(const gpuhal_program *program);
 
-/** Returns whether creating the program and all of its kernels so far has compiled nothing, since all code came from
- *  the cache. It says nothing about the first launch, when PoCL and lavapipe compile in any case.
+/** Returns whether all code of the program, and of its kernels so far, came from the cache, so that nothing was
+ *  compiled. This does not include the first launch, when PoCL and lavapipe always compile.
  *  @return 1 or 0; 0 for NULL
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API int32_t gpuhal_program_is_cached(const gpuhal_program *program);
 
-/** Makes a function of the program ready to be launched: afterwards no launch compiles, except the first one with PoCL
- *  and lavapipe (docs/programs.md, "The first launch").
+/** Prepares a function of the program for launching. Afterwards no launch compiles, except the first one with PoCL and
+ *  lavapipe (docs/programs.md, "The first launch").
  *  @return GPUHAL_OK; NOT_FOUND when the program has no such function; INVALID_ARGUMENT for parameters that the
- *  function does not have, a size of groups that the code contradicts or that is missing, or a wrong description;
- *  TOO_LARGE when a group, its memory or the values are above the device's limits; NOT_SUPPORTED for parameters that
- *  the driver does not give, a subgroup size, or local memory, that the device does not offer; HOST_MEMORY;
- *  OUT_OF_MEMORY; DEVICE_LOST; FORKED; DRIVER
+ *  function does not have, a group size that is missing or contradicts the code, or an invalid description; TOO_LARGE
+ *  when a group, its memory or the values exceed the device's limits; NOT_SUPPORTED for parameters that the driver does
+ *  not report, or a subgroup size or local memory that the device does not offer; HOST_MEMORY; OUT_OF_MEMORY;
+ *  DEVICE_LOST; FORKED; DRIVER
  *  Owner: caller, gpuhal_kernel_release(). Threads: any. Blocks: yes, it may compile. */
 GPUHAL_API gpuhal_status gpuhal_kernel_create(gpuhal_program *program, const gpuhal_kernel_desc *desc,
                                               gpuhal_kernel **out_kernel);
@@ -116,14 +115,14 @@ GPUHAL_API void gpuhal_kernel_release(gpuhal_kernel *kernel);
 
 /** Describes the kernel: its parameters and its limits. Set the size of @p out_info first.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, also for a size of 0
- *  Owner: parameters are the kernel's. Threads: any. Blocks: no. */
+ *  Owner: the kernel owns the parameters. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_kernel_get_info(const gpuhal_kernel *kernel, gpuhal_kernel_info *out_info);
 
-/** One argument: a part of a buffer, a value, or local memory, as the parameter is. */
+/** One argument: a range of a buffer, a value, or local memory, depending on the parameter. */
 typedef struct gpuhal_argument {
-    gpuhal_buffer *buffer; /**< Of the kernel's device. */
+    gpuhal_buffer *buffer; /**< On the kernel's device. */
     uint64_t offset;       /**< In the buffer; a multiple of GPUHAL_FACT_BINDING_ALIGNMENT_BYTES. */
-    uint64_t bytes;        /**< Of the part, 0: up to the end; of the value; of local memory. */
+    uint64_t bytes;        /**< Size of the range (0: up to the buffer's end), of the value, or of local memory. */
     const void *value;     /**< Copied during the call: a number, a vector, or a whole structure (code.h). */
 } gpuhal_argument;
 
@@ -132,26 +131,26 @@ typedef struct gpuhal_launch {
     uint32_t size; /**< sizeof(gpuhal_launch). */
     uint32_t argument_count;
     const gpuhal_argument *arguments; /**< One for each parameter, in their order. */
-    uint32_t groups[3]; /**< Groups, by dimension; 0 in one of them: nothing is launched. */
-    /** Local memory beside that of the arguments, with GPUHAL_KERNEL_ADDS_LOCAL (CUDA, HIP, the processor); else 0. */
+    uint32_t groups[3]; /**< Number of groups in each dimension; if one is 0, nothing is launched. */
+    /** Local memory in addition to that of the arguments, with GPUHAL_KERNEL_ADDS_LOCAL (CUDA, HIP, CPU); otherwise
+     *  0. */
     uint32_t local_bytes;
-    /** Buffers that the kernel reaches by addresses in values or in memory. They are kept, and count as read and
-     *  written. NOT_SUPPORTED for a buffer whose gpuhal_buffer_address() is 0. */
+    /** Buffers that the kernel accesses through addresses in values or in memory. The launch keeps them, and they
+     *  count as read and written. NOT_SUPPORTED for a buffer whose gpuhal_buffer_address() is 0. */
     gpuhal_buffer *const *uses;
     uint32_t uses_count;
     uint32_t reserved; /**< 0. */
 } gpuhal_launch;
 
-/** Enqueues a launch, in order with all other work of the queue. All arguments are checked before anything is done.
- *  With a NULL queue the call returns when the kernel has ended, without any order to queues; it waits as long as the
- *  kernel runs.
- *  @return GPUHAL_OK; INVALID_ARGUMENT for arguments of another number, kind or size than the parameters, a buffer or
- *  queue of another device, memory imported read-only that the kernel writes, an offset that is not aligned, or more
- *  groups or local memory than the kernel can have; OUT_OF_RANGE for a part outside its buffer; TOO_LARGE for a part
+/** Enqueues a launch, in order with all other work of the queue. All arguments are checked first. With a NULL queue the
+ *  call returns when the kernel has ended, however long that takes, and is not ordered with any queue.
+ *  @return GPUHAL_OK; INVALID_ARGUMENT for arguments that differ from the parameters in number, kind or size, a buffer
+ *  or queue of another device, memory imported read-only that the kernel writes, an offset that is not aligned, or more
+ *  groups or local memory than the kernel can have; OUT_OF_RANGE for a range outside its buffer; TOO_LARGE for a range
  *  above GPUHAL_FACT_BINDING_MAX_BYTES; BUSY for a mapped buffer, or during native access to the queue; NOT_SUPPORTED
- *  for memory that kernels cannot use (of kinds UPLOAD and READBACK with OpenCL, a VkBuffer of the caller's without
- *  storage usage) or cannot reach by its address; HOST_MEMORY; the cause of the queue's failure; DEVICE_LOST; FORKED;
- *  DRIVER. If an argument is wrong, the detail names the kernel and the argument
+ *  for memory that kernels cannot use (kinds UPLOAD and READBACK with OpenCL, a caller's VkBuffer without storage
+ *  usage) or cannot access by its address; HOST_MEMORY; the cause of the queue's failure; DEVICE_LOST; FORKED; DRIVER.
+ *  If an argument is wrong, the detail names the kernel and the argument
  *  Owner: the queue keeps kernel and buffers until the launch has ended. Threads: any. Blocks: with a NULL queue. */
 GPUHAL_API gpuhal_status gpuhal_kernel_launch(gpuhal_queue *queue, gpuhal_kernel *kernel, const gpuhal_launch *launch);
 

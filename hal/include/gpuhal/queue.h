@@ -1,31 +1,32 @@
 /** gpuhal/queue.h: queues, events, and waiting for them. docs/transfers.md shows the model on one page.
  *
- *  A queue is an in-order stream of work on one device: earlier work has ended before later work begins, as far as can
- *  be observed. Work may start as late as gpuhal_queue_flush(). If a plugin has no queues the library provides them.
+ *  A queue is an in-order stream of work on one device: as far as can be observed, later work begins after earlier work
+ *  has ended. Work may be held back until gpuhal_queue_flush(). If a plugin has no queues, the library provides them.
  *
- *  An event is recorded in a queue and is done once all work enqueued there before has ended. It can be recorded
- *  repeatedly; "the recording" below means the latest one. Until it is recorded for the first time it counts as done.
- *  The host signals an event created with GPUHAL_EVENT_HOST (gpuhal_event_signal()).
+ *  An event is recorded in a queue and is done once all work that was enqueued there before it has ended. It can be
+ *  recorded repeatedly; "the recording" below means the latest one. It counts as done until it is recorded for the
+ *  first time. An event created with GPUHAL_EVENT_HOST, however, is not recorded; the host signals it
+ *  (gpuhal_event_signal()).
  *
- *  Failure: when a step of a queue fails, later work is dropped, and later events fail with the original cause, also in
- *  queues that wait for them. Every further call on the queue returns that cause until gpuhal_queue_reset(). A call
- *  that the driver refuses fails the queue as well, since later work may depend on it; a call that the library refuses
- *  for its arguments does not. So work that must not fail with other work, such as the loads of two users, needs its
- *  own queue.
+ *  Failure: when a step of a queue fails, later work is dropped, and later events fail with the original cause, and so
+ *  do queues that wait for these events. Every further call on the queue returns that cause until gpuhal_queue_reset().
+ *  A call that the driver rejects also fails the queue, since later work may depend on it. A call that the library
+ *  rejects because of its arguments does not. Work that must not fail together with other work, such as the work of two
+ *  users, therefore needs its own queue.
  *
- *  Waiting takes a timeout in nanoseconds: 0 polls, UINT64_MAX means no limit. The detail of TIMEOUT names a kernel of
- *  the queue that was launched for the first time, since the driver may still be compiling it. A waiting thread uses no
- *  processor time. It calls the driver only to poll, or if the plugin has GPUHAL_PLUGIN_HONORS_TIMEOUTS. After a wait,
- *  or a poll, has returned OK, the awaited work uses nothing any more: memory that was released before can be allocated
- *  again, and buffers can be mapped. A call that enqueues neither waits for earlier work nor moves more than 256 KiB by
- *  the processor: a thread of the queue does such work in its turn. It is as prompt as the driver's own function, which
- *  may wait when its ring is full.
+ *  Every wait takes a timeout in nanoseconds: 0 polls, UINT64_MAX means no limit. If a kernel was launched in the queue
+ *  for the first time, the detail of TIMEOUT names it, since the driver may still be compiling it. A waiting thread
+ *  uses no CPU time. It calls the driver only to poll, or if the plugin has GPUHAL_PLUGIN_HONORS_TIMEOUTS. Once a wait
+ *  or a poll has returned OK, the work no longer uses anything: memory that was released before can be allocated again,
+ *  and buffers can be mapped. A call that enqueues work does not wait for earlier work, and moves at most 256 KiB with
+ *  the CPU; a thread of the queue does longer CPU copies when their turn comes. Such a call is as prompt as the
+ *  driver's own function, which may wait when its ring is full.
  *
- *  When a driver's call does not return for gpuhal_config.hang_ns, or ten times that while the driver may be compiling
- *  a kernel for its first launch, its device is lost (hung): every other thread's calls return DEVICE_LOST, its queues
- *  and events fail, descriptors become readable, callbacks and listeners are called, and other devices are not
- *  affected. The calling thread itself stays in the driver until that returns; its call then returns DEVICE_LOST. A
- *  driver that waits for endless work does not hang: waits for that work return TIMEOUT.
+ *  If a driver call does not return within gpuhal_config.hang_ns (ten times that while the driver may be compiling a
+ *  kernel for its first launch), the device is lost (hung). Calls of all other threads on the device return
+ *  DEVICE_LOST, its queues and events fail, descriptors become readable, and callbacks and listeners are called. Other
+ *  devices are not affected. The calling thread itself stays in the driver until the driver returns; its call then
+ *  returns DEVICE_LOST. A driver that waits for endless work is not hung: waits for that work return TIMEOUT.
  */
 #ifndef GPUHAL_QUEUE_H
 #define GPUHAL_QUEUE_H
@@ -47,8 +48,8 @@ typedef struct gpuhal_event gpuhal_event;
 /** Flags of queues and events. */
 enum { GPUHAL_QUEUE_TIMED = 1u /**< Events with GPUHAL_EVENT_TIMED will be recorded here. */ };
 enum {
-    /** For gpuhal_event_elapsed(). Recording takes a little longer, and keeps the vendor's queue, also after its
-     *  gpuhal_queue was destroyed, until the event is destroyed or recorded elsewhere. */
+    /** For gpuhal_event_elapsed(). Recording takes slightly longer. The event keeps the vendor's queue, even after
+     *  the gpuhal_queue was destroyed, until it is destroyed or recorded elsewhere. */
     GPUHAL_EVENT_TIMED = 1u,
     GPUHAL_EVENT_HOST = 2u   /**< Signalled once by gpuhal_event_signal(), never recorded. Not with TIMED. */
 };
@@ -56,14 +57,15 @@ enum {
 /** The queue to create. */
 typedef struct gpuhal_queue_desc {
     uint32_t size;              /**< sizeof(gpuhal_queue_desc). */
-    int32_t priority;           /**< Higher is more urgent, 0 is the default; limited to the range of the API. */
+    int32_t priority;           /**< Higher is more urgent, 0 is the default; clamped to the API's range. */
     uint32_t flags;             /**< GPUHAL_QUEUE_ bits. */
     uint32_t reserved;
-    /** A vendor's queue that the caller keeps (native.h) until the queue was destroyed, its work has ended, and its
-     *  events with GPUHAL_EVENT_TIMED were destroyed or recorded elsewhere; if another queue waited for such an event
-     *  (gpuhal_queue_wait()), also until that queue was destroyed. NULL: a new one. The library does not see the
-     *  caller's submissions outside of native access: if they fill its ring, a call that waits there for longer than
-     *  gpuhal_config.hang_ns is a hang. */
+    /** A vendor's queue to use (native.h); NULL: the library creates one. The caller must keep it until the
+     *  gpuhal_queue was destroyed, its work has ended, and its events with GPUHAL_EVENT_TIMED were destroyed or
+     *  recorded elsewhere; if another queue waited for such an event (gpuhal_queue_wait()), also until that queue
+     *  was destroyed. The library does not see submissions that the caller makes outside native access. If they fill
+     *  the ring of the vendor's queue, a call that waits there for longer than gpuhal_config.hang_ns counts as a
+     *  hang. */
     const gpuhal_native *adopt;
 } gpuhal_queue_desc;
 
@@ -74,9 +76,9 @@ GPUHAL_API gpuhal_status gpuhal_queue_create(gpuhal_device *device, const gpuhal
                                              gpuhal_queue **out_queue);
 
 /** Destroys the queue, and ends its native access. Enqueued work is flushed and completes; buffers stay alive until
- *  then, events become done. After gpuhal_close() the last queue waits for that, at most for gpuhal_config.hang_ns:
- *  work after an event that the host has not signalled by then continues, and calls its functions, when the event is
- *  signalled or destroyed.
+ *  then, and events become done. After gpuhal_close(), destroying the last queue waits for that, for at most
+ *  gpuhal_config.hang_ns. Work behind an event that the host has not signalled by then continues, and calls its
+ *  functions, when the event is signalled or destroyed.
  *  Owner: @p queue is invalid afterwards. Threads: any, with no other call on @p queue in progress. Blocks: no, except
  *  for the last queue after gpuhal_close(). */
 GPUHAL_API void gpuhal_queue_destroy(gpuhal_queue *queue);
@@ -87,8 +89,9 @@ GPUHAL_API void gpuhal_queue_destroy(gpuhal_queue *queue);
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_queue_flush(gpuhal_queue *queue);
 
-/** Makes later work of the queue begin once the event's recording is done. The event may be of any queue, device and
- *  backend; it may be recorded again or destroyed right after this call. When the recording fails, so does this queue.
+/** Makes later work of the queue begin once the event's recording is done. The event may belong to any queue, device
+ *  and backend. It may be recorded again or destroyed right after this call. If the recording fails, this queue fails
+ *  as well.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, BUSY during native access, HOST_MEMORY, the cause of the queue's failure,
  *  DEVICE_LOST, FORKED
  *  Owner: nothing. Threads: any. Blocks: no. */
@@ -100,23 +103,23 @@ GPUHAL_API gpuhal_status gpuhal_queue_wait(gpuhal_queue *queue, gpuhal_event *ev
  *  Owner: nothing. Threads: any. Blocks: yes, up to @p timeout_ns. */
 GPUHAL_API gpuhal_status gpuhal_queue_synchronize(gpuhal_queue *queue, uint64_t timeout_ns);
 
-/** Makes a failed queue usable again, once the driver has ended the work that it still has of the queue. If a pool gave
- *  the queue memory after work of another queue (pool.h), that work must have ended as well, or, if the other queue has
- *  failed too, that queue must have been reset or destroyed. Does nothing to other queues. After TIMEOUT the reset goes
- *  on, and another call waits for its end.
- *  @return GPUHAL_OK, TIMEOUT, INVALID_ARGUMENT, BUSY during native access, HOST_MEMORY, DEVICE_LOST, FORKED, or why
- *  there is no new queue
+/** Makes a failed queue usable again, once the driver has ended the queue's remaining work. If a pool gave the queue
+ *  memory that another queue's work was using (pool.h), that work must have ended as well, or, if the other queue has
+ *  failed too, that queue must have been reset or destroyed. Other queues are not affected. After TIMEOUT the reset
+ *  continues, and another call waits for its end.
+ *  @return GPUHAL_OK, TIMEOUT, INVALID_ARGUMENT, BUSY during native access, HOST_MEMORY, DEVICE_LOST, FORKED, or the
+ *  reason why no new queue could be created
  *  Owner: nothing. Threads: any. Blocks: yes, up to @p timeout_ns. */
 GPUHAL_API gpuhal_status gpuhal_queue_reset(gpuhal_queue *queue, uint64_t timeout_ns);
 
 /** Begins native access: submits all enqueued work to the vendor's queue, returns that queue, and locks it if the API
- *  needs that (VkQueue). Work that the caller submits to it until gpuhal_queue_native_end() is ordered after earlier
- *  and before later work of the queue, and the caller needs no barriers: on Vulkan, the library's submissions begin and
- *  end with barriers for all commands. Meanwhile other calls on this queue return BUSY, except gpuhal_queue_keep() and
- *  gpuhal_queue_destroy(). Several queues may share one VkQueue. During native access to one of them, native access
- *  cannot begin on another, and new work of the others is submitted later; blocking transfers of the device that need
- *  that VkQueue wait for native access to end. On the thread that began it, such transfers, and another native access,
- *  return BUSY at once.
+ *  requires that (VkQueue). Work that the caller submits to it until gpuhal_queue_native_end() is ordered after earlier
+ *  and before later work of the queue. The caller needs no barriers: on Vulkan, the library's submissions begin and end
+ *  with barriers for all commands. During native access other calls on this queue return BUSY, except
+ *  gpuhal_queue_keep() and gpuhal_queue_destroy(). Several queues may share one VkQueue. While one of them is in native
+ *  access, native access cannot begin on another, new work of the others is submitted later, and blocking transfers of
+ *  the device that need the VkQueue wait for native access to end. On the thread that began native access, such
+ *  transfers and another native access return BUSY immediately.
  *  @return GPUHAL_OK; TIMEOUT when deferred work could not be submitted, or the vendor's queue could not be locked, in
  *  time; NOT_SUPPORTED for a queue without a vendor's object; INVALID_ARGUMENT, also for a size of 0; BUSY during
  *  another native access; the cause of the queue's failure; DEVICE_LOST; FORKED
@@ -126,12 +129,12 @@ GPUHAL_API gpuhal_status gpuhal_queue_native_begin(gpuhal_queue *queue, uint64_t
 
 /** Ends native access.
  *  @return GPUHAL_OK, INVALID_ARGUMENT without native access, DEVICE_LOST, FORKED
- *  Owner: nothing. Threads: any, also another than the one that began it. Blocks: no, except in the driver's own calls
- *  when its ring is full. */
+ *  Owner: nothing. Threads: any, not only the one that began it. Blocks: no, except in the driver's own calls when
+ *  its ring is full. */
 GPUHAL_API gpuhal_status gpuhal_queue_native_end(gpuhal_queue *queue);
 
-/** Keeps buffers until all earlier work has ended, including the caller's submissions during native access: for memory
- *  that only the caller's own kernels use, so that the caller may release its references.
+/** Keeps buffers alive until all earlier work has ended, including the caller's submissions during native access. This
+ *  lets the caller release buffers that only its own kernels use.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY, the cause of the queue's failure, DEVICE_LOST, FORKED
  *  Owner: the queue adds its own references. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_queue_keep(gpuhal_queue *queue, gpuhal_buffer *const *buffers, uint32_t count);
@@ -139,52 +142,52 @@ GPUHAL_API gpuhal_status gpuhal_queue_keep(gpuhal_queue *queue, gpuhal_buffer *c
 /** A function that a queue calls. A status other than OK fails the queue. */
 typedef gpuhal_status gpuhal_call_fn(void *user);
 
-/** Enqueues a call of @p fn: once, on a thread of the queue, when all earlier work has ended; later work begins after
- *  it. @p fn may call the library, but gpuhal_queue_synchronize(), gpuhal_queue_reset() and gpuhal_queue_native_begin()
- *  of this queue, gpuhal_device_synchronize() of its device and gpuhal_event_wait() for an event that is recorded in it
- *  return BUSY. A wait for another queue that waits for this one takes its whole timeout. The function's time is not
- *  limited. It is never called if the queue fails before its turn. Statuses with another meaning for waits (NOT_READY,
- *  NOT_SUPPORTED, TIMEOUT, BUSY) and invalid ones fail the queue with CANCELLED.
+/** Enqueues a call of @p fn. A thread of the queue calls it once, when all earlier work has ended; later work begins
+ *  after it has returned. @p fn may call the library, but gpuhal_queue_synchronize(), gpuhal_queue_reset() and
+ *  gpuhal_queue_native_begin() of this queue, gpuhal_device_synchronize() of its device and gpuhal_event_wait() for an
+ *  event that is recorded in this queue return BUSY. A wait for another queue that waits for this one takes its whole
+ *  timeout. @p fn may run for any length of time. It is never called if the queue fails first. Statuses with another
+ *  meaning for waits (NOT_READY, NOT_SUPPORTED, TIMEOUT, BUSY) and invalid statuses fail the queue with CANCELLED.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, BUSY during native access, HOST_MEMORY, the cause of the queue's failure,
  *  DEVICE_LOST, FORKED
- *  Owner: caller must keep @p user until then. Threads: any. Blocks: no. */
+ *  Owner: caller must keep @p user until @p fn has returned. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_queue_call(gpuhal_queue *queue, gpuhal_call_fn *fn, void *user);
 
-/** Receives the vendor's queue, valid during the call. A status other than OK fails the queue. */
+/** Receives the vendor's queue, which is valid during the call. A status other than OK fails the queue. */
 typedef gpuhal_status gpuhal_native_fn(void *user, const gpuhal_native *native);
 
-/** Enqueues native access without waiting: calls @p fn once with the vendor's queue, on a thread of the queue, when all
- *  earlier work has been submitted. Submissions of @p fn are ordered like other work of the queue. Otherwise as
- *  gpuhal_queue_call(), and its thread counts as one that began native access: blocking transfers of the device that
- *  need the same VkQueue return BUSY.
+/** Enqueues native access without waiting. A thread of the queue calls @p fn once with the vendor's queue, when all
+ *  earlier work has been submitted. Submissions of @p fn are ordered like other work of the queue. Otherwise the call
+ *  behaves like gpuhal_queue_call(). The thread counts as one that began native access: in @p fn, blocking transfers of
+ *  the device that need the same VkQueue return BUSY.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_SUPPORTED for a queue without a vendor's object, BUSY during native
  *  access, HOST_MEMORY, the cause of the queue's failure, DEVICE_LOST, FORKED
- *  Owner: caller must keep @p user until then. Threads: any. Blocks: no. */
+ *  Owner: caller must keep @p user until @p fn has returned. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_queue_native_call(gpuhal_queue *queue, gpuhal_native_fn *fn, void *user);
 
 /** Waits until all work that was enqueued on the device through this gpuhal object has ended.
- *  @return GPUHAL_OK, TIMEOUT, INVALID_ARGUMENT, BUSY when a queue is in native access or this thread is in a function
- *  that a queue calls, the cause of a queue's failure, DEVICE_LOST, FORKED
+ *  @return GPUHAL_OK, TIMEOUT, INVALID_ARGUMENT, BUSY when a queue is in native access, and in a function that a queue
+ *  calls, the cause of a queue's failure, DEVICE_LOST, FORKED
  *  Owner: nothing. Threads: any. Blocks: yes, up to @p timeout_ns. */
 GPUHAL_API gpuhal_status gpuhal_device_synchronize(gpuhal_device *device, uint64_t timeout_ns);
 
-/** Creates an event, for queues of any device of the object. @p flags: GPUHAL_EVENT_ bits.
+/** Creates an event for queues of any device of the gpuhal object. @p flags: GPUHAL_EVENT_ bits.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY
  *  Owner: caller, gpuhal_event_destroy(). Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_event_create(gpuhal *gpu, uint32_t flags, gpuhal_event **out_event);
 
-/** Destroys the event, also one that is not done: its callbacks, watches and descriptors, and queues that wait for it,
- *  are not affected; only those of a GPUHAL_EVENT_HOST event that was not signalled get CANCELLED
+/** Destroys the event, even if it is not done. Its callbacks, watches and descriptors, and queues that wait for it, are
+ *  not affected, except for a GPUHAL_EVENT_HOST event that was not signalled: then they receive CANCELLED
  *  (gpuhal_event_signal()). May be called from its own callback.
- *  Owner: @p event is invalid afterwards. Threads: any, with no other call on @p event in progress. Blocks: no, except
- *  for the driver if this is the last timed event of a destroyed queue, whose vendor's queue is then released. */
+ *  Owner: @p event is invalid afterwards. Threads: any, with no other call on @p event in progress. Blocks: no,
+ *  except for the driver if this is the last timed event of a destroyed queue: that releases the vendor's queue. */
 GPUHAL_API void gpuhal_event_destroy(gpuhal_event *event);
 
-/** Signals an event that was created with GPUHAL_EVENT_HOST, once: work and threads that wait for it continue, or fail
- *  with @p status. If the event is destroyed before that, work that waits for it fails with CANCELLED. No driver sees
- *  such an event, so a wait for it is never a hang.
- *  @return GPUHAL_OK; FORKED; INVALID_ARGUMENT, also the second time, for another event, and for a status that is
- *  neither OK nor an error that a queue can fail with (gpuhal_queue_call())
+/** Signals an event that was created with GPUHAL_EVENT_HOST. Work and threads that wait for it continue, or fail with
+ *  @p status. An event can be signalled only once. If it is destroyed before that, work that waits for it fails with
+ *  CANCELLED. Drivers do not see such events, so a wait for one is never a hang.
+ *  @return GPUHAL_OK; FORKED; INVALID_ARGUMENT, also for a second signal, for an event without GPUHAL_EVENT_HOST, and
+ *  for a status that is neither OK nor an error that a queue can fail with (gpuhal_queue_call())
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_event_signal(gpuhal_event *event, gpuhal_status status);
 
@@ -193,7 +196,7 @@ GPUHAL_API gpuhal_status gpuhal_event_signal(gpuhal_event *event, gpuhal_status 
  *  @return GPUHAL_OK, INVALID_ARGUMENT (also for a queue of another gpuhal object, for a GPUHAL_EVENT_HOST event, and
  *  for a timed event in a queue that is not timed), BUSY during native access, HOST_MEMORY, the cause of the queue's
  *  failure, DEVICE_LOST, FORKED. On failure nothing was recorded.
- *  Owner: nothing. Threads: any. Blocks: no, except as gpuhal_event_destroy() for the earlier recording. */
+ *  Owner: nothing. Threads: any. Blocks: no, except like gpuhal_event_destroy() for the earlier recording. */
 GPUHAL_API gpuhal_status gpuhal_event_record(gpuhal_event *event, gpuhal_queue *queue);
 
 /** Returns whether the recording is done.
@@ -207,10 +210,10 @@ GPUHAL_API gpuhal_status gpuhal_event_poll(gpuhal_event *event);
  *  Owner: nothing. Threads: any. Blocks: yes, up to @p timeout_ns. */
 GPUHAL_API gpuhal_status gpuhal_event_wait(gpuhal_event *event, uint64_t timeout_ns);
 
-/** Returns a descriptor for poll(), epoll and event loops, on Windows an event for WaitForMultipleObjects(): readable
- *  as soon as the recording is done or has failed, and until the event is recorded again. It must not be read;
- *  gpuhal_event_poll() returns the result.
- *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY or DRIVER when the system gives no descriptor
+/** Returns a descriptor for poll(), epoll and event loops; on Windows an event for WaitForMultipleObjects(). It is
+ *  readable as soon as the recording is done or has failed, until the event is recorded again. The caller must not read
+ *  from it; gpuhal_event_poll() returns the result.
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY or DRIVER when the system provides no descriptor
  *  Owner: caller closes @p out_descriptor with gpuhal_os_handle_close(), at any time. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_event_descriptor(gpuhal_event *event, gpuhal_os_handle *out_descriptor);
 
@@ -220,35 +223,35 @@ GPUHAL_API gpuhal_status gpuhal_event_descriptor(gpuhal_event *event, gpuhal_os_
  *  Owner: takes @p handle. Threads: any. Blocks: no. */
 GPUHAL_API void gpuhal_os_handle_close(gpuhal_os_handle handle);
 
-/** Receives the result of a recording. @p status: GPUHAL_OK, or why it failed. */
+/** Receives the result of a recording. @p status is GPUHAL_OK, or why the recording failed. */
 typedef void gpuhal_completion_fn(void *user, gpuhal_status status);
 
-/** Has @p done called once, when the recording is done or has failed: on the library's thread for all callbacks of the
- *  gpuhal object. The callback may call the library and may destroy the event; while it runs, no other callback does.
- *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY; on failure it is never called
+/** Registers @p done to be called once, when the recording is done or has failed. One thread of the library calls all
+ *  callbacks of the gpuhal object, one at a time. The callback may call the library and may destroy the event.
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY; on failure @p done is never called
  *  Owner: caller must keep @p user until the callback. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_event_on_completion(gpuhal_event *event, gpuhal_completion_fn *done, void *user);
 
-/** Has gpuhal_next_completion() return @p user once, when the recording is done or has failed. For event loops with
+/** Makes gpuhal_next_completion() return @p user once, when the recording is done or has failed. For event loops with
  *  one descriptor.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY
  *  Owner: caller keeps @p user. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_event_watch(gpuhal_event *event, void *user);
 
-/** Returns a descriptor that is readable while gpuhal_next_completion() has a result. It must not be read.
- *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY or DRIVER when the system gives no descriptor
+/** Returns a descriptor that is readable while gpuhal_next_completion() has a result. The caller must not read from it.
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY or DRIVER when the system provides no descriptor
  *  Owner: caller closes @p out_descriptor with gpuhal_os_handle_close(), at any time. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_completion_descriptor(gpuhal *gpu, gpuhal_os_handle *out_descriptor);
 
-/** Returns the next watched recording that has ended, in the order of their ends; @p out_status: GPUHAL_OK, or why it
- *  failed.
+/** Returns the next watched recording that has ended, in the order in which they ended. @p out_status is GPUHAL_OK, or
+ *  why the recording failed.
  *  @return GPUHAL_OK, FORKED, NOT_READY when there is none, INVALID_ARGUMENT
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_next_completion(gpuhal *gpu, void **out_user, gpuhal_status *out_status);
 
-/** Returns the device's time from one recording to another of the same device.
- *  @return GPUHAL_OK, FORKED, NOT_READY, INVALID_ARGUMENT (an event that is not timed, was never recorded, or is of
- *  another device; the second was recorded before the first), NOT_SUPPORTED if the API has no time stamps, or why a
+/** Returns the time between two recordings on the same device, as measured by the device.
+ *  @return GPUHAL_OK, FORKED, NOT_READY, INVALID_ARGUMENT (an event that is not timed, was never recorded, or belongs
+ *  to another device; @p to was recorded before @p from), NOT_SUPPORTED if the API has no time stamps, or why a
  *  recording failed
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_event_elapsed(gpuhal_event *from, gpuhal_event *to, uint64_t *out_ns);

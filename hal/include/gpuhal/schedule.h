@@ -1,6 +1,6 @@
-/** gpuhal/schedule.h: the choice of devices for work: rankings and assignments, strategies for workers, the layers of a
- *  model, the memory of its activations, work slots and leases. Includes gpuhal/gpuhal.h; for a library that was built
- *  with GPUHAL_SCHEDULE. */
+/** gpuhal/schedule.h: the choice of devices for work: rankings and assignments, strategies for workers, the layers
+ *  of a model, the memory of its activations, work slots and leases. Includes gpuhal/gpuhal.h; requires a library
+ *  that was built with GPUHAL_SCHEDULE. */
 #ifndef GPUHAL_SCHEDULE_H
 #define GPUHAL_SCHEDULE_H
 

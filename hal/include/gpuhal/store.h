@@ -1,18 +1,18 @@
-/** gpuhal/store.h: buffers by key, more of them than the device has memory for.
+/** gpuhal/store.h: buffers by key, in total larger than the device's memory.
  *
- *  A store belongs to a pool (pool.h); its buffers are parts of the pool's memory. An entry is one buffer, or several
- *  with names, under a key: any bytes. A caller that needs an entry acquires it. That pins it: its buffers are in
- *  device memory, and stay there until it is released. Of entries that are not pinned, the ones with the lowest
- *  priority, and of those the ones not used for longest, make room for others. An entry that a loader can bring back is
- *  given up. Every other entry is copied to host memory first, from there to a file, and stays if neither has room. The
- *  store waits for the work that fills an entry, so that no younger one leaves in its place: for at most half of the
- *  caller's time, and never more than a second. A copy is kept as long as the entry is not modified, so that making
- *  room with the same entry again costs nothing. Bytes that come back from the file are compared with their checksum:
- *  other bytes than the written ones are never given. Entries make room for other buffers of the pool, too, and of its
- *  device, before those are refused (pool.h).
+ *  A store belongs to a pool (pool.h), and allocates its buffers from the pool. An entry is one buffer, or several
+ *  named buffers, under a key, which is a string of arbitrary bytes. A caller that needs an entry acquires it. That
+ *  pins the entry: its buffers are in device memory, and stay there until the entry is released. To make room, the
+ *  store evicts unpinned entries: those with the lowest priority first, and among these the least recently used. An
+ *  entry that a loader can load again is discarded. Every other entry is copied to host memory first, and from there to
+ *  a file; if neither has room, the entry stays. If an entry to be evicted is still being filled, the store waits for
+ *  that work instead of evicting a more recently used entry, for at most half of the caller's time, and never more than
+ *  a second. A copy is kept until the entry is modified, so that evicting the same entry again costs nothing. Bytes
+ *  read back from the file are verified with a checksum: other bytes than the written ones are never returned. Entries
+ *  are also evicted for other buffers of the pool, and of its device, before those allocations fail (pool.h).
  *
- *  A buffer of an entry is valid only while the entry is pinned; the next time it may be another one. Work that is
- *  enqueued in a queue after an acquire for that queue comes after everything that filled or modified the entry.
+ *  A buffer of an entry is valid only while the entry is pinned; the next time the entry may have another buffer. Work
+ *  that is enqueued in a queue after an acquire for that queue runs after all work that filled or modified the entry.
  *  Several callers may have an entry pinned at once; if one of them modifies it, they must agree on the order among
  *  themselves.
  *
@@ -23,8 +23,8 @@
  *      gpuhal_item_release(item, queue);
  *
  *  Keys have 1 to GPUHAL_KEY_BYTES_MAX bytes; with any other number, calls return INVALID_ARGUMENT. Copies are made on
- *  the threads that need the room, and brought back on the acquiring threads, or in their queues. In the child of a
- *  fork every call on a store of the parent returns FORKED, and releasing does nothing.
+ *  the threads that need the room, and restored on the acquiring threads, or in their queues. In a forked child every
+ *  call on a store of the parent returns FORKED, and releasing does nothing.
  */
 #ifndef GPUHAL_STORE_H
 #define GPUHAL_STORE_H
@@ -41,68 +41,69 @@ extern "C" {
 /** Entries by key. */
 typedef struct gpuhal_store gpuhal_store;
 
-/** An entry as one caller has it: pinned. */
+/** An entry that one caller has pinned. */
 typedef struct gpuhal_item gpuhal_item;
 
 enum {
     GPUHAL_KEY_BYTES_MAX = 65536,
-    GPUHAL_ITEM_PRIORITY_MAX = 3 /**< Priorities are from -GPUHAL_ITEM_PRIORITY_MAX to it. */
+    GPUHAL_ITEM_PRIORITY_MAX = 3 /**< Priorities range from -GPUHAL_ITEM_PRIORITY_MAX to this. */
 };
 
 /** The description of a store. */
 typedef struct gpuhal_store_desc {
     uint32_t size;         /**< sizeof(gpuhal_store_desc). */
-    uint32_t entry_limit;  /**< Most entries in device memory; 0: any number. The others make room as for bytes. */
+    /** Most entries in device memory; 0: any number. Other entries are evicted, as for bytes. */
+    uint32_t entry_limit;
     uint64_t device_bytes; /**< Most bytes of entries in device memory; 0: only the limits of the pool and device. */
-    /** Most bytes of copies in host memory, which is page-locked if the device has such memory. 0: none are made;
-     *  UINT64_MAX: no limit. If every tier is full, an entry that comes back is in other host memory meanwhile: one
-     *  entry for each acquiring thread. */
+    /** Most bytes of copies in host memory, which is page-locked if the device has such memory. 0: no copies are
+     *  made; UINT64_MAX: no limit. If every tier is full, an entry that is being restored is temporarily in other
+     *  host memory: one entry for each acquiring thread. */
     uint64_t host_bytes;
-    uint64_t file_bytes;   /**< Most bytes of the file; 0: as many as its disk has. Not used without a folder. */
-    /** A folder for the file, on a disk with room; NULL: no file. The file has no name, and is for the user of
-     *  the process alone, also in a folder of another user; it ends with the store. */
+    uint64_t file_bytes;   /**< Most bytes of the file; 0: limited only by its disk. Not used without a folder. */
+    /** A folder for the file, on a disk with room; NULL: no file. The file has no name, and only the user of the
+     *  process can access it, even in a folder of another user. It is deleted with the store. */
     const char *folder;
 } gpuhal_store_desc;
 
-/** Creates a store, without entries, whose buffers are parts of @p pool. @p desc may be NULL.
- *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY, FORKED; for the folder NOT_FOUND if there is none, also
- *  INVALID_ARGUMENT if something else is in its place, NO_PERMISSION, FILE, each with the system's text
- *  Owner: caller, gpuhal_store_destroy(), before the pool is destroyed. Threads: any. Blocks: to make the file. */
+/** Creates an empty store, whose buffers are allocated from @p pool. @p desc may be NULL.
+ *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY, FORKED; for the folder NOT_FOUND if it does not exist,
+ *  INVALID_ARGUMENT if it is not a folder, NO_PERMISSION, FILE, each with the system's error message
+ *  Owner: caller, gpuhal_store_destroy(), before the pool is destroyed. Threads: any. Blocks: to create the file. */
 GPUHAL_API gpuhal_status gpuhal_store_create(gpuhal_pool *pool, const gpuhal_store_desc *desc,
                                              gpuhal_store **out_store);
 
-/** Destroys the store and drops its entries. Items that are out stay valid until they are released, and must be
- *  released although the store is gone.
+/** Destroys the store and drops its entries. Acquired items stay valid until they are released, and must be released
+ *  even though the store is destroyed.
  *  Owner: @p store is invalid afterwards. Threads: any, with no other call on @p store in progress. Blocks: no. */
 GPUHAL_API void gpuhal_store_destroy(gpuhal_store *store);
 
 /** One buffer of an entry. */
 typedef struct gpuhal_item_part {
-    const char *name;      /**< Unlike the other parts' names; NULL: without a name. */
-    uint64_t bytes;        /**< From 1 up; not used with a buffer. */
-    /** For gpuhal_store_put(): a buffer of the store's pool, whose reference the store takes over when the call returns
-     *  OK. The caller has no other reference then. NULL: the store allocates one. */
+    const char *name;      /**< Different from the other parts' names; NULL: without a name. */
+    uint64_t bytes;        /**< At least 1; not used with a buffer. */
+    /** For gpuhal_store_put(): a buffer of the store's pool, whose reference the store takes over when the call
+     *  returns OK. The caller must have no other reference then. NULL: the store allocates a buffer. */
     gpuhal_buffer *buffer;
 } gpuhal_item_part;
 
-/** Fills the buffers of an entry (gpuhal_item_buffer()), with work in @p queue or by calls that return when it is done.
- *  May call the store for other keys; for the key of @p item, calls that need the entry return BUSY. Loaders of two
- *  threads that acquire each other's keys wait for each other, until one of their timeouts ends. @p queue: the one of
- *  gpuhal_store_acquire(), which may be NULL. @p item is valid during the call. The acquire returns any status other
- *  than OK, with CANCELLED in place of one that is no error of this library. */
+/** Fills the buffers of an entry (gpuhal_item_buffer()), with work in @p queue or with calls that return when they
+ *  are done. May call the store for other keys; for the key of @p item, calls that need the entry return BUSY. If
+ *  loaders on two threads acquire each other's keys, they wait for each other until one of them times out. @p queue
+ *  is the one passed to gpuhal_store_acquire(), and may be NULL. @p item is valid during the call. The acquire
+ *  returns any status other than OK, or CANCELLED if the status is not an error of this library. */
 typedef gpuhal_status gpuhal_load_fn(void *user, gpuhal_queue *queue, gpuhal_item *item);
 
 /** Flags of entries. */
 enum {
-    /** Loading takes long: if there is room for a copy, one is made as for entries without a loader. */
+    /** Loading takes long: if there is room, a copy is made on eviction, as for entries without a loader. */
     GPUHAL_ITEM_KEEP_COPY = 1u
 };
 
-/** An entry that may have to be made. */
+/** Describes how to create an entry. */
 typedef struct gpuhal_item_desc {
     uint32_t size;                  /**< sizeof(gpuhal_item_desc). */
     uint32_t flags;                 /**< GPUHAL_ITEM_ bits. */
-    int32_t priority;               /**< Entries with a lower one make room first, whatever their age. */
+    int32_t priority;               /**< Entries with a lower priority are evicted first, whenever they were used. */
     uint32_t part_count;            /**< 0: one buffer of `bytes` bytes, without a name. */
     uint64_t bytes;                 /**< Not used with parts. */
     const gpuhal_item_part *parts;
@@ -110,11 +111,11 @@ typedef struct gpuhal_item_desc {
     void *user;                     /**< For `load`. */
 } gpuhal_item_desc;
 
-/** Makes an entry for the caller to fill, and pins it. Its contents are the bytes in its buffers when the item is
- *  released; until then, others that acquire it wait. With @p queue the buffers are for work there, as with
- *  gpuhal_pool_allocate(). `load` must be NULL. To give up, drop the entry and release the item.
- *  @return GPUHAL_OK; INVALID_ARGUMENT; BUSY if the key has an entry; OUT_OF_MEMORY when there is no room within
- *  @p timeout_ns; TOO_LARGE; HOST_MEMORY; DEVICE_LOST; FORKED
+/** Creates an entry for the caller to fill, and pins it. Its contents are the bytes in its buffers when the item is
+ *  released; until then, other acquires of the entry wait. With @p queue the buffers are for work in that queue, as
+ *  with gpuhal_pool_allocate(). `load` must be NULL. To give up, drop the entry and release the item.
+ *  @return GPUHAL_OK; INVALID_ARGUMENT; BUSY if the key already has an entry; OUT_OF_MEMORY when there is no room
+ *  within @p timeout_ns; TOO_LARGE; HOST_MEMORY; DEVICE_LOST; FORKED
  *  Owner: caller, gpuhal_item_release(). Threads: any. Blocks: to make room; for work of other queues up to
  *  @p timeout_ns. */
 GPUHAL_API gpuhal_status gpuhal_store_put(gpuhal_store *store, gpuhal_queue *queue, const void *key,
@@ -123,23 +124,23 @@ GPUHAL_API gpuhal_status gpuhal_store_put(gpuhal_store *store, gpuhal_queue *que
 
 /** Flags of gpuhal_store_acquire(). */
 enum {
-    /** The caller will write to the buffers: its work comes after all work of items that were released before, not only
-     *  after work that modified the entry, and the copies of the entry are given up when the item is released. */
+    /** The caller will write to the buffers. Its work runs after all work of items that were released before, not
+     *  only after work that modified the entry. The entry's copies are discarded when the item is released. */
     GPUHAL_ACQUIRE_MODIFY = 1u
 };
 
-/** Pins an entry, and brings it back into device memory if it is not there. Work that is enqueued in @p queue
- *  afterwards comes after all work that fills it; with NULL the call waits for that. If the key has no entry, @p desc,
- *  which may be NULL, says how to make one: its `load` is called on this thread; once, however many threads ask at the
- *  same time. The others wait, and if it fails they all return its status, each with its sentence; the next acquire
- *  calls it again.
- *  @p timeout_ns: how long to wait for other threads, and for work of queues if memory is short; neither a loader nor a
- *  copy under way is interrupted.
+/** Pins an entry, and restores it to device memory if it is not there. Work that is enqueued in @p queue afterwards
+ *  runs after all work that fills the entry; with a NULL queue the call waits for that work. If the key has no entry,
+ *  @p desc, which may be NULL, says how to create one: its `load` is called on this thread, and only once, however many
+ *  threads acquire the entry at the same time. The other threads wait. If `load` fails, they all return its status and
+ *  its sentence; the next acquire calls `load` again.
+ *  @p timeout_ns: how long to wait for other threads, and for work of queues if memory is short; a running loader or
+ *  copy is not interrupted.
  *  @return GPUHAL_OK; INVALID_ARGUMENT; NOT_FOUND without an entry and without @p desc; TIMEOUT; BUSY in the loader of
  *  the same entry, and for the thread that puts it; OUT_OF_MEMORY when there is no room; TOO_LARGE; HOST_MEMORY; the
- *  failure of the loader; the failure of the work that was to fill or modify the entry, until it is dropped or loaded
- *  again; FILE, with key and offset, if the copy in the file is damaged or cannot be read: each time, or only once
- *  if a loader can bring the entry back, since the entry is removed then; DEVICE_LOST; FORKED
+ *  failure of the loader; the failure of the work that was to fill or modify the entry, until the entry is dropped or
+ *  loaded again; FILE, with key and offset, if the copy in the file is damaged or cannot be read: each time, or only
+ *  once if the entry has a loader, since the entry is then removed; DEVICE_LOST; FORKED
  *  Owner: caller, gpuhal_item_release(). Threads: any. Blocks: to make room, for the loader, and to read the file; for
  *  other threads up to @p timeout_ns; with a NULL queue until the buffers are filled. */
 GPUHAL_API gpuhal_status gpuhal_store_acquire(gpuhal_store *store, gpuhal_queue *queue, const void *key,
@@ -150,13 +151,13 @@ GPUHAL_API gpuhal_status gpuhal_store_acquire(gpuhal_store *store, gpuhal_queue 
 typedef struct gpuhal_store_key {
     const void *key;
     uint64_t key_bytes;
-    const gpuhal_item_desc *desc; /**< As for gpuhal_store_acquire(); NULL: nothing is made. */
+    const gpuhal_item_desc *desc; /**< As for gpuhal_store_acquire(); NULL: no entry is created. */
 } gpuhal_store_key;
 
-/** Pins many entries at once: all, or none. The same as gpuhal_store_acquire() for one after the other, with one
- *  timeout for all, and cheaper: of entries that are in device memory, up to 32 are pinned in one look at the store.
- *  All are in device memory at the same time, so there must be room for that; two threads that pin many of each other's
- *  entries at once may both get OUT_OF_MEMORY. The same key may be there several times.
+/** Pins many entries at once: all, or none. The same as calling gpuhal_store_acquire() for one after the other, with
+ *  one timeout for all, but cheaper: up to 32 entries that are in device memory are pinned with one access to the
+ *  store. There must be room for all entries in device memory at the same time; two threads that pin many of each
+ *  other's entries at once may both get OUT_OF_MEMORY. The same key may occur several times.
  *  @return as gpuhal_store_acquire(), for the first key that fails, named in the sentence; then all of @p out_items are
  *  NULL
  *  Owner: caller, gpuhal_item_release_many() or gpuhal_item_release() for each of @p count items. Threads: any. Blocks:
@@ -165,35 +166,35 @@ GPUHAL_API gpuhal_status gpuhal_store_acquire_many(gpuhal_store *store, gpuhal_q
                                                    const gpuhal_store_key *keys, uint32_t count, uint32_t flags,
                                                    uint64_t timeout_ns, gpuhal_item **out_items);
 
-/** Pins the contents of a file, read by gpuhal_read_file() if the store does not have them: one entry for all callers
- *  that ask for the same bytes of the same file, by any path or link, as long as it stays as it is. Device, inode, size
- *  and times are in the key: a file that was replaced or written to, or got another link or mode, is read again; the
- *  old entry makes room for others. A write within the resolution of the file's times is not noticed. The key begins
- *  with "file DEVICE:INODE ", the numbers of stat() in hexadecimal digits, for gpuhal_store_list() and
- *  gpuhal_store_clear(). @p bytes: from @p file->offset on; GPUHAL_WHOLE_SIZE: to the end of the file.
+/** Pins the contents of a file, which are read by gpuhal_read_file() if the store does not have them. All callers that
+ *  request the same bytes of the same unchanged file, by any path or link, share one entry. Device, inode, size and
+ *  times are in the key: a file that was replaced or written to, or got another link or mode, is read again, and the
+ *  old entry is evicted like any other. A write within the resolution of the file's times is not noticed. The key
+ *  begins with "file DEVICE:INODE ", the numbers of stat() in hexadecimal digits, for gpuhal_store_list() and
+ *  gpuhal_store_clear(). @p bytes: from @p file->offset; GPUHAL_WHOLE_SIZE: to the end of the file.
  *  @return as gpuhal_store_acquire() and gpuhal_read_file(); INVALID_ARGUMENT for a descriptor; FILE when the file
  *  changes while it is read; OUT_OF_RANGE also for 0 bytes
- *  Owner: caller, gpuhal_item_release(); @p file may be freed when the call returns, its user when the file is read.
- *  Threads: any. Blocks: as gpuhal_store_acquire(). */
+ *  Owner: caller, gpuhal_item_release(); @p file may be freed when the call returns, its `user` when the file has
+ *  been read. Threads: any. Blocks: as gpuhal_store_acquire(). */
 GPUHAL_API gpuhal_status gpuhal_store_acquire_file(gpuhal_store *store, gpuhal_queue *queue, const gpuhal_file *file,
                                                    uint64_t bytes, uint64_t timeout_ns, gpuhal_item **out_item);
 
-/** Returns a buffer of the entry: the one with that name; with NULL the first one.
+/** Returns the entry's buffer named @p name; with NULL its first buffer.
  *  @return the buffer; NULL if no buffer has that name, or for NULL
  *  Owner: the item, until its release. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_buffer *gpuhal_item_buffer(const gpuhal_item *item, const char *name);
 
-/** Unpins the entry at once. Later users that must come after the work that was enqueued in @p queue wait for it: with
- *  a queue of theirs on the device. With a NULL @p queue the work on the entry must have ended. NULL for @p item does
- *  nothing.
+/** Unpins the entry immediately. Later users that must run after the work that was enqueued in @p queue wait for it: if
+ *  they have a queue, the wait takes place on the device. With a NULL @p queue the work on the entry must have ended. A
+ *  NULL @p item does nothing.
  *  Owner: @p item is invalid afterwards. Threads: any, with no other call on @p item in progress. Blocks: no. */
 GPUHAL_API void gpuhal_item_release(gpuhal_item *item, gpuhal_queue *queue);
 
-/** Unpins many entries: gpuhal_item_release() for each of them, in this order. Any of @p items may be NULL.
+/** Unpins many entries: calls gpuhal_item_release() for each of them, in this order. Any of @p items may be NULL.
  *  Owner: the items are invalid afterwards. Threads: any, with no other call on any of them in progress. Blocks: no. */
 GPUHAL_API void gpuhal_item_release_many(gpuhal_item *const *items, uint32_t count, gpuhal_queue *queue);
 
-/** Removes an entry: the key has none from now on. The memory of a pinned entry goes with its last item.
+/** Removes an entry: the key no longer has an entry. The memory of a pinned entry is freed with its last item.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, NOT_FOUND, FORKED
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_store_drop(gpuhal_store *store, const void *key, uint64_t key_bytes);
@@ -204,26 +205,27 @@ GPUHAL_API gpuhal_status gpuhal_store_drop(gpuhal_store *store, const void *key,
 GPUHAL_API gpuhal_status gpuhal_store_clear(gpuhal_store *store, const void *prefix, uint64_t prefix_bytes,
                                             uint64_t *out_count);
 
-/** Brings an entry back into device memory without pinning it, for an acquire that comes later: gpuhal_store_acquire()
- *  without a loader, and gpuhal_item_release() with the same queue; the copying takes place in that queue.
+/** Restores an entry to device memory without pinning it, for a later acquire. The same as gpuhal_store_acquire()
+ *  without a loader, followed by gpuhal_item_release() with the same queue; the copying takes place in that queue.
  *  @return as gpuhal_store_acquire()
  *  Owner: nothing. Threads: any. Blocks: as gpuhal_store_acquire(). */
 GPUHAL_API gpuhal_status gpuhal_store_prefetch(gpuhal_store *store, gpuhal_queue *queue, const void *key,
                                                uint64_t key_bytes, uint64_t timeout_ns);
 
-/** Moves unpinned entries together in the store's pool, so that segments come free, and gives all unused segments back
- *  to the driver. Pools do so themselves, as far as they need it, if their free memory lies in pieces (pool.h); entries
- *  stay in device memory, with all their bytes. A segment stays if anything else in it is in use.
- *  @p timeout_ns: how long to wait for work of queues that fills entries; 0: not at all. @p out_freed: bytes that went
- *  back; may be NULL.
- *  @return GPUHAL_OK, also if nothing came free; INVALID_ARGUMENT; DEVICE_LOST; FORKED
+/** Moves unpinned entries together in the store's pool, so that segments become unused, and returns all unused segments
+ *  to the driver. Pools do so themselves, as far as necessary, if their free memory is fragmented (pool.h). Entries
+ *  stay in device memory, with all their bytes. A segment is kept if anything else in it is in use.
+ *  @p timeout_ns: how long to wait for work of queues that fills entries; 0: not at all. @p out_freed: bytes that were
+ *  returned; may be NULL.
+ *  @return GPUHAL_OK, even if nothing became free; INVALID_ARGUMENT; DEVICE_LOST; FORKED
  *  Owner: nothing. Threads: any. Blocks: to copy, and for the driver; for work of queues up to @p timeout_ns. */
 GPUHAL_API gpuhal_status gpuhal_store_compact(gpuhal_store *store, uint64_t timeout_ns, uint64_t *out_freed);
 
-/** Copies bytes of an entry's buffer to host memory, from any tier, and leaves the entry there: for entries with a copy
- *  also when the device is lost. Comes after work of items that were released before; modifications by an item that is
- *  out may be among the bytes or not. @p name as for gpuhal_item_buffer(). @p timeout_ns: how long to wait for work of
- *  queues that fills or modifies the entry, and for threads that work with it.
+/** Copies bytes of an entry's buffer to host memory, from any tier, and leaves the entry in that tier. If the entry has
+ *  a copy, this works even when the device is lost. The call is ordered after work of items that were released before;
+ *  modifications through an item that is still acquired may or may not be included. @p name as for
+ *  gpuhal_item_buffer(). @p timeout_ns: how long to wait for work of queues that fills or modifies the entry, and for
+ *  threads that work with the entry.
  *  @return GPUHAL_OK; INVALID_ARGUMENT; NOT_FOUND for the key or the name; OUT_OF_RANGE; TIMEOUT; BUSY for the thread
  *  that fills it; HOST_MEMORY; FILE as gpuhal_store_acquire(); the failure that left its contents unknown; DEVICE_LOST;
  *  FORKED; as gpuhal_read()
@@ -231,7 +233,7 @@ GPUHAL_API gpuhal_status gpuhal_store_compact(gpuhal_store *store, uint64_t time
 GPUHAL_API gpuhal_status gpuhal_store_read(gpuhal_store *store, const void *key, uint64_t key_bytes, const char *name,
                                            uint64_t offset, void *to, uint64_t bytes, uint64_t timeout_ns);
 
-/** The tiers with the bytes of an entry. Bits. */
+/** The tiers that have the bytes of an entry. Bits. */
 enum {
     GPUHAL_TIER_DEVICE = 1u,
     GPUHAL_TIER_HOST = 2u, /**< A copy, in host memory. */
@@ -241,10 +243,10 @@ enum {
 /** The state of an entry. */
 typedef struct gpuhal_store_entry {
     uint32_t size;       /**< sizeof(gpuhal_store_entry). */
-    uint32_t tiers;      /**< GPUHAL_TIER_ bits; 0 while it is filled for the first time, or when that has failed. */
-    uint64_t bytes;      /**< Of all its buffers. */
-    uint32_t part_count; /**< Its buffers. */
-    uint32_t pins;       /**< Items that are out. */
+    uint32_t tiers;      /**< GPUHAL_TIER_ bits; 0 while the entry is filled for the first time, or if that failed. */
+    uint64_t bytes;      /**< Bytes of all its buffers. */
+    uint32_t part_count; /**< Number of its buffers. */
+    uint32_t pins;       /**< Number of acquired items. */
     int32_t priority;
     uint32_t reserved;
 } gpuhal_store_entry;
@@ -260,33 +262,33 @@ typedef int32_t gpuhal_store_visit_fn(void *user, const void *key, uint64_t key_
                                       const gpuhal_store_entry *entry);
 
 /** Calls @p visit for each entry whose key begins with @p prefix, which may have 0 bytes, in the order of memcmp().
- *  Entries that other threads add or drop meanwhile may be among them.
+ *  Entries that other threads add or drop during the call may or may not be included.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, HOST_MEMORY, FORKED
- *  Owner: keys and descriptions are valid during the call of @p visit. Threads: any; @p visit is called on this one.
- *  Blocks: as @p visit does. */
+ *  Owner: keys and descriptions are valid during the call of @p visit. Threads: any; @p visit is called on the
+ *  calling thread. Blocks: as @p visit does. */
 GPUHAL_API gpuhal_status gpuhal_store_list(gpuhal_store *store, const void *prefix, uint64_t prefix_bytes,
                                            gpuhal_store_visit_fn *visit, void *user);
 
 /** The part of a store in one tier. */
 typedef struct gpuhal_store_tier {
-    uint64_t entries, bytes; /**< Entries whose bytes are there, also entries that are in several tiers. */
+    uint64_t entries, bytes; /**< Entries whose bytes are in this tier, including entries that are in several tiers. */
 } gpuhal_store_tier;
 
 /** The state of a store, and its counts since it was created. */
 typedef struct gpuhal_store_statistics {
     uint32_t size;     /**< sizeof(gpuhal_store_statistics). */
-    uint32_t pinned;   /**< Entries with items that are out, without dropped entries. */
+    uint32_t pinned;   /**< Entries with acquired items, without dropped entries. */
     uint64_t entries;
     gpuhal_store_tier device, host, file;
     uint64_t hits;     /**< Acquires of entries in device memory. */
-    uint64_t misses;   /**< All other acquires that got as far as a look at the key. */
+    uint64_t misses;   /**< All other acquires that got as far as looking up the key. */
     uint64_t loads;    /**< Calls of loaders. */
     uint64_t evictions; /**< Entries that left device memory to make room. */
-    uint64_t spills;    /**< Copies that were made of them for that, and their bytes. */
+    uint64_t spills;    /**< Copies that were made for evictions, and their bytes. */
     uint64_t spilled_bytes;
-    uint64_t restores;  /**< Entries that were brought back from a copy, and their bytes. */
+    uint64_t restores;  /**< Entries that were restored from a copy, and their bytes. */
     uint64_t restored_bytes;
-    uint64_t moves;     /**< Entries that moved within device memory so that some came free in one piece. */
+    uint64_t moves;     /**< Entries that moved within device memory to free a contiguous range. */
     uint64_t moved_bytes; /**< The bytes that were moved for that. */
 } gpuhal_store_statistics;
 

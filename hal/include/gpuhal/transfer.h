@@ -1,14 +1,14 @@
-/** gpuhal/transfer.h: transfers, and a test of a device's transfers.
+/** gpuhal/transfer.h: transfers, and a self-test of a device's transfers.
  *
- *  Every transfer takes a queue first (queue.h). With NULL the call returns when the transfer is complete. With a queue
- *  it is enqueued: host memory must stay valid until that work is done, buffers may be released at once, since the
- *  queue keeps them. The queue must be of the device of one of the buffers, otherwise the call returns
- *  INVALID_ARGUMENT; besides the listed errors of each call it may return BUSY during native access, and the cause of
- *  the queue's failure. Ranges are checked before anything moves. A transfer of 0 bytes inside the buffer succeeds and
- *  does nothing. A call with a queue neither waits for the device nor moves more than 256 KiB by the processor: a
- *  thread of the queue does such work in its turn (queue.h). Transfers may overlap in time with each other, also on one
- *  buffer; the result of concurrent writes to the same bytes is undefined, and on a device with copy_alignment_bytes
- *  above 1 all bytes of one block of that size count as the same bytes.
+ *  The first parameter of every transfer is a queue (queue.h). With a NULL queue the call returns when the transfer is
+ *  complete. Otherwise the transfer is enqueued: host memory must stay valid until the work is done; buffers may be
+ *  released immediately, since the queue keeps them. The queue must belong to the device of one of the buffers,
+ *  otherwise the call returns INVALID_ARGUMENT. In addition to its listed errors a call with a queue may return BUSY
+ *  during native access, and the cause of the queue's failure. Ranges are checked before any byte is moved. A transfer
+ *  of 0 bytes inside the buffer succeeds and does nothing. A call with a queue does not wait for the device, and moves
+ *  at most 256 KiB with the CPU; a thread of the queue does longer CPU copies when their turn comes (queue.h).
+ *  Transfers may overlap in time, even on one buffer. The result of concurrent writes to the same bytes is undefined.
+ *  On a device whose copy_alignment_bytes is above 1, all bytes of one block of that size count as the same bytes.
  */
 #ifndef GPUHAL_TRANSFER_H
 #define GPUHAL_TRANSFER_H
@@ -21,24 +21,24 @@
 extern "C" {
 #endif
 
-/** Copies host memory into a buffer. Large blocking writes from pageable memory, and reads to it, go through staging
- *  memory if that is quicker by the device's facts (docs/transfers.md).
+/** Copies host memory into a buffer. Large blocking writes from pageable memory, and reads into it, are staged if the
+ *  device's facts indicate that staging is faster (docs/transfers.md).
  *  @return GPUHAL_OK, INVALID_ARGUMENT, OUT_OF_RANGE, BUSY while mapped, OUT_OF_MEMORY for staging, DEVICE_LOST,
  *  FORKED, DRIVER
- *  Owner: caller must keep @p from until the call returns, with a queue until the work is done. Threads: any. Blocks:
- *  with a NULL queue. */
+ *  Owner: caller must keep @p from until the call returns, or with a queue until the work is done. Threads: any.
+ *  Blocks: with a NULL queue. */
 GPUHAL_API gpuhal_status gpuhal_write(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, const void *from,
                                       uint64_t bytes);
 
 /** Copies from a buffer to host memory.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, OUT_OF_RANGE, BUSY while mapped, OUT_OF_MEMORY for staging, DEVICE_LOST,
  *  FORKED, DRIVER
- *  Owner: caller must keep @p to until the call returns, with a queue until the work is done. Threads: any. Blocks:
- *  with a NULL queue. */
+ *  Owner: caller must keep @p to until the call returns, or with a queue until the work is done. Threads: any.
+ *  Blocks: with a NULL queue. */
 GPUHAL_API gpuhal_status gpuhal_read(gpuhal_queue *queue, void *to, gpuhal_buffer *from, uint64_t from_offset,
                                      uint64_t bytes);
 
-/** Copies between any two buffers: of one device, of two devices, or of two backends. Source and destination must not
+/** Copies between any two buffers, on one device, on two devices or on two backends. Source and destination must not
  *  overlap.
  *  @return GPUHAL_OK, INVALID_ARGUMENT (also for overlap, and buffers of two gpuhal objects), OUT_OF_RANGE, BUSY while
  *  mapped, OUT_OF_MEMORY for staging, DEVICE_LOST, FORKED, DRIVER
@@ -47,8 +47,8 @@ GPUHAL_API gpuhal_status gpuhal_read(gpuhal_queue *queue, void *to, gpuhal_buffe
 GPUHAL_API gpuhal_status gpuhal_copy(gpuhal_queue *queue, gpuhal_buffer *to, uint64_t to_offset, gpuhal_buffer *from,
                                      uint64_t from_offset, uint64_t bytes);
 
-/** Repeats the low @p pattern_bytes (1, 2 or 4) of @p pattern, laid out as the host stores a number of that many
- *  bytes, in the processor's byte order; @p bytes must be a multiple of that.
+/** Fills the range with the low @p pattern_bytes bytes (1, 2 or 4) of @p pattern, in the CPU's byte order, as the host
+ *  stores an integer of that size. @p bytes must be a multiple of @p pattern_bytes.
  *  @return GPUHAL_OK, INVALID_ARGUMENT, OUT_OF_RANGE, BUSY while mapped, OUT_OF_MEMORY for staging, DEVICE_LOST,
  *  FORKED, DRIVER
  *  Owner: caller must keep the buffer until the call returns; a queue keeps it itself. Threads: any. Blocks: with a
@@ -60,7 +60,7 @@ GPUHAL_API gpuhal_status gpuhal_fill(gpuhal_queue *queue, gpuhal_buffer *to, uin
 typedef struct gpuhal_rect {
     gpuhal_buffer *buffer; /**< NULL: host memory. */
     void *host;            /**< The host memory when buffer is NULL; the source is only read. */
-    uint64_t offset;       /**< Of the first byte, in bytes. */
+    uint64_t offset;       /**< Offset of the first byte, in bytes. */
     uint64_t row_pitch;    /**< Bytes from row to row; 0: the width. */
     uint64_t slice_pitch;  /**< Bytes from slice to slice; 0: row_pitch times the rows. */
 } gpuhal_rect;
@@ -69,7 +69,7 @@ typedef struct gpuhal_rect {
  *  be a buffer. Bytes between the rows are not changed.
  *  @return GPUHAL_OK, INVALID_ARGUMENT (also for overlapping rows or boxes), OUT_OF_RANGE, BUSY while mapped,
  *  OUT_OF_MEMORY for staging, DEVICE_LOST, FORKED, DRIVER
- *  Owner: caller must keep both sides until the call returns, with a queue host memory until the work is done.
+ *  Owner: caller must keep both sides until the call returns; with a queue, host memory until the work is done.
  *  Threads: any. Blocks: with a NULL queue. */
 GPUHAL_API gpuhal_status gpuhal_copy_rect(gpuhal_queue *queue, const gpuhal_rect *to, const gpuhal_rect *from,
                                           const uint64_t extent[3]);
@@ -77,17 +77,18 @@ GPUHAL_API gpuhal_status gpuhal_copy_rect(gpuhal_queue *queue, const gpuhal_rect
 /** The path of a copy between two buffers. */
 typedef uint32_t gpuhal_path;
 enum {
-    GPUHAL_PATH_NATIVE = 1, /**< Inside one device, by the device's copy. */
+    GPUHAL_PATH_NATIVE = 1, /**< Within one device, with the device's own copy. */
     GPUHAL_PATH_PEER = 2,   /**< Over a verified link between two devices of one backend. */
-    /** One device reads or writes memory of the other, which the host or both can access: one pass over the bytes. */
+    /** One device directly accesses memory of the other that the host or both can access: one pass over the bytes. */
     GPUHAL_PATH_SHARED = 3,
-    GPUHAL_PATH_STAGED = 4  /**< Through a bounded ring of host memory, both halves at once: two passes. */
+    /** Through a bounded ring in host memory: two passes over the bytes, which overlap in time. */
+    GPUHAL_PATH_STAGED = 4
 };
 
-/** Returns the path that gpuhal_copy() takes between two buffers, as far as it is known: before the first copy from or
- *  to a buffer it is unknown whether the driver refuses direct access or sharing, and a link between two devices counts
- *  only after a copy, or gpuhal_link_verify(), has verified it. Ranges that break the copy alignment of a device may be
- *  staged although aligned ranges would be shared.
+/** Returns the path that gpuhal_copy() takes between two buffers, as far as it is known. Before the first copy from or
+ *  to a buffer it is unknown whether the driver refuses direct access or sharing. A link between two devices is used
+ *  only after a copy, or gpuhal_link_verify(), has verified it. Ranges that violate a device's copy alignment may be
+ *  staged even if aligned ranges use SHARED.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_copy_path(const gpuhal_buffer *to, const gpuhal_buffer *from, gpuhal_path *out_path);
@@ -97,12 +98,12 @@ GPUHAL_API gpuhal_status gpuhal_copy_path(const gpuhal_buffer *to, const gpuhal_
  *  Owner: static. Threads: any. Blocks: no. */
 GPUHAL_API const char *gpuhal_path_name(gpuhal_path path);
 
-/** Moves patterns to the device, within it and back, at even and odd offsets, and compares. Opens the device if
- *  needed. Uses about 2 MiB of device memory. The result is recorded, for this driver, until the next test: `auto`
- *  selects no device that failed. A device that is busy, full or refused has neither passed nor failed.
- *  @return GPUHAL_OK when every byte was right; DEVICE_LOST with the place of the first wrong byte; FORKED, or the
- *  error of the call that failed
- *  Owner: nothing stays. Threads: any. Blocks: yes, also for the disk. */
+/** Copies patterns to the device, within it and back, at even and odd offsets, and compares the result. Opens the
+ *  device if needed. Uses about 2 MiB of device memory. The result is recorded for this driver until the next test;
+ *  `auto` does not select a device that failed. If the device is busy, full or refused, nothing is recorded.
+ *  @return GPUHAL_OK if all bytes matched; DEVICE_LOST with the position of the first wrong byte; FORKED, or the error
+ *  of the failed call
+ *  Owner: nothing. Threads: any. Blocks: yes, also for the disk. */
 GPUHAL_API gpuhal_status gpuhal_device_verify(gpuhal_device *device);
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
-/** gpuhal/usage.h: counters of transfers, by path, with times.
+/** gpuhal/usage.h: transfer counters, by path, with times.
  *
  *  Successful transfers of one gpuhal object are counted: with a NULL queue when they ended, with a queue when they
- *  were submitted to the device. Counters only grow. They can be read at any time; the counters of a transfer that is
- *  just ending may change one after another.
+ *  were submitted to the device. Counters never decrease. They can be read at any time; while a transfer is ending, its
+ *  counters may change one after another.
  */
 #ifndef GPUHAL_USAGE_H
 #define GPUHAL_USAGE_H
@@ -18,7 +18,7 @@ extern "C" {
 typedef struct gpuhal_traffic {
     uint64_t operations;
     uint64_t bytes;
-    /** Transfers of 64 KiB and more that the library waited for: the time of other transfers is unknown. */
+    /** Transfers of 64 KiB and more that the library waited for; the time of other transfers is unknown. */
     uint64_t timed_operations;
     uint64_t timed_bytes;
     uint64_t timed_ns;         /**< The sum of their times. */
@@ -44,7 +44,7 @@ typedef struct gpuhal_pair_traffic {
     gpuhal_traffic staged;
 } gpuhal_pair_traffic;
 
-/** Returns the counters of a device alone.
+/** Returns the counters of one device alone.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_device_usage(const gpuhal_device *device, gpuhal_usage *out_usage);

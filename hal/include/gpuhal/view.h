@@ -1,19 +1,19 @@
-/** gpuhal/view.h: the state at one moment: plugins and why each is used or not, physical devices, their interfaces, and
+/** gpuhal/view.h: a snapshot of the plugins and why each is used or not, the physical devices, their interfaces, and
  *  the evidence for these. gpuhal/node.h adds the machine's hardware and the record of the machine.
  *
- *  A view never changes, also after gpuhal_rescan(). It has records of several kinds. Each kind is a list with a
- *  separate structure, and all are read in one way:
+ *  A view never changes, even after gpuhal_rescan(). It has records of several kinds. Each kind is a list with its own
+ *  structure; all are read in the same way:
  *
  *      gpuhal_plugin_report report = {.size = sizeof report};
  *      for (uint32_t i = 0; gpuhal_view_get(view, GPUHAL_RECORD_PLUGIN, i, &report) == GPUHAL_OK; i++) {
  *
- *  The texts and devices in records of this header are valid as long as the gpuhal object; the texts in records of
- *  gpuhal/node.h are valid as long as the view. Texts are never NULL; "" means unknown.
+ *  Strings and devices in records of this header are valid as long as the gpuhal object exists; strings in records of
+ *  gpuhal/node.h are valid as long as the view exists. Strings are never NULL; "" means unknown.
  *
- *  One GPU that CUDA, Vulkan and OpenCL list is one physical device with three interfaces. They are matched by PCI
+ *  A GPU that CUDA, Vulkan and OpenCL list is one physical device with three interfaces. Interfaces are matched by PCI
  *  address, else DRM render node, else UUID within one vendor, else LUID; never by name or index. All software devices
- *  on the host's processor are interfaces of the processor. A partition (MIG, AMD) is a separate device under one
- *  physical device. docs/identity.md states the rule.
+ *  on the host's CPU are interfaces of the CPU. A partition (MIG, AMD) is a separate device under one physical device.
+ *  docs/identity.md states the rule.
  */
 #ifndef GPUHAL_VIEW_H
 #define GPUHAL_VIEW_H
@@ -29,14 +29,14 @@ extern "C" {
 /** The plugins, devices and evidence at one moment. */
 typedef struct gpuhal_view gpuhal_view;
 
-/** A kind of record, with its structure; kinds from 16 on are in the headers of gpuhal/node.h. */
+/** A kind of record, with its structure. Kinds from 16 up are in the headers of gpuhal/node.h. */
 typedef uint32_t gpuhal_record_kind;
 enum {
     GPUHAL_RECORD_PLUGIN = 1,    /**< gpuhal_plugin_report: each plugin that was found, in the order of priority. */
     GPUHAL_RECORD_NOTE = 2,      /**< gpuhal_note_info: about the whole search. */
-    GPUHAL_RECORD_PHYSICAL = 3,  /**< gpuhal_physical_info: each with a visible interface. */
-    GPUHAL_RECORD_INTERFACE = 4, /**< gpuhal_interface_info: visible devices, those of a physical device together. */
-    GPUHAL_RECORD_EVIDENCE = 5   /**< gpuhal_evidence: that of a physical device together. */
+    GPUHAL_RECORD_PHYSICAL = 3,  /**< gpuhal_physical_info: each physical device with a visible interface. */
+    GPUHAL_RECORD_INTERFACE = 4, /**< gpuhal_interface_info: visible devices, grouped by physical device. */
+    GPUHAL_RECORD_EVIDENCE = 5   /**< gpuhal_evidence: grouped by physical device. */
 };
 
 /** A note about the whole search, such as plugins that were not probed because the helper program is missing. */
@@ -51,15 +51,15 @@ typedef struct gpuhal_physical_info {
     uint32_t number;         /**< As in gpuhal_device_physical(). */
     uint32_t device_count;   /**< Visible devices that are interfaces of it. */
     uint32_t evidence_count;
-    const char *pci_address; /**< The first that one of its interfaces states. */
-    const char *uuid;        /**< Of the whole, not of a partition; the first that an interface states. */
+    const char *pci_address; /**< The first address that one of its interfaces reports. */
+    const char *uuid;        /**< UUID of the whole device, not of a partition; the first that an interface reports. */
     uint32_t first_interface, first_evidence; /**< Index of its first GPUHAL_RECORD_INTERFACE, _EVIDENCE. */
 } gpuhal_physical_info;
 
-/** A visible device that is listed, as an interface of a physical device. */
+/** A visible device, as an interface of a physical device. */
 typedef struct gpuhal_interface_info {
     uint32_t size;
-    uint32_t number;   /**< Of the record of the machine, stable; 0: it has none. */
+    uint32_t number;   /**< Stable number in the record of the machine; 0: none. */
     uint32_t physical; /**< The number of its physical device. */
     gpuhal_device *device;
 } gpuhal_interface_info;
@@ -67,27 +67,29 @@ typedef struct gpuhal_interface_info {
 /** Why two devices are interfaces of one physical device, or why two that look alike are not. */
 typedef struct gpuhal_evidence {
     uint32_t size;
-    /** 1: one physical device; 0: two, although they state the same value, which the sentence names. */
+    /** 1: one physical device; 0: two, although both report the same value, which the sentence names. */
     uint32_t same;
     const char *device;     /**< "vulkan:0". */
-    /** "cuda:0": the device that it was matched with; a hidden one if only that joins two visible ones. */
+    /** "cuda:0": the device that it was matched with; a hidden device if only that device connects two visible ones. */
     const char *other;
     const char *matched_by; /**< "pci_address", "drm_render_node", "uuid", "luid", "host_processor". */
-    const char *value;      /**< The text that both state; "" for "host_processor". */
-    const char *sentence;   /**< For people. */
+    const char *value;      /**< The string that both report; "" for "host_processor". */
+    const char *sentence;   /**< Human-readable. */
     uint32_t physical;      /**< The number of the physical device of `device`. */
 } gpuhal_evidence;
 
-/** For gpuhal_view_of(): also GPUHAL_RECORD_HARDWARE (gpuhal/node/hardware.h); the call then searches the machine. */
+/** For gpuhal_view_of(): include GPUHAL_RECORD_HARDWARE (gpuhal/node/hardware.h); the call then searches the
+ *  machine. */
 enum { GPUHAL_VIEW_HARDWARE = 1 };
 
-/** Makes a view of the newest enumeration: of gpuhal_open(), until gpuhal_rescan() finds another state.
+/** Creates a view of the latest enumeration: that of gpuhal_open(), until gpuhal_rescan() finds another state.
  *  @p flags: 0 or GPUHAL_VIEW_HARDWARE.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY; for GPUHAL_VIEW_HARDWARE also NOT_SUPPORTED in a library
- *  that was built without GPUHAL_NODE, and FILE if the hardware cannot be listed, as when the process has no descriptor
- *  left to read with
- *  Owner: caller, gpuhal_view_release(), also after gpuhal_close(); it may be read until gpuhal_close(). Threads: any.
- *  Blocks: only with GPUHAL_VIEW_HARDWARE, reading files of the kernel; opens no device. */
+ *  that was built without GPUHAL_NODE, and FILE if the hardware cannot be listed, for example because the process has
+ *  no free file descriptor
+ *  Owner: caller, gpuhal_view_release(), which may come after gpuhal_close(); the view may be read until
+ *  gpuhal_close(). Threads: any. Blocks: only with GPUHAL_VIEW_HARDWARE, reading files of the kernel; opens no
+ *  device. */
 GPUHAL_API gpuhal_status gpuhal_view_of(const gpuhal *gpu, uint32_t flags, gpuhal_view **out_view);
 
 /** Counts the records of a kind.
@@ -98,8 +100,7 @@ GPUHAL_API uint32_t gpuhal_view_count(const gpuhal_view *view, gpuhal_record_kin
 /** Returns record number @p index of a kind, counted from 0. Set the size of the kind's structure first.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a size of 0), NOT_FOUND past the last; NOT_SUPPORTED for a
  *  kind that the view does not have: the view was made without it, or the library does not know the kind
- *  Owner: the texts and devices in the record are valid as long as the top of the header says. Threads: any. Blocks:
- *  no. */
+ *  Owner: strings and devices in the record are valid as stated at the top of this header. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_view_get(const gpuhal_view *view, gpuhal_record_kind kind, uint32_t index,
                                          void *out_record);
 

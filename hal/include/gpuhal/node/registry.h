@@ -1,10 +1,10 @@
 /** gpuhal/node/registry.h: the persistent record of this machine: plugins with the results of probing them, physical
- *  devices with stable numbers, tested links, faults. docs/registry.md states the contents, their place, and how long
- *  they are valid.
+ *  devices with stable numbers, tested links, faults. docs/registry.md describes the contents, the location, and how
+ *  long they are valid.
  *
- *  A view (gpuhal/view.h) has the whole record at one moment: that of the gpuhal object, where results of a transfer
- *  appear within moments, or that on the disk. Times are seconds since 1970, 0 for never; they are for people and
- *  affect nothing.
+ *  A view (gpuhal/view.h) has a snapshot of the whole record: either that of the gpuhal object, where results of a
+ *  transfer appear within moments, or that on disk. Times are in seconds since 1970, 0 for never; they are
+ *  informational only.
  */
 #ifndef GPUHAL_REGISTRY_H
 #define GPUHAL_REGISTRY_H
@@ -16,26 +16,26 @@
 extern "C" {
 #endif
 
-/** Kinds of record in every view of a library with this part. */
+/** Kinds of records in every view of a library with this header. */
 enum {
     GPUHAL_RECORD_REGISTRY = 17,           /**< gpuhal_registry_info: one, of the record itself. */
     GPUHAL_RECORD_REGISTRY_PLUGIN = 18,    /**< gpuhal_plugin_record: one for each file and cache key. */
     GPUHAL_RECORD_REGISTRY_PHYSICAL = 19,  /**< gpuhal_physical_record */
     GPUHAL_RECORD_REGISTRY_INTERFACE = 20, /**< gpuhal_interface_record */
-    GPUHAL_RECORD_REGISTRY_DRIVER = 21,    /**< gpuhal_driver_record: those of an interface together. */
+    GPUHAL_RECORD_REGISTRY_DRIVER = 21,    /**< gpuhal_driver_record: grouped by interface. */
     GPUHAL_RECORD_REGISTRY_LINK = 22,      /**< gpuhal_link_record */
     GPUHAL_RECORD_REGISTRY_FAULT = 23      /**< gpuhal_fault_record */
 };
 
-/** Reads the record from the disk, without probing plugins, into a view with these kinds alone. @p config as for
- *  gpuhal_open(); only the registry's members count.
- *  @return GPUHAL_OK, also when there is no record, or none is kept; INVALID_ARGUMENT; FILE when the record exists and
+/** Reads the record from the disk, without probing plugins, into a view that has only these kinds. @p config as for
+ *  gpuhal_open(); only the members for the registry are used.
+ *  @return GPUHAL_OK, also when there is no record, or none is kept; INVALID_ARGUMENT; FILE when the record exists but
  *  cannot be read, or a later version wrote it; HOST_MEMORY
  *  Owner: caller, gpuhal_view_release(). Threads: any. Blocks: yes, reading a file. */
 GPUHAL_API gpuhal_status gpuhal_view_read(const gpuhal_config *config, gpuhal_view **out_view);
 
-/** Writes the record that the view has to a new file, accessible to its owner only, in the format of
- *  docs/registry.md, for gpuhal_registry_import().
+/** Writes the view's record to a new file, accessible only to its owner, in the format of docs/registry.md, for
+ *  gpuhal_registry_import().
  *  @return GPUHAL_OK once the disk has it; INVALID_ARGUMENT; FORKED; FILE; HOST_MEMORY
  *  Owner: nothing. Threads: any. Blocks: yes, for the disk. */
 GPUHAL_API gpuhal_status gpuhal_view_write(const gpuhal_view *view, const char *path);
@@ -46,7 +46,7 @@ typedef struct gpuhal_registry_info {
     uint32_t reserved;
     uint64_t generation; /**< Every change increments it; 0: nothing was ever written. */
     const char *place;   /**< An absolute directory; "": none is kept. */
-    /** A sentence with the damage that gpuhal_view_read() found in the record; the view has the undamaged parts. */
+    /** A sentence about damage that gpuhal_view_read() found in the record; the view has the undamaged parts. */
     const char *damage;
 } gpuhal_registry_info;
 
@@ -55,14 +55,15 @@ typedef struct gpuhal_plugin_record {
     uint32_t size;
     gpuhal_plugin_state state;
     gpuhal_plugin_stage stage; /**< The last stage entered. */
-    uint32_t signal; /**< The cause that ended its helper process: see gpuhal_plugin_report.signal; 0: none. */
+    /** Number of the signal that terminated its helper process, see gpuhal_plugin_report.signal; 0: none. */
+    uint32_t signal;
     const char *name;
     const char *file;
     const char *version;
     const char *driver;    /**< Path of the vendor's library. */
     const char *reason;
     const char *output;    /**< The last lines of its output, separated by line feeds. */
-    const char *identity;  /**< Of the file. */
+    const char *identity;  /**< Identity of the file. */
     uint64_t probed_at;
     uint32_t device_count;
     uint32_t reserved;
@@ -74,31 +75,31 @@ typedef struct gpuhal_physical_record {
     /** As in gpuhal_device_physical(): stable across restarts, reboots, new drivers and another order of
      * enumeration. */
     uint32_t number;
-    uint32_t is_host;     /**< 1: the host's processor. */
+    uint32_t is_host;     /**< 1: the host's CPU. */
     uint32_t is_present;  /**< 1: one of its interfaces was present at the last enumeration of its backend. */
     uint32_t vendor_id;   /**< PCI vendor; 0: unknown. */
     uint32_t reserved;
     const char *pci_address;
     const char *name;
-    uint64_t first_seen, last_seen; /**< The latter is exact to the day. */
+    uint64_t first_seen, last_seen; /**< The latter is accurate to the day. */
 } gpuhal_physical_record;
 
-/** A physical device, or a partition of it, as one backend sees it. */
+/** A physical device, or a partition of it, as one backend exposes it. */
 typedef struct gpuhal_interface_record {
     uint32_t size;
     uint32_t number;        /**< Stable, like that of the physical device. */
     uint32_t physical;      /**< Number of the physical device. */
     uint32_t is_present;    /**< 1: it was present at the last enumeration of its backend. */
-    uint32_t driver_count;  /**< Versions that are recorded: at most the newest 16. */
+    uint32_t driver_count;  /**< Number of recorded versions: at most the newest 16. */
     uint32_t first_driver;  /**< Index of its first GPUHAL_RECORD_REGISTRY_DRIVER. */
     const char *backend;
     const char *name;
-    const char *partition;  /**< Of a partitioned device. */
+    const char *partition;  /**< Name of the partition, if there is one. */
     const char *uuid;
     uint64_t first_seen, last_seen; /**< As those of the physical device. */
 } gpuhal_interface_record;
 
-/** A version of the driver of an interface; the newest is the last. */
+/** A version of an interface's driver; the newest version is the last. */
 typedef struct gpuhal_driver_record {
     uint32_t size;
     uint32_t interface_number;
@@ -109,9 +110,9 @@ typedef struct gpuhal_driver_record {
 /** The link from one interface to another, with the drivers at that time. */
 typedef struct gpuhal_link_record {
     uint32_t size;
-    uint32_t from, to;      /**< Numbers of interfaces; equal ones: the result of gpuhal_device_verify(). */
+    uint32_t from, to;      /**< Numbers of interfaces; if equal, this is the result of gpuhal_device_verify(). */
     uint32_t verified;      /**< 1: the bytes arrived unchanged; 0: they did not. */
-    gpuhal_path path;       /**< Of the copies that were measured; 0: not measured. */
+    gpuhal_path path;       /**< Path of the measured copies; 0: not measured. */
     uint32_t reserved;
     uint64_t bytes_per_second, latency_ns; /**< 0: not measured. */
     uint64_t tried;
@@ -123,13 +124,13 @@ typedef struct gpuhal_fault_record {
     uint32_t size;
     uint32_t interface_number; /**< 0: a fault of the plugin. */
     const char *kind;       /**< "crash", "hang", "lost", "out_of_memory". */
-    const char *plugin;     /**< Name, else identity of the plugin; "" for a fault of an interface. */
-    const char *driver_version, *detail; /**< Of the latest one. */
+    const char *plugin;     /**< Name of the plugin, otherwise its identity; "" for a fault of an interface. */
+    const char *driver_version, *detail; /**< Of the latest fault. */
     uint64_t count, first, last;
 } gpuhal_fault_record;
 
 /** Checks whether the cached result of GPUHAL_RECORD_REGISTRY_PLUGIN number @p index is valid: whether its cache key is
- *  current. @p out_why gets "" if it is, else a sentence that names the difference, cut to @p why_bytes.
+ *  current. @p out_why receives "" if it is, otherwise a sentence that names the difference, truncated to @p why_bytes.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, NOT_FOUND past the last, HOST_MEMORY
  *  Owner: nothing. Threads: any. Blocks: yes, reading files; opens no device. */
 GPUHAL_API gpuhal_status gpuhal_registry_plugin_stale(const gpuhal_view *view, uint32_t index, char *out_why,
@@ -142,17 +143,17 @@ GPUHAL_API gpuhal_status gpuhal_registry_plugin_stale(const gpuhal_view *view, u
  *  Owner: nothing. Threads: any. Blocks: yes, for other writers and the disk. */
 GPUHAL_API gpuhal_status gpuhal_registry_forget(const gpuhal_config *config, const char *plugin);
 
-/** Removes the record of one physical device that was taken out, with its interfaces, links and faults; @p number is
- *  that of its gpuhal_physical_record. The rest stays. A device that is still there is recorded again, under another
- *  number, by the next program that lists it. Open gpuhal objects go on with the old numbers, and record nothing more
- *  of it.
+/** Removes the record of one physical device that was taken out of the machine, with its interfaces, links and faults;
+ *  @p number is that of its gpuhal_physical_record. All other records are kept. If the device is still in the machine,
+ *  the next program that lists it records it again, under another number. Open gpuhal objects keep the old numbers, and
+ *  record nothing more about the device.
  *  @return GPUHAL_OK once the disk has it; INVALID_ARGUMENT; NOT_FOUND for a number without a record; FILE when it
  *  cannot be written; HOST_MEMORY
  *  Owner: nothing. Threads: any. Blocks: yes, for other writers and the disk. */
 GPUHAL_API gpuhal_status gpuhal_registry_forget_physical(const gpuhal_config *config, uint32_t number);
 
-/** Replaces the whole record by a file of gpuhal_view_write(). A damaged file changes nothing. No gpuhal object may be
- *  open meanwhile: it would record its results under the old numbers, which other devices may have now.
+/** Replaces the whole record with a file of gpuhal_view_write(). A damaged file changes nothing. No gpuhal object may
+ *  be open during the call: it would record its results under the old numbers, which other devices may have now.
  *  @return GPUHAL_OK once the disk has it; INVALID_ARGUMENT; FILE for a file that cannot be read, is damaged or of a
  *  later version, or when the registry cannot be written; HOST_MEMORY
  *  Owner: nothing. Threads: any. Blocks: yes, for other writers and the disk. */

@@ -1,12 +1,13 @@
 /** gpuhal/node/sampler.h: values over time: history, statistics of windows, thresholds, and the health of devices.
  *
- *  A sampler reads the same values of the same devices again and again, on a separate thread (gpuhal-sample), and keeps
- *  the newest ones in a ring. All other calls read that ring and never a driver. A value that was missing in a sample
- *  stays missing in the history: statistics leave it out and count the missing ones.
+ *  A sampler periodically reads the same values of the same devices on a separate thread (gpuhal-sample), and keeps the
+ *  newest samples in a ring. All other calls read the ring and never call a driver. A value that was missing in a
+ *  sample stays missing in the history; statistics exclude missing values and count them.
  *
- *  Thresholds and changes of health are events. An event goes to the callback of its threshold, and to the list of
- *  gpuhal_sampler_next_event() once gpuhal_sampler_descriptor() was called. The events of one sample come in the order
- *  of the thresholds' numbers, those of one threshold in the order of the devices, and those of health last.
+ *  Passed thresholds and changes of health are events. An event is passed to the callback of its threshold, and added
+ *  to the list of gpuhal_sampler_next_event() once gpuhal_sampler_descriptor() was called. The events of one sample are
+ *  in the order of the thresholds' numbers, those of one threshold in the order of the devices, and health events are
+ *  last.
  *
  *      gpuhal_sampler *sampler = NULL;
  *      gpuhal_threshold hot = {.size = sizeof hot, .key = GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS,
@@ -14,8 +15,8 @@
  *      gpuhal_sampler_create(gpu, NULL, &sampler);      // every device, the usual values, once a second
  *      gpuhal_sampler_add_threshold(sampler, &hot, NULL);
  *
- *  gpuhal_close() ends the sampling. The samples stay readable, and callbacks for them still come, until
- *  gpuhal_sampler_destroy(). Until then the calls of this header, and no others, accept the sampler's devices.
+ *  gpuhal_close() ends the sampling. The samples stay readable, and callbacks for them are still called, until
+ *  gpuhal_sampler_destroy(). Until then only the calls of this header accept the sampler's devices.
  */
 #ifndef GPUHAL_SAMPLER_H
 #define GPUHAL_SAMPLER_H
@@ -35,7 +36,7 @@ typedef struct gpuhal_sampler_desc {
     uint32_t size;
     uint32_t flags;        /**< GPUHAL_SAMPLE_WAKE, or 0. */
     uint32_t device_count; /**< 0: the preferred interface of every physical device. */
-    uint32_t key_count;    /**< 0: every value except PCIe traffic, which takes long to read. */
+    uint32_t key_count;    /**< 0: every value except PCIe traffic, which is slow to read. */
     gpuhal_device *const *devices;
     const gpuhal_key *keys;
     uint64_t period_ns;    /**< From one sample to the next; 0: one second. At least 10 ms, at most a day. */
@@ -43,19 +44,19 @@ typedef struct gpuhal_sampler_desc {
     uint32_t reserved;
 } gpuhal_sampler_desc;
 
-/** Creates a sampler, which begins the first sample at once. A sample that takes longer than the period delays the next
- *  one; missed samples are not made up for. If a source does not answer within the period, limited to 100 ms to 5 s,
- *  its values are missing. @p desc NULL: all defaults.
- *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (a period or a history outside its limits, a device twice, a key that is
- *  no value), NO_DEVICE if there is no device to sample, HOST_MEMORY
+/** Creates a sampler, which starts the first sample immediately. A sample that takes longer than the period delays the
+ *  next one; missed samples are skipped. If a source does not respond within the period, but at least 100 ms and at
+ *  most 5 s, its values are missing. @p desc NULL: all defaults.
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (a period or a history outside its limits, a duplicate device, a key
+ *  that is not a value), NO_DEVICE if there is no device to sample, HOST_MEMORY
  *  Owner: caller, gpuhal_sampler_destroy(). Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_sampler_create(gpuhal *gpu, const gpuhal_sampler_desc *desc,
                                                gpuhal_sampler **out_sampler);
 
-/** Ends the sampling and frees the sampler. After this returns none of its callbacks runs or is called again; only a
- *  callback that makes this call itself goes on until it returns. NULL does nothing.
- *  Owner: the sampler is gone. Threads: any, once no other thread uses it. Blocks: until a running callback has ended,
- *  never for a driver. */
+/** Stops sampling and frees the sampler. Once this call has returned, none of its callbacks runs or is called again;
+ *  only a callback that makes this call itself continues until it returns. NULL does nothing.
+ *  Owner: @p sampler is invalid afterwards. Threads: any, once no other thread uses it. Blocks: until a running
+ *  callback has ended, never for a driver. */
 GPUHAL_API void gpuhal_sampler_destroy(gpuhal_sampler *sampler);
 
 /** Returns device number @p index of the sampler, counted from 0.
@@ -63,11 +64,10 @@ GPUHAL_API void gpuhal_sampler_destroy(gpuhal_sampler *sampler);
  *  Owner: the gpuhal object, and the sampler. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_device *gpuhal_sampler_device(const gpuhal_sampler *sampler, uint32_t index);
 
-/** Returns values of the newest sample, selected by @p values[i].key. A key that is not sampled is missing, not read.
+/** Returns values of the newest sample, selected by @p values[i].key. A key that is not sampled is missing (not read).
  *  @p out_time_ns, on the monotonic clock, may be NULL.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a device that is not sampled), NOT_READY before the first
- *  sample, DEVICE_LOST when the device was lost before that sample, or the status of its backend, which could not be
- *  started
+ *  sample, DEVICE_LOST when the device was lost before that sample, or why its backend could not be started
  *  Owner: caller. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_sampler_latest(gpuhal_sampler *sampler, const gpuhal_device *device,
                                                gpuhal_value *values, uint32_t count, uint64_t *out_time_ns);
@@ -80,7 +80,7 @@ typedef struct gpuhal_point {
     uint32_t reserved;
 } gpuhal_point;
 
-/** Copies the newest samples of one value, the oldest of them first. @p out_count: how many were copied.
+/** Copies the newest samples of one value, the oldest of them first. @p out_count is the number of copied samples.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a device or a key that is not sampled)
  *  Owner: caller. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_sampler_history(gpuhal_sampler *sampler, const gpuhal_device *device, gpuhal_key key,
@@ -90,18 +90,18 @@ GPUHAL_API gpuhal_status gpuhal_sampler_history(gpuhal_sampler *sampler, const g
 typedef struct gpuhal_window {
     uint32_t size;            /**< sizeof(gpuhal_window), set by the caller. */
     uint32_t count;           /**< Samples with a value; 0: all other numbers are 0, too. */
-    uint32_t missing;         /**< Samples without one. */
+    uint32_t missing;         /**< Samples without a value. */
     uint32_t reserved;
     uint64_t from_ns, to_ns;  /**< Times of the first and the last sample with a value. */
     uint64_t first, last;
     uint64_t min, max;
-    uint64_t mean;            /**< Of the samples, rounded down. */
+    uint64_t mean;            /**< Mean of the samples, rounded down. */
     /** For a value that counts up (energy, errors, bytes): the sum of its increases from sample to sample. A sample
-     *  that is below the one before it adds nothing: the counter has begun again. */
+     *  that is below the preceding one adds nothing: the counter was reset. */
     uint64_t increase;
 } gpuhal_window;
 
-/** Computes the statistics of the samples that are at most @p window_ns old, 0: of all kept samples.
+/** Computes the statistics of the samples that are at most @p window_ns old; 0: of all kept samples.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT (also for a size of 0, a device or a key that is not sampled)
  *  Owner: caller. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_sampler_window(gpuhal_sampler *sampler, const gpuhal_device *device, gpuhal_key key,
@@ -112,7 +112,7 @@ typedef uint32_t gpuhal_health_state;
 enum {
     GPUHAL_HEALTH_UNKNOWN = 0,  /**< Not sampled yet. */
     GPUHAL_HEALTH_OK = 1,
-    GPUHAL_HEALTH_DEGRADED = 2, /**< It works; an operator should look. */
+    GPUHAL_HEALTH_DEGRADED = 2, /**< It works, but an operator should examine it. */
     GPUHAL_HEALTH_LOST = 3      /**< It cannot be used any more. */
 };
 
@@ -120,11 +120,11 @@ enum {
 enum {
     GPUHAL_HEALTH_FAULTS = 1u << 0,           /**< Another interface of its physical device was lost in this process. */
     GPUHAL_HEALTH_ECC = 1u << 1,              /**< New memory errors that could not be corrected. */
-    GPUHAL_HEALTH_THERMAL = 1u << 2,          /**< It is slowed down because it is too hot. */
-    GPUHAL_HEALTH_POWER_BRAKE = 1u << 3,      /**< It is slowed down because the power supply demands it. */
-    GPUHAL_HEALTH_PCIE_REPLAYS = 1u << 4,     /**< Its link repeats packets often. */
-    GPUHAL_HEALTH_VENDOR_EVENT = 1u << 5      /**< The vendor's driver reported an error that is not the application's.
-                                               */
+    GPUHAL_HEALTH_THERMAL = 1u << 2,          /**< The device is slowed down because it is too hot. */
+    GPUHAL_HEALTH_POWER_BRAKE = 1u << 3,      /**< The device is slowed down because the power supply requests it. */
+    GPUHAL_HEALTH_PCIE_REPLAYS = 1u << 4,     /**< Its link often retransmits packets. */
+    /** The vendor's driver reported an error that the application did not cause. */
+    GPUHAL_HEALTH_VENDOR_EVENT = 1u << 5
 };
 
 /** The health of a device. */
@@ -133,8 +133,8 @@ typedef struct gpuhal_health {
     gpuhal_health_state state;
     uint32_t reasons;         /**< Bits GPUHAL_HEALTH_…; 0 unless degraded. */
     uint32_t reserved;
-    uint64_t since_ns;        /**< When it came into this state, on the monotonic clock; 0 for UNKNOWN. */
-    char sentence[240];       /**< For people: the problem; "" for OK and UNKNOWN. */
+    uint64_t since_ns;        /**< When the device entered this state, on the monotonic clock; 0 for UNKNOWN. */
+    char sentence[240];       /**< The problem, human-readable; "" for OK and UNKNOWN. */
 } gpuhal_health;
 
 /** Returns the health as of the newest sample.
@@ -152,8 +152,8 @@ GPUHAL_API const char *gpuhal_health_name(gpuhal_health_state state);
 typedef uint32_t gpuhal_sampler_event_kind;
 enum {
     GPUHAL_SAMPLER_RAISED = 1,  /**< A value has passed its threshold. */
-    GPUHAL_SAMPLER_CLEARED = 2, /**< It is no longer beyond the threshold's `clear`. */
-    GPUHAL_SAMPLER_HEALTH = 3   /**< The device came into another state of health, or has other reasons. */
+    GPUHAL_SAMPLER_CLEARED = 2, /**< The value is no longer beyond the threshold's `clear`. */
+    GPUHAL_SAMPLER_HEALTH = 3   /**< The device's health state or its reasons have changed. */
 };
 
 /** One event. */
@@ -161,11 +161,11 @@ typedef struct gpuhal_sampler_event {
     uint32_t size;
     gpuhal_sampler_event_kind kind;
     gpuhal_device *device;
-    uint64_t time_ns;      /**< Of the sample, on the monotonic clock. */
-    uint32_t threshold;    /**< Its number; 0 for HEALTH. */
+    uint64_t time_ns;      /**< Time of the sample, on the monotonic clock. */
+    uint32_t threshold;    /**< The threshold's number; 0 for HEALTH. */
     gpuhal_key key;        /**< 0 for HEALTH. */
     uint64_t value;        /**< The value; for HEALTH the gpuhal_health_state. */
-    char sentence[240];    /**< For people: "cuda:1: temperature_millicelsius is 91000, above 90000". */
+    char sentence[240];    /**< Human-readable: "cuda:1: temperature_millicelsius is 91000, above 90000". */
 } gpuhal_sampler_event;
 
 /** Receives an event, on the thread of the library that serves all callbacks of the gpuhal object; it may call the
@@ -176,12 +176,12 @@ typedef void gpuhal_sampler_fn(void *user, const gpuhal_sampler_event *event);
 typedef struct gpuhal_threshold {
     uint32_t size;
     gpuhal_key key;
-    gpuhal_device *device; /**< NULL: every device of the sampler, each for itself. */
+    gpuhal_device *device; /**< NULL: every device of the sampler, each separately. */
     uint32_t is_below;     /**< 0: raised by values above `limit`; 1: by values below it. */
-    uint32_t samples;      /**< Samples in a row that raise or clear it; 0: one. */
+    uint32_t samples;      /**< Consecutive samples that raise or clear it; 0: one. */
     uint64_t limit;
-    /** Hysteresis: once raised, it is cleared by a value that is no longer beyond this. 0: the limit itself, also if
-     *  `is_below` is 1. Must not be beyond the limit. */
+    /** Hysteresis: a raised threshold is cleared by a value that is no longer beyond this. 0: the limit itself, even
+     *  if `is_below` is 1. Must not be beyond the limit. */
     uint64_t clear;
     gpuhal_sampler_fn *callback; /**< NULL: none. */
     void *user;
@@ -195,21 +195,21 @@ typedef struct gpuhal_threshold {
 GPUHAL_API gpuhal_status gpuhal_sampler_add_threshold(gpuhal_sampler *sampler, const gpuhal_threshold *threshold,
                                                       uint32_t *out_number);
 
-/** Removes a threshold. After this returns its callback does not run and is not called again; only a callback that
- *  makes this call itself goes on until it returns.
+/** Removes a threshold. Once this call has returned, its callback is not running and is not called again; only a
+ *  callback that makes this call itself continues until it returns.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, NOT_FOUND
  *  Owner: nothing. Threads: any. Blocks: until a running call of the callback has ended. */
 GPUHAL_API gpuhal_status gpuhal_sampler_remove_threshold(gpuhal_sampler *sampler, uint32_t number);
 
-/** Calls @p callback for every change of health of every device of the sampler. NULL ends the calls, as removing a
- *  threshold does.
+/** Registers @p callback to be called for every change of health of every device of the sampler. NULL ends the calls,
+ *  like removing a threshold.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY
  *  Owner: caller must keep @p user. Threads: any. Blocks: with NULL, until a running call has ended. */
 GPUHAL_API gpuhal_status gpuhal_sampler_on_health(gpuhal_sampler *sampler, gpuhal_sampler_fn *callback, void *user);
 
-/** Returns a descriptor that is readable while gpuhal_sampler_next_event() has an event. It must not be read. Events
- *  are kept from the first call on, at most 256; the oldest are dropped.
- *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY or DRIVER when the system gives no descriptor
+/** Returns a descriptor that is readable while gpuhal_sampler_next_event() has an event. The caller must not read from
+ *  it. From the first call on, at most 256 events are kept; the oldest are dropped.
+ *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY or DRIVER when the system provides no descriptor
  *  Owner: caller closes @p out_descriptor with gpuhal_os_handle_close(), at any time. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_sampler_descriptor(gpuhal_sampler *sampler, gpuhal_os_handle *out_descriptor);
 

@@ -1,8 +1,8 @@
-/** gpuhal/schedule/assign.h: chooses a device for each step of a program, before the first one runs.
+/** gpuhal/schedule/assign.h: chooses a device for each step of a program, before the first step runs.
  *
- *  Each step has a need (rank.h), or none: then it needs no device. gpuhal_assign() finds a device for every step, or
- *  returns an error that names a step and its unmet need. If the policy's own choices lead to a step without room,
- *  others are tried, so that an assignment is found whenever there is one, up to a limit of the effort.
+ *  Each step has a need (rank.h), or needs no device. gpuhal_assign() finds a device for every step, or returns an
+ *  error that names a step and its unmet need. If the policy's own choices leave a step without room, other choices are
+ *  tried, so that an assignment is found whenever one exists, up to a limit on the effort.
  *
  *      gpuhal_need small = {.size = sizeof small, .bytes = UINT64_C(1) << 30};
  *      gpuhal_need large = {.size = sizeof large, .bytes = UINT64_C(8) << 30};
@@ -31,8 +31,8 @@ extern "C" {
 enum {
     /** If its group does not fit on one device, this step may be on another one. */
     GPUHAL_STEP_MAY_SPLIT = 1u << 0,
-    /** It runs already, on the device that the balance has for it: the values that are measured there include its bytes
-     *  and its share of the time. */
+    /** The step is already running on the device that the balance has for it: the values measured there include its
+     *  bytes and its share of the time. */
     GPUHAL_STEP_RUNS = 1u << 1
 };
 
@@ -41,30 +41,29 @@ typedef struct gpuhal_assign_step {
     uint32_t size;           /**< sizeof(gpuhal_assign_step). */
     uint32_t flags;          /**< GPUHAL_STEP_ bits. */
     const char *name;        /**< For messages, and for the balance; NULL: its number. */
-    const gpuhal_need *need; /**< NULL: it needs no device. */
-    uint32_t group;          /**< Steps of one group are on one device; 0: of none. */
-    uint32_t busy_permille;  /**< Share of the time that a device works for it, if that is known. */
+    const gpuhal_need *need; /**< NULL: the step needs no device. */
+    uint32_t group;          /**< Steps of one group are on one device; 0: no group. */
+    uint32_t busy_permille;  /**< Share of the time during which a device works for it, if known. */
 } gpuhal_assign_step;
 
 /** The choice among the devices that satisfy a step's need. */
 typedef uint32_t gpuhal_assign_policy;
 enum {
-    GPUHAL_ASSIGN_FIRST = 0,       /**< The first one with room. */
-    /** The one after that of the step before. With a balance the first step gets the one after the last of the call
-     *  before; without a balance the first one. */
+    GPUHAL_ASSIGN_FIRST = 0,       /**< The first device with room. */
+    /** The device after that of the preceding step. With a balance the first step gets the device after the last one
+     *  of the preceding call, without a balance the first device. */
     GPUHAL_ASSIGN_ROUND_ROBIN = 1,
-    GPUHAL_ASSIGN_SPREAD = 2,      /**< So that the device with most steps has as few as possible. */
-    GPUHAL_ASSIGN_PACK = 3,        /**< So that as few devices as possible are used. */
-    GPUHAL_ASSIGN_MOST_FREE = 4,   /**< The one with most free memory, less the bytes of earlier steps. */
-    /** The one with the least load, as in GPUHAL_RANK_LEAST_LOADED, with that of earlier steps; with a balance the one
-     *  that the step had before, unless another one has less load by more than the margin. */
+    GPUHAL_ASSIGN_SPREAD = 2,      /**< Minimises the largest number of steps on one device. */
+    GPUHAL_ASSIGN_PACK = 3,        /**< Minimises the number of used devices. */
+    GPUHAL_ASSIGN_MOST_FREE = 4,   /**< The device with the most free memory, minus the bytes of earlier steps. */
+    /** The device with the least load, as in GPUHAL_RANK_LEAST_LOADED, including that of earlier steps. With a
+     *  balance the step keeps its earlier device, unless another device's load is lower by more than the margin. */
     GPUHAL_ASSIGN_LEAST_LOADED = 5
 };
 
 /** Flags of gpuhal_assign(). */
 enum {
-    /** The steps run one after another and keep no memory: of the steps on one device, the largest must fit, not all
-     *  together. */
+    /** The steps run one after another and keep no memory: of the steps on one device, only the largest must fit. */
     GPUHAL_ASSIGN_IN_TURN = 1u
 };
 
@@ -75,20 +74,20 @@ typedef struct gpuhal_assign_desc {
     gpuhal_assign_policy policy;
     uint32_t step_count;
     const gpuhal_assign_step *steps; /**< All with the same size. */
-    gpuhal_device *const *devices;   /**< In the order of trying; lost ones are left out. */
+    gpuhal_device *const *devices;   /**< In the order in which they are tried; lost devices are skipped. */
     uint32_t device_count;           /**< 0: all devices of the gpuhal object. */
     uint32_t promise_count;
     const gpuhal_promise *promises;
     gpuhal_balance *balance; /**< The earlier choices; changed when the call returns OK. May be NULL. */
-    uint64_t timeout_ns;     /**< To read values; 0: as gpuhal_device_sample(). */
+    uint64_t timeout_ns;     /**< Timeout for reading values; 0: as gpuhal_device_sample(). */
 } gpuhal_assign_desc;
 
 /** A device for each step. */
 typedef struct gpuhal_assignment gpuhal_assignment;
 
 /** Assigns a device to each step that needs one. Values are read, and plugins loaded for that, only if a step needs
- *  bytes or the policy depends on them; if the free memory of a device is unknown, its total counts. Without a step
- *  that needs a device the assignment is empty, also on a machine without devices.
+ *  bytes or the policy depends on them; if a device's free memory is unknown, its total memory counts. If no step needs
+ *  a device, the assignment is empty, even on a machine without devices.
  *  @return GPUHAL_OK; NOT_FOUND when no device satisfies the need of a step, apart from `bytes`; INFEASIBLE when there
  *  is not enough memory, or no device for a whole group; FORKED; INVALID_ARGUMENT; HOST_MEMORY. The detail names the
  *  step
@@ -111,7 +110,8 @@ GPUHAL_API gpuhal_device *gpuhal_assignment_device(const gpuhal_assignment *assi
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API uint64_t gpuhal_assignment_bytes(const gpuhal_assignment *assignment, const gpuhal_device *device);
 
-/** Returns whether all its devices can still be used, as far as is known; does not call a driver.
+/** Returns whether all devices of the assignment can still be used, as far as the library knows; does not call a
+ *  driver.
  *  @return GPUHAL_OK; DEVICE_LOST, with a step and its device in the detail; FORKED; INVALID_ARGUMENT
  *  Owner: nothing. Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_assignment_check(const gpuhal_assignment *assignment);

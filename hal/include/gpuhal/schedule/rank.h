@@ -1,8 +1,8 @@
-/** gpuhal/schedule/rank.h: the devices that satisfy a need, in an order, with reasons.
+/** gpuhal/schedule/rank.h: ranks the devices for a need, with reasons.
  *
- *  A need states the requirements for a device: interfaces, kinds of memory, data types, bytes. gpuhal_rank() puts all
- *  devices in an order, first the ones that satisfy the need, with a sentence for the place of each. gpuhal_assign()
- *  (assign.h) takes the same needs, and chooses a device for each of several steps.
+ *  A need states the requirements for a device: interfaces, kinds of memory, data types, bytes. gpuhal_rank() orders
+ *  all devices, those that satisfy the need first, with a sentence that explains each device's place. gpuhal_assign()
+ *  (assign.h) accepts the same needs, and chooses a device for each of several steps.
  *
  *      const char *const apis[] = {"cuda", "rocm"};
  *      gpuhal_need need = {.size = sizeof need, .bytes = UINT64_C(8) << 30, .backends = apis, .backend_count = 2};
@@ -15,7 +15,7 @@
  *
  *  Software drivers, devices that failed their self-test (gpuhal_device_verify()) or are GPUHAL_COMPUTE_PROHIBITED, and
  *  the CPU satisfy a need only if it names their backend, or if the caller lists the devices; the CPU also satisfies
- *  needs that allow it. Interfaces of one physical device, or of one part of it, share its memory and its load.
+ *  needs that allow it. Interfaces of one physical device, or of one partition of it, share its memory and its load.
  */
 #ifndef GPUHAL_RANK_H
 #define GPUHAL_RANK_H
@@ -27,42 +27,43 @@ extern "C" {
 #endif
 
 /** Flags of needs. */
-enum { GPUHAL_NEED_ALLOW_CPU = 1u /**< The CPU will do if no other device has room. */ };
+enum { GPUHAL_NEED_ALLOW_CPU = 1u /**< The CPU is acceptable if no other device has room. */ };
 
-/** The requirements for a device. Zero is no requirement. */
+/** The requirements for a device. Zero means no requirement. */
 typedef struct gpuhal_need {
     uint32_t size;             /**< sizeof(gpuhal_need). */
     uint32_t flags;            /**< GPUHAL_NEED_ bits. */
-    uint64_t bytes;            /**< Of device memory that is free, in all. */
-    uint64_t allocation_bytes; /**< Of the largest single buffer. */
+    uint64_t bytes;            /**< Free device memory, in total. */
+    uint64_t allocation_bytes; /**< Size of the largest single buffer. */
     uint32_t memory_kinds;     /**< Bit 1 << gpuhal_memory_kind for each kind that it allocates. */
     uint32_t data_types;       /**< GPUHAL_DATA_ bits of types that its kernels compute with. */
     uint32_t capabilities;     /**< GPUHAL_CAPABILITY_ bits. */
     uint32_t backend_count;    /**< 0: any backend. */
-    /** Of one physical device gpuhal_assign() takes the interface of the earliest backend in this list that satisfies
-     *  the need. GPUHAL_RANK_BEST puts devices of earlier backends first, the other orders only among equal devices. */
+    /** For a physical device, gpuhal_assign() uses the interface of the earliest backend in this list that satisfies
+     *  the need. GPUHAL_RANK_BEST puts devices of earlier backends first; the other orders do so only among equal
+     *  devices. */
     const char *const *backends;
 } gpuhal_need;
 
-/** A use that a device was promised for, and that cannot be measured yet: a lease, or work of the application that has
- *  not begun. Counts for all interfaces of the physical device. */
+/** A planned use of a device that cannot be measured yet: a lease, or work of the application that has not begun. It
+ *  counts for all interfaces of the physical device. */
 typedef struct gpuhal_promise {
     uint32_t size;          /**< sizeof(gpuhal_promise). */
-    uint32_t busy_permille; /**< Share of the time that the device will work for it. */
+    uint32_t busy_permille; /**< Share of the time during which the device will work for it. */
     gpuhal_device *device;
-    uint64_t bytes; /**< Of its memory, beyond the bytes allocated already. */
+    uint64_t bytes; /**< Bytes of its memory, in addition to those already allocated. */
 } gpuhal_promise;
 
-/** The earlier choices: keeps choices by load from going back and forth between devices that are nearly equal. */
+/** Records earlier choices, so that choices by load do not alternate between nearly equal devices. */
 typedef struct gpuhal_balance gpuhal_balance;
 
 /** How a balance decides. */
 typedef struct gpuhal_balance_desc {
     uint32_t size;            /**< sizeof(gpuhal_balance_desc). */
-    uint32_t margin_permille; /**< A device is left only for one whose load is less by more than this; 0: 100. */
+    uint32_t margin_permille; /**< The choice changes only to a device whose load is lower by more than this; 0: 100. */
 } gpuhal_balance_desc;
 
-/** Creates a balance that has seen no choice yet. @p desc may be NULL.
+/** Creates a balance without earlier choices. @p desc may be NULL.
  *  @return GPUHAL_OK, FORKED, INVALID_ARGUMENT, HOST_MEMORY
  *  Owner: caller, gpuhal_balance_destroy(). Threads: any. Blocks: no. */
 GPUHAL_API gpuhal_status gpuhal_balance_create(gpuhal *gpu, const gpuhal_balance_desc *desc,
@@ -72,24 +73,25 @@ GPUHAL_API gpuhal_status gpuhal_balance_create(gpuhal *gpu, const gpuhal_balance
  *  Owner: @p balance is invalid afterwards. Threads: any, with no other call on @p balance in progress. Blocks: no. */
 GPUHAL_API void gpuhal_balance_destroy(gpuhal_balance *balance);
 
-/** The order of devices. In each order devices that do not satisfy the need come last. Before them comes the CPU, if
- *  the need allows it and does not name it, and before it come devices that failed their self-test or are
- *  GPUHAL_COMPUTE_PROHIBITED. */
+/** The order of devices. In each order, devices that do not satisfy the need come last. The CPU comes before them,
+ *  if the need allows the CPU and does not name it. Devices that failed their self-test or are
+ *  GPUHAL_COMPUTE_PROHIBITED come before the CPU. */
 typedef uint32_t gpuhal_rank_order;
 enum {
     /** The order of the need's backends, then the rule of gpuhal_select(). */
     GPUHAL_RANK_BEST = 0,
-    /** Software drivers after all others; then most free memory now; of equal devices by BEST. */
+    /** Software drivers come after all others; then the most free memory now comes first; equal devices are ordered
+     *  by BEST. */
     GPUHAL_RANK_MOST_FREE = 1,
-    /** Software drivers after all others; then least load now: the mean of the share of the memory that is not free and
-     *  of the share of the time that the device works, promises included; if one of the two is unknown, the other one.
-     *  Unknown loads come last. */
+    /** Software drivers come after all others; then the least load now comes first. The load is the mean of the
+     *  share of memory that is not free and of the share of time during which the device works, including promises;
+     *  if one of the two is unknown, the load is the other one. Unknown loads come last. */
     GPUHAL_RANK_LEAST_LOADED = 2
 };
 
 /** Flags of gpuhal_rank(). */
 enum {
-    GPUHAL_RANK_ONE_EACH = 1u /**< One interface of each physical device, or of each part of a divided one. */
+    GPUHAL_RANK_ONE_EACH = 1u /**< One interface of each physical device, or of each partition. */
 };
 
 /** The description of a ranking. */
@@ -98,13 +100,13 @@ typedef struct gpuhal_rank_desc {
     uint32_t flags; /**< GPUHAL_RANK_ONE_EACH, or 0. */
     gpuhal_rank_order order;
     uint32_t device_count;         /**< 0: all devices of the gpuhal object. */
-    gpuhal_device *const *devices; /**< Lost ones are left out. */
+    gpuhal_device *const *devices; /**< Lost devices are skipped. */
     const gpuhal_need *need;       /**< NULL: no requirement. */
     const gpuhal_promise *promises;
     uint32_t promise_count;
     uint32_t reserved;       /**< 0. */
-    gpuhal_balance *balance; /**< For LEAST_LOADED: which device was the first one before. May be NULL. */
-    uint64_t timeout_ns;     /**< To read values; 0: as gpuhal_device_sample(). */
+    gpuhal_balance *balance; /**< For LEAST_LOADED: records which device was the first before. May be NULL. */
+    uint64_t timeout_ns;     /**< Timeout for reading values; 0: as gpuhal_device_sample(). */
 } gpuhal_rank_desc;
 
 /** The place of one device. */
@@ -112,21 +114,22 @@ typedef struct gpuhal_ranked {
     uint32_t size; /**< sizeof(gpuhal_ranked). */
     uint32_t fits; /**< 1: it satisfies the need. */
     gpuhal_device *device;
-    uint64_t free_bytes;    /**< Less promises, within all limits of the process; UINT64_MAX: not read, unknown. */
+    /** Free memory minus promises, within all limits of the process; UINT64_MAX: not read, or unknown. */
+    uint64_t free_bytes;
     uint32_t load_permille; /**< UINT32_MAX: not read, or unknown. */
     uint32_t reserved;
     char reason[192]; /**< Why it comes after the one before it, or why it does not satisfy the need. */
 } gpuhal_ranked;
 
-/** Puts devices in an order. BEST for a need without bytes uses listed facts alone; every other ranking reads values,
- *  and loads plugins for that if needed; if the free memory of a device is unknown, its total counts, and MOST_FREE
- *  puts it after devices whose free memory is known. @p desc may be NULL. @p out_count, how many there are, may exceed
- *  @p capacity; @p out_ranked may be NULL with a capacity of 0, else the caller sets the size of the first element.
+/** Ranks devices. BEST for a need without bytes uses listed facts alone. Every other ranking reads values, and loads
+ *  plugins for that if needed. If a device's free memory is unknown, its total memory counts, and MOST_FREE puts it
+ *  after devices whose free memory is known. @p desc may be NULL. @p out_count, the number of devices, may exceed @p
+ *  capacity. @p out_ranked may be NULL if @p capacity is 0; otherwise the caller sets the size of the first element.
  *  @return GPUHAL_OK; NOT_FOUND when no device satisfies the need, apart from `bytes`; INFEASIBLE when those that do
- *  have too little free memory; in both cases all are listed all the same, with their reasons; FORKED;
+ *  have too little free memory; in both cases all devices are still listed with their reasons; FORKED;
  *  INVALID_ARGUMENT; HOST_MEMORY
- *  Owner: caller; devices are of @p gpu. Threads: any; one call at a time with the same balance. Blocks: if values are
- *  read. */
+ *  Owner: caller; the devices belong to @p gpu. Threads: any; one call at a time with the same balance. Blocks: if
+ *  values are read. */
 GPUHAL_API gpuhal_status gpuhal_rank(gpuhal *gpu, const gpuhal_rank_desc *desc, gpuhal_ranked *out_ranked,
                                      uint32_t capacity, uint32_t *out_count);
 
