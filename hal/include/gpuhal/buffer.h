@@ -2,6 +2,12 @@
  *
  *  A buffer has a reference count: create returns one reference, retain adds one, release drops one. A buffer keeps its
  *  device open and its gpuhal object alive. The contents of a new buffer are undefined. The smallest buffer has 1 byte.
+ *
+ *      gpuhal_buffer *buffer = NULL;
+ *      gpuhal_buffer_desc desc = {.size = sizeof desc, .kind = GPUHAL_MEMORY_DEVICE, .bytes = 64 << 20};
+ *      if (gpuhal_buffer_create(device, &desc, &buffer) == GPUHAL_OK)
+ *          gpuhal_fill(queue, buffer, 0, desc.bytes, 0, 4);
+ *      gpuhal_buffer_release(buffer);                   // the memory stays until the queue has filled it
  */
 #ifndef GPUHAL_BUFFER_H
 #define GPUHAL_BUFFER_H

@@ -3,6 +3,12 @@
  *  A device is one processor as one backend exposes it. Its id is `backend:index` (`opencl:1`) and does not depend on
  *  which other devices are hidden. Device pointers are valid as long as their gpuhal object exists. A device is opened
  *  when its first buffer is created, or by gpuhal_device_open().
+ *
+ *      gpuhal_device *device = NULL;
+ *      const char *name = "", *reason = "";
+ *      if (gpuhal_select(gpu, "auto", 0, &device, &reason) == GPUHAL_OK &&
+ *          gpuhal_device_text(device, GPUHAL_FACT_NAME, &name) == GPUHAL_OK)
+ *          printf("%s: %s, %s\n", gpuhal_device_id(device), name, reason);
  */
 #ifndef GPUHAL_DEVICE_H
 #define GPUHAL_DEVICE_H

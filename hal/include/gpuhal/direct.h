@@ -3,6 +3,11 @@
  *  For conformance kits, benchmarks and vendors' tests. gpuhal_direct_load() takes the same steps as the core: file
  *  checks, dlopen, ABI negotiation. It does so in this process, so a plugin that crashes terminates the process. The
  *  caller then calls the slots, and must follow the rules of plugin.h.
+ *
+ *      const gpuhal_plugin *plugin = NULL;
+ *      gpuhal_plugin_stage stage;
+ *      if (gpuhal_direct_load("/opt/example/gpuhal-example.so", &plugin, &stage) != GPUHAL_OK)
+ *          printf("%s: %s\n", gpuhal_plugin_stage_name(stage), gpuhal_last_error()->sentence);
  */
 #ifndef GPUHAL_DIRECT_H
 #define GPUHAL_DIRECT_H

@@ -1,6 +1,11 @@
 /** gpuhal/error.h: the details of a failure, with the vendor's own code.
  *
  *  Each thread has one last error. A failing call replaces it; after a successful call it is meaningless.
+ *
+ *      if (gpuhal_write(queue, buffer, 0, host, bytes) != GPUHAL_OK) {
+ *          const gpuhal_error *error = gpuhal_last_error();
+ *          fprintf(stderr, "%s: %s\n", gpuhal_status_name(error->status), error->sentence);
+ *      }
  */
 #ifndef GPUHAL_ERROR_H
 #define GPUHAL_ERROR_H

@@ -13,6 +13,10 @@
  *  When a system call fails, the error detail has the call as vendor_call and its error number (errno, on Windows
  *  GetLastError()) as vendor_code, and the sentence names the file and the offset. Reaching the limit on file sizes
  *  (RLIMIT_FSIZE) is such a failure; the library suppresses the signal SIGXFSZ.
+ *
+ *      gpuhal_file file = {.size = sizeof file, .path = "/models/weights.bin", .offset = 4096};
+ *      gpuhal_status status = gpuhal_read_file(queue, buffer, 0, &file, bytes);
+ *      status = status ? status : gpuhal_queue_synchronize(queue, UINT64_MAX);
  */
 #ifndef GPUHAL_FILE_H
 #define GPUHAL_FILE_H

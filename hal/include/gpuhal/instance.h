@@ -3,6 +3,12 @@
  *  gpuhal_open() finds the plugins, probes each in its own process, and lists the devices. Several objects may exist in
  *  one process, even in two libraries that are unaware of each other; the objects share only started backends.
  *  gpuhal_close() releases the object; existing buffers keep the objects that they need.
+ *
+ *      gpuhal *gpu = NULL;
+ *      gpuhal_config config = {.size = sizeof config, .backends = "cuda,rocm,cpu"};
+ *      if (gpuhal_open(&config, &gpu) != GPUHAL_OK)
+ *          fprintf(stderr, "%s\n", gpuhal_last_error()->sentence);
+ *      gpuhal_close(gpu);                               // NULL is allowed
  */
 #ifndef GPUHAL_INSTANCE_H
 #define GPUHAL_INSTANCE_H

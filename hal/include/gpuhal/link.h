@@ -7,6 +7,12 @@
  *  gpuhal object logs a warning, does not use the link any more, and stages copies. The registry records the failure,
  *  and measurements, for the two devices with these drivers. Later programs do not use the link either, until
  *  gpuhal_link_verify() tests it again.
+ *
+ *      uint64_t kind = 0, is_verified = 0;
+ *      if (gpuhal_link_u64(device, other, GPUHAL_LINK_KIND, &kind) == GPUHAL_OK)
+ *          puts(gpuhal_link_kind_name((gpuhal_link_kind)kind));        // "NVLINK"
+ *      if (gpuhal_link_u64(device, other, GPUHAL_LINK_VERIFIED, &is_verified) != GPUHAL_OK)
+ *          gpuhal_link_verify(device, other);
  */
 #ifndef GPUHAL_LINK_H
 #define GPUHAL_LINK_H

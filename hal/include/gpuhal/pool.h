@@ -36,6 +36,15 @@
  *  caller's time.
  *
  *  In a forked child every call on a pool of the parent returns FORKED, and releasing does nothing.
+ *
+ *      gpuhal_pool *pool = NULL;
+ *      gpuhal_buffer *buffer = NULL;
+ *      gpuhal_pool_desc desc = {.size = sizeof desc, .kind = GPUHAL_MEMORY_DEVICE};
+ *      gpuhal_status status = gpuhal_pool_create(device, &desc, &pool);
+ *      status = status ? status : gpuhal_pool_allocate(pool, queue, bytes, 0, UINT64_MAX, &buffer);
+ *      status = status ? status : gpuhal_write(queue, buffer, 0, host, bytes);
+ *      gpuhal_buffer_release(buffer);                   // later work of the queue can use the memory at once
+ *      gpuhal_pool_destroy(pool);
  */
 #ifndef GPUHAL_POOL_H
 #define GPUHAL_POOL_H

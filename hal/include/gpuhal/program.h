@@ -18,6 +18,22 @@
  *  or disables it. Code that may read other files (`#include`) is not cached. Creating a program or kernel reads the
  *  environment. If another thread changes it at the same time (setenv(), putenv()), the behaviour is undefined, as with
  *  getenv().
+ *
+ *      static const char text[] = "kernel void add(global float *x, float y) { x[get_global_id(0)] += y; }";
+ *      gpuhal_code code = {.size = sizeof code, .format = "opencl-c", .code = text, .bytes = sizeof text - 1};
+ *      gpuhal_program_desc program_desc = {.size = sizeof program_desc, .codes = &code, .code_count = 1};
+ *      gpuhal_kernel_desc kernel_desc = {.size = sizeof kernel_desc, .name = "add", .group_size = {64, 1, 1}};
+ *      gpuhal_program *program = NULL;
+ *      gpuhal_kernel *kernel = NULL;
+ *      gpuhal_status status = gpuhal_program_create(device, &program_desc, &program);
+ *      status = status ? status : gpuhal_kernel_create(program, &kernel_desc, &kernel);
+ *      float y = 1;
+ *      gpuhal_argument arguments[] = {{.buffer = buffer}, {.value = &y, .bytes = sizeof y}};
+ *      gpuhal_launch launch = {.size = sizeof launch, .arguments = arguments, .argument_count = 2,
+ *                              .groups = {16, 1, 1}};
+ *      status = status ? status : gpuhal_kernel_launch(queue, kernel, &launch);
+ *      gpuhal_kernel_release(kernel);                   // the queue keeps it until the launch has ended
+ *      gpuhal_program_release(program);
  */
 #ifndef GPUHAL_PROGRAM_H
 #define GPUHAL_PROGRAM_H

@@ -27,6 +27,16 @@
  *  DEVICE_LOST, its queues and events fail, descriptors become readable, and callbacks and listeners are called. Other
  *  devices are not affected. The calling thread itself stays in the driver until the driver returns; its call then
  *  returns DEVICE_LOST. A driver that waits for endless work is not hung: waits for that work return TIMEOUT.
+ *
+ *      gpuhal_queue *queue = NULL;
+ *      gpuhal_event *event = NULL;
+ *      gpuhal_status status = gpuhal_queue_create(device, NULL, &queue);
+ *      status = status ? status : gpuhal_event_create(gpu, 0, &event);
+ *      status = status ? status : gpuhal_write(queue, buffer, 0, host, bytes);
+ *      status = status ? status : gpuhal_event_record(event, queue);
+ *      status = status ? status : gpuhal_event_wait(event, 1000000000); // at most a second
+ *      gpuhal_event_destroy(event);
+ *      gpuhal_queue_destroy(queue);
  */
 #ifndef GPUHAL_QUEUE_H
 #define GPUHAL_QUEUE_H

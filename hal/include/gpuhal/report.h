@@ -1,6 +1,10 @@
 /** gpuhal/report.h: the state of a plugin and the reason for it, and the environment variables of the library.
  *
  *  Every plugin that was found has one report, even a rejected plugin: GPUHAL_RECORD_PLUGIN in a view (gpuhal/view.h).
+ *
+ *      gpuhal_environment_entry entry = {.size = sizeof entry};
+ *      for (uint32_t i = 0; gpuhal_environment_at(gpu, i, &entry) == GPUHAL_OK; i++)
+ *          printf("%s=%s: %s\n", entry.name, entry.value, entry.meaning);
  */
 #ifndef GPUHAL_REPORT_H
 #define GPUHAL_REPORT_H

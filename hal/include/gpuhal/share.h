@@ -15,6 +15,11 @@
  *  Kinds of sharing, best first: GPUHAL_HANDLE_HOST_POINTER if one side's memory has a host address and the other side
  *  can import such memory; GPUHAL_HANDLE_OPAQUE_FD between two instances of one driver for one physical device;
  *  GPUHAL_HANDLE_DMABUF_FD between drivers that support it.
+ *
+ *      gpuhal_buffer *shared = NULL;
+ *      if (gpuhal_buffer_share(buffer, other, &shared) == GPUHAL_OK)   // `other` sees the bytes of `buffer`
+ *          gpuhal_read(NULL, host, shared, 0, bytes);
+ *      gpuhal_buffer_release(shared);
  */
 #ifndef GPUHAL_SHARE_H
 #define GPUHAL_SHARE_H

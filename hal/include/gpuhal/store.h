@@ -19,7 +19,7 @@
  *      gpuhal_item *item;
  *      gpuhal_item_desc desc = {.size = sizeof desc, .bytes = bytes, .load = load, .user = model};
  *      gpuhal_store_acquire(store, queue, "layer 7", 7, &desc, 0, UINT64_MAX, &item);
- *      gpuhal_copy(queue, output, 0, gpuhal_item_buffer(item, NULL), 0, bytes);
+ *      gpuhal_copy(queue, buffer, 0, gpuhal_item_buffer(item, NULL), 0, bytes);
  *      gpuhal_item_release(item, queue);
  *
  *  Keys have 1 to GPUHAL_KEY_BYTES_MAX bytes; with any other number, calls return INVALID_ARGUMENT. Copies are made on

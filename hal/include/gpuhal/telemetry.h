@@ -8,6 +8,11 @@
  *
  *  Nothing here opens a device or creates a context. A device that the system has suspended is not woken unless
  *  GPUHAL_SAMPLE_WAKE is set.
+ *
+ *      gpuhal_value values[] = {{.key = GPUHAL_VALUE_TEMPERATURE_MILLICELSIUS},
+ *                               {.key = GPUHAL_VALUE_MEMORY_FREE_BYTES}};
+ *      if (gpuhal_device_sample(device, 0, values, 2, NULL) == GPUHAL_OK && values[0].missing)
+ *          printf("no temperature: %s\n", values[0].why);
  */
 #ifndef GPUHAL_TELEMETRY_H
 #define GPUHAL_TELEMETRY_H

@@ -71,6 +71,11 @@
  *
  *  `gpuhal-bench --replay` repeats the requests on one pool of `--device` without limits, and with `--baseline` also on
  *  the driver; `gpuhal-plot` draws traces of pools.
+ *
+ *      gpuhal_trace_desc desc = {.size = sizeof desc, .kinds = GPUHAL_TRACE_QUEUES};
+ *      gpuhal_status status = gpuhal_trace_start(gpu, &desc);
+ *      status = status ? status : gpuhal_write(queue, buffer, 0, host, bytes);
+ *      status = status ? status : gpuhal_trace_write(gpu, GPUHAL_TRACE_QUEUES, "work.json"); // for ui.perfetto.dev
  */
 #ifndef GPUHAL_TRACE_H
 #define GPUHAL_TRACE_H

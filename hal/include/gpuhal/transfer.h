@@ -9,6 +9,11 @@
  *  at most 256 KiB with the CPU; a thread of the queue does longer CPU copies when their turn comes (queue.h).
  *  Transfers may overlap in time, even on one buffer. The result of concurrent writes to the same bytes is undefined.
  *  On a device whose copy_alignment_bytes is above 1, all bytes of one block of that size count as the same bytes.
+ *
+ *      gpuhal_status status = gpuhal_write(queue, buffer, 0, host, bytes);
+ *      status = status ? status : gpuhal_copy(queue, other_buffer, 0, buffer, 0, bytes);
+ *      status = status ? status : gpuhal_read(queue, host, other_buffer, 0, bytes);
+ *      status = status ? status : gpuhal_queue_synchronize(queue, UINT64_MAX);
  */
 #ifndef GPUHAL_TRANSFER_H
 #define GPUHAL_TRANSFER_H

@@ -3,6 +3,10 @@
  *  Successful transfers of one gpuhal object are counted: with a NULL queue when they ended, with a queue when they
  *  were submitted to the device. Counters never decrease. They can be read at any time; while a transfer is ending, its
  *  counters may change one after another.
+ *
+ *      gpuhal_usage usage = {.size = sizeof usage};
+ *      if (gpuhal_device_usage(device, &usage) == GPUHAL_OK)
+ *          printf("%llu bytes written\n", (unsigned long long)usage.written.bytes);
  */
 #ifndef GPUHAL_USAGE_H
 #define GPUHAL_USAGE_H

@@ -4,8 +4,12 @@
  *  A view never changes, even after gpuhal_rescan(). It has records of several kinds. Each kind is a list with its own
  *  structure; all are read in the same way:
  *
+ *      gpuhal_view *view = NULL;
  *      gpuhal_plugin_report report = {.size = sizeof report};
- *      for (uint32_t i = 0; gpuhal_view_get(view, GPUHAL_RECORD_PLUGIN, i, &report) == GPUHAL_OK; i++) {
+ *      gpuhal_view_of(gpu, 0, &view);
+ *      for (uint32_t i = 0; gpuhal_view_get(view, GPUHAL_RECORD_PLUGIN, i, &report) == GPUHAL_OK; i++)
+ *          printf("%s: %s\n", report.name, report.reason);
+ *      gpuhal_view_release(view);
  *
  *  Strings and devices in records of this header are valid as long as the gpuhal object exists; strings in records of
  *  gpuhal/node.h are valid as long as the view exists. Strings are never NULL; "" means unknown.

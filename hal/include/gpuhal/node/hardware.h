@@ -4,6 +4,13 @@
  *  the devices of the view and with the record of the machine. It runs no plugin, opens no device file, and wakes no
  *  sleeping GPU. If the kernel does not list the hardware of a device, as in a container without /sys, the device's
  *  GPUHAL_RECORD_HARDWARE has the facts that its driver reports. No string has a control character.
+ *
+ *      gpuhal_view *view = NULL;
+ *      gpuhal_hardware_info info = {.size = sizeof info};
+ *      gpuhal_view_of(gpu, GPUHAL_VIEW_HARDWARE, &view);
+ *      for (uint32_t i = 0; gpuhal_view_get(view, GPUHAL_RECORD_HARDWARE, i, &info) == GPUHAL_OK; i++)
+ *          printf("%s: %s\n", info.address, gpuhal_hardware_state_name(info.state));
+ *      gpuhal_view_release(view);
  */
 #ifndef GPUHAL_HARDWARE_H
 #define GPUHAL_HARDWARE_H

@@ -5,6 +5,13 @@
  *  A view (gpuhal/view.h) has a snapshot of the whole record: either that of the gpuhal object, where results of a
  *  transfer appear within moments, or that on disk. Times are in seconds since 1970, 0 for never; they are
  *  informational only.
+ *
+ *      gpuhal_view *view = NULL;
+ *      gpuhal_fault_record fault = {.size = sizeof fault};
+ *      gpuhal_view_read(NULL, &view);                   // of the file, without opening a gpuhal object
+ *      for (uint32_t i = 0; gpuhal_view_get(view, GPUHAL_RECORD_REGISTRY_FAULT, i, &fault) == GPUHAL_OK; i++)
+ *          printf("%s of %s: %s\n", fault.kind, fault.plugin, fault.detail);
+ *      gpuhal_view_release(view);
  */
 #ifndef GPUHAL_REGISTRY_H
 #define GPUHAL_REGISTRY_H

@@ -10,7 +10,7 @@
  *      gpuhal_ranked list[16] = {{.size = sizeof *list}};
  *      uint32_t count;
  *      if (gpuhal_rank(gpu, &desc, list, 16, &count) == GPUHAL_OK) {
- *          use(list[0].device);
+ *          run_on(list[0].device);
  *      }
  *
  *  Software drivers, devices that failed their self-test (gpuhal_device_verify()) or are GPUHAL_COMPUTE_PROHIBITED, and
